@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/config.hpp"
+
+#include <set>
+
+namespace nagi::daemon {
+
+namespace {
+
+using model::ConfigError;
+using model::ObjectReader;
+
+constexpr std::uint64_t schema_version = 1;
+
+std::string interface_name(ObjectReader& reader, const std::string& key,
+                           std::set<std::string>& taken) {
+  std::string interface = reader.text(key);
+  if (!taken.insert(interface).second) {
+    throw ConfigError(reader.at(key), "interface " + interface + " is used twice",
+                      "give every end of every link an interface of its own");
+  }
+  return interface;
+}
+
+Config read(ObjectReader reader) {
+  Config config;
+  const std::uint64_t version = reader.whole("schema_version");
+  if (version != schema_version) {
+    throw ConfigError(reader.at("schema_version"), "this nagi-link cannot read version " +
+                                                       std::to_string(version),
+                      "version " + std::to_string(schema_version));
+  }
+  config.seed = reader.whole("seed", 0, std::numeric_limits<std::uint64_t>::max());
+  if (reader.has("epoch_realtime_ns")) {
+    config.epoch_realtime_ns = static_cast<std::int64_t>(reader.whole("epoch_realtime_ns"));
+  }
+  if (reader.has("offloads")) {
+    const std::string policy = reader.text("offloads");
+    if (policy != "switch_off" && policy != "refuse") {
+      throw ConfigError(reader.at("offloads"), "unknown policy \"" + policy + "\"",
+                        R"("switch_off" or "refuse")");
+    }
+    config.offloads = policy == "refuse" ? OffloadPolicy::refuse : OffloadPolicy::switch_off;
+  }
+  if (reader.has("account")) config.account = reader.text("account");
+  if (reader.has("control_socket")) config.control_socket = reader.text("control_socket");
+
+  std::set<std::string> names;
+  std::set<std::uint32_t> ids;
+  std::set<std::string> interfaces;
+  const auto& links = reader.array("links");
+  if (links.empty()) {
+    throw ConfigError(reader.at("links"), "no links", "list at least one link");
+  }
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    ObjectReader item(links[i], reader.at("links") / i);
+    LinkConfig link;
+    link.name = item.text("name");
+    if (!names.insert(link.name).second) {
+      throw ConfigError(item.at("name"), "two links are called " + link.name,
+                        "give each link a name of its own");
+    }
+    link.id = static_cast<std::uint32_t>(
+        item.whole("id", 0, std::numeric_limits<std::uint32_t>::max()));
+    if (!ids.insert(link.id).second) {
+      throw ConfigError(item.at("id"), "two links have the id " + std::to_string(link.id),
+                        "give each link an id of its own: they keep their random draws apart");
+    }
+    link.a = interface_name(item, "a", interfaces);
+    link.b = interface_name(item, "b", interfaces);
+    link.a_to_b = model::read_direction(item.object("a_to_b"));
+    link.b_to_a = model::read_direction(item.object("b_to_a"));
+    item.finish();
+    config.links.push_back(std::move(link));
+  }
+  reader.finish();
+  return config;
+}
+
+}  // namespace
+
+Config read_config(const JsonSource& source) {
+  try {
+    return read(ObjectReader(source.value(), nlohmann::json::json_pointer()));
+  } catch (const ConfigError& error) {
+    throw source.located(error);
+  }
+}
+
+}  // namespace nagi::daemon

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/json_source.hpp"
+
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <utility>
+#include <vector>
+
+namespace nagi::daemon {
+
+namespace {
+
+using nlohmann::json;
+
+/// Walks over text and counts the lines it has passed.
+class LineCounter {
+ public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = const char&;
+
+  LineCounter(const char* at, int* line) : at_(at), line_(line) {}
+  reference operator*() const { return *at_; }
+  LineCounter& operator++() {
+    if (*at_ == '\n') ++*line_;
+    ++at_;
+    return *this;
+  }
+  LineCounter operator++(int) {
+    const LineCounter before = *this;
+    ++*this;
+    return before;
+  }
+  bool operator==(const LineCounter& other) const { return at_ == other.at_; }
+
+ private:
+  const char* at_;
+  int* line_;
+};
+
+/// Follows the parser through the text and notes where each key stands.
+class LineRecorder final : public nlohmann::json_sax<json> {
+ public:
+  LineRecorder(const int& line, std::map<std::string, int>& lines) : line_(line), lines_(lines) {
+    lines_[""] = 1;
+  }
+
+  [[nodiscard]] const std::string& repeated_key() const { return repeated_key_; }
+  [[nodiscard]] const std::string& syntax_error() const { return syntax_error_; }
+
+  bool null() override { return value(); }
+  bool boolean(bool /*value*/) override { return value(); }
+  bool number_integer(number_integer_t /*value*/) override { return value(); }
+  bool number_unsigned(number_unsigned_t /*value*/) override { return value(); }
+  bool number_float(number_float_t /*value*/, const string_t& /*text*/) override { return value(); }
+  bool string(string_t& /*value*/) override { return value(); }
+  bool binary(binary_t& /*value*/) override { return value(); }
+  bool start_object(std::size_t /*size*/) override { return open(false); }
+  bool end_object() override { return close(); }
+  bool start_array(std::size_t /*size*/) override { return open(true); }
+  bool end_array() override { return close(); }
+
+  bool key(string_t& key) override {
+    const auto where = open_.back().where / key;
+    if (!lines_.emplace(where.to_string(), line_).second) repeated_key_ = key;
+    next_ = where;
+    return repeated_key_.empty();
+  }
+
+  bool parse_error(std::size_t /*position*/, const std::string& /*token*/,
+                   const json::exception& error) override {
+    syntax_error_ = error.what();
+    return false;
+  }
+
+ private:
+  struct Open {
+    json::json_pointer where;
+    bool is_array;
+    std::size_t elements;
+  };
+
+  void place_element() {
+    if (open_.empty() || !open_.back().is_array) return;
+    next_ = open_.back().where / open_.back().elements++;
+    lines_.emplace(next_.to_string(), line_);
+  }
+  bool value() {
+    place_element();
+    return true;
+  }
+  bool open(bool is_array) {
+    place_element();
+    open_.push_back({next_, is_array, 0});
+    return true;
+  }
+  bool close() {
+    open_.pop_back();
+    return true;
+  }
+
+  const int& line_;
+  std::map<std::string, int>& lines_;
+  json::json_pointer next_;
+  std::vector<Open> open_;
+  std::string repeated_key_;
+  std::string syntax_error_;
+};
+
+}  // namespace
+
+JsonSource::JsonSource(std::string name, const std::string& text) : name_(std::move(name)) {
+  int line = 1;
+  LineRecorder recorder(line, lines_);
+  const char* begin = text.data();
+  if (!json::sax_parse(LineCounter(begin, &line), LineCounter(begin + text.size(), &line),
+                       &recorder)) {
+    const std::string place = name_ + ":" + std::to_string(line) + ": ";
+    if (!recorder.repeated_key().empty()) {
+      throw InputError(place + recorder.repeated_key() + ": key given twice; remove one of them");
+    }
+    throw InputError(place + "not JSON: " + recorder.syntax_error());
+  }
+  value_ = json::parse(text);
+}
+
+JsonSource JsonSource::from_file(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  if (file) text << file.rdbuf();
+  if (!file) {
+    throw InputError(path + ": cannot read it: " + std::strerror(errno) +
+                     "; give the path of a JSON configuration");
+  }
+  return {path, text.str()};
+}
+
+InputError JsonSource::located(const model::ConfigError& error) const {
+  int line = 1;
+  for (auto where = error.where();; where = where.parent_pointer()) {
+    const auto found = lines_.find(where.to_string());
+    if (found != lines_.end()) {
+      line = found->second;
+      break;
+    }
+  }
+  std::string key = error.where().to_string();
+  for (char& letter : key) {
+    if (letter == '/') letter = '.';
+  }
+  if (!key.empty()) key = key.substr(1) + ": ";
+  return InputError{name_ + ":" + std::to_string(line) + ": " + key + error.what() + "; " +
+                    error.cure()};
+}
+
+}  // namespace nagi::daemon

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Packet I/O over an AF_PACKET socket with recvmmsg and sendmmsg: works on every interface of every
+// kernel, at two system calls a batch. See packet(7).
+#pragma once
+
+#include <memory>
+
+#include "io/port.hpp"
+
+namespace nagi::io {
+
+/// The longest frame `interface` can carry, without FCS, with one VLAN tag. Throws std::system_error.
+std::size_t longest_frame(const std::string& interface);
+
+/// Opens `interface`, promiscuous, for frames of all protocols that come in. Needs CAP_NET_RAW.
+/// Throws std::system_error with what failed.
+std::unique_ptr<Port> open_af_packet(const std::string& interface, FramePool& pool);
+
+}  // namespace nagi::io

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The link model's configuration as JSON, read strictly: an unknown key, a missing one, a wrong type
+// or a value outside its range is an error that names the key and says what would be right.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <stdexcept>
+#include <string>
+
+#include "model/link.hpp"
+
+namespace nagi::model {
+
+/// What is wrong with a configuration, where (a JSON pointer), and what would be right.
+class ConfigError : public std::runtime_error {
+ public:
+  ConfigError(nlohmann::json::json_pointer where, const std::string& what_is_wrong, std::string cure)
+      : std::runtime_error(what_is_wrong), where_(std::move(where)), cure_(std::move(cure)) {}
+  [[nodiscard]] const nlohmann::json::json_pointer& where() const { return where_; }
+  [[nodiscard]] const std::string& cure() const { return cure_; }
+
+ private:
+  nlohmann::json::json_pointer where_;
+  std::string cure_;
+};
+
+/// One JSON object being read. Every key must be asked for before finish(), or it is unknown.
+class ObjectReader {
+ public:
+  ObjectReader(const nlohmann::json& value, nlohmann::json::json_pointer where);
+
+  [[nodiscard]] bool has(const std::string& key);
+  [[nodiscard]] const nlohmann::json::json_pointer& here() const { return where_; }
+  [[nodiscard]] nlohmann::json::json_pointer at(const std::string& key) const { return where_ / key; }
+
+  [[nodiscard]] const nlohmann::json& any(const std::string& key);
+  [[nodiscard]] ObjectReader object(const std::string& key) { return {any(key), at(key)}; }
+  [[nodiscard]] const nlohmann::json& array(const std::string& key);
+  [[nodiscard]] std::string text(const std::string& key);
+  [[nodiscard]] std::uint64_t whole(
+      const std::string& key, std::uint64_t least = 0,
+      std::uint64_t most = std::numeric_limits<std::int64_t>::max());
+  [[nodiscard]] double number(const std::string& key, double least, double most);
+
+  /// Throws if there is a key nobody asked for.
+  void finish() const;
+
+ private:
+  const nlohmann::json& object_;
+  nlohmann::json::json_pointer where_;
+  std::set<std::string> known_;
+};
+
+/// Reads one direction's configuration:
+///   {"rate_bps": 10000000, "overhead_bytes": 0, "delay_ns": 5000000,
+///    "queue": {"packets": 119} or {"bytes": 125000} or
+///             {"bdp": 1.0, "base_rtt_ns": 100000000, "packet_bytes": 1052},
+///    "loss": {"model": "bernoulli", "probability": 0.01, "at": "egress"} or
+///            {"model": "poisson", "packet_loss_rate": 0.01, "packet_bytes": 1052} or
+///            {"model": "none"}}
+/// All keys may be missing: no rate limit, no delay, no queue limit, no loss.
+DirectionConfig read_direction(ObjectReader reader);
+
+/// The same configuration as JSON, resolved: a queue given in BDPs has become packets.
+nlohmann::json to_json(const DirectionConfig& config);
+
+}  // namespace nagi::model

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One direction of a link, as a discrete-event model: loss at ingress (if so configured), drop-tail
+// queue, rate server, loss at egress (the default), propagation delay. Event times go in, event times
+// come out; there is no clock and no I/O here.
+//
+// Events at the same instant happen in this order: ends of transmission, then arrivals.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "model/loss.hpp"
+#include "model/random.hpp"
+#include "model/units.hpp"
+
+namespace nagi::model {
+
+struct Unlimited {};
+/// How much may wait. The packet being transmitted is not waiting.
+using QueueLimit = std::variant<Unlimited, Packets, Bytes>;
+
+enum class LossPlace { ingress, egress };
+
+struct DirectionConfig {
+  std::optional<Bitrate> rate;  // none: transmission takes no time and nothing queues
+  Bytes overhead;               // framing counted by the rate server on top of IP bytes, a packet
+  QueueLimit queue;
+  Duration delay{};
+  LossConfig loss;
+  LossPlace loss_at = LossPlace::egress;
+};
+
+/// What the model knows of a packet: its size and the caller's name for it.
+struct Packet {
+  Bytes size;
+  std::uint64_t tag = 0;
+};
+
+enum class Fate { delivered, queue_overflow, channel_loss };
+
+/// A packet leaving the model: at its delivery, or where and when it was dropped.
+struct Departure {
+  Packet packet;
+  Fate fate = Fate::delivered;
+  Instant at;
+};
+
+/// Running totals of one direction.
+struct DirectionCounters {
+  std::uint64_t offered = 0;
+  std::uint64_t delivered = 0;
+  std::uint64_t queue_overflows = 0;
+  std::uint64_t channel_losses = 0;
+  Bytes offered_bytes;
+  Bytes delivered_bytes;
+  std::uint64_t transmitted = 0;   // packets the rate server has sent, lost at egress or not
+  Bytes transmitted_bytes;         // their bytes, overhead included
+  Duration transmitting{};         // time the rate server was busy sending them
+  std::uint64_t most_waiting = 0;  // packets
+};
+
+class Direction {
+ public:
+  Direction(const DirectionConfig& config, std::uint64_t seed, std::uint32_t link, Way way);
+
+  /// A packet arrives. Brings the model to `at` first; `at` must not lie before now().
+  void offer(Packet packet, Instant at, std::vector<Departure>& departures);
+
+  /// Brings the model to `to`: everything due until then, `to` included, is appended to
+  /// `departures`. Appends deliveries in delivery order.
+  void advance(Instant to, std::vector<Departure>& departures);
+
+  /// When something is next due; nothing if the model is empty.
+  [[nodiscard]] std::optional<Instant> next_event() const;
+
+  /// The instant the model was last brought to.
+  [[nodiscard]] Instant now() const { return now_; }
+  /// Packets waiting, being transmitted or under way.
+  [[nodiscard]] std::size_t held() const;
+  [[nodiscard]] const DirectionCounters& counters() const { return counters_; }
+
+ private:
+  struct InService {
+    Packet packet;
+    Instant start;
+    Instant end;
+  };
+  struct OnTheWay {
+    Packet packet;
+    Instant at;
+  };
+
+  [[nodiscard]] bool queue_has_room(Packet packet) const;
+  [[nodiscard]] bool lost(Packet packet, Instant start, Instant end);
+  /// How long the packet is on the air. What rounding down leaves over goes to `carried`.
+  [[nodiscard]] Duration air_time(Packet packet, std::uint64_t& carried) const;
+  void start_transmission(Packet packet, Instant at);
+  void end_transmission(std::vector<Departure>& departures);
+  void drop(Packet packet, Fate fate, Instant at, std::vector<Departure>& departures);
+
+  DirectionConfig config_;
+  std::unique_ptr<LossModel> loss_;
+  std::uint64_t loss_index_ = 0;
+  Instant now_{};
+  std::deque<Packet> waiting_;
+  Bytes waiting_bytes_;
+  std::optional<InService> in_service_;
+  std::uint64_t carried_ = 0;  // of this busy period, in units of 1/rate ns
+  std::deque<OnTheWay> on_the_way_;
+  DirectionCounters counters_;
+};
+
+}  // namespace nagi::model

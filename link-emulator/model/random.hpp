@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Random draws of the link model: counter-based, so that draw number i is the same in software,
+// GNU Radio, hardware and on every machine, in whatever order it is asked for.
+//
+// Generator: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
+// Key: the 64-bit seed. Counter: draw index (64 bit), link (32 bit), direction and purpose.
+#pragma once
+
+#include <cstdint>
+
+#include "model/units.hpp"
+
+namespace nagi::model {
+
+enum class Way : std::uint32_t { a_to_b = 0, b_to_a = 1 };
+enum class Purpose : std::uint32_t { loss = 0 };
+
+/// One independent stream of 64-bit draws.
+class Stream {
+ public:
+  Stream(std::uint64_t seed, std::uint32_t link, Way way, Purpose purpose)
+      : seed_(seed),
+        link_(link),
+        lane_((static_cast<std::uint32_t>(way) << 16) | static_cast<std::uint32_t>(purpose)) {}
+
+  /// Draw number `index`, uniform over all 64-bit values.
+  [[nodiscard]] std::uint64_t draw(std::uint64_t index) const;
+
+ private:
+  std::uint64_t seed_;
+  std::uint32_t link_;
+  std::uint32_t lane_;
+};
+
+/// An event of known probability, decided by comparing a 64-bit draw with a threshold.
+class Chance {
+ public:
+  /// `probability` in [0, 1].
+  explicit Chance(double probability);
+  [[nodiscard]] bool happens(std::uint64_t draw) const { return draw < threshold_; }
+
+ private:
+  unsigned __int128 threshold_;  // probability x 2^64; 2^64 itself when certain
+};
+
+/// -ln(u) for u = (draw + 1) / 2^64, as a fixed-point number with 40 fractional bits.
+/// Integer arithmetic only (binary logarithm by repeated squaring), so every implementation agrees.
+/// Error below 2^-22.
+std::uint64_t exponential_q40(std::uint64_t draw);
+
+/// An exponentially distributed interval with the given mean (in picoseconds), rounded to 1 ns.
+Duration exponential(std::uint64_t draw, std::uint64_t mean_picoseconds);
+
+}  // namespace nagi::model

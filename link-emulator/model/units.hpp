@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Units of the link model: instants and durations in whole nanoseconds, bit rates, sizes.
+// The clock has no now(): model code is told the time and never reads it.
+#pragma once
+
+#include <chrono>
+#include <compare>
+#include <cstdint>
+
+namespace nagi::model {
+
+/// Event time, counted from the link's epoch.
+struct Clock {
+  using rep = std::int64_t;
+  using period = std::nano;
+  using duration = std::chrono::nanoseconds;
+  using time_point = std::chrono::time_point<Clock, duration>;
+  static constexpr bool is_steady = true;
+};
+using Duration = Clock::duration;
+using Instant = Clock::time_point;
+
+/// A size in bytes. Unless stated otherwise, IP bytes: from the IP header on.
+struct Bytes {
+  std::uint64_t count = 0;
+  auto operator<=>(const Bytes&) const = default;
+  Bytes& operator+=(Bytes other) {
+    count += other.count;
+    return *this;
+  }
+  Bytes& operator-=(Bytes other) {
+    count -= other.count;
+    return *this;
+  }
+  friend Bytes operator+(Bytes a, Bytes b) { return {a.count + b.count}; }
+};
+
+/// A number of packets.
+struct Packets {
+  std::uint64_t count = 0;
+  auto operator<=>(const Packets&) const = default;
+};
+
+/// A rate in bit/s.
+struct Bitrate {
+  std::uint64_t bits_per_second = 0;
+  auto operator<=>(const Bitrate&) const = default;
+};
+
+/// The queue of n bandwidth-delay products, in packets, rounded up:
+/// n x rate x base RTT / (8 x packet size). `bdp_millionths` is n x 10^6, so that the result is exact.
+Packets bandwidth_delay_product(std::uint64_t bdp_millionths, Bitrate rate, Duration base_rtt,
+                                Bytes packet);
+
+}  // namespace nagi::model
