@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Captures: tcpdump, nanosecond stamps, headers only, as an ordinary user with CAP_NET_RAW."""
+
+from __future__ import annotations
+
+import re
+import signal
+import time
+from typing import Any
+
+from nagi_agent.processes import end, log_of, start, unprivileged
+
+_BUFFER_KIB = 32768  # what may pile up while tcpdump is not scheduled
+_START_PATIENCE = 2.0
+_END_PATIENCE = 5.0
+
+
+class Capture:
+    """One running capture of an interface into a file."""
+
+    def __init__(self, interface: str, path: str, snap_bytes: int, user: str) -> None:
+        self._interface = interface
+        self._log = path + ".log"
+        command = unprivileged(user, "net_raw") + [
+            "tcpdump",
+            "-i",
+            interface,
+            "-n",
+            "--no-promiscuous-mode",
+            "--time-stamp-precision=nano",
+            "-s",
+            str(snap_bytes),
+            "-B",
+            str(_BUFFER_KIB),
+            "-w",
+            "-",
+        ]
+        # The files are opened here, so that tcpdump needs no right to.
+        with open(path, "wb") as file, open(self._log, "wb") as log:
+            self._process = start(command, stdout=file, stderr=log)
+
+    def wait_until_running(self) -> None:
+        """Returns when tcpdump listens. Raises RuntimeError if it does not."""
+        deadline = time.monotonic() + _START_PATIENCE
+        while time.monotonic() < deadline:
+            said = log_of(self._log)
+            if "listening on" in said:
+                return
+            if self._process.poll() is not None:
+                raise RuntimeError(f"tcpdump on {self._interface} ended: {said}")
+            time.sleep(0.01)
+        raise RuntimeError(f"tcpdump on {self._interface} did not start: {log_of(self._log)}")
+
+    def stop(self) -> dict[str, Any]:
+        """Ends the capture. Returns tcpdump's own count of packets and drops."""
+        if self._process.poll() is not None:
+            raise RuntimeError(f"tcpdump on {self._interface} had ended: {log_of(self._log)}")
+        end(self._process, signal.SIGINT, _END_PATIENCE)
+        said = log_of(self._log, lines=5)
+        counts = {}
+        for key, words in (
+            ("captured", "packets? captured"),
+            ("received", "packets? received by filter"),
+            ("dropped", "packets? dropped by kernel"),
+        ):
+            match = re.search(rf"(\d+) {words}", said)
+            if match is None:
+                raise RuntimeError(f"tcpdump on {self._interface} gave no counts: {said}")
+            counts[key] = int(match[1])
+        return counts
+
+    def kill(self) -> None:
+        end(self._process, signal.SIGKILL, _END_PATIENCE)

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What kind of host this is: kernel, programs, offloads, how busy its processors are."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from typing import Any
+
+from nagi_agent.processes import output_of
+
+# Offloads that merge segments or leave checksums to hardware spoil loss, rate and captures.
+HARMFUL_OFFLOADS = (
+    "tx-checksumming",
+    "tcp-segmentation-offload",
+    "generic-segmentation-offload",
+    "generic-receive-offload",
+    "large-receive-offload",
+)
+
+
+def harmful_offloads(interface: str) -> list[str]:
+    """Those of the harmful offloads that are on."""
+    on = []
+    for line in output_of(["ethtool", "-k", interface]).splitlines():
+        name, _, value = line.partition(":")
+        if name in HARMFUL_OFFLOADS and value.split()[:1] == ["on"]:
+            on.append(name)
+    return on
+
+
+def version_of(program: str, *arguments: str) -> str:
+    """The first line with which a program says its version; 'missing' if it is not there."""
+    try:
+        done = subprocess.run(
+            [program, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+    except OSError:
+        return "missing"
+    lines = done.stdout.splitlines()
+    return lines[0].strip() if lines else "unknown"
+
+
+def facts() -> dict[str, Any]:
+    """What does not change from run to run."""
+    return {
+        "kernel": platform.release(),
+        "machine": platform.machine(),
+        "processors": os.cpu_count(),
+        "python": platform.python_version(),
+        "programs": {
+            "iperf": version_of("iperf", "-v"),
+            "tcpdump": version_of("tcpdump", "--version"),
+            "ip": version_of("ip", "-V"),
+            "ethtool": version_of("ethtool", "--version"),
+        },
+    }
+
+
+def processor_ticks() -> tuple[int, int]:
+    """(busy, all) clock ticks of all processors since boot, from /proc/stat."""
+    with open("/proc/stat", encoding="ascii") as file:
+        ticks = [int(value) for value in file.readline().split()[1:9]]
+    idle = ticks[3] + ticks[4]
+    return sum(ticks) - idle, sum(ticks)

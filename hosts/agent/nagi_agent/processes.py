@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Child processes that never outlive the agent, and have no more rights than they need."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import pwd
+import signal
+import subprocess
+from typing import IO, Optional, Union
+
+_PR_SET_PDEATHSIG = 1
+_libc = ctypes.CDLL(None, use_errno=True)
+
+Output = Union[int, IO[bytes]]
+
+
+def _die_with_parent() -> None:
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def unprivileged(user: str, *capabilities: str) -> list[str]:
+    """The start of a command line that runs the rest as `user`, with `capabilities` alone.
+
+    The signal is set again because changing the user clears it.
+    """
+    account = pwd.getpwnam(user)
+    caps = ",".join(f"+{name}" for name in capabilities) or "-all"
+    return [
+        "setpriv",
+        f"--reuid={account.pw_uid}",
+        f"--regid={account.pw_gid}",
+        "--clear-groups",
+        f"--inh-caps=-all,{caps}" if capabilities else "--inh-caps=-all",
+        f"--ambient-caps=-all,{caps}" if capabilities else "--ambient-caps=-all",
+        "--no-new-privs",
+        "--pdeathsig=KILL",
+        "--",
+    ]
+
+
+def start(
+    command: list[str],
+    *,
+    stdout: Output = subprocess.DEVNULL,
+    stderr: Output = subprocess.DEVNULL,
+    cwd: Optional[str] = None,
+) -> subprocess.Popen[bytes]:
+    """Starts `command`; it is killed if the agent dies."""
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=stdout,
+        stderr=stderr,
+        cwd=cwd,
+        preexec_fn=_die_with_parent,
+    )
+
+
+def end(process: subprocess.Popen[bytes], how: signal.Signals, patience: float) -> int:
+    """Ends `process` with a signal, by force if it takes longer than `patience` seconds.
+
+    Returns its exit status.
+    """
+    if process.poll() is None:
+        process.send_signal(how)
+    try:
+        return process.wait(patience)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.wait()
+
+
+def output_of(command: list[str]) -> str:
+    """What a short command prints. Raises RuntimeError with its complaint if it fails."""
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        complaint = (done.stderr or done.stdout).strip() or f"exit status {done.returncode}"
+        raise RuntimeError(f"{' '.join(command)}: {complaint}")
+    return done.stdout
+
+
+def log_of(path: str, lines: int = 3) -> str:
+    """The last lines of a log, as one line; empty if there is none."""
+    try:
+        with open(path, "rb") as log:
+            log.seek(max(0, os.fstat(log.fileno()).st_size - 2000))
+            text = log.read().decode(errors="replace")
+    except OSError:
+        return ""
+    return " / ".join(line.strip() for line in text.splitlines()[-lines:] if line.strip())

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One host's part of one run: its phases, each at its instant, and everything put back after.
+
+Agents do not talk to each other. They share the plan and the instant the run begins, so a run needs
+nothing of the network under test, and nothing of the controller while it goes on.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import os
+import signal
+import time
+from contextlib import ExitStack
+from typing import Any, Callable, Optional
+
+from nagi_agent import emulator, flows, host
+from nagi_agent.capture import Capture
+from nagi_agent.settings import Settings, tcp_sysctls
+from nagi_agent.tcp_info import SockDiag
+
+SCHEMA_VERSION = 1
+TRAFFIC_USER = "nobody"
+
+
+class Stopped(Exception):
+    """The agent was told to stop."""
+
+
+class Job:
+    """What an agent is, whatever the run: which node, which interfaces, where its files go."""
+
+    def __init__(self, batch: dict[str, Any]) -> None:
+        self.node: str = batch["node"]
+        self.is_emulator: bool = batch["is_emulator"]
+        self.interfaces: dict[str, Any] = batch["interfaces"]
+        self.spool: str = batch["spool"]
+        self.nagi_link: str = batch["nagi_link"]
+        self.facts = host.facts()
+
+    @property
+    def journal(self) -> str:
+        return os.path.join(self.spool, f"{self.node}.restore.json")
+
+
+def write_json(path: str, value: Any) -> None:
+    """Writes a file whole or not at all."""
+    partial = path + ".partial"
+    with open(partial, "w", encoding="utf-8") as file:
+        json.dump(value, file, indent=1)
+        file.write("\n")
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(partial, path)
+
+
+class NodeRun:
+    """One node's part of one run."""
+
+    def __init__(self, job: Job, plan: dict[str, Any], begins: float) -> None:
+        self._job = job
+        self._plan = plan
+        self._begins = begins
+        self._directory = os.path.join(job.spool, plan["run_id"], job.node)
+        self._late_s = 0.0
+        self._captures: list[dict[str, Any]] = []
+        self._flows: list[dict[str, Any]] = []
+        self._notices: list[str] = []
+        self._offloads: dict[str, list[str]] = {}
+        self._sysctls: dict[str, str] = {}
+        self._busy: Optional[float] = None
+
+    def execute(self) -> bool:
+        """Runs all phases and leaves node.json. Returns whether all went well."""
+        os.makedirs(self._directory, exist_ok=True)
+        error = None
+        try:
+            self._sleep_until(0.0)
+            with ExitStack() as cleanup:
+                if self._job.is_emulator:
+                    self._emulate(cleanup)
+                else:
+                    self._take_part(cleanup)
+        except Stopped:
+            raise
+        except Exception as failure:  # whatever it is, the run's record must say so
+            error = str(failure) or repr(failure)
+        write_json(
+            os.path.join(self._directory, "node.json"),
+            {
+                "schema_version": SCHEMA_VERSION,
+                "run_id": self._plan["run_id"],
+                "node": self._job.node,
+                "status": "failed" if error else "ok",
+                "error": error,
+                "began_realtime_s": self._begins,
+                "late_s": round(self._late_s, 6),
+                "facts": self._job.facts,
+                "sysctls": self._sysctls,
+                "offloads": self._offloads,
+                "captures": self._captures,
+                "flows": self._flows,
+                "processors_busy": self._busy,
+                "notices": self._notices,
+            },
+        )
+        return error is None
+
+    def _now(self) -> float:
+        """Seconds since the run began."""
+        return time.time() - self._begins
+
+    def _sleep_until(self, at: float) -> None:
+        while (remaining := at - self._now()) > 0:
+            time.sleep(remaining)
+
+    def _phase(self, at: float) -> None:
+        """Waits for the beginning of a phase; notes by how much it was missed."""
+        self._late_s = max(self._late_s, self._now() - at)
+        self._sleep_until(at)
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self._directory, name)
+
+    def _emulate(self, cleanup: ExitStack) -> None:
+        timeline = self._plan["timeline"]
+        configuration = emulator.configuration(self._plan, self._job.interfaces, self._begins)
+        running = emulator.Emulator(self._job.nagi_link, configuration, self._directory)
+        cleanup.callback(running.kill)
+        running.wait_until_ready()
+        self._phase(timeline["traffic_s"])
+        before = host.processor_ticks()
+        self._phase(timeline["traffic_end_s"])
+        after = host.processor_ticks()
+        self._busy = round((after[0] - before[0]) / max(1, after[1] - before[1]), 4)
+        self._phase(timeline["capture_end_s"])
+        running.stop()
+
+    def _take_part(self, cleanup: ExitStack) -> None:
+        job, timeline = self._job, self._plan["timeline"]
+        node = next(node for node in self._plan["nodes"] if node["name"] == job.node)
+        sends = [flow for flow in self._plan["flows"] if flow["sender"] == job.node]
+        serves = [flow for flow in self._plan["flows"] if flow["receiver"] == job.node]
+        cleanup.enter_context(Settings(node, job.interfaces, job.journal))
+        self._sysctls = tcp_sysctls() | node["sysctls"]
+        self._offloads = {
+            name: host.harmful_offloads(name) for name in sorted(job.interfaces.values())
+        }
+        diag = SockDiag()
+        cleanup.callback(diag.close)
+
+        self._phase(timeline["capture_s"])
+        captures = self._start_captures(cleanup)
+        self._phase(timeline["serve_s"])
+        servers = [flows.Server(flow, self._log(flow, "server"), TRAFFIC_USER) for flow in serves]
+        for server in servers:
+            cleanup.callback(server.kill)
+        for server in servers:
+            server.wait_until_listening(diag)
+        self._phase(timeline["traffic_s"])
+        clients = self._send(sends, diag, cleanup)
+        self._sleep_until(timeline["traffic_end_s"])
+        for end in (*clients, *servers):
+            end.kill()
+        self._flows = [client.report() for client in clients]
+
+        self._phase(timeline["capture_end_s"])
+        for file, capture in captures:
+            self._captures.append({"file": file, **capture.stop()})
+        left = flows.reset_leftovers(sends + serves, job.node, diag)
+        if left:
+            self._notices.append(f"{left} connections outlived the run and could not be reset")
+
+    def _log(self, flow: dict[str, Any], end: str) -> str:
+        return self._path(f"iperf-{end}.{flow['name']}.log")
+
+    def _start_captures(self, cleanup: ExitStack) -> list[tuple[str, Capture]]:
+        captures = []
+        for wanted in self._plan["captures"]:
+            if wanted["node"] == self._job.node:
+                capture = Capture(
+                    self._job.interfaces[wanted["link"]],
+                    self._path(wanted["file"]),
+                    wanted["snap_bytes"],
+                    TRAFFIC_USER,
+                )
+                cleanup.callback(capture.kill)
+                captures.append((wanted["file"], capture))
+        for _, capture in captures:
+            capture.wait_until_running()
+        return captures
+
+    def _send(
+        self, sends: list[dict[str, Any]], diag: SockDiag, cleanup: ExitStack
+    ) -> list[flows.Client]:
+        """Starts each flow at its instant and samples TCP_INFO until the traffic ends."""
+        clients: list[flows.Client] = []
+        if not sends:
+            return clients
+        interval = self._plan["tcp_info_interval_s"]
+        traffic_end = self._plan["timeline"]["traffic_end_s"]
+        lines = cleanup.enter_context(open(self._path("tcp_info.jsonl"), "w", encoding="utf-8"))
+
+        def begin(flow: dict[str, Any]) -> None:
+            client = flows.Client(flow, self._log(flow, "client"), TRAFFIC_USER)
+            cleanup.callback(client.kill)
+            clients.append(client)
+
+        def sample() -> None:
+            for client in clients:
+                line = client.sample(diag, self._now())
+                if line is not None:
+                    lines.write(json.dumps(line) + "\n")
+            missed = int((self._now() - at) // interval)
+            following = at + (missed + 1) * interval
+            # The last sample comes just before the end.
+            last = traffic_end - interval / 10
+            if at < last:
+                heapq.heappush(schedule, (min(following, last), len(sends), sample))
+
+        schedule: list[tuple[float, int, Callable[[], None]]] = [
+            (flow["start_s"], index, lambda flow=flow: begin(flow))
+            for index, flow in enumerate(sends)
+        ]
+        heapq.heapify(schedule)
+        heapq.heappush(schedule, (schedule[0][0] + interval, len(sends), sample))
+        while schedule:
+            at, _, action = heapq.heappop(schedule)
+            self._sleep_until(at)
+            action()
+        return clients
+
+
+def stop_on_signals() -> None:
+    """From now on SIGTERM, SIGINT and SIGHUP raise Stopped, so that everything is put back."""
+
+    def stop(number: int, frame: object) -> None:
+        for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(each, signal.SIG_IGN)  # putting back must not be interrupted
+        raise Stopped
+
+    for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(each, stop)
