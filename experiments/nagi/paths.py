@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the parts of nagi are. nagi is used from its checkout, installed in place."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+ANSIBLE = ROOT / "ansible"
+AGENT = ROOT / "hosts" / "agent"
+SCHEMES = ROOT / "hosts" / "schemes.yaml"
+PROFILES = ROOT / "hosts" / "profiles.yaml"
+SCHEMAS = ROOT / "experiments" / "schemas"
+
+
+def native_program(name: str) -> Path:
+    """A program of nagi's that `make` has built, beside the Python that runs this one."""
+    return Path(sys.prefix) / "bin" / name

@@ -1,0 +1,432 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a point of an experiment to run plans: everything resolved, nothing left to the lab."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+
+from nagi.contracts.plan import (
+    CapturePlan,
+    DirectionPlan,
+    ExperimentRef,
+    FlowPlan,
+    Hop,
+    Interval,
+    LinkEnd,
+    LinkPlan,
+    LossPlan,
+    NodePlan,
+    QueueLimit,
+    RoutePlan,
+    RunPlan,
+    Timeline,
+    Way,
+)
+from nagi.errors import InputError
+from nagi.schemes import Profile, Scheme, base_sysctls, profiles, schemes
+from nagi.spec import BernoulliLoss, DirectionSettings, Document, Flow, Name, PoissonLoss, Point
+from nagi.topology import Topology
+from nagi.units import BdpCount, ByteCount, Duration, PacketCount
+from nagi.yaml_source import Place
+
+IP_AND_TCP_HEADER = 40
+TIMESTAMP_OPTION = 12
+FIRST_PORT = 5001
+
+# Phases before and after the traffic, in seconds: how long agents have to set up and to finish.
+SETTING_UP = 0.25  # settings, emulator
+CAPTURING = 0.15  # captures are running before servers are
+SERVING = 0.3  # servers are running before clients are
+DRAINING = 0.2  # beside what the path itself needs
+FINISHING = 0.3
+TCP_INFO_INTERVAL = 0.1
+
+
+@dataclass(frozen=True)
+class _Path:
+    """A flow's way through the topology."""
+
+    there: list[Hop]
+    back: list[Hop]
+    base_rtt_ns: int
+    packet: ByteCount
+
+
+def plan_runs(point: Point, form: str | None) -> list[RunPlan]:
+    """One plan for every repeat of `point`, without ids. Raises InputError."""
+    return _Planner(point, form).plans()
+
+
+class _Planner:
+    def __init__(self, point: Point, form: str | None) -> None:
+        self.point = point
+        self.form = form
+        self.experiment = point.experiment
+        self.document = point.document
+        self.topology = Topology(point.experiment, point.document)
+        self.profile = self._profile()
+        self.schemes = {name: self._scheme(name, flow) for name, flow in self._flows()}
+        self.paths = {name: self._path(name, flow) for name, flow in self._flows()}
+        self.sysctls = self._host_sysctls()
+
+    def _flows(self) -> list[tuple[str, Flow]]:
+        return list(self.experiment.flows.items())
+
+    def _error(self, place: Place, what: str, cure: str) -> InputError:
+        return self.document.error(place, what, cure)
+
+    def plans(self) -> list[RunPlan]:
+        links = self._links()
+        flows = self._flow_plans()
+        timeline = self._timeline(links)
+        nodes = self._nodes()
+        captures = self._captures()
+        plans = []
+        for repeat in range(self.experiment.repeats):
+            plans.append(
+                RunPlan(
+                    experiment=ExperimentRef(name=self.experiment.name, form=self.form),
+                    point=self.point.values,
+                    repeat=repeat,
+                    seed=_seed(self.experiment.seed, links, repeat),
+                    host_profile=self.experiment.host_profile,
+                    nodes=nodes,
+                    links=links,
+                    flows=flows,
+                    captures=captures,
+                    tcp_info_interval_s=TCP_INFO_INTERVAL,
+                    timeline=timeline,
+                    measure=Interval(
+                        start_s=_round(timeline.traffic_s + self.experiment.warmup.seconds),
+                        end_s=timeline.traffic_end_s,
+                    ),
+                )
+            )
+        return plans
+
+    def _profile(self) -> Profile:
+        name = self.experiment.host_profile
+        if name not in profiles():
+            known = ", ".join(profiles())
+            raise self._error(("host_profile",), f"unknown host profile {name!r}", f"one of: {known}")
+        return profiles()[name]
+
+    def _scheme(self, flow_name: Name, flow: Flow) -> Scheme:
+        if flow.scheme not in schemes():
+            known = ", ".join(schemes())
+            raise self._error(
+                ("flows", flow_name, "scheme"), f"unknown scheme {flow.scheme!r}", f"one of: {known}"
+            )
+        return schemes()[flow.scheme]
+
+    def _path(self, name: str, flow: Flow) -> _Path:
+        for key, node in (("from", flow.from_), ("to", flow.to)):
+            kind = self.experiment.nodes.get(node)
+            if kind != "host":
+                hosts = [n for n, k in self.experiment.nodes.items() if k == "host"]
+                what = f"there is no node {node}" if kind is None else f"{node} is a {kind}"
+                raise self._error(("flows", name, key), what, f"hosts: {', '.join(hosts)}")
+        if flow.from_ == flow.to:
+            raise self._error(("flows", name, "to"), "a flow to its own sender", "name another host")
+        if flow.start.value >= self.experiment.duration.value:
+            raise self._error(
+                ("flows", name, "start"),
+                f"starts at {flow.start}, when the traffic has ended",
+                f"start it before {self.experiment.duration}",
+            )
+        there = self.topology.path(flow.from_, flow.to)
+        back = self.topology.path(flow.to, flow.from_)
+        if there is None or back is None:
+            raise self._error(
+                ("flows", name, "to"),
+                f"there is no path from {flow.from_} to {flow.to}",
+                "join them by links and routers",
+            )
+        hops = self.topology.hops(flow.from_, there)
+        hops_back = self.topology.hops(flow.to, back)
+        rtt = self.topology.delay_ns(hops) + self.topology.delay_ns(hops_back)
+        timestamps = self.profile.sysctls.get("net.ipv4.tcp_timestamps", 1)
+        header = IP_AND_TCP_HEADER + (TIMESTAMP_OPTION if str(timestamps) == "1" else 0)
+        return _Path(hops, hops_back, rtt, ByteCount(flow.payload.value + header))
+
+    def _host_sysctls(self) -> dict[str, dict[str, str]]:
+        """What each host sets. Flows whose schemes need different settings cannot share a host."""
+        values: dict[str, dict[str, str]] = {}
+        wanted_by: dict[tuple[str, str], str] = {}
+        for node, kind in self.experiment.nodes.items():
+            if kind == "host":
+                profile = {key: str(value) for key, value in self.profile.sysctls.items()}
+                values[node] = base_sysctls() | profile
+        for name, flow in self._flows():
+            for node in (flow.from_, flow.to):
+                for key, value in self.schemes[name].sysctls.items():
+                    other = wanted_by.get((node, key))
+                    if other is not None and values[node][key] != str(value):
+                        raise self._error(
+                            ("flows", name, "scheme"),
+                            f"{flow.scheme} needs {key}={value} on {node}, where flow {other} needs "
+                            f"{values[node][key]}",
+                            "put the two flows on different hosts",
+                        )
+                    values[node][key] = str(value)
+                    wanted_by[node, key] = name
+        return values
+
+    def _nodes(self) -> list[NodePlan]:
+        nodes = []
+        for name, kind in self.experiment.nodes.items():
+            if kind == "router":
+                sysctls = {"net.ipv4.ip_forward": "1", "net.ipv4.conf.all.rp_filter": "0"}
+            else:
+                sysctls = self.sysctls[name]
+            nodes.append(
+                NodePlan(name=name, kind=kind, sysctls=sysctls, routes=self._routes(name))
+            )
+        return nodes
+
+    def _endpoint(self, node: str, hop: Hop) -> str:
+        return self.topology.attachment(hop.link, node).address
+
+    def _routes(self, node: str) -> list[RoutePlan]:
+        """A route to every flow's far end; on the flows' own hosts with what the flow asks for."""
+        routes: dict[str, RoutePlan] = {}
+        for name, flow in self._flows():
+            path = self.paths[name]
+            for target, last_hop, ends_here in (
+                (flow.to, path.there[-1], flow.from_ == node),
+                (flow.from_, path.there[0], flow.to == node),
+            ):
+                if target == node:
+                    continue
+                links = self.topology.path(node, target)
+                if links is None or (
+                    self.experiment.nodes[node] == "host" and not ends_here
+                ):
+                    continue
+                destination = self._endpoint(target, last_hop)
+                neighbour = self.topology.far_end(links[0], node)
+                via = self.topology.attachment(links[0], neighbour).address
+                route = RoutePlan(
+                    destination=f"{destination}/32",
+                    via=None if via == destination else via,
+                    link=links[0],
+                    **self._attributes(name, sends=node == flow.from_) if ends_here else {},
+                )
+                before = routes.setdefault(destination, route)
+                if before != route and ends_here:
+                    routes[destination] = self._merge(name, before, route)
+        return list(routes.values())
+
+    def _attributes(self, name: str, *, sends: bool) -> dict[str, int | bool | None]:
+        flow, packet = self.experiment.flows[name], self.paths[name].packet
+        window = self.experiment.max_window
+        attributes: dict[str, int | bool | None] = {
+            "mtu": packet.value,
+            "advmss": packet.value - IP_AND_TCP_HEADER,
+        }
+        if sends:
+            attributes["initcwnd"] = self.profile.initial_window
+        else:
+            attributes["quickack"] = not self.profile.delayed_acks
+            if window is not None:
+                attributes["window_bytes"] = window.value * flow.payload.value
+        return attributes
+
+    def _merge(self, name: str, one: RoutePlan, other: RoutePlan) -> RoutePlan:
+        """Two flows over the same route: what one leaves open, the other may say."""
+        merged = one.model_dump()
+        for key, value in other.model_dump().items():
+            if value in (None, False):
+                continue
+            if merged[key] not in (None, False, value):
+                raise self._error(
+                    ("flows", name),
+                    f"needs {key} {value} where another flow between the same hosts needs "
+                    f"{merged[key]}",
+                    "give the two flows the same payload, or different hosts",
+                )
+            merged[key] = value
+        return RoutePlan(**merged)
+
+    def _links(self) -> list[LinkPlan]:
+        plans = []
+        for index, (name, link) in enumerate(self.experiment.links.items()):
+            first, second = (
+                LinkEnd(node=node, address=f"{end.address}/{end.prefix}")
+                for node in link.between
+                for end in [self.topology.attachment(name, node)]
+            )
+            plans.append(
+                LinkPlan(
+                    name=name,
+                    id=index,
+                    ends=(first, second),
+                    forward=self._direction(name, "forward"),
+                    backward=self._direction(name, "backward"),
+                )
+            )
+        return plans
+
+    def _crossing(self, link: str) -> list[_Path]:
+        return [
+            path
+            for path in self.paths.values()
+            if any(hop.link == link for hop in (*path.there, *path.back))
+        ]
+
+    def _place(self, link: str, way: Way, key: str) -> Place:
+        own = getattr(self.experiment.links[link], way)
+        return ("links", link, way, key) if getattr(own, key) is not None else ("links", link, key)
+
+    def _direction(self, link: str, way: Way) -> DirectionPlan:
+        settings = self.experiment.links[link].direction(way)
+        return DirectionPlan(
+            rate_bps=settings.rate.value if settings.rate else None,
+            overhead_bytes=settings.overhead.value if settings.overhead else 0,
+            delay_ns=settings.delay.value if settings.delay else 0,
+            queue=self._queue(link, way, settings),
+            loss=self._loss(link, way, settings),
+        )
+
+    def _queue(self, link: str, way: Way, settings: DirectionSettings) -> QueueLimit | None:
+        if settings.queue is None:
+            return None
+        place = self._place(link, way, "queue")
+        if settings.rate is None:
+            raise self._error(place, "a queue on a link without a rate", "give the link a rate")
+        limit = settings.queue.limit
+        if isinstance(limit, PacketCount):
+            return QueueLimit(packets=limit.value)
+        if isinstance(limit, ByteCount):
+            return QueueLimit(bytes=limit.value)
+        assert isinstance(limit, BdpCount)
+        crossing = self._crossing(link)
+        rtt = max((path.base_rtt_ns for path in crossing), default=0)
+        if rtt == 0:
+            why = "no flow crosses this link" if not crossing else "the path has no delay"
+            raise self._error(
+                place, f"a queue in BDPs, but {why}", "give it in packets: '20 packets'"
+            )
+        packet = max(path.packet for path in crossing)
+        return QueueLimit(packets=limit.packets(settings.rate, Duration(rtt), packet))
+
+    def _loss(self, link: str, way: Way, settings: DirectionSettings) -> LossPlan:
+        loss = settings.loss
+        if isinstance(loss, BernoulliLoss):
+            return LossPlan(model="bernoulli", probability=loss.rate.value, at=loss.at)
+        if isinstance(loss, PoissonLoss):
+            place = self._place(link, way, "loss")
+            if settings.rate is None:
+                raise self._error(
+                    place, "Poisson loss on a link without a rate", "give the link a rate"
+                )
+            crossing = self._crossing(link)
+            packet = loss.packet or max((path.packet for path in crossing), default=None)
+            if packet is None:
+                raise self._error(
+                    place, "no flow crosses this link", "say what a full-size packet is: `packet:`"
+                )
+            return LossPlan(
+                model="poisson",
+                packet_loss_rate=loss.rate.value,
+                packet_bytes=packet.value,
+                at=loss.at,
+            )
+        return LossPlan(model="none")
+
+    def _flow_plans(self) -> list[FlowPlan]:
+        plans = []
+        taken: dict[tuple[str, int], str] = {}
+        for index, (name, flow) in enumerate(self._flows()):
+            path = self.paths[name]
+            port = flow.port or FIRST_PORT + index
+            other = taken.setdefault((flow.to, port), name)
+            if other != name:
+                raise self._error(
+                    ("flows", name, "port"),
+                    f"port {port} of {flow.to} is in use by flow {other}",
+                    "give the flows different ports",
+                )
+            rates = [
+                rate.value
+                for hop in path.there
+                if (rate := self.topology.links[hop.link].direction(hop.way).rate) is not None
+            ]
+            if not rates:
+                raise self._error(
+                    ("flows", name),
+                    "no link on its path has a rate, so there is nothing to achieve",
+                    "give one a rate",
+                )
+            traffic = SETTING_UP + CAPTURING + SERVING
+            plans.append(
+                FlowPlan(
+                    name=name,
+                    sender=flow.from_,
+                    receiver=flow.to,
+                    sender_address=self._endpoint(flow.from_, path.there[0]),
+                    receiver_address=self._endpoint(flow.to, path.there[-1]),
+                    port=port,
+                    scheme=flow.scheme,
+                    congestion_control=self.schemes[name].congestion_control,
+                    traffic=flow.traffic,
+                    payload_bytes=flow.payload.value,
+                    packet_bytes=path.packet.value,
+                    start_s=_round(traffic + flow.start.seconds),
+                    end_s=_round(traffic + self.experiment.duration.seconds),
+                    path=path.there,
+                    bottleneck_bps=min(rates),
+                    base_rtt_s=path.base_rtt_ns / 1e9,
+                )
+            )
+        return plans
+
+    def _captures(self) -> list[CapturePlan]:
+        wanted = {
+            (node, hop.link)
+            for name, flow in self._flows()
+            for node, hop in (
+                (flow.from_, self.paths[name].there[0]),
+                (flow.to, self.paths[name].there[-1]),
+            )
+        }
+        return [
+            CapturePlan(node=node, link=link, file=f"{node}.{link}.pcap")
+            for node, link in sorted(wanted)
+        ]
+
+    def _timeline(self, links: list[LinkPlan]) -> Timeline:
+        """Phases one after the other; after the traffic, what is on the way may still arrive."""
+        queued = 0.0
+        for link in links:
+            for direction in (link.forward, link.backward):
+                if direction.queue is not None and direction.rate_bps is not None:
+                    packet = max((path.packet.value for path in self._crossing(link.name)), default=0)
+                    waiting = direction.queue.bytes or (direction.queue.packets or 0) * packet
+                    queued = max(queued, waiting * 8 / direction.rate_bps)
+        rtt = max(path.base_rtt_ns for path in self.paths.values()) / 1e9
+        traffic = SETTING_UP + CAPTURING + SERVING
+        traffic_end = traffic + self.experiment.duration.seconds
+        capture_end = traffic_end + DRAINING + rtt + queued
+        return Timeline(
+            capture_s=_round(SETTING_UP),
+            serve_s=_round(SETTING_UP + CAPTURING),
+            traffic_s=_round(traffic),
+            traffic_end_s=_round(traffic_end),
+            capture_end_s=_round(capture_end),
+            end_s=_round(capture_end + FINISHING),
+        )
+
+
+def _round(seconds: float) -> float:
+    return round(seconds, 6)
+
+
+def _seed(campaign_seed: int, links: list[LinkPlan], repeat: int) -> int:
+    """From campaign, links and repeat alone: schemes meet the same channel, repeats another one."""
+    text = json.dumps(
+        [campaign_seed, [link.model_dump(mode="json") for link in links], repeat], sort_keys=True
+    )
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1  # fits an int64

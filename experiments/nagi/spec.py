@@ -1,0 +1,429 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The experiment file: what it may say, and how it is read.
+
+An experiment is a topology, flows over it, and a matrix of values to try. Wherever a value may stand,
+`$axis` stands for the values of that axis of the matrix, one run after the other. A form (`quick`)
+replaces parts of the file. Reading yields one validated `Experiment` for every point of the matrix.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import ErrorDetails
+
+from nagi.errors import InputError, Problem
+from nagi.units import Bitrate, ByteCount, Duration, PacketCount, QueueSize, Share
+from nagi.yaml_source import Place, Source, read_yaml
+
+SCHEMA_VERSION = 1
+
+# Names become parts of interface names, which Linux limits to 15 characters.
+Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,10}$")]
+Axis = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+LossPlace = Literal["ingress", "egress"]
+
+
+class Strict(BaseModel):
+    """A part of the file: unknown keys are errors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class NoLoss(Strict):
+    """No packet is lost on the channel."""
+
+    model: Literal["none"] = "none"
+
+
+class BernoulliLoss(Strict):
+    """Every packet is lost with the same probability, independently."""
+
+    model: Literal["bernoulli"]
+    rate: Share = Field(description="the probability of losing a packet")
+    at: LossPlace = Field("egress", description="before the queue, or after transmission")
+
+
+class PoissonLoss(Strict):
+    """A Poisson process in time; a packet during whose transmission an event falls is lost."""
+
+    model: Literal["poisson"]
+    rate: Share = Field(description="the share of full-size packets that is lost, below 1")
+    packet: ByteCount | None = Field(
+        None, description="what a full-size packet is, in IP bytes; the flows' if not given"
+    )
+    at: LossPlace = "egress"
+
+    @model_validator(mode="after")
+    def _possible(self) -> PoissonLoss:
+        if self.rate.value == 1:
+            raise ValueError("no Poisson process loses every packet; give a rate below 1")
+        return self
+
+
+Loss = Annotated[NoLoss | BernoulliLoss | PoissonLoss, Field(discriminator="model")]
+
+
+class DirectionSettings(Strict):
+    """What one direction of a link does. Given on the link itself, it holds for both directions."""
+
+    rate: Bitrate | None = Field(None, description="of IP bytes; without it nothing queues")
+    overhead: ByteCount | None = Field(None, description="framing a packet has on the link")
+    delay: Duration | None = Field(None, description="propagation delay, one way")
+    queue: QueueSize | None = Field(None, description="drop-tail limit; without it none")
+    loss: Loss | None = None
+
+
+class Link(DirectionSettings):
+    """A link between two nodes. Forward is from the first to the second."""
+
+    between: tuple[Name, Name]
+    forward: DirectionSettings = DirectionSettings()
+    backward: DirectionSettings = DirectionSettings()
+
+    def direction(self, way: Literal["forward", "backward"]) -> DirectionSettings:
+        """The settings of one direction: its own where given, else the link's."""
+        own: DirectionSettings = getattr(self, way)
+        return DirectionSettings(
+            **{
+                name: mine if (mine := getattr(own, name)) is not None else getattr(self, name)
+                for name in DirectionSettings.model_fields
+            }
+        )
+
+
+class Flow(Strict):
+    """One TCP connection from one host to another."""
+
+    from_: Name = Field(alias="from")
+    to: Name
+    scheme: str = Field(description="a name from hosts/schemes.yaml")
+    traffic: Literal["bulk"] = Field("bulk", description="bulk: as much as goes, until the end")
+    payload: ByteCount = Field(
+        ByteCount(1000), description="payload bytes of a full-size segment (the MSS)"
+    )
+    start: Duration = Field(Duration(0), description="counted from the start of the traffic")
+    port: int | None = Field(None, ge=1024, le=65535, description="5001 and up if not given")
+
+    @model_validator(mode="after")
+    def _possible(self) -> Flow:
+        if not 88 <= self.payload.value <= 1448:
+            raise ValueError(
+                f"a payload of {self.payload} does not fit; give 88 to 1448 bytes (Ethernet's MTU)"
+            )
+        return self
+
+
+class ReportSettings(Strict):
+    """How the report arranges the matrix."""
+
+    x: Axis = Field(description="the axis along which curves run; NAGI is the mean over it")
+    series: Axis = Field("scheme", description="the axis that tells the curves apart")
+    panels: Axis | None = Field(None, description="the axis that tells the panels apart")
+
+
+class Experiment(Strict):
+    """An experiment file."""
+
+    schema_version: Literal[1]
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
+    title: str
+    reference: str = Field("", description="where the experiment comes from")
+    seed: int = Field(ge=0, lt=2**63, description="every random draw follows from it")
+    repeats: int = Field(1, ge=1, le=1000)
+    host_profile: str = Field("linux", description="a name from hosts/profiles.yaml")
+    max_window: PacketCount | None = Field(
+        None, description="the most a receiver lets be outstanding, in full-size segments"
+    )
+    nodes: dict[Name, Literal["host", "router"]] = Field(min_length=2)
+    links: dict[Name, Link] = Field(min_length=1)
+    flows: dict[Name, Flow] = Field(min_length=1)
+    duration: Duration = Field(description="of the traffic")
+    warmup: Duration = Field(
+        Duration(0), description="at the start of the traffic, not part of the measurement"
+    )
+    matrix: dict[Axis, Annotated[list[str | int | float], Field(min_length=1)]] = Field(min_length=1)
+    report: ReportSettings
+    forms: dict[str, dict[str, Any]] = Field(
+        {}, description="named variants: parts that replace those of the file"
+    )
+
+    @model_validator(mode="after")
+    def _possible(self) -> Experiment:
+        if self.duration.value < 10**9:
+            raise ValueError(f"a duration of {self.duration} is too short; give 1 s or more")
+        if self.duration.value > 24 * 3600 * 10**9:
+            raise ValueError(f"a duration of {self.duration} is too long; give 24 h or less")
+        if self.warmup.value >= self.duration.value:
+            raise ValueError(
+                f"a warm-up of {self.warmup} leaves nothing of {self.duration} to measure; shorten it"
+            )
+        return self
+
+
+@dataclass(frozen=True)
+class Point:
+    """One point of the matrix."""
+
+    values: dict[str, str]  # axis -> value, as the file has it
+    experiment: Experiment
+    document: Document
+
+
+@dataclass(frozen=True)
+class Document:
+    """An experiment as plain data, and for each place in it where the file has it."""
+
+    source: Source
+    data: dict[str, Any]
+    origin: Mapping[Place, Place]
+
+    def place_in_file(self, place: Place) -> Place:
+        """Where the file has what stands at `place`."""
+        found = place
+        while found and found not in self.origin:
+            found = found[:-1]
+        return (*self.origin.get(found, ()), *place[len(found) :])
+
+    def problem(self, place: Place, what: str, cure: str) -> Problem:
+        """A problem with what stands at `place`, named by its place in the file."""
+        return self.source.problem(self.place_in_file(place), what, cure)
+
+    def error(self, place: Place, what: str, cure: str) -> InputError:
+        return InputError(self.problem(place, what, cure))
+
+
+def read_experiment(path: Path, form: str | None) -> list[Point]:
+    """All points of the experiment in `path`, in its form `form` (None: as it stands).
+
+    Raises InputError naming file, line and key of everything that is wrong.
+    """
+    source = read_yaml(path)
+    document = _with_form(source, form)
+    points = []
+    problems: dict[str, Problem] = {}
+    for values, concrete in _expand(document):
+        try:
+            experiment = Experiment.model_validate(concrete.data)
+        except ValidationError as error:
+            for details in error.errors():
+                problem = _problem(concrete, details)
+                problems[str(problem)] = problem
+        else:
+            points.append(Point(values, experiment, concrete))
+    if problems:
+        raise InputError(*problems.values())
+    _check_report(points[0])
+    return points
+
+
+def experiment_schema() -> dict[str, Any]:
+    """The JSON Schema of the experiment file, for editors: `$axis` is allowed for every value."""
+    schema = Experiment.model_json_schema(by_alias=True)
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    _allow_axes(schema, under_key="")
+    return schema
+
+
+def _allow_axes(node: Any, under_key: str) -> None:
+    if isinstance(node, list):
+        for item in node:
+            _allow_axes(item, "")
+    if not isinstance(node, dict):
+        return
+    for key, value in list(node.items()):
+        if key == "properties":
+            for name, schema in value.items():
+                if name in ("schema_version", "name", "matrix", "forms", "report", "between"):
+                    continue
+                kept = {k: schema.pop(k) for k in ("description", "default", "title") if k in schema}
+                if name != "model" and _is_scalar(schema):
+                    value[name] = {"anyOf": [dict(schema), {"type": "string", "pattern": r"^\$"}], **kept}
+                else:
+                    schema.update(kept)
+        _allow_axes(value, key)
+
+
+def _is_scalar(schema: dict[str, Any]) -> bool:
+    options = schema.get("anyOf", [schema])
+    return all(option.get("type") in ("string", "integer", "number", "null") for option in options)
+
+
+def _with_form(source: Source, form: str | None) -> Document:
+    origin: dict[Place, Place] = {place: place for place in source.lines}
+    data = {key: value for key, value in source.data.items() if key != "forms"}
+    forms = source.data.get("forms", {})
+    if not isinstance(forms, dict):
+        raise source.error(("forms",), "not a mapping of forms", "write `forms: {quick: {...}}`")
+    for name, parts in forms.items():
+        if not isinstance(parts, dict):
+            raise source.error(("forms", name), "not a mapping", "write the keys that it replaces")
+    if form is None:
+        return Document(source, data, origin)
+    if form not in forms:
+        known = ", ".join(forms) or "none"
+        raise source.error(("forms",), f"there is no form {form!r}", f"forms of this file: {known}")
+    return Document(source, _overlay(data, forms[form], (), ("forms", form), origin), origin)
+
+
+def _overlay(
+    base: Any, over: Any, place: Place, over_place: Place, origin: dict[Place, Place]
+) -> Any:
+    """`base` with the parts that `over` has; mappings merge, everything else replaces."""
+    if isinstance(base, dict) and isinstance(over, dict):
+        return base | {
+            key: _overlay(base.get(key), value, (*place, key), (*over_place, key), origin)
+            for key, value in over.items()
+        }
+    for replaced in [known for known in origin if known[: len(place)] == place]:
+        del origin[replaced]
+    origin[place] = over_place
+    return over
+
+
+def _expand(document: Document) -> Iterator[tuple[dict[str, str], Document]]:
+    """The document at every point of its matrix, with `$axis` replaced."""
+    matrix = document.data.get("matrix")
+    if not isinstance(matrix, dict) or not matrix:
+        raise document.error(("matrix",), "no matrix", "write `matrix: {scheme: [...], ...}`")
+    for axis, values in matrix.items():
+        if not isinstance(values, list) or not values:
+            raise document.error(("matrix", axis), "not a list of values", "write [a, b, ...]")
+        texts = [str(value) for value in values]
+        for index, text in enumerate(texts):
+            if text in texts[:index]:
+                raise document.error(("matrix", axis, index), f"{text} is named twice", "remove one")
+    used: set[str] = set()
+    rest = {key: value for key, value in document.data.items() if key != "matrix"}
+    for indices in itertools.product(*(range(len(values)) for values in matrix.values())):
+        chosen = dict(zip(matrix, indices, strict=True))
+        origin = dict(document.origin)
+        data = _substitute(rest, (), document, chosen, origin, used)
+        yield (
+            {axis: str(matrix[axis][index]) for axis, index in chosen.items()},
+            Document(document.source, {**data, "matrix": matrix}, origin),
+        )
+    for axis in matrix:
+        if axis not in used:
+            raise document.error(
+                ("matrix", axis), "this axis is used nowhere", f"write ${axis} where its values go"
+            )
+
+
+def _substitute(
+    node: Any,
+    place: Place,
+    document: Document,
+    chosen: dict[str, int],
+    origin: dict[Place, Place],
+    used: set[str],
+) -> Any:
+    if isinstance(node, dict):
+        return {
+            key: _substitute(value, (*place, key), document, chosen, origin, used)
+            for key, value in node.items()
+        }
+    if isinstance(node, list):
+        return [
+            _substitute(value, (*place, index), document, chosen, origin, used)
+            for index, value in enumerate(node)
+        ]
+    if not isinstance(node, str) or not node.startswith("$"):
+        return node
+    axis = node[1:]
+    if axis not in chosen:
+        known = ", ".join(f"${name}" for name in chosen)
+        raise document.error(place, f"there is no axis {node} in the matrix", f"axes: {known}")
+    used.add(axis)
+    origin[place] = document.place_in_file(("matrix", axis, chosen[axis]))
+    return document.data["matrix"][axis][chosen[axis]]
+
+
+def _check_report(point: Point) -> None:
+    settings = point.experiment.report
+    for key in ("x", "series", "panels"):
+        axis = getattr(settings, key)
+        if axis is not None and axis not in point.values:
+            known = ", ".join(point.values)
+            raise point.document.error(
+                ("report", key), f"there is no axis {axis} in the matrix", f"one of: {known}"
+            )
+
+
+def _problem(document: Document, details: ErrorDetails) -> Problem:
+    """One of pydantic's errors in our words."""
+    place = _place_in_data(document.data, details["loc"])
+    kind = details["type"]
+    if kind == "extra_forbidden":
+        known = ", ".join(_known_keys(place[:-1])) or "none"
+        return document.problem(place, "unknown key", f"known here: {known}")
+    if kind == "missing":
+        return document.problem(
+            place[:-1], f"missing key {place[-1]!r}", f"add `{place[-1]}: ...`"
+        )
+    message = details["msg"].removeprefix("Value error, ")
+    if kind == "value_error" and "; " in message:
+        what, cure = message.split("; ", 1)
+        return document.problem(place, what, cure)
+    what = f"{details['input']!r} is not possible here" if not isinstance(
+        details["input"], dict
+    ) else "is not possible"
+    return document.problem(place, what, message[0].lower() + message[1:])
+
+
+def _place_in_data(data: Any, loc: tuple[str | int, ...]) -> Place:
+    """pydantic's location without what is no key of the file (names of union members, `[key]`)."""
+    place: list[str | int] = []
+    node = data
+    for position, step in enumerate(loc):
+        last = position == len(loc) - 1
+        if isinstance(node, dict):
+            if step in node:
+                place.append(step)
+                node = node[step]
+            elif last and step != "[key]":
+                place.append(step)
+        elif isinstance(node, list) and isinstance(step, int) and step < len(node):
+            place.append(step)
+            node = node[step]
+    return tuple(place)
+
+
+@cache
+def _schema() -> dict[str, Any]:
+    return Experiment.model_json_schema(by_alias=True)
+
+
+def _known_keys(place: Place) -> list[str]:
+    """The keys that the schema knows at `place`."""
+    nodes = [_schema()]
+    for step in place:
+        nodes = [child for node in _resolved(nodes) for child in _children(node, step)]
+    return sorted({key for node in _resolved(nodes) for key in node.get("properties", {})})
+
+
+def _resolved(nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    found = []
+    for node in nodes:
+        if "$ref" in node:
+            name = node["$ref"].rsplit("/", 1)[1]
+            found += _resolved([_schema()["$defs"][name]])
+        elif "anyOf" in node or "oneOf" in node:
+            found += _resolved(node.get("anyOf", []) + node.get("oneOf", []))
+        else:
+            found.append(node)
+    return found
+
+
+def _children(node: dict[str, Any], step: str | int) -> list[dict[str, Any]]:
+    if step in node.get("properties", {}):
+        return [node["properties"][step]]
+    children = [node.get("additionalProperties"), node.get("items")]
+    children += node.get("patternProperties", {}).values()
+    return [child for child in children if isinstance(child, dict)]

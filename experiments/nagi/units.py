@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Quantities that parse and print themselves: `100 Mb/s`, `45 ms`, `1000 bytes`, `1 bdp`, `0.1 %`.
+
+A bare number is refused: every quantity names its unit. Prefixes are decimal (1 Mb/s = 10^6 bit/s).
+Each type is a pydantic field type whose JSON form is the text, and has a JSON Schema pattern.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import Any, ClassVar, Self
+
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic_core import core_schema
+
+_TEXT = re.compile(r"\s*([-+]?[0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)\s*(.*?)\s*")
+_NUMBER_PATTERN = r"[0-9][0-9_]*(\.[0-9]+)?([eE][-+]?[0-9]+)?"
+
+
+def _plain(number: Decimal) -> str:
+    """A decimal without exponent or trailing zeros."""
+    text = format(number.normalize(), "f")
+    return "0" if text in ("-0", "") else text
+
+
+class Text:
+    """A pydantic field type that is read from a text and written as one."""
+
+    pattern: ClassVar[str]
+    example: ClassVar[str]
+
+    @classmethod
+    def parse(cls, text: object) -> Self:
+        raise NotImplementedError
+
+    @classmethod
+    def __get_pydantic_core_schema__(
+        cls, source: Any, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        def validate(value: object) -> Text:
+            return value if isinstance(value, cls) else cls.parse(value)
+
+        return core_schema.no_info_plain_validator_function(
+            validate, serialization=core_schema.to_string_ser_schema()
+        )
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return {"type": "string", "pattern": f"^{cls.pattern}$", "examples": [cls.example]}
+
+
+def _split(text: object, what: str, example: str) -> tuple[Decimal, str]:
+    if isinstance(text, bool) or not isinstance(text, str | int | float):
+        raise ValueError(f"not a {what}: {text!r}; write it like '{example}'")
+    match = _TEXT.fullmatch(str(text))
+    if match is None:
+        raise ValueError(f"not a {what}: {text!r}; write it like '{example}'")
+    try:
+        return Decimal(match[1].replace("_", "")), match[2]
+    except InvalidOperation:
+        raise ValueError(f"not a {what}: {text!r}; write it like '{example}'") from None
+
+
+@dataclass(frozen=True, order=True)
+class Quantity(Text):
+    """A whole number of base units, not negative."""
+
+    value: int
+
+    what: ClassVar[str]
+    units: ClassVar[dict[str, Decimal]]  # name -> base units; the first of equal size prints
+    least: ClassVar[int] = 0
+
+    def __init_subclass__(cls) -> None:
+        names = "|".join(re.escape(name) for name in cls.units)
+        cls.pattern = f"{_NUMBER_PATTERN} ?({names})"
+
+    @classmethod
+    def parse(cls, text: object) -> Self:
+        number, unit = _split(text, cls.what, cls.example)
+        if not unit:
+            raise ValueError(f"{text} has no unit; write it like '{cls.example}'")
+        if unit not in cls.units:
+            known = ", ".join(cls.units)
+            raise ValueError(f"{unit!r} is no unit of a {cls.what}; one of: {known}")
+        value = number * cls.units[unit]
+        if value != value.to_integral_value():
+            raise ValueError(f"{text} is finer than a {cls.what} can be; round it")
+        if value < cls.least:
+            raise ValueError(f"a {cls.what} of {text} is too small; write it like '{cls.example}'")
+        return cls(int(value))
+
+    def __str__(self) -> str:
+        best = None
+        for name, size in self.units.items():
+            if self.value >= size and (best is None or size > self.units[best]):
+                best = name
+        unit = best or next(iter(self.units))
+        return f"{_plain(self.value / self.units[unit])} {unit}"
+
+
+class Bitrate(Quantity):
+    """A rate in bit/s."""
+
+    what = "rate"
+    example = "100 Mb/s"
+    least = 1
+    units: ClassVar[dict[str, Decimal]] = {
+        f"{prefix}{spelling}": Decimal(factor)
+        for spelling in ("b/s", "bit/s", "bit")
+        for prefix, factor in (("", 1), ("k", 10**3), ("M", 10**6), ("G", 10**9))
+    }
+
+
+class Duration(Quantity):
+    """A time span in nanoseconds."""
+
+    what = "duration"
+    example = "45 ms"
+    units: ClassVar[dict[str, Decimal]] = {
+        "ns": Decimal(1),
+        "us": Decimal(10**3),
+        "ms": Decimal(10**6),
+        "s": Decimal(10**9),
+        "min": Decimal(60 * 10**9),
+        "h": Decimal(3600 * 10**9),
+    }
+
+    @property
+    def seconds(self) -> float:
+        return self.value / 1e9
+
+    def __str__(self) -> str:
+        # Minutes and hours are for reading only: nobody compares 0.75 min with 50 s.
+        if self.value >= 10**9:
+            return f"{_plain(Decimal(self.value) / 10**9)} s"
+        return super().__str__()
+
+
+class ByteCount(Quantity):
+    """A size in bytes."""
+
+    what = "size"
+    example = "1000 bytes"
+    least = 1
+    units: ClassVar[dict[str, Decimal]] = {
+        "bytes": Decimal(1),
+        "byte": Decimal(1),
+        "B": Decimal(1),
+        "kB": Decimal(10**3),
+        "MB": Decimal(10**6),
+        "GB": Decimal(10**9),
+    }
+
+    def __str__(self) -> str:
+        return f"{self.value} bytes"
+
+
+class PacketCount(Quantity):
+    """A number of packets."""
+
+    what = "number of packets"
+    example = "1000 packets"
+    least = 1
+    units: ClassVar[dict[str, Decimal]] = {"packets": Decimal(1), "packet": Decimal(1)}
+
+
+@dataclass(frozen=True)
+class BdpCount(Text):
+    """A multiple of the bandwidth-delay product."""
+
+    millionths: int
+
+    pattern = rf"{_NUMBER_PATTERN} ?bdp"
+    example = "1 bdp"
+
+    @classmethod
+    def parse(cls, text: object) -> Self:
+        number, unit = _split(text, "queue size", "1 bdp")
+        millionths = number * 10**6
+        if unit != "bdp" or millionths != millionths.to_integral_value() or millionths <= 0:
+            raise ValueError(f"not a queue size: {text!r}; write it like '1 bdp'")
+        return cls(int(millionths))
+
+    def packets(self, rate: Bitrate, base_rtt: Duration, packet: ByteCount) -> int:
+        """n x rate x RTT / (8 x packet), rounded up; the link model rounds in the same way."""
+        bit_nanoseconds = self.millionths * rate.value * base_rtt.value
+        return -(-bit_nanoseconds // (packet.value * 8 * 10**9 * 10**6))
+
+    def __str__(self) -> str:
+        return f"{_plain(Decimal(self.millionths) / 10**6)} bdp"
+
+
+@dataclass(frozen=True)
+class QueueSize(Text):
+    """What a queue holds: packets, bytes or bandwidth-delay products."""
+
+    limit: PacketCount | ByteCount | BdpCount
+
+    pattern = f"({PacketCount.pattern}|{ByteCount.pattern}|{BdpCount.pattern})"
+    example = "1 bdp"
+
+    @classmethod
+    def parse(cls, text: object) -> Self:
+        _, unit = _split(text, "queue size", cls.example)
+        if unit in PacketCount.units:
+            return cls(PacketCount.parse(text))
+        if unit in ByteCount.units:
+            return cls(ByteCount.parse(text))
+        if unit == "bdp":
+            return cls(BdpCount.parse(text))
+        raise ValueError(
+            f"not a queue size: {text!r}; write it like '1 bdp', '20 packets' or '64 kB'"
+        )
+
+    def __str__(self) -> str:
+        return str(self.limit)
+
+
+@dataclass(frozen=True, order=True)
+class Share(Text):
+    """A share from 0 to 1, written as a percentage or as a plain number: `0.1 %`, `0.001`."""
+
+    value: float
+
+    pattern = rf"{_NUMBER_PATTERN}( ?%)?"
+    example = "0.1 %"
+
+    @classmethod
+    def parse(cls, text: object) -> Self:
+        number, unit = _split(text, "share", cls.example)
+        if unit not in ("", "%"):
+            raise ValueError(f"not a share: {text!r}; write it like '0.1 %' or 0.001")
+        share = number / 100 if unit == "%" else number
+        if not 0 <= share <= 1:
+            raise ValueError(f"a share of {text} is not between 0 and 1; write it like '0.1 %'")
+        return cls(float(share))
+
+    def __str__(self) -> str:
+        return f"{_plain(Decimal(repr(self.value)) * 100)} %"
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        text = super().__get_pydantic_json_schema__(schema, handler)
+        return {"anyOf": [text, {"type": "number", "minimum": 0, "maximum": 1}]}
