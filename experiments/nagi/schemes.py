@@ -86,7 +86,8 @@ def _kernel_release() -> str:
     return Path("/proc/sys/kernel/osrelease").read_text().strip()
 
 
-def _loaded() -> set[str]:
+def loaded() -> set[str]:
+    """Congestion controls the kernel has ready."""
     return set(Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split())
 
 
@@ -107,7 +108,7 @@ def availability(scheme: Scheme, lab: Literal["netns"]) -> Availability:
             "use a scheme of the kernel's own: `nagi schemes` lists them",
         )
     assert scheme.kernel is not None
-    if scheme.kernel in _loaded() or _loadable(scheme.kernel):
+    if scheme.kernel in loaded() or _loadable(scheme.kernel):
         return Availability(True)
     return Availability(
         False,

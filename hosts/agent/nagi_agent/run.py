@@ -22,6 +22,7 @@ from nagi_agent.tcp_info import SockDiag
 
 SCHEMA_VERSION = 1
 TRAFFIC_USER = "nobody"
+LATEST_BEGIN_S = 0.15  # a run is not begun later than this
 
 
 class Stopped(Exception):
@@ -41,7 +42,7 @@ class Job:
 
     @property
     def journal(self) -> str:
-        return os.path.join(self.spool, f"{self.node}.restore.json")
+        return os.path.join(self.spool, "restore.json")
 
 
 def write_json(path: str, value: Any) -> None:
@@ -62,7 +63,7 @@ class NodeRun:
         self._job = job
         self._plan = plan
         self._begins = begins
-        self._directory = os.path.join(job.spool, plan["run_id"], job.node)
+        self._directory = os.path.join(job.spool, plan["run_id"])
         self._late_s = 0.0
         self._captures: list[dict[str, Any]] = []
         self._flows: list[dict[str, Any]] = []
@@ -76,6 +77,10 @@ class NodeRun:
         os.makedirs(self._directory, exist_ok=True)
         error = None
         try:
+            if self._now() > LATEST_BEGIN_S:
+                raise RuntimeError(
+                    f"the agent was {self._now():.1f} s late to begin; the host is too busy"
+                )
             self._sleep_until(0.0)
             with ExitStack() as cleanup:
                 if self._job.is_emulator:

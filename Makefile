@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+#   make demo    sets up everything and runs the quick achievement experiment to a PDF
+#   make test    sets up everything and passes all tests
+#   make lint    what a change must pass beside the tests
+#   make setup   only sets up: system packages, .venv, native programs
+
+SHELL := /bin/bash
+PYTHON ?= /usr/bin/python3
+VENV := .venv
+BUILD := build
+SUDO := $(if $(filter 0,$(shell id -u)),,$(shell command -v sudo))
+AS_ROOT := $(if $(SUDO),$(SUDO) -E)
+RUN := $(VENV)/bin
+export PYTHONDONTWRITEBYTECODE := 1
+
+# System packages, by Debian's names.
+#   toolchain:             g++ cmake ninja-build pkg-config python3-venv
+#   libraries of nagi-link: JSON, command line, log lines, capabilities, Philox
+#   tests:                 libgtest-dev libgmock-dev
+#   hosts of the lab:      iproute2 (links), ethtool (offloads), tcpdump (captures), iperf (traffic),
+#                          kmod (modules), procps (sysctl), util-linux (namespaces, setpriv)
+PACKAGES := g++ cmake ninja-build pkg-config python3-venv \
+	nlohmann-json3-dev libcli11-dev libspdlog-dev libcap-ng-dev librandom123-dev \
+	libgtest-dev libgmock-dev \
+	iproute2 ethtool tcpdump iperf kmod procps util-linux
+
+.PHONY: setup packages python native demo test lint format clean
+
+setup: native
+
+packages:
+	@missing=$$(for package in $(PACKAGES); do \
+	    dpkg-query -W -f '$${Status}' $$package 2>/dev/null | grep -q 'ok installed' || echo $$package; \
+	done | xargs); \
+	if [ -n "$$missing" ]; then \
+	    if [ "$$(id -u)" != 0 ] && [ -z "$(SUDO)" ]; then \
+	        echo "nagi: as root, install: $$missing"; exit 2; \
+	    fi; \
+	    echo "== installing system packages: $$missing"; \
+	    export DEBIAN_FRONTEND=noninteractive; \
+	    $(AS_ROOT) apt-get update -q -o=Dpkg::Use-Pty=0 | tail -n 1 && \
+	    $(AS_ROOT) apt-get install -q -y -o=Dpkg::Use-Pty=0 --no-install-recommends $$missing | grep -E '^(Setting up|E:)' || exit 2; \
+	fi
+
+python: $(VENV)/.installed
+
+$(VENV)/.installed: pyproject.toml constraints.txt | packages
+	@echo "== installing Python packages into $(VENV) (a minute)"
+	@test -x $(RUN)/python || $(PYTHON) -m venv $(VENV)
+	@$(RUN)/pip install -q --disable-pip-version-check --progress-bar off -c constraints.txt -e '.[test]'
+	@touch $@
+
+native: python
+	@test -f $(BUILD)/build.ninja || cmake -S . -B $(BUILD) -G Ninja --log-level=WARNING
+	@echo "== building native programs"
+	@cmake --build $(BUILD)
+	@cmake --install $(BUILD) --prefix $(VENV) >/dev/null
+
+demo: setup
+	@echo "== running the quick achievement experiment (under five minutes)"
+	@$(SUDO) $(RUN)/nagi run experiments/achievement-2008.yaml --quick
+	@echo "nagi is at $(RUN)/nagi"
+
+test: setup
+	@echo "== testing the native parts"
+	@ctest --test-dir $(BUILD) --output-on-failure -j 2 | tail -n 5; exit $${PIPESTATUS[0]}
+	@echo "== testing the Python parts and the netns lab"
+	@$(AS_ROOT) $(RUN)/python -m pytest
+
+lint: $(VENV)/.lint
+	@$(RUN)/ruff check . && $(RUN)/ruff format --check .
+	@$(RUN)/mypy
+	@$(RUN)/clang-format --dry-run --Werror $$(git ls-files '*.cpp' '*.hpp' '*.hpp.in')
+	@cd ansible && ../$(RUN)/ansible-lint --offline -q
+	@shellcheck .ci/run
+	@cmake -S . -B $(BUILD)/lint -G Ninja -DNAGI_WERROR=ON --log-level=WARNING && cmake --build $(BUILD)/lint
+	@echo "lint: all good"
+
+$(VENV)/.lint: $(VENV)/.installed
+	@command -v shellcheck >/dev/null || $(AS_ROOT) apt-get install -q -y shellcheck
+	@$(RUN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[test,lint]'
+	@touch $@
+
+format: $(VENV)/.lint
+	@$(RUN)/ruff check -q --fix . ; $(RUN)/ruff format -q .
+	@$(RUN)/clang-format -i $$(git ls-files '*.cpp' '*.hpp' '*.hpp.in')
+
+clean:
+	rm -rf $(BUILD) $(VENV)

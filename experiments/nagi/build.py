@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What runs the runs: the programs whose every change makes earlier results another build's."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+from pathlib import Path
+
+from nagi import __version__, paths
+from nagi.contracts.plan import digest
+from nagi.contracts.records import Build
+from nagi.errors import refuse
+
+
+def sha256_of(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def current_build() -> Build:
+    """The build in use. Raises InputError if nagi-link has not been built."""
+    program = paths.native_program("nagi-link")
+    if not program.exists():
+        raise refuse(f"there is no {program}", "build it: `make setup`")
+    nagi_link = sha256_of(program)
+    sources = sorted((paths.AGENT / "nagi_agent").glob("*.py"))
+    nagi_agent = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
+    return Build(
+        id=digest([__version__, nagi_link, nagi_agent]),
+        version=__version__,
+        commit=_commit(),
+        nagi_link=nagi_link,
+        nagi_agent=nagi_agent,
+    )
+
+
+def _commit() -> str | None:
+    """The checkout's commit, with `+` if it was changed since; None outside a checkout."""
+    git = ["git", "-c", f"safe.directory={paths.ROOT}", "-C", str(paths.ROOT)]
+    try:
+        commit = subprocess.run(
+            [*git, "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        changes = subprocess.run(
+            [*git, "status", "--porcelain"], capture_output=True, text=True, check=True
+        ).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return commit + ("+" if changes else "")

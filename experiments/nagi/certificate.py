@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The certificate: whether a run's links did what was asked, measured, not assumed.
+
+Every check compares one measured value with the limit in `LIMITS`; the verdict shows both. A run
+that misses one is invalid: kept, shown as such, and in no mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from nagi.contracts.links import DirectionAccount, Links
+from nagi.contracts.plan import RunPlan
+from nagi.contracts.records import Check, NodeRecord, Verdict
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The most that a measured value may be."""
+
+    most: float
+    unit: str
+    description: str
+
+
+# The one table of thresholds. Timing limits are for paths of tens of milliseconds: 1 ms is 1 % of
+# the papers' 100 ms round trip.
+LIMITS: dict[str, Limit] = {
+    "transit_error_median": Limit(0.1, "ms", "packets sent later than due, median"),
+    "transit_error_p99": Limit(1.0, "ms", "packets sent later than due, 99th percentile"),
+    "rate_error": Limit(0.1, "%", "rate while busy against the rate asked for"),
+    "late_arrivals": Limit(5.0, "%", "packets the emulator saw only after it had moved past them"),
+    "unaccounted": Limit(0, "packets", "packets neither delivered, dropped nor under way"),
+    "emulator_drops": Limit(0, "packets", "packets lost on the way into the emulator"),
+    "merged_segments": Limit(0, "packets", "frames longer than the MTU: an offload merges segments"),
+    "missing_checksums": Limit(0, "packets", "checksums left to hardware that is not there"),
+    "send_failures": Limit(0, "packets", "packets the kernel would not take from the emulator"),
+    "capture_drops": Limit(0, "packets", "packets missing in a capture"),
+    "offloads": Limit(0, "offloads", "harmful offloads on at a host"),
+    "agent_lateness": Limit(0.1, "s", "by how much an agent missed the beginning of a phase"),
+    "processors_busy": Limit(95, "%", "share of the processors' time in use during the traffic"),
+}
+
+Value = tuple[float, str]
+
+
+def certify(plan: RunPlan, links: Links, nodes: Iterable[NodeRecord]) -> Verdict:
+    """The verdict on a run that came to its end."""
+    nodes = list(nodes)
+    measured: dict[str, list[Value]] = {name: [] for name in LIMITS}
+    for name, direction in _directions(links):
+        error = direction.transit_error_ns
+        if error.count:
+            measured["transit_error_median"].append((error.median / 1e6, name))
+            measured["transit_error_p99"].append((error.p99 / 1e6, name))
+        asked = direction.config.rate_bps
+        if asked is not None and direction.server.busy_ns:
+            rate = direction.server.bytes * 8e9 / direction.server.busy_ns
+            measured["rate_error"].append((abs(rate / asked - 1) * 100, name))
+        packets = direction.packets
+        if packets.offered:
+            measured["late_arrivals"].append(
+                (packets.late_arrivals / packets.offered * 100, name)
+            )
+        accounted = (
+            packets.delivered + packets.queue_overflows + packets.channel_losses + packets.held
+        )
+        measured["unaccounted"].append((abs(packets.offered - accounted), name))
+    for link in links.links:
+        for port in (link.a, link.b):
+            measured["emulator_drops"].append((port.socket_drops, port.interface))
+            measured["merged_segments"].append((port.oversized, port.interface))
+            measured["missing_checksums"].append((port.checksum_missing, port.interface))
+            measured["send_failures"].append((port.send_failures, port.interface))
+    for node in nodes:
+        measured["agent_lateness"].append((node.late_s, node.node))
+        for capture in node.captures:
+            measured["capture_drops"].append((capture.dropped, capture.file))
+        for interface, on in node.offloads.items():
+            measured["offloads"].append((len(on), f"{node.node} {interface}: {', '.join(on)}"))
+        if node.processors_busy is not None:
+            measured["processors_busy"].append((node.processors_busy * 100, node.node))
+    checks = [_check(name, values) for name, values in measured.items()]
+    reasons = [
+        f"{check.name}: {check.value:g} {check.unit} at {check.subject} (limit {check.limit:g})"
+        for check in checks
+        if not check.ok
+    ]
+    if not links.complete:
+        reasons.append("the emulator did not end in order")
+    return Verdict(
+        run_id=plan.run_id,
+        status="invalid" if reasons else "valid",
+        reasons=reasons,
+        checks=checks,
+    )
+
+
+def failed(run_id: str, reasons: list[str]) -> Verdict:
+    """The verdict on a run that did not come to its end."""
+    return Verdict(run_id=run_id, status="failed", reasons=reasons, checks=[])
+
+
+def _directions(links: Links) -> Iterator[tuple[str, DirectionAccount]]:
+    for link in links.links:
+        yield f"{link.name} forward", link.a_to_b
+        yield f"{link.name} backward", link.b_to_a
+
+
+def _check(name: str, values: list[Value]) -> Check:
+    """The check for the worst of `values`; with none, it does not apply."""
+    limit = LIMITS[name]
+    worst = max(values, default=None)
+    return Check(
+        name=name,
+        description=limit.description,
+        value=None if worst is None else round(worst[0], 6),
+        limit=limit.most,
+        unit=limit.unit,
+        ok=worst is None or worst[0] <= limit.most,
+        subject="" if worst is None else worst[1],
+    )

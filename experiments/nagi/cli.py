@@ -1,0 +1,335 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command nagi.
+
+Exit status: 0 done, 1 some runs failed or are invalid, 2 the input was refused, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from nagi import __version__, schemes
+from nagi.ansible_runs import Interrupted, LabError
+from nagi.build import current_build
+from nagi.campaign import (
+    CampaignDirectory,
+    Selection,
+    jobs_for,
+    run_campaign,
+    select,
+)
+from nagi.contracts.records import Campaign
+from nagi.errors import InputError, refuse
+from nagi.labs.netns import require_root
+from nagi.progress import Progress
+from nagi.spec import read_experiment
+from nagi_reports import analysis, report, summary, text
+from nagi_reports.capture import CaptureError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="How much of what a path could carry does a TCP scheme achieve?",
+)
+out_console = Console(highlight=False)
+error_console = Console(stderr=True, highlight=False)
+
+Spec = Annotated[Path, typer.Argument(help="experiment file", show_default=False)]
+Directory = Annotated[Path, typer.Argument(help="directory of a campaign", show_default=False)]
+Quick = Annotated[bool, typer.Option("--quick", help="the experiment's form `quick`")]
+Form = Annotated[str | None, typer.Option("--form", help="another form of the experiment")]
+Only = Annotated[
+    list[str] | None, typer.Option("--only", metavar="AXIS=VALUE", help="only runs with this value")
+]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"nagi {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="say the version")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def run(
+    spec: Spec,
+    lab: Annotated[str, typer.Option(help="where to run it: netns")] = "netns",
+    quick: Quick = False,
+    form: Form = None,
+    only: Only = None,
+    skip_unavailable: Annotated[
+        bool, typer.Option("--skip-unavailable", help="leave out schemes this machine cannot run")
+    ] = False,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, max=64, help="runs side by side; one a processor if not given")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="where results go; results/NAME-FORM if not given")
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="refuse to begin anew: the campaign must be there")
+    ] = False,
+    retry_invalid: Annotated[
+        bool, typer.Option("--retry-invalid", help="run invalid runs again, too")
+    ] = False,
+) -> None:
+    """Run an experiment to a table and a report. What has been run already is not run again."""
+    selection = _select(spec, _form(quick, form), only)
+    if lab != "netns":
+        raise refuse(f"--lab {lab}: this version of nagi has no such lab", "use --lab netns")
+    left_out = _leave_out(selection, skip_unavailable)
+    require_root()
+    directory = CampaignDirectory(out or _default_out(selection))
+    if resume and not directory.campaign.exists():
+        raise refuse("there is no campaign to resume", "leave --resume out", file=str(directory.out))
+    stop = _InterruptFlag()
+    with directory.held():
+        campaign = directory.describe(selection, lab, left_out)
+        plans = {plan.run_id: plan for plan in selection.available()}
+        with Progress(out_console, len(plans)) as progress:
+            try:
+                outcome = run_campaign(
+                    selection,
+                    directory,
+                    jobs or jobs_for(os.cpu_count() or 1),
+                    analysis.ensure_metrics,
+                    stop,
+                    progress,
+                    retry_invalid=retry_invalid,
+                )
+            except (Interrupted, LabError) as error:
+                progress.stop()
+                _give_to_user(directory.out)
+                if isinstance(error, LabError):
+                    error_console.print(f"nagi: {error}", markup=False)
+                done = sum(1 for run_id in plans if (directory.runs / run_id).exists())
+                error_console.print(
+                    f"stopped; {done} of {len(plans)} runs are done and kept. "
+                    "The same command goes on from there."
+                )
+                raise typer.Exit(130 if isinstance(error, Interrupted) else 1) from None
+        _conclude(directory, campaign)
+        _give_to_user(directory.out)
+    if outcome.count("valid") < len(plans):
+        raise typer.Exit(1)
+
+
+@app.command()
+def plan(spec: Spec, quick: Quick = False, form: Form = None, only: Only = None) -> None:
+    """Show the runs of an experiment, how long they take and what cannot run here; run nothing."""
+    selection = _select(spec, _form(quick, form), only)
+    table = Table(show_edge=False, pad_edge=False)
+    axes = list(selection.points[0].values)
+    for axis in axes:
+        table.add_column(axis)
+    for head in ("runs", "seconds"):
+        table.add_column(head, justify="right")
+    table.add_column("run / why not")
+    repeats = selection.points[0].experiment.repeats
+    for first in range(0, len(selection.plans), repeats):
+        plan = selection.plans[first]
+        missing = selection.schemes_missing(plan)
+        table.add_row(
+            *plan.point.values(),
+            str(repeats),
+            f"{plan.timeline.end_s * repeats:.1f}",
+            f"{missing[0]} is not available" if missing else plan.run_id,
+            style="dim" if missing else None,
+        )
+    out_console.print(table)
+    available = selection.available()
+    jobs = jobs_for(os.cpu_count() or 1)
+    seconds = sum(plan.timeline.end_s for plan in available) / jobs
+    out_console.print(
+        f"\n{len(selection.plans)} runs, {len(available)} of them possible here; "
+        f"about {_minutes(seconds)} with {jobs} side by side"
+    )
+    for name, found in selection.unavailable.items():
+        out_console.print(f"{name}: {found.reason}; {found.cure}", markup=False)
+
+
+@app.command()
+def analyze(directory: Directory) -> None:
+    """Compute all metrics again, from the captures."""
+    held, campaign = _campaign(directory)
+    with held.held():
+        with Progress(out_console, len(campaign.runs)) as progress:
+            for entry in campaign.runs:
+                run_directory = held.runs / entry.run_id
+                if (run_directory / "manifest.json").exists() and _ended(run_directory):
+                    analysis.analyse_run(run_directory)
+                progress.step("analysed")
+        _conclude(held, campaign)
+        _give_to_user(held.out)
+
+
+@app.command(name="report")
+def report_command(
+    directory: Directory,
+    format_: Annotated[str, typer.Option("--format", help="pdf")] = "pdf",
+) -> None:
+    """Write the report of a campaign."""
+    if format_ != "pdf":
+        raise refuse(f"--format {format_}: no such format", "use --format pdf")
+    held, campaign = _campaign(directory)
+    with held.held():
+        table = analysis.build_table(held.out, campaign)
+        out_console.print(str(report.write_report(held.out, campaign, table)), markup=False)
+        _give_to_user(held.out)
+
+
+@app.command(name="schemes")
+def schemes_command() -> None:
+    """Say which TCP schemes this machine can run, and why not the others."""
+    table = Table(show_edge=False, pad_edge=False)
+    for head in ("scheme", "here", "what it is / what it lacks"):
+        table.add_column(head)
+    for name, scheme in schemes.schemes().items():
+        found = schemes.availability(scheme, "netns")
+        what = scheme.summary if found.available else f"{found.reason}; {found.cure}"
+        table.add_row(name, "yes" if found.available else "no", what)
+    out_console.print(table)
+
+
+def main() -> None:
+    """The entry point: errors become one message and an exit status."""
+    try:
+        status = app(standalone_mode=False)
+    except InputError as error:
+        for problem in error.problems:
+            error_console.print(f"nagi: {problem}", markup=False, soft_wrap=True)
+        sys.exit(2)
+    except CaptureError as error:
+        error_console.print(f"nagi: {error}", markup=False, soft_wrap=True)
+        sys.exit(2)
+    except typer.Exit as leave:
+        sys.exit(leave.exit_code)
+    except Exception as error:
+        # Errors in the command line itself; typer shows them with the usage.
+        if hasattr(error, "show") and hasattr(error, "exit_code"):
+            error.show()
+            sys.exit(2)
+        raise
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+class _InterruptFlag:
+    """True once the user has asked to stop (SIGINT or SIGTERM). A third time ends at once."""
+
+    def __init__(self) -> None:
+        self._times = 0
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._note)
+
+    def _note(self, number: int, frame: Any) -> None:
+        self._times += 1
+        if self._times > 2:
+            os._exit(130)
+
+    def __call__(self) -> bool:
+        return self._times > 0
+
+
+def _form(quick: bool, form: str | None) -> str | None:
+    if quick and form not in (None, "quick"):
+        raise refuse("--quick and --form contradict each other", "give one of them")
+    return "quick" if quick else form
+
+
+def _select(spec: Path, form: str | None, only: list[str] | None) -> Selection:
+    chosen = {}
+    for text_ in only or []:
+        axis, sign, value = text_.partition("=")
+        if not sign:
+            raise refuse(f"--only {text_}: not AXIS=VALUE", "write --only scheme=newreno")
+        chosen[axis] = value
+    return select(read_experiment(spec, form), form, chosen, current_build())
+
+
+def _leave_out(selection: Selection, skip_unavailable: bool) -> dict[str, str]:
+    """The schemes to leave out, and why. Raises InputError if that was not asked for."""
+    if selection.unavailable and not skip_unavailable:
+        document = selection.points[0].document
+        raise InputError(
+            *(
+                document.problem(
+                    ("matrix", "scheme"),
+                    f"{name} is not available: {found.reason}",
+                    f"{found.cure}, or leave such schemes out with --skip-unavailable",
+                )
+                for name, found in selection.unavailable.items()
+            )
+        )
+    if not selection.available():
+        raise refuse("no scheme of this experiment is available here", "see `nagi plan`")
+    return {name: found.reason for name, found in selection.unavailable.items()}
+
+
+def _default_out(selection: Selection) -> Path:
+    name = selection.points[0].experiment.name
+    return Path("results") / (f"{name}-{selection.form}" if selection.form else name)
+
+
+def _campaign(directory: Path) -> tuple[CampaignDirectory, Campaign]:
+    held = CampaignDirectory(directory)
+    if not held.campaign.exists():
+        raise refuse("no campaign here", "give the --out of `nagi run`", file=str(directory))
+    return held, Campaign.read(held.campaign)
+
+
+def _ended(run_directory: Path) -> bool:
+    return (run_directory / "links.json").exists()
+
+
+def _conclude(directory: CampaignDirectory, campaign: Campaign) -> None:
+    """Table, text and report."""
+    table = analysis.build_table(directory.out, campaign)
+    found = summary.summarise(campaign, table)
+    for each in text.tables(found):
+        out_console.print()
+        out_console.print(each)
+    out_console.print(
+        f"\n{found.runs} runs: {found.valid} valid, {found.invalid} invalid, {found.failed} failed"
+    )
+    if found.valid:
+        path = report.write_report(directory.out, campaign, table)
+        out_console.print(f"report: {path}", markup=False, soft_wrap=True)
+
+
+def _give_to_user(out: Path) -> None:
+    """Under sudo, results belong to the user who asked for them."""
+    try:
+        owner = int(os.environ["SUDO_UID"]), int(os.environ["SUDO_GID"])
+    except (KeyError, ValueError):
+        return
+    if os.geteuid() == 0:
+        for path in (out, *out.rglob("*")):
+            os.chown(path, *owner, follow_symlinks=False)
+
+
+def _minutes(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    if seconds < 7200:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"
+
+

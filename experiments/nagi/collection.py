@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From what agents recorded to run directories.
+
+Agents leave `records/HOST/RUN_ID/`, with node.json written last. A run all of whose agents have
+left one is over, whatever became of the batch it was in; it becomes `runs/RUN_ID/`.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pandas as pd
+
+from nagi.build import sha256_of
+from nagi.certificate import certify, failed
+from nagi.contracts.links import Links
+from nagi.contracts.plan import RunPlan
+from nagi.contracts.records import Build, FileSum, Flows, Manifest, NodeRecord, Verdict
+from nagi.errors import InputError
+from nagi.labs.shape import EMULATOR
+
+PLAN, MANIFEST, VERDICT = "plan.json", "manifest.json", "verdict.json"
+LINKS, FLOWS, TCP_INFO = "links.json", "flows.json", "tcp_info.parquet"
+_NODE, _SAMPLES = "node.json", "tcp_info.jsonl"
+
+
+def over(records: Path, plan: RunPlan) -> str | None:
+    """The cell in which `plan` was run to its end, if it was."""
+    nodes = [*(node.name for node in plan.nodes), EMULATOR]
+    for first in records.glob(f"*_{EMULATOR}/{plan.run_id}"):
+        cell = first.parent.name.removesuffix(f"_{EMULATOR}")
+        if all((records / f"{cell}_{node}" / plan.run_id / _NODE).exists() for node in nodes):
+            return cell
+    return None
+
+
+def collect(records: Path, runs: Path, plan: RunPlan, cell: str, lab: str, build: Build) -> Verdict:
+    """Makes the run directory of a run that is over, and removes the records it is made from."""
+    sources = {
+        node: records / f"{cell}_{node}" / plan.run_id
+        for node in (*(node.name for node in plan.nodes), EMULATOR)
+    }
+    partial = runs / f"{plan.run_id}.partial"
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    nodes = {node: NodeRecord.read(source / _NODE) for node, source in sources.items()}
+    verdict = _verdict(plan, nodes, sources, partial)
+    plan.write(partial / PLAN)
+    Flows(flows=[flow for node in nodes.values() for flow in node.flows]).write(partial / FLOWS)
+    _samples_to_parquet(list(sources.values()), partial / TCP_INFO)
+    if verdict.status == "failed":
+        _keep_logs(sources, partial / "logs")
+    files = {
+        path.name: FileSum(bytes=path.stat().st_size, sha256=sha256_of(path))
+        for path in sorted(partial.iterdir())
+        if path.is_file()
+    }
+    Manifest(
+        run_id=plan.run_id,
+        point_id=plan.point_id,
+        lab=lab,
+        cell=cell,
+        build=build,
+        began_realtime_s=nodes[EMULATOR].began_realtime_s,
+        nodes=nodes,
+        files=files,
+    ).write(partial / MANIFEST)
+    verdict.write(partial / VERDICT)
+    replace_directory(partial, runs / plan.run_id)
+    for source in sources.values():
+        shutil.rmtree(source)
+    return verdict
+
+
+def record_failure(runs: Path, plan: RunPlan, reason: str) -> Verdict:
+    """A run directory for a run that was begun but is not over: its plan, and why it failed."""
+    partial = runs / f"{plan.run_id}.partial"
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    plan.write(partial / PLAN)
+    verdict = failed(plan.run_id, [reason])
+    verdict.write(partial / VERDICT)
+    replace_directory(partial, runs / plan.run_id)
+    return verdict
+
+
+def replace_directory(new: Path, old: Path) -> None:
+    """Puts `new` in the place of `old`, which may or may not exist."""
+    shutil.rmtree(old, ignore_errors=True)
+    new.rename(old)
+
+
+def verdict_of(runs: Path, run_id: str) -> Verdict | None:
+    """The verdict on a run, if it has been run."""
+    try:
+        return Verdict.read(runs / run_id / VERDICT)
+    except InputError:
+        return None
+
+
+def _verdict(
+    plan: RunPlan, nodes: dict[str, NodeRecord], sources: dict[str, Path], target: Path
+) -> Verdict:
+    """Moves captures and account over, and judges the run."""
+    for capture in plan.captures:
+        found = sources[capture.node] / capture.file
+        if found.exists():
+            shutil.move(found, target / capture.file)
+    account = sources[EMULATOR] / LINKS
+    if account.exists():
+        shutil.move(account, target / LINKS)
+    errors = [f"{name}: {node.error}" for name, node in nodes.items() if node.status == "failed"]
+    if errors:
+        return failed(plan.run_id, errors)
+    try:
+        links = Links.read(target / LINKS)
+    except InputError as error:
+        return failed(plan.run_id, [str(error)])
+    return certify(plan, links, nodes.values())
+
+
+def _samples_to_parquet(sources: list[Path], target: Path) -> None:
+    """All senders' samples in one table, ordered by flow and time."""
+    lines = [
+        json.loads(line)
+        for source in sources
+        if (source / _SAMPLES).exists()
+        for line in (source / _SAMPLES).read_text().splitlines()
+    ]
+    table = pd.DataFrame(lines, columns=["t_s", "flow"] if not lines else None)
+    table.sort_values(["flow", "t_s"]).to_parquet(target, index=False)
+
+
+def _keep_logs(sources: dict[str, Path], target: Path) -> None:
+    for node, source in sources.items():
+        for log in source.glob("*.log"):
+            target.mkdir(exist_ok=True)
+            shutil.copyfile(log, target / f"{node}.{log.name}")

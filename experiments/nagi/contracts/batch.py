@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a lab ships to one agent: its place in the lab, and the runs to take part in."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from nagi.contracts.base import Contract
+from nagi.contracts.plan import RunPlan
+
+
+class ScheduledRun(Contract):
+    offset_s: float = Field(description="begins so long after the batch does")
+    plan: RunPlan
+
+
+class Batch(Contract):
+    """batch.json"""
+
+    schema_version: Literal[1] = 1
+    node: str
+    is_emulator: bool
+    interfaces: dict[str, str] | dict[str, tuple[str, str]] = Field(
+        description="link -> interface; on the emulator, the interfaces of the link's two ends"
+    )
+    spool: str = Field(description="directory on the agent's host for its records")
+    nagi_link: str = Field(description="path of the program nagi-link")
+    runs: list[ScheduledRun]

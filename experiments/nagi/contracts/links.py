@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""links.json: the emulator's own account of what it did. Written by nagi-link."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from nagi.contracts.base import Contract
+from nagi.contracts.plan import DirectionPlan
+
+
+class PacketCounts(Contract):
+    """offered = delivered + queue_overflows + channel_losses + held"""
+
+    offered: int
+    delivered: int
+    queue_overflows: int
+    channel_losses: int
+    held: int = Field(description="still waiting or under way")
+    late_arrivals: int = Field(description="seen only after the model had moved past their instant")
+
+
+class ByteCounts(Contract):
+    offered: int
+    delivered: int
+
+
+class ServerCounts(Contract):
+    """The rate server: what it sent (overhead included), and how long it was busy doing so."""
+
+    packets: int
+    bytes: int
+    busy_ns: int
+
+
+class TransitError(Contract):
+    """Nanoseconds between a packet being due and having been sent, by the emulator's own clock."""
+
+    count: int
+    median: int
+    p99: int
+    max: int
+    histogram: list[tuple[int, int]] = Field(description="(largest value, how many) a bucket")
+
+
+class DirectionAccount(Contract):
+    config: DirectionPlan
+    packets: PacketCounts
+    bytes: ByteCounts
+    server: ServerCounts
+    most_waiting_packets: int
+    transit_error_ns: TransitError
+
+
+class PortAccount(Contract):
+    interface: str
+    received: int
+    sent: int
+    socket_drops: int = Field(description="lost before the emulator saw them")
+    oversized: int = Field(description="discarded: longer than the MTU, so somebody merges segments")
+    checksum_missing: int = Field(description="left to hardware that is not there")
+    send_failures: int
+    offloads_switched_off: list[str]
+
+
+class LinkAccount(Contract):
+    name: str
+    id: int
+    a: PortAccount
+    b: PortAccount
+    a_to_b: DirectionAccount
+    b_to_a: DirectionAccount
+
+
+class Cpu(Contract):
+    user_s: float
+    system_s: float
+    max_resident_bytes: int
+
+
+class Links(Contract):
+    """links.json"""
+
+    schema_version: Literal[1] = 1
+    program: str
+    version: str
+    io: str
+    complete: bool = Field(description="false: a first account; the emulator did not end in order")
+    seed: int
+    epoch_realtime_ns: int
+    started_realtime_ns: int
+    ended_realtime_ns: int
+    cpu: Cpu
+    notices: list[str]
+    links: list[LinkAccount]

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The run directory: what was recorded of one run, by agents, emulator and controller.
+
+    plan.json         the run plan
+    manifest.json     hosts, versions, settings as they were, checksums of the other files
+    links.json        the emulator's own account
+    flows.json        each flow as its sender's kernel last saw it
+    tcp_info.parquet  TCP_INFO of each sender over time
+    NODE.LINK.pcap    captures, headers only
+    verdict.json      did the links do what was asked?
+    metrics.json      the run's rows of results.parquet
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from nagi.contracts.base import Contract
+
+
+class CaptureCount(Contract):
+    """tcpdump's own count."""
+
+    file: str
+    captured: int
+    received: int
+    dropped: int = Field(description="by the kernel, for want of buffer")
+
+
+class FlowRecord(Contract):
+    """A flow as its sender's kernel last saw it."""
+
+    flow: str
+    congestion_control: str
+    tcp_info: dict[str, int] = Field(description="struct tcp_info by field name")
+
+
+class HostFacts(Contract):
+    kernel: str
+    machine: str
+    processors: int
+    python: str
+    programs: dict[str, str]
+
+
+class NodeRecord(Contract):
+    """node.json: what one agent records of its part of a run."""
+
+    schema_version: Literal[1] = 1
+    run_id: str
+    node: str
+    status: Literal["ok", "failed"]
+    error: str | None
+    began_realtime_s: float
+    late_s: float = Field(description="by how much the agent missed the beginning of a phase")
+    facts: HostFacts
+    sysctls: dict[str, str]
+    offloads: dict[str, list[str]] = Field(description="harmful offloads seen on, by interface")
+    captures: list[CaptureCount]
+    flows: list[FlowRecord]
+    processors_busy: float | None = Field(description="share of all processors' time, 0 to 1")
+    notices: list[str]
+
+
+class Build(Contract):
+    """What ran the run. `id` stands for everything that can change a result."""
+
+    id: str
+    version: str
+    commit: str | None
+    nagi_link: str = Field(description="SHA-256 of the program")
+    nagi_agent: str = Field(description="SHA-256 of its sources")
+
+
+class FileSum(Contract):
+    bytes: int
+    sha256: str
+
+
+class Manifest(Contract):
+    """manifest.json"""
+
+    schema_version: Literal[1] = 1
+    run_id: str
+    point_id: str
+    lab: str
+    cell: str
+    build: Build
+    began_realtime_s: float
+    nodes: dict[str, NodeRecord]
+    files: dict[str, FileSum]
+
+
+class Flows(Contract):
+    """flows.json"""
+
+    schema_version: Literal[1] = 1
+    flows: list[FlowRecord]
+
+
+Status = Literal["valid", "invalid", "failed"]
+
+
+class Check(Contract):
+    """One line of the certificate."""
+
+    name: str
+    description: str
+    value: float | None = Field(description="null: not applicable")
+    limit: float
+    unit: str
+    ok: bool
+    subject: str = Field("", description="the link, capture or node with the worst value")
+
+
+class Verdict(Contract):
+    """verdict.json: valid if every check is ok; failed if the run did not come to its end."""
+
+    schema_version: Literal[1] = 1
+    run_id: str
+    status: Status
+    reasons: list[str]
+    checks: list[Check]
+
+
+class CampaignRun(Contract):
+    run_id: str
+    point_id: str
+    point: dict[str, str]
+    repeat: int
+
+
+class Campaign(Contract):
+    """campaign.json: which runs make up the campaign, in the order of the matrix."""
+
+    schema_version: Literal[1] = 1
+    experiment: str
+    form: str | None
+    title: str
+    reference: str
+    lab: str
+    build: Build
+    x: str
+    series: str
+    panels: str | None
+    runs: list[CampaignRun]
+    left_out: dict[str, str] = Field(description="scheme left out -> why")

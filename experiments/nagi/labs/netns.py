@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The netns lab: hosts, routers and emulator as network namespaces of one machine, in real time.
+
+A cell is one complete testbed; cells run side by side. Every node's interface on a link is a veth
+whose other end is the emulator's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import zipapp
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from nagi import paths
+from nagi.ansible_runs import LabError, Playbooks
+from nagi.contracts.batch import Batch, ScheduledRun
+from nagi.contracts.plan import RunPlan
+from nagi.errors import refuse
+from nagi.labs.keeper import Keeper
+from nagi.labs.shape import EMULATOR, Shape
+
+NAME = "netns"
+BETWEEN_RUNS = 0.1  # seconds
+_LEAD_S = 2.0  # from choosing the first run's instant to it: every agent must have started
+_LEAD_PER_HOST_S = 0.25
+
+
+def require_root() -> None:
+    """Raises InputError if this process may not make network namespaces."""
+    if os.geteuid() != 0:
+        raise refuse(
+            "the netns lab makes network namespaces, which needs root",
+            "run the same command with sudo",
+        )
+
+
+class NetnsLab:
+    """A lab of `cells` cells of one shape. Exists from entry to exit.
+
+    `records` is where agents leave what they record: a directory a host, one a run in it.
+    """
+
+    def __init__(
+        self,
+        shape: Shape,
+        cells: int,
+        directory: Path,
+        records: Path,
+        modules: list[str],
+        interrupted: Callable[[], bool],
+        *,
+        shares_files: bool = True,
+    ) -> None:
+        self.cells = [f"cell{index}" for index in range(cells)]
+        self._shape = shape
+        self._directory = directory
+        self._records = records
+        self._modules = modules
+        self._interrupted = interrupted
+        self._shares_files = shares_files
+        self._batches = directory / "batches"
+
+    def __enter__(self) -> NetnsLab:
+        self._directory.mkdir(parents=True, exist_ok=True)
+        self._batches.mkdir(exist_ok=True)
+        self._records.mkdir(parents=True, exist_ok=True)
+        agent = self._directory / "nagi-agent.pyz"
+        zipapp.create_archive(
+            paths.AGENT,
+            agent,
+            main="nagi_agent.__main__:main",
+            filter=lambda path: path.parts[0] == "nagi_agent" and path.suffix == ".py",
+        )
+        self._keeper = Keeper().__enter__()
+        try:
+            self._playbooks = Playbooks(
+                self._directory / "ansible", self._inventory(agent), self._interrupted
+            )
+            self._playbooks.run("netns_up.yml")
+            self._playbooks.run("provision.yml")
+        except BaseException:
+            self._keeper.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._keeper.__exit__()
+
+    def hosts(self, cell: str) -> list[tuple[str, str]]:
+        """(host, node) of a cell; hosts are Ansible's names."""
+        return [(f"{cell}_{node}", node) for node in (*self._shape.nodes, EMULATOR)]
+
+    def check(self, plans: list[RunPlan]) -> None:
+        """Asks every agent what would keep it from running `plans`. Raises LabError."""
+        self._write_batches({cell: plans for cell in self.cells})
+        problems = []
+        for host, result in self._playbooks.run("check.yml", **self._variables()).items():
+            found = json.loads(result["stdout"])["problems"]
+            problems += [f"{host}: {problem}" for problem in found]
+        if problems:
+            raise LabError("; ".join(problems))
+
+    def run_batch(self, plans: dict[str, list[RunPlan]]) -> None:
+        """Runs plans, by cell, one after the other; cells side by side. Returns when all are over;
+        what the agents recorded is then in the records directory."""
+        self._write_batches(plans)
+        self._playbooks.run("batch.yml", **self._variables())
+        for archive in self._records.glob("*.tar"):
+            target = self._records / archive.stem
+            shutil.unpack_archive(archive, target, filter="data")
+            archive.unlink()
+
+    def lead_s(self) -> float:
+        """Seconds between a batch's start and its first run."""
+        return _LEAD_S + _LEAD_PER_HOST_S * len(self.cells) * (len(self._shape.nodes) + 1)
+
+    def _spool(self, host: str) -> Path:
+        """Where the agent keeps its records, on its own host."""
+        return (self._records if self._shares_files else self._directory / "spools") / host
+
+    def _variables(self) -> dict[str, object]:
+        return {
+            "nagi_batches": str(self._batches),
+            "nagi_collected": str(self._records),
+            "nagi_lead_s": self.lead_s(),
+        }
+
+    def _write_batches(self, plans: dict[str, list[RunPlan]]) -> None:
+        for cell in self.cells:
+            runs, offset = [], 0.0
+            for plan in plans.get(cell, []):
+                runs.append(ScheduledRun(offset_s=round(offset, 6), plan=plan))
+                offset += plan.timeline.end_s + BETWEEN_RUNS
+            for host, node in self.hosts(cell):
+                Batch(
+                    node=node,
+                    is_emulator=node == EMULATOR,
+                    interfaces=self._interfaces(node),
+                    spool=str(self._spool(host)),
+                    nagi_link=str(paths.native_program("nagi-link")),
+                    runs=runs,
+                ).write(self._batches / f"{host}.json")
+
+    def _interfaces(self, node: str) -> dict[str, str] | dict[str, tuple[str, str]]:
+        """link -> the node's interface; for the emulator the two that the link joins."""
+        if node == EMULATOR:
+            return {name: (f"{name}.a", f"{name}.b") for name, *_ in self._shape.links}
+        return {interface.link: interface.link for interface in self._shape.interfaces(node)}
+
+    def _inventory(self, agent: Path) -> dict[str, Any]:
+        cells: dict[str, Any] = {}
+        commands: list[str] = []
+        for cell in self.cells:
+            hosts = {}
+            for host, node in self.hosts(cell):
+                commands.append(f"netns add {host}")
+                hosts[host] = {
+                    "nagi_node": node,
+                    "nagi_namespace": host,
+                    "nagi_spool": str(self._spool(host)),
+                    "nagi_interfaces": self._interface_variables(node),
+                }
+            commands += self._veths(cell)
+            cells[cell] = {"hosts": hosts}
+        return {
+            "all": {
+                "vars": {
+                    "ansible_connection": "netns",
+                    "ansible_python_interpreter": "/usr/bin/python3",
+                    "nagi_keeper_pid": self._keeper.pid,
+                    "nagi_shares_files": self._shares_files,
+                    "nagi_agent_source": str(agent),
+                    "nagi_modules": self._modules,
+                },
+                "children": {
+                    "keeper": {
+                        "hosts": {
+                            "lab": {
+                                "nagi_netns_commands": commands,
+                                "nagi_last_namespace": self.hosts(self.cells[-1])[-1][0],
+                            }
+                        }
+                    },
+                    "cells": {"children": cells},
+                },
+            }
+        }
+
+    def _veths(self, cell: str) -> list[str]:
+        emulator = f"{cell}_{EMULATOR}"
+        commands = []
+        for name, _, nodes, _ in self._shape.links:
+            for end, node in zip("ab", nodes, strict=True):
+                (interface,) = [i for i in self._shape.interfaces(node) if i.link == name]
+                commands.append(
+                    f"link add {name} netns {cell}_{node} address {interface.mac} type veth "
+                    f"peer name {name}.{end} netns {emulator}"
+                )
+        return commands
+
+    def _interface_variables(self, node: str) -> list[dict[str, object]]:
+        if node == EMULATOR:
+            return [{"name": f"{name}.{end}"} for name, *_ in self._shape.links for end in "ab"]
+        return [
+            {
+                "name": interface.link,
+                "address": interface.address,
+                "neighbours": {interface.neighbour_address: interface.neighbour_mac},
+            }
+            for interface in self._shape.interfaces(node)
+        ]

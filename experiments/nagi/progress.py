@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Telling how a campaign goes on: a bar with the time left on a terminal, lines elsewhere."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+from rich.progress import Progress as Bar
+from rich.progress import TimeRemainingColumn
+
+from nagi.contracts.plan import RunPlan
+from nagi.contracts.records import Verdict
+from nagi.labs.netns import BETWEEN_RUNS
+
+_LINE_EVERY_S = 15.0  # how often a campaign that is not on a terminal says it is alive
+
+
+class Progress:
+    """Shows a campaign's progress on `console`; an Observer of the campaign."""
+
+    def __init__(self, console: Console, total: int) -> None:
+        self._console = console
+        self._total = total
+        self._done = 0
+        self._bar = Bar(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("time left"),
+            TimeRemainingColumn(),
+            console=console,
+            disable=not console.is_terminal,
+            transient=True,
+        )
+        self._task = self._bar.add_task("starting", total=total)
+        self._quiet = threading.Event()
+        self._clock: threading.Thread | None = None
+
+    def __enter__(self) -> Progress:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        self._end_clock()
+        self._bar.stop()
+
+    def step(self, what: str) -> None:
+        """One more of the total is done."""
+        self._done += 1
+        self._bar.update(self._task, completed=self._done, description=what)
+
+    def lab_starting(self, cells: int) -> None:
+        self._say(f"setting up the netns lab: {cells} cells side by side")
+
+    def batch_starting(self, plans: dict[str, list[RunPlan]], lead_s: float) -> None:
+        """From the plans' timelines it is known when which run will be over."""
+        self._end_clock()
+        ends = sorted(
+            end for runs in plans.values() for end in _ends(runs, lead_s + _SHIPPING_S)
+        )
+        self._quiet.clear()
+        self._clock = threading.Thread(target=self._follow, args=(ends,), daemon=True)
+        self._clock.start()
+
+    def run_over(self, plan: RunPlan, verdict: Verdict) -> None:
+        self._end_clock()
+        self._done += 1
+        self._bar.update(self._task, completed=self._done)
+        point = ", ".join(plan.point.values())
+        repeat = f", repeat {plan.repeat + 1}" if plan.repeat else ""
+        reasons = f": {'; '.join(verdict.reasons)}" if verdict.reasons else ""
+        self._console.print(
+            f"[{self._done}/{self._total}] {point}{repeat}: {verdict.status}{reasons}", markup=False
+        )
+
+    def _follow(self, ends: list[float]) -> None:
+        """While a batch runs, nothing is heard from it; the plans say how far it must be."""
+        begun = time.monotonic()
+        said = begun
+        over = 0
+        while not self._quiet.wait(0.5):
+            now = time.monotonic()
+            over = sum(end <= now - begun for end in ends)
+            shown = min(self._done + over, self._total)
+            self._bar.update(self._task, completed=shown, description="running")
+            if not self._console.is_terminal and now - said >= _LINE_EVERY_S:
+                said = now
+                left = max(0.0, ends[-1] - (now - begun)) if ends else 0.0
+                self._console.print(
+                    f"running: about {shown} of {self._total} runs done, "
+                    f"this batch takes {left:.0f} s more"
+                )
+
+    def _end_clock(self) -> None:
+        if self._clock is not None:
+            self._quiet.set()
+            self._clock.join()
+            self._clock = None
+
+    def _say(self, what: str) -> None:
+        if self._console.is_terminal:
+            self._bar.update(self._task, description=what)
+        else:
+            self._console.print(what)
+
+
+_SHIPPING_S = 2.0
+
+
+def _ends(plans: list[RunPlan], lead_s: float) -> list[float]:
+    ends, at = [], lead_s
+    for plan in plans:
+        at += plan.timeline.end_s + BETWEEN_RUNS
+        ends.append(at)
+    return ends

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A campaign's results arranged as the experiment asks: curves over x, panels, NAGI.
+
+Only valid runs enter a mean. Every mean carries its number of runs and, from two on, its 95 %
+confidence interval (Student's t).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from nagi.contracts.records import Campaign
+from nagi.units import Bitrate, Duration, Share
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A mean of `runs` values, with half the width of its confidence interval (nan for one)."""
+
+    value: float
+    halfwidth: float
+    runs: int
+
+
+def mean_of(values: pd.Series[float]) -> Mean:
+    """The mean of some values, at least one."""
+    count = len(values)
+    if count < 2:
+        return Mean(float(values.mean()), math.nan, count)
+    quantile = stats.t.ppf((1 + CONFIDENCE) / 2, count - 1)
+    halfwidth = float(quantile * values.std(ddof=1) / math.sqrt(count))
+    return Mean(float(values.mean()), halfwidth, count)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis of the matrix: its values in the file's order, as texts and as numbers."""
+
+    name: str
+    values: list[str]
+
+    @property
+    def title(self) -> str:
+        words = self.name.replace("_", " ")
+        return f"{words[0].upper()}{words[1:]}"
+
+    def numbers(self) -> tuple[list[float], str]:
+        """The values as numbers of one unit, and the unit; positions if they are no quantities."""
+        for kind, scale, unit in (
+            (Bitrate, 1e6, "Mb/s"),
+            (Duration, 1e6, "ms"),
+            (Share, 0.01, "%"),
+        ):
+            try:
+                parsed = [kind.parse(value) for value in self.values]
+            except ValueError:
+                continue
+            return [quantity.value / scale for quantity in parsed], unit
+        return [float(position) for position in range(len(self.values))], ""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One series in one panel: a mean at each value of x, None where there is no valid run."""
+
+    series: str
+    agi: list[Mean | None]
+    goodput_bps: list[Mean | None]
+    nagi: Mean | None  # mean of AGI over the values of x; its runs: how many values it is over
+
+
+@dataclass(frozen=True)
+class Panel:
+    """The curves for one value of the panels' axis."""
+
+    label: str
+    curves: list[Curve]
+    bottleneck_bps: list[float]  # at each value of x; nan where nothing was run
+    ceiling: float  # of the AGI
+
+
+@dataclass(frozen=True)
+class Summary:
+    x: Axis
+    panels_axis: Axis | None
+    panels: list[Panel]
+    runs: int
+    valid: int
+    invalid: int
+    failed: int
+
+
+def summarise(campaign: Campaign, table: pd.DataFrame) -> Summary:
+    """Arranges the table of a campaign."""
+    x = _axis(campaign, campaign.x)
+    panels_axis = _axis(campaign, campaign.panels) if campaign.panels else None
+    series = _axis(campaign, campaign.series)
+    valid = table[table["status"] == "valid"]
+    panels = []
+    for label in panels_axis.values if panels_axis else [""]:
+        inside = table[table[f"point.{campaign.panels}"] == label] if panels_axis else table
+        good = inside.loc[inside.index.intersection(valid.index)]
+        curves = []
+        for name in series.values:
+            mine = good[good[f"point.{campaign.series}"] == name]
+            at = [mine[mine[f"point.{x.name}"] == value] for value in x.values]
+            indices = [mean_of(rows["agi"]) if len(rows) else None for rows in at]
+            goodputs = [mean_of(rows["goodput_bps"]) if len(rows) else None for rows in at]
+            curves.append(Curve(name, indices, goodputs, _nagi(indices)))
+        bottleneck = [
+            float(inside[inside[f"point.{x.name}"] == value]["bottleneck_bps"].max())
+            for value in x.values
+        ]
+        panels.append(Panel(label, curves, bottleneck, float(inside["agi_ceiling"].max())))
+    ended = table.drop_duplicates("run_id")
+    return Summary(
+        x=x,
+        panels_axis=panels_axis,
+        panels=panels,
+        runs=len(campaign.runs),
+        valid=int((ended["status"] == "valid").sum()),
+        invalid=int((ended["status"] == "invalid").sum()),
+        failed=len(campaign.runs) - len(ended),
+    )
+
+
+def _axis(campaign: Campaign, name: str) -> Axis:
+    return Axis(name, list(dict.fromkeys(run.point[name] for run in campaign.runs)))
+
+
+def _nagi(indices: list[Mean | None]) -> Mean | None:
+    """NAGI: the mean of the AGI over the topologies of a set (the paper's equation 2). Its interval
+    follows from those of the AGIs; topologies without a valid run are not in it."""
+    present = [index for index in indices if index is not None]
+    if not present:
+        return None
+    halfwidth = float(np.sqrt(sum(index.halfwidth**2 for index in present)) / len(present))
+    return Mean(sum(index.value for index in present) / len(present), halfwidth, len(present))
+
+

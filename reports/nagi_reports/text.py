@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The results as a text table, for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.table import Table
+
+from nagi_reports.summary import Mean, Panel, Summary
+
+
+def tables(summary: Summary) -> Iterator[Table]:
+    """One table a panel: AGI of every series at every x, and NAGI."""
+    numbers, unit = summary.x.numbers()
+    heads = [f"{number:g}" for number in numbers] if unit else summary.x.values
+    for panel in summary.panels:
+        table = Table(
+            title=title(summary, panel),
+            title_justify="left",
+            caption=f"ceiling {panel.ceiling:.3f} (headers)",
+            caption_justify="left",
+            show_edge=False,
+            pad_edge=False,
+        )
+        axis = f"{summary.x.title.lower()}{f' ({unit})' if unit else ''}"
+        table.add_column(f"AGI by {axis}")
+        for head in heads:
+            table.add_column(head, justify="right")
+        table.add_column("NAGI", justify="right", style="bold")
+        for curve in panel.curves:
+            nagi = _text(curve.nagi)
+            if curve.nagi is not None and curve.nagi.runs < len(numbers):
+                nagi += f" ({curve.nagi.runs} of {len(numbers)})"
+            table.add_row(curve.series, *(_text(mean) for mean in curve.agi), nagi)
+        yield table
+
+
+def title(summary: Summary, panel: Panel) -> str:
+    """What a panel is called."""
+    if summary.panels_axis is None:
+        return "Achieved goodput index"
+    return f"{summary.panels_axis.title} {panel.label}"
+
+
+def _text(mean: Mean | None) -> str:
+    if mean is None:
+        return "-"
+    if mean.halfwidth == mean.halfwidth:  # not nan
+        return f"{mean.value:.3f} ±{mean.halfwidth:.3f}"
+    return f"{mean.value:.3f}"
