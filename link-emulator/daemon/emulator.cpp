@@ -84,6 +84,7 @@ void Emulator::settle_offloads(const std::string& interface) {
     }
     io::set_offload(interface, offload, false);
     switched_off_.push_back({interface, offload});
+    spdlog::info("switched {} of {} off; it comes back at the end", offload, interface);
   }
   for (const std::string& offload : io::offloads_on(interface)) {
     throw InputError("interface " + interface + ": " + offload +

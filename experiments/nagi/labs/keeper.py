@@ -21,7 +21,9 @@ mkdir -p /run/netns
 mount --make-rprivate /
 mount -t tmpfs -o mode=0755 nagi /run/netns
 echo ready
-exec sleep infinity
+# As the first process of its PID namespace the shell inherits orphans; waiting, it buries them.
+sleep infinity &
+wait $!
 """
 _PATIENCE = 10.0
 

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tests of several rooms share: network namespaces to play in."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from nagi.labs.keeper import Keeper
+
+
+class Namespaces:
+    """Network namespaces that exist during one test, in a keeper of their own."""
+
+    def __init__(self, keeper: Keeper) -> None:
+        self._enter = ["nsenter", "--target", str(keeper.pid), "--mount", "--pid"]
+
+    def command(self, namespace: str | None, *command: str) -> list[str]:
+        """The command line that runs `command` in a namespace (None: beside the keeper)."""
+        inside = ["ip", "netns", "exec", namespace] if namespace else []
+        return [*self._enter, "--wdns=/", "--", *inside, *command]
+
+    def run(self, namespace: str | None, *command: str, text: str = "") -> str:
+        """Runs a command to its end and returns what it prints."""
+        done = subprocess.run(
+            self.command(namespace, *command), input=text, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, f"{command}: {done.stderr or done.stdout}"
+        return done.stdout
+
+    def start(self, namespace: str | None, *command: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            self.command(namespace, *command),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def add(self, *names: str) -> None:
+        for name in names:
+            self.run(None, "ip", "netns", "add", name)
+            self.run(name, "sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=1")
+            self.run(name, "ip", "link", "set", "lo", "up")
+
+    def join(self, first: tuple[str, str], second: tuple[str, str]) -> None:
+        """A veth pair between two (namespace, interface), both up, without offloads."""
+        (a, left), (b, right) = first, second
+        peer = f"type veth peer name {right} netns {b}".split()
+        self.run(None, "ip", "link", "add", left, "netns", a, *peer)
+        for namespace, interface in (first, second):
+            self.run(namespace, "ip", "link", "set", interface, "up")
+            offloads = ["tx", "off", "tso", "off", "gso", "off", "gro", "off"]
+            self.run(namespace, "ethtool", "-K", interface, *offloads)
+
+
+@pytest.fixture
+def namespaces() -> Iterator[Namespaces]:
+    """Needs root; without it, the test is skipped, and says so."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root for network namespaces: run `sudo make test`")
+    with Keeper() as keeper:
+        yield Namespaces(keeper)

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/config.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace nagi::daemon {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+constexpr const char* good = R"({
+  "schema_version": 1,
+  "seed": 18446744073709551615,
+  "links": [
+    {
+      "name": "wired", "id": 0, "a": "eth0", "b": "eth1",
+      "a_to_b": {"rate_bps": 100000000},
+      "b_to_a": {}
+    }
+  ]
+})";
+
+Config read(const std::string& text) { return read_config(JsonSource("test.json", text)); }
+
+std::string refusal(const std::string& text) {
+  try {
+    read(text);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+std::string with(const std::string& old, const std::string& replacement) {
+  std::string text = good;
+  text.replace(text.find(old), old.size(), replacement);
+  return text;
+}
+
+TEST(Config, IsRead) {
+  const Config config = read(good);
+  EXPECT_EQ(config.seed, ~std::uint64_t{0});
+  EXPECT_EQ(config.offloads, OffloadPolicy::switch_off);
+  ASSERT_EQ(config.links.size(), 1u);
+  EXPECT_EQ(config.links[0].b, "eth1");
+  EXPECT_EQ(config.links[0].a_to_b.rate, model::Bitrate{100'000'000});
+}
+
+TEST(Config, ErrorsNameFileLineAndKey) {
+  EXPECT_THAT(refusal(with("rate_bps\": 100000000", "rate_bps\": 0")),
+              AllOf(StartsWith("test.json:7: links.0.a_to_b.rate_bps: "), HasSubstr("from 1")));
+  EXPECT_THAT(refusal(with("\"seed\"", "\"sead\"")), StartsWith("test.json:1: missing key \"seed\""));
+  EXPECT_THAT(refusal(with("\"id\": 0", "\"id\": 0, \"colour\": 3")),
+              StartsWith("test.json:6: links.0.colour: unknown key"));
+  EXPECT_THAT(refusal(with("\"b\": \"eth1\"", "\"b\": \"eth0\"")),
+              StartsWith("test.json:6: links.0.b: interface eth0 is used twice"));
+  EXPECT_THAT(refusal(with("\"schema_version\": 1", "\"schema_version\": 2")),
+              StartsWith("test.json:2: schema_version: this nagi-link cannot read version 2"));
+  EXPECT_THAT(refusal(with("\"seed\":", "\"offloads\": \"maybe\", \"seed\":")),
+              StartsWith("test.json:3: offloads: unknown policy"));
+}
+
+TEST(Config, KeysGivenTwiceAreRefused) {
+  EXPECT_THAT(refusal(with("\"seed\":", "\"seed\": 1,\n \"seed\":")),
+              StartsWith("test.json:4: seed: key given twice"));
+}
+
+TEST(Config, SyntaxErrorsNameTheLine) {
+  EXPECT_THAT(refusal(with("\"wired\",", "\"wired\"")), StartsWith("test.json:6: not JSON"));
+  EXPECT_THAT(refusal(""), StartsWith("test.json:1: not JSON"));
+}
+
+TEST(Config, AnEmptyListOfLinksIsRefused) {
+  EXPECT_THAT(refusal(R"({"schema_version": 1, "seed": 1, "links": []})"), HasSubstr("no links"));
+}
+
+TEST(Config, AMissingFileIsRefused) {
+  EXPECT_THROW(JsonSource::from_file("/nonexistent/config.json"), InputError);
+}
+
+}  // namespace
+}  // namespace nagi::daemon

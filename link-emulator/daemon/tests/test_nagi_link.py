@@ -1,0 +1,350 @@
+# SPDX-License-Identifier: Apache-2.0
+"""nagi-link with real packets between network namespaces, seen from outside."""
+
+from __future__ import annotations
+
+import json
+import signal
+import stat
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from nagi.contracts.links import Links
+from nagi.paths import native_program
+
+NAGI_LINK = str(native_program("nagi-link"))
+DELAY_NS = 20_000_000
+
+SEND = """
+import socket, sys, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for i in range({count}):
+    s.sendto(i.to_bytes(4, "big") + bytes({size} - 32), ("10.0.0.2", 9000))
+    time.sleep({gap})
+"""
+RECEIVE = """
+import socket, sys, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
+s.bind(("10.0.0.2", 9000))
+print("ready", flush=True)
+s.settimeout({patience})
+got = []
+try:
+    while True:
+        data = s.recv(2000)
+        got.append((int.from_bytes(data[:4], "big"), time.clock_gettime(time.CLOCK_MONOTONIC)))
+except TimeoutError:
+    pass
+for number, at in got:
+    print(number, at)
+"""
+
+
+def philox(counter: list[int], key: list[int]) -> list[int]:
+    """Philox4x32-10, written from the paper, to check the program's draws against."""
+    for _ in range(10):
+        a, b = 0xD2511F53 * counter[0], 0xCD9E8D57 * counter[2]
+        counter = [
+            (b >> 32) ^ counter[1] ^ key[0],
+            b & 0xFFFFFFFF,
+            (a >> 32) ^ counter[3] ^ key[1],
+            a & 0xFFFFFFFF,
+        ]
+        key = [(key[0] + 0x9E3779B9) & 0xFFFFFFFF, (key[1] + 0xBB67AE85) & 0xFFFFFFFF]
+    return counter
+
+
+def is_lost(seed: int, link: int, way: int, index: int, probability: float) -> bool:
+    """Whether a Bernoulli channel loses packet `index`."""
+    words = philox([index, 0, link, way << 16], [seed & 0xFFFFFFFF, seed >> 32])
+    return words[0] | words[1] << 32 < probability * 2**64
+
+
+@pytest.fixture
+def wire(namespaces):
+    """left (10.0.0.1) -- e0 [middle] e1 -- right (10.0.0.2), with nobody in the middle yet."""
+    namespaces.add("left", "middle", "right")
+    namespaces.join(("left", "eth0"), ("middle", "e0"))
+    namespaces.join(("right", "eth0"), ("middle", "e1"))
+    for name, other, number in (("left", "right", 1), ("right", "left", 2)):
+        shown = json.loads(namespaces.run(other, "ip", "-j", "link", "show", "eth0"))
+        mac = shown[0]["address"]
+        namespaces.run(name, "ip", "address", "add", f"10.0.0.{number}/24", "dev", "eth0")
+        peer = f"10.0.0.{3 - number}"
+        namespaces.run(name, "ip", "neighbour", "add", peer, "lladdr", mac, "dev", "eth0")
+    return namespaces
+
+
+def configuration(directory: Path, **changes: object) -> Path:
+    """A configuration: 20 ms there, nothing back; `forward` is laid over the way there."""
+    forward = {"delay_ns": DELAY_NS, **changes.pop("forward", {})}
+    value = {
+        "schema_version": 1,
+        "seed": 2008,
+        "account": str(directory / "links.json"),
+        "control_socket": str(directory / "sock"),
+        "links": [
+            {"name": "link", "id": 3, "a": "e0", "b": "e1", "a_to_b": forward, "b_to_a": {}}
+        ],
+        **changes,
+    }
+    path = directory / "nagi-link.json"
+    path.write_text(json.dumps(value))
+    return path
+
+
+class Emulator:
+    """A nagi-link in the middle of the wire."""
+
+    def __init__(self, wire, directory: Path, **changes: object) -> None:
+        self.directory = directory
+        self.wire = wire
+        config = configuration(directory, **changes)
+        self.process = wire.start("middle", NAGI_LINK, "run", str(config))
+
+    def __enter__(self) -> Emulator:
+        self.said = ""
+        while "ready" not in self.said:
+            line = self.process.stdout.readline()
+            assert line, f"nagi-link did not start: {self.said}"
+            self.said += line
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+    def pid(self) -> int:
+        return int(self.wire.run("middle", "pgrep", "-x", "nagi-link"))
+
+    def stop(self, how: str = "TERM") -> Links:
+        self.wire.run("middle", "pkill", f"-{how}", "-x", "nagi-link")
+        self.process.wait(5)
+        return Links.read(self.directory / "links.json")
+
+
+def send(wire, count: int, gap: float, size: int = 1000, patience: float = 1.0):
+    """Sends numbered packets from left to right; returns what arrived and when, and when sent."""
+    receiver = wire.start("right", "python3", "-c", RECEIVE.format(patience=patience))
+    assert receiver.stdout.readline() == "ready\n"
+    wire.run("left", "python3", "-c", SEND.format(count=count, gap=gap, size=size))
+    lines, _ = receiver.communicate(timeout=60)
+    return [(int(number), float(at)) for number, at in (line.split() for line in lines.splitlines())]
+
+
+def test_delivers_in_order_after_the_delay(wire, tmp_path):
+    with Emulator(wire, tmp_path) as emulator:
+        ping = wire.run("left", "python3", "-c", PING)
+        got = send(wire, 200, 0.002)
+        account = emulator.stop()
+    assert [number for number, _ in got] == list(range(200))
+    assert 0.020 <= float(ping) < 0.030
+    there = account.links[0].a_to_b
+    assert there.packets.delivered == there.packets.offered == 201
+    assert there.packets.held == 0
+    assert there.transit_error_ns.count == 201
+    assert account.complete
+    assert account.links[0].b.sent == 201
+
+
+PING = """
+import socket, threading, time
+# A datagram to a closed port comes back as an ICMP error on a connected socket: there and back.
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.connect(("10.0.0.2", 7))
+s.settimeout(2)
+begun = time.monotonic()
+s.send(b"ping")
+try:
+    s.recv(10)
+except ConnectionRefusedError:
+    print(time.monotonic() - begun)
+"""
+
+
+def test_loses_exactly_the_packets_that_the_seed_says(wire, tmp_path):
+    loss = {"model": "bernoulli", "probability": 0.3}
+    with Emulator(wire, tmp_path, forward={"loss": loss}) as emulator:
+        got = send(wire, 300, 0.001)
+        account = emulator.stop()
+    expected = [i for i in range(300) if not is_lost(2008, 3, 0, i, 0.3)]
+    assert [number for number, _ in got] == expected
+    assert account.links[0].a_to_b.packets.channel_losses == 300 - len(expected)
+
+
+def test_keeps_rate_and_queue(wire, tmp_path):
+    # 100 packets of 1,000 IP bytes at once into 8 Mb/s with room for 20: one is in transmission,
+    # 20 wait, and while the burst lasts hardly any leaves.
+    forward = {"rate_bps": 8_000_000, "queue": {"packets": 20}}
+    with Emulator(wire, tmp_path, forward=forward) as emulator:
+        got = send(wire, 100, 0)
+        account = emulator.stop()
+    there = account.links[0].a_to_b
+    assert there.packets.queue_overflows == 100 - len(got)
+    assert 21 <= len(got) < 60
+    assert there.most_waiting_packets == 20
+    assert there.server.bytes * 8e9 / there.server.busy_ns == pytest.approx(8e6, rel=1e-6)
+    first, last = got[0][1], got[-1][1]
+    assert last - first == pytest.approx((len(got) - 1) * 1e-3, rel=0.05)
+
+
+def test_spares_nothing_of_a_burst_without_a_limit(wire, tmp_path):
+    with Emulator(wire, tmp_path, forward={"rate_bps": 80_000_000}) as emulator:
+        got = send(wire, 2000, 0)
+        account = emulator.stop()
+    assert len(got) == 2000
+    assert account.links[0].a.socket_drops == 0
+
+
+def test_account_is_marked_incomplete_when_killed(wire, tmp_path):
+    with Emulator(wire, tmp_path) as emulator:
+        account = emulator.stop("KILL")
+    assert not account.complete
+
+
+def test_show_prints_the_account_of_a_running_emulator(wire, tmp_path):
+    with Emulator(wire, tmp_path):
+        send(wire, 10, 0.001)
+        shown = wire.run("middle", NAGI_LINK, "show", str(tmp_path / "sock"))
+        assert stat.S_IMODE((tmp_path / "sock").stat().st_mode) == 0o600
+    account = Links.model_validate_json(shown)
+    assert account.links[0].a_to_b.packets.delivered == 10
+    assert not account.complete
+
+
+def test_gives_up_its_privileges(wire, tmp_path):
+    with Emulator(wire, tmp_path) as emulator:
+        status = wire.run("middle", "cat", f"/proc/{emulator.pid()}/status")
+    fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
+    cap_net_admin = 1 << 12
+    assert int(fields["CapEff"], 16) == cap_net_admin
+    assert int(fields["CapPrm"], 16) == cap_net_admin
+    assert fields["NoNewPrivs"] == "1"
+
+
+def offloads(wire) -> list[str]:
+    wanted = ("generic-receive-offload", "tx-checksumming")
+    lines = wire.run("middle", "ethtool", "-k", "e0").splitlines()
+    return [line for line in lines if line.startswith(wanted)]
+
+
+def test_switches_offloads_off_and_on_again(wire, tmp_path):
+    wire.run("middle", "ethtool", "-K", "e0", "gro", "on", "tx", "on")
+    before = offloads(wire)
+    assert all(line.split()[1] == "on" for line in before)
+    with Emulator(wire, tmp_path) as emulator:
+        assert all(line.split()[1] == "off" for line in offloads(wire))
+        assert "switched generic-receive-offload of e0 off" in emulator.said
+        account = emulator.stop()
+    assert "generic-receive-offload" in account.links[0].a.offloads_switched_off
+    assert offloads(wire) == before
+
+
+def refusal(wire, config: Path) -> str:
+    done = subprocess.run(
+        wire.command("middle", NAGI_LINK, "run", str(config)),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=10,
+    )
+    assert done.returncode == 2, done.stderr
+    (line,) = done.stderr.strip().splitlines()
+    return line
+
+
+def test_refuses_offloads_when_told_to(wire, tmp_path):
+    wire.run("middle", "ethtool", "-K", "e1", "gro", "on")
+    said = refusal(wire, configuration(tmp_path, offloads="refuse"))
+    assert "e1: generic-receive-offload is on" in said
+    assert "ethtool -K e1 generic-receive-offload off" in said
+
+
+def test_notices_a_peer_that_leaves_checksums_to_hardware(wire, tmp_path):
+    wire.run("left", "ethtool", "-K", "eth0", "tx", "on")
+    with Emulator(wire, tmp_path) as emulator:
+        send(wire, 5, 0.001, patience=0.2)
+        account = emulator.stop()
+    assert account.links[0].a.checksum_missing == 5
+
+
+SEND_MERGED = """
+import socket
+UDP_SEGMENT = 103
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, 1000)
+for _ in range(5):
+    s.sendto(bytes(10000), ("10.0.0.2", 9000))
+"""
+
+
+def test_notices_merged_segments(wire, tmp_path):
+    wire.run("left", "ethtool", "-K", "eth0", "tx", "on", "gso", "on", "tx-udp-segmentation", "on")
+    with Emulator(wire, tmp_path) as emulator:
+        wire.run("left", "python3", "-c", SEND_MERGED)
+        time.sleep(0.1)
+        account = emulator.stop()
+    assert account.links[0].a.oversized == 5
+    assert account.links[0].a_to_b.packets.offered == 0
+
+
+def test_refuses_what_it_cannot_do(wire, tmp_path):
+    links = [{"name": "l", "id": 0, "a": "e0", "b": "e9", "a_to_b": {}, "b_to_a": {}}]
+    assert "no interface e9" in refusal(wire, configuration(tmp_path, links=links))
+    account = "/nonexistent/links.json"
+    assert "cannot write the account" in refusal(wire, configuration(tmp_path, account=account))
+    epoch = time.time_ns() + 10**12
+    assert "epoch" in refusal(wire, configuration(tmp_path, epoch_realtime_ns=epoch))
+    with Emulator(wire, tmp_path):
+        other = tmp_path / "other"
+        other.mkdir()
+        config = configuration(other, control_socket=str(tmp_path / "sock"))
+        assert "another program listens here" in refusal(wire, config)
+
+
+def test_needs_privileges_and_says_so(wire):
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        directory.chmod(0o755)  # pytest's own directories are closed to other users
+        config = configuration(directory, account="/dev/null")
+        as_nobody = ["setpriv", "--reuid=65534", "--clear-groups", "--", NAGI_LINK, "run"]
+        done = subprocess.run(
+            wire.command("middle", *as_nobody, str(config)),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert "run it as root, or with CAP_NET_RAW and CAP_NET_ADMIN" in done.stderr
+
+
+def test_ends_with_its_parent(wire, tmp_path):
+    config = configuration(tmp_path)
+    parent = wire.start(
+        "middle",
+        "python3",
+        "-c",
+        f"import subprocess, time; subprocess.Popen([{NAGI_LINK!r}, 'run', {str(config)!r}]); "
+        "time.sleep(60)",
+    )
+    while "ready" not in parent.stdout.readline():
+        pass
+    wire.run("middle", "pkill", "-KILL", "-x", "python3")
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline:
+        found = subprocess.run(
+            wire.command("middle", "pgrep", "-x", "nagi-link"), capture_output=True, check=False
+        )
+        if found.returncode == 1:
+            break
+        time.sleep(0.05)
+    else:
+        pytest.fail("nagi-link outlived its parent")
+    assert Links.read(tmp_path / "links.json").complete
+    parent.send_signal(signal.SIGKILL)
+    parent.communicate()

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/units.hpp"
+
+#include <gtest/gtest.h>
+
+namespace nagi::model {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(BandwidthDelayProduct, IsRoundedUpToWholePackets) {
+  // 100 Mb/s x 100 ms = 1,250,000 bytes = 1188.2 packets of 1,052 bytes.
+  EXPECT_EQ(bandwidth_delay_product(1'000'000, {100'000'000}, 100ms, {1052}).count, 1189u);
+}
+
+TEST(BandwidthDelayProduct, IsNotRoundedUpWhenItIsWhole) {
+  EXPECT_EQ(bandwidth_delay_product(1'000'000, {100'000'000}, 100ms, {1000}).count, 1250u);
+  EXPECT_EQ(bandwidth_delay_product(500'000, {100'000'000}, 100ms, {1000}).count, 625u);
+}
+
+TEST(BandwidthDelayProduct, DoesNotOverflow) {
+  // 1,000 x 1 Tb/s x 1 h = 4.5e17 bytes.
+  EXPECT_EQ(bandwidth_delay_product(1'000'000'000, {1'000'000'000'000}, 1h, {1500}).count,
+            300'000'000'000'000u);
+}
+
+}  // namespace
+}  // namespace nagi::model
