@@ -49,18 +49,18 @@ class Playbooks:
         self._inventory = directory / "inventory.yml"
         self._inventory.write_text(yaml.safe_dump(inventory, sort_keys=False))
 
-    def run(self, playbook: str, **variables: object) -> dict[str, dict[str, Any]]:
-        """Runs a playbook. Returns the last task's result by host.
+    def run(self, playbook: str, **variables: object) -> dict[str, dict[str, dict[str, Any]]]:
+        """Runs a playbook. Returns the results of its tasks, by task and host.
 
         Raises LabError naming host, task and complaint, or Interrupted.
         """
-        results: dict[str, dict[str, Any]] = {}
+        results: dict[str, dict[str, dict[str, Any]]] = {}
         failures: list[Failure] = []
 
         def note(event: dict[str, Any]) -> bool:
             kind, data = event.get("event"), event.get("event_data", {})
             if kind == "runner_on_ok":
-                results[data["host"]] = data.get("res", {})
+                results.setdefault(data["task"], {})[data["host"]] = data.get("res", {})
             elif kind in ("runner_on_failed", "runner_on_unreachable") and not data.get(
                 "ignore_errors"
             ):

@@ -15,13 +15,13 @@ import fcntl
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from nagi import schemes
 from nagi.ansible_runs import LabError
-from nagi.collection import collect, over, record_failure, verdict_of
+from nagi.collection import attempts, collect, over, record_failure, verdict_of
 from nagi.contracts.plan import RunPlan
 from nagi.contracts.records import Build, Campaign, CampaignRun, Verdict
 from nagi.errors import refuse
@@ -72,19 +72,10 @@ def select(points: list[Point], form: str | None, only: dict[str, str], build: B
 class Observer(Protocol):
     """Who wants to know how a campaign goes on."""
 
+    def done_before(self, plans: list[RunPlan]) -> None: ...
     def lab_starting(self, cells: int) -> None: ...
     def batch_starting(self, plans: dict[str, list[RunPlan]], lead_s: float) -> None: ...
     def run_over(self, plan: RunPlan, verdict: Verdict) -> None: ...
-
-
-@dataclass
-class Outcome:
-    """How the runs of a campaign stand."""
-
-    verdicts: dict[str, Verdict] = field(default_factory=dict)
-
-    def count(self, status: str) -> int:
-        return sum(verdict.status == status for verdict in self.verdicts.values())
 
 
 class CampaignDirectory:
@@ -146,100 +137,132 @@ class CampaignDirectory:
 
 
 def jobs_for(processors: int) -> int:
-    """How many runs to have side by side: one a processor. A run at 100 Mb/s keeps about one busy."""
-    return max(1, processors)
+    """How many runs to have side by side: one a processor, as a run at 100 Mb/s keeps about one
+    busy; more than eight are started too slowly to be worth it."""
+    return min(max(1, processors), 8)
 
 
-def run_campaign(
-    selection: Selection,
-    directory: CampaignDirectory,
-    jobs: int,
-    analyse: Callable[[Path], None],
-    interrupted: Callable[[], bool],
-    observer: Observer,
-    *,
-    retry_invalid: bool = False,
-) -> Outcome:
-    """Runs what has not been run. Raises Interrupted or LabError; finished runs are kept.
+class Runner:
+    """Runs what of a campaign has not been run. Finished runs are kept whatever happens."""
 
-    `analyse` computes the metrics of a run directory whose run came to its end. `observer` hears of every run that comes to its end now; the outcome is about all of them.
-    """
-    plans = selection.available()
-    outcome = Outcome()
+    def __init__(
+        self,
+        selection: Selection,
+        directory: CampaignDirectory,
+        *,
+        jobs: int,
+        tries: int,
+        analyse: Callable[[Path], None],
+        interrupted: Callable[[], bool],
+        observer: Observer,
+    ) -> None:
+        """`tries`: how often a run is tried whose links did not do what was asked. `analyse`
+        computes the metrics of a run directory. `observer` hears of every run that ends."""
+        self._plans = selection.available()
+        self._build = selection.build
+        self._directory = directory
+        self._jobs = jobs
+        self._tries = tries
+        self._analyse = analyse
+        self._interrupted = interrupted
+        self._observer = observer
+        self._failed_now: set[str] = set()  # tried again by the next nagi, not by this one
 
-    def collect_what_is_over(waiting: list[RunPlan]) -> list[RunPlan]:
+    def run(self) -> dict[str, Verdict]:
+        """Runs everything that is left to run, and returns the verdict on every run.
+
+        Raises Interrupted, LabError, or InputError if an agent refused before anything was run.
+        """
+        directory = self._directory
+        # An earlier nagi may have ended between a run's end and its collection.
+        self._collect(self._plans)
+        shutil.rmtree(directory.records, ignore_errors=True)
+        self._observer.done_before([p for p in self._plans if not self._is_pending(p)])
+        try:
+            while pending := [plan for plan in self._plans if self._is_pending(plan)]:
+                shapes: dict[Shape, list[RunPlan]] = {}
+                for plan in pending:
+                    shapes.setdefault(Shape.of(plan), []).append(plan)
+                for shape, plans in shapes.items():
+                    self._run_shape(shape, plans)
+                self._failed_now |= {
+                    plan.run_id for plan in pending if self._status(plan) == "failed"
+                }
+        finally:
+            shutil.rmtree(directory.lab, ignore_errors=True)
+        shutil.rmtree(directory.records, ignore_errors=True)
+        for plan in self._plans:
+            if self._status(plan) in ("valid", "invalid"):
+                self._analyse(directory.runs / plan.run_id)
+        verdicts = {plan.run_id: verdict_of(directory.runs, plan.run_id) for plan in self._plans}
+        return {run_id: verdict for run_id, verdict in verdicts.items() if verdict is not None}
+
+    def _status(self, plan: RunPlan) -> str | None:
+        verdict = verdict_of(self._directory.runs, plan.run_id)
+        return verdict.status if verdict else None
+
+    def _is_pending(self, plan: RunPlan) -> bool:
+        status = self._status(plan)
+        if status == "invalid":
+            return attempts(self._directory.runs, plan.run_id) + 1 < self._tries
+        return status is None or (status == "failed" and plan.run_id not in self._failed_now)
+
+    def _collect(self, plans: list[RunPlan]) -> list[RunPlan]:
+        """Makes run directories of those that are over; returns the others."""
+        directory = self._directory
         left = []
-        for plan in waiting:
+        for plan in plans:
             cell = over(directory.records, plan)
             if cell is None:
                 left.append(plan)
                 continue
             verdict = collect(
-                directory.records, directory.runs, plan, cell, netns.NAME, selection.build
+                directory.records, directory.runs, plan, cell, netns.NAME, self._build
             )
             if verdict.status != "failed":
-                analyse(directory.runs / plan.run_id)
-            outcome.verdicts[plan.run_id] = verdict
-            observer.run_over(plan, verdict)
+                self._analyse(directory.runs / plan.run_id)
+            self._observer.run_over(plan, verdict)
         return left
 
-    # An earlier nagi may have ended between a run's end and its collection.
-    pending = []
-    for plan in collect_what_is_over(plans):
-        before = verdict_of(directory.runs, plan.run_id)
-        if before is None or before.status == "failed" or (
-            retry_invalid and before.status == "invalid"
-        ):
-            pending.append(plan)
-        else:
-            if before.status != "failed":
-                analyse(directory.runs / plan.run_id)
-            outcome.verdicts[plan.run_id] = before
-    shutil.rmtree(directory.records, ignore_errors=True)
+    def _run_shape(self, shape: Shape, plans: list[RunPlan]) -> None:
+        """Runs plans of one shape in a lab of their own."""
+        cells = min(self._jobs, len(plans))
+        self._observer.lab_starting(cells)
+        with netns.NetnsLab(
+            shape,
+            cells,
+            self._directory.lab,
+            self._directory.records,
+            _modules(plans),
+            self._interrupted,
+        ) as lab:
+            try:
+                lab.prepare(plans)
+            except LabError as error:
+                raise refuse(str(error), "nothing was run") from None
+            while plans:
+                batch = next_batch(plans, lab.cells)
+                chosen = [plan for dealt in batch.values() for plan in dealt]
+                self._run_batch(lab, batch, chosen)
+                done = {plan.run_id for plan in chosen}
+                plans = [plan for plan in plans if plan.run_id not in done]
 
-    shapes: dict[Shape, list[RunPlan]] = {}
-    for plan in pending:
-        shapes.setdefault(Shape.of(plan), []).append(plan)
-    try:
-        for shape, waiting in shapes.items():
-            cells = min(jobs, len(waiting))
-            observer.lab_starting(cells)
-            with netns.NetnsLab(
-                shape,
-                cells,
-                directory.lab,
-                directory.records,
-                _modules(waiting),
-                interrupted,
-            ) as lab:
-                try:
-                    lab.check(waiting)
-                except LabError as error:
-                    raise refuse(str(error), "nothing was run") from None
-                while waiting:
-                    batch = next_batch(waiting, lab.cells)
-                    chosen = [plan for plans in batch.values() for plan in plans]
-                    observer.batch_starting(batch, lab.lead_s())
-                    trouble = None
-                    try:
-                        lab.run_batch(batch)
-                    except LabError as error:
-                        trouble = error
-                    finally:
-                        unfinished = collect_what_is_over(chosen)
-                    reason = str(trouble) if trouble else "an agent left no record"
-                    for plan in unfinished:
-                        verdict = record_failure(directory.runs, plan, reason)
-                        outcome.verdicts[plan.run_id] = verdict
-                        observer.run_over(plan, verdict)
-                    if trouble and len(unfinished) == len(chosen):
-                        raise trouble
-                    done = {plan.run_id for plan in chosen}
-                    waiting = [plan for plan in waiting if plan.run_id not in done]
-    finally:
-        shutil.rmtree(directory.lab, ignore_errors=True)
-    shutil.rmtree(directory.records, ignore_errors=True)
-    return outcome
+    def _run_batch(
+        self, lab: netns.NetnsLab, batch: dict[str, list[RunPlan]], chosen: list[RunPlan]
+    ) -> None:
+        self._observer.batch_starting(batch, lab.lead_s())
+        trouble = None
+        try:
+            lab.run_batch(batch)
+        except LabError as error:
+            trouble = error
+        finally:
+            left = self._collect(chosen)
+        for plan in left:
+            reason = str(trouble) if trouble else "an agent left no record"
+            self._observer.run_over(plan, record_failure(self._directory.runs, plan, reason))
+        if trouble and len(left) == len(chosen):
+            raise trouble
 
 
 def next_batch(waiting: list[RunPlan], cells: list[str]) -> dict[str, list[RunPlan]]:

@@ -22,9 +22,9 @@ from nagi.ansible_runs import Interrupted, LabError
 from nagi.build import current_build
 from nagi.campaign import (
     CampaignDirectory,
+    Runner,
     Selection,
     jobs_for,
-    run_campaign,
     select,
 )
 from nagi.contracts.records import Campaign
@@ -87,9 +87,9 @@ def run(
     resume: Annotated[
         bool, typer.Option("--resume", help="refuse to begin anew: the campaign must be there")
     ] = False,
-    retry_invalid: Annotated[
-        bool, typer.Option("--retry-invalid", help="run invalid runs again, too")
-    ] = False,
+    tries: Annotated[
+        int, typer.Option(min=1, help="how often to try a run whose links do not do what is asked")
+    ] = 2,
 ) -> None:
     """Run an experiment to a table and a report. What has been run already is not run again."""
     selection = _select(spec, _form(quick, form), only)
@@ -106,15 +106,15 @@ def run(
         plans = {plan.run_id: plan for plan in selection.available()}
         with Progress(out_console, len(plans)) as progress:
             try:
-                outcome = run_campaign(
+                verdicts = Runner(
                     selection,
                     directory,
-                    jobs or jobs_for(os.cpu_count() or 1),
-                    analysis.ensure_metrics,
-                    stop,
-                    progress,
-                    retry_invalid=retry_invalid,
-                )
+                    jobs=jobs or jobs_for(os.cpu_count() or 1),
+                    tries=tries,
+                    analyse=analysis.ensure_metrics,
+                    interrupted=stop,
+                    observer=progress,
+                ).run()
             except (Interrupted, LabError) as error:
                 progress.stop()
                 _give_to_user(directory.out)
@@ -128,7 +128,7 @@ def run(
                 raise typer.Exit(130 if isinstance(error, Interrupted) else 1) from None
         _conclude(directory, campaign)
         _give_to_user(directory.out)
-    if outcome.count("valid") < len(plans):
+    if any(verdict.status != "valid" for verdict in verdicts.values()):
         raise typer.Exit(1)
 
 

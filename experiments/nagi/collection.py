@@ -17,7 +17,7 @@ from nagi.build import sha256_of
 from nagi.certificate import certify, failed
 from nagi.contracts.links import Links
 from nagi.contracts.plan import RunPlan
-from nagi.contracts.records import Build, FileSum, Flows, Manifest, NodeRecord, Verdict
+from nagi.contracts.records import Build, FileSum, Flows, Manifest, NodeRecord, TcpInfoSample, Verdict
 from nagi.errors import InputError
 from nagi.labs.shape import EMULATOR
 
@@ -68,7 +68,7 @@ def collect(records: Path, runs: Path, plan: RunPlan, cell: str, lab: str, build
         files=files,
     ).write(partial / MANIFEST)
     verdict.write(partial / VERDICT)
-    replace_directory(partial, runs / plan.run_id)
+    _replace(partial, runs / plan.run_id)
     for source in sources.values():
         shutil.rmtree(source)
     return verdict
@@ -82,12 +82,20 @@ def record_failure(runs: Path, plan: RunPlan, reason: str) -> Verdict:
     plan.write(partial / PLAN)
     verdict = failed(plan.run_id, [reason])
     verdict.write(partial / VERDICT)
-    replace_directory(partial, runs / plan.run_id)
+    _replace(partial, runs / plan.run_id)
     return verdict
 
 
-def replace_directory(new: Path, old: Path) -> None:
-    """Puts `new` in the place of `old`, which may or may not exist."""
+def attempts(runs: Path, run_id: str) -> int:
+    """How often a run has been found invalid before."""
+    return len(list(runs.glob(f"{run_id}.invalid-*")))
+
+
+def _replace(new: Path, old: Path) -> None:
+    """Puts `new` in the place of `old`. An invalid run is kept beside it, a failed one is not."""
+    before = verdict_of(old.parent, old.name)
+    if before is not None and before.status == "invalid":
+        old.rename(old.with_name(f"{old.name}.invalid-{attempts(old.parent, old.name) + 1}"))
     shutil.rmtree(old, ignore_errors=True)
     new.rename(old)
 
@@ -129,7 +137,7 @@ def _samples_to_parquet(sources: list[Path], target: Path) -> None:
         if (source / _SAMPLES).exists()
         for line in (source / _SAMPLES).read_text().splitlines()
     ]
-    table = pd.DataFrame(lines, columns=["t_s", "flow"] if not lines else None)
+    table = pd.DataFrame(lines, columns=list(TcpInfoSample.model_fields))
     table.sort_values(["flow", "t_s"]).to_parquet(target, index=False)
 
 

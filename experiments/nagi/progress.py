@@ -25,6 +25,7 @@ class Progress:
         self._console = console
         self._total = total
         self._done = 0
+        self._over: set[str] = set()
         self._bar = Bar(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -55,8 +56,14 @@ class Progress:
         self._done += 1
         self._bar.update(self._task, completed=self._done, description=what)
 
+    def done_before(self, plans: list[RunPlan]) -> None:
+        """These runs need not be run."""
+        self._over |= {plan.run_id for plan in plans}
+        self._done = len(self._over)
+        self._bar.update(self._task, completed=self._done)
+
     def lab_starting(self, cells: int) -> None:
-        self._say(f"setting up the netns lab: {cells} cells side by side")
+        self._say(f"setting up the netns lab for {cells} run{'s' * (cells > 1)} side by side")
 
     def batch_starting(self, plans: dict[str, list[RunPlan]], lead_s: float) -> None:
         """From the plans' timelines it is known when which run will be over."""
@@ -70,7 +77,9 @@ class Progress:
 
     def run_over(self, plan: RunPlan, verdict: Verdict) -> None:
         self._end_clock()
-        self._done += 1
+        if plan.run_id not in self._over:  # not for another try
+            self._over.add(plan.run_id)
+            self._done += 1
         self._bar.update(self._task, completed=self._done)
         point = ", ".join(plan.point.values())
         repeat = f", repeat {plan.repeat + 1}" if plan.repeat else ""

@@ -208,7 +208,8 @@ def read_experiment(path: Path, form: str | None) -> list[Point]:
     document = _with_form(source, form)
     points = []
     problems: dict[str, Problem] = {}
-    for values, concrete in _expand(document):
+    used: set[str] = set()
+    for values, concrete in _expand(document, used):
         try:
             experiment = Experiment.model_validate(concrete.data)
         except ValidationError as error:
@@ -219,6 +220,11 @@ def read_experiment(path: Path, form: str | None) -> list[Point]:
             points.append(Point(values, experiment, concrete))
     if problems:
         raise InputError(*problems.values())
+    for axis in document.data["matrix"]:
+        if axis not in used:
+            raise document.error(
+                ("matrix", axis), "this axis is used nowhere", f"write ${axis} where its values go"
+            )
     _check_report(points[0])
     return points
 
@@ -287,8 +293,10 @@ def _overlay(
     return over
 
 
-def _expand(document: Document) -> Iterator[tuple[dict[str, str], Document]]:
-    """The document at every point of its matrix, with `$axis` replaced."""
+def _expand(
+    document: Document, used: set[str]
+) -> Iterator[tuple[dict[str, str], Document]]:
+    """The document at every point of its matrix, with `$axis` replaced; notes the axes `used`."""
     matrix = document.data.get("matrix")
     if not isinstance(matrix, dict) or not matrix:
         raise document.error(("matrix",), "no matrix", "write `matrix: {scheme: [...], ...}`")
@@ -299,7 +307,6 @@ def _expand(document: Document) -> Iterator[tuple[dict[str, str], Document]]:
         for index, text in enumerate(texts):
             if text in texts[:index]:
                 raise document.error(("matrix", axis, index), f"{text} is named twice", "remove one")
-    used: set[str] = set()
     rest = {key: value for key, value in document.data.items() if key != "matrix"}
     for indices in itertools.product(*(range(len(values)) for values in matrix.values())):
         chosen = dict(zip(matrix, indices, strict=True))
@@ -309,11 +316,6 @@ def _expand(document: Document) -> Iterator[tuple[dict[str, str], Document]]:
             {axis: str(matrix[axis][index]) for axis, index in chosen.items()},
             Document(document.source, {**data, "matrix": matrix}, origin),
         )
-    for axis in matrix:
-        if axis not in used:
-            raise document.error(
-                ("matrix", axis), "this axis is used nowhere", f"write ${axis} where its values go"
-            )
 
 
 def _substitute(
@@ -358,15 +360,18 @@ def _check_report(point: Point) -> None:
 
 def _problem(document: Document, details: ErrorDetails) -> Problem:
     """One of pydantic's errors in our words."""
-    place = _place_in_data(document.data, details["loc"])
     kind = details["type"]
+    place = _place_in_data(document.data, details["loc"])
+    if kind == "missing":
+        name = details["loc"][-1]
+        return document.problem(place, f"missing key {name!r}", f"add `{name}: ...`")
+    if kind == "union_tag_invalid":
+        context = details["ctx"]
+        known = context["expected_tags"].replace("'", "")
+        return document.problem(place, f"unknown loss model {context['tag']!r}", f"one of: {known}")
     if kind == "extra_forbidden":
         known = ", ".join(_known_keys(place[:-1])) or "none"
         return document.problem(place, "unknown key", f"known here: {known}")
-    if kind == "missing":
-        return document.problem(
-            place[:-1], f"missing key {place[-1]!r}", f"add `{place[-1]}: ...`"
-        )
     message = details["msg"].removeprefix("Value error, ")
     if kind == "value_error" and "; " in message:
         what, cure = message.split("; ", 1)
@@ -381,15 +386,10 @@ def _place_in_data(data: Any, loc: tuple[str | int, ...]) -> Place:
     """pydantic's location without what is no key of the file (names of union members, `[key]`)."""
     place: list[str | int] = []
     node = data
-    for position, step in enumerate(loc):
-        last = position == len(loc) - 1
-        if isinstance(node, dict):
-            if step in node:
-                place.append(step)
-                node = node[step]
-            elif last and step != "[key]":
-                place.append(step)
-        elif isinstance(node, list) and isinstance(step, int) and step < len(node):
+    for step in loc:
+        if (isinstance(node, dict) and step in node) or (
+            isinstance(node, list) and isinstance(step, int) and step < len(node)
+        ):
             place.append(step)
             node = node[step]
     return tuple(place)

@@ -87,4 +87,17 @@ Config read_config(const JsonSource& source) {
   }
 }
 
+nlohmann::json to_json(const Config& config) {
+  nlohmann::json links = nlohmann::json::array();
+  for (const LinkConfig& link : config.links) {
+    links.push_back({{"name", link.name},
+                     {"id", link.id},
+                     {"a", link.a},
+                     {"b", link.b},
+                     {"a_to_b", model::to_json(link.a_to_b)},
+                     {"b_to_a", model::to_json(link.b_to_a)}});
+  }
+  return {{"schema_version", schema_version}, {"seed", config.seed}, {"links", links}};
+}
+
 }  // namespace nagi::daemon

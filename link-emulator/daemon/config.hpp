@@ -44,4 +44,7 @@ struct Config {
 /// Reads a configuration. Throws InputError, naming file, line and key.
 Config read_config(const JsonSource& source);
 
+/// The links of a configuration, resolved: queues in BDPs have become packets.
+nlohmann::json to_json(const Config& config);
+
 }  // namespace nagi::daemon

@@ -178,7 +178,7 @@ int main(int argc, char** argv) {
   std::string path;
   auto* run_command = app.add_subcommand("run", "emulate until SIGTERM, SIGINT or a stop command");
   run_command->add_option("config", path, "configuration (JSON)")->required();
-  auto* check_command = app.add_subcommand("check", "read a configuration and say what is wrong");
+  auto* check_command = app.add_subcommand("check", "read a configuration, say what is wrong, or print it resolved");
   check_command->add_option("config", path, "configuration (JSON)")->required();
   auto* show_command = app.add_subcommand("show", "print the account of a running nagi-link");
   show_command->add_option("socket", path, "its control socket")->required();
@@ -191,7 +191,10 @@ int main(int argc, char** argv) {
   try {
     if (show_command->parsed()) return show(path);
     const Config config = read_config(JsonSource::from_file(path));
-    if (check_command->parsed()) return 0;
+    if (check_command->parsed()) {
+      std::cout << to_json(config).dump(1) << "\n";
+      return 0;
+    }
     return run(config);
   } catch (const InputError& error) {
     spdlog::error("{}", error.what());

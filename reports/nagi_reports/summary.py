@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A campaign's results arranged as the experiment asks: curves over x, panels, NAGI.
 
-Only valid runs enter a mean. Every mean carries its number of runs and, from two on, its 95 %
-confidence interval (Student's t).
+Only valid runs enter a mean. A run with several flows counts with their mean. Every mean carries its
+number of runs and, from two on, its 95 % confidence interval (Student's t).
 """
 
 from __future__ import annotations
@@ -29,10 +29,13 @@ class Mean:
     runs: int
 
 
-def mean_of(values: pd.Series[float]) -> Mean:
-    """The mean of some values, at least one."""
+def mean_of_runs(rows: pd.DataFrame, column: str) -> Mean | None:
+    """The mean of a column over runs; None if there is none."""
+    values = rows.groupby("run_id")[column].mean()
     count = len(values)
-    if count < 2:
+    if count == 0:
+        return None
+    if count == 1:
         return Mean(float(values.mean()), math.nan, count)
     quantile = stats.t.ppf((1 + CONFIDENCE) / 2, count - 1)
     halfwidth = float(quantile * values.std(ddof=1) / math.sqrt(count))
@@ -111,8 +114,8 @@ def summarise(campaign: Campaign, table: pd.DataFrame) -> Summary:
         for name in series.values:
             mine = good[good[f"point.{campaign.series}"] == name]
             at = [mine[mine[f"point.{x.name}"] == value] for value in x.values]
-            indices = [mean_of(rows["agi"]) if len(rows) else None for rows in at]
-            goodputs = [mean_of(rows["goodput_bps"]) if len(rows) else None for rows in at]
+            indices = [mean_of_runs(rows, "agi") for rows in at]
+            goodputs = [mean_of_runs(rows, "goodput_bps") for rows in at]
             curves.append(Curve(name, indices, goodputs, _nagi(indices)))
         bottleneck = [
             float(inside[inside[f"point.{x.name}"] == value]["bottleneck_bps"].max())

@@ -37,6 +37,34 @@ class FlowRecord(Contract):
     tcp_info: dict[str, int] = Field(description="struct tcp_info by field name")
 
 
+class TcpInfoSample(Contract):
+    """A row of tcp_info.parquet: struct tcp_info of a sender at an instant; null where the kernel
+    does not have the field. Times in us, windows in packets, sizes in bytes, rates in bytes/s."""
+
+    t_s: float = Field(description="seconds since the run began")
+    flow: str
+    ca_state: int | None = Field(description="0 open, 1 disorder, 2 CWR, 3 recovery, 4 loss")
+    rto: int | None
+    unacked: int | None
+    sacked: int | None
+    lost: int | None
+    retrans: int | None
+    rtt: int | None
+    rttvar: int | None
+    snd_ssthresh: int | None
+    snd_cwnd: int | None
+    total_retrans: int | None
+    pacing_rate: int | None
+    bytes_acked: int | None
+    delivery_rate: int | None
+    min_rtt: int | None
+    busy_time: int | None
+    rwnd_limited: int | None
+    sndbuf_limited: int | None
+    bytes_sent: int | None
+    bytes_retrans: int | None
+
+
 class HostFacts(Contract):
     kernel: str
     machine: str

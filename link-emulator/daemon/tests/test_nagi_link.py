@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import stat
 import subprocess
@@ -312,7 +313,8 @@ def test_needs_privileges_and_says_so(wire):
         directory = Path(name)
         directory.chmod(0o755)  # pytest's own directories are closed to other users
         config = configuration(directory, account="/dev/null")
-        as_nobody = ["setpriv", "--reuid=65534", "--clear-groups", "--", NAGI_LINK, "run"]
+        program = shutil.copy(NAGI_LINK, directory)
+        as_nobody = ["setpriv", "--reuid=65534", "--clear-groups", "--", program, "run"]
         done = subprocess.run(
             wire.command("middle", *as_nobody, str(config)),
             capture_output=True,

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The published JSON Schemas. `python -m nagi.contracts.schemas` writes them anew."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from nagi import paths
+from nagi.contracts.base import Contract
+from nagi.contracts.batch import Batch
+from nagi.contracts.links import Links
+from nagi.contracts.plan import RunPlan
+from nagi.contracts.records import (
+    Campaign,
+    Flows,
+    Manifest,
+    NodeRecord,
+    TcpInfoSample,
+    Verdict,
+)
+from nagi.contracts.results import Metrics, ResultRow
+from nagi.spec import experiment_schema
+
+CONTRACTS: dict[str, type[Contract]] = {
+    "plan": RunPlan,
+    "batch": Batch,
+    "node": NodeRecord,
+    "manifest": Manifest,
+    "links": Links,
+    "flows": Flows,
+    "tcp_info": TcpInfoSample,
+    "verdict": Verdict,
+    "metrics": Metrics,
+    "results": ResultRow,
+    "campaign": Campaign,
+}
+TABLES = ("tcp_info", "results")  # their schema is a row's
+
+
+def schemas() -> dict[str, dict[str, Any]]:
+    """Every schema by the name of its file."""
+    found = {"experiment": experiment_schema()}
+    for name, contract in CONTRACTS.items():
+        schema = contract.model_json_schema(by_alias=True, mode="serialization")
+        found[name] = {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+    return {f"{name}.schema.json": schema for name, schema in found.items()}
+
+
+def text_of(schema: dict[str, Any]) -> str:
+    """A schema as its file has it."""
+    return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    for name, schema in schemas().items():
+        (paths.SCHEMAS / name).write_text(text_of(schema), encoding="utf-8")
