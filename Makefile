@@ -25,7 +25,7 @@ PACKAGES := g++ cmake ninja-build pkg-config python3-venv \
 	libgtest-dev libgmock-dev \
 	iproute2 ethtool tcpdump iperf kmod procps util-linux
 
-.PHONY: setup packages python native demo test lint format clean
+.PHONY: setup packages python native demo test lint format example clean
 
 setup: native
 
@@ -85,6 +85,14 @@ $(VENV)/.lint: $(VENV)/.installed
 format: $(VENV)/.lint
 	@$(RUN)/ruff check -q --fix . ; $(RUN)/ruff format -q .
 	@$(RUN)/clang-format -i $$(git ls-files '*.cpp' '*.hpp' '*.hpp.in')
+
+# The worked example of every contract, recorded anew after a contract has changed.
+EXAMPLE := experiments/schemas/example
+example: setup
+	@$(RUN)/python -m nagi.contracts.schemas
+	@rm -rf $(EXAMPLE)/campaign
+	@$(SUDO) $(RUN)/nagi run $(EXAMPLE)/experiment.yaml --form short --only scheme=cubic --out $(EXAMPLE)/campaign
+	@rm -f $(EXAMPLE)/campaign/.lock $(EXAMPLE)/campaign/report.pdf
 
 clean:
 	rm -rf $(BUILD) $(VENV)

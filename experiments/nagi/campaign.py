@@ -82,12 +82,11 @@ class CampaignDirectory:
     """The directory of a campaign, held by one process at a time."""
 
     def __init__(self, out: Path) -> None:
-        self.out = out
-        self.runs = out / "runs"
-        self.records = out / ".records"
-        self.lab = out / ".lab"
-        self.campaign = out / "campaign.json"
-        self.results = out / "results.parquet"
+        self.out = out.absolute()
+        self.runs = self.out / "runs"
+        self.records = self.out / ".records"
+        self.lab = self.out / ".lab"
+        self.campaign = self.out / "campaign.json"
 
     @contextmanager
     def held(self) -> Iterator[None]:

@@ -76,7 +76,8 @@ def certify(plan: RunPlan, links: Links, nodes: Iterable[NodeRecord]) -> Verdict
     for node in nodes:
         measured["agent_lateness"].append((node.late_s, node.node))
         for capture in node.captures:
-            measured["capture_drops"].append((capture.dropped, capture.file))
+            missing = capture.dropped + max(0, capture.received - capture.captured)
+            measured["capture_drops"].append((missing, capture.file))
         for interface, on in node.offloads.items():
             measured["offloads"].append((len(on), f"{node.node} {interface}: {', '.join(on)}"))
         if node.processors_busy is not None:

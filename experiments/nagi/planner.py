@@ -39,7 +39,8 @@ FIRST_PORT = 5001
 SETTING_UP = 0.25  # settings, emulator
 CAPTURING = 0.15  # captures are running before servers are
 SERVING = 0.3  # servers are running before clients are
-DRAINING = 0.2  # beside what the path itself needs
+DRAINING = 0.1  # beside what the path itself needs
+FLUSHING = 1.05  # tcpdump reads a packet within a second (the kernel's block timeout, packet(7))
 FINISHING = 0.3
 TCP_INFO_INTERVAL = 0.1
 
@@ -220,8 +221,7 @@ class _Planner:
         return list(routes.values())
 
     def _attributes(self, name: str, *, sends: bool) -> dict[str, int | bool | None]:
-        flow, packet = self.experiment.flows[name], self.paths[name].packet
-        window = self.experiment.max_window
+        packet = self.paths[name].packet
         attributes: dict[str, int | bool | None] = {
             "mtu": packet.value,
             "advmss": packet.value - IP_AND_TCP_HEADER,
@@ -230,8 +230,6 @@ class _Planner:
             attributes["initcwnd"] = self.profile.initial_window
         else:
             attributes["quickack"] = not self.profile.delayed_acks
-            if window is not None:
-                attributes["window_bytes"] = window.value * flow.payload.value
         return attributes
 
     def _merge(self, name: str, one: RoutePlan, other: RoutePlan) -> RoutePlan:
@@ -338,6 +336,7 @@ class _Planner:
 
     def _flow_plans(self) -> list[FlowPlan]:
         plans = []
+        window = self.experiment.max_window
         taken: dict[tuple[str, int], str] = {}
         for index, (name, flow) in enumerate(self._flows()):
             path = self.paths[name]
@@ -374,6 +373,7 @@ class _Planner:
                     traffic=flow.traffic,
                     payload_bytes=flow.payload.value,
                     packet_bytes=path.packet.value,
+                    max_window=window.value if window else None,
                     start_s=_round(traffic + flow.start.seconds),
                     end_s=_round(traffic + self.experiment.duration.seconds),
                     path=path.there,
@@ -409,7 +409,7 @@ class _Planner:
         rtt = max(path.base_rtt_ns for path in self.paths.values()) / 1e9
         traffic = SETTING_UP + CAPTURING + SERVING
         traffic_end = traffic + self.experiment.duration.seconds
-        capture_end = traffic_end + DRAINING + rtt + queued
+        capture_end = traffic_end + rtt + queued + DRAINING + FLUSHING
         return Timeline(
             capture_s=_round(SETTING_UP),
             serve_s=_round(SETTING_UP + CAPTURING),

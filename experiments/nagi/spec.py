@@ -139,7 +139,7 @@ class Experiment(Strict):
     repeats: int = Field(1, ge=1, le=1000)
     host_profile: str = Field("linux", description="a name from hosts/profiles.yaml")
     max_window: PacketCount | None = Field(
-        None, description="the most a receiver lets be outstanding, in full-size segments"
+        None, description="cap of every sender's congestion window, as ns-2's `window_`"
     )
     nodes: dict[Name, Literal["host", "router"]] = Field(min_length=2)
     links: dict[Name, Link] = Field(min_length=1)

@@ -70,7 +70,6 @@ class RoutePlan(Contract):
     advmss: int | None = Field(None, description="MSS to advertise, options included")
     initcwnd: int | None = Field(None, description="initial window, packets")
     quickack: bool = Field(False, description="acknowledge every segment at once")
-    window_bytes: int | None = Field(None, description="largest window to advertise")
 
 
 class NodePlan(Contract):
@@ -99,6 +98,7 @@ class FlowPlan(Contract):
     traffic: Literal["bulk"]
     payload_bytes: int = Field(description="payload of a full-size segment (MSS)")
     packet_bytes: int = Field(description="IP bytes of a full-size segment")
+    max_window: int | None = Field(None, description="cap of the congestion window, packets")
     start_s: float
     end_s: float
     path: list[Hop]

@@ -24,8 +24,8 @@ class CaptureCount(Contract):
     """tcpdump's own count."""
 
     file: str
-    captured: int
-    received: int
+    captured: int = Field(description="packets in the file")
+    received: int = Field(description="packets seen by the kernel's capture")
     dropped: int = Field(description="by the kernel, for want of buffer")
 
 

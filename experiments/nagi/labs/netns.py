@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
+import subprocess
 import zipapp
 from collections.abc import Callable
 from pathlib import Path
@@ -75,6 +75,11 @@ class NetnsLab:
     def __exit__(self, *_: object) -> None:
         self._keeper.__exit__()
 
+    @property
+    def keeper_pid(self) -> int:
+        """The process in whose namespaces the lab is."""
+        return self._keeper.pid
+
     def hosts(self, cell: str) -> list[tuple[str, str]]:
         """(host, node) of a cell; hosts are Ansible's names."""
         return [(f"{cell}_{node}", node) for node in (*self._shape.nodes, EMULATOR)]
@@ -94,9 +99,12 @@ class NetnsLab:
         )
         self._write_batches({cell: plans for cell in self.cells})
         results = self._playbooks.run("netns_lab.yml", **self._variables())
+        answers = results.get("Check", {})
+        if len(answers) != sum(len(self.hosts(cell)) for cell in self.cells):
+            raise LabError(f"only {len(answers)} agents answered")
         problems = [
             f"{host}: {problem}"
-            for host, result in results["Check"].items()
+            for host, result in answers.items()
             for problem in json.loads(result["stdout"])["problems"]
         ]
         if problems:
@@ -109,7 +117,8 @@ class NetnsLab:
         self._playbooks.run("batch.yml", **self._variables())
         for archive in self._records.glob("*.tar"):
             target = self._records / archive.stem
-            shutil.unpack_archive(archive, target, filter="data")
+            target.mkdir(exist_ok=True)
+            subprocess.run(["tar", "-C", target, "-xf", archive], check=True)
             archive.unlink()
 
     def lead_s(self) -> float:

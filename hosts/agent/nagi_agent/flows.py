@@ -14,6 +14,7 @@ from typing import Any, Optional
 
 from nagi_agent.processes import end, log_of, start, unprivileged
 from nagi_agent.tcp_info import LISTEN, SAMPLED, Connection, SockDiag
+from nagi_agent.window_cap import WindowCap
 
 _START_PATIENCE = 2.0
 _END_PATIENCE = 2.0
@@ -66,6 +67,7 @@ class Client:
         self._flow = flow
         self._log = log
         self._last: Optional[Connection] = None
+        self._cap = WindowCap(flow["port"], flow["max_window"]) if flow["max_window"] else None
         seconds = flow["end_s"] - flow["start_s"] + _SPARE_SECONDS
         command = [
             "iperf",
@@ -102,12 +104,20 @@ class Client:
                 f"flow {self._flow['name']} runs {self._last.congestion_control} instead of "
                 f"{wanted}: {log_of(self._log)}"
             )
+        window = self._last.info.get("snd_cwnd", 0)
+        if self._cap is not None and window > self._flow["max_window"]:
+            raise RuntimeError(
+                f"flow {self._flow['name']} has a window of {window} packets in spite of its cap of "
+                f"{self._flow['max_window']}"
+            )
         line: dict[str, Any] = {"t_s": round(at, 6), "flow": self._flow["name"]}
         line.update({field: self._last.info.get(field) for field in SAMPLED})
         return line
 
     def kill(self) -> None:
         end(self._process, signal.SIGKILL, _END_PATIENCE)
+        if self._cap is not None:
+            self._cap.close()
 
     def report(self) -> dict[str, Any]:
         """What flows.json says of this flow. Raises RuntimeError if it never was a flow."""

@@ -51,13 +51,9 @@ def route_command(route: dict[str, Any], interface: str) -> list[str]:
     command += ["dev", interface]
     if route["mtu"]:
         command += ["mtu", "lock", str(route["mtu"])]
-    for attribute, key in (
-        ("advmss", "advmss"),
-        ("initcwnd", "initcwnd"),
-        ("window", "window_bytes"),
-    ):
-        if route[key]:
-            command += [attribute, str(route[key])]
+    for attribute in ("advmss", "initcwnd"):
+        if route[attribute]:
+            command += [attribute, str(route[attribute])]
     if route["quickack"]:
         command += ["quickack", "1"]
     return command

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command, as its user runs it: what it refuses before anything is run."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from nagi.paths import ROOT, SCHEMAS, native_program
+
+NAGI = str(native_program("nagi"))
+ACHIEVEMENT = str(ROOT / "experiments" / "achievement-2008.yaml")
+EXAMPLE = str(SCHEMAS / "example" / "experiment.yaml")
+
+
+def nagi(*arguments: str, cwd=None, user: list[str] | None = None) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [*(user or []), NAGI, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=cwd,
+        timeout=60,
+        env={**os.environ, "COLUMNS": "200"},
+    )
+
+
+def refused(*arguments: str, cwd=None) -> str:
+    """What the command says; it must exit with 2, say it once, and leave nothing."""
+    before = set(cwd.iterdir()) if cwd else set()
+    done = nagi(*arguments, cwd=cwd)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    if cwd:
+        assert set(cwd.iterdir()) == before
+    return done.stderr
+
+
+def test_plan_shows_runs_and_time_and_what_is_missing():
+    done = nagi("plan", ACHIEVEMENT)
+    assert done.returncode == 0
+    assert "270 runs, 90 of them possible here" in done.stdout
+    assert "tahoe is not available" in done.stdout
+    assert re.search(r"^tahoe: nagi's own tahoe is not part of this version; use", done.stdout, re.M)
+
+
+def test_plan_of_the_quick_form_is_possible_in_full():
+    done = nagi("plan", ACHIEVEMENT, "--quick")
+    assert "36 runs, 36 of them possible here; about" in done.stdout
+    done = nagi("plan", ACHIEVEMENT, "--quick", "--only", "scheme=bbr", "--only", "error_rate=1 %")
+    assert "3 runs, 3 of them possible here" in done.stdout
+
+
+def test_run_refuses_what_this_kernel_lacks(tmp_path):
+    said = refused("run", ACHIEVEMENT, cwd=tmp_path)
+    assert f"{ACHIEVEMENT}:" in said
+    assert "matrix.scheme: tahoe is not available: nagi's own tahoe is not part of this" in said
+    assert "--skip-unavailable" in said
+
+
+def test_run_refuses_bad_input(tmp_path):
+    bad = tmp_path / "bad.yaml"
+    bad.write_text((SCHEMAS / "example" / "experiment.yaml").read_text().replace("10 ms", "10"))
+    assert f"{bad}:20: links.radio.delay: 10 has no unit" in refused("run", str(bad), cwd=tmp_path)
+    assert "cannot read it" in refused("run", "missing.yaml", cwd=tmp_path)
+    assert "there is no form 'quick'" in refused("run", EXAMPLE, "--quick", cwd=tmp_path)
+    assert "no such axis" in refused("run", EXAMPLE, "--only", "height=3", cwd=tmp_path)
+    assert "no such value" in refused("run", EXAMPLE, "--only", "scheme=vegas", cwd=tmp_path)
+    assert "not AXIS=VALUE" in refused("run", EXAMPLE, "--only", "scheme", cwd=tmp_path)
+    assert "no such lab" in refused("run", EXAMPLE, "--lab", "moon", cwd=tmp_path)
+    assert "No such option" in refused("run", EXAMPLE, "--fast", cwd=tmp_path)
+    assert "no campaign here" in refused("report", str(tmp_path), cwd=tmp_path)
+    assert "no campaign here" in refused("analyze", str(tmp_path / "none"), cwd=tmp_path)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to check that root is needed")
+def test_run_without_root_says_so(tmp_path):
+    if os.stat(sys.prefix).st_uid != 0 or not _open_to_all(NAGI):
+        pytest.skip("this checkout is closed to other users")
+    nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]
+    done = nagi("run", EXAMPLE, cwd="/", user=nobody)
+    assert done.returncode == 2
+    assert "needs root; run the same command with sudo" in done.stderr
+
+
+def _open_to_all(path: str) -> bool:
+    done = subprocess.run(
+        ["setpriv", "--reuid=65534", "--clear-groups", "--", path, "--version"],
+        capture_output=True,
+        check=False,
+    )
+    return done.returncode == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_resume_refuses_to_begin_anew(tmp_path):
+    out = tmp_path / "out"
+    assert "no campaign to resume" in refused("run", EXAMPLE, "--resume", "--out", str(out))
+    assert not out.exists()
+
+
+def test_schemes_say_what_they_lack():
+    done = nagi("schemes")
+    assert done.returncode == 0
+    lines = {line.split("│")[0].strip(): line for line in done.stdout.splitlines() if "│" in line}
+    assert lines["newreno"].split("│")[1].strip() == "yes"
+    assert lines["tahoe"].split("│")[1].strip() == "no"
+
+
+def test_help_and_version():
+    assert nagi("--version").stdout.startswith("nagi 0.")
+    assert "--skip-unavailable" in nagi("run", "--help").stdout
+    assert nagi("no-such-command").returncode == 2

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The contracts: what is published is what is written, and the worked example keeps to it.
+
+The example is a real campaign of experiments/schemas/example/experiment.yaml, captures included.
+`make example` records it anew.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import jsonschema
+import pandas as pd
+import pytest
+from ruamel.yaml import YAML
+
+from nagi.build import sha256_of
+from nagi.contracts.batch import Batch, ScheduledRun
+from nagi.contracts.plan import RunPlan
+from nagi.contracts.records import Campaign, Manifest
+from nagi.contracts.results import Metrics
+from nagi.contracts.schemas import CONTRACTS, TABLES, schemas, text_of
+from nagi.errors import InputError
+from nagi.paths import ROOT, SCHEMAS
+from nagi.planner import plan_runs
+from nagi.spec import read_experiment
+from nagi_reports.analysis import analyse_run, build_table
+
+EXAMPLE = SCHEMAS / "example"
+CAMPAIGN = EXAMPLE / "campaign"
+(RUN,) = sorted((CAMPAIGN / "runs").iterdir())
+
+
+@pytest.mark.parametrize("name", sorted(schemas()))
+def test_published_schemas_are_the_ones_in_use(name):
+    published = (SCHEMAS / name).read_text(encoding="utf-8")
+    assert published == text_of(schemas()[name]), "run: python -m nagi.contracts.schemas"
+
+
+@pytest.mark.parametrize("name", sorted(schemas()))
+def test_schemas_are_schemas_and_every_file_has_a_version(name):
+    schema = json.loads((SCHEMAS / name).read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    if name.removesuffix(".schema.json") not in TABLES:
+        assert schema["properties"]["schema_version"]["const"] == 1
+
+
+@pytest.mark.parametrize("path", [EXAMPLE / "experiment.yaml", *ROOT.glob("experiments/*.yaml")])
+def test_experiment_files_keep_to_the_schema(path):
+    schema = json.loads((SCHEMAS / "experiment.schema.json").read_text())
+    data = YAML(typ="safe").load(path.read_text())
+    jsonschema.validate(data, schema)
+    read_experiment(path, None)
+    data["links"]["surprise"] = {"between": "not a pair"}
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(data, schema)
+
+
+@pytest.mark.parametrize(
+    "name", ["plan", "manifest", "links", "flows", "verdict", "metrics", "campaign"]
+)
+def test_files_of_the_example_keep_to_schema_and_model(name):
+    path = (CAMPAIGN if name == "campaign" else RUN) / f"{name}.json"
+    data = json.loads(path.read_text())
+    schema = json.loads((SCHEMAS / f"{name}.schema.json").read_text())
+    jsonschema.validate(data, schema)
+    read_back = json.loads(CONTRACTS[name].read(path).model_dump_json(by_alias=True))
+    assert without_nulls(read_back) == without_nulls(data)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({key: data[key] for key in list(data)[1:-1]}, schema)
+
+
+def without_nulls(value):
+    if isinstance(value, dict):
+        return {key: without_nulls(item) for key, item in value.items() if item is not None}
+    return [without_nulls(item) for item in value] if isinstance(value, list) else value
+
+
+def test_nodes_and_batches_keep_to_their_schemas():
+    manifest = Manifest.read(RUN / "manifest.json")
+    schema = json.loads((SCHEMAS / "node.schema.json").read_text())
+    for node in manifest.nodes.values():
+        jsonschema.validate(json.loads(node.model_dump_json()), schema)
+    batch = Batch(
+        node="client",
+        is_emulator=False,
+        interfaces={"radio": "radio"},
+        spool="/var/lib/nagi",
+        nagi_link="/usr/bin/nagi-link",
+        runs=[ScheduledRun(offset_s=0, plan=RunPlan.read(RUN / "plan.json"))],
+    )
+    schema = json.loads((SCHEMAS / "batch.schema.json").read_text())
+    jsonschema.validate(json.loads(batch.model_dump_json()), schema)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_tables_have_the_columns_that_are_documented(name):
+    path = RUN / "tcp_info.parquet" if name == "tcp_info" else CAMPAIGN / "results.parquet"
+    table = pd.read_parquet(path)
+    documented = json.loads((SCHEMAS / f"{name}.schema.json").read_text())["properties"]
+    columns = [column for column in table.columns if not column.startswith("point.")]
+    assert columns == [name for name in documented if name != "point"]
+    assert len(table) > 0
+
+
+def test_the_example_is_what_its_experiment_asks_for():
+    campaign = Campaign.read(CAMPAIGN / "campaign.json")
+    points = read_experiment(EXAMPLE / "experiment.yaml", campaign.form)
+    plans = [plan for point in points for plan in plan_runs(point, campaign.form)]
+    ids = {plan.with_ids(campaign.build.id).run_id for plan in plans}
+    assert {run.run_id for run in campaign.runs} <= ids
+
+
+def test_the_example_s_files_are_those_of_its_manifest():
+    manifest = Manifest.read(RUN / "manifest.json")
+    for name, file in manifest.files.items():
+        assert sha256_of(RUN / name) == file.sha256
+        assert (RUN / name).stat().st_size == file.bytes
+
+
+def test_the_example_s_captures_still_give_its_metrics(tmp_path):
+    copy = tmp_path / "campaign"
+    shutil.copytree(CAMPAIGN, copy)
+    run = copy / "runs" / RUN.name
+    (run / "metrics.json").unlink()
+    again = analyse_run(run)
+    assert again == Metrics.read(RUN / "metrics.json")
+    table = build_table(copy, Campaign.read(copy / "campaign.json"))
+    pd.testing.assert_frame_equal(table, pd.read_parquet(CAMPAIGN / "results.parquet"))
+
+
+def test_damaged_and_foreign_files_are_refused(tmp_path):
+    path = tmp_path / "plan.json"
+    with pytest.raises(InputError, match="cannot read it"):
+        RunPlan.read(path)
+    text = (RUN / "plan.json").read_text()
+    path.write_text(text[:200])
+    with pytest.raises(InputError, match="damaged, or written by another version"):
+        RunPlan.read(path)
+    path.write_text(text.replace('"schema_version": 1', '"schema_version": 2'))
+    with pytest.raises(InputError, match=r"plan\.json: schema_version: "):
+        RunPlan.read(path)

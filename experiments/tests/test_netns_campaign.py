@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Campaigns in the netns lab, end to end: real kernel TCP, real captures, real Ansible; and what is
+left of them when they are interrupted or killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from nagi.ansible_runs import LabError
+from nagi.contracts.links import Links
+from nagi.contracts.records import Campaign, Flows, Manifest, Verdict
+from nagi.labs.netns import NetnsLab
+from nagi.labs.shape import Shape
+from nagi.paths import native_program
+from nagi.planner import plan_runs
+from nagi.spec import read_experiment
+
+pytestmark = pytest.mark.skipif(
+    os.geteuid() != 0, reason="needs root for the netns lab: run `sudo make test`"
+)
+NAGI = str(native_program("nagi"))
+
+SPEC = """\
+schema_version: 1
+name: small
+title: A small experiment
+seed: 7
+nodes: {S: host, N: router, D: host}
+links:
+  wired: {between: [S, N], rate: 10 Mb/s, delay: 8 ms, queue: 1 bdp}
+  radio:
+    between: [N, D]
+    rate: $capacity
+    delay: 2 ms
+    queue: 1 bdp
+    forward: {loss: {model: poisson, rate: $loss}}
+flows:
+  bulk: {from: S, to: D, scheme: $scheme}
+host_profile: ns2
+max_window: 18 packets
+duration: 3 s
+warmup: 1 s
+matrix:
+  loss: [0 %, 3 %]
+  capacity: [4 Mb/s]
+  scheme: [newreno, cubic]
+report: {x: capacity, panels: loss}
+"""
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_behind():
+    """After each test there are the same network namespaces and interfaces, and no process."""
+    before = machine_state()
+    yield
+    deadline = time.monotonic() + 20
+    while (after := machine_state()) != before and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert after == before
+
+
+def machine_state() -> dict[str, list[str]]:
+    shown = subprocess.run(
+        ["lsns", "--json", "--output", "NS,TYPE"], capture_output=True, text=True, check=True
+    )
+    kinds = ("net", "pid", "mnt")
+    namespaces = [n for n in json.loads(shown.stdout)["namespaces"] if n["type"] in kinds]
+    commands = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                commands.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+            except OSError:
+                continue
+    ours = ("nagi-link", "nagi-agent", "iperf", "tcpdump", "ansible", "sleep infinity")
+    return {
+        "namespaces": sorted(f"{n['type']} {n['ns']}" for n in namespaces),
+        "interfaces": sorted(entry.name for entry in Path("/sys/class/net").iterdir()),
+        "names": sorted(os.listdir("/run/netns")) if os.path.isdir("/run/netns") else [],
+        "processes": sorted(c for c in commands if any(word in c for word in ours)),
+    }
+
+
+@pytest.fixture
+def spec(tmp_path):
+    path = tmp_path / "small.yaml"
+    path.write_text(SPEC)
+    return path
+
+
+def start(spec, out, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [NAGI, "run", str(spec), "--out", str(out), *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def run(spec, out, *arguments: str, status: int = 0) -> str:
+    process = start(spec, out, *arguments)
+    said, _ = process.communicate(timeout=120)
+    assert process.returncode == status, said
+    return said
+
+
+def verdicts(out) -> dict[str, str]:
+    campaign = Campaign.read(out / "campaign.json")
+    found = {}
+    for entry in campaign.runs:
+        path = out / "runs" / entry.run_id / "verdict.json"
+        if path.exists():
+            found[entry.run_id] = Verdict.read(path).status
+    return found
+
+
+def test_a_campaign_from_experiment_to_report(spec, tmp_path):
+    out = tmp_path / "out"
+    said = run(spec, out)
+    assert "4 runs: 4 valid, 0 invalid, 0 failed" in said
+    assert f"report: {out / 'report.pdf'}" in said
+    assert (out / "report.pdf").read_bytes().startswith(b"%PDF")
+    assert not (out / ".lab").exists() and not (out / ".records").exists()
+
+    table = pd.read_parquet(out / "results.parquet")
+    assert len(table) == 4
+    assert (table["agi"] <= table["agi_ceiling"]).all()
+    clean = table[table["point.loss"] == "0 %"]
+    # 18 packets fill the path (9.5 packets) and never its queue (10 packets).
+    assert (clean["agi"] > 0.97 * clean["agi_ceiling"]).all()
+    assert (clean["channel_losses"] == 0).all()
+    lossy = table[table["point.loss"] == "3 %"]
+    assert (lossy["agi"] < 0.9).all()
+    assert (lossy["channel_losses"] > 0).all()
+    # What the channel lost, the sender sent again.
+    assert (lossy["segments_retransmitted"] >= lossy["channel_losses"] * 0.8).all()
+
+    first = (out / "runs").iterdir().__next__()
+    manifest = Manifest.read(first / "manifest.json")
+    assert set(manifest.nodes) == {"S", "N", "D", "emulator"}
+    assert manifest.nodes["S"].sysctls["net.ipv4.tcp_frto"] == "0"
+    flow = Flows.read(first / "flows.json").flows[0]
+    assert flow.congestion_control in ("reno", "cubic")
+    samples = pd.read_parquet(first / "tcp_info.parquet")
+    assert len(samples) > 25
+    assert samples["bytes_acked"].is_monotonic_increasing
+    assert (samples["snd_cwnd"] > 0).all()
+    links = Links.read(first / "links.json")
+    # Captured at the receiver: what the last link delivered, and the ACKs that were sent into it.
+    (capture,) = manifest.nodes["D"].captures
+    radio = links.links[1]
+    seen = radio.a_to_b.packets.delivered + radio.b_to_a.packets.offered
+    assert capture.captured == pytest.approx(seen, abs=30)
+
+    stamps = {path: path.stat().st_mtime_ns for path in out.glob("runs/*/*")}
+    begun = time.monotonic()
+    again = run(spec, out, "--resume")
+    assert "setting up" not in again
+    assert time.monotonic() - begun < 10
+    assert {path: path.stat().st_mtime_ns for path in out.glob("runs/*/*")} == stamps
+
+    # One more value: only its runs are run.
+    spec.write_text(SPEC.replace("capacity: [4 Mb/s]", "capacity: [4 Mb/s, 2 Mb/s]"))
+    said = run(spec, out, "--only", "scheme=newreno", "--only", "loss=0 %")
+    assert said.count(": valid") == 1
+    assert "0 %, 2 Mb/s, newreno: valid" in said
+    analysed = subprocess.run([NAGI, "analyze", str(out)], capture_output=True, text=True, check=True)
+    assert "2 runs: 2 valid" in analysed.stdout
+
+
+def wait_for(condition, process, patience: float = 60) -> None:
+    deadline = time.monotonic() + patience
+    while not condition():
+        assert process.poll() is None, process.stdout.read()
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.1)
+
+
+def first_run_is_over(out):
+    """Whether all agents of some run have left their record."""
+    return lambda: len(list(out.glob(".records/*/*/node.json"))) >= 4
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_ended_in_the_middle_it_goes_on_where_it_stopped(spec, tmp_path, how):
+    out = tmp_path / "out"
+    process = start(spec, out, "--jobs", "1")
+    wait_for(first_run_is_over(out), process)
+    process.send_signal(how)
+    said, _ = process.communicate(timeout=30)
+    if how == signal.SIGKILL:
+        assert process.returncode == -signal.SIGKILL
+    else:
+        assert process.returncode == 130
+        assert "stopped; 1 of 4 runs are done and kept" in said
+        assert list(verdicts(out).values()) == ["valid"]
+    said = run(spec, out)
+    assert "4 runs: 4 valid" in said
+    # What was over when it ended was not run again: three runs are left.
+    setting_up = said.index("setting up the netns lab")
+    assert said[setting_up:].count(": valid") == 3
+
+
+def test_a_second_nagi_in_the_same_directory_is_refused(spec, tmp_path):
+    out = tmp_path / "out"
+    process = start(spec, out)
+    wait_for((out / ".records").exists, process)
+    said = run(spec, out, status=2)
+    assert "another nagi is at work in this directory" in said
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+
+
+def test_a_run_whose_emulator_dies_fails_and_the_others_go_on(spec, tmp_path):
+    out = tmp_path / "out"
+    process = start(spec, out, "--jobs", "1", "--only", "loss=0 %")
+    wait_for(lambda: list(out.glob(".records/*/*/links.json")), process)
+    found = subprocess.run(["pgrep", "-x", "nagi-link"], capture_output=True, text=True, check=True)
+    os.kill(int(found.stdout), signal.SIGKILL)
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "failed: emulator: nagi-link had ended" in " ".join(said.split())
+    assert sorted(verdicts(out).values()) == ["failed", "valid"]
+    (failed,) = (run_id for run_id, status in verdicts(out).items() if status == "failed")
+    assert (out / "runs" / failed / "logs").is_dir()
+    # The next nagi runs it again.
+    assert "2 runs: 2 valid" in run(spec, out, "--only", "loss=0 %")
+
+
+def plans_of(spec):
+    point = read_experiment(spec, None)[0]
+    return [plan.with_ids("test") for plan in plan_runs(point, None)]
+
+
+def lab_for(plans, tmp_path, **options):
+    return NetnsLab(
+        Shape.of(plans[0]), 1, tmp_path / "lab", tmp_path / "records", [], lambda: False, **options
+    )
+
+
+def test_records_are_fetched_from_hosts_that_share_no_files(spec, tmp_path):
+    plans = plans_of(spec)
+    with lab_for(plans, tmp_path, shares_files=False) as lab:
+        lab.prepare(plans)
+        lab.run_batch({"cell0": plans})
+    for node in ("S", "N", "D", "emulator"):
+        record = tmp_path / "records" / f"cell0_{node}" / plans[0].run_id / "node.json"
+        assert json.loads(record.read_text())["status"] == "ok"
+    assert (record.parents[2] / "cell0_D" / plans[0].run_id / "D.radio.pcap").stat().st_size > 1000
+    assert not list((tmp_path / "records").glob("*.tar"))
+
+
+def test_a_port_in_use_is_refused_before_anything_is_run(spec, tmp_path):
+    squatter = "import socket, time; s = socket.socket(); s.bind(('', 5001)); s.listen(); print()"
+    plans = plans_of(spec)
+    with lab_for(plans, tmp_path) as lab:
+        lab.prepare(plans)
+        enter = ["nsenter", "-t", str(lab.keeper_pid), "-m", "-p", "ip", "netns", "exec", "cell0_D"]
+        holder = subprocess.Popen(
+            [*enter, "python3", "-c", squatter + "; time.sleep(60)"], stdout=subprocess.PIPE
+        )
+        assert holder.stdout.readline() == b"\n"
+        with pytest.raises(LabError) as caught:
+            lab.prepare(plans)
+    assert "cell0_D: port 5001 of 198.18.1.2 cannot be used: Address alr" in str(caught.value)
+    assert "give the flow another `port:`" in str(caught.value)
+
+
+def test_a_directory_that_cannot_be_made_is_refused(spec, tmp_path):
+    blocked = tmp_path / "out"
+    blocked.write_text("a file where the directory should be")
+    assert "cannot write there" in run(spec, blocked, status=2)

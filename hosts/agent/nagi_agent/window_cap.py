@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Capping the congestion window of a connection of another program, as ns-2's `window_` does.
+
+Linux has no setting for it: a route's `cwnd lock` holds only for destinations with saved metrics, and
+a route's `window` is forgotten by the receiver once it has measured its buffers (since Linux 6.6).
+What there is, is the BPF socket option TCP_BPF_SNDCWND_CLAMP, which sets ssthresh, too. So a tiny
+sock_ops program is attached while the flow lasts: when a connection from this network namespace to
+the flow's port is established, it sets the option. See bpf(2), bpf-helpers(7).
+
+The program is attached by a link, which the kernel removes when the agent closes it or dies.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import socket
+import struct
+import subprocess
+import tempfile
+from typing import Optional
+
+_BPF_NUMBERS = {"x86_64": 321, "aarch64": 280, "riscv64": 280}
+_PROG_LOAD, _LINK_CREATE = 5, 28
+_PROG_TYPE_SOCK_OPS, _CGROUP_SOCK_OPS = 13, 3
+_ACTIVE_ESTABLISHED = 4
+_OP_OFFSET, _REMOTE_PORT_OFFSET = 0, 64  # in struct bpf_sock_ops
+_SETSOCKOPT, _GET_NETNS_COOKIE = 49, 122
+_SOL_TCP, _SNDCWND_CLAMP = 6, 1002
+_SO_NETNS_COOKIE = 71
+
+# Operation codes of include/uapi/linux/bpf.h.
+_MOVE, _MOVE_IMMEDIATE, _ADD_IMMEDIATE = 0xBF, 0xB7, 0x07
+_LOAD_WORD, _STORE_WORD_IMMEDIATE, _LOAD_IMMEDIATE_64 = 0x61, 0x62, 0x18
+_JUMP_IF_NOT_WORD_IMMEDIATE, _JUMP_IF_NOT = 0x56, 0x5D
+_CALL, _EXIT = 0x85, 0x95
+_STACK = 10
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def _instruction(code: int, to: int = 0, of: int = 0, offset: int = 0, value: int = 0) -> bytes:
+    return struct.pack("<BBhI", code, of << 4 | to, offset, value & 0xFFFFFFFF)
+
+
+def program(port: int, packets: int, netns_cookie: int) -> bytes:
+    """If this is a connection to `port` from the namespace, set its clamp. Register 6 keeps the
+    context."""
+    # The kernel gives the port in network byte order in the upper half of the word.
+    port_word = int.from_bytes(struct.pack(">H", port), "little") << 16
+    condition = [
+        _instruction(_MOVE, to=6, of=1),
+        _instruction(_LOAD_WORD, to=2, of=6, offset=_OP_OFFSET),
+        (_JUMP_IF_NOT_WORD_IMMEDIATE, _ACTIVE_ESTABLISHED),
+        _instruction(_LOAD_WORD, to=2, of=6, offset=_REMOTE_PORT_OFFSET),
+        (_JUMP_IF_NOT_WORD_IMMEDIATE, port_word),
+        _instruction(_MOVE, to=1, of=6),
+        _instruction(_CALL, value=_GET_NETNS_COOKIE),
+        _instruction(_LOAD_IMMEDIATE_64, to=2, value=netns_cookie),
+        _instruction(0, value=netns_cookie >> 32),
+        (_JUMP_IF_NOT, 0),
+    ]
+    action = [
+        _instruction(_STORE_WORD_IMMEDIATE, to=_STACK, offset=-4, value=packets),
+        _instruction(_MOVE, to=1, of=6),
+        _instruction(_MOVE_IMMEDIATE, to=2, value=_SOL_TCP),
+        _instruction(_MOVE_IMMEDIATE, to=3, value=_SNDCWND_CLAMP),
+        _instruction(_MOVE, to=4, of=_STACK),
+        _instruction(_ADD_IMMEDIATE, to=4, value=-4),
+        _instruction(_MOVE_IMMEDIATE, to=5, value=4),
+        _instruction(_CALL, value=_SETSOCKOPT),
+    ]
+    end = [_instruction(_MOVE_IMMEDIATE, to=0, value=1), _instruction(_EXIT)]
+    code = []
+    for position, step in enumerate(condition):
+        if isinstance(step, tuple):
+            operation, value = step
+            offset = len(condition) - position - 1 + len(action)
+            if operation == _JUMP_IF_NOT:
+                step = _instruction(operation, to=0, of=2, offset=offset)
+            else:
+                step = _instruction(operation, to=2, offset=offset, value=value)
+        code.append(step)
+    return b"".join(code + action + end)
+
+
+def _bpf(command: int, attributes: bytes) -> int:
+    buffer = ctypes.create_string_buffer(attributes, 128)
+    number = _BPF_NUMBERS.get(platform.machine())
+    if number is None:
+        raise RuntimeError(f"max_window is not supported on {platform.machine()}")
+    descriptor: int = _libc.syscall(number, command, buffer, len(buffer))
+    if descriptor < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return descriptor
+
+
+def _load(code: bytes) -> int:
+    instructions = ctypes.create_string_buffer(code)
+    license_text = ctypes.create_string_buffer(b"Apache-2.0")
+    log = ctypes.create_string_buffer(65536)
+    addresses = [ctypes.addressof(buffer) for buffer in (instructions, license_text, log)]
+    attributes = struct.pack(
+        "<IIQQIIQ", _PROG_TYPE_SOCK_OPS, len(code) // 8, *addresses[:2], 1, len(log), addresses[2]
+    )
+    try:
+        return _bpf(_PROG_LOAD, attributes)
+    except OSError as error:
+        said = log.value.decode(errors="replace").strip()[-300:]
+        raise RuntimeError(f"the kernel refuses the window cap: {error.strerror} {said}") from None
+
+
+def _root_cgroup() -> int:
+    """A descriptor of the root of the cgroup v2 hierarchy."""
+    with open("/proc/self/mountinfo", encoding="utf-8") as mounts:
+        for line in mounts:
+            fields = line.split()
+            if fields[fields.index("-") + 1] == "cgroup2" and fields[3] == "/":
+                try:
+                    return os.open(fields[4], os.O_RDONLY | os.O_DIRECTORY)
+                except OSError:
+                    continue  # hidden below another mount
+    # `ip netns exec` hides /sys/fs/cgroup; a mount of our own is gone once it is opened.
+    place = tempfile.mkdtemp(prefix="nagi-cgroup-")
+    try:
+        subprocess.run(["mount", "-t", "cgroup2", "none", place], check=True, capture_output=True)
+        try:
+            return os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+        finally:
+            subprocess.run(["umount", "--lazy", place], check=True, capture_output=True)
+    except subprocess.CalledProcessError as error:
+        said = error.stderr.decode(errors="replace").strip()
+        raise RuntimeError(f"max_window needs cgroup v2: {said}") from None
+    finally:
+        os.rmdir(place)
+
+
+class WindowCap:
+    """While it exists, connections from this network namespace to `port` keep at most `packets`
+    outstanding. Raises RuntimeError if the kernel cannot."""
+
+    def __init__(self, port: int, packets: int) -> None:
+        self._link: Optional[int] = None
+        with socket.socket() as probe:
+            cookie = probe.getsockopt(socket.SOL_SOCKET, _SO_NETNS_COOKIE, 8)
+        loaded = _load(program(port, packets, int.from_bytes(cookie, "little")))
+        cgroup = None
+        try:
+            cgroup = _root_cgroup()
+            attributes = struct.pack("<IIII", loaded, cgroup, _CGROUP_SOCK_OPS, 0)
+            self._link = _bpf(_LINK_CREATE, attributes)
+        except OSError as error:
+            raise RuntimeError(f"cannot attach the window cap: {error.strerror}") from None
+        finally:
+            os.close(loaded)
+            if cgroup is not None:
+                os.close(cgroup)
+
+    def close(self) -> None:
+        if self._link is not None:
+            os.close(self._link)
+            self._link = None
