@@ -90,6 +90,7 @@ format: $(VENV)/.lint
 EXAMPLE := experiments/schemas/example
 example: setup
 	@$(RUN)/python -m nagi.contracts.schemas
+	@$(RUN)/python -m nagi.labs.inventory
 	@rm -rf $(EXAMPLE)/campaign
 	@$(SUDO) $(RUN)/nagi run $(EXAMPLE)/experiment.yaml --form short --only scheme=cubic --out $(EXAMPLE)/campaign
 	@rm -f $(EXAMPLE)/campaign/.lock $(EXAMPLE)/campaign/report.pdf

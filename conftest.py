@@ -8,7 +8,6 @@ import subprocess
 from collections.abc import Iterator
 
 import pytest
-
 from nagi.labs.keeper import Keeper
 
 
@@ -16,6 +15,7 @@ class Namespaces:
     """Network namespaces that exist during one test, in a keeper of their own."""
 
     def __init__(self, keeper: Keeper) -> None:
+        self.pid = keeper.pid
         self._enter = ["nsenter", "--target", str(keeper.pid), "--mount", "--pid"]
 
     def command(self, namespace: str | None, *command: str) -> list[str]:
@@ -26,7 +26,11 @@ class Namespaces:
     def run(self, namespace: str | None, *command: str, text: str = "") -> str:
         """Runs a command to its end and returns what it prints."""
         done = subprocess.run(
-            self.command(namespace, *command), input=text, capture_output=True, text=True, check=False
+            self.command(namespace, *command),
+            input=text,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert done.returncode == 0, f"{command}: {done.stderr or done.stdout}"
         return done.stdout

@@ -72,7 +72,7 @@ class Playbooks:
         done = ansible_runner.run(
             private_data_dir=str(self._directory),
             project_dir=str(paths.ANSIBLE),
-            playbook=f"playbooks/{playbook}",
+            playbook=str(Path("playbooks") / playbook),
             inventory=str(self._inventory),
             extravars=variables,
             envvars={
@@ -82,7 +82,11 @@ class Playbooks:
                 # Ansible refuses to work in a locale that is not UTF-8.
                 "LC_ALL": "C.UTF-8",
                 "PATH": ":".join(
-                    [f"{sys.prefix}/bin", os.environ.get("PATH", "/usr/bin:/bin"), "/usr/sbin:/sbin"]
+                    [
+                        f"{sys.prefix}/bin",
+                        os.environ.get("PATH", "/usr/bin:/bin"),
+                        "/usr/sbin:/sbin",
+                    ]
                 ),
             },
             quiet=True,

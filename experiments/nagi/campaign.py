@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A campaign: all runs of an experiment, resumed where it stopped.
 
-    OUT/campaign.json      which runs make it up
-    OUT/runs/RUN_ID/       one directory a run
-    OUT/results.parquet    a row a flow a run
-    OUT/report.pdf
-    OUT/.lab/              the lab's own files while it exists
-    OUT/.records/          what agents have recorded and nobody has collected yet
+OUT/campaign.json      which runs make it up
+OUT/runs/RUN_ID/       one directory a run
+OUT/results.parquet    a row a flow a run
+OUT/report.pdf
+OUT/.lab/              the lab's own files while it exists
+OUT/.records/          what agents have recorded and nobody has collected yet
 """
 
 from __future__ import annotations

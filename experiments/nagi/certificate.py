@@ -33,7 +33,9 @@ LIMITS: dict[str, Limit] = {
     "late_arrivals": Limit(5.0, "%", "packets the emulator saw only after it had moved past them"),
     "unaccounted": Limit(0, "packets", "packets neither delivered, dropped nor under way"),
     "emulator_drops": Limit(0, "packets", "packets lost on the way into the emulator"),
-    "merged_segments": Limit(0, "packets", "frames longer than the MTU: an offload merges segments"),
+    "merged_segments": Limit(
+        0, "packets", "frames longer than the MTU: an offload merges segments"
+    ),
     "missing_checksums": Limit(0, "packets", "checksums left to hardware that is not there"),
     "send_failures": Limit(0, "packets", "packets the kernel would not take from the emulator"),
     "capture_drops": Limit(0, "packets", "packets missing in a capture"),
@@ -60,9 +62,7 @@ def certify(plan: RunPlan, links: Links, nodes: Iterable[NodeRecord]) -> Verdict
             measured["rate_error"].append((abs(rate / asked - 1) * 100, name))
         packets = direction.packets
         if packets.offered:
-            measured["late_arrivals"].append(
-                (packets.late_arrivals / packets.offered * 100, name)
-            )
+            measured["late_arrivals"].append((packets.late_arrivals / packets.offered * 100, name))
         accounted = (
             packets.delivered + packets.queue_overflows + packets.channel_losses + packets.held
         )

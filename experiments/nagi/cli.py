@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from nagi_reports import analysis, report, summary, text
+from nagi_reports.capture import CaptureError
 from rich.console import Console
 from rich.table import Table
 
@@ -32,8 +33,6 @@ from nagi.errors import InputError, refuse
 from nagi.labs.netns import require_root
 from nagi.progress import Progress
 from nagi.spec import read_experiment
-from nagi_reports import analysis, report, summary, text
-from nagi_reports.capture import CaptureError
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -79,7 +78,8 @@ def run(
         bool, typer.Option("--skip-unavailable", help="leave out schemes this machine cannot run")
     ] = False,
     jobs: Annotated[
-        int | None, typer.Option(min=1, max=64, help="runs side by side; one a processor if not given")
+        int | None,
+        typer.Option(min=1, max=64, help="runs side by side; one a processor if not given"),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="where results go; results/NAME-FORM if not given")
@@ -99,7 +99,9 @@ def run(
     require_root()
     directory = CampaignDirectory(out or _default_out(selection))
     if resume and not directory.campaign.exists():
-        raise refuse("there is no campaign to resume", "leave --resume out", file=str(directory.out))
+        raise refuse(
+            "there is no campaign to resume", "leave --resume out", file=str(directory.out)
+        )
     stop = _InterruptFlag()
     with directory.held():
         campaign = directory.describe(selection, lab, left_out)
@@ -331,5 +333,3 @@ def _minutes(seconds: float) -> str:
     if seconds < 7200:
         return f"{seconds / 60:.0f} min"
     return f"{seconds / 3600:.1f} h"
-
-

@@ -17,7 +17,15 @@ from nagi.build import sha256_of
 from nagi.certificate import certify, failed
 from nagi.contracts.links import Links
 from nagi.contracts.plan import RunPlan
-from nagi.contracts.records import Build, FileSum, Flows, Manifest, NodeRecord, TcpInfoSample, Verdict
+from nagi.contracts.records import (
+    Build,
+    FileSum,
+    Flows,
+    Manifest,
+    NodeRecord,
+    TcpInfoSample,
+    Verdict,
+)
 from nagi.errors import InputError
 from nagi.labs.shape import EMULATOR
 

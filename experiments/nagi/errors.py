@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors meant for the person who ran the command: what is wrong, where, and what would be right."""
+"""Errors meant for the person who ran the command: what is wrong, where, what would be right."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from nagi.contracts.plan import (
 )
 from nagi.errors import InputError
 from nagi.schemes import Profile, Scheme, base_sysctls, profiles, schemes
-from nagi.spec import BernoulliLoss, DirectionSettings, Document, Flow, Name, PoissonLoss, Point
+from nagi.spec import BernoulliLoss, DirectionSettings, Flow, Name, Point, PoissonLoss
 from nagi.topology import Topology
 from nagi.units import BdpCount, ByteCount, Duration, PacketCount
 from nagi.yaml_source import Place
@@ -111,14 +111,18 @@ class _Planner:
         name = self.experiment.host_profile
         if name not in profiles():
             known = ", ".join(profiles())
-            raise self._error(("host_profile",), f"unknown host profile {name!r}", f"one of: {known}")
+            raise self._error(
+                ("host_profile",), f"unknown host profile {name!r}", f"one of: {known}"
+            )
         return profiles()[name]
 
     def _scheme(self, flow_name: Name, flow: Flow) -> Scheme:
         if flow.scheme not in schemes():
             known = ", ".join(schemes())
             raise self._error(
-                ("flows", flow_name, "scheme"), f"unknown scheme {flow.scheme!r}", f"one of: {known}"
+                ("flows", flow_name, "scheme"),
+                f"unknown scheme {flow.scheme!r}",
+                f"one of: {known}",
             )
         return schemes()[flow.scheme]
 
@@ -130,7 +134,9 @@ class _Planner:
                 what = f"there is no node {node}" if kind is None else f"{node} is a {kind}"
                 raise self._error(("flows", name, key), what, f"hosts: {', '.join(hosts)}")
         if flow.from_ == flow.to:
-            raise self._error(("flows", name, "to"), "a flow to its own sender", "name another host")
+            raise self._error(
+                ("flows", name, "to"), "a flow to its own sender", "name another host"
+            )
         if flow.start.value >= self.experiment.duration.value:
             raise self._error(
                 ("flows", name, "start"),
@@ -167,8 +173,8 @@ class _Planner:
                     if other is not None and values[node][key] != str(value):
                         raise self._error(
                             ("flows", name, "scheme"),
-                            f"{flow.scheme} needs {key}={value} on {node}, where flow {other} needs "
-                            f"{values[node][key]}",
+                            f"{flow.scheme} needs {key}={value} on {node}, where flow {other} "
+                            f"needs {values[node][key]}",
                             "put the two flows on different hosts",
                         )
                     values[node][key] = str(value)
@@ -182,9 +188,7 @@ class _Planner:
                 sysctls = {"net.ipv4.ip_forward": "1", "net.ipv4.conf.all.rp_filter": "0"}
             else:
                 sysctls = self.sysctls[name]
-            nodes.append(
-                NodePlan(name=name, kind=kind, sysctls=sysctls, routes=self._routes(name))
-            )
+            nodes.append(NodePlan(name=name, kind=kind, sysctls=sysctls, routes=self._routes(name)))
         return nodes
 
     def _endpoint(self, node: str, hop: Hop) -> str:
@@ -202,9 +206,7 @@ class _Planner:
                 if target == node:
                     continue
                 links = self.topology.path(node, target)
-                if links is None or (
-                    self.experiment.nodes[node] == "host" and not ends_here
-                ):
+                if links is None or (self.experiment.nodes[node] == "host" and not ends_here):
                     continue
                 destination = self._endpoint(target, last_hop)
                 neighbour = self.topology.far_end(links[0], node)
@@ -403,7 +405,9 @@ class _Planner:
         for link in links:
             for direction in (link.forward, link.backward):
                 if direction.queue is not None and direction.rate_bps is not None:
-                    packet = max((path.packet.value for path in self._crossing(link.name)), default=0)
+                    packet = max(
+                        (path.packet.value for path in self._crossing(link.name)), default=0
+                    )
                     waiting = direction.queue.bytes or (direction.queue.packets or 0) * packet
                     queued = max(queued, waiting * 8 / direction.rate_bps)
         rtt = max(path.base_rtt_ns for path in self.paths.values()) / 1e9

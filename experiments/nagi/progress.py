@@ -7,9 +7,8 @@ import threading
 import time
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
-from rich.progress import TimeRemainingColumn
 
 from nagi.contracts.plan import RunPlan
 from nagi.contracts.records import Verdict
@@ -68,9 +67,7 @@ class Progress:
     def batch_starting(self, plans: dict[str, list[RunPlan]], lead_s: float) -> None:
         """From the plans' timelines it is known when which run will be over."""
         self._end_clock()
-        ends = sorted(
-            end for runs in plans.values() for end in _ends(runs, lead_s + _SHIPPING_S)
-        )
+        ends = sorted(end for runs in plans.values() for end in _ends(runs, lead_s + _SHIPPING_S))
         self._quiet.clear()
         self._clock = threading.Thread(target=self._follow, args=(ends,), daemon=True)
         self._clock.start()

@@ -22,7 +22,7 @@ class Scheme(Contract):
     reference: str
     kernel: str | None = Field(None, description="a congestion control of the kernel's own")
     program: str | None = Field(None, description="one of ours, in hosts/tcp")
-    sysctls: dict[str, str | int] = {}
+    sysctls: dict[str, str | int] = Field(default_factory=dict)
 
     @property
     def congestion_control(self) -> str:
@@ -34,7 +34,7 @@ class Profile(Contract):
     """An entry of hosts/profiles.yaml: what differs between kinds of hosts."""
 
     summary: str
-    sysctls: dict[str, str | int] = {}
+    sysctls: dict[str, str | int] = Field(default_factory=dict)
     initial_window: int | None = Field(None, description="packets; the kernel's own if not given")
     delayed_acks: bool = True
 

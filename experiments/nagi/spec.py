@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The experiment file: what it may say, and how it is read.
 
-An experiment is a topology, flows over it, and a matrix of values to try. Wherever a value may stand,
-`$axis` stands for the values of that axis of the matrix, one run after the other. A form (`quick`)
-replaces parts of the file. Reading yields one validated `Experiment` for every point of the matrix.
+An experiment is a topology, flows over it, and a matrix of values to try. Wherever a value may
+stand, `$axis` stands for the values of that axis of the matrix, one run after the other. A form
+(`quick`) replaces parts of the file. Reading yields one validated `Experiment` for every point of
+the matrix.
 """
 
 from __future__ import annotations
@@ -148,7 +149,9 @@ class Experiment(Strict):
     warmup: Duration = Field(
         Duration(0), description="at the start of the traffic, not part of the measurement"
     )
-    matrix: dict[Axis, Annotated[list[str | int | float], Field(min_length=1)]] = Field(min_length=1)
+    matrix: dict[Axis, Annotated[list[str | int | float], Field(min_length=1)]] = Field(
+        min_length=1
+    )
     report: ReportSettings
     forms: dict[str, dict[str, Any]] = Field(
         {}, description="named variants: parts that replace those of the file"
@@ -162,7 +165,7 @@ class Experiment(Strict):
             raise ValueError(f"a duration of {self.duration} is too long; give 24 h or less")
         if self.warmup.value >= self.duration.value:
             raise ValueError(
-                f"a warm-up of {self.warmup} leaves nothing of {self.duration} to measure; shorten it"
+                f"a warm-up of {self.warmup} leaves nothing of {self.duration}; shorten it"
             )
         return self
 
@@ -248,9 +251,14 @@ def _allow_axes(node: Any, under_key: str) -> None:
             for name, schema in value.items():
                 if name in ("schema_version", "name", "matrix", "forms", "report", "between"):
                     continue
-                kept = {k: schema.pop(k) for k in ("description", "default", "title") if k in schema}
+                kept = {
+                    k: schema.pop(k) for k in ("description", "default", "title") if k in schema
+                }
                 if name != "model" and _is_scalar(schema):
-                    value[name] = {"anyOf": [dict(schema), {"type": "string", "pattern": r"^\$"}], **kept}
+                    value[name] = {
+                        "anyOf": [dict(schema), {"type": "string", "pattern": r"^\$"}],
+                        **kept,
+                    }
                 else:
                     schema.update(kept)
         _allow_axes(value, key)
@@ -293,9 +301,7 @@ def _overlay(
     return over
 
 
-def _expand(
-    document: Document, used: set[str]
-) -> Iterator[tuple[dict[str, str], Document]]:
+def _expand(document: Document, used: set[str]) -> Iterator[tuple[dict[str, str], Document]]:
     """The document at every point of its matrix, with `$axis` replaced; notes the axes `used`."""
     matrix = document.data.get("matrix")
     if not isinstance(matrix, dict) or not matrix:
@@ -306,7 +312,9 @@ def _expand(
         texts = [str(value) for value in values]
         for index, text in enumerate(texts):
             if text in texts[:index]:
-                raise document.error(("matrix", axis, index), f"{text} is named twice", "remove one")
+                raise document.error(
+                    ("matrix", axis, index), f"{text} is named twice", "remove one"
+                )
     rest = {key: value for key, value in document.data.items() if key != "matrix"}
     for indices in itertools.product(*(range(len(values)) for values in matrix.values())):
         chosen = dict(zip(matrix, indices, strict=True))
@@ -376,9 +384,11 @@ def _problem(document: Document, details: ErrorDetails) -> Problem:
     if kind == "value_error" and "; " in message:
         what, cure = message.split("; ", 1)
         return document.problem(place, what, cure)
-    what = f"{details['input']!r} is not possible here" if not isinstance(
-        details["input"], dict
-    ) else "is not possible"
+    what = (
+        f"{details['input']!r} is not possible here"
+        if not isinstance(details["input"], dict)
+        else "is not possible"
+    )
     return document.problem(place, what, message[0].lower() + message[1:])
 
 
@@ -387,11 +397,11 @@ def _place_in_data(data: Any, loc: tuple[str | int, ...]) -> Place:
     place: list[str | int] = []
     node = data
     for step in loc:
-        if (isinstance(node, dict) and step in node) or (
-            isinstance(node, list) and isinstance(step, int) and step < len(node)
-        ):
-            place.append(step)
+        try:
             node = node[step]
+        except (KeyError, IndexError, TypeError):
+            continue
+        place.append(step)
     return tuple(place)
 
 

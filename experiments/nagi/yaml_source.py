@@ -11,7 +11,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import MarkedYAMLError
 
-from nagi.errors import Problem, InputError, refuse
+from nagi.errors import InputError, Problem, refuse
 
 Place = tuple[str | int, ...]
 
@@ -44,7 +44,9 @@ def read_yaml(path: Path) -> Source:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise refuse(f"cannot read it: {reason}", "give the path of a YAML file", file=name) from None
+        raise refuse(
+            f"cannot read it: {reason}", "give the path of a YAML file", file=name
+        ) from None
     try:
         root = YAML(typ="rt").load(text)
     except MarkedYAMLError as error:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import pytest
-
 from nagi.certificate import LIMITS, certify
 from nagi.contracts.links import Links
 from nagi.contracts.plan import RunPlan

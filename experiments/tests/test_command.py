@@ -7,9 +7,9 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
-
 from nagi.paths import ROOT, SCHEMAS, native_program
 
 NAGI = str(native_program("nagi"))
@@ -45,7 +45,9 @@ def test_plan_shows_runs_and_time_and_what_is_missing():
     assert done.returncode == 0
     assert "270 runs, 90 of them possible here" in done.stdout
     assert "tahoe is not available" in done.stdout
-    assert re.search(r"^tahoe: nagi's own tahoe is not part of this version; use", done.stdout, re.M)
+    assert re.search(
+        r"^tahoe: nagi's own tahoe is not part of this version; use", done.stdout, re.M
+    )
 
 
 def test_plan_of_the_quick_form_is_possible_in_full():
@@ -79,7 +81,7 @@ def test_run_refuses_bad_input(tmp_path):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to check that root is needed")
 def test_run_without_root_says_so(tmp_path):
-    if os.stat(sys.prefix).st_uid != 0 or not _open_to_all(NAGI):
+    if Path(sys.prefix).owner() != "root" or not _open_to_all(NAGI):
         pytest.skip("this checkout is closed to other users")
     nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]
     done = nagi("run", EXAMPLE, cwd="/", user=nobody)

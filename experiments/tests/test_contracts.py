@@ -13,8 +13,6 @@ import shutil
 import jsonschema
 import pandas as pd
 import pytest
-from ruamel.yaml import YAML
-
 from nagi.build import sha256_of
 from nagi.contracts.batch import Batch, ScheduledRun
 from nagi.contracts.plan import RunPlan
@@ -26,6 +24,7 @@ from nagi.paths import ROOT, SCHEMAS
 from nagi.planner import plan_runs
 from nagi.spec import read_experiment
 from nagi_reports.analysis import analyse_run, build_table
+from ruamel.yaml import YAML
 
 EXAMPLE = SCHEMAS / "example"
 CAMPAIGN = EXAMPLE / "campaign"

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-
 from nagi.ansible_runs import LabError
 from nagi.contracts.links import Links
 from nagi.contracts.records import Campaign, Flows, Manifest, Verdict
@@ -84,7 +83,7 @@ def machine_state() -> dict[str, list[str]]:
     return {
         "namespaces": sorted(f"{n['type']} {n['ns']}" for n in namespaces),
         "interfaces": sorted(entry.name for entry in Path("/sys/class/net").iterdir()),
-        "names": sorted(os.listdir("/run/netns")) if os.path.isdir("/run/netns") else [],
+        "names": sorted(entry.name for entry in Path("/run/netns").glob("*")),
         "processes": sorted(c for c in commands if any(word in c for word in ours)),
     }
 
@@ -172,7 +171,9 @@ def test_a_campaign_from_experiment_to_report(spec, tmp_path):
     said = run(spec, out, "--only", "scheme=newreno", "--only", "loss=0 %")
     assert said.count(": valid") == 1
     assert "0 %, 2 Mb/s, newreno: valid" in said
-    analysed = subprocess.run([NAGI, "analyze", str(out)], capture_output=True, text=True, check=True)
+    analysed = subprocess.run(
+        [NAGI, "analyze", str(out)], capture_output=True, text=True, check=True
+    )
     assert "2 runs: 2 valid" in analysed.stdout
 
 

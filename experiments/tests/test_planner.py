@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import pytest
-
 from nagi.paths import SCHEMAS
 from nagi.planner import plan_runs
 from nagi.spec import read_experiment
@@ -41,7 +40,10 @@ def test_everything_is_resolved(plans):
     assert (up.port, down.port) == (5001, 6001)
     assert up.base_rtt_s == pytest.approx(0.030)
     assert up.bottleneck_bps == 1_000_000
-    assert [(hop.link, hop.way) for hop in down.path] == [("core", "backward"), ("radio", "backward")]
+    assert [(hop.link, hop.way) for hop in down.path] == [
+        ("core", "backward"),
+        ("radio", "backward"),
+    ]
     assert down.start_s - up.start_s == pytest.approx(0.5)
     assert plan.measure.end_s - plan.measure.start_s == pytest.approx(1.5)
     assert {capture.file for capture in plan.captures} == {"client.radio.pcap", "server.core.pcap"}

@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 
 import pytest
-
 from nagi.errors import InputError
 from nagi.paths import ROOT
 from nagi.planner import plan_runs
@@ -156,7 +155,9 @@ def plan_all(tmp_path, text):
 
 def test_errors_in_a_form_name_the_form(tmp_path):
     text = GOOD.replace("[5 Mb/s]", "[5 Mb]")
-    with pytest.raises(InputError, match=re.escape("spec.yaml:27: forms.quick.matrix.capacity.0: ")):
+    with pytest.raises(
+        InputError, match=re.escape("spec.yaml:27: forms.quick.matrix.capacity.0: ")
+    ):
         read(tmp_path, text, "quick")
     with pytest.raises(InputError, match="there is no form 'slow'; forms of this file: quick"):
         read(tmp_path, GOOD, "slow")
@@ -182,7 +183,9 @@ def test_files_that_cannot_be_read(tmp_path):
 def test_flows_that_contradict_each_other(tmp_path):
     both = "  bulk: {from: S, to: D, scheme: $scheme}\n  more: {from: S, to: D, scheme: SCHEME}"
     text = GOOD.replace("  bulk: {from: S, to: D, scheme: $scheme}", both)
-    with pytest.raises(InputError, match=r"flows\.more\.scheme: sack needs net\.ipv4\.tcp_sack=1 o"):
+    with pytest.raises(
+        InputError, match=r"flows\.more\.scheme: sack needs net\.ipv4\.tcp_sack=1 o"
+    ):
         plan_all(tmp_path, text.replace("SCHEME", "sack"))
     again = text.replace("SCHEME", "$scheme")
     with pytest.raises(InputError, match="port 5001 of D is in use by flow bulk"):

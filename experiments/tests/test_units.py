@@ -10,7 +10,6 @@ import subprocess
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from nagi.paths import native_program
 from nagi.units import BdpCount, Bitrate, ByteCount, Duration, PacketCount, QueueSize, Share
 

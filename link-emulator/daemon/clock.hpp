@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The one place where model time meets real time. The model's instants are CLOCK_MONOTONIC since an
-// epoch, so that a step of the wall clock moves no packet; frames carry CLOCK_REALTIME stamps, which
-// are brought over with the difference of the two clocks at the moment.
+// epoch, so that a step of the wall clock moves no packet; frames carry CLOCK_REALTIME stamps,
+// which are brought over with the difference of the two clocks at the moment.
 #pragma once
 
 #include <cstdint>

@@ -26,8 +26,8 @@ Config read(ObjectReader reader) {
   Config config;
   const std::uint64_t version = reader.whole("schema_version");
   if (version != schema_version) {
-    throw ConfigError(reader.at("schema_version"), "this nagi-link cannot read version " +
-                                                       std::to_string(version),
+    throw ConfigError(reader.at("schema_version"),
+                      "this nagi-link cannot read version " + std::to_string(version),
                       "version " + std::to_string(schema_version));
   }
   config.seed = reader.whole("seed", 0, std::numeric_limits<std::uint64_t>::max());
@@ -60,8 +60,8 @@ Config read(ObjectReader reader) {
       throw ConfigError(item.at("name"), "two links are called " + link.name,
                         "give each link a name of its own");
     }
-    link.id = static_cast<std::uint32_t>(
-        item.whole("id", 0, std::numeric_limits<std::uint32_t>::max()));
+    link.id =
+        static_cast<std::uint32_t>(item.whole("id", 0, std::numeric_limits<std::uint32_t>::max()));
     if (!ids.insert(link.id).second) {
       throw ConfigError(item.at("id"), "two links have the id " + std::to_string(link.id),
                         "give each link an id of its own: they keep their random draws apart");

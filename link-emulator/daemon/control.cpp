@@ -62,7 +62,7 @@ ControlServer::ControlServer(std::string path, Handler handler)
       listener_(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)) {
   if (listener_.get() < 0) io::throw_errno("cannot open a socket");
   const sockaddr_un address = address_of(path_);
-  struct stat existing {};
+  struct stat existing{};
   if (lstat(path_.c_str(), &existing) == 0) {
     if (!S_ISSOCK(existing.st_mode)) {
       throw InputError(path_ + ": is a file, not a control socket; give another path");

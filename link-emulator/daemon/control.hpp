@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The control socket: a Unix stream socket that only its owner may open. One JSON object a line in,
-// one a line out: {"command": "show"} gives {"ok": true, "account": {...}}, {"command": "stop"} ends
-// the program in order. What is refused gives {"ok": false, "error": "..."}.
+// one a line out: {"command": "show"} gives {"ok": true, "account": {...}}, {"command": "stop"}
+// ends the program in order. What is refused gives {"ok": false, "error": "..."}.
 #pragma once
 
 #include <functional>

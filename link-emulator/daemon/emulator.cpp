@@ -54,11 +54,10 @@ Emulator::Emulator(const Config& config)
     settle_offloads(link.b);
     io::Port& a = open(link.a);
     io::Port& b = open(link.b);
-    links_.push_back({link.name, link.id, &a, &b,
-                      std::make_unique<Lane>(link.a_to_b, config.seed, link.id,
-                                             model::Way::a_to_b, a, b),
-                      std::make_unique<Lane>(link.b_to_a, config.seed, link.id,
-                                             model::Way::b_to_a, b, a)});
+    links_.push_back(
+        {link.name, link.id, &a, &b,
+         std::make_unique<Lane>(link.a_to_b, config.seed, link.id, model::Way::a_to_b, a, b),
+         std::make_unique<Lane>(link.b_to_a, config.seed, link.id, model::Way::b_to_a, b, a)});
     lanes_.push_back(links_.back().a_to_b.get());
     lanes_.push_back(links_.back().b_to_a.get());
   }
@@ -190,7 +189,8 @@ json Emulator::account_of(const Lane& lane) {
             {"channel_losses", count.channel_losses},
             {"held", lane.model.held()},
             {"late_arrivals", lane.late_arrivals}}},
-          {"bytes", {{"offered", count.offered_bytes.count}, {"delivered", count.delivered_bytes.count}}},
+          {"bytes",
+           {{"offered", count.offered_bytes.count}, {"delivered", count.delivered_bytes.count}}},
           {"server",
            {{"packets", count.transmitted},
             {"bytes", count.transmitted_bytes.count},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The link model in real time, between network interfaces. Frames that arrive enter the model at the
-// instant the kernel saw them; what the model delivers is sent as soon as it is due.
+// The link model in real time, between network interfaces. Frames that arrive enter the model at
+// the instant the kernel saw them; what the model delivers is sent as soon as it is due.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +31,9 @@ class Emulator {
 
   /// Descriptors that become readable when frames wait.
   [[nodiscard]] std::vector<int> descriptors() const;
-  /// Takes in what waits at the descriptors in `readable` and sends what is due. Returns when something is next due
-  /// (CLOCK_MONOTONIC, ns), or nothing if all is quiet. Due in the past: call again at once.
+  /// Takes in what waits at the descriptors in `readable` and sends what is due. Returns when
+  /// something is next due (CLOCK_MONOTONIC, ns), or nothing if all is quiet. Due in the past: call
+  /// again at once.
   std::optional<std::int64_t> serve(const std::vector<int>& readable);
 
   /// What happened so far, as links.json has it.
@@ -43,10 +44,7 @@ class Emulator {
   struct Lane {
     Lane(const model::DirectionConfig& configuration, std::uint64_t seed, std::uint32_t link,
          model::Way way, io::Port& input, io::Port& output)
-        : config(configuration),
-          model(configuration, seed, link, way),
-          in(input),
-          out(output) {}
+        : config(configuration), model(configuration, seed, link, way), in(input), out(output) {}
 
     model::DirectionConfig config;
     model::Direction model;

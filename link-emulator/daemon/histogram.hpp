@@ -28,7 +28,8 @@ class Histogram {
   [[nodiscard]] std::uint64_t count() const { return count_; }
   [[nodiscard]] std::uint64_t most() const { return most_; }
 
-  /// The smallest bucket limit that at least `share` of the values do not exceed; 0 if there are none.
+  /// The smallest bucket limit that at least `share` of the values do not exceed; 0 if there are
+  /// none.
   [[nodiscard]] std::uint64_t quantile(double share) const {
     const auto wanted = static_cast<std::uint64_t>(share * static_cast<double>(count_));
     std::uint64_t passed = 0;

@@ -75,8 +75,7 @@ class Alarm {
 class AccountFile {
  public:
   explicit AccountFile(const std::string& path)
-      : path_(path),
-        file_(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) {
+      : path_(path), file_(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) {
     if (file_.get() < 0) {
       throw InputError(path + ": cannot write the account: " + std::strerror(errno) +
                        "; give a path in a directory that exists and is yours");
@@ -178,7 +177,8 @@ int main(int argc, char** argv) {
   std::string path;
   auto* run_command = app.add_subcommand("run", "emulate until SIGTERM, SIGINT or a stop command");
   run_command->add_option("config", path, "configuration (JSON)")->required();
-  auto* check_command = app.add_subcommand("check", "read a configuration, say what is wrong, or print it resolved");
+  auto* check_command =
+      app.add_subcommand("check", "read a configuration, say what is wrong, or print it resolved");
   check_command->add_option("config", path, "configuration (JSON)")->required();
   auto* show_command = app.add_subcommand("show", "print the account of a running nagi-link");
   show_command->add_option("socket", path, "its control socket")->required();

@@ -81,8 +81,7 @@ class AfPacket final : public Port {
   [[nodiscard]] int descriptor() const override { return socket_.get(); }
 
   bool receive(std::vector<Arrival>& arrivals) override {
-    const int got =
-        recvmmsg(socket_.get(), incoming_.messages.data(), batch, MSG_TRUNC, nullptr);
+    const int got = recvmmsg(socket_.get(), incoming_.messages.data(), batch, MSG_TRUNC, nullptr);
     if (got < 0) {
       if (errno == EAGAIN || errno == EINTR) return false;
       throw_errno("receiving from " + interface_);
@@ -167,9 +166,9 @@ class AfPacket final : public Port {
 
   static void put_tag_back(std::uint8_t* slot, const tpacket_auxdata& auxiliary) {
     std::memmove(slot, slot + vlan_tag_bytes, address_bytes);
-    const std::uint16_t tag[2] = {htons(auxiliary.tp_vlan_tpid != 0 ? auxiliary.tp_vlan_tpid
-                                                                    : std::uint16_t{ETH_P_8021Q}),
-                                  htons(auxiliary.tp_vlan_tci)};
+    const std::uint16_t tag[2] = {
+        htons(auxiliary.tp_vlan_tpid != 0 ? auxiliary.tp_vlan_tpid : std::uint16_t{ETH_P_8021Q}),
+        htons(auxiliary.tp_vlan_tci)};
     std::memcpy(slot + address_bytes, tag, sizeof tag);
   }
 

@@ -10,7 +10,8 @@
 
 namespace nagi::io {
 
-/// The longest frame `interface` can carry, without FCS, with one VLAN tag. Throws std::system_error.
+/// The longest frame `interface` can carry, without FCS, with one VLAN tag. Throws
+/// std::system_error.
 std::size_t longest_frame(const std::string& interface);
 
 /// Opens `interface`, promiscuous, for frames of all protocols that come in. Needs CAP_NET_RAW.

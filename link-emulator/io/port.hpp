@@ -29,8 +29,9 @@ struct Arrival {
 struct PortCounters {
   std::uint64_t received = 0;  // handed on
   std::uint64_t sent = 0;
-  std::uint64_t socket_drops = 0;       // lost between the wire and us: the socket's buffer was full
-  std::uint64_t oversized = 0;  // discarded, longer than the MTU: somebody merges segments (GRO, TSO)
+  std::uint64_t socket_drops = 0;  // lost between the wire and us: the socket's buffer was full
+  std::uint64_t oversized =
+      0;  // discarded, longer than the MTU: somebody merges segments (GRO, TSO)
   std::uint64_t checksum_missing = 0;  // the sender left the checksum to hardware that is not there
   std::uint64_t send_failures = 0;     // frames the kernel would not take
 };
@@ -48,7 +49,8 @@ class Port {
   /// Appends what waits, at most one batch, to `arrivals`; slots come from the pool. Returns false
   /// when nothing more waits. Throws std::system_error if the interface is gone.
   virtual bool receive(std::vector<Arrival>& arrivals) = 0;
-  /// Sends the frames in order, and returns when the kernel has them. The slots remain the caller's.
+  /// Sends the frames in order, and returns when the kernel has them. The slots remain the
+  /// caller's.
   virtual void send(const std::vector<Frame>& frames) = 0;
   /// Counters up to now.
   [[nodiscard]] virtual PortCounters counters() = 0;

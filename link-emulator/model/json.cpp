@@ -31,8 +31,9 @@ QueueLimit read_queue(ObjectReader reader, const std::optional<Bitrate>& rate) {
     limit = bandwidth_delay_product(static_cast<std::uint64_t>(std::llround(bdp * 1e6)), *rate,
                                     base_rtt, Bytes{reader.whole("packet_bytes", 1, most_packet)});
   } else {
-    throw ConfigError(reader.here(), "a queue without a size",
-                      R"(give one of "packets", "bytes", or "bdp" with "base_rtt_ns" and "packet_bytes")");
+    throw ConfigError(
+        reader.here(), "a queue without a size",
+        R"(give one of "packets", "bytes", or "bdp" with "base_rtt_ns" and "packet_bytes")");
   }
   reader.finish();
   return limit;
@@ -100,8 +101,9 @@ std::uint64_t ObjectReader::whole(const std::string& key, std::uint64_t least, s
   const json& value = any(key);
   if (!value.is_number_unsigned() || value.get<std::uint64_t>() < least ||
       value.get<std::uint64_t>() > most) {
-    throw ConfigError(at(key), "not a possible value: " + value.dump(),
-                      "a whole number from " + std::to_string(least) + " to " + std::to_string(most));
+    throw ConfigError(
+        at(key), "not a possible value: " + value.dump(),
+        "a whole number from " + std::to_string(least) + " to " + std::to_string(most));
   }
   return value.get<std::uint64_t>();
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The link model's configuration as JSON, read strictly: an unknown key, a missing one, a wrong type
-// or a value outside its range is an error that names the key and says what would be right.
+// The link model's configuration as JSON, read strictly: an unknown key, a missing one, a wrong
+// type or a value outside its range is an error that names the key and says what would be right.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,8 @@ namespace nagi::model {
 /// What is wrong with a configuration, where (a JSON pointer), and what would be right.
 class ConfigError : public std::runtime_error {
  public:
-  ConfigError(nlohmann::json::json_pointer where, const std::string& what_is_wrong, std::string cure)
+  ConfigError(nlohmann::json::json_pointer where, const std::string& what_is_wrong,
+              std::string cure)
       : std::runtime_error(what_is_wrong), where_(std::move(where)), cure_(std::move(cure)) {}
   [[nodiscard]] const nlohmann::json::json_pointer& where() const { return where_; }
   [[nodiscard]] const std::string& cure() const { return cure_; }
@@ -35,15 +36,16 @@ class ObjectReader {
 
   [[nodiscard]] bool has(const std::string& key);
   [[nodiscard]] const nlohmann::json::json_pointer& here() const { return where_; }
-  [[nodiscard]] nlohmann::json::json_pointer at(const std::string& key) const { return where_ / key; }
+  [[nodiscard]] nlohmann::json::json_pointer at(const std::string& key) const {
+    return where_ / key;
+  }
 
   [[nodiscard]] const nlohmann::json& any(const std::string& key);
   [[nodiscard]] ObjectReader object(const std::string& key) { return {any(key), at(key)}; }
   [[nodiscard]] const nlohmann::json& array(const std::string& key);
   [[nodiscard]] std::string text(const std::string& key);
-  [[nodiscard]] std::uint64_t whole(
-      const std::string& key, std::uint64_t least = 0,
-      std::uint64_t most = std::numeric_limits<std::int64_t>::max());
+  [[nodiscard]] std::uint64_t whole(const std::string& key, std::uint64_t least = 0,
+                                    std::uint64_t most = std::numeric_limits<std::int64_t>::max());
   [[nodiscard]] double number(const std::string& key, double least, double most);
 
   /// Throws if there is a key nobody asked for.

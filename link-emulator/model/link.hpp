@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One direction of a link, as a discrete-event model: loss at ingress (if so configured), drop-tail
-// queue, rate server, loss at egress (the default), propagation delay. Event times go in, event times
-// come out; there is no clock and no I/O here.
+// queue, rate server, loss at egress (the default), propagation delay. Event times go in, event
+// times come out; there is no clock and no I/O here.
 //
 // Events at the same instant happen in this order: ends of transmission, then arrivals.
 #pragma once

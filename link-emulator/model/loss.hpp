@@ -52,7 +52,8 @@ using LossConfig = std::variant<NoLossConfig, BernoulliConfig, PoissonConfig>;
 /// Mean time between the events of a Poisson process, in picoseconds; nothing if there are none.
 std::optional<std::uint64_t> poisson_mean_interval(const PoissonConfig& config, Bitrate rate);
 
-/// The model that `config` asks for, or null for no loss. `rate` is the link's; timed models need it.
+/// The model that `config` asks for, or null for no loss. `rate` is the link's; timed models need
+/// it.
 std::unique_ptr<LossModel> make_loss(const LossConfig& config, std::optional<Bitrate> rate,
                                      const Stream& stream);
 

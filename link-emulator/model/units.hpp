@@ -49,7 +49,8 @@ struct Bitrate {
 };
 
 /// The queue of n bandwidth-delay products, in packets, rounded up:
-/// n x rate x base RTT / (8 x packet size). `bdp_millionths` is n x 10^6, so that the result is exact.
+/// n x rate x base RTT / (8 x packet size). `bdp_millionths` is n x 10^6, so that the result is
+/// exact.
 Packets bandwidth_delay_product(std::uint64_t bdp_millionths, Bitrate rate, Duration base_rtt,
                                 Bytes packet);
 

@@ -6,11 +6,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pandas as pd
-
 from nagi.contracts.links import DirectionAccount, Links
 from nagi.contracts.plan import FlowPlan, RunPlan
 from nagi.contracts.records import Campaign, Manifest, Verdict
 from nagi.contracts.results import Metrics, ResultRow
+
 from nagi_reports.capture import Packets, read_capture
 from nagi_reports.metrics import (
     agi,

@@ -80,11 +80,16 @@ def read_capture(path: Path) -> Capture:
     order, tick_ns = _MAGIC[data[:4]]
     (link_type,) = struct.unpack_from(order + "I", data, 20)
     if link_type & 0xFFFF != _ETHERNET:
-        raise CaptureError(f"{path}: link type {link_type} is not Ethernet; capture on a veth or NIC")
+        raise CaptureError(
+            f"{path}: link type {link_type} is not Ethernet; capture on a veth or NIC"
+        )
     starts, seconds, fractions, lengths, damage = _walk(data, order)
     time_ns = np.array(seconds, np.int64) * 10**9 + np.array(fractions, np.int64) * tick_ns
     packets = _parse(
-        np.frombuffer(data, np.uint8), np.array(starts, np.int64), np.array(lengths, np.int64), time_ns
+        np.frombuffer(data, np.uint8),
+        np.array(starts, np.int64),
+        np.array(lengths, np.int64),
+        time_ns,
     )
     return Capture(packets, len(starts), f"{path}: {damage}" if damage else "")
 

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of the report, as SVG: vectors, letters as outlines, told apart without colour too."""
+"""The figures of the report, as SVG: vectors, outlined letters, told apart without colour, too."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
@@ -25,7 +26,7 @@ _STYLES = [
     ("#56B4E9", "P", (0, (3, 1, 1, 1)), "ooo"),
     ("#000000", "X", (0, (1, 1)), "+++"),
 ]
-_RC = {
+_RC: dict[Any, Any] = {
     "font.size": 8,
     "font.family": "DejaVu Sans",
     "axes.spines.top": False,
@@ -46,8 +47,12 @@ def achieved_goodput(summary: Summary, path: Path) -> None:
     """AG against x, a panel each, with the bottleneck that could have been achieved."""
 
     def draw(axes: Axes, panel: Panel, numbers: list[float]) -> None:
-        present = [(x, b / 1e6) for x, b in zip(numbers, panel.bottleneck_bps, strict=True) if b == b]
-        axes.plot(*zip(*present, strict=True), color="0.55", linewidth=2.5, label="bottleneck", zorder=0)
+        present = [
+            (x, b / 1e6) for x, b in zip(numbers, panel.bottleneck_bps, strict=True) if b == b
+        ]
+        axes.plot(
+            *zip(*present, strict=True), color="0.55", linewidth=2.5, label="bottleneck", zorder=0
+        )
         for index, curve in enumerate(panel.curves):
             _curve(axes, numbers, curve.goodput_bps, index, curve.series, scale=1e-6)
         axes.set_ylim(bottom=0)
@@ -138,10 +143,10 @@ def _panels(
 def _legend_above(figure: Figure, axes: Axes, rows_of: int) -> None:
     handles, labels = axes.get_legend_handles_labels()
     # constrained layout makes room for a legend that says "outside".
-    outside = figure.get_layout_engine() is not None
-    place = {"loc": "outside upper center"} if outside else {"loc": "lower center"}
-    anchor = {} if outside else {"bbox_to_anchor": (0.5, 0.98)}
-    figure.legend(handles, labels, ncols=min(rows_of, len(labels)), handlelength=2.8, **place, **anchor)
+    place: dict[str, Any] = {"loc": "outside upper center"}
+    if figure.get_layout_engine() is None:
+        place = {"loc": "lower center", "bbox_to_anchor": (0.5, 0.98)}
+    figure.legend(handles, labels, ncols=min(rows_of, len(labels)), handlelength=2.8, **place)
 
 
 def _curve(

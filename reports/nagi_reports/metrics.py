@@ -15,9 +15,7 @@ import numpy as np
 from nagi_reports.capture import Column, Packets
 
 
-def data_packets(
-    packets: Packets, sender: str, receiver: str, port: int
-) -> Packets:
+def data_packets(packets: Packets, sender: str, receiver: str, port: int) -> Packets:
     """The packets of a flow that carry payload, from `sender` to `port` of `receiver`.
 
     If there were several connections, those of the one with most payload.

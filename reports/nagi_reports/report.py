@@ -12,10 +12,10 @@ from typing import Any
 
 import pandas as pd
 import typst
-
 from nagi.contracts.plan import RunPlan
 from nagi.contracts.records import Campaign, Manifest, Verdict
 from nagi.errors import InputError, refuse
+
 from nagi_reports import figures
 from nagi_reports.summary import Mean, Summary, summarise
 from nagi_reports.text import title
@@ -115,7 +115,9 @@ def _overview(
         f"{summary.runs} runs ({', '.join(counts)}), {repeats} a point, in the "
         f"{campaign.lab} lab: real kernel TCP, Linux {kernel}.",
         f"Measured over {measured:g} s of each run; host profile {plan.host_profile}.",
-        "Path: " + ", ".join(_link_in_words(plans, index) for index in range(len(plan.links))) + ".",
+        "Path: "
+        + ", ".join(_link_in_words(plans, index) for index in range(len(plan.links)))
+        + ".",
     ]
 
 
@@ -125,7 +127,9 @@ def _link_in_words(plans: list[RunPlan], index: int) -> str:
     known = sorted({rate / 1e6 for rate in rates if rate is not None})
     words = [link.name]
     if known:
-        words.append(f"{known[0]:g} Mb/s" if len(known) == 1 else f"{known[0]:g} to {known[-1]:g} Mb/s")
+        words.append(
+            f"{known[0]:g} Mb/s" if len(known) == 1 else f"{known[0]:g} to {known[-1]:g} Mb/s"
+        )
     words.append(f"{link.forward.delay_ns / 1e6:g} ms")
     return f"{link.ends[0].node} to {link.ends[1].node} ({', '.join(words)})"
 
@@ -143,8 +147,8 @@ def _notes(campaign: Campaign, summary: Summary) -> list[str]:
         for curve in panel.curves:
             if curve.nagi is not None and curve.nagi.runs < len(summary.x.values):
                 notes.append(
-                    f"NAGI of {curve.series} ({title(summary, panel)}) is over {curve.nagi.runs} of "
-                    f"{len(summary.x.values)} values."
+                    f"NAGI of {curve.series} ({title(summary, panel)}) is over {curve.nagi.runs} "
+                    f"of {len(summary.x.values)} values."
                 )
     return notes
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A campaign's results arranged as the experiment asks: curves over x, panels, NAGI.
 
-Only valid runs enter a mean. A run with several flows counts with their mean. Every mean carries its
-number of runs and, from two on, its 95 % confidence interval (Student's t).
+Only valid runs enter a mean. A run with several flows counts with their mean. Every mean carries
+its number of runs and, from two on, its 95 % confidence interval (Student's t).
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy import stats
-
 from nagi.contracts.records import Campaign
 from nagi.units import Bitrate, Duration, Share
+from scipy import stats
 
 CONFIDENCE = 0.95
 
@@ -146,5 +145,3 @@ def _nagi(indices: list[Mean | None]) -> Mean | None:
         return None
     halfwidth = float(np.sqrt(sum(index.halfwidth**2 for index in present)) / len(present))
     return Mean(sum(index.value for index in present) / len(present), halfwidth, len(present))
-
-

@@ -31,8 +31,9 @@ import shutil
 import subprocess
 
 from ansible.errors import AnsibleConnectionFailure, AnsibleFileNotFound
-from ansible.plugins.connection import ConnectionBase
 from ansible.utils.display import Display
+
+from ansible.plugins.connection import ConnectionBase
 
 display = Display()
 

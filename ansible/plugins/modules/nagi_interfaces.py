@@ -120,8 +120,7 @@ class Interface:
         )
         found = {entry["dst"]: entry.get("lladdr") for entry in shown}
         return [
-            ["ip", "neighbour", "replace", address, "lladdr", mac, "dev", self._name]
-            + ["nud", "permanent"]
+            f"ip neighbour replace {address} lladdr {mac} dev {self._name} nud permanent".split()
             for address, mac in self._wanted["neighbours"].items()
             if found.get(address) != mac
         ]

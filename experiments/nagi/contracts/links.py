@@ -59,7 +59,9 @@ class PortAccount(Contract):
     received: int
     sent: int
     socket_drops: int = Field(description="lost before the emulator saw them")
-    oversized: int = Field(description="discarded: longer than the MTU, so somebody merges segments")
+    oversized: int = Field(
+        description="discarded: longer than the MTU, so somebody merges segments"
+    )
     checksum_missing: int = Field(description="left to hardware that is not there")
     send_failures: int
     offloads_switched_off: list[str]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The run plan: everything one run needs, resolved. The one contract between the experiment side and
-every lab; a lab adds nothing to a run that its plan does not say.
+"""The run plan: everything one run needs, resolved. The one contract between the experiment side
+and every lab; a lab adds nothing to a run that its plan does not say.
 
 Instants are seconds from the start of the run.
 """

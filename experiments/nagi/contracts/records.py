@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The run directory: what was recorded of one run, by agents, emulator and controller.
 
-    plan.json         the run plan
-    manifest.json     hosts, versions, settings as they were, checksums of the other files
-    links.json        the emulator's own account
-    flows.json        each flow as its sender's kernel last saw it
-    tcp_info.parquet  TCP_INFO of each sender over time
-    NODE.LINK.pcap    captures, headers only
-    verdict.json      did the links do what was asked?
-    metrics.json      the run's rows of results.parquet
+plan.json         the run plan
+manifest.json     hosts, versions, settings as they were, checksums of the other files
+links.json        the emulator's own account
+flows.json        each flow as its sender's kernel last saw it
+tcp_info.parquet  TCP_INFO of each sender over time
+NODE.LINK.pcap    captures, headers only
+verdict.json      did the links do what was asked?
+metrics.json      the run's rows of results.parquet
 """
 
 from __future__ import annotations

@@ -25,6 +25,17 @@ echo ready
 sleep infinity &
 wait $!
 """
+_NEW_NAMESPACES = [
+    "setpriv",
+    "--pdeathsig",
+    "KILL",
+    "unshare",
+    "--kill-child",
+    "--mount",
+    "--pid",
+    "--fork",
+    "--mount-proc",
+]
 _PATIENCE = 10.0
 
 
@@ -33,9 +44,7 @@ class Keeper:
 
     def __enter__(self) -> Keeper:
         self._process = subprocess.Popen(
-            ["setpriv", "--pdeathsig", "KILL"]
-            + ["unshare", "--kill-child", "--mount", "--pid", "--fork", "--mount-proc"]
-            + ["/bin/sh", "-c", _SCRIPT],
+            [*_NEW_NAMESPACES, "/bin/sh", "-c", _SCRIPT],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

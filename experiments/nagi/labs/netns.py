@@ -13,13 +13,13 @@ import subprocess
 import zipapp
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from nagi import paths
 from nagi.ansible_runs import LabError, Playbooks
 from nagi.contracts.batch import Batch, ScheduledRun
 from nagi.contracts.plan import RunPlan
 from nagi.errors import refuse
+from nagi.labs.inventory import hosts_of, interface_names, netns_inventory
 from nagi.labs.keeper import Keeper
 from nagi.labs.shape import EMULATOR, Shape
 
@@ -82,7 +82,7 @@ class NetnsLab:
 
     def hosts(self, cell: str) -> list[tuple[str, str]]:
         """(host, node) of a cell; hosts are Ansible's names."""
-        return [(f"{cell}_{node}", node) for node in (*self._shape.nodes, EMULATOR)]
+        return hosts_of(self._shape, cell)
 
     def prepare(self, plans: list[RunPlan]) -> None:
         """Makes the namespaces, provisions all hosts, and asks every agent what would keep it from
@@ -95,9 +95,21 @@ class NetnsLab:
             filter=lambda path: path.parts[0] == "nagi_agent" and path.suffix == ".py",
         )
         self._playbooks = Playbooks(
-            self._directory / "ansible", self._inventory(agent), self._interrupted
+            self._directory / "ansible",
+            netns_inventory(
+                self._shape,
+                self.cells,
+                keeper_pid=self.keeper_pid,
+                spools={
+                    host: self._spool(host) for cell in self.cells for host, _ in self.hosts(cell)
+                },
+                agent=agent,
+                modules=self._modules,
+                shares_files=self._shares_files,
+            ),
+            self._interrupted,
         )
-        self._write_batches({cell: plans for cell in self.cells})
+        self._write_batches(dict.fromkeys(self.cells, plans))
         results = self._playbooks.run("netns_lab.yml", **self._variables())
         answers = results.get("Check", {})
         if len(answers) != sum(len(self.hosts(cell)) for cell in self.cells):
@@ -146,77 +158,8 @@ class NetnsLab:
                 Batch(
                     node=node,
                     is_emulator=node == EMULATOR,
-                    interfaces=self._interfaces(node),
+                    interfaces=interface_names(self._shape, node),
                     spool=str(self._spool(host)),
                     nagi_link=str(paths.native_program("nagi-link")),
                     runs=runs,
                 ).write(self._batches / f"{host}.json")
-
-    def _interfaces(self, node: str) -> dict[str, str] | dict[str, tuple[str, str]]:
-        """link -> the node's interface; for the emulator the two that the link joins."""
-        if node == EMULATOR:
-            return {name: (f"{name}.a", f"{name}.b") for name, *_ in self._shape.links}
-        return {interface.link: interface.link for interface in self._shape.interfaces(node)}
-
-    def _inventory(self, agent: Path) -> dict[str, Any]:
-        cells: dict[str, Any] = {}
-        commands: list[str] = []
-        for cell in self.cells:
-            hosts = {}
-            for host, node in self.hosts(cell):
-                commands.append(f"netns add {host}")
-                hosts[host] = {
-                    "nagi_node": node,
-                    "nagi_namespace": host,
-                    "nagi_spool": str(self._spool(host)),
-                    "nagi_interfaces": self._interface_variables(node),
-                }
-            commands += self._veths(cell)
-            cells[cell] = {"hosts": hosts}
-        return {
-            "all": {
-                "vars": {
-                    "ansible_connection": "netns",
-                    "ansible_python_interpreter": "/usr/bin/python3",
-                    "nagi_keeper_pid": self._keeper.pid,
-                    "nagi_shares_files": self._shares_files,
-                    "nagi_agent_source": str(agent),
-                    "nagi_modules": self._modules,
-                },
-                "children": {
-                    "keeper": {
-                        "hosts": {
-                            "lab": {
-                                "nagi_netns_commands": commands,
-                                "nagi_last_namespace": self.hosts(self.cells[-1])[-1][0],
-                            }
-                        }
-                    },
-                    "cells": {"children": cells},
-                },
-            }
-        }
-
-    def _veths(self, cell: str) -> list[str]:
-        emulator = f"{cell}_{EMULATOR}"
-        commands = []
-        for name, _, nodes, _ in self._shape.links:
-            for end, node in zip("ab", nodes, strict=True):
-                (interface,) = [i for i in self._shape.interfaces(node) if i.link == name]
-                commands.append(
-                    f"link add {name} netns {cell}_{node} address {interface.mac} type veth "
-                    f"peer name {name}.{end} netns {emulator}"
-                )
-        return commands
-
-    def _interface_variables(self, node: str) -> list[dict[str, object]]:
-        if node == EMULATOR:
-            return [{"name": f"{name}.{end}"} for name, *_ in self._shape.links for end in "ab"]
-        return [
-            {
-                "name": interface.link,
-                "address": interface.address,
-                "neighbours": {interface.neighbour_address: interface.neighbour_mac},
-            }
-            for interface in self._shape.interfaces(node)
-        ]

@@ -18,8 +18,9 @@ import sys
 from typing import Any
 
 from nagi_agent import flows
-from nagi_agent.run import Job, NodeRun, SCHEMA_VERSION, Stopped, stop_on_signals
+from nagi_agent.run import SCHEMA_VERSION, Job, NodeRun, Stopped, stop_on_signals
 from nagi_agent.settings import restore
+
 
 def _read(path: str) -> dict[str, Any]:
     with open(path, encoding="utf-8") as file:
@@ -67,7 +68,9 @@ def _run(batch: dict[str, Any], start_at: float) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="nagi-agent", description="Runs a host's part of nagi's runs.")
+    parser = argparse.ArgumentParser(
+        prog="nagi-agent", description="Runs a host's part of nagi's runs."
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     for name in ("check", "run", "restore"):
         command = commands.add_parser(name)

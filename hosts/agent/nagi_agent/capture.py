@@ -21,7 +21,8 @@ class Capture:
     def __init__(self, interface: str, path: str, snap_bytes: int, user: str) -> None:
         self._interface = interface
         self._log = path + ".log"
-        command = unprivileged(user, "net_raw") + [
+        command = [
+            *unprivileged(user, "net_raw"),
             "tcpdump",
             "-i",
             interface,

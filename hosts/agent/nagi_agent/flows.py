@@ -107,8 +107,8 @@ class Client:
         window = self._last.info.get("snd_cwnd", 0)
         if self._cap is not None and window > self._flow["max_window"]:
             raise RuntimeError(
-                f"flow {self._flow['name']} has a window of {window} packets in spite of its cap of "
-                f"{self._flow['max_window']}"
+                f"flow {self._flow['name']} has a window of {window} packets in spite of its cap "
+                f"of {self._flow['max_window']}"
             )
         line: dict[str, Any] = {"t_s": round(at, 6), "flow": self._flow["name"]}
         line.update({field: self._last.info.get(field) for field in SAMPLED})

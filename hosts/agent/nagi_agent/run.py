@@ -7,6 +7,7 @@ nothing of the network under test, and nothing of the controller while it goes o
 
 from __future__ import annotations
 
+import functools
 import heapq
 import json
 import os
@@ -166,8 +167,10 @@ class NodeRun:
         self._phase(timeline["traffic_s"])
         clients = self._send(sends, diag, cleanup)
         self._sleep_until(timeline["traffic_end_s"])
-        for end in (*clients, *servers):
-            end.kill()
+        for client in clients:
+            client.kill()
+        for server in servers:
+            server.kill()
         self._flows = [client.report() for client in clients]
 
         self._phase(timeline["capture_end_s"])
@@ -205,7 +208,9 @@ class NodeRun:
             return clients
         interval = self._plan["tcp_info_interval_s"]
         traffic_end = self._plan["timeline"]["traffic_end_s"]
-        lines = cleanup.enter_context(open(self._path("tcp_info.jsonl"), "w", encoding="utf-8"))
+        lines = cleanup.enter_context(
+            open(self._path("tcp_info.jsonl"), "w", encoding="utf-8")  # noqa: SIM115
+        )
 
         def begin(flow: dict[str, Any]) -> None:
             client = flows.Client(flow, self._log(flow, "client"), TRAFFIC_USER)
@@ -225,7 +230,7 @@ class NodeRun:
                 heapq.heappush(schedule, (min(following, last), len(sends), sample))
 
         schedule: list[tuple[float, int, Callable[[], None]]] = [
-            (flow["start_s"], index, lambda flow=flow: begin(flow))
+            (flow["start_s"], index, functools.partial(begin, flow))
             for index, flow in enumerate(sends)
         ]
         heapq.heapify(schedule)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Capping the congestion window of a connection of another program, as ns-2's `window_` does.
 
-Linux has no setting for it: a route's `cwnd lock` holds only for destinations with saved metrics, and
-a route's `window` is forgotten by the receiver once it has measured its buffers (since Linux 6.6).
-What there is, is the BPF socket option TCP_BPF_SNDCWND_CLAMP, which sets ssthresh, too. So a tiny
-sock_ops program is attached while the flow lasts: when a connection from this network namespace to
-the flow's port is established, it sets the option. See bpf(2), bpf-helpers(7).
+Linux has no setting for it: a route's `cwnd lock` holds only for destinations with saved metrics,
+and a route's `window` is forgotten by the receiver once it has measured its buffers (since Linux
+6.6). What there is, is the BPF socket option TCP_BPF_SNDCWND_CLAMP, which sets ssthresh, too. So a
+tiny sock_ops program is attached while the flow lasts: when a connection from this network
+namespace to the flow's port is established, it sets the option. See bpf(2), bpf-helpers(7).
 
 The program is attached by a link, which the kernel removes when the agent closes it or dies.
 """
@@ -40,49 +40,40 @@ _STACK = 10
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def _instruction(code: int, to: int = 0, of: int = 0, offset: int = 0, value: int = 0) -> bytes:
-    return struct.pack("<BBhI", code, of << 4 | to, offset, value & 0xFFFFFFFF)
-
-
 def program(port: int, packets: int, netns_cookie: int) -> bytes:
     """If this is a connection to `port` from the namespace, set its clamp. Register 6 keeps the
     context."""
     # The kernel gives the port in network byte order in the upper half of the word.
     port_word = int.from_bytes(struct.pack(">H", port), "little") << 16
-    condition = [
-        _instruction(_MOVE, to=6, of=1),
-        _instruction(_LOAD_WORD, to=2, of=6, offset=_OP_OFFSET),
-        (_JUMP_IF_NOT_WORD_IMMEDIATE, _ACTIVE_ESTABLISHED),
-        _instruction(_LOAD_WORD, to=2, of=6, offset=_REMOTE_PORT_OFFSET),
-        (_JUMP_IF_NOT_WORD_IMMEDIATE, port_word),
-        _instruction(_MOVE, to=1, of=6),
-        _instruction(_CALL, value=_GET_NETNS_COOKIE),
-        _instruction(_LOAD_IMMEDIATE_64, to=2, value=netns_cookie),
-        _instruction(0, value=netns_cookie >> 32),
-        (_JUMP_IF_NOT, 0),
+    # Operation, destination register, source register, offset (None: to the end), value.
+    steps: list[tuple[int, int, int, Optional[int], int]] = [
+        (_MOVE, 6, 1, 0, 0),
+        (_LOAD_WORD, 2, 6, _OP_OFFSET, 0),
+        (_JUMP_IF_NOT_WORD_IMMEDIATE, 2, 0, None, _ACTIVE_ESTABLISHED),
+        (_LOAD_WORD, 2, 6, _REMOTE_PORT_OFFSET, 0),
+        (_JUMP_IF_NOT_WORD_IMMEDIATE, 2, 0, None, port_word),
+        (_MOVE, 1, 6, 0, 0),
+        (_CALL, 0, 0, 0, _GET_NETNS_COOKIE),
+        (_LOAD_IMMEDIATE_64, 2, 0, 0, netns_cookie),
+        (0, 0, 0, 0, netns_cookie >> 32),
+        (_JUMP_IF_NOT, 0, 2, None, 0),
+        (_STORE_WORD_IMMEDIATE, _STACK, 0, -4, packets),
+        (_MOVE, 1, 6, 0, 0),
+        (_MOVE_IMMEDIATE, 2, 0, 0, _SOL_TCP),
+        (_MOVE_IMMEDIATE, 3, 0, 0, _SNDCWND_CLAMP),
+        (_MOVE, 4, _STACK, 0, 0),
+        (_ADD_IMMEDIATE, 4, 0, 0, -4),
+        (_MOVE_IMMEDIATE, 5, 0, 0, 4),
+        (_CALL, 0, 0, 0, _SETSOCKOPT),
+        (_MOVE_IMMEDIATE, 0, 0, 0, 1),
+        (_EXIT, 0, 0, 0, 0),
     ]
-    action = [
-        _instruction(_STORE_WORD_IMMEDIATE, to=_STACK, offset=-4, value=packets),
-        _instruction(_MOVE, to=1, of=6),
-        _instruction(_MOVE_IMMEDIATE, to=2, value=_SOL_TCP),
-        _instruction(_MOVE_IMMEDIATE, to=3, value=_SNDCWND_CLAMP),
-        _instruction(_MOVE, to=4, of=_STACK),
-        _instruction(_ADD_IMMEDIATE, to=4, value=-4),
-        _instruction(_MOVE_IMMEDIATE, to=5, value=4),
-        _instruction(_CALL, value=_SETSOCKOPT),
-    ]
-    end = [_instruction(_MOVE_IMMEDIATE, to=0, value=1), _instruction(_EXIT)]
-    code = []
-    for position, step in enumerate(condition):
-        if isinstance(step, tuple):
-            operation, value = step
-            offset = len(condition) - position - 1 + len(action)
-            if operation == _JUMP_IF_NOT:
-                step = _instruction(operation, to=0, of=2, offset=offset)
-            else:
-                step = _instruction(operation, to=2, offset=offset, value=value)
-        code.append(step)
-    return b"".join(code + action + end)
+    end = len(steps) - 2
+    code = b""
+    for position, (operation, to, of, offset, value) in enumerate(steps):
+        jump = end - position - 1 if offset is None else offset
+        code += struct.pack("<BBhI", operation, of << 4 | to, jump, value & 0xFFFFFFFF)
+    return code
 
 
 def _bpf(command: int, attributes: bytes) -> int:

@@ -12,7 +12,6 @@ import time
 from pathlib import Path
 
 import pytest
-
 from nagi.paths import AGENT, SCHEMAS
 
 PACKAGE = AGENT / "nagi_agent"

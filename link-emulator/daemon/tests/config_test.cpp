@@ -52,7 +52,8 @@ TEST(Config, IsRead) {
 TEST(Config, ErrorsNameFileLineAndKey) {
   EXPECT_THAT(refusal(with("rate_bps\": 100000000", "rate_bps\": 0")),
               AllOf(StartsWith("test.json:7: links.0.a_to_b.rate_bps: "), HasSubstr("from 1")));
-  EXPECT_THAT(refusal(with("\"seed\"", "\"sead\"")), StartsWith("test.json:1: missing key \"seed\""));
+  EXPECT_THAT(refusal(with("\"seed\"", "\"sead\"")),
+              StartsWith("test.json:1: missing key \"seed\""));
   EXPECT_THAT(refusal(with("\"id\": 0", "\"id\": 0, \"colour\": 3")),
               StartsWith("test.json:6: links.0.colour: unknown key"));
   EXPECT_THAT(refusal(with("\"b\": \"eth1\"", "\"b\": \"eth0\"")),

@@ -95,13 +95,15 @@ TEST_F(ControlTest, SurvivesAClientThatNeverEndsItsLine) {
 
 TEST_F(ControlTest, IsForItsOwnerAlone) {
   const Served served(path_);
-  struct stat status {};
+  struct stat status{};
   ASSERT_EQ(stat(path_.c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0600u);
 }
 
 TEST_F(ControlTest, IsGoneAfterwards) {
-  { const Served served(path_); }
+  {
+    const Served served(path_);
+  }
   EXPECT_FALSE(std::filesystem::exists(path_));
   EXPECT_THROW(ask(path_, {}), InputError);
 }

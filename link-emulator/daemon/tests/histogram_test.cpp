@@ -41,8 +41,7 @@ TEST(Histogram, KeepsQuantilesWithinThreePercent) {
   }
   std::ranges::sort(values);
   for (double share : {0.01, 0.5, 0.9, 0.99, 0.999}) {
-    const auto exact =
-        static_cast<double>(values[static_cast<std::size_t>(share * 100'000)]);
+    const auto exact = static_cast<double>(values[static_cast<std::size_t>(share * 100'000)]);
     EXPECT_NEAR(static_cast<double>(histogram.quantile(share)), exact, exact / 32 + 1) << share;
   }
   EXPECT_EQ(histogram.most(), values.back());

@@ -13,7 +13,6 @@ import time
 from pathlib import Path
 
 import pytest
-
 from nagi.contracts.links import Links
 from nagi.paths import native_program
 
@@ -89,9 +88,7 @@ def configuration(directory: Path, **changes: object) -> Path:
         "seed": 2008,
         "account": str(directory / "links.json"),
         "control_socket": str(directory / "sock"),
-        "links": [
-            {"name": "link", "id": 3, "a": "e0", "b": "e1", "a_to_b": forward, "b_to_a": {}}
-        ],
+        "links": [{"name": "link", "id": 3, "a": "e0", "b": "e1", "a_to_b": forward, "b_to_a": {}}],
         **changes,
     }
     path = directory / "nagi-link.json"
@@ -135,7 +132,9 @@ def send(wire, count: int, gap: float, size: int = 1000, patience: float = 1.0):
     assert receiver.stdout.readline() == "ready\n"
     wire.run("left", "python3", "-c", SEND.format(count=count, gap=gap, size=size))
     lines, _ = receiver.communicate(timeout=60)
-    return [(int(number), float(at)) for number, at in (line.split() for line in lines.splitlines())]
+    return [
+        (int(number), float(at)) for number, at in (line.split() for line in lines.splitlines())
+    ]
 
 
 def test_delivers_in_order_after_the_delay(wire, tmp_path):

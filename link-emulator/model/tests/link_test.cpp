@@ -78,9 +78,9 @@ TEST(Direction, TransmitsOneAfterTheOther) {
   Direction link = make(config);
   Recorder seen;
   link.offer({full, 1}, at(0ms), seen.departures);
-  link.offer({{500}, 2}, at(0ms), seen.departures);     // waits until 1 ms, takes 0.5 ms
-  link.offer({full, 3}, at(1200us), seen.departures);   // waits until 1.5 ms
-  link.offer({full, 4}, at(5ms), seen.departures);      // finds the link idle
+  link.offer({{500}, 2}, at(0ms), seen.departures);    // waits until 1 ms, takes 0.5 ms
+  link.offer({full, 3}, at(1200us), seen.departures);  // waits until 1.5 ms
+  link.offer({full, 4}, at(5ms), seen.departures);     // finds the link idle
   link.advance(at(1s), seen.departures);
   EXPECT_EQ(seen.events(), (std::vector<Event>{{1, Fate::delivered, 11ms},
                                                {2, Fate::delivered, 11500us},
@@ -121,8 +121,8 @@ TEST(Direction, DropsTheTailOfAFullQueueInPackets) {
   Recorder seen;
   for (std::uint64_t tag = 1; tag <= 5; ++tag) link.offer({full, tag}, at(0ms), seen.departures);
   // One in transmission, two waiting, two dropped on arrival.
-  EXPECT_EQ(seen.events(), (std::vector<Event>{{4, Fate::queue_overflow, 0ms},
-                                               {5, Fate::queue_overflow, 0ms}}));
+  EXPECT_EQ(seen.events(),
+            (std::vector<Event>{{4, Fate::queue_overflow, 0ms}, {5, Fate::queue_overflow, 0ms}}));
   EXPECT_EQ(link.counters().most_waiting, 2u);
   link.offer({full, 6}, at(1ms), seen.departures);  // at 1 ms packet 1 is out, so there is room
   EXPECT_EQ(link.counters().queue_overflows, 2u);
@@ -209,8 +209,8 @@ TEST_P(AnyTraffic, KeepsTheLaws) {
   std::vector<Bytes> sizes;
   for (std::uint64_t tag = 0; tag < packets; ++tag) {
     const double mean_gap = 8e9 * 800 / static_cast<double>(config.rate->bits_per_second);
-    now += Duration{static_cast<std::int64_t>(
-        std::exponential_distribution<double>(1 / mean_gap)(random))};
+    now += Duration{
+        static_cast<std::int64_t>(std::exponential_distribution<double>(1 / mean_gap)(random))};
     offered.push_back(now);
     sizes.push_back({between(40, 1500)});
     link.offer({sizes.back(), tag}, now, seen.departures);

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Ansible parts, run by Ansible: netns connections, and interfaces brought into shape once."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from nagi.ansible_runs import Interrupted, LabError, Playbooks
+from nagi.labs.inventory import EXAMPLE, example_text
+from nagi.paths import ANSIBLE
+
+INTERFACES = [
+    {"name": "eth0", "address": "10.1.0.1/30", "neighbours": {"10.1.0.2": "02:00:00:00:00:09"}}
+]
+
+
+@pytest.fixture
+def playbooks(namespaces, tmp_path):
+    namespaces.add("host", "peer")
+    namespaces.join(("host", "eth0"), ("peer", "eth0"))
+    namespaces.run("host", "ethtool", "-K", "eth0", "gro", "on", "tso", "on", "tx", "on")
+    namespaces.run("host", "ip", "address", "add", "10.9.9.9/24", "dev", "eth0")
+    namespaces.run("host", "sysctl", "-qw", "net.ipv6.conf.eth0.disable_ipv6=0")
+    pid = namespaces.pid
+    inventory = {
+        "all": {
+            "vars": {
+                "ansible_connection": "netns",
+                "ansible_python_interpreter": "/usr/bin/python3",
+                "nagi_keeper_pid": pid,
+            },
+            "hosts": {"there": {"nagi_namespace": "host", "nagi_interfaces": INTERFACES}},
+        }
+    }
+    return Playbooks(tmp_path / "ansible", inventory, lambda: False)
+
+
+def play(tmp_path, tasks: str) -> str:
+    """A playbook of our own; playbooks are named from ansible/playbooks."""
+    path = tmp_path / "play.yml"
+    path.write_text(f"- name: Test\n  hosts: there\n  tasks:\n{tasks}")
+    return str(path)
+
+
+SHAPE = """
+    - name: Shape
+      nagi_interfaces:
+        interfaces: "{{ nagi_interfaces }}"
+"""
+
+
+def test_interfaces_are_brought_into_shape_once(playbooks, namespaces, tmp_path):
+    shape = play(tmp_path, SHAPE)
+    dry = playbooks.run(play(tmp_path, SHAPE + "      check_mode: true\n"))["Shape"]["there"]
+    assert dry["changed"]
+    assert "10.9.9.9" in namespaces.run("host", "ip", "address", "show", "eth0")
+
+    play(tmp_path, SHAPE)
+    first = playbooks.run(shape)["Shape"]["there"]
+    assert first["changes"] == dry["changes"]
+    addresses = namespaces.run("host", "ip", "-4", "address", "show", "eth0")
+    assert "10.1.0.1/30" in addresses and "10.9.9.9" not in addresses
+    neighbours = namespaces.run("host", "ip", "neighbour", "show", "nud", "permanent")
+    assert "10.1.0.2 dev eth0 lladdr 02:00:00:00:00:09 PERMANENT" in neighbours
+    features = namespaces.run("host", "ethtool", "-k", "eth0")
+    assert "generic-receive-offload: off" in features
+    assert "tcp-segmentation-offload: off" in features
+    assert "tx-checksumming: off" in features
+    ipv6 = namespaces.run("host", "cat", "/proc/sys/net/ipv6/conf/eth0/disable_ipv6")
+    assert ipv6.strip() == "1"
+
+    second = playbooks.run(shape)["Shape"]["there"]
+    assert not second["changed"] and second["changes"] == []
+
+
+def test_files_go_and_come_through_the_connection(playbooks, tmp_path):
+    (tmp_path / "origin").write_text("what was sent\n")
+    tasks = f"""
+    - name: Send
+      ansible.builtin.copy:
+        src: {tmp_path}/origin
+        dest: {tmp_path}/there
+        mode: "0640"
+    - name: Where
+      ansible.builtin.command: ip -brief link show eth0
+    - name: Fetch
+      ansible.builtin.fetch:
+        src: {tmp_path}/there
+        dest: {tmp_path}/back
+        flat: true
+"""
+    results = playbooks.run(play(tmp_path, tasks))
+    assert (tmp_path / "back").read_text() == "what was sent\n"
+    assert results["Where"]["there"]["stdout"].startswith("eth0@if")
+
+
+def test_failures_name_host_task_and_complaint(playbooks, tmp_path):
+    tasks = """
+    - name: Fail
+      ansible.builtin.command: ip link show eth7
+"""
+    with pytest.raises(LabError, match=r'there: Fail: Device "eth7" does not exist'):
+        playbooks.run(play(tmp_path, tasks))
+    with pytest.raises(LabError, match=r"there: Shape: .*interface eth7"):
+        playbooks.run(play(tmp_path, SHAPE.replace('"{{ nagi_interfaces }}"', "[{name: eth7}]")))
+
+
+def test_a_keeper_that_is_gone_is_said(namespaces, tmp_path):
+    inventory = {
+        "all": {
+            "vars": {"ansible_connection": "netns", "nagi_keeper_pid": 2**22 - 1},
+            "hosts": {"there": {}},
+        }
+    }
+    playbooks = Playbooks(tmp_path / "ansible", inventory, lambda: False)
+    with pytest.raises(LabError, match=r"the keeper of the lab .* has ended"):
+        playbooks.run(play(tmp_path, "    - name: Try\n      ansible.builtin.command: uptime\n"))
+
+
+def test_an_interrupted_play_ends_soon(playbooks, tmp_path):
+    playbooks._interrupted = lambda: True
+    tasks = """
+    - name: Wait
+      ansible.builtin.command: sleep 30
+"""
+    with pytest.raises(Interrupted):
+        playbooks.run(play(tmp_path, tasks))
+
+
+def test_the_example_inventory_is_what_a_lab_is_given():
+    assert EXAMPLE.read_text() == example_text(), "run: python -m nagi.labs.inventory"
+    shown = subprocess.run(
+        [f"{sys.prefix}/bin/ansible-inventory", "--list", "-i", EXAMPLE],
+        cwd=ANSIBLE,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    for group in ("keeper", "cells", "cell0"):
+        assert group in shown.stdout
