@@ -69,6 +69,8 @@ test: setup
 	@$(AS_ROOT) $(RUN)/python -m pytest
 
 lint: $(VENV)/.lint
+	@unmarked=$$(git ls-files | grep -vE '\.(json|pcap|parquet|svg|md)$$|^LICENSE$$|^\.gitignore$$' | xargs grep -L SPDX-License-Identifier); \
+	if [ -n "$$unmarked" ]; then echo "no SPDX-License-Identifier: $$unmarked"; exit 1; fi
 	@$(RUN)/ruff check . && $(RUN)/ruff format --check .
 	@$(RUN)/mypy
 	@$(RUN)/clang-format --dry-run --Werror $$(git ls-files '*.cpp' '*.hpp' '*.hpp.in')
@@ -93,7 +95,7 @@ example: setup
 	@$(RUN)/python -m nagi.labs.inventory
 	@rm -rf $(EXAMPLE)/campaign
 	@$(SUDO) $(RUN)/nagi run $(EXAMPLE)/experiment.yaml --form short --only scheme=cubic --out $(EXAMPLE)/campaign
-	@rm -f $(EXAMPLE)/campaign/.lock $(EXAMPLE)/campaign/report.pdf
+	@rm -rf $(EXAMPLE)/campaign/.lock $(EXAMPLE)/campaign/report.pdf $(EXAMPLE)/campaign/figures $(EXAMPLE)/campaign/runs/*.invalid-*
 
 clean:
 	rm -rf $(BUILD) $(VENV)

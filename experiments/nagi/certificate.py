@@ -30,7 +30,7 @@ LIMITS: dict[str, Limit] = {
     "transit_error_median": Limit(0.1, "ms", "packets sent later than due, median"),
     "transit_error_p99": Limit(1.0, "ms", "packets sent later than due, 99th percentile"),
     "rate_error": Limit(0.1, "%", "rate while busy against the rate asked for"),
-    "late_arrivals": Limit(5.0, "%", "packets the emulator saw only after it had moved past them"),
+    "arrival_lateness_p99": Limit(0.5, "ms", "packets seen later than they came, 99th percentile"),
     "unaccounted": Limit(0, "packets", "packets neither delivered, dropped nor under way"),
     "emulator_drops": Limit(0, "packets", "packets lost on the way into the emulator"),
     "merged_segments": Limit(
@@ -62,7 +62,8 @@ def certify(plan: RunPlan, links: Links, nodes: Iterable[NodeRecord]) -> Verdict
             measured["rate_error"].append((abs(rate / asked - 1) * 100, name))
         packets = direction.packets
         if packets.offered:
-            measured["late_arrivals"].append((packets.late_arrivals / packets.offered * 100, name))
+            late = direction.arrival_lateness_ns
+            measured["arrival_lateness_p99"].append((late.p99 / 1e6, name))
         accounted = (
             packets.delivered + packets.queue_overflows + packets.channel_losses + packets.held
         )

@@ -57,7 +57,7 @@ def _wrong_rate(links, nodes):
 
 
 def _behind(links, nodes):
-    there(links)["packets"]["late_arrivals"] = there(links)["packets"]["offered"] // 10
+    there(links)["arrival_lateness_ns"]["p99"] = 600_000
 
 
 def _leak(links, nodes):
@@ -102,7 +102,7 @@ def _overload(links, nodes):
         (_late, "transit_error_median", "radio forward"),
         (_sometimes_late, "transit_error_p99", "radio forward"),
         (_wrong_rate, "rate_error", "radio forward"),
-        (_behind, "late_arrivals", "radio forward"),
+        (_behind, "arrival_lateness_p99", "radio forward"),
         (_leak, "unaccounted", "radio forward"),
         (_socket, "emulator_drops", "core.b"),
         (_merged, "merged_segments", "core.b"),

@@ -31,6 +31,16 @@ double seconds(const timeval& time) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
 }
 
+json account_of(const Histogram& histogram) {
+  json buckets = json::array();
+  for (const auto& [upper, number] : histogram.buckets()) buckets.push_back({upper, number});
+  return {{"count", histogram.count()},
+          {"median", histogram.quantile(0.5)},
+          {"p99", histogram.quantile(0.99)},
+          {"max", histogram.most()},
+          {"histogram", buckets}};
+}
+
 }  // namespace
 
 Emulator::Emulator(const Config& config)
@@ -138,11 +148,10 @@ Instant Emulator::take_in(Lane& lane, Instant now) {
       spdlog::warn("{}", notices_.back());
     }
     for (const io::Arrival& arrival : arrivals_) {
-      Instant at = time_.from_realtime(arrival.realtime_ns);
-      if (at < lane.model.now()) {
-        ++lane.late_arrivals;
-        at = lane.model.now();
-      }
+      // The kernel stamps a frame before it queues it; we may see it only after that.
+      const Instant stamped = time_.from_realtime(arrival.realtime_ns);
+      const Instant at = std::max(stamped, lane.model.now());
+      lane.arrival_lateness.add((at - stamped).count());
       const io::Slot slot = arrival.frame.slot;
       if (slot >= frames_.size()) frames_.resize(slot + 1);
       frames_[slot] = arrival.frame;
@@ -177,18 +186,13 @@ void Emulator::send(Lane& lane) {
 
 json Emulator::account_of(const Lane& lane) {
   const model::DirectionCounters& count = lane.model.counters();
-  json histogram = json::array();
-  for (const auto& [upper, number] : lane.transit_error.buckets()) {
-    histogram.push_back({upper, number});
-  }
   return {{"config", model::to_json(lane.config)},
           {"packets",
            {{"offered", count.offered},
             {"delivered", count.delivered},
             {"queue_overflows", count.queue_overflows},
             {"channel_losses", count.channel_losses},
-            {"held", lane.model.held()},
-            {"late_arrivals", lane.late_arrivals}}},
+            {"held", lane.model.held()}}},
           {"bytes",
            {{"offered", count.offered_bytes.count}, {"delivered", count.delivered_bytes.count}}},
           {"server",
@@ -196,12 +200,8 @@ json Emulator::account_of(const Lane& lane) {
             {"bytes", count.transmitted_bytes.count},
             {"busy_ns", count.transmitting.count()}}},
           {"most_waiting_packets", count.most_waiting},
-          {"transit_error_ns",
-           {{"count", lane.transit_error.count()},
-            {"median", lane.transit_error.quantile(0.5)},
-            {"p99", lane.transit_error.quantile(0.99)},
-            {"max", lane.transit_error.most()},
-            {"histogram", histogram}}}};
+          {"arrival_lateness_ns", daemon::account_of(lane.arrival_lateness)},
+          {"transit_error_ns", daemon::account_of(lane.transit_error)}};
 }
 
 json Emulator::account_of(io::Port& port) const {
@@ -236,6 +236,7 @@ json Emulator::account(bool complete) {
           {"program", "nagi-link"},
           {"version", program_version},
           {"io", "af_packet"},
+          {"scheduling", scheduling_},
           {"complete", complete},
           {"seed", config_.seed},
           {"epoch_realtime_ns", time_.epoch_realtime_ns()},

@@ -36,6 +36,8 @@ class Emulator {
   /// again at once.
   std::optional<std::int64_t> serve(const std::vector<int>& readable);
 
+  /// Notes, for the account, how this process is scheduled.
+  void set_scheduling(std::string scheduling) { scheduling_ = std::move(scheduling); }
   /// What happened so far, as links.json has it.
   [[nodiscard]] nlohmann::json account(bool complete);
 
@@ -50,8 +52,8 @@ class Emulator {
     model::Direction model;
     io::Port& in;
     io::Port& out;
-    Histogram transit_error;          // ns between being due and having been sent
-    std::uint64_t late_arrivals = 0;  // seen by us only after the model had moved past them
+    Histogram transit_error;     // ns between being due and having been sent
+    Histogram arrival_lateness;  // ns by which the model had moved past an arrival; 0 for most
     std::vector<io::Frame> outgoing;
     std::vector<model::Instant> due;
   };
@@ -88,6 +90,7 @@ class Emulator {
   std::vector<Lane*> lanes_;
   std::vector<SwitchedOff> switched_off_;
   std::vector<std::string> notices_;
+  std::string scheduling_ = "SCHED_OTHER";
   std::vector<io::Arrival> arrivals_;
   std::vector<model::Departure> departures_;
   std::vector<io::Frame> frames_;  // by slot: the frame that the model knows by its slot's number

@@ -118,6 +118,7 @@ int run(const Config& config) {
                                R"("show" or "stop")");
     });
   }
+  emulator.set_scheduling(take_realtime_priority());
   drop_privileges();
 
   const Descriptor all(epoll_create1(EPOLL_CLOEXEC));

@@ -26,27 +26,31 @@ _FIGURES: dict[str, Callable[[Summary, Path], None]] = {
     "agi": figures.achieved_goodput_index,
     "nagi": figures.normalised_index,
 }
+_PDF = "report.pdf"
 
 
 def write_report(out: Path, campaign: Campaign, table: pd.DataFrame) -> Path:
-    """Writes OUT/report.pdf. Raises InputError if there is nothing to report."""
+    """Writes OUT/report.pdf and its figures, OUT/figures/*.svg. Raises InputError if there is nothing
+    to report."""
     summary = summarise(campaign, table)
     if summary.valid == 0:
         raise refuse(
             "there is no valid run to report", "see the verdicts of its runs", file=str(out)
         )
     verdicts = _verdicts(out, campaign)
-    with tempfile.TemporaryDirectory() as name:
+    drawn = out / "figures"
+    drawn.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=out, prefix=".report-") as name:
         work = Path(name)
         for key, draw in _FIGURES.items():
             draw(summary, work / f"{key}.svg")
         content = _content(out, campaign, table, summary, verdicts)
         (work / "report.json").write_text(json.dumps(content))
         shutil.copyfile(_LAYOUT, work / "report.typ")
-        typst.compile(str(work / "report.typ"), output=str(work / "report.pdf"))
-        partial = out / "report.pdf.partial"
-        shutil.copyfile(work / "report.pdf", partial)
-    return partial.replace(out / "report.pdf")
+        typst.compile(str(work / "report.typ"), output=str(work / _PDF))
+        for figure in work.glob("*.svg"):
+            figure.replace(drawn / figure.name)
+        return (work / _PDF).replace(out / _PDF)
 
 
 def _verdicts(out: Path, campaign: Campaign) -> dict[str, Verdict]:

@@ -19,7 +19,6 @@ class PacketCounts(Contract):
     queue_overflows: int
     channel_losses: int
     held: int = Field(description="still waiting or under way")
-    late_arrivals: int = Field(description="seen only after the model had moved past their instant")
 
 
 class ByteCounts(Contract):
@@ -35,8 +34,8 @@ class ServerCounts(Contract):
     busy_ns: int
 
 
-class TransitError(Contract):
-    """Nanoseconds between a packet being due and having been sent, by the emulator's own clock."""
+class Lateness(Contract):
+    """How a time in nanoseconds was distributed over packets, by the emulator's own clock."""
 
     count: int
     median: int
@@ -51,7 +50,12 @@ class DirectionAccount(Contract):
     bytes: ByteCounts
     server: ServerCounts
     most_waiting_packets: int
-    transit_error_ns: TransitError
+    arrival_lateness_ns: Lateness = Field(
+        description="by how much the model had moved past an arrival when it was seen"
+    )
+    transit_error_ns: Lateness = Field(
+        description="between a packet being due and having been sent"
+    )
 
 
 class PortAccount(Contract):
@@ -89,6 +93,7 @@ class Links(Contract):
     program: str
     version: str
     io: str
+    scheduling: str = Field(description="SCHED_FIFO, or SCHED_OTHER where that was refused")
     complete: bool = Field(description="false: a first account; the emulator did not end in order")
     seed: int
     epoch_realtime_ns: int

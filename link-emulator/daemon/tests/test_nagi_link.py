@@ -149,6 +149,7 @@ def test_delivers_in_order_after_the_delay(wire, tmp_path):
     assert there.packets.held == 0
     assert there.transit_error_ns.count == 201
     assert account.complete
+    assert account.scheduling == "SCHED_FIFO"
     assert account.links[0].b.sent == 201
 
 
