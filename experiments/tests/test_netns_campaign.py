@@ -131,7 +131,8 @@ def test_a_campaign_from_experiment_to_report(spec, tmp_path):
 
     table = pd.read_parquet(out / "results.parquet")
     assert len(table) == 4
-    assert (table["agi"] <= table["agi_ceiling"]).all()
+    # Two seconds are 950 packets; at their edges one more may fall in.
+    assert (table["agi"] <= table["agi_ceiling"] * 1.002).all()
     clean = table[table["point.loss"] == "0 %"]
     # 18 packets fill the path (9.5 packets) and never its queue (10 packets).
     assert (clean["agi"] > 0.97 * clean["agi_ceiling"]).all()
