@@ -115,10 +115,12 @@ def _overview(
     kernel = next(iter(manifest.nodes.values())).facts.kernel
     measured = plan.measure.end_s - plan.measure.start_s
     repeats = 1 + max(run.repeat for run in campaign.runs)
+    caps = {flow.max_window for flow in plan.flows if flow.max_window is not None}
+    cap = f", window capped at {max(caps)} packets" if caps else ""
     return [
         f"{summary.runs} runs ({', '.join(counts)}), {repeats} a point, in the "
         f"{campaign.lab} lab: real kernel TCP, Linux {kernel}.",
-        f"Measured over {measured:g} s of each run; host profile {plan.host_profile}.",
+        f"Measured over {measured:g} s of each run; host profile {plan.host_profile}{cap}.",
         "Path: "
         + ", ".join(_link_in_words(plans, index) for index in range(len(plan.links)))
         + ".",
