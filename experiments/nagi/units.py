@@ -8,6 +8,7 @@ Each type is a pydantic field type whose JSON form is the text, and has a JSON S
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any, ClassVar, Self
@@ -25,15 +26,16 @@ def _plain(number: Decimal) -> str:
     return "0" if text in ("-0", "") else text
 
 
-class Text:
+class Text(ABC):
     """A pydantic field type that is read from a text and written as one."""
 
     pattern: ClassVar[str]
     example: ClassVar[str]
 
     @classmethod
+    @abstractmethod
     def parse(cls, text: object) -> Self:
-        raise NotImplementedError
+        """Reads a text. Raises ValueError: what is wrong; what would be right."""
 
     @classmethod
     def __get_pydantic_core_schema__(
