@@ -47,6 +47,7 @@ class ObjectReader {
   [[nodiscard]] std::uint64_t whole(const std::string& key, std::uint64_t least = 0,
                                     std::uint64_t most = std::numeric_limits<std::int64_t>::max());
   [[nodiscard]] double number(const std::string& key, double least, double most);
+  [[nodiscard]] bool flag(const std::string& key);
 
   /// Throws if there is a key nobody asked for.
   void finish() const;
@@ -57,14 +58,32 @@ class ObjectReader {
   std::set<std::string> known_;
 };
 
-/// Reads one direction's configuration:
-///   {"rate_bps": 10000000, "overhead_bytes": 0, "delay_ns": 5000000,
-///    "queue": {"packets": 119} or {"bytes": 125000} or
-///             {"bdp": 1.0, "base_rtt_ns": 100000000, "packet_bytes": 1052},
-///    "loss": {"model": "bernoulli", "probability": 0.01, "at": "egress"} or
-///            {"model": "poisson", "packet_loss_rate": 0.01, "packet_bytes": 1052} or
-///            {"model": "none"}}
-/// All keys may be missing: no rate limit, no delay, no queue limit, no loss.
+/// Reads one direction's configuration. All keys may be missing: no rate limit, no delay, no queue
+/// limit, no loss. Instants of traces count from the link's epoch.
+///
+///   "rate_bps": 10000000                     or, instead of it,
+///   "rate_trace": {"steps": [[0, 10000000], [2000000000, 1000000]], "period_ns": 4000000000}, or
+///                 {"opportunities_ns": [0, 1000000], "bytes": 1504, "period_ns": 1000000}
+///   "overhead_bytes": 0
+///   "queue": {"packets": 119}, {"bytes": 125000}, or
+///            {"bdp": 1.0, "base_rtt_ns": 100000000, "packet_bytes": 1052}
+///   "mark": {"threshold_packets": 20 or "threshold_bytes": 20000, "weight": 0.002}
+///   "delay_ns": 5000000                      or, instead of it,
+///   "delay_trace": {"steps": [[0, 5000000], [1000000000, 8000000]], "period_ns": 2000000000}
+///   "jitter": {"distribution": "uniform", "half_width_ns": 1000000},
+///             {"distribution": "normal", "deviation_ns": 1000000}, or
+///             {"distribution": "exponential", "mean_ns": 1000000}
+///   "keep_order": true                       false: jitter and delay traces may reorder
+///   "loss": {"model": "none"},
+///           {"model": "bernoulli", "probability": 0.01},
+///           {"model": "bernoulli_bit", "bit_error_rate": 1e-6},
+///           {"model": "poisson", "packet_loss_rate": 0.01, "packet_bytes": 1052},
+///           {"model": "gilbert_elliott", "good_to_bad": 0.01, "bad_to_good": 0.3,
+///            "loss_in_good": 0, "loss_in_bad": 1},
+///           {"model": "markov", "good_sojourn_ns": 1000000000, "bad_sojourn_ns": 1000000000,
+///            "loss_in_good": 0, "loss_in_bad": 0.01}, or
+///           {"model": "trace", "lost": [3, 4, 17], "length": 100},
+///           each with "at": "egress" (after transmission) or "ingress" (before the queue)
 DirectionConfig read_direction(ObjectReader reader);
 
 /// The same configuration as JSON, resolved: a queue given in BDPs has become packets.

@@ -7,8 +7,36 @@
 namespace nagi::model {
 
 Direction::Direction(const DirectionConfig& config, std::uint64_t seed, std::uint32_t link, Way way)
-    : config_(config),
-      loss_(make_loss(config.loss, config.rate, Stream{seed, link, way, Purpose::loss})) {}
+    : seed_(seed), link_(link), way_(way), config_(config), server_(config.rate) {
+  make_models(Instant{});
+}
+
+void Direction::make_models(Instant from) {
+  const auto stream = [this](Purpose purpose) { return Stream{seed_, link_, way_, purpose}; };
+  const auto* constant_rate = std::get_if<Bitrate>(&config_.rate);
+  loss_ = make_loss(config_.loss,
+                    constant_rate ? std::optional<Bitrate>(*constant_rate) : std::nullopt,
+                    {stream(Purpose::loss), stream(Purpose::loss_state)}, from);
+  delay_.emplace(config_.delay, config_.jitter, stream(Purpose::jitter));
+  if (!config_.mark) {
+    average_.reset();
+  } else if (average_) {
+    average_->change(*config_.mark);
+  } else {
+    average_.emplace(*config_.mark);
+  }
+}
+
+void Direction::change(const DirectionConfig& config, Instant at,
+                       std::vector<Departure>& departures) {
+  assert(at >= now_);
+  advance(at, departures);
+  config_ = config;
+  make_models(at);
+  const Instant end = server_.change(config_.rate, at);
+  if (in_service_) in_service_->end = end;
+  advance(at, departures);  // without a rate, all that waits goes at once
+}
 
 void Direction::offer(Packet packet, Instant at, std::vector<Departure>& departures) {
   assert(at >= now_);
@@ -16,23 +44,24 @@ void Direction::offer(Packet packet, Instant at, std::vector<Departure>& departu
   ++counters_.offered;
   counters_.offered_bytes += packet.size;
 
-  if (config_.loss_at == LossPlace::ingress) {
-    std::uint64_t nothing_carried = 0;
-    if (lost(packet, at, at + air_time(packet, nothing_carried))) {
-      drop(packet, Fate::channel_loss, at, departures);
-      return;
-    }
+  if (config_.loss_at == LossPlace::ingress &&
+      lost(packet, at, at + server_.air_time(framed(packet), at))) {
+    drop(packet, Fate::channel_loss, at, departures);
+    return;
   }
-  if (!in_service_) {
-    carried_ = 0;
-    start_transmission(packet, at);
-    advance(at, departures);  // a link without a rate is through with it at once
-  } else if (queue_has_room(packet)) {
+  mark(packet, at);
+  if (in_service_ && !queue_has_room(packet)) {
+    drop(packet, Fate::queue_overflow, at, departures);
+    return;
+  }
+  counters_.marked += packet.marked ? 1 : 0;
+  if (in_service_) {
     waiting_.push_back(packet);
     waiting_bytes_ += packet.size;
     counters_.most_waiting = std::max<std::uint64_t>(counters_.most_waiting, waiting_.size());
   } else {
-    drop(packet, Fate::queue_overflow, at, departures);
+    start_transmission(packet, at, false);
+    advance(at, departures);  // a link without a rate is through with it at once
   }
 }
 
@@ -76,36 +105,49 @@ bool Direction::lost(Packet packet, Instant start, Instant end) {
   return loss_ && loss_->loses({loss_index_++, packet.size, start, end});
 }
 
-Duration Direction::air_time(Packet packet, std::uint64_t& carried) const {
-  if (!config_.rate) return Duration{};
-  const std::uint64_t rate = config_.rate->bits_per_second;
-  const std::uint64_t bit_nanoseconds =
-      (packet.size + config_.overhead).count * 8 * 1'000'000'000 + carried;
-  carried = bit_nanoseconds % rate;
-  return Duration{static_cast<std::int64_t>(bit_nanoseconds / rate)};
+void Direction::mark(Packet& packet, Instant at) {
+  if (!average_) return;
+  if (!in_service_) {
+    const Duration air = std::max(server_.air_time(framed(packet), at), Duration{1});
+    average_->idle(static_cast<std::uint64_t>((at - idle_since_) / air));
+  }
+  const bool over = average_->is_over({waiting_.size()}, waiting_bytes_);
+  packet.marked = over && packet.ecn_capable;
 }
 
-void Direction::start_transmission(Packet packet, Instant at) {
-  in_service_ = InService{packet, at, at + air_time(packet, carried_)};
+void Direction::start_transmission(Packet packet, Instant at, bool at_once) {
+  in_service_ = InService{packet, at, server_.begin(framed(packet), at, at_once)};
 }
 
 void Direction::end_transmission(std::vector<Departure>& departures) {
   const InService sent = *in_service_;
   in_service_.reset();
+  idle_since_ = sent.end;
   ++counters_.transmitted;
-  counters_.transmitted_bytes += sent.packet.size + config_.overhead;
+  counters_.transmitted_bytes += framed(sent.packet);
   counters_.transmitting += sent.end - sent.start;
 
   if (config_.loss_at == LossPlace::egress && lost(sent.packet, sent.start, sent.end)) {
     drop(sent.packet, Fate::channel_loss, sent.end, departures);
   } else {
-    on_the_way_.push_back({sent.packet, sent.end + config_.delay});
+    send_on_its_way(sent.packet, sent.end);
   }
   if (!waiting_.empty()) {
     const Packet next = waiting_.front();
     waiting_.pop_front();
     waiting_bytes_ -= next.size;
-    start_transmission(next, sent.end);
+    start_transmission(next, sent.end, true);
+  }
+}
+
+void Direction::send_on_its_way(Packet packet, Instant sent) {
+  const OnTheWay going{packet, sent + delay_->of(counters_.transmitted - 1, sent)};
+  if (on_the_way_.empty() || on_the_way_.back().at <= going.at) {
+    on_the_way_.push_back(going);
+  } else if (config_.keep_order) {
+    on_the_way_.push_back({packet, on_the_way_.back().at});
+  } else {
+    on_the_way_.insert(std::ranges::upper_bound(on_the_way_, going.at, {}, &OnTheWay::at), going);
   }
 }
 

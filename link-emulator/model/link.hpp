@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One direction of a link, as a discrete-event model: loss at ingress (if so configured), drop-tail
-// queue, rate server, loss at egress (the default), propagation delay. Event times go in, event
-// times come out; there is no clock and no I/O here.
+// queue with marking, rate server, loss at egress (the default), propagation delay. Event times go
+// in, event times come out; there is no clock and no I/O here.
 //
 // Events at the same instant happen in this order: ends of transmission, then arrivals.
 #pragma once
@@ -13,31 +13,38 @@
 #include <variant>
 #include <vector>
 
+#include "model/delay.hpp"
 #include "model/loss.hpp"
+#include "model/mark.hpp"
 #include "model/random.hpp"
+#include "model/server.hpp"
 #include "model/units.hpp"
 
 namespace nagi::model {
 
-struct Unlimited {};
 /// How much may wait. The packet being transmitted is not waiting.
 using QueueLimit = std::variant<Unlimited, Packets, Bytes>;
 
 enum class LossPlace { ingress, egress };
 
 struct DirectionConfig {
-  std::optional<Bitrate> rate;  // none: transmission takes no time and nothing queues
-  Bytes overhead;               // framing counted by the rate server on top of IP bytes, a packet
+  RateConfig rate;  // unlimited: transmission takes no time and nothing queues
+  Bytes overhead;   // framing counted by the rate server on top of IP bytes, a packet
   QueueLimit queue;
-  Duration delay{};
+  std::optional<MarkConfig> mark;
+  DelayConfig delay{};
+  JitterConfig jitter;
+  bool keep_order = true;  // a packet with a shorter delay waits for those sent before it
   LossConfig loss;
   LossPlace loss_at = LossPlace::egress;
 };
 
-/// What the model knows of a packet: its size and the caller's name for it.
+/// What the model knows of a packet: its size, the caller's name for it, whether it may be marked.
 struct Packet {
   Bytes size;
   std::uint64_t tag = 0;
+  bool ecn_capable = false;
+  bool marked = false;  // set by the model
 };
 
 enum class Fate { delivered, queue_overflow, channel_loss };
@@ -55,6 +62,7 @@ struct DirectionCounters {
   std::uint64_t delivered = 0;
   std::uint64_t queue_overflows = 0;
   std::uint64_t channel_losses = 0;
+  std::uint64_t marked = 0;
   Bytes offered_bytes;
   Bytes delivered_bytes;
   std::uint64_t transmitted = 0;   // packets the rate server has sent, lost at egress or not
@@ -73,6 +81,12 @@ class Direction {
   /// Brings the model to `to`: everything due until then, `to` included, is appended to
   /// `departures`. Appends deliveries in delivery order.
   void advance(Instant to, std::vector<Departure>& departures);
+
+  /// Goes on by another configuration from `at`, which must not lie before now(). No packet is
+  /// lost by it: what waits stays, even over a smaller limit; the packet in transmission goes on at
+  /// the new rate; packets under way arrive as they would have; timed losses begin anew, packets
+  /// are counted on.
+  void change(const DirectionConfig& config, Instant at, std::vector<Departure>& departures);
 
   /// When something is next due; nothing if the model is empty.
   [[nodiscard]] std::optional<Instant> next_event() const;
@@ -94,23 +108,31 @@ class Direction {
     Instant at;
   };
 
+  [[nodiscard]] Bytes framed(Packet packet) const { return packet.size + config_.overhead; }
   [[nodiscard]] bool queue_has_room(Packet packet) const;
   [[nodiscard]] bool lost(Packet packet, Instant start, Instant end);
-  /// How long the packet is on the air. What rounding down leaves over goes to `carried`.
-  [[nodiscard]] Duration air_time(Packet packet, std::uint64_t& carried) const;
-  void start_transmission(Packet packet, Instant at);
+  void mark(Packet& packet, Instant at);
+  void start_transmission(Packet packet, Instant at, bool at_once);
   void end_transmission(std::vector<Departure>& departures);
+  void send_on_its_way(Packet packet, Instant sent);
   void drop(Packet packet, Fate fate, Instant at, std::vector<Departure>& departures);
+  void make_models(Instant from);
 
+  std::uint64_t seed_;
+  std::uint32_t link_;
+  Way way_;
   DirectionConfig config_;
+  RateServer server_;
+  std::optional<QueueAverage> average_;
+  std::optional<Delay> delay_;
   std::unique_ptr<LossModel> loss_;
   std::uint64_t loss_index_ = 0;
   Instant now_{};
+  Instant idle_since_{};
   std::deque<Packet> waiting_;
   Bytes waiting_bytes_;
   std::optional<InService> in_service_;
-  std::uint64_t carried_ = 0;  // of this busy period, in units of 1/rate ns
-  std::deque<OnTheWay> on_the_way_;
+  std::deque<OnTheWay> on_the_way_;  // in the order of their delivery
   DirectionCounters counters_;
 };
 

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <variant>
+#include <vector>
 
 #include "model/random.hpp"
 #include "model/units.hpp"
@@ -32,9 +33,17 @@ class LossModel {
   [[nodiscard]] virtual bool loses(const Transmission& transmission) = 0;
 };
 
+struct NoLossConfig {};
+
 /// Every packet is lost with the same probability, independently.
 struct BernoulliConfig {
   double probability = 0;
+};
+
+/// Every bit is hit with the same probability, independently; a packet with a bit that was hit is
+/// lost: with probability 1 - (1 - b)^(8 x size).
+struct BernoulliBitConfig {
+  double bit_error_rate = 0;  // b, in [0, 1)
 };
 
 /// A Poisson process in time: a packet during whose transmission an event falls is lost.
@@ -45,16 +54,46 @@ struct PoissonConfig {
   Bytes packet;                 // L
 };
 
-struct NoLossConfig {};
+/// Two states, left with a given probability after every packet (Gilbert 1960, Elliott 1963). The
+/// first packet meets the good one.
+struct GilbertElliottConfig {
+  double good_to_bad = 0;
+  double bad_to_good = 1;
+  double loss_in_good = 0;
+  double loss_in_bad = 1;
+};
 
-using LossConfig = std::variant<NoLossConfig, BernoulliConfig, PoissonConfig>;
+/// Two states, each left after an exponentially distributed time. A packet meets the state in which
+/// its transmission begins. The first state is the good one.
+struct MarkovConfig {
+  Duration good_sojourn{};  // means
+  Duration bad_sojourn{};
+  double loss_in_good = 0;
+  double loss_in_bad = 1;
+};
+
+/// Losses as recorded: the packets whose indices are listed, again and again after `length`
+/// packets.
+struct LossTraceConfig {
+  std::vector<std::uint64_t> lost;  // increasing, below length
+  std::uint64_t length = 1;
+};
+
+using LossConfig = std::variant<NoLossConfig, BernoulliConfig, BernoulliBitConfig, PoissonConfig,
+                                GilbertElliottConfig, MarkovConfig, LossTraceConfig>;
 
 /// Mean time between the events of a Poisson process, in picoseconds; nothing if there are none.
 std::optional<std::uint64_t> poisson_mean_interval(const PoissonConfig& config, Bitrate rate);
 
-/// The model that `config` asks for, or null for no loss. `rate` is the link's; timed models need
-/// it.
+/// Which streams a loss model draws from.
+struct LossStreams {
+  Stream loss;
+  Stream state;
+};
+
+/// The model that `config` asks for, or null for no loss. Timed models begin at `from`. `rate` is
+/// the link's, if it is constant; a Poisson process needs it.
 std::unique_ptr<LossModel> make_loss(const LossConfig& config, std::optional<Bitrate> rate,
-                                     const Stream& stream);
+                                     const LossStreams& streams, Instant from = {});
 
 }  // namespace nagi::model

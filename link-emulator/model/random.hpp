@@ -14,7 +14,7 @@
 namespace nagi::model {
 
 enum class Way : std::uint32_t { a_to_b = 0, b_to_a = 1 };
-enum class Purpose : std::uint32_t { loss = 0 };
+enum class Purpose : std::uint32_t { loss = 0, loss_state = 1, jitter = 2 };
 
 /// One independent stream of 64-bit draws.
 class Stream {
@@ -40,8 +40,22 @@ class Chance {
   explicit Chance(double probability);
   [[nodiscard]] bool happens(std::uint64_t draw) const { return draw < threshold_; }
 
+  /// That it does not happen.
+  [[nodiscard]] Chance complement() const { return with_threshold(certainty - threshold_); }
+  /// That it happens `times` times out of `times`, independently. Integer arithmetic; error below
+  /// times x 2^-63.
+  [[nodiscard]] Chance times(std::uint64_t times) const;
+
  private:
-  unsigned __int128 threshold_;  // probability x 2^64; 2^64 itself when certain
+  using Wide = unsigned __int128;
+  static constexpr Wide certainty = Wide{1} << 64;
+  static Chance with_threshold(Wide threshold) {
+    Chance chance(0.0);
+    chance.threshold_ = threshold;
+    return chance;
+  }
+
+  Wide threshold_;  // probability x 2^64; 2^64 itself when certain
 };
 
 /// -ln(u) for u = (draw + 1) / 2^64, as a fixed-point number with 40 fractional bits.
@@ -51,5 +65,10 @@ std::uint64_t exponential_q40(std::uint64_t draw);
 
 /// An exponentially distributed interval with the given mean (in picoseconds), rounded to 1 ns.
 Duration exponential(std::uint64_t draw, std::uint64_t mean_picoseconds);
+
+/// A standard normal deviate: the normal distribution's quantile at draw / 2^64, by Wichura's
+/// algorithm AS 241 (1988). Only operations that IEEE 754 defines to the last bit are
+/// used, the logarithm being exponential_q40's. Error below 10^-6.
+double standard_normal(std::uint64_t draw);
 
 }  // namespace nagi::model

@@ -35,9 +35,9 @@ TEST(ReadDirection, TakesEverythingItKnows) {
   const DirectionConfig config = read(R"({
     "rate_bps": 10000000, "overhead_bytes": 18, "delay_ns": 5000000, "queue": {"packets": 119},
     "loss": {"model": "poisson", "packet_loss_rate": 0.01, "packet_bytes": 1052, "at": "ingress"}})");
-  EXPECT_EQ(config.rate, Bitrate{10'000'000});
+  EXPECT_EQ(std::get<Bitrate>(config.rate), Bitrate{10'000'000});
   EXPECT_EQ(config.overhead, Bytes{18});
-  EXPECT_EQ(config.delay, Duration{5'000'000});
+  EXPECT_EQ(std::get<Duration>(config.delay), Duration{5'000'000});
   EXPECT_EQ(std::get<Packets>(config.queue), Packets{119});
   EXPECT_EQ(std::get<PoissonConfig>(config.loss).packet, Bytes{1052});
   EXPECT_EQ(config.loss_at, LossPlace::ingress);
@@ -45,7 +45,7 @@ TEST(ReadDirection, TakesEverythingItKnows) {
 
 TEST(ReadDirection, NeedsNothing) {
   const DirectionConfig config = read("{}");
-  EXPECT_EQ(config.rate, std::nullopt);
+  EXPECT_FALSE(is_limited(config.rate));
   EXPECT_TRUE(std::holds_alternative<Unlimited>(config.queue));
   EXPECT_TRUE(std::holds_alternative<NoLossConfig>(config.loss));
 }
@@ -59,11 +59,30 @@ TEST(ReadDirection, TurnsBdpsIntoPackets) {
 
 TEST(ReadDirection, ComesBackAsItWas) {
   for (const char* text : {
-           R"({"delay_ns":0,"loss":{"at":"egress","model":"none"},"overhead_bytes":0})",
-           R"({"delay_ns":7,"loss":{"at":"ingress","model":"bernoulli","probability":0.25},
-               "overhead_bytes":4,"queue":{"bytes":3000},"rate_bps":1000})",
-           R"({"delay_ns":7,"loss":{"at":"egress","model":"poisson","packet_bytes":1000,
-               "packet_loss_rate":0.001},"overhead_bytes":0,"queue":{"packets":3},"rate_bps":9})",
+           R"({"delay_ns":0,"keep_order":true,"loss":{"at":"egress","model":"none"},
+               "overhead_bytes":0})",
+           R"({"delay_ns":7,"keep_order":false,"overhead_bytes":4,"rate_bps":1000,
+               "loss":{"at":"ingress","model":"bernoulli","probability":0.25},
+               "queue":{"bytes":3000},"mark":{"threshold_packets":20,"weight":0.5},
+               "jitter":{"distribution":"uniform","half_width_ns":5}})",
+           R"({"delay_ns":7,"keep_order":true,"overhead_bytes":0,"rate_bps":9,
+               "loss":{"at":"egress","model":"poisson","packet_bytes":1000,
+                       "packet_loss_rate":0.001},
+               "queue":{"packets":3},"mark":{"threshold_bytes":9,"weight":1.0},
+               "jitter":{"distribution":"normal","deviation_ns":5}})",
+           R"({"delay_trace":{"steps":[[0,5],[4,0]],"period_ns":9},"keep_order":true,
+               "overhead_bytes":0,"rate_trace":{"steps":[[0,5],[1,0]],"period_ns":9},
+               "loss":{"at":"egress","model":"bernoulli_bit","bit_error_rate":1e-6},
+               "jitter":{"distribution":"exponential","mean_ns":5}})",
+           R"({"delay_ns":0,"keep_order":true,"overhead_bytes":0,
+               "rate_trace":{"opportunities_ns":[0,5,5,9],"bytes":1504,"period_ns":9},
+               "loss":{"at":"egress","model":"gilbert_elliott","good_to_bad":0.5,
+                       "bad_to_good":0.25,"loss_in_good":0.125,"loss_in_bad":0.75}})",
+           R"({"delay_ns":0,"keep_order":true,"overhead_bytes":0,
+               "loss":{"at":"egress","model":"markov","good_sojourn_ns":5000,
+                       "bad_sojourn_ns":6000,"loss_in_good":0.0,"loss_in_bad":1.0}})",
+           R"({"delay_ns":0,"keep_order":true,"overhead_bytes":0,
+               "loss":{"at":"egress","model":"trace","lost":[0,3,4],"length":5}})",
        }) {
     EXPECT_EQ(to_json(read(text)), json::parse(text));
   }
@@ -88,12 +107,45 @@ TEST(ReadDirection, NamesWhatIsWrong) {
   EXPECT_EQ(refusal(R"({"loss": {"model": "none", "at": "noon"}})").where, "/link/loss/at");
   EXPECT_THAT(
       refusal(R"({"loss": {"model": "poisson", "packet_loss_rate": 0.1, "packet_bytes": 9}})").what,
-      HasSubstr("without a rate"));
+      HasSubstr("without a constant rate"));
   EXPECT_EQ(refusal(R"({"rate_bps": 1, "loss": {"model": "poisson", "packet_loss_rate": 1,
                         "packet_bytes": 1000}})")
                 .where,
             "/link/loss/packet_loss_rate");
   EXPECT_EQ(refusal(R"([])").where, "/link");
+  EXPECT_EQ(refusal(R"({"keep_order": 1})").where, "/link/keep_order");
+  EXPECT_THAT(refusal(R"({"mark": {"threshold_packets": 5, "weight": 1}})").what,
+              HasSubstr("without a rate"));
+  EXPECT_EQ(refusal(R"({"rate_bps": 1, "mark": {"threshold_packets": 5, "weight": 0}})").where,
+            "/link/mark/weight");
+  EXPECT_EQ(refusal(R"({"jitter": {"distribution": "pareto"}})").where,
+            "/link/jitter/distribution");
+  EXPECT_EQ(refusal(R"({"loss": {"model": "trace", "lost": [3, 3], "length": 9}})").where,
+            "/link/loss/lost/1");
+  EXPECT_EQ(refusal(R"({"loss": {"model": "markov", "good_sojourn_ns": 1, "bad_sojourn_ns": 1}})")
+                .where,
+            "/link/loss/good_sojourn_ns");
+}
+
+TEST(ReadDirection, NamesWhatIsWrongWithATrace) {
+  const auto rate_trace = [](const std::string& trace) {
+    return refusal((R"({"rate_trace": )" + trace + "}").c_str());
+  };
+  EXPECT_THAT(refusal(R"({"rate_bps": 1, "rate_trace": {}})").what, HasSubstr("beside"));
+  EXPECT_THAT(refusal(R"({"delay_ns": 1, "delay_trace": {}})").what, HasSubstr("beside"));
+  EXPECT_EQ(rate_trace(R"({"steps": [], "period_ns": 9})").where, "/link/rate_trace/steps");
+  EXPECT_EQ(rate_trace(R"({"steps": [[1, 5]], "period_ns": 9})").where,
+            "/link/rate_trace/steps/0/0");
+  EXPECT_EQ(rate_trace(R"({"steps": [[0, 5], [9, 5]], "period_ns": 9})").where,
+            "/link/rate_trace/steps/1/0");
+  EXPECT_EQ(rate_trace(R"({"steps": [[0, 5], 7], "period_ns": 9})").where,
+            "/link/rate_trace/steps/1");
+  EXPECT_THAT(rate_trace(R"({"steps": [[0, 0], [1, 0]], "period_ns": 9})").what,
+              HasSubstr("always 0"));
+  EXPECT_EQ(rate_trace(R"({"opportunities_ns": [3, 2], "bytes": 1, "period_ns": 9})").where,
+            "/link/rate_trace/opportunities_ns/1");
+  EXPECT_EQ(rate_trace(R"({"opportunities_ns": [10], "bytes": 1, "period_ns": 9})").where,
+            "/link/rate_trace/opportunities_ns/0");
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <numeric>
 #include <vector>
 
 namespace nagi::model {
@@ -16,7 +17,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr double critical_z = 3.29;
-const Stream stream(2008, 1, Way::a_to_b, Purpose::loss);
+const LossStreams stream{{2008, 1, Way::a_to_b, Purpose::loss},
+                         {2008, 1, Way::a_to_b, Purpose::loss_state}};
 
 /// Packets back to back at `rate`; which of them are lost.
 std::vector<bool> losses(LossModel& model, std::uint64_t packets, Bytes size, Bitrate rate) {
@@ -63,6 +65,113 @@ TEST(Bernoulli, HasItsRunLengths) {
   }
   const double z = (lengths / runs - 1 / (1 - p)) / std::sqrt(p / ((1 - p) * (1 - p)) / runs);
   EXPECT_LT(std::abs(z), critical_z);
+}
+
+// H0: a packet of n bits is lost with probability 1 - (1 - b)^n, whatever its size.
+TEST(BernoulliBit, LosesLongPacketsMoreOften) {
+  for (const std::uint64_t size : {40, 1052, 1500}) {
+    const double b = 1e-5;
+    const auto model = make_loss(BernoulliBitConfig{b}, std::nullopt, stream);
+    const double probability = -std::expm1(static_cast<double>(8 * size) * std::log1p(-b));
+    EXPECT_LT(std::abs(z_of(losses(*model, 1'000'000, {size}, {10'000'000}), probability)),
+              critical_z);
+  }
+}
+
+TEST(BernoulliBit, LosesNothingWithoutErrors) {
+  const auto model = make_loss(BernoulliBitConfig{0}, std::nullopt, stream);
+  const auto lost = losses(*model, 1'000, {1500}, {10'000'000});
+  EXPECT_EQ(std::count(lost.begin(), lost.end(), true), 0);
+}
+
+/// Lengths of the runs of losses, and of the runs between them.
+struct Runs {
+  std::vector<double> lost;
+  std::vector<double> kept;
+};
+Runs runs_of(const std::vector<bool>& lost) {
+  Runs runs;
+  for (std::size_t i = 0; i < lost.size(); ++i) {
+    auto& lengths = lost[i] ? runs.lost : runs.kept;
+    if (i == 0 || lost[i] != lost[i - 1]) lengths.push_back(0);
+    ++lengths.back();
+  }
+  return runs;
+}
+
+/// How many standard deviations the mean of `n` values of known mean and variance is off.
+double z_of_mean(const std::vector<double>& values, double mean, double variance) {
+  const auto n = static_cast<double>(values.size());
+  const double sum = std::accumulate(values.begin(), values.end(), 0.0);
+  return (sum / n - mean) / std::sqrt(variance / n);
+}
+
+// H0: with loss only in the bad state, all of it, runs of losses and between losses are geometric
+// with means 1 / bad_to_good and 1 / good_to_bad, variances (1 - p) / p^2.
+TEST(GilbertElliott, HasItsRunLengths) {
+  const double p = 0.01;
+  const double r = 0.25;
+  const auto model = make_loss(GilbertElliottConfig{p, r, 0, 1}, std::nullopt, stream);
+  const Runs runs = runs_of(losses(*model, 1'000'000, {1052}, {10'000'000}));
+  EXPECT_LT(std::abs(z_of_mean(runs.lost, 1 / r, (1 - r) / (r * r))), critical_z);
+  EXPECT_LT(std::abs(z_of_mean(runs.kept, 1 / p, (1 - p) / (p * p))), critical_z);
+}
+
+// H0: the share of losses is (r g + p b) / (p + r), g and b being the loss rates of the states. The
+// losses are correlated: (1 + c) / (1 - c) times a Bernoulli channel's variance at most, where
+// c = 1 - p - r is the correlation of states that follow each other.
+TEST(GilbertElliott, HasItsRate) {
+  const double p = 0.02;
+  const double r = 0.2;
+  const auto model = make_loss(GilbertElliottConfig{p, r, 0.01, 0.5}, std::nullopt, stream);
+  const double share = (r * 0.01 + p * 0.5) / (p + r);
+  const double c = 1 - p - r;
+  const double z = z_of(losses(*model, 1'000'000, {1052}, {10'000'000}), share);
+  EXPECT_LT(std::abs(z) / std::sqrt((1 + c) / (1 - c)), critical_z);
+}
+
+// H0: sojourns are exponential with their means. Packets back to back see them to a packet's time
+// (100 us, 1,000 of which make a sojourn): bad ones as runs of losses. Variance: the mean squared.
+TEST(Markov, HasItsSojourns) {
+  const MarkovConfig config{200ms, 100ms, 0, 1};
+  const auto model = make_loss(config, std::nullopt, stream);
+  const Runs runs = runs_of(losses(*model, 1'000'000, {1250}, {100'000'000}));
+  EXPECT_LT(std::abs(z_of_mean(runs.lost, 1000, 1000.0 * 1000)), critical_z);
+  EXPECT_LT(std::abs(z_of_mean(runs.kept, 2000, 2000.0 * 2000)), critical_z);
+}
+
+// H0: in each state packets are lost with its probability. Which packets meet the bad state, a
+// second model says that loses exactly those.
+TEST(Markov, LosesByItsState) {
+  const auto state = make_loss(MarkovConfig{200ms, 100ms, 0, 1}, std::nullopt, stream);
+  const auto model = make_loss(MarkovConfig{200ms, 100ms, 0.02, 0.4}, std::nullopt, stream);
+  const auto bad = losses(*state, 1'000'000, {1250}, {100'000'000});
+  const auto lost = losses(*model, 1'000'000, {1250}, {100'000'000});
+  std::vector<bool> lost_in_bad;
+  std::vector<bool> lost_in_good;
+  for (std::size_t i = 0; i < bad.size(); ++i) {
+    (bad[i] ? lost_in_bad : lost_in_good).push_back(lost[i]);
+  }
+  EXPECT_LT(std::abs(z_of(lost_in_bad, 0.4)), critical_z);
+  EXPECT_LT(std::abs(z_of(lost_in_good, 0.02)), critical_z);
+}
+
+TEST(Markov, ChangesAtTheSameInstantsWhateverTheTraffic) {
+  const auto dense = make_loss(MarkovConfig{20ms, 10ms, 0, 1}, std::nullopt, stream);
+  const auto sparse = make_loss(MarkovConfig{20ms, 10ms, 0, 1}, std::nullopt, stream);
+  for (std::uint64_t i = 0; i < 100'000; ++i) {
+    const Instant start{i * 10us};
+    const bool lost = dense->loses({i, {100}, start, start + 10us});
+    if (i % 700 == 0) {
+      EXPECT_EQ(sparse->loses({i, {100}, start, start + 10us}), lost);
+    }
+  }
+}
+
+TEST(LossTrace, RepeatsWhatWasRecorded) {
+  const auto model = make_loss(LossTraceConfig{{1, 3}, 5}, std::nullopt, stream);
+  const auto lost = losses(*model, 12, {1000}, {8'000'000});
+  EXPECT_EQ(lost, (std::vector<bool>{0, 1, 0, 1, 0, 0, 1, 0, 1, 0, 0, 1}));
 }
 
 TEST(Bernoulli, LosesTheSameIndicesWhateverTheTiming) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <set>
@@ -43,6 +44,15 @@ TEST(Chance, IsExactAtItsThreshold) {
   EXPECT_FALSE(Chance(0.5).happens(std::uint64_t{1} << 63));
 }
 
+TEST(Chance, ToAPowerIsExact) {
+  EXPECT_EQ(Chance(0.5).times(3).happens((std::uint64_t{1} << 61) - 1), true);
+  EXPECT_EQ(Chance(0.5).times(3).happens(std::uint64_t{1} << 61), false);
+  EXPECT_TRUE(Chance(1).times(1000).happens(~std::uint64_t{0}));
+  EXPECT_TRUE(Chance(0.2).times(0).happens(~std::uint64_t{0}));
+  EXPECT_TRUE(Chance(0.25).complement().happens((std::uint64_t{3} << 62) - 1));
+  EXPECT_FALSE(Chance(0.25).complement().happens(std::uint64_t{3} << 62));
+}
+
 double in_double(std::uint64_t draw) {
   return -std::log((static_cast<double>(draw) + 1) * 0x1p-64);
 }
@@ -70,6 +80,26 @@ TEST(Exponential, GivesTheSameBitsEverywhere) {
 TEST(Exponential, ScalesToItsMean) {
   // u = 1/2: ln 2 of the mean; 1 ms = 10^9 ps.
   EXPECT_EQ(exponential((std::uint64_t{1} << 63) - 1, 1'000'000'000), Duration{693'147});
+}
+
+// Quantiles from tables of the normal distribution.
+TEST(StandardNormal, HasTheNormalQuantiles) {
+  const auto quantile = [](double p) {
+    return standard_normal(static_cast<std::uint64_t>(std::ldexp(p, 64)));
+  };
+  EXPECT_NEAR(quantile(0.5), 0, 1e-9);
+  EXPECT_NEAR(quantile(0.8413447460685429), 1, 1e-6);
+  EXPECT_NEAR(quantile(0.975), 1.959963984540054, 1e-6);
+  EXPECT_NEAR(quantile(0.025), -1.959963984540054, 1e-6);
+  EXPECT_NEAR(quantile(0.9986501019683699), 3, 1e-6);
+  EXPECT_NEAR(quantile(1e-9), -5.997807015007687, 1e-6);
+  EXPECT_NEAR(standard_normal(0), -9.0801551, 1e-6);  // 2^-64
+  EXPECT_EQ(standard_normal(0), -standard_normal(~std::uint64_t{0}));
+}
+
+TEST(StandardNormal, GivesTheSameBitsEverywhere) {
+  EXPECT_EQ(std::bit_cast<std::uint64_t>(standard_normal(0x123456789abcdef0ULL)),
+            0xbff77b26344b8ab6ULL);
 }
 
 }  // namespace

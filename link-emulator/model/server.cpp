@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/server.hpp"
+
+namespace nagi::model {
+
+namespace {
+
+template <class... Cases>
+struct Match : Cases... {
+  using Cases::operator()...;
+};
+
+Instant instant_of(const Opportunities& all, std::uint64_t number) {
+  const auto cycle = static_cast<std::int64_t>(number / all.at.size());
+  return Instant{cycle * all.period + all.at[number % all.at.size()]};
+}
+
+/// The first opportunity at `from` or later.
+std::uint64_t first_from(const Opportunities& all, Instant from) {
+  const auto cycle = static_cast<std::uint64_t>(from.time_since_epoch() / all.period);
+  const Duration offset = from.time_since_epoch() % all.period;
+  const auto found = std::lower_bound(all.at.begin(), all.at.end(), offset);
+  std::uint64_t number =
+      cycle * all.at.size() + static_cast<std::uint64_t>(found - all.at.begin());
+  // The last ones of a period may fall on the beginning of the next.
+  while (number > 0 && instant_of(all, number - 1) >= from) --number;
+  return number;
+}
+
+}  // namespace
+
+std::optional<Bitrate> mean_rate(const RateConfig& rate) {
+  using Wide = unsigned __int128;
+  return std::visit(
+      Match{[](Unlimited) -> std::optional<Bitrate> { return std::nullopt; },
+            [](Bitrate constant) -> std::optional<Bitrate> { return constant; },
+            [](const Trace<Bitrate>& trace) -> std::optional<Bitrate> {
+              Wide bits = 0;
+              for (std::size_t i = 0; i < trace.steps.size(); ++i) {
+                const Duration end =
+                    i + 1 < trace.steps.size() ? trace.steps[i + 1].at : trace.period;
+                bits += Wide{trace.steps[i].value.bits_per_second} *
+                        static_cast<std::uint64_t>((end - trace.steps[i].at).count());
+              }
+              return Bitrate{static_cast<std::uint64_t>(
+                  bits / static_cast<std::uint64_t>(trace.period.count()))};
+            },
+            [](const Opportunities& all) -> std::optional<Bitrate> {
+              const Wide bits = Wide{all.at.size()} * all.each.count * 8 * 1'000'000'000;
+              return Bitrate{static_cast<std::uint64_t>(
+                  bits / static_cast<std::uint64_t>(all.period.count()))};
+            }},
+      rate);
+}
+
+Instant RateServer::begin(Bytes size, Instant at, bool at_once) {
+  started_ = at;
+  work_ = work_of(size) + (at_once ? left_over_ : 0);
+  used_before_ = used_;
+  const Progress done = serve(work_, at, Instant::max(), used_);
+  left_over_ = done.left;
+  used_ = done.used;
+  return done.at;
+}
+
+Duration RateServer::air_time(Bytes size, Instant at) const {
+  return serve(work_of(size), at, Instant::max(), used_).at - at;
+}
+
+Instant RateServer::change(RateConfig rate, Instant at) {
+  const Work left = serve(work_, started_, at, used_before_).left;
+  rate_ = std::move(rate);
+  started_ = at;
+  work_ = left;
+  used_before_ = Used{};
+  const Progress done = serve(work_, at, Instant::max(), used_before_);
+  left_over_ = done.left;
+  used_ = done.used;
+  return done.at;
+}
+
+RateServer::Progress RateServer::serve(Work work, Instant from, Instant until, Used used) const {
+  return std::visit(
+      Match{[&](Unlimited) { return Progress{from, 0, {}}; },
+            [&](Bitrate rate) { return serve_at(rate, work, from, until); },
+            [&](const Trace<Bitrate>& trace) { return serve_along(trace, work, from, until); },
+            [&](const Opportunities& all) {
+              return serve_at_opportunities(all, work, from, until, used);
+            }},
+      rate_);
+}
+
+RateServer::Progress RateServer::serve_at(Bitrate rate, Work work, Instant from, Instant until) {
+  const Work possible =
+      Work{rate.bits_per_second} * static_cast<std::uint64_t>((until - from).count());
+  if (work > possible) return {until, work - possible, {}};
+  const auto whole = static_cast<std::int64_t>(work / rate.bits_per_second);
+  return {from + Duration{whole}, work % rate.bits_per_second, {}};
+}
+
+RateServer::Progress RateServer::serve_along(const Trace<Bitrate>& trace, Work work, Instant from,
+                                             Instant until) {
+  for (;;) {
+    const auto stretch = trace.at(from);
+    const Instant end = std::min(stretch.end, until);
+    if (stretch.value.bits_per_second != 0) {
+      const Progress done = serve_at(stretch.value, work, from, end);
+      // Done within the stretch, but for what rounding leaves; at its very end, the next rate
+      // takes over.
+      if (done.at < end || done.left < stretch.value.bits_per_second) return done;
+      work = done.left;
+    }
+    if (end == until) return {until, work, {}};
+    from = end;
+  }
+}
+
+RateServer::Progress RateServer::serve_at_opportunities(const Opportunities& all, Work work,
+                                                        Instant from, Instant until, Used used) {
+  if (used.at != from) used.left = 0;
+  used.next = std::max(used.next, first_from(all, from));
+  while (work > used.left) {
+    work -= used.left;
+    const Instant next = instant_of(all, used.next);
+    if (next > until) return {until, work, used};
+    used = {used.next + 1, next, work_of(all.each)};
+  }
+  used.left -= work;
+  return {std::max(used.at, from), 0, used};
+}
+
+}  // namespace nagi::model

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Schedules of the rate server, computed by hand, and laws that hold for any of them.
+#include "model/server.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace nagi::model {
+namespace {
+
+using namespace std::chrono_literals;
+
+Instant at(Duration since_epoch) { return Instant{since_epoch}; }
+
+// 8 Mb/s for 10 ms, nothing for 10 ms, 1 Mb/s for 10 ms, and again. 1,000 bytes take 1 ms, or 8.
+Trace<Bitrate> stairs() {
+  return {{{0ms, {8'000'000}}, {10ms, {0}}, {20ms, {1'000'000}}}, 30ms};
+}
+
+TEST(RateServer, FollowsASteppedRate) {
+  RateServer server(stairs());
+  EXPECT_EQ(server.begin({1000}, at(3ms), false), at(4ms));
+  // From 9.5 ms: half of it at once, the rest (4,000 bits) from 20 ms on in 4 ms.
+  EXPECT_EQ(server.begin({1000}, at(9500us), false), at(24ms));
+  EXPECT_EQ(server.begin({1000}, at(15ms), false), at(28ms));
+  // 2,000 bits until 30 ms, 6,000 after that at 8 Mb/s.
+  EXPECT_EQ(server.begin({1000}, at(28ms), true), at(30750us));
+  EXPECT_EQ(server.air_time({1000}, at(3030ms)), 1ms);  // a hundred periods on
+}
+
+TEST(RateServer, HasTheMeanOfItsTrace) {
+  EXPECT_EQ(mean_rate(stairs()), Bitrate{3'000'000});
+  EXPECT_EQ(mean_rate(Opportunities{{1ms, 1ms, 2ms}, {1504}, 2ms}), Bitrate{18'048'000});
+  EXPECT_EQ(mean_rate(Bitrate{7}), Bitrate{7});
+  EXPECT_EQ(mean_rate(Unlimited{}), std::nullopt);
+}
+
+// As mahimahi has it: lines 1, 1 and 3, so at 1, 1, 3, 4, 4, 6, 7, 7, 9 ... ms.
+TEST(RateServer, SendsAtOpportunities) {
+  RateServer server(Opportunities{{1ms, 1ms, 3ms}, {1500}, 3ms});
+  EXPECT_EQ(server.begin({1500}, at(0ms), false), at(1ms));
+  EXPECT_EQ(server.begin({1500}, at(1ms), true), at(1ms));  // the second one of 1 ms
+  EXPECT_EQ(server.begin({1000}, at(1ms), true), at(3ms));
+  EXPECT_EQ(server.begin({600}, at(3ms), true), at(4ms));   // 500 bytes at 3 ms, 100 at 4
+  EXPECT_EQ(server.begin({1400}, at(4ms), true), at(4ms));  // what is left of it
+  EXPECT_EQ(server.begin({1500}, at(4ms), true), at(4ms));
+  EXPECT_EQ(server.begin({100}, at(5ms), false), at(6ms));
+  // What nobody used at 6 ms is lost.
+  EXPECT_EQ(server.begin({1500}, at(6500us), false), at(7ms));
+  EXPECT_EQ(server.begin({4000}, at(7ms), true), at(10ms));  // 1,500 at 7, 9 and 1,000 at 10
+}
+
+TEST(RateServer, WithoutARateIsThroughAtOnce) {
+  RateServer server(Unlimited{});
+  EXPECT_EQ(server.begin({1500}, at(5ms), false), at(5ms));
+}
+
+TEST(RateServer, GoesOnAtANewRate) {
+  RateServer server(Bitrate{8'000'000});
+  EXPECT_EQ(server.begin({1000}, at(0ms), false), at(1ms));
+  // A quarter is sent; the rest takes 3 ms at a quarter of the rate.
+  EXPECT_EQ(server.change(Bitrate{2'000'000}, at(250us)), at(3250us));
+  EXPECT_EQ(server.change(Unlimited{}, at(1ms)), at(1ms));
+  server.change(Opportunities{{3ms}, {1500}, 3ms}, at(2ms));
+  EXPECT_EQ(server.begin({2000}, at(2ms), false), at(6ms));
+  // 1,500 bytes left at 3 ms, 500 to go: 4 ms at 1 Mb/s.
+  EXPECT_EQ(server.change(Bitrate{1'000'000}, at(4ms)), at(8ms));
+}
+
+/// The work that a server could have done from the epoch to `to`, in bits.
+double capacity(const RateConfig& rate, Instant to) {
+  const double seconds = std::chrono::duration<double>(to.time_since_epoch()).count();
+  if (const auto* constant = std::get_if<Bitrate>(&rate)) {
+    return seconds * static_cast<double>(constant->bits_per_second);
+  }
+  double bits = 0;
+  const auto& trace = std::get<Trace<Bitrate>>(rate);
+  for (Instant from{}; from < to;) {
+    const auto stretch = trace.at(from);
+    const Instant end = std::min(stretch.end, to);
+    bits += static_cast<double>(stretch.value.bits_per_second) *
+            std::chrono::duration<double>(end - from).count();
+    from = end;
+  }
+  return bits;
+}
+
+class AnyTrace : public testing::TestWithParam<std::uint32_t> {};
+
+// Over a busy period the server does exactly what its rate allows: never faster, never idle.
+TEST_P(AnyTrace, IsFollowedExactly) {
+  std::mt19937 random(GetParam());
+  const auto between = [&random](std::uint64_t low, std::uint64_t high) {
+    return std::uniform_int_distribution<std::uint64_t>(low, high)(random);
+  };
+  Trace<Bitrate> trace;
+  Duration end{};
+  for (int step = 0; step < 10; ++step) {
+    trace.steps.push_back({end, {step % 3 == 2 ? 0 : between(1'000'000, 100'000'000)}});
+    end += Duration{static_cast<std::int64_t>(between(1, 5'000'000))};
+  }
+  trace.period = end;
+  RateServer server(trace);
+  const Instant start{Duration{static_cast<std::int64_t>(between(0, 50'000'000))}};
+  const double before = capacity(trace, start);
+  Instant now = start;
+  double bits = 0;
+  for (int packet = 0; packet < 500; ++packet) {
+    const Bytes size{between(40, 1500)};
+    now = server.begin(size, now, packet != 0);
+    bits += static_cast<double>(size.count) * 8;
+    EXPECT_NEAR(capacity(trace, now) - before, bits, 0.2);  // 1 ns at 100 Mb/s is 0.1 bit
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, AnyTrace, testing::Range(0U, 30U));
+
+}  // namespace
+}  // namespace nagi::model
