@@ -16,12 +16,12 @@ export PYTHONDONTWRITEBYTECODE := 1
 
 # System packages, by Debian's names.
 #   toolchain:             g++ cmake ninja-build pkg-config python3-venv
-#   libraries of nagi-link: JSON, command line, log lines, capabilities, Philox
+#   libraries of nagi-link: JSON, command line, log lines, capabilities, Philox, AF_XDP
 #   tests:                 libgtest-dev libgmock-dev
 #   hosts of the lab:      iproute2 (links), ethtool (offloads), tcpdump (captures), iperf (traffic),
 #                          kmod (modules), procps (sysctl), util-linux (namespaces, setpriv)
 PACKAGES := g++ cmake ninja-build pkg-config python3-venv \
-	nlohmann-json3-dev libcli11-dev libspdlog-dev libcap-ng-dev librandom123-dev \
+	nlohmann-json3-dev libcli11-dev libspdlog-dev libcap-ng-dev librandom123-dev libxdp-dev libbpf-dev \
 	libgtest-dev libgmock-dev \
 	iproute2 ethtool tcpdump iperf kmod procps util-linux
 

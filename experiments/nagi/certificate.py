@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from nagi.contracts.links import DirectionAccount, Links
 from nagi.contracts.plan import RunPlan
 from nagi.contracts.records import Check, NodeRecord, Verdict
+from nagi.evidence import Evidence, Value
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,19 @@ class Limit:
 LIMITS: dict[str, Limit] = {
     "transit_error_median": Limit(0.1, "ms", "packets sent later than due, median"),
     "transit_error_p99": Limit(1.0, "ms", "packets sent later than due, 99th percentile"),
-    "rate_error": Limit(0.1, "%", "rate while busy against the rate asked for"),
+    "transit_error_max": Limit(25.0, "ms", "packets sent later than due, the latest"),
+    "capture_transit_median": Limit(
+        0.2, "ms", "transit time from capture to capture against what was asked for, median"
+    ),
+    "capture_transit_p99": Limit(2.0, "ms", "the same, 99th percentile"),
+    "capture_transit_max": Limit(25.0, "ms", "the same, the worst packet"),
+    "capture_unmatched": Limit(1.0, "%", "packets received that the emulator has no record of"),
+    "rate_error": Limit(0.1, "%", "rate while packets wait against the rate asked for"),
+    "replay_differences": Limit(
+        0, "packets", "packets that did not fare as the model says of the recorded arrivals"
+    ),
+    "changes": Limit(0, "changes", "links changed while they ran"),
+    "records_lost": Limit(0, "records", "packets and drops missing in the emulator's record"),
     "arrival_lateness_p99": Limit(0.5, "ms", "packets seen later than they came, 99th percentile"),
     "unaccounted": Limit(0, "packets", "packets neither delivered, dropped nor under way"),
     "emulator_drops": Limit(0, "packets", "packets lost on the way into the emulator"),
@@ -44,22 +57,21 @@ LIMITS: dict[str, Limit] = {
     "processors_busy": Limit(95, "%", "share of the processors' time in use during the traffic"),
 }
 
-Value = tuple[float, str]
 
-
-def certify(plan: RunPlan, links: Links, nodes: Iterable[NodeRecord]) -> Verdict:
+def certify(
+    plan: RunPlan, links: Links, nodes: Iterable[NodeRecord], evidence: Evidence
+) -> Verdict:
     """The verdict on a run that came to its end."""
     nodes = list(nodes)
-    measured: dict[str, list[Value]] = {name: [] for name in LIMITS}
+    measured: dict[str, list[Value]] = {name: [] for name in LIMITS} | evidence.values
+    measured["records_lost"].append((links.records_lost, links.program))
     for name, direction in _directions(links):
         error = direction.transit_error_ns
         if error.count:
             measured["transit_error_median"].append((error.median / 1e6, name))
             measured["transit_error_p99"].append((error.p99 / 1e6, name))
-        asked = direction.config.rate_bps
-        if asked is not None and direction.server.busy_ns:
-            rate = direction.server.bytes * 8e9 / direction.server.busy_ns
-            measured["rate_error"].append((abs(rate / asked - 1) * 100, name))
+            measured["transit_error_max"].append((error.max / 1e6, name))
+        measured["changes"].append((len(direction.changes), name))
         packets = direction.packets
         if packets.offered:
             late = direction.arrival_lateness_ns
@@ -83,7 +95,7 @@ def certify(plan: RunPlan, links: Links, nodes: Iterable[NodeRecord]) -> Verdict
             measured["offloads"].append((len(on), f"{node.node} {interface}: {', '.join(on)}"))
         if node.processors_busy is not None:
             measured["processors_busy"].append((node.processors_busy * 100, node.node))
-    checks = [_check(name, values) for name, values in measured.items()]
+    checks = [_check(name, measured[name]) for name in LIMITS]
     reasons = [
         f"{check.name}: {check.value:g} {check.unit} at {check.subject} (limit {check.limit:g})"
         for check in checks
@@ -96,6 +108,7 @@ def certify(plan: RunPlan, links: Links, nodes: Iterable[NodeRecord]) -> Verdict
         status="invalid" if reasons else "valid",
         reasons=reasons,
         checks=checks,
+        information=evidence.information,
     )
 
 

@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast, get_args
 
 import typer
 from nagi_reports import analysis, report, summary, text
@@ -33,6 +33,7 @@ from nagi.errors import InputError, refuse
 from nagi.labs.netns import require_root
 from nagi.progress import Progress
 from nagi.spec import read_experiment
+from nagi.traces import Format, Quantity, read_trace
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -196,6 +197,25 @@ def report_command(
         table = analysis.build_table(held.out, campaign)
         out_console.print(str(report.write_report(held.out, campaign, table)), markup=False)
         _give_to_user(held.out)
+
+
+@app.command()
+def trace(
+    file: Annotated[Path, typer.Argument(help="trace file", show_default=False)],
+    format_: Annotated[str, typer.Option("--format", help="mahimahi, steps or loss")] = "mahimahi",
+    quantity: Annotated[str, typer.Option(help="what steps are of: rate or delay")] = "rate",
+) -> None:
+    """Print a trace as nagi-link's configuration has it: of rate_trace, delay_trace or loss."""
+    for name, value, known in (
+        ("format", format_, get_args(Format)),
+        ("quantity", quantity, get_args(Quantity)),
+    ):
+        if value not in known:
+            raise refuse(f"--{name} {value}: no such {name}", f"one of: {', '.join(known)}")
+    if quantity == "delay" and format_ != "steps":
+        raise refuse(f"--format {format_}: no format of delays", "use --format steps")
+    found = read_trace(file, cast(Format, format_), cast(Quantity, quantity))
+    typer.echo(found.model_dump_json(exclude_none=True))
 
 
 @app.command(name="schemes")

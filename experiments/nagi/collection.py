@@ -27,11 +27,14 @@ from nagi.contracts.records import (
     Verdict,
 )
 from nagi.errors import InputError
+from nagi.evidence import gather
 from nagi.labs.shape import EMULATOR
+from nagi.packets import read_records, to_table
 
 PLAN, MANIFEST, VERDICT = "plan.json", "manifest.json", "verdict.json"
 LINKS, FLOWS, TCP_INFO = "links.json", "flows.json", "tcp_info.parquet"
-_NODE, _SAMPLES = "node.json", "tcp_info.jsonl"
+PACKETS, DROPS = "packets.parquet", "drops.pcapng"
+_NODE, _SAMPLES, _RECORDS = "node.json", "tcp_info.jsonl", "packets.bin"
 
 
 def over(records: Path, plan: RunPlan) -> str | None:
@@ -124,17 +127,20 @@ def _verdict(
         found = sources[capture.node] / capture.file
         if found.exists():
             shutil.move(found, target / capture.file)
-    account = sources[EMULATOR] / LINKS
-    if account.exists():
-        shutil.move(account, target / LINKS)
+    for name in (LINKS, DROPS):
+        if (sources[EMULATOR] / name).exists():
+            shutil.move(sources[EMULATOR] / name, target / name)
     errors = [f"{name}: {node.error}" for name, node in nodes.items() if node.status == "failed"]
     if errors:
         return failed(plan.run_id, errors)
     try:
         links = Links.read(target / LINKS)
+        records = read_records(sources[EMULATOR] / _RECORDS)
+        to_table(records, plan).to_parquet(target / PACKETS, index=False, compression="zstd")
+        evidence = gather(plan, nodes[EMULATOR].began_realtime_s, records, target)
     except InputError as error:
         return failed(plan.run_id, [str(error)])
-    return certify(plan, links, nodes.values())
+    return certify(plan, links, nodes.values(), evidence)
 
 
 def _samples_to_parquet(sources: list[Path], target: Path) -> None:

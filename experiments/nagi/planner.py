@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import get_args
 
 from nagi.contracts.plan import (
     CapturePlan,
@@ -14,21 +16,43 @@ from nagi.contracts.plan import (
     FlowPlan,
     Hop,
     Interval,
+    JitterPlan,
     LinkEnd,
     LinkPlan,
     LossPlan,
+    MarkPlan,
     NodePlan,
     QueueLimit,
     RoutePlan,
     RunPlan,
+    StepTrace,
     Timeline,
     Way,
 )
 from nagi.errors import InputError
 from nagi.schemes import Profile, Scheme, base_sysctls, profiles, schemes
-from nagi.spec import BernoulliLoss, DirectionSettings, Flow, Name, Point, PoissonLoss
+from nagi.spec import (
+    BernoulliBitLoss,
+    BernoulliLoss,
+    DelaySteps,
+    DelayTraceFile,
+    DirectionSettings,
+    ExponentialJitter,
+    Flow,
+    GilbertElliottLoss,
+    MarkovLoss,
+    Name,
+    NormalJitter,
+    Point,
+    PoissonLoss,
+    RateSteps,
+    RateTraceFile,
+    TraceLoss,
+    UniformJitter,
+)
 from nagi.topology import Topology
-from nagi.units import BdpCount, ByteCount, Duration, PacketCount
+from nagi.traces import Format, Quantity, Trace, read_trace
+from nagi.units import BdpCount, Bitrate, ByteCount, Duration, PacketCount, QueueSize
 from nagi.yaml_source import Place
 
 IP_AND_TCP_HEADER = 40
@@ -68,6 +92,11 @@ class _Planner:
         self.document = point.document
         self.topology = Topology(point.experiment, point.document)
         self.profile = self._profile()
+        self.channels = {
+            (link, way): self._channel(link, way)
+            for link in self.experiment.links
+            for way in get_args(Way)
+        }
         self.schemes = {name: self._scheme(name, flow) for name, flow in self._flows()}
         self.paths = {name: self._path(name, flow) for name, flow in self._flows()}
         self.sysctls = self._host_sysctls()
@@ -153,10 +182,13 @@ class _Planner:
             )
         hops = self.topology.hops(flow.from_, there)
         hops_back = self.topology.hops(flow.to, back)
-        rtt = self.topology.delay_ns(hops) + self.topology.delay_ns(hops_back)
+        rtt = sum(channel.least_delay_ns for channel in self._along((*hops, *hops_back)))
         timestamps = self.profile.sysctls.get("net.ipv4.tcp_timestamps", 1)
         header = IP_AND_TCP_HEADER + (TIMESTAMP_OPTION if str(timestamps) == "1" else 0)
         return _Path(hops, hops_back, rtt, ByteCount(flow.payload.value + header))
+
+    def _along(self, hops: Iterable[Hop]) -> list[DirectionPlan]:
+        return [self.channels[hop.link, hop.way] for hop in hops]
 
     def _host_sysctls(self) -> dict[str, dict[str, str]]:
         """What each host sets. Flows whose schemes need different settings cannot share a host."""
@@ -277,26 +309,91 @@ class _Planner:
         ]
 
     def _place(self, link: str, way: Way, key: str) -> Place:
-        own = getattr(self.experiment.links[link], way)
-        return ("links", link, way, key) if getattr(own, key) is not None else ("links", link, key)
+        inherits = self.experiment.links[link].inherits(way, key)
+        return ("links", link, key) if inherits else ("links", link, way, key)
 
-    def _direction(self, link: str, way: Way) -> DirectionPlan:
+    def _channel(self, link: str, way: Way) -> DirectionPlan:
+        """What a direction does to packets whatever paths cross it: rate and delay."""
         settings = self.experiment.links[link].direction(way)
-        return DirectionPlan(
+        jitter = _jitter(settings)
+        steady = jitter is None and settings.delay_trace is None
+        channel = DirectionPlan(
             rate_bps=settings.rate.value if settings.rate else None,
             overhead_bytes=settings.overhead.value if settings.overhead else 0,
             delay_ns=settings.delay.value if settings.delay else 0,
-            queue=self._queue(link, way, settings),
-            loss=self._loss(link, way, settings),
+            jitter=jitter,
+            keep_order=settings.keep_order is not False or steady,
+        )
+        if settings.keep_order is not None and not (settings.jitter or settings.delay_trace):
+            raise self._error(
+                self._place(link, way, "keep_order"),
+                f"nothing could reorder packets {way}",
+                "give that direction jitter or a delay_trace, or remove it",
+            )
+        traces = {}
+        if settings.rate_trace is not None:
+            place = self._place(link, way, "rate_trace")
+            traces["rate_trace"] = self._trace(place, settings.rate_trace, "rate")
+        if settings.delay_trace is not None:
+            place = self._place(link, way, "delay_trace")
+            traces["delay_trace"] = self._trace(place, settings.delay_trace, "delay")
+        return channel.model_copy(update=traces)
+
+    def _trace(
+        self,
+        place: Place,
+        trace: RateTraceFile | RateSteps | DelayTraceFile | DelaySteps,
+        quantity: Quantity,
+    ) -> Trace:
+        if isinstance(trace, RateTraceFile | DelayTraceFile):
+            return self._trace_file(place, trace.file, trace.format, quantity)
+        steps = [(at.value, value.value) for at, value in trace.steps.items()]
+        return StepTrace(steps=steps, period_ns=trace.period.value)
+
+    def _trace_file(
+        self, place: Place, file: str, format_: Format, quantity: Quantity = "rate"
+    ) -> Trace:
+        path = self.document.beside(file)
+        if not path.is_file():
+            raise self._error(
+                (*place, "file"),
+                f"there is no file {path}",
+                "give its path, relative to the experiment file",
+            )
+        return read_trace(path, format_, quantity)
+
+    def _direction(self, link: str, way: Way) -> DirectionPlan:
+        settings = self.experiment.links[link].direction(way)
+        return self.channels[link, way].model_copy(
+            update={
+                "queue": self._queue(link, way, settings),
+                "mark": self._mark(link, way, settings),
+                "loss": self._loss(link, way, settings),
+            }
         )
 
     def _queue(self, link: str, way: Way, settings: DirectionSettings) -> QueueLimit | None:
         if settings.queue is None:
             return None
-        place = self._place(link, way, "queue")
-        if settings.rate is None:
-            raise self._error(place, "a queue on a link without a rate", "give the link a rate")
-        limit = settings.queue.limit
+        return self._limit(link, way, settings.queue, "queue")
+
+    def _mark(self, link: str, way: Way, settings: DirectionSettings) -> MarkPlan | None:
+        if settings.mark is None:
+            return None
+        threshold = self._limit(link, way, settings.mark.threshold, "mark")
+        return MarkPlan(
+            threshold_packets=threshold.packets,
+            threshold_bytes=threshold.bytes,
+            weight=settings.mark.weight.value,
+        )
+
+    def _limit(self, link: str, way: Way, size: QueueSize, key: str) -> QueueLimit:
+        """A size of a direction's queue in packets or bytes; `key` is what asks for it."""
+        place = self._place(link, way, key)
+        rate = self.channels[link, way].mean_rate_bps
+        if rate is None:
+            raise self._error(place, f"a {key} on a link without a rate", "give the link a rate")
+        limit = size.limit
         if isinstance(limit, PacketCount):
             return QueueLimit(packets=limit.value)
         if isinstance(limit, ByteCount):
@@ -307,17 +404,47 @@ class _Planner:
         if rtt == 0:
             why = "no flow crosses this link" if not crossing else "the path has no delay"
             raise self._error(
-                place, f"a queue in BDPs, but {why}", "give it in packets: '20 packets'"
+                place, f"a {key} in BDPs, but {why}", "give it in packets: '20 packets'"
             )
         packet = max(path.packet for path in crossing)
-        return QueueLimit(packets=limit.packets(settings.rate, Duration(rtt), packet))
+        return QueueLimit(packets=limit.packets(Bitrate(rate), Duration(rtt), packet))
 
     def _loss(self, link: str, way: Way, settings: DirectionSettings) -> LossPlan:
         loss = settings.loss
+        place = self._place(link, way, "loss")
         if isinstance(loss, BernoulliLoss):
             return LossPlan(model="bernoulli", probability=loss.rate.value, at=loss.at)
+        if isinstance(loss, BernoulliBitLoss):
+            return LossPlan(model="bernoulli_bit", bit_error_rate=loss.rate.value, at=loss.at)
+        if isinstance(loss, GilbertElliottLoss):
+            return LossPlan(
+                model="gilbert_elliott",
+                good_to_bad=loss.good_to_bad.value,
+                bad_to_good=loss.bad_to_good.value,
+                loss_in_good=loss.loss_in_good.value,
+                loss_in_bad=loss.loss_in_bad.value,
+                at=loss.at,
+            )
+        if isinstance(loss, MarkovLoss):
+            return LossPlan(
+                model="markov",
+                good_sojourn_ns=loss.good.value,
+                bad_sojourn_ns=loss.bad.value,
+                loss_in_good=loss.loss_in_good.value,
+                loss_in_bad=loss.loss_in_bad.value,
+                at=loss.at,
+            )
+        if isinstance(loss, TraceLoss):
+            trace = self._trace_file(place, loss.file, "loss")
+            assert isinstance(trace, LossPlan)
+            return trace.model_copy(update={"at": loss.at})
         if isinstance(loss, PoissonLoss):
-            place = self._place(link, way, "loss")
+            if settings.rate_trace is not None:
+                raise self._error(
+                    place,
+                    "Poisson loss on a link whose rate changes",
+                    "give the link a constant rate, or the loss the model markov or bernoulli",
+                )
             if settings.rate is None:
                 raise self._error(
                     place, "Poisson loss on a link without a rate", "give the link a rate"
@@ -351,9 +478,9 @@ class _Planner:
                     "give the flows different ports",
                 )
             rates = [
-                rate.value
-                for hop in path.there
-                if (rate := self.topology.links[hop.link].direction(hop.way).rate) is not None
+                channel.mean_rate_bps
+                for channel in self._along(path.there)
+                if channel.mean_rate_bps is not None
             ]
             if not rates:
                 raise self._error(
@@ -404,16 +531,19 @@ class _Planner:
         queued = 0.0
         for link in links:
             for direction in (link.forward, link.backward):
-                if direction.queue is not None and direction.rate_bps is not None:
+                if direction.queue is not None and direction.mean_rate_bps is not None:
                     packet = max(
                         (path.packet.value for path in self._crossing(link.name)), default=0
                     )
                     waiting = direction.queue.bytes or (direction.queue.packets or 0) * packet
-                    queued = max(queued, waiting * 8 / direction.rate_bps)
-        rtt = max(path.base_rtt_ns for path in self.paths.values()) / 1e9
+                    queued = max(queued, waiting * 8 / direction.mean_rate_bps)
+        rtt = max(
+            sum(channel.most_delay_ns for channel in self._along((*path.there, *path.back)))
+            for path in self.paths.values()
+        )
         traffic = SETTING_UP + CAPTURING + SERVING
         traffic_end = traffic + self.experiment.duration.seconds
-        capture_end = traffic_end + rtt + queued + DRAINING + FLUSHING
+        capture_end = traffic_end + rtt / 1e9 + queued + DRAINING + FLUSHING
         return Timeline(
             capture_s=_round(SETTING_UP),
             serve_s=_round(SETTING_UP + CAPTURING),
@@ -422,6 +552,18 @@ class _Planner:
             capture_end_s=_round(capture_end),
             end_s=_round(capture_end + FINISHING),
         )
+
+
+def _jitter(settings: DirectionSettings) -> JitterPlan | None:
+    """The jitter of a direction; one of 0 is none."""
+    jitter = settings.jitter
+    if isinstance(jitter, UniformJitter) and jitter.half_width.value:
+        return JitterPlan(distribution="uniform", half_width_ns=jitter.half_width.value)
+    if isinstance(jitter, NormalJitter) and jitter.deviation.value:
+        return JitterPlan(distribution="normal", deviation_ns=jitter.deviation.value)
+    if isinstance(jitter, ExponentialJitter) and jitter.mean.value:
+        return JitterPlan(distribution="exponential", mean_ns=jitter.mean.value)
+    return None
 
 
 def _round(seconds: float) -> float:

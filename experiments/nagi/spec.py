@@ -16,11 +16,34 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import ErrorDetails
 
 from nagi.errors import InputError, Problem
-from nagi.units import Bitrate, ByteCount, Duration, PacketCount, QueueSize, Share
+from nagi.traces import LATEST, problem_with_instant
+from nagi.units import (
+    Bitrate,
+    ByteCount,
+    Duration,
+    PacketCount,
+    PositiveDuration,
+    QueueSize,
+    Share,
+    Sojourn,
+    StepRate,
+    Text,
+)
 from nagi.yaml_source import Place, Source, read_yaml
 
 SCHEMA_VERSION = 1
@@ -68,17 +91,224 @@ class PoissonLoss(Strict):
         return self
 
 
-Loss = Annotated[NoLoss | BernoulliLoss | PoissonLoss, Field(discriminator="model")]
+class BernoulliBitLoss(Strict):
+    """Every bit is wrong with the same probability, independently; one wrong bit loses a packet."""
+
+    model: Literal["bernoulli_bit"]
+    rate: Share = Field(description="the bit error rate, below 1")
+    at: LossPlace = "egress"
+
+    @model_validator(mode="after")
+    def _possible(self) -> BernoulliBitLoss:
+        if self.rate.value == 1:
+            raise ValueError("a bit error rate of 1 loses everything; give less, like 1e-6")
+        return self
+
+
+class GilbertElliottLoss(Strict):
+    """A good and a bad state with their own loss rates; after each packet the state may change."""
+
+    model: Literal["gilbert_elliott"]
+    good_to_bad: Share = Field(description="the probability of leaving the good state")
+    bad_to_good: Share = Field(description="the probability of leaving the bad state")
+    loss_in_good: Share = Field(Share(0), description="the probability of losing a packet")
+    loss_in_bad: Share = Field(Share(1), description="the probability of losing a packet")
+    at: LossPlace = "egress"
+
+
+class MarkovLoss(Strict):
+    """A good and a bad state with their own loss rates, which change in continuous time."""
+
+    model: Literal["markov"]
+    good: Sojourn = Field(description="mean sojourn in the good state")
+    bad: Sojourn = Field(description="mean sojourn in the bad state")
+    loss_in_good: Share = Field(Share(0), description="the probability of losing a packet")
+    loss_in_bad: Share = Field(Share(1), description="the probability of losing a packet")
+    at: LossPlace = "egress"
+
+
+class TraceLoss(Strict):
+    """The packets are lost that a file says, by their number; it repeats."""
+
+    model: Literal["trace"]
+    file: str = Field(
+        min_length=1, description="0 and 1 (lost), a packet each; relative to this file"
+    )
+    at: LossPlace = "egress"
+
+
+Loss = Annotated[
+    NoLoss
+    | BernoulliLoss
+    | PoissonLoss
+    | BernoulliBitLoss
+    | GilbertElliottLoss
+    | MarkovLoss
+    | TraceLoss,
+    Field(discriminator="model"),
+]
+
+
+class UniformJitter(Strict):
+    """As much earlier as later, at most by the half width."""
+
+    distribution: Literal["uniform"]
+    half_width: Duration
+
+
+class NormalJitter(Strict):
+    """A normal distribution around 0."""
+
+    distribution: Literal["normal"]
+    deviation: Duration = Field(description="standard deviation")
+
+
+class ExponentialJitter(Strict):
+    """An exponential distribution: always later."""
+
+    distribution: Literal["exponential"]
+    mean: Duration
+
+
+Jitter = Annotated[
+    UniformJitter | NormalJitter | ExponentialJitter, Field(discriminator="distribution")
+]
+
+
+class RateTraceFile(Strict):
+    """A rate that a file says, see nagi/traces.py."""
+
+    file: str = Field(min_length=1, description="relative to this file")
+    format: Literal["mahimahi", "steps"]
+
+
+class DelayTraceFile(Strict):
+    """A delay that a file says, see nagi/traces.py."""
+
+    file: str = Field(min_length=1, description="relative to this file")
+    format: Literal["steps"] = "steps"
+
+
+class Steps(Strict):
+    """A piecewise-constant value, from the start of the run."""
+
+    period: PositiveDuration = Field(description="after which the trace repeats")
+
+    @field_validator("steps", mode="before", check_fields=False)
+    @classmethod
+    def _in_order(cls, steps: object) -> object:
+        before: Duration | None = None
+        for text in steps if isinstance(steps, dict) else ():
+            try:
+                at = Duration.parse(text)
+            except ValueError:
+                continue  # is said of the key itself
+            problem = problem_with_instant(at, before)
+            if problem is not None:
+                raise ValueError(problem)
+            before = at
+        return steps
+
+    def _check_period(self, last: Duration) -> None:
+        if self.period.value <= last.value:
+            raise ValueError(f"repeats after {self.period}, before the step at {last}; give more")
+        if self.period.value > LATEST.value:
+            raise ValueError(f"repeats after {self.period}; give at most {LATEST}")
+
+
+class RateSteps(Steps):
+    """A piecewise-constant rate, from the start of the run."""
+
+    steps: dict[Duration, StepRate] = Field(
+        min_length=1,
+        description="instant -> rate from then on; 0 b/s is an outage",
+        json_schema_extra={"additionalProperties": False},
+    )
+
+    @model_validator(mode="after")
+    def _possible(self) -> RateSteps:
+        self._check_period(max(self.steps))
+        if not any(rate.value for rate in self.steps.values()):
+            raise ValueError("the rate is always 0; give one that is not")
+        return self
+
+
+class DelaySteps(Steps):
+    """A piecewise-constant delay, from the start of the run."""
+
+    steps: dict[Duration, Duration] = Field(
+        min_length=1,
+        description="instant -> delay from then on",
+        json_schema_extra={"additionalProperties": False},
+    )
+
+    @model_validator(mode="after")
+    def _possible(self) -> DelaySteps:
+        self._check_period(max(self.steps))
+        return self
+
+
+def _trace_kind(value: object) -> str:
+    has_steps = "steps" in value if isinstance(value, dict) else isinstance(value, Steps)
+    return "trace in place" if has_steps else "trace in a file"
+
+
+RateTrace = Annotated[
+    Annotated[RateTraceFile, Tag("trace in a file")] | Annotated[RateSteps, Tag("trace in place")],
+    Discriminator(_trace_kind),
+]
+DelayTrace = Annotated[
+    Annotated[DelayTraceFile, Tag("trace in a file")]
+    | Annotated[DelaySteps, Tag("trace in place")],
+    Discriminator(_trace_kind),
+]
+
+
+class Mark(Strict):
+    """ECN: packets are marked CE while the queue's moving average is over the threshold."""
+
+    threshold: QueueSize
+    weight: Share = Field(
+        Share(0.002), description="of a new value in the average, above 0; 1: the queue itself"
+    )
+
+    @model_validator(mode="after")
+    def _possible(self) -> Mark:
+        if self.weight.value == 0:
+            raise ValueError("a weight of 0 never sees the queue; give more, like 0.002")
+        return self
+
+
+# Either of a pair, when given for a direction, replaces what the link has of both.
+ALTERNATIVES = {"rate_trace": "rate", "delay_trace": "delay"}
+ALTERNATIVES |= {constant: trace for trace, constant in ALTERNATIVES.items()}
 
 
 class DirectionSettings(Strict):
     """What one direction of a link does. Given on the link itself, it holds for both directions."""
 
     rate: Bitrate | None = Field(None, description="of IP bytes; without it nothing queues")
+    rate_trace: RateTrace | None = Field(None, description="a rate that changes, instead of `rate`")
     overhead: ByteCount | None = Field(None, description="framing a packet has on the link")
     delay: Duration | None = Field(None, description="propagation delay, one way")
+    delay_trace: DelayTrace | None = Field(
+        None, description="a delay that changes, instead of `delay`"
+    )
+    jitter: Jitter | None = Field(None, description="what is added to each packet's delay")
+    keep_order: bool | None = Field(
+        None, description="whether packets stay in order all the same; true if not given"
+    )
     queue: QueueSize | None = Field(None, description="drop-tail limit; without it none")
+    mark: Mark | None = None
     loss: Loss | None = None
+
+    @field_validator("rate_trace", "delay_trace")
+    @classmethod
+    def _exclusive(cls, trace: object, info: ValidationInfo) -> object:
+        constant = ALTERNATIVES[str(info.field_name)]
+        if trace is not None and info.data.get(constant) is not None:
+            raise ValueError(f"{constant} and {info.field_name} at once; remove one")
+        return trace
 
 
 class Link(DirectionSettings):
@@ -90,13 +320,18 @@ class Link(DirectionSettings):
 
     def direction(self, way: Literal["forward", "backward"]) -> DirectionSettings:
         """The settings of one direction: its own where given, else the link's."""
-        own: DirectionSettings = getattr(self, way)
         return DirectionSettings(
             **{
-                name: mine if (mine := getattr(own, name)) is not None else getattr(self, name)
+                name: getattr(self if self.inherits(way, name) else getattr(self, way), name)
                 for name in DirectionSettings.model_fields
             }
         )
+
+    def inherits(self, way: Literal["forward", "backward"], name: str) -> bool:
+        """Whether the setting `name` of a direction is the link's."""
+        own = getattr(self, way)
+        alternative = ALTERNATIVES.get(name, name)
+        return getattr(own, name) is None and getattr(own, alternative) is None
 
 
 class Flow(Strict):
@@ -149,7 +384,7 @@ class Experiment(Strict):
     warmup: Duration = Field(
         Duration(0), description="at the start of the traffic, not part of the measurement"
     )
-    matrix: dict[Axis, Annotated[list[str | int | float], Field(min_length=1)]] = Field(
+    matrix: dict[Axis, Annotated[list[str | bool | int | float], Field(min_length=1)]] = Field(
         min_length=1
     )
     report: ReportSettings
@@ -201,6 +436,10 @@ class Document:
     def error(self, place: Place, what: str, cure: str) -> InputError:
         return InputError(self.problem(place, what, cure))
 
+    def beside(self, name: str) -> Path:
+        """The path of a file that the experiment file names, relative to itself."""
+        return Path(self.source.file).parent / name
+
 
 def read_experiment(path: Path, form: str | None) -> list[Point]:
     """All points of the experiment in `path`, in its form `form` (None: as it stands).
@@ -234,10 +473,21 @@ def read_experiment(path: Path, form: str | None) -> list[Point]:
 
 def experiment_schema() -> dict[str, Any]:
     """The JSON Schema of the experiment file, for editors: `$axis` is allowed for every value."""
-    schema = Experiment.model_json_schema(by_alias=True)
+    schema = Experiment.model_json_schema(by_alias=True, schema_generator=_SchemaGenerator)
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     _allow_axes(schema, under_key="")
     return schema
+
+
+# The keys that say which of several a mapping is, and of what.
+UNION_TAGS = {"model": "loss model", "distribution": "jitter distribution"}
+
+
+class _SchemaGenerator(GenerateJsonSchema):
+    """Writes defaults as the file would have them: `1000 bytes`."""
+
+    def encode_default(self, dft: Any) -> Any:
+        return str(dft) if isinstance(dft, Text) else super().encode_default(dft)
 
 
 def _allow_axes(node: Any, under_key: str) -> None:
@@ -247,14 +497,14 @@ def _allow_axes(node: Any, under_key: str) -> None:
     if not isinstance(node, dict):
         return
     for key, value in list(node.items()):
-        if key == "properties":
+        if key in ("properties", "patternProperties"):
             for name, schema in value.items():
                 if name in ("schema_version", "name", "matrix", "forms", "report", "between"):
                     continue
                 kept = {
                     k: schema.pop(k) for k in ("description", "default", "title") if k in schema
                 }
-                if name != "model" and _is_scalar(schema):
+                if name not in UNION_TAGS and _is_scalar(schema):
                     value[name] = {
                         "anyOf": [dict(schema), {"type": "string", "pattern": r"^\$"}],
                         **kept,
@@ -266,7 +516,8 @@ def _allow_axes(node: Any, under_key: str) -> None:
 
 def _is_scalar(schema: dict[str, Any]) -> bool:
     options = schema.get("anyOf", [schema])
-    return all(option.get("type") in ("string", "integer", "number", "null") for option in options)
+    scalars = ("string", "boolean", "integer", "number", "null")
+    return all(option.get("type") in scalars for option in options)
 
 
 def _with_form(source: Source, form: str | None) -> Document:
@@ -309,7 +560,7 @@ def _expand(document: Document, used: set[str]) -> Iterator[tuple[dict[str, str]
     for axis, values in matrix.items():
         if not isinstance(values, list) or not values:
             raise document.error(("matrix", axis), "not a list of values", "write [a, b, ...]")
-        texts = [str(value) for value in values]
+        texts = [_text(value) for value in values]
         for index, text in enumerate(texts):
             if text in texts[:index]:
                 raise document.error(
@@ -321,9 +572,14 @@ def _expand(document: Document, used: set[str]) -> Iterator[tuple[dict[str, str]
         origin = dict(document.origin)
         data = _substitute(rest, (), document, chosen, origin, used)
         yield (
-            {axis: str(matrix[axis][index]) for axis, index in chosen.items()},
+            {axis: _text(matrix[axis][index]) for axis, index in chosen.items()},
             Document(document.source, {**data, "matrix": matrix}, origin),
         )
+
+
+def _text(value: Any) -> str:
+    """A value of an axis as the file has it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _substitute(
@@ -373,13 +629,20 @@ def _problem(document: Document, details: ErrorDetails) -> Problem:
     if kind == "missing":
         name = details["loc"][-1]
         return document.problem(place, f"missing key {name!r}", f"add `{name}: ...`")
-    if kind == "union_tag_invalid":
+    if kind in ("union_tag_invalid", "union_tag_not_found"):
         context = details["ctx"]
+        key = context["discriminator"].strip("'")
+        if kind == "union_tag_not_found":
+            return document.problem(place, f"no {UNION_TAGS[key]}", f"write {{{key}: ...}}")
         known = context["expected_tags"].replace("'", "")
-        return document.problem(place, f"unknown loss model {context['tag']!r}", f"one of: {known}")
+        what = f"unknown {UNION_TAGS[key]} {context['tag']!r}"
+        return document.problem(place, what, f"one of: {known}")
     if kind == "extra_forbidden":
-        known = ", ".join(_known_keys(place[:-1])) or "none"
+        known = ", ".join(_known_keys(place[:-1], document.data)) or "none"
         return document.problem(place, "unknown key", f"known here: {known}")
+    if kind in ("model_type", "model_attributes_type"):
+        known = ", ".join(_known_keys(place, document.data))
+        return document.problem(place, "not a mapping", f"known here: {known}")
     message = details["msg"].removeprefix("Value error, ")
     if kind == "value_error" and "; " in message:
         what, cure = message.split("; ", 1)
@@ -410,22 +673,27 @@ def _schema() -> dict[str, Any]:
     return Experiment.model_json_schema(by_alias=True)
 
 
-def _known_keys(place: Place) -> list[str]:
-    """The keys that the schema knows at `place`."""
-    nodes = [_schema()]
+def _known_keys(place: Place, data: Any) -> list[str]:
+    """The keys that the schema knows at `place` of `data`."""
+    nodes = _resolved([_schema()], data)
     for step in place:
-        nodes = [child for node in _resolved(nodes) for child in _children(node, step)]
-    return sorted({key for node in _resolved(nodes) for key in node.get("properties", {})})
+        data = data[step]
+        nodes = _resolved([child for node in nodes for child in _children(node, step)], data)
+    return sorted({key for node in nodes for key in node.get("properties", {})})
 
 
-def _resolved(nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _resolved(nodes: list[dict[str, Any]], data: Any) -> list[dict[str, Any]]:
+    """What `nodes` refer to; where `data` says which of several it is, only that one."""
     found = []
     for node in nodes:
         if "$ref" in node:
             name = node["$ref"].rsplit("/", 1)[1]
-            found += _resolved([_schema()["$defs"][name]])
+            found += _resolved([_schema()["$defs"][name]], data)
+        elif "discriminator" in node and isinstance(data, dict):
+            tag = data.get(node["discriminator"]["propertyName"])
+            found += _resolved([{"$ref": node["discriminator"]["mapping"][tag]}], data)
         elif "anyOf" in node or "oneOf" in node:
-            found += _resolved(node.get("anyOf", []) + node.get("oneOf", []))
+            found += _resolved(node.get("anyOf", []) + node.get("oneOf", []), data)
         else:
             found.append(node)
     return found

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The graph of an experiment: addresses, paths, propagation delays."""
+"""The graph of an experiment: addresses and paths."""
 
 from __future__ import annotations
 
@@ -89,8 +89,3 @@ class Topology:
             hops.append(Hop(link=link, way=self.way(link, node)))
             node = self.far_end(link, node)
         return hops
-
-    def delay_ns(self, hops: list[Hop]) -> int:
-        """Propagation delay along `hops`, one way."""
-        delays = (self.links[hop.link].direction(hop.way).delay for hop in hops)
-        return sum(delay.value for delay in delays if delay is not None)

@@ -118,6 +118,12 @@ class Bitrate(Quantity):
     }
 
 
+class StepRate(Bitrate):
+    """A rate in bit/s that may be 0: an outage."""
+
+    least = 0
+
+
 class Duration(Quantity):
     """A time span in nanoseconds."""
 
@@ -141,6 +147,18 @@ class Duration(Quantity):
         if self.value >= 10**9:
             return f"{_plain(Decimal(self.value) / 10**9)} s"
         return super().__str__()
+
+
+class PositiveDuration(Duration):
+    """A time span in nanoseconds, not 0."""
+
+    least = 1
+
+
+class Sojourn(Duration):
+    """A mean time in a state, in nanoseconds; nagi-link follows no shorter ones."""
+
+    least = 1000
 
 
 class ByteCount(Quantity):

@@ -3,10 +3,16 @@
 
 from __future__ import annotations
 
+import json
+import math
+
+import jsonschema
 import pytest
+from nagi.errors import InputError
 from nagi.paths import SCHEMAS
 from nagi.planner import plan_runs
 from nagi.spec import read_experiment
+from ruamel.yaml import YAML
 
 EXAMPLE = SCHEMAS / "example" / "experiment.yaml"
 
@@ -100,3 +106,192 @@ def test_a_longer_queue_in_time_needs_a_longer_drain(tmp_path, plans):
     (slow, *_) = edited(tmp_path, ("queue: 1.5 bdp", "queue: 100 packets"))
     extra = slow.timeline.capture_end_s - plans[0].timeline.capture_end_s
     assert extra == pytest.approx(94 * 1052 * 8 / 1e6, rel=0.01)
+
+
+# Every impairment, as the experiment file has it and as nagi-link takes it.
+IMPAIRMENTS = [
+    ("jitter: {distribution: uniform, half_width: 2 ms}",
+     {"jitter": {"distribution": "uniform", "half_width_ns": 2_000_000}}),
+    ("jitter: {distribution: normal, deviation: 1 ms}\n      keep_order: false",
+     {"jitter": {"distribution": "normal", "deviation_ns": 1_000_000}, "keep_order": False}),
+    ("jitter: {distribution: exponential, mean: 1 ms}\n      keep_order: true",
+     {"jitter": {"distribution": "exponential", "mean_ns": 1_000_000}}),
+    ("jitter: {distribution: normal, deviation: 0 ms}\n      keep_order: false", {}),
+    ("mark: {threshold: 5 packets}", {"mark": {"threshold_packets": 5, "weight": 0.002}}),
+    ("mark: {threshold: 30 kB, weight: 1}", {"mark": {"threshold_bytes": 30_000, "weight": 1.0}}),
+    # 0.5 x 1 Mb/s x 30 ms = 1,875 bytes = 1.8 packets of 1,052 bytes.
+    ("mark: {threshold: 0.5 bdp}", {"mark": {"threshold_packets": 2, "weight": 0.002}}),
+    ("loss: {model: bernoulli_bit, rate: 1e-6}",
+     {"loss": {"model": "bernoulli_bit", "bit_error_rate": 1e-6, "at": "egress"}}),
+    ("loss: {model: gilbert_elliott, good_to_bad: 0.1 %, bad_to_good: 30 %}",
+     {"loss": {"model": "gilbert_elliott", "good_to_bad": 0.001, "bad_to_good": 0.3,
+               "loss_in_good": 0.0, "loss_in_bad": 1.0, "at": "egress"}}),
+    ("loss: {model: markov, good: 1 s, bad: 10 ms, loss_in_good: 1e-5, loss_in_bad: 1 %}",
+     {"loss": {"model": "markov", "good_sojourn_ns": 10**9, "bad_sojourn_ns": 10**7,
+               "loss_in_good": 1e-5, "loss_in_bad": 0.01, "at": "egress"}}),
+    ("loss: {model: trace, file: x.loss, at: ingress}",
+     {"loss": {"model": "trace", "lost": [1, 2], "length": 5, "at": "ingress"}}),
+    ("rate_trace: {file: lte, format: mahimahi}",
+     {"rate_trace": {"opportunities_ns": [2_000_000, 2_000_000, 12_032_000_000],
+                     "bytes": 1504, "period_ns": 12_032_000_000}}),
+    ("rate_trace: {file: rates, format: steps}",
+     {"rate_trace": {"steps": [[0, 2_000_000], [10**9, 0]], "period_ns": 4 * 10**9}}),
+    ('rate_trace: {steps: {"0 s": 2 Mb/s, "1 s": 0 b/s}, period: 4 s}',
+     {"rate_trace": {"steps": [[0, 2_000_000], [10**9, 0]], "period_ns": 4 * 10**9}}),
+    ("delay_trace: {file: delays}",
+     {"delay_trace": {"steps": [[0, 10_000_000], [5 * 10**8, 0]], "period_ns": 10**9}}),
+    ('delay_trace: {steps: {"0 s": 1 ms}, period: 1 s}\n      keep_order: false',
+     {"delay_trace": {"steps": [[0, 1_000_000]], "period_ns": 10**9}, "keep_order": False}),
+]  # fmt: skip
+
+
+@pytest.fixture
+def trace_files(tmp_path):
+    (tmp_path / "x.loss").write_text("01100\n")
+    (tmp_path / "lte").write_text("2\n2\n12032\n")
+    (tmp_path / "rates").write_text("0 s, 2 Mb/s\n1 s, 0 b/s\n4 s, end\n")
+    (tmp_path / "delays").write_text("0 s, 10 ms\n500 ms, 0 ms\n1 s, end\n")
+
+
+@pytest.mark.parametrize(("written", "taken"), IMPAIRMENTS)
+def test_nagi_link_gets_what_the_experiment_says(tmp_path, trace_files, plans, written, taken):
+    loss = "" if "loss:" in written else "\n      loss: {model: none}"
+    (plan, *_) = edited(
+        tmp_path,
+        ("loss: {model: poisson, rate: 0.5 %}", written + loss),
+        ("queue: 1.5 bdp", "queue: 6 packets"),
+    )
+    expected = without_nulls(plans[0].link("radio").forward)
+    expected["loss"] = {"model": "none", "at": "egress"}
+    if "rate_trace" in taken:
+        del expected["rate_bps"]
+    if "delay_trace" in taken:
+        del expected["delay_ns"]
+    assert without_nulls(plan.link("radio").forward) == {**expected, **taken}
+    assert without_nulls(plan.link("radio").backward) == without_nulls(
+        plans[0].link("radio").backward
+    )
+
+
+@pytest.mark.parametrize("written", [written for written, _ in IMPAIRMENTS])
+def test_editors_take_what_nagi_takes(tmp_path, trace_files, written):
+    loss = "" if "loss:" in written else "\n      loss: {model: none}"
+    edited(tmp_path, ("loss: {model: poisson, rate: 0.5 %}", written + loss))
+    schema = json.loads((SCHEMAS / "experiment.schema.json").read_text())
+    data = YAML(typ="safe").load(tmp_path / "spec.yaml")
+    jsonschema.validate(data, schema)
+    (key,) = [key for key in data["links"]["radio"]["forward"] if key != "keep_order"][:1]
+    data["links"]["radio"]["forward"][key]["surprise"] = 1
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(data, schema)
+
+
+def without_nulls(direction):
+    return json.loads(direction.model_dump_json(exclude_none=True))
+
+
+@pytest.mark.parametrize(
+    ("trace", "mean"),
+    [
+        ("{file: lte, format: mahimahi}", 3 * 1504 * 8 / 12.032),
+        ("{file: rates, format: steps}", 2_000_000 * 1 / 4),
+    ],
+)
+def test_a_rate_trace_counts_with_its_mean(tmp_path, trace_files, trace, mean):
+    (plan, *_) = edited(
+        tmp_path,
+        ("      loss: {model: poisson, rate: 0.5 %}", f"      rate_trace: {trace}"),
+        ("queue: 1.5 bdp", "queue: 1000 packets\n    mark: {threshold: 10 bdp}"),
+    )
+    radio = plan.link("radio").forward
+    assert radio.mean_rate_bps == mean
+    assert [flow.bottleneck_bps for flow in plan.flows] == [mean, 1_000_000]
+    assert radio.mark.threshold_packets == math.ceil(10 * mean * 0.030 / 8 / 1052)
+    drain = plan.timeline.capture_end_s - plan.timeline.traffic_end_s
+    assert drain > 1000 * 1052 * 8 / mean
+
+
+def test_a_delay_trace_counts_with_its_smallest_delay(tmp_path, trace_files, plans):
+    loss = "loss: {model: poisson, rate: 0.5 %}"
+    (plan, *_) = edited(tmp_path, (loss, "delay_trace: {file: delays}"))
+    assert {flow.base_rtt_s for flow in plan.flows} == {0.020}  # 0 and 5 ms there, 15 ms back
+    (plan, *_) = edited(tmp_path, (loss, "jitter: {distribution: exponential, mean: 1 s}"))
+    assert {flow.base_rtt_s for flow in plan.flows} == {0.030}
+
+
+def test_a_direction_s_own_rate_replaces_the_link_s_trace_and_the_other_way_round(tmp_path):
+    trace = 'rate_trace: {steps: {"0 s": 4 Mb/s}, period: 1 s}\n    '
+    (plan, *_) = edited(
+        tmp_path,
+        ("rate: $rate\n    delay: 10 ms", trace + "delay: 10 ms"),
+        ("    forward:\n", "    forward:\n      rate: $rate\n"),
+    )
+    radio = plan.link("radio")
+    assert (radio.forward.rate_bps, radio.forward.rate_trace) == (1_000_000, None)
+    assert (radio.backward.rate_bps, radio.backward.mean_rate_bps) == (None, 4_000_000)
+    (plan, *_) = edited(
+        tmp_path,
+        (
+            "    forward:\n",
+            '    forward:\n      delay_trace: {steps: {"0 s": 1 ms}, period: 1 s}\n',
+        ),
+    )
+    radio = plan.link("radio")
+    assert (radio.forward.delay_ns, radio.forward.least_delay_ns) == (0, 1_000_000)
+    assert (radio.backward.delay_ns, radio.backward.delay_trace) == (10_000_000, None)
+
+
+def test_axes_go_through_traces_and_impairments(tmp_path, trace_files):
+    (tmp_path / "slow").write_text("0 s, 1 kb/s\n1 s, end\n")
+    plans = edited(
+        tmp_path,
+        ("rate: $rate", "rate_trace: {file: $rate, format: steps}"),
+        ("loss: {model: poisson, rate: 0.5 %}", "jitter: {distribution: normal, deviation: 1 ms}"),
+        ("    backward:\n", "      keep_order: $keep\n    backward:\n"),
+        ("rate: [1 Mb/s, 2 Mb/s]", "rate: [rates, slow]\n  keep: [true, false]"),
+    )
+    means = {plan.point["rate"]: plan.link("radio").forward.mean_rate_bps for plan in plans}
+    assert means == {"rates": 500_000, "slow": 1_000}
+    for plan in plans:
+        assert plan.link("radio").forward.keep_order == (plan.point["keep"] == "true")
+
+
+def test_a_trace_is_the_plan_s_own(tmp_path, trace_files):
+    change = (
+        "rate: $rate\n    delay: 10 ms\n    queue: 1.5 bdp\n    forward:\n"
+        "      loss: {model: poisson, rate: 0.5 %}",
+        "rate_trace: {file: $rate, format: steps}",
+    )
+    axis = ("[1 Mb/s, 2 Mb/s]", "[rates]")
+    before = edited(tmp_path, change, axis)
+    (tmp_path / "rates").write_text("0 s, 2 Mb/s\n1 s, 1 Mb/s\n4 s, end\n")
+    after = edited(tmp_path, change, axis)
+    assert {plan.seed for plan in before}.isdisjoint(plan.seed for plan in after)
+    assert {plan.flows[0].bottleneck_bps for plan in after} == {1_250_000}
+
+
+def test_what_is_wrong_in_a_trace_is_named_by_its_own_line(tmp_path, trace_files):
+    (tmp_path / "lte").write_text("2\n1\n")
+    with pytest.raises(InputError) as caught:
+        edited(
+            tmp_path,
+            ("rate: $rate", "rate_trace: {file: $rate, format: mahimahi}"),
+            ("[1 Mb/s, 2 Mb/s]", "[lte]"),
+        )
+    assert str(caught.value).startswith(f"{tmp_path / 'lte'}:2: 1 ms is before 2 ms; sort the")
+
+
+def test_what_version_0_1_did_not_know_is_not_in_plans_that_do_without(plans):
+    assert list(json.loads(plans[0].link("core").forward.model_dump_json())) == [
+        "rate_bps", "overhead_bytes", "delay_ns", "queue", "loss",
+    ]  # fmt: skip
+    # As version 0.1 drew it: repeats of campaigns that were begun with it meet the same channel.
+    assert plans[0].seed == 1960346764447962135
+
+
+def test_the_longest_delay_of_a_trace_is_waited_for(tmp_path, plans):
+    trace = 'delay_trace: {steps: {"0 s": 10 ms, "1 s": 2 s}, period: 3 s}'
+    (plan, *_) = edited(tmp_path, ("delay: 10 ms", trace), ("queue: 1.5 bdp", "queue: 6 packets"))
+    assert plan.flows[0].base_rtt_s == plans[0].flows[0].base_rtt_s
+    extra = plan.timeline.capture_end_s - plans[0].timeline.capture_end_s
+    assert extra == pytest.approx(2 * 1.99)

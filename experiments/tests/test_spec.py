@@ -96,6 +96,9 @@ def test_the_quick_form_takes_minutes():
     assert sum(plan.timeline.end_s for plan in plans) / 2 < 250
 
 
+POISSON, LOSS = "{model: poisson, rate: $loss}", "links.radio.forward.loss"
+RATE, TRACE = "rate: $capacity", "links.radio.rate_trace"
+
 # (what is replaced, by what, place, complaint and cure)
 BAD = [
     ("seed: 1", "seed: 1\nsede: 2", 5, "sede", "unknown key; known here: duration, flows"),
@@ -133,6 +136,77 @@ BAD = [
     ("seed: 1", "seed: 1\nhost_profile: bsd", 5, "host_profile", "unknown host profile 'bsd'; on"),
     ("{from: S", "{fro: S", 16, "flows.bulk", "missing key 'from'; add `from: ...`"),
     ("  wired:", "  wire/d:", 7, "links.wire/d", "'wire/d' is not possible here; string should"),
+    # Loss models
+    ("poisson", "gilbert",
+     14, "links.radio.forward.loss", "unknown loss model 'gilbert'; one of: none, bernoulli, pois"),
+    ("model: poisson, ", "", 14, "links.radio.forward.loss", "no loss model; write {model: ...}"),
+    (POISSON, "{model: bernoulli_bit, rate: 1}", 14, LOSS, "a bit error rate of 1 loses ev"),
+    (POISSON, "{model: bernoulli_bit}", 14, LOSS, "missing key 'rate'; add `rate: ...`"),
+    (POISSON, "{model: markov, good: 0 s, bad: 1 s}",
+     14, f"{LOSS}.good", "a duration of 0 s is too s"),
+    (POISSON, "{model: markov, good: 1 s}", 14, LOSS, "missing key 'bad'; add `bad: ...`"),
+    (POISSON, "{model: markov, goood: 1 s, bad: 1 s}",
+     14, f"{LOSS}.goood", "unknown key; known here: at, bad, good, loss_in_bad, loss_in_good, mod"),
+    (POISSON, "{model: gilbert_elliott, good_to_bad: 2, bad_to_good: 1}",
+     14, f"{LOSS}.good_to_bad", "a share of 2 is not between 0 and 1; write it like"),
+    ("delay: 45 ms", "loss: {model: trace, file: gone.loss}",
+     7, "links.wired.loss.file", "there is no file "),
+    (POISSON, "{model: trace, file: $loss}", 19, "matrix.loss.0", "there is no file "),
+    # Rates and delays that change
+    ("$capacity\n", "$capacity\n    rate_trace: {file: x, format: steps}\n",
+     11, "links.radio.rate_trace", "rate and rate_trace at once; remove one"),
+    ("delay: 5 ms\n", "delay: 5 ms\n    delay_trace: {file: x}\n",
+     12, "links.radio.delay_trace", "delay and delay_trace at once; remove one"),
+    ("rate: 100 Mb/s", "rate_trace: {file: gone.txt, format: steps}",
+     7, "links.wired.rate_trace.file", "there is no file "),
+    (RATE, "rate_trace: {file: gone.txt, format: pcap}",
+     10, f"{TRACE}.format", "'pcap' is not possible here; input should be 'mahimahi' or 'steps'"),
+    (RATE, "rate_trace: {file: gone.txt}", 10, TRACE, "missing key 'format'; add `format: ...`"),
+    (RATE, "rate_trace: lte.txt",
+     10, TRACE, "not a mapping; known here: file, format, period, steps"),
+    (RATE, 'rate_trace: {steps: {"0 s": 1 Mb/s}}',
+     10, TRACE, "missing key 'period'; add `period: "),
+    (RATE, "rate_trace: {steps: {}, period: 1 s}",
+     10, f"{TRACE}.steps", "is not possible; dictionary should"),
+    (RATE, 'rate_trace: {steps: {"0 s": 1 Mb/s}, period: 0 s}',
+     10, f"{TRACE}.period", "a duration of 0 s is too small"),
+    (RATE, 'rate_trace: {steps: {"0 s": 1 ms}, period: 1 s}',
+     10, f"{TRACE}.steps.0 s", "'ms' is no unit of a rate; one of: "),
+    (RATE, 'rate_trace: {steps: {"0": 1 Mb/s}, period: 1 s}',
+     10, f"{TRACE}.steps.0", "0 has no unit; write it like '45 ms'"),
+    (RATE, 'rate_trace: {steps: {"1 s": 1 Mb/s}, period: 2 s}',
+     10, f"{TRACE}.steps", "starts at 1 s; give the value at 0 s first"),
+    (RATE, 'rate_trace: {steps: {"0 s": 1 Mb/s, "0 ms": 2 Mb/s}, period: 2 s}',
+     10, f"{TRACE}.steps", "0 ns is not after 0 ns; give every instant once, in order"),
+    (RATE, 'rate_trace: {steps: {"0 s": 1 Mb/s, "2 s": 2 Mb/s}, period: 2 s}',
+     10, TRACE, "repeats after 2 s, before the step at 2 s; give more"),
+    (RATE, 'rate_trace: {steps: {"0 s": 1 Mb/s}, period: 2 h}',
+     10, TRACE, "repeats after 7200 s; give at most 3600 s"),
+    (RATE, 'rate_trace: {steps: {"0 s": 0 b/s}, period: 2 s}',
+     10, TRACE, "the rate is always 0; give one"),
+    (RATE, 'rate_trace: {steps: {"0 s": $capacity}, period: 2 s}',
+     14, LOSS, "Poisson loss on a link whose rate changes; give the link a constant rate, or"),
+    # Jitter, order and marks
+    ("delay: 5 ms", "jitter: {distribution: gamma}",
+     11, "links.radio.jitter", "unknown jitter distribution 'gamma'; one of: uniform, normal, exp"),
+    ("delay: 5 ms", "jitter: {mean: 1 ms}",
+     11, "links.radio.jitter", "no jitter distribution; write {distr"),
+    ("delay: 5 ms", "jitter: 1 ms",
+     11, "links.radio.jitter", "not a mapping; known here: deviation, distribution, h"),
+    ("delay: 5 ms", "jitter: {distribution: normal, mean: 1 ms}",
+     11, "links.radio.jitter.mean", "unknown key; known here: deviation, distribution"),
+    ("delay: 5 ms", "keep_order: false",
+     11, "links.radio.keep_order", "nothing could reorder packets forward; give that direction ji"),
+    ("delay: 5 ms", "backward: {keep_order: true}",
+     11, "links.radio.backward.keep_order", "nothing could reorder packets backward; give"),
+    ("delay: 5 ms", "keep_order: maybe",
+     11, "links.radio.keep_order", "'maybe' is not possible here; inp"),
+    ("delay: 45 ms", "mark: {threshold: 5}",
+     7, "links.wired.mark.threshold", "not a queue size: 5; write"),
+    ("delay: 45 ms", "mark: {threshold: 5 kB, weight: 0}",
+     7, "links.wired.mark", "a weight of 0 never sees the queue; give more, like 0.002"),
+    ("rate: 100 Mb/s, delay: 45 ms, queue: 1 bdp", "mark: {threshold: 5 kB}",
+     7, "links.wired.mark", "a mark on a link without a rate; give the link a rate"),
 ]  # fmt: skip
 
 
@@ -151,6 +225,12 @@ def test_what_is_wrong_is_named_with_its_place_and_cure(tmp_path, old, new, line
 
 def plan_all(tmp_path, text):
     return [plan for point in read(tmp_path, text) for plan in plan_runs(point, None)]
+
+
+def test_an_unknown_loss_model_is_answered_with_all_there_are(tmp_path):
+    known = "none, bernoulli, poisson, bernoulli_bit, gilbert_elliott, markov, trace"
+    with pytest.raises(InputError, match=f"unknown loss model 'poison'; one of: {known}$"):
+        read(tmp_path, GOOD.replace("poisson", "poison"))
 
 
 def test_errors_in_a_form_name_the_form(tmp_path):

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/config.hpp"
 
+#include <sched.h>
+
 #include <set>
+
+#include "daemon/packet_record.hpp"
 
 namespace nagi::daemon {
 
@@ -11,6 +15,7 @@ using model::ConfigError;
 using model::ObjectReader;
 
 constexpr std::uint64_t schema_version = 1;
+constexpr std::uint64_t most_spin = 1'000'000;  // ns: who waits longer had better sleep
 
 std::string interface_name(ObjectReader& reader, const std::string& key,
                            std::set<std::string>& taken) {
@@ -20,6 +25,15 @@ std::string interface_name(ObjectReader& reader, const std::string& key,
                       "give every end of every link an interface of its own");
   }
   return interface;
+}
+
+io::Choice read_io(ObjectReader& reader) {
+  const std::string choice = reader.text("io");
+  if (choice == "best") return io::Choice::best;
+  if (choice == "af_xdp") return io::Choice::af_xdp;
+  if (choice == "af_packet") return io::Choice::af_packet;
+  throw ConfigError(reader.at("io"), "unknown packet I/O \"" + choice + "\"",
+                    R"(one of "best", "af_xdp", "af_packet")");
 }
 
 Config read(ObjectReader reader) {
@@ -42,8 +56,16 @@ Config read(ObjectReader reader) {
     }
     config.offloads = policy == "refuse" ? OffloadPolicy::refuse : OffloadPolicy::switch_off;
   }
-  if (reader.has("account")) config.account = reader.text("account");
-  if (reader.has("control_socket")) config.control_socket = reader.text("control_socket");
+  if (reader.has("io")) config.io = read_io(reader);
+  if (reader.has("spin_ns")) {
+    config.spin_ns = static_cast<std::int64_t>(reader.whole("spin_ns", 0, most_spin));
+  }
+  if (reader.has("cpu")) config.cpu = static_cast<int>(reader.whole("cpu", 0, CPU_SETSIZE - 1));
+  for (const auto& [key, path] :
+       {std::pair("account", &config.account), std::pair("packets", &config.packets),
+        std::pair("drops", &config.drops), std::pair("control_socket", &config.control_socket)}) {
+    if (reader.has(key)) *path = reader.text(key);
+  }
 
   std::set<std::string> names;
   std::set<std::uint32_t> ids;
@@ -72,6 +94,11 @@ Config read(ObjectReader reader) {
     link.b_to_a = model::read_direction(item.object("b_to_a"));
     item.finish();
     config.links.push_back(std::move(link));
+  }
+  if (!config.packets.empty() && config.links.size() > most_recorded_links) {
+    throw ConfigError(reader.at("packets"),
+                      "cannot record more than " + std::to_string(most_recorded_links) + " links",
+                      "leave the record out, or run two nagi-links");
   }
   reader.finish();
   return config;

@@ -6,22 +6,28 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <limits>
 #include <system_error>
 
 #include "daemon/version.hpp"
-#include "io/af_packet.hpp"
+#include "io/interface.hpp"
+#include "io/ip_header.hpp"
 #include "io/offloads.hpp"
+#include "io/open.hpp"
 
 namespace nagi::daemon {
 
 namespace {
 
+using io::read_clock;
 using model::Bytes;
 using model::Instant;
 using nlohmann::json;
 
 constexpr std::int64_t oldest_epoch_ns = 86'400LL * 1'000'000'000;
+constexpr std::int64_t late_event_ns = 1'000'000;
 constexpr int most_batches = 8;  // read from one port before the others have their turn
+constexpr std::size_t slots_at_start = 4096;
 
 Bytes ip_bytes(const io::Frame& frame) {
   return {frame.length > ETH_HLEN ? frame.length - ETH_HLEN : 0U};
@@ -39,6 +45,10 @@ json account_of(const Histogram& histogram) {
           {"p99", histogram.quantile(0.99)},
           {"max", histogram.most()},
           {"histogram", buckets}};
+}
+
+const char* cause_of(model::Fate fate) {
+  return fate == model::Fate::queue_overflow ? "queue overflow" : "channel loss";
 }
 
 }  // namespace
@@ -59,16 +69,23 @@ Emulator::Emulator(const Config& config)
     }
   }
   pool_ = std::make_unique<io::FramePool>((slot_bytes + 63) / 64 * 64);
+  pool_->reserve(slots_at_start);
+  held_.resize(slots_at_start);
+  open_files();
   for (const LinkConfig& link : config.links) {
     settle_offloads(link.a);
     settle_offloads(link.b);
     io::Port& a = open(link.a);
     io::Port& b = open(link.b);
-    links_.push_back(
-        {link.name, link.id, &a, &b,
-         std::make_unique<Lane>(link.a_to_b, config.seed, link.id, model::Way::a_to_b, a, b),
-         std::make_unique<Lane>(link.b_to_a, config.seed, link.id, model::Way::b_to_a, b, a)});
+    const auto lane = [&](model::Way way) {
+      const bool back = way == model::Way::b_to_a;
+      return std::make_unique<Lane>(static_cast<std::uint8_t>(lanes_.size()),
+                                    back ? link.b_to_a : link.a_to_b, config.seed, link.id, way,
+                                    back ? b : a, back ? a : b);
+    };
+    links_.push_back({link.name, link.id, &a, &b, lane(model::Way::a_to_b), nullptr});
     lanes_.push_back(links_.back().a_to_b.get());
+    links_.back().b_to_a = lane(model::Way::b_to_a);
     lanes_.push_back(links_.back().b_to_a.get());
   }
 }
@@ -82,6 +99,11 @@ Emulator::~Emulator() {
                    error.what());
     }
   }
+}
+
+void Emulator::notice(const std::string& text) {
+  notices_.push_back(text);
+  spdlog::warn("{}", text);
 }
 
 void Emulator::settle_offloads(const std::string& interface) {
@@ -102,8 +124,42 @@ void Emulator::settle_offloads(const std::string& interface) {
 }
 
 io::Port& Emulator::open(const std::string& interface) {
-  ports_.push_back(io::open_af_packet(interface, *pool_));
+  io::Opened opened = io::open_port(interface, *pool_, config_.io);
+  if (!opened.fallback.empty()) {
+    notice(interface +
+           " uses AF_PACKET, which takes more time a packet than AF_XDP: " + opened.fallback);
+  }
+  ports_.push_back(std::move(opened.port));
   return *ports_.back();
+}
+
+void Emulator::open_files() {
+  const auto refuse = [](const std::string& path, const std::system_error& error) {
+    return InputError(path + ": cannot write it: " + error.code().message() +
+                      "; give a path in a directory that exists and is yours");
+  };
+  if (!config_.packets.empty()) {
+    try {
+      packets_ = std::make_unique<io::BackgroundFile>(config_.packets);
+    } catch (const std::system_error& error) {
+      throw refuse(config_.packets, error);
+    }
+    const PacketRecordHeader header;
+    packets_->append(std::as_bytes(std::span(&header, 1)));
+  }
+  if (!config_.drops.empty()) {
+    std::vector<std::string> names;
+    for (const LinkConfig& link : config_.links) {
+      names.push_back(link.name + ".a_to_b");
+      names.push_back(link.name + ".b_to_a");
+    }
+    try {
+      drops_ = std::make_unique<DropLog>(config_.drops, std::string("nagi-link ") + program_version,
+                                         names);
+    } catch (const std::system_error& error) {
+      throw refuse(config_.drops, error);
+    }
+  }
 }
 
 std::vector<int> Emulator::descriptors() const {
@@ -113,13 +169,13 @@ std::vector<int> Emulator::descriptors() const {
 }
 
 std::optional<std::int64_t> Emulator::serve(const std::vector<int>& readable) {
-  time_.refresh();
-  // The clock is read before the sockets are: whatever arrived earlier is then in them, and the
-  // model may move up to this instant.
+  // The clock is read before the ports are: whatever arrived earlier is then in them, and the model
+  // may move up to this instant.
   const Instant now = time_.now();
   for (Lane* lane : lanes_) {
     Instant known = now;
-    if (std::ranges::find(readable, lane->in.descriptor()) != readable.end()) {
+    if (lane->in.is_free_to_ask() ||
+        std::ranges::find(readable, lane->in.descriptor()) != readable.end()) {
       known = take_in(*lane, now);
     }
     if (known > lane->model.now()) lane->model.advance(known, departures_);
@@ -144,55 +200,177 @@ Instant Emulator::take_in(Lane& lane, Instant now) {
       more = lane.in.receive(arrivals_);
     } catch (const std::system_error& error) {
       more = false;
-      notices_.emplace_back(error.what());
-      spdlog::warn("{}", notices_.back());
+      notice(error.what());
     }
-    for (const io::Arrival& arrival : arrivals_) {
-      // The kernel stamps a frame before it queues it; we may see it only after that.
-      const Instant stamped = time_.from_realtime(arrival.realtime_ns);
-      const Instant at = std::max(stamped, lane.model.now());
-      lane.arrival_lateness.add((at - stamped).count());
-      const io::Slot slot = arrival.frame.slot;
-      if (slot >= frames_.size()) frames_.resize(slot + 1);
-      frames_[slot] = arrival.frame;
-      lane.model.offer({ip_bytes(arrival.frame), slot}, at, departures_);
-    }
+    for (const io::Arrival& arrival : arrivals_) take_in(lane, arrival);
   }
   return more ? lane.model.now() : now;
 }
 
+void Emulator::take_in(Lane& lane, const io::Arrival& arrival) {
+  // The kernel stamps a frame before it queues it; we may see it only after that.
+  const Instant stamped = time_.from_monotonic(arrival.monotonic_ns);
+  const Instant at = std::max(stamped, lane.model.now());
+  lane.arrival_lateness.add((at - stamped).count());
+  const io::Frame& frame = arrival.frame;
+  const io::IpHeader header({pool_->data(frame.slot) + frame.offset, frame.length});
+  if (frame.slot >= held_.size()) held_.resize(frame.slot + slots_at_start);
+  held_[frame.slot] = {frame, at, static_cast<std::uint32_t>(lane.arrived++), header.identity()};
+  lane.model.offer({ip_bytes(frame), frame.slot, header.is_ecn_capable()}, at, departures_);
+}
+
 void Emulator::settle(Lane& lane) {
   for (const model::Departure& departure : departures_) {
-    const auto slot = static_cast<io::Slot>(departure.packet.tag);
     if (departure.fate == model::Fate::delivered) {
-      lane.outgoing.push_back(frames_[slot]);
-      lane.due.push_back(departure.at);
+      lane.due.push_back(departure);
     } else {
-      pool_->give_back(slot);
+      drop(lane, departure);
     }
   }
   departures_.clear();
 }
 
+void Emulator::drop(const Lane& lane, const model::Departure& departure) {
+  const auto slot = static_cast<io::Slot>(departure.packet.tag);
+  const Held& held = held_[slot];
+  if (drops_) {
+    drops_->add(lane.number, time_.realtime_ns(departure.at), pool_->data(slot) + held.frame.offset,
+                held.frame.length, cause_of(departure.fate));
+  }
+  record(lane, held, departure.packet, departure.at.time_since_epoch().count(),
+         fate_code(departure.fate, departure.packet), 0);
+  pool_->give_back(slot);
+}
+
 void Emulator::send(Lane& lane) {
-  if (lane.outgoing.empty()) return;
-  lane.out.send(lane.outgoing);
-  const Instant sent = time_.now();
-  for (const Instant due : lane.due) lane.transit_error.add((sent - due).count());
-  for (const io::Frame& frame : lane.outgoing) pool_->give_back(frame.slot);
-  lane.outgoing.clear();
+  if (lane.due.empty()) return;
+  frames_.clear();
+  for (const model::Departure& departure : lane.due) {
+    const Held& held = held_[departure.packet.tag];
+    if (departure.packet.marked) {
+      io::IpHeader({pool_->data(held.frame.slot) + held.frame.offset, held.frame.length}).mark();
+    }
+    frames_.push_back(held.frame);
+  }
+  // A frame is handed over when the kernel is done with those before it. What the kernel then does
+  // with it, the far end's receiving included, is no longer ours.
+  const Instant begun = time_.now();
+  lane.out.send(frames_);
+  const double each =
+      static_cast<double>((time_.now() - begun).count()) / static_cast<double>(frames_.size());
+  double waited = 0;
+  for (const model::Departure& departure : lane.due) {
+    const auto late = (begun - departure.at).count() + static_cast<std::int64_t>(waited);
+    waited += each;
+    lane.transit_error.add(late);
+    if (late > late_event_ns) ++lane.late_events;
+    const Held& held = held_[departure.packet.tag];
+    record(lane, held, departure.packet, departure.at.time_since_epoch().count(),
+           fate_code(departure.fate, departure.packet), late);
+    pool_->give_back(held.frame.slot);
+  }
   lane.due.clear();
+}
+
+void Emulator::record(const Lane& lane, const Held& held, const model::Packet& packet,
+                      std::int64_t left_ns, std::uint8_t fate, std::int64_t late_ns) {
+  if (!packets_) return;
+  const PacketRecord record = {held.arrived.time_since_epoch().count(),
+                               left_ns,
+                               held.index,
+                               held.identity,
+                               static_cast<std::int32_t>(std::min<std::int64_t>(
+                                   late_ns, std::numeric_limits<std::int32_t>::max())),
+                               static_cast<std::uint16_t>(packet.size.count),
+                               lane.number,
+                               fate};
+  packets_->append(std::as_bytes(std::span(&record, 1)));
+}
+
+Emulator::Lane& Emulator::lane_of(model::ObjectReader& request) {
+  const std::string name = request.text("link");
+  const std::string way = request.text("way");
+  const auto link = std::ranges::find(links_, name, &Link::name);
+  if (link == links_.end()) {
+    std::string known;
+    for (const Link& each : links_) known += (known.empty() ? "" : ", ") + each.name;
+    throw model::ConfigError(request.at("link"), "there is no link " + name, "links: " + known);
+  }
+  if (way != "a_to_b" && way != "b_to_a") {
+    throw model::ConfigError(request.at("way"), "unknown way \"" + way + "\"",
+                             R"("a_to_b" or "b_to_a")");
+  }
+  return way == "a_to_b" ? *link->a_to_b : *link->b_to_a;
+}
+
+json Emulator::change(model::ObjectReader request) {
+  Lane& lane = lane_of(request);
+  const json& wanted = request.any("config");
+  const auto where = request.at("config");
+  request.finish();
+  if (!wanted.is_object()) {
+    throw model::ConfigError(where, "expected an object, found " + std::string(wanted.type_name()),
+                             R"(write {"rate_bps": 1000000, ...})");
+  }
+  json merged = model::to_json(lane.config);
+  const auto instead_of = [&](const char* given, const char* replaced) {
+    if (wanted.contains(given)) merged.erase(replaced);
+  };
+  instead_of("rate_bps", "rate_trace");
+  instead_of("rate_trace", "rate_bps");
+  instead_of("delay_ns", "delay_trace");
+  instead_of("delay_trace", "delay_ns");
+  for (const auto& [key, value] : wanted.items()) {
+    if (value.is_null()) {
+      merged.erase(key);
+    } else {
+      merged[key] = value;
+    }
+  }
+  const model::DirectionConfig config = model::read_direction({merged, where});
+
+  const Instant now = std::max(take_in(lane, time_.now()), lane.model.now());
+  lane.model.change(config, now, departures_);
+  settle(lane);
+  lane.config = config;
+  lane.changes.push_back({now, model::to_json(config)});
+  return lane.changes.back().config;
+}
+
+void Emulator::finish() {
+  for (const Lane* lane : lanes_)
+    lane->model.for_each_held([&](const model::Packet& packet) {
+      record(*lane, held_[packet.tag], packet, 0,
+             static_cast<std::uint8_t>((fate_code(model::Fate::delivered, packet) & ~fate_mask) |
+                                       fate_held),
+             0);
+    });
+  const auto close = [this](const std::string& path, io::BackgroundFile& file) {
+    const std::string trouble = file.close();
+    if (file.lost() != 0 || !trouble.empty()) {
+      notice(path + " is not complete" + (trouble.empty() ? "" : ": " + trouble) + "; " +
+             std::to_string(file.lost()) + " records were lost");
+    }
+  };
+  if (packets_) close(config_.packets, *packets_);
+  if (drops_) close(config_.drops, drops_->file());
 }
 
 json Emulator::account_of(const Lane& lane) {
   const model::DirectionCounters& count = lane.model.counters();
+  json changes = json::array();
+  for (const Change& change : lane.changes) {
+    changes.push_back({{"at_ns", change.at.time_since_epoch().count()}, {"config", change.config}});
+  }
   return {{"config", model::to_json(lane.config)},
+          {"changes", changes},
           {"packets",
            {{"offered", count.offered},
             {"delivered", count.delivered},
             {"queue_overflows", count.queue_overflows},
             {"channel_losses", count.channel_losses},
-            {"held", lane.model.held()}}},
+            {"held", lane.model.held()},
+            {"marked", count.marked}}},
           {"bytes",
            {{"offered", count.offered_bytes.count}, {"delivered", count.delivered_bytes.count}}},
           {"server",
@@ -201,7 +379,8 @@ json Emulator::account_of(const Lane& lane) {
             {"busy_ns", count.transmitting.count()}}},
           {"most_waiting_packets", count.most_waiting},
           {"arrival_lateness_ns", daemon::account_of(lane.arrival_lateness)},
-          {"transit_error_ns", daemon::account_of(lane.transit_error)}};
+          {"transit_error_ns", daemon::account_of(lane.transit_error)},
+          {"late_events", lane.late_events}};
 }
 
 json Emulator::account_of(io::Port& port) const {
@@ -211,6 +390,7 @@ json Emulator::account_of(io::Port& port) const {
     if (off.interface == port.interface()) switched_off.push_back(off.offload);
   }
   return {{"interface", port.interface()},
+          {"io", port.kind()},
           {"received", count.received},
           {"sent", count.sent},
           {"socket_drops", count.socket_drops},
@@ -232,22 +412,26 @@ json Emulator::account(bool complete) {
                      {"a_to_b", account_of(*link.a_to_b)},
                      {"b_to_a", account_of(*link.b_to_a)}});
   }
-  return {{"schema_version", 1},
-          {"program", "nagi-link"},
-          {"version", program_version},
-          {"io", "af_packet"},
-          {"scheduling", scheduling_},
-          {"complete", complete},
-          {"seed", config_.seed},
-          {"epoch_realtime_ns", time_.epoch_realtime_ns()},
-          {"started_realtime_ns", started_realtime_ns_},
-          {"ended_realtime_ns", read_clock(CLOCK_REALTIME)},
-          {"cpu",
-           {{"user_s", seconds(usage.ru_utime)},
-            {"system_s", seconds(usage.ru_stime)},
-            {"max_resident_bytes", usage.ru_maxrss * 1024}}},
-          {"notices", notices_},
-          {"links", links}};
+  return {
+      {"schema_version", 1},
+      {"program", "nagi-link"},
+      {"version", program_version},
+      {"scheduling", privileges_.scheduling},
+      {"memory_locked", privileges_.memory_locked},
+      {"cpu_pinned", privileges_.cpu ? json(*privileges_.cpu) : json(nullptr)},
+      {"spin_ns", config_.spin_ns},
+      {"complete", complete},
+      {"seed", config_.seed},
+      {"epoch_realtime_ns", time_.epoch_realtime_ns()},
+      {"started_realtime_ns", started_realtime_ns_},
+      {"ended_realtime_ns", read_clock(CLOCK_REALTIME)},
+      {"cpu",
+       {{"user_s", seconds(usage.ru_utime)},
+        {"system_s", seconds(usage.ru_stime)},
+        {"max_resident_bytes", usage.ru_maxrss * 1024}}},
+      {"records_lost", (packets_ ? packets_->lost() : 0) + (drops_ ? drops_->file().lost() : 0)},
+      {"notices", notices_},
+      {"links", links}};
 }
 
 }  // namespace nagi::daemon

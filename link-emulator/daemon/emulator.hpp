@@ -13,17 +13,23 @@
 
 #include "daemon/clock.hpp"
 #include "daemon/config.hpp"
+#include "daemon/drop_log.hpp"
 #include "daemon/histogram.hpp"
+#include "daemon/packet_record.hpp"
+#include "daemon/privileges.hpp"
+#include "io/background_file.hpp"
 #include "io/frame_pool.hpp"
 #include "io/port.hpp"
+#include "model/json.hpp"
 #include "model/link.hpp"
 
 namespace nagi::daemon {
 
 class Emulator {
  public:
-  /// Opens all interfaces of `config`. Offloads that spoil emulation are switched off (and on again
-  /// at the end) or refused. Throws InputError, or std::system_error if the kernel refuses.
+  /// Opens all interfaces and files of `config`, but for account and control socket. Offloads that
+  /// spoil emulation are switched off (and on again at the end) or refused. Throws InputError, or
+  /// std::system_error if the kernel refuses.
   explicit Emulator(const Config& config);
   Emulator(const Emulator&) = delete;
   Emulator& operator=(const Emulator&) = delete;
@@ -36,26 +42,53 @@ class Emulator {
   /// again at once.
   std::optional<std::int64_t> serve(const std::vector<int>& readable);
 
-  /// Notes, for the account, how this process is scheduled.
-  void set_scheduling(std::string scheduling) { scheduling_ = std::move(scheduling); }
+  /// {"link": name, "way": "a_to_b" or "b_to_a", "config": {...}}: changes a direction from now on.
+  /// Keys of its configuration that are given replace those it has; null takes one away. No packet
+  /// is lost by it. Returns the direction's new configuration. Throws model::ConfigError.
+  nlohmann::json change(model::ObjectReader request);
+
+  /// Notes, for the account, how this process is run.
+  void set_privileges(const Privileges& privileges) { privileges_ = privileges; }
+  /// Emulation is over: completes the files.
+  void finish();
   /// What happened so far, as links.json has it.
   [[nodiscard]] nlohmann::json account(bool complete);
 
  private:
+  /// A frame that the model holds; the model knows it by its slot.
+  struct Held {
+    io::Frame frame;
+    model::Instant arrived;
+    std::uint32_t index = 0;
+    std::uint32_t identity = 0;
+  };
+
+  struct Change {
+    model::Instant at;
+    nlohmann::json config;
+  };
+
   /// One direction of a link: frames in from one port, out at the other.
   struct Lane {
-    Lane(const model::DirectionConfig& configuration, std::uint64_t seed, std::uint32_t link,
-         model::Way way, io::Port& input, io::Port& output)
-        : config(configuration), model(configuration, seed, link, way), in(input), out(output) {}
+    Lane(std::uint8_t its_number, const model::DirectionConfig& configuration, std::uint64_t seed,
+         std::uint32_t link, model::Way way, io::Port& input, io::Port& output)
+        : number(its_number),
+          config(configuration),
+          model(configuration, seed, link, way),
+          in(input),
+          out(output) {}
 
+    std::uint8_t number;
     model::DirectionConfig config;
+    std::vector<Change> changes;
     model::Direction model;
     io::Port& in;
     io::Port& out;
-    Histogram transit_error;     // ns between being due and having been sent
+    std::uint64_t arrived = 0;
+    Histogram transit_error;     // ns between being due and being handed over
     Histogram arrival_lateness;  // ns by which the model had moved past an arrival; 0 for most
-    std::vector<io::Frame> outgoing;
-    std::vector<model::Instant> due;
+    std::uint64_t late_events = 0;
+    std::vector<model::Departure> due;
   };
 
   struct Link {
@@ -74,10 +107,17 @@ class Emulator {
 
   void settle_offloads(const std::string& interface);
   io::Port& open(const std::string& interface);
+  void open_files();
   /// Returns the instant up to which everything that arrived on this lane is known.
   model::Instant take_in(Lane& lane, model::Instant now);
+  void take_in(Lane& lane, const io::Arrival& arrival);
   void settle(Lane& lane);
+  void drop(const Lane& lane, const model::Departure& departure);
   void send(Lane& lane);
+  void record(const Lane& lane, const Held& held, const model::Packet& packet, std::int64_t left_ns,
+              std::uint8_t fate, std::int64_t late_ns);
+  Lane& lane_of(model::ObjectReader& request);
+  void notice(const std::string& text);
   [[nodiscard]] static nlohmann::json account_of(const Lane& lane);
   [[nodiscard]] nlohmann::json account_of(io::Port& port) const;
 
@@ -90,10 +130,13 @@ class Emulator {
   std::vector<Lane*> lanes_;
   std::vector<SwitchedOff> switched_off_;
   std::vector<std::string> notices_;
-  std::string scheduling_ = "SCHED_OTHER";
+  Privileges privileges_;
+  std::unique_ptr<io::BackgroundFile> packets_;
+  std::unique_ptr<DropLog> drops_;
   std::vector<io::Arrival> arrivals_;
   std::vector<model::Departure> departures_;
-  std::vector<io::Frame> frames_;  // by slot: the frame that the model knows by its slot's number
+  std::vector<io::Frame> frames_;
+  std::vector<Held> held_;  // by slot
 };
 
 }  // namespace nagi::daemon

@@ -9,7 +9,6 @@
 #include <spdlog/spdlog.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -20,10 +19,12 @@
 #include <system_error>
 #include <vector>
 
+#include "daemon/alarm.hpp"
 #include "daemon/config.hpp"
 #include "daemon/control.hpp"
 #include "daemon/emulator.hpp"
 #include "daemon/privileges.hpp"
+#include "daemon/replay.hpp"
 #include "daemon/version.hpp"
 #include "io/descriptor.hpp"
 
@@ -43,32 +44,6 @@ Descriptor stop_signals() {
   sigprocmask(SIG_BLOCK, &signals, nullptr);
   return Descriptor(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
 }
-
-/// Wakes the loop at an instant of CLOCK_MONOTONIC.
-class Alarm {
- public:
-  Alarm() : timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {}
-  [[nodiscard]] int descriptor() const { return timer_.get(); }
-
-  void set(std::optional<std::int64_t> monotonic_ns) {
-    const std::int64_t at = monotonic_ns.value_or(never);
-    if (at == set_for_) return;
-    set_for_ = at;
-    itimerspec when{};
-    when.it_value.tv_sec = at / 1'000'000'000;
-    when.it_value.tv_nsec = at % 1'000'000'000;
-    timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &when, nullptr);
-  }
-  void gone_off() {
-    std::uint64_t times = 0;
-    if (read(timer_.get(), &times, sizeof times) > 0) set_for_ = never;
-  }
-
- private:
-  static constexpr std::int64_t never = 0;  // as timerfd_settime(2) has it
-  Descriptor timer_;
-  std::int64_t set_for_ = never;
-};
 
 /// The file the account goes to. Opened before privileges are given up; holds a first account,
 /// marked incomplete, until the last one is written.
@@ -95,34 +70,48 @@ class AccountFile {
   Descriptor file_;
 };
 
+/// Whether the loop is to end, and what the control socket is asked.
+class Controller {
+ public:
+  explicit Controller(Emulator& emulator) : emulator_(emulator) {}
+
+  bool stop = false;
+
+  json answer(const json& request) {
+    model::ObjectReader reader(request, json::json_pointer());
+    const std::string command = reader.text("command");
+    if (command == "set") return {{"ok", true}, {"config", emulator_.change(std::move(reader))}};
+    reader.finish();
+    if (command == "show") return {{"ok", true}, {"account", emulator_.account(false)}};
+    if (command == "stop") {
+      stop = true;
+      return {{"ok", true}};
+    }
+    throw model::ConfigError(reader.at("command"), "unknown command \"" + command + "\"",
+                             R"("show", "set" or "stop")");
+  }
+
+ private:
+  Emulator& emulator_;
+};
+
 int run(const Config& config) {
   die_with_parent();
   const Descriptor signals = stop_signals();
   Emulator emulator(config);
   std::optional<AccountFile> account;
   if (!config.account.empty()) account.emplace(config.account);
-
-  bool stop = false;
+  Controller controller(emulator);
   std::optional<ControlServer> control;
   if (!config.control_socket.empty()) {
-    control.emplace(config.control_socket, [&](const json& request) -> json {
-      model::ObjectReader reader(request, json::json_pointer());
-      const std::string command = reader.text("command");
-      reader.finish();
-      if (command == "show") return {{"ok", true}, {"account", emulator.account(false)}};
-      if (command == "stop") {
-        stop = true;
-        return {{"ok", true}};
-      }
-      throw model::ConfigError(reader.at("command"), "unknown command \"" + command + "\"",
-                               R"("show" or "stop")");
-    });
+    control.emplace(config.control_socket,
+                    [&](const json& request) { return controller.answer(request); });
   }
-  emulator.set_scheduling(take_realtime_priority());
+  emulator.set_privileges(take_privileges(config.cpu));
   drop_privileges();
 
   const Descriptor all(epoll_create1(EPOLL_CLOEXEC));
-  Alarm alarm;
+  Alarm alarm(config.spin_ns);
   const auto watch = [&all](int descriptor) {
     epoll_event event{};
     event.events = EPOLLIN;
@@ -137,34 +126,68 @@ int run(const Config& config) {
   spdlog::info("ready: {} links", config.links.size());
 
   std::vector<int> readable;
-  while (!stop) {
+  bool may_sleep = true;
+  while (!controller.stop) {
     epoll_event events[16];
-    const int ready = epoll_wait(all.get(), events, 16, -1);
+    const int ready = epoll_wait(all.get(), events, 16, may_sleep ? -1 : 0);
     if (ready < 0 && errno != EINTR) throw_errno("epoll");
+    if (may_sleep) alarm.awake();
     readable.clear();
     for (int i = 0; i < ready; ++i) {
       const int descriptor = events[i].data.fd;
       if (descriptor == alarm.descriptor()) {
         alarm.gone_off();
       } else if (descriptor == signals.get()) {
-        stop = true;
+        controller.stop = true;
       } else if (control && descriptor == control->descriptor()) {
         control->serve();
       } else {
         readable.push_back(descriptor);
       }
     }
-    alarm.set(emulator.serve(readable));
+    may_sleep = alarm.set(emulator.serve(readable));
   }
+  emulator.finish();
   if (account) account->write(emulator.account(true));
   spdlog::info("stopped");
   return 0;
 }
 
-int show(const std::string& socket) {
-  const json answer = ask(socket, {{"command", "show"}});
+json ask_or_refuse(const std::string& socket, const json& request) {
+  json answer = ask(socket, request);
   if (!answer.value("ok", false)) throw InputError(answer.value("error", "refused"));
+  return answer;
+}
+
+/// What the command line asks for.
+struct Arguments {
+  std::string config;
+  std::string socket;
+  std::string link;
+  std::string way;
+  std::string changes;
+  std::string packets;
+  std::string output;
+};
+
+int check(const Arguments& arguments) {
+  std::cout << to_json(read_config(JsonSource::from_file(arguments.config))).dump(1) << "\n";
+  return 0;
+}
+
+int show(const Arguments& arguments) {
+  const json answer = ask_or_refuse(arguments.socket, {{"command", "show"}});
   std::cout << answer.at("account").dump(1) << "\n";
+  return 0;
+}
+
+int set(const Arguments& arguments) {
+  const JsonSource changes("CHANGES", arguments.changes);
+  const json answer = ask_or_refuse(arguments.socket, {{"command", "set"},
+                                                       {"link", arguments.link},
+                                                       {"way", arguments.way},
+                                                       {"config", changes.value()}});
+  std::cout << answer.at("config").dump(1) << "\n";
   return 0;
 }
 
@@ -175,28 +198,49 @@ int main(int argc, char** argv) {
   CLI::App app{"nagi-link: emulates links (queue, rate, delay, loss) between network interfaces"};
   app.set_version_flag("--version", std::string("nagi-link ") + program_version);
   app.require_subcommand(1);
-  std::string path;
-  auto* run_command = app.add_subcommand("run", "emulate until SIGTERM, SIGINT or a stop command");
-  run_command->add_option("config", path, "configuration (JSON)")->required();
-  auto* check_command =
-      app.add_subcommand("check", "read a configuration, say what is wrong, or print it resolved");
-  check_command->add_option("config", path, "configuration (JSON)")->required();
-  auto* show_command = app.add_subcommand("show", "print the account of a running nagi-link");
-  show_command->add_option("socket", path, "its control socket")->required();
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
+  Arguments arguments;
+  int status = 0;
+  const auto command = [&](const char* name, const char* what, auto&& perform) {
+    auto* added = app.add_subcommand(name, what);
+    added->final_callback([&status, &arguments, perform] { status = perform(arguments); });
+    return added;
+  };
+  const auto with_config = [&](CLI::App* added) {
+    added->add_option("config", arguments.config, "configuration (JSON)")->required();
+    return added;
+  };
+  const auto with_socket = [&](CLI::App* added) {
+    added->add_option("socket", arguments.socket, "its control socket")->required();
+    return added;
+  };
+  with_config(
+      command("run", "emulate until SIGTERM, SIGINT or a stop command", [](const Arguments& given) {
+        return run(read_config(JsonSource::from_file(given.config)));
+      }));
+  with_config(
+      command("check", "read a configuration, say what is wrong, or print it resolved", check));
+  with_socket(command("show", "print the account of a running nagi-link", show));
+  auto* set_command = with_socket(
+      command("set", "change a direction of a running link; no packet is lost by it", set));
+  set_command->add_option("link", arguments.link, "the link's name")->required();
+  set_command->add_option("way", arguments.way, "a_to_b or b_to_a")->required();
+  set_command
+      ->add_option("changes", arguments.changes,
+                   R"(keys to replace, as JSON: '{"rate_bps": 5000000}'; null takes one away)")
+      ->required();
+  auto* replay_command = with_config(
+      command("replay", "give recorded arrivals to the model again", [](const Arguments& given) {
+        replay(read_config(JsonSource::from_file(given.config)), given.packets, given.output);
+        return 0;
+      }));
+  replay_command->add_option("packets", arguments.packets, "what nagi-link recorded")->required();
+  replay_command->add_option("output", arguments.output, "what the model makes of it")->required();
 
   try {
-    if (show_command->parsed()) return show(path);
-    const Config config = read_config(JsonSource::from_file(path));
-    if (check_command->parsed()) {
-      std::cout << to_json(config).dump(1) << "\n";
-      return 0;
-    }
-    return run(config);
+    app.parse(argc, argv);
+    return status;
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
   } catch (const InputError& error) {
     spdlog::error("{}", error.what());
     return 2;

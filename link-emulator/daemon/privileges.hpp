@@ -3,18 +3,28 @@
 // Taking what timing needs, and giving up what is no longer needed once the interfaces are open.
 #pragma once
 
+#include <optional>
 #include <string>
 
 namespace nagi::daemon {
 
+/// How this process is run; it is part of the account.
+struct Privileges {
+  std::string scheduling;      // "SCHED_FIFO", or "SCHED_OTHER" where that was refused
+  bool memory_locked = false;  // no page of ours is ever fetched back from a disk
+  std::optional<int> cpu;      // the processor it stays on, if it does
+};
+
 /// Ends this program if the one that started it dies.
 void die_with_parent();
 
-/// Asks for real-time scheduling (SCHED_FIFO), so that other programs do not delay packets. Returns
-/// the scheduling that is now in effect, and says what to do if it was refused.
-std::string take_realtime_priority();
+/// Asks for real-time scheduling (SCHED_FIFO), so that other programs do not delay packets, for
+/// locked memory, and to stay on processor `cpu`, if there is one. Says what was refused, and what
+/// to do about it.
+Privileges take_privileges(std::optional<int> cpu);
 
-/// Keeps CAP_NET_ADMIN (to put offloads back) and nothing else, for good.
+/// Keeps CAP_NET_ADMIN (to put offloads back) and CAP_IPC_LOCK (or locked memory has a limit), and
+/// nothing else, for good.
 void drop_privileges();
 
 }  // namespace nagi::daemon

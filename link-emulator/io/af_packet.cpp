@@ -4,19 +4,18 @@
 #include <arpa/inet.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
-#include <net/if.h>
 #include <poll.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <ctime>
 #include <system_error>
 
+#include "io/clock.hpp"
 #include "io/descriptor.hpp"
+#include "io/interface.hpp"
 
 namespace nagi::io {
 
@@ -48,8 +47,7 @@ class AfPacket final : public Port {
         longest_frame_(longest_frame(interface_)),
         socket_(socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)) {
     if (socket_.get() < 0) throw_errno("cannot open a packet socket");
-    const int index = static_cast<int>(if_nametoindex(interface_.c_str()));
-    if (index == 0) throw_errno("no interface " + interface_);
+    const int index = index_of(interface_);
 
     const int on = 1;
     set_option(socket_.get(), SOL_PACKET, PACKET_IGNORE_OUTGOING, on, "PACKET_IGNORE_OUTGOING");
@@ -58,11 +56,7 @@ class AfPacket final : public Port {
     set_option(socket_.get(), SOL_SOCKET, SO_TIMESTAMPNS, on, "SO_TIMESTAMPNS");
     set_buffer(SO_RCVBUFFORCE, SO_RCVBUF, receive_buffer_bytes, "SO_RCVBUF");
     set_buffer(SO_SNDBUFFORCE, SO_SNDBUF, send_buffer_bytes, "SO_SNDBUF");
-    packet_mreq promiscuous{};
-    promiscuous.mr_ifindex = index;
-    promiscuous.mr_type = PACKET_MR_PROMISC;
-    set_option(socket_.get(), SOL_PACKET, PACKET_ADD_MEMBERSHIP, promiscuous,
-               "cannot make the interface promiscuous");
+    make_promiscuous(socket_.get(), index);
 
     sockaddr_ll address{};
     address.sll_family = AF_PACKET;
@@ -78,6 +72,8 @@ class AfPacket final : public Port {
   }
 
   [[nodiscard]] const std::string& interface() const override { return interface_; }
+  [[nodiscard]] const std::string& kind() const override { return kind_; }
+  [[nodiscard]] bool is_free_to_ask() const override { return false; }
   [[nodiscard]] int descriptor() const override { return socket_.get(); }
 
   bool receive(std::vector<Arrival>& arrivals) override {
@@ -86,6 +82,8 @@ class AfPacket final : public Port {
       if (errno == EAGAIN || errno == EINTR) return false;
       throw_errno("receiving from " + interface_);
     }
+    // Frames are stamped by the wall clock, which somebody may set.
+    realtime_ahead_ = read_clock(CLOCK_REALTIME) - read_clock(CLOCK_MONOTONIC);
     for (std::size_t i = 0; i < static_cast<std::size_t>(got); ++i) {
       if (take_in(i, arrivals)) slots_[i] = pool_.take();
       prepare(i);
@@ -147,7 +145,8 @@ class AfPacket final : public Port {
       if (part->cmsg_level == SOL_SOCKET && part->cmsg_type == SO_TIMESTAMPNS) {
         timespec stamp{};
         std::memcpy(&stamp, CMSG_DATA(part), sizeof stamp);
-        arrival.realtime_ns = std::int64_t{stamp.tv_sec} * 1'000'000'000 + stamp.tv_nsec;
+        arrival.monotonic_ns =
+            std::int64_t{stamp.tv_sec} * 1'000'000'000 + stamp.tv_nsec - realtime_ahead_;
       } else if (part->cmsg_level == SOL_PACKET && part->cmsg_type == PACKET_AUXDATA) {
         tpacket_auxdata auxiliary{};
         std::memcpy(&auxiliary, CMSG_DATA(part), sizeof auxiliary);
@@ -194,7 +193,9 @@ class AfPacket final : public Port {
   }
 
   std::string interface_;
+  std::string kind_ = "af_packet";
   FramePool& pool_;
+  std::int64_t realtime_ahead_ = 0;  // of the monotonic clock
   std::size_t longest_frame_;
   Descriptor socket_;
   PortCounters counters_;
@@ -205,19 +206,6 @@ class AfPacket final : public Port {
 };
 
 }  // namespace
-
-std::size_t longest_frame(const std::string& interface) {
-  const Descriptor socket_for_ioctl(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  if (interface.size() >= IFNAMSIZ) {
-    throw std::system_error(ENODEV, std::generic_category(), "no interface " + interface);
-  }
-  ifreq request{};
-  std::memcpy(request.ifr_name, interface.c_str(), interface.size());
-  if (ioctl(socket_for_ioctl.get(), SIOCGIFMTU, &request) != 0) {
-    throw_errno("no interface " + interface);
-  }
-  return static_cast<std::size_t>(request.ifr_mtu) + ETH_HLEN + vlan_tag_bytes;
-}
 
 std::unique_ptr<Port> open_af_packet(const std::string& interface, FramePool& pool) {
   return std::make_unique<AfPacket>(interface, pool);

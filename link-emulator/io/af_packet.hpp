@@ -10,10 +10,6 @@
 
 namespace nagi::io {
 
-/// The longest frame `interface` can carry, without FCS, with one VLAN tag. Throws
-/// std::system_error.
-std::size_t longest_frame(const std::string& interface);
-
 /// Opens `interface`, promiscuous, for frames of all protocols that come in. Needs CAP_NET_RAW.
 /// Throws std::system_error with what failed.
 std::unique_ptr<Port> open_af_packet(const std::string& interface, FramePool& pool);

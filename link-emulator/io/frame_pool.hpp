@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -17,6 +18,14 @@ class FramePool {
  public:
   /// `slot_bytes`: the longest frame a slot can hold.
   explicit FramePool(std::size_t slot_bytes) : slot_bytes_(slot_bytes) {}
+
+  /// Has at least `slots` of them from the start, in memory that is already there.
+  void reserve(std::size_t slots) {
+    while (chunks_.size() * slots_a_chunk < slots) {
+      grow();
+      std::memset(chunks_.back().get(), 0, slots_a_chunk * slot_bytes_);
+    }
+  }
 
   Slot take() {
     if (free_.empty()) grow();
@@ -32,11 +41,11 @@ class FramePool {
   [[nodiscard]] std::size_t slot_bytes() const { return slot_bytes_; }
 
  private:
-  static constexpr std::size_t slots_a_chunk = 256;
+  static constexpr std::size_t slots_a_chunk = 64;  // little at a time: growing takes time
 
   void grow() {
     const auto first = static_cast<Slot>(chunks_.size() * slots_a_chunk);
-    chunks_.push_back(std::make_unique<std::uint8_t[]>(slots_a_chunk * slot_bytes_));
+    chunks_.push_back(std::make_unique_for_overwrite<std::uint8_t[]>(slots_a_chunk * slot_bytes_));
     for (Slot slot = first + slots_a_chunk; slot-- > first;) free_.push_back(slot);
   }
 

@@ -20,10 +20,10 @@ struct Frame {
   std::uint32_t length = 0;
 };
 
-/// A frame that came in, and when the kernel saw it (CLOCK_REALTIME, ns).
+/// A frame that came in, and when the kernel saw it (CLOCK_MONOTONIC, ns).
 struct Arrival {
   Frame frame;
-  std::int64_t realtime_ns = 0;
+  std::int64_t monotonic_ns = 0;
 };
 
 struct PortCounters {
@@ -44,8 +44,12 @@ class Port {
   virtual ~Port() = default;
 
   [[nodiscard]] virtual const std::string& interface() const = 0;
+  /// Which kind of packet I/O this is: "af_packet", "af_xdp generic", ...
+  [[nodiscard]] virtual const std::string& kind() const = 0;
   /// Becomes readable when frames wait.
   [[nodiscard]] virtual int descriptor() const = 0;
+  /// Whether asking for frames in vain costs next to nothing, as no system call is needed.
+  [[nodiscard]] virtual bool is_free_to_ask() const = 0;
   /// Appends what waits, at most one batch, to `arrivals`; slots come from the pool. Returns false
   /// when nothing more waits. Throws std::system_error if the interface is gone.
   virtual bool receive(std::vector<Arrival>& arrivals) = 0;

@@ -95,6 +95,13 @@ class Direction {
   [[nodiscard]] Instant now() const { return now_; }
   /// Packets waiting, being transmitted or under way.
   [[nodiscard]] std::size_t held() const;
+  /// Calls `visit` with each of them.
+  template <class Visit>
+  void for_each_held(Visit visit) const {
+    for (const OnTheWay& going : on_the_way_) visit(going.packet);
+    if (in_service_) visit(in_service_->packet);
+    for (const Packet& packet : waiting_) visit(packet);
+  }
   [[nodiscard]] const DirectionCounters& counters() const { return counters_; }
 
  private:

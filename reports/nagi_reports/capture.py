@@ -48,6 +48,7 @@ class Packets:
     acknowledgement: Column
     flags: Column
     payload: Column  # bytes, from the lengths in the headers
+    identity: Column  # IP identification << 16 | TCP checksum: the same from hop to hop
 
     def where(self, mask: npt.NDArray[np.bool_]) -> Packets:
         """Only the packets for which `mask` is true."""
@@ -156,4 +157,5 @@ def _parse(
         acknowledgement=long(tcp + 8),
         flags=byte(tcp + 13),
         payload=np.maximum(word(ip + 2) - header - (byte(tcp + 12) >> 4) * 4, 0),
+        identity=word(ip + 4) << 16 | word(tcp + 16),
     )

@@ -30,8 +30,9 @@ _PDF = "report.pdf"
 
 
 def write_report(out: Path, campaign: Campaign, table: pd.DataFrame) -> Path:
-    """Writes OUT/report.pdf and its figures, OUT/figures/*.svg. Raises InputError if there is nothing
-    to report."""
+    """Writes OUT/report.pdf and its figures, OUT/figures/*.svg.
+
+    Raises InputError if there is nothing to report."""
     summary = summarise(campaign, table)
     if summary.valid == 0:
         raise refuse(

@@ -19,6 +19,7 @@ class PacketCounts(Contract):
     queue_overflows: int
     channel_losses: int
     held: int = Field(description="still waiting or under way")
+    marked: int = Field(description="given ECN's CE on entering the queue")
 
 
 class ByteCounts(Contract):
@@ -44,8 +45,16 @@ class Lateness(Contract):
     histogram: list[tuple[int, int]] = Field(description="(largest value, how many) a bucket")
 
 
-class DirectionAccount(Contract):
+class Change(Contract):
+    """A direction was changed while it ran."""
+
+    at_ns: int = Field(description="since the epoch")
     config: DirectionPlan
+
+
+class DirectionAccount(Contract):
+    config: DirectionPlan = Field(description="at the end")
+    changes: list[Change]
     packets: PacketCounts
     bytes: ByteCounts
     server: ServerCounts
@@ -54,12 +63,14 @@ class DirectionAccount(Contract):
         description="by how much the model had moved past an arrival when it was seen"
     )
     transit_error_ns: Lateness = Field(
-        description="between a packet being due and having been sent"
+        description="between a packet being due and being handed to the kernel"
     )
+    late_events: int = Field(description="packets handed over more than 1 ms late")
 
 
 class PortAccount(Contract):
     interface: str
+    io: str = Field(description="af_xdp with its mode, or af_packet")
     received: int
     sent: int
     socket_drops: int = Field(description="lost before the emulator saw them")
@@ -92,13 +103,16 @@ class Links(Contract):
     schema_version: Literal[1] = 1
     program: str
     version: str
-    io: str
     scheduling: str = Field(description="SCHED_FIFO, or SCHED_OTHER where that was refused")
+    memory_locked: bool
+    cpu_pinned: int | None = Field(description="the processor it stayed on, if it did")
+    spin_ns: int = Field(description="how long at most it waited awake for a packet's instant")
     complete: bool = Field(description="false: a first account; the emulator did not end in order")
     seed: int
     epoch_realtime_ns: int
     started_realtime_ns: int
     ended_realtime_ns: int
     cpu: Cpu
+    records_lost: int = Field(description="of packets and drops, for want of disk")
     notices: list[str]
     links: list[LinkAccount]

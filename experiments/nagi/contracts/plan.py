@@ -9,13 +9,64 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Annotated, Literal
+from fractions import Fraction
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from nagi.contracts.base import Contract
 
 Way = Literal["forward", "backward"]
+
+
+def _is_none(value: Any) -> bool:
+    return value is None
+
+
+def _is_true(value: Any) -> bool:
+    return value is True
+
+
+class StepTrace(Contract):
+    """A piecewise-constant value: a rate in bit/s (0: an outage) or a delay in nanoseconds.
+    Instants count from the start of the run."""
+
+    steps: list[tuple[int, int]] = Field(
+        description="(instant in ns, value from then on); the first at 0, strictly increasing"
+    )
+    period_ns: int = Field(description="after which the trace repeats; later than every instant")
+
+    @property
+    def mean(self) -> int:
+        """The value's mean over time, rounded."""
+        ends = [at for at, _ in self.steps[1:]] + [self.period_ns]
+        total = sum(value * (end - at) for (at, value), end in zip(self.steps, ends, strict=True))
+        return round(Fraction(total, self.period_ns))
+
+
+class OpportunityTrace(Contract):
+    """mahimahi's trace of a rate: at each instant that many bytes may leave. Instants count from
+    the start of the run."""
+
+    opportunities_ns: list[int] = Field(description="nondecreasing, from 0 to the period")
+    bytes: int = Field(description="that may leave at each instant")
+    period_ns: int = Field(description="after which the trace repeats")
+
+    @property
+    def mean(self) -> int:
+        """The rate's mean over time in bit/s, rounded."""
+        bits = self.bytes * 8 * len(self.opportunities_ns)
+        return round(Fraction(bits * 10**9, self.period_ns))
+
+
+class JitterPlan(Contract):
+    """What is added to each packet's delay: uniform from -half width to half width, normal around
+    0, or exponential."""
+
+    distribution: Literal["uniform", "normal", "exponential"]
+    half_width_ns: int | None = None
+    deviation_ns: int | None = None
+    mean_ns: int | None = None
 
 
 class QueueLimit(Contract):
@@ -25,24 +76,99 @@ class QueueLimit(Contract):
     bytes: int | None = None
 
 
+class MarkPlan(Contract):
+    """ECN: packets are marked CE while the queue's moving average is over the threshold, which is
+    one of the two."""
+
+    threshold_packets: int | None = None
+    threshold_bytes: int | None = None
+    weight: float = Field(description="of a new value in the moving average; 1: the queue itself")
+
+
 class LossPlan(Contract):
     """A loss model with its parameters, in the terms of nagi-link's configuration."""
 
-    model: Literal["none", "bernoulli", "poisson"]
+    model: Literal[
+        "none", "bernoulli", "poisson", "bernoulli_bit", "gilbert_elliott", "markov", "trace"
+    ]
     probability: float | None = None
     packet_loss_rate: float | None = None
     packet_bytes: int | None = None
+    bit_error_rate: float | None = Field(None, exclude_if=_is_none)
+    good_to_bad: float | None = Field(
+        None, exclude_if=_is_none, description="probability, after each packet"
+    )
+    bad_to_good: float | None = Field(
+        None, exclude_if=_is_none, description="probability, after each packet"
+    )
+    good_sojourn_ns: int | None = Field(None, exclude_if=_is_none, description="mean")
+    bad_sojourn_ns: int | None = Field(None, exclude_if=_is_none, description="mean")
+    loss_in_good: float | None = Field(None, exclude_if=_is_none, description="probability")
+    loss_in_bad: float | None = Field(None, exclude_if=_is_none, description="probability")
+    lost: list[int] | None = Field(
+        None, exclude_if=_is_none, description="indices of lost packets, strictly increasing"
+    )
+    length: int | None = Field(
+        None, exclude_if=_is_none, description="packets after which the trace repeats"
+    )
     at: Literal["ingress", "egress"] = "egress"
 
 
 class DirectionPlan(Contract):
-    """One direction of a link; nagi-link takes it as it stands, without what is null."""
+    """One direction of a link; nagi-link takes it as it stands, without what is null.
+
+    What version 0.1 did not know is left out where it is not in use, so that plans that do without
+    it keep their ids and seeds.
+    """
 
     rate_bps: int | None = None
+    rate_trace: StepTrace | OpportunityTrace | None = Field(
+        None, exclude_if=_is_none, description="instead of rate_bps"
+    )
     overhead_bytes: int = 0
     delay_ns: int = 0
+    delay_trace: StepTrace | None = Field(
+        None, exclude_if=_is_none, description="instead of delay_ns"
+    )
+    jitter: JitterPlan | None = Field(None, exclude_if=_is_none)
+    keep_order: bool = Field(
+        True, exclude_if=_is_true, description="whether packets leave in order all the same"
+    )
     queue: QueueLimit | None = None
+    mark: MarkPlan | None = Field(None, exclude_if=_is_none)
     loss: LossPlan = LossPlan(model="none")
+
+    # Without a type, the published schema stays that of the fields.
+    @model_serializer(mode="wrap")
+    def _one_delay(self, handler: SerializerFunctionWrapHandler):  # type: ignore[no-untyped-def]
+        """nagi-link refuses two delays, even if one is 0."""
+        written = handler(self)
+        if self.delay_trace is not None:
+            del written["delay_ns"]
+        return written
+
+    @property
+    def mean_rate_bps(self) -> int | None:
+        """The rate in bit/s; of a trace its mean over time, at least 1. None: unlimited."""
+        if self.rate_trace is not None:
+            return max(1, self.rate_trace.mean)
+        return self.rate_bps
+
+    @property
+    def least_delay_ns(self) -> int:
+        """The propagation delay without jitter; of a trace the smallest."""
+        return min(self._delays_ns)
+
+    @property
+    def most_delay_ns(self) -> int:
+        """The propagation delay without jitter; of a trace the largest."""
+        return max(self._delays_ns)
+
+    @property
+    def _delays_ns(self) -> list[int]:
+        if self.delay_trace is not None:
+            return [delay for _, delay in self.delay_trace.steps]
+        return [self.delay_ns]
 
 
 class LinkEnd(Contract):
@@ -102,8 +228,12 @@ class FlowPlan(Contract):
     start_s: float
     end_s: float
     path: list[Hop]
-    bottleneck_bps: int = Field(description="smallest configured rate on the path")
-    base_rtt_s: float = Field(description="propagation there and back")
+    bottleneck_bps: int = Field(
+        description="smallest configured rate on the path; a trace counts with its mean"
+    )
+    base_rtt_s: float = Field(
+        description="propagation there and back; a trace counts with its smallest delay"
+    )
 
 
 class CapturePlan(Contract):

@@ -4,6 +4,8 @@
 plan.json         the run plan
 manifest.json     hosts, versions, settings as they were, checksums of the other files
 links.json        the emulator's own account
+packets.parquet   what became of every packet the emulator saw
+drops.pcapng      every packet it dropped: headers, when, why
 flows.json        each flow as its sender's kernel last saw it
 tcp_info.parquet  TCP_INFO of each sender over time
 NODE.LINK.pcap    captures, headers only
@@ -63,6 +65,23 @@ class TcpInfoSample(Contract):
     sndbuf_limited: int | None
     bytes_sent: int | None
     bytes_retrans: int | None
+
+
+class PacketRow(Contract):
+    """A row of packets.parquet: what became of a packet in one direction of a link. Instants are
+    nanoseconds since the run began."""
+
+    link: str
+    way: Literal["forward", "backward"]
+    index: int = Field(description="counts the packets of link and way, modulo 2^32")
+    arrived_ns: int
+    left_ns: int = Field(description="when it was due at the far end, or dropped; 0 while held")
+    late_ns: int = Field(description="by how much later than due it was handed to the kernel")
+    bytes: int = Field(description="IP bytes")
+    identity: int = Field(description="IPv4 identification << 16 | checksum of the payload")
+    fate: Literal["delivered", "queue overflow", "channel loss", "held"]
+    ecn_capable: bool
+    marked: bool
 
 
 class HostFacts(Contract):
@@ -143,6 +162,16 @@ class Check(Contract):
     subject: str = Field("", description="the link, capture or node with the worst value")
 
 
+class Information(Contract):
+    """A measured value that has no limit."""
+
+    name: str
+    description: str
+    value: float
+    unit: str
+    subject: str
+
+
 class Verdict(Contract):
     """verdict.json: valid if every check is ok; failed if the run did not come to its end."""
 
@@ -151,6 +180,7 @@ class Verdict(Contract):
     status: Status
     reasons: list[str]
     checks: list[Check]
+    information: list[Information] = Field([], description="measured, without a limit")
 
 
 class CampaignRun(Contract):

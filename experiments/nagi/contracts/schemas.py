@@ -16,6 +16,7 @@ from nagi.contracts.records import (
     Flows,
     Manifest,
     NodeRecord,
+    PacketRow,
     TcpInfoSample,
     Verdict,
 )
@@ -30,12 +31,13 @@ CONTRACTS: dict[str, type[Contract]] = {
     "links": Links,
     "flows": Flows,
     "tcp_info": TcpInfoSample,
+    "packets": PacketRow,
     "verdict": Verdict,
     "metrics": Metrics,
     "results": ResultRow,
     "campaign": Campaign,
 }
-TABLES = ("tcp_info", "results")  # their schema is a row's
+TABLES = ("tcp_info", "packets", "results")  # their schema is a row's
 
 
 def schemas() -> dict[str, dict[str, Any]]:

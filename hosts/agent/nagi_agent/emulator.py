@@ -18,6 +18,8 @@ _SOCKET = "nagi-link.sock"
 _LOG = "nagi-link.log"
 _CONFIG = "nagi-link.json"
 ACCOUNT = "links.json"
+PACKETS = "packets.bin"
+DROPS = "drops.pcapng"
 
 
 def _without_nulls(value: Any) -> Any:
@@ -35,6 +37,8 @@ def configuration(
         "seed": plan["seed"],
         "epoch_realtime_ns": int(epoch * 1e9),
         "account": ACCOUNT,
+        "packets": PACKETS,
+        "drops": DROPS,
         "control_socket": _SOCKET,
         "links": [
             {

@@ -46,7 +46,7 @@ TEST(Config, IsRead) {
   EXPECT_EQ(config.offloads, OffloadPolicy::switch_off);
   ASSERT_EQ(config.links.size(), 1u);
   EXPECT_EQ(config.links[0].b, "eth1");
-  EXPECT_EQ(config.links[0].a_to_b.rate, model::Bitrate{100'000'000});
+  EXPECT_EQ(std::get<model::Bitrate>(config.links[0].a_to_b.rate), model::Bitrate{100'000'000});
 }
 
 TEST(Config, ErrorsNameFileLineAndKey) {
@@ -80,6 +80,26 @@ TEST(Config, AnEmptyListOfLinksIsRefused) {
 
 TEST(Config, AMissingFileIsRefused) {
   EXPECT_THROW(JsonSource::from_file("/nonexistent/config.json"), InputError);
+}
+
+std::string with(const std::string& keys) { return std::string("{") + keys + "," + (good + 1); }
+
+TEST(ReadConfig, TakesHowItIsToRun) {
+  const Config config = read(with(
+      R"("io": "af_packet", "spin_ns": 0, "cpu": 1, "packets": "p.bin", "drops": "d.pcapng")"));
+  EXPECT_EQ(config.io, io::Choice::af_packet);
+  EXPECT_EQ(config.spin_ns, 0);
+  EXPECT_EQ(config.cpu, 1);
+  EXPECT_EQ(config.packets, "p.bin");
+  EXPECT_EQ(config.drops, "d.pcapng");
+  EXPECT_EQ(read(good).io, io::Choice::best);
+  EXPECT_EQ(read(good).cpu, std::nullopt);
+}
+
+TEST(ReadConfig, RefusesToRunInWaysThereAreNot) {
+  EXPECT_THAT(refusal(with(R"("io": "dpdk")")), AllOf(HasSubstr("io: "), HasSubstr("af_xdp")));
+  EXPECT_THAT(refusal(with(R"("spin_ns": 2000000)")), HasSubstr("spin_ns"));
+  EXPECT_THAT(refusal(with(R"("cpu": -1)")), HasSubstr("cpu"));
 }
 
 }  // namespace

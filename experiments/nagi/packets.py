@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What became of every packet the emulator saw: nagi-link's record, as a table, and once more from
+the model.
+
+The record's format is described in link-emulator/daemon/packet_record.hpp.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from nagi.contracts.plan import RunPlan, Way
+from nagi.contracts.records import PacketRow
+from nagi.errors import refuse
+from nagi.paths import native_program
+
+Records = npt.NDArray[np.void]  # structured: RECORD
+
+RECORD = np.dtype(
+    [
+        ("arrived_ns", "<i8"),
+        ("left_ns", "<i8"),
+        ("index", "<u4"),
+        ("identity", "<u4"),
+        ("late_ns", "<i4"),
+        ("bytes", "<u2"),
+        ("lane", "u1"),
+        ("fate", "u1"),
+    ]
+)
+HEADER = b"nagi-pkt" + np.array([1, RECORD.itemsize], "<u4").tobytes()
+FATES = ("delivered", "queue overflow", "channel loss", "held")
+DELIVERED, QUEUE_OVERFLOW, CHANNEL_LOSS, HELD = range(4)
+WAYS: tuple[Way, Way] = ("forward", "backward")
+_FATE, _ECN_CAPABLE, _MARKED = 15, 16, 32
+
+
+def read_records(path: Path) -> Records:
+    """Reads nagi-link's record of packets. Raises InputError if it is none, or cut off."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise refuse(
+            f"cannot read it: {error.strerror}", "is the run complete?", file=str(path)
+        ) from None
+    if not data.startswith(HEADER) or (len(data) - len(HEADER)) % RECORD.itemsize:
+        raise refuse("not a whole record of packets", "run it again", file=str(path))
+    return np.frombuffer(data, RECORD, offset=len(HEADER))
+
+
+def write_records(records: Records, path: Path) -> None:
+    path.write_bytes(HEADER + records.tobytes())
+
+
+def fates(records: Records) -> npt.NDArray[np.int64]:
+    """Of each record: DELIVERED, QUEUE_OVERFLOW, CHANNEL_LOSS or HELD."""
+    return (records["fate"] & _FATE).astype(np.int64)
+
+
+def lane(plan: RunPlan, link: str, way: Way) -> int:
+    """The number that a direction of a link has in records."""
+    names = [each.name for each in plan.links]
+    return names.index(link) * 2 + WAYS.index(way)
+
+
+def to_table(records: Records, plan: RunPlan) -> pd.DataFrame:
+    """Records as packets.parquet has them; see contracts.records.PacketRow."""
+    flags = records["fate"]
+    columns = {
+        "link": pd.Categorical.from_codes(
+            records["lane"] // 2, pd.Index([link.name for link in plan.links])
+        ),
+        "way": pd.Categorical.from_codes(records["lane"] % 2, pd.Index(WAYS)),
+        "fate": pd.Categorical.from_codes(fates(records), pd.Index(FATES)),
+        "ecn_capable": flags & _ECN_CAPABLE != 0,
+        "marked": flags & _MARKED != 0,
+    }
+    columns |= {
+        name: records[name]
+        for name in PacketRow.model_fields
+        if name in (RECORD.names or ()) and name not in columns
+    }
+    return pd.DataFrame({name: columns[name] for name in PacketRow.model_fields})
+
+
+def from_table(table: pd.DataFrame, plan: RunPlan) -> Records:
+    """The records that to_table() made a table of."""
+    records = np.zeros(len(table), RECORD)
+    for name in RECORD.names or ():
+        if name in table and name != "fate":
+            records[name] = table[name]
+    links = pd.Categorical(table["link"], categories=[link.name for link in plan.links])
+    ways = pd.Categorical(table["way"], categories=list(WAYS))
+    codes = pd.Categorical(table["fate"], categories=list(FATES)).codes
+    records["lane"] = links.codes * 2 + ways.codes
+    records["fate"] = (
+        codes
+        + table["ecn_capable"].to_numpy() * _ECN_CAPABLE
+        + table["marked"].to_numpy() * _MARKED
+    )
+    return records
+
+
+def configuration(plan: RunPlan) -> dict[str, Any]:
+    """nagi-link's configuration for a plan, for use without interfaces."""
+    return {
+        "schema_version": 1,
+        "seed": plan.seed,
+        "links": [
+            {
+                "name": link.name,
+                "id": link.id,
+                "a": f"{link.name}.a",
+                "b": f"{link.name}.b",
+                "a_to_b": link.forward.model_dump(mode="json", exclude_none=True),
+                "b_to_a": link.backward.model_dump(mode="json", exclude_none=True),
+            }
+            for link in plan.links
+        ],
+    }
+
+
+def replay(plan: RunPlan, records: Records) -> Records:
+    """What the model makes of the recorded arrivals if it does what the plan says: the same
+    records, ordered by lane and arrival, with `left_ns` and `fate` as they should be.
+
+    Raises InputError if the record makes no sense.
+    """
+    with tempfile.TemporaryDirectory(prefix="nagi-replay-") as name:
+        directory = Path(name)
+        config, recorded, output = (directory / f for f in ("link.json", "packets", "replayed"))
+        config.write_text(json.dumps(configuration(plan)))
+        write_records(records, recorded)
+        done = subprocess.run(
+            [native_program("nagi-link"), "replay", config, recorded, output],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise refuse(f"the arrivals cannot be replayed: {done.stderr.strip()}", "run it again")
+        return read_records(output)
+
+
+def in_order(records: Records) -> Records:
+    """Records ordered by lane and arrival, as replay() has them."""
+    return records[np.lexsort((records["index"], records["arrived_ns"], records["lane"]))]

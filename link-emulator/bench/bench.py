@@ -1,0 +1,598 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What nagi-link can do on this machine, beside what else could do it: `make bench`.
+
+    bench.py [throughput] [timing] [rate] [memory] [--quick] [--json FILE] [--seconds N]
+
+throughput  RFC 2544, 26.1: the highest rate offered of which nothing is lost, and the rate that is
+            delivered under overload, one way, beside the bare AF_XDP forwarder's. Each on one core.
+timing      how much later than due packets come, beside the delay that plain forwarding adds
+rate        the rate achieved against the rate asked for, beside the kernel's tbf and Rattan's
+memory      resident memory in a run with a full queue
+
+Exit status: 0 all targets met, 1 some missed, 2 the benchmark cannot run here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from bench_lab import IP_BYTES, MEASURED, BenchError, CpuTime, Lab, Trial, trial
+from bench_report import GENERATOR, MISS, Row, machine, table, verdict, write
+from bench_subjects import AMPLE_RATE_BPS, Bridge, Forwarder, LinkProgram, NagiLink, Subject
+
+ROOT = Path(__file__).resolve().parents[2]
+
+LEAST_THROUGHPUT = 300_000  # packets/s, with nothing lost
+LEAST_RATIO = 0.8  # of the bare forwarder
+TIMING_RATE = 25_000  # packets/s
+MEDIAN_LATENESS_NS = 15_000
+P99_LATENESS_NS = 100_000
+RATE_ERROR = 0.001
+MEMORY_BYTES = 100_000_000
+MEMORY_GROWTH_BYTES = 500_000  # a page here and there is no growth
+
+RATES_BPS = (10_000_000, 100_000_000, 200_000_000)
+OVERLOAD = 1.1
+RATE_QUEUE_PACKETS = 1000  # 39 ms at 200 Mb/s: outlasts pauses of the source
+SETTLE_S = 0.5  # until all buckets have been emptied
+BURST = 32  # frames the source sends together in throughput trials
+KEEPS_UP = 0.99  # of the rate asked for: below this the generator is the limit
+
+NOTES = """\
+The source is on processor 0, what is measured on processor 1, with SCHED_FIFO. A veth does the
+receiver's kernel work on the sender's processor: bringing frames into the middle is on processor 0,
+bringing them out to the sink, a BPF program that drops them, on processor 1. The kernel's bridge
+works on processor 0 alone. Frames are 1,000 bytes long, of which 986 are IP. ">=": the source was
+the limit. Rates are IP bits between arrivals, from 0.5 s on, in overload of 10 %; tbf, which counts
+Ethernet bytes, was given 1000/986 of the rate. "generator": the source was too slow to tell."""
+
+
+@dataclass
+class Bench:
+    """What was asked for, and what has come of it so far."""
+
+    lab: Lab
+    link: LinkProgram
+    quick: bool
+    seconds: float | None
+    hours: float
+    rows: list[Row] = field(default_factory=list)
+    details: dict[str, Any] = field(default_factory=dict)
+
+    def length(self, usual: float, quick: float) -> float:
+        """How long a trial takes, in seconds."""
+        if self.seconds is not None:
+            return self.seconds
+        return quick if self.quick else usual
+
+    def nagi_link(self, io: str, a_to_b: dict[str, Any], delay_back_ns: int) -> NagiLink:
+        return NagiLink(self.lab, self.link, io, a_to_b, {"delay_ns": delay_back_ns})
+
+
+def progress(said: str) -> None:
+    print(f"bench: {said}", file=sys.stderr, flush=True)
+
+
+# --- throughput ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Throughput:
+    """Of one subject, once. Packets/s, microseconds."""
+
+    lossless: float  # the highest rate offered without loss; 0: every rate tried lost something
+    source_limited: bool  # nothing was lost at the highest rate that the source could do then
+    overload_offered: float
+    overload_delivered: float
+    process_us: float  # processor time a packet delivered under overload: of the process
+    core_us: float  # and of the core, with interrupts and whoever else was there
+    trials: list[Trial]
+
+    def to_json(self) -> dict[str, Any]:
+        return {**vars(self), "trials": [t.to_json() for t in self.trials]}
+
+
+class SourceIsTheLimit(Exception):
+    """Nothing was lost, but less was offered than asked for: nobody can tell."""
+
+
+def find_throughput(bench: Bench, subject: Subject) -> Throughput:
+    """Overload first; then down by steps of 10 % from what was delivered until nothing is lost, or
+    up until something is; then once more halfway. A trial that loses, or whose source is too slow,
+    is tried once more: the processors may be shared."""
+    seconds = bench.length(2, 1)
+    drain = 0.3
+    trials: list[Trial] = []
+    best: Trial | None = None
+
+    def offer(rate: float) -> Trial:
+        burst = BURST if rate else 2 * BURST
+        done = trial(bench.lab, subject.pid, rate, burst, seconds, drain=drain, count_only=True)
+        trials.append(done)
+        asked = f"{rate / 1e3:.0f} kpps" if rate else "overload"
+        progress(
+            f"throughput: {subject.name}: {asked}: offered {done.offered_rate / 1e3:.0f}, "
+            f"delivered {done.delivered_rate / 1e3:.0f} kpps, lost {done.lost}"
+        )
+        return done
+
+    def passes(rate: float) -> bool:
+        """Remembers the best trial. Raises SourceIsTheLimit."""
+        nonlocal best
+        for _ in range(2):
+            done = offer(rate)
+            if done.lost == 0 and (best is None or done.offered_rate > best.offered_rate):
+                best = done
+            if done.lost == 0 and done.offered_rate >= KEEPS_UP * rate:
+                return True
+        if done.lost == 0:
+            raise SourceIsTheLimit
+        return False
+
+    source_limited = False
+    overload = offer(0)
+    if overload.lost == 0:  # perhaps the source was held up
+        overload = max(overload, offer(0), key=lambda done: done.offered_rate)
+    if overload.lost == 0:
+        best = overload
+        source_limited = True
+    else:
+        too_high = overload.offered_rate
+        rate = 0.95 * overload.delivered_rate
+        try:
+            if passes(rate):
+                while (rate := rate * 1.1) < too_high:
+                    if not passes(rate):
+                        too_high = rate
+            else:
+                for _ in range(8):
+                    too_high, rate = rate, rate * 0.9
+                    if passes(rate):
+                        break
+            if best is not None:
+                passes((best.offered_rate + too_high) / 2)
+        except SourceIsTheLimit:
+            source_limited = True
+    packets = max(1, int(overload.sink["frames"]))
+    return Throughput(
+        lossless=best.offered_rate if best else 0.0,
+        source_limited=source_limited,
+        overload_offered=overload.offered_rate,
+        overload_delivered=overload.delivered_rate,
+        process_us=overload.cpu.process / packets * 1e6,
+        core_us=overload.cpu.core / packets * 1e6,
+        trials=trials,
+    )
+
+
+def measure_throughput(bench: Bench) -> None:
+    delay_ns = 50_000_000
+    there = {
+        "rate_bps": AMPLE_RATE_BPS,
+        "delay_ns": delay_ns,
+        "queue": {"bdp": 1.0, "base_rtt_ns": 2 * delay_ns, "packet_bytes": IP_BYTES},
+    }
+    kinds = bench.link.kinds_of_io()
+    makers: dict[str, Callable[[], Subject]] = {}
+    bare = Forwarder(bench.lab, "skb").name
+    makers[bare] = lambda: Forwarder(bench.lab, "skb")
+    links = []
+    for io in kinds:
+        name = bench.nagi_link(io, there, delay_ns).name
+        links.append(name)
+        makers[name] = lambda io=io: bench.nagi_link(io, there, delay_ns)  # type: ignore[misc]
+    others: dict[str, Callable[[], Subject]] = {
+        Forwarder(bench.lab, "driver").name: lambda: Forwarder(bench.lab, "driver"),
+        Bridge(bench.lab).name: lambda: Bridge(bench.lab),
+    }
+    found: dict[str, list[Throughput]] = {}
+    accounts: dict[str, list[Any]] = {}
+    rounds = 2 if bench.quick else 3
+    for number in range(rounds):
+        # In turns, so that a slow minute of the machine falls on all alike.
+        for name, make in {**makers, **(others if number == 0 else {})}.items():
+            with make() as subject:
+                found.setdefault(name, []).append(find_throughput(bench, subject))
+            accounts.setdefault(name, []).append(subject.account)
+    for name in found:
+        reference = bare if name in links else None
+        bench.rows += _throughput_rows(
+            found[name], name, found.get(reference or ""), name == links[0]
+        )
+    bench.details["throughput"] = {
+        name: {"rounds": [once.to_json() for once in rounds_], "accounts": accounts[name]}
+        for name, rounds_ in found.items()
+    }
+
+
+def _throughput_rows(
+    rounds: list[Throughput], name: str, reference: list[Throughput] | None, judged: bool
+) -> list[Row]:
+    """`judged`: the targets are for this one."""
+
+    def median(of: list[Throughput], what: str) -> float:
+        return statistics.median(float(getattr(once, what)) for once in of)
+
+    def limited(of: list[Throughput]) -> bool:
+        return sum(once.source_limited for once in of) * 2 >= len(of)
+
+    def ratio(what: str) -> float | None:
+        below = median(reference, what) if reference else 0
+        return median(rounds, what) / below if below else None
+
+    def row(label: str, show: Callable[[list[Throughput]], str], what: str) -> Row:
+        return Row(label, show(rounds), show(reference) if reference else "", ratio(what))
+
+    def lossless(of: list[Throughput]) -> str:
+        return f"{'>= ' if limited(of) else ''}{median(of, 'lossless') / 1e3:.0f} kpps"
+
+    def delivered(of: list[Throughput]) -> str:
+        rate, offered = median(of, "overload_delivered"), median(of, "overload_offered")
+        return f"{rate / 1e3:.0f} of {offered / 1e3:.0f} kpps"
+
+    def cost(of: list[Throughput]) -> str:
+        return f"{median(of, 'process_us'):.2f}; {median(of, 'core_us'):.2f} us"
+
+    first = row(f"throughput, nothing lost: {name}", lossless, "lossless")
+    if judged:
+        good = median(rounds, "lossless") >= LEAST_THROUGHPUT and (first.ratio or 0) >= LEAST_RATIO
+        # Held up by the source, a reference is only a lower bound: the ratio is an upper one.
+        sure = not limited(reference or []) if good else not limited(rounds)
+        first = replace(
+            first,
+            target=f">= {LEAST_THROUGHPUT // 1000} kpps, ratio >= {LEAST_RATIO}",
+            verdict=verdict(good, generator_kept_up=sure),
+        )
+    rows = [first, row("  delivered under overload", delivered, "overload_delivered")]
+    if median(rounds, "process_us") > 0:  # the bridge has no process, and the source's processor
+        rows.append(row("  its processor time a packet: process; core", cost, "process_us"))
+    return rows
+
+
+# --- timing -------------------------------------------------------------------------------------
+
+
+def measure_timing(bench: Bench) -> None:
+    delay_ns = 20_000_000
+    seconds = bench.length(10, 3)
+    there = {"rate_bps": AMPLE_RATE_BPS, "delay_ns": delay_ns}
+    links = [bench.nagi_link(io, there, delay_ns) for io in bench.link.kinds_of_io()]
+    subjects: list[tuple[Subject, int]] = [
+        (Bridge(bench.lab), 0),
+        (Forwarder(bench.lab, "skb"), 0),
+        *((link, delay_ns) for link in links),
+    ]
+    details: dict[str, Any] = {}
+    baseline = ""
+    for subject, delay in subjects:
+        progress(f"timing: {subject.name}: {TIMING_RATE} packets/s for {seconds:g} s")
+        for _ in range(3):
+            with subject:
+                done = trial(bench.lab, subject.pid, TIMING_RATE, 1, seconds, drain=0.2)
+            if kept_up := done.offered_rate >= KEEPS_UP * TIMING_RATE:
+                break
+            progress(f"timing: the source only reached {done.offered_rate:.0f} packets/s")
+        details[subject.name] = {**done.to_json(), "account": subject.account}
+        times = done.sink["delay_ns"]
+        added = "; ".join(f"{(times[q] - delay) / 1e3:.1f}" for q in ("p50", "p99", "max")) + " us"
+        baseline = baseline or added
+        if subject.account and isinstance(subject, NagiLink):
+            error = subject.account["links"][0]["a_to_b"]["transit_error_ns"]
+            good = error["median"] <= MEDIAN_LATENESS_NS and error["p99"] <= P99_LATENESS_NS
+            bench.rows.append(
+                Row(
+                    f"sent later than due, own account, median; p99: {subject.name}",
+                    f"{error['median'] / 1e3:.1f}; {error['p99'] / 1e3:.1f} us",
+                    target=f"<= {MEDIAN_LATENESS_NS / 1e3:.0f}; {P99_LATENESS_NS / 1e3:.0f} us",
+                    verdict=verdict(
+                        good and subject.account["scheduling"] == "SCHED_FIFO", kept_up
+                    ),
+                )
+            )
+        lost = f", {done.lost} lost" if done.lost else ""
+        bench.rows.append(
+            Row(
+                f"one-way delay{' less 20 ms' if delay else ''}, p50; p99; max: {subject.name}",
+                added + lost,
+                baseline if delay else "",
+                verdict="-" if kept_up else GENERATOR,
+            )
+        )
+    bench.details["timing"] = details
+
+
+# --- rate ---------------------------------------------------------------------------------------
+
+
+def find_rattan(given: Path | None) -> Path | None:
+    if given is not None:
+        return given
+    beside = Path.home() / ".cargo" / "bin" / "rattan"
+    on_path = shutil.which("rattan")
+    return Path(on_path) if on_path else beside if beside.exists() else None
+
+
+def through_rattan(bench: Bench, rattan: Path, rate_bps: int, seconds: float) -> Trial:
+    """The same frames through a link of Rattan's, which makes its own namespaces in ours.
+
+    Rattan's left end is a namespace of its own, where it runs the command; its right end is where
+    it was started. It gets the processor and the priority that nagi-link gets.
+    """
+    lab = bench.lab
+    if "rattan" not in lab.beside("ip netns list"):
+        lab.add_namespace("rattan")
+    rate = OVERLOAD * rate_bps / 8 / IP_BYTES
+    source = lab.source_command("$interface", "$mac", rate, 1, seconds)
+    words = " ".join(f'"{word}"' if "$" in word else word for word in source)
+    script = (
+        "interface=$(ip -o link | grep -o 'vL1[^@:]*');"
+        "mac=$(ip neigh show $RATTAN_BASE | grep -o '..:..:..:..:..:..');"
+        f"sleep 1; exec chrt -o 0 {words} --catch-up --from 10.1.1.1 --to $RATTAN_BASE"
+    )
+    queue = json.dumps({"packet_limit": RATE_QUEUE_PACKETS})
+    command = ["ip", "netns", "exec", "rattan", *MEASURED, str(rattan), "link"]
+    command += ["--uplink-bandwidth", f"{rate_bps}bps", "--uplink-queue", "droptail"]
+    command += ["--uplink-queue-args", queue, "--", "sh", "-c", script]
+    running = lab.start_beside(*command)
+    deadline = time.monotonic() + 5
+    while not (right := [i for i in lab.interfaces("rattan") if i.startswith("vR1")]):
+        if time.monotonic() > deadline or running.process.poll() is not None:
+            running.kill()
+            raise BenchError("Rattan made no interface on its right")
+        time.sleep(0.05)
+    room = str(int(rate * seconds) + 1000)
+    sink = lab.start_sink("rattan", right[0], "--frames", room, "--settle", str(SETTLE_S))
+    said = running.finish(seconds + 10)
+    sent = next(line for line in said.splitlines() if line.startswith('{"frames"'))
+    return Trial(rate, json.loads(sent), json.loads(sink.stop()), CpuTime(0, 0, 0))
+
+
+def measure_rate(bench: Bench, rattan: Path | None) -> None:
+    seconds = bench.length(10, 5)
+    delay_ns = 10_000_000
+    details: dict[str, Any] = {}
+    for rate_bps in RATES_BPS:
+        pps = OVERLOAD * rate_bps / 8 / IP_BYTES
+        there = {
+            "rate_bps": rate_bps,
+            "delay_ns": delay_ns,
+            "queue": {"packets": RATE_QUEUE_PACKETS},
+        }
+        tbf = Bridge(bench.lab, rate_bps, RATE_QUEUE_PACKETS)
+        links = [bench.nagi_link(io, there, delay_ns) for io in bench.link.kinds_of_io()]
+        done: dict[str, Trial | str] = {}
+        for subject in (tbf, *links):
+            progress(f"rate: {subject.name}: {rate_bps / 1e6:g} Mb/s for {seconds:g} s")
+            with subject:
+                done[subject.name] = trial(
+                    bench.lab,
+                    subject.pid,
+                    pps,
+                    1,
+                    seconds,
+                    drain=1.2,
+                    settle=SETTLE_S,
+                    catch_up=True,
+                )
+        if rattan is None:
+            done["Rattan"] = "not compared: no rattan here (cargo install rattan --version 0.1.1)"
+        else:
+            progress(f"rate: Rattan: {rate_bps / 1e6:g} Mb/s for {seconds:g} s")
+            try:
+                done["Rattan"] = through_rattan(bench, rattan, rate_bps, seconds)
+            except (BenchError, StopIteration) as error:
+                done["Rattan"] = f"not compared: {error}"
+        _report_rate(bench, rate_bps, done, tbf.name)
+        details[str(rate_bps)] = {
+            name: one.to_json() if isinstance(one, Trial) else one for name, one in done.items()
+        }
+    bench.details["rate"] = details
+
+
+def kept_queue_filled(one: Trial, rate_bps: int) -> bool:
+    """Whether the source overloaded the link throughout, and never paused for a queue's length."""
+    packets_per_s = rate_bps / 8 / IP_BYTES
+    paused_s = float(one.source["latest_ns"]) / 1e9
+    return (
+        one.offered_rate >= 1.02 * packets_per_s
+        and paused_s < 0.9 * RATE_QUEUE_PACKETS / packets_per_s
+    )
+
+
+def _report_rate(bench: Bench, rate_bps: int, done: dict[str, Trial | str], reference: str) -> None:
+    def error(one: Trial | str) -> float | None:
+        if isinstance(one, str) or "ip_bits_per_second" not in one.sink:
+            return None
+        return float(one.sink["ip_bits_per_second"]) / rate_bps - 1
+
+    shown = {
+        name: f"{100 * off:+.3f} %" if (off := error(one)) is not None else str(one)
+        for name, one in done.items()
+    }
+    for name, one in done.items():
+        off = error(one)
+        is_link = name.startswith("nagi-link")
+        kept_up = not isinstance(one, Trial) or kept_queue_filled(one, rate_bps)
+        judged = is_link and off is not None
+        bench.rows.append(
+            Row(
+                f"rate error at {rate_bps / 1e6:g} Mb/s, {name}",
+                shown[name],
+                f"{shown[reference]} (tbf)" if is_link else "",
+                target=f"<= {100 * RATE_ERROR:g} %" if is_link else "",
+                verdict=verdict(abs(off or 0.0) <= RATE_ERROR, kept_up)
+                if judged
+                else ("-" if kept_up else GENERATOR),
+            )
+        )
+
+
+# --- memory -------------------------------------------------------------------------------------
+
+
+def resident_bytes(pid: int) -> int:
+    """VmRSS, see proc(5)."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) * 1024
+    raise BenchError(f"no VmRSS of process {pid}")
+
+
+def measure_memory(bench: Bench) -> None:
+    rate_bps, one_way_ns = 200_000_000, 50_000_000
+    seconds = bench.hours * 3600 if bench.hours else (20.0 if bench.quick else 60.0)
+    settled_after = min(30.0, seconds / 2)
+    every = max(1.0, seconds / 600)
+    there = {
+        "rate_bps": rate_bps,
+        "delay_ns": one_way_ns,
+        "queue": {"bdp": 1.0, "base_rtt_ns": 2 * one_way_ns, "packet_bytes": IP_BYTES},
+    }
+    details: dict[str, Any] = {}
+    for io in bench.link.kinds_of_io():
+        with bench.nagi_link(io, there, one_way_ns) as link:
+            assert link.pid is not None
+            progress(f"memory: {link.name}: 200 Mb/s, RTT 100 ms, full queue, for {seconds:g} s")
+            samples = [(0.0, resident_bytes(link.pid))]
+            pps = OVERLOAD * rate_bps / 8 / IP_BYTES
+            sink = bench.lab.start_sink(
+                "right", "eth0", "--count-only", "--seconds", str(seconds + 60)
+            )
+            source = bench.lab.start_source(pps, 1, seconds)
+            begun = time.monotonic()
+            said = begun
+            while source.process.poll() is None:
+                time.sleep(every)
+                samples.append((time.monotonic() - begun, resident_bytes(link.pid)))
+                if time.monotonic() - said >= 60:
+                    said = time.monotonic()
+                    progress(f"memory: {samples[-1][0]:.0f} s, {samples[-1][1] / 1e6:.1f} MB")
+            sent = json.loads(source.finish(10))
+            received = json.loads(sink.stop())
+        settled = next((r for at, r in samples if at >= settled_after), samples[-1][1])
+        most = max(r for _, r in samples)
+        growth = samples[-1][1] - settled
+        kept_up = float(sent["rate"]) >= 1.02 * rate_bps / 8 / IP_BYTES
+        details[link.name] = {
+            "resident_bytes": samples,
+            "source": sent,
+            "sink": received,
+            "account": link.account,
+        }
+        megabytes = "; ".join(f"{r / 1e6:.1f}" for r in (samples[0][1], settled, samples[-1][1]))
+        bench.rows.append(
+            Row(
+                f"resident at start; {settled_after:g} s; {seconds:g} s: {link.name}",
+                f"{megabytes} MB",
+                target=f"< {MEMORY_BYTES / 1e6:.0f} MB",
+                verdict=verdict(most < MEMORY_BYTES, kept_up),
+            )
+        )
+        bench.rows.append(
+            Row(
+                f"  growth from {settled_after:g} s to the end",
+                f"{growth / 1e6:.2f} MB",
+                target=f"<= {MEMORY_GROWTH_BYTES / 1e6:g} MB",
+                verdict=verdict(growth <= MEMORY_GROWTH_BYTES, kept_up),
+            )
+        )
+    bench.details["memory"] = details
+
+
+# --- the command --------------------------------------------------------------------------------
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    subjects = ("throughput", "timing", "rate", "memory")
+    parser.add_argument("what", nargs="*", help=f"of {', '.join(subjects)}; all if none is given")
+    parser.add_argument("--quick", action="store_true", help="shorter and fewer trials")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything here")
+    parser.add_argument("--seconds", type=float, help="length of a trial (not of memory)")
+    parser.add_argument("--hours", type=float, default=0.0, help="length of memory's run")
+    parser.add_argument(
+        "--nagi-link", type=Path, default=Path(sys.prefix) / "bin" / "nagi-link", metavar="FILE"
+    )
+    parser.add_argument(
+        "--extra", type=json.loads, default={}, metavar="JSON", help="more of its configuration"
+    )
+    parser.add_argument(
+        "--programs",
+        type=Path,
+        default=ROOT / "build" / "link-emulator" / "bench",
+        metavar="DIR",
+        help="where bench-source, bench-sink and bench-forwarder are",
+    )
+    parser.add_argument("--rattan", type=Path, metavar="FILE")
+    given = parser.parse_args()
+    for what in given.what:
+        if what not in subjects:
+            parser.error(f"{what}: there is {', '.join(subjects)}")
+    given.what = given.what or list(subjects)
+    return given
+
+
+def refusal(given: argparse.Namespace) -> str | None:
+    """Why the benchmark cannot run, and the cure."""
+    if os.geteuid() != 0:
+        return "needs root, for network namespaces: run it with sudo"
+    if (os.cpu_count() or 1) < 2:
+        return "needs two processors: one for the source, one for what is measured"
+    if not given.nagi_link.exists():
+        return f"no {given.nagi_link}: run make"
+    for name in ("bench-source", "bench-sink", "bench-forwarder"):
+        if not (given.programs / name).exists():
+            return f"no {given.programs / name}: cmake --build build --target nagi_bench"
+    return None
+
+
+def main() -> int:
+    given = arguments()
+    if reason := refusal(given):
+        print(f"bench: {reason}", file=sys.stderr)
+        return 2
+
+    def end(number: int, _: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    signal.signal(signal.SIGTERM, end)
+    about = {"machine": machine(), "nagi_link": str(given.nagi_link), "quick": given.quick}
+    try:
+        with Lab(given.programs.resolve()) as lab:
+            link = LinkProgram(given.nagi_link.resolve(), given.extra)
+            bench = Bench(lab, link, given.quick, given.seconds, given.hours)
+            for what in given.what:
+                if what == "throughput":
+                    measure_throughput(bench)
+                elif what == "timing":
+                    measure_timing(bench)
+                elif what == "rate":
+                    measure_rate(bench, find_rattan(given.rattan))
+                elif what == "memory":
+                    measure_memory(bench)
+    except BenchError as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("bench: interrupted; the lab is gone", file=sys.stderr)
+        return 130
+    print(f"{table(bench.rows)}\n\n{NOTES}")
+    if given.json:
+        write(given.json, about, bench.rows, bench.details)
+    return 1 if any(row.verdict == MISS for row in bench.rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

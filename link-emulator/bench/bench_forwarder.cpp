@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// bench-forwarder: the bare AF_XDP forwarder, what an emulator is held against. Frames that arrive
+// at one of two interfaces leave by the other, in both directions: one thread, one memory for the
+// frames of both, no copy in user space, no model, no time stamps. Sleeps when there is nothing to
+// do. Prints "ready", then works until SIGTERM or SIGINT, and says in JSON what it did.
+
+#include <linux/if_link.h>
+#include <net/if.h>
+#include <poll.h>
+#include <sys/prctl.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <csignal>
+#include <cstdio>
+#include <system_error>
+
+#include "bpf_program.hpp"
+#include "xsk.hpp"
+
+namespace nagi::bench {
+namespace {
+
+constexpr std::uint32_t batch = 64;
+constexpr int most_kicks = 4;  // the kernel sends 32 frames at a time
+
+volatile std::sig_atomic_t stopped = 0;
+
+/// All frames that come in at the interface go to the socket in `sockets`.
+io::Descriptor load_program(int sockets) {
+  Assembler code;
+  code.load(BPF_W, BPF_REG_2, BPF_REG_1, offsetof(xdp_md, rx_queue_index));
+  code.load_map(BPF_REG_1, sockets);
+  code.move_value(BPF_REG_3, XDP_PASS);
+  code.call(BPF_FUNC_redirect_map);
+  code.leave();
+  return code.load(BPF_PROG_TYPE_XDP, "bench_forwarder");
+}
+
+/// One end: its socket, and the program that feeds it.
+struct Side {
+  Xsk xsk;
+  io::Descriptor sockets;
+  io::Descriptor program;
+  io::Descriptor link;
+
+  void attach_to(const std::string& interface, std::uint32_t mode) {
+    const unsigned index = if_nametoindex(interface.c_str());
+    const int map = bpf_map_create(BPF_MAP_TYPE_XSKMAP, "sockets", 4, 4, 1, nullptr);
+    if (map < 0) io::throw_errno("creating a BPF map");
+    sockets = io::Descriptor(map);
+    const std::uint32_t queue = 0;
+    const int descriptor = xsk.descriptor();
+    if (bpf_map_update_elem(map, &queue, &descriptor, BPF_ANY) != 0) {
+      io::throw_errno("registering an AF_XDP socket");
+    }
+    program = load_program(map);
+    link = attach(program.get(), index, BPF_XDP, mode);
+  }
+
+  /// Gives the kernel `ring_frames` frames to receive into, from number `first` on.
+  void provide(std::uint32_t first) {
+    std::uint32_t place = 0;
+    xsk_ring_prod__reserve(&xsk.fill, ring_frames, &place);
+    for (std::uint32_t i = 0; i < ring_frames; ++i) {
+      *xsk_ring_prod__fill_addr(&xsk.fill, place + i) = std::uint64_t{first + i} * chunk_bytes;
+    }
+    xsk_ring_prod__submit(&xsk.fill, ring_frames);
+  }
+};
+
+/// Moves what has arrived at `from` on to `to`; returns how many frames.
+std::uint32_t move_frames(Xsk& from, Xsk& to) {
+  std::uint32_t source = 0;
+  std::uint32_t target = 0;
+  // What `to` has sent came from `from`, and goes back there. There is room: it was there before.
+  if (const std::uint32_t done = xsk_ring_cons__peek(&to.completion, ring_frames, &source)) {
+    xsk_ring_prod__reserve(&from.fill, done, &target);
+    for (std::uint32_t i = 0; i < done; ++i) {
+      *xsk_ring_prod__fill_addr(&from.fill, target + i) =
+          *xsk_ring_cons__comp_addr(&to.completion, source + i);
+    }
+    xsk_ring_prod__submit(&from.fill, done);
+    xsk_ring_cons__release(&to.completion, done);
+  }
+  // Room as well: the transmit ring has as many places as there are frames of this direction.
+  const std::uint32_t moved = xsk_ring_cons__peek(&from.rx, batch, &source);
+  if (moved > 0) {
+    xsk_ring_prod__reserve(&to.tx, moved, &target);
+    for (std::uint32_t i = 0; i < moved; ++i) {
+      const xdp_desc& in = *xsk_ring_cons__rx_desc(&from.rx, source + i);
+      *xsk_ring_prod__tx_desc(&to.tx, target + i) = {in.addr, in.len, 0};
+    }
+    xsk_ring_prod__submit(&to.tx, moved);
+    xsk_ring_cons__release(&from.rx, moved);
+  }
+  for (int i = 0; i < most_kicks && to.unsent() > 0; ++i) to.kick();
+  return moved;
+}
+
+unsigned long long lost_by_kernel(const Xsk& xsk) {
+  xdp_statistics statistics{};
+  socklen_t length = sizeof statistics;
+  getsockopt(xsk.descriptor(), SOL_XDP, XDP_STATISTICS, &statistics, &length);
+  return statistics.rx_dropped + statistics.rx_ring_full;
+}
+
+int run(const std::array<std::string, 2>& interfaces, std::uint32_t mode) {
+  struct sigaction action{};
+  action.sa_handler = [](int) { stopped = 1; };
+  sigaction(SIGTERM, &action, nullptr);
+  sigaction(SIGINT, &action, nullptr);
+
+  std::array<std::uint64_t, 2> moved{};
+  Side a;
+  Side b;
+  Umem umem(2 * ring_frames, a.xsk);
+  umem.open(a.xsk, interfaces[0], true);
+  umem.open(b.xsk, interfaces[1], true);
+  a.provide(0);
+  b.provide(ring_frames);
+  a.attach_to(interfaces[0], mode);
+  b.attach_to(interfaces[1], mode);
+  std::printf("ready\n");
+  std::fflush(stdout);
+  std::array<pollfd, 2> arrivals{
+      {{a.xsk.descriptor(), POLLIN, 0}, {b.xsk.descriptor(), POLLIN, 0}}};
+  while (stopped == 0) {
+    const std::uint32_t there = move_frames(a.xsk, b.xsk);
+    const std::uint32_t back = move_frames(b.xsk, a.xsk);
+    moved[0] += there;
+    moved[1] += back;
+    if (there + back + a.xsk.unsent() + b.xsk.unsent() == 0) {
+      poll(arrivals.data(), arrivals.size(), 100);
+    }
+  }
+  std::printf("{\"a_to_b\": %llu, \"b_to_a\": %llu, \"lost_at_a\": %llu, \"lost_at_b\": %llu}\n",
+              static_cast<unsigned long long>(moved[0]), static_cast<unsigned long long>(moved[1]),
+              lost_by_kernel(a.xsk), lost_by_kernel(b.xsk));
+  return 0;
+}
+
+}  // namespace
+}  // namespace nagi::bench
+
+int main(int argc, char** argv) {
+  std::array<std::string, 2> interfaces;
+  std::string mode = "skb";
+  CLI::App app{"bench-forwarder: the bare AF_XDP forwarder between two interfaces"};
+  app.add_option("a", interfaces[0], "interface")->required();
+  app.add_option("b", interfaces[1], "interface")->required();
+  app.add_option("--mode", mode, "skb (generic XDP) or driver")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"skb", "driver"}));
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  try {
+    return nagi::bench::run(interfaces, mode == "skb" ? XDP_FLAGS_SKB_MODE : XDP_FLAGS_DRV_MODE);
+  } catch (const std::system_error& error) {
+    std::fprintf(stderr, "bench-forwarder: %s\n", error.what());
+    return 1;
+  }
+}

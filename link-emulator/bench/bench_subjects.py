@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is put in the middle of the lab and measured: each a context manager."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bench_lab import FRAME_BYTES, IP_BYTES, Lab, Program
+
+AMPLE_RATE_BPS = 10_000_000_000  # more than a source can fill
+
+
+class Subject:
+    """Something that brings frames from e0 to e1."""
+
+    name = ""
+    pid: int | None = None
+    account: dict[str, Any] | None = None  # what it says of itself, after its end
+
+    def __enter__(self) -> Subject:
+        raise NotImplementedError
+
+    def __exit__(self, *_: object) -> None:
+        raise NotImplementedError
+
+
+class Forwarder(Subject):
+    """bench-forwarder, the bare AF_XDP forwarder. `mode`: skb or driver."""
+
+    def __init__(self, lab: Lab, mode: str) -> None:
+        self.name = f"bare forwarder ({mode} mode)"
+        self._lab = lab
+        self._mode = mode
+
+    def __enter__(self) -> Forwarder:
+        self._program = self._lab.start_measured(
+            self._lab.tool("bench-forwarder"), "e0", "e1", "--mode", self._mode
+        )
+        self._program.wait_until_ready()
+        self.pid = self._program.pid
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.account = json.loads(self._program.stop())
+
+
+class Bridge(Subject):
+    """The kernel's own forwarding; with `rate_bps`, behind its token bucket filter.
+
+    tbf counts Ethernet bytes, the link model IP bytes: tbf is given the rate that is `rate_bps` of
+    IP for the frames of this benchmark. See tc-tbf(8).
+    """
+
+    def __init__(self, lab: Lab, rate_bps: int | None = None, queue_packets: int = 0) -> None:
+        self.name = "kernel bridge" if rate_bps is None else "kernel tbf"
+        self._lab = lab
+        self._rate_bps = rate_bps
+        self._limit = queue_packets * FRAME_BYTES
+
+    def __enter__(self) -> Bridge:
+        run = self._lab.run
+        # No snooping, no spanning tree: the bridge is to send nothing of its own.
+        run("middle", "ip link add br0 type bridge stp_state 0 mcast_snooping 0")
+        for interface in ("e0", "e1"):
+            run("middle", f"ip link set {interface} master br0")
+        run("middle", "ip link set br0 up")
+        static = f"bridge fdb replace {self._lab.right_mac} dev e1 master static"
+        run("middle", static)
+        if self._rate_bps is not None:
+            wire = round(self._rate_bps * FRAME_BYTES / IP_BYTES)
+            tbf = f"tbf rate {wire}bit burst 5kb limit {self._limit}"
+            run("middle", f"tc qdisc add dev e1 root {tbf}")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._rate_bps is not None:
+            self._lab.run("middle", "tc qdisc del dev e1 root")
+        self._lab.run("middle", "ip link del br0")
+
+
+@dataclass(frozen=True)
+class LinkProgram:
+    """nagi-link, and what it understands."""
+
+    path: Path
+    extra: Mapping[str, Any] = field(default_factory=dict)  # laid over every configuration
+
+    def kinds_of_io(self) -> list[str]:
+        """The packet I/O it can be told to use; a version without the choice has AF_PACKET."""
+        kinds = [io for io in ("af_xdp", "af_packet") if self._accepts({"io": io})]
+        return kinds or [""]
+
+    def _accepts(self, changes: Mapping[str, Any]) -> bool:
+        with tempfile.TemporaryDirectory() as name:
+            path = Path(name) / "nagi-link.json"
+            path.write_text(json.dumps(self.configuration("/dev/null", {}, {}, changes)))
+            done = subprocess.run(
+                [str(self.path), "check", str(path)], capture_output=True, check=False, timeout=10
+            )
+        return done.returncode == 0
+
+    def configuration(
+        self,
+        account: str,
+        a_to_b: Mapping[str, Any],
+        b_to_a: Mapping[str, Any],
+        changes: Mapping[str, Any],
+    ) -> dict[str, Any]:
+        link = {"name": "bench", "id": 1, "a": "e0", "b": "e1", "a_to_b": a_to_b, "b_to_a": b_to_a}
+        return {
+            "schema_version": 1,
+            "seed": 2008,
+            "account": account,
+            "links": [link],
+            **changes,
+            **self.extra,
+        }
+
+
+class NagiLink(Subject):
+    """nagi-link with one link. `io`: af_xdp, af_packet, or empty for what it uses unasked."""
+
+    def __init__(
+        self,
+        lab: Lab,
+        program: LinkProgram,
+        io: str,
+        a_to_b: Mapping[str, Any],
+        b_to_a: Mapping[str, Any],
+    ) -> None:
+        self.name = f"nagi-link ({io or 'af_packet'})"
+        self._lab = lab
+        self._program = program
+        self._io = {"io": io} if io else {}
+        self._there = a_to_b
+        self._back = b_to_a
+
+    def __enter__(self) -> NagiLink:
+        self._directory = Path(tempfile.mkdtemp(prefix="nagi-bench-"))
+        account = str(self._directory / "links.json")
+        config = self._program.configuration(account, self._there, self._back, self._io)
+        path = self._directory / "nagi-link.json"
+        path.write_text(json.dumps(config))
+        try:
+            self._running: Program = self._lab.start_measured(
+                str(self._program.path), "run", str(path)
+            )
+            self._running.wait_until_ready()
+        except BaseException:
+            shutil.rmtree(self._directory)
+            raise
+        self.pid = self._running.pid
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self._running.stop()
+            self.account = json.loads((self._directory / "links.json").read_text())
+            for way in ("a_to_b", "b_to_a"):
+                for times in ("arrival_lateness_ns", "transit_error_ns"):
+                    self.account["links"][0][way][times].pop("histogram", None)
+        finally:
+            shutil.rmtree(self._directory)

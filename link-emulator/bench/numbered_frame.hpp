@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The frame that bench-source sends and bench-sink counts: Ethernet, IPv4 (RFC 791), UDP (RFC 768,
+// no checksum), then a mark, the frame's number, and when it was sent. The last three are in the
+// machine's own byte order: both ends run on one machine and share its CLOCK_MONOTONIC.
+#pragma once
+
+#include <arpa/inet.h>
+#include <linux/if_ether.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace nagi::bench {
+
+struct Stamp {
+  std::uint32_t mark;
+  std::uint32_t number;
+  std::int64_t sent_monotonic_ns;
+};
+static_assert(sizeof(Stamp) == 16);
+
+constexpr std::uint32_t frame_mark = 0x6967616e;  // "nagi"
+constexpr std::size_t ip_header_bytes = 20;
+constexpr std::size_t udp_header_bytes = 8;
+constexpr std::size_t stamp_offset = ETH_HLEN + ip_header_bytes + udp_header_bytes;
+constexpr std::size_t least_frame_bytes = std::max<std::size_t>(ETH_ZLEN, stamp_offset + 16);
+
+using MacAddress = std::array<std::uint8_t, ETH_ALEN>;
+
+struct Ends {
+  MacAddress source_mac{};
+  MacAddress destination_mac{};
+  in_addr source{};
+  in_addr destination{};
+};
+
+/// Writes the frame but for number and time. `bytes`: Ethernet header to end, without FCS.
+inline void write_frame(std::uint8_t* frame, std::size_t bytes, const Ends& ends) {
+  constexpr std::uint16_t port = 9;  // discard, RFC 863
+  const auto put16 = [frame](std::size_t at, std::size_t value) {
+    frame[at] = static_cast<std::uint8_t>(value >> 8);
+    frame[at + 1] = static_cast<std::uint8_t>(value);
+  };
+  std::memset(frame, 0, bytes);
+  std::memcpy(frame, ends.destination_mac.data(), ETH_ALEN);
+  std::memcpy(frame + ETH_ALEN, ends.source_mac.data(), ETH_ALEN);
+  put16(12, ETH_P_IP);
+
+  const std::size_t ip = ETH_HLEN;
+  frame[ip] = 0x45;
+  put16(ip + 2, bytes - ETH_HLEN);
+  put16(ip + 6, 0x4000);  // don't fragment
+  frame[ip + 8] = 64;     // time to live
+  frame[ip + 9] = 17;     // UDP
+  std::memcpy(frame + ip + 12, &ends.source, 4);
+  std::memcpy(frame + ip + 16, &ends.destination, 4);
+  std::uint32_t sum = 0;
+  for (std::size_t i = 0; i < ip_header_bytes; i += 2) {
+    sum += static_cast<std::uint32_t>(frame[ip + i] << 8 | frame[ip + i + 1]);
+  }
+  sum = (sum & 0xffff) + (sum >> 16);
+  put16(ip + 10, ~(sum + (sum >> 16)) & 0xffff);
+
+  const std::size_t udp = ip + ip_header_bytes;
+  put16(udp, port);
+  put16(udp + 2, port);
+  put16(udp + 4, bytes - udp);
+  const Stamp stamp{frame_mark, 0, 0};
+  std::memcpy(frame + stamp_offset, &stamp, sizeof stamp);
+}
+
+}  // namespace nagi::bench

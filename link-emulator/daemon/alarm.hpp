@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Waking up at an instant, to the microsecond. A timer wakes a process tens of microseconds late,
+// so it is set early, by as much as it has lately been late, and the rest is waited awake.
+//
+// Who never sleeps is put to sleep: under SCHED_FIFO the kernel takes the processor away for tens
+// of milliseconds from a process that leaves others none of it (sched_rt_runtime_us in sched(7)).
+// So a tenth of the time is slept, a little at a time.
+#pragma once
+
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+
+#include "io/clock.hpp"
+#include "io/descriptor.hpp"
+
+namespace nagi::daemon {
+
+class Alarm {
+ public:
+  /// `most_awake_ns`: how long at most to wait awake for one instant; 0 for never, as where waiting
+  /// stops the clock.
+  explicit Alarm(std::int64_t most_awake_ns)
+      : timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)),
+        most_awake_ns_(most_awake_ns),
+        early_ns_(most_awake_ns / 2),
+        awake_since_(io::read_clock(CLOCK_MONOTONIC)) {
+    if (timer_.get() < 0) io::throw_errno("cannot make a timer");
+  }
+  [[nodiscard]] int descriptor() const { return timer_.get(); }
+
+  /// Prepares to wait for an instant (CLOCK_MONOTONIC, ns), or for nothing in particular. Returns
+  /// false if it is so near that the caller had better not sleep.
+  bool set(std::optional<std::int64_t> instant) {
+    fall_asleep_ = io::read_clock(CLOCK_MONOTONIC);
+    sleep_owed_ += (fall_asleep_ - awake_since_) / awake_to_asleep;
+    awake_since_ = fall_asleep_;
+    std::int64_t at = never;
+    if (instant) {
+      const std::int64_t left = *instant - fall_asleep_;
+      if (left <= 0) return false;
+      at = *instant;
+      if (sleep_owed_ < most_sleep_owed_ns) {
+        // To set the timer and be woken takes longer than a short wait.
+        if (left <= std::min(early_ns_ + setting_ns, most_awake_ns_)) return false;
+        at -= early_ns_;
+      }
+    }
+    if (at == set_for_) return true;
+    set_for_ = at;
+    itimerspec when{};
+    when.it_value.tv_sec = at / 1'000'000'000;
+    when.it_value.tv_nsec = at % 1'000'000'000;
+    timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &when, nullptr);
+    return true;
+  }
+
+  /// The caller has slept since set() returned true.
+  void awake() {
+    awake_since_ = io::read_clock(CLOCK_MONOTONIC);
+    sleep_owed_ = std::max(sleep_owed_ - (awake_since_ - fall_asleep_), -most_sleep_owed_ns);
+  }
+
+  /// The descriptor has become readable.
+  void gone_off() {
+    std::uint64_t times = 0;
+    if (read(timer_.get(), &times, sizeof times) <= 0) return;
+    const std::int64_t late = io::read_clock(CLOCK_MONOTONIC) - set_for_;
+    set_for_ = never;
+    // Quickly up, slowly down: early enough for nearly all wakings, the rare long ones aside.
+    const std::int64_t off = late - early_ns_;
+    early_ns_ += off > 0 ? off / 4 : off / 32;
+    early_ns_ = std::clamp<std::int64_t>(early_ns_, 0, most_awake_ns_);
+  }
+
+ private:
+  static constexpr std::int64_t never = 0;  // as timerfd_settime(2) has it
+  static constexpr std::int64_t setting_ns = 10'000;
+  static constexpr std::int64_t awake_to_asleep = 9;
+  static constexpr std::int64_t most_sleep_owed_ns = 500'000;
+
+  io::Descriptor timer_;
+  std::int64_t most_awake_ns_;
+  std::int64_t early_ns_;
+  std::int64_t set_for_ = never;
+  std::int64_t awake_since_;
+  std::int64_t fall_asleep_ = 0;
+  std::int64_t sleep_owed_ = 0;
+};
+
+}  // namespace nagi::daemon

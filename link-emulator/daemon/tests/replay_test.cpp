@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/replay.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "daemon/json_source.hpp"
+#include "daemon/packet_record.hpp"
+
+namespace nagi::daemon {
+namespace {
+
+// 8 Mb/s, room for one: 1,000 bytes take 1 ms.
+const char* const configuration = R"({"schema_version": 1, "seed": 1, "links": [
+    {"name": "r", "id": 0, "a": "e0", "b": "e1",
+     "a_to_b": {"rate_bps": 8000000, "queue": {"packets": 1}, "delay_ns": 5000000,
+                "mark": {"threshold_packets": 0, "weight": 1}},
+     "b_to_a": {"loss": {"model": "trace", "lost": [1], "length": 2}}}]})";
+
+class Replay : public testing::Test {
+ protected:
+  Replay()
+      : directory_(std::filesystem::temp_directory_path() /
+                   ("nagi-replay-" + std::to_string(getpid()))) {
+    std::filesystem::create_directory(directory_);
+  }
+  ~Replay() override { std::filesystem::remove_all(directory_); }
+
+  [[nodiscard]] std::string path(const char* name) const { return directory_ / name; }
+
+  void record(const std::vector<PacketRecord>& records) const {
+    std::ofstream file(path("recorded"), std::ios::binary);
+    const PacketRecordHeader header;
+    file.write(reinterpret_cast<const char*>(&header), sizeof header);
+    for (const PacketRecord& each : records) {
+      file.write(reinterpret_cast<const char*>(&each), sizeof each);
+    }
+  }
+  [[nodiscard]] std::vector<PacketRecord> replayed() const {
+    replay(read_config(JsonSource("test.json", configuration)), path("recorded"), path("again"));
+    return read_records(path("again"));
+  }
+
+ private:
+  std::filesystem::path directory_;
+};
+
+PacketRecord arrival(std::int64_t at, std::uint32_t index, std::uint8_t lane,
+                     std::uint8_t flags = 0) {
+  PacketRecord record;
+  record.arrived_ns = at;
+  record.index = index;
+  record.bytes = 1000;
+  record.lane = lane;
+  record.fate = flags;
+  return record;
+}
+
+TEST_F(Replay, GivesArrivalsToTheModelInTheirOrder) {
+  // As recorded: out of order. Packet 2 finds one in transmission and one waiting.
+  record(
+      {arrival(10, 2, 0), arrival(0, 0, 0), arrival(7, 0, 1), arrival(10, 1, 0), arrival(8, 1, 1)});
+  const auto again = replayed();
+  ASSERT_EQ(again.size(), 5u);
+  EXPECT_EQ(again[0].left_ns, 6'000'000);
+  EXPECT_EQ(again[0].fate, 0);
+  EXPECT_EQ(again[1].left_ns, 7'000'000);
+  EXPECT_EQ(again[2].index, 2u);
+  EXPECT_EQ(again[2].left_ns, 10);
+  EXPECT_EQ(again[2].fate, 1);
+  EXPECT_EQ(again[3].fate, 0);
+  EXPECT_EQ(again[4].fate, 2);
+}
+
+TEST_F(Replay, MarksAgain) {
+  record({arrival(0, 0, 0, ecn_capable_bit), arrival(1, 1, 0, ecn_capable_bit),
+          arrival(1'000'001, 2, 0, ecn_capable_bit | marked_bit)});
+  const auto again = replayed();
+  // The third finds one in transmission, none waiting; what the record says of it is not believed.
+  for (const PacketRecord& each : again) EXPECT_EQ(each.fate, ecn_capable_bit);
+}
+
+TEST_F(Replay, RefusesWhatIsNoRecord) {
+  const auto refusal = [this] {
+    try {
+      static_cast<void>(replayed());
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_THAT(refusal(), testing::HasSubstr("not a record of packets"));
+  record({arrival(0, 0, 7)});
+  EXPECT_THAT(refusal(), testing::HasSubstr("lane 7"));
+  record({arrival(0, 0, 0)});
+  std::filesystem::resize_file(path("recorded"), 16 + 31);
+  EXPECT_THAT(refusal(), testing::HasSubstr("cut off"));
+}
+
+}  // namespace
+}  // namespace nagi::daemon

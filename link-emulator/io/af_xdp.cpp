@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/af_xdp.hpp"
+
+#include <bpf/bpf.h>
+#include <linux/bpf.h>
+#include <linux/if_link.h>
+#include <linux/if_xdp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <xdp/xsk.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <system_error>
+
+#include "io/clock.hpp"
+#include "io/descriptor.hpp"
+#include "io/interface.hpp"
+#include "io/ip_header.hpp"
+
+namespace nagi::io {
+
+namespace {
+
+constexpr std::uint32_t queue = 0;
+constexpr std::uint32_t chunk_bytes = XSK_UMEM__DEFAULT_FRAME_SIZE / 2;  // 2,048
+constexpr std::uint32_t kernel_headroom = 256;                           // XDP_PACKET_HEADROOM
+constexpr std::uint32_t receive_ring = 4096;  // 160 ms of 25,000 packets/s while we do not run
+constexpr std::uint32_t send_ring = 1024;
+constexpr std::uint32_t chunks = receive_ring + send_ring;
+constexpr std::size_t batch = 64;
+constexpr int send_patience_ms = 10;
+
+/// What the program puts in front of a frame.
+struct Stamp {
+  std::uint64_t magic;
+  std::uint64_t monotonic_ns;
+};
+constexpr std::uint32_t magic = 0x6e616769;  // "nagi"
+
+[[noreturn]] void throw_error(int error, const std::string& what) {
+  throw std::system_error(error, std::generic_category(), what);
+}
+
+bpf_insn instruction(int code, int to, int from, int offset, std::int32_t constant) {
+  bpf_insn made{};
+  made.code = static_cast<__u8>(code);
+  made.dst_reg = static_cast<__u8>(to) & 15;
+  made.src_reg = static_cast<__u8>(from) & 15;
+  made.off = static_cast<__s16>(offset);
+  made.imm = constant;
+  return made;
+}
+
+/// Loads: stamp the frame if there is room in front of it, then redirect it to the socket in `map`.
+Descriptor load_program(int map) {
+  constexpr int load32 = BPF_LDX | BPF_MEM | BPF_W;
+  constexpr int copy = BPF_ALU64 | BPF_MOV | BPF_X;
+  constexpr int set = BPF_ALU64 | BPF_MOV | BPF_K;
+  constexpr int call = BPF_JMP | BPF_CALL;
+  constexpr int stamp_bytes = sizeof(Stamp);
+  const std::array program = {
+      instruction(copy, 6, 1, 0, 0),  // r6 = the frame's context
+      instruction(call, 0, 0, 0, BPF_FUNC_ktime_get_ns),
+      instruction(copy, 7, 0, 0, 0),
+      instruction(copy, 1, 6, 0, 0),
+      instruction(set, 2, 0, 0, -stamp_bytes),
+      instruction(call, 0, 0, 0, BPF_FUNC_xdp_adjust_meta),
+      instruction(BPF_JMP | BPF_JNE | BPF_K, 0, 0, 8, 0),  // no room: redirect
+      instruction(load32, 2, 6, offsetof(xdp_md, data_meta), 0),
+      instruction(load32, 3, 6, offsetof(xdp_md, data), 0),
+      instruction(copy, 4, 2, 0, 0),
+      instruction(BPF_ALU64 | BPF_ADD | BPF_K, 4, 0, 0, stamp_bytes),
+      instruction(BPF_JMP | BPF_JGT | BPF_X, 4, 3, 3, 0),  // for the verifier
+      instruction(set, 5, 0, 0, magic),
+      instruction(BPF_STX | BPF_MEM | BPF_DW, 2, 5, offsetof(Stamp, magic), 0),
+      instruction(BPF_STX | BPF_MEM | BPF_DW, 2, 7, offsetof(Stamp, monotonic_ns), 0),
+      // redirect:
+      instruction(load32, 2, 6, offsetof(xdp_md, rx_queue_index), 0),
+      instruction(BPF_LD | BPF_IMM | BPF_DW, 1, BPF_PSEUDO_MAP_FD, 0, map),
+      instruction(0, 0, 0, 0, 0),
+      instruction(set, 3, 0, 0, XDP_DROP),
+      instruction(call, 0, 0, 0, BPF_FUNC_redirect_map),
+      instruction(BPF_JMP | BPF_EXIT, 0, 0, 0, 0),
+  };
+  Descriptor loaded(bpf_prog_load(BPF_PROG_TYPE_XDP, "nagi_to_socket", "GPL", program.data(),
+                                  program.size(), nullptr));
+  if (loaded.get() < 0) throw_errno("cannot load the eBPF program");
+  return loaded;
+}
+
+struct Mode {
+  const char* kind;
+  std::uint32_t attach;
+  std::uint16_t bind;
+};
+constexpr Mode generic = {"af_xdp generic", XDP_FLAGS_SKB_MODE, XDP_COPY};
+constexpr std::array native = {Mode{"af_xdp zero-copy", XDP_FLAGS_DRV_MODE, XDP_ZEROCOPY},
+                               Mode{"af_xdp driver", XDP_FLAGS_DRV_MODE, XDP_COPY}};
+
+class AfXdp final : public Port {
+ public:
+  AfXdp(std::string interface, FramePool& pool, const Mode& mode)
+      : interface_(std::move(interface)),
+        kind_(mode.kind),
+        pool_(pool),
+        longest_frame_(longest_frame(interface_)),
+        promiscuous_(socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0)) {
+    if (longest_frame_ > chunk_bytes - kernel_headroom) {
+      throw_error(EMSGSIZE, "an MTU above " + std::to_string(chunk_bytes - kernel_headroom - 18) +
+                                " bytes does not go with AF_XDP");
+    }
+    make_umem();
+    make_socket(mode);
+    make_promiscuous(promiscuous_.get(), index_of(interface_));
+    fill(receive_ring);
+    for (std::uint32_t i = 0; i < send_ring; ++i) {
+      free_.push_back(std::uint64_t{receive_ring + i} * chunk_bytes);
+    }
+  }
+  ~AfXdp() override {
+    link_ = Descriptor();
+    if (socket_ != nullptr) xsk_socket__delete(socket_);
+    if (umem_ != nullptr) xsk_umem__delete(umem_);
+  }
+
+  [[nodiscard]] const std::string& interface() const override { return interface_; }
+  [[nodiscard]] const std::string& kind() const override { return kind_; }
+  [[nodiscard]] bool is_free_to_ask() const override { return true; }
+  [[nodiscard]] int descriptor() const override { return xsk_socket__fd(socket_); }
+
+  bool receive(std::vector<Arrival>& arrivals) override {
+    std::uint32_t first = 0;
+    const std::uint32_t got = xsk_ring_cons__peek(&received_, batch, &first);
+    if (got == 0) return false;
+    for (std::uint32_t i = 0; i < got; ++i) {
+      const xdp_desc& descriptor = *xsk_ring_cons__rx_desc(&received_, first + i);
+      take_in(chunk_at(descriptor.addr), descriptor.len, arrivals);
+      used_.push_back(descriptor.addr - descriptor.addr % chunk_bytes);
+    }
+    xsk_ring_cons__release(&received_, got);
+    refill();
+    return got == batch;
+  }
+
+  void send(const std::vector<Frame>& frames) override {
+    for (const Frame& frame : frames) {
+      if (!make_room()) {
+        ++counters_.send_failures;
+        continue;
+      }
+      std::uint32_t place = 0;
+      xsk_ring_prod__reserve(&outgoing_, 1, &place);
+      xdp_desc& descriptor = *xsk_ring_prod__tx_desc(&outgoing_, place);
+      descriptor = {free_.back(), frame.length, 0};
+      free_.pop_back();
+      std::memcpy(chunk_at(descriptor.addr), pool_.data(frame.slot) + frame.offset, frame.length);
+      xsk_ring_prod__submit(&outgoing_, 1);
+      ++counters_.sent;
+    }
+    push_out(0);
+  }
+
+  [[nodiscard]] PortCounters counters() override {
+    PortCounters now = counters_;
+    xdp_statistics statistics{};
+    socklen_t length = sizeof statistics;
+    if (getsockopt(descriptor(), SOL_XDP, XDP_STATISTICS, &statistics, &length) == 0) {
+      // What is dropped for want of a chunk is counted twice, as dropped and as that.
+      now.socket_drops += statistics.rx_ring_full + statistics.rx_fill_ring_empty_descs;
+      now.oversized += statistics.rx_dropped -
+                       std::min(statistics.rx_dropped, statistics.rx_fill_ring_empty_descs);
+      now.send_failures += statistics.tx_invalid_descs;
+    }
+    return now;
+  }
+
+ private:
+  std::uint8_t* chunk_at(std::uint64_t address) { return memory_.get() + address; }
+
+  void make_umem() {
+    memory_.reset(static_cast<std::uint8_t*>(
+        std::aligned_alloc(XSK_UMEM__DEFAULT_FRAME_SIZE, std::size_t{chunks} * chunk_bytes)));
+    if (!memory_) throw_error(ENOMEM, "no memory for AF_XDP");
+    xsk_umem_config config{};
+    config.fill_size = receive_ring;
+    config.comp_size = send_ring;
+    config.frame_size = chunk_bytes;
+    const int error = xsk_umem__create(&umem_, memory_.get(), std::uint64_t{chunks} * chunk_bytes,
+                                       &to_fill_, &completed_, &config);
+    if (error != 0) throw_error(-error, "cannot register memory for AF_XDP");
+  }
+
+  void make_socket(const Mode& mode) {
+    const auto index = index_of(interface_);
+    xsk_socket_config config{};
+    config.rx_size = receive_ring;
+    config.tx_size = send_ring;
+    config.libxdp_flags = XSK_LIBXDP_FLAGS__INHIBIT_PROG_LOAD;
+    config.bind_flags = mode.bind;
+    const int error = xsk_socket__create(&socket_, interface_.c_str(), queue, umem_, &received_,
+                                         &outgoing_, &config);
+    if (error != 0) throw_error(-error, "cannot open an AF_XDP socket on " + interface_);
+
+    const Descriptor map(bpf_map_create(BPF_MAP_TYPE_XSKMAP, "nagi_sockets", sizeof(__u32),
+                                        sizeof(__u32), 1, nullptr));
+    if (map.get() < 0) throw_errno("cannot make an eBPF map");
+    const __u32 key = queue;
+    const int socket_descriptor = xsk_socket__fd(socket_);
+    if (bpf_map_update_elem(map.get(), &key, &socket_descriptor, 0) != 0) {
+      throw_errno("cannot put the socket in its eBPF map");
+    }
+    program_ = load_program(map.get());
+    LIBBPF_OPTS(bpf_link_create_opts, options, .flags = mode.attach);
+    link_ = Descriptor(bpf_link_create(program_.get(), index, BPF_XDP, &options));
+    if (link_.get() < 0) throw_errno("cannot attach the eBPF program to " + interface_);
+  }
+
+  /// Gives the kernel the first `count` chunks to receive into.
+  void fill(std::uint32_t count) {
+    for (std::uint32_t i = 0; i < count; ++i) used_.push_back(std::uint64_t{i} * chunk_bytes);
+    refill();
+  }
+  void refill() {
+    const auto count = static_cast<std::uint32_t>(used_.size());
+    std::uint32_t first = 0;
+    if (xsk_ring_prod__reserve(&to_fill_, count, &first) != count) return;  // next time
+    for (std::uint32_t i = 0; i < count; ++i) {
+      *xsk_ring_prod__fill_addr(&to_fill_, first + i) = used_[i];
+    }
+    xsk_ring_prod__submit(&to_fill_, count);
+    used_.clear();
+  }
+
+  void take_in(std::uint8_t* data, std::uint32_t length, std::vector<Arrival>& arrivals) {
+    if (length > longest_frame_) {
+      ++counters_.oversized;
+      return;
+    }
+    Stamp stamp{};
+    std::memcpy(&stamp, data - sizeof stamp, sizeof stamp);
+    const bool stamped = stamp.magic == magic;
+    std::memset(data - sizeof stamp, 0, sizeof stamp.magic);  // the chunk will be used again
+    if (IpHeader({data, length}).lacks_checksum()) ++counters_.checksum_missing;
+    const Slot slot = pool_.take();
+    std::memcpy(pool_.data(slot), data, length);
+    ++counters_.received;
+    arrivals.push_back(
+        {{slot, 0, length},
+         stamped ? static_cast<std::int64_t>(stamp.monotonic_ns) : read_clock(CLOCK_MONOTONIC)});
+  }
+
+  /// Waits, not long, until there is a chunk to send from.
+  bool make_room() {
+    if (free_.empty()) reap();
+    if (free_.empty()) push_out(send_ring / 2);
+    return !free_.empty();
+  }
+
+  void reap() {
+    std::uint32_t first = 0;
+    const std::uint32_t count = xsk_ring_cons__peek(&completed_, send_ring, &first);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      free_.push_back(*xsk_ring_cons__comp_addr(&completed_, first + i));
+    }
+    xsk_ring_cons__release(&completed_, count);
+  }
+
+  /// Has the kernel send until at most `left` frames have not been sent.
+  void push_out(std::size_t left) {
+    const auto unsent = [this] { return send_ring - xsk_prod_nb_free(&outgoing_, send_ring); };
+    while (unsent() > left) {
+      if (sendto(descriptor(), nullptr, 0, MSG_DONTWAIT, nullptr, 0) >= 0 || errno == EINTR) {
+        continue;
+      }
+      if (errno != EAGAIN && errno != EBUSY && errno != ENOBUFS) {
+        throw_errno("sending on " + interface_);
+      }
+      if (errno != EAGAIN) {
+        pollfd writable{descriptor(), POLLOUT, 0};
+        if (poll(&writable, 1, send_patience_ms) <= 0) break;
+      }
+      reap();
+    }
+    reap();
+  }
+
+  struct Free {
+    void operator()(void* memory) const { std::free(memory); }
+  };
+
+  std::string interface_;
+  std::string kind_;
+  FramePool& pool_;
+  std::size_t longest_frame_;
+  Descriptor promiscuous_;
+  std::unique_ptr<std::uint8_t, Free> memory_;
+  xsk_umem* umem_ = nullptr;
+  xsk_socket* socket_ = nullptr;
+  xsk_ring_prod to_fill_{};
+  xsk_ring_cons completed_{};
+  xsk_ring_cons received_{};
+  xsk_ring_prod outgoing_{};
+  Descriptor program_;
+  Descriptor link_;
+  std::vector<std::uint64_t> used_;  // chunks the kernel may have again
+  std::vector<std::uint64_t> free_;  // chunks to send from
+  PortCounters counters_;
+};
+
+}  // namespace
+
+std::unique_ptr<Port> open_af_xdp(const std::string& interface, FramePool& pool) {
+  if (receive_queues(interface) != 1) {
+    throw_error(EOPNOTSUPP, "AF_XDP needs one queue, " + interface + " has more: ethtool -L " +
+                                interface + " combined 1");
+  }
+  // Between veths, driver mode copies just as much and costs more.
+  if (driver_of(interface) != "veth") {
+    for (const Mode& mode : native) {
+      try {
+        return std::make_unique<AfXdp>(interface, pool, mode);
+      } catch (const std::system_error&) {
+        // A driver without it: the next mode.
+      }
+    }
+  }
+  return std::make_unique<AfXdp>(interface, pool, generic);
+}
+
+}  // namespace nagi::io

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A file that is written by a thread of its own, so that whoever appends never waits for a disk.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "io/descriptor.hpp"
+
+namespace nagi::io {
+
+class BackgroundFile {
+ public:
+  /// Makes the file, or empties it. The thread inherits the scheduling of the one that calls this.
+  /// Throws std::system_error.
+  explicit BackgroundFile(const std::string& path);
+  BackgroundFile(const BackgroundFile&) = delete;
+  BackgroundFile& operator=(const BackgroundFile&) = delete;
+  /// Writes what is left.
+  ~BackgroundFile();
+
+  /// Appends whole or not at all: if the disk is too far behind or full, what is appended is lost,
+  /// and counted.
+  void append(std::span<const std::byte> bytes);
+  /// Writes what is left and waits until it is. Returns what went wrong with the disk; empty if
+  /// nothing did.
+  std::string close();
+  [[nodiscard]] std::uint64_t lost() const { return lost_; }
+
+ private:
+  using Chunk = std::vector<std::byte>;
+
+  void hand_over();
+  void write_chunks();
+  bool write(const Chunk& chunk);
+
+  Descriptor file_;
+  Chunk filling_;
+  std::uint64_t lost_ = 0;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Chunk> full_;  // guarded by the mutex, as are all below
+  std::vector<Chunk> empty_;
+  std::size_t behind_ = 0;  // chunks handed over and not yet written
+  std::string trouble_;
+  bool closing_ = false;
+  std::thread writer_;
+};
+
+}  // namespace nagi::io

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/ip_header.hpp"
+
+#include <linux/if_ether.h>
+#include <netinet/in.h>
+
+namespace nagi::io {
+
+namespace {
+
+constexpr std::size_t tag_bytes = 4;
+constexpr std::size_t ipv4_bytes = 20;
+constexpr std::size_t ipv6_bytes = 40;
+constexpr std::uint8_t ecn_bits = 3;  // 0: not capable, 1 and 2: capable, 3: marked
+constexpr std::uint8_t marked = 3;
+
+/// The Internet checksum's sum (RFC 1071), not yet folded.
+std::uint64_t sum_words(const std::uint8_t* data, std::size_t length) {
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i + 1 < length; i += 2) sum += std::uint64_t{data[i]} << 8 | data[i + 1];
+  if (length % 2 != 0) sum += std::uint64_t{data[length - 1]} << 8;
+  return sum;
+}
+
+std::uint16_t fold(std::uint64_t sum) {
+  while (sum >> 16 != 0) sum = (sum & 0xffff) + (sum >> 16);
+  return static_cast<std::uint16_t>(sum);
+}
+
+}  // namespace
+
+IpHeader::IpHeader(FrameView frame) {
+  std::size_t at = ETH_HLEN;
+  if (frame.length < at) return;
+  const auto type_at = [&frame](std::size_t end) {
+    return static_cast<std::uint16_t>(frame.data[end - 2] << 8 | frame.data[end - 1]);
+  };
+  while ((type_at(at) == ETH_P_8021Q || type_at(at) == ETH_P_8021AD) &&
+         at + tag_bytes <= frame.length) {
+    at += tag_bytes;
+  }
+  ip_ = frame.data + at;
+  length_ = frame.length - at;
+  if (type_at(at) == ETH_P_IP && length_ >= ipv4_bytes && ip_[0] >> 4 == 4) {
+    header_ = (ip_[0] & 15U) * 4U;
+    version_ = header_ >= ipv4_bytes && header_ <= length_ ? 4 : 0;
+    protocol_ = ip_[9];
+  } else if (type_at(at) == ETH_P_IPV6 && length_ >= ipv6_bytes && ip_[0] >> 4 == 6) {
+    header_ = ipv6_bytes;
+    version_ = 6;
+    protocol_ = ip_[6];
+  }
+}
+
+bool IpHeader::is_ecn_capable() const {
+  const unsigned ecn = version_ == 4   ? ip_[1] & ecn_bits
+                       : version_ == 6 ? ip_[1] >> 4 & ecn_bits
+                                       : 0U;
+  return ecn == 1 || ecn == 2;
+}
+
+void IpHeader::mark() {
+  if (version_ == 6) {
+    ip_[1] |= marked << 4;
+  } else if (version_ == 4) {
+    // RFC 1624, equation 3: HC' = ~(~HC + ~m + m').
+    const std::uint16_t before = word(0);
+    ip_[1] |= marked;
+    const auto checksum =
+        static_cast<std::uint16_t>(~fold(std::uint64_t{static_cast<std::uint16_t>(~word(10))} +
+                                         static_cast<std::uint16_t>(~before) + word(0)));
+    ip_[10] = static_cast<std::uint8_t>(checksum >> 8);
+    ip_[11] = static_cast<std::uint8_t>(checksum);
+  }
+}
+
+/// Where the payload's checksum is; 0 if it has none.
+std::size_t IpHeader::checksum_place() const {
+  const bool is_later_fragment = version_ == 4 && (word(6) & 0x1fff) != 0;
+  if (version_ == 0 || is_later_fragment) return 0;
+  std::size_t place = 0;
+  switch (protocol_) {
+    case IPPROTO_TCP:
+      place = header_ + 16;
+      break;
+    case IPPROTO_UDP:
+      place = header_ + 6;
+      break;
+    case IPPROTO_ICMP:
+    case IPPROTO_ICMPV6:
+      place = header_ + 2;
+      break;
+    default:
+      return 0;
+  }
+  return place + 2 <= length_ ? place : 0;
+}
+
+std::uint32_t IpHeader::identity() const {
+  const std::size_t place = checksum_place();
+  const std::uint32_t checksum = place != 0 ? word(place) : 0;
+  return version_ == 4 ? std::uint32_t{word(4)} << 16 | checksum : checksum;
+}
+
+bool IpHeader::lacks_checksum() const {
+  const std::size_t place = checksum_place();
+  if (place == 0 || (protocol_ != IPPROTO_TCP && protocol_ != IPPROTO_UDP)) return false;
+  if (protocol_ == IPPROTO_UDP && word(place) == 0) return false;  // none (RFC 768)
+  const std::size_t end = version_ == 4 ? word(2) : ipv6_bytes + word(4);
+  const bool is_fragment = version_ == 4 && (word(6) & 0x3fff) != 0;
+  if (is_fragment || end > length_ || end < header_) return false;
+  // The pseudo-header: addresses, protocol, length of the payload.
+  const std::uint64_t pseudo = (version_ == 4 ? sum_words(ip_ + 12, 8) : sum_words(ip_ + 8, 32)) +
+                               protocol_ + (end - header_);
+  // A sender that leaves the checksum to hardware puts the pseudo-header's sum there; only then
+  // is the whole packet summed.
+  if (fold(pseudo) != word(place)) return false;
+  return fold(pseudo + sum_words(ip_ + header_, end - header_)) != 0xffff;
+}
+
+}  // namespace nagi::io

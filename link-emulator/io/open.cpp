@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/open.hpp"
+
+#include <system_error>
+
+#include "io/af_packet.hpp"
+#include "io/af_xdp.hpp"
+
+namespace nagi::io {
+
+Opened open_port(const std::string& interface, FramePool& pool, Choice choice) {
+  std::string fallback;
+  if (choice != Choice::af_packet) {
+    try {
+      return {open_af_xdp(interface, pool), {}};
+    } catch (const std::system_error& error) {
+      if (choice == Choice::af_xdp) throw;
+      fallback = error.what();
+    }
+  }
+  return {open_af_packet(interface, pool), fallback};
+}
+
+}  // namespace nagi::io
