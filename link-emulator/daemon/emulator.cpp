@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <limits>
 #include <system_error>
 
@@ -124,7 +125,16 @@ void Emulator::settle_offloads(const std::string& interface) {
 }
 
 io::Port& Emulator::open(const std::string& interface) {
-  io::Opened opened = io::open_port(interface, *pool_, config_.io);
+  const auto opening = [&] {
+    try {
+      return io::open_port(interface, *pool_, config_.io);
+    } catch (const std::system_error& error) {
+      if (error.code().value() != EBUSY) throw;
+      throw InputError("interface " + interface + ": another program takes its packets (" +
+                       error.what() + "); end that one, or give another interface");
+    }
+  };
+  io::Opened opened = opening();
   if (!opened.fallback.empty()) {
     notice(interface +
            " uses AF_PACKET, which takes more time a packet than AF_XDP: " + opened.fallback);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/open.hpp"
 
+#include <cerrno>
 #include <system_error>
 
 #include "io/af_packet.hpp"
@@ -14,7 +15,8 @@ Opened open_port(const std::string& interface, FramePool& pool, Choice choice) {
     try {
       return {open_af_xdp(interface, pool), {}};
     } catch (const std::system_error& error) {
-      if (choice == Choice::af_xdp) throw;
+      const bool taken = error.code().value() == EBUSY;  // AF_PACKET would see nothing
+      if (choice == Choice::af_xdp || taken) throw;
       fallback = error.what();
     }
   }

@@ -17,7 +17,8 @@ struct Opened {
   std::string fallback;  // why it is not AF_XDP, if the choice was left; else empty
 };
 
-/// Throws std::system_error if the interface cannot be opened as chosen.
+/// Throws std::system_error if the interface cannot be opened as chosen; EBUSY if another program
+/// takes its packets.
 Opened open_port(const std::string& interface, FramePool& pool, Choice choice);
 
 }  // namespace nagi::io

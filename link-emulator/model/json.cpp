@@ -17,6 +17,19 @@ constexpr std::uint64_t most_packet = 65'535;
 constexpr std::uint64_t most_queue = 1ULL << 40;
 constexpr std::uint64_t least_sojourn = 1'000;  // ns: shorter ones cost more to follow than they matter
 
+bool is_whole(const json& value, std::uint64_t least, std::uint64_t most) {
+  if (!value.is_number_integer()) return false;
+  if (!value.is_number_unsigned() && value.get<std::int64_t>() < 0) return false;
+  const auto number = value.get<std::uint64_t>();
+  return number >= least && number <= most;
+}
+
+ConfigError not_whole(const json& value, const json::json_pointer& where, std::uint64_t least,
+                      std::uint64_t most) {
+  return {where, "not a possible value: " + value.dump(),
+          "a whole number from " + std::to_string(least) + " to " + std::to_string(most)};
+}
+
 Duration duration(ObjectReader& reader, const std::string& key, std::uint64_t least = 0) {
   return Duration{static_cast<std::int64_t>(reader.whole(key, least, most_delay))};
 }
@@ -24,12 +37,7 @@ Duration duration(ObjectReader& reader, const std::string& key, std::uint64_t le
 std::uint64_t whole_at(const json& list, std::size_t index, const json::json_pointer& where,
                        std::uint64_t least, std::uint64_t most) {
   const json& value = list[index];
-  if (!value.is_number_unsigned() || value.get<std::uint64_t>() < least ||
-      value.get<std::uint64_t>() > most) {
-    throw ConfigError(
-        where / index, "not a possible value: " + value.dump(),
-        "a whole number from " + std::to_string(least) + " to " + std::to_string(most));
-  }
+  if (!is_whole(value, least, most)) throw not_whole(value, where / index, least, most);
   return value.get<std::uint64_t>();
 }
 
@@ -290,12 +298,7 @@ std::string ObjectReader::text(const std::string& key) {
 
 std::uint64_t ObjectReader::whole(const std::string& key, std::uint64_t least, std::uint64_t most) {
   const json& value = any(key);
-  if (!value.is_number_unsigned() || value.get<std::uint64_t>() < least ||
-      value.get<std::uint64_t>() > most) {
-    throw ConfigError(
-        at(key), "not a possible value: " + value.dump(),
-        "a whole number from " + std::to_string(least) + " to " + std::to_string(most));
-  }
+  if (!is_whole(value, least, most)) throw not_whole(value, at(key), least, most);
   return value.get<std::uint64_t>();
 }
 
@@ -401,7 +404,7 @@ json to_json(const DirectionConfig& config) {
                                        [](Duration delay) { return delay.count(); });
   }
   if (!std::holds_alternative<NoJitter>(config.jitter)) out["jitter"] = to_json(config.jitter);
-  out["keep_order"] = config.keep_order;
+  if (!config.keep_order) out["keep_order"] = false;
   out["loss"] = to_json(config.loss);
   out["loss"]["at"] = config.loss_at == LossPlace::ingress ? "ingress" : "egress";
   return out;

@@ -33,6 +33,7 @@ def packets(segments, *, start_ns=0, step_ns=1_000_000, **columns) -> Packets:
         "acknowledgement": 0,
         "flags": 0x10,
         "payload": [segment[1] for segment in segments],
+        "identity": np.arange(count),
     }
     return Packets(
         **{

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from nagi.contracts.links import Links
+from nagi.packets import fates, in_order, read_records
 from nagi.paths import native_program
 
 NAGI_LINK = str(native_program("nagi-link"))
@@ -137,8 +138,12 @@ def send(wire, count: int, gap: float, size: int = 1000, patience: float = 1.0):
     ]
 
 
-def test_delivers_in_order_after_the_delay(wire, tmp_path):
-    with Emulator(wire, tmp_path) as emulator:
+both_kinds_of_io = pytest.mark.parametrize("io", ["af_xdp", "af_packet"])
+
+
+@both_kinds_of_io
+def test_delivers_in_order_after_the_delay(wire, tmp_path, io):
+    with Emulator(wire, tmp_path, io=io) as emulator:
         ping = wire.run("left", "python3", "-c", PING)
         got = send(wire, 200, 0.002)
         account = emulator.stop()
@@ -150,6 +155,9 @@ def test_delivers_in_order_after_the_delay(wire, tmp_path):
     assert there.transit_error_ns.count == 201
     assert account.complete
     assert account.scheduling == "SCHED_FIFO"
+    assert account.memory_locked
+    assert account.cpu_pinned is None
+    assert account.links[0].a.io.startswith(io)
     assert account.links[0].b.sent == 201
 
 
@@ -194,8 +202,9 @@ def test_keeps_rate_and_queue(wire, tmp_path):
     assert last - first == pytest.approx((len(got) - 1) * 1e-3, rel=0.05)
 
 
-def test_spares_nothing_of_a_burst_without_a_limit(wire, tmp_path):
-    with Emulator(wire, tmp_path, forward={"rate_bps": 80_000_000}) as emulator:
+@both_kinds_of_io
+def test_spares_nothing_of_a_burst_without_a_limit(wire, tmp_path, io):
+    with Emulator(wire, tmp_path, forward={"rate_bps": 80_000_000}, io=io) as emulator:
         got = send(wire, 2000, 0)
         account = emulator.stop()
     assert len(got) == 2000
@@ -206,6 +215,192 @@ def test_account_is_marked_incomplete_when_killed(wire, tmp_path):
     with Emulator(wire, tmp_path) as emulator:
         account = emulator.stop("KILL")
     assert not account.complete
+
+
+def test_uses_af_packet_where_af_xdp_does_not_go_and_says_why(wire, tmp_path):
+    wire.run("middle", "ip", "link", "set", "e0", "mtu", "9000")
+    with Emulator(wire, tmp_path) as emulator:
+        assert "e0 uses AF_PACKET" in emulator.said and "MTU above" in emulator.said
+        got = send(wire, 10, 0.001)
+        account = emulator.stop()
+    assert len(got) == 10
+    assert account.links[0].a.io == "af_packet"
+    assert account.links[0].b.io == "af_xdp generic"
+    assert any("MTU above" in notice for notice in account.notices)
+
+
+SEND_TAGGED = """
+import socket
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+s.bind(("eth0", 0))
+s.send(bytes(12) + b"\\x81\\x00\\x00\\x05\\x08\\x00" + bytes(range(46)))
+"""
+RECEIVE_RAW = """
+import socket
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+s.bind(("eth0", 3))
+s.setsockopt(263, 8, 1)  # PACKET_AUXDATA: tags come beside the frame
+s.settimeout(5)
+print("ready", flush=True)
+while True:
+    data, auxiliary, _, _ = s.recvmsg(2000, 100)
+    if data[-46:] == bytes(range(46)):
+        break
+inside = data[12:14] == b"\\x81\\x00" and data[14:16] == b"\\x00\\x05"
+beside = any(part[2][16:18] == b"\\x05\\x00" for part in auxiliary)
+print(inside or beside)
+"""
+
+
+@both_kinds_of_io
+def test_vlan_tags_go_through(wire, tmp_path, io):
+    with Emulator(wire, tmp_path, io=io):
+        receiver = wire.start("right", "python3", "-c", RECEIVE_RAW)
+        assert receiver.stdout.readline() == "ready\n"
+        wire.run("left", "python3", "-c", SEND_TAGGED)
+        said, _ = receiver.communicate(timeout=10)
+    assert said == "True\n"
+
+
+def test_stays_on_its_processor(wire, tmp_path):
+    with Emulator(wire, tmp_path, cpu=0) as emulator:
+        allowed = wire.run("middle", "taskset", "-p", str(emulator.pid()))
+        account = emulator.stop()
+    assert allowed.strip().endswith(": 1")
+    assert account.cpu_pinned == 0
+
+
+def test_says_so_when_it_cannot_stay_on_a_processor(wire, tmp_path):
+    with Emulator(wire, tmp_path, cpu=1000) as emulator:
+        assert "does not stay on processor 1000" in emulator.said
+        assert emulator.stop().cpu_pinned is None
+
+
+def change(wire, directory: Path, changes: str, link: str = "link", way: str = "a_to_b"):
+    return subprocess.run(
+        wire.command("middle", NAGI_LINK, "set", str(directory / "sock"), link, way, changes),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_set_changes_a_running_link_and_loses_nothing(wire, tmp_path):
+    with Emulator(wire, tmp_path, forward={"rate_bps": 400_000}) as emulator:
+        # 50 packets of 1,000 bytes take a second at 400 kb/s; a tenth of it in, they get 8 Mb/s.
+        receiver = wire.start("right", "python3", "-c", RECEIVE.format(patience=1.0))
+        assert receiver.stdout.readline() == "ready\n"
+        wire.run("left", "python3", "-c", SEND.format(count=50, gap=0, size=1000))
+        time.sleep(0.1)
+        done = change(wire, tmp_path, '{"rate_bps": 8000000, "delay_ns": 1000000}')
+        assert done.returncode == 0
+        assert json.loads(done.stdout)["rate_bps"] == 8_000_000
+        lines, _ = receiver.communicate(timeout=20)
+        account = emulator.stop()
+    numbers = [int(line.split()[0]) for line in lines.splitlines()]
+    instants = [float(line.split()[1]) for line in lines.splitlines()]
+    assert numbers == list(range(50))
+    assert instants[-1] - instants[0] < 0.6
+    assert instants[-1] - instants[-11] == pytest.approx(0.010, abs=0.003)
+    (recorded,) = account.links[0].a_to_b.changes
+    assert recorded.config == account.links[0].a_to_b.config
+    assert account.links[0].a_to_b.config.delay_ns == 1_000_000
+
+
+def test_set_refuses_what_cannot_be(wire, tmp_path):
+    with Emulator(wire, tmp_path) as emulator:
+        for arguments, said in (
+            (('{"rate_bps": 0}',), "config.rate_bps: not a possible value: 0"),
+            (('{"rate": 5}',), "config.rate: unknown key"),
+            (("[]",), "expected an object"),
+            (("{",), "not JSON"),
+            (("{}", "other"), "there is no link other; links: link"),
+            (("{}", "link", "there"), "unknown way"),
+        ):
+            done = change(wire, tmp_path, *arguments)
+            assert done.returncode == 2
+            assert said in done.stderr
+        account = emulator.stop()
+    assert account.links[0].a_to_b.changes == []
+
+
+def test_records_what_became_of_every_packet(wire, tmp_path):
+    # 8 Mb/s, room for 20: of 100 at once many overflow, and some are lost on the channel.
+    forward = {
+        "rate_bps": 8_000_000,
+        "queue": {"packets": 20},
+        "loss": {"model": "bernoulli", "probability": 0.3},
+    }
+    files = {"packets": str(tmp_path / "packets.bin"), "drops": str(tmp_path / "drops.pcapng")}
+    with Emulator(wire, tmp_path, forward=forward, **files) as emulator:
+        got = send(wire, 100, 0)
+        account = emulator.stop()
+    counts = account.links[0].a_to_b.packets
+    assert counts.queue_overflows > 10 and counts.channel_losses > 0
+
+    records = read_records(Path(files["packets"]))
+    there = records[records["lane"] == 0]
+    assert sorted(there["index"]) == list(range(counts.offered))
+    for fate, count in enumerate(
+        (counts.delivered, counts.queue_overflows, counts.channel_losses, counts.held)
+    ):
+        assert (fates(there) == fate).sum() == count
+    assert set(there["bytes"]) >= {1000}
+
+    # tcpdump reads the drops, and they are the packets that did not arrive.
+    shown = wire.run("middle", "tcpdump", "-r", files["drops"], "-nn")
+    dropped = shown.count("UDP, length 972")
+    assert dropped == counts.queue_overflows + counts.channel_losses == 100 - len(got)
+    data = Path(files["drops"]).read_bytes()
+    assert data.count(b"queue overflow") == counts.queue_overflows
+    assert data.count(b"channel loss") == counts.channel_losses
+
+    # The model does the same once more, without a clock.
+    again = tmp_path / "again.bin"
+    config = str(tmp_path / "nagi-link.json")
+    wire.run("middle", NAGI_LINK, "replay", config, files["packets"], str(again))
+    recorded, replayed = in_order(records), read_records(again)
+    for column in ("lane", "index", "arrived_ns", "left_ns", "fate"):
+        assert list(recorded[column]) == list(replayed[column])
+
+
+def test_marks_capable_packets_in_a_long_queue(wire, tmp_path):
+    forward = {"rate_bps": 8_000_000, "mark": {"threshold_packets": 10, "weight": 1}}
+    with Emulator(wire, tmp_path, forward=forward) as emulator:
+        receiver = wire.start("right", "python3", "-c", RECEIVE_TOS)
+        assert receiver.stdout.readline() == "ready\n"
+        wire.run("left", "python3", "-c", SEND_CAPABLE)
+        said, _ = receiver.communicate(timeout=10)
+        account = emulator.stop()
+    classes = [int(line) for line in said.splitlines()]
+    # One is in transmission, 11 find ten or fewer waiting; while they are sent hardly one leaves.
+    assert len(classes) == 40
+    assert set(classes[:12]) == {2}
+    assert set(classes[-20:]) == {3}
+    assert account.links[0].a_to_b.packets.marked == classes.count(3)
+
+
+SEND_CAPABLE = """
+import socket
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, 2)
+for _ in range(40):
+    s.sendto(bytes(972), ("10.0.0.2", 9000))
+"""
+RECEIVE_TOS = """
+import socket
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.setsockopt(socket.IPPROTO_IP, 13, 1)  # IP_RECVTOS
+s.bind(("10.0.0.2", 9000))
+s.settimeout(1)
+print("ready", flush=True)
+try:
+    while True:
+        _, parts, _, _ = s.recvmsg(2000, 100)
+        print(parts[0][2][0])
+except TimeoutError:
+    pass
+"""
 
 
 def test_show_prints_the_account_of_a_running_emulator(wire, tmp_path):
@@ -222,9 +417,9 @@ def test_gives_up_its_privileges(wire, tmp_path):
     with Emulator(wire, tmp_path) as emulator:
         status = wire.run("middle", "cat", f"/proc/{emulator.pid()}/status")
     fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
-    cap_net_admin = 1 << 12
-    assert int(fields["CapEff"], 16) == cap_net_admin
-    assert int(fields["CapPrm"], 16) == cap_net_admin
+    net_admin_and_ipc_lock = 1 << 12 | 1 << 14
+    assert int(fields["CapEff"], 16) == net_admin_and_ipc_lock
+    assert int(fields["CapPrm"], 16) == net_admin_and_ipc_lock
     assert fields["NoNewPrivs"] == "1"
 
 
@@ -266,9 +461,10 @@ def test_refuses_offloads_when_told_to(wire, tmp_path):
     assert "ethtool -K e1 generic-receive-offload off" in said
 
 
-def test_notices_a_peer_that_leaves_checksums_to_hardware(wire, tmp_path):
+@both_kinds_of_io
+def test_notices_a_peer_that_leaves_checksums_to_hardware(wire, tmp_path, io):
     wire.run("left", "ethtool", "-K", "eth0", "tx", "on")
-    with Emulator(wire, tmp_path) as emulator:
+    with Emulator(wire, tmp_path, io=io) as emulator:
         send(wire, 5, 0.001, patience=0.2)
         account = emulator.stop()
     assert account.links[0].a.checksum_missing == 5
@@ -284,9 +480,10 @@ for _ in range(5):
 """
 
 
-def test_notices_merged_segments(wire, tmp_path):
+@both_kinds_of_io
+def test_notices_merged_segments(wire, tmp_path, io):
     wire.run("left", "ethtool", "-K", "eth0", "tx", "on", "gso", "on", "tx-udp-segmentation", "on")
-    with Emulator(wire, tmp_path) as emulator:
+    with Emulator(wire, tmp_path, io=io) as emulator:
         wire.run("left", "python3", "-c", SEND_MERGED)
         time.sleep(0.1)
         account = emulator.stop()
@@ -301,10 +498,15 @@ def test_refuses_what_it_cannot_do(wire, tmp_path):
     assert "cannot write the account" in refusal(wire, configuration(tmp_path, account=account))
     epoch = time.time_ns() + 10**12
     assert "epoch" in refusal(wire, configuration(tmp_path, epoch_realtime_ns=epoch))
+    for key in ("packets", "drops"):
+        config = configuration(tmp_path, **{key: "/nonexistent/file"})
+        assert "/nonexistent/file: cannot write it" in refusal(wire, config)
     with Emulator(wire, tmp_path):
         other = tmp_path / "other"
         other.mkdir()
-        config = configuration(other, control_socket=str(tmp_path / "sock"))
+        config = configuration(other)
+        assert "e0: another program takes its packets" in refusal(wire, config)
+        config = configuration(other, control_socket=str(tmp_path / "sock"), io="af_packet")
         assert "another program listens here" in refusal(wire, config)
 
 
