@@ -16,7 +16,7 @@
 #include <cstdio>
 #include <system_error>
 
-#include "bpf_program.hpp"
+#include "io/bpf_program.hpp"
 #include "xsk.hpp"
 
 namespace nagi::bench {
@@ -29,7 +29,7 @@ volatile std::sig_atomic_t stopped = 0;
 
 /// All frames that come in at the interface go to the socket in `sockets`.
 io::Descriptor load_program(int sockets) {
-  Assembler code;
+  io::Assembler code;
   code.load(BPF_W, BPF_REG_2, BPF_REG_1, offsetof(xdp_md, rx_queue_index));
   code.load_map(BPF_REG_1, sockets);
   code.move_value(BPF_REG_3, XDP_PASS);
@@ -56,7 +56,7 @@ struct Side {
       io::throw_errno("registering an AF_XDP socket");
     }
     program = load_program(map);
-    link = attach(program.get(), index, BPF_XDP, mode);
+    link = io::attach(program.get(), index, BPF_XDP, mode);
   }
 
   /// Gives the kernel `ring_frames` frames to receive into, from number `first` on.

@@ -28,7 +28,7 @@
 #include <system_error>
 #include <vector>
 
-#include "bpf_program.hpp"
+#include "io/bpf_program.hpp"
 #include "numbered_frame.hpp"
 
 namespace nagi::bench {
@@ -99,7 +99,7 @@ io::Descriptor load_program(int totals, int arrivals) {
     sent = BPF_REG_9,
     frame = BPF_REG_10
   };
-  Assembler code;
+  io::Assembler code;
   const auto pass = code.label();
   const auto drop = code.label();
   const auto beyond = code.label();
@@ -232,7 +232,7 @@ int run(const Request& request) {
     constexpr int tcx_ingress = 46;  // BPF_TCX_INGRESS, newer than Debian 12's headers
     const io::Descriptor program =
         load_program(totals.map(), request.count_only ? -1 : arrivals.map());
-    const io::Descriptor link = attach(program.get(), interface, tcx_ingress, 0);
+    const io::Descriptor link = io::attach(program.get(), interface, tcx_ingress, 0);
     std::printf("ready\n");
     std::fflush(stdout);
     pollfd asked{stop.get(), POLLIN, 0};

@@ -4,8 +4,8 @@
 // so it is set early, by as much as it has lately been late, and the rest is waited awake.
 //
 // Who never sleeps is put to sleep: under SCHED_FIFO the kernel takes the processor away for tens
-// of milliseconds from a process that leaves others none of it (sched_rt_runtime_us in sched(7)).
-// So a tenth of the time is slept, a little at a time.
+// of milliseconds from a process that leaves others less than a twentieth of it
+// (sched_rt_runtime_us in sched(7)). So a sixteenth of the time is slept, a little at a time.
 #pragma once
 
 #include <sys/timerfd.h>
@@ -28,7 +28,7 @@ class Alarm {
       : timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)),
         most_awake_ns_(most_awake_ns),
         early_ns_(most_awake_ns / 2),
-        awake_since_(io::read_clock(CLOCK_MONOTONIC)) {
+        fall_asleep_(io::read_clock(CLOCK_MONOTONIC)) {
     if (timer_.get() < 0) io::throw_errno("cannot make a timer");
   }
   [[nodiscard]] int descriptor() const { return timer_.get(); }
@@ -36,19 +36,13 @@ class Alarm {
   /// Prepares to wait for an instant (CLOCK_MONOTONIC, ns), or for nothing in particular. Returns
   /// false if it is so near that the caller had better not sleep.
   bool set(std::optional<std::int64_t> instant) {
-    fall_asleep_ = io::read_clock(CLOCK_MONOTONIC);
-    sleep_owed_ += (fall_asleep_ - awake_since_) / awake_to_asleep;
-    awake_since_ = fall_asleep_;
+    const std::int64_t now = pay_sleep(io::read_clock(CLOCK_MONOTONIC));
     std::int64_t at = never;
     if (instant) {
-      const std::int64_t left = *instant - fall_asleep_;
-      if (left <= 0) return false;
-      at = *instant;
-      if (sleep_owed_ < most_sleep_owed_ns) {
-        // To set the timer and be woken takes longer than a short wait.
-        if (left <= std::min(early_ns_ + setting_ns, most_awake_ns_)) return false;
-        at -= early_ns_;
-      }
+      const std::int64_t left = *instant - now;
+      // To set the timer and be woken takes longer than a short wait.
+      if (left <= std::min(early_ns_ + setting_ns, most_awake_ns_)) return false;
+      at = *instant - early_ns_;
     }
     if (at == set_for_) return true;
     set_for_ = at;
@@ -60,10 +54,7 @@ class Alarm {
   }
 
   /// The caller has slept since set() returned true.
-  void awake() {
-    awake_since_ = io::read_clock(CLOCK_MONOTONIC);
-    sleep_owed_ = std::max(sleep_owed_ - (awake_since_ - fall_asleep_), -most_sleep_owed_ns);
-  }
+  void awake() { slept(io::read_clock(CLOCK_MONOTONIC)); }
 
   /// The descriptor has become readable.
   void gone_off() {
@@ -80,15 +71,29 @@ class Alarm {
  private:
   static constexpr std::int64_t never = 0;  // as timerfd_settime(2) has it
   static constexpr std::int64_t setting_ns = 10'000;
-  static constexpr std::int64_t awake_to_asleep = 9;
-  static constexpr std::int64_t most_sleep_owed_ns = 500'000;
+  static constexpr std::int64_t awake_to_asleep = 15;
+  static constexpr std::int64_t nap_ns = 100'000;
+
+  /// Takes a nap if one is due. Returns what time it is then.
+  std::int64_t pay_sleep(std::int64_t now) {
+    sleep_owed_ += (now - fall_asleep_) / awake_to_asleep;
+    fall_asleep_ = now;
+    if (sleep_owed_ < nap_ns) return now;
+    const timespec nap{0, nap_ns};
+    clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, nullptr);
+    return slept(io::read_clock(CLOCK_MONOTONIC));
+  }
+  std::int64_t slept(std::int64_t now) {
+    sleep_owed_ = std::max(sleep_owed_ - (now - fall_asleep_), -nap_ns);
+    fall_asleep_ = now;
+    return now;
+  }
 
   io::Descriptor timer_;
   std::int64_t most_awake_ns_;
   std::int64_t early_ns_;
   std::int64_t set_for_ = never;
-  std::int64_t awake_since_;
-  std::int64_t fall_asleep_ = 0;
+  std::int64_t fall_asleep_;  // the last time, or when that was last accounted for
   std::int64_t sleep_owed_ = 0;
 };
 

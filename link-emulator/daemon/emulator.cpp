@@ -178,6 +178,10 @@ std::vector<int> Emulator::descriptors() const {
   return all;
 }
 
+bool Emulator::is_free_to_ask() const {
+  return std::ranges::all_of(ports_, [](const auto& port) { return port->is_free_to_ask(); });
+}
+
 std::optional<std::int64_t> Emulator::serve(const std::vector<int>& readable) {
   // The clock is read before the ports are: whatever arrived earlier is then in them, and the model
   // may move up to this instant.

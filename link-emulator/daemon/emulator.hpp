@@ -37,6 +37,8 @@ class Emulator {
 
   /// Descriptors that become readable when frames wait.
   [[nodiscard]] std::vector<int> descriptors() const;
+  /// Whether all ports can be asked for frames at next to no cost, without their descriptors.
+  [[nodiscard]] bool is_free_to_ask() const;
   /// Takes in what waits at the descriptors in `readable` and sends what is due. Returns when
   /// something is next due (CLOCK_MONOTONIC, ns), or nothing if all is quiet. Due in the past: call
   /// again at once.

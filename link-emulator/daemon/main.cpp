@@ -127,7 +127,13 @@ int run(const Config& config) {
 
   std::vector<int> readable;
   bool may_sleep = true;
-  while (!controller.stop) {
+  // As long as it does not sleep, it asks the ports; signals and the control socket can wait.
+  const int rounds_between_polls = emulator.is_free_to_ask() ? 64 : 1;
+  for (int round = 0; !controller.stop; ++round) {
+    if (!may_sleep && round % rounds_between_polls != 0) {
+      may_sleep = alarm.set(emulator.serve({}));
+      continue;
+    }
     epoll_event events[16];
     const int ready = epoll_wait(all.get(), events, 16, may_sleep ? -1 : 0);
     if (ready < 0 && errno != EINTR) throw_errno("epoll");

@@ -16,6 +16,7 @@
 #include <cstring>
 #include <system_error>
 
+#include "io/bpf_program.hpp"
 #include "io/clock.hpp"
 #include "io/descriptor.hpp"
 #include "io/interface.hpp"
@@ -45,51 +46,32 @@ constexpr std::uint32_t magic = 0x6e616769;  // "nagi"
   throw std::system_error(error, std::generic_category(), what);
 }
 
-bpf_insn instruction(int code, int to, int from, int offset, std::int32_t constant) {
-  bpf_insn made{};
-  made.code = static_cast<__u8>(code);
-  made.dst_reg = static_cast<__u8>(to) & 15;
-  made.src_reg = static_cast<__u8>(from) & 15;
-  made.off = static_cast<__s16>(offset);
-  made.imm = constant;
-  return made;
-}
-
-/// Loads: stamp the frame if there is room in front of it, then redirect it to the socket in `map`.
-Descriptor load_program(int map) {
-  constexpr int load32 = BPF_LDX | BPF_MEM | BPF_W;
-  constexpr int copy = BPF_ALU64 | BPF_MOV | BPF_X;
-  constexpr int set = BPF_ALU64 | BPF_MOV | BPF_K;
-  constexpr int call = BPF_JMP | BPF_CALL;
-  constexpr int stamp_bytes = sizeof(Stamp);
-  const std::array program = {
-      instruction(copy, 6, 1, 0, 0),  // r6 = the frame's context
-      instruction(call, 0, 0, 0, BPF_FUNC_ktime_get_ns),
-      instruction(copy, 7, 0, 0, 0),
-      instruction(copy, 1, 6, 0, 0),
-      instruction(set, 2, 0, 0, -stamp_bytes),
-      instruction(call, 0, 0, 0, BPF_FUNC_xdp_adjust_meta),
-      instruction(BPF_JMP | BPF_JNE | BPF_K, 0, 0, 8, 0),  // no room: redirect
-      instruction(load32, 2, 6, offsetof(xdp_md, data_meta), 0),
-      instruction(load32, 3, 6, offsetof(xdp_md, data), 0),
-      instruction(copy, 4, 2, 0, 0),
-      instruction(BPF_ALU64 | BPF_ADD | BPF_K, 4, 0, 0, stamp_bytes),
-      instruction(BPF_JMP | BPF_JGT | BPF_X, 4, 3, 3, 0),  // for the verifier
-      instruction(set, 5, 0, 0, magic),
-      instruction(BPF_STX | BPF_MEM | BPF_DW, 2, 5, offsetof(Stamp, magic), 0),
-      instruction(BPF_STX | BPF_MEM | BPF_DW, 2, 7, offsetof(Stamp, monotonic_ns), 0),
-      // redirect:
-      instruction(load32, 2, 6, offsetof(xdp_md, rx_queue_index), 0),
-      instruction(BPF_LD | BPF_IMM | BPF_DW, 1, BPF_PSEUDO_MAP_FD, 0, map),
-      instruction(0, 0, 0, 0, 0),
-      instruction(set, 3, 0, 0, XDP_DROP),
-      instruction(call, 0, 0, 0, BPF_FUNC_redirect_map),
-      instruction(BPF_JMP | BPF_EXIT, 0, 0, 0, 0),
-  };
-  Descriptor loaded(bpf_prog_load(BPF_PROG_TYPE_XDP, "nagi_to_socket", "GPL", program.data(),
-                                  program.size(), nullptr));
-  if (loaded.get() < 0) throw_errno("cannot load the eBPF program");
-  return loaded;
+/// Stamps a frame, if there is room in front of it, and sends it to the socket in `sockets`.
+Descriptor load_program(int sockets) {
+  Assembler code;
+  const auto redirect = code.label();
+  code.move(BPF_REG_6, BPF_REG_1);  // the frame's context
+  code.call(BPF_FUNC_ktime_get_ns);
+  code.move(BPF_REG_7, BPF_REG_0);
+  code.move(BPF_REG_1, BPF_REG_6);
+  code.move_value(BPF_REG_2, -static_cast<std::int32_t>(sizeof(Stamp)));
+  code.call(BPF_FUNC_xdp_adjust_meta);
+  code.jump_if_value(BPF_JNE, BPF_REG_0, 0, redirect);
+  code.load(BPF_W, BPF_REG_2, BPF_REG_6, offsetof(xdp_md, data_meta));
+  code.load(BPF_W, BPF_REG_3, BPF_REG_6, offsetof(xdp_md, data));
+  code.move(BPF_REG_4, BPF_REG_2);
+  code.add_value(BPF_REG_4, sizeof(Stamp));
+  code.jump_if(BPF_JGT, BPF_REG_4, BPF_REG_3, redirect);  // the verifier wants to see it
+  code.move_value(BPF_REG_5, magic);
+  code.store(BPF_DW, BPF_REG_2, offsetof(Stamp, magic), BPF_REG_5);
+  code.store(BPF_DW, BPF_REG_2, offsetof(Stamp, monotonic_ns), BPF_REG_7);
+  code.place(redirect);
+  code.load(BPF_W, BPF_REG_2, BPF_REG_6, offsetof(xdp_md, rx_queue_index));
+  code.load_map(BPF_REG_1, sockets);
+  code.move_value(BPF_REG_3, XDP_DROP);
+  code.call(BPF_FUNC_redirect_map);
+  code.leave();
+  return code.load(BPF_PROG_TYPE_XDP, "nagi_to_socket");
 }
 
 struct Mode {
@@ -214,9 +196,7 @@ class AfXdp final : public Port {
       throw_errno("cannot put the socket in its eBPF map");
     }
     program_ = load_program(map.get());
-    LIBBPF_OPTS(bpf_link_create_opts, options, .flags = mode.attach);
-    link_ = Descriptor(bpf_link_create(program_.get(), index, BPF_XDP, &options));
-    if (link_.get() < 0) throw_errno("cannot attach the eBPF program to " + interface_);
+    link_ = attach(program_.get(), static_cast<unsigned>(index), BPF_XDP, mode.attach);
   }
 
   /// Gives the kernel the first `count` chunks to receive into.

@@ -14,7 +14,7 @@
 
 #include "io/descriptor.hpp"
 
-namespace nagi::bench {
+namespace nagi::io {
 
 /// Collects instructions; a jump goes to a label that is placed later.
 class Assembler {
@@ -62,7 +62,7 @@ class Assembler {
   }
 
   /// Throws std::system_error with what the kernel's verifier says.
-  [[nodiscard]] io::Descriptor load(bpf_prog_type type, const char* name) {
+  [[nodiscard]] Descriptor load(bpf_prog_type type, const char* name) {
     for (const auto& [at, to] : jumps_) {
       code_[at].off = static_cast<std::int16_t>(labels_[to] - at - 1);
     }
@@ -73,8 +73,8 @@ class Assembler {
     options.log_level = 1;
     const int program =
         bpf_prog_load(type, name, "Apache-2.0", code_.data(), code_.size(), &options);
-    if (program < 0) io::throw_errno("loading BPF program: " + std::string(log.c_str()));
-    return io::Descriptor(program);
+    if (program < 0) throw_errno("loading BPF program: " + std::string(log.c_str()));
+    return Descriptor(program);
   }
 
  private:
@@ -105,13 +105,13 @@ class Assembler {
 
 /// Attaches a program to an interface until the descriptor is closed. `flags`: XDP_FLAGS_*.
 /// Throws std::system_error.
-inline io::Descriptor attach(int program, unsigned interface, int type, std::uint32_t flags) {
+inline Descriptor attach(int program, unsigned interface, int type, std::uint32_t flags) {
   LIBBPF_OPTS(bpf_link_create_opts, options);
   options.flags = flags;
   const int link = bpf_link_create(program, static_cast<int>(interface),
                                    static_cast<bpf_attach_type>(type), &options);
-  if (link < 0) io::throw_errno("attaching BPF program");
-  return io::Descriptor(link);
+  if (link < 0) throw_errno("attaching BPF program");
+  return Descriptor(link);
 }
 
-}  // namespace nagi::bench
+}  // namespace nagi::io
