@@ -14,7 +14,6 @@
 #include "io/interface.hpp"
 #include "io/ip_header.hpp"
 #include "io/offloads.hpp"
-#include "io/open.hpp"
 
 namespace nagi::daemon {
 
@@ -48,6 +47,26 @@ json account_of(const Histogram& histogram) {
           {"histogram", buckets}};
 }
 
+/// About how many frames a configuration keeps on their way at once, as far as it says; frames
+/// beyond that are copied, which costs time but loses nothing.
+std::size_t frames_in_flight(const Config& config) {
+  constexpr double frame_bits = 8 * 1000;
+  constexpr double most = 32768;  // 64 MB
+  double frames = 0;
+  for (const LinkConfig& link : config.links) {
+    for (const model::DirectionConfig* direction : {&link.a_to_b, &link.b_to_a}) {
+      const auto rate = model::mean_rate(direction->rate);
+      const auto* delay = std::get_if<model::Duration>(&direction->delay);
+      if (!rate || delay == nullptr) continue;
+      frames += static_cast<double>(rate->bits_per_second) / frame_bits *
+                std::chrono::duration<double>(*delay).count();
+      const auto* packets = std::get_if<model::Packets>(&direction->queue);
+      if (packets != nullptr) frames += static_cast<double>(packets->count);
+    }
+  }
+  return static_cast<std::size_t>(std::min(frames, most));
+}
+
 const char* cause_of(model::Fate fate) {
   return fate == model::Fate::queue_overflow ? "queue overflow" : "channel loss";
 }
@@ -69,9 +88,12 @@ Emulator::Emulator(const Config& config)
       slot_bytes = std::max(slot_bytes, io::longest_frame(interface));
     }
   }
-  pool_ = std::make_unique<io::FramePool>((slot_bytes + 63) / 64 * 64);
+  const std::size_t registered =
+      io::registered_slots(config.links.size() * 2, frames_in_flight(config), config.io);
+  pool_ = std::make_unique<io::FramePool>((slot_bytes + 63) / 64 * 64, registered);
   pool_->reserve(slots_at_start);
-  held_.resize(slots_at_start);
+  held_.resize(registered + slots_at_start);
+  opener_.emplace(*pool_, config.io);
   open_files();
   for (const LinkConfig& link : config.links) {
     settle_offloads(link.a);
@@ -127,7 +149,7 @@ void Emulator::settle_offloads(const std::string& interface) {
 io::Port& Emulator::open(const std::string& interface) {
   const auto opening = [&] {
     try {
-      return io::open_port(interface, *pool_, config_.io);
+      return opener_->open(interface);
     } catch (const std::system_error& error) {
       if (error.code().value() != EBUSY) throw;
       throw InputError("interface " + interface + ": another program takes its packets (" +
@@ -281,7 +303,6 @@ void Emulator::send(Lane& lane) {
     const Held& held = held_[departure.packet.tag];
     record(lane, held, departure.packet, departure.at.time_since_epoch().count(),
            fate_code(departure.fate, departure.packet), late);
-    pool_->give_back(held.frame.slot);
   }
   lane.due.clear();
 }

@@ -19,6 +19,7 @@
 #include "daemon/privileges.hpp"
 #include "io/background_file.hpp"
 #include "io/frame_pool.hpp"
+#include "io/open.hpp"
 #include "io/port.hpp"
 #include "model/json.hpp"
 #include "model/link.hpp"
@@ -127,6 +128,7 @@ class Emulator {
   RealTime time_;
   std::int64_t started_realtime_ns_;
   std::unique_ptr<io::FramePool> pool_;
+  std::optional<io::PortOpener> opener_;
   std::vector<std::unique_ptr<io::Port>> ports_;
   std::vector<Link> links_;
   std::vector<Lane*> lanes_;

@@ -102,6 +102,7 @@ class AfPacket final : public Port {
       }
       send_batch(count);
     }
+    for (const Frame& frame : frames) pool_.give_back(frame.slot);
   }
 
   [[nodiscard]] PortCounters counters() override {

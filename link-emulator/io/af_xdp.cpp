@@ -12,8 +12,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <system_error>
 
 #include "io/bpf_program.hpp"
@@ -27,11 +27,11 @@ namespace nagi::io {
 namespace {
 
 constexpr std::uint32_t queue = 0;
-constexpr std::uint32_t chunk_bytes = XSK_UMEM__DEFAULT_FRAME_SIZE / 2;  // 2,048
-constexpr std::uint32_t kernel_headroom = 256;                           // XDP_PACKET_HEADROOM
-constexpr std::uint32_t receive_ring = 4096;  // 160 ms of 25,000 packets/s while we do not run
+constexpr std::uint32_t chunk_bytes = FramePool::registered_slot_bytes;
+constexpr std::uint32_t kernel_headroom = 256;  // XDP_PACKET_HEADROOM
+constexpr std::uint32_t receive_ring = 4096;    // 160 ms of 25,000 packets/s while we do not run
 constexpr std::uint32_t send_ring = 1024;
-constexpr std::uint32_t chunks = receive_ring + send_ring;
+static_assert(registered_slots_a_port == receive_ring + send_ring);
 constexpr std::size_t batch = 64;
 constexpr int send_patience_ms = 10;
 
@@ -83,9 +83,37 @@ constexpr Mode generic = {"af_xdp generic", XDP_FLAGS_SKB_MODE, XDP_COPY};
 constexpr std::array native = {Mode{"af_xdp zero-copy", XDP_FLAGS_DRV_MODE, XDP_ZEROCOPY},
                                Mode{"af_xdp driver", XDP_FLAGS_DRV_MODE, XDP_COPY}};
 
+}  // namespace
+
+class SharedMemory {
+ public:
+  /// Registers the pool's memory; its first socket will have these rings.
+  SharedMemory(FramePool& pool, xsk_ring_prod& to_fill, xsk_ring_cons& completed) {
+    xsk_umem_config config{};
+    config.fill_size = receive_ring;
+    config.comp_size = send_ring;
+    config.frame_size = chunk_bytes;
+    const auto memory = pool.registered_memory();
+    const int error =
+        xsk_umem__create(&umem_, memory.data(), memory.size(), &to_fill, &completed, &config);
+    if (error != 0) throw_error(-error, "cannot register memory for AF_XDP");
+  }
+  SharedMemory(const SharedMemory&) = delete;
+  SharedMemory& operator=(const SharedMemory&) = delete;
+  ~SharedMemory() { xsk_umem__delete(umem_); }
+
+  [[nodiscard]] xsk_umem* get() const { return umem_; }
+
+ private:
+  xsk_umem* umem_ = nullptr;
+};
+
+namespace {
+
 class AfXdp final : public Port {
  public:
-  AfXdp(std::string interface, FramePool& pool, const Mode& mode)
+  AfXdp(std::string interface, FramePool& pool, std::weak_ptr<SharedMemory>& memory,
+        const Mode& mode)
       : interface_(std::move(interface)),
         kind_(mode.kind),
         pool_(pool),
@@ -95,19 +123,20 @@ class AfXdp final : public Port {
       throw_error(EMSGSIZE, "an MTU above " + std::to_string(chunk_bytes - kernel_headroom - 18) +
                                 " bytes does not go with AF_XDP");
     }
-    make_umem();
-    make_socket(mode);
-    make_promiscuous(promiscuous_.get(), index_of(interface_));
-    fill(receive_ring);
-    for (std::uint32_t i = 0; i < send_ring; ++i) {
-      free_.push_back(std::uint64_t{receive_ring + i} * chunk_bytes);
+    memory_ = memory.lock();
+    if (!memory_) {
+      memory_ = std::make_shared<SharedMemory>(pool_, to_fill_, completed_);
+      memory = memory_;
+    }
+    try {
+      open_socket(mode);
+    } catch (...) {
+      close_socket();
+      for (const Slot slot : given_) pool_.give_back(slot);
+      throw;
     }
   }
-  ~AfXdp() override {
-    link_ = Descriptor();
-    if (socket_ != nullptr) xsk_socket__delete(socket_);
-    if (umem_ != nullptr) xsk_umem__delete(umem_);
-  }
+  ~AfXdp() override { close_socket(); }
 
   [[nodiscard]] const std::string& interface() const override { return interface_; }
   [[nodiscard]] const std::string& kind() const override { return kind_; }
@@ -120,26 +149,25 @@ class AfXdp final : public Port {
     if (got == 0) return false;
     for (std::uint32_t i = 0; i < got; ++i) {
       const xdp_desc& descriptor = *xsk_ring_cons__rx_desc(&received_, first + i);
-      take_in(chunk_at(descriptor.addr), descriptor.len, arrivals);
-      used_.push_back(descriptor.addr - descriptor.addr % chunk_bytes);
+      take_in(descriptor.addr, descriptor.len, arrivals);
     }
     xsk_ring_cons__release(&received_, got);
-    refill();
+    fill();
     return got == batch;
   }
 
   void send(const std::vector<Frame>& frames) override {
+    reap();
     for (const Frame& frame : frames) {
-      if (!make_room()) {
+      std::uint32_t place = 0;
+      const std::optional<Frame> sendable = registered(frame);
+      if (!sendable || !make_room() || xsk_ring_prod__reserve(&outgoing_, 1, &place) != 1) {
+        pool_.give_back(sendable ? sendable->slot : frame.slot);
         ++counters_.send_failures;
         continue;
       }
-      std::uint32_t place = 0;
-      xsk_ring_prod__reserve(&outgoing_, 1, &place);
-      xdp_desc& descriptor = *xsk_ring_prod__tx_desc(&outgoing_, place);
-      descriptor = {free_.back(), frame.length, 0};
-      free_.pop_back();
-      std::memcpy(chunk_at(descriptor.addr), pool_.data(frame.slot) + frame.offset, frame.length);
+      *xsk_ring_prod__tx_desc(&outgoing_, place) = {
+          std::uint64_t{sendable->slot} * chunk_bytes + sendable->offset, sendable->length, 0};
       xsk_ring_prod__submit(&outgoing_, 1);
       ++counters_.sent;
     }
@@ -161,31 +189,20 @@ class AfXdp final : public Port {
   }
 
  private:
-  std::uint8_t* chunk_at(std::uint64_t address) { return memory_.get() + address; }
-
-  void make_umem() {
-    memory_.reset(static_cast<std::uint8_t*>(
-        std::aligned_alloc(XSK_UMEM__DEFAULT_FRAME_SIZE, std::size_t{chunks} * chunk_bytes)));
-    if (!memory_) throw_error(ENOMEM, "no memory for AF_XDP");
-    xsk_umem_config config{};
-    config.fill_size = receive_ring;
-    config.comp_size = send_ring;
-    config.frame_size = chunk_bytes;
-    const int error = xsk_umem__create(&umem_, memory_.get(), std::uint64_t{chunks} * chunk_bytes,
-                                       &to_fill_, &completed_, &config);
-    if (error != 0) throw_error(-error, "cannot register memory for AF_XDP");
-  }
-
-  void make_socket(const Mode& mode) {
+  void open_socket(const Mode& mode) {
     const auto index = index_of(interface_);
     xsk_socket_config config{};
     config.rx_size = receive_ring;
     config.tx_size = send_ring;
     config.libxdp_flags = XSK_LIBXDP_FLAGS__INHIBIT_PROG_LOAD;
     config.bind_flags = mode.bind;
-    const int error = xsk_socket__create(&socket_, interface_.c_str(), queue, umem_, &received_,
-                                         &outgoing_, &config);
+    const int error =
+        xsk_socket__create_shared(&socket_, interface_.c_str(), queue, memory_->get(), &received_,
+                                  &outgoing_, &to_fill_, &completed_, &config);
     if (error != 0) throw_error(-error, "cannot open an AF_XDP socket on " + interface_);
+    while (to_return_.size() < receive_ring) to_return_.push_back(pool_.take_registered());
+    given_ = to_return_;
+    fill();
 
     const Descriptor map(bpf_map_create(BPF_MAP_TYPE_XSKMAP, "nagi_sockets", sizeof(__u32),
                                         sizeof(__u32), 1, nullptr));
@@ -197,27 +214,37 @@ class AfXdp final : public Port {
     }
     program_ = load_program(map.get());
     link_ = attach(program_.get(), static_cast<unsigned>(index), BPF_XDP, mode.attach);
+    make_promiscuous(promiscuous_.get(), index);
+    given_.clear();
   }
 
-  /// Gives the kernel the first `count` chunks to receive into.
-  void fill(std::uint32_t count) {
-    for (std::uint32_t i = 0; i < count; ++i) used_.push_back(std::uint64_t{i} * chunk_bytes);
-    refill();
+  void close_socket() {
+    link_ = Descriptor();
+    if (socket_ != nullptr) xsk_socket__delete(socket_);
+    socket_ = nullptr;
   }
-  void refill() {
-    const auto count = static_cast<std::uint32_t>(used_.size());
+
+  /// Gives the kernel chunks to receive into.
+  void fill() {
+    const auto count = static_cast<std::uint32_t>(to_return_.size());
     std::uint32_t first = 0;
     if (xsk_ring_prod__reserve(&to_fill_, count, &first) != count) return;  // next time
     for (std::uint32_t i = 0; i < count; ++i) {
-      *xsk_ring_prod__fill_addr(&to_fill_, first + i) = used_[i];
+      *xsk_ring_prod__fill_addr(&to_fill_, first + i) = std::uint64_t{to_return_[i]} * chunk_bytes;
     }
     xsk_ring_prod__submit(&to_fill_, count);
-    used_.clear();
+    to_return_.clear();
   }
 
-  void take_in(std::uint8_t* data, std::uint32_t length, std::vector<Arrival>& arrivals) {
+  /// Hands on the frame in its chunk, and gives the kernel another chunk; or copies it, if there
+  /// are not many left.
+  void take_in(std::uint64_t address, std::uint32_t length, std::vector<Arrival>& arrivals) {
+    const auto chunk = static_cast<Slot>(address / chunk_bytes);
+    const auto offset = static_cast<std::uint16_t>(address % chunk_bytes);
+    std::uint8_t* data = pool_.data(chunk) + offset;
     if (length > longest_frame_) {
       ++counters_.oversized;
+      to_return_.push_back(chunk);
       return;
     }
     Stamp stamp{};
@@ -225,26 +252,42 @@ class AfXdp final : public Port {
     const bool stamped = stamp.magic == magic;
     std::memset(data - sizeof stamp, 0, sizeof stamp.magic);  // the chunk will be used again
     if (IpHeader({data, length}).lacks_checksum()) ++counters_.checksum_missing;
-    const Slot slot = pool_.take();
-    std::memcpy(pool_.data(slot), data, length);
+    Frame frame{chunk, offset, length};
+    if (pool_.free_registered() > send_ring) {
+      to_return_.push_back(pool_.take_registered());
+    } else {
+      frame = {pool_.take(), 0, length};
+      std::memcpy(pool_.data(frame.slot), data, length);
+      to_return_.push_back(chunk);
+    }
     ++counters_.received;
-    arrivals.push_back(
-        {{slot, 0, length},
-         stamped ? static_cast<std::int64_t>(stamp.monotonic_ns) : read_clock(CLOCK_MONOTONIC)});
+    arrivals.push_back({frame, stamped ? static_cast<std::int64_t>(stamp.monotonic_ns)
+                                       : read_clock(CLOCK_MONOTONIC)});
   }
 
-  /// Waits, not long, until there is a chunk to send from.
+  /// The frame in a registered slot: where it is, or a copy. Nothing if there is none free.
+  std::optional<Frame> registered(const Frame& frame) {
+    if (pool_.is_registered(frame.slot)) return frame;
+    if (pool_.free_registered() == 0) push_out(0);
+    if (pool_.free_registered() == 0 || frame.length > chunk_bytes) return std::nullopt;
+    const Frame copy{pool_.take_registered(), 0, frame.length};
+    std::memcpy(pool_.data(copy.slot), pool_.data(frame.slot) + frame.offset, frame.length);
+    pool_.give_back(frame.slot);
+    return copy;
+  }
+
+  /// Waits, not long, until there is room in the ring.
   bool make_room() {
-    if (free_.empty()) reap();
-    if (free_.empty()) push_out(send_ring / 2);
-    return !free_.empty();
+    if (xsk_prod_nb_free(&outgoing_, 1) == 0) push_out(send_ring / 2);
+    return xsk_prod_nb_free(&outgoing_, 1) != 0;
   }
 
   void reap() {
     std::uint32_t first = 0;
     const std::uint32_t count = xsk_ring_cons__peek(&completed_, send_ring, &first);
     for (std::uint32_t i = 0; i < count; ++i) {
-      free_.push_back(*xsk_ring_cons__comp_addr(&completed_, first + i));
+      const std::uint64_t address = *xsk_ring_cons__comp_addr(&completed_, first + i);
+      pool_.give_back(static_cast<Slot>(address / chunk_bytes));
     }
     xsk_ring_cons__release(&completed_, count);
   }
@@ -268,17 +311,12 @@ class AfXdp final : public Port {
     reap();
   }
 
-  struct Free {
-    void operator()(void* memory) const { std::free(memory); }
-  };
-
   std::string interface_;
   std::string kind_;
   FramePool& pool_;
   std::size_t longest_frame_;
   Descriptor promiscuous_;
-  std::unique_ptr<std::uint8_t, Free> memory_;
-  xsk_umem* umem_ = nullptr;
+  std::shared_ptr<SharedMemory> memory_;
   xsk_socket* socket_ = nullptr;
   xsk_ring_prod to_fill_{};
   xsk_ring_cons completed_{};
@@ -286,14 +324,15 @@ class AfXdp final : public Port {
   xsk_ring_prod outgoing_{};
   Descriptor program_;
   Descriptor link_;
-  std::vector<std::uint64_t> used_;  // chunks the kernel may have again
-  std::vector<std::uint64_t> free_;  // chunks to send from
+  std::vector<Slot> to_return_;  // chunks that the kernel may have
+  std::vector<Slot> given_;      // those it got first, until all is open
   PortCounters counters_;
 };
 
 }  // namespace
 
-std::unique_ptr<Port> open_af_xdp(const std::string& interface, FramePool& pool) {
+std::unique_ptr<Port> open_af_xdp(const std::string& interface, FramePool& pool,
+                                  std::weak_ptr<SharedMemory>& memory) {
   if (receive_queues(interface) != 1) {
     throw_error(EOPNOTSUPP, "AF_XDP needs one queue, " + interface + " has more: ethtool -L " +
                                 interface + " combined 1");
@@ -302,13 +341,13 @@ std::unique_ptr<Port> open_af_xdp(const std::string& interface, FramePool& pool)
   if (driver_of(interface) != "veth") {
     for (const Mode& mode : native) {
       try {
-        return std::make_unique<AfXdp>(interface, pool, mode);
+        return std::make_unique<AfXdp>(interface, pool, memory, mode);
       } catch (const std::system_error&) {
         // A driver without it: the next mode.
       }
     }
   }
-  return std::make_unique<AfXdp>(interface, pool, generic);
+  return std::make_unique<AfXdp>(interface, pool, memory, generic);
 }
 
 }  // namespace nagi::io

@@ -12,8 +12,16 @@
 
 namespace nagi::io {
 
+/// How many registered slots a port holds for what may come in and for what has been sent.
+constexpr std::size_t registered_slots_a_port = 4096 + 1024;
+
+/// What all AF_XDP ports of a pool share: its registered slots, known to the kernel.
+class SharedMemory;
+
 /// Opens `interface` in the fastest mode its driver offers: zero-copy, driver, generic. Needs
 /// CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF. Throws std::system_error with what failed.
-std::unique_ptr<Port> open_af_xdp(const std::string& interface, FramePool& pool);
+/// `memory` is made by the first port of a pool, and lives as long as the last.
+std::unique_ptr<Port> open_af_xdp(const std::string& interface, FramePool& pool,
+                                  std::weak_ptr<SharedMemory>& memory);
 
 }  // namespace nagi::io

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory for frames in flight: equal slots, handed out and taken back, grown when none is free, so
-// that no hidden limit stands beside the queue that was asked for.
+// Memory for frames in flight: slots, handed out and taken back. Some may be registered: they lie
+// in one piece, which AF_XDP shares with the kernel, and their number is fixed. The others grow
+// when none is free, so that no hidden limit stands beside the queue that was asked for.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <new>
+#include <span>
 #include <vector>
 
 namespace nagi::io {
@@ -16,10 +20,21 @@ using Slot = std::uint32_t;
 
 class FramePool {
  public:
-  /// `slot_bytes`: the longest frame a slot can hold.
-  explicit FramePool(std::size_t slot_bytes) : slot_bytes_(slot_bytes) {}
+  static constexpr std::size_t registered_slot_bytes = 2048;
 
-  /// Has at least `slots` of them from the start, in memory that is already there.
+  /// `slot_bytes`: the longest frame a slot that is not registered can hold.
+  explicit FramePool(std::size_t slot_bytes, std::size_t registered = 0)
+      : slot_bytes_(slot_bytes), registered_(static_cast<Slot>(registered)) {
+    if (registered == 0) return;
+    constexpr std::size_t page = 4096;
+    const std::size_t bytes = (registered * registered_slot_bytes + page - 1) / page * page;
+    memory_.reset(static_cast<std::uint8_t*>(std::aligned_alloc(page, bytes)));
+    if (!memory_) throw std::bad_alloc();
+    for (Slot slot = registered_; slot-- > 0;) free_registered_.push_back(slot);
+  }
+
+  /// Has at least `slots` of those that are not registered from the start, in memory that is
+  /// already there.
   void reserve(std::size_t slots) {
     while (chunks_.size() * slots_a_chunk < slots) {
       grow();
@@ -27,31 +42,52 @@ class FramePool {
     }
   }
 
+  /// A slot that is not registered.
   Slot take() {
     if (free_.empty()) grow();
     const Slot slot = free_.back();
     free_.pop_back();
     return slot;
   }
-  void give_back(Slot slot) { free_.push_back(slot); }
+  /// One that is; there must be one free.
+  Slot take_registered() {
+    const Slot slot = free_registered_.back();
+    free_registered_.pop_back();
+    return slot;
+  }
+  [[nodiscard]] std::size_t free_registered() const { return free_registered_.size(); }
+  [[nodiscard]] bool is_registered(Slot slot) const { return slot < registered_; }
+  void give_back(Slot slot) { (is_registered(slot) ? free_registered_ : free_).push_back(slot); }
 
   [[nodiscard]] std::uint8_t* data(Slot slot) {
-    return &chunks_[slot / slots_a_chunk][(slot % slots_a_chunk) * slot_bytes_];
+    if (is_registered(slot)) return memory_.get() + slot * registered_slot_bytes;
+    const Slot index = slot - registered_;
+    return &chunks_[index / slots_a_chunk][(index % slots_a_chunk) * slot_bytes_];
   }
   [[nodiscard]] std::size_t slot_bytes() const { return slot_bytes_; }
+  [[nodiscard]] std::span<std::uint8_t> registered_memory() {
+    return {memory_.get(), registered_ * registered_slot_bytes};
+  }
 
  private:
   static constexpr std::size_t slots_a_chunk = 64;  // little at a time: growing takes time
 
   void grow() {
-    const auto first = static_cast<Slot>(chunks_.size() * slots_a_chunk);
+    const auto first = static_cast<Slot>(registered_ + chunks_.size() * slots_a_chunk);
     chunks_.push_back(std::make_unique_for_overwrite<std::uint8_t[]>(slots_a_chunk * slot_bytes_));
     for (Slot slot = first + slots_a_chunk; slot-- > first;) free_.push_back(slot);
   }
 
+  struct Free {
+    void operator()(void* memory) const { std::free(memory); }
+  };
+
   std::size_t slot_bytes_;
+  Slot registered_;
+  std::unique_ptr<std::uint8_t, Free> memory_;
   std::vector<std::unique_ptr<std::uint8_t[]>> chunks_;
   std::vector<Slot> free_;
+  std::vector<Slot> free_registered_;
 };
 
 }  // namespace nagi::io

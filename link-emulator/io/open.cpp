@@ -9,18 +9,22 @@
 
 namespace nagi::io {
 
-Opened open_port(const std::string& interface, FramePool& pool, Choice choice) {
+Opened PortOpener::open(const std::string& interface) {
   std::string fallback;
-  if (choice != Choice::af_packet) {
+  if (choice_ != Choice::af_packet) {
     try {
-      return {open_af_xdp(interface, pool), {}};
+      return {open_af_xdp(interface, pool_, memory_), {}};
     } catch (const std::system_error& error) {
       const bool taken = error.code().value() == EBUSY;  // AF_PACKET would see nothing
-      if (choice == Choice::af_xdp || taken) throw;
+      if (choice_ == Choice::af_xdp || taken) throw;
       fallback = error.what();
     }
   }
-  return {open_af_packet(interface, pool), fallback};
+  return {open_af_packet(interface, pool_), fallback};
+}
+
+std::size_t registered_slots(std::size_t ports, std::size_t in_flight, Choice choice) {
+  return choice == Choice::af_packet ? 0 : ports * registered_slots_a_port + in_flight;
 }
 
 }  // namespace nagi::io

@@ -17,8 +17,25 @@ struct Opened {
   std::string fallback;  // why it is not AF_XDP, if the choice was left; else empty
 };
 
-/// Throws std::system_error if the interface cannot be opened as chosen; EBUSY if another program
-/// takes its packets.
-Opened open_port(const std::string& interface, FramePool& pool, Choice choice);
+class SharedMemory;
+
+/// Opens the interfaces of one pool.
+class PortOpener {
+ public:
+  PortOpener(FramePool& pool, Choice choice) : pool_(pool), choice_(choice) {}
+
+  /// Throws std::system_error if the interface cannot be opened as chosen; EBUSY if another program
+  /// takes its packets.
+  Opened open(const std::string& interface);
+
+ private:
+  FramePool& pool_;
+  Choice choice_;
+  std::weak_ptr<SharedMemory> memory_;
+};
+
+/// How many registered slots a pool should have for `ports` ports and `in_flight` frames on their
+/// way at once.
+std::size_t registered_slots(std::size_t ports, std::size_t in_flight, Choice choice);
 
 }  // namespace nagi::io

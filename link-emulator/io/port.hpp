@@ -53,8 +53,8 @@ class Port {
   /// Appends what waits, at most one batch, to `arrivals`; slots come from the pool. Returns false
   /// when nothing more waits. Throws std::system_error if the interface is gone.
   virtual bool receive(std::vector<Arrival>& arrivals) = 0;
-  /// Sends the frames in order, and returns when the kernel has them. The slots remain the
-  /// caller's.
+  /// Sends the frames in order, and returns when the kernel has them. Their slots go back to the
+  /// pool, some of them later.
   virtual void send(const std::vector<Frame>& frames) = 0;
   /// Counters up to now.
   [[nodiscard]] virtual PortCounters counters() = 0;
