@@ -33,6 +33,7 @@ constexpr std::uint32_t receive_ring = 4096;    // 160 ms of 25,000 packets/s wh
 constexpr std::uint32_t send_ring = 1024;
 static_assert(registered_slots_a_port == receive_ring + send_ring);
 constexpr std::size_t batch = 64;
+constexpr std::uint32_t cache_line = 64;
 constexpr int send_patience_ms = 10;
 
 /// What the program puts in front of a frame.
@@ -147,6 +148,13 @@ class AfXdp final : public Port {
     std::uint32_t first = 0;
     const std::uint32_t got = xsk_ring_cons__peek(&received_, batch, &first);
     if (got == 0) return false;
+    // The frames were written on another processor: have them come while others are looked at.
+    for (std::uint32_t i = 0; i < got; ++i) {
+      const std::uint64_t address = xsk_ring_cons__rx_desc(&received_, first + i)->addr;
+      const std::uint8_t* data = pool_.registered_memory().data() + address;
+      __builtin_prefetch(data - sizeof(Stamp), 1);
+      __builtin_prefetch(data);
+    }
     for (std::uint32_t i = 0; i < got; ++i) {
       const xdp_desc& descriptor = *xsk_ring_cons__rx_desc(&received_, first + i);
       take_in(descriptor.addr, descriptor.len, arrivals);
@@ -158,6 +166,11 @@ class AfXdp final : public Port {
 
   void send(const std::vector<Frame>& frames) override {
     reap();
+    // After a long delay a frame is in no cache any more, and the kernel is about to read it.
+    for (const Frame& frame : frames) {
+      const std::uint8_t* data = pool_.data(frame.slot) + frame.offset;
+      for (std::uint32_t at = 0; at < frame.length; at += cache_line) __builtin_prefetch(data + at);
+    }
     for (const Frame& frame : frames) {
       std::uint32_t place = 0;
       const std::optional<Frame> sendable = registered(frame);

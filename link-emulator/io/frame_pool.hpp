@@ -5,6 +5,8 @@
 // when none is free, so that no hidden limit stands beside the queue that was asked for.
 #pragma once
 
+#include <sys/mman.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -26,10 +28,11 @@ class FramePool {
   explicit FramePool(std::size_t slot_bytes, std::size_t registered = 0)
       : slot_bytes_(slot_bytes), registered_(static_cast<Slot>(registered)) {
     if (registered == 0) return;
-    constexpr std::size_t page = 4096;
+    constexpr std::size_t page = 2 << 20;  // a huge one: frames are looked at far apart
     const std::size_t bytes = (registered * registered_slot_bytes + page - 1) / page * page;
     memory_.reset(static_cast<std::uint8_t*>(std::aligned_alloc(page, bytes)));
     if (!memory_) throw std::bad_alloc();
+    madvise(memory_.get(), bytes, MADV_HUGEPAGE);  // good if it can be done
     for (Slot slot = registered_; slot-- > 0;) free_registered_.push_back(slot);
   }
 
