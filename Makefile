@@ -2,7 +2,9 @@
 #
 #   make demo    sets up everything and runs the quick achievement experiment to a PDF
 #   make test    sets up everything and passes all tests
+#   make bench   what nagi-link can do here, beside other programs (a quarter of an hour)
 #   make lint    what a change must pass beside the tests
+#   make sanitize, make fuzz   the native tests and parsers under sanitizers
 #   make setup   only sets up: system packages, .venv, native programs
 
 SHELL := /bin/bash
@@ -25,7 +27,7 @@ PACKAGES := g++ cmake ninja-build pkg-config python3-venv \
 	libgtest-dev libgmock-dev \
 	iproute2 ethtool tcpdump iperf kmod procps util-linux
 
-.PHONY: setup packages python native demo test lint format example clean
+.PHONY: setup packages python native demo test bench sanitize fuzz lint format example clean
 
 setup: native
 
@@ -67,6 +69,35 @@ test: setup
 	@ctest --test-dir $(BUILD) --output-on-failure -j 2 | tail -n 5; exit $${PIPESTATUS[0]}
 	@echo "== testing the Python parts and the netns lab"
 	@$(AS_ROOT) $(RUN)/python -m pytest
+
+# Rattan, another emulator, is compared with where cargo can install it.
+RATTAN := $(BUILD)/rattan/bin/rattan
+bench: setup
+	@cmake --build $(BUILD) --target nagi_bench
+	@test -x $(RATTAN) || ! command -v cargo >/dev/null || { \
+	    echo "== installing Rattan to compare with (some minutes)"; \
+	    cargo install -q --locked rattan@0.1.1 --root $(BUILD)/rattan || echo "nagi: Rattan could not be installed"; }
+	@$(AS_ROOT) $(RUN)/python link-emulator/bench/bench.py --nagi-link $(RUN)/nagi-link \
+	    --programs $(BUILD)/link-emulator/bench --rattan $(RATTAN) --json $(BUILD)/bench.json $(BENCH)
+
+sanitize: setup
+	@cmake -S . -B $(BUILD)/sanitize -G Ninja -DNAGI_SANITIZE=ON --log-level=WARNING
+	@cmake --build $(BUILD)/sanitize
+	@ctest --test-dir $(BUILD)/sanitize --output-on-failure -j 2 | tail -n 5; exit $${PIPESTATUS[0]}
+
+FUZZ_SECONDS ?= 60
+fuzz: setup
+	@command -v clang++ >/dev/null && test -e /usr/lib/clang/14/lib/linux/libclang_rt.fuzzer-x86_64.a || \
+	    $(AS_ROOT) apt-get install -q -y clang libclang-rt-14-dev
+	@CXX=clang++ cmake -S . -B $(BUILD)/fuzz -G Ninja -DNAGI_FUZZ=ON --log-level=WARNING
+	@cmake --build $(BUILD)/fuzz --target fuzz_config fuzz_control
+	@for parser in config control; do \
+	    mkdir -p $(BUILD)/fuzz/found-$$parser; \
+	    echo "== fuzzing the $$parser parser for $(FUZZ_SECONDS) s"; \
+	    $(BUILD)/fuzz/link-emulator/daemon/fuzz_$$parser -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=10 \
+	        -artifact_prefix=$(BUILD)/fuzz/ -print_final_stats=1 -verbosity=0 \
+	        $(BUILD)/fuzz/found-$$parser link-emulator/daemon/fuzz/$$parser || exit 1; \
+	done
 
 lint: $(VENV)/.lint
 	@unmarked=$$(git ls-files | grep -vE '\.(json|pcap|parquet|svg|md)$$|^LICENSE$$|^\.gitignore$$' | xargs grep -L SPDX-License-Identifier); \

@@ -55,6 +55,22 @@ bool send_all(int socket, const std::string& text) {
 
 }  // namespace
 
+std::string answer(const std::string& line, const Handler& handler) {
+  json answer;
+  try {
+    const JsonSource source("control message", line);
+    try {
+      answer = handler(source.value());
+    } catch (const model::ConfigError& error) {
+      throw source.located(error);
+    }
+  } catch (const InputError& error) {
+    answer = {{"ok", false}, {"error", error.what()}};
+  }
+  // An error may quote bytes that are no UTF-8.
+  return answer.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
 ControlServer::ControlServer(std::string path, Handler handler)
     : path_(std::move(path)),
       handler_(std::move(handler)),
@@ -119,22 +135,9 @@ bool ControlServer::serve(Client& client) {
          end = client.unread.find('\n')) {
       const std::string line = client.unread.substr(0, end);
       client.unread.erase(0, end + 1);
-      if (!send_all(client.socket.get(), answer(line).dump() + "\n")) return false;
+      if (!send_all(client.socket.get(), answer(line, handler_) + "\n")) return false;
     }
     if (client.unread.size() > longest_request) return false;
-  }
-}
-
-json ControlServer::answer(const std::string& line) const {
-  try {
-    const JsonSource source("control message", line);
-    try {
-      return handler_(source.value());
-    } catch (const model::ConfigError& error) {
-      throw source.located(error);
-    }
-  } catch (const InputError& error) {
-    return {{"ok", false}, {"error", error.what()}};
   }
 }
 

@@ -15,10 +15,14 @@
 
 namespace nagi::daemon {
 
+using Handler = std::function<nlohmann::json(const nlohmann::json& request)>;
+
+/// The line that answers the request in `line`: what `handler` makes of it; what that refuses by a
+/// ConfigError, and what is no request, is answered with an error.
+std::string answer(const std::string& line, const Handler& handler);
+
 class ControlServer {
  public:
-  using Handler = std::function<nlohmann::json(const nlohmann::json& request)>;
-
   /// Listens at `path`. Throws InputError if another program already does, or the path is no good.
   ControlServer(std::string path, Handler handler);
   ControlServer(const ControlServer&) = delete;
@@ -40,7 +44,6 @@ class ControlServer {
   void accept_all();
   /// False when the client has gone.
   bool serve(Client& client);
-  [[nodiscard]] nlohmann::json answer(const std::string& line) const;
 
   std::string path_;
   Handler handler_;

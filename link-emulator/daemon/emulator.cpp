@@ -343,26 +343,7 @@ json Emulator::change(model::ObjectReader request) {
   const json& wanted = request.any("config");
   const auto where = request.at("config");
   request.finish();
-  if (!wanted.is_object()) {
-    throw model::ConfigError(where, "expected an object, found " + std::string(wanted.type_name()),
-                             R"(write {"rate_bps": 1000000, ...})");
-  }
-  json merged = model::to_json(lane.config);
-  const auto instead_of = [&](const char* given, const char* replaced) {
-    if (wanted.contains(given)) merged.erase(replaced);
-  };
-  instead_of("rate_bps", "rate_trace");
-  instead_of("rate_trace", "rate_bps");
-  instead_of("delay_ns", "delay_trace");
-  instead_of("delay_trace", "delay_ns");
-  for (const auto& [key, value] : wanted.items()) {
-    if (value.is_null()) {
-      merged.erase(key);
-    } else {
-      merged[key] = value;
-    }
-  }
-  const model::DirectionConfig config = model::read_direction({merged, where});
+  const model::DirectionConfig config = model::changed(lane.config, wanted, where);
 
   const Instant now = std::max(take_in(lane, time_.now()), lane.model.now());
   lane.model.change(config, now, departures_);

@@ -15,7 +15,8 @@ constexpr std::uint64_t most_rate = 1'000'000'000'000;          // 1 Tb/s
 constexpr std::uint64_t most_delay = 3'600ULL * 1'000'000'000;  // an hour
 constexpr std::uint64_t most_packet = 65'535;
 constexpr std::uint64_t most_queue = 1ULL << 40;
-constexpr std::uint64_t least_sojourn = 1'000;  // ns: shorter ones cost more to follow than they matter
+constexpr std::uint64_t least_sojourn =
+    1'000;  // ns: shorter ones cost more to follow than they matter
 
 bool is_whole(const json& value, std::uint64_t least, std::uint64_t most) {
   if (!value.is_number_integer()) return false;
@@ -56,8 +57,8 @@ Trace<Value> read_steps(ObjectReader& reader, std::uint64_t most, Make make) {
     }
     const auto least = i == 0 ? 0 : static_cast<std::uint64_t>(trace.steps.back().at.count()) + 1;
     const auto at = whole_at(step, 0, where / i, least, i == 0 ? 0 : period - 1);
-    trace.steps.push_back({Duration{static_cast<std::int64_t>(at)},
-                           make(whole_at(step, 1, where / i, 0, most))});
+    trace.steps.push_back(
+        {Duration{static_cast<std::int64_t>(at)}, make(whole_at(step, 1, where / i, 0, most))});
   }
   if (trace.steps.empty()) throw ConfigError(where, "no steps", "list at least [0, value]");
   return trace;
@@ -73,19 +74,18 @@ RateConfig read_rate_trace(ObjectReader reader) {
     const auto where = reader.at("opportunities_ns");
     for (std::size_t i = 0; i < instants.size(); ++i) {
       const auto least = i == 0 ? 0 : static_cast<std::uint64_t>(all.at.back().count());
-      all.at.emplace_back(static_cast<std::int64_t>(whole_at(
-          instants, i, where, least, static_cast<std::uint64_t>(all.period.count()))));
+      all.at.emplace_back(static_cast<std::int64_t>(
+          whole_at(instants, i, where, least, static_cast<std::uint64_t>(all.period.count()))));
     }
     if (all.at.empty()) throw ConfigError(where, "no opportunities", "list at least one");
     rate = std::move(all);
   } else {
     auto trace = read_steps<Bitrate>(reader, most_rate, [](auto bits) { return Bitrate{bits}; });
-    if (std::ranges::all_of(trace.steps,
-                            [](const auto& step) { return step.value == Bitrate{0}; })) {
-      throw ConfigError(reader.at("steps"), "a rate that is always 0",
-                        "give at least one step a rate");
-    }
     rate = std::move(trace);
+  }
+  if (mean_rate(rate) < Bitrate{1}) {
+    throw ConfigError(reader.here(), "less than 1 bit/s on average",
+                      "give it more to send, or a shorter period");
   }
   reader.finish();
   return rate;
@@ -408,6 +408,30 @@ json to_json(const DirectionConfig& config) {
   out["loss"] = to_json(config.loss);
   out["loss"]["at"] = config.loss_at == LossPlace::ingress ? "ingress" : "egress";
   return out;
+}
+
+DirectionConfig changed(const DirectionConfig& config, const json& changes,
+                        const json::json_pointer& where) {
+  if (!changes.is_object()) {
+    throw ConfigError(where, "expected an object, found " + std::string(changes.type_name()),
+                      R"(write {"rate_bps": 1000000, ...})");
+  }
+  json merged = to_json(config);
+  const auto instead_of = [&](const char* given, const char* replaced) {
+    if (changes.contains(given)) merged.erase(replaced);
+  };
+  instead_of("rate_bps", "rate_trace");
+  instead_of("rate_trace", "rate_bps");
+  instead_of("delay_ns", "delay_trace");
+  instead_of("delay_trace", "delay_ns");
+  for (const auto& [key, value] : changes.items()) {
+    if (value.is_null()) {
+      merged.erase(key);
+    } else {
+      merged[key] = value;
+    }
+  }
+  return read_direction({merged, where});
 }
 
 }  // namespace nagi::model

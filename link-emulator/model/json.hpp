@@ -89,4 +89,9 @@ DirectionConfig read_direction(ObjectReader reader);
 /// The same configuration as JSON, resolved: a queue given in BDPs has become packets.
 nlohmann::json to_json(const DirectionConfig& config);
 
+/// `config` with the keys that `changes`, an object at `where`, has: each replaces the one of the
+/// same name, and what cannot stand beside it; null takes one away. Throws ConfigError.
+DirectionConfig changed(const DirectionConfig& config, const nlohmann::json& changes,
+                        const nlohmann::json::json_pointer& where);
+
 }  // namespace nagi::model

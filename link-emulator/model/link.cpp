@@ -14,9 +14,9 @@ Direction::Direction(const DirectionConfig& config, std::uint64_t seed, std::uin
 void Direction::make_models(Instant from) {
   const auto stream = [this](Purpose purpose) { return Stream{seed_, link_, way_, purpose}; };
   const auto* constant_rate = std::get_if<Bitrate>(&config_.rate);
-  loss_ = make_loss(config_.loss,
-                    constant_rate ? std::optional<Bitrate>(*constant_rate) : std::nullopt,
-                    {stream(Purpose::loss), stream(Purpose::loss_state)}, from);
+  loss_ =
+      make_loss(config_.loss, constant_rate ? std::optional<Bitrate>(*constant_rate) : std::nullopt,
+                {stream(Purpose::loss), stream(Purpose::loss_state)}, from);
   delay_.emplace(config_.delay, config_.jitter, stream(Purpose::jitter));
   if (!config_.mark) {
     average_.reset();

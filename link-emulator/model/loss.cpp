@@ -183,7 +183,7 @@ std::optional<std::uint64_t> poisson_mean_interval(const PoissonConfig& config, 
   const double mean_seconds = packet_seconds / -std::log1p(-config.packet_loss_rate);
   const double picoseconds = std::round(mean_seconds * 1e12);
   if (picoseconds >= 9.2e18) return std::nullopt;  // less than one event in a hundred days
-  constexpr double one_nanosecond = 1e3;             // events cannot be told apart below that
+  constexpr double one_nanosecond = 1e3;           // events cannot be told apart below that
   return static_cast<std::uint64_t>(std::max(picoseconds, one_nanosecond));
 }
 

@@ -6,8 +6,8 @@ namespace nagi::model {
 bool QueueAverage::is_over(Packets packets, Bytes bytes) {
   const auto* in_bytes = std::get_if<Bytes>(&config_.threshold);
   const auto length = static_cast<double>(in_bytes ? bytes.count : packets.count);
-  const auto threshold = static_cast<double>(
-      in_bytes ? in_bytes->count : std::get<Packets>(config_.threshold).count);
+  const auto threshold =
+      static_cast<double>(in_bytes ? in_bytes->count : std::get<Packets>(config_.threshold).count);
   average_ += config_.weight * (length - average_);
   return average_ > threshold;
 }

@@ -108,9 +108,9 @@ Duration exponential(std::uint64_t draw, std::uint64_t mean_picoseconds) {
 double standard_normal(std::uint64_t draw) {
   constexpr std::uint64_t half = std::uint64_t{1} << 63;
   const bool above = draw >= half;
-  const double q = std::ldexp(above ? static_cast<double>(draw - half) + 0.5
-                                    : -(static_cast<double>(half - draw) - 0.5),
-                              -64);  // p - 1/2
+  const double q = std::ldexp(
+      above ? static_cast<double>(draw - half) + 0.5 : -(static_cast<double>(half - draw) - 0.5),
+      -64);  // p - 1/2
   if (q >= -0.425 && q <= 0.425) return q * centre.at(0.180625 - q * q);
   const std::uint64_t nearest_end = above ? ~draw : draw;
   const double r = std::sqrt(std::ldexp(static_cast<double>(exponential_q40(nearest_end)), -40));

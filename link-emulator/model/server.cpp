@@ -9,6 +9,8 @@ template <class... Cases>
 struct Match : Cases... {
   using Cases::operator()...;
 };
+template <class... Cases>
+Match(Cases...) -> Match<Cases...>;
 
 Instant instant_of(const Opportunities& all, std::uint64_t number) {
   const auto cycle = static_cast<std::int64_t>(number / all.at.size());
@@ -20,37 +22,41 @@ std::uint64_t first_from(const Opportunities& all, Instant from) {
   const auto cycle = static_cast<std::uint64_t>(from.time_since_epoch() / all.period);
   const Duration offset = from.time_since_epoch() % all.period;
   const auto found = std::lower_bound(all.at.begin(), all.at.end(), offset);
-  std::uint64_t number =
-      cycle * all.at.size() + static_cast<std::uint64_t>(found - all.at.begin());
+  std::uint64_t number = cycle * all.at.size() + static_cast<std::uint64_t>(found - all.at.begin());
   // The last ones of a period may fall on the beginning of the next.
   while (number > 0 && instant_of(all, number - 1) >= from) --number;
   return number;
+}
+
+/// Bits times 10^9 that a trace can send in a period.
+unsigned __int128 work_in_a_period(const Trace<Bitrate>& trace) {
+  unsigned __int128 work = 0;
+  for (std::size_t i = 0; i < trace.steps.size(); ++i) {
+    const Duration end = i + 1 < trace.steps.size() ? trace.steps[i + 1].at : trace.period;
+    work += static_cast<unsigned __int128>(trace.steps[i].value.bits_per_second) *
+            static_cast<std::uint64_t>((end - trace.steps[i].at).count());
+  }
+  return work;
 }
 
 }  // namespace
 
 std::optional<Bitrate> mean_rate(const RateConfig& rate) {
   using Wide = unsigned __int128;
-  return std::visit(
-      Match{[](Unlimited) -> std::optional<Bitrate> { return std::nullopt; },
-            [](Bitrate constant) -> std::optional<Bitrate> { return constant; },
-            [](const Trace<Bitrate>& trace) -> std::optional<Bitrate> {
-              Wide bits = 0;
-              for (std::size_t i = 0; i < trace.steps.size(); ++i) {
-                const Duration end =
-                    i + 1 < trace.steps.size() ? trace.steps[i + 1].at : trace.period;
-                bits += Wide{trace.steps[i].value.bits_per_second} *
-                        static_cast<std::uint64_t>((end - trace.steps[i].at).count());
-              }
-              return Bitrate{static_cast<std::uint64_t>(
-                  bits / static_cast<std::uint64_t>(trace.period.count()))};
-            },
-            [](const Opportunities& all) -> std::optional<Bitrate> {
-              const Wide bits = Wide{all.at.size()} * all.each.count * 8 * 1'000'000'000;
-              return Bitrate{static_cast<std::uint64_t>(
-                  bits / static_cast<std::uint64_t>(all.period.count()))};
-            }},
-      rate);
+  return std::visit(Match{[](Unlimited) -> std::optional<Bitrate> { return std::nullopt; },
+                          [](Bitrate constant) -> std::optional<Bitrate> { return constant; },
+                          [](const Trace<Bitrate>& trace) -> std::optional<Bitrate> {
+                            const Wide bits = work_in_a_period(trace);
+                            return Bitrate{static_cast<std::uint64_t>(
+                                bits / static_cast<std::uint64_t>(trace.period.count()))};
+                          },
+                          [](const Opportunities& all) -> std::optional<Bitrate> {
+                            const Wide bits =
+                                Wide{all.at.size()} * all.each.count * 8 * 1'000'000'000;
+                            return Bitrate{static_cast<std::uint64_t>(
+                                bits / static_cast<std::uint64_t>(all.period.count()))};
+                          }},
+                    rate);
 }
 
 Instant RateServer::begin(Bytes size, Instant at, bool at_once) {
@@ -100,9 +106,19 @@ RateServer::Progress RateServer::serve_at(Bitrate rate, Work work, Instant from,
 
 RateServer::Progress RateServer::serve_along(const Trace<Bitrate>& trace, Work work, Instant from,
                                              Instant until) {
+  const Instant one_period_on = from > until - trace.period ? until : from + trace.period;
   for (;;) {
+    if (from == one_period_on && from != until) {
+      // Whole periods all at once: there may be very many.
+      const Work each = work_in_a_period(trace);
+      const auto possible = static_cast<std::uint64_t>((until - from) / trace.period);
+      const auto whole = static_cast<std::uint64_t>(std::min<Work>((work - 1) / each, possible));
+      from += static_cast<std::int64_t>(whole) * trace.period;
+      work -= whole * each;
+    }
     const auto stretch = trace.at(from);
-    const Instant end = std::min(stretch.end, until);
+    const Instant end =
+        std::min({stretch.end, until, from < one_period_on ? one_period_on : until});
     if (stretch.value.bits_per_second != 0) {
       const Progress done = serve_at(stretch.value, work, from, end);
       // Done within the stretch, but for what rounding leaves; at its very end, the next rate

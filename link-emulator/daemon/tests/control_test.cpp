@@ -136,5 +136,13 @@ TEST_F(ControlTest, RefusesPathsThatAreNoGood) {
   EXPECT_THROW(ControlServer(directory_ + "/" + std::string(200, 'x'), answer), InputError);
 }
 
+TEST(Answer, IsTextWhateverTheRequest) {
+  const auto handler = [](const json&) -> json { return {{"ok", true}}; };
+  EXPECT_EQ(json::parse(answer("{}", handler)), (json{{"ok", true}}));
+  const json refused = json::parse(answer("{\"c\xa0mmand\": 1}", handler));
+  EXPECT_EQ(refused["ok"], false);
+  EXPECT_THAT(refused["error"].get<std::string>(), testing::HasSubstr("not JSON"));
+}
+
 }  // namespace
 }  // namespace nagi::daemon

@@ -81,7 +81,7 @@ TEST(Change, OfTheDelayLeavesWhatIsUnderWay) {
   running.offer(1, 0ms);
   config.delay = Duration{10ms};
   running.change(config, 5ms);
-  running.offer(2, 5ms);   // would be there at 15 ms, but does not overtake
+  running.offer(2, 5ms);  // would be there at 15 ms, but does not overtake
   running.offer(3, 45ms);
   EXPECT_EQ(running.deliveries(3), (std::vector<Duration>{50ms, 50ms, 55ms}));
 }

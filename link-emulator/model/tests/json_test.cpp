@@ -71,7 +71,7 @@ TEST(ReadDirection, ComesBackAsItWas) {
                "queue":{"packets":3},"mark":{"threshold_bytes":9,"weight":1.0},
                "jitter":{"distribution":"normal","deviation_ns":5}})",
            R"({"delay_trace":{"steps":[[0,5],[4,0]],"period_ns":9},
-               "overhead_bytes":0,"rate_trace":{"steps":[[0,5],[1,0]],"period_ns":9},
+               "overhead_bytes":0,"rate_trace":{"steps":[[0,50],[1,0]],"period_ns":9},
                "loss":{"at":"egress","model":"bernoulli_bit","bit_error_rate":1e-6},
                "jitter":{"distribution":"exponential","mean_ns":5}})",
            R"({"delay_ns":0,"overhead_bytes":0,
@@ -122,9 +122,9 @@ TEST(ReadDirection, NamesWhatIsWrong) {
             "/link/jitter/distribution");
   EXPECT_EQ(refusal(R"({"loss": {"model": "trace", "lost": [3, 3], "length": 9}})").where,
             "/link/loss/lost/1");
-  EXPECT_EQ(refusal(R"({"loss": {"model": "markov", "good_sojourn_ns": 1, "bad_sojourn_ns": 1}})")
-                .where,
-            "/link/loss/good_sojourn_ns");
+  EXPECT_EQ(
+      refusal(R"({"loss": {"model": "markov", "good_sojourn_ns": 1, "bad_sojourn_ns": 1}})").where,
+      "/link/loss/good_sojourn_ns");
 }
 
 TEST(ReadDirection, NamesWhatIsWrongWithATrace) {
@@ -141,11 +141,33 @@ TEST(ReadDirection, NamesWhatIsWrongWithATrace) {
   EXPECT_EQ(rate_trace(R"({"steps": [[0, 5], 7], "period_ns": 9})").where,
             "/link/rate_trace/steps/1");
   EXPECT_THAT(rate_trace(R"({"steps": [[0, 0], [1, 0]], "period_ns": 9})").what,
-              HasSubstr("always 0"));
+              HasSubstr("less than 1 bit/s on average"));
+  EXPECT_THAT(
+      rate_trace(R"({"opportunities_ns": [1], "bytes": 1, "period_ns": 3600000000000})").what,
+      HasSubstr("less than 1 bit/s on average"));
   EXPECT_EQ(rate_trace(R"({"opportunities_ns": [3, 2], "bytes": 1, "period_ns": 9})").where,
             "/link/rate_trace/opportunities_ns/1");
   EXPECT_EQ(rate_trace(R"({"opportunities_ns": [10], "bytes": 1, "period_ns": 9})").where,
             "/link/rate_trace/opportunities_ns/0");
+}
+
+TEST(Changed, ReplacesWhatIsGiven) {
+  const DirectionConfig config = read(R"({"rate_bps": 1000, "delay_ns": 7,
+    "queue": {"packets": 3}, "loss": {"model": "bernoulli", "probability": 0.5}})");
+  const auto change = [&](const char* changes) {
+    return to_json(changed(config, json::parse(changes), json::json_pointer("/config")));
+  };
+  EXPECT_EQ(change("{}"), to_json(config));
+  EXPECT_EQ(change(R"({"rate_bps": 2000})")["rate_bps"], 2000);
+  EXPECT_EQ(change(R"({"loss": {"model": "none"}})")["loss"]["model"], "none");
+  EXPECT_FALSE(change(R"({"queue": null})").contains("queue"));
+  const json traced = change(R"({"rate_trace": {"steps": [[0, 5000]], "period_ns": 9}})");
+  EXPECT_FALSE(traced.contains("rate_bps"));
+  EXPECT_EQ(traced["queue"], (json{{"packets", 3}}));
+  EXPECT_EQ(traced["delay_ns"], 7);
+  // Without a rate there can be no queue.
+  EXPECT_THROW(change(R"({"rate_bps": null})"), ConfigError);
+  EXPECT_THROW(change("[]"), ConfigError);
 }
 
 }  // namespace

@@ -208,27 +208,38 @@ class Any {
                                {Duration{30'000'000}, Bitrate{mean.bits_per_second / 2 + 1}}},
                               Duration{70'000'000}};
       default:
-        return Opportunities{{Duration{0}, Duration{1'000'000}, Duration{1'000'000}}, {1504},
-                             Duration{4'000'000}};
+        return Opportunities{
+            {Duration{0}, Duration{1'000'000}, Duration{1'000'000}}, {1504}, Duration{4'000'000}};
     }
   }
   JitterConfig jitter() {
     switch (between(0, 3)) {
-      case 0: return UniformJitter{duration(10'000'000)};
-      case 1: return NormalJitter{duration(10'000'000)};
-      case 2: return ExponentialJitter{duration(10'000'000)};
-      default: return NoJitter{};
+      case 0:
+        return UniformJitter{duration(10'000'000)};
+      case 1:
+        return NormalJitter{duration(10'000'000)};
+      case 2:
+        return ExponentialJitter{duration(10'000'000)};
+      default:
+        return NoJitter{};
     }
   }
   LossConfig loss(bool constant_rate) {
     switch (between(0, constant_rate ? 6 : 5)) {
-      case 0: return BernoulliConfig{0.1};
-      case 1: return BernoulliBitConfig{1e-5};
-      case 2: return GilbertElliottConfig{0.1, 0.3, 0.01, 0.5};
-      case 3: return MarkovConfig{Duration{50'000'000}, Duration{5'000'000}, 0, 0.9};
-      case 4: return LossTraceConfig{{1, 2, 7}, 10};
-      case 5: return NoLossConfig{};
-      default: return PoissonConfig{0.1, {1500}};
+      case 0:
+        return BernoulliConfig{0.1};
+      case 1:
+        return BernoulliBitConfig{1e-5};
+      case 2:
+        return GilbertElliottConfig{0.1, 0.3, 0.01, 0.5};
+      case 3:
+        return MarkovConfig{Duration{50'000'000}, Duration{5'000'000}, 0, 0.9};
+      case 4:
+        return LossTraceConfig{{1, 2, 7}, 10};
+      case 5:
+        return NoLossConfig{};
+      default:
+        return PoissonConfig{0.1, {1500}};
     }
   }
   DirectionConfig direction() {
@@ -238,9 +249,9 @@ class Any {
     if (coin()) {
       config.delay = duration(100'000'000);
     } else {
-      config.delay = Trace<Duration>{{{Duration{0}, duration(50'000'000)},
-                                      {Duration{5'000'000}, duration(50'000'000)}},
-                                     Duration{20'000'000}};
+      config.delay = Trace<Duration>{
+          {{Duration{0}, duration(50'000'000)}, {Duration{5'000'000}, duration(50'000'000)}},
+          Duration{20'000'000}};
     }
     config.jitter = jitter();
     config.keep_order = coin();

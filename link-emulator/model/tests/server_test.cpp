@@ -15,9 +15,7 @@ using namespace std::chrono_literals;
 Instant at(Duration since_epoch) { return Instant{since_epoch}; }
 
 // 8 Mb/s for 10 ms, nothing for 10 ms, 1 Mb/s for 10 ms, and again. 1,000 bytes take 1 ms, or 8.
-Trace<Bitrate> stairs() {
-  return {{{0ms, {8'000'000}}, {10ms, {0}}, {20ms, {1'000'000}}}, 30ms};
-}
+Trace<Bitrate> stairs() { return {{{0ms, {8'000'000}}, {10ms, {0}}, {20ms, {1'000'000}}}, 30ms}; }
 
 TEST(RateServer, FollowsASteppedRate) {
   RateServer server(stairs());
@@ -28,6 +26,16 @@ TEST(RateServer, FollowsASteppedRate) {
   // 2,000 bits until 30 ms, 6,000 after that at 8 Mb/s.
   EXPECT_EQ(server.begin({1000}, at(28ms), true), at(30750us));
   EXPECT_EQ(server.air_time({1000}, at(3030ms)), 1ms);  // a hundred periods on
+}
+
+TEST(RateServer, PassesOverVeryManyPeriods) {
+  // 5 kb/s for 10 ns of every 20: 8,000 bits in 3.2 s, less the 10 ns of silence at the end.
+  RateServer server(Trace<Bitrate>{{{0ns, {5000}}, {10ns, {0}}}, 20ns});
+  EXPECT_EQ(server.begin({1000}, at(0ms), false), at(3200ms) - 10ns);
+  EXPECT_EQ(server.begin({1000}, at(5s) + 5ns, false), at(8200ms) + 5ns);
+  // From 0 ms on, 150 ms: 15 periods of 3 Mb/s in the mean for 30 ms, and a part of one.
+  RateServer slow(stairs());
+  EXPECT_EQ(slow.begin({56'251}, at(0ms), false), at(150001us));
 }
 
 TEST(RateServer, HasTheMeanOfItsTrace) {

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs that are spoiled on purpose while they go on: the certificate must catch each."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from nagi.contracts.records import Verdict
+from nagi.paths import native_program
+
+pytestmark = pytest.mark.skipif(
+    os.geteuid() != 0, reason="needs root for the netns lab: run `sudo make test`"
+)
+
+SPEC = """\
+schema_version: 1
+name: spoiled
+title: One run
+seed: 7
+nodes: {S: host, N: router, D: host}
+links:
+  wired: {between: [S, N], rate: 100 Mb/s, delay: 8 ms, queue: 1 bdp}
+  radio:
+    between: [N, D]
+    rate: $capacity
+    delay: 2 ms
+    queue: 1 bdp
+    forward: {loss: {model: bernoulli, rate: 0.1 %}}
+flows:
+  bulk: {from: S, to: D, scheme: cubic}
+host_profile: linux
+duration: 4 s
+warmup: 1 s
+matrix: {capacity: [20 Mb/s]}
+report: {x: capacity, series: capacity}
+"""
+
+# Runs nagi with another program in the place of nagi-link.
+WITH_ANOTHER_LINK = """
+import sys
+from pathlib import Path
+import nagi.paths
+real = nagi.paths.native_program
+nagi.paths.native_program = lambda name: Path({wrapper!r}) if name == "nagi-link" else real(name)
+from nagi.cli import main
+sys.argv = ["nagi", *sys.argv[1:]]
+main()
+"""
+# A nagi-link that does something else than its configuration says.
+WRAPPER = """\
+#!{python}
+import json, os, sys
+if sys.argv[1] == "run":
+    with open(sys.argv[2]) as file:
+        config = json.load(file)
+    radio = config["links"][1]["a_to_b"]
+    {change}
+    with open(sys.argv[2], "w") as file:
+        json.dump(config, file)
+os.execv({real!r}, [{real!r}, *sys.argv[1:]])
+"""
+
+
+def processes(name: str) -> list[int]:
+    """Of programs called `name` that have not ended."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and (entry / "comm").read_text().strip() == name:
+                state = (entry / "stat").read_text().rsplit(")", 1)[1].split()[0]
+                found += [int(entry.name)] if state not in "ZX" else []
+        except OSError:
+            continue
+    return found
+
+
+def verdict_of_a_run(
+    tmp_path: Path, command: list[str], sabotage: Callable[[], None] | None = None
+) -> Verdict:
+    spec, out = tmp_path / "spoiled.yaml", tmp_path / "out"
+    spec.write_text(SPEC)
+    before = set(processes("iperf"))
+    run = subprocess.Popen(
+        [*command, "run", str(spec), "--out", str(out), "--tries", "1", "--jobs", "1"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    if sabotage is not None:
+        deadline = time.monotonic() + 60
+        while len(set(processes("iperf")) - before) < 2 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        time.sleep(1.5)
+        sabotage()
+    said, _ = run.communicate(timeout=120)
+    (directory,) = (out / "runs").iterdir()
+    verdict = Verdict.read(directory / "verdict.json")
+    if verdict.status == "invalid":
+        # Kept, marked, in no mean.
+        assert run.returncode == 1
+        assert "1 invalid" in said
+        assert (directory / "D.radio.pcap").exists()
+        assert list(pd.read_parquet(out / "results.parquet")["status"]) == ["invalid"]
+        assert not (out / "report.pdf").exists()
+    return verdict
+
+
+def missed(verdict: Verdict) -> set[str]:
+    return {check.name for check in verdict.checks if not check.ok}
+
+
+NAGI = [str(native_program("nagi"))]
+
+
+def with_another_link(tmp_path: Path, change: str) -> list[str]:
+    wrapper = tmp_path / "nagi-link"
+    real = str(native_program("nagi-link"))
+    wrapper.write_text(WRAPPER.format(python=sys.executable, change=change, real=real))
+    wrapper.chmod(0o755)
+    return [sys.executable, "-c", WITH_ANOTHER_LINK.format(wrapper=str(wrapper))]
+
+
+def test_the_same_run_is_valid_if_nobody_spoils_it(tmp_path):
+    verdict = verdict_of_a_run(tmp_path, with_another_link(tmp_path, "pass"))
+    assert verdict.status == "valid", verdict.reasons
+
+
+def test_a_processor_hog_is_caught(tmp_path):
+    def hog() -> None:
+        """Takes all processors for a third of a second, from real-time programs as well."""
+        spin = "import time; end = time.monotonic() + 0.35\nwhile time.monotonic() < end: pass"
+        hogs = [
+            subprocess.Popen(
+                ["taskset", "-c", str(cpu), "chrt", "-f", "50", sys.executable, "-c", spin]
+            )
+            for cpu in os.sched_getaffinity(0)
+        ]
+        for each in hogs:
+            each.wait()
+
+    verdict = verdict_of_a_run(tmp_path, NAGI, hog)
+    assert {"transit_error_max", "capture_transit_max"} <= missed(verdict)
+
+
+def test_a_stalled_emulator_is_caught(tmp_path):
+    def stall() -> None:
+        for process in processes("nagi-link"):
+            os.kill(process, signal.SIGSTOP)
+        time.sleep(0.2)
+        for process in processes("nagi-link"):
+            os.kill(process, signal.SIGCONT)
+
+    verdict = verdict_of_a_run(tmp_path, NAGI, stall)
+    assert {"transit_error_max", "capture_transit_max"} <= missed(verdict)
+
+
+def test_an_offload_switched_on_is_caught(tmp_path):
+    def switch_on() -> None:
+        for process in processes("iperf"):
+            inside = ["nsenter", f"--net=/proc/{process}/ns/net"]
+            for interface in ("wired", "radio"):
+                subprocess.run(
+                    [*inside, "ethtool", "-K", interface, "tx", "on"],
+                    capture_output=True,
+                    check=False,
+                )
+
+    verdict = verdict_of_a_run(tmp_path, NAGI, switch_on)
+    assert "missing_checksums" in missed(verdict)
+
+
+def test_a_link_changed_on_the_way_is_caught(tmp_path):
+    def change() -> None:
+        for process in processes("nagi-link"):
+            control = f"/proc/{process}/cwd/nagi-link.sock"
+            changes = '{"delay_ns": 2100000}'
+            arguments = ["set", control, "radio", "a_to_b", changes]
+            subprocess.run(
+                [native_program("nagi-link"), *arguments], check=True, capture_output=True
+            )
+
+    verdict = verdict_of_a_run(tmp_path, NAGI, change)
+    assert {"changes", "replay_differences"} <= missed(verdict)
+
+
+@pytest.mark.parametrize(
+    ("change", "caught"),
+    [
+        ('radio["rate_bps"] = radio["rate_bps"] * 99 // 100', {"rate_error", "replay_differences"}),
+        ('radio["loss"]["probability"] = 0.002', {"replay_differences"}),
+        ('config["seed"] += 1', {"replay_differences"}),
+        ('radio["delay_ns"] += 500_000', {"replay_differences", "capture_transit_median"}),
+    ],
+    ids=["wrong rate", "biased loss", "another seed", "wrong delay"],
+)
+def test_an_emulator_that_does_something_else_is_caught(tmp_path, change, caught):
+    verdict = verdict_of_a_run(tmp_path, with_another_link(tmp_path, change))
+    assert caught <= missed(verdict)

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Fuzzes what reads a configuration: any text is either refused by an InputError, or gives a
+// configuration that reads back as itself and that packets can pass.
+#include <cstdlib>
+
+#include "daemon/config.hpp"
+#include "model/json.hpp"
+
+namespace {
+
+using namespace nagi;
+
+/// A few packets, for at most some thousand events: a link may be arbitrarily slow.
+void use(const model::DirectionConfig& config, std::uint64_t seed) {
+  model::Direction direction(config, seed, 0, model::Way::a_to_b);
+  std::vector<model::Departure> departures;
+  for (std::uint64_t tag = 0; tag < 20; ++tag) {
+    direction.offer({{40 + 100 * tag}, tag, tag % 2 == 0},
+                    model::Instant{model::Duration(tag * 999)}, departures);
+  }
+  for (int i = 0; i < 1000; ++i) {
+    const auto next = direction.next_event();
+    if (!next) break;
+    direction.advance(*next, departures);
+  }
+  if (departures.size() + direction.held() != 20) std::abort();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  try {
+    const daemon::Config config = daemon::read_config(
+        daemon::JsonSource("fuzz", std::string(reinterpret_cast<const char*>(data), size)));
+    const std::string once = to_json(config).dump();
+    for (const daemon::LinkConfig& link : config.links) {
+      use(link.a_to_b, config.seed);
+      use(link.b_to_a, config.seed);
+    }
+    const daemon::JsonSource again("again", once);
+    if (to_json(daemon::read_config(again)).dump() != once) std::abort();
+  } catch (const daemon::InputError&) {
+  }
+  return 0;
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Fuzzes what reads a control message: any line gets an answer, and a change that is accepted
+// leaves a link that packets still pass.
+#include <cstdlib>
+
+#include "daemon/control.hpp"
+#include "model/json.hpp"
+
+namespace {
+
+using namespace nagi;
+using nlohmann::json;
+
+/// A running link that may be changed, as nagi-link's are.
+class Link {
+ public:
+  Link() {
+    config_.rate = model::Bitrate{10'000'000};
+    config_.delay = model::Duration{5'000'000};
+    direction_.emplace(config_, 1, 0, model::Way::a_to_b);
+    for (std::uint64_t tag = 0; tag < 20; ++tag) {
+      direction_->offer({{1000}, tag}, model::Instant{}, departures_);
+    }
+  }
+
+  json answer(const json& request) {
+    model::ObjectReader reader(request, json::json_pointer());
+    if (reader.text("command") != "set") {
+      throw model::ConfigError(reader.at("command"), "unknown command", "set");
+    }
+    const auto config = model::changed(config_, reader.any("config"), reader.at("config"));
+    reader.finish();
+    direction_->change(config, model::Instant{model::Duration{1'000'000}}, departures_);
+    config_ = config;
+    if (departures_.size() + direction_->held() != 20) std::abort();
+    return {{"ok", true}, {"config", model::to_json(config)}};
+  }
+
+ private:
+  model::DirectionConfig config_;
+  std::optional<model::Direction> direction_;
+  std::vector<model::Departure> departures_;
+};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  Link link;
+  const std::string line(reinterpret_cast<const char*>(data), size);
+  const std::string answer =
+      daemon::answer(line, [&](const json& request) { return link.answer(request); });
+  if (!json::parse(answer).contains("ok")) std::abort();
+  return 0;
+}
