@@ -100,7 +100,7 @@ fuzz: setup
 	done
 
 lint: $(VENV)/.lint
-	@unmarked=$$(git ls-files | grep -vE '\.(json|pcap|parquet|svg|md)$$|^LICENSE$$|^\.gitignore$$' | xargs grep -L SPDX-License-Identifier); \
+	@unmarked=$$(git ls-files | grep -vE '\.(json|pcap|pcapng|parquet|svg|md|mahimahi)$$|^LICENSE$$|^\.gitignore$$' | xargs grep -L SPDX-License-Identifier); \
 	if [ -n "$$unmarked" ]; then echo "no SPDX-License-Identifier: $$unmarked"; exit 1; fi
 	@$(RUN)/ruff check . && $(RUN)/ruff format --check .
 	@$(RUN)/mypy

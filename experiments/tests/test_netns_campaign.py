@@ -18,7 +18,7 @@ from nagi.contracts.links import Links
 from nagi.contracts.records import Campaign, Flows, Manifest, Verdict
 from nagi.labs.netns import NetnsLab
 from nagi.labs.shape import Shape
-from nagi.paths import native_program
+from nagi.paths import ROOT, native_program
 from nagi.planner import plan_runs
 from nagi.spec import read_experiment
 
@@ -119,6 +119,25 @@ def verdicts(out) -> dict[str, str]:
         if path.exists():
             found[entry.run_id] = Verdict.read(path).status
     return found
+
+
+def test_everything_a_link_can_do_is_done_and_certified(tmp_path):
+    out = tmp_path / "out"
+    said = run(ROOT / "experiments" / "impairments.yaml", out, "--form", "short")
+    assert "1 runs: 1 valid, 0 invalid, 0 failed" in said
+    (directory,) = (out / "runs").iterdir()
+    packets = pd.read_parquet(directory / "packets.parquet")
+    there = packets[(packets["link"] == "satellite") & (packets["way"] == "forward")]
+    assert (there["fate"] == "channel loss").sum() > 0
+    # The jitter reordered, the other links did not.
+    delivered = there[there["fate"] == "delivered"].sort_values("index")
+    assert (delivered["left_ns"].diff() < 0).any()
+    access = packets[(packets["link"] == "access") & (packets["way"] == "forward")]
+    assert (
+        access[access["fate"] == "delivered"]
+        .sort_values("index")["left_ns"]
+        .is_monotonic_increasing
+    )
 
 
 def test_a_campaign_from_experiment_to_report(spec, tmp_path):

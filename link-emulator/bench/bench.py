@@ -318,7 +318,7 @@ def measure_timing(bench: Bench) -> None:
 
 def find_rattan(given: Path | None) -> Path | None:
     if given is not None:
-        return given
+        return given.resolve() if given.exists() else None
     beside = Path.home() / ".cargo" / "bin" / "rattan"
     on_path = shutil.which("rattan")
     return Path(on_path) if on_path else beside if beside.exists() else None

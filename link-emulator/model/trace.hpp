@@ -30,9 +30,9 @@ struct Trace {
   };
   [[nodiscard]] Stretch at(Instant instant) const {
     const Duration offset = instant.time_since_epoch() % period;
-    const auto next = std::upper_bound(
-        steps.begin(), steps.end(), offset,
-        [](Duration wanted, const Step<Value>& step) { return wanted < step.at; });
+    const auto next =
+        std::upper_bound(steps.begin(), steps.end(), offset,
+                         [](Duration wanted, const Step<Value>& step) { return wanted < step.at; });
     const Duration end = next == steps.end() ? period : next->at;
     return {std::prev(next)->value, instant - offset + end};
   }

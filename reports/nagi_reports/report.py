@@ -130,14 +130,15 @@ def _overview(
 
 def _link_in_words(plans: list[RunPlan], index: int) -> str:
     link = plans[0].links[index]
-    rates = [plan.links[index].forward.rate_bps for plan in plans]
+    rates = [plan.links[index].forward.mean_rate_bps for plan in plans]
     known = sorted({rate / 1e6 for rate in rates if rate is not None})
     words = [link.name]
     if known:
         words.append(
             f"{known[0]:g} Mb/s" if len(known) == 1 else f"{known[0]:g} to {known[-1]:g} Mb/s"
         )
-    words.append(f"{link.forward.delay_ns / 1e6:g} ms")
+    least, most = link.forward.least_delay_ns / 1e6, link.forward.most_delay_ns / 1e6
+    words.append(f"{least:g} ms" if least == most else f"{least:g} to {most:g} ms")
     return f"{link.ends[0].node} to {link.ends[1].node} ({', '.join(words)})"
 
 
@@ -177,9 +178,27 @@ def _certificate(verdicts: dict[str, Verdict]) -> dict[str, Any]:
     valid = sum(verdict.status == "valid" for verdict in judged)
     return {
         "text": f"{valid} of {len(judged)} runs passed every check. Each row shows the worst value "
-        "of all runs.",
+        f"of all runs. {losses_in_words(judged)}",
         "rows": rows,
     }
+
+
+def losses_in_words(verdicts: list[Verdict]) -> str:
+    """How likely the losses were, by the channel whose were the least likely. The p-value is
+    corrected for the number of channels by Bonferroni's inequality."""
+    found = [
+        each.value
+        for verdict in verdicts
+        for each in verdict.information
+        if each.name == "loss_p_value"
+    ]
+    if not found:
+        return ""
+    return (
+        f"The numbers of packets lost on {len(found)} channels were compared with the loss rates "
+        f"asked for: the least likely has p = {min(found):.2g}, "
+        f"{min(1.0, min(found) * len(found)):.2g} corrected for their number."
+    )
 
 
 def _run_table(

@@ -9,12 +9,12 @@ import subprocess
 
 import pandas as pd
 import pytest
-from nagi.contracts.records import Build, Campaign, CampaignRun
+from nagi.contracts.records import Build, Campaign, CampaignRun, Information, Verdict
 from nagi.errors import InputError
 from nagi.paths import SCHEMAS
 from nagi_reports import figures
 from nagi_reports.analysis import build_table
-from nagi_reports.report import write_report
+from nagi_reports.report import losses_in_words, write_report
 from nagi_reports.summary import summarise
 from nagi_reports.text import tables
 from rich.console import Console
@@ -181,6 +181,19 @@ def test_the_pdf_says_what_was_found_with_its_fonts(example):
         assert words in text.stdout
     fonts = subprocess.run(["pdffonts", path], capture_output=True, text=True, check=True)
     assert all(line.split()[-5] == "yes" for line in fonts.stdout.splitlines()[2:])
+
+
+def test_unlikely_losses_are_said_corrected_for_their_number():
+    def verdict(p_value: float) -> Verdict:
+        information = Information(
+            name="loss_p_value", description="", value=p_value, unit="", subject="radio forward"
+        )
+        return Verdict(run_id="r", status="valid", reasons=[], checks=[], information=[information])
+
+    said = losses_in_words([verdict(p) for p in (0.4, 0.01, 0.9)])
+    assert "on 3 channels" in said
+    assert "p = 0.01, 0.03 corrected" in said
+    assert losses_in_words([]) == ""
 
 
 def test_what_was_left_out_is_said(example):
