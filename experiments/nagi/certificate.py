@@ -32,7 +32,7 @@ LIMITS: dict[str, Limit] = {
     "transit_error_p99": Limit(1.0, "ms", "packets sent later than due, 99th percentile"),
     "transit_error_max": Limit(25.0, "ms", "packets sent later than due, the latest"),
     "capture_transit_median": Limit(
-        0.2, "ms", "transit time from capture to capture against what was asked for, median"
+        0.2, "ms", "time between captures against what the links should take, median"
     ),
     "capture_transit_p99": Limit(2.0, "ms", "the same, 99th percentile"),
     "capture_transit_max": Limit(25.0, "ms", "the same, the worst packet"),

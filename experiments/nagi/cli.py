@@ -41,8 +41,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="How much of what a path could carry does a TCP scheme achieve?",
 )
-out_console = Console(highlight=False)
-error_console = Console(stderr=True, highlight=False)
+out_console = Console(highlight=False, emoji=False)
+error_console = Console(stderr=True, highlight=False, emoji=False)
 
 Spec = Annotated[Path, typer.Argument(help="experiment file", show_default=False)]
 Directory = Annotated[Path, typer.Argument(help="directory of a campaign", show_default=False)]

@@ -260,7 +260,7 @@ def _loss_information(
     if direction.loss.at == "ingress":
         offered |= fate == QUEUE_OVERFLOW
     probability = _loss_probability(recorded["bytes"][offered], direction)
-    if probability is None or not len(probability):
+    if probability is None or not probability.any():
         return
     expected = float(probability.sum())
     deviation = math.sqrt(float((probability * (1 - probability)).sum()))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -117,3 +118,19 @@ def test_help_and_version():
     assert nagi("--version").stdout.startswith("nagi 0.")
     assert "--skip-unavailable" in nagi("run", "--help").stdout
     assert nagi("no-such-command").returncode == 2
+
+
+def test_trace_prints_what_nagi_link_takes_and_quotes_what_it_refuses(tmp_path):
+    path = tmp_path / "lte.mahimahi"
+    path.write_text("1\n1\n3\n")
+    done = nagi("trace", str(path))
+    assert done.returncode == 0
+    assert json.loads(done.stdout) == {
+        "opportunities_ns": [1_000_000, 1_000_000, 3_000_000],
+        "bytes": 1504,
+        "period_ns": 3_000_000,
+    }
+    path.write_text("1\nroot:x:0\n")
+    done = nagi("trace", str(path))
+    assert done.returncode == 2
+    assert "lte.mahimahi:2: not a number of milliseconds: 'root:x:0';" in done.stderr
