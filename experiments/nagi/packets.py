@@ -74,7 +74,8 @@ def lane(plan: RunPlan, link: str, way: Way) -> int:
 def to_table(records: Records, plan: RunPlan) -> pd.DataFrame:
     """Records as packets.parquet has them; see contracts.records.PacketRow."""
     flags = records["fate"]
-    columns = {
+    columns: dict[str, Any] = {name: records[name] for name in RECORD.names or ()}
+    columns |= {
         "link": pd.Categorical.from_codes(
             records["lane"] // 2, pd.Index([link.name for link in plan.links])
         ),
@@ -82,11 +83,6 @@ def to_table(records: Records, plan: RunPlan) -> pd.DataFrame:
         "fate": pd.Categorical.from_codes(fates(records), pd.Index(FATES)),
         "ecn_capable": flags & _ECN_CAPABLE != 0,
         "marked": flags & _MARKED != 0,
-    }
-    columns |= {
-        name: records[name]
-        for name in PacketRow.model_fields
-        if name in (RECORD.names or ()) and name not in columns
     }
     return pd.DataFrame({name: columns[name] for name in PacketRow.model_fields})
 

@@ -10,12 +10,12 @@
 #include <poll.h>
 #include <sys/prctl.h>
 
-#include <CLI/CLI.hpp>
 #include <array>
 #include <csignal>
 #include <cstdio>
 #include <system_error>
 
+#include "command.hpp"
 #include "io/bpf_program.hpp"
 #include "xsk.hpp"
 
@@ -30,11 +30,7 @@ volatile std::sig_atomic_t stopped = 0;
 /// All frames that come in at the interface go to the socket in `sockets`.
 io::Descriptor load_program(int sockets) {
   io::Assembler code;
-  code.load(BPF_W, BPF_REG_2, BPF_REG_1, offsetof(xdp_md, rx_queue_index));
-  code.load_map(BPF_REG_1, sockets);
-  code.move_value(BPF_REG_3, XDP_PASS);
-  code.call(BPF_FUNC_redirect_map);
-  code.leave();
+  code.redirect_to_socket(BPF_REG_1, sockets, XDP_PASS);
   return code.load(BPF_PROG_TYPE_XDP, "bench_forwarder");
 }
 
@@ -47,15 +43,8 @@ struct Side {
 
   void attach_to(const std::string& interface, std::uint32_t mode) {
     const unsigned index = if_nametoindex(interface.c_str());
-    const int map = bpf_map_create(BPF_MAP_TYPE_XSKMAP, "sockets", 4, 4, 1, nullptr);
-    if (map < 0) io::throw_errno("creating a BPF map");
-    sockets = io::Descriptor(map);
-    const std::uint32_t queue = 0;
-    const int descriptor = xsk.descriptor();
-    if (bpf_map_update_elem(map, &queue, &descriptor, BPF_ANY) != 0) {
-      io::throw_errno("registering an AF_XDP socket");
-    }
-    program = load_program(map);
+    sockets = io::make_socket_map(xsk.descriptor());
+    program = load_program(sockets.get());
     link = io::attach(program.get(), index, BPF_XDP, mode);
   }
 
@@ -153,15 +142,7 @@ int main(int argc, char** argv) {
   app.add_option("--mode", mode, "skb (generic XDP) or driver")
       ->capture_default_str()
       ->check(CLI::IsMember({"skb", "driver"}));
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
-  try {
+  return nagi::bench::run_command(app, "bench-forwarder", argc, argv, [&] {
     return nagi::bench::run(interfaces, mode == "skb" ? XDP_FLAGS_SKB_MODE : XDP_FLAGS_DRV_MODE);
-  } catch (const std::system_error& error) {
-    std::fprintf(stderr, "bench-forwarder: %s\n", error.what());
-    return 1;
-  }
+  });
 }

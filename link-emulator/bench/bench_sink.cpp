@@ -18,7 +18,6 @@
 #include <sys/mman.h>
 #include <sys/signalfd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <csignal>
@@ -28,6 +27,7 @@
 #include <system_error>
 #include <vector>
 
+#include "command.hpp"
 #include "io/bpf_program.hpp"
 #include "numbered_frame.hpp"
 
@@ -268,15 +268,6 @@ int main(int argc, char** argv) {
   app.add_option("--seconds", request.seconds, "the longest it works")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 1e6));
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
-  try {
-    return nagi::bench::run(request);
-  } catch (const std::system_error& error) {
-    std::fprintf(stderr, "bench-sink: %s\n", error.what());
-    return 1;
-  }
+  return nagi::bench::run_command(app, "bench-sink", argc, argv,
+                                  [&] { return nagi::bench::run(request); });
 }

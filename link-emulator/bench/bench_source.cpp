@@ -13,12 +13,12 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <ctime>
 #include <system_error>
 #include <vector>
 
+#include "command.hpp"
 #include "numbered_frame.hpp"
 #include "xsk.hpp"
 
@@ -201,15 +201,6 @@ int main(int argc, char** argv) {
       ->capture_default_str()
       ->check(CLI::Range(0.0, 1e6));
   app.add_flag("--catch-up", request.catch_up, "leave out no slot, however late");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
-  try {
-    return nagi::bench::run(request);
-  } catch (const std::system_error& error) {
-    std::fprintf(stderr, "bench-source: %s\n", error.what());
-    return 1;
-  }
+  return nagi::bench::run_command(app, "bench-source", argc, argv,
+                                  [&] { return nagi::bench::run(request); });
 }

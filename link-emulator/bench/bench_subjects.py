@@ -7,6 +7,7 @@ import json
 import shutil
 import subprocess
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,18 +18,18 @@ from bench_lab import FRAME_BYTES, IP_BYTES, Lab, Program
 AMPLE_RATE_BPS = 10_000_000_000  # more than a source can fill
 
 
-class Subject:
+class Subject(ABC):
     """Something that brings frames from e0 to e1."""
 
     name = ""
     pid: int | None = None
     account: dict[str, Any] | None = None  # what it says of itself, after its end
 
-    def __enter__(self) -> Subject:
-        raise NotImplementedError
+    @abstractmethod
+    def __enter__(self) -> Subject: ...
 
-    def __exit__(self, *_: object) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def __exit__(self, *_: object) -> None: ...
 
 
 class Forwarder(Subject):

@@ -166,16 +166,17 @@ io::Port& Emulator::open(const std::string& interface) {
 }
 
 void Emulator::open_files() {
-  const auto refuse = [](const std::string& path, const std::system_error& error) {
-    return InputError(path + ": cannot write it: " + error.code().message() +
-                      "; give a path in a directory that exists and is yours");
+  const auto made = [](const std::string& path, auto&& make) {
+    try {
+      return make();
+    } catch (const std::system_error& error) {
+      throw InputError(path + ": cannot write it: " + error.code().message() +
+                       "; give a path in a directory that exists and is yours");
+    }
   };
   if (!config_.packets.empty()) {
-    try {
-      packets_ = std::make_unique<io::BackgroundFile>(config_.packets);
-    } catch (const std::system_error& error) {
-      throw refuse(config_.packets, error);
-    }
+    packets_ = made(config_.packets,
+                    [&] { return std::make_unique<io::BackgroundFile>(config_.packets); });
     const PacketRecordHeader header;
     packets_->append(std::as_bytes(std::span(&header, 1)));
   }
@@ -185,12 +186,10 @@ void Emulator::open_files() {
       names.push_back(link.name + ".a_to_b");
       names.push_back(link.name + ".b_to_a");
     }
-    try {
-      drops_ = std::make_unique<DropLog>(config_.drops, std::string("nagi-link ") + program_version,
-                                         names);
-    } catch (const std::system_error& error) {
-      throw refuse(config_.drops, error);
-    }
+    drops_ = made(config_.drops, [&] {
+      return std::make_unique<DropLog>(config_.drops, std::string("nagi-link ") + program_version,
+                                       names);
+    });
   }
 }
 

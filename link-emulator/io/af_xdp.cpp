@@ -67,11 +67,7 @@ Descriptor load_program(int sockets) {
   code.store(BPF_DW, BPF_REG_2, offsetof(Stamp, magic), BPF_REG_5);
   code.store(BPF_DW, BPF_REG_2, offsetof(Stamp, monotonic_ns), BPF_REG_7);
   code.place(redirect);
-  code.load(BPF_W, BPF_REG_2, BPF_REG_6, offsetof(xdp_md, rx_queue_index));
-  code.load_map(BPF_REG_1, sockets);
-  code.move_value(BPF_REG_3, XDP_DROP);
-  code.call(BPF_FUNC_redirect_map);
-  code.leave();
+  code.redirect_to_socket(BPF_REG_6, sockets, XDP_DROP);
   return code.load(BPF_PROG_TYPE_XDP, "nagi_to_socket");
 }
 
@@ -217,14 +213,7 @@ class AfXdp final : public Port {
     given_ = to_return_;
     fill();
 
-    const Descriptor map(bpf_map_create(BPF_MAP_TYPE_XSKMAP, "nagi_sockets", sizeof(__u32),
-                                        sizeof(__u32), 1, nullptr));
-    if (map.get() < 0) throw_errno("cannot make an eBPF map");
-    const __u32 key = queue;
-    const int socket_descriptor = xsk_socket__fd(socket_);
-    if (bpf_map_update_elem(map.get(), &key, &socket_descriptor, 0) != 0) {
-      throw_errno("cannot put the socket in its eBPF map");
-    }
+    const Descriptor map = make_socket_map(xsk_socket__fd(socket_));
     program_ = load_program(map.get());
     link_ = attach(program_.get(), static_cast<unsigned>(index), BPF_XDP, mode.attach);
     make_promiscuous(promiscuous_.get(), index);

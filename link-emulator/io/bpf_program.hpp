@@ -7,6 +7,7 @@
 #include <bpf/bpf.h>
 #include <linux/bpf.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -38,6 +39,15 @@ class Assembler {
   /// The address `offset` bytes into the only value of an array.
   void load_map_value(int to, int map, int offset) {
     put_wide(to, BPF_PSEUDO_MAP_VALUE, map, offset);
+  }
+  /// Ends the program: the frame whose context is in `context` goes to the AF_XDP socket in
+  /// `sockets`, or, where there is none for its queue, has the XDP verdict `otherwise`.
+  void redirect_to_socket(int context, int sockets, std::int32_t otherwise) {
+    load(BPF_W, BPF_REG_2, context, offsetof(xdp_md, rx_queue_index));
+    load_map(BPF_REG_1, sockets);
+    move_value(BPF_REG_3, otherwise);
+    call(BPF_FUNC_redirect_map);
+    leave();
   }
   void call(int helper) { put(BPF_JMP | BPF_CALL, 0, 0, 0, helper); }
   void leave(std::int32_t verdict) {
@@ -102,6 +112,19 @@ class Assembler {
   std::vector<std::size_t> labels_;
   std::vector<Jump> jumps_;
 };
+
+/// A map through which a program redirects the frames of queue 0 to an AF_XDP socket.
+/// Throws std::system_error.
+inline Descriptor make_socket_map(int socket) {
+  Descriptor map(bpf_map_create(BPF_MAP_TYPE_XSKMAP, "sockets", sizeof(std::uint32_t),
+                                sizeof(std::uint32_t), 1, nullptr));
+  if (map.get() < 0) throw_errno("cannot make an eBPF map");
+  const std::uint32_t queue = 0;
+  if (bpf_map_update_elem(map.get(), &queue, &socket, BPF_ANY) != 0) {
+    throw_errno("cannot put the socket in its eBPF map");
+  }
+  return map;
+}
 
 /// Attaches a program to an interface until the descriptor is closed. `flags`: XDP_FLAGS_*.
 /// Throws std::system_error.
