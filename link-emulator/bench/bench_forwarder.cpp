@@ -2,8 +2,9 @@
 //
 // bench-forwarder: the bare AF_XDP forwarder, what an emulator is held against. Frames that arrive
 // at one of two interfaces leave by the other, in both directions: one thread, one memory for the
-// frames of both, no copy in user space, no model, no time stamps. Sleeps when there is nothing to
-// do. Prints "ready", then works until SIGTERM or SIGINT, and says in JSON what it did.
+// frames of both, no copy in user space, no model, no time stamps. Generic XDP, as between veths.
+// Sleeps when there is nothing to do. Prints "ready", then works until SIGTERM or SIGINT, and says
+// in JSON what it did.
 
 #include <linux/if_link.h>
 #include <net/if.h>
@@ -41,11 +42,11 @@ struct Side {
   io::Descriptor program;
   io::Descriptor link;
 
-  void attach_to(const std::string& interface, std::uint32_t mode) {
+  void attach_to(const std::string& interface) {
     const unsigned index = if_nametoindex(interface.c_str());
     sockets = io::make_socket_map(xsk.descriptor());
     program = load_program(sockets.get());
-    link = io::attach(program.get(), index, BPF_XDP, mode);
+    link = io::attach(program.get(), index, BPF_XDP, XDP_FLAGS_SKB_MODE);
   }
 
   /// Gives the kernel `ring_frames` frames to receive into, from number `first` on.
@@ -95,7 +96,7 @@ unsigned long long lost_by_kernel(const Xsk& xsk) {
   return statistics.rx_dropped + statistics.rx_ring_full;
 }
 
-int run(const std::array<std::string, 2>& interfaces, std::uint32_t mode) {
+int run(const std::array<std::string, 2>& interfaces) {
   struct sigaction action{};
   action.sa_handler = [](int) { stopped = 1; };
   sigaction(SIGTERM, &action, nullptr);
@@ -109,8 +110,8 @@ int run(const std::array<std::string, 2>& interfaces, std::uint32_t mode) {
   umem.open(b.xsk, interfaces[1], true);
   a.provide(0);
   b.provide(ring_frames);
-  a.attach_to(interfaces[0], mode);
-  b.attach_to(interfaces[1], mode);
+  a.attach_to(interfaces[0]);
+  b.attach_to(interfaces[1]);
   std::printf("ready\n");
   std::fflush(stdout);
   std::array<pollfd, 2> arrivals{
@@ -135,14 +136,9 @@ int run(const std::array<std::string, 2>& interfaces, std::uint32_t mode) {
 
 int main(int argc, char** argv) {
   std::array<std::string, 2> interfaces;
-  std::string mode = "skb";
   CLI::App app{"bench-forwarder: the bare AF_XDP forwarder between two interfaces"};
   app.add_option("a", interfaces[0], "interface")->required();
   app.add_option("b", interfaces[1], "interface")->required();
-  app.add_option("--mode", mode, "skb (generic XDP) or driver")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"skb", "driver"}));
-  return nagi::bench::run_command(app, "bench-forwarder", argc, argv, [&] {
-    return nagi::bench::run(interfaces, mode == "skb" ? XDP_FLAGS_SKB_MODE : XDP_FLAGS_DRV_MODE);
-  });
+  return nagi::bench::run_command(app, "bench-forwarder", argc, argv,
+                                  [&] { return nagi::bench::run(interfaces); });
 }

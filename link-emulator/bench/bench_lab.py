@@ -7,7 +7,8 @@ IPv6 off: nothing but the benchmark's own frames is on the wire.
 Who runs where: the source on processor 0, what is measured on processor 1. A veth runs the
 receiver's part of the kernel on the sender's processor; so processor 0 also pays for bringing a
 frame into the middle, and processor 1 for bringing it out to the sink, whose program runs in the
-kernel.
+kernel. Where the source would be the limit, an injector takes its place: it has frames arrive at
+the middle's interface, without sending them.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ MEASURED = ("taskset", "-c", str(MEASURED_CPU), "chrt", "-f", str(REALTIME_PRIOR
 FRAME_BYTES = 1000  # Ethernet header to the end of the payload, without FCS
 IP_BYTES = FRAME_BYTES - 14
 
+_PLACED = ("taskset", "-c", str(SOURCE_CPU), "nice", "-n", "-20")
 _PATIENCE = 10.0
 _TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -199,18 +201,15 @@ class Lab:
         command = self.source_command("eth0", self.right_mac, rate, burst, seconds)
         return self.start("left", *command, *options)
 
+    def start_injector(self, rate: float, burst: int, seconds: float) -> Program:
+        options = _options(self.right_mac, rate, burst, seconds)
+        return self.start("middle", *_PLACED, self.tool("bench-injector"), "e0", *options)
+
     def source_command(
         self, interface: str, to_mac: str, rate: float, burst: int, seconds: float
     ) -> list[str]:
-        options = {
-            "--to-mac": to_mac,
-            "--frame-bytes": str(FRAME_BYTES),
-            "--rate": f"{rate:.3f}",
-            "--burst": str(burst),
-            "--seconds": str(seconds),
-        }
-        placed = ["taskset", "-c", str(SOURCE_CPU), "nice", "-n", "-20"]
-        return [*placed, self.tool("bench-source"), interface, *_flat(options)]
+        options = _options(to_mac, rate, burst, seconds)
+        return [*_PLACED, self.tool("bench-source"), interface, *options]
 
     def start_sink(self, namespace: str, interface: str, *options: str) -> Program:
         sink = self.start(namespace, self.tool("bench-sink"), interface, *options)
@@ -263,7 +262,6 @@ def trial(
     seconds: float,
     *,
     drain: float,
-    count_only: bool = False,
     settle: float = 0.0,
     catch_up: bool = False,
 ) -> Trial:
@@ -273,17 +271,50 @@ def trial(
     `settle`: seconds of arrivals before the rate is measured; `catch_up`: late frames are sent at
     once, instead of left out.
     """
-    room = ["--count-only"] if count_only else ["--frames", str(int(rate * seconds) + 1000)]
-    sink = lab.start_sink("right", "eth0", *room, "--settle", str(settle))
+    room = ["--frames", str(int(rate * seconds) + 1000), "--settle", str(settle)]
+    options = ["--catch-up"] if catch_up else []
+
+    def start() -> Program:
+        return lab.start_source(rate, burst, seconds, *options)
+
+    return _trial(lab, pid, rate, room, start, seconds + _PATIENCE, drain)
+
+
+def count_trial(lab: Lab, pid: int | None, rate: float, burst: int, seconds: float) -> Trial:
+    """Has frames arrive in the middle at a rate, 0 for as fast as possible; only counts them."""
+
+    def start() -> Program:
+        return lab.start_injector(rate, burst, seconds)
+
+    return _trial(lab, pid, rate, ["--count-only"], start, seconds + _PATIENCE, drain=0.3)
+
+
+def _trial(
+    lab: Lab,
+    pid: int | None,
+    rate: float,
+    sink_options: Sequence[str],
+    start: Callable[[], Program],
+    patience: float,
+    drain: float,
+) -> Trial:
+    sink = lab.start_sink("right", "eth0", *sink_options)
     before = cpu_time(pid)
-    source = lab.start_source(rate, burst, seconds, *(["--catch-up"] if catch_up else []))
-    sent = json.loads(source.finish(seconds + _PATIENCE))
+    sent = json.loads(start().finish(patience))
     time.sleep(drain)
     spent = cpu_time(pid).since(before)
     return Trial(rate, sent, json.loads(sink.stop()), spent)
 
 
-def _flat(options: Mapping[str, str]) -> list[str]:
+def _options(to_mac: str, rate: float, burst: int, seconds: float) -> list[str]:
+    """Of source and injector."""
+    options = {
+        "--to-mac": to_mac,
+        "--frame-bytes": str(FRAME_BYTES),
+        "--rate": f"{rate:.3f}",
+        "--burst": str(burst),
+        "--seconds": str(seconds),
+    }
     return [word for option in options.items() for word in option]
 
 

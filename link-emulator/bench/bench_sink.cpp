@@ -15,7 +15,6 @@
 
 #include <net/if.h>
 #include <poll.h>
-#include <sys/mman.h>
 #include <sys/signalfd.h>
 
 #include <algorithm>
@@ -30,6 +29,7 @@
 #include "command.hpp"
 #include "io/bpf_program.hpp"
 #include "numbered_frame.hpp"
+#include "shared_array.hpp"
 
 namespace nagi::bench {
 namespace {
@@ -52,36 +52,6 @@ struct Totals {
 struct Arrival {
   std::int64_t at_ns;  // 0: has not arrived
   std::int64_t sent_ns;
-};
-
-/// A BPF array that this process can read.
-template <typename Entry>
-class SharedArray {
- public:
-  SharedArray(const char* name, std::uint32_t entries) : entries_(entries) {
-    LIBBPF_OPTS(bpf_map_create_opts, options);
-    options.map_flags = BPF_F_MMAPABLE;
-    const int map = bpf_map_create(BPF_MAP_TYPE_ARRAY, name, 4, sizeof(Entry), entries, &options);
-    if (map < 0) io::throw_errno("creating a BPF array");
-    map_ = io::Descriptor(map);
-    address_ = mmap(nullptr, bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, map, 0);
-    if (address_ == MAP_FAILED) io::throw_errno("mapping a BPF array");
-  }
-  SharedArray(const SharedArray&) = delete;
-  SharedArray& operator=(const SharedArray&) = delete;
-  ~SharedArray() { munmap(address_, bytes()); }
-
-  [[nodiscard]] int map() const { return map_.get(); }
-  [[nodiscard]] std::span<const Entry> entries() const {
-    return {static_cast<const Entry*>(address_), entries_};
-  }
-
- private:
-  [[nodiscard]] std::size_t bytes() const { return std::size_t{entries_} * sizeof(Entry); }
-
-  std::uint32_t entries_;
-  io::Descriptor map_;
-  void* address_ = nullptr;
 };
 
 /// The program at the interface. `arrivals`: its array, or -1 to count only.
@@ -229,10 +199,9 @@ int run(const Request& request) {
   const SharedArray<Totals> totals("totals", 1);
   const SharedArray<Arrival> arrivals("arrivals", request.count_only ? 1 : request.frames);
   {
-    constexpr int tcx_ingress = 46;  // BPF_TCX_INGRESS, newer than Debian 12's headers
     const io::Descriptor program =
         load_program(totals.map(), request.count_only ? -1 : arrivals.map());
-    const io::Descriptor link = io::attach(program.get(), interface, tcx_ingress, 0);
+    const io::Descriptor link = io::attach(program.get(), interface, io::tcx_ingress, 0);
     std::printf("ready\n");
     std::fflush(stdout);
     pollfd asked{stop.get(), POLLIN, 0};

@@ -33,17 +33,15 @@ class Subject(ABC):
 
 
 class Forwarder(Subject):
-    """bench-forwarder, the bare AF_XDP forwarder. `mode`: skb or driver."""
+    """bench-forwarder, the bare AF_XDP forwarder."""
 
-    def __init__(self, lab: Lab, mode: str) -> None:
-        self.name = f"bare forwarder ({mode} mode)"
+    name = "bare AF_XDP forwarder"
+
+    def __init__(self, lab: Lab) -> None:
         self._lab = lab
-        self._mode = mode
 
     def __enter__(self) -> Forwarder:
-        self._program = self._lab.start_measured(
-            self._lab.tool("bench-forwarder"), "e0", "e1", "--mode", self._mode
-        )
+        self._program = self._lab.start_measured(self._lab.tool("bench-forwarder"), "e0", "e1")
         self._program.wait_until_ready()
         self.pid = self._program.pid
         return self

@@ -29,6 +29,8 @@ constexpr std::int64_t late_event_ns = 1'000'000;
 constexpr int most_batches = 8;  // read from one port before the others have their turn
 constexpr std::size_t slots_at_start = 4096;
 
+io::Slot slot_of(const model::Packet& packet) { return static_cast<io::Slot>(packet.tag); }
+
 Bytes ip_bytes(const io::Frame& frame) {
   return {frame.length > ETH_HLEN ? frame.length - ETH_HLEN : 0U};
 }
@@ -51,7 +53,7 @@ json account_of(const Histogram& histogram) {
 /// beyond that are copied, which costs time but loses nothing.
 std::size_t frames_in_flight(const Config& config) {
   constexpr double frame_bits = 8 * 1000;
-  constexpr double most = 32768;  // 64 MB
+  constexpr double most = 65536;  // 134 MB
   double frames = 0;
   for (const LinkConfig& link : config.links) {
     for (const model::DirectionConfig* direction : {&link.a_to_b, &link.b_to_a}) {
@@ -92,7 +94,6 @@ Emulator::Emulator(const Config& config)
       io::registered_slots(config.links.size() * 2, frames_in_flight(config), config.io);
   pool_ = std::make_unique<io::FramePool>((slot_bytes + 63) / 64 * 64, registered);
   pool_->reserve(slots_at_start);
-  held_.resize(registered + slots_at_start);
   opener_.emplace(*pool_, config.io);
   open_files();
   for (const LinkConfig& link : config.links) {
@@ -249,8 +250,8 @@ void Emulator::take_in(Lane& lane, const io::Arrival& arrival) {
   lane.arrival_lateness.add((at - stamped).count());
   const io::Frame& frame = arrival.frame;
   const io::IpHeader header({pool_->data(frame.slot) + frame.offset, frame.length});
-  if (frame.slot >= held_.size()) held_.resize(frame.slot + slots_at_start);
-  held_[frame.slot] = {frame, at, static_cast<std::uint32_t>(lane.arrived++), header.identity()};
+  pool_->note<Held>(frame.slot) = {at, frame, static_cast<std::uint32_t>(lane.arrived++),
+                                   packets_ ? header.identity() : 0};
   lane.model.offer({ip_bytes(frame), frame.slot, header.is_ecn_capable()}, at, departures_);
 }
 
@@ -266,8 +267,8 @@ void Emulator::settle(Lane& lane) {
 }
 
 void Emulator::drop(const Lane& lane, const model::Departure& departure) {
-  const auto slot = static_cast<io::Slot>(departure.packet.tag);
-  const Held& held = held_[slot];
+  const io::Slot slot = slot_of(departure.packet);
+  const Held& held = pool_->note<Held>(slot);
   if (drops_) {
     drops_->add(lane.number, time_.realtime_ns(departure.at), pool_->data(slot) + held.frame.offset,
                 held.frame.length, cause_of(departure.fate));
@@ -280,12 +281,18 @@ void Emulator::drop(const Lane& lane, const model::Departure& departure) {
 void Emulator::send(Lane& lane) {
   if (lane.due.empty()) return;
   frames_.clear();
+  leaving_.clear();
+  // After a long delay a note is in no cache any more.
   for (const model::Departure& departure : lane.due) {
-    const Held& held = held_[departure.packet.tag];
+    __builtin_prefetch(&pool_->note<Held>(slot_of(departure.packet)));
+  }
+  for (const model::Departure& departure : lane.due) {
+    const Held& held = pool_->note<Held>(slot_of(departure.packet));
     if (departure.packet.marked) {
       io::IpHeader({pool_->data(held.frame.slot) + held.frame.offset, held.frame.length}).mark();
     }
     frames_.push_back(held.frame);
+    if (packets_) leaving_.push_back(held);
   }
   // A frame is handed over when the kernel is done with those before it. What the kernel then does
   // with it, the far end's receiving included, is no longer ours.
@@ -294,14 +301,16 @@ void Emulator::send(Lane& lane) {
   const double each =
       static_cast<double>((time_.now() - begun).count()) / static_cast<double>(frames_.size());
   double waited = 0;
-  for (const model::Departure& departure : lane.due) {
+  for (std::size_t i = 0; i < lane.due.size(); ++i) {
+    const model::Departure& departure = lane.due[i];
     const auto late = (begun - departure.at).count() + static_cast<std::int64_t>(waited);
     waited += each;
     lane.transit_error.add(late);
     if (late > late_event_ns) ++lane.late_events;
-    const Held& held = held_[departure.packet.tag];
-    record(lane, held, departure.packet, departure.at.time_since_epoch().count(),
-           fate_code(departure.fate, departure.packet), late);
+    if (packets_) {
+      record(lane, leaving_[i], departure.packet, departure.at.time_since_epoch().count(),
+             fate_code(departure.fate, departure.packet), late);
+    }
   }
   lane.due.clear();
 }
@@ -355,7 +364,7 @@ json Emulator::change(model::ObjectReader request) {
 void Emulator::finish() {
   for (const Lane* lane : lanes_)
     lane->model.for_each_held([&](const model::Packet& packet) {
-      record(*lane, held_[packet.tag], packet, 0,
+      record(*lane, pool_->note<Held>(slot_of(packet)), packet, 0,
              static_cast<std::uint8_t>((fate_code(model::Fate::delivered, packet) & ~fate_mask) |
                                        fate_held),
              0);

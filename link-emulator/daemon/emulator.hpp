@@ -58,10 +58,10 @@ class Emulator {
   [[nodiscard]] nlohmann::json account(bool complete);
 
  private:
-  /// A frame that the model holds; the model knows it by its slot.
+  /// A frame that the model holds; the model knows it by its slot, where this is noted.
   struct Held {
-    io::Frame frame;
     model::Instant arrived;
+    io::Frame frame;
     std::uint32_t index = 0;
     std::uint32_t identity = 0;
   };
@@ -140,7 +140,7 @@ class Emulator {
   std::vector<io::Arrival> arrivals_;
   std::vector<model::Departure> departures_;
   std::vector<io::Frame> frames_;
-  std::vector<Held> held_;  // by slot
+  std::vector<Held> leaving_;  // their slots are no longer ours when they are recorded
 };
 
 }  // namespace nagi::daemon

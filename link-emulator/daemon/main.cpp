@@ -5,9 +5,9 @@
 // Exit status: 0 ended in order, 1 the kernel refused something, 2 the input was refused.
 
 #include <fcntl.h>
+#include <poll.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
-#include <sys/epoll.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -110,14 +110,11 @@ int run(const Config& config) {
   emulator.set_privileges(take_privileges(config.cpu));
   drop_privileges();
 
-  const Descriptor all(epoll_create1(EPOLL_CLOEXEC));
   Alarm alarm(config.spin_ns);
-  const auto watch = [&all](int descriptor) {
-    epoll_event event{};
-    event.events = EPOLLIN;
-    event.data.fd = descriptor;
-    if (epoll_ctl(all.get(), EPOLL_CTL_ADD, descriptor, &event) != 0) throw_errno("epoll");
-  };
+  // Not epoll: it stays in the sockets' wait queues, and the kernel then calls it for every frame
+  // that comes or goes, on both sides' processors; poll is there only while this process sleeps.
+  std::vector<pollfd> watched;
+  const auto watch = [&](int descriptor) { watched.push_back({descriptor, POLLIN, 0}); };
   for (const int descriptor : emulator.descriptors()) watch(descriptor);
   watch(alarm.descriptor());
   watch(signals.get());
@@ -134,21 +131,20 @@ int run(const Config& config) {
       may_sleep = alarm.set(emulator.serve({}));
       continue;
     }
-    epoll_event events[16];
-    const int ready = epoll_wait(all.get(), events, 16, may_sleep ? -1 : 0);
-    if (ready < 0 && errno != EINTR) throw_errno("epoll");
+    const int ready = poll(watched.data(), watched.size(), may_sleep ? -1 : 0);
+    if (ready < 0 && errno != EINTR) throw_errno("poll");
     if (may_sleep) alarm.awake();
     readable.clear();
-    for (int i = 0; i < ready; ++i) {
-      const int descriptor = events[i].data.fd;
-      if (descriptor == alarm.descriptor()) {
+    for (const pollfd& each : watched) {
+      if (ready <= 0 || each.revents == 0) continue;
+      if (each.fd == alarm.descriptor()) {
         alarm.gone_off();
-      } else if (descriptor == signals.get()) {
+      } else if (each.fd == signals.get()) {
         controller.stop = true;
-      } else if (control && descriptor == control->descriptor()) {
+      } else if (control && each.fd == control->descriptor()) {
         control->serve();
       } else {
-        readable.push_back(descriptor);
+        readable.push_back(each.fd);
       }
     }
     may_sleep = alarm.set(emulator.serve(readable));

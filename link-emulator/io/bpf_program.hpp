@@ -17,6 +17,8 @@
 
 namespace nagi::io {
 
+constexpr int tcx_ingress = 46;  // BPF_TCX_INGRESS, newer than Debian 12's headers
+
 /// Collects instructions; a jump goes to a label that is placed later.
 class Assembler {
  public:
@@ -25,6 +27,7 @@ class Assembler {
   void move(int to, int from) { put(BPF_ALU64 | BPF_MOV | BPF_X, to, from, 0, 0); }
   void move_value(int to, std::int32_t value) { put(BPF_ALU64 | BPF_MOV | BPF_K, to, 0, 0, value); }
   void add_value(int to, std::int32_t value) { put(BPF_ALU64 | BPF_ADD | BPF_K, to, 0, 0, value); }
+  void add(int to, int from) { put(BPF_ALU64 | BPF_ADD | BPF_X, to, from, 0, 0); }
   /// `size`: BPF_B, BPF_H, BPF_W or BPF_DW.
   void load(int size, int to, int base, std::size_t offset) {
     put(BPF_LDX | BPF_MEM | size, to, base, static_cast<int>(offset), 0);
@@ -76,18 +79,21 @@ class Assembler {
     for (const auto& [at, to] : jumps_) {
       code_[at].off = static_cast<std::int16_t>(labels_[to] - at - 1);
     }
-    std::string log(1 << 16, '\0');
+    int program = bpf_prog_load(type, name, license, code_.data(), code_.size(), nullptr);
+    if (program >= 0) return Descriptor(program);
+    std::string log(1 << 20, '\0');  // once more, to hear why
     LIBBPF_OPTS(bpf_prog_load_opts, options);
     options.log_buf = log.data();
     options.log_size = static_cast<std::uint32_t>(log.size());
     options.log_level = 1;
-    const int program =
-        bpf_prog_load(type, name, "Apache-2.0", code_.data(), code_.size(), &options);
+    program = bpf_prog_load(type, name, license, code_.data(), code_.size(), &options);
     if (program < 0) throw_errno("loading BPF program: " + std::string(log.c_str()));
     return Descriptor(program);
   }
 
  private:
+  static constexpr const char* license = "Apache-2.0";
+
   struct Jump {
     std::size_t at;
     Label to;

@@ -2,7 +2,8 @@
 //
 // Memory for frames in flight: slots, handed out and taken back. Some may be registered: they lie
 // in one piece, which AF_XDP shares with the kernel, and their number is fixed. The others grow
-// when none is free, so that no hidden limit stands beside the queue that was asked for.
+// when none is free, so that no hidden limit stands beside the queue that was asked for. Beside a
+// frame there is room for a note on it: in a cache line that is needed for the frame anyway.
 #pragma once
 
 #include <sys/mman.h>
@@ -14,6 +15,7 @@
 #include <memory>
 #include <new>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 namespace nagi::io {
@@ -23,6 +25,9 @@ using Slot = std::uint32_t;
 class FramePool {
  public:
   static constexpr std::size_t registered_slot_bytes = 2048;
+  /// Where the kernel puts a frame in a registered slot, at the earliest (XDP_PACKET_HEADROOM).
+  static constexpr std::size_t registered_headroom = 256;
+  static constexpr std::size_t note_bytes = 48;
 
   /// `slot_bytes`: the longest frame a slot that is not registered can hold.
   explicit FramePool(std::size_t slot_bytes, std::size_t registered = 0)
@@ -41,7 +46,7 @@ class FramePool {
   void reserve(std::size_t slots) {
     while (chunks_.size() * slots_a_chunk < slots) {
       grow();
-      std::memset(chunks_.back().get(), 0, slots_a_chunk * slot_bytes_);
+      std::memset(chunks_.back().get(), 0, slots_a_chunk * stride());
     }
   }
 
@@ -65,7 +70,15 @@ class FramePool {
   [[nodiscard]] std::uint8_t* data(Slot slot) {
     if (is_registered(slot)) return memory_.get() + slot * registered_slot_bytes;
     const Slot index = slot - registered_;
-    return &chunks_[index / slots_a_chunk][(index % slots_a_chunk) * slot_bytes_];
+    return &chunks_[index / slots_a_chunk][(index % slots_a_chunk) * stride() + cache_line];
+  }
+  /// Room for a note. Whoever took the slot may use it, until the slot is given back or sent.
+  template <typename Note>
+  [[nodiscard]] Note& note(Slot slot) {
+    static_assert(sizeof(Note) <= note_bytes && std::is_trivially_copyable_v<Note>);
+    constexpr std::size_t before_frame = registered_headroom - cache_line;
+    std::uint8_t* front = is_registered(slot) ? data(slot) + before_frame : data(slot) - cache_line;
+    return *std::launder(reinterpret_cast<Note*>(front));
   }
   [[nodiscard]] std::size_t slot_bytes() const { return slot_bytes_; }
   [[nodiscard]] std::span<std::uint8_t> registered_memory() {
@@ -74,10 +87,13 @@ class FramePool {
 
  private:
   static constexpr std::size_t slots_a_chunk = 64;  // little at a time: growing takes time
+  static constexpr std::size_t cache_line = 64;     // what is left of it is the kernel's
+
+  [[nodiscard]] std::size_t stride() const { return slot_bytes_ + cache_line; }
 
   void grow() {
     const auto first = static_cast<Slot>(registered_ + chunks_.size() * slots_a_chunk);
-    chunks_.push_back(std::make_unique_for_overwrite<std::uint8_t[]>(slots_a_chunk * slot_bytes_));
+    chunks_.push_back(std::make_unique_for_overwrite<std::uint8_t[]>(slots_a_chunk * stride()));
     for (Slot slot = first + slots_a_chunk; slot-- > first;) free_.push_back(slot);
   }
 
