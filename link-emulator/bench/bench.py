@@ -48,7 +48,8 @@ OVERLOAD = 1.1
 RATE_QUEUE_PACKETS = 1000  # 39 ms at 200 Mb/s: outlasts pauses of the source
 SETTLE_S = 0.5  # until all buckets have been emptied
 BURST = 32  # frames the source sends together in throughput trials
-KEEPS_UP = 0.95  # of the rate asked for: below this the generator is the limit
+KEEPS_UP = 0.99  # of the rate asked for: below this the generator is the limit
+INJECTOR_KEEPS_UP = 0.95  # at several hundred thousand frames a second it is often held up
 
 NOTES = """\
 The source is on processor 0, what is measured on processor 1, with SCHED_FIFO. A veth does the
@@ -136,7 +137,7 @@ def find_throughput(bench: Bench, subject: Subject) -> Throughput:
             done = offer(rate)
             if done.lost == 0 and (best is None or done.offered_rate > best.offered_rate):
                 best = done
-            if done.lost == 0 and done.offered_rate >= KEEPS_UP * rate:
+            if done.lost == 0 and done.offered_rate >= INJECTOR_KEEPS_UP * rate:
                 return True
         if done.lost == 0:
             raise SourceIsTheLimit
@@ -470,7 +471,8 @@ def measure_memory(bench: Bench) -> None:
             sink = bench.lab.start_sink(
                 "right", "eth0", "--count-only", "--seconds", str(seconds + 60)
             )
-            source = bench.lab.start_source(pps, 1, seconds)
+            # In bursts, so that it sleeps in between: an hour's run leaves a processor to others.
+            source = bench.lab.start_source(pps, 16, seconds)
             begun = time.monotonic()
             said = begun
             while source.process.poll() is None:

@@ -13,7 +13,6 @@
 
 #include <linux/if_link.h>
 #include <net/if.h>
-#include <netinet/ether.h>
 #include <sys/mman.h>
 #include <sys/time.h>
 
@@ -26,7 +25,7 @@
 #include "command.hpp"
 #include "io/bpf_program.hpp"
 #include "io/clock.hpp"
-#include "numbered_frame.hpp"
+#include "offered_load.hpp"
 #include "shared_array.hpp"
 
 namespace nagi::bench {
@@ -34,15 +33,6 @@ namespace {
 
 constexpr std::int32_t given_up_ns = 1'000'000;
 constexpr std::int32_t most_looks = 5000;  // at the clock, for one batch: some 0.2 ms
-
-struct Request {
-  std::string interface;
-  std::string destination_mac;
-  std::size_t frame_bytes = 1000;
-  double rate = 0;
-  std::uint32_t batch = 32;
-  double seconds = 1;
-};
 
 /// Between this process and the program.
 struct Schedule {
@@ -114,23 +104,18 @@ io::Descriptor load_redirection(unsigned interface) {
   return code.load(BPF_PROG_TYPE_SCHED_CLS, "bench_injector");
 }
 
-int run(const Request& request) {
+int run(const OfferedLoad& load) {
   Ends ends;
-  const ether_addr* mac = ether_aton(request.destination_mac.c_str());
-  if (mac == nullptr) {
-    std::fprintf(stderr, "bench-injector: a MAC address is 6 hex pairs\n");
-    return 2;
-  }
-  std::memcpy(ends.destination_mac.data(), mac, ETH_ALEN);
+  ends.destination_mac = load.destination;
   ends.source_mac = {0x02, 0, 0, 0, 0, 1};
-  std::vector<std::uint8_t> frame(request.frame_bytes);
+  std::vector<std::uint8_t> frame(load.frame_bytes);
   write_frame(frame.data(), frame.size(), ends);
 
-  const unsigned interface = if_nametoindex(request.interface.c_str());
-  if (interface == 0) io::throw_errno("interface " + request.interface);
+  const unsigned interface = if_nametoindex(load.interface.c_str());
+  if (interface == 0) io::throw_errno("interface " + load.interface);
   SharedArray<Schedule> schedules("schedule", 1);
   Schedule& schedule = schedules.entries()[0];
-  const io::Descriptor pacer = load_pacer(schedules.map(), request.batch);
+  const io::Descriptor pacer = load_pacer(schedules.map(), load.burst);
   const io::Descriptor redirection = load_redirection(interface);
   const io::Descriptor link =
       io::attach(redirection.get(), if_nametoindex("lo"), io::tcx_ingress, 0);
@@ -140,10 +125,10 @@ int run(const Request& request) {
   sigaction(SIGALRM, &action, nullptr);  // only interrupts
   const auto begun = io::read_clock(CLOCK_MONOTONIC);
   schedule.due_ns = static_cast<std::uint64_t>(begun);
-  if (request.rate > 0) {
-    schedule.gap_ns = static_cast<std::uint64_t>(request.batch * 1e9 / request.rate);
+  if (load.rate > 0) {
+    schedule.gap_ns = static_cast<std::uint64_t>(load.burst * 1e9 / load.rate);
   }
-  const auto microseconds = static_cast<std::int64_t>(request.seconds * 1e6);
+  const auto microseconds = static_cast<std::int64_t>(load.seconds * 1e6);
   const itimerval length{{0, 1000}, {microseconds / 1'000'000, microseconds % 1'000'000}};
   setitimer(ITIMER_REAL, &length, nullptr);
 
@@ -152,12 +137,11 @@ int run(const Request& request) {
   options.data_size_in = static_cast<std::uint32_t>(frame.size());
   options.repeat = std::numeric_limits<int>::max();
   options.flags = BPF_F_TEST_XDP_LIVE_FRAMES;
-  options.batch_size = request.batch;
+  options.batch_size = load.burst;
   if (bpf_prog_test_run_opts(pacer.get(), &options) != 0 && errno != EINTR) {
     io::throw_errno("making frames");
   }
-  const double seconds =
-      static_cast<double>(io::read_clock(CLOCK_MONOTONIC) - begun) / 1e9;
+  const double seconds = static_cast<double>(io::read_clock(CLOCK_MONOTONIC) - begun) / 1e9;
   std::printf("{\"frames\": %llu, \"seconds\": %.6f, \"rate\": %.1f, \"delays\": %llu}\n",
               static_cast<unsigned long long>(schedule.frames), seconds,
               static_cast<double>(schedule.frames) / seconds,
@@ -169,23 +153,10 @@ int run(const Request& request) {
 }  // namespace nagi::bench
 
 int main(int argc, char** argv) {
-  using nagi::bench::least_frame_bytes;
-  nagi::bench::Request request;
+  nagi::bench::OfferedLoad load;
+  load.burst = 32;
   CLI::App app{"bench-injector: has UDP/IPv4 frames arrive at an interface at an even rate"};
-  app.add_option("interface", request.interface, "where they arrive")->required();
-  app.add_option("--to-mac", request.destination_mac, "destination")->required();
-  app.add_option("--frame-bytes", request.frame_bytes, "Ethernet header to end, without FCS")
-      ->capture_default_str()
-      ->check(CLI::Range(least_frame_bytes, std::size_t{1514}));
-  app.add_option("--rate", request.rate, "frames a second, 0 for as fast as possible")
-      ->capture_default_str()
-      ->check(CLI::Range(0.0, 1e8));
-  app.add_option("--burst", request.batch, "frames that arrive together")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 256));
-  app.add_option("--seconds", request.seconds, "for how long")
-      ->capture_default_str()
-      ->check(CLI::Range(0.001, 1e6));
+  nagi::bench::add_options(app, load);
   return nagi::bench::run_command(app, "bench-injector", argc, argv,
-                                  [&] { return nagi::bench::run(request); });
+                                  [&] { return nagi::bench::run(load); });
 }

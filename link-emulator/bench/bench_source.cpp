@@ -9,7 +9,6 @@
 // bad arguments.
 
 #include <net/if.h>
-#include <netinet/ether.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 
@@ -19,7 +18,8 @@
 #include <vector>
 
 #include "command.hpp"
-#include "numbered_frame.hpp"
+#include "io/clock.hpp"
+#include "offered_load.hpp"
 #include "xsk.hpp"
 
 namespace nagi::bench {
@@ -31,14 +31,9 @@ constexpr std::int64_t given_up_ns = 1'000'000;   // and this late, left out
 constexpr std::int64_t spun_before_ns = 150'000;  // longer waits are slept but for this
 
 struct Request {
-  std::string interface;
-  std::string destination_mac;
+  OfferedLoad load;
   std::string source = "10.0.0.1";
   std::string destination = "10.0.0.2";
-  std::size_t frame_bytes = 1000;
-  double rate = 0;
-  std::uint32_t burst = 1;
-  double seconds = 1;
   bool catch_up = false;
 };
 
@@ -50,11 +45,7 @@ struct Outcome {
   std::int64_t latest_ns = 0;
 };
 
-std::int64_t now() {
-  timespec time{};
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return std::int64_t{time.tv_sec} * second_ns + time.tv_nsec;
-}
+std::int64_t now() { return io::read_clock(CLOCK_MONOTONIC); }
 
 void wait_until(std::int64_t instant) {
   if (const std::int64_t rest = instant - now() - spun_before_ns; rest > 0) {
@@ -129,41 +120,41 @@ class Source {
 Outcome send_all(Source& source, const Request& request) {
   Outcome outcome;
   const std::int64_t begun = now();
-  const std::int64_t end = begun + static_cast<std::int64_t>(request.seconds * 1e9);
-  const double gap_ns = request.rate > 0 ? request.burst * 1e9 / request.rate : 0;
+  const std::int64_t end = begun + static_cast<std::int64_t>(request.load.seconds * 1e9);
+  const double gap_ns = request.load.rate > 0 ? request.load.burst * 1e9 / request.load.rate : 0;
   for (std::uint64_t slot = 0;; ++slot) {
     const std::int64_t due =
-        request.rate > 0 ? begun + static_cast<std::int64_t>(static_cast<double>(slot) * gap_ns)
-                         : now();
+        request.load.rate > 0
+            ? begun + static_cast<std::int64_t>(static_cast<double>(slot) * gap_ns)
+            : now();
     if (due >= end) break;
     wait_until(due);
     const std::int64_t late = now() - due;
     outcome.latest_ns = std::max(outcome.latest_ns, late);
     if (late > late_ns) ++outcome.late_bursts;
     if (late > given_up_ns && !request.catch_up) {
-      outcome.left_out += request.burst;
+      outcome.left_out += request.load.burst;
       continue;
     }
-    source.send(request.burst);
-    outcome.frames += request.burst;
+    source.send(request.load.burst);
+    outcome.frames += request.load.burst;
   }
   // With a rate, the last slot lasts as long as the others.
-  outcome.elapsed_ns = request.rate > 0 ? std::max(end, now()) - begun : now() - begun;
+  outcome.elapsed_ns = request.load.rate > 0 ? std::max(end, now()) - begun : now() - begun;
   return outcome;
 }
 
 int run(const Request& request) {
   prctl(PR_SET_TIMERSLACK, 1);
   Ends ends;
-  const ether_addr* mac = ether_aton(request.destination_mac.c_str());
-  if (mac == nullptr || inet_pton(AF_INET, request.source.c_str(), &ends.source) != 1 ||
+  if (inet_pton(AF_INET, request.source.c_str(), &ends.source) != 1 ||
       inet_pton(AF_INET, request.destination.c_str(), &ends.destination) != 1) {
-    std::fprintf(stderr, "bench-source: a MAC address is 6 hex pairs, an IPv4 address a.b.c.d\n");
+    std::fprintf(stderr, "bench-source: an IPv4 address is a.b.c.d\n");
     return 2;
   }
-  std::memcpy(ends.destination_mac.data(), mac, ETH_ALEN);
-  ends.source_mac = mac_of(request.interface);
-  Source source(request.interface, request.frame_bytes, ends);
+  ends.destination_mac = request.load.destination;
+  ends.source_mac = mac_of(request.load.interface);
+  Source source(request.load.interface, request.load.frame_bytes, ends);
   const Outcome outcome = send_all(source, request);
   const double seconds = static_cast<double>(outcome.elapsed_ns) / 1e9;
   std::printf(
@@ -180,26 +171,11 @@ int run(const Request& request) {
 }  // namespace nagi::bench
 
 int main(int argc, char** argv) {
-  using nagi::bench::chunk_bytes;
-  using nagi::bench::least_frame_bytes;
   nagi::bench::Request request;
   CLI::App app{"bench-source: sends numbered UDP/IPv4 frames at an even rate"};
-  app.add_option("interface", request.interface, "where they go out")->required();
-  app.add_option("--to-mac", request.destination_mac, "destination")->required();
+  nagi::bench::add_options(app, request.load);
   app.add_option("--from", request.source, "IPv4 address")->capture_default_str();
   app.add_option("--to", request.destination, "IPv4 address")->capture_default_str();
-  app.add_option("--frame-bytes", request.frame_bytes, "Ethernet header to end, without FCS")
-      ->capture_default_str()
-      ->check(CLI::Range(least_frame_bytes, std::size_t{1514}));
-  app.add_option("--rate", request.rate, "frames a second, 0 for as fast as possible")
-      ->capture_default_str()
-      ->check(CLI::Range(0.0, 1e8));
-  app.add_option("--burst", request.burst, "frames sent together")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 256));
-  app.add_option("--seconds", request.seconds, "for how long")
-      ->capture_default_str()
-      ->check(CLI::Range(0.0, 1e6));
   app.add_flag("--catch-up", request.catch_up, "leave out no slot, however late");
   return nagi::bench::run_command(app, "bench-source", argc, argv,
                                   [&] { return nagi::bench::run(request); });
