@@ -179,11 +179,13 @@ class Runner:
         self._observer.done_before([p for p in self._plans if not self._is_pending(p)])
         try:
             while pending := [plan for plan in self._plans if self._is_pending(plan)]:
-                shapes: dict[Shape, list[RunPlan]] = {}
+                shapes: dict[tuple[Shape, int], list[RunPlan]] = {}
                 for plan in pending:
-                    shapes.setdefault(Shape.of(plan), []).append(plan)
-                for shape, plans in shapes.items():
-                    self._run_shape(shape, plans)
+                    # Runs side by side can disturb each other: another try has the machine alone.
+                    jobs = 1 if self._status(plan) == "invalid" else self._jobs
+                    shapes.setdefault((Shape.of(plan), jobs), []).append(plan)
+                for (shape, jobs), plans in shapes.items():
+                    self._run_shape(shape, plans, jobs)
                 self._failed_now |= {
                     plan.run_id for plan in pending if self._status(plan) == "failed"
                 }
@@ -223,9 +225,9 @@ class Runner:
             self._observer.run_over(plan, verdict)
         return left
 
-    def _run_shape(self, shape: Shape, plans: list[RunPlan]) -> None:
+    def _run_shape(self, shape: Shape, plans: list[RunPlan], jobs: int) -> None:
         """Runs plans of one shape in a lab of their own."""
-        cells = min(self._jobs, len(plans))
+        cells = min(jobs, len(plans))
         self._observer.lab_starting(cells)
         with netns.NetnsLab(
             shape,

@@ -89,8 +89,11 @@ def run(
         bool, typer.Option("--resume", help="refuse to begin anew: the campaign must be there")
     ] = False,
     tries: Annotated[
-        int, typer.Option(min=1, help="how often to try a run whose links do not do what is asked")
-    ] = 2,
+        int,
+        typer.Option(
+            min=1, help="how often to try a run whose links do not do what is asked; again: alone"
+        ),
+    ] = 3,
 ) -> None:
     """Run an experiment to a table and a report. What has been run already is not run again."""
     selection = _select(spec, _form(quick, form), only)

@@ -62,7 +62,8 @@ class Progress:
         self._bar.update(self._task, completed=self._done)
 
     def lab_starting(self, cells: int) -> None:
-        self._say(f"setting up the netns lab for {cells} run{'s' * (cells > 1)} side by side")
+        many = f"{cells} runs side by side" if cells > 1 else "one run at a time"
+        self._say(f"setting up the netns lab for {many}")
 
     def batch_starting(self, plans: dict[str, list[RunPlan]], lead_s: float) -> None:
         """From the plans' timelines it is known when which run will be over."""

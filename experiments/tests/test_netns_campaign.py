@@ -26,6 +26,9 @@ pytestmark = pytest.mark.skipif(
     os.geteuid() != 0, reason="needs root for the netns lab: run `sudo make test`"
 )
 NAGI = str(native_program("nagi"))
+# The machine that tests run on may be held up by others for seconds at a time. What it then does to
+# runs is found out and tried again, which is nagi's business; here only how often.
+TRIES = "8"
 
 SPEC = """\
 schema_version: 1
@@ -97,7 +100,7 @@ def spec(tmp_path):
 
 def start(spec, out, *arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [NAGI, "run", str(spec), "--out", str(out), *arguments],
+        [NAGI, "run", str(spec), "--out", str(out), "--tries", TRIES, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -106,7 +109,7 @@ def start(spec, out, *arguments: str) -> subprocess.Popen[str]:
 
 def run(spec, out, *arguments: str, status: int = 0) -> str:
     process = start(spec, out, *arguments)
-    said, _ = process.communicate(timeout=120)
+    said, _ = process.communicate(timeout=400)
     assert process.returncode == status, said
     return said
 
@@ -121,11 +124,16 @@ def verdicts(out) -> dict[str, str]:
     return found
 
 
+def kept(out) -> list[Path]:
+    """Directories of runs, without tries before that were invalid."""
+    return [path for path in (out / "runs").iterdir() if ".invalid-" not in path.name]
+
+
 def test_everything_a_link_can_do_is_done_and_certified(tmp_path):
     out = tmp_path / "out"
     said = run(ROOT / "experiments" / "impairments.yaml", out, "--form", "short")
     assert "1 runs: 1 valid, 0 invalid, 0 failed" in said
-    (directory,) = (out / "runs").iterdir()
+    (directory,) = kept(out)
     packets = pd.read_parquet(directory / "packets.parquet")
     there = packets[(packets["link"] == "satellite") & (packets["way"] == "forward")]
     assert (there["fate"] == "channel loss").sum() > 0
@@ -215,6 +223,7 @@ def test_ended_in_the_middle_it_goes_on_where_it_stopped(spec, tmp_path, how):
     out = tmp_path / "out"
     process = start(spec, out, "--jobs", "1")
     wait_for(first_run_is_over(out), process)
+    over = next(out.glob(".records/*/*/node.json")).parent.name
     process.send_signal(how)
     said, _ = process.communicate(timeout=30)
     if how == signal.SIGKILL:
@@ -222,12 +231,13 @@ def test_ended_in_the_middle_it_goes_on_where_it_stopped(spec, tmp_path, how):
     else:
         assert process.returncode == 130
         assert "stopped; 1 of 4 runs are done and kept" in said
-        assert list(verdicts(out).values()) == ["valid"]
+        assert list(verdicts(out)) == [over]
     said = run(spec, out)
     assert "4 runs: 4 valid" in said
-    # What was over when it ended was not run again: three runs are left.
+    # What was over when it ended was not run again, unless it had been found invalid.
+    left = 4 if list(out.glob(f"runs/{over}.invalid-*")) else 3
     setting_up = said.index("setting up the netns lab")
-    assert said[setting_up:].count(": valid") == 3
+    assert said[setting_up:].count(": valid") == left
 
 
 def test_a_second_nagi_in_the_same_directory_is_refused(spec, tmp_path):
@@ -240,13 +250,19 @@ def test_a_second_nagi_in_the_same_directory_is_refused(spec, tmp_path):
     process.communicate(timeout=30)
 
 
+def emulators() -> set[int]:
+    found = subprocess.run(["pgrep", "-x", "nagi-link"], capture_output=True, text=True)
+    return {int(line) for line in found.stdout.splitlines()}
+
+
 def test_a_run_whose_emulator_dies_fails_and_the_others_go_on(spec, tmp_path):
     out = tmp_path / "out"
+    others = emulators()
     process = start(spec, out, "--jobs", "1", "--only", "loss=0 %")
     wait_for(lambda: list(out.glob(".records/*/*/links.json")), process)
-    found = subprocess.run(["pgrep", "-x", "nagi-link"], capture_output=True, text=True, check=True)
-    os.kill(int(found.stdout), signal.SIGKILL)
-    said, _ = process.communicate(timeout=60)
+    (emulator,) = emulators() - others
+    os.kill(emulator, signal.SIGKILL)
+    said, _ = process.communicate(timeout=400)
     assert process.returncode == 1
     assert "failed: emulator: nagi-link had ended" in " ".join(said.split())
     assert sorted(verdicts(out).values()) == ["failed", "valid"]
