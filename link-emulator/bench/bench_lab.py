@@ -30,6 +30,7 @@ REALTIME_PRIORITY = 20  # nagi-link's own
 MEASURED = ("taskset", "-c", str(MEASURED_CPU), "chrt", "-f", str(REALTIME_PRIORITY))
 FRAME_BYTES = 1000  # Ethernet header to the end of the payload, without FCS
 IP_BYTES = FRAME_BYTES - 14
+HELD_UP_S = 0.01  # 8,000 frames of 800,000/s: as much as a ring of the bare forwarder
 
 _PLACED = ("taskset", "-c", str(SOURCE_CPU), "nice", "-n", "-20")
 _PATIENCE = 10.0
@@ -45,22 +46,25 @@ class CpuTime:
     """Processor time so far. Seconds."""
 
     process: float  # of one process, with what the kernel did in its place
+    waited: float  # by the same while others had its processor
     core: float  # of the measured processor: all that was not idle
     stolen: float  # that the hypervisor gave to others, of both processors
 
     def since(self, earlier: CpuTime) -> CpuTime:
         return CpuTime(
             self.process - earlier.process,
+            self.waited - earlier.waited,
             self.core - earlier.core,
             self.stolen - earlier.stolen,
         )
 
 
 def cpu_time(pid: int | None) -> CpuTime:
-    """See proc(5): stat, and schedstat, whose first number is in nanoseconds."""
-    process = 0.0
+    """See proc(5): stat, and schedstat, whose first two numbers are in nanoseconds."""
+    process = waited = 0.0
     if pid is not None:
-        process = int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
+        numbers = Path(f"/proc/{pid}/schedstat").read_text().split()
+        process, waited = (int(number) / 1e9 for number in numbers[:2])
     core = stolen = 0.0
     for line in Path("/proc/stat").read_text().splitlines():
         name, *fields = line.split()
@@ -69,7 +73,7 @@ def cpu_time(pid: int | None) -> CpuTime:
         if name == f"cpu{MEASURED_CPU}":
             user, nice, system, _idle, _iowait, irq, softirq = (int(f) for f in fields[:7])
             core = (user + nice + system + irq + softirq) / _TICKS
-    return CpuTime(process, core, stolen)
+    return CpuTime(process, waited, core, stolen)
 
 
 class Program:
@@ -244,6 +248,11 @@ class Trial:
     @property
     def lost(self) -> int:
         return int(self.source["frames"]) - int(self.sink["frames"])
+
+    @property
+    def held_up(self) -> bool:
+        """Whether others had the processor of what is measured for longer than rings can hold."""
+        return self.cpu.waited + self.cpu.stolen > HELD_UP_S
 
     def to_json(self) -> dict[str, Any]:
         return {
