@@ -264,7 +264,13 @@ def _throughput_rows(
             target=f">= {LEAST_THROUGHPUT // 1000} kpps, ratio >= {LEAST_RATIO}",
             verdict=verdict(good, generator_kept_up=sure),
         )
-    rows = [first, row("  delivered under overload", delivered, "overload_delivered")]
+    # The forwarding rate at maximum offered load (RFC 2285, section 3.6.2) is what a processor can
+    # do; the throughput (RFC 2544) also needs that nobody else ever has it for long.
+    overloaded = row("  delivered under overload", delivered, "overload_delivered")
+    if judged:
+        good = (overloaded.ratio or 0) >= LEAST_RATIO
+        overloaded = replace(overloaded, target=f"ratio >= {LEAST_RATIO}", verdict=verdict(good))
+    rows = [first, overloaded]
     if median(rounds, "process_us") > 0:  # the bridge has no process, and the source's processor
         rows.append(row("  its processor time a packet: process; core", cost, "process_us"))
     return rows

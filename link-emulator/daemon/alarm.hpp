@@ -3,9 +3,11 @@
 // Waking up at an instant, to the microsecond. A timer wakes a process tens of microseconds late,
 // so it is set early, by as much as it has lately been late, and the rest is waited awake.
 //
-// Who never sleeps is put to sleep: under SCHED_FIFO the kernel takes the processor away for tens
-// of milliseconds from a process that leaves others less than a twentieth of it
-// (sched_rt_runtime_us in sched(7)). So a sixteenth of the time is slept, a little at a time.
+// Who never sleeps is put to sleep: under SCHED_FIFO, kernels before 6.12 take the processor away
+// for tens of milliseconds from a process that leaves others less than a twentieth of it
+// (sched_rt_runtime_us in sched(7)); newer ones, when others want it. So a sixteenth of the time is
+// slept, a little at a time: at once where the kernel would not ask, else when there is nothing to
+// do.
 #pragma once
 
 #include <sys/timerfd.h>
@@ -23,20 +25,22 @@ namespace nagi::daemon {
 class Alarm {
  public:
   /// `most_awake_ns`: how long at most to wait awake for one instant; 0 for never, as where waiting
-  /// stops the clock.
-  explicit Alarm(std::int64_t most_awake_ns)
+  /// stops the clock. `at_once`: whether to nap however much there is to do.
+  Alarm(std::int64_t most_awake_ns, bool at_once)
       : timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)),
         most_awake_ns_(most_awake_ns),
+        at_once_(at_once),
         early_ns_(most_awake_ns / 2),
         fall_asleep_(io::read_clock(CLOCK_MONOTONIC)) {
     if (timer_.get() < 0) io::throw_errno("cannot make a timer");
   }
   [[nodiscard]] int descriptor() const { return timer_.get(); }
 
-  /// Prepares to wait for an instant (CLOCK_MONOTONIC, ns), or for nothing in particular. Returns
-  /// false if it is so near that the caller had better not sleep.
-  bool set(std::optional<std::int64_t> instant) {
-    const std::int64_t now = pay_sleep(io::read_clock(CLOCK_MONOTONIC));
+  /// Prepares to wait for an instant (CLOCK_MONOTONIC, ns), or for nothing in particular. `idle`:
+  /// there was nothing to do. Returns false if the instant is so near that the caller had better
+  /// not sleep.
+  bool set(std::optional<std::int64_t> instant, bool idle) {
+    const std::int64_t now = pay_sleep(io::read_clock(CLOCK_MONOTONIC), idle);
     std::int64_t at = never;
     if (instant) {
       const std::int64_t left = *instant - now;
@@ -75,10 +79,10 @@ class Alarm {
   static constexpr std::int64_t nap_ns = 100'000;
 
   /// Takes a nap if one is due. Returns what time it is then.
-  std::int64_t pay_sleep(std::int64_t now) {
+  std::int64_t pay_sleep(std::int64_t now, bool idle) {
     sleep_owed_ += (now - fall_asleep_) / awake_to_asleep;
     fall_asleep_ = now;
-    if (sleep_owed_ < nap_ns) return now;
+    if (sleep_owed_ < nap_ns || !(idle || at_once_)) return now;
     const timespec nap{0, nap_ns};
     clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, nullptr);
     return slept(io::read_clock(CLOCK_MONOTONIC));
@@ -91,6 +95,7 @@ class Alarm {
 
   io::Descriptor timer_;
   std::int64_t most_awake_ns_;
+  bool at_once_;
   std::int64_t early_ns_;
   std::int64_t set_for_ = never;
   std::int64_t fall_asleep_;  // the last time, or when that was last accounted for

@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <limits>
 #include <system_error>
@@ -28,6 +29,7 @@ constexpr std::int64_t oldest_epoch_ns = 86'400LL * 1'000'000'000;
 constexpr std::int64_t late_event_ns = 1'000'000;
 constexpr int most_batches = 8;  // read from one port before the others have their turn
 constexpr std::size_t slots_at_start = 4096;
+constexpr std::uint64_t frame_bits = 8 * 1000;  // of usual frames, to reckon how many there will be
 
 io::Slot slot_of(const model::Packet& packet) { return static_cast<io::Slot>(packet.tag); }
 
@@ -52,7 +54,6 @@ json account_of(const Histogram& histogram) {
 /// About how many frames a configuration keeps on their way at once, as far as it says; frames
 /// beyond that are copied, which costs time but loses nothing.
 std::size_t frames_in_flight(const Config& config) {
-  constexpr double frame_bits = 8 * 1000;
   constexpr double most = 65536;  // 134 MB
   double frames = 0;
   for (const LinkConfig& link : config.links) {
@@ -60,13 +61,29 @@ std::size_t frames_in_flight(const Config& config) {
       const auto rate = model::mean_rate(direction->rate);
       const auto* delay = std::get_if<model::Duration>(&direction->delay);
       if (!rate || delay == nullptr) continue;
-      frames += static_cast<double>(rate->bits_per_second) / frame_bits *
+      frames += static_cast<double>(rate->bits_per_second) / static_cast<double>(frame_bits) *
                 std::chrono::duration<double>(*delay).count();
       const auto* packets = std::get_if<model::Packets>(&direction->queue);
       if (packets != nullptr) frames += static_cast<double>(packets->count);
     }
   }
   return static_cast<std::size_t>(std::min(frames, most));
+}
+
+/// How many frames a port holds while this process does not run: those of 50 ms at the highest rate
+/// asked for, as long as the kernel may give the processor to others. Each takes 2 KB.
+std::uint32_t receive_ring(const Config& config) {
+  constexpr std::uint64_t least = 4096;  // 160 ms of 25,000 packets/s
+  constexpr std::uint64_t without_rate = 8192;
+  constexpr std::uint64_t most = 32768;
+  std::uint64_t frames = least;
+  for (const LinkConfig& link : config.links) {
+    for (const model::DirectionConfig* direction : {&link.a_to_b, &link.b_to_a}) {
+      const auto rate = model::mean_rate(direction->rate);
+      frames = std::max(frames, rate ? rate->bits_per_second / 20 / frame_bits : without_rate);
+    }
+  }
+  return static_cast<std::uint32_t>(std::bit_ceil(std::min(frames, most)));
 }
 
 const char* cause_of(model::Fate fate) {
@@ -90,11 +107,12 @@ Emulator::Emulator(const Config& config)
       slot_bytes = std::max(slot_bytes, io::longest_frame(interface));
     }
   }
+  const std::uint32_t ring = receive_ring(config);
   const std::size_t registered =
-      io::registered_slots(config.links.size() * 2, frames_in_flight(config), config.io);
+      io::registered_slots(config.links.size() * 2, ring, frames_in_flight(config), config.io);
   pool_ = std::make_unique<io::FramePool>((slot_bytes + 63) / 64 * 64, registered);
   pool_->reserve(slots_at_start);
-  opener_.emplace(*pool_, config.io);
+  opener_.emplace(*pool_, config.io, ring);
   open_files();
   for (const LinkConfig& link : config.links) {
     settle_offloads(link.a);
@@ -204,18 +222,21 @@ bool Emulator::is_free_to_ask() const {
   return std::ranges::all_of(ports_, [](const auto& port) { return port->is_free_to_ask(); });
 }
 
-std::optional<std::int64_t> Emulator::serve(const std::vector<int>& readable) {
+Emulator::Served Emulator::serve(const std::vector<int>& readable) {
   // The clock is read before the ports are: whatever arrived earlier is then in them, and the model
   // may move up to this instant.
   const Instant now = time_.now();
+  Served served;
   for (Lane* lane : lanes_) {
     Instant known = now;
+    const std::uint64_t arrived = lane->arrived;
     if (lane->in.is_free_to_ask() ||
         std::ranges::find(readable, lane->in.descriptor()) != readable.end()) {
       known = take_in(*lane, now);
     }
     if (known > lane->model.now()) lane->model.advance(known, departures_);
     settle(*lane);
+    if (lane->arrived != arrived || !lane->due.empty()) served.idle = false;
   }
   for (Lane* lane : lanes_) send(*lane);
 
@@ -224,8 +245,8 @@ std::optional<std::int64_t> Emulator::serve(const std::vector<int>& readable) {
     const auto event = lane->model.next_event();
     if (event && (!next || *event < *next)) next = event;
   }
-  if (!next) return std::nullopt;
-  return time_.monotonic_ns(*next);
+  if (next) served.next_event_ns = time_.monotonic_ns(*next);
+  return served;
 }
 
 Instant Emulator::take_in(Lane& lane, Instant now) {

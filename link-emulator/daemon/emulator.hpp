@@ -40,10 +40,14 @@ class Emulator {
   [[nodiscard]] std::vector<int> descriptors() const;
   /// Whether all ports can be asked for frames at next to no cost, without their descriptors.
   [[nodiscard]] bool is_free_to_ask() const;
-  /// Takes in what waits at the descriptors in `readable` and sends what is due. Returns when
-  /// something is next due (CLOCK_MONOTONIC, ns), or nothing if all is quiet. Due in the past: call
-  /// again at once.
-  std::optional<std::int64_t> serve(const std::vector<int>& readable);
+  struct Served {
+    /// When something is next due (CLOCK_MONOTONIC, ns), or nothing if all is quiet. Due in the
+    /// past: serve again at once.
+    std::optional<std::int64_t> next_event_ns;
+    bool idle = true;  // there was nothing to take in and nothing to send
+  };
+  /// Takes in what waits at the descriptors in `readable` and sends what is due.
+  Served serve(const std::vector<int>& readable);
 
   /// {"link": name, "way": "a_to_b" or "b_to_a", "config": {...}}: changes a direction from now on.
   /// Keys of its configuration that are given replace those it has; null takes one away. No packet

@@ -110,7 +110,7 @@ int run(const Config& config) {
   emulator.set_privileges(take_privileges(config.cpu));
   drop_privileges();
 
-  Alarm alarm(config.spin_ns);
+  Alarm alarm(config.spin_ns, !has_fair_server(kernel_release()));
   // Not epoll: it stays in the sockets' wait queues, and the kernel then calls it for every frame
   // that comes or goes, on both sides' processors; poll is there only while this process sleeps.
   std::vector<pollfd> watched;
@@ -122,13 +122,16 @@ int run(const Config& config) {
   if (account) account->write(emulator.account(false));
   spdlog::info("ready: {} links", config.links.size());
 
+  const auto wait_for = [&alarm](const Emulator::Served& served) {
+    return alarm.set(served.next_event_ns, served.idle);
+  };
   std::vector<int> readable;
   bool may_sleep = true;
   // As long as it does not sleep, it asks the ports; signals and the control socket can wait.
   const int rounds_between_polls = emulator.is_free_to_ask() ? 64 : 1;
   for (int round = 0; !controller.stop; ++round) {
     if (!may_sleep && round % rounds_between_polls != 0) {
-      may_sleep = alarm.set(emulator.serve({}));
+      may_sleep = wait_for(emulator.serve({}));
       continue;
     }
     const int ready = poll(watched.data(), watched.size(), may_sleep ? -1 : 0);
@@ -147,7 +150,7 @@ int run(const Config& config) {
         readable.push_back(each.fd);
       }
     }
-    may_sleep = alarm.set(emulator.serve(readable));
+    may_sleep = wait_for(emulator.serve(readable));
   }
   emulator.finish();
   if (account) account->write(emulator.account(true));

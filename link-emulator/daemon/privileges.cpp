@@ -6,10 +6,12 @@
 #include <spdlog/spdlog.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/utsname.h>
 
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <utility>
 
@@ -50,6 +52,19 @@ Privileges take_privileges(std::optional<int> cpu) {
     }
   }
   return taken;
+}
+
+bool has_fair_server(const std::string& kernel_release) {
+  int major = 0;
+  int minor = 0;
+  std::sscanf(kernel_release.c_str(), "%d.%d", &major, &minor);
+  return std::pair(major, minor) >= std::pair(6, 12);
+}
+
+std::string kernel_release() {
+  utsname names{};
+  uname(&names);
+  return names.release;
 }
 
 void die_with_parent() { prctl(PR_SET_PDEATHSIG, SIGTERM); }

@@ -15,6 +15,12 @@ struct Privileges {
   std::optional<int> cpu;      // the processor it stays on, if it does
 };
 
+/// Whether a kernel, by its release as uname(2) has it, leaves others their share beside a
+/// SCHED_FIFO process that never sleeps, when they want it (the fair server, from 6.12 on), instead
+/// of stopping that process whether they want it or not.
+bool has_fair_server(const std::string& kernel_release);
+std::string kernel_release();
+
 /// Ends this program if the one that started it dies.
 void die_with_parent();
 

@@ -30,9 +30,7 @@ namespace {
 constexpr std::uint32_t queue = 0;
 constexpr std::uint32_t chunk_bytes = FramePool::registered_slot_bytes;
 constexpr std::uint32_t kernel_headroom = FramePool::registered_headroom;
-constexpr std::uint32_t receive_ring = 4096;  // 160 ms of 25,000 packets/s while we do not run
 constexpr std::uint32_t send_ring = 1024;
-static_assert(registered_slots_a_port == receive_ring + send_ring);
 constexpr std::size_t batch = 64;
 constexpr std::size_t kernel_batch = 32;  // it sends that many frames a call (TX_BATCH_SIZE)
 constexpr std::uint32_t cache_line = 64;
@@ -88,7 +86,8 @@ constexpr std::array native = {Mode{"af_xdp zero-copy", XDP_FLAGS_DRV_MODE, XDP_
 class SharedMemory {
  public:
   /// Registers the pool's memory; its first socket will have these rings.
-  SharedMemory(FramePool& pool, xsk_ring_prod& to_fill, xsk_ring_cons& completed) {
+  SharedMemory(FramePool& pool, std::uint32_t receive_ring, xsk_ring_prod& to_fill,
+               xsk_ring_cons& completed) {
     xsk_umem_config config{};
     config.fill_size = receive_ring;
     config.comp_size = send_ring;
@@ -112,11 +111,12 @@ namespace {
 
 class AfXdp final : public Port {
  public:
-  AfXdp(std::string interface, FramePool& pool, std::weak_ptr<SharedMemory>& memory,
-        const Mode& mode)
+  AfXdp(std::string interface, FramePool& pool, std::uint32_t receive_ring,
+        std::weak_ptr<SharedMemory>& memory, const Mode& mode)
       : interface_(std::move(interface)),
         kind_(mode.kind),
         pool_(pool),
+        receive_ring_(receive_ring),
         longest_frame_(longest_frame(interface_)),
         promiscuous_(socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0)) {
     if (longest_frame_ > chunk_bytes - kernel_headroom) {
@@ -125,7 +125,7 @@ class AfXdp final : public Port {
     }
     memory_ = memory.lock();
     if (!memory_) {
-      memory_ = std::make_shared<SharedMemory>(pool_, to_fill_, completed_);
+      memory_ = std::make_shared<SharedMemory>(pool_, receive_ring_, to_fill_, completed_);
       memory = memory_;
     }
     try {
@@ -189,7 +189,7 @@ class AfXdp final : public Port {
   void open_socket(const Mode& mode) {
     const auto index = index_of(interface_);
     xsk_socket_config config{};
-    config.rx_size = receive_ring;
+    config.rx_size = receive_ring_;
     config.tx_size = send_ring;
     config.libxdp_flags = XSK_LIBXDP_FLAGS__INHIBIT_PROG_LOAD;
     config.bind_flags = mode.bind;
@@ -197,7 +197,7 @@ class AfXdp final : public Port {
         xsk_socket__create_shared(&socket_, interface_.c_str(), queue, memory_->get(), &received_,
                                   &outgoing_, &to_fill_, &completed_, &config);
     if (error != 0) throw_error(-error, "cannot open an AF_XDP socket on " + interface_);
-    while (to_return_.size() < receive_ring) to_return_.push_back(pool_.take_registered());
+    while (to_return_.size() < receive_ring_) to_return_.push_back(pool_.take_registered());
     given_ = to_return_;
     fill();
 
@@ -326,6 +326,7 @@ class AfXdp final : public Port {
   std::string interface_;
   std::string kind_;
   FramePool& pool_;
+  std::uint32_t receive_ring_;
   std::size_t longest_frame_;
   Descriptor promiscuous_;
   std::shared_ptr<SharedMemory> memory_;
@@ -344,7 +345,7 @@ class AfXdp final : public Port {
 }  // namespace
 
 std::unique_ptr<Port> open_af_xdp(const std::string& interface, FramePool& pool,
-                                  std::weak_ptr<SharedMemory>& memory) {
+                                  std::uint32_t receive_ring, std::weak_ptr<SharedMemory>& memory) {
   if (receive_queues(interface) != 1) {
     throw_error(EOPNOTSUPP, "AF_XDP needs one queue, " + interface + " has more: ethtool -L " +
                                 interface + " combined 1");
@@ -353,13 +354,15 @@ std::unique_ptr<Port> open_af_xdp(const std::string& interface, FramePool& pool,
   if (driver_of(interface) != "veth") {
     for (const Mode& mode : native) {
       try {
-        return std::make_unique<AfXdp>(interface, pool, memory, mode);
+        return std::make_unique<AfXdp>(interface, pool, receive_ring, memory, mode);
       } catch (const std::system_error&) {
         // A driver without it: the next mode.
       }
     }
   }
-  return std::make_unique<AfXdp>(interface, pool, memory, generic);
+  return std::make_unique<AfXdp>(interface, pool, receive_ring, memory, generic);
 }
+
+std::size_t registered_slots_a_port(std::uint32_t receive_ring) { return receive_ring + send_ring; }
 
 }  // namespace nagi::io

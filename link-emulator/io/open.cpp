@@ -13,7 +13,7 @@ Opened PortOpener::open(const std::string& interface) {
   std::string fallback;
   if (choice_ != Choice::af_packet) {
     try {
-      return {open_af_xdp(interface, pool_, memory_), {}};
+      return {open_af_xdp(interface, pool_, receive_ring_, memory_), {}};
     } catch (const std::system_error& error) {
       const bool taken = error.code().value() == EBUSY;  // AF_PACKET would see nothing
       if (choice_ == Choice::af_xdp || taken) throw;
@@ -23,8 +23,10 @@ Opened PortOpener::open(const std::string& interface) {
   return {open_af_packet(interface, pool_), fallback};
 }
 
-std::size_t registered_slots(std::size_t ports, std::size_t in_flight, Choice choice) {
-  return choice == Choice::af_packet ? 0 : ports * registered_slots_a_port + in_flight;
+std::size_t registered_slots(std::size_t ports, std::uint32_t receive_ring, std::size_t in_flight,
+                             Choice choice) {
+  if (choice == Choice::af_packet) return 0;
+  return ports * registered_slots_a_port(receive_ring) + in_flight;
 }
 
 }  // namespace nagi::io

@@ -3,6 +3,7 @@
 // Opening an interface by the best packet I/O that works on it.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -22,7 +23,9 @@ class SharedMemory;
 /// Opens the interfaces of one pool.
 class PortOpener {
  public:
-  PortOpener(FramePool& pool, Choice choice) : pool_(pool), choice_(choice) {}
+  /// `receive_ring`, a power of two: frames a port can hold until they are received.
+  PortOpener(FramePool& pool, Choice choice, std::uint32_t receive_ring)
+      : pool_(pool), choice_(choice), receive_ring_(receive_ring) {}
 
   /// Throws std::system_error if the interface cannot be opened as chosen; EBUSY if another program
   /// takes its packets.
@@ -31,11 +34,13 @@ class PortOpener {
  private:
   FramePool& pool_;
   Choice choice_;
+  std::uint32_t receive_ring_;
   std::weak_ptr<SharedMemory> memory_;
 };
 
 /// How many registered slots a pool should have for `ports` ports and `in_flight` frames on their
 /// way at once.
-std::size_t registered_slots(std::size_t ports, std::size_t in_flight, Choice choice);
+std::size_t registered_slots(std::size_t ports, std::uint32_t receive_ring, std::size_t in_flight,
+                             Choice choice);
 
 }  // namespace nagi::io
