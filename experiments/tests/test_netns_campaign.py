@@ -22,9 +22,12 @@ from nagi.paths import ROOT, native_program
 from nagi.planner import plan_runs
 from nagi.spec import read_experiment
 
-pytestmark = pytest.mark.skipif(
-    os.geteuid() != 0, reason="needs root for the netns lab: run `sudo make test`"
-)
+pytestmark = [
+    pytest.mark.skipif(
+        os.geteuid() != 0, reason="needs root for the netns lab: run `sudo make test`"
+    ),
+    pytest.mark.timeout(900),  # several tries of several runs
+]
 NAGI = str(native_program("nagi"))
 # The machine that tests run on may be held up by others for seconds at a time. What it then does to
 # runs is found out and tried again, which is nagi's business; here only how often.

@@ -16,9 +16,12 @@ import pytest
 from nagi.contracts.records import Verdict
 from nagi.paths import native_program
 
-pytestmark = pytest.mark.skipif(
-    os.geteuid() != 0, reason="needs root for the netns lab: run `sudo make test`"
-)
+pytestmark = [
+    pytest.mark.skipif(
+        os.geteuid() != 0, reason="needs root for the netns lab: run `sudo make test`"
+    ),
+    pytest.mark.timeout(900),  # several tries of several runs
+]
 
 SPEC = """\
 schema_version: 1
