@@ -371,7 +371,7 @@ def through_rattan(bench: Bench, rattan: Path, rate_bps: int, seconds: float) ->
     sink = lab.start_sink("rattan", right[0], "--frames", room, "--settle", str(SETTLE_S))
     said = running.finish(seconds + 10)
     sent = next(line for line in said.splitlines() if line.startswith('{"frames"'))
-    return Trial(rate, json.loads(sent), json.loads(sink.stop()), CpuTime(0, 0, 0))
+    return Trial(rate, json.loads(sent), json.loads(sink.stop()), CpuTime(0, 0, 0, 0))
 
 
 def measure_rate(bench: Bench, rattan: Path | None) -> None:
