@@ -3,6 +3,7 @@
 #   make demo    sets up everything and runs the quick achievement experiment to a PDF
 #   make test    sets up everything and passes all tests
 #   make bench   what nagi-link can do here, beside other programs (a quarter of an hour)
+#   make bench-captures   what the capture reader can do, beside other programs (two minutes)
 #   make lint    what a change must pass beside the tests
 #   make sanitize, make fuzz   the native tests and parsers under sanitizers
 #   make setup   only sets up: system packages, .venv, native programs
@@ -19,15 +20,17 @@ export PYTHONDONTWRITEBYTECODE := 1
 # System packages, by Debian's names.
 #   toolchain:             g++ cmake ninja-build pkg-config python3-venv
 #   libraries of nagi-link: JSON, command line, log lines, capabilities, Philox, AF_XDP
-#   tests:                 libgtest-dev libgmock-dev
+#   capture reader:        python3-dev (headers), libzstd-dev and zstd (compressed captures)
+#   tests:                 libgtest-dev libgmock-dev; tshark, tcptrace (the reader is held against them)
 #   hosts of the lab:      iproute2 (links), ethtool (offloads), tcpdump (captures), iperf (traffic),
 #                          kmod (modules), procps (sysctl), util-linux (namespaces, setpriv)
 PACKAGES := g++ cmake ninja-build pkg-config python3-venv \
 	nlohmann-json3-dev libcli11-dev libspdlog-dev libcap-ng-dev librandom123-dev libxdp-dev libbpf-dev \
-	libgtest-dev libgmock-dev \
+	python3-dev libzstd-dev zstd \
+	libgtest-dev libgmock-dev tshark tcptrace \
 	iproute2 ethtool tcpdump iperf kmod procps util-linux
 
-.PHONY: setup packages python native demo test bench sanitize fuzz lint format example clean
+.PHONY: setup packages python native demo test bench bench-captures sanitize fuzz lint format example clean
 
 setup: native
 
@@ -50,7 +53,7 @@ python: $(VENV)/.installed
 $(VENV)/.installed: pyproject.toml constraints.txt | packages
 	@echo "== installing Python packages into $(VENV) (a minute)"
 	@test -x $(RUN)/python || $(PYTHON) -m venv $(VENV)
-	@$(RUN)/pip install -q --disable-pip-version-check --progress-bar off -c constraints.txt -e '.[test]'
+	@$(RUN)/pip install -q --disable-pip-version-check --progress-bar off -c constraints.txt -e '.[native,test]'
 	@touch $@
 
 native: python
@@ -80,6 +83,10 @@ bench: setup
 	@$(AS_ROOT) $(RUN)/python link-emulator/bench/bench.py --nagi-link $(RUN)/nagi-link \
 	    --programs $(BUILD)/link-emulator/bench --rattan $(RATTAN) --json $(BUILD)/bench.json $(BENCH)
 
+# CAPTURES="--large-gb 20" reads a file as large as that, and whatever else bench_captures.py takes.
+bench-captures: setup
+	@$(RUN)/python reports/bench/bench_captures.py --json $(BUILD)/bench-captures.json $(CAPTURES)
+
 sanitize: setup
 	@cmake -S . -B $(BUILD)/sanitize -G Ninja -DNAGI_SANITIZE=ON --log-level=WARNING
 	@cmake --build $(BUILD)/sanitize
@@ -90,7 +97,7 @@ fuzz: setup
 	@command -v clang++ >/dev/null && test -e /usr/lib/clang/14/lib/linux/libclang_rt.fuzzer-x86_64.a || \
 	    $(AS_ROOT) apt-get install -q -y clang libclang-rt-14-dev
 	@CXX=clang++ cmake -S . -B $(BUILD)/fuzz -G Ninja -DNAGI_FUZZ=ON --log-level=WARNING
-	@cmake --build $(BUILD)/fuzz --target fuzz_config fuzz_control
+	@cmake --build $(BUILD)/fuzz --target fuzz_config fuzz_control fuzz_capture
 	@for parser in config control; do \
 	    mkdir -p $(BUILD)/fuzz/found-$$parser; \
 	    echo "== fuzzing the $$parser parser for $(FUZZ_SECONDS) s"; \
@@ -98,6 +105,11 @@ fuzz: setup
 	        -artifact_prefix=$(BUILD)/fuzz/ -print_final_stats=1 -verbosity=0 \
 	        $(BUILD)/fuzz/found-$$parser link-emulator/daemon/fuzz/$$parser || exit 1; \
 	done
+	@mkdir -p $(BUILD)/fuzz/found-capture
+	@echo "== fuzzing the capture reader for $(FUZZ_SECONDS) s"
+	@$(BUILD)/fuzz/reports/native/fuzz_capture -max_total_time=$(FUZZ_SECONDS) -max_len=8192 -timeout=10 \
+	    -artifact_prefix=$(BUILD)/fuzz/ -print_final_stats=1 -verbosity=0 \
+	    $(BUILD)/fuzz/found-capture reports/native/fuzz/capture
 
 lint: $(VENV)/.lint
 	@unmarked=$$(git ls-files | grep -vE '\.(json|pcap|pcapng|parquet|svg|md|mahimahi)$$|^LICENSE$$|^\.gitignore$$' | xargs grep -L SPDX-License-Identifier); \
@@ -112,7 +124,7 @@ lint: $(VENV)/.lint
 
 $(VENV)/.lint: $(VENV)/.installed
 	@command -v shellcheck >/dev/null || $(AS_ROOT) apt-get install -q -y shellcheck
-	@$(RUN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[test,lint]'
+	@$(RUN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[native,test,lint]'
 	@touch $@
 
 format: $(VENV)/.lint

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/byte_source.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+namespace nagi::captures {
+
+namespace {
+
+// Of what is read at once a good part is still in the processor's cache when it is parsed.
+constexpr std::size_t read_bytes = 128 * 1024;
+constexpr std::size_t buffer_bytes = ByteSource::longest_piece + read_bytes;
+constexpr int longest_window_log = 25;  // 32 MiB: more is made by `zstd --ultra` and `--long` only
+
+bool is_zstd(const std::uint8_t* first) {
+  const std::uint32_t magic =
+      first[0] | first[1] << 8 | first[2] << 16 | static_cast<std::uint32_t>(first[3]) << 24;
+  return magic == ZSTD_MAGICNUMBER ||
+         (magic & ZSTD_MAGIC_SKIPPABLE_MASK) == ZSTD_MAGIC_SKIPPABLE_START;
+}
+
+}  // namespace
+
+/// What the file holds, compressed; the buffer then has it uncompressed.
+class ByteSource::Zstd {
+ public:
+  Zstd() : input_(read_bytes + 16), stream_(ZSTD_createDStream()) {
+    if (stream_ == nullptr) throw std::bad_alloc();
+    ZSTD_DCtx_setParameter(stream_, ZSTD_d_windowLogMax, longest_window_log);
+  }
+  Zstd(const Zstd&) = delete;
+  Zstd& operator=(const Zstd&) = delete;
+  ~Zstd() { ZSTD_freeDStream(stream_); }
+
+  std::size_t read(ByteSource& source, std::uint8_t* to, std::size_t space) {
+    ZSTD_outBuffer out{to, space, 0};
+    while (out.pos == 0 && source.failure_.empty()) {
+      if (at_ == filled_ && !ended_) {
+        at_ = 0;
+        filled_ = source.read_plain(input_.data(), input_.size());
+        ended_ = filled_ == 0;
+      }
+      const bool exhausted = at_ == filled_;
+      if (exhausted && !frame_open_) break;
+      ZSTD_inBuffer in{input_.data(), filled_, at_};
+      const std::size_t expected = ZSTD_decompressStream(stream_, &out, &in);
+      at_ = in.pos;
+      if (ZSTD_isError(expected)) {
+        source.failure_ = std::string("damaged zstd data (") + ZSTD_getErrorName(expected) + ")";
+      } else {
+        frame_open_ = expected != 0;
+        if (exhausted && out.pos == 0) source.failure_ = "zstd data is cut off";
+      }
+    }
+    return out.pos;
+  }
+
+  /// What was already read of the file.
+  void give(const std::uint8_t* data, std::size_t size) {
+    std::memcpy(input_.data(), data, size);
+    filled_ = size;
+  }
+
+ private:
+  std::vector<std::uint8_t> input_;
+  ZSTD_DStream* stream_;
+  std::size_t at_ = 0;
+  std::size_t filled_ = 0;
+  bool ended_ = false;
+  bool frame_open_ = false;
+};
+
+ByteSource::ByteSource(const std::string& path)
+    : buffer_(std::make_unique_for_overwrite<std::uint8_t[]>(buffer_bytes)) {
+  at_ = end_ = buffer_.get();
+  descriptor_ = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor_ < 0) {
+    throw CaptureError(std::string("cannot be read: ") + std::strerror(errno),
+                       "give a capture made by tcpdump -w");
+  }
+  struct stat about{};
+  if (fstat(descriptor_, &about) == 0 && S_ISDIR(about.st_mode)) {
+    close(descriptor_);
+    throw CaptureError("is a folder", "give a capture made by tcpdump -w");
+  }
+  posix_fadvise(descriptor_, 0, 0, POSIX_FADV_SEQUENTIAL);
+  look_for_compression();
+}
+
+ByteSource::ByteSource(const std::uint8_t* data, std::size_t size)
+    : buffer_(std::make_unique_for_overwrite<std::uint8_t[]>(buffer_bytes)),
+      memory_(data),
+      memory_left_(size) {
+  at_ = end_ = buffer_.get();
+  look_for_compression();
+}
+
+ByteSource::~ByteSource() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+void ByteSource::look_for_compression() {
+  const std::uint8_t* first = peek(4);
+  if (first == nullptr || !is_zstd(first)) return;
+  zstd_ = std::make_unique<Zstd>();
+  zstd_->give(at_, left());
+  at_ = end_ = buffer_.get();
+}
+
+bool ByteSource::fill(std::size_t count) {
+  if (count > longest_piece) return false;
+  const std::size_t rest = left();
+  base_ += static_cast<std::uint64_t>(at_ - buffer_.get());
+  std::memmove(buffer_.get(), at_, rest);
+  at_ = buffer_.get();
+  std::size_t have = rest;
+  while (have < count) {
+    const std::size_t more =
+        read_some(buffer_.get() + have, std::min(read_bytes, buffer_bytes - have));
+    if (more == 0) break;
+    have += more;
+  }
+  end_ = buffer_.get() + have;
+  return have >= count;
+}
+
+bool ByteSource::skip(std::uint64_t count) {
+  while (count > left()) {
+    count -= left();
+    at_ = end_;
+    if (!fill(1)) return false;
+  }
+  at_ += count;
+  return true;
+}
+
+std::size_t ByteSource::read_some(std::uint8_t* to, std::size_t space) {
+  return zstd_ ? zstd_->read(*this, to, space) : read_plain(to, space);
+}
+
+std::size_t ByteSource::read_plain(std::uint8_t* to, std::size_t space) {
+  if (descriptor_ < 0) {
+    const std::size_t some = std::min(space, memory_left_);
+    if (some != 0) std::memcpy(to, memory_, some);
+    memory_ += some;
+    memory_left_ -= some;
+    return some;
+  }
+  ssize_t got = 0;
+  do {
+    got = read(descriptor_, to, space);
+  } while (got < 0 && errno == EINTR);
+  if (got < 0) {
+    failure_ = std::string("cannot be read: ") + std::strerror(errno);
+    return 0;
+  }
+  return static_cast<std::size_t>(got);
+}
+
+}  // namespace nagi::captures

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/capture_file.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "native/decode.hpp"
+
+namespace nagi::captures {
+
+namespace {
+
+constexpr std::uint32_t section_block = 0x0a0d0d0a;  // the same in either byte order
+constexpr std::uint32_t interface_block = 1;
+constexpr std::uint32_t old_packet_block = 2;
+constexpr std::uint32_t simple_packet_block = 3;
+constexpr std::uint32_t packet_block = 6;
+constexpr std::uint32_t byte_order_magic = 0x1a2b3c4d;
+constexpr std::uint32_t shortest_block = 12;
+constexpr std::uint32_t longest_options = 64 * 1024;
+constexpr std::size_t most_interfaces = 65'536;
+
+constexpr std::uint16_t option_resolution = 9;
+constexpr std::uint16_t option_offset = 14;
+
+constexpr const char* cure =
+    "give a capture made by tcpdump -w (pcap or pcapng, or one of them "
+    "compressed by zstd)";
+
+constexpr std::uint32_t padded(std::uint32_t length) { return (length + 3) & ~3U; }
+
+}  // namespace
+
+void CaptureFile::open() {
+  const std::uint8_t* first = source_.peek(4);
+  if (first == nullptr) {
+    if (!source_.failure().empty()) throw CaptureError(source_.failure(), cure);
+    throw CaptureError("is no capture: it is too short", cure);
+  }
+  const std::uint32_t magic = word(first);
+  if (magic == section_block) {
+    classic_ = false;
+    const std::uint8_t* section = source_.peek(12);
+    if (section == nullptr) throw CaptureError("is no capture: it is too short", cure);
+    const std::uint32_t order = word(section + 8);
+    if (order != byte_order_magic && order != __builtin_bswap32(byte_order_magic)) {
+      throw CaptureError("is no capture: a pcapng file without byte order", cure);
+    }
+    return;
+  }
+  switch (magic) {
+    case 0xa1b2c3d4:
+      break;
+    case 0xd4c3b2a1:
+      swapped_ = true;
+      break;
+    case 0xa1b23c4d:
+      fraction_ns_ = 1;
+      break;
+    case 0x4d3cb2a1:
+      fraction_ns_ = 1;
+      swapped_ = true;
+      break;
+    case 0xa1b2cd34:
+      record_header_ = 24;
+      break;
+    case 0x34cdb2a1:
+      record_header_ = 24;
+      swapped_ = true;
+      break;
+    default:
+      throw CaptureError("is no capture", cure);
+  }
+  const std::uint8_t* header = source_.peek(24);
+  if (header == nullptr) throw CaptureError("is no capture: it is too short", cure);
+  link_type_ = word(header + 20) & 0xffff;  // above are bits on frame check sequences
+  if (!known_link_type(link_type_)) {
+    throw CaptureError("has link type " + std::to_string(link_type_) + ", which is not read",
+                       "capture on an Ethernet, \"any\" or tunnel interface");
+  }
+  source_.advance(24);
+}
+
+bool CaptureFile::cut_off(const char* where) {
+  if (!source_.failure().empty()) {
+    damage_ = source_.failure() + " after packet " + std::to_string(records_);
+  } else if (source_.left() != 0) {
+    damage_ = std::string("cut off ") + where + std::to_string(records_ + 1);
+  } else {
+    return false;  // the file's end
+  }
+  damage_ += ", at byte " + std::to_string(source_.offset());
+  if (source_.compressed()) damage_ += " uncompressed";
+  return false;
+}
+
+bool CaptureFile::spoilt(const std::string& what) {
+  damage_ = "damaged: packet " + std::to_string(records_ + 1) + " " + what + ", at byte " +
+            std::to_string(source_.offset());
+  if (source_.compressed()) damage_ += " uncompressed";
+  return false;
+}
+
+bool CaptureFile::next_pcapng(Record& record) {
+  if (!damage_.empty()) return false;
+  while (true) {
+    const std::uint8_t* head = source_.peek(8);
+    if (head == nullptr) return cut_off("in the block after packet ");
+    const std::uint32_t type = word(head);
+    if (type == section_block) {
+      if (!read_section()) return false;
+      continue;
+    }
+    const std::uint32_t length = word(head + 4);
+    if (length < shortest_block || length % 4 != 0) {
+      return spoilt("or what is before it is in a block of " + std::to_string(length) + " bytes");
+    }
+    if (type == interface_block) {
+      if (!read_interface(length)) return false;
+    } else if (type == packet_block || type == simple_packet_block || type == old_packet_block) {
+      bool found = false;
+      if (!read_packet(type, length, record, found)) return false;
+      if (found) return true;
+    } else if (!source_.skip(length)) {
+      return source_.failure().empty() ? spoilt("is missing: cut off in the block before it")
+                                       : cut_off("");
+    }
+  }
+}
+
+bool CaptureFile::read_section() {
+  const std::uint8_t* head = source_.peek(28);
+  if (head == nullptr) return cut_off("in the section header before packet ");
+  std::uint32_t order = 0;
+  __builtin_memcpy(&order, head + 8, sizeof(order));
+  if (order != byte_order_magic && order != __builtin_bswap32(byte_order_magic)) {
+    return spoilt("is in a section without byte order");
+  }
+  swapped_ = order != byte_order_magic;
+  const std::uint32_t length = word(head + 4);
+  if (length < 28 || length % 4 != 0) {
+    return spoilt("is in a section with a header of " + std::to_string(length) + " bytes");
+  }
+  interfaces_.clear();
+  if (!source_.skip(length)) return spoilt("is missing: cut off in the section header before it");
+  return true;
+}
+
+bool CaptureFile::read_interface(std::uint32_t length) {
+  if (length < 20) return spoilt("comes after an interface block that is too short");
+  if (interfaces_.size() == most_interfaces) return spoilt("comes after too many interfaces");
+  const std::uint32_t looked_at = std::min(length - 4, longest_options);
+  const std::uint8_t* head = source_.peek(looked_at);
+  if (head == nullptr) return cut_off("in the interface block before packet ");
+  Interface interface;
+  interface.link_type = half(head + 8);
+  interface.snap_length = word(head + 12);
+  for (std::uint32_t at = 16; at + 4 <= looked_at;) {
+    const std::uint16_t code = half(head + at);
+    const std::uint16_t bytes = half(head + at + 2);
+    at += 4;
+    if (code == 0 || at + bytes > looked_at) break;
+    if (code == option_resolution && bytes == 1) interface.resolution = head[at];
+    if (code == option_offset && bytes == 8) {
+      std::uint64_t seconds = 0;
+      __builtin_memcpy(&seconds, head + at, sizeof(seconds));
+      interface.offset_s =
+          static_cast<std::int64_t>(swapped_ ? __builtin_bswap64(seconds) : seconds);
+    }
+    at += padded(bytes);
+  }
+  interface.units_to_ns = 0;
+  if (interface.resolution <= 9) {
+    interface.units_to_ns = 1;
+    for (int i = interface.resolution; i < 9; ++i) interface.units_to_ns *= 10;
+  }
+  interfaces_.push_back(interface);
+  if (!source_.skip(length)) return spoilt("is missing: cut off in the interface block before it");
+  return true;
+}
+
+bool CaptureFile::read_packet(std::uint32_t type, std::uint32_t length, Record& record,
+                              bool& found) {
+  const std::uint32_t header = type == simple_packet_block ? 12 : 28;
+  if (length < header + 4) {
+    return spoilt("is in a block of " + std::to_string(length) + " bytes");
+  }
+  const std::uint8_t* head = source_.peek(header);
+  if (head == nullptr) return cut_off("inside the header of packet ");
+  std::uint32_t number = 0;
+  std::uint32_t captured = 0;
+  std::uint64_t units = 0;
+  if (type == simple_packet_block) {
+    record.length = word(head + 8);
+    captured = std::min(record.length, length - header - 4);
+    if (!interfaces_.empty() && interfaces_[0].snap_length != 0) {
+      captured = std::min(captured, interfaces_[0].snap_length);
+    }
+  } else {
+    number = type == packet_block ? word(head + 8) : half(head + 8);
+    units = static_cast<std::uint64_t>(word(head + 12)) << 32 | word(head + 16);
+    captured = word(head + 20);
+    record.length = word(head + 24);
+    if (captured > length - header - 4) {
+      return spoilt("claims " + std::to_string(captured) + " bytes in a block of " +
+                    std::to_string(length));
+    }
+  }
+  if (captured > longest_packet) {
+    return spoilt("claims " + std::to_string(captured) + " bytes");
+  }
+  if (number >= interfaces_.size()) {
+    return spoilt("is of interface " + std::to_string(number) + ", which is not described");
+  }
+  const Interface& interface = interfaces_[number];
+  // The block's end, options and its length once more, is looked at only where it is short.
+  const std::uint32_t looked_at =
+      std::min(length, static_cast<std::uint32_t>(ByteSource::longest_piece));
+  head = source_.peek(looked_at);
+  if (head == nullptr) return cut_off("inside packet ");
+  if (looked_at == length && word(head + length - 4) != length) {
+    return spoilt("is in a block whose two lengths differ");
+  }
+  // A simple packet has no time: that of the packet before it.
+  if (type != simple_packet_block) last_time_ns_ = nanoseconds(interface, units);
+  record.time_ns = last_time_ns_;
+  record.captured = captured;
+  record.data = head + header;
+  record.link_type = interface.link_type;
+  if (looked_at == length) {
+    source_.advance(length);
+  } else {
+    return spoilt("is in a block of " + std::to_string(length) + " bytes");
+  }
+  ++records_;
+  found = true;
+  return true;
+}
+
+std::int64_t CaptureFile::nanoseconds(const Interface& interface, std::uint64_t units) {
+  __extension__ using Wide = __int128;
+  Wide time = 0;
+  if (interface.units_to_ns != 0) [[likely]] {
+    time = static_cast<Wide>(units) * interface.units_to_ns;
+  } else if ((interface.resolution & 0x80) != 0) {  // a power of two
+    const int bits = interface.resolution & 0x7f;
+    time = bits < 100 ? (static_cast<Wide>(units) * 1'000'000'000) >> bits : 0;
+  } else {
+    std::uint64_t rest = units;
+    for (int i = 9; i < interface.resolution && rest != 0; ++i) rest /= 10;
+    time = rest;
+  }
+  time += static_cast<Wide>(interface.offset_s) * 1'000'000'000;
+  constexpr Wide latest = std::numeric_limits<std::int64_t>::max() / 2;
+  return static_cast<std::int64_t>(std::clamp(time, -latest, latest));
+}
+
+}  // namespace nagi::captures

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The records of a capture file, one after the other, in bounded memory. pcap
+// (draft-ietf-opsawg-pcap; also with the longer records of Kuznetzov's kernels) and pcapng
+// (draft-ietf-opsawg-pcapng), either byte order, whole or compressed by zstd.
+//
+// A file that is no capture is refused by CaptureError. A file that is damaged gives the records
+// before the damage, and then says what is wrong and at which byte.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "native/byte_source.hpp"
+
+namespace nagi::captures {
+
+/// Longest captured packet that is believed: libpcap's own limit.
+constexpr std::uint32_t longest_packet = 262'144;
+
+struct Record {
+  std::int64_t time_ns = 0;            // since the epoch
+  const std::uint8_t* data = nullptr;  // until the next record is read
+  std::uint32_t captured = 0;          // bytes at `data`
+  std::uint32_t length = 0;            // bytes on the wire
+  std::uint32_t link_type = 0;         // LINKTYPE_ value
+};
+
+class CaptureFile {
+ public:
+  /// Throws CaptureError.
+  explicit CaptureFile(const std::string& path) : source_(path) { open(); }
+  CaptureFile(const std::uint8_t* data, std::size_t size) : source_(data, size) { open(); }
+
+  /// Reads the next record; false at the end, or where the file is damaged.
+  bool next(Record& record) {
+    if (classic_) [[likely]] {
+      return next_pcap(record);
+    }
+    return next_pcapng(record);
+  }
+  /// Empty, or one sentence on how the file is damaged. Only after next() was false.
+  [[nodiscard]] const std::string& damage() const { return damage_; }
+  /// Records read.
+  [[nodiscard]] std::uint64_t records() const { return records_; }
+
+ private:
+  struct Interface {
+    std::uint32_t link_type = 0;
+    std::uint32_t snap_length = 0;
+    std::uint64_t units_to_ns = 1000;  // exact, if not 0
+    std::uint8_t resolution = 6;       // if_tsresol
+    std::int64_t offset_s = 0;
+  };
+
+  void open();
+  void open_pcap(const std::uint8_t* header);
+  bool next_pcapng(Record& record);
+  bool read_section();
+  bool read_interface(std::uint32_t length);
+  bool read_packet(std::uint32_t type, std::uint32_t length, Record& record, bool& found);
+  static std::int64_t nanoseconds(const Interface& interface, std::uint64_t units);
+  bool cut_off(const char* where);
+  bool spoilt(const std::string& what);
+
+  [[nodiscard]] std::uint16_t half(const std::uint8_t* at) const {
+    std::uint16_t value = 0;
+    __builtin_memcpy(&value, at, sizeof(value));
+    return swapped_ ? __builtin_bswap16(value) : value;
+  }
+  [[nodiscard]] std::uint32_t word(const std::uint8_t* at) const {
+    std::uint32_t value = 0;
+    __builtin_memcpy(&value, at, sizeof(value));
+    return swapped_ ? __builtin_bswap32(value) : value;
+  }
+
+  bool next_pcap(Record& record) {
+    const std::uint8_t* header = source_.peek(record_header_);
+    if (header == nullptr) [[unlikely]] {
+      return cut_off("inside the header of packet ");
+    }
+    const std::uint32_t captured = word(header + 8);
+    if (captured > longest_packet) [[unlikely]] {
+      return spoilt("claims " + std::to_string(captured) + " bytes");
+    }
+    header = source_.peek(record_header_ + captured);
+    if (header == nullptr) [[unlikely]] {
+      return cut_off("inside packet ");
+    }
+    record.time_ns = static_cast<std::int64_t>(word(header)) * 1'000'000'000 +
+                     static_cast<std::int64_t>(word(header + 4)) * fraction_ns_;
+    record.captured = captured;
+    record.length = word(header + 12);
+    record.data = header + record_header_;
+    record.link_type = link_type_;
+    source_.advance(record_header_ + captured);
+    ++records_;
+    return true;
+  }
+
+  ByteSource source_;
+  std::string damage_;
+  std::uint64_t records_ = 0;
+  bool classic_ = true;
+  bool swapped_ = false;
+  std::uint32_t record_header_ = 16;
+  std::uint32_t link_type_ = 0;
+  std::int64_t fraction_ns_ = 1000;
+  std::vector<Interface> interfaces_;  // of the section
+  std::int64_t last_time_ns_ = 0;
+};
+
+}  // namespace nagi::captures

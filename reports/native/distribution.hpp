@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Count, mean, extremes and quantiles of many durations in bounded memory. Extremes and mean are
+// exact; quantiles come from logarithmic buckets, 128 to an octave, and are within 0.8 % (the idea
+// of HdrHistogram). An octave without values takes 8 bytes, one with values 1 KiB.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <vector>
+
+namespace nagi::captures {
+
+class Distribution {
+ public:
+  /// Counts one value; what is below zero counts as zero.
+  void add(std::int64_t value) {
+    value = std::max<std::int64_t>(value, 0);
+    ++count_;
+    sum_ += static_cast<double>(value);
+    least_ = std::min(least_, value);
+    most_ = std::max(most_, value);
+    const auto positive = static_cast<std::uint64_t>(value);
+    const unsigned octave = octave_of(positive);
+    if (octave >= octaves_.size()) octaves_.resize(octave + 1);
+    if (!octaves_[octave]) octaves_[octave] = std::make_unique<Octave>();
+    ++(*octaves_[octave])[(positive >> shift_of(octave)) % per_octave];
+  }
+
+  [[nodiscard]] std::uint64_t count() const { return count_; }
+  /// These are NaN where there are no values.
+  [[nodiscard]] double least() const { return count_ == 0 ? nan : static_cast<double>(least_); }
+  [[nodiscard]] double most() const { return count_ == 0 ? nan : static_cast<double>(most_); }
+  [[nodiscard]] double mean() const {
+    return count_ == 0 ? nan : sum_ / static_cast<double>(count_);
+  }
+  /// The smallest value that at least `share` of the values do not exceed; values are taken as
+  /// spread evenly over their bucket.
+  [[nodiscard]] double quantile(double share) const {
+    if (count_ == 0) return nan;
+    const auto wanted = std::max<std::uint64_t>(
+        1, static_cast<std::uint64_t>(std::ceil(share * static_cast<double>(count_))));
+    std::uint64_t passed = 0;
+    for (unsigned octave = 0; octave < octaves_.size(); ++octave) {
+      if (!octaves_[octave]) continue;
+      for (std::size_t i = 0; i < per_octave; ++i) {
+        const std::uint64_t here = (*octaves_[octave])[i];
+        if (passed + here < wanted) {
+          passed += here;
+          continue;
+        }
+        const auto width = static_cast<double>(std::uint64_t{1} << shift_of(octave));
+        const auto bottom = static_cast<double>(octave == 0 ? i : per_octave + i) * width;
+        const double part =
+            (static_cast<double>(wanted - passed) - 0.5) / static_cast<double>(here);
+        return std::clamp(bottom + std::floor(part * width), static_cast<double>(least_),
+                          static_cast<double>(most_));
+      }
+    }
+    return static_cast<double>(most_);
+  }
+
+ private:
+  static constexpr unsigned bits = 7;
+  static constexpr std::size_t per_octave = 1U << bits;
+  static constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  using Octave = std::array<std::uint64_t, per_octave>;
+
+  // Octave 0 has the values below 128, and so its own rules.
+  static unsigned octave_of(std::uint64_t value) {
+    const auto width = static_cast<unsigned>(std::bit_width(value));
+    return width <= bits ? 0 : width - bits;
+  }
+  static unsigned shift_of(unsigned octave) { return octave == 0 ? 0 : octave - 1; }
+
+  std::vector<std::unique_ptr<Octave>> octaves_;
+  std::uint64_t count_ = 0;
+  double sum_ = 0;
+  std::int64_t least_ = std::numeric_limits<std::int64_t>::max();
+  std::int64_t most_ = 0;
+};
+
+}  // namespace nagi::captures

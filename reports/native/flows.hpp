@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What every connection of a capture did, found packet by packet in one pass and bounded memory.
+//
+// Sequence numbers are unwrapped: each is taken for the one nearest to the highest seen so far of
+// its direction (RFC 9293, section 3.4). Every direction knows which numbers it has seen: all below
+// the highest but the holes, which are disjoint intervals. What lies before a direction's first
+// packet is a hole, too, unless that packet was the SYN. A packet with payload is
+//   - a window probe or keep-alive if it has one byte from one below the highest, and the other
+//     side's window is 0, or it has acknowledged everything (RFC 9293, 3.8.6.1 and 3.8.4; these
+//     also come with no payload, which is how Linux sends them);
+//   - a retransmission if some of its bytes have been seen before;
+//   - out of order if it begins below the highest number seen and none of its bytes have been seen
+//     (RFC 4737): reordered on its way to the place of capture, or retransmitted after the first
+//     copy was lost before it.
+// A direction remembers up to `most_holes` holes; with more, the lowest counts as seen.
+//
+// Round-trip times are from a packet of one direction to one of the other, at the place of capture:
+//   - by sequence: from the segment to the first acknowledgement of its end. An acknowledgement
+//     gives one sample, of the newest segment it covers. What is retransmitted before it is
+//     acknowledged gives none, nor do segments above it that were sent before: the acknowledgement
+//     they get may be of the copy (Karn's rule), or have waited for it. The same holds for segments
+//     above a hole that is filled, while what fills it, seen once, gives a sample.
+//   - by timestamps (RFC 7323): from the first packet with a TSval to the first packet echoing it,
+//     a sample a TSval, if a segment has carried it (anything that must be acknowledged).
+// SYN and FIN take sequence numbers and are segments in this sense. Nothing is taken from an RST
+// but that it was there: its numbers need not make sense.
+//
+// A SYN without ACK begins a new connection unless it repeats the SYN of its direction or just
+// precedes its first number.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <limits>
+#include <vector>
+
+#include "native/capture_file.hpp"
+#include "native/decode.hpp"
+#include "native/distribution.hpp"
+#include "native/flow_table.hpp"
+#include "native/ring.hpp"
+
+namespace nagi::captures {
+
+constexpr std::size_t most_holes = 4096;
+/// Segments and timestamps that wait for their acknowledgements, over all connections.
+constexpr std::size_t most_outstanding = 1 << 20;
+
+struct Options {
+  std::int64_t start_ns = std::numeric_limits<std::int64_t>::min();  // measured: [start, end)
+  std::int64_t end_ns = std::numeric_limits<std::int64_t>::max();
+  std::int64_t interval_ns = 0;  // of the series; 0: none
+};
+
+struct Counts {
+  std::int64_t packets = 0;
+  std::int64_t ip_bytes = 0;
+  std::int64_t payload_bytes = 0;
+  std::int64_t data_packets = 0;
+  std::int64_t first_time_bytes = 0;
+  std::int64_t retransmitted_packets = 0;
+  std::int64_t retransmitted_bytes = 0;
+  std::int64_t out_of_order_packets = 0;
+};
+
+/// Extremes and mean of something counted in bytes.
+struct Extent {
+  std::int64_t count = 0;
+  std::int64_t sum = 0;
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  std::int64_t most = std::numeric_limits<std::int64_t>::min();
+
+  void add(std::int64_t value) {
+    ++count;
+    sum += value;
+    least = value < least ? value : least;
+    most = value > most ? value : most;
+  }
+};
+
+/// One interval of one direction.
+struct SeriesRow {
+  std::int64_t index = 0;  // of the interval
+  std::int64_t payload_bytes = 0;
+  std::int64_t first_time_bytes = 0;
+  std::int64_t retransmitted_packets = 0;
+  std::int64_t in_flight_most = -1;  // -1: none
+  std::int64_t window = -1;
+  std::int64_t rtt_count = 0;
+  double rtt_sum = 0;
+  std::int64_t rtt_most = 0;
+};
+
+struct Direction {
+  std::array<Counts, 2> counts;  // of packets outside, inside what is measured
+  std::int64_t first_ns = 0;
+  std::int64_t last_ns = 0;
+  std::int64_t first_data_ns = 0;
+  std::int64_t last_data_ns = 0;
+  std::int64_t duplicate_acks = 0;
+  std::int64_t sack_packets = 0;
+  std::int64_t sack_blocks = 0;
+  std::int64_t keep_alives = 0;
+  std::int64_t zero_window_packets = 0;
+  std::int64_t window_probes = 0;
+  std::int64_t syn_packets = 0;
+  std::int64_t fin_packets = 0;
+  std::int64_t rst_packets = 0;
+  std::int32_t mss = -1;
+  std::int32_t window_scale = -1;
+  bool sack_permitted = false;
+  bool timestamps = false;
+  Extent in_flight;
+  Extent window;
+  Distribution rtt_sequence;
+  Distribution rtt_timestamps;
+  std::vector<SeriesRow> series;
+
+  [[nodiscard]] std::int64_t packets() const { return counts[0].packets + counts[1].packets; }
+
+ private:
+  friend class Engine;
+
+  struct Hole {
+    std::int64_t begin = 0;
+    std::int64_t end = 0;
+  };
+  struct Segment {
+    std::int64_t end = 0;
+    std::int64_t time_ns = 0;  // unknown: what is acknowledged up to here gives no sample
+  };
+  struct Stamp {
+    std::int64_t time_ns = 0;
+    std::uint32_t value = 0;
+  };
+  static constexpr std::int64_t unknown = std::numeric_limits<std::int64_t>::min();
+
+  [[nodiscard]] std::int64_t unwrap(std::uint32_t number) const {
+    return next_ + static_cast<std::int32_t>(number - (base_ + static_cast<std::uint32_t>(next_)));
+  }
+  std::int64_t see(std::int64_t begin, std::int64_t end);
+  std::int64_t fill(std::int64_t begin, std::int64_t end);
+  void add_hole(std::size_t place, Hole hole);
+
+  std::uint32_t base_ = 0;         // the number that is 0 unwrapped
+  bool has_base_ = false;          // from an acknowledgement, or
+  bool started_ = false;           // from a packet of this direction
+  bool sent_syn_ = false;          // without ACK
+  bool sent_syn_ack_ = false;      //
+  bool stamp_waits_ = false;       // last_stamp_ is among stamps_
+  std::uint8_t shift_ = 0;         // of the windows it advertises
+  std::int32_t last_window_ = -1;  // as in the header
+  std::uint32_t last_stamp_ = 0;
+  std::int64_t last_stamp_ns_ = 0;
+  std::uint32_t last_echo_ = 0;
+  std::int64_t next_ = 0;         // one above the highest number seen
+  std::int64_t low_ = 0;          // nothing below has been seen, nor is known to be absent
+  std::int64_t acked_ = unknown;  // the highest acknowledgement by the other side
+  std::vector<Hole> holes_;       // ascending, between low_ and next_
+  Ring<Segment> outstanding_;
+  Ring<Stamp> stamps_;
+};
+
+struct Connection {
+  std::array<Endpoints, 2> endpoints;  // of direction 0, of direction 1
+  std::uint32_t number = 0;
+  std::array<Direction, 2> directions;
+  bool complete_handshake = false;
+};
+
+/// What is known of one packet.
+struct Seen {
+  std::uint32_t connection = 0;
+  std::uint8_t direction = 0;
+  bool retransmission = false;
+  std::uint32_t new_bytes = 0;
+  std::int64_t sequence = 0;
+  std::int64_t acknowledgement = -1;
+  std::int64_t window = 0;
+};
+
+class Engine {
+ public:
+  explicit Engine(const Options& options) : options_(options) {}
+
+  Seen add(const Packet& packet);
+
+  [[nodiscard]] std::deque<Connection>& connections() { return table_.flows(); }
+  /// Where the series' first interval begins.
+  [[nodiscard]] std::int64_t origin_ns() const { return origin_ns_; }
+
+ private:
+  void add_tcp(const Packet& packet, Connection& connection, unsigned number, Seen& seen);
+  static void open(const Packet& packet, Direction& mine, Direction& other);
+  void acknowledge(const Packet& packet, Direction& mine, Direction& other, bool inside,
+                   bool probing, Seen& seen);
+  void stamp(const Packet& packet, Direction& mine, Direction& other, bool segment, bool inside);
+  SeriesRow* row(Direction& direction, std::int64_t time_ns);
+  SeriesRow* new_row(Direction& direction, std::int64_t index);
+  template <typename T>
+  void remember(Ring<T>& ring, const T& value, bool answered);
+
+  Options options_;
+  FlowTable<Connection> table_;
+  std::size_t outstanding_ = 0;  // room in all rings
+  bool has_origin_ = false;
+  std::int64_t origin_ns_ = 0;
+};
+
+/// What a capture holds beside its connections.
+struct Totals {
+  std::int64_t packets = 0;
+  std::int64_t bytes = 0;  // on the wire
+  std::int64_t first_ns = std::numeric_limits<std::int64_t>::max();
+  std::int64_t last_ns = std::numeric_limits<std::int64_t>::min();
+  std::array<std::int64_t, unused_reasons> unused{};
+};
+
+/// Gives up to `most` packets of a file to the engine; false when there are no more.
+bool scan_some(CaptureFile& file, Engine& engine, Totals& totals, std::int64_t most);
+
+}  // namespace nagi::captures

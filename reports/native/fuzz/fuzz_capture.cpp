@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Fuzzes what reads captures: any file is either refused by a CaptureError, or read to its end or
+// to where it is damaged; what its connections did adds up, and it matches itself.
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+#include "native/flows.hpp"
+#include "native/match.hpp"
+
+namespace {
+
+using namespace nagi::captures;
+
+void hold(bool condition) {
+  if (!condition) std::abort();
+}
+
+void scan(const std::uint8_t* data, std::size_t size) {
+  CaptureFile file(data, size);
+  Engine engine({.start_ns = 1'000'000'000, .end_ns = 2'000'000'000, .interval_ns = 1'000'000});
+  Totals totals;
+  while (scan_some(file, engine, totals, 1000)) {
+  }
+  hold(totals.packets == static_cast<std::int64_t>(file.records()));
+  std::int64_t packets = 0;
+  for (const std::int64_t unused : totals.unused) packets += unused;
+  for (const Connection& connection : engine.connections()) {
+    for (const Direction& direction : connection.directions) {
+      packets += direction.packets();
+      std::int64_t payload = 0;
+      std::int64_t fresh = 0;
+      for (const Counts& counts : direction.counts) {
+        payload += counts.payload_bytes;
+        fresh += counts.first_time_bytes;
+        hold(counts.first_time_bytes >= 0);
+        hold(counts.retransmitted_packets + counts.out_of_order_packets <= counts.data_packets);
+      }
+      hold(fresh <= payload);
+      std::int64_t in_series = 0;
+      std::int64_t last = std::numeric_limits<std::int64_t>::min();
+      for (const SeriesRow& row : direction.series) {
+        in_series += row.payload_bytes;
+        hold(row.index > last);
+        last = row.index;
+      }
+      hold(in_series == payload);
+      const auto& rtt = direction.rtt_sequence;
+      hold(rtt.count() == 0 ||
+           (rtt.least() <= rtt.quantile(0.5) && rtt.quantile(0.5) <= rtt.most()));
+    }
+  }
+  hold(packets == totals.packets);
+}
+
+void match(const std::uint8_t* data, std::size_t size, std::size_t second) {
+  Matcher matcher(
+      [=](int side) {
+        return side == 0 ? std::make_unique<CaptureFile>(data, size)
+                         : std::make_unique<CaptureFile>(data + second, size - second);
+      },
+      {.complete = size % 2 == 0});
+  while (matcher.work(1000)) {
+  }
+  for (const MatchedConnection& connection : matcher.connections()) {
+    for (const MatchedDirection& direction : connection.directions) {
+      hold(direction.lost <= direction.sent);
+      hold(direction.pattern.bursts().lost + direction.pattern.gaps().lost == direction.lost);
+      hold(direction.pattern.bursts().packets + direction.pattern.gaps().packets == direction.sent);
+    }
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  try {
+    scan(data, size);
+    match(data, size, 0);
+  } catch (const CaptureError&) {
+    return 0;
+  }
+  try {
+    match(data, size, size / 2);  // if there is another capture in its middle
+  } catch (const CaptureError&) {
+  }
+  return 0;
+}

@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/match.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <unordered_map>
+#include <utility>
+
+namespace nagi::captures {
+
+// ------------------------------------------------------------------------------------ loss pattern
+
+void LossPattern::add(bool lost, std::int64_t time_ns) {
+  if (packets_ == 0) gap_first_ns_ = time_ns;
+  const std::int64_t at = packets_++;
+  last_ns_ = time_ns;
+  if (!lost) {
+    if (run_ != 0) ++runs_[std::exchange(run_, 0)];
+    return;
+  }
+  ++run_;
+  if (cluster_lost_ != 0 && at - cluster_last_ > gap_packets_least) end_cluster();
+  if (cluster_lost_ == 0) {
+    cluster_first_ = at;
+    cluster_first_ns_ = time_ns;
+  }
+  ++cluster_lost_;
+  cluster_last_ = at;
+  cluster_last_ns_ = time_ns;
+}
+
+void LossPattern::end_cluster() {
+  if (cluster_lost_ == 1) {
+    ++gaps_.lost;
+  } else if (cluster_lost_ > 1) {
+    end_gap(cluster_first_, cluster_first_ns_);
+    ++bursts_.count;
+    bursts_.lost += cluster_lost_;
+    bursts_.packets += cluster_last_ - cluster_first_ + 1;
+    bursts_.time_ns += static_cast<double>(cluster_last_ns_ - cluster_first_ns_);
+    gap_first_ = cluster_last_ + 1;
+    gap_first_ns_ = cluster_last_ns_;
+  }
+  cluster_lost_ = 0;
+}
+
+void LossPattern::end_gap(std::int64_t at, std::int64_t time_ns) {
+  if (at == gap_first_) return;
+  ++gaps_.count;
+  gaps_.packets += at - gap_first_;
+  gaps_.time_ns += static_cast<double>(time_ns - gap_first_ns_);
+}
+
+void LossPattern::finish() {
+  if (run_ != 0) ++runs_[std::exchange(run_, 0)];
+  end_cluster();
+  end_gap(packets_, last_ns_);
+}
+
+// ----------------------------------------------------------------------------------------- matcher
+
+namespace {
+
+constexpr std::int64_t looked_at_first = 200'000;  // packets, to find the clocks' difference
+constexpr std::size_t pairs_enough = 10'000;
+constexpr std::size_t udp_waiting_most = 1 << 15;  // half of what an identification can tell apart
+
+}  // namespace
+
+void Matcher::Input::step() {
+  Record record;
+  has_packet = false;
+  while (!has_packet && file->next(record)) {
+    first_ns = std::min(first_ns, record.time_ns);
+    last_ns = std::max(last_ns, record.time_ns);
+    has_packet = decode(record, packet) == Unused::none;
+  }
+}
+
+Matcher::Matcher(Open open, const MatchOptions& options)
+    : open_(std::move(open)), options_(options), slots_(1024) {}
+
+bool Matcher::work(std::int64_t packets) {
+  if (pass_ == 0) {
+    estimate_difference();
+    pass_ = 1;
+    begin_pass();
+  }
+  for (std::int64_t i = 0; i < packets; ++i) {
+    const bool some = inputs_[0].has_packet;
+    const bool others = inputs_[1].has_packet;
+    if (some || others) {
+      const bool first = some && (!others || inputs_[0].packet.time_ns <=
+                                                 inputs_[1].packet.time_ns - difference_ns_);
+      take(first ? 0 : 1);
+      continue;
+    }
+    for (MatchedConnection& connection : table_.flows()) {
+      for (MatchedDirection& direction : connection.directions) {
+        settle(direction, 0, 0, true);
+        settle(direction, 1, 0, true);
+        direction.pattern.finish();
+      }
+    }
+    if (pass_ == 2) {
+      for (unsigned side = 0; side < 2; ++side) damage_[side] = inputs_[side].file->damage();
+      pass_ = 3;
+      return false;
+    }
+    end_first_pass();
+    pass_ = 2;
+    begin_pass();
+    return true;
+  }
+  return pass_ != 3;
+}
+
+/// Which packets near the beginnings are in both files, and how far apart they were captured.
+void Matcher::estimate_difference() {
+  std::unordered_map<std::uint64_t, std::int64_t> sent;
+  FlowTable<MatchedConnection> table;
+  std::vector<std::int64_t> differences;
+  for (unsigned side = 0; side < 2; ++side) {
+    Input input;
+    input.file = open_(static_cast<int>(side));
+    input.step();
+    for (std::int64_t i = 0; i < looked_at_first && input.has_packet; ++i, input.step()) {
+      unsigned direction = 0;
+      const MatchedConnection* flow = table.find(input.packet.endpoints, direction);
+      if (flow == nullptr) flow = &table.add(input.packet.endpoints);
+      const std::uint64_t key = key_of(input.packet, 2 * flow->number + direction, 0);
+      if (side == 0) {
+        sent.emplace(key, input.packet.time_ns);
+      } else if (const auto found = sent.find(key); found != sent.end()) {
+        differences.push_back(input.packet.time_ns - found->second);
+        if (differences.size() == pairs_enough) break;
+      }
+    }
+  }
+  if (differences.empty()) return;
+  const auto middle = differences.begin() + static_cast<std::ptrdiff_t>(differences.size() / 2);
+  std::nth_element(differences.begin(), middle, differences.end());
+  first_difference_ns_ = *middle;
+}
+
+void Matcher::begin_pass() {
+  difference_ns_ = first_difference_ns_;  // so that both passes read in the same order
+  for (unsigned side = 0; side < 2; ++side) {
+    inputs_[side] = Input{};
+    inputs_[side].file = open_(static_cast<int>(side));
+    inputs_[side].step();
+  }
+}
+
+void Matcher::end_first_pass() {
+  for (unsigned side = 0; side < 2; ++side) {
+    first_ns_[side] = inputs_[side].first_ns;
+    last_ns_[side] = inputs_[side].last_ns;
+  }
+  for (MatchedConnection& connection : table_.flows()) {
+    auto& [one, two] = connection.directions;
+    if (one.pairs != 0 && two.pairs != 0) {
+      one.forward = one.least_ - two.most_ >= 0;
+    } else if (one.pairs != 0) {
+      one.forward = one.least_ / 2 + one.most_ / 2 >= 0;
+    } else if (two.pairs != 0) {
+      one.forward = two.least_ / 2 + two.most_ / 2 < 0;
+    }
+    two.forward = !one.forward;
+    for (MatchedDirection& direction : connection.directions) {
+      if (direction.pairs == 0) continue;
+      std::int64_t& smallest = direction.forward ? smallest_.forward : smallest_.backward;
+      smallest = std::min(smallest, direction.smallest_delay());
+      direction.pattern = {};
+    }
+  }
+}
+
+std::uint64_t Matcher::key_of(const Packet& packet, std::uint32_t flow, unsigned side) {
+  constexpr std::uint8_t ecn_flags = 0xc0;
+  const auto mix = [](std::uint64_t state, std::uint64_t value) {
+    state = (state ^ value) * 0x9e3779b97f4a7c15;
+    return state ^ (state >> 29);
+  };
+  std::uint64_t key = mix(1, 2 * std::uint64_t{flow} + side);
+  key = mix(key, std::uint64_t{packet.sequence} << 32 | packet.acknowledgement);
+  key = mix(key, std::uint64_t{packet.tsval} << 32 | packet.tsecr);
+  key = mix(key, std::uint64_t{packet.payload} << 40 | std::uint64_t{packet.identification} << 24 |
+                     std::uint64_t{packet.window} << 8 |
+                     static_cast<std::uint8_t>(packet.flags & ~ecn_flags));
+  key = mix(key, 0);
+  return key;
+}
+
+void Matcher::take(unsigned side) {
+  Input& input = inputs_[side];
+  const Packet& packet = input.packet;
+  unsigned number = 0;
+  MatchedConnection* connection = table_.find(packet.endpoints, number);
+  if (connection == nullptr) {
+    const bool answer = (packet.flags & (flag_syn | flag_ack)) == (flag_syn | flag_ack);
+    connection = &table_.add(answer ? packet.endpoints.turned() : packet.endpoints);
+    number = connection->endpoints[0] == packet.endpoints ? 0 : 1;
+  }
+  MatchedDirection& direction = connection->directions[number];
+  const std::uint32_t flow = 2 * connection->number + number;
+  const std::size_t slot = slot_of(key_of(packet, flow, 1 - side));
+  if (slots_[slot].entry >= 0) {
+    Entry& other = entries_[static_cast<std::size_t>(remove_first(slot))];
+    const std::int64_t ahead = packet.time_ns - other.time_ns;
+    const std::int64_t difference_ns = side == 1 ? ahead : -ahead;
+    const std::int64_t delay_ns = direction.forward ? difference_ns : -difference_ns;
+    difference_ns_ += (difference_ns - difference_ns_) / 64;
+    other.found = true;
+    other.delay_ns = delay_ns;
+    note(direction, difference_ns, side == 0 ? packet.time_ns : other.time_ns);
+    settle(direction, 1 - side, most_waiting, false);
+    if (side == origin(direction)) {  // where it set out it was seen last: clocks are apart
+      Entry& mine = entries_[static_cast<std::size_t>(wait(direction, side, packet))];
+      mine.found = true;
+      mine.delay_ns = delay_ns;
+    }
+  } else {
+    const std::int32_t entry = wait(direction, side, packet);
+    entries_[static_cast<std::size_t>(entry)].key = key_of(packet, flow, side);
+    insert(entry);
+  }
+  // Identifications of UDP packets come again.
+  const bool udp = packet.endpoints.protocol() == protocol_udp;
+  settle(direction, side, udp ? udp_waiting_most : most_waiting, false);
+  input.step();
+}
+
+/// A pair of packets, whichever came first.
+void Matcher::note(MatchedDirection& direction, std::int64_t difference_ns,
+                   std::int64_t sent_side_ns) {
+  if (pass_ == 1) {
+    ++direction.pairs;
+    direction.least_ = std::min(direction.least_, difference_ns);
+    direction.most_ = std::max(direction.most_, difference_ns);
+    pairs_first_ns_ = std::min(pairs_first_ns_, sent_side_ns);
+    pairs_last_ns_ = std::max(pairs_last_ns_, sent_side_ns);
+    return;
+  }
+  const std::int64_t tenth = span_ns() / 10;
+  const std::int64_t delay_ns = direction.forward ? difference_ns : -difference_ns;
+  const auto take_note = [&](SmallestDelays& smallest) {
+    std::int64_t& least = direction.forward ? smallest.forward : smallest.backward;
+    least = std::min(least, delay_ns);
+  };
+  if (sent_side_ns <= pairs_first_ns_ + tenth) take_note(smallest_first_);
+  if (sent_side_ns >= pairs_last_ns_ - tenth) take_note(smallest_last_);
+}
+
+/// Puts a packet last in its queue.
+std::int32_t Matcher::wait(MatchedDirection& direction, unsigned side, const Packet& packet) {
+  std::int32_t place = free_;
+  if (place >= 0) {
+    free_ = entries_[static_cast<std::size_t>(place)].next;
+  } else {
+    place = static_cast<std::int32_t>(entries_.size());
+    entries_.emplace_back();
+  }
+  Entry& entry = entries_[static_cast<std::size_t>(place)];
+  entry = Entry{};
+  entry.time_ns = packet.time_ns;
+  entry.data = packet.payload != 0;
+  ++waiting_;
+  auto& queue = direction.waiting_[side];
+  if (queue.full()) queue.grow();
+  queue.push(place);
+  return place;
+}
+
+/// Decides on the packets first in a queue, as far as they have been found or waited too long.
+void Matcher::settle(MatchedDirection& direction, unsigned side, std::size_t most, bool all) {
+  auto& queue = direction.waiting_[side];
+  const std::int64_t now = inputs_[side].packet.time_ns;
+  while (!queue.empty()) {
+    const std::int32_t place = queue.front();
+    Entry& entry = entries_[static_cast<std::size_t>(place)];
+    if (!entry.found) {
+      if (!all && now - entry.time_ns <= longest_delay_ns && queue.size() <= most &&
+          waiting_ <= most_waiting) {
+        return;
+      }
+      remove_first(slot_of(entry.key));  // of those that look the same it is the first
+    }
+    if (pass_ == 2) decide(direction, side, entry);
+    queue.pop();
+    entry.next = free_;
+    free_ = place;
+    --waiting_;
+  }
+}
+
+/// Counts a packet in the second pass, in the order of its capture.
+void Matcher::decide(MatchedDirection& direction, unsigned side, const Entry& entry) {
+  if (direction.pairs == 0 && !options_.complete) {
+    // Nothing says how long the way is.
+    if (side == origin(direction)) ++direction.uncovered;
+    return;
+  }
+  const unsigned other = 1 - side;
+  if (side != origin(direction)) {
+    if (entry.found) return;
+    const bool covered =
+        options_.complete || (entry.time_ns - direction.largest_delay() >= first_ns_[other] &&
+                              entry.time_ns - direction.smallest_delay() <= last_ns_[other]);
+    ++(covered ? direction.unseen : direction.uncovered);
+    return;
+  }
+  if (entry.time_ns < options_.start_ns || entry.time_ns >= options_.end_ns) return;
+  if (!entry.found && !options_.complete &&
+      (entry.time_ns + direction.smallest_delay() < first_ns_[other] ||
+       entry.time_ns + direction.largest_delay() > last_ns_[other])) {
+    ++direction.uncovered;
+    return;
+  }
+  ++direction.sent;
+  if (entry.data) ++direction.data_sent;
+  direction.pattern.add(!entry.found, entry.time_ns);
+  if (!entry.found) {
+    ++direction.lost;
+    if (entry.data) ++direction.data_lost;
+    return;
+  }
+  direction.delay_sum += static_cast<double>(entry.delay_ns);
+  direction.delay_least = std::min(direction.delay_least, entry.delay_ns);
+  direction.queueing.add(entry.delay_ns - direction.smallest_delay());
+}
+
+// ------------------------------------------------------------- packets that wait, by how they look
+
+/// Where the entries with a key are, or where they would be.
+std::size_t Matcher::slot_of(std::uint64_t key) const {
+  const std::size_t mask = slots_.size() - 1;
+  std::size_t slot = key & mask;
+  while (slots_[slot].entry >= 0 && slots_[slot].key != key) slot = (slot + 1) & mask;
+  return slot;
+}
+
+void Matcher::insert(std::int32_t place) {
+  const std::uint64_t key = entries_[static_cast<std::size_t>(place)].key;
+  Slot& slot = slots_[slot_of(key)];
+  if (slot.entry < 0) {
+    slot = {key, place};
+    if (2 * ++used_ > slots_.size()) grow();
+    entries_[static_cast<std::size_t>(place)].last = place;
+    return;
+  }
+  Entry& first = entries_[static_cast<std::size_t>(slot.entry)];
+  entries_[static_cast<std::size_t>(first.last)].next = place;
+  first.last = place;
+}
+
+void Matcher::grow() {
+  std::vector<Slot> larger(2 * slots_.size());
+  slots_.swap(larger);
+  for (const Slot& each : larger) {
+    if (each.entry >= 0) slots_[slot_of(each.key)] = each;
+  }
+}
+
+/// Takes the first entry with a key away.
+std::int32_t Matcher::remove_first(std::size_t slot) {
+  const std::int32_t place = slots_[slot].entry;
+  const Entry& entry = entries_[static_cast<std::size_t>(place)];
+  if (entry.next >= 0) {
+    entries_[static_cast<std::size_t>(entry.next)].last = entry.last;
+    slots_[slot].entry = entry.next;
+    return place;
+  }
+  // What stands further on because this place was taken moves up.
+  const std::size_t mask = slots_.size() - 1;
+  std::size_t hole = slot;
+  for (std::size_t at = (slot + 1) & mask; slots_[at].entry >= 0; at = (at + 1) & mask) {
+    const std::size_t home = slots_[at].key & mask;
+    if (((at - home) & mask) >= ((at - hole) & mask)) {
+      slots_[hole] = slots_[at];
+      hole = at;
+    }
+  }
+  slots_[hole] = Slot{};
+  --used_;
+  return place;
+}
+
+}  // namespace nagi::captures

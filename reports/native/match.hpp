@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Two captures of one path: each packet of one is looked for in the other.
+//
+// Packets are the same if they agree in addresses, ports, TCP sequence and acknowledgement numbers,
+// flags (but for ECN's), window, timestamps, length of payload, and IPv4 identification (in IPv6
+// there is none). Several that agree in all of it are matched in their order.
+//
+// Both files are read side by side, by their times and the difference of their clocks. That is
+// found from packets near their beginnings that both have; if there are none, clocks are taken for
+// equal. A packet that has not been found `longest_delay_ns` later counts as lost, earlier if more
+// than `most_waiting` wait.
+//
+// They are read twice: first for the smallest delays and to see which way each direction of a
+// connection goes, then for everything else. The way follows from the times: in one direction
+// packets are captured at `sent` first, in the other at `received`, and forth and back together
+// take a positive time by any two clocks.
+//
+// Losses in sending order give bursts and gaps as RFC 3611, section 4.7.2, has them, with Gmin 16:
+// a burst begins and ends with a loss and has nowhere in it 16 packets received one after the
+// other; a single loss with 16 received on both sides is part of a gap. Before the first packet and
+// after the last one, packets count as received. A burst's length in time is from the sending of
+// its first packet lost to that of its last, a gap's from there to the next burst's first.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "native/capture_file.hpp"
+#include "native/decode.hpp"
+#include "native/distribution.hpp"
+#include "native/flow_table.hpp"
+#include "native/ring.hpp"
+
+namespace nagi::captures {
+
+constexpr std::int64_t longest_delay_ns = 10'000'000'000;
+constexpr std::size_t most_waiting = 1 << 19;
+constexpr std::int64_t gap_packets_least = 16;  // Gmin
+
+/// Bursts, gaps and runs of losses among packets in the order of their sending.
+class LossPattern {
+ public:
+  void add(bool lost, std::int64_t time_ns);
+  /// After the last packet.
+  void finish();
+
+  struct Periods {
+    std::int64_t count = 0;
+    std::int64_t packets = 0;
+    std::int64_t lost = 0;
+    double time_ns = 0;
+  };
+  [[nodiscard]] const Periods& bursts() const { return bursts_; }
+  [[nodiscard]] const Periods& gaps() const { return gaps_; }
+  /// Losses one after the other: how many, how often.
+  [[nodiscard]] const std::map<std::int64_t, std::int64_t>& runs() const { return runs_; }
+
+ private:
+  void end_cluster();
+  void end_gap(std::int64_t at, std::int64_t time_ns);
+
+  Periods bursts_;
+  Periods gaps_;
+  std::map<std::int64_t, std::int64_t> runs_;
+  std::int64_t packets_ = 0;
+  std::int64_t last_ns_ = 0;
+  std::int64_t run_ = 0;
+  // Losses with fewer than Gmin packets received between them.
+  std::int64_t cluster_lost_ = 0;
+  std::int64_t cluster_first_ = 0;
+  std::int64_t cluster_first_ns_ = 0;
+  std::int64_t cluster_last_ = 0;
+  std::int64_t cluster_last_ns_ = 0;
+  std::int64_t gap_first_ = 0;
+  std::int64_t gap_first_ns_ = 0;
+};
+
+struct MatchOptions {
+  std::int64_t start_ns = std::numeric_limits<std::int64_t>::min();  // of sending: [start, end)
+  std::int64_t end_ns = std::numeric_limits<std::int64_t>::max();
+  bool complete = false;  // both captures have all that passed them
+};
+
+struct MatchedDirection {
+  bool forward = false;
+  std::int64_t pairs = 0;  // in the whole captures
+  std::int64_t sent = 0;
+  std::int64_t lost = 0;
+  std::int64_t data_sent = 0;
+  std::int64_t data_lost = 0;
+  std::int64_t unseen = 0;
+  std::int64_t uncovered = 0;
+  double delay_sum = 0;
+  std::int64_t delay_least = std::numeric_limits<std::int64_t>::max();
+  Distribution queueing;  // delay - smallest_delay()
+  LossPattern pattern;
+
+  /// Over the whole captures, not only what is measured; 0 without pairs.
+  [[nodiscard]] std::int64_t smallest_delay() const {
+    return pairs == 0 ? 0 : forward ? least_ : -most_;
+  }
+
+ private:
+  friend class Matcher;
+
+  [[nodiscard]] std::int64_t largest_delay() const {
+    return pairs == 0 ? 0 : forward ? most_ : -least_;
+  }
+
+  // Time at `received` - time at `sent`.
+  std::int64_t least_ = std::numeric_limits<std::int64_t>::max();
+  std::int64_t most_ = std::numeric_limits<std::int64_t>::min();
+  std::array<Ring<std::int32_t>, 2> waiting_;  // entries by capture, in its order
+};
+
+struct MatchedConnection {
+  std::array<Endpoints, 2> endpoints;
+  std::uint32_t number = 0;
+  std::array<MatchedDirection, 2> directions;
+
+  [[nodiscard]] bool in_both() const { return directions[0].pairs + directions[1].pairs > 0; }
+};
+
+/// Smallest delays; the largest number where there is none.
+struct SmallestDelays {
+  static constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
+  std::int64_t forward = none;
+  std::int64_t backward = none;
+};
+
+class Matcher {
+ public:
+  /// `open` gives either capture from its beginning: 0 `sent`, 1 `received`.
+  using Open = std::function<std::unique_ptr<CaptureFile>(int)>;
+
+  Matcher(Open open, const MatchOptions& options);
+  /// Does a piece of the work; false when all is done. Throws CaptureError.
+  bool work(std::int64_t packets);
+
+  [[nodiscard]] std::deque<MatchedConnection>& connections() { return table_.flows(); }
+  [[nodiscard]] const std::array<std::string, 2>& damage() const { return damage_; }
+  /// Of everything; of the first and of the last tenth of the time between first and last pair.
+  [[nodiscard]] const SmallestDelays& smallest() const { return smallest_; }
+  [[nodiscard]] const SmallestDelays& smallest_first() const { return smallest_first_; }
+  [[nodiscard]] const SmallestDelays& smallest_last() const { return smallest_last_; }
+  /// Time between first and last pair.
+  [[nodiscard]] std::int64_t span_ns() const { return pairs_last_ns_ - pairs_first_ns_; }
+
+ private:
+  struct Input {
+    std::unique_ptr<CaptureFile> file;
+    Packet packet;
+    bool has_packet = false;
+    std::int64_t first_ns = std::numeric_limits<std::int64_t>::max();
+    std::int64_t last_ns = std::numeric_limits<std::int64_t>::min();
+    void step();
+  };
+  /// A packet whose fate, or that of one before it, is open.
+  struct Entry {
+    std::uint64_t key = 0;
+    std::int64_t time_ns = 0;
+    std::int64_t delay_ns = 0;
+    std::int32_t next = -1;  // that looks the same; or the next free one
+    std::int32_t last = -1;  // of these, in the first of them
+    bool found = false;
+    bool data = false;
+  };
+  struct Slot {
+    std::uint64_t key = 0;
+    std::int32_t entry = -1;
+  };
+
+  static std::uint64_t key_of(const Packet& packet, std::uint32_t flow, unsigned side);
+  static unsigned origin(const MatchedDirection& direction) { return direction.forward ? 0 : 1; }
+  void estimate_difference();
+  void begin_pass();
+  void end_first_pass();
+  void take(unsigned side);
+  void note(MatchedDirection& direction, std::int64_t difference_ns, std::int64_t sent_side_ns);
+  std::int32_t wait(MatchedDirection& direction, unsigned side, const Packet& packet);
+  void settle(MatchedDirection& direction, unsigned side, std::size_t most, bool all);
+  void decide(MatchedDirection& direction, unsigned side, const Entry& entry);
+  std::size_t slot_of(std::uint64_t key) const;
+  void insert(std::int32_t entry);
+  void grow();
+  std::int32_t remove_first(std::size_t slot);
+
+  Open open_;
+  MatchOptions options_;
+  int pass_ = 0;  // 0: to begin, 1 and 2: reading, 3: done
+  std::array<Input, 2> inputs_;
+  std::array<std::string, 2> damage_;
+  std::int64_t first_difference_ns_ = 0;  // time at `received` - time at `sent`, roughly
+  std::int64_t difference_ns_ = 0;        // the same, followed
+  FlowTable<MatchedConnection> table_;
+  std::vector<Entry> entries_;
+  std::int32_t free_ = -1;
+  std::size_t waiting_ = 0;
+  std::vector<Slot> slots_;  // those not found, by key
+  std::size_t used_ = 0;
+  SmallestDelays smallest_;
+  SmallestDelays smallest_first_;
+  SmallestDelays smallest_last_;
+  std::int64_t pairs_first_ns_ = std::numeric_limits<std::int64_t>::max();
+  std::int64_t pairs_last_ns_ = std::numeric_limits<std::int64_t>::min();
+  std::array<std::int64_t, 2> first_ns_{};
+  std::array<std::int64_t, 2> last_ns_{};
+};
+
+}  // namespace nagi::captures

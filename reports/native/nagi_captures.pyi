@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The capture reader in C++ (bindings.cpp). Use nagi_reports.capture, which says what all means."""
+
+from typing import Any
+
+class Refused(Exception):
+    """A file that is no capture: (what, cure)."""
+
+def scan(
+    path: bytes, start_ns: int | None, end_ns: int | None, interval_ns: int
+) -> dict[str, Any]: ...
+def match(
+    sent: bytes, received: bytes, start_ns: int | None, end_ns: int | None, complete: bool
+) -> dict[str, Any]: ...
+
+class PacketReader:
+    def __init__(self, path: bytes, rows: int) -> None: ...
+    def next(self) -> dict[str, Any] | None: ...
