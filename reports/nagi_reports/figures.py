@@ -1,31 +1,50 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of the report, as SVG: vectors, outlined letters, told apart without colour, too."""
+"""The figures of the report, as SVG: vectors, outlined letters, told apart without colour, too.
+
+Each function draws what it is given and knows no campaign. `svg()` writes a figure; the same figure
+is the same text.
+"""
 
 from __future__ import annotations
 
+import io
+import itertools
 import math
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.text import Text
 
-from nagi_reports.summary import Mean, Panel, Summary
+from nagi_reports.series import Curve as TimeCurve
+from nagi_reports.series import Queue, RunSeries
+from nagi_reports.summary import Axis, Mean, Panel, Summary
 from nagi_reports.text import title
 
-# Colours of Okabe and Ito, safe for colour-blind readers; markers, dashes and hatches carry the
-# distinction in print.
-_STYLES = [
-    ("#0072B2", "o", "-", ""),
-    ("#D55E00", "s", "--", "///"),
-    ("#009E73", "^", "-.", "..."),
-    ("#CC79A7", "D", ":", "xxx"),
-    ("#E69F00", "v", (0, (5, 1)), "\\\\\\"),
-    ("#56B4E9", "P", (0, (3, 1, 1, 1)), "ooo"),
-    ("#000000", "X", (0, (1, 1)), "+++"),
+# Colours of Okabe and Ito, safe for colour-blind readers; markers and dashes carry the distinction
+# in print.
+_STYLES: list[tuple[str, str, Any]] = [
+    ("#0072B2", "o", "-"),
+    ("#D55E00", "s", "--"),
+    ("#009E73", "^", "-."),
+    ("#CC79A7", "D", ":"),
+    ("#B07800", "v", (0, (5, 1))),
+    ("#3793C8", "P", (0, (3, 1, 1, 1))),
+    ("#000000", "X", (0, (1, 1))),
+    ("#7A5195", "<", (0, (8, 2, 2, 2))),
+    ("#6B6B00", ">", (0, (4, 4))),
+    ("#A03040", "h", (0, (2, 1, 1, 1, 1, 1))),
 ]
+_GREY, _PALE = "#8C8C8C", "#D0D0D0"
 _RC: dict[Any, Any] = {
     "font.size": 8,
     "font.family": "DejaVu Sans",
@@ -36,117 +55,307 @@ _RC: dict[Any, Any] = {
     "lines.linewidth": 1.2,
     "lines.markersize": 4,
     "legend.frameon": False,
-    "hatch.linewidth": 0.5,
+    "legend.fontsize": 8,
+    "xtick.labelsize": 7.5,
+    "ytick.labelsize": 7.5,
+    "savefig.transparent": True,
     "svg.fonttype": "path",
     "svg.hashsalt": "nagi",  # the same figure is the same file
 }
-_PANEL_WIDTH, _HEIGHT, _LEGEND_HEIGHT = 2.3, 2.1, 0.3
+WIDTH = 6.69  # inches: the width of the report's text
+_NARROW = 5.2  # of a figure with one panel
+_PANELS = 9  # at most in a figure, so that it fits on a page
+ROWS = 6  # of runs at most in a figure over time
+_DIRECT = 10  # more curves than this are told apart by a legend
 
 
-def achieved_goodput(summary: Summary, path: Path) -> None:
+@contextmanager
+def _style() -> Iterator[None]:
+    with mpl.rc_context(_RC):
+        yield
+
+
+def svg(figure: Figure) -> str:
+    """A figure as SVG."""
+    with _style():
+        written = io.StringIO()
+        figure.savefig(written, format="svg", metadata={"Date": None, "Creator": None})
+        return written.getvalue()
+
+
+def texts(figure: Figure) -> list[Text]:
+    """Every text that a figure shows; for tests of whether any covers another."""
+    beyond = {
+        label
+        for axes in figure.axes
+        for axis in (axes.xaxis, axes.yaxis)
+        for tick, place in zip(axis.get_major_ticks(), axis.get_majorticklocs(), strict=True)
+        for label in (tick.label1, tick.label2)
+        if not min(axis.get_view_interval()) <= place <= max(axis.get_view_interval())
+    }
+    return [
+        text
+        for text in figure.findobj(Text)
+        if isinstance(text, Text)
+        and text not in beyond
+        and text.get_visible()
+        and text.get_text().strip()
+    ]
+
+
+def achieved_goodput(summary: Summary) -> list[Figure]:
     """AG against x, a panel each, with the bottleneck that could have been achieved."""
 
     def draw(axes: Axes, panel: Panel, numbers: list[float]) -> None:
         present = [
             (x, b / 1e6) for x, b in zip(numbers, panel.bottleneck_bps, strict=True) if b == b
         ]
-        axes.plot(
-            *zip(*present, strict=True), color="0.55", linewidth=2.5, label="bottleneck", zorder=0
-        )
+        if present:
+            axes.plot(
+                *zip(*sorted(present), strict=True),
+                color=_GREY,
+                linewidth=2.5,
+                label="bottleneck",
+                zorder=0,
+                marker="_" if len(present) == 1 else "",
+                markersize=14,
+                markeredgewidth=2.5,
+            )
         for index, curve in enumerate(panel.curves):
             _curve(axes, numbers, curve.goodput_bps, index, curve.series, scale=1e-6)
         axes.set_ylim(bottom=0)
 
-    _panels(summary, path, draw, "Achieved goodput (Mb/s)")
+    return _panels(summary, draw, "Achieved goodput (Mb/s)")
 
 
-def achieved_goodput_index(summary: Summary, path: Path) -> None:
+def achieved_goodput_index(summary: Summary) -> list[Figure]:
     """AGI against x, a panel each, with the ceiling that headers leave."""
 
     def draw(axes: Axes, panel: Panel, numbers: list[float]) -> None:
         if panel.ceiling == panel.ceiling:
-            axes.axhline(panel.ceiling, color="0.55", linewidth=1, label="ceiling", zorder=0)
+            axes.axhline(panel.ceiling, color=_GREY, linewidth=1, label="ceiling", zorder=0)
         for index, curve in enumerate(panel.curves):
             _curve(axes, numbers, curve.agi, index, curve.series)
         axes.set_ylim(0, 1.02)
 
-    _panels(summary, path, draw, "AGI")
+    return _panels(summary, draw, "AGI")
 
 
-def normalised_index(summary: Summary, path: Path) -> None:
-    """NAGI as bars, a group a panel, a bar a series."""
-    with mpl.rc_context(_RC):
-        series = [curve.series for curve in summary.panels[0].curves]
-        width = 0.8 / len(series)
-        figure = Figure(figsize=(max(3.4, 1.5 + 0.32 * len(series) * len(summary.panels)), 2.3))
-        axes = figure.subplots()
-        for index, name in enumerate(series):
-            colour, _, _, hatch = _STYLES[index % len(_STYLES)]
-            offset = (index - (len(series) - 1) / 2) * width
-            means = [panel.curves[index].nagi for panel in summary.panels]
-            positions = [at + offset for at, mean in enumerate(means) if mean is not None]
-            values = [mean.value for mean in means if mean is not None]
-            errors = [0 if math.isnan(m.halfwidth) else m.halfwidth for m in means if m is not None]
-            axes.bar(
-                positions,
-                values,
-                width * 0.92,
-                yerr=errors if any(errors) else None,
-                color=colour,
-                edgecolor="black",
-                linewidth=0.5,
-                hatch=hatch,
-                alpha=0.85,
-                label=name,
-                error_kw={"linewidth": 0.8},
+def normalised_index(summary: Summary) -> list[Figure]:
+    """NAGI as bars with their names and values, a panel each."""
+    found = []
+    names = [curve.series for curve in summary.panels[0].curves]
+    full = len(summary.x.values)
+    for panels in _chunks(summary.panels, _PANELS):
+        columns = min(len(panels), 3)
+        rows = math.ceil(len(panels) / columns)
+        lines = max(_wrapped(name).count("\n") + 1 for name in names)
+        height = rows * (0.55 + (0.09 + 0.12 * lines) * len(names)) + 0.1
+        with _style():
+            figure = Figure(
+                figsize=(WIDTH if columns > 1 else _NARROW, height), layout="constrained"
             )
-        labels = [panel.label for panel in summary.panels]
-        axes.set_xticks(range(len(labels)), labels)
-        if summary.panels_axis:
-            axes.set_xlabel(summary.panels_axis.title)
-        axes.set_ylabel("NAGI")
-        axes.set_ylim(0, 1.02)
-        _legend_above(figure, axes, rows_of=4)
-        figure.savefig(path, format="svg", metadata={"Date": None}, bbox_inches="tight")
+            grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+            for index, axes in enumerate(grid.flat):
+                if index >= len(panels):
+                    axes.set_visible(False)
+                    continue
+                panel = panels[index]
+                for at, curve in enumerate(panel.curves):
+                    _bar(axes, at, curve.nagi, full)
+                axes.set_yticks(range(len(names)), [_wrapped(name) for name in names])
+                axes.set_ylim(len(names) - 0.45, -0.55)
+                axes.set_xlim(0, 1.55)
+                axes.set_xticks([0, 0.5, 1])
+                axes.spines["bottom"].set_bounds(0, 1)
+                axes.tick_params(axis="y", length=0)
+                axes.set_title(title(summary, panel) if summary.panels_axis else "", loc="left")
+                if index + columns >= len(panels):
+                    axes.set_xlabel("NAGI", x=0.5 / 1.55)
+                    axes.tick_params(labelbottom=True)
+        found.append(figure)
+    return found
+
+
+def _bar(axes: Axes, at: int, mean: Mean | None, full: int) -> None:
+    if mean is None:
+        axes.text(0.02, at, "no valid run", va="center", fontsize=7)
+        return
+    axes.barh(at, mean.value, 0.66, color=_PALE, edgecolor="black", linewidth=0.6)
+    apart = 0.0 if math.isnan(mean.halfwidth) else mean.halfwidth
+    if apart:
+        axes.errorbar(
+            mean.value, at, xerr=apart, color="black", linewidth=0.9, capsize=2, linestyle="none"
+        )
+    said = f"{mean.value:.3f}" + (f" ± {apart:.3f}" if apart else "")
+    if mean.runs < full:
+        said += f" ({mean.runs} of {full})"
+    axes.text(min(1.0, mean.value + apart) + 0.03, at, said, va="center", fontsize=7)
+
+
+def _wrapped(name: str, width: int = 24) -> str:
+    """A long name in lines, broken after hyphens, underscores and spaces."""
+    lines = [""]
+    piece = ""
+    for letter in name:
+        piece += letter
+        if letter in " -_/":
+            lines, piece = _appended(lines, piece, width), ""
+    return "\n".join(line.rstrip() for line in _appended(lines, piece, width) if line)
+
+
+def _appended(lines: list[str], piece: str, width: int) -> list[str]:
+    if len(lines[-1]) + len(piece) <= width:
+        return [*lines[:-1], lines[-1] + piece]
+    return [*lines, piece]
+
+
+def _chunks(panels: Sequence[Panel], most: int) -> Iterator[Sequence[Panel]]:
+    for first in range(0, len(panels), most):
+        yield panels[first : first + most]
 
 
 def _panels(
+    summary: Summary, draw: Callable[[Axes, Panel, list[float]], None], y_label: str
+) -> list[Figure]:
+    return [
+        _panel_figure(summary, panels, draw, y_label) for panels in _chunks(summary.panels, _PANELS)
+    ]
+
+
+def _panel_figure(
     summary: Summary,
-    path: Path,
+    panels: Sequence[Panel],
     draw: Callable[[Axes, Panel, list[float]], None],
     y_label: str,
-) -> None:
-    with mpl.rc_context(_RC):
-        count = len(summary.panels)
-        columns = min(count, 3)
-        rows = math.ceil(count / columns)
-        size = (max(3.4, _PANEL_WIDTH * columns), _HEIGHT * rows + _LEGEND_HEIGHT)
+) -> Figure:
+    columns = min(len(panels), 3)
+    rows = math.ceil(len(panels) / columns)
+    series = len(panels[0].curves)
+    direct = len(panels) == 1 and series <= _DIRECT
+    numbers, unit = summary.x.numbers()
+    with _style():
+        size = (WIDTH, 2.75) if columns == 1 else (WIDTH, (2.5, 2.1, 1.75)[rows - 1] * rows + 0.4)
         figure = Figure(figsize=size, layout="constrained")
         grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
-        numbers, unit = summary.x.numbers()
         for index, axes in enumerate(grid.flat):
-            if index >= count:
+            if index >= len(panels):
                 axes.set_visible(False)
                 continue
-            panel = summary.panels[index]
-            draw(axes, panel, numbers)
-            axes.set_title(title(summary, panel) if summary.panels_axis else "")
-            axes.set_xlabel(f"{summary.x.title}{f' ({unit})' if unit else ''}")
-            if not unit:
-                axes.set_xticks(numbers, summary.x.values)
+            draw(axes, panels[index], numbers)
+            axes.set_title(title(summary, panels[index]) if summary.panels_axis else "", loc="left")
+            _label_x(axes, summary.x, numbers, unit, columns)
+            if index + columns >= len(panels):
+                axes.set_xlabel(f"{summary.x.title}{f' ({unit})' if unit else ''}")
+                axes.tick_params(labelbottom=True)
             if index % columns == 0:
                 axes.set_ylabel(y_label)
-        _legend_above(figure, grid.flat[0], rows_of=6)
-        figure.savefig(path, format="svg", metadata={"Date": None})
+        if direct:
+            _label_ends(grid.flat[0])
+        else:
+            handles, labels = _handles(list(grid.flat))
+            letters = sum(len(label) + 8 for label in labels)
+            across = math.ceil(len(labels) / math.ceil(letters / 108))
+            figure.legend(
+                handles,
+                labels,
+                ncols=across,
+                handlelength=2.8,
+                columnspacing=1.2,
+                loc="outside upper center",
+            )
+    return figure
 
 
-def _legend_above(figure: Figure, axes: Axes, rows_of: int) -> None:
-    handles, labels = axes.get_legend_handles_labels()
-    # constrained layout makes room for a legend that says "outside".
-    place: dict[str, Any] = {"loc": "outside upper center"}
-    if figure.get_layout_engine() is None:
-        place = {"loc": "lower center", "bbox_to_anchor": (0.5, 0.98)}
-    figure.legend(handles, labels, ncols=min(rows_of, len(labels)), handlelength=2.8, **place)
+def _label_x(axes: Axes, axis: Axis, numbers: list[float], unit: str, columns: int) -> None:
+    """Ticks at the values themselves if there is room for them."""
+    labels = [f"{number:g}" for number in numbers] if unit else [_wrapped(v) for v in axis.values]
+    room = 80 if columns == 1 else 24
+    letters = sum(max(map(len, label.split("\n"))) + 2 for label in labels)
+    if not unit or (letters <= room and _even(numbers, room)):
+        steep = letters > room
+        axes.set_xticks(
+            numbers,
+            labels,
+            rotation=40 if steep else 0,
+            ha="right" if steep else "center",
+            rotation_mode="anchor" if steep else "default",
+        )
+        pad = 0.5 if len(numbers) == 1 else 0.06 * (max(numbers) - min(numbers))
+        axes.set_xlim(min(numbers) - pad, max(numbers) + pad)
+    elif len(numbers) > 1:
+        axes.set_xlim(min(numbers) - 0.05 * max(numbers), 1.05 * max(numbers))
+
+
+def _even(numbers: list[float], room: int) -> bool:
+    """Whether labels at these places are far enough apart."""
+    if len(numbers) < 2:
+        return True
+    places = sorted(numbers)
+    nearest = min(b - a for a, b in itertools.pairwise(places))
+    widest = max(len(f"{number:g}") for number in numbers) + 1
+    return nearest * room >= widest * (places[-1] - places[0])
+
+
+def _handles(grid: Sequence[Axes]) -> tuple[list[Any], list[str]]:
+    """The legend's entries: those of all panels, each once."""
+    found: dict[str, Any] = {}
+    for axes in grid:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            found.setdefault(label, _line_of(handle))
+    return list(found.values()), list(found)
+
+
+def _line_of(handle: Any) -> Line2D:
+    """What a legend's entry shows; of points with error bars, the line alone."""
+    return handle if isinstance(handle, Line2D) else handle.lines[0]
+
+
+def _label_ends(axes: Axes) -> None:
+    """Each curve's name beside its last point, moved apart where they would meet."""
+    ends = []
+    for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+        line = _line_of(handle)
+        xs, ys = (np.asarray(data, np.float64) for data in line.get_data())
+        if len(xs):
+            # A line across the axes has its ends in their own coordinates.
+            x = axes.get_xlim()[1] if label == "ceiling" else float(xs[-1])
+            ends.append((x, float(ys[-1]), label, line))
+    low, high = axes.get_ylim()
+    apart = 0.068
+    places = spread([(y - low) / (high - low) for _, y, _, _ in ends], apart)
+    for (x, y, label, line), place in zip(ends, places, strict=True):
+        axes.annotate(
+            label,
+            (x, y),
+            xytext=(1.06, place),
+            textcoords="axes fraction",
+            va="center",
+            color=line.get_color(),
+            annotation_clip=False,
+            arrowprops={
+                "arrowstyle": "-",
+                "color": _GREY,
+                "linewidth": 0.5,
+                "shrinkA": 1,
+                "shrinkB": 3,
+                "relpos": (0, 0.5),  # it ends at the name's left, and crosses no other name
+            },
+        )
+
+
+def spread(places: list[float], apart: float) -> list[float]:
+    """`places` moved as little as it takes to be `apart` from each other, in their order, and all
+    within 0 and 1 if they fit there."""
+    order = sorted(range(len(places)), key=lambda index: places[index])
+    moved = list(places)
+    for before, index in itertools.pairwise(order):
+        moved[index] = max(moved[index], moved[before] + apart)
+    top = 1.0
+    for index in reversed(order):
+        moved[index] = min(moved[index], top)
+        top = moved[index] - apart
+    return moved
 
 
 def _curve(
@@ -157,17 +366,297 @@ def _curve(
     label: str,
     scale: float = 1.0,
 ) -> None:
-    colour, marker, dashes, _ = _STYLES[index % len(_STYLES)]
-    present = [(x, mean) for x, mean in zip(numbers, means, strict=True) if mean is not None]
+    colour, marker, dashes = _STYLES[index % len(_STYLES)]
+    present = sorted((x, m) for x, m in zip(numbers, means, strict=True) if m is not None)
     errors = [mean.halfwidth * scale for _, mean in present]
     axes.errorbar(
         [x for x, _ in present],
         [mean.value * scale for _, mean in present],
-        yerr=None if any(math.isnan(error) for error in errors) else errors,
+        yerr=None if all(math.isnan(error) for error in errors) else errors,
         color=colour,
         marker=marker,
         linestyle=dashes,
         markerfacecolor="white",
         capsize=2,
+        elinewidth=0.8,
         label=label,
     )
+
+
+def over_time(rows: list[tuple[str, RunSeries | None]]) -> Figure:
+    """Window, round-trip time and the bottleneck's queue over time, a run a row: (name, what
+    happened)."""
+    known = [series for _, series in rows if series is not None]
+    end = max((series.end_s for series in known), default=1.0)
+    tops = _Tops(known)
+    with _style():
+        figure = Figure(
+            figsize=(WIDTH, 0.6 + 1.36 * len(rows)),
+            layout=ConstrainedLayoutEngine(hspace=0.02, wspace=0.04),
+        )
+        grid = figure.subplots(len(rows), 3, sharex=True, squeeze=False)
+        for (window, rtt, queue), (name, series) in zip(grid, rows, strict=True):
+            window.set_title(name, loc="left", fontweight="bold", fontsize=8)
+            for axes in (window, rtt, queue):
+                axes.set_xlim(0, end)
+                axes.tick_params(labelsize=7)
+                axes.locator_params(axis="y", nbins=4)
+            if series is None:
+                for axes in (window, rtt, queue):
+                    _absent(axes, "no valid run")
+                continue
+            _window(window, series, tops.window)
+            _rtt(rtt, series, tops.rtt)
+            _queue(queue, series, tops.queue)
+        heads = ("Window (packets)", "Smoothed RTT (ms)", "Queue (packets)")
+        for axes, head in zip(grid[0], heads, strict=True):
+            # Above the line on which the first row's name stands.
+            axes.annotate(
+                head,
+                (0.5, 1),
+                xytext=(0, 17),
+                xycoords="axes fraction",
+                textcoords="offset points",
+                ha="center",
+                annotation_clip=False,
+            )
+        for axes in grid[-1]:
+            axes.set_xlabel("Time since the traffic began (s)", fontsize=7.5)
+        figure.legend(
+            handles=_time_legend(),
+            ncols=4,
+            handlelength=2.2,
+            loc="outside upper center",
+            fontsize=7,
+        )
+    return figure
+
+
+@dataclass(frozen=True)
+class _Tops:
+    """Where the scales end that all rows share; 0 where each row has its own."""
+
+    runs: list[RunSeries]
+
+    @property
+    def window(self) -> float:
+        return _shared([float(run.cwnd.most.max()) for run in self.runs if run.cwnd])
+
+    @property
+    def rtt(self) -> float:
+        return _shared([float(run.rtt_ms.most.max()) for run in self.runs if run.rtt_ms])
+
+    @property
+    def queue(self) -> float:
+        return _shared([_queue_top(run.queue) for run in self.runs if run.queue])
+
+
+SHARED_WITHIN = 4.0  # rows share a scale if the largest is at most so many times the smallest
+
+
+def _shared(tops: list[float]) -> float:
+    if not tops or min(tops) <= 0 or max(tops) > SHARED_WITHIN * min(tops):
+        return 0.0
+    return 1.08 * max(tops)
+
+
+def _queue_top(queue: Queue) -> float:
+    return float(queue.waiting.most.max(initial=0))
+
+
+def _absent(axes: Axes, why: str) -> None:
+    axes.set_yticks([])
+    axes.text(
+        0.5, 0.5, _wrapped(why, 24), ha="center", va="center", fontsize=7, transform=axes.transAxes
+    )
+
+
+def _line(axes: Axes, curve: TimeCurve, **how: Any) -> None:
+    axes.fill_between(
+        curve.time_s,
+        curve.least,
+        curve.most,
+        color=_PALE,
+        linewidth=0.5,
+        zorder=how.get("zorder", 2),
+    )
+    axes.plot(curve.time_s, curve.value, linewidth=0.8, **how)
+
+
+def _window(axes: Axes, series: RunSeries, top: float) -> None:
+    if series.cwnd is None:
+        _absent(axes, "not recorded")
+        return
+    _line(axes, series.cwnd, color="black")
+    top = top or 1.08 * max(1.0, float(series.cwnd.most.max()))
+    if series.ssthresh is not None:
+        axes.plot(
+            series.ssthresh.time_s,
+            series.ssthresh.value,
+            color=_STYLES[0][0],
+            linestyle="--",
+            linewidth=0.8,
+            drawstyle="steps-post",
+        )
+    axes.set_ylim(0, top)
+
+
+def _rtt(axes: Axes, series: RunSeries, top: float) -> None:
+    if series.rtt_ms is None:
+        _absent(axes, "not recorded")
+        return
+    axes.axhline(series.base_rtt_ms, color=_GREY, linewidth=1, linestyle=":")
+    _line(axes, series.rtt_ms, color="black")
+    axes.set_ylim(0, top or 1.08 * float(series.rtt_ms.most.max()))
+
+
+def _queue(axes: Axes, series: RunSeries, top: float) -> None:
+    if series.queue is None:
+        _absent(axes, series.why_no_queue)
+        return
+    queue = series.queue
+    top = top or 1.08 * max(1.0, _queue_top(queue))
+    if queue.limit_packets is not None:
+        axes.axhline(queue.limit_packets, color=_GREY, linewidth=1, linestyle="--")
+    _line(axes, queue.waiting, color="black", drawstyle="steps-post")
+    axes.set_ylim(0, top)
+    # Ticks along the upper edge: drops here; along the lower edge, outside: losses on the channel.
+    for times, y, colour in (
+        (queue.overflow_s, 0.97, _STYLES[1][0]),
+        (queue.loss_s, 0.03, "black"),
+    ):
+        shown = np.unique(np.round(times, 2))
+        axes.plot(
+            shown,
+            np.full(len(shown), y),
+            marker="|",
+            markersize=5,
+            markeredgewidth=0.7,
+            linestyle="none",
+            color=colour,
+            transform=axes.get_xaxis_transform(),
+            clip_on=True,
+            zorder=3,
+        )
+
+
+def _time_legend() -> list[Any]:
+    def line(label: str, **how: Any) -> Line2D:
+        return Line2D([], [], label=label, **{"linewidth": 0.9, "color": "black", **how})
+
+    return [
+        line("cwnd, RTT, queue"),
+        Patch(color=_PALE, label="their range"),
+        line("ssthresh", color=_STYLES[0][0], linestyle="--"),
+        line("base RTT", color=_GREY, linestyle=":"),
+        line("queue limit", color=_GREY, linestyle="--"),
+        line("overflow (upper edge)", marker="|", linestyle="none", color=_STYLES[1][0]),
+        line("channel loss (lower edge)", marker="|", linestyle="none"),
+    ]
+
+
+@dataclass(frozen=True)
+class DrawnLink:
+    """A link of the topology, with short lines that say what it is."""
+
+    ends: tuple[str, str]
+    name: str
+    lines: tuple[str, ...]
+
+
+def topology(nodes: Mapping[str, str], links: list[DrawnLink], first: str) -> Figure:
+    """Nodes (name -> host or router) and links, in layers by the number of hops from `first`.
+
+    Links are labelled in full if that leaves every label free, else with their names."""
+    places, layers = _places(nodes, links, first)
+    most = max(sum(1 for x, _ in places.values() if x == layer) for layer in range(layers))
+    with _style():
+        for full in (True, False):
+            figure = Figure(figsize=(WIDTH, 0.7 * most + 0.3))
+            axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
+            axes.set_axis_off()
+            axes.set_xlim(-0.5, max(layers, 2) - 0.5)
+            axes.set_ylim(-most / 2 - 0.2, most / 2 + 0.2)
+            labels = _draw_topology(axes, nodes, links, places, full)
+            if not full or not _covering(figure, labels):
+                break
+    return figure
+
+
+def _places(
+    nodes: Mapping[str, str], links: list[DrawnLink], first: str
+) -> tuple[dict[str, tuple[float, float]], int]:
+    layer = {first: 0}
+    reached = [first]
+    for node in reached:
+        for link in links:
+            for one, other in (link.ends, link.ends[::-1]):
+                if one == node and other not in layer:
+                    layer[other] = layer[node] + 1
+                    reached.append(other)
+    for node in nodes:
+        layer.setdefault(node, 0)
+    layers = max(layer.values()) + 1
+    places = {}
+    for number in range(layers):
+        inside = [node for node in (*reached, *nodes) if layer[node] == number]
+        inside = list(dict.fromkeys(inside))
+        for index, node in enumerate(inside):
+            places[node] = (float(number), (len(inside) - 1) / 2 - index)
+    return places, layers
+
+
+def _draw_topology(
+    axes: Axes,
+    nodes: Mapping[str, str],
+    links: list[DrawnLink],
+    places: dict[str, tuple[float, float]],
+    full: bool,
+) -> list[Text]:
+    labels = []
+    for link in links:
+        (x0, y0), (x1, y1) = (places[end] for end in link.ends)
+        axes.plot([x0, x1], [y0, y1], color="black", linewidth=1, zorder=1)
+        lines = [link.name, *link.lines] if full else [link.name]
+        # The name above the line, the rest below; a white ground keeps other lines off.
+        said = "\n".join([lines[0], *lines[1:]])
+        labels.append(
+            axes.text(
+                (x0 + x1) / 2,
+                (y0 + y1) / 2,
+                said,
+                ha="center",
+                va="center",
+                fontsize=7.5,
+                linespacing=1.35,
+                zorder=2,
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5},
+            )
+        )
+    for node, kind in nodes.items():
+        x, y = places[node]
+        shape = "round,pad=0.55" if kind == "router" else "square,pad=0.5"
+        labels.append(
+            axes.text(
+                x,
+                y,
+                node,
+                ha="center",
+                va="center",
+                fontsize=8.5,
+                fontweight="bold",
+                zorder=3,
+                bbox={"boxstyle": shape, "facecolor": "white", "edgecolor": "black"},
+            )
+        )
+    return labels
+
+
+def _covering(figure: Figure, labels: list[Text]) -> bool:
+    """Whether two of the labels overlap."""
+    renderer = FigureCanvasAgg(figure).get_renderer()  # type: ignore[no-untyped-call]
+    boxes = [label.get_bbox_patch() or label for label in labels]
+    for label in labels:
+        label.update_bbox_position_size(renderer)
+    extents = [box.get_window_extent(renderer) for box in boxes]
+    return any(one.overlaps(other) for one, other in itertools.combinations(extents, 2))

@@ -1,0 +1,317 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statements about results, in words and in a form that can be checked.
+
+    - text: For the wireless link capacity smaller than 80 Mb/s, the AGI has more than 0.95
+      source: section 3.2
+      where: {error_rate: 0 %, capacity: < 80 Mb/s, scheme: [tahoe, reno]}
+      metric: agi_of_ceiling
+      is: "> 0.95"
+
+`where` chooses points of the matrix; an axis that it does not name is free. The metric is taken at
+each of these points and held against `is`. With `against`, what is held is a ratio: the metric at a
+point over the metric at the same point with these other values. `for` says at how many points it
+must hold.
+
+`nagi` and `nagi_of_ceiling` are means along the report's x axis, over the values that `where`
+chooses of it. With `topologies: n` they count only if n values of x or more were run.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import core_schema
+
+from nagi.units import Bitrate, ByteCount, Duration, PacketCount, Share, Text
+
+Metric = Literal["agi", "agi_of_ceiling", "goodput", "nagi", "nagi_of_ceiling"]
+Quantifier = Literal["all", "most", "some"]
+
+_ORDERS: dict[str, Callable[[Any, Any], bool]] = {
+    "<=": operator.le,
+    ">=": operator.ge,
+    "!=": operator.ne,
+    "<": operator.lt,
+    ">": operator.gt,
+}
+_COMPARISON = re.compile(r"(<=|>=|!=|<|>)\s*(.+)")
+_KINDS = (Bitrate, Duration, ByteCount, PacketCount, Share)
+
+
+def measure_of(text: str) -> tuple[str, float] | None:
+    """A value of an axis as (kind, number), for comparison; None if it is no quantity."""
+    for kind in _KINDS:
+        try:
+            return kind.__name__, float(kind.parse(text).value)
+        except ValueError:
+            continue
+    try:
+        return "number", float(text)
+    except ValueError:
+        return None
+
+
+def _same(one: str, other: str) -> bool:
+    """Whether two texts are the same value: `0.1 %` and `0.001` are."""
+    first = measure_of(one)
+    return one == other or (first is not None and first == measure_of(other))
+
+
+@dataclass(frozen=True)
+class _Comparison:
+    """`< 80 Mb/s`, or a value that must be met."""
+
+    sign: str  # "" for a value
+    value: str
+
+    def holds(self, text: str) -> bool:
+        """Raises ValueError if `text` cannot be compared with the value."""
+        if self.sign in ("", "!="):
+            return _same(text, self.value) == (self.sign == "")
+        mine, other = measure_of(self.value), measure_of(text)
+        if mine is None or other is None or mine[0] != other[0]:
+            raise ValueError(f"{text} and {self.value} cannot be compared; give the same unit")
+        return _ORDERS[self.sign](other[1], mine[1])
+
+
+@dataclass(frozen=True)
+class Condition(Text):
+    """Which values of an axis: one, a list, or comparisons joined by `and`."""
+
+    given: str | tuple[str, ...]
+
+    pattern: ClassVar[str] = r".+"
+    example: ClassVar[str] = "< 80 Mb/s"
+
+    @classmethod
+    def parse(cls, text: object) -> Condition:
+        if isinstance(text, list | tuple):
+            if not text:
+                raise ValueError("an empty list chooses nothing; name values")
+            values = tuple(_scalar(value) for value in text)
+            for value in values:
+                if _COMPARISON.match(value):
+                    raise ValueError(
+                        f"{value!r} in a list of values; join comparisons: '> 1 ms and < 5 ms'"
+                    )
+            return cls(values)
+        condition = cls(_scalar(text))
+        for part in condition._comparisons():
+            if part.sign not in ("", "!=") and measure_of(part.value) is None:
+                raise ValueError(f"{part.value!r} has no order; write it like '{cls.example}'")
+        return condition
+
+    def _comparisons(self) -> Iterator[_Comparison]:
+        if isinstance(self.given, tuple):
+            return
+        for part in re.split(r"\s+and\s+", self.given):
+            match = _COMPARISON.fullmatch(part.strip())
+            yield _Comparison(match[1], match[2].strip()) if match else _Comparison("", part)
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The values that it names, not only compares with."""
+        if isinstance(self.given, tuple):
+            return self.given
+        return tuple(part.value for part in self._comparisons() if part.sign in ("", "!="))
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """The values that must be there to have all it speaks of."""
+        if isinstance(self.given, tuple):
+            return self.given
+        return tuple(part.value for part in self._comparisons() if part.sign == "")
+
+    def holds(self, text: str) -> bool:
+        """Whether it chooses a value. Raises ValueError if they cannot be compared."""
+        if isinstance(self.given, tuple):
+            return any(_same(text, value) for value in self.given)
+        return all(part.holds(text) for part in self._comparisons())
+
+    def __str__(self) -> str:
+        return ", ".join(self.given) if isinstance(self.given, tuple) else self.given
+
+    @classmethod
+    def __get_pydantic_core_schema__(
+        cls, source: Any, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        return core_schema.no_info_plain_validator_function(
+            lambda value: value if isinstance(value, cls) else cls.parse(value),
+            serialization=core_schema.plain_serializer_function_ser_schema(
+                lambda condition: condition.given
+            ),
+        )
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        scalars = [{"type": kind} for kind in ("string", "number", "boolean")]
+        values = {"type": "array", "minItems": 1, "items": {"anyOf": scalars}}
+        return {"anyOf": [*scalars, values], "examples": [cls.example]}
+
+
+def _scalar(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if not isinstance(value, str | int | float) or not str(value).strip():
+        raise ValueError(f"not a value: {value!r}; write it like 'reno' or '< 80 Mb/s'")
+    return str(value).strip()
+
+
+@dataclass(frozen=True)
+class Claim(Text):
+    """What a value is said to be: `> 0.95`, `< 80 Mb/s`, `0.05 to 0.15` (both ends included)."""
+
+    least: float | None
+    most: float | None
+    strict: bool  # the ends themselves do not hold
+    unit: str  # "" or "b/s"
+    written: str
+
+    pattern: ClassVar[str] = r".+"
+    example: ClassVar[str] = "> 0.95"
+
+    @classmethod
+    def parse(cls, text: object) -> Claim:
+        cure = "write it like '> 0.95', '<= 80 Mb/s' or '0.05 to 0.15'"
+        if not isinstance(text, str):
+            raise ValueError(f"not a claim: {text!r}; {cure}")
+        written = text.strip()
+        match = _COMPARISON.fullmatch(written)
+        if match and match[1] != "!=":
+            number, unit = _number(match[2], cure)
+            below = match[1].startswith("<")
+            return cls(
+                None if below else number,
+                number if below else None,
+                len(match[1]) == 1,
+                unit,
+                written,
+            )
+        ends = re.split(r"\s+to\s+", written)
+        if len(ends) != 2:
+            raise ValueError(f"not a claim: {text!r}; {cure}")
+        (least, unit), (most, other) = (_number(end, cure) for end in ends)
+        if unit != other or least >= most:
+            raise ValueError(f"{text!r} is no range; {cure}")
+        return cls(least, most, False, unit, written)
+
+    def holds(self, low: float, high: float) -> bool | None:
+        """Whether it holds of a value that lies between `low` and `high`; None: of some of them."""
+        inside, outside = True, False
+        for end, sign in ((self.least, 1), (self.most, -1)):
+            if end is None:
+                continue
+            nearest = min(sign * (low - end), sign * (high - end))
+            farthest = max(sign * (low - end), sign * (high - end))
+            inside &= nearest > 0 or (nearest == 0 and not self.strict)
+            outside |= farthest < 0 or (farthest == 0 and self.strict)
+        return True if inside else False if outside else None
+
+    def distance(self, value: float) -> float:
+        """By how much a value misses it; negative if it does not."""
+        ends = [end - value for end in (self.least,) if end is not None]
+        ends += [value - end for end in (self.most,) if end is not None]
+        return max(ends)
+
+    def __str__(self) -> str:
+        return self.written
+
+
+def _number(text: str, cure: str) -> tuple[float, str]:
+    try:
+        return float(text), ""
+    except ValueError:
+        pass
+    try:
+        return float(Bitrate.parse(text).value), "b/s"
+    except ValueError:
+        raise ValueError(f"{text!r} is no number and no rate; {cure}") from None
+
+
+class Statement(BaseModel):
+    """A statement about results."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+    text: Annotated[str, Field(min_length=1, description="in words, as its source has it")]
+    source: str = Field("", description="where its source says it")
+    where: dict[str, Condition] = Field({}, description="axis -> values it is about")
+    metric: Metric
+    against: dict[str, Condition] = Field(
+        {}, description="axis -> other value; what is held is then the ratio to the metric there"
+    )
+    is_: Claim = Field(alias="is", description="what the metric, or the ratio, is said to be")
+    for_: Quantifier = Field("all", alias="for", description="at how many of the points")
+    topologies: int | None = Field(
+        None, ge=1, description="NAGI counts only over so many values of x or more"
+    )
+
+    @field_validator("is_")
+    @classmethod
+    def _in_the_metrics_unit(cls, claim: Claim, info: ValidationInfo) -> Claim:
+        goodput = info.data.get("metric") == "goodput" and not info.data.get("against")
+        if goodput and claim.unit == "":
+            raise ValueError("goodput is a rate; write it like '< 80 Mb/s'")
+        if not goodput and claim.unit:
+            raise ValueError("a plain number is wanted here; write it like '> 0.95'")
+        return claim
+
+    @field_validator("against")
+    @classmethod
+    def _values(cls, against: dict[str, Condition]) -> dict[str, Condition]:
+        for axis, condition in against.items():
+            if condition.wanted != condition.named or not condition.wanted:
+                raise ValueError(f"{axis}: {condition} is no value; name values to compare with")
+        return against
+
+    @model_validator(mode="after")
+    def _possible(self) -> Statement:
+        if self.topologies is not None and not self.metric.startswith("nagi"):
+            raise ValueError("only NAGI is over topologies; leave `topologies` out")
+        return self
+
+
+Place = tuple[str | int, ...]
+
+
+def check_axes(
+    statements: list[Statement], x: str, values: Mapping[str, list[str]]
+) -> Iterator[tuple[Place, str, str]]:
+    """What is wrong with `statements` about a matrix with these `values` by axis, of any form of
+    the file: (place in the list of statements, what, cure)."""
+    for index, statement in enumerate(statements):
+        for key in ("where", "against"):
+            for axis, condition in getattr(statement, key).items():
+                place = (index, key, axis)
+                if axis not in values:
+                    what = f"there is no axis {axis} in the matrix"
+                    yield place, what, f"one of: {', '.join(values)}"
+                    continue
+                if key == "against" and axis == x and statement.metric.startswith("nagi"):
+                    yield place, f"NAGI is a mean over {x}", "compare along another axis"
+                for name in condition.named:
+                    if not any(_same(name, value) for value in values[axis]):
+                        known = ", ".join(values[axis])
+                        yield place, f"{axis} is never {name!r}", f"one of: {known}"
+                try:
+                    for value in values[axis]:
+                        condition.holds(value)
+                except ValueError as error:
+                    what, _, cure = str(error).partition("; ")
+                    yield place, what, cure

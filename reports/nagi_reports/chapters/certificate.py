@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether the links did what was asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from nagi.contracts.records import Check, Verdict
+
+from nagi_reports.chapters.material import Material
+from nagi_reports.chapters.words import (
+    count_of,
+    point_of,
+)
+from nagi_reports.content import (
+    Block,
+    Column,
+    Paragraph,
+    Table,
+)
+
+
+def blocks(material: Material) -> list[Block]:
+    judged = [verdict for verdict in material.verdicts.values() if verdict.checks]
+    valid = sum(verdict.status == "valid" for verdict in judged)
+    said = (
+        f"{valid} of {count_of(len(judged), 'run')} passed every check. Three witnesses are held "
+        "against the plan and each other: the emulator's own account, the model replayed on the "
+        "recorded arrivals, and the captures at the hosts. Each row shows the worst value of all "
+        f"runs. {losses_in_words(judged)}"
+    ).strip()
+    by_name: dict[str, list[tuple[Verdict, Check]]] = {}
+    for verdict in judged:
+        for check in verdict.checks:
+            by_name.setdefault(check.name, []).append((verdict, check))
+    rows = []
+    for same in by_name.values():
+        known = [(check.value, check) for _, check in same if check.value is not None]
+        value, check = max(known, key=lambda each: each[0], default=(None, same[0][1]))
+        rows.append(
+            [
+                check.description,
+                "n/a" if value is None else f"{value:.3g} {check.unit}",
+                f"{check.limit:g} {check.unit}",
+                check.subject if value else "",
+                str(sum(not each.ok for _, each in same)),
+            ]
+        )
+    blocks: list[Block] = [
+        Paragraph(said),
+        Table(
+            "The certificate.",
+            [
+                Column("Check", weight=6),
+                Column("Worst", "right"),
+                Column("Limit", "right"),
+                Column("Where", weight=3),
+                Column("Runs over", "right"),
+            ],
+            rows,
+            small=True,
+        ),
+    ]
+    bad = [
+        [run.run_id, point_of(run), verdict.status, "\n".join(verdict.reasons) or "no reason given"]
+        for run in material.campaign.runs
+        for verdict in [material.verdicts.get(run.run_id)]
+        if verdict is not None and verdict.status != "valid"
+    ]
+    if bad:
+        blocks.append(
+            Table(
+                "Runs that are invalid or failed, and why. They are in no mean.",
+                [
+                    Column("Run", mono=True),
+                    Column("Point", weight=2),
+                    Column("Status"),
+                    Column("Reasons", weight=4),
+                ],
+                bad,
+                small=True,
+                ruled=True,
+            )
+        )
+    return blocks
+
+
+def losses_in_words(verdicts: Iterable[Verdict]) -> str:
+    """How likely the losses were, by the channel whose were the least likely. The p-value is
+    corrected for the number of channels by Bonferroni's inequality."""
+    found = [
+        each.value
+        for verdict in verdicts
+        for each in verdict.information
+        if each.name == "loss_p_value"
+    ]
+    if not found:
+        return ""
+    return (
+        f"The numbers of packets lost on {count_of(len(found), 'channel')} were compared with the "
+        f"loss rates asked for: the least likely has p = {min(found):.2g}, "
+        f"{min(1.0, min(found) * len(found)):.2g} corrected for their number."
+    )

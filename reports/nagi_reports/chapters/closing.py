@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the words mean, and how to get the same again."""
+
+from __future__ import annotations
+
+from nagi.contracts.records import CampaignRun
+
+from nagi_reports.chapters.material import Material
+from nagi_reports.chapters.words import (
+    spaced,
+)
+from nagi_reports.content import (
+    Block,
+    Column,
+    Commands,
+    Definition,
+    Facts,
+    Table,
+)
+from nagi_reports.formula import fraction, root, row, symbol, text, total
+from nagi_reports.series import bottleneck
+
+
+def definitions(material: Material) -> list[Block]:
+    g, b, a = (symbol(name, "i") for name in "gba")
+    flow = material.plan.flows[0]
+    hop = bottleneck(material.plan, flow)
+    return [
+        Definition(
+            "Goodput",
+            row(
+                symbol("g"),
+                "=",
+                fraction(
+                    row(symbol("8"), "·", text("payload bytes delivered for the first time")),
+                    text("measurement interval"),
+                ),
+            ),
+            "In bit/s. From the receiver's capture: a byte counts when it first reaches the "
+            "receiver's interface during the interval, in whatever order (RFC 2647, 3.17).",
+        ),
+        Definition(
+            "Bottleneck",
+            None,
+            "b, the smallest rate configured on the flow's path, in bit/s of IP bytes; a rate that "
+            f"changes counts with its mean. Of flow {flow.name} in the first run it is link "
+            f"{hop.link}.",
+        ),
+        Definition(
+            "Achieved goodput",
+            row(symbol("AG"), "=", text("(g, b)")),
+            "Goodput beside the bottleneck (Lee et al. 2008, 3.1).",
+        ),
+        Definition(
+            "Achieved goodput index (AGI)",
+            row(a, "=", fraction(g, b)),
+            "On topology i (Lee et al. 2008, equation 1).",
+        ),
+        Definition(
+            "Ceiling",
+            row(
+                text("ceiling"),
+                "=",
+                fraction(text("payload of a full-size segment"), text("its IP bytes")),
+            ),
+            "The largest AGI that headers permit. AGI / ceiling is 1 for a sender that fills the "
+            "bottleneck.",
+        ),
+        Definition(
+            "Normalised index (NAGI)",
+            row(text("NAGI"), "=", fraction(symbol("1"), symbol("n")), total(a, "i", "n")),
+            "The mean AGI over a set of topologies, here the values of "
+            f"{material.summary.x.title.lower()} (Lee et al. 2008, equation 2). Its interval: "
+            "those of its AGIs, added in squares, divided by n.",
+        ),
+        Definition(
+            "Mean and 95 % interval",
+            row(
+                symbol("m"),
+                "±",
+                symbol("t", "0.975, k−1"),
+                "·",
+                fraction(symbol("s"), root(symbol("k"))),
+            ),
+            "Over k valid runs, with their standard deviation s and Student's t. A run with "
+            "several flows counts with their mean. From one run there is no interval.",
+        ),
+        Definition(
+            "Queue",
+            None,
+            "Packets that have entered a link's queue and whose transmission has not begun. A "
+            "packet's transmission begins when it has arrived and its predecessor's has ended; it "
+            "ends the propagation delay before it is due at the far end.",
+        ),
+    ]
+
+
+def reproduction(material: Material) -> list[Block]:
+    campaign = material.campaign
+    form = f" --{campaign.form}" if campaign.form == "quick" else ""
+    if campaign.form and campaign.form != "quick":
+        form = f" --form {campaign.form}"
+    seeds = _seeds(material)
+    build = campaign.build
+    return [
+        Commands(
+            [
+                f"nagi run experiments/{campaign.experiment}.yaml{form}",
+                "nagi analyze DIRECTORY    # the same numbers from the recorded captures",
+                "nagi report DIRECTORY     # this report, the same to the byte",
+            ]
+        ),
+        Facts(
+            [
+                ("Build", build.id),
+                ("nagi-link", f"SHA-256 {build.nagi_link}"),
+                ("nagi-agent", f"SHA-256 {build.nagi_agent}"),
+                (
+                    "Runs",
+                    "Every run's plan, captures, settings and verdict are in runs/RUN. The "
+                    "table of all runs has the first digits of the SHA-256 of each manifest.json; "
+                    "a manifest has the checksums of the other files.",
+                ),
+                (
+                    "Seeds",
+                    "They follow from campaign, links and repeat, not from the scheme: all schemes "
+                    "meet the same channel.",
+                ),
+            ]
+        ),
+        Table(
+            "The seeds of all random draws.",
+            [Column("Where", weight=1), Column("Seed", "right", mono=True)],
+            seeds,
+            small=True,
+        ),
+    ]
+
+
+def _seeds(material: Material) -> list[list[str]]:
+    """Each seed with what its runs have in common: the axes on which it depends, and the repeat."""
+    runs = [run for run in material.campaign.runs if run.run_id in material.plans]
+    by_seed: dict[int, list[CampaignRun]] = {}
+    for run in runs:
+        by_seed.setdefault(material.plans[run.run_id].seed, []).append(run)
+    axes = [
+        axis
+        for axis in runs[0].point
+        if len({run.point[axis] for run in runs}) > 1
+        and all(len({run.point[axis] for run in same}) == 1 for same in by_seed.values())
+    ]
+    repeats = len({run.repeat for run in runs}) > 1
+    rows = []
+    for seed, same in by_seed.items():
+        words = [f"{spaced(axis)} {same[0].point[axis]}" for axis in axes]
+        words += [f"repeat {same[0].repeat + 1}"] if repeats else []
+        rows.append([", ".join(words) or "all runs", str(seed)])
+    return rows

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a report is made from: the records of a campaign."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pandas as pd
+from nagi.contracts.plan import RunPlan
+from nagi.contracts.records import Campaign, Manifest, Verdict
+
+from nagi_reports.summary import Summary
+
+
+@dataclass(frozen=True)
+class Material:
+    """What a report is made from."""
+
+    out: Path
+    campaign: Campaign
+    table: pd.DataFrame
+    summary: Summary
+    plans: dict[str, RunPlan] = field(default_factory=dict)  # by run, of those that ended
+    manifests: dict[str, Manifest] = field(default_factory=dict)
+    verdicts: dict[str, Verdict] = field(default_factory=dict)  # of those that were tried
+
+    def directory(self, run_id: str) -> Path:
+        return self.out / "runs" / run_id
+
+    @property
+    def plan(self) -> RunPlan:
+        """A plan to tell by what all have in common."""
+        return next(iter(self.plans.values()))
+
+
+def gather(out: Path, campaign: Campaign, table: pd.DataFrame, summary: Summary) -> Material:
+    """Reads the records of a campaign's runs. Raises InputError if one is damaged."""
+    material = Material(out, campaign, table, summary)
+    ended = set(table["run_id"])
+    for run in campaign.runs:
+        directory = material.directory(run.run_id)
+        if (directory / "verdict.json").exists():
+            material.verdicts[run.run_id] = Verdict.read(directory / "verdict.json")
+        if run.run_id in ended:
+            material.plans[run.run_id] = RunPlan.read(directory / "plan.json")
+            material.manifests[run.run_id] = Manifest.read(directory / "manifest.json")
+    return material

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What else was measured: means of other columns of the table of results, where they are there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from nagi_reports.chapters.material import Material
+from nagi_reports.chapters.words import NONE, capital, spaced, written
+from nagi_reports.content import Block, Column, Paragraph, Table
+from nagi_reports.outcomes import normalised
+from nagi_reports.summary import Mean, mean_of_runs
+from nagi_reports.text import title
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A column of the results as the report shows it."""
+
+    column: str
+    head: str
+    scale: float  # from the column's unit to the head's
+    digits: int
+
+
+RETRANSMITTED = "retransmitted"  # made here of two columns
+MEASURES = (
+    Measure(RETRANSMITTED, "Retransmitted (%)", 100, 2),
+    Measure("loss_rate", "Lost on the path (%)", 100, 2),
+    Measure("rtt_mean_s", "RTT, mean (ms)", 1e3, 1),
+    Measure("rtt_p99_s", "RTT, 99th percentile (ms)", 1e3, 1),
+    Measure("queueing_delay_mean_s", "Queueing delay, mean (ms)", 1e3, 1),
+    Measure("cwnd_mean_packets", "Window, mean (packets)", 1, 1),
+    Measure("jain_index", "Jain's index", 1, 3),
+)
+
+
+def blocks(material: Material) -> list[Block]:
+    """A table a panel; nothing if the results have none of these columns."""
+    campaign, summary = material.campaign, material.summary
+    valid = material.table[material.table["status"] == "valid"]
+    valid = valid.assign(
+        **{RETRANSMITTED: valid["segments_retransmitted"] / valid["segments_sent"].clip(lower=1)}
+        if "segments_retransmitted" in valid
+        else {}
+    )
+    several = len(material.plan.flows) > 1
+    shown = [
+        measure
+        for measure in MEASURES
+        if measure.column in valid
+        and valid[measure.column].notna().any()
+        and (several or measure.column != "jain_index")
+    ]
+    if not shown:
+        return []
+    found: list[Block] = [
+        Paragraph(
+            f"Means over all values of {summary.x.title.lower()} of the means over valid runs: how "
+            "a scheme came by its goodput."
+        )
+    ]
+    for panel in summary.panels:
+        inside = valid
+        if campaign.panels is not None:
+            inside = valid[valid[f"point.{campaign.panels}"] == panel.label]
+        rows = []
+        for curve in panel.curves:
+            mine = inside[inside[f"point.{campaign.series}"] == curve.series]
+            rows.append([curve.series, *(_cell(mine, campaign.x, each) for each in shown)])
+        which = f" at {title(summary, panel).lower()}" if summary.panels_axis else ""
+        found.append(
+            Table(
+                f"Other measures{which}.",
+                [
+                    Column(capital(spaced(campaign.series)), weight=1),
+                    *(Column(measure.head, "right", 1) for measure in shown),
+                ],
+                rows,
+                small=True,
+            )
+        )
+    return found
+
+
+def _cell(rows: pd.DataFrame, x: str, measure: Measure) -> str:
+    known = rows[rows[measure.column].notna()]
+    means = [mean_of_runs(same, measure.column) for _, same in known.groupby(f"point.{x}")]
+    mean = normalised(list(means))
+    if mean is None:
+        return NONE
+    scaled = Mean(mean.value * measure.scale, mean.halfwidth * measure.scale, mean.runs)
+    return written(scaled, digits=measure.digits)

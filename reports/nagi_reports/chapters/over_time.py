@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What happened over time, in runs chosen by a rule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nagi_reports import figures
+from nagi_reports.chapters.material import Material
+from nagi_reports.chapters.words import spaced
+from nagi_reports.content import (
+    Block,
+    Figure,
+    Paragraph,
+)
+from nagi_reports.series import RunSeries, read_series
+from nagi_reports.summary import Panel
+from nagi_reports.text import title
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The runs that are shown over time in one panel."""
+
+    panel: Panel
+    x: str
+    runs: list[tuple[str, str | None]]  # series -> run
+
+
+MOST_PANELS = 3  # shown over time
+
+
+def chosen_runs(material: Material) -> list[Chosen]:
+    """One run a series a panel: at the middle value of x (of those at which most series have a
+    valid run), the one with the median AGI (the lower of two)."""
+    campaign, summary = material.campaign, material.summary
+    valid = material.table[material.table["status"] == "valid"]
+    panels = summary.panels
+    if len(panels) > MOST_PANELS:
+        panels = [panels[0], panels[len(panels) // 2], panels[-1]]
+    found = []
+    for panel in panels:
+        inside = valid
+        if campaign.panels is not None:
+            inside = valid[valid[f"point.{campaign.panels}"] == panel.label]
+        present = [
+            sum(curve.agi[i] is not None for curve in panel.curves)
+            for i in range(len(summary.x.values))
+        ]
+        best = [i for i, count in enumerate(present) if count == max(present)]
+        if not max(present):
+            continue
+        x = summary.x.values[best[len(best) // 2]]
+        here = inside[inside[f"point.{campaign.x}"] == x]
+        runs: list[tuple[str, str | None]] = []
+        for curve in panel.curves:
+            mine = here[here[f"point.{campaign.series}"] == curve.series]
+            means = mine.groupby("run_id")["agi"].mean().sort_index().sort_values(kind="stable")
+            runs.append(
+                (curve.series, str(means.index[(len(means) - 1) // 2]) if len(means) else None)
+            )
+        found.append(Chosen(panel, x, runs))
+    return found
+
+
+def blocks(material: Material) -> list[Block]:
+    summary = material.summary
+    blocks: list[Block] = []
+    for number, chosen in enumerate(chosen_runs(material), 1):
+        where = f"{summary.x.title.lower()} {chosen.x}"
+        if summary.panels_axis:
+            where = f"{title(summary, chosen.panel).lower()}, {where}"
+        rows = [(name, _series(material, run)) for name, run in chosen.runs]
+        for first in range(0, len(rows), figures.ROWS):
+            part = rows[first : first + figures.ROWS]
+            known = [series for _, series in part if series is not None]
+            if not any(series.recorded for series in known):
+                continue
+            links = " and ".join(sorted({series.bottleneck for series in known}))
+            label = f"-{number}" + (f"-{first // figures.ROWS + 1}" if first else "")
+            blocks.append(
+                Figure(
+                    f"time{label}",
+                    figures.svg(figures.over_time(part)),
+                    f"At {where}: congestion window and slow start threshold, smoothed RTT, and "
+                    f"the queue at the bottleneck ({links or 'none'}). Rows share a scale unless "
+                    f"their largest values are more than {figures.SHARED_WITHIN:g} times apart.",
+                    _alt_over_time(where, part),
+                    floats=len(part) > 3,  # a small one stays where it is spoken of
+                )
+            )
+    if not blocks:
+        return []
+    panels = (
+        f"the first, the middle and the last of {len(summary.panels)} panels"
+        if len(summary.panels) > MOST_PANELS
+        else "each panel"
+    )
+    which = (
+        f"One run a {spaced(material.campaign.series)} is shown, by a rule: in {panels}, at the "
+        f"middle value of {summary.x.title.lower()} (of those with the most valid runs), the run "
+        "with the median AGI. Window and RTT are the sender's kernel's, sampled every "
+        f"{material.plan.tcp_info_interval_s:g} s; the queue follows, packet by packet, from the "
+        "emulator's record of arrivals and departures. Packets in transmission are not counted."
+    )
+    flows = len(material.plan.flows)
+    if flows > 1:
+        which += f" Of {flows} flows, {material.plan.flows[0].name} is shown."
+    return [Paragraph(which), *blocks]
+
+
+def _series(material: Material, run_id: str | None) -> RunSeries | None:
+    return None if run_id is None else read_series(material.directory(run_id))
+
+
+def _alt_over_time(where: str, rows: list[tuple[str, RunSeries | None]]) -> str:
+    parts = []
+    for name, series in rows:
+        if series is None:
+            parts.append(f"{name}: no valid run")
+            continue
+        said = []
+        if series.cwnd is not None:
+            said.append(f"window up to {series.cwnd.most.max():.0f} packets")
+        if series.rtt_ms is not None:
+            said.append(f"RTT up to {series.rtt_ms.most.max():.0f} ms")
+        if series.queue is not None:
+            said.append(
+                f"queue up to {series.queue.waiting.most.max(initial=0):.0f} packets, "
+                f"{len(series.queue.overflow_s)} overflows, {len(series.queue.loss_s)} losses"
+            )
+        parts.append(f"{name}: {', '.join(said) or 'nothing recorded'}")
+    return f"Window, RTT and queue over time at {where}. {'; '.join(parts)}."

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was achieved: AG, AGI and NAGI, in figures and numbers."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from nagi_reports import figures
+from nagi_reports.chapters.material import Material
+from nagi_reports.chapters.statements import ordered
+from nagi_reports.chapters.words import (
+    bars_in_words,
+    capital,
+    count_of,
+    spaced,
+    with_intervals,
+    written,
+)
+from nagi_reports.content import (
+    Block,
+    Bullets,
+    Column,
+    Figure,
+    Paragraph,
+    Table,
+)
+from nagi_reports.outcomes import Outcome
+from nagi_reports.summary import Curve, Panel, Summary
+from nagi_reports.text import title
+
+
+def blocks(material: Material, found: list[Outcome]) -> list[Block]:
+    summary = material.summary
+    blocks: list[Block] = [Paragraph(_abstract(material, found))]
+    drawn = figures.achieved_goodput(summary)
+    for figure, label in zip(drawn, _parts(drawn), strict=True):
+        blocks.append(
+            Figure(
+                f"ag{label}",
+                figures.svg(figure),
+                f"Achieved goodput (AG) against {summary.x.title.lower()}{_of(label)}. The thick "
+                "grey line is the bottleneck: what could have been achieved. "
+                f"{bars_in_words(summary)}",
+                _alt_of_curves(summary, "Achieved goodput in Mb/s", "goodput_bps", 1e-6),
+            )
+        )
+    return [*blocks[:2], *_headline(material), *_notes(material), *blocks[2:]]
+
+
+def _abstract(material: Material, found: list[Outcome]) -> str:
+    summary, campaign, plan = material.summary, material.campaign, material.plan
+    counts = [f"{summary.valid} valid"]
+    for count, word in ((summary.invalid, "invalid"), (summary.failed, "failed or not run")):
+        if count:
+            counts.append(f"{count} {word}")
+    times = sorted(Counter(tuple(run.point.values()) for run in campaign.runs).values())
+    each = "once" if times[-1] == 1 else f"{times[-1]} times"
+    if times[0] != times[-1]:
+        each = f"{times[0]} to {times[-1]} times"
+    measured = plan.measure.end_s - plan.measure.start_s
+    said = (
+        f"{count_of(summary.runs, 'run')} ({', '.join(counts)}) of real kernel TCP over emulated "
+        f"links, every point {each}, each measured over {measured:g} s."
+    )
+    if found:
+        results = Counter(outcome.result for outcome in found)
+        parts = ", ".join(f"{count} {result}" for result, count in ordered(results))
+        said += f" Of {count_of(len(found), 'statement')} held against the results: {parts}."
+    return said
+
+
+def _headline(material: Material) -> list[Block]:
+    """NAGI of every series in every panel."""
+    summary = material.summary
+    names = [curve.series for curve in summary.panels[0].curves]
+    labels = [title(summary, panel) if summary.panels_axis else "NAGI" for panel in summary.panels]
+    full = len(summary.x.values)
+    caption = (
+        f"NAGI: the mean AGI over all values of {summary.x.title.lower()}"
+        f"{with_intervals(summary)}. Headers leave a ceiling of {summary.panels[0].ceiling:.3f}."
+    )
+    blocks: list[Block] = []
+    for part, first in enumerate(range(0, len(labels), 6)):
+        rows = []
+        for index, name in enumerate(names):
+            means = [panel.curves[index].nagi for panel in summary.panels[first : first + 6]]
+            rows.append([name, *(written(mean, full) for mean in means)])
+        heads = [Column(label, "right", 1) for label in labels[first : first + 6]]
+        blocks.append(
+            Table(
+                caption if part == 0 else "NAGI, further panels.",
+                [Column(capital(spaced(material.campaign.series)), weight=1), *heads],
+                rows,
+            )
+        )
+    return blocks
+
+
+def _notes(material: Material) -> list[Block]:
+    campaign, summary = material.campaign, material.summary
+    notes = [f"Left out: {scheme}: {why}." for scheme, why in campaign.left_out.items()]
+    if summary.failed:
+        notes.append(
+            f"Not run, or not come to an end: {count_of(summary.failed, 'run')}, in no mean."
+        )
+    if summary.invalid:
+        notes.append(
+            f"Invalid, because links did not do what was asked: "
+            f"{count_of(summary.invalid, 'run')}, listed below and in no mean."
+        )
+    return [Bullets(notes)] if notes else []
+
+
+def index(material: Material) -> list[Block]:
+    summary = material.summary
+    x = summary.x.title.lower()
+    blocks: list[Block] = []
+    drawn = figures.achieved_goodput_index(summary)
+    for figure, label in zip(drawn, _parts(drawn), strict=True):
+        blocks.append(
+            Figure(
+                f"agi{label}",
+                figures.svg(figure),
+                f"AGI, goodput / bottleneck, against {x}{_of(label)}. The thin grey line is the "
+                f"ceiling that headers leave. {bars_in_words(summary)}",
+                _alt_of_curves(summary, "Achieved goodput index", "agi", 1.0),
+            )
+        )
+    drawn = figures.normalised_index(summary)
+    for figure, label in zip(drawn, _parts(drawn), strict=True):
+        blocks.append(
+            Figure(
+                f"nagi{label}",
+                figures.svg(figure),
+                f"NAGI: the mean AGI over {count_of(len(summary.x.values), 'value')} of {x}"
+                f"{_of(label)}. {bars_in_words(summary)}",
+                _alt_of_bars(summary),
+            )
+        )
+    numbers, unit = summary.x.numbers()
+    heads = [f"{number:g} {unit}" for number in numbers] if unit else summary.x.values
+    for panel in summary.panels:
+        blocks += _index_tables(summary, panel, heads)
+    return blocks
+
+
+def _index_tables(summary: Summary, panel: Panel, heads: list[str]) -> Iterator[Table]:
+    """AGI in numbers: a row a value of x, a column a series; as many tables as it takes."""
+    intervals = any(mean and not math.isnan(mean.halfwidth) for c in panel.curves for mean in c.agi)
+    for curves in _packed(panel.curves, cell=15 if intervals else 7):
+        rows = [
+            [head, *(written(curve.agi[index]) for curve in curves)]
+            for index, head in enumerate(heads)
+        ]
+        rows.append(["NAGI", *(written(curve.nagi, len(heads)) for curve in curves)])
+        which = f" at {title(summary, panel).lower()}" if summary.panels_axis else ""
+        yield Table(
+            f"AGI{which}{with_intervals(summary)}; the ceiling is {panel.ceiling:.3f}.",
+            [Column(summary.x.title), *(Column(curve.series, "right", 1) for curve in curves)],
+            rows,
+            small=True,
+            last_apart=True,
+        )
+
+
+def _packed(curves: list[Curve], cell: int) -> Iterator[list[Curve]]:
+    """Curves whose columns fit beside each other in a line of about 95 letters."""
+    room, taken = 100, 0
+    found: list[Curve] = []
+    for curve in curves:
+        longest = max(map(len, re.split(r"[-_ /+]", curve.series)))
+        width = max(cell, longest + 2)
+        if found and taken + width > room:
+            yield found
+            found, taken = [], 0
+        found.append(curve)
+        taken += width
+    if found:
+        yield found
+
+
+def _parts(drawn: Sequence[object]) -> list[str]:
+    return [""] if len(drawn) == 1 else [f"-{number}" for number in range(1, len(drawn) + 1)]
+
+
+def _of(label: str) -> str:
+    return f" (part {label[1:]})" if label else ""
+
+
+def _alt_of_curves(summary: Summary, what: str, column: str, scale: float) -> str:
+    """The curves in words: where each begins and ends."""
+    said = [f"{what} against {summary.x.title.lower()}, a line a series."]
+    for panel in summary.panels:
+        parts = []
+        for curve in panel.curves:
+            means = getattr(curve, column)
+            ends = [
+                f"{mean.value * scale:.3g} at {x}"
+                for x, mean in zip(summary.x.values, means, strict=True)
+                if mean is not None
+            ]
+            said_of = f"from {ends[0]} to {ends[-1]}" if len(ends) > 1 else (ends or ["no run"])[0]
+            parts.append(f"{curve.series} {said_of}")
+        label = f"{title(summary, panel)}: " if summary.panels_axis else ""
+        said.append(f"{label}{'; '.join(parts)}.")
+    return " ".join(said)
+
+
+def _alt_of_bars(summary: Summary) -> str:
+    said = ["NAGI as a bar a series."]
+    for panel in summary.panels:
+        label = f"{title(summary, panel)}: " if summary.panels_axis else ""
+        parts = [f"{curve.series} {written(curve.nagi)}" for curve in panel.curves]
+        said.append(f"{label}{'; '.join(parts)}.")
+    return " ".join(said)

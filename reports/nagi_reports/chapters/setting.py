@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was run, and on what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+
+from nagi.contracts.links import Links
+from nagi.contracts.plan import DirectionPlan, LossPlan, RunPlan
+from nagi.errors import InputError
+
+from nagi_reports import figures
+from nagi_reports.chapters.material import Material
+from nagi_reports.chapters.words import (
+    count_of,
+)
+from nagi_reports.content import (
+    Block,
+    Column,
+    Facts,
+    Figure,
+    Table,
+)
+
+
+def blocks(material: Material) -> list[Block]:
+    plan = material.plan
+    plans = list(material.plans.values())
+    kinds = {node.name: node.kind for node in plan.nodes}
+    links = [
+        figures.DrawnLink(
+            (link.ends[0].node, link.ends[1].node),
+            link.name,
+            tuple(_short(plans, index)),
+        )
+        for index, link in enumerate(plan.links)
+    ]
+    drawn = figures.topology(kinds, links, plan.flows[0].sender)
+    flows = "; ".join(f"{flow.name} from {flow.sender} to {flow.receiver}" for flow in plan.flows)
+    chain = ", ".join(
+        f"{a} and {b} joined by {link.name}" for link in links for a, b in [link.ends]
+    )
+    rows = []
+    for index, link in enumerate(plan.links):
+        both = all(p.links[index].forward == p.links[index].backward for p in plans)
+        for way in ("both ways",) if both else ("forward", "backward"):
+            directions = [
+                p.links[index].backward if way == "backward" else p.links[index].forward
+                for p in plans
+            ]
+            rows.append(
+                [
+                    link.name,
+                    _arrow(link.ends[0].node, link.ends[1].node, way),
+                    *_in_words(directions),
+                ]
+            )
+    return [
+        Figure(
+            "topology",
+            figures.svg(drawn),
+            f"The topology: squares are hosts, round boxes routers. Flows: {flows}.",
+            f"Diagram of the topology: {chain}. Flows: {flows}.",
+        ),
+        Table(
+            "The links. A range is over all runs; a queue holds what waits, without the packet in "
+            "transmission.",
+            [
+                Column("Link"),
+                Column("Direction"),
+                Column("Rate", weight=2),
+                Column("Delay", weight=2),
+                Column("Queue", weight=2),
+                Column("Loss", weight=3),
+            ],
+            rows,
+            small=True,
+        ),
+        Facts(_facts(material)),
+    ]
+
+
+def _arrow(one: str, other: str, way: str) -> str:
+    return {"forward": f"{one} → {other}", "backward": f"{other} → {one}"}.get(
+        way, f"{one} ↔ {other}"
+    )
+
+
+def _short(plans: list[RunPlan], index: int) -> Iterator[str]:
+    """Rate and delay of a link, for the diagram."""
+    forward = [plan.links[index].forward for plan in plans]
+    rate = _rates(forward)
+    if rate != "not limited":
+        yield rate
+    yield _delays(forward)
+
+
+def _in_words(directions: list[DirectionPlan]) -> list[str]:
+    queues = [direction.queue for direction in directions]
+    counts = [queue.packets for queue in queues if queue and queue.packets is not None]
+    sizes = [queue.bytes for queue in queues if queue and queue.bytes is not None]
+    waits = [_range(counts, "packets"), _range(sizes, "bytes")]
+    if any(queue is None for queue in queues):
+        waits.append("no limit")
+    marks = "; marks CE" if any(direction.mark for direction in directions) else ""
+    rate = _rates(directions)
+    overheads = {direction.overhead_bytes for direction in directions} - {0}
+    if overheads:
+        rate += f", framing {_range(list(overheads), 'bytes')}"
+    return [
+        rate,
+        _delays(directions),
+        " or ".join(each for each in waits if each) + marks,
+        _losses([direction.loss for direction in directions]),
+    ]
+
+
+def _rates(directions: list[DirectionPlan]) -> str:
+    rates = [rate / 1e6 for each in directions if (rate := each.mean_rate_bps) is not None]
+    if not rates:
+        return "not limited"
+    trace = any(each.rate_trace is not None for each in directions)
+    return _range(rates, "Mb/s") + (" (mean of a trace)" if trace else "")
+
+
+def _delays(directions: list[DirectionPlan]) -> str:
+    delays = [each.least_delay_ns / 1e6 for each in directions]
+    delays += [each.most_delay_ns / 1e6 for each in directions]
+    jitter = {each.jitter.distribution for each in directions if each.jitter}
+    return _range(delays, "ms") + (f", {' or '.join(sorted(jitter))} jitter" if jitter else "")
+
+
+def _range(values: Iterable[float], unit: str) -> str:
+    known = sorted(values)
+    if not known:
+        return ""
+    if known[0] == known[-1]:
+        return f"{_plain(known[0])} {unit}"
+    return f"{_plain(known[0])} to {_plain(known[-1])} {unit}"
+
+
+def _plain(value: float) -> str:
+    return f"{value:,.6g}" if isinstance(value, float) else f"{value:,}"
+
+
+def _losses(losses: list[LossPlan]) -> str:
+    found = list(dict.fromkeys(_loss(loss) for loss in losses))
+    if len(found) > 4:
+        return f"{found[0]} to {found[-1]} ({len(found)} settings)"
+    return "; ".join(found)
+
+
+def _loss(loss: LossPlan) -> str:
+    def share(value: float | None) -> str:
+        return f"{(value or 0) * 100:g} %"
+
+    models = {
+        "none": "none",
+        "bernoulli": f"{share(loss.probability)} of packets, independently",
+        "poisson": f"Poisson in time, {share(loss.packet_loss_rate)} of full-size packets",
+        "bernoulli_bit": f"bit error rate {loss.bit_error_rate or 0:g}",
+        "gilbert_elliott": f"Gilbert-Elliott: {share(loss.loss_in_good)} in good, "
+        f"{share(loss.loss_in_bad)} in bad state",
+        "markov": f"two states in time: {share(loss.loss_in_good)} in good, "
+        f"{share(loss.loss_in_bad)} in bad",
+        "trace": "a recorded trace",
+    }
+    if loss.model == "poisson" and not loss.packet_loss_rate:
+        return "none"
+    return models[loss.model] + (" (before the queue)" if loss.at == "ingress" else "")
+
+
+def _facts(material: Material) -> list[tuple[str, str]]:
+    campaign, plan = material.campaign, material.plan
+    facts = [node.facts for each in material.manifests.values() for node in each.nodes.values()]
+    programs = sorted({version for each in facts for version in each.programs.values()})
+    machines = {f"{each.machine}, {count_of(each.processors, 'processor')}" for each in facts}
+    began = sorted(each.began_realtime_s for each in material.manifests.values())
+    payloads = sorted({flow.payload_bytes for p in material.plans.values() for flow in p.flows})
+    windows = sorted(
+        {
+            flow.max_window
+            for p in material.plans.values()
+            for flow in p.flows
+            if flow.max_window is not None
+        }
+    )
+    items = [
+        ("Lab", f"{campaign.lab}; every link emulated by nagi-link{_emulator(material)}"),
+        ("Machine", "; ".join(sorted(machines))),
+        ("Kernel", "; ".join(sorted({f"Linux {each.kernel}" for each in facts}))),
+        ("Programs", "; ".join(programs)),
+        (
+            "nagi",
+            f"{campaign.build.version}, commit {campaign.build.commit or 'unknown'}, build "
+            f"{campaign.build.id}",
+        ),
+        (
+            "Hosts",
+            f"profile {plan.host_profile}; {_range(payloads, 'bytes')} of payload a segment"
+            + (f"; windows capped at {_range(windows, 'packets')}" if windows else ""),
+        ),
+        (
+            "Measured",
+            f"{plan.measure.end_s - plan.measure.start_s:g} s of each run, from "
+            f"{plan.measure.start_s - plan.timeline.traffic_s:g} s after the traffic began",
+        ),
+        ("When", _when(began[0]) + ("" if len(began) == 1 else f" to {_when(began[-1])}")),
+    ]
+    return items
+
+
+def _emulator(material: Material) -> str:
+    for run_id in material.plans:
+        try:
+            links = Links.read(material.directory(run_id) / "links.json")
+        except InputError:
+            continue
+        io = sorted({port.io for link in links.links for port in (link.a, link.b)})
+        pinned = "" if links.cpu_pinned is None else f", processor {links.cpu_pinned} to itself"
+        return f" {links.version} ({', '.join(io)}; {links.scheduling}{pinned})"
+    return ""
+
+
+def _when(realtime_s: float) -> str:
+    return f"{datetime.fromtimestamp(realtime_s, UTC):%Y-%m-%d %H:%M} UTC"

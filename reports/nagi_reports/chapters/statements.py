@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was said, and what was found."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from nagi.statements import Condition
+
+from nagi_reports.chapters.words import (
+    capital,
+    spaced,
+    written,
+)
+from nagi_reports.content import (
+    Block,
+    Column,
+    Paragraph,
+    Table,
+)
+from nagi_reports.outcomes import Finding, Outcome, Result
+from nagi_reports.summary import Mean
+
+_RESULTS: dict[Result, str] = {  # in the order in which they are counted, with a sign for print
+    "confirmed": "✓",
+    "confirmed in part": "(✓)",
+    "not confirmed": "✗",
+    "undecided": "?",
+    "not tested": "–",
+}
+
+
+def ordered(results: Counter[Result]) -> Iterator[tuple[Result, int]]:
+    for result in _RESULTS:
+        if results[result]:
+            yield result, results[result]
+
+
+def blocks(found: list[Outcome]) -> list[Block]:
+    if not found:
+        return []
+    rows = []
+    for number, outcome in enumerate(found, 1):
+        statement = outcome.statement
+        said = f"{statement.text}\n{_source(statement.source)}Held: {held(outcome)}"
+        sign = _RESULTS[outcome.result]
+        rows.append([str(number), said, ours(outcome), f"{sign} {outcome.result}"])
+    return [
+        Paragraph(
+            "Each statement is held against the valid runs at every point that it is about. It is "
+            "confirmed where it holds of the whole 95 % interval, undecided where the interval "
+            "straddles a limit. Where there is one run a point there is no interval, and its value "
+            "decides. In part: it holds wherever it was tested, but was not tested everywhere."
+        ),
+        Table(
+            "The statements, what each was held to mean, and our values.",
+            [
+                Column("No.", "right"),
+                Column("Statement", weight=5),
+                Column("Ours", weight=4),
+                Column("Outcome", weight=2),
+            ],
+            rows,
+            small=True,
+            ruled=True,
+        ),
+    ]
+
+
+def _source(source: str) -> str:
+    return f"{source[0].upper()}{source[1:]}. " if source else ""
+
+
+_METRICS = {
+    "agi": "AGI",
+    "agi_of_ceiling": "AGI / ceiling",
+    "goodput": "goodput",
+    "nagi": "NAGI",
+    "nagi_of_ceiling": "NAGI / ceiling",
+}
+
+
+def held(outcome: Outcome) -> str:
+    """The condition of a statement, in words."""
+    statement = outcome.statement
+    said = _METRICS[statement.metric]
+    if statement.against:
+        said += f" / {said} at {_conditions(statement.against)},"
+    said += f" {'within ' if ' to ' in statement.is_.written else ''}{statement.is_}"
+    quantifier = {"all": "", "most": " at most points", "some": " at one point or more"}
+    said += quantifier[statement.for_]
+    if statement.where:
+        said += f", where {_conditions(statement.where)}"
+    if statement.topologies:
+        said += f"; over {statement.topologies} topologies or more"
+    return _signs(said) + "."
+
+
+def _conditions(conditions: dict[str, Condition]) -> str:
+    return "; ".join(f"{spaced(axis)} {condition}" for axis, condition in conditions.items())
+
+
+def _signs(words: str) -> str:
+    return words.replace("<=", "≤").replace(">=", "≥").replace("!=", "≠")
+
+
+def ours(outcome: Outcome) -> str:
+    """What was found of a statement: how far the values reach, where it fails, what is missing."""
+    tested = outcome.tested()
+    if not tested:
+        return capital(f"{outcome.nowhere or _missing(outcome.missing())}.")
+    values = [finding.value for finding in tested if finding.value is not None]
+    lowest = min(values, key=lambda mean: mean.value)
+    highest = max(values, key=lambda mean: mean.value)
+    if len(tested) == 1:
+        said = f"{_valued(lowest, outcome)} ({_named(tested[0])})."
+    else:
+        ends = list(dict.fromkeys([_valued(lowest, outcome), _valued(highest, outcome)]))
+        said = f"{' to '.join(ends)}."
+        hold = sum(finding.holds is True for finding in tested)
+        straddle = sum(finding.holds is None for finding in tested)
+        said += f" Holds at {hold} of {len(tested)} points"
+        said += f", undecided at {straddle}." if straddle else "."
+        worst = _worst(outcome, [finding for finding in tested if finding.holds is not True])
+        if worst is not None and worst.value is not None:
+            said += f" Farthest from it: {_valued(worst.value, outcome)} ({_named(worst)})."
+    missing = outcome.missing()
+    return f"{said} {capital(_missing(missing))}." if missing else said
+
+
+def _worst(outcome: Outcome, findings: list[Finding]) -> Finding | None:
+    def distance(finding: Finding) -> float:
+        return outcome.statement.is_.distance(finding.value.value) if finding.value else 0.0
+
+    return max(findings, key=distance, default=None)
+
+
+def _valued(mean: Mean, outcome: Outcome) -> str:
+    if outcome.statement.metric == "goodput" and not outcome.statement.against:
+        scaled = Mean(mean.value / 1e6, mean.halfwidth / 1e6, mean.runs)
+        return f"{written(scaled, digits=2)} Mb/s"
+    return written(mean)
+
+
+def _named(finding: Finding) -> str:
+    parts = []
+    for axis, value in finding.point.items():
+        against = axis.startswith("against ")
+        parts.append(f"against {value}" if against else f"{value}")
+    return ", ".join(parts)
+
+
+def _missing(findings: list[Finding]) -> str:
+    """Which runs are missing: by the axis whose values are missing altogether, if there is one."""
+    names = [_named(finding) for finding in findings]
+    shown = "; ".join(names[:4])
+    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
+    return f"not tested for want of valid runs: {shown}{more}"

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Words and numbers that all sections write in the same way."""
+
+from __future__ import annotations
+
+import math
+
+from nagi.contracts.records import CampaignRun
+
+from nagi_reports.summary import Mean, Summary
+
+NONE = "–"
+
+
+def written(mean: Mean | None, full: int = 0, digits: int = 3) -> str:
+    """A mean with its interval; of a NAGI, over how many of the `full` values, if not over all."""
+    if mean is None:
+        return NONE
+    said = f"{mean.value:.{digits}f}"
+    if not math.isnan(mean.halfwidth):
+        said += f" ± {mean.halfwidth:.{digits}f}"
+    return f"{said} ({mean.runs} of {full})" if full and mean.runs < full else said
+
+
+def with_intervals(summary: Summary) -> str:
+    return ", with 95 % intervals" if has_intervals(summary) else ""
+
+
+def bars_in_words(summary: Summary) -> str:
+    if has_intervals(summary):
+        return "Bars span 95 % intervals."
+    return "One run a point: there are no intervals."
+
+
+def has_intervals(summary: Summary) -> bool:
+    means = (mean for panel in summary.panels for curve in panel.curves for mean in curve.agi)
+    return any(mean is not None and not math.isnan(mean.halfwidth) for mean in means)
+
+
+def count_of(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def spaced(axis: str) -> str:
+    return axis.replace("_", " ")
+
+
+def capital(words: str) -> str:
+    return words[:1].upper() + words[1:]
+
+
+def point_of(run: CampaignRun) -> str:
+    return ", ".join([*run.point.values(), f"repeat {run.repeat + 1}"])

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a report is made of: sections of blocks, without a layout. chapters.py makes it from a
+campaign; report.py has it written as PDF (report.typ) and as HTML (report.html.jinja)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from nagi_reports.formula import Formula
+
+Align = Literal["left", "right"]
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    text: str
+    kind: str = field(default="paragraph", init=False)
+
+
+@dataclass(frozen=True)
+class Bullets:
+    items: list[str]
+    kind: str = field(default="bullets", init=False)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Names and what is said of each."""
+
+    items: list[tuple[str, str]]
+    kind: str = field(default="facts", init=False)
+
+
+@dataclass(frozen=True)
+class Column:
+    head: str
+    align: Align = "left"
+    weight: int = 0  # its share of the width that is left; 0: as wide as what it holds
+    mono: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    caption: str
+    columns: list[Column]
+    rows: list[list[str]]  # a cell's lines are parted by "\n"
+    small: bool = False
+    strong_first: bool = True  # whether the first column heads its row
+    last_apart: bool = False  # whether a line parts the last row from the others
+    ruled: bool = False  # whether lines part all rows: they are of several lines
+    kind: str = field(default="table", init=False)
+
+    def __post_init__(self) -> None:
+        for row in self.rows:
+            if len(row) != len(self.columns):
+                raise ValueError(f"{len(row)} cells for {len(self.columns)} columns: {row}")
+
+
+@dataclass(frozen=True)
+class Figure:
+    name: str  # of its file, and unique
+    svg: str
+    caption: str
+    alt: str  # what is seen, for who does not see it
+    floats: bool = False  # whether text that follows may come before it, to fill a page
+    kind: str = field(default="figure", init=False)
+
+
+@dataclass(frozen=True)
+class Definition:
+    term: str
+    formula: Formula | None
+    words: str
+    kind: str = field(default="definition", init=False)
+
+
+@dataclass(frozen=True)
+class Commands:
+    """Lines for a shell."""
+
+    lines: list[str]
+    kind: str = field(default="commands", init=False)
+
+
+Block = Paragraph | Bullets | Facts | Table | Figure | Definition | Commands
+
+
+@dataclass(frozen=True)
+class Section:
+    name: str  # its address within the document
+    title: str
+    blocks: list[Block]
+
+
+@dataclass(frozen=True)
+class Report:
+    title: str
+    reference: str
+    footer: str
+    created_s: int  # Unix time: when the last of its runs began, so that it can be written again
+    sections: list[Section]
+
+    def figures(self) -> Iterator[Figure]:
+        for section in self.sections:
+            for block in section.blocks:
+                if isinstance(block, Figure):
+                    yield block

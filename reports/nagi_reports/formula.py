@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Formulas that can be written for typst, as MathML for HTML, and in words for who hears them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+
+
+@dataclass(frozen=True)
+class Formula:
+    typst: str
+    mathml: str
+    words: str
+
+
+def symbol(name: str, index: str = "") -> Formula:
+    """A variable, a letter or a number, perhaps with an index."""
+    letter = name if len(name) == 1 or not name.isalpha() else f'"{name}"'
+    tag = "mn" if name.replace(".", "").isdigit() else "mi"
+    base = f"<{tag}>{escape(name)}</{tag}>"
+    if not index:
+        return Formula(letter, base, name)
+    return Formula(
+        f'{letter}_"{index}"' if len(index) > 1 else f"{letter}_{index}",
+        f"<msub>{base}<mi>{escape(index)}</mi></msub>",
+        f"{name} {index}",
+    )
+
+
+def text(words: str) -> Formula:
+    """Words within a formula."""
+    return Formula(f'"{words}"', f"<mtext>{escape(words)}</mtext>", words)
+
+
+def row(*parts: Formula | str) -> Formula:
+    """One after the other; a string is an operator."""
+    found = [operator(part) if isinstance(part, str) else part for part in parts]
+    return Formula(
+        " ".join(part.typst for part in found),
+        f"<mrow>{''.join(part.mathml for part in found)}</mrow>",
+        " ".join(part.words for part in found),
+    )
+
+
+_SPOKEN = {"=": "is", "·": "times", "−": "minus", "±": "plus or minus"}
+
+
+def operator(sign: str) -> Formula:
+    written = {"·": "dot", "−": "-", "±": "plus.minus"}.get(sign, sign)
+    return Formula(written, f"<mo>{escape(sign)}</mo>", _SPOKEN.get(sign, sign))
+
+
+def fraction(over: Formula, under: Formula) -> Formula:
+    return Formula(
+        f"frac({over.typst}, {under.typst})",
+        f"<mfrac>{over.mathml}{under.mathml}</mfrac>",
+        f"{over.words} divided by {under.words}",
+    )
+
+
+def root(inside: Formula) -> Formula:
+    return Formula(
+        f"sqrt({inside.typst})",
+        f"<msqrt>{inside.mathml}</msqrt>",
+        f"the square root of {inside.words}",
+    )
+
+
+def total(term: Formula, index: str, last: str) -> Formula:
+    """The sum of a term over index = 1 to last."""
+    return Formula(
+        f"sum_({index}=1)^{last} {term.typst}",
+        f"<munderover><mo>∑</mo><mrow><mi>{index}</mi><mo>=</mo><mn>1</mn></mrow>"
+        f"<mi>{last}</mi></munderover>{term.mathml}",
+        f"the sum over {index} of {term.words}",
+    )

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a campaign's results make of the statements of its experiment (nagi/statements.py).
+
+A value is a mean with its 95 % interval. A claim holds at a point if it holds of the whole
+interval, fails if it holds of none of it, and is undecided there if the interval straddles a limit.
+Of a single run there is no interval: its value decides.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import pandas as pd
+from nagi.contracts.records import Campaign
+from nagi.statements import Condition, Statement
+
+from nagi_reports.summary import Mean, mean_of_runs
+
+Result = Literal["confirmed", "confirmed in part", "not confirmed", "undecided", "not tested"]
+Point = dict[str, str]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A statement at one point."""
+
+    point: Point  # only the axes that tell this point from the statement's others
+    value: Mean | None  # in the metric's unit, or a ratio; None: without a valid run
+    holds: bool | None  # None: undecided, or not tested
+
+    @property
+    def tested(self) -> bool:
+        return self.value is not None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a statement."""
+
+    statement: Statement
+    result: Result
+    findings: list[Finding]
+    nowhere: str = ""  # why there was no point to test it at
+
+    def tested(self) -> list[Finding]:
+        return [finding for finding in self.findings if finding.tested]
+
+    def missing(self) -> list[Finding]:
+        return [finding for finding in self.findings if not finding.tested]
+
+
+def outcomes(campaign: Campaign, table: pd.DataFrame) -> list[Outcome]:
+    """What became of the campaign's statements, in their order. Only valid runs count."""
+    evaluate = _Evaluation(campaign, table)
+    return [evaluate.outcome(statement) for statement in campaign.statements]
+
+
+def result_of(statement: Statement, findings: list[Finding]) -> Result:
+    """The outcome of a statement from what was found at its points."""
+    total = len(findings)
+    tested = [finding for finding in findings if finding.tested]
+    if not tested:
+        return "not tested"
+    needed = {"all": total, "most": total // 2 + 1, "some": 1}[statement.for_]
+    hold = sum(finding.holds is True for finding in tested)
+    fail = sum(finding.holds is False for finding in tested)
+    if hold >= needed:
+        return "confirmed"
+    if total - fail < needed:
+        return "not confirmed"
+    return "confirmed in part" if hold == len(tested) else "undecided"
+
+
+class _Evaluation:
+    """The results of a campaign by point."""
+
+    def __init__(self, campaign: Campaign, table: pd.DataFrame) -> None:
+        self._x = campaign.x
+        self._axes = {
+            axis: list(dict.fromkeys(run.point[axis] for run in campaign.runs))
+            for axis in campaign.runs[0].point
+        }
+        valid = table[table["status"] == "valid"]
+        valid = valid.assign(agi_of_ceiling=valid["agi"] / valid["agi_ceiling"])
+        self._rows = dict(list(valid.groupby([f"point.{axis}" for axis in self._axes])))
+        self._means: dict[tuple[str, ...], Mean | None] = {}
+
+    def outcome(self, statement: Statement) -> Outcome:
+        chosen = {axis: self._chosen(axis, statement.where.get(axis)) for axis in self._axes}
+        empty = [axis for axis, values in chosen.items() if not values]
+        if empty:
+            nowhere = "; ".join(f"no run has {axis} {statement.where[axis]}" for axis in empty)
+            return Outcome(statement, "not tested", [], nowhere)
+        along = [self._x] if statement.metric.startswith("nagi") else []
+        free = [axis for axis in self._axes if axis not in along]
+        told = [axis for axis in free if len(chosen[axis]) > 1]
+        findings = []
+        for values in itertools.product(*(chosen[axis] for axis in free)):
+            point = dict(zip(free, values, strict=True))
+            for other in self._others(statement, point):
+                value = self._value(statement, point, chosen[self._x])
+                if other is not None:
+                    value = ratio(value, self._value(statement, other, chosen[self._x]))
+                named = {axis: point[axis] for axis in told or free[-1:]}
+                if other is not None:
+                    named |= {
+                        f"against {axis}": other[axis]
+                        for axis, condition in statement.against.items()
+                        if len(condition.wanted) > 1
+                    }
+                findings.append(Finding(named, value, _holds(statement, value)))
+        return Outcome(statement, result_of(statement, findings), findings)
+
+    def _chosen(self, axis: str, condition: Condition | None) -> list[str]:
+        """The values of an axis that a condition chooses; those it wants and no run has, too."""
+        if condition is None:
+            return self._axes[axis]
+        present = [value for value in self._axes[axis] if condition.holds(value)]
+        absent = [
+            value
+            for value in condition.wanted
+            if not any(Condition(value).holds(each) for each in present)
+        ]
+        return present + absent
+
+    def _others(self, statement: Statement, point: Point) -> Iterator[Point | None]:
+        """The points to compare `point` with; None if the statement does not compare."""
+        if not statement.against:
+            yield None
+            return
+        wanted = (
+            [self._spelled(axis, value) for value in condition.wanted]
+            for axis, condition in statement.against.items()
+        )
+        for values in itertools.product(*wanted):
+            other = point | dict(zip(statement.against, values, strict=True))
+            if other != point:
+                yield other
+
+    def _spelled(self, axis: str, value: str) -> str:
+        """A value as the runs have it."""
+        known = (each for each in self._axes.get(axis, []) if Condition(value).holds(each))
+        return next(known, value)
+
+    def _value(self, statement: Statement, point: Point, over: list[str]) -> Mean | None:
+        metric = statement.metric
+        if metric == "goodput":
+            return self._mean(point, "goodput_bps")
+        column = "agi_of_ceiling" if metric.endswith("of_ceiling") else "agi"
+        if not metric.startswith("nagi"):
+            return self._mean(point, column)
+        means = [self._mean(point | {self._x: value}, column) for value in over]
+        present = sum(mean is not None for mean in means)
+        if present < (statement.topologies or 1):
+            return None
+        return normalised(means)
+
+    def _mean(self, point: Point, column: str) -> Mean | None:
+        key = (*(point[axis] for axis in self._axes), column)
+        if key not in self._means:
+            rows = self._rows.get(key[:-1])
+            self._means[key] = None if rows is None else mean_of_runs(rows, column)
+        return self._means[key]
+
+
+def normalised(means: list[Mean | None]) -> Mean | None:
+    """NAGI over the topologies that have a valid run: their mean; intervals add in squares."""
+    present = [mean for mean in means if mean is not None]
+    if not present:
+        return None
+    halfwidth = math.sqrt(sum(mean.halfwidth**2 for mean in present)) / len(present)
+    runs = min(mean.runs for mean in present)
+    return Mean(sum(mean.value for mean in present) / len(present), halfwidth, runs)
+
+
+def ratio(one: Mean | None, other: Mean | None) -> Mean | None:
+    """one / other, taken as independent: relative intervals add in squares (the delta method)."""
+    if one is None or other is None or other.value == 0:
+        return None
+    value = one.value / other.value
+    apart = math.hypot(one.halfwidth / other.value, value * other.halfwidth / other.value)
+    return Mean(value, apart, min(one.runs, other.runs))
+
+
+def _holds(statement: Statement, value: Mean | None) -> bool | None:
+    if value is None:
+        return None
+    apart = 0.0 if math.isnan(value.halfwidth) else value.halfwidth
+    return statement.is_.holds(value.value - apart, value.value + apart)

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What happened over time in a run: window and round-trip time of the sender, the bottleneck's
+queue.
+
+Times are seconds since the traffic began, so that runs can be laid over each other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from nagi.contracts.plan import DirectionPlan, FlowPlan, Hop, RunPlan
+
+Floats = npt.NDArray[np.float64]
+
+_STEPS = 600  # no figure shows more over its width
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Values over time, and, where many were condensed into one, the least and the most of them."""
+
+    time_s: Floats
+    value: Floats
+    least: Floats
+    most: Floats
+
+
+@dataclass(frozen=True)
+class Queue:
+    """What waited at the bottleneck, in packets, and when packets were dropped there."""
+
+    waiting: Curve
+    limit_packets: int | None
+    overflow_s: Floats
+    loss_s: Floats
+
+
+@dataclass(frozen=True)
+class RunSeries:
+    """One flow of one run over time; None where the run has no record of it."""
+
+    run_id: str
+    flow: str
+    bottleneck: str  # link and way
+    end_s: float
+    cwnd: Curve | None  # packets
+    ssthresh: Curve | None  # packets
+    rtt_ms: Curve | None  # the sender's smoothed RTT
+    base_rtt_ms: float
+    queue: Queue | None
+    why_no_queue: str
+
+    @property
+    def recorded(self) -> bool:
+        """Whether there is anything to show."""
+        return any(each is not None for each in (self.cwnd, self.rtt_ms, self.queue))
+
+
+def read_series(run: Path) -> RunSeries:
+    """The first flow of a run over time. Raises InputError if the run has no readable plan."""
+    plan = RunPlan.read(run / "plan.json")
+    flow = plan.flows[0]
+    hop = bottleneck(plan, flow)
+    window = _samples(run / "tcp_info.parquet", flow)
+    ssthresh = window.copy()
+    # The kernel's TCP_INFINITE_SSTHRESH: there has been no loss yet.
+    ssthresh["snd_ssthresh"] = ssthresh["snd_ssthresh"].where(ssthresh["snd_ssthresh"] < 2**31 - 1)
+    queue, why = _queue(run / "packets.parquet", plan, flow, hop)
+    return RunSeries(
+        run_id=plan.run_id,
+        flow=flow.name,
+        bottleneck=f"{hop.link} {hop.way}",
+        end_s=flow.end_s - flow.start_s,
+        cwnd=_curve(window, "snd_cwnd", flow),
+        ssthresh=_curve(ssthresh, "snd_ssthresh", flow),
+        rtt_ms=_curve(window.assign(rtt=window["rtt"] / 1e3), "rtt", flow),
+        base_rtt_ms=flow.base_rtt_s * 1e3,
+        queue=queue,
+        why_no_queue=why,
+    )
+
+
+def bottleneck(plan: RunPlan, flow: FlowPlan) -> Hop:
+    """The hop of a flow's path with the smallest rate; the first of several."""
+    limited = [hop for hop in flow.path if direction(plan, hop).mean_rate_bps is not None]
+    return min(limited or flow.path[:1], key=lambda hop: direction(plan, hop).mean_rate_bps or 0)
+
+
+def direction(plan: RunPlan, hop: Hop) -> DirectionPlan:
+    link = plan.link(hop.link)
+    return link.forward if hop.way == "forward" else link.backward
+
+
+def _samples(path: Path, flow: FlowPlan) -> pd.DataFrame:
+    columns = ["t_s", "flow", "snd_cwnd", "snd_ssthresh", "rtt"]
+    if not path.exists():
+        return pd.DataFrame(columns=columns)
+    table = pd.read_parquet(path, columns=columns)
+    return table[table["flow"] == flow.name].sort_values("t_s")
+
+
+def _curve(samples: pd.DataFrame, column: str, flow: FlowPlan) -> Curve | None:
+    known = samples[samples[column].notna()]
+    if known.empty:
+        return None
+    time = known["t_s"].to_numpy(np.float64) - flow.start_s
+    return condensed(time, known[column].to_numpy(np.float64))
+
+
+def _queue(path: Path, plan: RunPlan, flow: FlowPlan, hop: Hop) -> tuple[Queue | None, str]:
+    """What waited at a hop, or why that is not known."""
+    settings = direction(plan, hop)
+    if settings.mean_rate_bps is None:
+        return None, "the path has no rate limit"
+    if settings.jitter is not None or settings.delay_trace is not None:
+        # When a packet left the queue then does not follow from when it arrived at the far end.
+        return None, "not known under a delay that varies"
+    if not path.exists():
+        return None, "not recorded"
+    columns = ["link", "way", "arrived_ns", "left_ns", "fate"]
+    table = pd.read_parquet(path, columns=columns)
+    table = table[(table["link"] == hop.link) & (table["way"] == hop.way)]
+    if table.empty:
+        return None, "not recorded"
+    begin = flow.start_s * 1e9
+    overflow = table["fate"] == "queue overflow"
+    loss = table["fate"] == "channel loss"
+    entered = table["fate"] == "delivered"
+    if settings.loss.at == "egress":
+        entered |= loss
+    arrived, waiting = backlog(
+        table.loc[entered, "arrived_ns"].to_numpy(np.int64),
+        # Losses on the channel are recorded at the end of transmission, without the delay.
+        (table["left_ns"] - settings.delay_ns * (table["fate"] == "delivered"))[entered].to_numpy(
+            np.int64
+        ),
+    )
+    limit = settings.queue.packets if settings.queue is not None else None
+    return Queue(
+        waiting=condensed_steps(
+            (arrived.astype(np.float64) - begin) / 1e9,
+            waiting.astype(np.float64),
+            flow.end_s - flow.start_s,
+        ),
+        limit_packets=limit,
+        overflow_s=(table.loc[overflow, "left_ns"].to_numpy(np.float64) - begin) / 1e9,
+        loss_s=(table.loc[loss, "left_ns"].to_numpy(np.float64) - begin) / 1e9,
+    ), ""
+
+
+def backlog(
+    arrived_ns: npt.NDArray[np.int64], sent_ns: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The packets waiting in a queue, after each instant at which that changed: (instants,
+    packets).
+
+    `arrived_ns`: when packets entered the queue; `sent_ns`: when each one's transmission ended.
+    They leave in the order in which they came; a packet in transmission waits no more. Packets that
+    had not left when the record ended are not among them.
+    """
+    order = np.lexsort((sent_ns, arrived_ns))
+    arrived, sent = arrived_ns[order], sent_ns[order]
+    previous = np.concatenate((arrived[:1], sent[:-1]))
+    started = np.maximum(arrived, previous)
+    times = np.concatenate((arrived, started))
+    steps = np.concatenate((np.ones(len(arrived), np.int64), -np.ones(len(arrived), np.int64)))
+    order = np.argsort(times, kind="stable")
+    times, waiting = times[order], np.cumsum(steps[order])
+    last = np.concatenate((times[1:] != times[:-1], [True]))[: len(times)]
+    return times[last], waiting[last]
+
+
+def condensed(time: Floats, value: Floats) -> Curve:
+    """Samples as they can be drawn: not more than some hundred, each with the mean, the least and
+    the most of those it stands for."""
+    if len(time) <= _STEPS:
+        return Curve(time, value, value, value)
+    edges = np.linspace(time[0], time[-1], _STEPS + 1)
+    starts = np.unique(np.searchsorted(time, edges[:-1]))
+    counts = np.diff(np.append(starts, len(time)))
+    return Curve(
+        time[starts],
+        np.add.reduceat(value, starts) / counts,
+        np.minimum.reduceat(value, starts),
+        np.maximum.reduceat(value, starts),
+    )
+
+
+def condensed_steps(time: Floats, value: Floats, end_s: float) -> Curve:
+    """A step function, `value` from each `time` on and 0 before, as it can be drawn over [0,
+    end_s]: in equal spans, each with its mean over time, least and most."""
+    edges = np.linspace(0, end_s, _STEPS + 1)
+    # With a step at each edge, every span begins with the value that holds there.
+    before = np.searchsorted(time, edges, side="right") - 1
+    at_edges = np.where(before >= 0, value[np.maximum(before, 0)], 0.0)
+    times = np.concatenate((time, edges))
+    order = np.argsort(times, kind="stable")
+    times, values = times[order], np.concatenate((value, at_edges))[order]
+    inside = (times >= 0) & (times <= end_s)
+    times, values = times[inside], values[inside]
+    starts = np.searchsorted(times, edges[:-1], side="right") - 1
+    area = np.append(values[:-1] * np.diff(times), 0.0)
+    return Curve(
+        edges[:-1],
+        np.add.reduceat(area, starts) / np.diff(edges),
+        np.minimum.reduceat(values, starts),
+        np.maximum.reduceat(values, starts),
+    )

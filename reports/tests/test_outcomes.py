@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What results make of statements: every outcome, from tables with known answers."""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+import pytest
+from nagi.contracts.records import Build, Campaign, CampaignRun
+from nagi.statements import Statement
+from nagi_reports.chapters.statements import held, ours
+from nagi_reports.outcomes import Finding, normalised, outcomes, ratio, result_of
+from nagi_reports.summary import Mean
+
+LOSSES, CAPACITIES, SCHEMES = ("0 %", "1 %"), ("10 Mb/s", "20 Mb/s", "40 Mb/s"), ("reno", "sack")
+CEILING = 0.95
+# AGI / ceiling of every run; repeats lie 0.01 around it, so that its interval, from two repeats,
+# has a half width of 0.127.
+VALUES = {
+    ("0 %", "reno"): (0.98, 0.90, 0.80),
+    ("0 %", "sack"): (0.98, 0.95, 0.90),
+    ("1 %", "reno"): (0.30, 0.20, 0.10),
+    ("1 %", "sack"): (0.60, 0.40, 0.20),
+}
+
+
+def results(repeats=1, without=()):
+    runs, rows = [], []
+    for (loss, scheme), values in VALUES.items():
+        for capacity, value in zip(CAPACITIES, values, strict=True):
+            for repeat in range(repeats):
+                point = {"loss": loss, "capacity": capacity, "scheme": scheme}
+                run_id = str(len(runs))
+                runs.append(CampaignRun(run_id=run_id, point_id="", point=point, repeat=repeat))
+                if (loss, capacity, scheme) in without:
+                    continue
+                agi = (value + 0.02 * (repeat - (repeats - 1) / 2)) * CEILING
+                rows.append(
+                    {
+                        "run_id": run_id,
+                        "status": "valid",
+                        "agi": agi,
+                        "agi_ceiling": CEILING,
+                        "goodput_bps": agi * float(capacity.split()[0]) * 1e6,
+                        **{f"point.{axis}": value for axis, value in point.items()},
+                    }
+                )
+    campaign = Campaign(
+        experiment="test",
+        form=None,
+        title="",
+        reference="",
+        lab="netns",
+        build=Build(id="b", version="0", commit=None, nagi_link="", nagi_agent=""),
+        x="capacity",
+        series="scheme",
+        panels="loss",
+        runs=runs,
+        left_out={},
+    )
+    return campaign, pd.DataFrame(rows)
+
+
+def outcome_of(repeats=1, without=(), **statement):
+    campaign, table = results(repeats, without)
+    statement = Statement.model_validate({"text": "Said.", **statement})
+    [outcome] = outcomes(campaign.model_copy(update={"statements": [statement]}), table)
+    return outcome
+
+
+def test_confirmed_where_it_holds_everywhere():
+    outcome = outcome_of(
+        where={"loss": "0 %", "capacity": "<= 20 Mb/s"}, metric="agi_of_ceiling", **{"is": "> 0.85"}
+    )
+    assert outcome.result == "confirmed"
+    assert len(outcome.findings) == 4
+    assert ours(outcome) == "0.900 to 0.980. Holds at 4 of 4 points."
+
+
+def test_not_confirmed_where_it_fails_somewhere_with_our_value():
+    outcome = outcome_of(where={"loss": "0 %"}, metric="agi_of_ceiling", **{"is": "> 0.85"})
+    assert outcome.result == "not confirmed"
+    assert "Holds at 5 of 6 points" in ours(outcome)
+    assert "Farthest from it: 0.800 (40 Mb/s, reno)" in ours(outcome)
+
+
+def test_undecided_where_the_interval_straddles_the_limit():
+    outcome = outcome_of(
+        repeats=2,
+        where={"loss": "0 %", "capacity": "10 Mb/s"},
+        metric="agi_of_ceiling",
+        **{"is": "> 0.9"},
+    )
+    # 0.98 with a half width of 12.706 x 0.01 = 0.127.
+    assert outcome.result == "undecided"
+    assert "0.980 ± 0.127" in ours(outcome)
+    assert "undecided at 2" in ours(outcome)
+
+
+def test_an_interval_wholly_beyond_the_limit_decides():
+    assert (
+        outcome_of(
+            repeats=2,
+            where={"loss": "1 %", "scheme": "reno"},
+            metric="agi_of_ceiling",
+            **{"is": "> 0.9"},
+        ).result
+        == "not confirmed"
+    )
+
+
+def test_not_tested_names_what_is_missing():
+    outcome = outcome_of(
+        where={"scheme": ["vegas"], "loss": "0 %", "capacity": "10 Mb/s"},
+        metric="agi",
+        **{"is": "> 0.9"},
+    )
+    assert outcome.result == "not tested"
+    assert "Not tested for want of valid runs" in ours(outcome) and "vegas" in ours(outcome)
+    outcome = outcome_of(where={"capacity": "> 100 Mb/s"}, metric="agi", **{"is": "> 0.9"})
+    assert outcome.result == "not tested"
+    assert ours(outcome) == "No run has capacity > 100 Mb/s."
+
+
+def test_confirmed_in_part_where_runs_are_missing():
+    outcome = outcome_of(
+        where={"scheme": ["reno", "sack", "vegas"], "loss": "0 %", "capacity": "10 Mb/s"},
+        metric="agi",
+        **{"is": "> 0.9"},
+    )
+    assert outcome.result == "confirmed in part"
+    assert "for want of valid runs: vegas" in ours(outcome)
+
+
+def test_invalid_runs_do_not_count():
+    campaign, table = results()
+    table.loc[table["point.loss"] == "0 %", "status"] = "invalid"
+    statement = Statement(text="Said.", where={"loss": "0 %"}, metric="agi", **{"is": "> 0.1"})
+    [outcome] = outcomes(campaign.model_copy(update={"statements": [statement]}), table)
+    assert outcome.result == "not tested"
+
+
+def test_goodput_is_held_against_a_rate():
+    where = {"loss": "0 %", "capacity": "40 Mb/s"}
+    assert outcome_of(where=where, metric="goodput", **{"is": "< 35 Mb/s"}).result == "confirmed"
+    outcome = outcome_of(where=where, metric="goodput", **{"is": "< 31 Mb/s"})
+    assert outcome.result == "not confirmed"
+    assert "30.40 Mb/s to 34.20 Mb/s" in ours(outcome)
+
+
+def test_nagi_is_a_mean_over_the_values_of_x_that_where_chooses():
+    outcome = outcome_of(
+        where={"loss": "1 %", "scheme": "reno"},
+        metric="nagi_of_ceiling",
+        **{"is": "0.199 to 0.201"},
+    )
+    assert outcome.result == "confirmed"
+    outcome = outcome_of(
+        where={"loss": "1 %", "scheme": "reno", "capacity": "< 40 Mb/s"},
+        metric="nagi_of_ceiling",
+        **{"is": "0.249 to 0.251"},
+    )
+    assert outcome.result == "confirmed"
+
+
+def test_nagi_over_too_few_topologies_is_not_tested():
+    statement = dict(where={"loss": "1 %", "scheme": "reno"}, metric="nagi", **{"is": "> 0"})
+    assert outcome_of(topologies=3, **statement).result == "confirmed"
+    assert outcome_of(topologies=4, **statement).result == "not tested"
+    gone = [("1 %", "20 Mb/s", "reno")]
+    assert outcome_of(topologies=3, without=gone, **statement).result == "not tested"
+
+
+def test_ratios_to_another_scheme_and_to_another_value_of_x():
+    outcome = outcome_of(
+        where={"loss": "1 %", "scheme": "sack"},
+        against={"scheme": "reno"},
+        metric="agi",
+        **{"is": "1.99 to 2.01"},
+    )
+    assert outcome.result == "confirmed"
+    assert len(outcome.findings) == 3
+    outcome = outcome_of(
+        where={"loss": "0 %", "scheme": "reno", "capacity": "40 Mb/s"},
+        against={"capacity": "10 Mb/s"},
+        metric="agi",
+        **{"is": "< 0.8"},
+    )
+    assert outcome.result == "not confirmed"
+    assert ours(outcome).startswith("0.816")
+    assert held(outcome).startswith("AGI / AGI at capacity 10 Mb/s, < 0.8, where loss 0 %")
+
+
+def test_a_scheme_is_not_compared_with_itself():
+    outcome = outcome_of(
+        where={"loss": "1 %", "capacity": "10 Mb/s"},
+        against={"scheme": "reno"},
+        metric="agi",
+        **{"is": "> 1.5"},
+    )
+    assert [finding.point["scheme"] for finding in outcome.findings] == ["sack"]
+
+
+def finding(holds, tested=True):
+    return Finding({}, Mean(1.0, math.nan, 1) if tested else None, holds)
+
+
+@pytest.mark.parametrize(
+    ("quantifier", "holds", "result"),
+    [
+        ("all", "yyy", "confirmed"),
+        ("all", "yyn", "not confirmed"),
+        ("all", "yy?", "undecided"),
+        ("all", "y?n", "not confirmed"),
+        ("all", "yy-", "confirmed in part"),
+        ("all", "y--", "confirmed in part"),
+        ("all", "n--", "not confirmed"),
+        ("all", "---", "not tested"),
+        ("most", "yyn", "confirmed"),
+        ("most", "ynn", "not confirmed"),
+        ("most", "yn?", "undecided"),
+        ("most", "yn-", "undecided"),
+        ("most", "yy--", "confirmed in part"),
+        ("most", "yynn", "not confirmed"),
+        ("some", "ynn", "confirmed"),
+        ("some", "nnn", "not confirmed"),
+        ("some", "nn?", "undecided"),
+        ("some", "nn-", "undecided"),
+    ],
+)
+def test_quantifiers(quantifier, holds, result):
+    found = [finding({"y": True, "n": False}.get(each), each != "-") for each in holds]
+    statement = Statement.model_validate(
+        {"text": "Said.", "metric": "agi", "is": "> 0", "for": quantifier}
+    )
+    assert result_of(statement, found) == result
+
+
+def test_intervals_of_ratios_and_of_nagi():
+    # Relative half widths of 3 % and 4 % make 5 %.
+    found = ratio(Mean(1.0, 0.03, 5), Mean(2.0, 0.08, 4))
+    assert (found.value, found.halfwidth, found.runs) == (0.5, pytest.approx(0.025), 4)
+    assert math.isnan(ratio(Mean(1.0, math.nan, 1), Mean(2.0, 0.1, 4)).halfwidth)
+    assert ratio(None, Mean(1.0, 0.0, 2)) is None
+    assert ratio(Mean(1.0, 0.0, 2), Mean(0.0, 0.0, 2)) is None
+    found = normalised([Mean(0.4, 0.03, 3), None, Mean(0.6, 0.04, 3)])
+    assert (found.value, found.halfwidth) == (pytest.approx(0.5), pytest.approx(0.025))
+    assert normalised([None]) is None

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What happened over time, against hand-made records and the recorded example."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from nagi.contracts.links import Links
+from nagi.paths import SCHEMAS
+from nagi_reports.series import backlog, condensed, condensed_steps, read_series
+
+RUN = SCHEMAS / "example" / "campaign" / "runs" / "b2179ed8ba611ae4"
+
+
+def test_a_packet_waits_until_its_predecessor_has_been_sent():
+    # Service takes 10: the first is served at once, the second waits 8, the third 15, and the
+    # fourth finds nobody.
+    arrived, sent = np.array([0, 2, 5, 40]), np.array([10, 20, 30, 50])
+    times, waiting = backlog(arrived, sent)
+    assert times.tolist() == [0, 2, 5, 10, 20, 40]
+    assert waiting.tolist() == [0, 1, 2, 1, 0, 0]
+
+
+def test_backlog_against_a_queue_followed_step_by_step():
+    rng = np.random.default_rng(1)
+    arrived = np.sort(rng.integers(0, 10_000, 500))
+    sent, end = [], 0
+    for at in arrived:
+        end = max(end, int(at)) + 15
+        sent.append(end)
+    times, waiting = backlog(arrived, np.array(sent))
+    for at, found in zip(times, waiting, strict=True):
+        begun = np.array(sent) - 15
+        assert found == np.count_nonzero((arrived <= at) & (begun > at))
+    assert backlog(np.array([], np.int64), np.array([], np.int64))[0].size == 0
+
+
+def test_the_recorded_queue_is_the_emulators_own_account():
+    series = read_series(RUN)
+    links = Links.read(RUN / "links.json")
+    radio = next(link for link in links.links if link.name == "radio")
+    assert series.bottleneck == "radio forward"
+    assert series.queue.waiting.most.max() == radio.a_to_b.most_waiting_packets
+    assert series.queue.limit_packets == 6
+    assert len(series.queue.overflow_s) == radio.a_to_b.packets.queue_overflows
+    assert len(series.queue.loss_s) == radio.a_to_b.packets.channel_losses
+    assert (series.flow, series.end_s) == ("up", pytest.approx(2.0))
+    assert series.cwnd.value.max() <= 100
+    assert series.rtt_ms.value.min() > series.base_rtt_ms == pytest.approx(30)
+
+
+@pytest.fixture
+def run(tmp_path):
+    return shutil.copytree(RUN, tmp_path / "run")
+
+
+def test_what_is_not_recorded_is_said(run):
+    (run / "packets.parquet").unlink()
+    (run / "tcp_info.parquet").unlink()
+    series = read_series(run)
+    assert series.cwnd is None and series.rtt_ms is None and series.queue is None
+    assert series.why_no_queue == "not recorded"
+    assert not series.recorded
+
+
+def test_under_jitter_the_queue_is_not_known(run):
+    plan = json.loads((run / "plan.json").read_text())
+    plan["links"][0]["forward"]["jitter"] = {"distribution": "exponential", "mean_ns": 1000}
+    (run / "plan.json").write_text(json.dumps(plan))
+    series = read_series(run)
+    assert series.queue is None
+    assert "delay that varies" in series.why_no_queue
+
+
+def test_no_slow_start_threshold_before_the_first_loss(run):
+    import pandas as pd
+
+    table = pd.read_parquet(run / "tcp_info.parquet")
+    pd.DataFrame(table.assign(snd_ssthresh=2**31 - 1)).to_parquet(run / "tcp_info.parquet")
+    assert read_series(run).ssthresh is None
+
+
+def test_samples_are_condensed_with_their_extremes():
+    time = np.arange(10_000.0)
+    value = np.where(time == 5000, 99.0, 1.0)
+    curve = condensed(time, value)
+    assert len(curve.time_s) <= 600
+    assert (curve.most.max(), curve.least.min()) == (99, 1)
+    same = condensed(time[:100], value[:100])
+    assert same.time_s.tolist() == time[:100].tolist()
+
+
+def test_steps_are_condensed_with_their_mean_over_time():
+    # 0 for 1 s, 4 for 1 s, 0 for 8 s.
+    curve = condensed_steps(np.array([1.0, 2.0]), np.array([4.0, 0.0]), 10.0)
+    assert curve.value.mean() == pytest.approx(0.4)
+    assert curve.most.max() == 4
+    assert curve.value[90] == pytest.approx(4)  # 1.5 s
+    assert curve.value[30] == curve.most[30] == 0  # 0.5 s
+    # What is shorter than can be drawn is in the extremes.
+    short = condensed_steps(np.array([5.0, 5.000001]), np.array([7.0, 0.0]), 10.0)
+    assert short.most.max() == 7 and short.value.max() < 0.1
