@@ -28,7 +28,7 @@ from nagi.errors import refuse
 from nagi.labs import netns
 from nagi.labs.shape import Shape
 from nagi.planner import plan_runs
-from nagi.spec import Point
+from nagi.spec import Experiment, Point
 
 BATCH_SECONDS = 75.0  # of runs a cell is given at once: what shipping costs is then little
 
@@ -43,8 +43,19 @@ class Selection:
     unavailable: dict[str, schemes.Availability]  # scheme -> why this machine cannot run it
     build: Build
 
+    @property
+    def experiment(self) -> Experiment:
+        """The experiment at its first point: what holds for the whole campaign."""
+        return self.points[0].experiment
+
     def available(self) -> list[RunPlan]:
         return [plan for plan in self.plans if not self.schemes_missing(plan)]
+
+    def by_point(self) -> list[list[RunPlan]]:
+        """The plans, a list a point."""
+        return [
+            [plan for plan in self.plans if plan.point == point.values] for point in self.points
+        ]
 
     def schemes_missing(self, plan: RunPlan) -> list[str]:
         return [flow.scheme for flow in plan.flows if flow.scheme in self.unavailable]
@@ -73,6 +84,7 @@ class Observer(Protocol):
     """Who wants to know how a campaign goes on."""
 
     def done_before(self, plans: list[RunPlan]) -> None: ...
+    def runs_added(self, plans: list[RunPlan]) -> None: ...
     def lab_starting(self, cells: int) -> None: ...
     def batch_starting(self, plans: dict[str, list[RunPlan]], lead_s: float) -> None: ...
     def run_over(self, plan: RunPlan, verdict: Verdict) -> None: ...
@@ -110,9 +122,13 @@ class CampaignDirectory:
                 ) from None
             yield
 
+    def has(self, plan: RunPlan) -> bool:
+        """Whether a run has been done, whatever became of it."""
+        return (self.runs / plan.run_id).exists()
+
     def describe(self, selection: Selection, lab: str, left_out: dict[str, str]) -> Campaign:
         """Writes campaign.json."""
-        experiment = selection.points[0].experiment
+        experiment = selection.experiment
         campaign = Campaign(
             experiment=experiment.name,
             form=selection.form,
@@ -130,6 +146,9 @@ class CampaignDirectory:
                 for plan in selection.available()
             ],
             left_out=left_out,
+            keep=experiment.keep,
+            until=experiment.until,
+            statements=experiment.report.statements,
         )
         campaign.write(self.campaign)
         return campaign
@@ -152,11 +171,15 @@ class Runner:
         jobs: int,
         tries: int,
         analyse: Callable[[Path], None],
+        grow: Callable[[Selection], Selection],
         interrupted: Callable[[], bool],
         observer: Observer,
     ) -> None:
         """`tries`: how often a run is tried whose links did not do what was asked. `analyse`
-        computes the metrics of a run directory. `observer` hears of every run that ends."""
+        computes the metrics of a run directory. `grow` adds the runs that are to be done in view of
+        those that are over. `observer` hears of every run that ends."""
+        self.selection = selection
+        self._grow = grow
         self._plans = selection.available()
         self._build = selection.build
         self._directory = directory
@@ -178,25 +201,39 @@ class Runner:
         shutil.rmtree(directory.records, ignore_errors=True)
         self._observer.done_before([p for p in self._plans if not self._is_pending(p)])
         try:
-            while pending := [plan for plan in self._plans if self._is_pending(plan)]:
-                shapes: dict[tuple[Shape, int], list[RunPlan]] = {}
-                for plan in pending:
-                    # Runs side by side can disturb each other: another try has the machine alone.
-                    jobs = 1 if self._status(plan) == "invalid" else self._jobs
-                    shapes.setdefault((Shape.of(plan), jobs), []).append(plan)
-                for (shape, jobs), plans in shapes.items():
-                    self._run_shape(shape, plans, jobs)
-                self._failed_now |= {
-                    plan.run_id for plan in pending if self._status(plan) == "failed"
-                }
+            self._run_pending()
+            while self._add_runs():
+                self._run_pending()
         finally:
             shutil.rmtree(directory.lab, ignore_errors=True)
         shutil.rmtree(directory.records, ignore_errors=True)
-        for plan in self._plans:
-            if self._status(plan) in ("valid", "invalid"):
-                self._analyse(directory.runs / plan.run_id)
         verdicts = {plan.run_id: verdict_of(directory.runs, plan.run_id) for plan in self._plans}
         return {run_id: verdict for run_id, verdict in verdicts.items() if verdict is not None}
+
+    def _run_pending(self) -> None:
+        """Runs what is left to run; then every run that came to its end has its metrics."""
+        while pending := [plan for plan in self._plans if self._is_pending(plan)]:
+            shapes: dict[tuple[Shape, int], list[RunPlan]] = {}
+            for plan in pending:
+                # Runs side by side can disturb each other: another try has the machine alone.
+                jobs = 1 if self._status(plan) == "invalid" else self._jobs
+                shapes.setdefault((Shape.of(plan), jobs), []).append(plan)
+            for (shape, jobs), plans in shapes.items():
+                self._run_shape(shape, plans, jobs)
+            self._failed_now |= {plan.run_id for plan in pending if self._status(plan) == "failed"}
+        for plan in self._plans:
+            if self._status(plan) in ("valid", "invalid"):
+                self._analyse(self._directory.runs / plan.run_id)
+
+    def _add_runs(self) -> bool:
+        """Asks for further runs; returns whether there are any."""
+        known = {plan.run_id for plan in self._plans}
+        self.selection = self._grow(self.selection)
+        added = [plan for plan in self.selection.available() if plan.run_id not in known]
+        self._plans += added
+        if added:
+            self._observer.runs_added(added)
+        return bool(added)
 
     def _status(self, plan: RunPlan) -> str | None:
         verdict = verdict_of(self._directory.runs, plan.run_id)

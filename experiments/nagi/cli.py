@@ -13,12 +13,9 @@ from pathlib import Path
 from typing import Annotated, Any, cast, get_args
 
 import typer
-from nagi_reports import analysis, report, summary, text
-from nagi_reports.capture import CaptureError
-from rich.console import Console
 from rich.table import Table
 
-from nagi import __version__, schemes
+from nagi import __version__, repeats, results_cli, schemes
 from nagi.ansible_runs import Interrupted, LabError
 from nagi.build import current_build
 from nagi.campaign import (
@@ -30,8 +27,19 @@ from nagi.campaign import (
 )
 from nagi.contracts.records import Campaign
 from nagi.errors import InputError, refuse
+from nagi.estimate import (
+    MORE_DISK,
+    disk_needed,
+    free_disk,
+    in_bytes,
+    in_time,
+    require_disk,
+    seconds_of,
+    time_needed,
+)
 from nagi.labs.netns import require_root
 from nagi.progress import Progress
+from nagi.results_cli import error_console, give_to_user, out_console
 from nagi.spec import read_experiment
 from nagi.traces import Format, Quantity, read_trace
 
@@ -41,11 +49,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="How much of what a path could carry does a TCP scheme achieve?",
 )
-out_console = Console(highlight=False, emoji=False)
-error_console = Console(stderr=True, highlight=False, emoji=False)
-
 Spec = Annotated[Path, typer.Argument(help="experiment file", show_default=False)]
-Directory = Annotated[Path, typer.Argument(help="directory of a campaign", show_default=False)]
 Quick = Annotated[bool, typer.Option("--quick", help="the experiment's form `quick`")]
 Form = Annotated[str | None, typer.Option("--form", help="another form of the experiment")]
 Only = Annotated[
@@ -107,40 +111,66 @@ def run(
             "there is no campaign to resume", "leave --resume out", file=str(directory.out)
         )
     stop = _InterruptFlag()
+    side_by_side = jobs or jobs_for(os.cpu_count() or 1)
+    to_do = [plan for plan in selection.available() if not directory.has(plan)]
+    require_disk(to_do, selection.experiment.keep, side_by_side, directory.out)
     with directory.held():
+        selection = repeats.grown(selection, directory.runs)
         campaign = directory.describe(selection, lab, left_out)
-        plans = {plan.run_id: plan for plan in selection.available()}
-        with Progress(out_console, len(plans)) as progress:
+
+        def grow(selection: Selection) -> Selection:
+            larger = repeats.grown(selection, directory.runs)
+            if larger is not selection:
+                directory.describe(larger, lab, left_out)
+            return larger
+
+        until = selection.experiment.until
+        total = len(selection.available())
+        with Progress(out_console, total, at_least=until is not None) as progress:
+            runner = Runner(
+                selection,
+                directory,
+                jobs=side_by_side,
+                tries=tries,
+                analyse=lambda run: results_cli.analyse_and_retain(run, campaign),
+                grow=grow,
+                interrupted=stop,
+                observer=progress,
+            )
             try:
-                verdicts = Runner(
-                    selection,
-                    directory,
-                    jobs=jobs or jobs_for(os.cpu_count() or 1),
-                    tries=tries,
-                    analyse=analysis.ensure_metrics,
-                    interrupted=stop,
-                    observer=progress,
-                ).run()
+                verdicts = runner.run()
             except (Interrupted, LabError) as error:
                 progress.stop()
-                _give_to_user(directory.out)
+                give_to_user(directory.out)
                 if isinstance(error, LabError):
                     error_console.print(f"nagi: {error}", markup=False)
-                done = sum(1 for run_id in plans if (directory.runs / run_id).exists())
+                plans = runner.selection.available()
+                done = sum(1 for plan in plans if directory.has(plan))
                 error_console.print(
-                    f"stopped; {done} of {len(plans)} runs are done and kept. "
-                    "The same command goes on from there."
+                    f"stopped; {done} of {'at least ' if until else ''}{len(plans)} runs are done "
+                    "and kept. The same command goes on from there."
                 )
                 raise typer.Exit(130 if isinstance(error, Interrupted) else 1) from None
-        _conclude(directory, campaign)
-        _give_to_user(directory.out)
+        results_cli.conclude(directory, Campaign.read(directory.campaign))
+        for line in repeats.too_wide_in_words(runner.selection, directory.runs):
+            out_console.print(line, markup=False)
+        give_to_user(directory.out)
     if any(verdict.status != "valid" for verdict in verdicts.values()):
         raise typer.Exit(1)
 
 
 @app.command()
-def plan(spec: Spec, quick: Quick = False, form: Form = None, only: Only = None) -> None:
-    """Show the runs of an experiment, how long they take and what cannot run here; run nothing."""
+def plan(
+    spec: Spec,
+    quick: Quick = False,
+    form: Form = None,
+    only: Only = None,
+    out: Annotated[
+        Path | None, typer.Option(help="where results would go; results/NAME-FORM if not given")
+    ] = None,
+) -> None:
+    """Show the runs of an experiment, the time and disk they take and what cannot run here; run
+    nothing."""
     selection = _select(spec, _form(quick, form), only)
     table = Table(show_edge=False, pad_edge=False)
     axes = list(selection.points[0].values)
@@ -149,57 +179,30 @@ def plan(spec: Spec, quick: Quick = False, form: Form = None, only: Only = None)
     for head in ("runs", "seconds"):
         table.add_column(head, justify="right")
     table.add_column("run / why not")
-    repeats = selection.points[0].experiment.repeats
-    for first in range(0, len(selection.plans), repeats):
-        plan = selection.plans[first]
+    until = selection.experiment.until
+    for plans in selection.by_point():
+        plan, least = plans[0], len(plans)
+        most = until.at_most if until else least
         missing = selection.schemes_missing(plan)
         table.add_row(
             *plan.point.values(),
-            str(repeats),
-            f"{plan.timeline.end_s * repeats:.1f}",
+            _range(str(least), str(most)),
+            _range(f"{seconds_of(plan) * least:.1f}", f"{seconds_of(plan) * most:.1f}"),
             f"{missing[0]} is not available" if missing else plan.run_id,
             style="dim" if missing else None,
         )
     out_console.print(table)
-    available = selection.available()
-    jobs = jobs_for(os.cpu_count() or 1)
-    seconds = sum(plan.timeline.end_s for plan in available) / jobs
-    out_console.print(
-        f"\n{len(selection.plans)} runs, {len(available)} of them possible here; "
-        f"about {_minutes(seconds)} with {jobs} side by side"
-    )
+    for line in _estimate(selection, out or _default_out(selection)):
+        out_console.print(line, markup=False, soft_wrap=True)
     for name, found in selection.unavailable.items():
         out_console.print(f"{name}: {found.reason}; {found.cure}", markup=False)
 
 
-@app.command()
-def analyze(directory: Directory) -> None:
-    """Compute all metrics again, from the captures."""
-    held, campaign = _campaign(directory)
-    with held.held():
-        with Progress(out_console, len(campaign.runs)) as progress:
-            for entry in campaign.runs:
-                run_directory = held.runs / entry.run_id
-                if (run_directory / "manifest.json").exists() and _ended(run_directory):
-                    analysis.analyse_run(run_directory)
-                progress.step("analysed")
-        _conclude(held, campaign)
-        _give_to_user(held.out)
-
-
-@app.command(name="report")
-def report_command(
-    directory: Directory,
-    format_: Annotated[str, typer.Option("--format", help="pdf")] = "pdf",
-) -> None:
-    """Write the report of a campaign."""
-    if format_ != "pdf":
-        raise refuse(f"--format {format_}: no such format", "use --format pdf")
-    held, campaign = _campaign(directory)
-    with held.held():
-        table = analysis.build_table(held.out, campaign)
-        out_console.print(str(report.write_report(held.out, campaign, table)), markup=False)
-        _give_to_user(held.out)
+app.command()(results_cli.analyze)
+app.command(name="report")(results_cli.write_report)
+app.command()(results_cli.metrics)
+app.command()(results_cli.compare)
+app.command(name="bundle")(results_cli.make_bundle)
 
 
 @app.command()
@@ -241,9 +244,6 @@ def main() -> None:
     except InputError as error:
         for problem in error.problems:
             error_console.print(f"nagi: {problem}", markup=False, soft_wrap=True)
-        sys.exit(2)
-    except CaptureError as error:
-        error_console.print(f"nagi: {error}", markup=False, soft_wrap=True)
         sys.exit(2)
     except typer.Exit as leave:
         sys.exit(leave.exit_code)
@@ -308,51 +308,44 @@ def _leave_out(selection: Selection, skip_unavailable: bool) -> dict[str, str]:
     return {name: found.reason for name, found in selection.unavailable.items()}
 
 
+def _estimate(selection: Selection, out: Path) -> list[str]:
+    """What there is to run, and what it takes of time and disk."""
+    available, keep = selection.available(), selection.experiment.keep
+    jobs = jobs_for(os.cpu_count() or 1)
+    until = selection.experiment.until
+    most = available
+    if until is not None:
+        # Repeats differ in their seeds only.
+        most = [
+            plans[0]
+            for plans in selection.by_point()
+            if not selection.schemes_missing(plans[0])
+            for _ in range(until.at_most)
+        ]
+    all_runs = len(selection.plans)
+    at_most = until.at_most * len(selection.by_point()) if until else all_runs
+    least_disk, most_disk = (disk_needed(plans, keep, jobs) for plans in (available, most))
+    free = free_disk(out)
+    lines = [
+        "",
+        f"{_range(str(all_runs), str(at_most))} runs, "
+        f"{_range(str(len(available)), str(len(most)))} of them possible here; about "
+        f"{_range(in_time(time_needed(available, jobs)), in_time(time_needed(most, jobs)))} "
+        f"with {jobs} side by side",
+        f"disk: at most about {_range(in_bytes(least_disk), in_bytes(most_disk))}; "
+        f"{in_bytes(free)} are free where {out} is",
+    ]
+    if least_disk > free:
+        lines.append(f"this does not fit: {MORE_DISK}")
+    elif most_disk > free:
+        lines.append(f"this may not fit, if points take many repeats: {MORE_DISK}")
+    return lines
+
+
+def _range(least: str, most: str) -> str:
+    return least if least == most else f"{least} to {most}"
+
+
 def _default_out(selection: Selection) -> Path:
-    name = selection.points[0].experiment.name
+    name = selection.experiment.name
     return Path("results") / (f"{name}-{selection.form}" if selection.form else name)
-
-
-def _campaign(directory: Path) -> tuple[CampaignDirectory, Campaign]:
-    held = CampaignDirectory(directory)
-    if not held.campaign.exists():
-        raise refuse("no campaign here", "give the --out of `nagi run`", file=str(directory))
-    return held, Campaign.read(held.campaign)
-
-
-def _ended(run_directory: Path) -> bool:
-    return (run_directory / "links.json").exists()
-
-
-def _conclude(directory: CampaignDirectory, campaign: Campaign) -> None:
-    """Table, text and report."""
-    table = analysis.build_table(directory.out, campaign)
-    found = summary.summarise(campaign, table)
-    for each in text.tables(found):
-        out_console.print()
-        out_console.print(each)
-    out_console.print(
-        f"\n{found.runs} runs: {found.valid} valid, {found.invalid} invalid, {found.failed} failed"
-    )
-    if found.valid:
-        path = report.write_report(directory.out, campaign, table)
-        out_console.print(f"report: {path}", markup=False, soft_wrap=True)
-
-
-def _give_to_user(out: Path) -> None:
-    """Under sudo, results belong to the user who asked for them."""
-    try:
-        owner = int(os.environ["SUDO_UID"]), int(os.environ["SUDO_GID"])
-    except (KeyError, ValueError):
-        return
-    if os.geteuid() == 0:
-        for path in (out, *out.rglob("*")):
-            os.chown(path, *owner, follow_symlinks=False)
-
-
-def _minutes(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    if seconds < 7200:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h"

@@ -139,7 +139,8 @@ def _verdict(
         to_table(records, plan).to_parquet(target / PACKETS, index=False, compression="zstd")
         evidence = gather(plan, nodes[EMULATOR].began_realtime_s, records, target)
     except InputError as error:
-        return failed(plan.run_id, [str(error)])
+        # Without where the campaign is: run directories are published.
+        return failed(plan.run_id, [str(error).replace(f"{target}/", "")])
     return certify(plan, links, nodes.values(), evidence)
 
 

@@ -8,7 +8,6 @@ out of what is measured by them.
 
 from __future__ import annotations
 
-import ipaddress
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,11 +16,11 @@ from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
-from nagi_reports.capture import CaptureError, Packets, read_capture
+import pandas as pd
+from nagi_reports.capture import packets, scan
 
 from nagi.contracts.plan import DirectionPlan, FlowPlan, Hop, RunPlan, Way
 from nagi.contracts.records import Information
-from nagi.errors import refuse
 from nagi.packets import (
     CHANNEL_LOSS,
     DELIVERED,
@@ -56,10 +55,7 @@ def gather(plan: RunPlan, began_realtime_s: float, records: Records, run: Path) 
     """
     recorded = in_order(records)
     due = replay(plan, recorded)
-    try:
-        captures = {each.node: read_capture(run / each.file).packets for each in plan.captures}
-    except CaptureError as error:
-        raise refuse(str(error), "run it again") from None
+    captures = {(each.node, each.link): _read(run / each.file) for each in plan.captures}
     epoch_ns = int(began_realtime_s * 1e9)
     crossings = [
         crossing
@@ -100,6 +96,28 @@ def gather(plan: RunPlan, began_realtime_s: float, records: Records, run: Path) 
 
 
 @dataclass(frozen=True)
+class _Captured:
+    """The packets of one capture."""
+
+    time_ns: Nanoseconds  # since the epoch
+    row: Nanoseconds  # in flows
+    identity: Nanoseconds
+    flows: pd.DataFrame  # a row a direction of a connection: capture.FLOW_COLUMNS
+
+    def of(self, flow: FlowPlan, *, data: bool) -> npt.NDArray[np.bool_]:
+        """Which packets are a flow's: from its sender, or from its receiver."""
+        one, other = ("source", "destination") if data else ("destination", "source")
+        flows = self.flows
+        mine = (
+            (flows["protocol"] == "tcp")
+            & (flows[one] == flow.sender_address)
+            & (flows[other] == flow.receiver_address)
+            & (flows[f"{other}_port"] == flow.port)
+        )
+        return np.isin(self.row, np.flatnonzero(mine))
+
+
+@dataclass(frozen=True)
 class _Crossing:
     """Packets of one flow in one direction, from the sender's capture to the receiver's."""
 
@@ -116,19 +134,25 @@ class _Crossing:
 
 
 def _crossings(
-    plan: RunPlan, flow: FlowPlan, captures: dict[str, Packets], due: Records, epoch_ns: int
+    plan: RunPlan,
+    flow: FlowPlan,
+    captures: dict[tuple[str, str], _Captured],
+    due: Records,
+    epoch_ns: int,
 ) -> Iterator[_Crossing]:
     back: list[Hop] = [
         Hop(link=hop.link, way="backward" if hop.way == "forward" else "forward")
         for hop in reversed(flow.path)
     ]
+    sender = captures[flow.sender, flow.path[0].link]
+    receiver = captures[flow.receiver, flow.path[-1].link]
     for what, hops, first, last, data in (
-        ("data", flow.path, flow.sender, flow.receiver, True),
-        ("ACKs", back, flow.receiver, flow.sender, False),
+        ("data", flow.path, sender, receiver, True),
+        ("ACKs", back, receiver, sender, False),
     ):
-        sent, received = (_of(captures[node], flow, data=data) for node in (first, last))
-        identity, sent_ns = _once(sent.identity, sent.time_ns - epoch_ns)
-        came, received_ns = _once(received.identity, received.time_ns - epoch_ns)
+        sent, received = first.of(flow, data=data), last.of(flow, data=data)
+        identity, sent_ns = _once(first.identity[sent], first.time_ns[sent] - epoch_ns)
+        came, received_ns = _once(last.identity[received], last.time_ns[received] - epoch_ns)
         inside = np.zeros(len(identity), np.int64)
         known = np.ones(len(identity), bool)
         for hop in hops:
@@ -151,23 +175,28 @@ def _crossings(
         )
 
 
-def _of(packets: Packets, flow: FlowPlan, *, data: bool) -> Packets:
-    """The packets of a flow in a capture, from its sender or from its receiver."""
-    sender, receiver = (
-        int(ipaddress.IPv4Address(address))
-        for address in (flow.sender_address, flow.receiver_address)
-    )
-    if data:
-        return packets.where(
-            (packets.source == sender)
-            & (packets.destination == receiver)
-            & (packets.destination_port == flow.port)
+def _read(capture: Path) -> _Captured:
+    """The packets of a capture. Raises InputError if it is none."""
+    tables = list(packets(capture))
+    if not tables:
+        none = np.zeros(0, np.int64)
+        return _Captured(none, none, none, scan(capture).flows)
+    times, rows, identities = (
+        np.concatenate(columns)
+        for columns in zip(
+            *(
+                (
+                    table["time_ns"].to_numpy(),
+                    table["connection"].to_numpy(np.int64) * 2 + table["direction"].to_numpy(),
+                    table["identification"].to_numpy(np.int64) << 16
+                    | table["checksum"].to_numpy(np.int64),
+                )
+                for table in tables
+            ),
+            strict=True,
         )
-    return packets.where(
-        (packets.source == receiver)
-        & (packets.destination == sender)
-        & (packets.source_port == flow.port)
     )
+    return _Captured(times, rows, identities, scan(capture).flows)
 
 
 def _once(keys: Nanoseconds, values: Nanoseconds) -> tuple[Nanoseconds, Nanoseconds]:

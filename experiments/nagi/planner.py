@@ -79,9 +79,14 @@ class _Path:
     packet: ByteCount
 
 
-def plan_runs(point: Point, form: str | None) -> list[RunPlan]:
-    """One plan for every repeat of `point`, without ids. Raises InputError."""
-    return _Planner(point, form).plans()
+def plan_runs(point: Point, form: str | None, repeats: range | None = None) -> list[RunPlan]:
+    """One plan for every repeat of `point` (None: as many as the experiment says), without ids.
+
+    Raises InputError.
+    """
+    return _Planner(point, form).plans(
+        range(point.experiment.repeats) if repeats is None else repeats
+    )
 
 
 class _Planner:
@@ -107,14 +112,14 @@ class _Planner:
     def _error(self, place: Place, what: str, cure: str) -> InputError:
         return self.document.error(place, what, cure)
 
-    def plans(self) -> list[RunPlan]:
+    def plans(self, repeats: range) -> list[RunPlan]:
         links = self._links()
         flows = self._flow_plans()
         timeline = self._timeline(links)
         nodes = self._nodes()
         captures = self._captures()
         plans = []
-        for repeat in range(self.experiment.repeats):
+        for repeat in repeats:
             plans.append(
                 RunPlan(
                     experiment=ExperimentRef(name=self.experiment.name, form=self.form),

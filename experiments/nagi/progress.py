@@ -7,7 +7,7 @@ import threading
 import time
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
 from nagi.contracts.plan import RunPlan
@@ -20,15 +20,17 @@ _LINE_EVERY_S = 15.0  # how often a campaign that is not on a terminal says it i
 class Progress:
     """Shows a campaign's progress on `console`; an Observer of the campaign."""
 
-    def __init__(self, console: Console, total: int) -> None:
+    def __init__(self, console: Console, total: int, *, at_least: bool = False) -> None:
+        """`at_least`: runs may be added to the `total`."""
         self._console = console
+        self._at_least = "at least " if at_least else ""
         self._total = total
         self._done = 0
         self._over: set[str] = set()
         self._bar = Bar(
             TextColumn("{task.description}"),
             BarColumn(),
-            MofNCompleteColumn(),
+            TextColumn("{task.completed:.0f}/" + self._at_least + "{task.total:.0f}"),
             TextColumn("time left"),
             TimeRemainingColumn(),
             console=console,
@@ -61,6 +63,13 @@ class Progress:
         self._done = len(self._over)
         self._bar.update(self._task, completed=self._done)
 
+    def runs_added(self, plans: list[RunPlan]) -> None:
+        """These runs are to be run, too."""
+        self._total += len(plans)
+        self._bar.update(self._task, total=self._total)
+        runs = "run" if len(plans) == 1 else "runs"
+        self._say(f"{len(plans)} more {runs}, as intervals are wider than asked for")
+
     def lab_starting(self, cells: int) -> None:
         many = f"{cells} runs side by side" if cells > 1 else "one run at a time"
         self._say(f"setting up the netns lab for {many}")
@@ -83,7 +92,9 @@ class Progress:
         repeat = f", repeat {plan.repeat + 1}" if plan.repeat else ""
         reasons = f": {'; '.join(verdict.reasons)}" if verdict.reasons else ""
         self._console.print(
-            f"[{self._done}/{self._total}] {point}{repeat}: {verdict.status}{reasons}", markup=False
+            f"[{self._done}/{self._at_least}{self._total}] {point}{repeat}: "
+            f"{verdict.status}{reasons}",
+            markup=False,
         )
 
     def _follow(self, ends: list[float]) -> None:
@@ -100,7 +111,7 @@ class Progress:
                 said = now
                 left = max(0.0, ends[-1] - (now - begun)) if ends else 0.0
                 self._console.print(
-                    f"running: about {shown} of {self._total} runs done, "
+                    f"running: about {shown} of {self._at_least}{self._total} runs done, "
                     f"this batch takes {left:.0f} s more"
                 )
 

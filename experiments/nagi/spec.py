@@ -30,7 +30,10 @@ from pydantic import (
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import ErrorDetails
 
+from nagi.contracts.records import Keep, Until
+from nagi.contracts.results import metrics_of_results
 from nagi.errors import InputError, Problem
+from nagi.statements import Statement, check_axes
 from nagi.traces import LATEST, problem_with_instant
 from nagi.units import (
     Bitrate,
@@ -47,6 +50,7 @@ from nagi.units import (
 from nagi.yaml_source import Place, Source, read_yaml
 
 SCHEMA_VERSION = 1
+LEAST_REPEATS = 3  # before the width of an interval is believed
 
 # Names become parts of interface names, which Linux limits to 15 characters.
 Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,10}$")]
@@ -362,6 +366,9 @@ class ReportSettings(Strict):
     x: Axis = Field(description="the axis along which curves run; NAGI is the mean over it")
     series: Axis = Field("scheme", description="the axis that tells the curves apart")
     panels: Axis | None = Field(None, description="the axis that tells the panels apart")
+    statements: list[Statement] = Field(
+        [], description="what is said of the results, to be held against them"
+    )
 
 
 class Experiment(Strict):
@@ -372,7 +379,11 @@ class Experiment(Strict):
     title: str
     reference: str = Field("", description="where the experiment comes from")
     seed: int = Field(ge=0, lt=2**63, description="every random draw follows from it")
-    repeats: int = Field(1, ge=1, le=1000)
+    repeats: int = Field(1, ge=1, le=1000, description="of each point; with `until`, the least")
+    until: Until | None = Field(
+        None, description="repeat each point until the interval of a metric is narrow enough"
+    )
+    keep: Keep = Field(Keep(), description="what is kept of each run's files")
     host_profile: str = Field("linux", description="a name from hosts/profiles.yaml")
     max_window: PacketCount | None = Field(
         None, description="cap of every sender's congestion window, as ns-2's `window_`"
@@ -402,7 +413,24 @@ class Experiment(Strict):
             raise ValueError(
                 f"a warm-up of {self.warmup} leaves nothing of {self.duration}; shorten it"
             )
+        if self.until is not None:
+            self._check_until(self.until)
         return self
+
+    def _check_until(self, until: Until) -> None:
+        if until.metric not in metrics_of_results():
+            known = ", ".join(metrics_of_results())
+            raise ValueError(f"until: there is no metric {until.metric!r}; one of: {known}")
+        if self.repeats < LEAST_REPEATS:
+            raise ValueError(
+                f"until with repeats: {self.repeats}, and so few agree by chance; "
+                f"write `repeats: {LEAST_REPEATS}` or more, the least there are to be"
+            )
+        if until.at_most < self.repeats:
+            raise ValueError(
+                f"until: at_most {until.at_most} is less than repeats, {self.repeats}; "
+                "raise at_most"
+            )
 
 
 @dataclass(frozen=True)
@@ -468,6 +496,7 @@ def read_experiment(path: Path, form: str | None) -> list[Point]:
                 ("matrix", axis), "this axis is used nowhere", f"write ${axis} where its values go"
             )
     _check_report(points[0])
+    _check_campaign(points)
     return points
 
 
@@ -478,6 +507,8 @@ def experiment_schema() -> dict[str, Any]:
     _allow_axes(schema, under_key="")
     return schema
 
+
+_FOR_ALL_POINTS = ("Keep", "Until")  # what holds for the whole campaign has no axes in it
 
 # The keys that say which of several a mapping is, and of what.
 UNION_TAGS = {"model": "loss model", "distribution": "jitter distribution"}
@@ -511,7 +542,8 @@ def _allow_axes(node: Any, under_key: str) -> None:
                     }
                 else:
                     schema.update(kept)
-        _allow_axes(value, key)
+        if key not in _FOR_ALL_POINTS:
+            _allow_axes(value, key)
 
 
 def _is_scalar(schema: dict[str, Any]) -> bool:
@@ -620,6 +652,40 @@ def _check_report(point: Point) -> None:
             raise point.document.error(
                 ("report", key), f"there is no axis {axis} in the matrix", f"one of: {known}"
             )
+    problems = [
+        point.document.problem(("report", "statements", *place), what, cure)
+        for place, what, cure in check_axes(
+            settings.statements, settings.x, _values_of_all_forms(point.document)
+        )
+    ]
+    if problems:
+        raise InputError(*problems)
+
+
+def _check_campaign(points: list[Point]) -> None:
+    """What holds for the whole campaign is the same at every point."""
+    for key in ("keep", "until"):
+        first = getattr(points[0].experiment, key)
+        if any(getattr(point.experiment, key) != first for point in points):
+            raise points[0].document.error(
+                (key,), "differs from point to point", "give values, not axes of the matrix"
+            )
+
+
+def _values_of_all_forms(document: Document) -> dict[str, list[str]]:
+    """Every value that an axis has in the file or in one of its forms, as texts."""
+    data = document.source.data
+    matrices = [
+        document.data["matrix"],
+        data.get("matrix"),
+        *(form.get("matrix") for form in data.get("forms", {}).values()),
+    ]
+    found: dict[str, list[str]] = {axis: [] for axis in document.data["matrix"]}
+    for matrix in matrices:
+        for axis, values in matrix.items() if isinstance(matrix, dict) else ():
+            if axis in found and isinstance(values, list):
+                found[axis] += [_text(value) for value in values]
+    return {axis: list(dict.fromkeys(values)) for axis, values in found.items()}
 
 
 def _problem(document: Document, details: ErrorDetails) -> Problem:

@@ -113,7 +113,7 @@ def verdict_of_a_run(
         # Kept, marked, in no mean.
         assert run.returncode == 1
         assert "1 invalid" in said
-        assert (directory / "D.radio.pcap").exists()
+        assert (directory / "D.radio.pcap.zst").exists()
         assert list(pd.read_parquet(out / "results.parquet")["status"]) == ["invalid"]
         assert not (out / "report.pdf").exists()
     return verdict

@@ -3,68 +3,76 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
 from nagi.contracts.links import DirectionAccount, Links
 from nagi.contracts.plan import FlowPlan, RunPlan
-from nagi.contracts.records import Campaign, Manifest, Verdict
-from nagi.contracts.results import Metrics, ResultRow
+from nagi.contracts.records import COMPRESSED, Campaign, Manifest, Verdict
+from nagi.contracts.results import Metrics, ResultRow, metrics_of_results
+from nagi.errors import refuse
 
-from nagi_reports.capture import Packets, read_capture
+from nagi_reports.capture import Scan, match, scan
+from nagi_reports.connections import rtt_seconds
 from nagi_reports.metrics import (
     agi,
     agi_ceiling,
-    data_packets,
+    buffer_delay,
+    convergence_time_s,
     goodput_bps,
-    retransmitted_segments,
+    jain_index,
+    loss_rate,
+    max_min_ratio,
+    potential_delay,
+    product_measure,
+    proportional_fairness,
+    tcp_efficiency,
+    throughput_bps,
+    time_mean,
 )
+
+# Rates swing with the windows: whether flows share fairly is looked at over whole seconds, or over
+# ten round trips where that is longer, and with this much of the fair share allowed for.
+CONVERGENCE_S, CONVERGENCE_RTTS, CONVERGENCE_DELTA = 1.0, 10, 0.25
 
 
 def analyse_run(run: Path) -> Metrics:
-    """Computes metrics.json of a run that came to its end, from its captures."""
-    plan = RunPlan.read(run / "plan.json")
-    manifest = Manifest.read(run / "manifest.json")
-    verdict = Verdict.read(run / "verdict.json")
-    links = Links.read(run / "links.json")
-    captures = {capture.node: read_capture(run / capture.file) for capture in plan.captures}
-    start_ns = _instant(manifest, plan.measure.start_s)
-    end_ns = _instant(manifest, plan.measure.end_s)
-    rows = []
-    for flow in plan.flows:
-        sent, received = (
-            _of(flow, captures[node].packets) for node in (flow.sender, flow.receiver)
+    """Computes metrics.json of a run that came to its end, from its captures.
+
+    Raises InputError if a file of the run is missing or cannot be read.
+    """
+    recorded = _Recorded.read(run)
+    plan = recorded.plan
+    fairness = _fairness(recorded)
+    rows = [
+        ResultRow.model_validate(
+            {
+                "run_id": plan.run_id,
+                "point_id": plan.point_id,
+                "lab": recorded.manifest.lab,
+                "build": recorded.manifest.build.id,
+                "status": recorded.verdict.status,
+                "repeat": plan.repeat,
+                "seed": plan.seed,
+                "point": plan.point,
+                **_of_flow(recorded, flow),
+                **fairness,
+            }
         )
-        goodput = goodput_bps(received, start_ns, end_ns)
-        overflows, losses, transmitted = _drops(flow, links)
-        rows.append(
-            ResultRow(
-                run_id=plan.run_id,
-                point_id=plan.point_id,
-                lab=manifest.lab,
-                build=manifest.build.id,
-                status=verdict.status,
-                repeat=plan.repeat,
-                seed=plan.seed,
-                point=plan.point,
-                flow=flow.name,
-                scheme=flow.scheme,
-                congestion_control=flow.congestion_control,
-                bottleneck_bps=flow.bottleneck_bps,
-                base_rtt_s=flow.base_rtt_s,
-                measured_s=round(plan.measure.end_s - plan.measure.start_s, 6),
-                goodput_bps=goodput,
-                agi=agi(goodput, flow.bottleneck_bps),
-                agi_ceiling=agi_ceiling(flow.payload_bytes, flow.packet_bytes),
-                segments_sent=len(sent),
-                segments_retransmitted=retransmitted_segments(sent),
-                queue_overflows=overflows,
-                channel_losses=losses,
-                channel_packets=transmitted,
-            )
-        )
+        for flow in plan.flows
+    ]
     metrics = Metrics(
-        rows=rows, notices=[capture.damage for capture in captures.values() if capture.damage]
+        rows=rows,
+        files=recorded.manifest.fates(plan),
+        # Without where the campaign is: run directories are published.
+        notices=[
+            each.damage.replace(f"{run}/", "") for each in recorded.scans.values() if each.damage
+        ],
     )
     metrics.write(run / "metrics.json")
     return metrics
@@ -74,6 +82,20 @@ def ensure_metrics(run: Path) -> None:
     """Computes the metrics of a run that has none yet."""
     if not (run / "metrics.json").exists():
         analyse_run(run)
+
+
+def can_analyse(run: Path) -> bool:
+    """Whether a run still has all its captures."""
+    plan = RunPlan.read(run / "plan.json")
+    return all(find_capture(run, capture.file) for capture in plan.captures)
+
+
+def find_capture(run: Path, file: str) -> Path | None:
+    """A capture of a run, which may have been compressed; None if it was removed."""
+    for name in (file, file + COMPRESSED):
+        if (run / name).exists():
+            return run / name
+    return None
 
 
 def build_table(out: Path, campaign: Campaign) -> pd.DataFrame:
@@ -89,17 +111,234 @@ def build_table(out: Path, campaign: Campaign) -> pd.DataFrame:
     columns = [name for name in ResultRow.model_fields if name != "point"]
     columns += [f"point.{axis}" for axis in (campaign.runs[0].point if campaign.runs else {})]
     table = pd.DataFrame(rows, columns=columns)
+    # A column without any value has the type of its numbers all the same.
+    numbers = [name for name in metrics_of_results() if table[name].isna().all()]
+    table = table.astype(dict.fromkeys(numbers, "float64"))
     table.to_parquet(out / "results.parquet", index=False)
     return table
+
+
+@dataclass(frozen=True)
+class _Recorded:
+    """What a run left, with its captures scanned over the measurement interval."""
+
+    plan: RunPlan
+    manifest: Manifest
+    verdict: Verdict
+    links: Links
+    tcp_info: pd.DataFrame
+    captures: dict[tuple[str, str], Path]  # (node, link) -> file
+    scans: dict[tuple[str, str], Scan]
+    start_ns: int
+    end_ns: int
+
+    @classmethod
+    def read(cls, run: Path) -> _Recorded:
+        plan = RunPlan.read(run / "plan.json")
+        manifest = Manifest.read(run / "manifest.json")
+        captures = {}
+        for capture in plan.captures:
+            path = find_capture(run, capture.file)
+            if path is None:
+                raise refuse(
+                    "this capture is missing",
+                    "restore it; without it the run's metrics cannot be computed again",
+                    file=str(run / capture.file),
+                )
+            captures[capture.node, capture.link] = path
+        start_ns, end_ns = (
+            _instant(manifest, at) for at in (plan.measure.start_s, plan.measure.end_s)
+        )
+        return cls(
+            plan=plan,
+            manifest=manifest,
+            verdict=Verdict.read(run / "verdict.json"),
+            links=Links.read(run / "links.json"),
+            tcp_info=_tcp_info(run / "tcp_info.parquet"),
+            captures=captures,
+            scans={
+                at: scan(path, start_ns=start_ns, end_ns=end_ns) for at, path in captures.items()
+            },
+            start_ns=start_ns,
+            end_ns=end_ns,
+        )
+
+    @property
+    def seconds(self) -> float:
+        return round(self.plan.measure.end_s - self.plan.measure.start_s, 6)
+
+    def goodput_bps(self, flow: FlowPlan) -> float:
+        received = _direction(self.scans[_receiving(flow)].flows, flow)
+        return goodput_bps(received.first_time_bytes_inside if received else 0, self.seconds)
+
+
+def _of_flow(recorded: _Recorded, flow: FlowPlan) -> dict[str, Any]:
+    """The columns of one flow."""
+    sent = _direction(recorded.scans[_sending(flow)].flows, flow)
+    received = _direction(recorded.scans[_receiving(flow)].flows, flow)
+    overflows, losses, transmitted = _drops(flow, recorded.links)
+    goodput = recorded.goodput_bps(flow)
+    throughput = throughput_bps(received.ip_bytes_inside if received else 0, recorded.seconds)
+    values = {
+        "flow": flow.name,
+        "scheme": flow.scheme,
+        "congestion_control": flow.congestion_control,
+        "bottleneck_bps": flow.bottleneck_bps,
+        "base_rtt_s": flow.base_rtt_s,
+        "measured_s": recorded.seconds,
+        "goodput_bps": goodput,
+        "agi": agi(goodput, flow.bottleneck_bps),
+        "agi_ceiling": agi_ceiling(flow.payload_bytes, flow.packet_bytes),
+        "segments_sent": sent.data_packets if sent else 0,
+        "segments_retransmitted": sent.retransmitted_packets if sent else 0,
+        "queue_overflows": overflows,
+        "channel_losses": losses,
+        "channel_packets": transmitted,
+        "throughput_bps": throughput,
+        "cwnd_mean_packets": _cwnd_mean(recorded, flow),
+    }
+    if sent:
+        values |= _at_sender(recorded, flow, sent)
+    if sent and received:
+        values |= _between(recorded, flow)
+    return {name: _known(value) for name, value in values.items()}
+
+
+def _at_sender(recorded: _Recorded, flow: FlowPlan, sent: Any) -> dict[str, Any]:
+    flows = recorded.scans[_sending(flow)].flows
+    back = flows[
+        (flows["connection"] == sent.connection) & (flows["direction"] != sent.direction)
+    ].iloc[0]
+    rtt = rtt_seconds(sent)
+    mean = rtt["rtt_mean_s"]
+    return {
+        "tcp_efficiency": tcp_efficiency(
+            sent.payload_bytes_inside, sent.retransmitted_bytes_inside
+        ),
+        **{name: rtt[name] for name in ("rtt_min_s", "rtt_mean_s", "rtt_p99_s")},
+        "buffer_delay": None if mean is None else buffer_delay(mean, flow.base_rtt_s),
+        "in_flight_mean_bytes": sent.in_flight_mean_bytes,
+        "in_flight_max_bytes": sent.in_flight_max_bytes,
+        "receive_window_mean_bytes": back["window_mean_bytes"],
+    }
+
+
+def _between(recorded: _Recorded, flow: FlowPlan) -> dict[str, Any]:
+    found = match(
+        recorded.captures[_sending(flow)],
+        recorded.captures[_receiving(flow)],
+        start_ns=recorded.start_ns,
+        end_ns=recorded.end_ns,
+        complete=True,  # captures begin before the traffic and end when all has arrived
+    )
+    row = _direction(found.flows, flow, "data_sent")
+    if row is None:
+        return {}
+    return {
+        "one_way_delay_mean_s": row.delay_mean_ns / 1e9,
+        "one_way_delay_p99_s": row.delay_p99_ns / 1e9,
+        "queueing_delay_mean_s": row.queueing_mean_ns / 1e9,
+        "queueing_delay_p99_s": row.queueing_p99_ns / 1e9,
+        "loss_rate": loss_rate(row.data_lost, row.data_sent),
+        "loss_bursts": row.bursts,
+        "loss_burst_packets": row.burst_packets,
+        "loss_burst_density": row.burst_density,
+        "loss_gap_density": row.gap_density,
+    }
+
+
+def _fairness(recorded: _Recorded) -> dict[str, float | None]:
+    """Of all flows of a run; nothing of a single one."""
+    flows = recorded.plan.flows
+    if len(flows) < 2:
+        return {}
+    rates = [recorded.goodput_bps(flow) / 1e6 for flow in flows]
+    values = {
+        "jain_index": jain_index(rates),
+        "max_min_ratio": max_min_ratio(rates),
+        "product_measure": product_measure(rates),
+        "proportional_fairness": proportional_fairness(rates),
+        "potential_delay_s": potential_delay(rates),
+        "convergence_time_s": _convergence(recorded),
+    }
+    return {name: _known(value) for name, value in values.items()}
+
+
+def _convergence(recorded: _Recorded) -> float:
+    plan = recorded.plan
+    longest_rtt_s = max(flow.base_rtt_s for flow in plan.flows)
+    interval_s = max(CONVERGENCE_S, CONVERGENCE_RTTS * longest_rtt_s)
+    begin_s, end_s = plan.timeline.traffic_s, plan.timeline.traffic_end_s
+    count = math.floor((end_s - begin_s) / interval_s + 1e-9)
+    begin_ns, interval_ns = _instant(recorded.manifest, begin_s), round(interval_s * 1e9)
+    received = np.zeros((count, len(plan.flows)))
+    for column, flow in enumerate(plan.flows):
+        found = scan(
+            recorded.captures[_receiving(flow)],
+            start_ns=begin_ns,
+            end_ns=begin_ns + count * interval_ns,
+            interval_ns=interval_ns,
+        )
+        row = _direction(found.flows, flow)
+        if row is None or found.series is None:
+            continue
+        mine = found.series[found.series["flow"] == row.Index]
+        index = ((mine["start_ns"] - begin_ns) // interval_ns).to_numpy()
+        inside = (index >= 0) & (index < count)
+        received[index[inside], column] = mine["first_time_bytes"].to_numpy()[inside]
+    ends_s = begin_s + interval_s * np.arange(1, count + 1)
+    last_start_s = max(flow.start_s for flow in plan.flows)
+    return convergence_time_s(ends_s, received, last_start_s, CONVERGENCE_DELTA)
+
+
+def _cwnd_mean(recorded: _Recorded, flow: FlowPlan) -> float:
+    samples = recorded.tcp_info[recorded.tcp_info["flow"] == flow.name].dropna(subset="snd_cwnd")
+    measure = recorded.plan.measure
+    return time_mean(
+        (samples["t_s"] * 1e9).to_numpy().astype(np.int64),
+        samples["snd_cwnd"].to_numpy(np.float64),
+        round(measure.start_s * 1e9),
+        round(measure.end_s * 1e9),
+    )
+
+
+def _tcp_info(path: Path) -> pd.DataFrame:
+    try:
+        return pd.read_parquet(path, columns=["t_s", "flow", "snd_cwnd"])
+    except (OSError, ValueError) as error:
+        what = " ".join(str(error).split())
+        raise refuse(f"cannot read it: {what}", "is the run complete?", file=str(path)) from None
+
+
+def _sending(flow: FlowPlan) -> tuple[str, str]:
+    """Node and link of the sender's capture."""
+    return flow.sender, flow.path[0].link
+
+
+def _receiving(flow: FlowPlan) -> tuple[str, str]:
+    return flow.receiver, flow.path[-1].link
+
+
+def _direction(flows: pd.DataFrame, flow: FlowPlan, most: str = "first_time_bytes") -> Any:
+    """The row of a flow's data; of several connections that with the most in the column `most`."""
+    mine = flows[
+        (flows["protocol"] == "tcp")
+        & (flows["source"] == flow.sender_address)
+        & (flows["destination"] == flow.receiver_address)
+        & (flows["destination_port"] == flow.port)
+    ]
+    found: Iterable[Any] = mine.sort_values(most, ascending=False, kind="stable").itertuples()
+    return next(iter(found), None)
+
+
+def _known(value: Any) -> Any:
+    """A number that is not known, or without bound, is null."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _instant(manifest: Manifest, seconds: float) -> int:
     """An instant of the run in nanoseconds since the Unix epoch."""
     return round((manifest.began_realtime_s + seconds) * 1e9)
-
-
-def _of(flow: FlowPlan, packets: Packets) -> Packets:
-    return data_packets(packets, flow.sender_address, flow.receiver_address, flow.port)
 
 
 def _drops(flow: FlowPlan, links: Links) -> tuple[int, int, int]:

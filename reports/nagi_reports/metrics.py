@@ -1,117 +1,208 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The metrics, each with its definition, unit and source.
+"""The metrics, each with its definition, unit and source. Numbers in, a number out: what is counted
+in captures is counted by `nagi_reports.capture`.
 
-Achievement metrics: Lee, Bae, Koo, Chung, "Measuring Achievement of TCP Schemes over Heterogeneous
-Wireless Networks", 2008, section 3. Goodput: RFC 2647 section 3.17 and the paper's introduction.
+Sources, by the names used below:
+
+[AG]      Lee, Bae, Koo, Chung: Measuring Achievement of TCP Schemes over Heterogeneous Wireless
+          Networks, 2008, section 3
+RFC 2647  Benchmarking Terminology for Firewall Performance (goodput)
+RFC 4898  TCP Extended Statistics MIB
+RFC 5166  Metrics for the Evaluation of Congestion Control Mechanisms
+RFC 6349  Framework for TCP Throughput Testing
+RFC 7680  A One-Way Loss Metric for IP Performance Metrics
+
+What is counted and timed packet by packet is defined where it is counted (FLOW_COLUMNS and
+MATCH_COLUMNS there): RTT by timestamps (RFC 7323 section 4) and by sequence numbers (Karn's
+algorithm, RFC 6298 section 3); bytes in flight; one-way delay (RFC 7679) and queueing delay, which
+is one-way delay less the smallest of the same direction, so that a constant offset of the clocks
+falls out; losses and their bursts (RFC 3611 section 4.7.2: a burst begins and ends with a lost
+packet and has no 16 packets received one after the other).
+
+A metric that cannot be told (nothing was sent, no time passed) is nan.
 """
 
 from __future__ import annotations
 
-import ipaddress
-from bisect import bisect_right, insort
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from nagi_reports.capture import Column, Packets
+Floats = npt.NDArray[np.floating[Any]]
+Rates = Sequence[float] | Floats
 
 
-def data_packets(packets: Packets, sender: str, receiver: str, port: int) -> Packets:
-    """The packets of a flow that carry payload, from `sender` to `port` of `receiver`.
+def goodput_bps(first_time_bytes: float, seconds: float) -> float:
+    """Goodput g in bit/s: payload bytes delivered to the receiver for the first time during the
+    measurement interval x 8 / interval. RFC 2647 section 3.17; [AG] section 1.
 
-    If there were several connections, those of the one with most payload.
+    From the receiver's capture: what came before the interval tells what is new in it.
     """
-    mine = (
-        (packets.source == int(ipaddress.IPv4Address(sender)))
-        & (packets.destination == int(ipaddress.IPv4Address(receiver)))
-        & (packets.destination_port == port)
-        & (packets.payload > 0)
-    )
-    found = packets.where(mine)
-    ports, index = np.unique(found.source_port, return_inverse=True)
-    if len(ports) > 1:
-        most = np.argmax(np.bincount(index, weights=found.payload))
-        found = found.where(found.source_port == ports[most])
-    return found
+    return _ratio(first_time_bytes * 8, seconds)
 
 
-def unwrapped(sequence: Column) -> Column:
-    """Sequence numbers without the wrap at 2^32, counted from the first packet's.
-
-    Right as long as neighbouring packets are less than 2^31 bytes apart (RFC 9293 section 3.4).
-    """
-    if len(sequence) == 0:
-        return sequence
-    steps = np.diff(sequence)
-    steps = (steps + 2**31) % 2**32 - 2**31
-    return np.concatenate(([0], np.cumsum(steps)))
-
-
-def first_time_bytes(sequence: Column, payload: Column) -> Column:
-    """For each packet, how many of its payload bytes were in no packet before it.
-
-    `sequence` as from unwrapped().
-    """
-    ends = sequence + payload
-    highest_before = np.concatenate(([np.iinfo(np.int64).min], np.maximum.accumulate(ends)[:-1]))
-    new = np.where(sequence >= highest_before, payload, 0)
-    # The others reach below the highest byte seen: retransmissions, reordering. What they bring
-    # is what falls into holes; the holes are kept as disjoint, sorted intervals. What lies before
-    # the first packet is one, too.
-    holes: list[tuple[int, int]] = [(-(2**62), 0)]
-    for index in np.flatnonzero((sequence != highest_before) & (np.arange(len(ends)) > 0)):
-        start, end, highest = int(sequence[index]), int(ends[index]), int(highest_before[index])
-        if start > highest:
-            insort(holes, (highest, start))
-            continue
-        new[index] = max(0, end - highest) + _fill(holes, start, min(end, highest))
-    return new
-
-
-def _fill(holes: list[tuple[int, int]], start: int, end: int) -> int:
-    """Takes [start, end) out of `holes`; returns how much of it was in them."""
-    filled = 0
-    at = max(0, bisect_right(holes, (start,)) - 1)
-    while at < len(holes) and holes[at][0] < end:
-        low, high = holes[at]
-        if high <= start:
-            at += 1
-            continue
-        filled += min(high, end) - max(low, start)
-        rest = [(low, start)] if low < start else []
-        rest += [(end, high)] if high > end else []
-        holes[at : at + 1] = rest
-        at += len(rest)
-    return filled
-
-
-def goodput_bps(received: Packets, start_ns: int, end_ns: int) -> float:
-    """Goodput g in bit/s: payload bytes delivered to the receiver for the first time during
-    [start, end), x 8, divided by the interval.
-
-    `received`: the flow's data packets in the receiver's capture, whole (what came before `start`
-    tells what is new after it).
-    """
-    new = first_time_bytes(unwrapped(received.sequence), received.payload)
-    inside = (received.time_ns >= start_ns) & (received.time_ns < end_ns)
-    return float(new[inside].sum()) * 8e9 / (end_ns - start_ns)
-
-
-def retransmitted_segments(sent: Packets) -> int:
-    """How many data segments carried bytes that had been sent before (RFC 4898,
-    tcpEStatsPerfSegsRetrans). `sent`: the flow's data packets in the sender's capture."""
-    sequence = unwrapped(sent.sequence)
-    new = first_time_bytes(sequence, sent.payload)
-    return int(np.count_nonzero(new < sent.payload))
+def throughput_bps(ip_bytes: float, seconds: float) -> float:
+    """Throughput in bit/s: IP bytes from sender to receiver, headers and retransmissions included,
+    that arrive during the interval x 8 / interval. RFC 5166 section 2.1.1 (which tells it from
+    goodput). From the receiver's capture."""
+    return _ratio(ip_bytes * 8, seconds)
 
 
 def agi(goodput: float, bottleneck: float) -> float:
-    """Achieved goodput index a = g / b (the paper's equation 1). Both in bit/s.
+    """Achieved goodput index a = g / b, both in bit/s. [AG] equation 1.
 
-    b is the smallest configured rate on the flow's path.
+    Achieved goodput is the pair AG = (g, b): what was delivered, and the objective, b, the smallest
+    configured rate on the flow's path; of a rate trace its mean over time. [AG] section 3.1.
     """
-    return goodput / bottleneck
+    return _ratio(goodput, bottleneck)
 
 
-def agi_ceiling(payload_bytes: int, packet_bytes: int) -> float:
-    """The largest AGI that headers permit: payload / IP bytes of a full-size segment."""
-    return payload_bytes / packet_bytes
+def agi_ceiling(payload_bytes: float, packet_bytes: float) -> float:
+    """The largest AGI that headers permit: payload / IP bytes of a full-size segment. 1,000 bytes
+    of payload with timestamps: 1000 / 1052 = 0.951."""
+    return _ratio(payload_bytes, packet_bytes)
+
+
+def agi_of_ceiling(index: float, ceiling: float) -> float:
+    """AGI / ceiling: the share achieved of what could have been achieved; what words like the
+    paper's "outstanding" (0.95) are held against."""
+    return _ratio(index, ceiling)
+
+
+def nagi(indices: Iterable[float]) -> float:
+    """Normalised achieved goodput index: the mean of the AGI over the topologies of a set.
+    [AG] equation 2. An AGI that is not known (nan) is in no mean."""
+    known = [index for index in indices if not math.isnan(index)]
+    return sum(known) / len(known) if known else math.nan
+
+
+def transfer_time_s(first_ns: int, last_ns: int) -> float:
+    """Transfer time of a flow of a given size in s: from its first packet (the SYN, or the first
+    captured) to the last payload byte delivered for the first time. RFC 5166 section 2.1.1, RFC
+    6349 section 4.1. From the receiver's capture."""
+    return (last_ns - first_ns) / 1e9
+
+
+def retransmission_rate(retransmitted: float, sent: float) -> float:
+    """Share of the data segments sent that carry a byte sent before (RFC 4898,
+    tcpEStatsPerfSegsRetrans / tcpEStatsPerfDataSegsOut). From the sender's capture."""
+    return _ratio(retransmitted, sent)
+
+
+def tcp_efficiency(sent_bytes: float, retransmitted_bytes: float) -> float:
+    """TCP efficiency: (payload bytes sent - payload bytes retransmitted) / payload bytes sent, as a
+    share. RFC 6349 section 4.2. From the sender's capture."""
+    return _ratio(sent_bytes - retransmitted_bytes, sent_bytes)
+
+
+def buffer_delay(mean_rtt_s: float, base_rtt_s: float) -> float:
+    """Buffer delay: (mean RTT during the transfer - base RTT) / base RTT, as a share of the base
+    RTT. RFC 6349 section 4.3. Both in s; the base RTT is the path's propagation delay there and
+    back where it is configured, else the smallest RTT seen."""
+    return _ratio(mean_rtt_s - base_rtt_s, base_rtt_s)
+
+
+def loss_rate(lost: float, sent: float) -> float:
+    """Share of the packets sent that never arrive (RFC 7680: Type-P-One-way-Packet-Loss-Average).
+    From both captures: retransmissions are packets of their own."""
+    return _ratio(lost, sent)
+
+
+def time_mean(time_ns: npt.NDArray[np.int64], value: Floats, start_ns: int, end_ns: int) -> float:
+    """The mean over time, in [start, end), of what is `value` from each instant to the next: bytes
+    in flight (sent and not yet acknowledged; RFC 4898, tcpEStatsAppSndNxt - tcpEStatsAppSndUna),
+    congestion window (tcpEStatsPerfCurCwnd), receiver's window (tcpEStatsPerfCurRwinRcvd).
+
+    Instants in ns, nondecreasing. Before the first there is no value: the mean is over the rest.
+    """
+    if len(time_ns) == 0:
+        return math.nan
+    begins = np.clip(time_ns, start_ns, end_ns)
+    ends = np.clip(np.append(time_ns[1:], max(end_ns, int(time_ns[-1]))), start_ns, end_ns)
+    weights = (ends - begins).astype(np.float64)
+    return _ratio(float((value * weights).sum()), float(weights.sum()))
+
+
+def jain_index(rates: Rates) -> float:
+    """Jain's fairness index (sum x)^2 / (n sum x^2), from 1/n (one has everything) to 1 (all have
+    the same). Jain, Chiu, Hawe, 1984; RFC 5166 section 2.3.1. `rates` in one unit, any."""
+    x = _rates(rates)
+    return _ratio(float(x.sum()) ** 2, len(x) * float((x * x).sum()))
+
+
+def product_measure(rates: Rates) -> float:
+    """The product of the flows' rates, largest for equal ones if their sum is given. RFC 5166
+    section 2.3.1. In (unit of `rates`)^n: give rates in Mb/s or as shares of the bottleneck."""
+    x = _rates(rates)
+    return float(x.prod()) if len(x) else math.nan
+
+
+def max_min_ratio(rates: Rates) -> float:
+    """Max-min fairness as the ratio of the smallest to the largest rate, from 0 to 1: RFC 5166's
+    epsilon-fairness (section 2.3.1), where flows are epsilon-fair if it is at least 1 - epsilon.
+    Over one bottleneck it is 1 for the max-min fair allocation (section 2.3.2) and no other."""
+    x = _rates(rates)
+    return _ratio(float(x.min()), float(x.max())) if len(x) else math.nan
+
+
+def proportional_fairness(rates: Rates) -> float:
+    """The sum of ln x, which the proportionally fair allocation has as large as possible (Kelly,
+    Maulloo, Tan, 1998; RFC 5166 section 2.3.2). A flow without any rate makes it -inf. Allocations
+    compare in one unit of `rates` only."""
+    x = _rates(rates)
+    if len(x) == 0:
+        return math.nan
+    return float(np.log(x).sum()) if x.all() else -math.inf
+
+
+def potential_delay(rates: Rates) -> float:
+    """The sum of 1 / x, which the allocation of minimum potential delay has as small as possible
+    (Massoulié, Roberts, 1999; RFC 5166 section 2.3.2): in s, the total time the flows take for one
+    bit each with `rates` in bit/s. A flow without any rate makes it inf."""
+    x = _rates(rates)
+    if len(x) == 0:
+        return math.nan
+    return float((1 / x).sum()) if x.all() else math.inf
+
+
+def convergence_time_s(
+    time_s: Floats,
+    shares: Floats,
+    start_s: float,
+    delta: float = 0.1,
+) -> float:
+    """Time in s that flows take to share fairly: from `start` (the last flow's start) to the first
+    instant from which on every flow's rate stays within `delta` of the fair share, that is between
+    (1 - delta) / n and (1 + delta) / n of the sum.
+
+    It is the delta-fair convergence time of RFC 5166 section 2.3.3 (Bansal, Balakrishnan, Floyd,
+    Shenker, 2001), for n flows and from wherever they begin. inf: they do not come to it before the
+    end. `shares`: a row an interval, a column a flow, rates in one unit, any; `time_s`: when each
+    interval ends. Rates over intervals shorter than some RTTs swing with the windows and never
+    converge.
+    """
+    inside = time_s > start_s
+    rates, ends = shares[inside], time_s[inside]
+    if len(rates) == 0:
+        return math.nan
+    total = rates.sum(axis=1, keepdims=True)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        off = np.abs(rates / total * rates.shape[1] - 1)
+    fair = (off <= delta).all(axis=1)  # nan, nothing sent, is not
+    if not fair[-1]:
+        return math.inf
+    unfair = np.flatnonzero(~fair)
+    if len(unfair) == 0:
+        return 0.0
+    return float(ends[unfair[-1]] - start_s)
+
+
+def _rates(rates: Rates) -> npt.NDArray[np.float64]:
+    return np.asarray(rates, np.float64)
+
+
+def _ratio(part: float, whole: float) -> float:
+    return part / whole if whole else math.nan

@@ -7,38 +7,21 @@ its number of runs and, from two on, its 95 % confidence interval (Student's t).
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from nagi.contracts.records import Campaign
 from nagi.units import Bitrate, Duration, Share
-from scipy import stats
 
-CONFIDENCE = 0.95
+from nagi_reports.statistics import Mean, by_run, mean
 
-
-@dataclass(frozen=True)
-class Mean:
-    """A mean of `runs` values, with half the width of its confidence interval (nan for one)."""
-
-    value: float
-    halfwidth: float
-    runs: int
+__all__ = ["Axis", "Curve", "Mean", "Panel", "Summary", "mean_of_runs", "summarise"]
 
 
 def mean_of_runs(rows: pd.DataFrame, column: str) -> Mean | None:
     """The mean of a column over runs; None if there is none."""
-    values = rows.groupby("run_id")[column].mean()
-    count = len(values)
-    if count == 0:
-        return None
-    if count == 1:
-        return Mean(float(values.mean()), math.nan, count)
-    quantile = stats.t.ppf((1 + CONFIDENCE) / 2, count - 1)
-    halfwidth = float(quantile * values.std(ddof=1) / math.sqrt(count))
-    return Mean(float(values.mean()), halfwidth, count)
+    return mean(by_run(rows, column).to_numpy())
 
 
 @dataclass(frozen=True)

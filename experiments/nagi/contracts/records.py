@@ -8,18 +8,20 @@ packets.parquet   what became of every packet the emulator saw
 drops.pcapng      every packet it dropped: headers, when, why
 flows.json        each flow as its sender's kernel last saw it
 tcp_info.parquet  TCP_INFO of each sender over time
-NODE.LINK.pcap    captures, headers only
+NODE.LINK.pcap    captures, headers only; NODE.LINK.pcap.zst where compressed
 verdict.json      did the links do what was asked?
 metrics.json      the run's rows of results.parquet
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
 from nagi.contracts.base import Contract
+from nagi.contracts.plan import RunPlan
+from nagi.statements import Statement
 
 
 class CaptureCount(Contract):
@@ -126,6 +128,14 @@ class FileSum(Contract):
     sha256: str
 
 
+FileFate = Literal["kept", "compressed", "removed"]
+COMPRESSED = ".zst"  # appended to the name of a file compressed by zstd (RFC 8878)
+
+
+def _is_empty(value: Any) -> bool:
+    return not value
+
+
 class Manifest(Contract):
     """manifest.json"""
 
@@ -138,6 +148,22 @@ class Manifest(Contract):
     began_realtime_s: float
     nodes: dict[str, NodeRecord]
     files: dict[str, FileSum]
+    removed: dict[str, FileSum] = Field(
+        {},
+        exclude_if=_is_empty,
+        description="removed or compressed after the run's metrics were computed, as they were",
+    )
+
+    def fate(self, file: str) -> FileFate:
+        """What became of a file that the run left."""
+        if file in self.files:
+            return "kept"
+        return "compressed" if file + COMPRESSED in self.files else "removed"
+
+    def fates(self, plan: RunPlan) -> dict[str, FileFate]:
+        """What became of the files that `keep` decides on."""
+        names = [*(capture.file for capture in plan.captures), "packets.parquet"]
+        return {name: self.fate(name) for name in names}
 
 
 class Flows(Contract):
@@ -183,6 +209,32 @@ class Verdict(Contract):
     information: list[Information] = Field([], description="measured, without a limit")
 
 
+class Keep(Contract):
+    """What is kept of a run's files once its metrics have been computed."""
+
+    captures: Literal["both", "sender", "receiver", "none"] = Field(
+        "both",
+        description="captures (headers only): of senders, of receivers, both or none. Without them "
+        "the run's metrics stay as they are and cannot be computed again",
+    )
+    compress: Literal["zstd", "none"] = Field("zstd", description="how captures are compressed")
+    packets: Literal["keep", "drop"] = Field(
+        "keep",
+        description="packets.parquet, what became of every packet on every link; without it the "
+        "report cannot show queues over time",
+    )
+
+
+class Until(Contract):
+    """Repeat each point until the interval of a metric's mean is narrow enough."""
+
+    metric: str = Field(description="a column of results.parquet, such as agi or goodput_bps")
+    halfwidth: float = Field(
+        gt=0, description="of the 95 % interval over valid runs, in the metric's own unit"
+    )
+    at_most: int = Field(ge=2, le=1000, description="repeats of a point, whatever the interval is")
+
+
 class CampaignRun(Contract):
     run_id: str
     point_id: str
@@ -205,3 +257,8 @@ class Campaign(Contract):
     panels: str | None
     runs: list[CampaignRun]
     left_out: dict[str, str] = Field(description="scheme left out -> why")
+    keep: Keep = Field(Keep(), description="what is kept of each run's files")
+    until: Until | None = Field(
+        None, description="points were repeated until their interval was narrow enough"
+    )
+    statements: list[Statement] = Field([], description="what the report holds the results against")

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
 from nagi.contracts.base import Contract
-from nagi.contracts.records import Status
+from nagi.contracts.records import FileFate, Status
 
 
 class ResultRow(Contract):
@@ -44,6 +44,82 @@ class ResultRow(Contract):
     channel_packets: int | None = Field(
         description="packets transmitted on channels of the path, lost or not"
     )
+    throughput_bps: float | None = Field(
+        None, description="IP bytes that reach the receiver x 8 / interval, bit/s (RFC 5166)"
+    )
+    tcp_efficiency: float | None = Field(
+        None, description="share of the payload bytes sent that were no retransmission (RFC 6349)"
+    )
+    rtt_min_s: float | None = Field(
+        None, description="smallest RTT by timestamps, else by sequence numbers, at the sender, s"
+    )
+    rtt_mean_s: float | None = Field(None, description="mean of the same, s")
+    rtt_p99_s: float | None = Field(None, description="99th percentile of the same, s")
+    buffer_delay: float | None = Field(
+        None, description="(mean RTT - base RTT) / base RTT (RFC 6349)"
+    )
+    one_way_delay_mean_s: float | None = Field(
+        None, description="from the sender's capture to the receiver's, mean, s (RFC 7679)"
+    )
+    one_way_delay_p99_s: float | None = Field(None, description="99th percentile of the same, s")
+    queueing_delay_mean_s: float | None = Field(
+        None, description="one-way delay less the flow's smallest, mean, s"
+    )
+    queueing_delay_p99_s: float | None = Field(None, description="99th percentile of the same, s")
+    loss_rate: float | None = Field(
+        None, description="share of the data packets sent that never arrive (RFC 7680)"
+    )
+    loss_bursts: int | None = Field(
+        None, description="bursts of losses, Gmin 16 (RFC 3611 section 4.7.2)"
+    )
+    loss_burst_packets: float | None = Field(
+        None, description="mean length of such a burst, lost or not, packets"
+    )
+    loss_burst_density: float | None = Field(
+        None, description="share of packets lost within bursts"
+    )
+    loss_gap_density: float | None = Field(None, description="share of packets lost outside bursts")
+    in_flight_mean_bytes: float | None = Field(
+        None, description="sent and not acknowledged, at the sender, mean over data packets, bytes"
+    )
+    in_flight_max_bytes: float | None = Field(None, description="the most of the same, bytes")
+    cwnd_mean_packets: float | None = Field(
+        None, description="the sender's congestion window, mean over the interval, packets"
+    )
+    receive_window_mean_bytes: float | None = Field(
+        None, description="the window the receiver advertises, mean over its packets, bytes"
+    )
+    jain_index: float | None = Field(
+        None,
+        description="fairness of the run's flows' goodputs: (sum x)^2 / (n sum x^2); like all "
+        "measures of fairness the same in every row of a run, null for a single flow",
+    )
+    max_min_ratio: float | None = Field(None, description="smallest goodput / largest")
+    product_measure: float | None = Field(
+        None, description="product of the flows' goodputs, each in Mb/s (RFC 5166)"
+    )
+    proportional_fairness: float | None = Field(
+        None, description="sum of ln of the flows' goodputs, each in Mb/s; null if one is 0"
+    )
+    potential_delay_s: float | None = Field(
+        None,
+        description="sum of 1 / goodput, the goodputs in Mb/s: s for 1 Mb each; null if one is 0",
+    )
+    convergence_time_s: float | None = Field(
+        None,
+        description="from the last flow's start until every flow's share of goodput, over 1 s or "
+        "10 RTTs at a time, stays within 25 % of equal, s (RFC 5166); null if it does not",
+    )
+
+
+def metrics_of_results() -> dict[str, str]:
+    """The columns that are measured numbers, of which there are means, and what they are."""
+    kinds: tuple[Any, ...] = (int, float, int | None, float | None)
+    return {
+        name: field.description or ""
+        for name, field in ResultRow.model_fields.items()
+        if field.annotation in kinds and name not in ("repeat", "seed")
+    }
 
 
 class Metrics(Contract):
@@ -51,4 +127,7 @@ class Metrics(Contract):
 
     schema_version: Literal[1] = 1
     rows: list[ResultRow]
+    files: dict[str, FileFate] = Field(
+        {}, description="what became of captures and packets.parquet: the experiment's `keep`"
+    )
     notices: list[str] = Field(description="damage found in captures")

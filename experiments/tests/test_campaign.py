@@ -1,0 +1,328 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How often a campaign runs what beside how much else, with a lab whose runs give known values:
+invalid runs are tried again, points are repeated until an interval is narrow enough."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from nagi import campaign
+from nagi.ansible_runs import Interrupted
+from nagi.campaign import CampaignDirectory, Runner, Selection, select
+from nagi.contracts.plan import RunPlan
+from nagi.contracts.records import Build, Campaign, Until, Verdict
+from nagi.contracts.results import Metrics
+from nagi.errors import InputError
+from nagi.paths import SCHEMAS
+from nagi.repeats import grown, next_count, too_wide_in_words
+from nagi.spec import read_experiment
+from nagi_reports.statistics import halfwidth
+
+(RECORDED,) = sorted((SCHEMAS / "example" / "campaign" / "runs").iterdir())
+BUILD = Build(id="b" * 16, version="0", commit=None, nagi_link="", nagi_agent="")
+UNTIL = "until: {metric: agi, halfwidth: 0.02, at_most: 12}"
+SPEC = f"""\
+schema_version: 1
+name: test
+title: A test
+seed: 1
+repeats: 3
+{UNTIL}
+nodes: {{a: host, b: host}}
+links:
+  l: {{between: [a, b], rate: $rate, delay: 10 ms, queue: 1 bdp}}
+flows:
+  f: {{from: a, to: b, scheme: cubic}}
+  g: {{from: b, to: a, scheme: cubic}}
+duration: 2 s
+matrix: {{rate: [1 Mb/s, 2 Mb/s, 3 Mb/s]}}
+report: {{x: rate, series: rate}}
+"""
+# The AGI of each repeat: without spread, with some, and with too much.
+SPREAD = {"1 Mb/s": 0.0, "2 Mb/s": 0.02, "3 Mb/s": 0.5}
+
+
+def agi(plan: RunPlan) -> float:
+    return 0.5 + SPREAD[plan.point["rate"]] * math.sin(1 + 2 * plan.repeat)
+
+
+class Lab:
+    """Instead of the netns lab: a run in it is over at once."""
+
+    def __init__(self, runs: Path) -> None:
+        self.runs = runs
+        self.ran: list[str] = []
+        self.batches = 0
+        self.invalid: set[tuple[str, int]] = set()
+        self.statuses: list[str] = []  # of the first tries of every run; then as `invalid` says
+        self.tries: Counter[str] = Counter()
+        self.over_now: set[str] = set()
+        self.labs: list[tuple[int, list[str]]] = []  # cells, and what was run in them
+        self.interrupt_in_batch = 0
+
+    def __call__(self, shape, cells, *_, **__):
+        self.cells = [f"cell{number}" for number in range(cells)]
+        self.labs.append((cells, []))
+        return self
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def prepare(self, plans):
+        pass
+
+    def lead_s(self):
+        return 0.0
+
+    def run_batch(self, batch):
+        self.batches += 1
+        if self.batches == self.interrupt_in_batch:
+            raise Interrupted
+        ran = [plan.run_id for plans in batch.values() for plan in plans]
+        self.ran += ran
+        self.labs[-1][1].extend(ran)
+        self.over_now |= set(ran)
+
+    def over(self, records, plan):
+        return "cell0" if plan.run_id in self.over_now else None
+
+    def collect(self, records, runs, plan, cell, lab, build):
+        self.over_now.remove(plan.run_id)
+        status = "invalid" if (plan.point["rate"], plan.repeat) in self.invalid else "valid"
+        if self.tries[plan.run_id] < len(self.statuses):
+            status = self.statuses[self.tries[plan.run_id]]
+        self.tries[plan.run_id] += 1
+        verdict = Verdict(run_id=plan.run_id, status=status, reasons=[], checks=[])
+        directory = runs / plan.run_id
+        if directory.exists():
+            directory.rename(f"{directory}.invalid-{self.tries[plan.run_id] - 1}")
+        directory.mkdir()
+        plan.write(directory / "plan.json")
+        verdict.write(directory / "verdict.json")
+        return verdict
+
+
+class Listener:
+    def __init__(self):
+        self.added = 0
+
+    def done_before(self, plans):
+        self.before = len(plans)
+
+    def runs_added(self, plans):
+        self.added += len(plans)
+
+    def lab_starting(self, cells):
+        pass
+
+    def batch_starting(self, plans, lead_s):
+        pass
+
+    def run_over(self, plan, verdict):
+        pass
+
+
+@pytest.fixture
+def spec(tmp_path):
+    path = tmp_path / "test.yaml"
+    path.write_text(SPEC)
+    return path
+
+
+@pytest.fixture
+def lab(tmp_path, monkeypatch):
+    lab = Lab(tmp_path / "out" / "runs")
+    monkeypatch.setattr(campaign.netns, "NetnsLab", lab)
+    for name in ("over", "collect"):
+        monkeypatch.setattr(campaign, name, getattr(lab, name))
+    monkeypatch.setattr(campaign, "_modules", lambda plans: [])
+    return lab
+
+
+def analyse(run: Path) -> None:
+    """Two flows, whose mean is the run's AGI."""
+    plan = RunPlan.read(run / "plan.json")
+    row = Metrics.read(RECORDED / "metrics.json").rows[0]
+    rows = [
+        row.model_copy(update={"run_id": plan.run_id, "agi": agi(plan) + apart})
+        for apart in (-0.1, 0.1)
+    ]
+    Metrics(rows=rows, files={}, notices=[]).write(run / "metrics.json")
+
+
+def run(spec, out, tries=1) -> tuple[Selection, Listener, CampaignDirectory]:
+    """What `nagi run` does."""
+    selection = select(read_experiment(spec, None), None, {}, BUILD)
+    directory, listener = CampaignDirectory(out), Listener()
+    with directory.held():
+        selection = grown(selection, directory.runs)
+        directory.describe(selection, "netns", {})
+
+        def grow(selection: Selection) -> Selection:
+            larger = grown(selection, directory.runs)
+            directory.describe(larger, "netns", {})
+            return larger
+
+        runner = Runner(
+            selection,
+            directory,
+            jobs=2,
+            tries=tries,
+            analyse=analyse,
+            grow=grow,
+            interrupted=lambda: False,
+            observer=listener,
+        )
+        runner.run()
+    return runner.selection, listener, directory
+
+
+def counts(directory: CampaignDirectory) -> dict[str, int]:
+    runs = Campaign.read(directory.campaign).runs
+    return {rate: sum(run.point["rate"] == rate for run in runs) for rate in SPREAD}
+
+
+def test_points_are_repeated_as_often_as_they_need(spec, lab, tmp_path):
+    selection, listener, directory = run(spec, tmp_path / "out")
+    found = counts(directory)
+    assert found["1 Mb/s"] == 3
+    assert 3 < found["2 Mb/s"] < 12
+    assert found["3 Mb/s"] == 12
+    values = [agi(p) for p in selection.plans if p.point["rate"] == "2 Mb/s"]
+    assert halfwidth(values) <= 0.02
+    assert listener.added == sum(found.values()) - 9
+    assert len(lab.ran) == len(set(lab.ran)) == sum(found.values())
+    (said,) = too_wide_in_words(selection, directory.runs)
+    assert said.startswith("3 Mb/s: the interval of agi is ±")
+    assert said.endswith("after 12 runs (12 valid); ±0.02 was asked for")
+    assert Campaign.read(directory.campaign).until == Until(
+        metric="agi", halfwidth=0.02, at_most=12
+    )
+
+
+def test_repeats_have_the_seeds_they_would_have_without(spec, lab, tmp_path):
+    selection, _, _ = run(spec, tmp_path / "out")
+    spec.write_text(SPEC.replace(UNTIL, "").replace("repeats: 3", "repeats: 12"))
+    fixed = {p.run_id: p for p in select(read_experiment(spec, None), None, {}, BUILD).plans}
+    assert all(fixed[plan.run_id] == plan for plan in selection.plans)
+    assert len({plan.seed for plan in selection.plans}) == len(selection.plans)
+
+
+@pytest.mark.parametrize("batch", [1, 2, 3])
+def test_an_interrupted_campaign_ends_the_same(spec, lab, tmp_path, batch):
+    uninterrupted, _, _ = run(spec, tmp_path / "one")
+    lab.ran, lab.batches, lab.interrupt_in_batch = [], 0, batch
+    with pytest.raises(Interrupted):
+        run(spec, tmp_path / "two")
+    done = list(lab.ran)
+    selection, _, directory = run(spec, tmp_path / "two")
+    assert selection.plans == uninterrupted.plans
+    assert len(lab.ran) == len(set(lab.ran)) == len(selection.plans)
+    assert lab.ran[: len(done)] == done
+    assert len(Campaign.read(directory.campaign).runs) == len(selection.plans)
+
+
+def test_a_finished_campaign_runs_nothing_more(spec, lab, tmp_path):
+    run(spec, tmp_path / "out")
+    ran = list(lab.ran)
+    before = json.loads((tmp_path / "out" / "campaign.json").read_text())
+    _, listener, _ = run(spec, tmp_path / "out")
+    assert lab.ran == ran
+    assert (listener.before, listener.added) == (len(ran), 0)
+    assert json.loads((tmp_path / "out" / "campaign.json").read_text()) == before
+
+
+def test_invalid_runs_are_replaced_by_further_ones(spec, lab, tmp_path):
+    lab.invalid = {("1 Mb/s", 0), ("1 Mb/s", 1)}
+    _, _, directory = run(spec, tmp_path / "out")
+    # One valid of three is no interval; a fourth gives one, of width 0.
+    assert counts(directory)["1 Mb/s"] == 4
+
+
+def test_how_many_are_added():
+    until = Until(metric="agi", halfwidth=0.1, at_most=20)
+    assert next_count([0.5, 0.5, 0.5], 3, until) == 3
+    assert next_count([0.5, 0.6, 0.7], 3, until) == 6  # 7 needed; at most doubled at once
+    assert next_count([0.50, 0.55, 0.68, 0.64], 4, until) == 6
+    assert next_count([0.1, 0.9] * 5, 10, until) == 20
+    assert next_count([0.1, 0.9] * 10, 20, until) == 20
+    assert next_count([], 3, until) == 4
+
+
+@pytest.mark.parametrize(
+    "change, complaint",
+    [
+        (("metric: agi", "metric: speed"), r"until: there is no metric 'speed'; one of: .*agi"),
+        (("repeats: 3", "repeats: 2"), r"until with repeats: 2.*write `repeats: 3` or more"),
+        (("at_most: 12", "at_most: 2"), r"at_most 2 is less than repeats, 3; raise at_most"),
+        (("halfwidth: 0.02", "halfwidth: 0"), r"until\.halfwidth: 0 is not possible here"),
+        ((", at_most: 12", ""), r"until: missing key 'at_most'; add `at_most: ...`"),
+        (
+            ("metric: agi", "metric: agi, every: 3"),
+            r"until\.every: unknown key; known here: .*agi|",
+        ),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_its_place(spec, change, complaint):
+    spec.write_text(SPEC.replace(*change))
+    with pytest.raises(InputError, match=complaint) as refused:
+        read_experiment(spec, None)
+    assert f"{spec}:" in str(refused.value)
+
+
+def test_keep_is_the_same_at_every_point(spec):
+    spec.write_text(
+        SPEC.replace("duration", "keep: {captures: $what}\nduration").replace(
+            "matrix: {", "matrix: {what: [both, none], "
+        )
+    )
+    with pytest.raises(InputError, match="keep: differs from point to point"):
+        read_experiment(spec, None)
+
+
+def statuses(directory: CampaignDirectory) -> set[str]:
+    found = directory.runs.glob("*/verdict.json")
+    return {Verdict.read(path).status for path in found if ".invalid-" not in path.parent.name}
+
+
+@pytest.fixture
+def without_until(spec):
+    spec.write_text(SPEC.replace(UNTIL, ""))
+    return spec
+
+
+def test_valid_runs_are_run_once_side_by_side(without_until, lab, tmp_path):
+    _, _, directory = run(without_until, tmp_path / "out", tries=3)
+    assert statuses(directory) == {"valid"}
+    ((cells, ran),) = lab.labs
+    assert cells == 2
+    assert len(ran) == len(set(ran)) == 9
+
+
+def test_invalid_runs_are_tried_again_one_at_a_time(without_until, lab, tmp_path):
+    lab.statuses = ["invalid", "invalid"]
+    _, _, directory = run(without_until, tmp_path / "out", tries=3)
+    assert statuses(directory) == {"valid"}
+    assert [cells for cells, _ in lab.labs] == [2, 1, 1]
+    assert sorted(lab.labs[0][1]) == sorted(lab.labs[1][1]) == sorted(lab.labs[2][1])
+
+
+def test_after_the_last_try_a_run_stays_invalid(without_until, lab, tmp_path):
+    lab.statuses = ["invalid", "invalid"]
+    _, _, directory = run(without_until, tmp_path / "out", tries=2)
+    assert statuses(directory) == {"invalid"}
+    assert [cells for cells, _ in lab.labs] == [2, 1]
+
+
+def test_failed_runs_are_left_to_the_next_command(without_until, lab, tmp_path):
+    lab.statuses = ["failed"]
+    _, _, directory = run(without_until, tmp_path / "out", tries=3)
+    assert statuses(directory) == {"failed"}
+    assert len(lab.labs) == 1

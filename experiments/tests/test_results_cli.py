@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands that work on results, as their user gives them: analyze, bundle, compare, metrics,
+and what plan says of repeats and disk."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from types import SimpleNamespace
+
+import pandas as pd
+import pytest
+from nagi import cli, estimate
+from nagi.contracts.records import Campaign, Keep
+from nagi.contracts.results import Metrics
+from nagi.paths import SCHEMAS
+from nagi.retention import retain
+
+EXAMPLE = SCHEMAS / "example"
+
+
+@pytest.fixture
+def nagi(monkeypatch, capsys):
+    """Runs the command in this process; returns status, output and complaints."""
+
+    def command(*arguments: object) -> SimpleNamespace:
+        monkeypatch.setattr(sys, "argv", ["nagi", *map(str, arguments)])
+        monkeypatch.setenv("COLUMNS", "200")
+        with pytest.raises(SystemExit) as left:
+            cli.main()
+        said = capsys.readouterr()
+        return SimpleNamespace(status=left.value.code, out=said.out, err=said.err)
+
+    return command
+
+
+@pytest.fixture
+def refused(nagi):
+    def command(*arguments: object) -> str:
+        done = nagi(*arguments)
+        assert done.status == 2, done.out + done.err
+        assert done.err.startswith("nagi: ") or "Usage" in done.err
+        return done.err
+
+    return command
+
+
+@pytest.fixture
+def campaign(tmp_path):
+    return shutil.copytree(EXAMPLE / "campaign", tmp_path / "campaign")
+
+
+def campaign_of(path, agi, *, schemes=("newreno", "cubic"), seed=0, status="valid", name="x"):
+    """A campaign with results, `agi(scheme, capacity, repeat)`, and nothing else."""
+    shutil.copytree(EXAMPLE / "campaign", path, ignore=shutil.ignore_patterns("runs"))
+    table = pd.read_parquet(EXAMPLE / "campaign" / "results.parquet").iloc[:1]
+    table = table.drop(columns=[c for c in table.columns if c.startswith("point.")])
+    rows = []
+    for scheme in schemes:
+        for capacity in range(1, 8):
+            for repeat in range(4):
+                rows.append(
+                    table.assign(
+                        run_id=f"{name}-{scheme}-{capacity}-{repeat}",
+                        point_id=f"{scheme}-{capacity}",
+                        seed=seed + 10 * capacity + repeat,
+                        repeat=repeat,
+                        status=status,
+                        agi=agi(scheme, capacity, repeat),
+                        **{"point.capacity": f"{capacity} Mb/s", "point.scheme": scheme},
+                    )
+                )
+    pd.concat(rows).to_parquet(path / "results.parquet", index=False)
+    return path
+
+
+def channel(capacity, repeat):
+    return 0.5 + 0.05 * ((capacity * 7 + repeat * 3) % 5)
+
+
+def test_compare_two_campaigns(nagi, tmp_path):
+    one = campaign_of(tmp_path / "one", lambda s, c, r: channel(c, r))
+    two = campaign_of(
+        tmp_path / "two",
+        lambda s, c, r: channel(c, r) + (0.05 + 0.001 * r if s == "cubic" else 0.001 * (-1) ** r),
+    )
+    done = nagi("compare", one, two)
+    assert done.status == 0
+    assert "7 of 14 points tested differ (paired t test, corrected by Holm, 95 %)." in done.out
+    rows = [line for line in done.out.splitlines() if "Mb/s" in line]
+    assert len(rows) == 14
+    assert all(("differs" in row) == ("cubic" in row) for row in rows)
+    found = json.loads(nagi("compare", one, two, "--json").out)
+    assert (found["metric"], len(found["points"])) == ("agi", 14)
+    assert found["first"] == {"name": "one", "labs": ["netns"], "builds": ["a85736b8df0dbb95"]}
+    cubic = [point for point in found["points"] if point["point"]["scheme"] == "cubic"]
+    assert all(point["difference"] == pytest.approx(0.0515) for point in cubic)
+    assert all(point["p_value_holm"] < 0.05 for point in cubic)
+    assert found["overall"]["difference"] == pytest.approx(0.0515 / 2)
+    assert found["overall"]["p_value"] < 0.05
+
+
+def test_compare_within_a_campaign(nagi, refused, tmp_path):
+    one = campaign_of(
+        tmp_path / "one", lambda s, c, r: channel(c, r) + (0.1 if s == "cubic" else 0.001 * r)
+    )
+    done = nagi("compare", one, "--by", "scheme=newreno,cubic")
+    assert "agi: cubic - newreno" in done.out
+    assert "7 of 7 points tested differ" in done.out
+    assert "Wilcoxon signed-rank test over points" in done.out
+    assert "not AXIS=VALUE,VALUE" in refused("compare", one, "--by", "scheme=cubic")
+    assert "there is no such axis; axes: capacity, scheme" in refused(
+        "compare", one, "--by", "height=1,2"
+    )
+    assert "no such value" in refused("compare", one, "--by", "scheme=cubic,tahoe")
+    said = refused("compare", one, "--by", "capacity=1 Mb/s,2 Mb/s")
+    assert "no two valid runs differ in capacity only" in said
+
+
+def test_what_cannot_be_compared_is_refused(refused, nagi, tmp_path):
+    one = campaign_of(tmp_path / "one", lambda s, c, r: 0.5)
+    other_seed = campaign_of(tmp_path / "two", lambda s, c, r: 0.5, seed=5000)
+    other = campaign_of(tmp_path / "three", lambda s, c, r: 0.5, schemes=("bbr",))
+    invalid = campaign_of(tmp_path / "four", lambda s, c, r: 0.5, status="invalid")
+    assert "give their experiments the same `seed`" in refused("compare", one, other_seed)
+    assert "have no point in common" in refused("compare", one, other)
+    assert "no valid run with the same point and seed" in refused("compare", one, invalid)
+    assert "two sides to compare" in refused("compare", one)
+    assert "two sides to compare" in refused("compare", one, other, "--by", "scheme=a,b")
+    assert "no results here" in refused("compare", one, tmp_path)
+    assert "there is no metric 'speed'; one of: " in refused(
+        "compare", one, one, "--metric", "speed"
+    )
+    table = pd.read_parquet(one / "results.parquet").drop(columns="rtt_mean_s")
+    table.to_parquet(one / "results.parquet")
+    said = refused("compare", one, other_seed, "--metric", "rtt_mean_s")
+    assert f"compute it with `nagi analyze {one}`" in said
+    (one / "results.parquet").write_bytes(b"PAR1")
+    assert "not a table of results" in refused("compare", one, other)
+
+
+def test_analyze_computes_the_same_again(nagi, campaign):
+    (run,) = (campaign / "runs").iterdir()
+    before = (run / "metrics.json").read_bytes(), (campaign / "results.parquet").read_bytes()
+    (run / "metrics.json").unlink()
+    (campaign / "results.parquet").unlink()
+    done = nagi("analyze", campaign)
+    assert done.status == 0
+    assert "1 runs: 1 valid, 0 invalid, 0 failed" in done.out
+    after = (run / "metrics.json").read_bytes(), (campaign / "results.parquet").read_bytes()
+    assert after == before
+
+
+def test_analyze_without_captures_keeps_the_metrics_and_says_so(nagi, campaign):
+    (run,) = (campaign / "runs").iterdir()
+    rows = Metrics.read(run / "metrics.json").rows
+    retain(run, Keep(captures="none"))
+    done = nagi("analyze", campaign)
+    assert done.status == 0
+    assert "1 runs keep the metrics they had, as their captures were removed" in done.out
+    assert Metrics.read(run / "metrics.json").rows == rows
+    assert len(pd.read_parquet(campaign / "results.parquet")) == 2
+
+
+def test_a_bundle_is_made_and_read_back(nagi, refused, campaign, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = nagi("bundle", campaign)
+    assert done.out.startswith("example-short.tar.zst: ")
+    assert "exists already" in refused("bundle", campaign)
+    done = nagi("analyze", "example-short.tar.zst")
+    assert done.status == 0
+    assert "unpacked to example-short" in done.out
+    (run,) = (tmp_path / "example-short" / "runs").iterdir()
+    assert (run / "metrics.json").read_bytes() == (
+        campaign / "runs" / run.name / "metrics.json"
+    ).read_bytes()
+    assert "would be unpacked to example-short, which exists" in refused(
+        "analyze", "example-short.tar.zst"
+    )
+    done = nagi("report", "example-short.tar.zst", "--out", "elsewhere")
+    assert done.status == 0
+    assert (tmp_path / "elsewhere" / "report.pdf").exists()
+    assert "this is none" in refused("analyze", campaign, "--out", "x")
+    assert "no campaign here" in refused("bundle", tmp_path)
+    data = bytearray((tmp_path / "example-short.tar.zst").read_bytes())
+    data[len(data) // 2] ^= 1
+    (tmp_path / "bad.tar.zst").write_bytes(data)
+    said = refused("analyze", "bad.tar.zst")
+    assert "bad.tar.zst: " in said
+    assert not (tmp_path / "bad").exists()
+
+
+def test_metrics_of_captures_from_anywhere(nagi, refused, campaign):
+    (run,) = (campaign / "runs").iterdir()
+    sender, receiver = run / "client.radio.pcap", run / "server.core.pcap"
+    done = nagi("metrics", "--receiver", receiver, "--sender", sender, "--bottleneck", "1Mbit")
+    assert done.status == 0
+    assert "bottleneck 1 Mb/s" in done.out
+    assert "clocks: " in done.out
+    done = nagi("metrics", "--receiver", receiver, "--from", "500ms", "--to", "1.5 s", "--json")
+    found = json.loads(done.out)
+    assert found["bottleneck_bps"] is None
+    assert all(row["at_receiver"]["interval_s"] == 1 for row in found["connections"])
+    assert "--bottleneck: 10 has no unit" in refused(
+        "metrics", "--receiver", receiver, "--bottleneck", "10"
+    )
+    assert "--from: 'x' is no unit" in refused("metrics", "--receiver", receiver, "--from", "1x")
+    assert "is not after the beginning" in refused(
+        "metrics", "--receiver", receiver, "--from", "2s", "--to", "1s"
+    )
+    assert "before --from" in refused("metrics", "--receiver", receiver, "--from", "1 h")
+    assert "none.pcap: " in refused("metrics", "--receiver", run / "none.pcap")
+
+
+SPEC = """\
+schema_version: 1
+name: small
+title: Small
+seed: 1
+repeats: 3
+until: {metric: agi, halfwidth: 0.02, at_most: 20}
+nodes: {a: host, b: host}
+links: {l: {between: [a, b], rate: $rate, delay: 10 ms, queue: 1 bdp}}
+flows: {f: {from: a, to: b, scheme: reno-like}}
+duration: 10 s
+matrix: {rate: [10 Mb/s, 20 Mb/s]}
+report: {x: rate, series: rate}
+"""
+
+
+@pytest.fixture
+def spec(tmp_path):
+    path = tmp_path / "small.yaml"
+    path.write_text(SPEC.replace("reno-like", "cubic"))
+    return path
+
+
+def test_plan_says_least_and_most(nagi, spec, tmp_path):
+    done = nagi("plan", spec, "--out", tmp_path / "x")
+    assert done.status == 0
+    assert "3 to 20" in done.out
+    assert "6 to 40 runs, 6 to 40 of them possible here; about " in done.out
+    assert "disk: at most about " in done.out
+    assert f"are free where {tmp_path / 'x'} is" in done.out
+    assert "fit" not in done.out
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize(
+    "free, said", [(1_000, "this does not fit: "), (150_000_000, "this may not fit, if points")]
+)
+def test_plan_says_what_does_not_fit(nagi, spec, free, said, monkeypatch):
+    monkeypatch.setattr(estimate.shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
+    done = nagi("plan", spec)
+    assert done.status == 0
+    assert said in done.out
+
+
+def test_run_refuses_what_does_not_fit(refused, spec, tmp_path, monkeypatch):
+    monkeypatch.setattr(estimate.shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
+    monkeypatch.setattr(cli, "require_root", lambda: None)
+    out = tmp_path / "out"
+    said = refused("run", spec, "--out", out)
+    assert f"{out}: 6 runs need about " in said
+    assert "1.0 kB are free there; give another place with --out" in said
+    assert not out.exists()
+
+
+def test_campaign_json_has_what_is_kept():
+    assert Campaign.read(EXAMPLE / "campaign" / "campaign.json").keep == Keep(compress="none")

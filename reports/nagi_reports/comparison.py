@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`nagi compare`: two campaigns, or two values of an axis within one, paired by point and seed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from nagi.contracts.results import metrics_of_results
+from nagi.errors import refuse
+from rich.table import Table
+
+from nagi_reports.statistics import CONFIDENCE, Comparison, Mean, compare
+
+
+def check_metric(name: str, key: str) -> None:
+    """Raises InputError if results have no such metric; `key` is where its name was given."""
+    if name not in metrics_of_results():
+        raise refuse(
+            f"there is no metric {name!r}", f"one of: {', '.join(metrics_of_results())}", key=key
+        )
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two sets of runs."""
+
+    name: str
+    table: pd.DataFrame
+
+    @property
+    def labs(self) -> list[str]:
+        return sorted(set(self.table["lab"]))
+
+    @property
+    def builds(self) -> list[str]:
+        return sorted(set(self.table["build"]))
+
+
+def compare_campaigns(first: Path, second: Path, metric: str) -> tuple[Side, Side, Comparison]:
+    """Compares two campaigns' runs that have point and seed in common. Raises InputError."""
+    check_metric(metric, "--metric")
+    names = (first.name, second.name)
+    if not all(names) or names[0] == names[1]:
+        names = (str(first), str(second))
+    sides = (
+        Side(names[0], _results(first, metric)),
+        Side(names[1], _results(second, metric)),
+    )
+    found = _compare(*sides, metric, ["point_id", "seed"])
+    if not found.points:
+        points = [set(side.table["point_id"]) for side in sides]
+        if not points[0] & points[1]:
+            what = "the two campaigns have no point in common"
+            cure = "compare runs of the same experiment and form; `--by` compares within one"
+        else:
+            what = "the two campaigns have no valid run with the same point and seed"
+            cure = "give their experiments the same `seed`"
+        raise refuse(what, cure, file=str(second))
+    return *sides, found
+
+
+def compare_within(campaign: Path, by: str, metric: str) -> tuple[Side, Side, Comparison]:
+    """Compares runs of one campaign that differ in one axis only: `by` is AXIS=VALUE,VALUE. Raises
+    InputError."""
+    check_metric(metric, "--metric")
+    axis, _, values = by.partition("=")
+    names = [value.strip() for value in values.split(",")]
+    if len(names) != 2 or not all(names) or names[0] == names[1]:
+        raise refuse(f"--by {by}: not AXIS=VALUE,VALUE", "write it like --by scheme=newreno,cubic")
+    table = _results(campaign, metric)
+    column = f"point.{axis}"
+    axes = [name for name in table.columns if name.startswith("point.")]
+    if column not in axes:
+        known = ", ".join(name.removeprefix("point.") for name in axes)
+        raise refuse(f"--by {axis}=...: there is no such axis", f"axes: {known}")
+    for name in names:
+        if name not in set(table[column]):
+            known = ", ".join(dict.fromkeys(table[column]))
+            raise refuse(f"--by {axis}={name}: no such value", f"values: {known}")
+    sides = tuple(Side(name, table[table[column] == name]) for name in names)
+    found = _compare(sides[0], sides[1], metric, [*(a for a in axes if a != column), "seed"])
+    if not found.points:
+        raise refuse(
+            f"no two valid runs differ in {axis} only",
+            f"runs have the same seed only if {axis} changes no link: take an axis like the scheme",
+            file=str(campaign),
+        )
+    return sides[0], sides[1], found
+
+
+def _compare(first: Side, second: Side, metric: str, key: list[str]) -> Comparison:
+    return compare(first.table, second.table, metric, key)
+
+
+def _results(campaign: Path, metric: str) -> pd.DataFrame:
+    path = campaign / "results.parquet"
+    try:
+        table = pd.read_parquet(path)
+    except FileNotFoundError:
+        raise refuse(
+            "no results here",
+            "give the --out of `nagi run`; if it was stopped, `nagi analyze` makes them",
+            file=str(campaign),
+        ) from None
+    except (OSError, ValueError) as error:
+        what = " ".join(str(error).split())
+        raise refuse(
+            f"not a table of results: {what}", "make it again with `nagi analyze`", file=str(path)
+        ) from None
+    if metric not in table.columns:
+        raise refuse(
+            f"has no column {metric}: it is of an earlier version",
+            f"compute it with `nagi analyze {campaign}`",
+            file=str(path),
+        )
+    return table
+
+
+def comparison_table(first: Side, second: Side, found: Comparison) -> Table:
+    """The comparison as a text table, a row a point."""
+    table = Table(
+        title=f"{found.metric}: {second.name} - {first.name}",
+        title_justify="left",
+        show_edge=False,
+        pad_edge=False,
+    )
+    for axis in found.points[0].point:
+        table.add_column(axis)
+    for head in ("pairs", first.name, second.name, "difference", "p (Holm)", ""):
+        table.add_column(head, justify="left" if not head else "right")
+    for point in found.points:
+        p_value = "-" if point.corrected is None else f"{point.corrected:.2g}"
+        table.add_row(
+            *point.point.values(),
+            str(point.difference.runs),
+            f"{point.first:.4g}",
+            f"{point.second:.4g}",
+            _with_interval(point.difference),
+            p_value,
+            "differs" if point.differs else "",
+            style="bold" if point.differs else None,
+        )
+    return table
+
+
+def comparison_lines(first: Side, second: Side, found: Comparison) -> list[str]:
+    """What there is to say below the table."""
+    differing = sum(point.differs for point in found.points)
+    tested = sum(point.corrected is not None for point in found.points)
+    percent = f"{CONFIDENCE:.0%}".replace("%", " %")
+    lines = [
+        f"{side.name}: lab {', '.join(side.labs)}, build {', '.join(side.builds)}"
+        for side in (first, second)
+    ]
+    lines += [
+        f"{differing} of {tested} points tested differ (paired t test, corrected by Holm, "
+        f"{percent}).",
+    ]
+    if tested < len(found.points):
+        lines.append(
+            f"{len(found.points) - tested} points have one pair only and are not tested: "
+            "give the experiment more `repeats`."
+        )
+    if found.overall is not None:
+        over = f"Mean over the {found.overall.runs} points: {_with_interval(found.overall)}"
+        if found.overall_p_value is not None:
+            over += f", p = {found.overall_p_value:.2g} (Wilcoxon signed-rank test over points)"
+        lines.append(over + ".")
+    for side, count in ((first, found.only_first), (second, found.only_second)):
+        if count:
+            lines.append(f"Without a partner: {count} valid runs of {side.name}.")
+    if found.not_valid:
+        lines.append(f"Left out: {found.not_valid} runs that are not valid.")
+    return lines
+
+
+def comparison_json(first: Side, second: Side, found: Comparison) -> dict[str, Any]:
+    """The comparison as plain data; differences are second - first, in the metric's unit."""
+
+    def number(value: float | None) -> float | None:
+        return None if value is None or not math.isfinite(value) else value
+
+    return {
+        "schema_version": 1,
+        "metric": found.metric,
+        "description": metrics_of_results()[found.metric],
+        "first": {"name": first.name, "labs": first.labs, "builds": first.builds},
+        "second": {"name": second.name, "labs": second.labs, "builds": second.builds},
+        "confidence": CONFIDENCE,
+        "points": [
+            {
+                "point": point.point,
+                "pairs": point.difference.runs,
+                "first_mean": point.first,
+                "second_mean": point.second,
+                "difference": point.difference.value,
+                "difference_halfwidth": number(point.difference.halfwidth),
+                "p_value": number(point.p_value),
+                "p_value_holm": number(point.corrected),
+                "differs": point.differs,
+            }
+            for point in found.points
+        ],
+        "overall": found.overall
+        and {
+            "points": found.overall.runs,
+            "difference": found.overall.value,
+            "difference_halfwidth": number(found.overall.halfwidth),
+            "p_value": number(found.overall_p_value),
+        },
+        "unpaired_first": found.only_first,
+        "unpaired_second": found.only_second,
+        "not_valid": found.not_valid,
+    }
+
+
+def _with_interval(mean: Mean) -> str:
+    if math.isnan(mean.halfwidth):
+        return f"{mean.value:+.4g}"
+    return f"{mean.value:+.4g} ±{mean.halfwidth:.2g}"

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Means with their uncertainty, and whether two sets of runs differ.
+
+The unit of observation is a run: a run with several flows counts with the mean of its flows, for
+flows of one run are not independent. Only valid runs count.
+
+Intervals are two-sided, of confidence 95 %, by Student's t: for the mean of n runs
+t(0.975, n - 1) x s / sqrt(n), s the sample's standard deviation.
+
+Differences are taken between runs that met the same channel (same point, same seed), which removes
+from them what the channel alone does. A point's difference is tested by the paired t test: it needs
+no more than a few repeats, where no rank or sign-flip test could ever say anything (its smallest
+two-sided p-value is 2 / 2^n, 0.06 with five pairs), and it agrees with the interval that is shown.
+It supposes that differences of run means are about normal. Over all points together it is the
+Wilcoxon signed-rank test of the points' mean differences, which supposes no common variance.
+p-values of several points are corrected for their number by Holm's method, which holds whatever
+their dependence: with it, the chance of calling any point different that is not is at most 5 %.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy import stats
+
+CONFIDENCE = 0.95
+LEAST_POINTS = 6  # with fewer, the signed-rank test cannot come below 0.05
+
+Values = Sequence[float] | npt.NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A mean of `runs` values, with half the width of its confidence interval (nan for one)."""
+
+    value: float
+    halfwidth: float
+    runs: int
+
+
+def mean(values: Values) -> Mean | None:
+    """The mean of values with its interval; nan is no value. None if there is none."""
+    known = _known(values)
+    if len(known) == 0:
+        return None
+    return Mean(float(known.mean()), halfwidth(known), len(known))
+
+
+def halfwidth(values: Values) -> float:
+    """Half the width of the confidence interval of the mean; nan for fewer than two values."""
+    known = _known(values)
+    if len(known) < 2:
+        return math.nan
+    return _quantile(len(known)) * float(known.std(ddof=1)) / math.sqrt(len(known))
+
+
+def runs_needed(values: Values, wanted: float, at_most: int) -> int:
+    """How many runs there must be for an interval of half width `wanted`, if the standard deviation
+    stays what it is in `values`: the smallest n with t(0.975, n - 1) x s / sqrt(n) <= wanted, at
+    most `at_most`. Two values at least."""
+    deviation = float(_known(values).std(ddof=1))
+    for count in range(2, at_most):
+        if _quantile(count) * deviation / math.sqrt(count) <= wanted:
+            return count
+    return at_most
+
+
+def by_run(table: pd.DataFrame, column: str) -> pd.Series[float]:
+    """A column of results as a value a run (the mean of its flows), by run_id; runs without a value
+    are left out."""
+    return table.groupby("run_id", sort=False)[column].mean().dropna()
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """p-values corrected for their number (Holm, 1979): sorted ascending, the i-th of m times
+    m - i + 1, made nondecreasing, at most 1. In the order they came in."""
+    order = sorted(range(len(p_values)), key=lambda index: p_values[index])
+    corrected = [1.0] * len(p_values)
+    highest = 0.0
+    for rank, index in enumerate(order):
+        highest = max(highest, min(1.0, p_values[index] * (len(p_values) - rank)))
+        corrected[index] = highest
+    return corrected
+
+
+def paired_p_value(differences: Values) -> float | None:
+    """Two-sided p-value of the paired t test: differences are independent and normal around 0.
+    None for fewer than two."""
+    known = _known(differences)
+    if len(known) < 2:
+        return None
+    if known.std() == 0:  # all the same, as between two runs of a lab that is deterministic
+        return 1.0 if known[0] == 0 else 0.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # differences nearly the same
+        return float(stats.ttest_1samp(known, 0.0).pvalue)
+
+
+def signed_rank_p_value(differences: Values) -> float | None:
+    """Two-sided p-value of the Wilcoxon signed-rank test: differences are symmetric around 0.
+    Exact for up to 50 without ties. None for fewer than LEAST_POINTS."""
+    known = _known(differences)
+    if len(known) < LEAST_POINTS:
+        return None
+    if not known.any():
+        return 1.0
+    return float(stats.wilcoxon(known).pvalue)
+
+
+@dataclass(frozen=True)
+class PointDifference:
+    """Two sets of runs at one point, paired by seed: second - first."""
+
+    point: dict[str, str]
+    first: float  # means over the pairs
+    second: float
+    difference: Mean
+    p_value: float | None  # None: one pair is no test
+    corrected: float | None  # for the number of points tested
+
+    @property
+    def differs(self) -> bool:
+        return self.corrected is not None and self.corrected < 1 - CONFIDENCE
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two sets of runs, paired."""
+
+    metric: str
+    points: list[PointDifference]
+    overall: Mean | None  # of the points' mean differences
+    overall_p_value: float | None  # None: fewer than LEAST_POINTS points
+    only_first: int  # valid runs with a value but without a partner
+    only_second: int
+    not_valid: int  # runs of both that are not valid, so partners for none
+
+
+def compare(first: pd.DataFrame, second: pd.DataFrame, metric: str, key: list[str]) -> Comparison:
+    """Compares two tables of results by `metric`, run by run: partners agree in the columns `key`
+    (such as point_id and seed). The point of each pair is what the `point.` columns say that are
+    the same in both.
+    """
+    tables = (first, second)
+    runs = [_runs(table, metric, key) for table in tables]
+    not_valid = sum(table.loc[table["status"] != "valid", "run_id"].nunique() for table in tables)
+    pairs = runs[0].merge(runs[1], on=key, suffixes=("_first", "_second"))
+    axes = [name.removesuffix("_first") for name in pairs.columns if name.endswith("_first")]
+    axes = [name for name in axes if name.startswith("point.")]
+    axes = [a for a in axes if (pairs[f"{a}_first"] == pairs[f"{a}_second"]).all()]
+    point_key = [name for name in key if name != "seed"]
+    points: list[PointDifference] = []
+    for _, mine in pairs.groupby(point_key, sort=False):
+        differences = (mine["value_second"] - mine["value_first"]).to_numpy(np.float64)
+        difference = mean(differences)
+        assert difference is not None
+        row = mine.iloc[0]
+        shared = [name for name in key if name.startswith("point.")]
+        points.append(
+            PointDifference(
+                point={a.removeprefix("point."): str(row[f"{a}_first"]) for a in axes}
+                | {a.removeprefix("point."): str(row[a]) for a in shared},
+                first=float(mine["value_first"].mean()),
+                second=float(mine["value_second"].mean()),
+                difference=difference,
+                p_value=paired_p_value(differences),
+                corrected=None,
+            )
+        )
+    means = [each.difference.value for each in points]
+    return Comparison(
+        metric=metric,
+        points=_corrected(points),
+        overall=mean(means),
+        overall_p_value=signed_rank_p_value(means),
+        only_first=len(runs[0]) - len(pairs),
+        only_second=len(runs[1]) - len(pairs),
+        not_valid=not_valid,
+    )
+
+
+def _runs(table: pd.DataFrame, metric: str, key: list[str]) -> pd.DataFrame:
+    """A row a valid run that has a value of `metric`."""
+    valid = table[table["status"] == "valid"]
+    axes = [name for name in table.columns if name.startswith("point.") and name not in key]
+    heads = valid.drop_duplicates("run_id").set_index("run_id")[[*key, *axes]]
+    return heads.join(by_run(valid, metric).rename("value"), how="inner")
+
+
+def _corrected(points: list[PointDifference]) -> list[PointDifference]:
+    tested = [point for point in points if point.p_value is not None]
+    corrected = iter(holm([point.p_value for point in tested if point.p_value is not None]))
+    return [
+        PointDifference(
+            point=point.point,
+            first=point.first,
+            second=point.second,
+            difference=point.difference,
+            p_value=point.p_value,
+            corrected=None if point.p_value is None else next(corrected),
+        )
+        for point in points
+    ]
+
+
+def _known(values: Values) -> npt.NDArray[np.float64]:
+    array = np.asarray(values, np.float64)
+    return array[~np.isnan(array)]
+
+
+def _quantile(count: int) -> float:
+    return float(stats.t.ppf((1 + CONFIDENCE) / 2, count - 1))
