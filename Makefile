@@ -21,13 +21,14 @@ export PYTHONDONTWRITEBYTECODE := 1
 #   toolchain:             g++ cmake ninja-build pkg-config python3-venv
 #   libraries of nagi-link: JSON, command line, log lines, capabilities, Philox, AF_XDP
 #   capture reader:        python3-dev (headers), libzstd-dev and zstd (compressed captures)
-#   tests:                 libgtest-dev libgmock-dev; tshark, tcptrace (the reader is held against them)
+#   tests:                 libgtest-dev libgmock-dev; tshark, tcptrace (the reader is held against them);
+#                          poppler-utils (what the report says, its fonts)
 #   hosts of the lab:      iproute2 (links), ethtool (offloads), tcpdump (captures), iperf (traffic),
 #                          kmod (modules), procps (sysctl), util-linux (namespaces, setpriv)
 PACKAGES := g++ cmake ninja-build pkg-config python3-venv \
 	nlohmann-json3-dev libcli11-dev libspdlog-dev libcap-ng-dev librandom123-dev libxdp-dev libbpf-dev \
 	python3-dev libzstd-dev zstd \
-	libgtest-dev libgmock-dev tshark tcptrace \
+	libgtest-dev libgmock-dev tshark tcptrace poppler-utils \
 	iproute2 ethtool tcpdump iperf kmod procps util-linux
 
 .PHONY: setup packages python native demo test bench bench-captures sanitize fuzz lint format example clean
