@@ -92,6 +92,7 @@ class HostFacts(Contract):
     processors: int
     python: str
     programs: dict[str, str]
+    boot_id: str | None = Field(None, description="hosts with the same one share their clock")
 
 
 class NodeRecord(Contract):

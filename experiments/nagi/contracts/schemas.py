@@ -9,6 +9,7 @@ from typing import Any
 from nagi import paths
 from nagi.contracts.base import Contract
 from nagi.contracts.batch import Batch
+from nagi.contracts.inspection import Holder, Inspection
 from nagi.contracts.links import Links
 from nagi.contracts.plan import RunPlan
 from nagi.contracts.records import (
@@ -26,6 +27,8 @@ from nagi.spec import experiment_schema
 CONTRACTS: dict[str, type[Contract]] = {
     "plan": RunPlan,
     "batch": Batch,
+    "inspection": Inspection,
+    "holder": Holder,
     "node": NodeRecord,
     "manifest": Manifest,
     "links": Links,

@@ -60,7 +60,14 @@ def facts() -> dict[str, Any]:
             "ip": version_of("ip", "-V"),
             "ethtool": version_of("ethtool", "--version"),
         },
+        "boot_id": boot_id(),
     }
+
+
+def boot_id() -> str:
+    """Names this boot of this machine's kernel."""
+    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+        return file.read().strip()
 
 
 def processor_ticks() -> tuple[int, int]:
