@@ -5,18 +5,11 @@ from __future__ import annotations
 
 import hashlib
 import subprocess
-from pathlib import Path
 
 from nagi import __version__, paths
 from nagi.contracts.plan import digest
-from nagi.contracts.records import Build
+from nagi.contracts.records import Build, sha256_of
 from nagi.errors import refuse
-
-
-def sha256_of(path: Path) -> str:
-    """SHA-256 of a file, in hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def current_build() -> Build:

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pandas as pd
 
-from nagi.build import sha256_of
 from nagi.certificate import certify, failed
 from nagi.contracts.links import Links
 from nagi.contracts.plan import RunPlan
@@ -63,11 +62,7 @@ def collect(records: Path, runs: Path, plan: RunPlan, cell: str, lab: str, build
     _samples_to_parquet(list(sources.values()), partial / TCP_INFO)
     if verdict.status == "failed":
         _keep_logs(sources, partial / "logs")
-    files = {
-        path.name: FileSum(bytes=path.stat().st_size, sha256=sha256_of(path))
-        for path in sorted(partial.iterdir())
-        if path.is_file()
-    }
+    files = {path.name: FileSum.of(path) for path in sorted(partial.iterdir()) if path.is_file()}
     Manifest(
         run_id=plan.run_id,
         point_id=plan.point_id,

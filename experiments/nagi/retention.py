@@ -16,7 +16,6 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from nagi.build import sha256_of
 from nagi.contracts.plan import RunPlan
 from nagi.contracts.records import COMPRESSED, FileSum, Keep, Manifest
 from nagi.contracts.results import Metrics
@@ -74,8 +73,7 @@ def _compress(run: Path, manifest: Manifest, name: str) -> Manifest:
         with (run / name).open("rb") as raw, pa.CompressedOutputStream(str(partial), "zstd") as out:
             shutil.copyfileobj(raw, out, 1 << 20)
         partial.replace(target)
-        compressed = FileSum(bytes=target.stat().st_size, sha256=sha256_of(target))
-        manifest = _moved(manifest, name, {target.name: compressed})
+        manifest = _moved(manifest, name, {target.name: FileSum.of(target)})
         manifest.write(run / "manifest.json")
     if target.name in manifest.files:
         (run / name).unlink(missing_ok=True)

@@ -13,10 +13,9 @@ import shutil
 import jsonschema
 import pandas as pd
 import pytest
-from nagi.build import sha256_of
 from nagi.contracts.batch import Batch, ScheduledRun
 from nagi.contracts.plan import RunPlan
-from nagi.contracts.records import Campaign, Manifest
+from nagi.contracts.records import Campaign, Manifest, sha256_of
 from nagi.contracts.results import Metrics
 from nagi.contracts.schemas import CONTRACTS, TABLES, schemas, text_of
 from nagi.errors import InputError

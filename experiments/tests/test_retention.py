@@ -7,9 +7,8 @@ import shutil
 
 import pyarrow as pa
 import pytest
-from nagi.build import sha256_of
 from nagi.contracts.plan import RunPlan
-from nagi.contracts.records import Keep, Manifest
+from nagi.contracts.records import Keep, Manifest, sha256_of
 from nagi.contracts.results import Metrics
 from nagi.paths import SCHEMAS
 from nagi.planner import plan_runs

@@ -10,38 +10,9 @@ from nagi.errors import InputError
 from nagi.paths import ROOT
 from nagi.planner import plan_runs
 from nagi.spec import read_experiment
+from specs import GOOD
 
 ACHIEVEMENT = ROOT / "experiments" / "achievement-2008.yaml"
-
-GOOD = """\
-schema_version: 1
-name: test
-title: A test
-seed: 1
-nodes: {S: host, N: router, D: host}
-links:
-  wired: {between: [S, N], rate: 100 Mb/s, delay: 45 ms, queue: 1 bdp}
-  radio:
-    between: [N, D]
-    rate: $capacity
-    delay: 5 ms
-    queue: 20 packets
-    forward:
-      loss: {model: poisson, rate: $loss}
-flows:
-  bulk: {from: S, to: D, scheme: $scheme}
-duration: 10 s
-matrix:
-  loss: [0 %, 1 %]
-  capacity: [10 Mb/s, 20 Mb/s]
-  scheme: [newreno, cubic]
-report: {x: capacity, panels: loss}
-forms:
-  quick:
-    duration: 2 s
-    matrix:
-      capacity: [5 Mb/s]
-"""
 
 
 def read(tmp_path, text, form=None):

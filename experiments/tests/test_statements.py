@@ -9,27 +9,9 @@ from nagi.errors import InputError
 from nagi.paths import ROOT, SCHEMAS
 from nagi.spec import read_experiment
 from nagi.statements import Claim, Condition, Statement
+from specs import GOOD
 
-SPEC = """\
-schema_version: 1
-name: test
-title: A test
-seed: 1
-nodes: {S: host, D: host}
-links:
-  radio:
-    between: [S, D]
-    rate: $capacity
-    delay: 5 ms
-    queue: 20 packets
-    loss: {model: bernoulli, rate: $loss}
-flows:
-  bulk: {from: S, to: D, scheme: $scheme}
-duration: 10 s
-matrix:
-  loss: [0 %, 1 %]
-  capacity: [10 Mb/s, 20 Mb/s]
-  scheme: [newreno, cubic]
+REPORT = """\
 report:
   x: capacity
   panels: loss
@@ -38,9 +20,10 @@ report:
       where: {loss: 0 %, capacity: < 20 Mb/s}
       metric: agi
       is: "> 0.9"
-forms:
-  quick: {matrix: {scheme: [bbr]}}
 """
+SPEC = GOOD.replace("report: {x: capacity, panels: loss}\n", REPORT).replace(
+    "capacity: [5 Mb/s]", "scheme: [bbr]"
+)
 
 
 def read(tmp_path, text):

@@ -18,7 +18,7 @@ from nagi.contracts.results import Metrics, ResultRow, metrics_of_results
 from nagi.errors import refuse
 
 from nagi_reports.capture import Scan, match, scan
-from nagi_reports.connections import rtt_seconds
+from nagi_reports.connections import known, rtt_seconds
 from nagi_reports.metrics import (
     agi,
     agi_ceiling,
@@ -201,7 +201,7 @@ def _of_flow(recorded: _Recorded, flow: FlowPlan) -> dict[str, Any]:
         values |= _at_sender(recorded, flow, sent)
     if sent and received:
         values |= _between(recorded, flow)
-    return {name: _known(value) for name, value in values.items()}
+    return {name: known(value) for name, value in values.items()}
 
 
 def _at_sender(recorded: _Recorded, flow: FlowPlan, sent: Any) -> dict[str, Any]:
@@ -261,7 +261,7 @@ def _fairness(recorded: _Recorded) -> dict[str, float | None]:
         "potential_delay_s": potential_delay(rates),
         "convergence_time_s": _convergence(recorded),
     }
-    return {name: _known(value) for name, value in values.items()}
+    return {name: known(value) for name, value in values.items()}
 
 
 def _convergence(recorded: _Recorded) -> float:
@@ -271,14 +271,15 @@ def _convergence(recorded: _Recorded) -> float:
     begin_s, end_s = plan.timeline.traffic_s, plan.timeline.traffic_end_s
     count = math.floor((end_s - begin_s) / interval_s + 1e-9)
     begin_ns, interval_ns = _instant(recorded.manifest, begin_s), round(interval_s * 1e9)
+    # These intervals begin with the traffic, those of recorded.scans with the measurement. One more
+    # pass over a capture, however many flows it has.
+    scans = {
+        at: scan(recorded.captures[at], start_ns=begin_ns, interval_ns=interval_ns)
+        for at in {_receiving(flow) for flow in plan.flows}
+    }
     received = np.zeros((count, len(plan.flows)))
     for column, flow in enumerate(plan.flows):
-        found = scan(
-            recorded.captures[_receiving(flow)],
-            start_ns=begin_ns,
-            end_ns=begin_ns + count * interval_ns,
-            interval_ns=interval_ns,
-        )
+        found = scans[_receiving(flow)]
         row = _direction(found.flows, flow)
         if row is None or found.series is None:
             continue
@@ -329,11 +330,6 @@ def _direction(flows: pd.DataFrame, flow: FlowPlan, most: str = "first_time_byte
     ]
     found: Iterable[Any] = mine.sort_values(most, ascending=False, kind="stable").itertuples()
     return next(iter(found), None)
-
-
-def _known(value: Any) -> Any:
-    """A number that is not known, or without bound, is null."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _instant(manifest: Manifest, seconds: float) -> int:

@@ -27,7 +27,7 @@ from io import BytesIO
 from pathlib import Path, PurePosixPath
 
 import pyarrow as pa
-from nagi.contracts.records import Campaign, Manifest
+from nagi.contracts.records import Campaign, Manifest, sha256_of
 from nagi.errors import refuse
 
 SUFFIX = ".tar.zst"
@@ -140,7 +140,7 @@ def _checked_sum(directory: Path, name: str, path: Path) -> str:
             "run the campaign again: runs that failed are tried anew",
             file=str(path),
         )
-    return _sha256(path)
+    return sha256_of(path)
 
 
 def _check_manifests(directory: Path, campaign: Campaign, sums: dict[str, str]) -> None:
@@ -226,11 +226,6 @@ def _check_sums(bundle: Path, directory: Path, found: dict[str, str]) -> None:
             raise refuse(f"{name} in it is not in {SUMS}", _CURE, file=str(bundle))
         if listed[name] != found[name]:
             raise refuse(f"{name} in it is damaged", _CURE, file=str(bundle))
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _readme(campaign: Campaign, names: list[str]) -> str:

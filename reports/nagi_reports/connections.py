@@ -122,7 +122,7 @@ def as_json(found: Connections) -> dict[str, Any]:
         "connections": found.rows,
         "clocks": None
         if found.clocks is None
-        else {name: _known(value) for name, value in vars(found.clocks).items()},
+        else {name: known(value) for name, value in vars(found.clocks).items()},
         "damage": found.damage,
         "packets_in_no_connection": found.unused,
         "udp_connections_left_out": found.udp,
@@ -300,7 +300,7 @@ def _at_receiver(
         "packets": row.packets_inside,
         "complete_handshake": bool(row.complete_handshake),
     }
-    return {name: _known(value) for name, value in values.items()}
+    return {name: known(value) for name, value in values.items()}
 
 
 def _ceiling(row: Any, back: Any) -> float:
@@ -331,14 +331,14 @@ def _at_sender(row: Any, back: Any) -> dict[str, Any] | None:
         "receive_window_mean_bytes": back.window_mean_bytes if back is not None else None,
         "duplicate_acks": back.duplicate_acks if back is not None else None,
     }
-    return {name: _known(value) for name, value in values.items()}
+    return {name: known(value) for name, value in values.items()}
 
 
 def rtt_seconds(row: Any) -> dict[str, float | None]:
     """RTT of a direction in s: by timestamps where there are samples, else by sequence numbers."""
     way = "timestamps" if row.rtt_timestamps_count else "sequence"
     return {
-        f"rtt_{name}_s": _known(getattr(row, f"rtt_{way}_{name}_ns") / 1e9)
+        f"rtt_{name}_s": known(getattr(row, f"rtt_{way}_{name}_ns") / 1e9)
         for name in ("min", "mean", "median", "p95", "p99", "max")
     }
 
@@ -363,10 +363,10 @@ def _between(row: Any) -> dict[str, Any] | None:
         "loss_run_mean_packets": row.loss_run_mean,
         "loss_run_max_packets": row.loss_run_max,
     }
-    return {name: _known(value) for name, value in values.items()}
+    return {name: known(value) for name, value in values.items()}
 
 
-def _known(value: Any) -> Any:
+def known(value: Any) -> Any:
     """A value as JSON has it: a plain number, null for one that is not known."""
     if value is None or isinstance(value, bool | str):
         return value

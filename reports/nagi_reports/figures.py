@@ -155,12 +155,7 @@ def normalised_index(summary: Summary) -> list[Figure]:
             figure = Figure(
                 figsize=(WIDTH if columns > 1 else _NARROW, height), layout="constrained"
             )
-            grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
-            for index, axes in enumerate(grid.flat):
-                if index >= len(panels):
-                    axes.set_visible(False)
-                    continue
-                panel = panels[index]
+            for index, (axes, panel) in enumerate(_grid(figure, rows, columns, panels)):
                 for at, curve in enumerate(panel.curves):
                     _bar(axes, at, curve.nagi, full)
                 axes.set_yticks(range(len(names)), [_wrapped(name) for name in names])
@@ -223,6 +218,16 @@ def _panels(
     ]
 
 
+def _grid(
+    figure: Figure, rows: int, columns: int, panels: Sequence[Panel]
+) -> list[tuple[Axes, Panel]]:
+    """Axes for each panel, row by row; what is left of the last row stays empty."""
+    grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flat
+    for axes in grid[len(panels) :]:
+        axes.set_visible(False)
+    return list(zip(grid, panels, strict=False))
+
+
 def _panel_figure(
     summary: Summary,
     panels: Sequence[Panel],
@@ -237,13 +242,10 @@ def _panel_figure(
     with _style():
         size = (WIDTH, 2.75) if columns == 1 else (WIDTH, (2.5, 2.1, 1.75)[rows - 1] * rows + 0.4)
         figure = Figure(figsize=size, layout="constrained")
-        grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
-        for index, axes in enumerate(grid.flat):
-            if index >= len(panels):
-                axes.set_visible(False)
-                continue
-            draw(axes, panels[index], numbers)
-            axes.set_title(title(summary, panels[index]) if summary.panels_axis else "", loc="left")
+        grid = _grid(figure, rows, columns, panels)
+        for index, (axes, panel) in enumerate(grid):
+            draw(axes, panel, numbers)
+            axes.set_title(title(summary, panel) if summary.panels_axis else "", loc="left")
             _label_x(axes, summary.x, numbers, unit, columns)
             if index + columns >= len(panels):
                 axes.set_xlabel(f"{summary.x.title}{f' ({unit})' if unit else ''}")
@@ -251,9 +253,9 @@ def _panel_figure(
             if index % columns == 0:
                 axes.set_ylabel(y_label)
         if direct:
-            _label_ends(grid.flat[0])
+            _label_ends(grid[0][0])
         else:
-            handles, labels = _handles(list(grid.flat))
+            handles, labels = _handles([axes for axes, _ in grid])
             letters = sum(len(label) + 8 for label in labels)
             across = math.ceil(len(labels) / math.ceil(letters / 108))
             figure.legend(

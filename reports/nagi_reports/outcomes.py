@@ -18,7 +18,7 @@ import pandas as pd
 from nagi.contracts.records import Campaign
 from nagi.statements import Condition, Statement
 
-from nagi_reports.summary import Mean, mean_of_runs
+from nagi_reports.summary import Mean, mean_of_runs, normalised
 
 Result = Literal["confirmed", "confirmed in part", "not confirmed", "undecided", "not tested"]
 Point = dict[str, str]
@@ -165,16 +165,6 @@ class _Evaluation:
             rows = self._rows.get(key[:-1])
             self._means[key] = None if rows is None else mean_of_runs(rows, column)
         return self._means[key]
-
-
-def normalised(means: list[Mean | None]) -> Mean | None:
-    """NAGI over the topologies that have a valid run: their mean; intervals add in squares."""
-    present = [mean for mean in means if mean is not None]
-    if not present:
-        return None
-    halfwidth = math.sqrt(sum(mean.halfwidth**2 for mean in present)) / len(present)
-    runs = min(mean.runs for mean in present)
-    return Mean(sum(mean.value for mean in present) / len(present), halfwidth, runs)
 
 
 def ratio(one: Mean | None, other: Mean | None) -> Mean | None:

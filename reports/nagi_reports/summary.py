@@ -7,21 +7,32 @@ its number of runs and, from two on, its 95 % confidence interval (Student's t).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
-import numpy as np
 import pandas as pd
 from nagi.contracts.records import Campaign
 from nagi.units import Bitrate, Duration, Share
 
 from nagi_reports.statistics import Mean, by_run, mean
 
-__all__ = ["Axis", "Curve", "Mean", "Panel", "Summary", "mean_of_runs", "summarise"]
+__all__ = ["Axis", "Curve", "Mean", "Panel", "Summary", "mean_of_runs", "normalised", "summarise"]
 
 
 def mean_of_runs(rows: pd.DataFrame, column: str) -> Mean | None:
     """The mean of a column over runs; None if there is none."""
     return mean(by_run(rows, column).to_numpy())
+
+
+def normalised(means: list[Mean | None]) -> Mean | None:
+    """NAGI: the mean of the AGI, or of another measure, over the topologies of a set (the paper's
+    equation 2). Topologies without a valid run, None, are not in it; `runs` is how many are.
+    Intervals add in squares."""
+    present = [mean for mean in means if mean is not None]
+    if not present:
+        return None
+    halfwidth = math.sqrt(sum(mean.halfwidth**2 for mean in present)) / len(present)
+    return Mean(sum(mean.value for mean in present) / len(present), halfwidth, len(present))
 
 
 @dataclass(frozen=True)
@@ -58,7 +69,7 @@ class Curve:
     series: str
     agi: list[Mean | None]
     goodput_bps: list[Mean | None]
-    nagi: Mean | None  # mean of AGI over the values of x; its runs: how many values it is over
+    nagi: Mean | None  # over the values of x
 
 
 @dataclass(frozen=True)
@@ -98,7 +109,7 @@ def summarise(campaign: Campaign, table: pd.DataFrame) -> Summary:
             at = [mine[mine[f"point.{x.name}"] == value] for value in x.values]
             indices = [mean_of_runs(rows, "agi") for rows in at]
             goodputs = [mean_of_runs(rows, "goodput_bps") for rows in at]
-            curves.append(Curve(name, indices, goodputs, _nagi(indices)))
+            curves.append(Curve(name, indices, goodputs, normalised(indices)))
         bottleneck = [
             float(inside[inside[f"point.{x.name}"] == value]["bottleneck_bps"].max())
             for value in x.values
@@ -118,13 +129,3 @@ def summarise(campaign: Campaign, table: pd.DataFrame) -> Summary:
 
 def _axis(campaign: Campaign, name: str) -> Axis:
     return Axis(name, list(dict.fromkeys(run.point[name] for run in campaign.runs)))
-
-
-def _nagi(indices: list[Mean | None]) -> Mean | None:
-    """NAGI: the mean of the AGI over the topologies of a set (the paper's equation 2). Its interval
-    follows from those of the AGIs; topologies without a valid run are not in it."""
-    present = [index for index in indices if index is not None]
-    if not present:
-        return None
-    halfwidth = float(np.sqrt(sum(index.halfwidth**2 for index in present)) / len(present))
-    return Mean(sum(index.value for index in present) / len(present), halfwidth, len(present))

@@ -7,14 +7,13 @@ import math
 
 import pandas as pd
 import pytest
-from nagi.contracts.records import Build, Campaign, CampaignRun
+from campaigns import CEILING, campaign_of, valid_row
 from nagi.statements import Statement
 from nagi_reports.chapters.statements import held, ours
-from nagi_reports.outcomes import Finding, normalised, outcomes, ratio, result_of
-from nagi_reports.summary import Mean
+from nagi_reports.outcomes import Finding, outcomes, ratio, result_of
+from nagi_reports.summary import Mean, normalised
 
-LOSSES, CAPACITIES, SCHEMES = ("0 %", "1 %"), ("10 Mb/s", "20 Mb/s", "40 Mb/s"), ("reno", "sack")
-CEILING = 0.95
+CAPACITIES = ("10 Mb/s", "20 Mb/s", "40 Mb/s")
 # AGI / ceiling of every run; repeats lie 0.01 around it, so that its interval, from two repeats,
 # has a half width of 0.127.
 VALUES = {
@@ -26,39 +25,23 @@ VALUES = {
 
 
 def results(repeats=1, without=()):
-    runs, rows = [], []
-    for (loss, scheme), values in VALUES.items():
-        for capacity, value in zip(CAPACITIES, values, strict=True):
-            for repeat in range(repeats):
-                point = {"loss": loss, "capacity": capacity, "scheme": scheme}
-                run_id = str(len(runs))
-                runs.append(CampaignRun(run_id=run_id, point_id="", point=point, repeat=repeat))
-                if (loss, capacity, scheme) in without:
-                    continue
-                agi = (value + 0.02 * (repeat - (repeats - 1) / 2)) * CEILING
-                rows.append(
-                    {
-                        "run_id": run_id,
-                        "status": "valid",
-                        "agi": agi,
-                        "agi_ceiling": CEILING,
-                        "goodput_bps": agi * float(capacity.split()[0]) * 1e6,
-                        **{f"point.{axis}": value for axis, value in point.items()},
-                    }
-                )
-    campaign = Campaign(
-        experiment="test",
-        form=None,
-        title="",
-        reference="",
-        lab="netns",
-        build=Build(id="b", version="0", commit=None, nagi_link="", nagi_agent=""),
-        x="capacity",
-        series="scheme",
-        panels="loss",
-        runs=runs,
-        left_out={},
+    values = {
+        (loss, capacity, scheme): value
+        for (loss, scheme), row in VALUES.items()
+        for capacity, value in zip(CAPACITIES, row, strict=True)
+    }
+    campaign = campaign_of(
+        ({"loss": loss, "capacity": capacity, "scheme": scheme}, repeat)
+        for loss, capacity, scheme in values
+        for repeat in range(repeats)
     )
+    rows = []
+    for run in campaign.runs:
+        key = (run.point["loss"], run.point["capacity"], run.point["scheme"])
+        if key in without:
+            continue
+        agi = (values[key] + 0.02 * (run.repeat - (repeats - 1) / 2)) * CEILING
+        rows.append(valid_row(run, agi, float(run.point["capacity"].split()[0]) * 1e6))
     return campaign, pd.DataFrame(rows)
 
 

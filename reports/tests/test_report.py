@@ -12,9 +12,10 @@ from html.parser import HTMLParser
 
 import pandas as pd
 import pytest
+from campaigns import campaign_of, valid_row
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
-from nagi.contracts.records import Build, Campaign, CampaignRun, Information, Verdict
+from nagi.contracts.records import Campaign, Information, Verdict
 from nagi.errors import InputError
 from nagi.paths import SCHEMAS
 from nagi_reports import figures
@@ -31,25 +32,6 @@ from rich.console import Console
 
 EXAMPLE = SCHEMAS / "example" / "campaign"
 SCHEMES = ("newreno", "cubic")
-
-
-def campaign_of(points) -> Campaign:
-    return Campaign(
-        experiment="test",
-        form=None,
-        title="A test",
-        reference="",
-        lab="netns",
-        build=Build(id="b", version="0", commit=None, nagi_link="", nagi_agent=""),
-        x="capacity",
-        series="scheme",
-        panels="loss",
-        runs=[
-            CampaignRun(run_id=str(index), point_id=str(index), point=point, repeat=repeat)
-            for index, (point, repeat) in enumerate(points)
-        ],
-        left_out={},
-    )
 
 
 @pytest.fixture
@@ -71,22 +53,14 @@ def agi_of(point, repeat) -> float:
 
 @pytest.fixture
 def table(campaign):
-    rows = []
-    for run in campaign.runs:
-        bottleneck = 10_000_000 if run.point["capacity"] == "10 Mb/s" else 20_000_000
-        value = agi_of(run.point, run.repeat)
-        rows.append(
-            {
-                "run_id": run.run_id,
-                "status": "valid",
-                "agi": value,
-                "goodput_bps": value * bottleneck,
-                "bottleneck_bps": bottleneck,
-                "agi_ceiling": 0.95,
-                **{f"point.{axis}": text for axis, text in run.point.items()},
-            }
+    return pd.DataFrame(
+        valid_row(
+            run,
+            agi_of(run.point, run.repeat),
+            10_000_000 if run.point["capacity"] == "10 Mb/s" else 20_000_000,
         )
-    return pd.DataFrame(rows)
+        for run in campaign.runs
+    )
 
 
 def test_means_intervals_and_nagi(campaign, table):
@@ -153,18 +127,7 @@ def test_axes_that_are_no_quantities_are_drawn_in_their_order():
             for scheme in SCHEMES
         ]
     )
-    rows = [
-        {
-            "run_id": run.run_id,
-            "status": "valid",
-            "agi": 0.5,
-            "goodput_bps": 5e6,
-            "bottleneck_bps": 10e6,
-            "agi_ceiling": 0.95,
-            **{f"point.{axis}": text for axis, text in run.point.items()},
-        }
-        for run in campaign.runs
-    ]
+    rows = [valid_row(run, 0.5, 10e6) for run in campaign.runs]
     summary = summarise(campaign, pd.DataFrame(rows))
     assert summary.x.numbers() == ([0.0, 1.0], "")
     [figure] = figures.achieved_goodput_index(summary)

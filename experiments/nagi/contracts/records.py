@@ -15,7 +15,9 @@ metrics.json      the run's rows of results.parquet
 
 from __future__ import annotations
 
-from typing import Any, Literal
+import hashlib
+from pathlib import Path
+from typing import Any, Literal, Self
 
 from pydantic import Field
 
@@ -124,9 +126,19 @@ class Build(Contract):
     nagi_agent: str = Field(description="SHA-256 of its sources")
 
 
+def sha256_of(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 class FileSum(Contract):
     bytes: int
     sha256: str
+
+    @classmethod
+    def of(cls, path: Path) -> Self:
+        return cls(bytes=path.stat().st_size, sha256=sha256_of(path))
 
 
 FileFate = Literal["kept", "compressed", "removed"]

@@ -10,8 +10,7 @@ import pandas as pd
 from nagi_reports.chapters.material import Material
 from nagi_reports.chapters.words import NONE, capital, spaced, written
 from nagi_reports.content import Block, Column, Paragraph, Table
-from nagi_reports.outcomes import normalised
-from nagi_reports.summary import Mean, mean_of_runs
+from nagi_reports.summary import Mean, mean_of_runs, normalised
 from nagi_reports.text import title
 
 

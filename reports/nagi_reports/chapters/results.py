@@ -8,6 +8,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from matplotlib.figure import Figure as Drawing
+
 from nagi_reports import figures
 from nagi_reports.chapters.material import Material
 from nagi_reports.chapters.statements import ordered
@@ -34,20 +36,16 @@ from nagi_reports.text import title
 
 def blocks(material: Material, found: list[Outcome]) -> list[Block]:
     summary = material.summary
-    blocks: list[Block] = [Paragraph(_abstract(material, found))]
-    drawn = figures.achieved_goodput(summary)
-    for figure, label in zip(drawn, _parts(drawn), strict=True):
-        blocks.append(
-            Figure(
-                f"ag{label}",
-                figures.svg(figure),
-                f"Achieved goodput (AG) against {summary.x.title.lower()}{_of(label)}. The thick "
-                "grey line is the bottleneck: what could have been achieved. "
-                f"{bars_in_words(summary)}",
-                _alt_of_curves(summary, "Achieved goodput in Mb/s", "goodput_bps", 1e-6),
-            )
-        )
-    return [*blocks[:2], *_headline(material), *_notes(material), *blocks[2:]]
+    first, *others = _figures(
+        "ag",
+        figures.achieved_goodput(summary),
+        f"Achieved goodput (AG) against {summary.x.title.lower()}",
+        "The thick grey line is the bottleneck: what could have been achieved. "
+        f"{bars_in_words(summary)}",
+        _alt_of_curves(summary, "Achieved goodput in Mb/s", "goodput_bps", 1e-6),
+    )
+    abstract = Paragraph(_abstract(material, found))
+    return [abstract, first, *_headline(material), *_notes(material), *others]
 
 
 def _abstract(material: Material, found: list[Outcome]) -> str:
@@ -117,29 +115,22 @@ def _notes(material: Material) -> list[Block]:
 def index(material: Material) -> list[Block]:
     summary = material.summary
     x = summary.x.title.lower()
-    blocks: list[Block] = []
-    drawn = figures.achieved_goodput_index(summary)
-    for figure, label in zip(drawn, _parts(drawn), strict=True):
-        blocks.append(
-            Figure(
-                f"agi{label}",
-                figures.svg(figure),
-                f"AGI, goodput / bottleneck, against {x}{_of(label)}. The thin grey line is the "
-                f"ceiling that headers leave. {bars_in_words(summary)}",
-                _alt_of_curves(summary, "Achieved goodput index", "agi", 1.0),
-            )
-        )
-    drawn = figures.normalised_index(summary)
-    for figure, label in zip(drawn, _parts(drawn), strict=True):
-        blocks.append(
-            Figure(
-                f"nagi{label}",
-                figures.svg(figure),
-                f"NAGI: the mean AGI over {count_of(len(summary.x.values), 'value')} of {x}"
-                f"{_of(label)}. {bars_in_words(summary)}",
-                _alt_of_bars(summary),
-            )
-        )
+    blocks: list[Block] = [
+        *_figures(
+            "agi",
+            figures.achieved_goodput_index(summary),
+            f"AGI, goodput / bottleneck, against {x}",
+            f"The thin grey line is the ceiling that headers leave. {bars_in_words(summary)}",
+            _alt_of_curves(summary, "Achieved goodput index", "agi", 1.0),
+        ),
+        *_figures(
+            "nagi",
+            figures.normalised_index(summary),
+            f"NAGI: the mean AGI over {count_of(len(summary.x.values), 'value')} of {x}",
+            bars_in_words(summary),
+            _alt_of_bars(summary),
+        ),
+    ]
     numbers, unit = summary.x.numbers()
     heads = [f"{number:g} {unit}" for number in numbers] if unit else summary.x.values
     for panel in summary.panels:
@@ -182,12 +173,18 @@ def _packed(curves: list[Curve], cell: int) -> Iterator[list[Curve]]:
         yield found
 
 
-def _parts(drawn: Sequence[object]) -> list[str]:
-    return [""] if len(drawn) == 1 else [f"-{number}" for number in range(1, len(drawn) + 1)]
-
-
-def _of(label: str) -> str:
-    return f" (part {label[1:]})" if label else ""
+def _figures(
+    name: str, drawn: Sequence[Drawing], what: str, legend: str, alt: str
+) -> Iterator[Figure]:
+    """One figure in as many parts as were drawn; the caption is what is shown, and its legend."""
+    for number, figure in enumerate(drawn, 1):
+        of_several = len(drawn) > 1
+        yield Figure(
+            f"{name}-{number}" if of_several else name,
+            figures.svg(figure),
+            f"{what}{f' (part {number})' if of_several else ''}. {legend}",
+            alt,
+        )
 
 
 def _alt_of_curves(summary: Summary, what: str, column: str, scale: float) -> str:

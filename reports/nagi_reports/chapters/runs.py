@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 
 import pandas as pd
-from nagi.contracts.records import Campaign
+from nagi.contracts.records import Campaign, sha256_of
 
 from nagi_reports.chapters.material import Material
 from nagi_reports.chapters.words import (
@@ -45,9 +44,7 @@ def blocks(material: Material) -> list[Block]:
         verdict = material.verdicts.get(run.run_id)
         status = verdict.status if verdict else "not run"
         manifest = material.directory(run.run_id) / "manifest.json"
-        digest = (
-            hashlib.sha256(manifest.read_bytes()).hexdigest()[:_DIGITS] if manifest.exists() else ""
-        )
+        digest = sha256_of(manifest)[:_DIGITS] if manifest.exists() else ""
         if run.run_id not in by_run:
             blanks = [""] * (6 + flows)
             rows.append([*point, *blanks, status, run.run_id, digest])
