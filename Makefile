@@ -22,14 +22,26 @@ export PYTHONDONTWRITEBYTECODE := 1
 #   libraries of nagi-link: JSON, command line, log lines, capabilities, Philox, AF_XDP
 #   capture reader:        python3-dev (headers), libzstd-dev and zstd (compressed captures)
 #   tests:                 libgtest-dev libgmock-dev; tshark, tcptrace (the reader is held against them);
-#                          poppler-utils (what the report says, its fonts)
-#   hosts of the lab:      iproute2 (links), ethtool (offloads), tcpdump (captures), iperf (traffic),
-#                          kmod (modules), procps (sysctl), util-linux (namespaces, setpriv)
+#                          poppler-utils (what the report says, its fonts); openssh-server (hosts that
+#                          are only SSH addresses, in namespaces: the machine's own sshd stays off)
+#   hosts of the lab:      iproute2 (links), ethtool (offloads), tcpdump (captures), iperf (traffic), iputils-ping (paths),
+#                          kmod (modules), procps (sysctl), util-linux (namespaces, setpriv);
+#                          openssh-client (Ansible reaches real hosts by it)
 PACKAGES := g++ cmake ninja-build pkg-config python3-venv \
 	nlohmann-json3-dev libcli11-dev libspdlog-dev libcap-ng-dev librandom123-dev libxdp-dev libbpf-dev \
 	python3-dev libzstd-dev zstd \
-	libgtest-dev libgmock-dev tshark tcptrace poppler-utils \
-	iproute2 ethtool tcpdump iperf kmod procps util-linux
+	libgtest-dev libgmock-dev tshark tcptrace poppler-utils openssh-server \
+	iproute2 ethtool tcpdump iperf iputils-ping kmod procps util-linux openssh-client
+
+# Debian starts and enables a daemon that is installed. The tests want sshd, the machine need not: while
+# packages are installed a policy forbids to start it (a policy that is there already stays), then it is disabled.
+POLICY := /usr/sbin/policy-rc.d
+define INSTALL
+test -e $(POLICY) || { trap "rm -f $(POLICY)" EXIT INT TERM; \
+    printf "#!/bin/sh\ncase \" \$$* \" in *\" ssh \"*) exit 101;; esac\n" >$(POLICY); chmod 0755 $(POLICY); }; \
+apt-get install -q -y -o=Dpkg::Use-Pty=0 --no-install-recommends "$$@" || exit 1; \
+case " $$* " in *" openssh-server "*) systemctl --quiet disable ssh;; esac
+endef
 
 .PHONY: setup packages python native demo test bench bench-captures sanitize fuzz lint format example clean
 
@@ -46,7 +58,7 @@ packages:
 	    echo "== installing system packages: $$missing"; \
 	    export DEBIAN_FRONTEND=noninteractive; \
 	    $(AS_ROOT) apt-get update -q -o=Dpkg::Use-Pty=0 | tail -n 1 && \
-	    $(AS_ROOT) apt-get install -q -y -o=Dpkg::Use-Pty=0 --no-install-recommends $$missing | grep -E '^(Setting up|E:)' || exit 2; \
+	    $(AS_ROOT) sh -c '$(INSTALL)' install $$missing | grep -E '^(Setting up|E:)' || exit 2; \
 	fi
 
 python: $(VENV)/.installed

@@ -138,5 +138,5 @@ def test_the_example_inventory_is_what_a_lab_is_given():
         text=True,
         check=True,
     )
-    for group in ("keeper", "cells", "cell0"):
+    for group in ("keeper", "lab_hosts", "cell0"):
         assert group in shown.stdout

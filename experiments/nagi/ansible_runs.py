@@ -6,8 +6,9 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,55 +18,100 @@ import yaml
 from nagi import paths
 
 
+@dataclass(frozen=True)
+class Failure:
+    """A task that failed on a host, or a host that could not be reached."""
+
+    host: str
+    task: str
+    message: str
+    unreachable: bool = False
+
+    def __str__(self) -> str:
+        return (
+            f"{self.host}: {self.message if self.unreachable else f'{self.task}: {self.message}'}"
+        )
+
+
+Results = dict[str, dict[str, dict[str, Any]]]  # of tasks, by task and host
+
+
 class LabError(Exception):
-    """A lab could not do its part. Nothing is left behind; finished runs are kept."""
+    """A lab could not do its part. Nothing is left behind; finished runs are kept.
+
+    `failures`: on which hosts, if it is known; `results`: of the tasks that did succeed.
+    """
+
+    def __init__(
+        self, what: str, failures: Sequence[Failure] = (), results: Results | None = None
+    ) -> None:
+        super().__init__(what)
+        self.failures = list(failures)
+        self.results = results or {}
+        self.cells: set[str] | None = None  # whose hosts they are; None: not known
+
+
+class Unfit(LabError):
+    """Hosts cannot run what is asked, and say why: nothing to try again."""
 
 
 class Interrupted(Exception):
     """The user asked to stop."""
 
 
-@dataclass(frozen=True)
-class Failure:
-    """A task that failed on a host."""
-
-    host: str
-    task: str
-    message: str
-
-    def __str__(self) -> str:
-        return f"{self.host}: {self.task}: {self.message}"
+Window = tuple[float, float]  # seconds since the epoch, by the controller's clock
 
 
 class Playbooks:
     """Runs playbooks against one inventory. Ansible's own records go to `directory`."""
 
     def __init__(
-        self, directory: Path, inventory: dict[str, Any], interrupted: Callable[[], bool]
+        self,
+        directory: Path,
+        inventory: dict[str, Any],
+        interrupted: Callable[[], bool],
+        beside: Path | None = None,
     ) -> None:
+        """`beside`: another inventory, of the user's; `inventory` adds to it."""
         self._directory = directory
         self._interrupted = interrupted
         directory.mkdir(parents=True, exist_ok=True)
-        self._inventory = directory / "inventory.yml"
-        self._inventory.write_text(yaml.safe_dump(inventory, sort_keys=False))
+        added = directory / "inventory.yml"
+        added.write_text(yaml.safe_dump(inventory, sort_keys=False))
+        self._inventories = [str(path.absolute()) for path in (beside, added) if path is not None]
+        self.windows: dict[tuple[str, str], Window] = {}  # task and host -> when it was carried out
 
-    def run(self, playbook: str, **variables: object) -> dict[str, dict[str, dict[str, Any]]]:
-        """Runs a playbook. Returns the results of its tasks, by task and host.
+    def run(
+        self,
+        playbook: str,
+        *,
+        to_the_end: bool = False,
+        stop_at_failure: bool = False,
+        **variables: object,
+    ) -> Results:
+        """Runs a playbook; `to_the_end`, even if the user asks to stop; `stop_at_failure`, without
+        waiting for the other hosts when a task has failed on one.
 
         Raises LabError naming host, task and complaint, or Interrupted.
         """
-        results: dict[str, dict[str, dict[str, Any]]] = {}
+        results: Results = {}
         failures: list[Failure] = []
 
         def note(event: dict[str, Any]) -> bool:
             kind, data = event.get("event"), event.get("event_data", {})
             if kind == "runner_on_ok":
                 results.setdefault(data["task"], {})[data["host"]] = data.get("res", {})
+                self.windows[data["task"], data["host"]] = _window(data)
             elif kind in ("runner_on_failed", "runner_on_unreachable") and not data.get(
                 "ignore_errors"
             ):
                 failures.append(
-                    Failure(data["host"], data.get("task", ""), _complaint(data.get("res", {})))
+                    Failure(
+                        data["host"],
+                        data.get("task", ""),
+                        _complaint(data.get("res", {})),
+                        unreachable=kind == "runner_on_unreachable",
+                    )
                 )
             return True
 
@@ -73,7 +119,7 @@ class Playbooks:
             private_data_dir=str(self._directory),
             project_dir=str(paths.ANSIBLE),
             playbook=str(Path("playbooks") / playbook),
-            inventory=str(self._inventory),
+            inventory=self._inventories,
             extravars=variables,
             envvars={
                 "ANSIBLE_CONFIG": str(paths.ANSIBLE / "ansible.cfg"),
@@ -92,17 +138,29 @@ class Playbooks:
             quiet=True,
             rotate_artifacts=10,
             event_handler=note,
-            cancel_callback=self._interrupted,
+            cancel_callback=lambda: (
+                (bool(failures) and stop_at_failure) or (self._interrupted() and not to_the_end)
+            ),
             settings={"idle_timeout": 0, "suppress_env_files": True},
         )
-        if self._interrupted():
+        if self._interrupted() and not to_the_end:
             raise Interrupted
         if failures:
-            raise LabError("; ".join(str(failure) for failure in failures[:3]))
+            said = "; ".join(str(failure) for failure in failures[:3])
+            raise LabError(said, failures, results)
         if done.status != "successful":
             said = done.stdout.read() if done.stdout else ""
             raise LabError(f"playbook {playbook}: {done.status}: {_tail(said)}")
         return results
+
+
+def _window(data: dict[str, Any]) -> Window:
+    """When a task was carried out, from an event of ansible-runner (UTC without saying so)."""
+    began, ended = (
+        datetime.fromisoformat(data[key]).replace(tzinfo=UTC).timestamp()
+        for key in ("start", "end")
+    )
+    return began, ended
 
 
 def _complaint(result: dict[str, Any]) -> str:

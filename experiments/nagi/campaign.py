@@ -20,16 +20,18 @@ from pathlib import Path
 from typing import Protocol
 
 from nagi import schemes
-from nagi.ansible_runs import LabError
+from nagi.ansible_runs import LabError, Unfit
 from nagi.collection import attempts, collect, over, record_failure, verdict_of
 from nagi.contracts.plan import RunPlan
 from nagi.contracts.records import Build, Campaign, CampaignRun, Verdict
+from nagi.cost import Cost
 from nagi.errors import refuse
-from nagi.labs import netns
+from nagi.labs.lab import BETWEEN_RUNS, Lab, Labs
 from nagi.labs.shape import Shape
 from nagi.planner import plan_runs
 from nagi.spec import Experiment, Point
 
+_LABS_IN_VAIN = 3
 BATCH_SECONDS = 75.0  # of runs a cell is given at once: what shipping costs is then little
 
 
@@ -61,8 +63,15 @@ class Selection:
         return [flow.scheme for flow in plan.flows if flow.scheme in self.unavailable]
 
 
-def select(points: list[Point], form: str | None, only: dict[str, str], build: Build) -> Selection:
-    """Plans the points that have the values in `only`. Raises InputError."""
+def select(
+    points: list[Point],
+    form: str | None,
+    only: dict[str, str],
+    build: Build,
+    available: Callable[[schemes.Scheme], schemes.Availability] = schemes.availability,
+) -> Selection:
+    """Plans the points that have the values in `only`. `available` says whether a scheme can run
+    where the runs are to take place. Raises InputError."""
     for axis, value in only.items():
         known = sorted({point.values[axis] for point in points if axis in point.values})
         if not known:
@@ -75,7 +84,7 @@ def select(points: list[Point], form: str | None, only: dict[str, str], build: B
         raise refuse("--only leaves no runs", "loosen it")
     plans = [plan.with_ids(build.id) for point in chosen for plan in plan_runs(point, form)]
     names = {flow.scheme for plan in plans for flow in plan.flows}
-    found = {name: schemes.availability(schemes.schemes()[name], "netns") for name in names}
+    found = {name: available(schemes.schemes()[name]) for name in names}
     unavailable = {name: found[name] for name in sorted(names) if not found[name].available}
     return Selection(form, chosen, plans, unavailable, build)
 
@@ -85,7 +94,8 @@ class Observer(Protocol):
 
     def done_before(self, plans: list[RunPlan]) -> None: ...
     def runs_added(self, plans: list[RunPlan]) -> None: ...
-    def lab_starting(self, cells: int) -> None: ...
+    def lab_starting(self, lab: str, cells: int) -> None: ...
+    def lab_failed(self, why: str, given_up: list[str]) -> None: ...
     def batch_starting(self, plans: dict[str, list[RunPlan]], lead_s: float) -> None: ...
     def run_over(self, plan: RunPlan, verdict: Verdict) -> None: ...
 
@@ -154,12 +164,6 @@ class CampaignDirectory:
         return campaign
 
 
-def jobs_for(processors: int) -> int:
-    """How many runs to have side by side: one a processor, as a run at 100 Mb/s keeps about one
-    busy; more than eight are started too slowly to be worth it."""
-    return min(max(1, processors), 8)
-
-
 class Runner:
     """Runs what of a campaign has not been run. Finished runs are kept whatever happens."""
 
@@ -167,18 +171,19 @@ class Runner:
         self,
         selection: Selection,
         directory: CampaignDirectory,
+        labs: Labs,
         *,
         jobs: int,
         tries: int,
         analyse: Callable[[Path], None],
         grow: Callable[[Selection], Selection],
-        interrupted: Callable[[], bool],
         observer: Observer,
     ) -> None:
         """`tries`: how often a run is tried whose links did not do what was asked. `analyse`
         computes the metrics of a run directory. `grow` adds the runs that are to be done in view of
         those that are over. `observer` hears of every run that ends."""
         self.selection = selection
+        self._labs = labs
         self._grow = grow
         self._plans = selection.available()
         self._build = selection.build
@@ -186,8 +191,8 @@ class Runner:
         self._jobs = jobs
         self._tries = tries
         self._analyse = analyse
-        self._interrupted = interrupted
         self._observer = observer
+        self.cost = Cost()
         self._failed_now: set[str] = set()  # tried again by the next nagi, not by this one
 
     def run(self) -> dict[str, Verdict]:
@@ -254,53 +259,71 @@ class Runner:
             if cell is None:
                 left.append(plan)
                 continue
-            verdict = collect(
-                directory.records, directory.runs, plan, cell, netns.NAME, self._build
-            )
-            if verdict.status != "failed":
-                self._analyse(directory.runs / plan.run_id)
+            with self.cost.spent("results"):
+                verdict = collect(
+                    directory.records, directory.runs, plan, cell, self._labs.name, self._build
+                )
+                if verdict.status != "failed":
+                    self._analyse(directory.runs / plan.run_id)
             self._observer.run_over(plan, verdict)
         return left
 
     def _run_shape(self, shape: Shape, plans: list[RunPlan], jobs: int) -> None:
-        """Runs plans of one shape in a lab of their own."""
-        cells = min(jobs, len(plans))
-        self._observer.lab_starting(cells)
-        with netns.NetnsLab(
-            shape,
-            cells,
-            self._directory.lab,
-            self._directory.records,
-            _modules(plans),
-            self._interrupted,
-        ) as lab:
+        """Runs plans of one shape in labs of their own: a lab that fails is made anew, without the
+        cells that cannot be mended."""
+        idle = 0  # labs in which nothing came to an end
+        while plans:
+            before = len(plans)
+            trouble = None
             try:
-                lab.prepare(plans)
+                with self._labs.open(shape, plans, jobs) as lab:
+                    self._observer.lab_starting(self._labs.name, len(lab.cells))
+                    with self.cost.spent("labs"):
+                        lab.prepare(plans)
+                    while plans and trouble is None:
+                        plans, trouble = self._run_batch(lab, plans)
             except LabError as error:
-                raise refuse(str(error), "nothing was run") from None
-            while plans:
-                batch = next_batch(plans, lab.cells)
-                chosen = [plan for dealt in batch.values() for plan in dealt]
-                self._run_batch(lab, batch, chosen)
-                done = {plan.run_id for plan in chosen}
-                plans = [plan for plan in plans if plan.run_id not in done]
+                trouble = error
+            if trouble is None:
+                return
+            if isinstance(trouble, Unfit) and not self.cost.runs:
+                raise refuse(str(trouble), "nothing was run") from None
+            idle = idle + 1 if len(plans) == before else 0
+            if idle == _LABS_IN_VAIN:
+                raise trouble
+            self._observer.lab_failed(str(trouble), self._labs.give_up(trouble))
 
-    def _run_batch(
-        self, lab: netns.NetnsLab, batch: dict[str, list[RunPlan]], chosen: list[RunPlan]
-    ) -> None:
+    def _run_batch(self, lab: Lab, plans: list[RunPlan]) -> tuple[list[RunPlan], LabError | None]:
+        """Runs the next of `plans`. Returns those still to be run, and what went wrong: the run
+        that it broke, the first that is not over in its cell, has then failed; the others wait."""
+        batch = next_batch(plans, lab.cells)
+        chosen = [plan for dealt in batch.values() for plan in dealt]
         self._observer.batch_starting(batch, lab.lead_s())
         trouble = None
         try:
-            lab.run_batch(batch)
+            with self.cost.batch(batch):
+                lab.run_batch(batch)
         except LabError as error:
             trouble = error
         finally:
-            left = self._collect(chosen)
-        for plan in left:
-            reason = str(trouble) if trouble else "an agent left no record"
-            self._observer.run_over(plan, record_failure(self._directory.runs, plan, reason))
-        if trouble and len(left) == len(chosen):
-            raise trouble
+            left = {plan.run_id for plan in self._collect(chosen)}
+        reason = str(trouble) if trouble else "an agent left no record"
+        for cell, dealt in batch.items():
+            unfinished = [plan for plan in dealt if plan.run_id in left]
+            if trouble is not None:
+                is_broken = trouble.cells is None or cell in trouble.cells
+                unfinished = [
+                    plan for plan in unfinished[:1] if is_broken and self._has_begun(plan)
+                ]
+            for plan in unfinished:
+                left.discard(plan.run_id)
+                self._observer.run_over(plan, record_failure(self._directory.runs, plan, reason))
+        over = {plan.run_id for plan in chosen} - left
+        return [plan for plan in plans if plan.run_id not in over], trouble
+
+    def _has_begun(self, plan: RunPlan) -> bool:
+        """Whether an agent has begun a run that is not over."""
+        return any(self._directory.records.glob(f"*/{plan.run_id}"))
 
 
 def next_batch(waiting: list[RunPlan], cells: list[str]) -> dict[str, list[RunPlan]]:
@@ -312,11 +335,5 @@ def next_batch(waiting: list[RunPlan], cells: list[str]) -> dict[str, list[RunPl
         if seconds[cell] >= BATCH_SECONDS:
             break
         batch[cell].append(plan)
-        seconds[cell] += plan.timeline.end_s + netns.BETWEEN_RUNS
+        seconds[cell] += plan.timeline.end_s + BETWEEN_RUNS
     return batch
-
-
-def _modules(plans: list[RunPlan]) -> list[str]:
-    """Kernel modules to load for these plans."""
-    wanted = {flow.congestion_control for plan in plans for flow in plan.flows}
-    return [f"tcp_{name}" for name in sorted(wanted - schemes.loaded())]

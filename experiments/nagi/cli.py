@@ -9,6 +9,9 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any, cast, get_args
 
@@ -18,14 +21,8 @@ from rich.table import Table
 from nagi import __version__, repeats, results_cli, schemes
 from nagi.ansible_runs import Interrupted, LabError
 from nagi.build import current_build
-from nagi.campaign import (
-    CampaignDirectory,
-    Runner,
-    Selection,
-    jobs_for,
-    select,
-)
-from nagi.contracts.records import Campaign
+from nagi.campaign import CampaignDirectory, Runner, Selection, select
+from nagi.contracts.records import Campaign, Verdict
 from nagi.errors import InputError, refuse
 from nagi.estimate import (
     MORE_DISK,
@@ -37,10 +34,11 @@ from nagi.estimate import (
     seconds_of,
     time_needed,
 )
-from nagi.labs.netns import require_root
+from nagi.labs.lab import Labs
+from nagi.labs.site import Site, jobs_for, netns_site, physical_site
 from nagi.progress import Progress
 from nagi.results_cli import error_console, give_to_user, out_console
-from nagi.spec import read_experiment
+from nagi.spec import Point, read_experiment
 from nagi.traces import Format, Quantity, read_trace
 
 app = typer.Typer(
@@ -50,6 +48,10 @@ app = typer.Typer(
     help="How much of what a path could carry does a TCP scheme achieve?",
 )
 Spec = Annotated[Path, typer.Argument(help="experiment file", show_default=False)]
+Inventory = Annotated[
+    Path | None,
+    typer.Option("-i", "--inventory", help="Ansible inventory of the physical lab"),
+]
 Quick = Annotated[bool, typer.Option("--quick", help="the experiment's form `quick`")]
 Form = Annotated[str | None, typer.Option("--form", help="another form of the experiment")]
 Only = Annotated[
@@ -75,7 +77,11 @@ def _options(
 @app.command()
 def run(
     spec: Spec,
-    lab: Annotated[str, typer.Option(help="where to run it: netns")] = "netns",
+    lab: Annotated[
+        str | None,
+        typer.Option(help="where to run it: netns or physical (-i INVENTORY)"),
+    ] = None,
+    inventory: Inventory = None,
     quick: Quick = False,
     form: Form = None,
     only: Only = None,
@@ -100,63 +106,82 @@ def run(
     ] = 3,
 ) -> None:
     """Run an experiment to a table and a report. What has been run already is not run again."""
-    selection = _select(spec, _form(quick, form), only)
-    if lab != "netns":
-        raise refuse(f"--lab {lab}: this version of nagi has no such lab", "use --lab netns")
-    left_out = _leave_out(selection, skip_unavailable)
-    require_root()
-    directory = CampaignDirectory(out or _default_out(selection))
+    form_ = _form(quick, form)
+    points = read_experiment(spec, form_)
+    directory = CampaignDirectory(out or _default_out(points, form_))
     if resume and not directory.campaign.exists():
         raise refuse(
             "there is no campaign to resume", "leave --resume out", file=str(directory.out)
         )
     stop = _InterruptFlag()
-    side_by_side = jobs or jobs_for(os.cpu_count() or 1)
-    to_do = [plan for plan in selection.available() if not directory.has(plan)]
-    require_disk(to_do, selection.experiment.keep, side_by_side, directory.out)
-    with directory.held():
-        selection = repeats.grown(selection, directory.runs)
-        campaign = directory.describe(selection, lab, left_out)
-
-        def grow(selection: Selection) -> Selection:
-            larger = repeats.grown(selection, directory.runs)
-            if larger is not selection:
-                directory.describe(larger, lab, left_out)
-            return larger
-
-        until = selection.experiment.until
-        total = len(selection.available())
-        with Progress(out_console, total, at_least=until is not None) as progress:
-            runner = Runner(
-                selection,
-                directory,
-                jobs=side_by_side,
-                tries=tries,
-                analyse=lambda run: results_cli.analyse_and_retain(run, campaign),
-                grow=grow,
-                interrupted=stop,
-                observer=progress,
-            )
-            try:
-                verdicts = runner.run()
-            except (Interrupted, LabError) as error:
-                progress.stop()
-                give_to_user(directory.out)
-                if isinstance(error, LabError):
-                    error_console.print(f"nagi: {error}", markup=False)
-                plans = runner.selection.available()
-                done = sum(1 for plan in plans if directory.has(plan))
-                error_console.print(
-                    f"stopped; {done} of {'at least ' if until else ''}{len(plans)} runs are done "
-                    "and kept. The same command goes on from there."
-                )
-                raise typer.Exit(130 if isinstance(error, Interrupted) else 1) from None
-        results_cli.conclude(directory, Campaign.read(directory.campaign))
-        for line in repeats.too_wide_in_words(runner.selection, directory.runs):
-            out_console.print(line, markup=False)
-        give_to_user(directory.out)
+    with ExitStack() as cleanup:
+        site = _site(_lab(lab, inventory), inventory, directory.out, stop, cleanup)
+        selection = select(points, form_, _chosen(only), current_build(), site.available)
+        left_out = _leave_out(selection, skip_unavailable)
+        side_by_side = jobs or site.jobs
+        to_do = [plan for plan in selection.available() if not directory.has(plan)]
+        require_disk(to_do, selection.experiment.keep, side_by_side, directory.out)
+        cleanup.enter_context(directory.held())
+        labs = cleanup.enter_context(site.labs(directory, selection.experiment.name))
+        verdicts = _run_campaign(selection, directory, labs, left_out, side_by_side, tries)
     if any(verdict.status != "valid" for verdict in verdicts.values()):
         raise typer.Exit(1)
+
+
+def _run_campaign(
+    selection: Selection,
+    directory: CampaignDirectory,
+    labs: Labs,
+    left_out: dict[str, str],
+    jobs: int,
+    tries: int,
+) -> dict[str, Verdict]:
+    """Runs what is to be run, then writes table and report. Raises typer.Exit if it is stopped."""
+    selection = repeats.grown(selection, directory.runs)
+    campaign = directory.describe(selection, labs.name, left_out)
+
+    def grow(selection: Selection) -> Selection:
+        larger = repeats.grown(selection, directory.runs)
+        if larger is not selection:
+            directory.describe(larger, labs.name, left_out)
+        return larger
+
+    until = selection.experiment.until
+    total = len(selection.available())
+    with Progress(out_console, total, at_least=until is not None) as progress:
+        runner = Runner(
+            selection,
+            directory,
+            labs,
+            jobs=jobs,
+            tries=tries,
+            analyse=lambda run: results_cli.analyse_and_retain(run, campaign),
+            grow=grow,
+            observer=progress,
+        )
+        try:
+            verdicts = runner.run()
+        except (Interrupted, LabError) as error:
+            progress.stop()
+            give_to_user(directory.out)
+            if isinstance(error, LabError):
+                error_console.print(f"nagi: {error}", markup=False)
+            plans = runner.selection.available()
+            done = sum(1 for plan in plans if directory.has(plan))
+            error_console.print(
+                f"stopped; {done} of {'at least ' if until else ''}{len(plans)} runs are done "
+                "and kept. The same command goes on from there."
+            )
+            raise typer.Exit(130 if isinstance(error, Interrupted) else 1) from None
+    results_cli.conclude(directory, Campaign.read(directory.campaign))
+    for line in (
+        runner.cost.in_words(),
+        *repeats.too_wide_in_words(runner.selection, directory.runs),
+    ):
+        if line:
+            out_console.print(line, markup=False, soft_wrap=True)
+    give_to_user(directory.out)
+    return verdicts
 
 
 @app.command()
@@ -171,7 +196,9 @@ def plan(
 ) -> None:
     """Show the runs of an experiment, the time and disk they take and what cannot run here; run
     nothing."""
-    selection = _select(spec, _form(quick, form), only)
+    form_ = _form(quick, form)
+    points = read_experiment(spec, form_)
+    selection = select(points, form_, _chosen(only), current_build())
     table = Table(show_edge=False, pad_edge=False)
     axes = list(selection.points[0].values)
     for axis in axes:
@@ -192,7 +219,7 @@ def plan(
             style="dim" if missing else None,
         )
     out_console.print(table)
-    for line in _estimate(selection, out or _default_out(selection)):
+    for line in _estimate(selection, out or _default_out(points, form_)):
         out_console.print(line, markup=False, soft_wrap=True)
     for name, found in selection.unavailable.items():
         out_console.print(f"{name}: {found.reason}; {found.cure}", markup=False)
@@ -231,7 +258,7 @@ def schemes_command() -> None:
     for head in ("scheme", "here", "what it is / what it lacks"):
         table.add_column(head)
     for name, scheme in schemes.schemes().items():
-        found = schemes.availability(scheme, "netns")
+        found = schemes.availability(scheme)
         what = scheme.summary if found.available else f"{found.reason}; {found.cure}"
         table.add_row(name, "yes" if found.available else "no", what)
     out_console.print(table)
@@ -279,14 +306,52 @@ def _form(quick: bool, form: str | None) -> str | None:
     return "quick" if quick else form
 
 
-def _select(spec: Path, form: str | None, only: list[str] | None) -> Selection:
+def _chosen(only: list[str] | None) -> dict[str, str]:
     chosen = {}
     for text_ in only or []:
         axis, sign, value = text_.partition("=")
         if not sign:
             raise refuse(f"--only {text_}: not AXIS=VALUE", "write --only scheme=newreno")
         chosen[axis] = value
-    return select(read_experiment(spec, form), form, chosen, current_build())
+    return chosen
+
+
+def _lab(lab: str | None, inventory: Path | None) -> str:
+    """The lab that is meant. Raises InputError."""
+    known = ("netns", "physical")
+    name = lab or ("physical" if inventory else "netns")
+    if name not in known:
+        raise refuse(
+            f"--lab {name}: this version of nagi has no such lab", f"one of: {', '.join(known)}"
+        )
+    if name == "physical" and inventory is None:
+        raise refuse(
+            "--lab physical needs an inventory", "give it with -i; see ansible/inventories"
+        )
+    if name == "netns" and inventory is not None:
+        raise refuse("the netns lab has no inventory", "leave -i out, or --lab")
+    return name
+
+
+def _site(
+    lab: str,
+    inventory: Path | None,
+    out: Path,
+    interrupted: Callable[[], bool],
+    cleanup: ExitStack,
+) -> Site:
+    if lab == "netns" or inventory is None:
+        return netns_site(interrupted)
+    scratch = cleanup.enter_context(tempfile.TemporaryDirectory(prefix="nagi-"))
+    out_console.print(f"looking at the hosts of {inventory}", markup=False)
+    return physical_site(
+        inventory,
+        out,
+        Path(scratch),
+        lambda survey: None,
+        lambda what: error_console.print(f"nagi: {what}", markup=False, soft_wrap=True),
+        interrupted,
+    )
 
 
 def _leave_out(selection: Selection, skip_unavailable: bool) -> dict[str, str]:
@@ -346,6 +411,6 @@ def _range(least: str, most: str) -> str:
     return least if least == most else f"{least} to {most}"
 
 
-def _default_out(selection: Selection) -> Path:
-    name = selection.experiment.name
-    return Path("results") / (f"{name}-{selection.form}" if selection.form else name)
+def _default_out(points: list[Point], form: str | None) -> Path:
+    name = points[0].experiment.name
+    return Path("results") / (f"{name}-{form}" if form else name)

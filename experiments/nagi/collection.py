@@ -41,8 +41,12 @@ def over(records: Path, plan: RunPlan) -> str | None:
     nodes = [*(node.name for node in plan.nodes), EMULATOR]
     for first in records.glob(f"*_{EMULATOR}/{plan.run_id}"):
         cell = first.parent.name.removesuffix(f"_{EMULATOR}")
-        if all((records / f"{cell}_{node}" / plan.run_id / _NODE).exists() for node in nodes):
-            return cell
+        left = [records / f"{cell}_{node}" / plan.run_id / _NODE for node in nodes]
+        if all(path.exists() for path in left):
+            # What agents left of a try that was broken off is no part of this one.
+            begun = {NodeRecord.read(path).began_realtime_s for path in left}
+            if len(begun) == 1:
+                return cell
     return None
 
 

@@ -31,7 +31,7 @@ from nagi.campaign import BATCH_SECONDS
 from nagi.contracts.plan import FlowPlan, Hop, RunPlan
 from nagi.contracts.records import Keep
 from nagi.errors import refuse
-from nagi.labs.netns import BETWEEN_RUNS
+from nagi.labs.lab import BETWEEN_RUNS
 
 ETHERNET_BYTES = 14
 ACK_BYTES = 78 - ETHERNET_BYTES

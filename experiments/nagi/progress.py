@@ -12,7 +12,7 @@ from rich.progress import Progress as Bar
 
 from nagi.contracts.plan import RunPlan
 from nagi.contracts.records import Verdict
-from nagi.labs.netns import BETWEEN_RUNS
+from nagi.labs.lab import BETWEEN_RUNS
 
 _LINE_EVERY_S = 15.0  # how often a campaign that is not on a terminal says it is alive
 
@@ -70,9 +70,14 @@ class Progress:
         runs = "run" if len(plans) == 1 else "runs"
         self._say(f"{len(plans)} more {runs}, as intervals are wider than asked for")
 
-    def lab_starting(self, cells: int) -> None:
+    def lab_starting(self, lab: str, cells: int) -> None:
         many = f"{cells} runs side by side" if cells > 1 else "one run at a time"
-        self._say(f"setting up the netns lab for {many}")
+        self._say(f"setting up the {lab} lab for {many}")
+
+    def lab_failed(self, why: str, given_up: list[str]) -> None:
+        self._end_clock()
+        without = f" without {', '.join(given_up)}" if given_up else ""
+        self._console.print(f"the lab failed: {why}; going on{without}", markup=False)
 
     def batch_starting(self, plans: dict[str, list[RunPlan]], lead_s: float) -> None:
         """From the plans' timelines it is known when which run will be over."""

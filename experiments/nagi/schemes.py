@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationError
 
@@ -99,8 +99,8 @@ def _loadable(congestion_control: str) -> bool:
         return False
 
 
-def availability(scheme: Scheme, lab: Literal["netns"]) -> Availability:
-    """Whether this machine's kernel can run `scheme` in `lab`."""
+def availability(scheme: Scheme) -> Availability:
+    """Whether this machine's kernel can run `scheme`."""
     if scheme.program is not None:
         return Availability(
             False,
@@ -113,5 +113,10 @@ def availability(scheme: Scheme, lab: Literal["netns"]) -> Availability:
     return Availability(
         False,
         f"kernel {_kernel_release()} has no tcp_{scheme.kernel}",
-        f"boot a kernel with CONFIG_TCP_CONG_{scheme.kernel.upper()}, such as Debian's",
+        cure_for(scheme.kernel),
     )
+
+
+def cure_for(congestion_control: str) -> str:
+    """What helps where a kernel lacks one of its own congestion controls."""
+    return f"boot a kernel with CONFIG_TCP_CONG_{congestion_control.upper()}, such as Debian's"

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 from nagi import campaign
-from nagi.ansible_runs import Interrupted
+from nagi.ansible_runs import Interrupted, LabError, Unfit
 from nagi.campaign import CampaignDirectory, Runner, Selection, select
+from nagi.collection import verdict_of
 from nagi.contracts.plan import RunPlan
 from nagi.contracts.records import Build, Campaign, Until, Verdict
 from nagi.contracts.results import Metrics
@@ -53,8 +54,9 @@ def agi(plan: RunPlan) -> float:
 class Lab:
     """Instead of the netns lab: a run in it is over at once."""
 
-    def __init__(self, runs: Path) -> None:
-        self.runs = runs
+    def __init__(self, out: Path) -> None:
+        self.runs = out / "runs"
+        self.records = out / ".records"
         self.ran: list[str] = []
         self.batches = 0
         self.invalid: set[tuple[str, int]] = set()
@@ -63,11 +65,21 @@ class Lab:
         self.over_now: set[str] = set()
         self.labs: list[tuple[int, list[str]]] = []  # cells, and what was run in them
         self.interrupt_in_batch = 0
+        self.troubles: list[str] = []
+        self.breaks: list[LabError] = []  # in the first batches: after a run, in the next
+        self.unfit = ""
 
-    def __call__(self, shape, cells, *_, **__):
+    name = "netns"
+
+    def open(self, shape, plans, jobs):
+        cells = min(jobs, len(plans))
         self.cells = [f"cell{number}" for number in range(cells)]
         self.labs.append((cells, []))
         return self
+
+    def give_up(self, trouble):
+        self.troubles.append(str(trouble))
+        return []
 
     def __enter__(self):
         return self
@@ -76,7 +88,8 @@ class Lab:
         pass
 
     def prepare(self, plans):
-        pass
+        if self.unfit:
+            raise Unfit(self.unfit)
 
     def lead_s(self):
         return 0.0
@@ -86,6 +99,15 @@ class Lab:
         if self.batches == self.interrupt_in_batch:
             raise Interrupted
         ran = [plan.run_id for plans in batch.values() for plan in plans]
+        if self.breaks:
+            trouble = self.breaks.pop(0)
+            over = [plan.run_id for plan in batch["cell0"][:1]] if trouble.cells else []
+            for plans in batch.values():
+                for plan in plans[len(over) : 2]:
+                    (self.records / "cell0_a" / plan.run_id).mkdir(parents=True, exist_ok=True)
+            self.over_now |= set(over)
+            self.ran += over
+            raise trouble
         self.ran += ran
         self.labs[-1][1].extend(ran)
         self.over_now |= set(ran)
@@ -119,7 +141,10 @@ class Listener:
     def runs_added(self, plans):
         self.added += len(plans)
 
-    def lab_starting(self, cells):
+    def lab_starting(self, lab, cells):
+        pass
+
+    def lab_failed(self, why, given_up):
         pass
 
     def batch_starting(self, plans, lead_s):
@@ -138,11 +163,9 @@ def spec(tmp_path):
 
 @pytest.fixture
 def lab(tmp_path, monkeypatch):
-    lab = Lab(tmp_path / "out" / "runs")
-    monkeypatch.setattr(campaign.netns, "NetnsLab", lab)
+    lab = Lab(tmp_path / "out")
     for name in ("over", "collect"):
         monkeypatch.setattr(campaign, name, getattr(lab, name))
-    monkeypatch.setattr(campaign, "_modules", lambda plans: [])
     return lab
 
 
@@ -157,7 +180,7 @@ def analyse(run: Path) -> None:
     Metrics(rows=rows, files={}, notices=[]).write(run / "metrics.json")
 
 
-def run(spec, out, tries=1) -> tuple[Selection, Listener, CampaignDirectory]:
+def run(spec, out, lab, tries=1) -> tuple[Selection, Listener, CampaignDirectory]:
     """What `nagi run` does."""
     selection = select(read_experiment(spec, None), None, {}, BUILD)
     directory, listener = CampaignDirectory(out), Listener()
@@ -173,11 +196,11 @@ def run(spec, out, tries=1) -> tuple[Selection, Listener, CampaignDirectory]:
         runner = Runner(
             selection,
             directory,
+            lab,
             jobs=2,
             tries=tries,
             analyse=analyse,
             grow=grow,
-            interrupted=lambda: False,
             observer=listener,
         )
         runner.run()
@@ -190,7 +213,7 @@ def counts(directory: CampaignDirectory) -> dict[str, int]:
 
 
 def test_points_are_repeated_as_often_as_they_need(spec, lab, tmp_path):
-    selection, listener, directory = run(spec, tmp_path / "out")
+    selection, listener, directory = run(spec, tmp_path / "out", lab)
     found = counts(directory)
     assert found["1 Mb/s"] == 3
     assert 3 < found["2 Mb/s"] < 12
@@ -208,7 +231,7 @@ def test_points_are_repeated_as_often_as_they_need(spec, lab, tmp_path):
 
 
 def test_repeats_have_the_seeds_they_would_have_without(spec, lab, tmp_path):
-    selection, _, _ = run(spec, tmp_path / "out")
+    selection, _, _ = run(spec, tmp_path / "out", lab)
     spec.write_text(SPEC.replace(UNTIL, "").replace("repeats: 3", "repeats: 12"))
     fixed = {p.run_id: p for p in select(read_experiment(spec, None), None, {}, BUILD).plans}
     assert all(fixed[plan.run_id] == plan for plan in selection.plans)
@@ -217,12 +240,12 @@ def test_repeats_have_the_seeds_they_would_have_without(spec, lab, tmp_path):
 
 @pytest.mark.parametrize("batch", [1, 2, 3])
 def test_an_interrupted_campaign_ends_the_same(spec, lab, tmp_path, batch):
-    uninterrupted, _, _ = run(spec, tmp_path / "one")
+    uninterrupted, _, _ = run(spec, tmp_path / "one", lab)
     lab.ran, lab.batches, lab.interrupt_in_batch = [], 0, batch
     with pytest.raises(Interrupted):
-        run(spec, tmp_path / "two")
+        run(spec, tmp_path / "two", lab)
     done = list(lab.ran)
-    selection, _, directory = run(spec, tmp_path / "two")
+    selection, _, directory = run(spec, tmp_path / "two", lab)
     assert selection.plans == uninterrupted.plans
     assert len(lab.ran) == len(set(lab.ran)) == len(selection.plans)
     assert lab.ran[: len(done)] == done
@@ -230,10 +253,10 @@ def test_an_interrupted_campaign_ends_the_same(spec, lab, tmp_path, batch):
 
 
 def test_a_finished_campaign_runs_nothing_more(spec, lab, tmp_path):
-    run(spec, tmp_path / "out")
+    run(spec, tmp_path / "out", lab)
     ran = list(lab.ran)
     before = json.loads((tmp_path / "out" / "campaign.json").read_text())
-    _, listener, _ = run(spec, tmp_path / "out")
+    _, listener, _ = run(spec, tmp_path / "out", lab)
     assert lab.ran == ran
     assert (listener.before, listener.added) == (len(ran), 0)
     assert json.loads((tmp_path / "out" / "campaign.json").read_text()) == before
@@ -241,7 +264,7 @@ def test_a_finished_campaign_runs_nothing_more(spec, lab, tmp_path):
 
 def test_invalid_runs_are_replaced_by_further_ones(spec, lab, tmp_path):
     lab.invalid = {("1 Mb/s", 0), ("1 Mb/s", 1)}
-    _, _, directory = run(spec, tmp_path / "out")
+    _, _, directory = run(spec, tmp_path / "out", lab)
     # One valid of three is no interval; a fourth gives one, of width 0.
     assert counts(directory)["1 Mb/s"] == 4
 
@@ -299,7 +322,7 @@ def without_until(spec):
 
 
 def test_valid_runs_are_run_once_side_by_side(without_until, lab, tmp_path):
-    _, _, directory = run(without_until, tmp_path / "out", tries=3)
+    _, _, directory = run(without_until, tmp_path / "out", lab, tries=3)
     assert statuses(directory) == {"valid"}
     ((cells, ran),) = lab.labs
     assert cells == 2
@@ -308,7 +331,7 @@ def test_valid_runs_are_run_once_side_by_side(without_until, lab, tmp_path):
 
 def test_invalid_runs_are_tried_again_one_at_a_time(without_until, lab, tmp_path):
     lab.statuses = ["invalid", "invalid"]
-    _, _, directory = run(without_until, tmp_path / "out", tries=3)
+    _, _, directory = run(without_until, tmp_path / "out", lab, tries=3)
     assert statuses(directory) == {"valid"}
     assert [cells for cells, _ in lab.labs] == [2, 1, 1]
     assert sorted(lab.labs[0][1]) == sorted(lab.labs[1][1]) == sorted(lab.labs[2][1])
@@ -316,13 +339,51 @@ def test_invalid_runs_are_tried_again_one_at_a_time(without_until, lab, tmp_path
 
 def test_after_the_last_try_a_run_stays_invalid(without_until, lab, tmp_path):
     lab.statuses = ["invalid", "invalid"]
-    _, _, directory = run(without_until, tmp_path / "out", tries=2)
+    _, _, directory = run(without_until, tmp_path / "out", lab, tries=2)
     assert statuses(directory) == {"invalid"}
     assert [cells for cells, _ in lab.labs] == [2, 1]
 
 
 def test_failed_runs_are_left_to_the_next_command(without_until, lab, tmp_path):
     lab.statuses = ["failed"]
-    _, _, directory = run(without_until, tmp_path / "out", tries=3)
+    _, _, directory = run(without_until, tmp_path / "out", lab, tries=3)
     assert statuses(directory) == {"failed"}
+    assert len(lab.labs) == 1
+
+
+def broken(*cells: str) -> LabError:
+    error = LabError("the agent died")
+    error.cells = set(cells)
+    return error
+
+
+def test_a_lab_that_breaks_costs_the_run_it_broke_and_no_other(without_until, lab, tmp_path):
+    lab.breaks = [broken("cell0")]
+    selection, _, directory = run(without_until, tmp_path / "out", lab)
+    first, second = selection.plans[0].run_id, selection.plans[2].run_id
+    verdicts = {p.run_id: verdict_of(directory.runs, p.run_id) for p in selection.plans}
+    (failed,) = [run_id for run_id, verdict in verdicts.items() if verdict.status == "failed"]
+    # Runs are dealt out in turn: the second of the first cell is the third of all.
+    assert failed == second
+    assert verdicts[failed].reasons == ["the agent died"]
+    # What was over was not run again, and what the other cell had begun was.
+    assert lab.ran.count(first) == 1
+    assert Counter(lab.ran) == Counter(set(verdicts) - {failed})
+    assert lab.troubles == ["the agent died"]
+
+
+def test_a_lab_that_never_works_ends_the_campaign(without_until, lab, tmp_path):
+    lab.breaks = [LabError("no lab") for _ in range(30)]
+    for trouble in lab.breaks:
+        trouble.cells = set()
+    with pytest.raises(LabError, match="no lab"):
+        run(without_until, tmp_path / "out", lab)
+    assert len(lab.labs) == 3
+    assert not list((tmp_path / "out" / "runs").iterdir())
+
+
+def test_hosts_that_cannot_run_it_are_refused_before_anything_is_run(without_until, lab, tmp_path):
+    lab.unfit = "cell0_b: iperf is not installed; install it"
+    with pytest.raises(InputError, match="iperf is not installed; install it; nothing was run"):
+        run(without_until, tmp_path / "out", lab)
     assert len(lab.labs) == 1

@@ -86,6 +86,7 @@ def test_nodes_and_batches_keep_to_their_schemas():
         is_emulator=False,
         interfaces={"radio": "radio"},
         spool="/var/lib/nagi",
+        state="/run/nagi",
         nagi_link="/usr/bin/nagi-link",
         runs=[ScheduledRun(offset_s=0, plan=RunPlan.read(RUN / "plan.json"))],
     )

@@ -9,10 +9,12 @@ import os
 import signal
 import subprocess
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from nagi.labs.keeper import Keeper
 from nagi.ansible_runs import LabError
 from nagi.contracts.links import Links
 from nagi.contracts.records import Campaign, Flows, Manifest, Verdict
@@ -280,10 +282,19 @@ def plans_of(spec):
     return [plan.with_ids("test") for plan in plan_runs(point, None)]
 
 
+@contextmanager
 def lab_for(plans, tmp_path, **options):
-    return NetnsLab(
-        Shape.of(plans[0]), 1, tmp_path / "lab", tmp_path / "records", [], lambda: False, **options
-    )
+    with Keeper() as keeper:
+        yield NetnsLab(
+            keeper.pid,
+            Shape.of(plans[0]),
+            1,
+            [],
+            tmp_path / "lab",
+            tmp_path / "records",
+            lambda: False,
+            **options,
+        )
 
 
 def test_records_are_fetched_from_hosts_that_share_no_files(spec, tmp_path):

@@ -29,6 +29,10 @@ options:
         description: IPv4 address to MAC address, permanent, so that no ARP crosses the link
         type: dict
         default: {}
+  journal:
+    description: a file that says how to undo everything that was changed, written before it is;
+      nagi-agent carries it out
+    type: path
 """
 
 RETURN = r"""
@@ -40,6 +44,7 @@ changes:
 """
 
 import json
+import os
 import shlex
 
 from ansible.module_utils.basic import AnsibleModule
@@ -52,6 +57,10 @@ OFFLOADS = {
     "generic-receive-offload": "gro",
     "large-receive-offload": "lro",
 }
+
+
+Command = list  # of words
+Change = tuple  # (command, the commands that undo it, in order)
 
 
 class Interface:
@@ -70,64 +79,137 @@ class Interface:
             )
         return out
 
-    def changes(self) -> list[list[str]]:
-        """Commands still needed, in order."""
+    def changes(self) -> list[Change]:
+        """Commands still needed, in order, each with what undoes it."""
         (state,) = json.loads(self._output("ip", "-json", "address", "show", "dev", self._name))
         return [
-            *self._ipv6(),
+            *self._ipv6(state),
             *self._offloads(),
-            *([] if "UP" in state["flags"] else [["ip", "link", "set", self._name, "up"]]),
+            *self._up(state),
             *self._address(state),
             *self._neighbours(),
         ]
 
-    def _ipv6(self) -> list[list[str]]:
+    def _ipv6(self, state: dict) -> list[Change]:
         key = f"net/ipv6/conf/{self._name}/disable_ipv6"
         try:
             with open(f"/proc/sys/{key}", encoding="ascii") as file:
                 disabled = file.read().strip() == "1"
         except FileNotFoundError:  # a kernel without IPv6
             return []
-        return [] if disabled else [["sysctl", "-q", "-w", f"{key}=1"]]
+        if disabled:
+            return []
+        # The kernel forgets the interface's addresses; those of the link come back by themselves.
+        lost = [
+            ["ip", "address", "replace", f"{info['local']}/{info['prefixlen']}", "dev", self._name]
+            for info in state["addr_info"]
+            if info["family"] == "inet6" and info["scope"] != "link" and not info.get("dynamic")
+        ]
+        return [(["sysctl", "-q", "-w", f"{key}=1"], [["sysctl", "-q", "-w", f"{key}=0"], *lost])]
 
-    def _offloads(self) -> list[list[str]]:
+    def _offloads(self) -> list[Change]:
         on = []
         for line in self._output("ethtool", "-k", self._name).splitlines():
             name, _, value = line.strip().partition(":")
-            if name in OFFLOADS and value.split()[:1] == ["on"]:
-                on += [OFFLOADS[name], "off"]
-        return [["ethtool", "-K", self._name, *on]] if on else []
+            if name in OFFLOADS and value.split() == ["on"]:  # not [fixed]
+                on.append(OFFLOADS[name])
+        if not on:
+            return []
 
-    def _address(self, state: dict) -> list[list[str]]:
+        def switch(state: str) -> Command:
+            return ["ethtool", "-K", self._name, *(word for each in on for word in (each, state))]
+
+        return [(switch("off"), [switch("on")])]
+
+    def _up(self, state: dict) -> list[Change]:
+        if "UP" in state["flags"]:
+            return []
+        up, down = (["ip", "link", "set", self._name, way] for way in ("up", "down"))
+        return [(up, [down])]
+
+    def _address(self, state: dict) -> list[Change]:
         wanted = self._wanted.get("address")
         found = {
-            f"{info['local']}/{info['prefixlen']}"
+            f"{info['local']}/{info['prefixlen']}": info.get("broadcast")
             for info in state["addr_info"]
             if info["family"] == "inet"
         }
-        commands = [
-            ["ip", "address", "del", address, "dev", self._name]
-            for address in sorted(found - {wanted})
-        ]
+        changes = []
+        for address in sorted(set(found) - {wanted}):
+            add = ["ip", "address", "replace", address, "dev", self._name]
+            if found[address]:
+                add += ["broadcast", found[address]]
+            # What leads through the interface goes with its address.
+            shown = self._output("ip", "route", "show", "dev", self._name).splitlines()
+            routes = [
+                ["ip", "route", "replace", *route.split(), "dev", self._name]
+                for route in shown
+                if "proto kernel" not in route and "linkdown" not in route
+            ]
+            changes.append((["ip", "address", "del", address, "dev", self._name], [add, *routes]))
         if wanted and wanted not in found:
-            commands.append(["ip", "address", "add", wanted, "dev", self._name])
-        return commands
+            changes.append(
+                (
+                    ["ip", "address", "add", wanted, "dev", self._name],
+                    [["ip", "address", "del", wanted, "dev", self._name]],
+                )
+            )
+        return changes
 
-    def _neighbours(self) -> list[list[str]]:
+    def _neighbours(self) -> list[Change]:
         shown = json.loads(
             self._output("ip", "-json", "neighbour", "show", "dev", self._name, "nud", "permanent")
             or "[]"
         )
         found = {entry["dst"]: entry.get("lladdr") for entry in shown}
+
+        def command(verb: str, address: str, mac: str) -> Command:
+            tail = f" lladdr {mac} dev {self._name} nud permanent"
+            return f"ip neighbour {verb} {address}{tail}".split()
+
         return [
-            f"ip neighbour replace {address} lladdr {mac} dev {self._name} nud permanent".split()
+            (
+                command("replace", address, mac),
+                [
+                    command("replace", address, found[address])
+                    if address in found
+                    else [
+                        "ip",
+                        "neighbour",
+                        "flush",
+                        "to",
+                        address,
+                        "dev",
+                        self._name,
+                        "nud",
+                        "all",
+                    ]
+                ],
+            )
             for address, mac in self._wanted["neighbours"].items()
             if found.get(address) != mac
         ]
 
-    def carry_out(self, commands: list[list[str]]) -> None:
-        for command in commands:
+    def carry_out(self, changes: list[Change]) -> None:
+        for command, _ in changes:
             self._output(*command)
+
+
+def note(journal: str, changes: list[Change]) -> None:
+    """Puts what undoes `changes` in front of what the journal has already, on disk when this
+    returns. nagi_agent/journal.py reads it."""
+    before = []
+    if os.path.exists(journal):
+        with open(journal, encoding="utf-8") as file:
+            before = json.load(file)["undo"]
+    undo = [command for _, commands in reversed(changes) for command in commands]
+    os.makedirs(os.path.dirname(journal), mode=0o755, exist_ok=True)
+    partial = journal + ".partial"
+    with open(partial, "w", encoding="utf-8") as file:
+        json.dump({"undo": undo + before}, file, indent=1)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(partial, journal)
 
 
 def main() -> None:
@@ -142,17 +224,20 @@ def main() -> None:
                     "address": {"type": "str"},
                     "neighbours": {"type": "dict", "default": {}},
                 },
-            }
+            },
+            "journal": {"type": "path"},
         },
         supports_check_mode=True,
     )
-    done = []
-    for wanted in module.params["interfaces"]:
-        interface = Interface(module, wanted)
-        commands = interface.changes()
-        if not module.check_mode:
-            interface.carry_out(commands)
-        done += [shlex.join(command) for command in commands]
+    interfaces = [Interface(module, wanted) for wanted in module.params["interfaces"]]
+    planned = [(interface, interface.changes()) for interface in interfaces]
+    everything = [change for _, changes in planned for change in changes]
+    if everything and not module.check_mode:
+        if module.params["journal"]:
+            note(module.params["journal"], everything)
+        for interface, changes in planned:
+            interface.carry_out(changes)
+    done = [shlex.join(command) for command, _ in everything]
     module.exit_json(changed=bool(done), changes=done)
 
 

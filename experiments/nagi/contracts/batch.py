@@ -26,5 +26,13 @@ class Batch(Contract):
         description="link -> interface; on the emulator, the interfaces of the link's two ends"
     )
     spool: str = Field(description="directory on the agent's host for its records")
+    state: str = Field(description="directory on that host for locks and journals")
+    user: str = Field("nobody", description="traffic programs and tcpdump run as this user")
+    token: str | None = Field(
+        None, description="for whom the host must be held; null: hosts need not be held"
+    )
     nagi_link: str = Field(description="path of the program nagi-link")
     runs: list[ScheduledRun]
+    collected: list[str] = Field(
+        [], description="earlier runs whose records are no longer needed on that host"
+    )

@@ -46,6 +46,7 @@ class Holder(Contract):
     expires_s: float = Field(
         description="if it is not renewed by then, the host is put back as it was and let go"
     )
+    guard: int = Field(description="the process on the host that sees to that")
 
 
 class Inspection(Contract):

@@ -6,12 +6,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from nagi import paths
+from nagi.labs.lab import Place
 from nagi.labs.shape import EMULATOR, Shape
 from nagi.planner import plan_runs
 from nagi.spec import read_experiment
@@ -26,9 +28,9 @@ _EXAMPLE_HEAD = """\
 """
 
 
-def hosts_of(shape: Shape, cell: str) -> list[tuple[str, str]]:
-    """(host, node) of a cell; hosts are Ansible's names, and the namespaces'."""
-    return [(f"{cell}_{node}", node) for node in (*shape.nodes, EMULATOR)]
+def host_of(cell: str, node: str) -> str:
+    """A node's host: Ansible's name, and the namespace's."""
+    return f"{cell}_{node}"
 
 
 def interface_names(shape: Shape, node: str) -> dict[str, str] | dict[str, tuple[str, str]]:
@@ -38,55 +40,79 @@ def interface_names(shape: Shape, node: str) -> dict[str, str] | dict[str, tuple
     return {interface.link: interface.link for interface in shape.interfaces(node)}
 
 
+def netns_places(
+    shape: Shape, cells: list[str], spools: Path, directory: Path, nagi_link: Path
+) -> list[Place]:
+    """Where the nodes of a netns lab are. In `spools` each host has a directory for its records;
+    `directory` is the lab's."""
+    return [
+        Place(
+            host=host_of(cell, node),
+            cell=cell,
+            node=node,
+            interfaces=interface_names(shape, node),
+            spool=str(spools / host_of(cell, node)),
+            state=str(directory / "state" / host_of(cell, node)),
+            user="nobody",
+            nagi_link=str(nagi_link),
+        )
+        for cell in cells
+        for node in (*shape.nodes, EMULATOR)
+    ]
+
+
 def netns_inventory(
     shape: Shape,
-    cells: list[str],
+    places: list[Place],
     *,
     keeper_pid: int,
-    spools: dict[str, Path],
+    homes: Path,
     agent: Path,
     modules: list[str],
-    shares_files: bool,
 ) -> dict[str, Any]:
-    """The inventory of a lab whose namespaces are the keeper's. `spools`: where each host's agent
-    keeps its records."""
+    """The inventory of a lab whose namespaces are the keeper's. In `homes` each host has a
+    directory for its agent."""
     groups: dict[str, Any] = {}
-    commands: list[str] = []
-    for cell in cells:
-        hosts = hosts_of(shape, cell)
-        commands += [f"netns add {host}" for host, _ in hosts]
-        commands += _veths(shape, cell)
-        groups[cell] = {
-            "hosts": {
-                host: {
-                    "nagi_node": node,
-                    "nagi_namespace": host,
-                    "nagi_spool": str(spools[host]),
-                    "nagi_interfaces": _interfaces(shape, node),
-                }
-                for host, node in hosts
-            }
+    commands = [f"netns add {place.host}" for place in places]
+    for place in places:
+        variables = {
+            "nagi_node": place.node,
+            "nagi_namespace": place.host,
+            "nagi_home": str(homes / place.host),
+            "nagi_spool": place.spool,
+            "nagi_interfaces": module_interfaces(shape, place.node, place.interfaces),
         }
-    keeper = {
-        "nagi_netns_commands": commands,
-        "nagi_last_namespace": hosts_of(shape, cells[-1])[-1][0],
-    }
+        groups.setdefault(place.cell, {"hosts": {}})["hosts"][place.host] = variables
+    for cell in groups:
+        commands += _veths(shape, cell)
     return {
         "all": {
             "vars": {
                 "ansible_connection": "netns",
                 "ansible_python_interpreter": "/usr/bin/python3",
                 "nagi_keeper_pid": keeper_pid,
-                "nagi_shares_files": shares_files,
+                "nagi_agent": agent_command("/usr/bin/python3"),
                 "nagi_agent_source": str(agent),
                 "nagi_modules": modules,
             },
             "children": {
-                "keeper": {"hosts": {"lab": keeper}},
-                "cells": {"children": groups},
+                "keeper": {
+                    "hosts": {
+                        "lab": {
+                            "nagi_netns_commands": commands,
+                            "nagi_last_namespace": places[-1].host,
+                        }
+                    }
+                },
+                "lab_hosts": {"children": groups},
             },
         }
     }
+
+
+def agent_command(python: str) -> list[str]:
+    """How a host's agent is called; for Ansible to fill in."""
+    return [python, "{{ nagi_home }}/nagi-agent.pyz"]
 
 
 def _veths(shape: Shape, cell: str) -> list[str]:
@@ -102,15 +128,25 @@ def _veths(shape: Shape, cell: str) -> list[str]:
     return commands
 
 
-def _interfaces(shape: Shape, node: str) -> list[dict[str, object]]:
-    """What the module nagi_interfaces is told of a node's interfaces."""
+def module_interfaces(
+    shape: Shape,
+    node: str,
+    names: dict[str, str] | dict[str, tuple[str, str]],
+    macs: Callable[[str, str], str] | None = None,
+) -> list[dict[str, object]]:
+    """What the module nagi_interfaces is told of a node's interfaces. `macs`: the MAC address of a
+    node's interface on a link, where it is not the shape's."""
     if node == EMULATOR:
-        return [{"name": f"{name}.{end}"} for name, *_ in shape.links for end in "ab"]
+        return [{"name": name} for ends in names.values() for name in ends]
     return [
         {
-            "name": interface.link,
+            "name": names[interface.link],
             "address": interface.address,
-            "neighbours": {interface.neighbour_address: interface.neighbour_mac},
+            "neighbours": {
+                interface.neighbour_address: macs(interface.neighbour, interface.link)
+                if macs
+                else interface.neighbour_mac
+            },
         }
         for interface in shape.interfaces(node)
     ]
@@ -127,16 +163,15 @@ def example_text() -> str:
     """The example inventory."""
     point = read_experiment(paths.SCHEMAS / "example" / "experiment.yaml", None)[0]
     shape = Shape.of(plan_runs(point, None)[0])
+    out = Path("results/example")
+    lab = out / ".lab"
     inventory = netns_inventory(
         shape,
-        ["cell0"],
+        netns_places(shape, ["cell0"], out / ".records", lab, Path(".venv/bin/nagi-link")),
         keeper_pid=4711,
-        spools={
-            host: Path("results/example/.records") / host for host, _ in hosts_of(shape, "cell0")
-        },
-        agent=Path("results/example/.lab/nagi-agent.pyz"),
+        homes=lab / "hosts",
+        agent=lab / "nagi-agent.pyz",
         modules=[],
-        shares_files=True,
     )
     return _EXAMPLE_HEAD + yaml.dump(inventory, Dumper=_Indented, sort_keys=False)
 

@@ -18,6 +18,7 @@ class Interface:
     node: str
     address: str
     mac: str
+    neighbour: str
     neighbour_address: str
     neighbour_mac: str
 
@@ -56,6 +57,7 @@ class Shape:
                             node=node,
                             address=addresses[end],
                             mac=_mac(number, end),
+                            neighbour=nodes[1 - end],
                             neighbour_address=addresses[1 - end].split("/")[0],
                             neighbour_mac=_mac(number, 1 - end),
                         )

@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command nagi-agent.
+"""The command nagi-agent. What it is told is in a batch (contracts/batch.py); it answers in JSON.
 
-    nagi-agent check BATCH                 what would keep this batch from running? (JSON)
-    nagi-agent run BATCH --start-at TIME   runs it, beginning at TIME (seconds since the epoch)
-    nagi-agent restore BATCH               puts back what an agent that died had set
+    inspect BATCH              what is this host like?
+    check BATCH                what would keep this batch from running?
+    hold BATCH HOLDER          holds this host for a campaign, or renews its lease
+    run BATCH --start-at TIME  runs the batch, beginning at TIME (seconds since the epoch)
+    up BATCH                   sets the batch's first run up, without its flows, until SIGTERM
+    paths BATCH                do the far ends of this node's links answer?
+    restore BATCH              puts back what an agent that died had set
+    release BATCH [--token T]  lets this host go and puts everything back
 
-Exit status: 0 the batch was run (its records say how each run went), 2 it was refused, 3 stopped.
+Exit status: 0 done (a batch's records say how each run went), 2 refused, 3 stopped.
 """
 
 from __future__ import annotations
@@ -15,56 +20,78 @@ import json
 import os
 import shutil
 import sys
-from typing import Any
+from typing import Any, Optional
 
-from nagi_agent import flows
+from nagi_agent import hold, journal, live
+from nagi_agent.inspection import inspect, problems
 from nagi_agent.run import SCHEMA_VERSION, Job, NodeRun, Stopped, stop_on_signals
-from nagi_agent.settings import restore
+
+# After a batch's end: until then the controller, which computes metrics meanwhile, ships another.
+LEASE_S = 900.0
 
 
 def _read(path: str) -> dict[str, Any]:
     with open(path, encoding="utf-8") as file:
         batch: dict[str, Any] = json.load(file)
     if batch.get("schema_version") != SCHEMA_VERSION:
-        raise RuntimeError(
-            f"{path}: this agent cannot read version {batch.get('schema_version')} of a batch"
-        )
+        raise RuntimeError(f"{path}: this agent cannot read version {batch.get('schema_version')}")
     return batch
 
 
-def _problems(batch: dict[str, Any]) -> list[str]:
-    """What would keep the batch from running on this host."""
-    problems = []
-    if os.geteuid() != 0:
-        problems.append("the agent is not root; connect as a user who is, or with `become`")
-    programs = ["ip", "ethtool", "tcpdump", "iperf", "setpriv"]
-    if batch["is_emulator"]:
-        programs = ["ip", batch["nagi_link"]]
-    for program in programs:
-        if shutil.which(program) is None:
-            problems.append(f"{program} is not installed; install it")
-    if not batch["is_emulator"] and not problems:
-        for port, address in sorted(
-            {
-                (flow["port"], flow["receiver_address"])
-                for run in batch["runs"]
-                for flow in run["plan"]["flows"]
-                if flow["receiver"] == batch["node"]
-            }
-        ):
-            try:
-                flows.check_port(address, port)
-            except RuntimeError as error:
-                problems.append(str(error))
-    return problems
+def _say(answer: Any) -> int:
+    print(json.dumps(answer))
+    return 0
 
 
-def _run(batch: dict[str, Any], start_at: float) -> None:
+def _run(batch: dict[str, Any], start_at: float) -> int:
+    stop_on_signals()
     job = Job(batch)
     os.makedirs(job.spool, exist_ok=True)
-    restore(job.journal)
-    for run in batch["runs"]:
-        NodeRun(job, run["plan"], start_at + run["offset_s"]).execute()
+    for run_id in batch["collected"]:
+        shutil.rmtree(os.path.join(job.spool, run_id), ignore_errors=True)
+    if batch["token"] is not None and batch["runs"]:
+        last = batch["runs"][-1]
+        ends = start_at + last["offset_s"] + last["plan"]["timeline"]["end_s"]
+        hold.renew(job.state, batch["token"], ends + LEASE_S)
+    try:
+        with hold.at_work(job.state):
+            journal.restore(job.settings_journal)
+            for run in batch["runs"]:
+                NodeRun(job, run["plan"], start_at + run["offset_s"]).execute()
+    except Stopped:
+        return 3
+    return 0
+
+
+def _up(batch: dict[str, Any]) -> int:
+    stop_on_signals()
+    job = Job(batch)
+    try:
+        with hold.at_work(job.state):
+            journal.restore(job.settings_journal)
+            live.stay_up(job, batch["runs"][0]["plan"])
+    except Stopped:
+        return 0
+    return 0
+
+
+def _hold(batch: dict[str, Any], holder: str) -> int:
+    """Prints whether an earlier holder's settings were put back; who holds the host if refused."""
+    try:
+        with open(holder, encoding="utf-8") as file:
+            restored = hold.hold(batch["state"], json.load(file))
+    except hold.Held as held:
+        print(json.dumps({"holder": held.holder}))
+        return 2
+    return _say({"restored": restored})
+
+
+def _release(batch: dict[str, Any], token: Optional[str]) -> int:
+    try:
+        return _say({"held": hold.release(batch["state"], token)})
+    except hold.Held as held:
+        print(json.dumps({"holder": held.holder}))
+        return 2
 
 
 def main() -> int:
@@ -72,30 +99,36 @@ def main() -> int:
         prog="nagi-agent", description="Runs a host's part of nagi's runs."
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    for name in ("check", "run", "restore"):
+    for name in ("inspect", "check", "hold", "run", "up", "paths", "restore", "release"):
         command = commands.add_parser(name)
         command.add_argument("batch")
         if name == "run":
             command.add_argument("--start-at", type=float, required=True)
-    arguments = parser.parse_args()
+        elif name == "hold":
+            command.add_argument("holder")
+        elif name == "release":
+            command.add_argument("--token")
+    given = parser.parse_args()
     try:
-        batch = _read(arguments.batch)
+        batch = _read(given.batch)
+        if given.command == "inspect":
+            return _say(inspect(batch))
+        if given.command == "check":
+            return _say({"node": batch["node"], "problems": problems(batch)})
+        if given.command == "hold":
+            return _hold(batch, given.holder)
+        if given.command == "run":
+            return _run(batch, given.start_at)
+        if given.command == "up":
+            return _up(batch)
+        if given.command == "paths":
+            return _say(live.paths(Job(batch), batch["runs"][0]["plan"]))
+        if given.command == "restore":
+            return _say({"restored": journal.restore(Job(batch).settings_journal)})
+        return _release(batch, given.token)
     except (OSError, ValueError, RuntimeError) as error:
         print(f"nagi-agent: {error}", file=sys.stderr)
         return 2
-    if arguments.command == "check":
-        problems = _problems(batch)
-        print(json.dumps({"node": batch["node"], "problems": problems}))
-        return 0
-    if arguments.command == "restore":
-        restore(Job(batch).journal)
-        return 0
-    stop_on_signals()
-    try:
-        _run(batch, arguments.start_at)
-    except Stopped:
-        return 3
-    return 0
 
 
 if __name__ == "__main__":

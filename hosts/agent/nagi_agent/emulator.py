@@ -80,9 +80,13 @@ class Emulator:
             os.close(descriptor)
         raise RuntimeError(f"nagi-link did not start: {self._said()}")
 
-    def stop(self) -> None:
+    def check(self) -> None:
+        """Raises RuntimeError if it no longer runs."""
         if self._process.poll() is not None:
             raise RuntimeError(f"nagi-link had ended: {self._said()}")
+
+    def stop(self) -> None:
+        self.check()
         status = end(self._process, signal.SIGTERM, _END_PATIENCE)
         if status != 0:
             raise RuntimeError(f"nagi-link ended with status {status}: {self._said()}")

@@ -20,12 +20,14 @@ HARMFUL_OFFLOADS = (
 )
 
 
-def harmful_offloads(interface: str) -> list[str]:
-    """Those of the harmful offloads that are on."""
+def harmful_offloads(interface: str, *, fixed_only: bool = False) -> list[str]:
+    """Those of the harmful offloads that are on, or that are on and cannot be switched off."""
     on = []
     for line in output_of(["ethtool", "-k", interface]).splitlines():
         name, _, value = line.partition(":")
-        if name in HARMFUL_OFFLOADS and value.split()[:1] == ["on"]:
+        if name not in HARMFUL_OFFLOADS or value.split()[:1] != ["on"]:
+            continue
+        if not fixed_only or "[fixed]" in value:
             on.append(name)
     return on
 

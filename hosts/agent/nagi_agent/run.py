@@ -11,6 +11,7 @@ import functools
 import heapq
 import json
 import os
+import shutil
 import signal
 import time
 from contextlib import ExitStack
@@ -18,11 +19,12 @@ from typing import Any, Callable, Optional
 
 from nagi_agent import emulator, flows, host
 from nagi_agent.capture import Capture
+from nagi_agent.hold import SETTINGS_JOURNAL
+from nagi_agent.journal import write_json
 from nagi_agent.settings import Settings, tcp_sysctls
 from nagi_agent.tcp_info import SockDiag
 
 SCHEMA_VERSION = 1
-TRAFFIC_USER = "nobody"
 LATEST_BEGIN_S = 0.15  # a run is not begun later than this
 
 
@@ -38,23 +40,20 @@ class Job:
         self.is_emulator: bool = batch["is_emulator"]
         self.interfaces: dict[str, Any] = batch["interfaces"]
         self.spool: str = batch["spool"]
+        self.state: str = batch["state"]
+        self.user: str = batch["user"]
         self.nagi_link: str = batch["nagi_link"]
         self.facts = host.facts()
 
     @property
-    def journal(self) -> str:
-        return os.path.join(self.spool, "restore.json")
+    def settings_journal(self) -> str:
+        """Undoes what a run has set."""
+        return os.path.join(self.state, SETTINGS_JOURNAL)
 
 
-def write_json(path: str, value: Any) -> None:
-    """Writes a file whole or not at all."""
-    partial = path + ".partial"
-    with open(partial, "w", encoding="utf-8") as file:
-        json.dump(value, file, indent=1)
-        file.write("\n")
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(partial, path)
+def node_of(plan: dict[str, Any], name: str) -> dict[str, Any]:
+    """The plan's node of this name."""
+    return next(node for node in plan["nodes"] if node["name"] == name)
 
 
 class NodeRun:
@@ -75,7 +74,8 @@ class NodeRun:
 
     def execute(self) -> bool:
         """Runs all phases and leaves node.json. Returns whether all went well."""
-        os.makedirs(self._directory, exist_ok=True)
+        shutil.rmtree(self._directory, ignore_errors=True)  # of a try that was broken off
+        os.makedirs(self._directory)
         error = None
         try:
             if self._now() > LATEST_BEGIN_S:
@@ -145,10 +145,10 @@ class NodeRun:
 
     def _take_part(self, cleanup: ExitStack) -> None:
         job, timeline = self._job, self._plan["timeline"]
-        node = next(node for node in self._plan["nodes"] if node["name"] == job.node)
+        node = node_of(self._plan, job.node)
         sends = [flow for flow in self._plan["flows"] if flow["sender"] == job.node]
         serves = [flow for flow in self._plan["flows"] if flow["receiver"] == job.node]
-        cleanup.enter_context(Settings(node, job.interfaces, job.journal))
+        cleanup.enter_context(Settings(node, job.interfaces, job.settings_journal))
         self._sysctls = tcp_sysctls() | node["sysctls"]
         self._offloads = {
             name: host.harmful_offloads(name) for name in sorted(job.interfaces.values())
@@ -159,7 +159,7 @@ class NodeRun:
         self._phase(timeline["capture_s"])
         captures = self._start_captures(cleanup)
         self._phase(timeline["serve_s"])
-        servers = [flows.Server(flow, self._log(flow, "server"), TRAFFIC_USER) for flow in serves]
+        servers = [flows.Server(flow, self._log(flow, "server"), self._job.user) for flow in serves]
         for server in servers:
             cleanup.callback(server.kill)
         for server in servers:
@@ -191,7 +191,7 @@ class NodeRun:
                     self._job.interfaces[wanted["link"]],
                     self._path(wanted["file"]),
                     wanted["snap_bytes"],
-                    TRAFFIC_USER,
+                    self._job.user,
                 )
                 cleanup.callback(capture.kill)
                 captures.append((wanted["file"], capture))
@@ -213,7 +213,7 @@ class NodeRun:
         )
 
         def begin(flow: dict[str, Any]) -> None:
-            client = flows.Client(flow, self._log(flow, "client"), TRAFFIC_USER)
+            client = flows.Client(flow, self._log(flow, "client"), self._job.user)
             cleanup.callback(client.kill)
             clients.append(client)
 

@@ -1,16 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run sets on its host, and putting it back.
-
-What was there before is written to a journal before anything is changed, so that an agent that
-starts after a crash restores it.
-"""
+"""What a run sets on its host, and putting it back."""
 
 from __future__ import annotations
 
-import json
 import os
 from typing import Any
 
+from nagi_agent import journal
 from nagi_agent.processes import output_of
 
 
@@ -60,68 +56,35 @@ def route_command(route: dict[str, Any], interface: str) -> list[str]:
 
 
 class Settings:
-    """Settings of one node, applied on entry and put back on exit."""
+    """Settings of one node, applied on entry and put back on exit; `path` is their journal."""
 
-    def __init__(self, node: dict[str, Any], interfaces: dict[str, str], journal: str) -> None:
+    def __init__(self, node: dict[str, Any], interfaces: dict[str, str], path: str) -> None:
         self._node = node
         self._interfaces = interfaces
-        self._journal = journal
+        self._path = path
 
     def __enter__(self) -> Settings:
-        before = {
-            "sysctls": {key: read_sysctl(key) for key in self._node["sysctls"]},
-            "routes": {
-                route["destination"]: output_of(
-                    ["ip", "route", "show", "exact", route["destination"]]
-                ).strip()
-                for route in self._node["routes"]
-            },
-        }
-        with open(self._journal, "x", encoding="utf-8") as file:
-            json.dump(before, file)
-            file.flush()
-            os.fsync(file.fileno())
+        journal.note(self._path, self._undo())
         try:
             for key, value in self._node["sysctls"].items():
                 write_sysctl(key, value)
             for route in self._node["routes"]:
                 output_of(route_command(route, self._interfaces[route["link"]]))
         except BaseException:
-            restore(self._journal)
+            journal.restore(self._path)
             raise
         return self
 
     def __exit__(self, *_: object) -> None:
-        restore(self._journal)
+        journal.restore(self._path)
 
-
-def restore(journal: str) -> bool:
-    """Puts back what `journal` says, and removes it. False if there is none."""
-    try:
-        with open(journal, encoding="utf-8") as file:
-            before = json.load(file)
-    except FileNotFoundError:
-        return False
-    except ValueError:
-        # Cut short while it was written: nothing had been changed yet.
-        os.unlink(journal)
-        return True
-    failures = []
-    for key, value in before["sysctls"].items():
-        try:
-            write_sysctl(key, value)
-        except RuntimeError as error:
-            failures.append(str(error))
-    for destination, route in before["routes"].items():
-        present = output_of(["ip", "route", "show", "exact", destination]).strip()
-        try:
-            if route:
-                output_of(["ip", "route", "replace", *route.split()])
-            elif present:
-                output_of(["ip", "route", "del", destination])
-        except RuntimeError as error:
-            failures.append(str(error))
-    if failures:
-        raise RuntimeError("; ".join(failures))
-    os.unlink(journal)
-    return True
+    def _undo(self) -> journal.Commands:
+        sysctls = [f"{key}={read_sysctl(key)}" for key in self._node["sysctls"]]
+        undo = [["sysctl", "-q", "-w", *sysctls]] if sysctls else []
+        for route in self._node["routes"]:
+            destination = route["destination"]
+            before = output_of(["ip", "route", "show", "exact", destination]).split()
+            undo.append(["ip", "route", "flush", "exact", destination])
+            if before:
+                undo.append(["ip", "route", "replace", *before])
+        return undo

@@ -71,7 +71,8 @@ def state(host) -> tuple[str, str, str]:
 
 SETTINGS = """
 import json, os
-from nagi_agent.settings import Settings, restore
+from nagi_agent.journal import restore
+from nagi_agent.settings import Settings
 node = json.load(open({node!r}))
 settings = Settings(node, {{"wire": "eth0"}}, {journal!r})
 """
@@ -284,8 +285,12 @@ def batch_file(tmp_path, **changes) -> Path:
         "is_emulator": False,
         "interfaces": {"radio": "eth0"},
         "spool": str(tmp_path / "spool"),
+        "state": str(tmp_path / "state"),
+        "user": "nobody",
+        "token": None,
         "nagi_link": "/nonexistent/nagi-link",
         "runs": [{"offset_s": 0.0, "plan": plan}],
+        "collected": [],
         **changes,
     }
     path = tmp_path / "batch.json"
@@ -307,7 +312,7 @@ def agent(host, *arguments: str) -> subprocess.CompletedProcess:
 def test_check_names_what_is_missing(host, tmp_path):
     done = agent(host, "check", str(batch_file(tmp_path, node="emulator", is_emulator=True)))
     assert json.loads(done.stdout)["problems"] == [
-        "/nonexistent/nagi-link is not installed; install it"
+        "there is no /nonexistent/nagi-link; build it with `make`"
     ]
     done = agent(host, "check", str(batch_file(tmp_path)))
     # The client of the example receives a flow, too; this host does not have its address.

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a campaign costs beyond the runs' own timelines."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Literal
+
+from nagi.contracts.plan import RunPlan
+from nagi.labs.lab import BETWEEN_RUNS
+
+What = Literal["labs", "results"]
+
+
+class Cost:
+    """Adds up, by a monotonic clock, where the time of a campaign goes, in seconds.
+
+    `labs`: making labs, shipping batches, waiting for agents and bringing records; of a batch, what
+    it takes longer than the runs of the cell that has most. `results`: certificates and metrics.
+    """
+
+    def __init__(self) -> None:
+        self.runs = 0
+        self.seconds: dict[What, float] = {"labs": 0.0, "results": 0.0}
+
+    @contextmanager
+    def spent(self, what: What) -> Iterator[None]:
+        """What is done meanwhile is not part of any run."""
+        begun = time.monotonic()
+        try:
+            yield
+        finally:
+            self.seconds[what] += time.monotonic() - begun
+
+    @contextmanager
+    def batch(self, plans: dict[str, list[RunPlan]]) -> Iterator[None]:
+        """A batch goes on meanwhile."""
+        timelines = max(
+            sum(plan.timeline.end_s + BETWEEN_RUNS for plan in dealt) for dealt in plans.values()
+        )
+        with self.spent("labs"):
+            yield
+        self.seconds["labs"] -= timelines
+        self.runs += sum(map(len, plans.values()))
+
+    def in_words(self) -> str:
+        """One line for the campaign's summary; empty if nothing was run."""
+        if not self.runs:
+            return ""
+        labs, results = (self.seconds[what] / self.runs for what in ("labs", "results"))
+        return (
+            f"beyond the timelines of {self.runs} runs: {labs:.2f} s a run for orchestration, "
+            f"{results:.2f} s a run for certificates and metrics"
+        )

@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cells of an inventory: real hosts, and which node of an experiment each can be.
+
+    cells:
+      children:
+        bench1:                          # a cell: one complete testbed
+          hosts:
+            alice: {ansible_host: 192.0.2.11, nagi_node: S, nagi_links: {wired: enp2s0}}
+            heron: {nagi_node: emulator, nagi_links: {wired: {S: enp2s0, N: enp3s0}}}
+
+A node has an interface on each of its links; the emulator has one for each node that a link joins.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from nagi import paths
+from nagi.errors import InputError, Problem, refuse
+from nagi.labs.shape import EMULATOR, Shape
+
+GROUP = "cells"
+EXAMPLE = "ansible/inventories/physical.example.yml"
+SPOOL, STATE, USER = "/var/lib/nagi", "/run/nagi", "nobody"
+_LINKS = TypeAdapter(dict[str, str])
+_PORTS = TypeAdapter(dict[str, dict[str, str]])
+
+
+@dataclass(frozen=True)
+class LabHost:
+    """A host of a cell. `links`: link -> its interface; `ports`, on the emulator: link -> node ->
+    the interface that faces it."""
+
+    name: str
+    cell: str
+    node: str
+    links: dict[str, str] = field(default_factory=dict)
+    ports: dict[str, dict[str, str]] = field(default_factory=dict)
+    spool: str = SPOOL
+    state: str = STATE
+    user: str = USER
+    nagi_link: str | None = None
+
+    def interfaces(self) -> list[str]:
+        """All its test interfaces."""
+        return [*self.links.values(), *(i for ends in self.ports.values() for i in ends.values())]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One complete testbed."""
+
+    name: str
+    hosts: dict[str, LabHost]  # by node
+
+    def shape(self) -> Shape:
+        """All its nodes and links, with addresses of our own."""
+        nodes = [node for node in self.hosts if node != EMULATOR]
+        links = []
+        for number, (link, ends) in enumerate(self.hosts[EMULATOR].ports.items()):
+            first, second = ends
+            addresses = (f"198.18.{number}.1/30", f"198.18.{number}.2/30")
+            links.append((link, number, (first, second), addresses))
+        return Shape(tuple(nodes), tuple(links))
+
+    def lacks(self, shape: Shape) -> list[str]:
+        """What of `shape` this cell does not have."""
+        lacking = [f"no host is node {node}" for node in shape.nodes if node not in self.hosts]
+        ports = self.hosts[EMULATOR].ports
+        for link, _, ends, _ in shape.links:
+            if link not in ports:
+                lacking.append(f"the emulator has no link {link}")
+            elif set(ends) != set(ports[link]):
+                lacking.append(f"link {link} joins {' and '.join(ports[link])}")
+        return lacking
+
+
+def read_cells(inventory: Path) -> list[Cell]:
+    """The cells of an inventory, as Ansible reads it. Raises InputError."""
+    listed = _list(inventory)
+    names = listed.get(GROUP, {}).get("children", [])
+    if not names:
+        raise refuse(
+            f"it has no group `{GROUP}` with a group for each testbed",
+            f"write one as {EXAMPLE} has it",
+            file=str(inventory),
+        )
+    variables = listed["_meta"]["hostvars"]
+    cells = []
+    problems: list[Problem] = []
+    where: dict[str, str] = {}
+    for name in names:
+        hosts: dict[str, LabHost] = {}
+        for host in _hosts_of(listed, name):
+            try:
+                if host in where:
+                    raise _error(
+                        inventory, host, "", f"it is in cell {where[host]}, too", "leave it in one"
+                    )
+                where[host] = name
+                found = _host(inventory, host, name, variables.get(host, {}))
+                if found.node in hosts:
+                    raise _error(
+                        inventory,
+                        host,
+                        "nagi_node",
+                        f"{hosts[found.node].name} is node {found.node} of cell {name} already",
+                        "give each host of a cell a node of its own",
+                    )
+                hosts[found.node] = found
+            except InputError as error:
+                problems += error.problems
+        if not problems:
+            problems += _cabling(inventory, name, hosts)
+        cells.append(Cell(name, hosts))
+    if problems:
+        raise InputError(*problems)
+    return cells
+
+
+def _list(inventory: Path) -> dict[str, Any]:
+    """The inventory as `ansible-inventory --list` prints it."""
+    if not inventory.exists():
+        raise refuse("there is no such inventory", f"see {EXAMPLE}", file=str(inventory))
+    done = subprocess.run(
+        [str(Path(sys.prefix) / "bin" / "ansible-inventory"), "-i", str(inventory), "--list"],
+        env={
+            **os.environ,
+            "ANSIBLE_CONFIG": str(paths.ANSIBLE / "ansible.cfg"),
+            "ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "True",
+            "ANSIBLE_NOCOLOR": "True",
+            "LC_ALL": "C.UTF-8",
+        },
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        said = " ".join((done.stderr or done.stdout).replace("[ERROR]:", "").split())
+        raise refuse(f"Ansible cannot read it: {said[:400]}", f"see {EXAMPLE}", file=str(inventory))
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def _hosts_of(listed: dict[str, Any], group: str) -> list[str]:
+    entry = listed.get(group, {})
+    hosts = list(entry.get("hosts", []))
+    for child in entry.get("children", []):
+        hosts += [host for host in _hosts_of(listed, child) if host not in hosts]
+    return hosts
+
+
+def _error(inventory: Path, host: str, key: str, what: str, cure: str) -> InputError:
+    name = f"{host}.{key}" if key else host
+    return refuse(what, cure, file=str(inventory), key=name)
+
+
+def _host(inventory: Path, name: str, cell: str, variables: dict[str, Any]) -> LabHost:
+    node = variables.get("nagi_node")
+    if not isinstance(node, str):
+        raise _error(inventory, name, "nagi_node", "it is missing", f"a node's name, or {EMULATOR}")
+    links = variables.get("nagi_links")
+    form = "{link: {node: interface, node: interface}}" if node == EMULATOR else "{link: interface}"
+    try:
+        given = {
+            "ports" if node == EMULATOR else "links": (
+                _PORTS if node == EMULATOR else _LINKS
+            ).validate_python(links)
+        }
+    except ValidationError:
+        what = "it is missing" if links is None else f"{json.dumps(links)} is not understood"
+        raise _error(inventory, name, "nagi_links", what, f"write it as {form}") from None
+    host = LabHost(
+        name,
+        cell,
+        node,
+        **given,  # type: ignore[arg-type]
+        spool=str(variables.get("nagi_spool", SPOOL)),
+        state=str(variables.get("nagi_state", STATE)),
+        user=str(variables.get("nagi_user", USER)),
+        nagi_link=variables.get("nagi_link"),
+    )
+    used = host.interfaces()
+    twice = sorted({interface for interface in used if used.count(interface) > 1})
+    if twice:
+        raise _error(
+            inventory,
+            name,
+            "nagi_links",
+            f"{', '.join(twice)} is used twice",
+            "give each link an interface of its own",
+        )
+    return host
+
+
+def _cabling(inventory: Path, cell: str, hosts: dict[str, LabHost]) -> list[Problem]:
+    """Whether what the emulator says of the cables fits what the nodes say."""
+
+    def problem(host: str, what: str, cure: str) -> Problem:
+        return Problem(what, cure, file=str(inventory), key=f"{cell}.{host}.nagi_links")
+
+    emulator = hosts.get(EMULATOR)
+    if emulator is None:
+        return [problem("", "no host is the emulator", f"give one `nagi_node: {EMULATOR}`")]
+    problems = []
+    for link, ends in emulator.ports.items():
+        if len(ends) != 2:
+            problems.append(
+                problem(emulator.name, f"link {link} joins {len(ends)} nodes", "name its two nodes")
+            )
+        for node in ends:
+            if node not in hosts:
+                cure = f"nodes: {', '.join(hosts)}"
+                problems.append(
+                    problem(emulator.name, f"link {link} leads to {node}, which no host is", cure)
+                )
+            elif link not in hosts[node].links:
+                what = f"the emulator's link {link} leads to it, but it has no interface there"
+                problems.append(problem(hosts[node].name, what, f"add `{link}: INTERFACE`"))
+    for node, host in hosts.items():
+        problems += [
+            problem(
+                host.name,
+                f"link {link} does not lead to the emulator",
+                f"give {emulator.name} `{link}: {{{node}: INTERFACE, ...}}`",
+            )
+            for link in host.links
+            if node not in emulator.ports.get(link, {})
+        ]
+    return problems

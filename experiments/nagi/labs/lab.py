@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What labs have in common: hosts that Ansible reaches, agents on them, batches of plans."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import zipapp
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from nagi import paths
+from nagi.ansible_runs import LabError, Playbooks, Results, Unfit
+from nagi.contracts.batch import Batch, ScheduledRun
+from nagi.contracts.plan import RunPlan
+from nagi.labs.shape import EMULATOR, Shape
+
+BETWEEN_RUNS = 0.1  # seconds
+
+
+@dataclass(frozen=True)
+class Place:
+    """A node's host in a lab. `interfaces`: link -> interface; on the emulator, of both ends."""
+
+    host: str  # Ansible's name
+    cell: str
+    node: str
+    interfaces: dict[str, str] | dict[str, tuple[str, str]]
+    spool: str
+    state: str
+    user: str
+    nagi_link: str
+    token: str | None = None
+
+    def batch(self, runs: list[ScheduledRun], collected: list[str]) -> Batch:
+        return Batch(
+            node=self.node,
+            is_emulator=self.node == EMULATOR,
+            interfaces=self.interfaces,
+            spool=self.spool,
+            state=self.state,
+            user=self.user,
+            token=self.token,
+            nagi_link=self.nagi_link,
+            runs=runs,
+            collected=collected,
+        )
+
+
+class Lab(Protocol):
+    """A lab for plans of one shape. Exists from entry to exit."""
+
+    @property
+    def cells(self) -> list[str]:
+        """Complete testbeds: runs of different cells go on side by side."""
+
+    def prepare(self, plans: list[RunPlan]) -> None:
+        """Brings all hosts into shape and asks every agent what would keep it from running `plans`.
+        Raises LabError."""
+
+    def run_batch(self, plans: dict[str, list[RunPlan]]) -> None:
+        """Runs plans, by cell, one after the other; cells side by side. Returns when all are over;
+        what the agents recorded is then in the records directory. Raises LabError, with what could
+        be brought in there all the same."""
+
+    def lead_s(self) -> float:
+        """Seconds between a batch's start and its first run."""
+
+
+class Labs(Protocol):
+    """Where a campaign's runs take place: makes a lab for each shape."""
+
+    name: str
+
+    def open(self, shape: Shape, plans: list[RunPlan], jobs: int) -> AbstractContextManager[Lab]:
+        """A lab for `plans`, with at most `jobs` cells. Raises LabError."""
+
+    def give_up(self, trouble: LabError) -> list[str]:
+        """The cells that are left out from now on, as it is their hosts that have failed; none if
+        no other would be left."""
+
+
+class Batches:
+    """Ships plans to the agents of a lab's hosts, and has them run.
+
+    `directory` is the lab's own. What agents record is brought to `records`, a directory a host.
+    """
+
+    def __init__(
+        self,
+        places: list[Place],
+        playbooks: Playbooks,
+        directory: Path,
+        records: Path,
+        lead_s: Callable[[int], float],
+        *,
+        fetch: bool,
+    ) -> None:
+        """`fetch`: hosts keep their records; otherwise they are in `records` as it is. `lead_s`: by
+        the number of hosts, how long agents take to start."""
+        self.places = places
+        self._playbooks = playbooks
+        self._directory = directory / "batches"
+        self._records = records
+        self._lead_s = lead_s
+        self._fetch = fetch
+        self._collected: dict[str, list[str]] = {}
+        self._written = False
+        self._directory.mkdir(parents=True, exist_ok=True)
+        records.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def cells(self) -> list[str]:
+        return list(dict.fromkeys(place.cell for place in self.places))
+
+    def lead_s(self) -> float:
+        return self._lead_s(len(self.places))
+
+    def prepare(self, playbook: str, plans: list[RunPlan], **options: Any) -> Results:
+        """Runs `playbook`, whose last task asks agents what would keep them from running `plans`.
+        Raises LabError, also if there is anything."""
+        self._write(dict.fromkeys(self.cells, plans))
+        results = self.play(playbook, **options)
+        answers = results.get("Check", {})
+        if len(answers) != len(self.places):
+            raise LabError(f"only {len(answers)} of {len(self.places)} agents answered")
+        problems = [
+            f"{host}: {problem}"
+            for host, result in answers.items()
+            for problem in json.loads(result["stdout"])["problems"]
+        ]
+        if problems:
+            raise Unfit("; ".join(problems))
+        return results
+
+    def run(self, plans: dict[str, list[RunPlan]]) -> None:
+        """Raises LabError; what could be brought is then in the records directory."""
+        self._write(plans)
+        try:
+            self.play("batch.yml", stop_at_failure=True)
+        except LabError as error:
+            hosts = {place.host: place.cell for place in self.places}
+            if error.failures:
+                error.cells = {hosts[failure.host] for failure in error.failures}
+            raise
+        finally:
+            self.bring_records()
+
+    def bring_records(self) -> None:
+        """Fetches what agents have left on hosts that share no files with us."""
+        if not self._fetch:
+            return
+        with suppress(LabError):  # of a host that is gone; what ran on it has said so
+            self.play("records.yml", to_the_end=True)
+        names = {place.host: f"{place.cell}_{place.node}" for place in self.places}
+        for archive in sorted(self._records.glob("*.tar")):
+            target = self._records / names[archive.stem]
+            target.mkdir(exist_ok=True)
+            subprocess.run(["tar", "-C", target, "-xf", archive], check=True)
+            archive.unlink()
+            self._collected[archive.stem] = [
+                record.parent.name for record in target.glob("*/node.json")
+            ]
+
+    def _write(self, plans: dict[str, list[RunPlan]]) -> None:
+        self._written = True
+        for place in self.places:
+            runs = list(_schedule(plans.get(place.cell, [])))
+            batch = place.batch(runs, self._collected.get(place.host, []))
+            batch.write(self._directory / f"{place.host}.json")
+
+    def play(self, playbook: str, **options: Any) -> Results:
+        """Runs a playbook of the lab's. Raises LabError or Interrupted."""
+        if not self._written:
+            self._write({})
+        return self._playbooks.run(
+            playbook,
+            nagi_batches=str(self._directory),
+            nagi_collected=str(self._records),
+            nagi_lead_s=self.lead_s(),
+            **options,
+        )
+
+
+def _schedule(plans: list[RunPlan]) -> Iterator[ScheduledRun]:
+    offset = 0.0
+    for plan in plans:
+        yield ScheduledRun(offset_s=round(offset, 6), plan=plan)
+        offset += plan.timeline.end_s + BETWEEN_RUNS
+
+
+def make_agent(directory: Path) -> Path:
+    """The agent as one file, which Python runs."""
+    directory.mkdir(parents=True, exist_ok=True)
+    agent = directory / "nagi-agent.pyz"
+    zipapp.create_archive(
+        paths.AGENT,
+        agent,
+        main="nagi_agent.__main__:main",
+        filter=lambda path: path.parts[0] == "nagi_agent" and path.suffix == ".py",
+    )
+    return agent

@@ -1,0 +1,350 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The physical lab: real hosts that an inventory names, reached over SSH.
+
+Hosts are held for one campaign at a time. What they were like before is put back when they are let
+go, at the latest when the lease runs out because this process has died (nagi_agent/hold.py).
+"""
+
+from __future__ import annotations
+
+import getpass
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from nagi import paths
+from nagi.ansible_runs import Failure, LabError, Playbooks, Results, Unfit
+from nagi.contracts.inspection import Holder, Inspection
+from nagi.contracts.plan import RunPlan, digest
+from nagi.errors import refuse
+from nagi.labs.cells import Cell, LabHost
+from nagi.labs.inventory import agent_command, module_interfaces
+from nagi.labs.lab import Batches, Place, make_agent
+from nagi.labs.shape import EMULATOR, Shape
+
+NAME = "physical"
+LEASE_S = 900.0  # until the first batch; then its agents renew it
+# From choosing the first run's instant to it every agent must have started, over SSH.
+_LEAD_S = 3.0
+_LEAD_PER_HOST_S = 0.1
+
+
+@dataclass(frozen=True)
+class ClockReading:
+    """By how much a host's clock is ahead of the controller's, in seconds."""
+
+    offset_s: float
+    uncertainty_s: float
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What was found on the hosts of an inventory."""
+
+    cells: list[Cell]
+    inspections: dict[str, Inspection]  # by host
+    clocks: dict[str, ClockReading]
+    failures: list[Failure]  # of hosts that could not be looked at
+
+
+class Bench:
+    """The hosts of some cells, for one owner.
+
+    `directory` is the controller's own for this. `token` says for whom hosts are held, and names
+    the directory in which they keep records.
+    """
+
+    def __init__(
+        self,
+        inventory: Path,
+        cells: list[Cell],
+        directory: Path,
+        token: str,
+        interrupted: Callable[[], bool],
+    ) -> None:
+        self.cells = cells
+        self.token = token
+        self._inventory = inventory
+        self._directory = directory
+        self._interrupted = interrupted
+        self._agent = make_agent(directory)
+
+    def hosts(self) -> list[LabHost]:
+        return [host for cell in self.cells for host in cell.hosts.values()]
+
+    def places(self, cells: list[Cell], shape: Shape | None) -> list[Place]:
+        """The hosts of `cells`: those that are nodes of `shape`, or all."""
+        return [
+            self._place(host, cell.shape() if shape is None else shape)
+            for cell in cells
+            for host in cell.hosts.values()
+            if shape is None or host.node in (*shape.nodes, EMULATOR)
+        ]
+
+    def _home(self, host: LabHost) -> str:
+        return f"{host.spool}/{self.token}"
+
+    def _place(self, host: LabHost, shape: Shape) -> Place:
+        interfaces: dict[str, str] | dict[str, tuple[str, str]]
+        if host.node == EMULATOR:
+            interfaces = {
+                link: (host.ports[link][first], host.ports[link][second])
+                for link, _, (first, second), _ in shape.links
+            }
+        else:
+            interfaces = {each.link: host.links[each.link] for each in shape.interfaces(host.node)}
+        return Place(
+            host=host.name,
+            cell=host.cell,
+            node=host.node,
+            interfaces=interfaces,
+            spool=f"{self._home(host)}/runs",
+            state=host.state,
+            user=host.user,
+            nagi_link=host.nagi_link or f"{self._home(host)}/nagi-link",
+            token=self.token,
+        )
+
+    def playbooks(
+        self,
+        cells: list[Cell],
+        shape: Shape | None,
+        inspections: dict[str, Inspection],
+        modules: list[str],
+    ) -> Playbooks:
+        """Playbooks for the hosts of `cells` that are nodes of `shape`, or for all."""
+        places = {place.host: place for place in self.places(cells, shape)}
+        variables: dict[str, dict[str, object]] = {}
+        for cell in cells:
+            for host in cell.hosts.values():
+                if host.name not in places:
+                    continue
+                place = places[host.name]
+                mine: dict[str, object] = {
+                    "nagi_home": self._home(host),
+                    "nagi_spool": place.spool,
+                    "nagi_journal": f"{host.state}/interfaces.json",
+                }
+                if shape is not None:
+                    mine["nagi_interfaces"] = module_interfaces(
+                        shape, host.node, place.interfaces, _macs(cell, inspections)
+                    )
+                if host.node == EMULATOR and host.nagi_link is None:
+                    mine["nagi_link_source"] = str(paths.native_program("nagi-link"))
+                variables[host.name] = mine
+        inventory = {
+            "all": {
+                "children": {
+                    "lab_hosts": {
+                        "hosts": variables,
+                        "vars": {
+                            "nagi_agent": agent_command("{{ ansible_python_interpreter }}"),
+                            "nagi_agent_source": str(self._agent),
+                            "nagi_modules": modules,
+                        },
+                    }
+                }
+            }
+        }
+        return Playbooks(
+            self._directory / "ansible", inventory, self._interrupted, beside=self._inventory
+        )
+
+    def batches(
+        self, cells: list[Cell], shape: Shape | None, playbooks: Playbooks, records: Path
+    ) -> Batches:
+        return Batches(
+            self.places(cells, shape),
+            playbooks,
+            self._directory,
+            records,
+            lambda hosts: _LEAD_S + _LEAD_PER_HOST_S * hosts,
+            fetch=True,
+        )
+
+    def survey(self) -> Survey:
+        """Looks at all hosts. Raises Interrupted."""
+        playbooks = self.playbooks(self.cells, None, {}, [])
+        batches = self.batches(self.cells, None, playbooks, self._directory / "records")
+        failures: list[Failure] = []
+        try:
+            results = batches.play("inspect.yml")
+        except LabError as error:
+            results, failures = error.results, error.failures
+            if not failures:
+                raise
+        inspections = {
+            host: Inspection.model_validate_json(result["stdout"])
+            for host, result in results.get("Inspect", {}).items()
+        }
+        return Survey(self.cells, inspections, _clocks(playbooks, results), failures)
+
+    def holder(self, campaign: str, until_s: float) -> dict[str, object]:
+        """For whom hosts are held, as far as the controller says it."""
+        now = time.time()
+        said = Holder(
+            owner=f"{getpass.getuser()}@{socket.gethostname()}",
+            campaign=campaign,
+            token=self.token,
+            since_s=now,
+            expires_s=until_s,
+            guard=0,
+        )
+        return said.model_dump(exclude={"schema_version", "guard"})
+
+    def release(self, *, force: bool = False, forget: bool = False) -> None:
+        """Puts everything back and lets hosts go: those held for us, or with `force` for anybody.
+        `forget`: nothing of ours on them is needed any more. Raises LabError."""
+        playbooks = self.playbooks(self.cells, None, {}, [])
+        playbooks.run(
+            "release.yml",
+            to_the_end=True,
+            nagi_token_option=[] if force else ["--token", self.token],
+            nagi_all_collected=forget,
+        )
+
+
+class PhysicalLab:
+    """A lab of some cells for plans of one shape."""
+
+    def __init__(
+        self,
+        bench: Bench,
+        cells: list[Cell],
+        shape: Shape,
+        survey: Survey,
+        modules: list[str],
+        records: Path,
+        campaign: str,
+    ) -> None:
+        self._bench = bench
+        self._campaign = campaign
+        playbooks = bench.playbooks(cells, shape, survey.inspections, modules)
+        self._batches = bench.batches(cells, shape, playbooks, records)
+
+    @property
+    def cells(self) -> list[str]:
+        return self._batches.cells
+
+    def prepare(self, plans: list[RunPlan]) -> None:
+        holder = self._bench.holder(self._campaign, time.time() + LEASE_S)
+        self._batches.prepare("physical_lab.yml", plans, nagi_holder=holder)
+
+    def run_batch(self, plans: dict[str, list[RunPlan]]) -> None:
+        self._batches.run(plans)
+
+    def lead_s(self) -> float:
+        return self._batches.lead_s()
+
+
+class PhysicalLabs:
+    """Makes labs of the cells of an inventory, which are held from entry to exit."""
+
+    name = NAME
+
+    def __init__(
+        self,
+        bench: Bench,
+        survey: Survey,
+        records: Path,
+        campaign: str,
+        say: Callable[[str], None],
+    ) -> None:
+        self._say = say
+        self._bench = bench
+        self._survey = survey
+        self._records = records
+        self._campaign = campaign
+        self._given_up: set[str] = set()
+
+    def __enter__(self) -> PhysicalLabs:
+        """Holds the hosts and brings what an earlier process left on them. Raises InputError."""
+        playbooks = self._bench.playbooks(self._bench.cells, None, {}, [])
+        batches = self._bench.batches(self._bench.cells, None, playbooks, self._records)
+        try:
+            batches.play(
+                "hold.yml",
+                nagi_holder=self._bench.holder(self._campaign, time.time() + LEASE_S),
+            )
+        except LabError as error:
+            with suppress(LabError):  # those that we have got
+                self._bench.release()
+            raise refuse(str(error), "see `nagi doctor`; nothing was run") from None
+        batches.bring_records()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self._bench.release(forget=True)
+        except LabError as error:
+            self._say(
+                f"{error}; hosts that were not let go put themselves back within "
+                f"{LEASE_S / 60:.0f} minutes, or at `nagi down -i INVENTORY --force`"
+            )
+
+    @contextmanager
+    def open(self, shape: Shape, plans: list[RunPlan], jobs: int) -> Iterator[PhysicalLab]:
+        """Of the cells that have all nodes and links of `shape`."""
+        cells = [cell for cell in self._bench.cells if cell.name not in self._given_up]
+        fitting = [cell for cell in cells if not cell.lacks(shape)]
+        if not fitting:
+            raise Unfit(
+                "; ".join(
+                    f"{cell.name}: {', '.join(cell.lacks(shape))}" for cell in self._bench.cells
+                )
+            )
+        yield PhysicalLab(
+            self._bench,
+            fitting[: min(jobs, len(plans))],
+            shape,
+            self._survey,
+            [],
+            self._records,
+            self._campaign,
+        )
+
+    def give_up(self, trouble: LabError) -> list[str]:
+        failed = {failure.host for failure in trouble.failures}
+        cells = [cell for cell in self._bench.cells if cell.name not in self._given_up]
+        broken = sorted(
+            cell.name for cell in cells if failed & {host.name for host in cell.hosts.values()}
+        )
+        if len(broken) == len(cells):
+            return []
+        self._given_up.update(broken)
+        return broken
+
+
+def token_for(directory: Path) -> str:
+    """Stands for a campaign's directory of this user on this machine."""
+    return digest([getpass.getuser(), socket.gethostname(), str(directory.absolute())])
+
+
+def _macs(cell: Cell, inspections: dict[str, Inspection]) -> Callable[[str, str], str]:
+    def mac(node: str, link: str) -> str:
+        host = cell.hosts[node]
+        return inspections[host.name].interfaces[host.links[link]].mac
+
+    return mac
+
+
+def _clocks(playbooks: Playbooks, results: Results) -> dict[str, ClockReading]:
+    """From what each host read off its clock, and when that was by ours: the offset lies in all of
+    the readings' intervals."""
+    least: dict[str, float] = {}
+    most: dict[str, float] = {}
+    for task, answers in results.items():
+        if not task.startswith("Read the clock"):
+            continue
+        for host, result in answers.items():
+            read = float(result["stdout"])
+            began, ended = playbooks.windows[task, host]
+            least[host] = max(least.get(host, -1e18), read - ended)
+            most[host] = min(most.get(host, 1e18), read - began)
+    return {
+        host: ClockReading((least[host] + most[host]) / 2, (most[host] - least[host]) / 2)
+        for host in least
+    }

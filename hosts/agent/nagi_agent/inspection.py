@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What this host is like before a run. Looks at everything, changes nothing.
+
+What it prints is contracts/inspection.py's Inspection.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import shutil
+import socket
+import struct
+import tempfile
+import time
+from typing import Any, Optional
+
+from nagi_agent import flows, host
+from nagi_agent.capture import Capture
+from nagi_agent.hold import holder_of, to_restore
+from nagi_agent.processes import output_of
+from nagi_agent.run import SCHEMA_VERSION, Job
+
+_BUSY_OVER_S = 0.5
+_CLOCK_KEEPERS = ("chronyd", "ptp4l", "phc2sys", "ntpd", "ntpd-rs", "systemd-timesyn")
+_STA_UNSYNC = 0x40
+_TIMEX_BYTES = 208  # struct timex of 64-bit Linux
+_TIMEX_MAX_ERROR, _TIMEX_STATUS = 24, 40  # offsets in it
+
+
+def inspect(batch: dict[str, Any]) -> dict[str, Any]:
+    """Everything about this host that a run depends on."""
+    job = Job(batch)
+    names = _interface_names(job)
+    present = [name for name in names if os.path.isdir(f"/sys/class/net/{name}")]
+    management = _management_interface()
+    is_root = os.geteuid() == 0
+    missing = missing_programs(batch)
+    nagi_link, nagi_link_error = _nagi_link(job) if job.is_emulator else (None, None)
+    before = host.processor_ticks()
+    time.sleep(_BUSY_OVER_S)
+    after = host.processor_ticks()
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "node": job.node,
+        "hostname": socket.gethostname(),
+        "is_root": is_root,
+        "facts": job.facts,
+        "congestion_controls": sorted(_ready() | _loadable()),
+        "clock": clock(),
+        "interfaces": {name: _interface(name, name == management) for name in present},
+        "missing_interfaces": [name for name in names if name not in present],
+        "nagi_link": nagi_link,
+        "nagi_link_error": nagi_link_error,
+        "io": None,
+        "capture_error": None
+        if job.is_emulator or missing or not is_root
+        else _capture_error(job, present),
+        "missing_programs": missing,
+        "processors_busy": round((after[0] - before[0]) / max(1, after[1] - before[1]), 4),
+        "free_bytes": _free_bytes(job.spool),
+        "cgroup2": _mounted("cgroup2"),
+        "btf": os.path.exists("/sys/kernel/btf/vmlinux"),
+        "holder": holder_of(job.state),
+        "to_restore": to_restore(job.state),
+        "problems": problems(batch),
+    }
+
+
+def missing_programs(batch: dict[str, Any]) -> list[str]:
+    """Programs that the agent needs for this batch and this host lacks."""
+    programs = ["ip", "ethtool", "ping", "sysctl"]
+    if not batch["is_emulator"]:
+        programs += ["tcpdump", "iperf", "setpriv"]
+    return [program for program in programs if shutil.which(program) is None]
+
+
+def problems(batch: dict[str, Any]) -> list[str]:
+    """What would keep the batch from running on this host, each with its cure."""
+    found = []
+    if os.geteuid() != 0:
+        found.append("the agent is not root; connect as a user who is, or with `become`")
+    found += [f"{name} is not installed; install it" for name in missing_programs(batch)]
+    if batch["is_emulator"] and shutil.which(batch["nagi_link"]) is None:
+        found.append(f"there is no {batch['nagi_link']}; build it with `make`")
+    if batch["is_emulator"] or found:
+        return found
+    for port, address in sorted(
+        {
+            (flow["port"], flow["receiver_address"])
+            for run in batch["runs"]
+            for flow in run["plan"]["flows"]
+            if flow["receiver"] == batch["node"]
+        }
+    ):
+        try:
+            flows.check_port(address, port)
+        except RuntimeError as error:
+            found.append(str(error))
+    return found
+
+
+def clock() -> dict[str, Any]:
+    """What the kernel says of its clock; see adjtimex(2)."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    timex = ctypes.create_string_buffer(_TIMEX_BYTES)
+    libc.adjtimex(timex)
+    (max_error_us,) = struct.unpack_from("=q", timex, _TIMEX_MAX_ERROR)
+    (status,) = struct.unpack_from("=i", timex, _TIMEX_STATUS)
+    return {
+        "synchronised": not status & _STA_UNSYNC,
+        "max_error_s": max_error_us / 1e6,
+        "keeper": _running(_CLOCK_KEEPERS),
+    }
+
+
+def _interface_names(job: Job) -> list[str]:
+    names: set[str] = set()
+    for value in job.interfaces.values():
+        names.update([value] if isinstance(value, str) else value)
+    return sorted(names)
+
+
+def _management_interface() -> Optional[str]:
+    """The interface by which the controller reaches this host: the one with the address that SSH
+    came in by."""
+    connection = _ssh_connection()
+    if connection is None:
+        return None
+    for entry in json.loads(output_of(["ip", "-json", "address", "show"])):
+        if any(info.get("local") == connection for info in entry["addr_info"]):
+            return str(entry["ifname"])
+    return None
+
+
+def _ssh_connection() -> Optional[str]:
+    """This host's address in the SSH connection we came by. sudo hides the environment, so it is
+    looked for in that of the processes above."""
+    process = os.getpid()
+    while process > 1:
+        try:
+            with open(f"/proc/{process}/environ", "rb") as file:
+                for entry in file.read().split(b"\0"):
+                    if entry.startswith(b"SSH_CONNECTION="):
+                        return entry.decode().split()[2]
+            with open(f"/proc/{process}/stat", encoding="utf-8") as file:
+                process = int(file.read().rpartition(")")[2].split()[1])
+        except OSError:
+            return None
+    return None
+
+
+def _interface(name: str, is_management: bool) -> dict[str, Any]:
+    (entry,) = json.loads(output_of(["ip", "-json", "address", "show", "dev", name]))
+    up = "UP" in entry["flags"]
+    speed = _read(f"/sys/class/net/{name}/speed")
+    driver = f"/sys/class/net/{name}/device/driver"
+    queues = os.listdir(f"/sys/class/net/{name}/queues")
+    on, fixed = host.harmful_offloads(name), host.harmful_offloads(name, fixed_only=True)
+    return {
+        "mac": entry["address"],
+        "mtu": entry["mtu"],
+        "up": up,
+        "carrier": _read(f"/sys/class/net/{name}/carrier") == "1" if up else None,
+        "speed_mbps": int(speed) if speed and int(speed) > 0 else None,
+        "driver": os.path.basename(os.readlink(driver)) if os.path.islink(driver) else None,
+        "queues": sum(queue.startswith("rx-") for queue in queues),
+        "addresses": [f"{info['local']}/{info['prefixlen']}" for info in entry["addr_info"]],
+        "offloads": on,
+        "fixed_offloads": fixed,
+        "is_management": is_management,
+    }
+
+
+def _read(path: str) -> Optional[str]:
+    try:
+        with open(path, encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return None
+
+
+def _ready() -> set[str]:
+    """Congestion controls that the kernel has ready."""
+    return set((_read("/proc/sys/net/ipv4/tcp_available_congestion_control") or "").split())
+
+
+def _loadable() -> set[str]:
+    """Congestion controls that are there as modules."""
+    directory = f"/lib/modules/{os.uname().release}/kernel/net/ipv4"
+    try:
+        files = os.listdir(directory)
+    except OSError:
+        return set()
+    return {
+        name.split(".")[0][len("tcp_") :]
+        for name in files
+        if name.startswith("tcp_") and not name.startswith("tcp_diag")
+    }
+
+
+def _nagi_link(job: Job) -> tuple[Optional[str], Optional[str]]:
+    """nagi-link's version, or why it does not say it."""
+    try:
+        return output_of([job.nagi_link, "--version"]).strip(), None
+    except (OSError, RuntimeError) as error:
+        return None, str(error)
+
+
+def _capture_error(job: Job, interfaces: list[str]) -> Optional[str]:
+    """Why tcpdump cannot capture as the user it is to run as."""
+    up = [name for name in interfaces if "up" in (_read(f"/sys/class/net/{name}/operstate") or "")]
+    with tempfile.TemporaryDirectory() as directory:
+        try:
+            capture = Capture((up or ["lo"])[0], os.path.join(directory, "pcap"), 64, job.user)
+        except KeyError:
+            return f"there is no user {job.user}"
+        try:
+            capture.wait_until_running()
+        except RuntimeError as error:
+            return str(error)
+        finally:
+            capture.kill()
+    return None
+
+
+def _free_bytes(path: str) -> int:
+    while not os.path.isdir(path):
+        path = os.path.dirname(path) or "/"
+    found = os.statvfs(path)
+    return found.f_bavail * found.f_frsize
+
+
+def _mounted(kind: str) -> bool:
+    with open("/proc/filesystems", encoding="ascii") as file:
+        return any(line.split()[-1:] == [kind] for line in file)
+
+
+def _running(names: tuple[str, ...]) -> Optional[str]:
+    """The first of these programs that runs here."""
+    for entry in os.listdir("/proc"):
+        if entry.isdigit() and (name := _read(f"/proc/{entry}/comm")) in names:
+            return name
+    return None

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A topology kept up for people and their own programs, and a look at whether its links lead where
+they should."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import time
+from contextlib import ExitStack
+from typing import Any, NoReturn
+
+from nagi_agent import emulator
+from nagi_agent.run import Job, node_of
+from nagi_agent.settings import Settings
+
+_PINGS = 10
+_PING_INTERVAL_S = 0.02
+_PING_PATIENCE_S = 3
+_IP_AND_ICMP_HEADER = 28
+
+
+def stay_up(job: Job, plan: dict[str, Any]) -> NoReturn:
+    """Sets this node up as the run of `plan` would, without its flows, and stays until Stopped is
+    raised. Raises RuntimeError, as when the emulator ends."""
+    with ExitStack() as cleanup:
+        running = None
+        if job.is_emulator:
+            configuration = emulator.configuration(plan, job.interfaces, time.time())
+            running = emulator.Emulator(job.nagi_link, configuration, job.spool)
+            cleanup.callback(running.stop)
+            running.wait_until_ready()
+        else:
+            cleanup.enter_context(
+                Settings(node_of(plan, job.node), job.interfaces, job.settings_journal)
+            )
+        print("up", flush=True)
+        while True:
+            time.sleep(1)
+            if running is not None:
+                running.check()
+
+
+def paths(job: Job, plan: dict[str, Any]) -> list[dict[str, Any]]:
+    """For each link of this node, whether the far end answers, and packets of full size get there:
+    a reading each (contracts/doctor.py's PathReading)."""
+    readings = []
+    for link in plan["links"]:
+        nodes = [end["node"] for end in link["ends"]]
+        if job.node not in nodes:
+            continue
+        far = link["ends"][1 - nodes.index(job.node)]
+        address = far["address"].split("/")[0]
+        interface = job.interfaces[link["name"]]
+        mtu = _mtu(interface)
+        small, large = (_ping(interface, address, size) for size in (56, mtu - _IP_AND_ICMP_HEADER))
+        readings.append(
+            {
+                "link": link["name"],
+                "from_node": job.node,
+                "to_node": far["node"],
+                "sent": _PINGS,
+                "answered": len(small),
+                "rtt_min_ms": min(small, default=None),
+                "rtt_median_ms": sorted(small)[len(small) // 2] if small else None,
+                "mtu": mtu,
+                "full_size_answered": len(large),
+            }
+        )
+    return readings
+
+
+def _mtu(interface: str) -> int:
+    with open(f"/sys/class/net/{interface}/mtu", encoding="ascii") as file:
+        return int(file.read())
+
+
+def _ping(interface: str, address: str, size: int) -> list[float]:
+    """Round-trip times in ms of the pings that were answered."""
+    command = f"ping -n -I {interface} -M do -s {size} -c {_PINGS} -i {_PING_INTERVAL_S} -W 1"
+    done = subprocess.run(
+        [*command.split(), "-w", str(_PING_PATIENCE_S), address],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return [float(value) for value in re.findall(r"time=([\d.]+) ms", done.stdout)]
