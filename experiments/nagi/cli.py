@@ -7,18 +7,17 @@ Exit status: 0 done, 1 some runs failed or are invalid, 2 the input was refused,
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, Any, cast, get_args
+from typing import Annotated, cast, get_args
 
 import typer
 from rich.table import Table
 
-from nagi import __version__, repeats, results_cli, schemes
+from nagi import __version__, lab_cli, repeats, results_cli, schemes
 from nagi.ansible_runs import Interrupted, LabError
 from nagi.build import current_build
 from nagi.campaign import CampaignDirectory, Runner, Selection, select
@@ -36,7 +35,8 @@ from nagi.estimate import (
 )
 from nagi.labs.lab import Labs
 from nagi.labs.site import Site, jobs_for, netns_site, physical_site
-from nagi.progress import Progress
+from nagi.options import Form, Inventory, Only, Quick, Spec, chosen_form, chosen_values
+from nagi.progress import InterruptFlag, Progress
 from nagi.results_cli import error_console, give_to_user, out_console
 from nagi.spec import Point, read_experiment
 from nagi.traces import Format, Quantity, read_trace
@@ -47,16 +47,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="How much of what a path could carry does a TCP scheme achieve?",
 )
-Spec = Annotated[Path, typer.Argument(help="experiment file", show_default=False)]
-Inventory = Annotated[
-    Path | None,
-    typer.Option("-i", "--inventory", help="Ansible inventory of the physical lab"),
-]
-Quick = Annotated[bool, typer.Option("--quick", help="the experiment's form `quick`")]
-Form = Annotated[str | None, typer.Option("--form", help="another form of the experiment")]
-Only = Annotated[
-    list[str] | None, typer.Option("--only", metavar="AXIS=VALUE", help="only runs with this value")
-]
 
 
 def _version(wanted: bool) -> None:
@@ -106,17 +96,17 @@ def run(
     ] = 3,
 ) -> None:
     """Run an experiment to a table and a report. What has been run already is not run again."""
-    form_ = _form(quick, form)
+    form_ = chosen_form(quick, form)
     points = read_experiment(spec, form_)
     directory = CampaignDirectory(out or _default_out(points, form_))
     if resume and not directory.campaign.exists():
         raise refuse(
             "there is no campaign to resume", "leave --resume out", file=str(directory.out)
         )
-    stop = _InterruptFlag()
+    stop = InterruptFlag()
     with ExitStack() as cleanup:
         site = _site(_lab(lab, inventory), inventory, directory.out, stop, cleanup)
-        selection = select(points, form_, _chosen(only), current_build(), site.available)
+        selection = select(points, form_, chosen_values(only), current_build(), site.available)
         left_out = _leave_out(selection, skip_unavailable)
         side_by_side = jobs or site.jobs
         to_do = [plan for plan in selection.available() if not directory.has(plan)]
@@ -196,9 +186,9 @@ def plan(
 ) -> None:
     """Show the runs of an experiment, the time and disk they take and what cannot run here; run
     nothing."""
-    form_ = _form(quick, form)
+    form_ = chosen_form(quick, form)
     points = read_experiment(spec, form_)
-    selection = select(points, form_, _chosen(only), current_build())
+    selection = select(points, form_, chosen_values(only), current_build())
     table = Table(show_edge=False, pad_edge=False)
     axes = list(selection.points[0].values)
     for axis in axes:
@@ -230,6 +220,9 @@ app.command(name="report")(results_cli.write_report)
 app.command()(results_cli.metrics)
 app.command()(results_cli.compare)
 app.command(name="bundle")(results_cli.make_bundle)
+app.command()(lab_cli.up)
+app.command(context_settings={"ignore_unknown_options": True})(lab_cli.shell)
+app.command()(lab_cli.down)
 
 
 @app.command()
@@ -283,39 +276,6 @@ def main() -> None:
     sys.exit(status if isinstance(status, int) else 0)
 
 
-class _InterruptFlag:
-    """True once the user has asked to stop (SIGINT or SIGTERM). A third time ends at once."""
-
-    def __init__(self) -> None:
-        self._times = 0
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._note)
-
-    def _note(self, number: int, frame: Any) -> None:
-        self._times += 1
-        if self._times > 2:
-            os._exit(130)
-
-    def __call__(self) -> bool:
-        return self._times > 0
-
-
-def _form(quick: bool, form: str | None) -> str | None:
-    if quick and form not in (None, "quick"):
-        raise refuse("--quick and --form contradict each other", "give one of them")
-    return "quick" if quick else form
-
-
-def _chosen(only: list[str] | None) -> dict[str, str]:
-    chosen = {}
-    for text_ in only or []:
-        axis, sign, value = text_.partition("=")
-        if not sign:
-            raise refuse(f"--only {text_}: not AXIS=VALUE", "write --only scheme=newreno")
-        chosen[axis] = value
-    return chosen
-
-
 def _lab(lab: str | None, inventory: Path | None) -> str:
     """The lab that is meant. Raises InputError."""
     known = ("netns", "physical")
@@ -348,7 +308,6 @@ def _site(
         inventory,
         out,
         Path(scratch),
-        lambda survey: None,
         lambda what: error_console.print(f"nagi: {what}", markup=False, soft_wrap=True),
         interrupted,
     )

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Telling how a campaign goes on: a bar with the time left on a terminal, lines elsewhere."""
+"""Telling how a campaign goes on: a bar with the time left on a terminal, lines elsewhere. And
+hearing that it is to stop."""
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 import time
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
@@ -142,3 +146,20 @@ def _ends(plans: list[RunPlan], lead_s: float) -> list[float]:
         at += plan.timeline.end_s + BETWEEN_RUNS
         ends.append(at)
     return ends
+
+
+class InterruptFlag:
+    """True once the user has asked to stop (SIGINT or SIGTERM). A third time ends at once."""
+
+    def __init__(self) -> None:
+        self._times = 0
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._note)
+
+    def _note(self, number: int, frame: Any) -> None:
+        self._times += 1
+        if self._times > 2:
+            os._exit(130)
+
+    def __call__(self) -> bool:
+        return self._times > 0

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from nagi.labs.keeper import Keeper
 from nagi.ansible_runs import LabError
 from nagi.contracts.links import Links
 from nagi.contracts.records import Campaign, Flows, Manifest, Verdict
+from nagi.labs.keeper import Keeper
 from nagi.labs.netns import NetnsLab
 from nagi.labs.shape import Shape
 from nagi.paths import ROOT, native_program

@@ -11,6 +11,7 @@ from nagi.contracts.base import Contract
 from nagi.contracts.batch import Batch
 from nagi.contracts.inspection import Holder, Inspection
 from nagi.contracts.links import Links
+from nagi.contracts.live import Live
 from nagi.contracts.plan import RunPlan
 from nagi.contracts.records import (
     Campaign,
@@ -29,6 +30,7 @@ CONTRACTS: dict[str, type[Contract]] = {
     "batch": Batch,
     "inspection": Inspection,
     "holder": Holder,
+    "live": Live,
     "node": NodeRecord,
     "manifest": Manifest,
     "links": Links,

@@ -85,7 +85,7 @@ class Cell:
 
 def read_cells(inventory: Path) -> list[Cell]:
     """The cells of an inventory, as Ansible reads it. Raises InputError."""
-    listed = _list(inventory)
+    listed = list_inventory(inventory)
     names = listed.get(GROUP, {}).get("children", [])
     if not names:
         raise refuse(
@@ -126,8 +126,8 @@ def read_cells(inventory: Path) -> list[Cell]:
     return cells
 
 
-def _list(inventory: Path) -> dict[str, Any]:
-    """The inventory as `ansible-inventory --list` prints it."""
+def list_inventory(inventory: Path) -> dict[str, Any]:
+    """The inventory as `ansible-inventory --list` prints it. Raises InputError."""
     if not inventory.exists():
         raise refuse("there is no such inventory", f"see {EXAMPLE}", file=str(inventory))
     done = subprocess.run(

@@ -9,8 +9,11 @@ started it, however that ends; so nothing can be left behind.
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from nagi.ansible_runs import LabError
@@ -25,10 +28,8 @@ echo ready
 sleep infinity &
 wait $!
 """
+_DIES_WITH_US = ["setpriv", "--pdeathsig", "KILL"]
 _NEW_NAMESPACES = [
-    "setpriv",
-    "--pdeathsig",
-    "KILL",
     "unshare",
     "--kill-child",
     "--mount",
@@ -43,37 +44,69 @@ class Keeper:
     """Starts on entry; on exit the lab is gone."""
 
     def __enter__(self) -> Keeper:
-        self._process = subprocess.Popen(
-            [*_NEW_NAMESPACES, "/bin/sh", "-c", _SCRIPT],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,  # Ctrl-C is for nagi, which then ends the keeper
-        )
-        assert self._process.stdout is not None
-        if self._process.stdout.readline() != b"ready\n":
-            self._process.kill()
-            _, said = self._process.communicate()
-            raise LabError(f"cannot make namespaces: {said.decode().strip() or 'no reason given'}")
-        self.pid = _only_child(self._process.pid)
+        self._process, self.pid = _start([*_DIES_WITH_US, *_NEW_NAMESPACES])
         return self
 
     def __exit__(self, *_: object) -> None:
         self._process.kill()
         self._process.communicate()
-        # The kernel takes the namespace's processes down; wait until the last is gone.
-        deadline = time.monotonic() + _PATIENCE
-        while Path(f"/proc/{self.pid}").exists() and time.monotonic() < deadline:
-            time.sleep(0.01)
+        _wait_for_end(self.pid)
+
+
+def start_keeper() -> int:
+    """Starts a keeper that stays when this process ends, and returns its number."""
+    return _start(_NEW_NAMESPACES)[1]
+
+
+def end_keeper(pid: int) -> None:
+    """Ends a keeper; then the lab is gone."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+    _wait_for_end(pid)
+
+
+def started(pid: int) -> int | None:
+    """When a process began, in clock ticks since boot (proc(5)); None if there is none."""
+    try:
+        return int(_stat(pid)[19])
+    except OSError:
+        return None
+
+
+def _start(new_namespaces: list[str]) -> tuple[subprocess.Popen[bytes], int]:
+    process = subprocess.Popen(
+        [*new_namespaces, "/bin/sh", "-c", _SCRIPT],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,  # Ctrl-C is for nagi, which then ends the keeper
+    )
+    assert process.stdout is not None
+    if process.stdout.readline() != b"ready\n":
+        process.kill()
+        _, said = process.communicate()
+        raise LabError(f"cannot make namespaces: {said.decode().strip() or 'no reason given'}")
+    return process, _only_child(process.pid)
+
+
+def _wait_for_end(pid: int) -> None:
+    """The kernel takes a namespace's processes down; waits until the last is gone."""
+    deadline = time.monotonic() + _PATIENCE
+    while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
 
 
 def _only_child(parent: int) -> int:
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+                if int(_stat(int(entry.name))[1]) == parent:
+                    return int(entry.name)
             except OSError:  # it has just ended
                 continue
-            if int(fields[1]) == parent:
-                return int(entry.name)
     raise LabError("the keeper of the lab ended at once")
+
+
+def _stat(pid: int) -> list[str]:
+    """What proc(5) says of a process, from its state on."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

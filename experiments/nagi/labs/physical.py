@@ -67,7 +67,7 @@ class Bench:
     ) -> None:
         self.cells = cells
         self.token = token
-        self._inventory = inventory
+        self.inventory = inventory
         self._directory = directory
         self._interrupted = interrupted
         self._agent = make_agent(directory)
@@ -150,7 +150,7 @@ class Bench:
             }
         }
         return Playbooks(
-            self._directory / "ansible", inventory, self._interrupted, beside=self._inventory
+            self._directory / "ansible", inventory, self._interrupted, beside=self.inventory
         )
 
     def batches(
@@ -223,21 +223,21 @@ class PhysicalLab:
         self._bench = bench
         self._campaign = campaign
         playbooks = bench.playbooks(cells, shape, survey.inspections, modules)
-        self._batches = bench.batches(cells, shape, playbooks, records)
+        self.batches = bench.batches(cells, shape, playbooks, records)
 
     @property
     def cells(self) -> list[str]:
-        return self._batches.cells
+        return self.batches.cells
 
-    def prepare(self, plans: list[RunPlan]) -> None:
-        holder = self._bench.holder(self._campaign, time.time() + LEASE_S)
-        self._batches.prepare("physical_lab.yml", plans, nagi_holder=holder)
+    def prepare(self, plans: list[RunPlan], lease_s: float = LEASE_S) -> None:
+        holder = self._bench.holder(self._campaign, time.time() + lease_s)
+        self.batches.prepare("physical_lab.yml", plans, nagi_holder=holder)
 
     def run_batch(self, plans: dict[str, list[RunPlan]]) -> None:
-        self._batches.run(plans)
+        self.batches.run(plans)
 
     def lead_s(self) -> float:
-        return self._batches.lead_s()
+        return self.batches.lead_s()
 
 
 class PhysicalLabs:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from nagi import schemes
 from nagi.campaign import CampaignDirectory
+from nagi.errors import InputError, Problem
 from nagi.labs.cells import read_cells
 from nagi.labs.lab import Labs
 from nagi.labs.netns import NetnsLabs, require_root
@@ -44,22 +45,34 @@ def physical_site(
     inventory: Path,
     out: Path,
     scratch: Path,
-    judge: Callable[[Survey], None],
     say: Callable[[str], None],
     interrupted: Callable[[], bool],
 ) -> Site:
-    """The hosts of an inventory, if `judge` finds them fit (it raises InputError if not). `out` is the campaign's directory, `scratch` one that is there as long as the site is used.
-    `say` is told what becomes of hosts that could not be let go."""
+    """The hosts of an inventory. Raises InputError if they are not fit. `out` is the campaign's
+    directory, `scratch` one that is there as long as the site is used. `say` is told what becomes
+    of hosts that could not be let go."""
     cells = read_cells(inventory)
     bench = Bench(inventory, cells, scratch, token_for(out), interrupted)
-    survey = bench.survey()
-    judge(survey)
+    survey = survey_hosts(bench)
     return Site(
         PhysicalLabs.name,
         len(cells),
         lambda scheme: _available(scheme, survey),
         lambda directory, campaign: PhysicalLabs(bench, survey, directory.records, campaign, say),
     )
+
+
+def survey_hosts(bench: Bench) -> Survey:
+    """Looks at all hosts. Raises InputError if anything would keep runs from being done on them."""
+    survey = bench.survey()
+    if survey.failures:
+        raise InputError(
+            *(
+                Problem(str(failure), "see `nagi doctor -i INVENTORY`")
+                for failure in survey.failures
+            )
+        )
+    return survey
 
 
 def jobs_for(processors: int) -> int:

@@ -4,6 +4,7 @@ they should."""
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import time
@@ -26,6 +27,7 @@ def stay_up(job: Job, plan: dict[str, Any]) -> NoReturn:
     with ExitStack() as cleanup:
         running = None
         if job.is_emulator:
+            os.makedirs(job.spool, exist_ok=True)
             configuration = emulator.configuration(plan, job.interfaces, time.time())
             running = emulator.Emulator(job.nagi_link, configuration, job.spool)
             cleanup.callback(running.stop)

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands that work on labs: a live topology. cli.py makes them commands."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from nagi.ansible_runs import Interrupted, LabError
+from nagi.build import current_build
+from nagi.campaign import select
+from nagi.contracts.live import Live
+from nagi.contracts.plan import RunPlan
+from nagi.errors import refuse
+from nagi.labs.cells import read_cells
+from nagi.labs.netns import require_root
+from nagi.labs.physical import Bench, token_for
+from nagi.labs.shape import EMULATOR, Shape
+from nagi.labs.site import survey_hosts
+from nagi.live import LiveLab, shell_command, state_directory
+from nagi.options import Form, Inventory, Only, Quick, Spec, chosen_form, chosen_values
+from nagi.progress import InterruptFlag
+from nagi.results_cli import error_console, out_console
+from nagi.spec import read_experiment
+from nagi.units import Duration
+
+_LEASE = "12 h"
+
+
+def up(
+    spec: Spec,
+    inventory: Inventory = None,
+    quick: Quick = False,
+    form: Form = None,
+    only: Only = None,
+    lease: Annotated[
+        str,
+        typer.Option("--for", help="with -i: after that, hosts put themselves back"),
+    ] = _LEASE,
+) -> None:
+    """Keep an experiment's topology up, at one of its points, for your own application."""
+    lab = LiveLab(state_directory())
+    form_ = chosen_form(quick, form)
+    points = read_experiment(spec, form_)
+    plan = select(points, form_, chosen_values(only), current_build()).plans[0]
+    lasts = Duration.parse(lease).seconds
+    if inventory is None:
+        require_root()
+    lab.require_none()
+    interrupted = InterruptFlag()
+    out_console.print(f"setting up {_named(plan)}", markup=False)
+    try:
+        if inventory is None:
+            live = lab.up_in_netns(plan, interrupted)
+        else:
+            live = _up_on_hosts(lab, plan, inventory, lasts, interrupted)
+    except LabError as error:
+        error_console.print(f"nagi: {error}; nothing is left", markup=False, soft_wrap=True)
+        raise typer.Exit(1) from None
+    except Interrupted:
+        error_console.print("stopped; nothing is left")
+        raise typer.Exit(130) from None
+    _show(live)
+
+
+def shell(
+    node: Annotated[str, typer.Argument(help="a node of the topology", show_default=False)],
+    command: Annotated[
+        list[str] | None, typer.Argument(help="what to run there; a shell if not given")
+    ] = None,
+) -> None:
+    """Open a shell on a node of the topology that is up, or run a command there."""
+    live = LiveLab(state_directory()).get()
+    if live.lab == "netns":
+        require_root()
+    words = shell_command(live, node, command or [])
+    os.execvp(words[0], words)
+
+
+def down(
+    inventory: Inventory = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="with -i: take hosts from whoever holds them")
+    ] = False,
+) -> None:
+    """Take the topology down that is up; with -i, let the hosts of an inventory go."""
+    if inventory is None:
+        if force:
+            raise refuse("--force is for the hosts of an inventory", "give one with -i")
+        live = LiveLab(state_directory()).down(_bench_of)
+        out_console.print(f"{live.experiment} is down", markup=False)
+        return
+    lab = LiveLab(state_directory())
+    bench = _bench(inventory, lab.new_directory())
+    try:
+        survey_hosts(bench)
+        bench.release(force=force)
+    except LabError as error:
+        error_console.print(f"nagi: {error}", markup=False, soft_wrap=True)
+        raise typer.Exit(1) from None
+    out_console.print("all hosts are as they were before, and free")
+
+
+def _up_on_hosts(
+    lab: LiveLab, plan: RunPlan, inventory: Path, lasts: float, interrupted: Callable[[], bool]
+) -> Live:
+    directory = lab.new_directory()
+    bench = _bench(inventory, directory, interrupted)
+    survey = survey_hosts(bench)
+    shape = Shape.of(plan)
+    if all(cell.lacks(shape) for cell in bench.cells):
+        raise refuse(
+            "; ".join(f"{cell.name}: {', '.join(cell.lacks(shape))}" for cell in bench.cells),
+            "give the inventory a cell with the experiment's nodes and links",
+            file=str(inventory),
+        )
+    return lab.up_on_hosts(plan, bench, survey, directory, lasts)
+
+
+def _bench_of(live: Live) -> Bench:
+    assert live.inventory is not None
+    return _bench(Path(live.inventory), Path(live.directory))
+
+
+def _bench(
+    inventory: Path, directory: Path, interrupted: Callable[[], bool] = lambda: False
+) -> Bench:
+    token = token_for(state_directory())
+    return Bench(inventory, read_cells(inventory), directory, token, interrupted)
+
+
+def _named(plan: RunPlan) -> str:
+    point = ", ".join(f"{axis} {value}" for axis, value in plan.point.items())
+    return f"{plan.experiment.name} ({point})" if point else plan.experiment.name
+
+
+def _show(live: Live) -> None:
+    table = Table(show_edge=False, pad_edge=False)
+    for head in ("node", "host", "link", "address"):
+        table.add_column(head)
+    for node in live.nodes:
+        links = node.addresses or {"": ""}
+        for number, (link, address) in enumerate(links.items()):
+            table.add_row(*((node.node, node.host) if number == 0 else ("", "")), link, address)
+    out_console.print(table)
+    (emulator,) = (node for node in live.nodes if node.node == EMULATOR)
+    show = [emulator.nagi_link, "show", f"{emulator.spool}/nagi-link.sock"]
+    first, last = live.nodes[0], live.nodes[-2]
+    target = next(iter(last.addresses.values())).split("/")[0]
+    for line in (
+        "",
+        f"nagi shell {first.node}                       a shell there",
+        f"nagi shell {first.node} -- ping -c 3 {target}",
+        f"nagi shell {EMULATOR} -- {shlex.join(show)}",
+        "nagi down                          takes it down",
+    ):
+        out_console.print(line, markup=False, soft_wrap=True)
