@@ -80,6 +80,7 @@ def netns_inventory(
             "nagi_namespace": place.host,
             "nagi_home": str(homes / place.host),
             "nagi_spool": place.spool,
+            "nagi_link_program": place.nagi_link,
             "nagi_interfaces": module_interfaces(shape, place.node, place.interfaces),
         }
         groups.setdefault(place.cell, {"hosts": {}})["hosts"][place.host] = variables

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from nagi import paths
 from nagi.ansible_runs import Failure, LabError, Playbooks, Results, Unfit
+from nagi.contracts.doctor import ClockReading
 from nagi.contracts.inspection import Holder, Inspection
 from nagi.contracts.plan import RunPlan, digest
 from nagi.errors import refuse
@@ -30,14 +31,6 @@ LEASE_S = 900.0  # until the first batch; then its agents renew it
 # From choosing the first run's instant to it every agent must have started, over SSH.
 _LEAD_S = 3.0
 _LEAD_PER_HOST_S = 0.1
-
-
-@dataclass(frozen=True)
-class ClockReading:
-    """By how much a host's clock is ahead of the controller's, in seconds."""
-
-    offset_s: float
-    uncertainty_s: float
 
 
 @dataclass(frozen=True)
@@ -68,7 +61,7 @@ class Bench:
         self.cells = cells
         self.token = token
         self.inventory = inventory
-        self._directory = directory
+        self.directory = directory
         self._interrupted = interrupted
         self._agent = make_agent(directory)
 
@@ -126,6 +119,7 @@ class Bench:
                 mine: dict[str, object] = {
                     "nagi_home": self._home(host),
                     "nagi_spool": place.spool,
+                    "nagi_link_program": place.nagi_link,
                     "nagi_journal": f"{host.state}/interfaces.json",
                 }
                 if shape is not None:
@@ -150,7 +144,7 @@ class Bench:
             }
         }
         return Playbooks(
-            self._directory / "ansible", inventory, self._interrupted, beside=self.inventory
+            self.directory / "ansible", inventory, self._interrupted, beside=self.inventory
         )
 
     def batches(
@@ -159,7 +153,7 @@ class Bench:
         return Batches(
             self.places(cells, shape),
             playbooks,
-            self._directory,
+            self.directory,
             records,
             lambda hosts: _LEAD_S + _LEAD_PER_HOST_S * hosts,
             fetch=True,
@@ -168,7 +162,7 @@ class Bench:
     def survey(self) -> Survey:
         """Looks at all hosts. Raises Interrupted."""
         playbooks = self.playbooks(self.cells, None, {}, [])
-        batches = self.batches(self.cells, None, playbooks, self._directory / "records")
+        batches = self.batches(self.cells, None, playbooks, self.directory / "records")
         failures: list[Failure] = []
         try:
             results = batches.play("inspect.yml")
@@ -345,6 +339,8 @@ def _clocks(playbooks: Playbooks, results: Results) -> dict[str, ClockReading]:
             least[host] = max(least.get(host, -1e18), read - ended)
             most[host] = min(most.get(host, 1e18), read - began)
     return {
-        host: ClockReading((least[host] + most[host]) / 2, (most[host] - least[host]) / 2)
+        host: ClockReading(
+            offset_s=(least[host] + most[host]) / 2, halfwidth_s=(most[host] - least[host]) / 2
+        )
         for host in least
     }
