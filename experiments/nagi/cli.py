@@ -27,8 +27,6 @@ from nagi.estimate import (
     MORE_DISK,
     disk_needed,
     free_disk,
-    in_bytes,
-    in_time,
     require_disk,
     seconds_of,
     time_needed,
@@ -40,6 +38,7 @@ from nagi.progress import InterruptFlag, Progress
 from nagi.results_cli import error_console, give_to_user, out_console
 from nagi.spec import Point, read_experiment
 from nagi.traces import Format, Quantity, read_trace
+from nagi.units import in_bytes, in_time
 
 app = typer.Typer(
     no_args_is_help=True,

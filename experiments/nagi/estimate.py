@@ -32,6 +32,7 @@ from nagi.contracts.plan import FlowPlan, Hop, RunPlan
 from nagi.contracts.records import Keep
 from nagi.errors import refuse
 from nagi.labs.lab import BETWEEN_RUNS
+from nagi.units import in_bytes
 
 ETHERNET_BYTES = 14
 ACK_BYTES = 78 - ETHERNET_BYTES
@@ -125,26 +126,6 @@ def require_disk(plans: list[RunPlan], keep: Keep, jobs: int, out: Path) -> None
             MORE_DISK,
             file=str(out),
         )
-
-
-def in_bytes(count: float) -> str:
-    """A number of bytes for people: decimal units, two digits and more."""
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if count < 1000:
-            return (
-                f"{count:.0f} {unit}" if count >= 10 or unit == "bytes" else f"{count:.1f} {unit}"
-            )
-        count /= 1000
-    return f"{count:.0f} TB" if count >= 10 else f"{count:.1f} TB"
-
-
-def in_time(seconds: float) -> str:
-    """A time for people."""
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    if seconds < 7200:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h"
 
 
 def _bottleneck(plan: RunPlan, flow: FlowPlan) -> tuple[str, str]:

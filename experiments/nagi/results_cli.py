@@ -15,10 +15,9 @@ from rich.console import Console
 from nagi.campaign import CampaignDirectory
 from nagi.contracts.records import Campaign
 from nagi.errors import refuse
-from nagi.estimate import in_bytes
 from nagi.progress import Progress
 from nagi.retention import retain
-from nagi.units import Bitrate, Duration, Quantity
+from nagi.units import Bitrate, Duration, Quantity, in_bytes
 
 out_console = Console(highlight=False, emoji=False)
 error_console = Console(stderr=True, highlight=False, emoji=False)

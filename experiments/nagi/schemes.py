@@ -101,6 +101,12 @@ def _loadable(congestion_control: str) -> bool:
 
 def availability(scheme: Scheme) -> Availability:
     """Whether this machine's kernel can run `scheme`."""
+    name = scheme.congestion_control
+    return availability_on(scheme, _kernel_release(), name in loaded() or _loadable(name))
+
+
+def availability_on(scheme: Scheme, kernel: str, present: bool) -> Availability:
+    """Whether a kernel can run `scheme`; `present`: it has the scheme's congestion control."""
     if scheme.program is not None:
         return Availability(
             False,
@@ -108,15 +114,10 @@ def availability(scheme: Scheme) -> Availability:
             "use a scheme of the kernel's own: `nagi schemes` lists them",
         )
     assert scheme.kernel is not None
-    if scheme.kernel in loaded() or _loadable(scheme.kernel):
+    if present:
         return Availability(True)
     return Availability(
         False,
-        f"kernel {_kernel_release()} has no tcp_{scheme.kernel}",
-        cure_for(scheme.kernel),
+        f"kernel {kernel} has no tcp_{scheme.kernel}",
+        f"boot a kernel with CONFIG_TCP_CONG_{scheme.kernel.upper()}, such as Debian's",
     )
-
-
-def cure_for(congestion_control: str) -> str:
-    """What helps where a kernel lacks one of its own congestion controls."""
-    return f"boot a kernel with CONFIG_TCP_CONG_{congestion_control.upper()}, such as Debian's"

@@ -269,3 +269,28 @@ class Share(Text):
     ) -> dict[str, Any]:
         text = super().__get_pydantic_json_schema__(schema, handler)
         return {"anyOf": [text, {"type": "number", "minimum": 0, "maximum": 1}]}
+
+
+def in_bytes(count: float) -> str:
+    """A number of bytes for people: decimal units, two digits and more."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if count < 1000:
+            return (
+                f"{count:.0f} {unit}" if count >= 10 or unit == "bytes" else f"{count:.1f} {unit}"
+            )
+        count /= 1000
+    return f"{count:.0f} TB" if count >= 10 else f"{count:.1f} TB"
+
+
+def in_time(seconds: float) -> str:
+    """A time for people."""
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    if seconds < 7200:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"
+
+
+def count_of(number: int, noun: str) -> str:
+    """A number of things for people."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")

@@ -10,10 +10,11 @@ from nagi import estimate
 from nagi.contracts.plan import RunPlan
 from nagi.contracts.records import Keep
 from nagi.errors import InputError
-from nagi.estimate import disk_needed, in_bytes, in_time, require_disk, size_of, time_needed
+from nagi.estimate import disk_needed, require_disk, size_of, time_needed
 from nagi.paths import ROOT, SCHEMAS
 from nagi.planner import plan_runs
 from nagi.spec import read_experiment
+from nagi.units import in_bytes, in_time
 
 (RECORDED,) = sorted((SCHEMAS / "example" / "campaign" / "runs").iterdir())
 

@@ -9,6 +9,7 @@ from typing import Any
 from nagi import paths
 from nagi.contracts.base import Contract
 from nagi.contracts.batch import Batch
+from nagi.contracts.doctor import Doctor
 from nagi.contracts.inspection import Holder, Inspection
 from nagi.contracts.links import Links
 from nagi.contracts.live import Live
@@ -31,6 +32,7 @@ CONTRACTS: dict[str, type[Contract]] = {
     "inspection": Inspection,
     "holder": Holder,
     "live": Live,
+    "doctor": Doctor,
     "node": NodeRecord,
     "manifest": Manifest,
     "links": Links,

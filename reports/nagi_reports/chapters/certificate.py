@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from nagi.contracts.records import Check, Verdict
+from nagi.units import count_of
 
 from nagi_reports.chapters.material import Material
 from nagi_reports.chapters.words import (
-    count_of,
     point_of,
 )
 from nagi_reports.content import (

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from matplotlib.figure import Figure as Drawing
+from nagi.units import count_of
 
 from nagi_reports import figures
 from nagi_reports.chapters.material import Material
@@ -16,7 +17,6 @@ from nagi_reports.chapters.statements import ordered
 from nagi_reports.chapters.words import (
     bars_in_words,
     capital,
-    count_of,
     spaced,
     with_intervals,
     written,

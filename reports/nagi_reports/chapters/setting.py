@@ -9,12 +9,10 @@ from datetime import UTC, datetime
 from nagi.contracts.links import Links
 from nagi.contracts.plan import DirectionPlan, LossPlan, RunPlan
 from nagi.errors import InputError
+from nagi.units import count_of
 
 from nagi_reports import figures
 from nagi_reports.chapters.material import Material
-from nagi_reports.chapters.words import (
-    count_of,
-)
 from nagi_reports.content import (
     Block,
     Column,

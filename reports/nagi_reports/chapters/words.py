@@ -37,10 +37,6 @@ def has_intervals(summary: Summary) -> bool:
     return any(mean is not None and not math.isnan(mean.halfwidth) for mean in means)
 
 
-def count_of(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
-
-
 def spaced(axis: str) -> str:
     return axis.replace("_", " ")
 

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From what was seen of hosts to what is wrong with them, and what would help: the judgement behind
+`nagi doctor`, and at the start of every campaign.
+
+Stages are in the order of contracts/doctor.py. Every host has a finding in every stage that
+concerns it. What could not be looked at, because the host was not reached or something before it
+failed, is `skipped`, and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from nagi.contracts.doctor import Doctor, Finding, Stage
+from nagi.doctor import clocks, hosts, links, readiness
+from nagi.doctor.seen import Said, Seen, Wanted
+from nagi.errors import InputError, Problem
+
+__all__ = ["Seen", "Wanted", "failures", "judge"]
+
+_STAGES: dict[Stage, Callable[[Seen], Iterator[Said]]] = {
+    "ssh": hosts.look_at_ssh,
+    "versions": hosts.look_at_versions,
+    "kernel": hosts.look_at_kernels,
+    "schemes": hosts.look_at_schemes,
+    "interfaces": links.look_at_interfaces,
+    "clocks": clocks.look_at_clocks,
+    "paths": links.look_at_paths,
+    "mtu": links.look_at_mtu,
+    "capture": readiness.look_at_captures,
+    "emulator": readiness.look_at_emulators,
+    "processors": readiness.look_at_processors,
+    "disk": readiness.look_at_disks,
+    "lock": readiness.look_at_locks,
+    "leftovers": readiness.look_at_leftovers,
+}
+
+
+def judge(seen: Seen) -> Doctor:
+    """All findings, in the order of the stages."""
+    return Doctor.of(
+        Finding(
+            stage=stage,
+            cell=_cell({seen.cells[host] for host in said.hosts}),
+            hosts=list(said.hosts),
+            status=said.status,
+            what=said.what,
+            cure=said.cure,
+        )
+        for stage, look in _STAGES.items()
+        for said in look(seen)
+    )
+
+
+def failures(doctor: Doctor, inventory: str = "") -> InputError | None:
+    """What would keep runs from being done, to raise: a problem a failure. None: nothing would."""
+    problems = [
+        Problem(finding.what, finding.cure, file=inventory, key=", ".join(finding.hosts))
+        for finding in doctor.findings
+        if finding.status == "failure"
+    ]
+    return InputError(*problems) if problems else None
+
+
+def _cell(cells: set[str]) -> str | None:
+    return cells.pop() if len(cells) == 1 else None

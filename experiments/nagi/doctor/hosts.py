@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which hosts there are, and what they are: SSH, versions, kernels, schemes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from nagi.contracts.doctor import Status
+from nagi.contracts.inspection import Inspection
+from nagi.doctor.seen import Said, Seen
+from nagi.schemes import Scheme, availability_on, schemes
+
+OLDEST_PYTHON = (3, 9)
+_PYTHON_CURE = "install Python 3.9 or newer there; see `ansible_python_interpreter`"
+# Debian's packages that are not called as what is in them.
+_PACKAGES = {"ip": "iproute2", "ping": "iputils-ping", "setpriv": "util-linux", "sysctl": "procps"}
+
+# What ssh or sudo says, and what helps; the first that is found counts.
+_CURES = (
+    ("unprotected private key|bad permissions", "`chmod 600` its key"),
+    (
+        "host key verification failed|remote host identification",
+        "if it was installed anew, take out its old key by `ssh-keygen -R ADDRESS`; then take in "
+        "the new one by `ssh ADDRESS`",
+    ),
+    (
+        "permission denied|no such identity|invalid format|too many authentication",
+        "mend its `ansible_user` or `ansible_ssh_private_key_file`, or add the key to that user's "
+        "~/.ssh/authorized_keys there",
+    ),
+    (
+        "could not resolve|not known|name resolution",
+        "mend its `ansible_host`: it is no address, nor a name that is known here",
+    ),
+    ("connection refused", "start sshd there, or mend its `ansible_port`"),
+    (
+        "timed out|no route|unreachable|host is down",
+        "switch it on and look at its management network, or mend its `ansible_host`",
+    ),
+    (
+        "sudo|become|privilege",
+        "let the user become root there without a password (NOPASSWD in sudoers), or give its "
+        "`ansible_become_password`",
+    ),
+)
+
+
+def _cure_of(said: str, otherwise: str) -> str:
+    return next((cure for words, cure in _CURES if re.search(words, said.lower())), otherwise)
+
+
+def look_at_ssh(seen: Seen) -> Iterator[Said]:
+    for host in () if seen.is_local else seen.cells:
+        if host in seen.unreachable:
+            said = " ".join(seen.unreachable[host].split())
+            cure = _cure_of(said, "try `ssh` to it by hand, as the inventory has it")
+            yield Said([host], "failure", said, cure)
+        else:
+            yield Said([host], "ok", "reached")
+
+
+def look_at_versions(seen: Seen) -> Iterator[Said]:
+    for host, inspection in seen.inspected():
+        wrong = list(_wrong_versions(inspection))
+        yield from (Said([host], "failure", what, cure) for what, cure in wrong)
+        if not wrong:
+            yield Said([host], "ok", _versions(inspection))
+    for host in seen.without_agent():
+        said = " ".join(seen.silent.get(host, "").split()) or "it said nothing"
+        cure = _cure_of(said, _PYTHON_CURE)
+        yield Said([host], "failure", f"nagi-agent does not run there: {said}", cure)
+    yield from seen.without_ssh()
+
+
+def _wrong_versions(inspection: Inspection) -> Iterator[tuple[str, str]]:
+    """What is wrong, and its cure."""
+    facts, missing = inspection.facts, inspection.missing_programs
+    if tuple(int(part) for part in facts.python.split(".")[:2]) < OLDEST_PYTHON:
+        yield f"Python {facts.python} is too old for nagi-agent", _PYTHON_CURE
+    if missing:
+        packages = sorted({_PACKAGES.get(program, program) for program in missing})
+        are = "is" if len(missing) == 1 else "are"
+        yield f"{', '.join(missing)} {are} missing", f"install there: {', '.join(packages)}"
+    iperf = facts.programs.get("iperf", "")
+    if "iperf" not in missing and re.match(r"iperf3?( version)? 3", iperf):
+        yield f"its iperf is {iperf}", "install iperf 2 there; Debian's package is called iperf"
+
+
+def _versions(inspection: Inspection) -> str:
+    found = [f"Python {inspection.facts.python}"]
+    for program in ("iperf", "tcpdump"):
+        if number := re.search(r"\d+(\.\d+)+", inspection.facts.programs.get(program, "")):
+            found.append(f"{program} {number[0]}")
+    return ", ".join(found)
+
+
+def look_at_kernels(seen: Seen) -> Iterator[Said]:
+    for host, inspection in seen.inspected():
+        found = list(_kernel(seen, host, inspection))
+        yield from found or [Said([host], "ok", f"Linux {inspection.facts.kernel}")]
+    yield from _differing_kernels(dict(seen.traffic()))
+    yield from seen.not_inspected()
+
+
+def _kernel(seen: Seen, host: str, inspection: Inspection) -> Iterator[Said]:
+    if not inspection.is_root:
+        cure = "connect as root, or give it `ansible_become: true`"
+        if seen.is_local:
+            cure = "run the same command with sudo"
+        who = "nagi" if seen.is_local else "nagi-agent"
+        yield Said([host], "failure", f"{who} is not root", cure)
+    elif seen.no_namespaces:
+        what = f"it cannot make network namespaces: {seen.no_namespaces}"
+        yield Said([host], "failure", what, _namespaces_cure(seen.no_namespaces.lower()))
+    if not inspection.cgroup2 and (seen.wanted is None or seen.wanted.window_cap):
+        yield Said(
+            [host],
+            "warning" if seen.wanted is None else "failure",
+            "its kernel has no cgroup2, which `max_window` needs",
+            "boot a kernel with CONFIG_CGROUP_BPF, or leave `max_window` out of experiments",
+        )
+
+
+def _namespaces_cure(why: str) -> str:
+    if "no space" in why:
+        return "raise its sysctl user.max_net_namespaces"
+    if "permitted" in why or "denied" in why:
+        return "give the container you are in CAP_SYS_ADMIN, or leave it"
+    return "boot a kernel with CONFIG_NET_NS"
+
+
+def _differing_kernels(traffic: dict[str, Inspection]) -> Iterator[Said]:
+    """Results of different kernels are not results of one campaign."""
+    by_kernel: dict[str, list[str]] = {}
+    for host, inspection in traffic.items():
+        by_kernel.setdefault(inspection.facts.kernel, []).append(host)
+    if len(by_kernel) > 1:
+        which = "; ".join(f"{kernel} on {', '.join(on)}" for kernel, on in by_kernel.items())
+        what = f"kernels differ between hosts with traffic: {which}"
+        yield Said(list(traffic), "failure", what, "boot the same kernel on all of them")
+
+
+def look_at_schemes(seen: Seen) -> Iterator[Said]:
+    hosts = dict(seen.traffic())
+    status: Status = "warning" if seen.wanted is None else "failure"
+    ready, ours = [], []
+    for name in seen.wanted.schemes if seen.wanted else schemes():
+        lacking = _lacking(schemes()[name], hosts)
+        if not lacking:
+            ready.append(name)
+        elif schemes()[name].program and seen.wanted is None:
+            ours.append(name)
+        else:
+            for (reason, cure), on in lacking.items():
+                yield Said(on, status, f"{name} is not available: {reason}", cure)
+    if hosts and ready:
+        yield Said(list(hosts), "ok", ", ".join(ready))
+    if ours:
+        what = f"{', '.join(ours)}: nagi's own, which are not part of this version"
+        yield Said(list(hosts), "skipped", what, "the hosts cannot help it; use other schemes")
+    yield from seen.not_inspected()
+
+
+def _lacking(scheme: Scheme, hosts: dict[str, Inspection]) -> dict[tuple[str, str], list[str]]:
+    """Hosts on which a scheme is not available, by the reason and its cure."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for host, inspection in hosts.items():
+        present = scheme.congestion_control in inspection.congestion_controls
+        here = availability_on(scheme, inspection.facts.kernel, present)
+        if not here.available:
+            found.setdefault((here.reason, here.cure), []).append(host)
+    return found

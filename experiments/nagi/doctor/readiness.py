@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What hosts can do now: captures, emulator, spare processor time, disk; who has them, and what was
+left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nagi import __version__
+from nagi.contracts.doctor import Status
+from nagi.contracts.inspection import Holder, Inspection
+from nagi.doctor.seen import Said, Seen
+from nagi.units import in_bytes, in_time
+
+BUSY_WARNING, BUSY_FAILURE = 0.2, 0.5  # share of all processors' time that others use
+LEAST_FREE_BYTES = 10**9  # where it is not known what a campaign takes
+
+
+def look_at_captures(seen: Seen) -> Iterator[Said]:
+    for host, inspection in seen.nodes():
+        if not inspection.is_root:
+            yield Said([host], "skipped", "only root can try to capture", "see kernel")
+        elif inspection.missing_programs:
+            yield Said([host], "skipped", "programs it needs are missing", "see versions")
+        elif inspection.capture_error is None:
+            yield Said([host], "ok", "tcpdump captures")
+        else:
+            said = " ".join(inspection.capture_error.split())
+            cure = _capture_cure(said.lower())
+            yield Said([host], "failure", f"tcpdump cannot capture: {said}", cure)
+    yield from seen.not_inspected()
+
+
+def _capture_cure(said: str) -> str:
+    if "no user" in said:
+        return "name one that there is as `nagi_user`, such as nobody"
+    if "permi" in said:
+        return "let root have CAP_NET_RAW there, and look at AppArmor's profile of tcpdump"
+    return "try `tcpdump` there by hand"
+
+
+def look_at_emulators(seen: Seen) -> Iterator[Said]:
+    bring = "build it: `make setup`"
+    if not seen.is_local:
+        bring = f"install that of nagi {__version__} there, or say where it is as `nagi_link`"
+    for host, inspection in seen.emulators():
+        version = (inspection.nagi_link or "").split()[-1:]
+        if not version:
+            said = " ".join((inspection.nagi_link_error or "it says no version").split())
+            yield Said([host], "failure", f"nagi-link does not run: {said}", bring)
+        elif version != [__version__]:
+            what = f"its nagi-link is of version {version[0]}, nagi of {__version__}"
+            yield Said([host], "failure", what, bring)
+        else:
+            yield _packet_io(host, inspection, f"nagi-link {version[0]}")
+    yield from seen.not_inspected()
+
+
+def _packet_io(host: str, inspection: Inspection, program: str) -> Said:
+    if inspection.io is None:
+        what = f"{program}; which packet I/O it takes shows when it runs"
+        return Said([host], "skipped", what, "see `ports` in a run's links.json")
+    if inspection.io.startswith("af_xdp"):
+        return Said([host], "ok", f"{program}, {inspection.io}")
+    return Said(
+        [host],
+        "warning",
+        f"{program} takes {inspection.io}",
+        "boot a kernel with CONFIG_XDP_SOCKETS, or use an interface whose driver has XDP: "
+        "af_packet manages about a third of the packets a second",
+    )
+
+
+def look_at_processors(seen: Seen) -> Iterator[Said]:
+    for host, inspection in seen.inspected():
+        share = inspection.processors_busy
+        busy = f"{100 * share:.0f} % busy"
+        if share <= BUSY_WARNING:
+            yield Said([host], "ok", busy)
+        else:
+            status: Status = "failure" if share > BUSY_FAILURE else "warning"
+            cure = "end what keeps them busy (`top` there names it), or wait"
+            yield Said([host], status, f"its processors are {busy} without a run", cure)
+    yield from seen.not_inspected()
+
+
+def look_at_disks(seen: Seen) -> Iterator[Said]:
+    needed = seen.wanted.free_bytes if seen.wanted else None
+    room = "make room" if seen.is_local else "make room there, or name another `nagi_spool`"
+    for host, inspection in seen.inspected():
+        free = in_bytes(inspection.free_bytes)
+        if needed is not None and inspection.free_bytes < needed:
+            what = f"{free} are free where records go, {in_bytes(needed)} are needed"
+            yield Said([host], "failure", what, room)
+        elif needed is None and inspection.free_bytes < LEAST_FREE_BYTES:
+            what = f"only {free} are free where records go"
+            yield Said([host], "warning", what, f"{room}; `nagi plan` says what runs take")
+        else:
+            yield Said([host], "ok", f"{free} free")
+    yield from seen.not_inspected()
+
+
+def look_at_locks(seen: Seen) -> Iterator[Said]:
+    for host, inspection in seen.inspected():
+        if inspection.holder is None:
+            yield Said([host], "ok", "free")
+        elif inspection.holder.token == seen.token:
+            yield Said([host], "ok", "held by this campaign")
+        else:
+            what, cure = _held(seen, host, inspection.holder)
+            yield Said([host], "failure", what, cure)
+    yield from seen.not_inspected()
+
+
+def _held(seen: Seen, host: str, holder: Holder) -> tuple[str, str]:
+    """Who has the host, and how to get it. Its holder's times are by its own clock."""
+    now_s = seen.now_s + (seen.clocks[host].offset_s if host in seen.clocks else 0.0)
+    since = in_time(max(0.0, now_s - holder.since_s))
+    who = f"{holder.owner} has had it for {since}, for {holder.campaign}"
+    force = f"`{_down(seen)} --force`"
+    left_s = holder.expires_s - now_s
+    if left_s > 0:
+        lease = f"the lease runs for {in_time(left_s)} more, if it is not renewed"
+        return f"{who}; {lease}", f"wait, or take it away by {force}"
+    lease = f"the lease ran out {in_time(-left_s)} ago, yet it was not let go"
+    return f"{who}; {lease}", f"look again in a minute; if it is stale, free it by {force}"
+
+
+def look_at_leftovers(seen: Seen) -> Iterator[Said]:
+    for host, inspection in seen.inspected():
+        found = [Said([host], "failure", what, cure) for what, cure in _obstacles(inspection)]
+        if inspection.to_restore:
+            what = "an agent that died has left its settings behind"
+            cure = f"the next run puts back what was before, or do so now: `{_down(seen)}`"
+            found.append(Said([host], "warning", what, cure))
+        yield from found or [Said([host], "ok", "none")]
+    yield from seen.not_inspected()
+
+
+def _obstacles(inspection: Inspection) -> Iterator[tuple[str, str]]:
+    """What else the agent says would keep it from running, such as ports in use. It looks for that
+    only where nothing is missing, which earlier stages have said."""
+    if inspection.is_root and not inspection.missing_programs and not inspection.nagi_link_error:
+        for problem in inspection.problems:
+            what, _, cure = problem.partition("; ")
+            yield what, cure or "mend that, and look again"
+
+
+def _down(seen: Seen) -> str:
+    return "nagi down" if seen.is_local else f"nagi down -i {seen.inventory}"
