@@ -107,6 +107,7 @@ def run(
         site = _site(_lab(lab, inventory), inventory, directory.out, stop, cleanup)
         selection = select(points, form_, chosen_values(only), current_build(), site.available)
         left_out = _leave_out(selection, skip_unavailable)
+        site.require_fit(selection.available())
         side_by_side = jobs or site.jobs
         to_do = [plan for plan in selection.available() if not directory.has(plan)]
         require_disk(to_do, selection.experiment.keep, side_by_side, directory.out)
@@ -219,6 +220,7 @@ app.command(name="report")(results_cli.write_report)
 app.command()(results_cli.metrics)
 app.command()(results_cli.compare)
 app.command(name="bundle")(results_cli.make_bundle)
+app.command()(lab_cli.doctor)
 app.command()(lab_cli.up)
 app.command(context_settings={"ignore_unknown_options": True})(lab_cli.shell)
 app.command()(lab_cli.down)

@@ -57,8 +57,8 @@ def seen_of(survey: Survey, inventory: Path, token: str, wanted: Wanted | None =
 
 
 def examine_hosts(bench: Bench) -> Seen:
-    """Looks at all hosts of an inventory. If nothing that is seen forbids it, holds them, sets their
-    links up without any impairment, tries each, and lets them go."""
+    """Looks at all hosts of an inventory. If nothing that is seen forbids it, holds them, sets
+    their links up without any impairment, tries each, and lets them go."""
     survey = bench.survey()
     seen = seen_of(survey, bench.inventory, bench.token)
     if judge(seen).status == "failure":

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
@@ -17,20 +18,52 @@ from nagi.build import current_build
 from nagi.campaign import select
 from nagi.contracts.live import Live
 from nagi.contracts.plan import RunPlan
+from nagi.doctor import judge
+from nagi.doctor.text import show
 from nagi.errors import refuse
+from nagi.examination import examine_hosts, examine_this_machine
 from nagi.labs.cells import read_cells
 from nagi.labs.netns import require_root
 from nagi.labs.physical import Bench, token_for
 from nagi.labs.shape import EMULATOR, Shape
-from nagi.labs.site import survey_hosts
+from nagi.labs.site import require_ready
 from nagi.live import LiveLab, shell_command, state_directory
 from nagi.options import Form, Inventory, Only, Quick, Spec, chosen_form, chosen_values
 from nagi.progress import InterruptFlag
-from nagi.results_cli import error_console, out_console
+from nagi.results_cli import Json, error_console, out_console
 from nagi.spec import read_experiment
 from nagi.units import Duration
 
 _LEASE = "12 h"
+
+
+def doctor(inventory: Inventory = None, json_: Json = False) -> None:
+    """Look whether this machine, or the hosts of an inventory, are fit for runs."""
+    stop = InterruptFlag()
+    with tempfile.TemporaryDirectory(prefix="nagi-") as scratch:
+        try:
+            if inventory is None:
+                if not json_:
+                    out_console.print("looking at this machine")
+                seen = examine_this_machine(Path(scratch), stop)
+            else:
+                if not json_:
+                    out_console.print(f"looking at the hosts of {inventory}", markup=False)
+                token = token_for(Path(scratch))
+                seen = examine_hosts(
+                    Bench(inventory, read_cells(inventory), Path(scratch), token, stop)
+                )
+        except LabError as error:
+            error_console.print(f"nagi: {error}", markup=False, soft_wrap=True)
+            raise typer.Exit(1) from None
+        except Interrupted:
+            raise typer.Exit(130) from None
+    found = judge(seen)
+    if json_:
+        typer.echo(found.model_dump_json(indent=1))
+    else:
+        show(out_console, found)
+    raise typer.Exit(found.exit_status)
 
 
 def up(
@@ -99,7 +132,7 @@ def down(
     lab = LiveLab(state_directory())
     bench = _bench(inventory, lab.new_directory())
     try:
-        survey_hosts(bench)
+        bench.survey()  # brings the agent to hosts that have none
         bench.release(force=force)
     except LabError as error:
         error_console.print(f"nagi: {error}", markup=False, soft_wrap=True)
@@ -112,7 +145,8 @@ def _up_on_hosts(
 ) -> Live:
     directory = lab.new_directory()
     bench = _bench(inventory, directory, interrupted)
-    survey = survey_hosts(bench)
+    survey = bench.survey()
+    require_ready(bench, survey)
     shape = Shape.of(plan)
     if all(cell.lacks(shape) for cell in bench.cells):
         raise refuse(

@@ -6,18 +6,22 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nagi import schemes
 from nagi.campaign import CampaignDirectory
-from nagi.errors import InputError, Problem
+from nagi.contracts.doctor import Doctor
+from nagi.contracts.plan import RunPlan
+from nagi.doctor import Wanted, failures, judge
+from nagi.examination import seen_of
 from nagi.labs.cells import read_cells
 from nagi.labs.lab import Labs
 from nagi.labs.netns import NetnsLabs, require_root
 from nagi.labs.physical import Bench, PhysicalLabs, Survey, token_for
 from nagi.labs.shape import EMULATOR
 from nagi.schemes import Availability, Scheme
+from nagi.units import count_of
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,7 @@ class Site:
     name: str
     jobs: int
     available: Callable[[Scheme], Availability]
+    require_fit: Callable[[list[RunPlan]], None]  # raises InputError if hosts cannot run the plans
     labs: Callable[[CampaignDirectory, str], AbstractContextManager[Labs]]
 
 
@@ -37,6 +42,7 @@ def netns_site(interrupted: Callable[[], bool]) -> Site:
         NetnsLabs.name,
         jobs_for(os.cpu_count() or 1),
         schemes.availability,
+        lambda plans: None,  # its hosts are made for them
         lambda directory, _: nullcontext(NetnsLabs(directory.lab, directory.records, interrupted)),
     )
 
@@ -48,31 +54,33 @@ def physical_site(
     say: Callable[[str], None],
     interrupted: Callable[[], bool],
 ) -> Site:
-    """The hosts of an inventory. Raises InputError if they are not fit. `out` is the campaign's
-    directory, `scratch` one that is there as long as the site is used. `say` is told what becomes
-    of hosts that could not be let go."""
+    """The hosts of an inventory. `out` is the campaign's directory, `scratch` one that is there as
+    long as the site is used. `say` is told what does not keep runs from being done. Raises
+    InputError."""
     cells = read_cells(inventory)
     bench = Bench(inventory, cells, scratch, token_for(out), interrupted)
-    survey = survey_hosts(bench)
+    survey = bench.survey()
+
+    def require_fit(plans: list[RunPlan]) -> None:
+        found = require_ready(bench, survey, Wanted.of(plans))
+        if warnings := found.count("warning"):
+            say(f"{count_of(warnings, 'warning')}: see `nagi doctor -i {inventory}`")
+
     return Site(
         PhysicalLabs.name,
         len(cells),
         lambda scheme: _available(scheme, survey),
+        require_fit,
         lambda directory, campaign: PhysicalLabs(bench, survey, directory.records, campaign, say),
     )
 
 
-def survey_hosts(bench: Bench) -> Survey:
-    """Looks at all hosts. Raises InputError if anything would keep runs from being done on them."""
-    survey = bench.survey()
-    if survey.failures:
-        raise InputError(
-            *(
-                Problem(str(failure), "see `nagi doctor -i INVENTORY`")
-                for failure in survey.failures
-            )
-        )
-    return survey
+def require_ready(bench: Bench, survey: Survey, wanted: Wanted | None = None) -> Doctor:
+    """What is found of hosts. Raises InputError if anything would keep runs from being done."""
+    found = judge(seen_of(survey, bench.inventory, bench.token, wanted))
+    if (problems := failures(found, str(bench.inventory))) is not None:
+        raise problems
+    return found
 
 
 def jobs_for(processors: int) -> int:
@@ -82,16 +90,10 @@ def jobs_for(processors: int) -> int:
 
 
 def _available(scheme: Scheme, survey: Survey) -> Availability:
-    """Whether the kernels of all hosts can run `scheme`."""
-    if scheme.kernel is None:
-        return schemes.availability(scheme)
-    without = sorted(
-        host
-        for host, found in survey.inspections.items()
-        if found.node != EMULATOR and scheme.kernel not in found.congestion_controls
-    )
-    if not without:
-        return Availability(True)
-    return Availability(
-        False, f"{', '.join(without)}: no tcp_{scheme.kernel}", schemes.cure_for(scheme.kernel)
-    )
+    """Whether the kernels of all hosts can run `scheme`; what the first says that cannot."""
+    for host, found in survey.inspections.items():
+        present = scheme.congestion_control in found.congestion_controls
+        here = schemes.availability_on(scheme, found.facts.kernel, present)
+        if found.node != EMULATOR and not here.available:
+            return replace(here, reason=f"{host}: {here.reason}")
+    return Availability(True)
