@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Inventories of real hosts: what is read of them, and what is refused, where."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import yaml
+from nagi.errors import InputError
+from nagi.labs.cells import read_cells
+
+HOSTS = {
+    "alice": {"nagi_node": "S", "nagi_links": {"wired": "enp2s0"}},
+    "bob": {"nagi_node": "N", "nagi_links": {"wired": "enp2s0", "radio": "enp3s0"}},
+    "carol": {"nagi_node": "D", "nagi_links": {"radio": "enp2s0"}},
+    "heron": {
+        "nagi_node": "emulator",
+        "nagi_links": {
+            "wired": {"S": "enp2s0", "N": "enp3s0"},
+            "radio": {"N": "enp4s0", "D": "enp5s0"},
+        },
+    },
+}
+
+
+@pytest.fixture
+def inventory(tmp_path):
+    path = tmp_path / "inventory.yml"
+
+    def write(spoil=lambda cells: None):
+        cells = {"bench1": {"hosts": copy.deepcopy(HOSTS)}}
+        spoil(cells)
+        children = {"cells": {"children": cells}} if cells else {}
+        path.write_text(yaml.safe_dump({"all": {"children": children}}))
+        return path
+
+    return write
+
+
+def test_cells_are_read_as_ansible_reads_them(inventory):
+    (cell,) = read_cells(inventory())
+    assert cell.name == "bench1"
+    assert {host.node: host.name for host in cell.hosts.values()} == {
+        "S": "alice", "N": "bob", "D": "carol", "emulator": "heron",
+    }  # fmt: skip
+    shape = cell.shape()
+    assert set(shape.nodes) == {"S", "N", "D"}
+    joined = {name: set(nodes) for name, _, nodes, _ in shape.links}
+    assert joined == {"wired": {"S", "N"}, "radio": {"N", "D"}}
+    assert cell.lacks(shape) == []
+
+
+def test_group_variables_count(inventory, tmp_path):
+    path = inventory()
+    (tmp_path / "group_vars").mkdir()
+    (tmp_path / "group_vars" / "bench1.yml").write_text("nagi_spool: /srv/nagi\nnagi_user: nagi\n")
+    (cell,) = read_cells(path)
+    assert {(host.spool, host.user) for host in cell.hosts.values()} == {("/srv/nagi", "nagi")}
+
+
+def changed(host: str, **variables):
+    return lambda cells: cells["bench1"]["hosts"][host].update(variables)
+
+
+@pytest.mark.parametrize(
+    "spoil, complaint",
+    [
+        (lambda cells: cells["bench1"].update(children={"bench1": None}), "Ansible cannot read it"),
+        (
+            lambda cells: cells.update(
+                bench1={"children": {"bench2": None}}, bench2={"children": {"bench1": None}}
+            ),
+            "Ansible cannot read it",
+        ),
+        (changed("carol", nagi_node=None), "carol.nagi_node: it is missing"),
+        (changed("carol", nagi_links=None), "carol.nagi_links: it is missing"),
+        (changed("carol", nagi_links="enp2s0"), 'carol.nagi_links: "enp2s0" is not understood'),
+        (changed("heron", nagi_links={"wired": "enp2s0"}), "write it as {link: {node: interface"),
+        (
+            changed("bob", nagi_links={"wired": "x", "radio": "x"}),
+            "bob.nagi_links: x is used twice",
+        ),
+        (lambda cells: cells["bench1"]["hosts"].pop("heron"), "no host is the emulator"),
+        (lambda cells: cells["bench1"]["hosts"].pop("carol"), "leads to D, which no host is"),
+        (changed("carol", nagi_node="S"), "alice is node S of cell bench1 already"),
+        (changed("carol", nagi_links={}), "the emulator's link radio leads to it"),
+        (
+            changed("carol", nagi_links={"radio": "enp2s0", "fibre": "enp3s0"}),
+            "link fibre does not lead to the emulator",
+        ),
+        (
+            lambda cells: cells.update(bench2={"hosts": {"alice": None}}),
+            "alice: it is in cell bench1, too",
+        ),
+        (lambda cells: cells.clear(), "no group `cells`"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_its_place(inventory, spoil, complaint):
+    path = inventory(spoil)
+    with pytest.raises(InputError) as refused:
+        read_cells(path)
+    assert complaint in str(refused.value) and str(path) in str(refused.value)
+
+
+def test_an_inventory_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(InputError, match="there is no such inventory"):
+        read_cells(tmp_path / "nothing.yml")

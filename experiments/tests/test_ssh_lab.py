@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Campaigns on hosts that are only SSH addresses, from a controller without root."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import pytest
+from nagi.contracts.doctor import Doctor
+from nagi.contracts.inspection import Holder
+from nagi.contracts.records import Manifest, Verdict
+from ssh_hosts import CELLS, SshHosts, require_ssh_hosts, ssh_hosts
+
+__all__ = ["ssh_hosts"]
+pytestmark = pytest.mark.timeout(900)
+TWO_CELLS = CELLS | {"bench2": {"S": "dora", "N": "emil", "D": "fred", "emulator": "ibis"}}
+SPEC = """\
+schema_version: 1
+name: small
+title: A small experiment
+seed: 7
+nodes: {S: host, N: router, D: host}
+links:
+  wired: {between: [S, N], rate: 10 Mb/s, delay: 8 ms, queue: 1 bdp}
+  radio: {between: [N, D], rate: $capacity, delay: 2 ms, queue: 1 bdp}
+flows:
+  bulk: {from: S, to: D, scheme: $scheme}
+host_profile: ns2
+max_window: 18 packets
+duration: 2 s
+warmup: 1 s
+matrix:
+  capacity: [2 Mb/s, 4 Mb/s]
+  scheme: [newreno, cubic]
+report: {x: capacity}
+"""
+
+
+def spec_for(hosts: SshHosts, text: str = SPEC):
+    path = hosts.home / "small.yaml"
+    path.write_text(text)
+    return path
+
+
+def snapshots(hosts: SshHosts) -> dict:
+    return {name: hosts.snapshot(name) for name in hosts.hosts}
+
+
+def start(hosts: SshHosts, out, *arguments):
+    spec = spec_for(hosts)
+    return hosts.start("run", spec, "-i", hosts.inventory, "--out", out, "--tries", "8", *arguments)
+
+
+def run(hosts: SshHosts, out, *arguments, status: int | None = 0) -> str:
+    process = start(hosts, out, *arguments)
+    said, _ = process.communicate(timeout=400)
+    assert status is None or process.returncode == status, said
+    return said
+
+
+def verdicts(out) -> dict[str, str]:
+    found = [Verdict.read(path) for path in out.glob("runs/*/verdict.json")]
+    return {verdict.run_id: verdict.status for verdict in found}
+
+
+def holder(hosts: SshHosts, host: str) -> Holder | None:
+    text = hosts.enter(host, "cat", "/run/nagi/holder.json", status=None)
+    return Holder.model_validate_json(text) if text else None
+
+
+def leaves_nothing(hosts: SshHosts, before: dict) -> None:
+    assert snapshots(hosts) == before
+    for host in hosts.hosts:
+        assert holder(hosts, host) is None
+        assert not hosts.enter(host, "ls", "/var/lib/nagi")
+        ours = [p for p in hosts.processes(host).values() if "nagi" in p or "iperf" in p]
+        assert not ours
+
+
+def test_cells_share_a_campaign_and_are_as_before_when_it_is_over():
+    require_ssh_hosts()
+    with SshHosts(cells=TWO_CELLS) as hosts:
+        before = snapshots(hosts)
+        out = hosts.home / "out"
+        said = run(hosts, out)
+        assert "setting up the physical lab for 2 runs side by side" in said
+        assert "4 runs: 4 valid" in said
+        assert "s a run for orchestration" in said
+        manifests = [Manifest.read(path) for path in out.glob("runs/*/manifest.json")]
+        assert {manifest.lab for manifest in manifests} == {"physical"}
+        assert {manifest.cell for manifest in manifests} == {"bench1", "bench2"}
+        leaves_nothing(hosts, before)
+        # Twice in a row.
+        assert "setting up" not in run(hosts, out)
+
+
+def test_a_controller_that_dies_loses_no_run_and_the_same_command_goes_on(ssh_hosts):
+    before = snapshots(ssh_hosts)
+    out = ssh_hosts.home / "out"
+    process = start(ssh_hosts, out)
+    records = "/var/lib/nagi/*/runs/*/node.json"
+    wait_for(lambda: ssh_hosts.enter("heron", "sh", "-c", f"ls {records}", status=None), process)
+    os.kill(ssh_hosts.pid_of(process), signal.SIGKILL)
+    process.communicate(timeout=30)
+    assert process.returncode == -signal.SIGKILL
+    held = holder(ssh_hosts, "alice")
+    assert held is not None and held.owner.startswith("experimenter@")
+
+    # Somebody else is refused, with who has the hosts; nothing of theirs is touched.
+    said = " ".join(run(ssh_hosts, ssh_hosts.home / "other", status=2).split())
+    assert f"held by {held.owner} for small" in said and "alice" in said
+    assert not (ssh_hosts.home / "other").exists()
+
+    said = run(ssh_hosts, out)
+    assert "4 runs: 4 valid" in said
+    # What was over on the hosts when the controller died was brought and not run again.
+    assert said.split("setting up")[0].count(": valid") + said.count("invalid") >= 1
+    leaves_nothing(ssh_hosts, before)
+
+
+def test_interrupted_it_lets_the_hosts_go(ssh_hosts):
+    before = snapshots(ssh_hosts)
+    out = ssh_hosts.home / "out"
+    process = start(ssh_hosts, out)
+    wait_for(lambda: ssh_hosts.enter("carol", "pgrep", "iperf", status=None), process)
+    os.kill(ssh_hosts.pid_of(process), signal.SIGINT)
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    assert "The same command goes on from there" in said
+    leaves_nothing(ssh_hosts, before)
+
+
+def test_a_host_that_is_lost_costs_its_run_and_no_other(ssh_hosts):
+    out = ssh_hosts.home / "out"
+    process = start(ssh_hosts, out)
+    wait_for(lambda: ssh_hosts.enter("carol", "pgrep", "iperf", status=None), process)
+    ssh_hosts.stop_sshd("carol")
+    said, _ = process.communicate(timeout=200)
+    assert process.returncode == 1, said
+    assert "carol" in said and "The same command goes on from there" in said
+    assert "heron" not in said
+    assert list(verdicts(out).values()).count("failed") <= 1
+    ssh_hosts.start_sshd("carol")
+    assert "4 runs: 4 valid" in run(ssh_hosts, out)
+
+
+def test_a_cell_that_is_lost_leaves_its_runs_to_the_others():
+    require_ssh_hosts()
+    with SshHosts(cells=TWO_CELLS) as hosts:
+        out = hosts.home / "out"
+        process = start(hosts, out)
+        wait_for(lambda: hosts.enter("fred", "pgrep", "iperf", status=None), process)
+        hosts.stop_sshd("fred")
+        said, _ = process.communicate(timeout=300)
+        assert "going on without bench2" in " ".join(said.split()), said
+        statuses = list(verdicts(out).values())
+        assert len(statuses) == 4 and statuses.count("failed") <= 1
+        assert process.returncode == (1 if "failed" in statuses else 0)
+
+
+def test_hosts_that_cannot_do_it_are_refused_by_name_before_anything_is_run():
+    require_ssh_hosts()
+    with SshHosts(without_root=["alice"], wrong_key=["bob"]) as hosts:
+        hosts.stop_sshd("carol")
+        before = snapshots(hosts)
+        out = hosts.home / "out"
+        said = " ".join(run(hosts, out, status=2).split())
+        assert "alice" in said and "not root" in said and "become" in said
+        assert "bob" in said and "Permission denied (publickey)" in said
+        assert "carol" in said and "Connection refused" in said
+        assert not out.exists()
+        assert snapshots(hosts) == before
+
+
+def test_what_only_a_look_at_hosts_can_show_is_refused_by_name(ssh_hosts):
+    inventory = ssh_hosts.as_inventory()
+    cell = inventory["all"]["children"]["cells"]["children"]["bench1"]["hosts"]
+    cell["alice"]["nagi_links"] = {"wired": "enp9s0"}
+    cell["bob"]["nagi_links"]["radio"] = "eno1"
+    ssh_hosts.write_inventory(inventory)
+    # A machine of its own, as another boot id says, whose clock is ahead and whose kernel is old.
+    ssh_hosts.enter("carol", "sh", "-c", "echo 00000000-0000-4000-8000-000000000000 > /run/boot_id")
+    ssh_hosts.enter("carol", "mount", "--bind", "/run/boot_id", "/proc/sys/kernel/random/boot_id")
+    ssh_hosts.enter("carol", "mv", "/usr/bin/date", "/usr/bin/real-date")
+    wrapper = """printf '#!/bin/sh\\nexec real-date -d "5 seconds" "$@"\\n' > /usr/bin/date"""
+    ssh_hosts.enter("carol", "sh", "-c", f"{wrapper}; chmod 755 /usr/bin/date")
+    out = ssh_hosts.home / "out"
+    said = " ".join(run(ssh_hosts, out, status=2).split())
+    assert "alice" in said and "enp9s0" in said
+    assert "bob" in said and "eno1" in said
+    assert "carol" in said and "clock" in said
+    assert not out.exists()
+
+
+def test_doctor_finds_hosts_fit_and_cables_swapped(ssh_hosts):
+    before = snapshots(ssh_hosts)
+    said = ssh_hosts.run("doctor", "-i", ssh_hosts.inventory, "--json")
+    doctor = Doctor.model_validate_json(said)
+    assert doctor.count("failure") == 0
+    stages = {finding.stage: finding for finding in doctor.findings if finding.status == "ok"}
+    for stage in ("ssh", "versions", "kernel", "paths", "mtu", "capture", "emulator", "disk"):
+        assert stage in stages
+    leaves_nothing(ssh_hosts, before)
+
+    inventory = ssh_hosts.as_inventory()
+    emulator = inventory["all"]["children"]["cells"]["children"]["bench1"]["hosts"]["heron"]
+    links = emulator["nagi_links"]
+    links["wired"]["N"], links["radio"]["N"] = links["radio"]["N"], links["wired"]["N"]
+    ssh_hosts.write_inventory(inventory)
+    said = ssh_hosts.run("doctor", "-i", ssh_hosts.inventory, status=2)
+    assert "no answer from N on link wired" in " ".join(said.split())
+    assert "not ready" in said
+
+
+def test_a_topology_is_kept_up_for_ones_own_programs(ssh_hosts):
+    before = snapshots(ssh_hosts)
+    said = ssh_hosts.run("up", spec_for(ssh_hosts), "-i", ssh_hosts.inventory)
+    assert "198.18.1.2/30" in said
+    ping = ("ping", "-q", "-c", "3", "-i", "0.2", "198.18.1.2")
+    said = ssh_hosts.run("shell", "S", "--", *ping)
+    rtt = float(said.split("= ")[1].split("/")[0])
+    assert 20 <= rtt < 25, said  # 8 and 2 ms each way
+    assert "small is up already" in ssh_hosts.run(
+        "up", spec_for(ssh_hosts), "-i", ssh_hosts.inventory, status=2
+    )
+    ssh_hosts.run("down")
+    leaves_nothing(ssh_hosts, before)
+    assert "nothing is up" in ssh_hosts.run("shell", "S", status=2)
+    # What another user left up is taken from him by force alone.
+    ssh_hosts.run("up", spec_for(ssh_hosts), "-i", ssh_hosts.inventory)
+    (state := ssh_hosts.home / ".local" / "state" / "nagi" / "live.json").unlink()
+    assert not state.exists()
+    ssh_hosts.run("down", "-i", ssh_hosts.inventory, "--force")
+    assert snapshots(ssh_hosts) == before
+
+
+def wait_for(condition, process, patience: float = 90) -> None:
+    deadline = time.monotonic() + patience
+    while not condition():
+        assert process.poll() is None, process.stdout.read()
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.1)
