@@ -167,7 +167,8 @@ def _complaint(result: dict[str, Any]) -> str:
     for key in ("stderr", "msg", "module_stderr", "stdout"):
         text = result.get(key)
         if text:
-            return _tail(text if isinstance(text, str) else json.dumps(text))
+            said = text if isinstance(text, str) else json.dumps(text)
+            return _tail(said.removeprefix("Task failed: "))
     return "failed without a word"
 
 

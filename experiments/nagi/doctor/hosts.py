@@ -38,6 +38,7 @@ _CURES = (
         "timed out|no route|unreachable|host is down",
         "switch it on and look at its management network, or mend its `ansible_host`",
     ),
+    ("not root", "connect as root (`ansible_user: root`), or become it (`ansible_become: true`)"),
     (
         "sudo|become|privilege",
         "let the user become root there without a password (NOPASSWD in sudoers), or give its "
@@ -69,7 +70,7 @@ def look_at_versions(seen: Seen) -> Iterator[Said]:
     for host in seen.without_agent():
         said = " ".join(seen.silent.get(host, "").split()) or "it said nothing"
         cure = _cure_of(said, _PYTHON_CURE)
-        yield Said([host], "failure", f"nagi-agent does not run there: {said}", cure)
+        yield Said([host], "failure", f"nagi-agent cannot run there: {said}", cure)
     yield from seen.without_ssh()
 
 

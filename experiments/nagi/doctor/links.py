@@ -16,7 +16,14 @@ _ANOTHER = "name another in its `nagi_links`"
 def look_at_interfaces(seen: Seen) -> Iterator[Said]:
     for host, inspection in seen.inspected():
         found = list(_wrong_interfaces(host, inspection))
-        if not found and not seen.is_local:
+        down = [name for name, each in inspection.interfaces.items() if not each.up]
+        if not found and down and host not in seen.paths:
+            what = f"{', '.join(down)}: down, so that cables cannot be seen"
+            cure = (
+                "`nagi doctor` tries links where nothing else fails; runs bring them up themselves"
+            )
+            found = [Said([host], "skipped", what, cure)]
+        elif not found and not seen.is_local:
             found = [Said([host], "ok", _interfaces(inspection))]
         yield from found
     if not seen.is_local:
@@ -42,11 +49,7 @@ def _wrong_interfaces(host: str, inspection: Inspection) -> Iterator[Said]:
             what = f"{name} has {', '.join(interface.fixed_offloads)} on and cannot switch it off"
             driver = interface.driver or "that is not known"
             yield Said([host], "failure", what, f"{_ANOTHER}: driver {driver} spoils every run")
-        if not interface.up:
-            what = f"{name} is down, so that its cable cannot be seen"
-            cure = f"`ip link set {name} up` there and look again; runs do so themselves"
-            yield Said([host], "skipped", what, cure)
-        elif interface.carrier is False:
+        if interface.carrier is False:
             cure = f"plug its cable in, at both ends, or {_ANOTHER}"
             yield Said([host], "failure", f"{name} has no carrier", cure)
 
