@@ -66,19 +66,16 @@ def netns_inventory(
     places: list[Place],
     *,
     keeper_pid: int,
-    homes: Path,
     agent: Path,
     modules: list[str],
 ) -> dict[str, Any]:
-    """The inventory of a lab whose namespaces are the keeper's. In `homes` each host has a
-    directory for its agent."""
+    """The inventory of a lab whose namespaces are the keeper's; `agent` is the program."""
     groups: dict[str, Any] = {}
     commands = [f"netns add {place.host}" for place in places]
     for place in places:
         variables = {
             "nagi_node": place.node,
             "nagi_namespace": place.host,
-            "nagi_home": str(homes / place.host),
             "nagi_spool": place.spool,
             "nagi_link_program": place.nagi_link,
             "nagi_interfaces": module_interfaces(shape, place.node, place.interfaces),
@@ -92,8 +89,7 @@ def netns_inventory(
                 "ansible_connection": "netns",
                 "ansible_python_interpreter": "/usr/bin/python3",
                 "nagi_keeper_pid": keeper_pid,
-                "nagi_agent": agent_command("/usr/bin/python3"),
-                "nagi_agent_source": str(agent),
+                "nagi_agent": ["/usr/bin/python3", str(agent)],
                 "nagi_modules": modules,
             },
             "children": {
@@ -109,11 +105,6 @@ def netns_inventory(
             },
         }
     }
-
-
-def agent_command(python: str) -> list[str]:
-    """How a host's agent is called; for Ansible to fill in."""
-    return [python, "{{ nagi_home }}/nagi-agent.pyz"]
 
 
 def _veths(shape: Shape, cell: str) -> list[str]:
@@ -170,7 +161,6 @@ def example_text() -> str:
         shape,
         netns_places(shape, ["cell0"], out / ".records", lab, Path(".venv/bin/nagi-link")),
         keeper_pid=4711,
-        homes=lab / "hosts",
         agent=lab / "nagi-agent.pyz",
         modules=[],
     )

@@ -64,7 +64,6 @@ class NetnsLab:
             shape,
             places,
             keeper_pid=keeper_pid,
-            homes=directory / "hosts",
             agent=make_agent(directory),
             modules=modules,
         )

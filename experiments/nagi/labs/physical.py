@@ -22,7 +22,7 @@ from nagi.contracts.inspection import Holder, Inspection
 from nagi.contracts.plan import RunPlan, digest
 from nagi.errors import refuse
 from nagi.labs.cells import Cell, LabHost
-from nagi.labs.inventory import agent_command, module_interfaces
+from nagi.labs.inventory import module_interfaces
 from nagi.labs.lab import Batches, Place, make_agent
 from nagi.labs.shape import EMULATOR, Shape
 
@@ -135,7 +135,10 @@ class Bench:
                     "lab_hosts": {
                         "hosts": variables,
                         "vars": {
-                            "nagi_agent": agent_command("{{ ansible_python_interpreter }}"),
+                            "nagi_agent": [
+                                "{{ ansible_python_interpreter }}",
+                                "{{ nagi_home }}/nagi-agent.pyz",
+                            ],
                             "nagi_agent_source": str(self._agent),
                             "nagi_modules": modules,
                         },
@@ -193,11 +196,14 @@ class Bench:
         """Puts everything back and lets hosts go: those held for us, or with `force` for anybody.
         `forget`: nothing of ours on them is needed any more. Raises LabError."""
         playbooks = self.playbooks(self.cells, None, {}, [])
-        playbooks.run(
+        batches = self.batches(self.cells, None, playbooks, self.directory / "records")
+        batches.play(
             "release.yml",
             to_the_end=True,
-            nagi_token_option=[] if force else ["--token", self.token],
-            nagi_all_collected=forget,
+            nagi_release_options=[
+                *([] if force else ["--token", self.token]),
+                *(["--forget", "{{ nagi_home }}"] if forget else []),
+            ],
         )
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command nagi-agent. What it is told is in a batch (contracts/batch.py); it answers in JSON.
+"""The command nagi-agent. What it is told is in a batch (contracts/batch.py): a file or, for `-`,
+its standard input. It answers in JSON.
 
     inspect BATCH              what is this host like?
     check BATCH                what would keep this batch from running?
@@ -8,7 +9,7 @@
     up BATCH                   sets the batch's first run up, without its flows, until SIGTERM
     paths BATCH                do the far ends of this node's links answer?
     restore BATCH              puts back what an agent that died had set
-    release BATCH [--token T]  lets this host go and puts everything back
+    release BATCH              lets this host go and puts everything back
 
 Exit status: 0 done (a batch's records say how each run went), 2 refused, 3 stopped.
 """
@@ -31,8 +32,11 @@ LEASE_S = 900.0
 
 
 def _read(path: str) -> dict[str, Any]:
-    with open(path, encoding="utf-8") as file:
-        batch: dict[str, Any] = json.load(file)
+    if path == "-":
+        batch: dict[str, Any] = json.load(sys.stdin)
+    else:
+        with open(path, encoding="utf-8") as file:
+            batch = json.load(file)
     if batch.get("schema_version") != SCHEMA_VERSION:
         raise RuntimeError(f"{path}: this agent cannot read version {batch.get('schema_version')}")
     return batch
@@ -78,20 +82,22 @@ def _up(batch: dict[str, Any]) -> int:
 def _hold(batch: dict[str, Any], holder: str) -> int:
     """Prints whether an earlier holder's settings were put back; who holds the host if refused."""
     try:
-        with open(holder, encoding="utf-8") as file:
-            restored = hold.hold(batch["state"], json.load(file))
+        restored = hold.hold(batch["state"], json.loads(holder))
     except hold.Held as held:
         print(json.dumps({"holder": held.holder}))
         return 2
     return _say({"restored": restored})
 
 
-def _release(batch: dict[str, Any], token: Optional[str]) -> int:
+def _release(batch: dict[str, Any], token: Optional[str], forget: Optional[str]) -> int:
     try:
-        return _say({"held": hold.release(batch["state"], token)})
-    except hold.Held as held:
-        print(json.dumps({"holder": held.holder}))
+        held = hold.release(batch["state"], token)
+    except hold.Held as other:
+        print(json.dumps({"holder": other.holder}))
         return 2
+    if forget:
+        shutil.rmtree(forget, ignore_errors=True)
+    return _say({"held": held})
 
 
 def main() -> int:
@@ -107,7 +113,8 @@ def main() -> int:
         elif name == "hold":
             command.add_argument("holder")
         elif name == "release":
-            command.add_argument("--token")
+            command.add_argument("--token", help="only if it is held for this one")
+            command.add_argument("--forget", metavar="DIRECTORY", help="removes it, too")
     given = parser.parse_args()
     try:
         batch = _read(given.batch)
@@ -125,7 +132,7 @@ def main() -> int:
             return _say(live.paths(Job(batch), batch["runs"][0]["plan"]))
         if given.command == "restore":
             return _say({"restored": journal.restore(Job(batch).settings_journal)})
-        return _release(batch, given.token)
+        return _release(batch, given.token, given.forget)
     except (OSError, ValueError, RuntimeError) as error:
         print(f"nagi-agent: {error}", file=sys.stderr)
         return 2

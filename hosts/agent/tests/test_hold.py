@@ -42,7 +42,6 @@ class Host:
                 }
             )
         )
-        self._holder = directory / "holder.json"
 
     def agent(self, command: str, *options: str, status: int = 0) -> dict:
         done = subprocess.run(
@@ -59,18 +58,14 @@ class Host:
 
     def hold(self, token: str = "mine", lasts: float = 60, status: int = 0) -> dict:
         now = time.time()
-        self._holder.write_text(
-            json.dumps(
-                {
-                    "owner": f"{token}@lab",
-                    "campaign": "test",
-                    "token": token,
-                    "since_s": now,
-                    "expires_s": now + lasts,
-                }
-            )
-        )
-        return self.agent("hold", str(self._holder), status=status)
+        holder = {
+            "owner": f"{token}@lab",
+            "campaign": "test",
+            "token": token,
+            "since_s": now,
+            "expires_s": now + lasts,
+        }
+        return self.agent("hold", json.dumps(holder), status=status)
 
     @property
     def holder(self) -> Holder | None:
