@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-import zipapp
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
@@ -194,12 +194,6 @@ def _schedule(plans: list[RunPlan]) -> Iterator[ScheduledRun]:
 
 def make_agent(directory: Path) -> Path:
     """The agent as one file, which Python runs."""
-    directory.mkdir(parents=True, exist_ok=True)
     agent = directory / "nagi-agent.pyz"
-    zipapp.create_archive(
-        paths.AGENT,
-        agent,
-        main="nagi_agent.__main__:main",
-        filter=lambda path: path.parts[0] == "nagi_agent" and path.suffix == ".py",
-    )
+    subprocess.run([sys.executable, paths.AGENT / "bundle.py", agent], check=True)
     return agent

@@ -320,6 +320,20 @@ def test_check_names_what_is_missing(host, tmp_path):
     assert "port 6001 of 198.18.0.1 cannot be used" in problem
 
 
+def test_as_one_file_it_is_the_same_each_time_and_keeps_its_exit_status(tmp_path):
+    one, other = (tmp_path / name / "nagi-agent.pyz" for name in ("one", "other"))
+    for target in (one, other):
+        subprocess.run([sys.executable, AGENT / "bundle.py", target], check=True)
+    assert one.read_bytes() == other.read_bytes()
+    done = subprocess.run(
+        ["/usr/bin/python3", one, "check", tmp_path / "nothing.json"],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("nagi-agent: ") and "nothing.json" in done.stderr
+
+
 def test_a_batch_of_another_version_is_refused(host, tmp_path):
     done = agent(host, "check", str(batch_file(tmp_path, schema_version=7)))
     assert done.returncode == 2
