@@ -79,13 +79,18 @@ def _up(batch: dict[str, Any]) -> int:
     return 0
 
 
+def _refused(held: hold.Held) -> int:
+    print(f"nagi-agent: {held}", file=sys.stderr)
+    print(json.dumps({"holder": held.holder}))
+    return 2
+
+
 def _hold(batch: dict[str, Any], holder: str) -> int:
     """Prints whether an earlier holder's settings were put back; who holds the host if refused."""
     try:
         restored = hold.hold(batch["state"], json.loads(holder))
     except hold.Held as held:
-        print(json.dumps({"holder": held.holder}))
-        return 2
+        return _refused(held)
     return _say({"restored": restored})
 
 
@@ -93,8 +98,7 @@ def _release(batch: dict[str, Any], token: Optional[str], forget: Optional[str])
     try:
         held = hold.release(batch["state"], token)
     except hold.Held as other:
-        print(json.dumps({"holder": other.holder}))
-        return 2
+        return _refused(other)
     if forget:
         shutil.rmtree(forget, ignore_errors=True)
     return _say({"held": held})

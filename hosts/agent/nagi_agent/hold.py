@@ -37,7 +37,8 @@ class Held(Exception):
     """Somebody else holds the host."""
 
     def __init__(self, holder: dict[str, Any]) -> None:
-        super().__init__("the host is held")
+        owner, campaign = (holder.get(key, "unknown") for key in ("owner", "campaign"))
+        super().__init__(f"the host is held by {owner} for {campaign}")
         self.holder = holder
 
 
