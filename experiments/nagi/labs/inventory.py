@@ -71,6 +71,7 @@ def netns_inventory(
 ) -> dict[str, Any]:
     """The inventory of a lab whose namespaces are the keeper's; `agent` is the program."""
     groups: dict[str, Any] = {}
+    command = ["/usr/bin/python3", str(agent)]
     commands = [f"netns add {place.host}" for place in places]
     for place in places:
         variables = {
@@ -89,7 +90,8 @@ def netns_inventory(
                 "ansible_connection": "netns",
                 "ansible_python_interpreter": "/usr/bin/python3",
                 "nagi_keeper_pid": keeper_pid,
-                "nagi_agent": ["/usr/bin/python3", str(agent)],
+                "nagi_agent": command,
+                "nagi_agent_apart": command,
                 "nagi_modules": modules,
             },
             "children": {

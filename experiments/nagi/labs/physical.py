@@ -31,6 +31,15 @@ LEASE_S = 900.0  # until the first batch; then its agents renew it
 # From choosing the first run's instant to it every agent must have started, over SSH.
 _LEAD_S = 3.0
 _LEAD_PER_HOST_S = 0.1
+_AGENT = ["{{ ansible_python_interpreter }}", "{{ nagi_home }}/nagi-agent.pyz"]
+# What stays or works on after the connection is a unit of its own where systemd reigns, so that
+# logind does not end it with the user's session.
+_APART = [
+    *("sh", "-c"),
+    "test -d /run/systemd/system && exec systemd-run --scope --quiet --collect "
+    '--unit="nagi-agent-$$" -- "$@"; exec "$@"',
+    "nagi-agent",
+]
 
 
 @dataclass(frozen=True)
@@ -135,10 +144,8 @@ class Bench:
                     "lab_hosts": {
                         "hosts": variables,
                         "vars": {
-                            "nagi_agent": [
-                                "{{ ansible_python_interpreter }}",
-                                "{{ nagi_home }}/nagi-agent.pyz",
-                            ],
+                            "nagi_agent": _AGENT,
+                            "nagi_agent_apart": [*_APART, *_AGENT],
                             "nagi_agent_source": str(self._agent),
                             "nagi_modules": modules,
                         },
