@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import isnan
 
 from rich.table import Table
 
@@ -18,7 +19,7 @@ def tables(summary: Summary) -> Iterator[Table]:
         table = Table(
             title=title(summary, panel),
             title_justify="left",
-            caption=f"ceiling {panel.ceiling:.3f} (headers)",
+            caption=None if isnan(panel.ceiling) else f"ceiling {panel.ceiling:.3f} (headers)",
             caption_justify="left",
             show_edge=False,
             pad_edge=False,

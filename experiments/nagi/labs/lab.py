@@ -109,6 +109,7 @@ class Batches:
         self._fetch = fetch
         self._collected: dict[str, list[str]] = {}
         self._written = False
+        self._asking_s = 0.0
         self._directory.mkdir(parents=True, exist_ok=True)
         records.mkdir(parents=True, exist_ok=True)
 
@@ -117,7 +118,9 @@ class Batches:
         return list(dict.fromkeys(place.cell for place in self.places))
 
     def lead_s(self) -> float:
-        return self._lead_s(len(self.places))
+        """As long as agents of so many hosts usually take to start; longer on machines that were
+        slow to ask them all."""
+        return max(self._lead_s(len(self.places)), 2 * self._asking_s)
 
     def prepare(self, playbook: str, plans: list[RunPlan], **options: Any) -> Results:
         """Runs `playbook`, whose last task asks agents what would keep them from running `plans`.
@@ -125,6 +128,9 @@ class Batches:
         self._write(dict.fromkeys(self.cells, plans))
         results = self.play(playbook, **options)
         answers = results.get("Check", {})
+        windows = [self._playbooks.windows["Check", host] for host in answers]
+        if windows:
+            self._asking_s = max(end for _, end in windows) - min(begin for begin, _ in windows)
         if len(answers) != len(self.places):
             raise LabError(f"only {len(answers)} of {len(self.places)} agents answered")
         problems = [
