@@ -9,6 +9,8 @@ short_description: bring test interfaces into the state that nagi needs
 description:
   - Each interface is up, without IPv6, with all offloads off that merge segments or leave checksums
     to hardware, and has exactly the given address (or none) and the given permanent neighbours.
+  - With O(hardware) it has the wanted number of queues and the largest rings that its driver
+    allows, and its addresses and neighbours are left alone.
   - Changes only what differs, and supports check mode.
 author: the nagi authors
 options:
@@ -33,6 +35,14 @@ options:
     description: a file that says how to undo everything that was changed, written before it is;
       nagi-agent carries it out
     type: path
+  hardware:
+    description: provision the interfaces as hardware, not with a lab's addresses
+    type: bool
+    default: false
+  queues:
+    description: with O(hardware), the number of queues in each direction; 0 leaves it
+    type: int
+    default: 0
 """
 
 RETURN = r"""
@@ -41,6 +51,13 @@ changes:
   type: list
   elements: str
   returned: always
+cards:
+  description: >-
+    of each interface its name, its MAC address, whether that is the hardware's own, and for which
+    kinds of queues (combined, or rx and tx) and rings (rx, tx) the driver can set number or size
+  type: list
+  elements: dict
+  returned: with O(hardware)
 """
 
 import json
@@ -70,6 +87,7 @@ class Interface:
         self._module = module
         self._wanted = wanted
         self._name = wanted["name"]
+        (self._state,) = json.loads(self._output("ip", "-json", "address", "show", self._name))
 
     def _output(self, *command: str) -> str:
         status, out, error = self._module.run_command(list(command))
@@ -81,16 +99,15 @@ class Interface:
 
     def changes(self) -> list[Change]:
         """Commands still needed, in order, each with what undoes it."""
-        (state,) = json.loads(self._output("ip", "-json", "address", "show", "dev", self._name))
         return [
-            *self._ipv6(state),
+            *self._ipv6(),
             *self._offloads(),
-            *self._up(state),
-            *self._address(state),
+            *self._up(),
+            *self._address(),
             *self._neighbours(),
         ]
 
-    def _ipv6(self, state: dict) -> list[Change]:
+    def _ipv6(self) -> list[Change]:
         key = f"net/ipv6/conf/{self._name}/disable_ipv6"
         try:
             with open(f"/proc/sys/{key}", encoding="ascii") as file:
@@ -102,7 +119,7 @@ class Interface:
         # The kernel forgets the interface's addresses; those of the link come back by themselves.
         lost = [
             ["ip", "address", "replace", f"{info['local']}/{info['prefixlen']}", "dev", self._name]
-            for info in state["addr_info"]
+            for info in self._state["addr_info"]
             if info["family"] == "inet6" and info["scope"] != "link" and not info.get("dynamic")
         ]
         return [(["sysctl", "-q", "-w", f"{key}=1"], [["sysctl", "-q", "-w", f"{key}=0"], *lost])]
@@ -121,17 +138,17 @@ class Interface:
 
         return [(switch("off"), [switch("on")])]
 
-    def _up(self, state: dict) -> list[Change]:
-        if "UP" in state["flags"]:
+    def _up(self) -> list[Change]:
+        if "UP" in self._state["flags"]:
             return []
         up, down = (["ip", "link", "set", self._name, way] for way in ("up", "down"))
         return [(up, [down])]
 
-    def _address(self, state: dict) -> list[Change]:
+    def _address(self) -> list[Change]:
         wanted = self._wanted.get("address")
         found = {
             f"{info['local']}/{info['prefixlen']}": info.get("broadcast")
-            for info in state["addr_info"]
+            for info in self._state["addr_info"]
             if info["family"] == "inet"
         }
         changes = []
@@ -195,6 +212,69 @@ class Interface:
             self._output(*command)
 
 
+class Card(Interface):
+    """An interface as the hardware it is: its addresses are left alone."""
+
+    def __init__(self, module: AnsibleModule, wanted: dict) -> None:
+        super().__init__(module, wanted)
+        queues = self._sizes("-l", ("combined", "rx", "tx"))
+        # A card whose queues are pairs may say that it could have single ones instead.
+        self._queues = {"combined": queues["combined"]} if "combined" in queues else queues
+        self._rings = self._sizes("-g", ("rx", "tx"))
+
+    def _sizes(self, option: str, kinds: tuple[str, ...]) -> dict[str, tuple[int, int]]:
+        """What `ethtool -l` or `-g` says: kind -> (now, at most). What the driver cannot set is
+        left out, which may be everything."""
+        status, out, _ = self._module.run_command(["ethtool", option, self._name])
+        found: dict[str, list[int]] = {}
+        for line in out.splitlines() if status == 0 else []:
+            kind, _, value = line.partition(":")
+            if value.strip().isdigit():  # else it is a heading, or n/a
+                found.setdefault(kind.strip().lower(), []).append(int(value))
+        return {
+            kind: (found[kind][1], found[kind][0])  # the maxima are printed first
+            for kind in kinds
+            if len(found.get(kind, [])) == 2 and found[kind][0] > 0
+        }
+
+    def describe(self) -> dict[str, object]:
+        """What is needed to know the card again after a boot, and to set it then."""
+        own = self._output("ethtool", "-P", self._name).rpartition(" ")[2].strip()
+        has_own = own.count(":") == 5 and own.strip("0:") != ""
+        return {
+            "name": self._name,
+            "mac": own if has_own else self._state["address"],
+            "mac_is_own": has_own,
+            "queues": list(self._queues),
+            "rings": list(self._rings),
+        }
+
+    def changes(self) -> list[Change]:
+        """Commands still needed, in order, each with what undoes it."""
+        count = self._module.params["queues"]
+        queues = {kind: min(count, most) for kind, (_, most) in self._queues.items() if count}
+        rings = {kind: most for kind, (_, most) in self._rings.items()}
+        return [
+            *self._ipv6(),
+            *self._resize("-L", self._queues, queues),
+            *self._resize("-G", self._rings, rings),
+            *self._offloads(),
+            *self._up(),
+        ]
+
+    def _resize(
+        self, option: str, sizes: dict[str, tuple[int, int]], wanted: dict[str, int]
+    ) -> list[Change]:
+        differ = [kind for kind, size in wanted.items() if sizes[kind][0] != size]
+
+        def resize(to: dict[str, int]) -> Command:
+            pairs = [(kind, str(to[kind])) for kind in differ]
+            return ["ethtool", option, self._name, *sum(pairs, ())]
+
+        before = {kind: now for kind, (now, _) in sizes.items()}
+        return [(resize(wanted), [resize(before)])] if differ else []
+
+
 def note(journal: str, changes: list[Change]) -> None:
     """Puts what undoes `changes` in front of what the journal has already, on disk when this
     returns. nagi_agent/journal.py reads it."""
@@ -226,10 +306,13 @@ def main() -> None:
                 },
             },
             "journal": {"type": "path"},
+            "hardware": {"type": "bool", "default": False},
+            "queues": {"type": "int", "default": 0},
         },
         supports_check_mode=True,
     )
-    interfaces = [Interface(module, wanted) for wanted in module.params["interfaces"]]
+    kind = Card if module.params["hardware"] else Interface
+    interfaces = [kind(module, wanted) for wanted in module.params["interfaces"]]
     planned = [(interface, interface.changes()) for interface in interfaces]
     everything = [change for _, changes in planned for change in changes]
     if everything and not module.check_mode:
@@ -238,7 +321,8 @@ def main() -> None:
         for interface, changes in planned:
             interface.carry_out(changes)
     done = [shlex.join(command) for command, _ in everything]
-    module.exit_json(changed=bool(done), changes=done)
+    cards = [interface.describe() for interface in interfaces if isinstance(interface, Card)]
+    module.exit_json(changed=bool(done), changes=done, cards=cards)
 
 
 if __name__ == "__main__":

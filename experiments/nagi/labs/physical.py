@@ -34,7 +34,7 @@ _LEAD_PER_HOST_S = 0.1
 _AGENT = ["{{ ansible_python_interpreter }}", "{{ nagi_home }}/nagi-agent.pyz"]
 # What stays or works on after the connection is a unit of its own where systemd reigns, so that
 # logind does not end it with the user's session.
-_APART = [
+APART = [
     *("sh", "-c"),
     "test -d /run/systemd/system && exec systemd-run --scope --quiet --collect "
     '--unit="nagi-agent-$$" -- "$@"; exec "$@"',
@@ -145,7 +145,7 @@ class Bench:
                         "hosts": variables,
                         "vars": {
                             "nagi_agent": _AGENT,
-                            "nagi_agent_apart": [*_APART, *_AGENT],
+                            "nagi_agent_apart": [*APART, *_AGENT],
                             "nagi_agent_source": str(self._agent),
                             "nagi_modules": modules,
                         },

@@ -1,0 +1,327 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Provisioning real hosts: the playbook as engineers run it, against throw-away hosts."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+
+import pytest
+import yaml
+from nagi.labs.physical import APART
+from nagi.paths import AGENT, ANSIBLE, native_program
+
+PLAYBOOK = f"{sys.prefix}/bin/ansible-playbook"
+EXAMPLE = ANSIBLE / "inventories" / "physical.example.yml"
+HOST = {"nagi_node": "S", "nagi_links": {"wired": "enp2s0"}}
+EMULATOR = {"nagi_node": "emulator", "nagi_links": {"wired": {"S": "enp2s0", "N": "enp3s0"}}}
+PROVISIONED = EMULATOR | {"nagi_capture_group": "capture", "nagi_congestion_controls": ["reno"]}
+# What provisioning may change.
+STATE = """
+find /etc /usr/local /var/lib/nagi /run/nagi /usr/bin/tcpdump -printf '%p %m %u %g %s %T@\\n' 2>&1
+for interface in enp2s0 enp3s0; do
+    ethtool -k $interface
+    ethtool -l $interface
+    cat /proc/sys/net/ipv6/conf/$interface/disable_ipv6
+done 2>&1
+getcap /usr/bin/tcpdump
+cat /proc/irq/default_smp_affinity
+"""
+
+
+@dataclass
+class Outcome:
+    """How a run of the playbook ended."""
+
+    status: int
+    said: str
+
+    @property
+    def changed(self) -> dict[str, int]:
+        """Host -> how many tasks changed it."""
+        return {
+            host: int(count)
+            for host, count in re.findall(r"^(\w+) +: ok=\d+ +changed=(\d+)", self.said, re.M)
+        }
+
+
+@pytest.fixture(scope="module")
+def hosts(boot_host):
+    """A host and an emulator, whose interfaces are as they come: queues, offloads and IPv6."""
+    machines = {"alice": boot_host(), "heron": boot_host()}
+    for name, interface in (("alice", "enp2s0"), ("heron", "enp2s0"), ("heron", "enp3s0")):
+        queues = "numtxqueues 2 numrxqueues 2"
+        machines[name].run(
+            *f"ip link add {interface} {queues} type veth peer name far-{interface}".split()
+        )
+        machines[name].run("sysctl", "-qw", f"net.ipv6.conf.{interface}.disable_ipv6=0")
+    return machines
+
+
+@pytest.fixture(scope="module")
+def provision(hosts, tmp_path_factory):
+    """Runs the playbook against hosts, each with its variables. `machines`: host -> machine."""
+    directory = tmp_path_factory.mktemp("ansible")
+
+    def run(*options: str, machines=hosts, **wanted: dict[str, object]) -> Outcome:
+        variables = {
+            "ansible_python_interpreter": "/usr/bin/python3",
+            "nagi_link_source": str(native_program("nagi-link")),
+            "nagi_clock": "none",
+        }
+        cells = {name: {**machines[name].variables, **wanted[name]} for name in wanted}
+        inventory = {"all": {"vars": variables, "children": {"cells": {"hosts": cells}}}}
+        (directory / "inventory.yml").write_text(yaml.safe_dump(inventory))
+        return playbook(directory, *options)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def provisioned(provision):
+    """The first run against the emulator."""
+    return provision(heron=PROVISIONED)
+
+
+@pytest.fixture
+def emulator(hosts, provisioned):
+    """The emulator after it."""
+    assert provisioned.status == 0, provisioned.said
+    return hosts["heron"]
+
+
+def playbook(directory, *options: str) -> Outcome:
+    """ansible-playbook with the inventory in `directory`."""
+    done = subprocess.run(
+        [PLAYBOOK, "-i", directory / "inventory.yml", "playbooks/physical.yml", *options],
+        cwd=ANSIBLE,
+        env={
+            **os.environ,
+            "ANSIBLE_HOME": str(directory / "home"),
+            "ANSIBLE_NOCOLOR": "1",
+            "ANSIBLE_LOCALHOST_WARNING": "False",
+            "LC_ALL": "C.UTF-8",
+            "COLUMNS": "1000",
+        },
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    return Outcome(done.returncode, done.stdout)
+
+
+def test_check_mode_on_fresh_hosts_says_everything_and_changes_nothing(hosts, provision):
+    before = {name: machine.run("sh", "-c", STATE) for name, machine in hosts.items()}
+    # With what is missing here, as on a fresh host: it would need a package server.
+    chrony = {"nagi_clock": "chrony"}
+    outcome = provision("--check", "--diff", alice=HOST | chrony, heron=EMULATOR | chrony)
+    assert outcome.status == 0, outcome.said
+    assert outcome.changed["alice"] > 5 and outcome.changed["heron"] > 10
+    for expected in (
+        r"alice: would install .*\bchrony\b",
+        r"\+GenericReceiveOffload=no",
+        r"\+AmbientCapabilities=CAP_NET_RAW CAP_NET_ADMIN CAP_BPF CAP_SYS_NICE CAP_IPC_LOCK",
+        r"\+-net/ipv6/conf/enp2s0/disable_ipv6 = 1",
+    ):
+        assert re.search(expected, outcome.said), f"{expected}: {outcome.said}"
+    assert {name: machine.run("sh", "-c", STATE) for name, machine in hosts.items()} == before
+
+
+def test_the_first_run_provisions_and_the_second_changes_nothing(provisioned, provision, emulator):
+    assert provisioned.changed["heron"] > 10
+    state = emulator.run("sh", "-c", STATE)
+    offloads = "tx-checksumming|(tcp-segmentation|generic-(segmentation|receive))-offload"
+    assert len(re.findall(rf"^({offloads}): off$", state, re.M)) == 2 * 4, state
+    assert len(re.findall(r"settings:\nRX:\s+1\nTX:\s+1\n", state)) == 2, state
+    assert emulator.run("sh", "-c", "cat /proc/sys/net/ipv6/conf/enp?s0/disable_ipv6") == "1\n1\n"
+    assert ":/nonexistent:/usr/sbin/nologin" in emulator.run("getent", "passwd", "nagi")
+    assert "root capture 750" in emulator.run("stat", "-c", "%U %G %a", "/usr/bin/tcpdump")
+    link = emulator.run("cat", "/etc/systemd/network/10-nagi-enp2s0.link")
+    assert re.search(r"^MACAddress=[0-9a-f:]{17}$", link, re.M) and "RxChannels=1\nTxCh" in link
+
+    second = provision(heron=PROVISIONED)
+    assert second.status == 0, second.said
+    assert second.changed["heron"] == 0, second.said
+    assert emulator.run("sh", "-c", STATE) == state
+
+
+def test_units_are_what_systemd_wants(emulator):
+    units = emulator.run("sh", "-c", "ls /etc/systemd/system/nagi-*").split()
+    assert len(units) == 2
+    assert emulator.run("systemd-analyze", "verify", *units) == ""
+    assert emulator.run("systemctl", "is-enabled", "nagi-interrupts") == "enabled\n"
+
+
+def test_interrupts_stay_off_the_processor_of_nagi_link(emulator):
+    last = int(re.findall(r"\d+", emulator.run("cat", "/sys/devices/system/cpu/online"))[-1])
+    mask = int(emulator.run("cat", "/proc/irq/default_smp_affinity").replace(",", ""), 16)
+    assert mask == (1 << last) - 1 or last == 0
+    drop_in = emulator.run("cat", "/etc/systemd/system/irqbalance.service.d/nagi.conf")
+    assert f"\nEnvironment=IRQBALANCE_BANNED_CPULIST={last}\n" in drop_in
+
+
+def test_interrupts_of_a_card_are_moved(emulator):
+    online = emulator.run("cat", "/sys/devices/system/cpu/online").strip()
+    # A card with two interrupts, in place of what the kernel says of its interfaces.
+    script = """
+        mount -t tmpfs none /sys/class/net
+        mkdir -p /sys/class/net/card/device/msi_irqs
+        for number in 40 41; do
+            touch /sys/class/net/card/device/msi_irqs/$number
+            mkdir -p /proc/irq/$number
+        done
+        nagi-interrupts 0 card && cat /proc/irq/4[01]/smp_affinity
+    """
+    said = emulator.run("unshare", "--mount", "sh", "-c", script)
+    if online == "0":
+        assert "there is only one processor" in said
+    else:
+        masks = re.fullmatch(r"card: 2 of 2 interrupts kept off processor 0\n(.+)", said)
+        assert masks and int(masks[1][: len(masks[1]) // 2].replace(",", ""), 16) & 1 == 0
+
+
+def test_members_of_the_group_may_capture_and_others_not(emulator):
+    emulator.run("useradd", "--groups", "capture", "eve")
+    emulator.run("useradd", "mallory")
+    capture = "tcpdump -i lo -c 2 -w /dev/null & while kill -0 $!; do ping -c 1 127.0.0.1; done"
+    seen = emulator.run("runuser", "-u", "eve", "--", "sh", "-c", f"{{ {capture}; }} 2>&1")
+    assert "2 packets captured" in seen
+    with pytest.raises(AssertionError, match="Permission denied"):
+        emulator.run("runuser", "-u", "mallory", "--", "tcpdump", "--version")
+
+
+def test_a_permanent_emulator_has_what_it_needs_and_no_more(emulator):
+    ways = {"rate_bps": 10**8, "delay_ns": 10**6, "queue": {"packets": 100}}
+    configuration = {
+        "schema_version": 1,
+        "seed": 1,
+        "account": "account.json",
+        "control_socket": "/run/nagi-link/bench/socket",
+        "links": [
+            {"name": "wired", "id": 1, "a": "enp2s0", "b": "enp3s0", "a_to_b": ways, "b_to_a": ways}
+        ],
+    }
+    emulator.run("sh", "-c", f"echo '{json.dumps(configuration)}' >/etc/nagi/bench.json")
+    emulator.run("systemctl", "start", "nagi-link@bench")
+    pid = emulator.run("systemctl", "show", "--property=MainPID", "--value", "nagi-link@bench")
+    show = "until nagi-link show /run/nagi-link/bench/socket; do sleep 0.05; done 2>/dev/null"
+    account = json.loads(emulator.run("timeout", "10", "sh", "-c", show))
+    assert account["scheduling"] == "SCHED_FIFO" and account["memory_locked"]
+    assert account["links"][0]["a"]["io"].startswith("af_xdp")
+    assert account["links"][0]["a"]["offloads_switched_off"] == []
+    status = emulator.run("cat", f"/proc/{pid.strip()}/status")
+    assert re.search(r"^CapEff:\t0+5000$", status, re.M)  # CAP_NET_ADMIN and CAP_IPC_LOCK
+    assert not re.search(r"^Uid:\t0\b", status, re.M)
+    emulator.run("systemctl", "stop", "nagi-link@bench")
+    assert json.loads(emulator.run("cat", "/var/lib/nagi-link/bench/account.json"))["complete"]
+
+
+def test_agents_are_units_of_their_own(emulator):
+    """What a campaign starts over SSH stays when the connection, and the user's session, go."""
+    agent, state = "/root/nagi-agent.pyz", "/run/nagi"
+    emulator.run("/usr/bin/python3", str(AGENT / "bundle.py"), agent)
+    batch = {"schema_version": 1, "node": "S", "is_emulator": False, "interfaces": {}, "runs": []}
+    batch |= {"spool": "/root/runs", "state": state, "user": "nobody", "nagi_link": ""}
+    holder = {"owner": "me", "campaign": "test", "token": "mine", "since_s": 0}
+    holder["expires_s"] = time.time() + 60
+    emulator.run("sh", "-c", f"echo '{json.dumps(batch)}' >/root/batch.json")
+    command = [*APART, "/usr/bin/python3", agent, "hold", "/root/batch.json", json.dumps(holder)]
+    assert json.loads(emulator.run(*command)) == {"restored": False}
+    listed = "systemctl list-units --plain --no-legend nagi-agent-*.scope"
+    (scope,) = emulator.run(*listed.split()).splitlines()
+    guard = json.loads(emulator.run("cat", f"{state}/holder.json"))["guard"]
+    assert scope.split()[0] in emulator.run("cat", f"/proc/{guard}/cgroup")
+    emulator.run("/usr/bin/python3", agent, "release", "/root/batch.json")
+    ends = f"while systemctl --quiet is-active {scope.split()[0]}; do sleep 0.05; done"
+    emulator.run("timeout", "10", "sh", "-c", ends)
+
+
+MISSING = {
+    "node": ({}, "missing required arguments: nagi_node"),
+    "links": ({"nagi_links": "enp2s0"}, "'nagi_links' is of type str and we were unable"),
+}
+CHOICES = {"clock": ({"nagi_clock": "sundial"}, "value of nagi_clock must be one of: chrony, ptp")}
+LINKS = {
+    "link": ({"nagi_links": {"wired": None}}, "nagi_links.wired: null is not the name of an inter"),
+    "ends": ({"nagi_node": "emulator"}, "nagi_links.wired: .*enp2s0.* is not two nodes with the"),
+}
+TOGETHER = {
+    "twice": (
+        {"nagi_links": {"wired": "enp2s0", "radio": "enp2s0"}, "nagi_node": ""},
+        "nagi_links: give at least one link, and each link interfaces of its own",
+    ),
+    "ptp": ({"nagi_clock": "ptp"}, "nagi_ptp_interface: nagi_clock is ptp; name the interface"),
+    "built": (
+        EMULATOR | {"nagi_link_source": "/nowhere/nagi-link"},
+        "nagi_link_source: /nowhere/nagi-link is not there; run `make` first",
+    ),
+}
+THERE = {
+    "there": ({"nagi_links": {"wired": "eth7"}}, "nagi_links: there is no interface eth7; there"),
+    "account": ({"nagi_user": "root"}, "nagi_user: there is an account root that nagi has"),
+    "card": (
+        {"nagi_clock": "ptp", "nagi_ptp_interface": "enp2s0"},
+        "nagi_ptp_interface: enp2s0 has no clock of its own",
+    ),
+    "processor": ({"nagi_link_cpu": 8192}, "nagi_link_cpu: there is no processor 8192; the last"),
+    "managed": ({"ansible_host": "192.0.2.11"}, "nagi_links: .*enp2s0 is how this host is reached"),
+    "ifupdown": ({}, "/etc/network/interfaces brings up a test interface"),
+    # Another machine, which says that it runs something else.
+    "heron": (EMULATOR, "it runs Fedora; .* install by hand: iproute2 ethtool .* libxdp1"),
+}
+
+
+@pytest.mark.parametrize("wrong", [MISSING, CHOICES, LINKS, TOGETHER, THERE], ids=" ".join)
+def test_what_is_wrong_is_refused_by_name_before_anything_is_changed(hosts, provision, wrong):
+    machines = dict.fromkeys(wrong, hosts["alice"]) | hosts
+    if wrong is THERE:
+        hosts["alice"].run("ip", "address", "add", "192.0.2.11/24", "dev", "enp2s0")
+        interfaces = "mkdir -p /etc/network; echo auto lo enp2s0 >/etc/network/interfaces"
+        hosts["alice"].run("sh", "-c", interfaces)
+        hosts["heron"].run("sh", "-c", "printf 'ID=fedora\nNAME=Fedora\n' >/etc/os-release")
+        hosts["heron"].run("sh", "-c", "echo Fedora release 42 >/etc/redhat-release")
+        hosts["heron"].run("rm", "-f", "/etc/debian_version")
+    wanted = {name: HOST | given for name, (given, _) in wrong.items()}
+    if wrong is MISSING:
+        del wanted["node"]["nagi_node"]
+    outcome = provision(machines=machines, **wanted)
+    assert outcome.status != 0
+    assert set(outcome.changed.values()) == {0}
+    for name, (_, complaint) in wrong.items():
+        refusals = re.findall(rf"^(?:fatal|failed): \[{name}\].*", outcome.said, re.M)
+        assert any(re.search(complaint, each) for each in refusals), f"{name}: {outcome.said}"
+
+
+def test_an_inventory_without_cells_is_refused(tmp_path):
+    (tmp_path / "inventory.yml").write_text("all: {hosts: {alice: {}}}\n")
+    outcome = playbook(tmp_path)
+    assert outcome.status != 0
+    assert "no hosts in a group `cells`; see inventories/physical.example.yml" in outcome.said
+
+
+def test_the_example_inventory_is_a_whole_testbed():
+    shown = subprocess.run(
+        [f"{sys.prefix}/bin/ansible-inventory", "--list", "-i", EXAMPLE],
+        cwd=ANSIBLE,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    inventory = json.loads(shown.stdout)
+    variables = inventory["_meta"]["hostvars"]
+    assert inventory["cells"]["children"]
+    for cell in inventory["cells"]["children"]:
+        nodes = {variables[host]["nagi_node"]: variables[host] for host in inventory[cell]["hosts"]}
+        ends = {
+            (link, node)
+            for link, interfaces in nodes.pop("emulator")["nagi_links"].items()
+            for node in interfaces
+        }
+        assert ends == {(link, node) for node in nodes for link in nodes[node]["nagi_links"]}
+        assert len({host["ansible_host"] for host in nodes.values()}) == len(nodes)
