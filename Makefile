@@ -23,14 +23,15 @@ export PYTHONDONTWRITEBYTECODE := 1
 #   capture reader:        python3-dev (headers), libzstd-dev and zstd (compressed captures)
 #   tests:                 libgtest-dev libgmock-dev; tshark, tcptrace (the reader is held against them);
 #                          poppler-utils (what the report says, its fonts); openssh-server (hosts that
-#                          are only SSH addresses, in namespaces: the machine's own sshd stays off)
+#                          are only SSH addresses, in namespaces: the machine's own sshd stays off),
+#                          systemd (throw-away hosts to provision)
 #   hosts of the lab:      iproute2 (links), ethtool (offloads), tcpdump (captures), iperf (traffic), iputils-ping (paths),
 #                          kmod (modules), procps (sysctl), util-linux (namespaces, setpriv);
 #                          openssh-client (Ansible reaches real hosts by it)
 PACKAGES := g++ cmake ninja-build pkg-config python3-venv \
 	nlohmann-json3-dev libcli11-dev libspdlog-dev libcap-ng-dev librandom123-dev libxdp-dev libbpf-dev \
 	python3-dev libzstd-dev zstd \
-	libgtest-dev libgmock-dev tshark tcptrace poppler-utils openssh-server \
+	libgtest-dev libgmock-dev tshark tcptrace poppler-utils openssh-server systemd \
 	iproute2 ethtool tcpdump iperf iputils-ping kmod procps util-linux openssh-client
 
 # Debian starts and enables a daemon that is installed. The tests want sshd, the machine need not: while

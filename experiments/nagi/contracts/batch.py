@@ -27,7 +27,11 @@ class Batch(Contract):
     )
     spool: str = Field(description="directory on the agent's host for its records")
     state: str = Field(description="directory on that host for locks and journals")
-    user: str = Field("nobody", description="traffic programs and tcpdump run as this user")
+    user: str | None = Field(
+        None,
+        description="traffic programs and tcpdump run as this user; null: as `nagi` where there is "
+        "such a service user, else as nobody",
+    )
     token: str | None = Field(
         None, description="for whom the host must be held; null: hosts need not be held"
     )

@@ -29,7 +29,7 @@ from nagi.labs.shape import EMULATOR, Shape
 
 GROUP = "cells"
 EXAMPLE = "ansible/inventories/physical.example.yml"
-SPOOL, STATE, USER = "/var/lib/nagi", "/run/nagi", "nobody"
+SPOOL, STATE = "/var/lib/nagi", "/run/nagi"
 _LINKS = TypeAdapter(dict[str, str])
 _PORTS = TypeAdapter(dict[str, dict[str, str]])
 
@@ -46,7 +46,7 @@ class LabHost:
     ports: dict[str, dict[str, str]] = field(default_factory=dict)
     spool: str = SPOOL
     state: str = STATE
-    user: str = USER
+    user: str | None = None
     nagi_link: str | None = None
 
     def interfaces(self) -> list[str]:
@@ -186,7 +186,7 @@ def _host(inventory: Path, name: str, cell: str, variables: dict[str, Any]) -> L
         **given,  # type: ignore[arg-type]
         spool=str(variables.get("nagi_spool", SPOOL)),
         state=str(variables.get("nagi_state", STATE)),
-        user=str(variables.get("nagi_user", USER)),
+        user=variables.get("nagi_user"),
         nagi_link=variables.get("nagi_link"),
     )
     used = host.interfaces()

@@ -31,7 +31,7 @@ class Place:
     interfaces: dict[str, str] | dict[str, tuple[str, str]]
     spool: str
     state: str
-    user: str
+    user: str | None
     nagi_link: str
     token: str | None = None
 

@@ -40,6 +40,14 @@ def unprivileged(user: str, *capabilities: str) -> list[str]:
     ]
 
 
+def service_user() -> str:
+    """As whom traffic programs and captures run: `nagi`, which provisioning makes, else nobody."""
+    try:
+        return pwd.getpwnam("nagi").pw_name
+    except KeyError:
+        return "nobody"
+
+
 def start(
     command: list[str],
     *,

@@ -17,7 +17,7 @@ import time
 from contextlib import ExitStack
 from typing import Any, Callable, Optional
 
-from nagi_agent import emulator, flows, host
+from nagi_agent import emulator, flows, host, processes
 from nagi_agent.capture import Capture
 from nagi_agent.hold import SETTINGS_JOURNAL
 from nagi_agent.journal import write_json
@@ -41,7 +41,7 @@ class Job:
         self.interfaces: dict[str, Any] = batch["interfaces"]
         self.spool: str = batch["spool"]
         self.state: str = batch["state"]
-        self.user: str = batch["user"]
+        self.user: str = batch["user"] or processes.service_user()
         self.nagi_link: str = batch["nagi_link"]
         self.facts = host.facts()
 
