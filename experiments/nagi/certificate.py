@@ -95,7 +95,7 @@ def certify(
             measured["offloads"].append((len(on), f"{node.node} {interface}: {', '.join(on)}"))
         if node.processors_busy is not None:
             measured["processors_busy"].append((node.processors_busy * 100, node.node))
-    checks = [_check(name, measured[name]) for name in LIMITS]
+    checks = [_check(name, measured[name], evidence.unknown.get(name)) for name in LIMITS]
     reasons = [
         f"{check.name}: {check.value:g} {check.unit} at {check.subject} (limit {check.limit:g})"
         for check in checks
@@ -109,6 +109,7 @@ def certify(
         reasons=reasons,
         checks=checks,
         information=evidence.information,
+        clocks=evidence.clocks,
     )
 
 
@@ -123,10 +124,14 @@ def _directions(links: Links) -> Iterator[tuple[str, DirectionAccount]]:
         yield f"{link.name} backward", link.b_to_a
 
 
-def _check(name: str, values: list[Value]) -> Check:
-    """The check for the worst of `values`; with none, it does not apply."""
+def _check(name: str, values: list[Value], unknown: str | None) -> Check:
+    """The check for the worst of `values`; with none, it does not apply. `unknown`: why there are
+    none, or not all."""
     limit = LIMITS[name]
     worst = max(values, default=None)
+    said = [] if worst is None else [worst[1]]
+    if unknown is not None:
+        said.append(f"n/a: {unknown}")
     return Check(
         name=name,
         description=limit.description,
@@ -134,5 +139,5 @@ def _check(name: str, values: list[Value]) -> Check:
         limit=limit.most,
         unit=limit.unit,
         ok=worst is None or worst[0] <= limit.most,
-        subject="" if worst is None else worst[1],
+        subject="; ".join(said),
     )

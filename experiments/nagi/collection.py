@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
@@ -19,6 +20,7 @@ from nagi.contracts.plan import RunPlan
 from nagi.contracts.records import (
     Build,
     FileSum,
+    FlowRecord,
     Flows,
     Manifest,
     NodeRecord,
@@ -34,6 +36,7 @@ PLAN, MANIFEST, VERDICT = "plan.json", "manifest.json", "verdict.json"
 LINKS, FLOWS, TCP_INFO = "links.json", "flows.json", "tcp_info.parquet"
 PACKETS, DROPS = "packets.parquet", "drops.pcapng"
 _NODE, _SAMPLES, _RECORDS = "node.json", "tcp_info.jsonl", "packets.bin"
+_COMMAND_LOGS = "command-*.log"  # what programs of the user's own said is a result
 
 
 def over(records: Path, plan: RunPlan) -> str | None:
@@ -62,8 +65,11 @@ def collect(records: Path, runs: Path, plan: RunPlan, cell: str, lab: str, build
     nodes = {node: NodeRecord.read(source / _NODE) for node, source in sources.items()}
     verdict = _verdict(plan, nodes, sources, partial)
     plan.write(partial / PLAN)
-    Flows(flows=[flow for node in nodes.values() for flow in node.flows]).write(partial / FLOWS)
+    Flows(flows=_flow_records(nodes.values())).write(partial / FLOWS)
     _samples_to_parquet(list(sources.values()), partial / TCP_INFO)
+    for source in sources.values():
+        for log in source.glob(_COMMAND_LOGS):
+            shutil.copyfile(log, partial / log.name)
     if verdict.status == "failed":
         _keep_logs(sources, partial / "logs")
     files = {path.name: FileSum.of(path) for path in sorted(partial.iterdir()) if path.is_file()}
@@ -136,11 +142,32 @@ def _verdict(
         links = Links.read(target / LINKS)
         records = read_records(sources[EMULATOR] / _RECORDS)
         to_table(records, plan).to_parquet(target / PACKETS, index=False, compression="zstd")
-        evidence = gather(plan, nodes[EMULATOR].began_realtime_s, records, target)
+        began = nodes[EMULATOR].began_realtime_s
+        evidence = gather(plan, began, records, target, own_clocks(nodes))
     except InputError as error:
         # Without where the campaign is: run directories are published.
         return failed(plan.run_id, [str(error).replace(f"{target}/", "")])
     return certify(plan, links, nodes.values(), evidence)
+
+
+def _flow_records(nodes: Iterable[NodeRecord]) -> list[FlowRecord]:
+    """Each flow as its sender saw it, with how its client ended, which may be at the other end."""
+    nodes = list(nodes)
+    ended = {end.flow: end for node in nodes for end in node.ended}
+    records = []
+    for record in (record for node in nodes for record in node.flows):
+        end = ended.get(record.flow)
+        if end is not None:
+            update = {"ended_s": end.ended_s, "status": end.status}
+            record = record.model_copy(update=update)
+        records.append(record)
+    return records
+
+
+def own_clocks(nodes: dict[str, NodeRecord]) -> list[str]:
+    """The nodes whose clock is not the emulator's: another kernel keeps it."""
+    shared = nodes[EMULATOR].facts.boot_id
+    return [name for name, node in nodes.items() if node.facts.boot_id != shared]
 
 
 def _samples_to_parquet(sources: list[Path], target: Path) -> None:

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the record of packets and the captures say of a run's links, for the certificate.
 
+Times of captures are by the emulator's clock: those of hosts that do not share it are corrected
+(clocks.py) before anything is compared.
+
 A packet is found again from hop to hop by its identity (IP identification and TCP checksum).
 Identities that occur twice on the way, which chance makes of one packet in some thousands, are left
 out of what is measured by them.
@@ -9,18 +12,21 @@ out of what is measured by them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from nagi_reports.capture import packets, scan
+from nagi_reports.capture import FRAGMENT, packets, scan
+from nagi_reports.flow_rows import is_of
 
+from nagi.clocks import Passages, ahead_ns, drift_ppm, estimate
 from nagi.contracts.plan import DirectionPlan, FlowPlan, Hop, RunPlan, Way
-from nagi.contracts.records import Information
+from nagi.contracts.records import HostClock, Information
+from nagi.errors import refuse
 from nagi.packets import (
     CHANNEL_LOSS,
     DELIVERED,
@@ -36,8 +42,10 @@ from nagi.packets import (
 Value = tuple[float, str]  # a measured value, and of what
 Nanoseconds = npt.NDArray[np.int64]
 
+UDP_HEADERS = 28  # and IPv4's
 LEAST_PERIOD_NS = 100_000_000  # busy periods that are shorter say too little about a rate
 LEAST_BACKLOG_NS = 500_000_000  # in all such periods together
+_OTHER_WAY: dict[Way, Way] = {"forward": "backward", "backward": "forward"}
 
 
 @dataclass(frozen=True)
@@ -46,21 +54,33 @@ class Evidence:
 
     values: dict[str, list[Value]]
     information: list[Information]
+    unknown: dict[str, str] = field(default_factory=dict)  # check -> what it could not measure, why
+    clocks: dict[str, HostClock | None] = field(default_factory=dict)  # as in the verdict
 
 
-def gather(plan: RunPlan, began_realtime_s: float, records: Records, run: Path) -> Evidence:
+def gather(
+    plan: RunPlan,
+    began_realtime_s: float,
+    records: Records,
+    run: Path,
+    own_clocks: Collection[str] = (),
+) -> Evidence:
     """Weighs the record of packets of a run against the plan, and against the captures in `run`.
+    `own_clocks`: nodes that do not share the emulator's clock.
 
     Raises InputError if record or captures make no sense.
     """
     recorded = in_order(records)
     due = replay(plan, recorded)
-    captures = {(each.node, each.link): _read(run / each.file) for each in plan.captures}
     epoch_ns = int(began_realtime_s * 1e9)
+    captures = {(each.node, each.link): _read(run / each.file, epoch_ns) for each in plan.captures}
+    _check_commands(plan, captures)
+    strangers = sorted({node for node, _ in captures} & set(own_clocks))
+    clocks = {node: _clock(plan, node, captures, recorded) for node in strangers}
+    captures = {end: each.corrected(clocks.get(end[0])) for end, each in captures.items()}
+    lost = [node for node, clock in clocks.items() if clock is None]
     crossings = [
-        crossing
-        for flow in plan.flows
-        for crossing in _crossings(plan, flow, captures, due, epoch_ns)
+        crossing for flow in plan.flows for crossing in _crossings(plan, flow, captures, due, lost)
     ]
     values: dict[str, list[Value]] = {
         "replay_differences": [],
@@ -70,7 +90,9 @@ def gather(plan: RunPlan, began_realtime_s: float, records: Records, run: Path) 
         "capture_transit_max": [],
         "rate_error": [],
     }
-    information: list[Information] = []
+    information = [
+        each for node, clock in clocks.items() if clock for each in _of_clock(node, clock)
+    ]
     for crossing in crossings:
         values["capture_unmatched"].append((crossing.unmatched * 100, crossing.subject))
         if len(crossing.error_ns):
@@ -92,29 +114,120 @@ def gather(plan: RunPlan, began_realtime_s: float, records: Records, run: Path) 
         if rate_error is not None:
             values["rate_error"].append((rate_error * 100, f"{subject}, as {by}"))
         information += _loss_information(recorded[mine], direction, subject)
-    return Evidence(values, information)
+    why = f"no clock of {', '.join(lost)}: no second with packets of both ways"
+    unknown = {name: why for name in values if lost and name.startswith("capture_transit")}
+    return Evidence(values, information, unknown, clocks)
+
+
+def _clock(
+    plan: RunPlan,
+    node: str,
+    captures: dict[tuple[str, str], _Captured],
+    recorded: Records,
+) -> HostClock | None:
+    """The clock of a host, from the flows' packets on its own links; None if they do not say."""
+    passages: dict[bool, list[Passages]] = {True: [], False: []}
+    for flow in plan.flows:
+        for end, hop, sends in (
+            (flow.sender, flow.path[0], True),
+            (flow.receiver, flow.path[-1], False),
+        ):
+            if end != node:
+                continue
+            capture = captures[node, hop.link]
+            for outward in (True, False):
+                mine = capture.of(flow, data=outward == sends)
+                key, host_ns = _once(capture.identity[mine], capture.time_ns[mine])
+                way = hop.way if outward == sends else _OTHER_WAY[hop.way]
+                passing = recorded[recorded["lane"] == lane(plan, hop.link, way)]
+                instant = passing["arrived_ns"]
+                if not outward:
+                    passing = passing[fates(passing) == DELIVERED]
+                    instant = passing["left_ns"] + passing["late_ns"]
+                seen, emulator_ns = _once(passing["identity"].astype(np.int64), instant)
+                at = _look_up(seen, emulator_ns, key)
+                passages[outward].append(Passages(host_ns[at > 0], at[at > 0]))
+    sent, received = (
+        Passages(
+            np.concatenate([each.host_ns for each in passages[outward]]),
+            np.concatenate([each.emulator_ns for each in passages[outward]]),
+        )
+        for outward in (True, False)
+    )
+    return estimate(sent, received, round(plan.timeline.end_s * 1e9))
+
+
+def _of_clock(node: str, clock: HostClock) -> Iterator[Information]:
+    """What is said of a clock that had to be corrected."""
+    middle = np.array([clock.knots[-1][0] // 2])
+    for name, description, value, unit in (
+        (
+            "clock_offset",
+            "clock ahead of the emulator's in the middle of the run, corrected",
+            float(ahead_ns(clock, middle)[0]) / 1e6,
+            "ms",
+        ),
+        ("clock_drift", "clock faster than the emulator's, corrected", drift_ppm(clock), "ppm"),
+        (
+            "clock_bound",
+            "half of the smallest delays of both ways together: the most by which the correction "
+            "may be off",
+            clock.bound_ns / 1e6,
+            "ms",
+        ),
+    ):
+        yield Information(
+            name=name, description=description, value=round(value, 6), unit=unit, subject=node
+        )
+
+
+def _check_commands(plan: RunPlan, captures: dict[tuple[str, str], _Captured]) -> None:
+    """Raises InputError if what the user's own programs sent is not what a flow's captures show."""
+    commands = [flow for flow in plan.flows if flow.traffic == "command"]
+    for flow in commands:
+        ends = ((flow.sender, flow.path[0].link), (flow.receiver, flow.path[-1].link))
+        if not any(captures[end].has(flow) for end in ends):
+            listener = flow.sender if flow.listens == "sender" else flow.receiver
+            raise refuse(
+                f"flow {flow.name}: no packet to or from port {flow.port} of {listener}",
+                "have its programs use that port: they are told it as {port}",
+            )
+        fragments = max(captures[end].fragments for end in ends)
+        if fragments:
+            raise refuse(
+                f"{fragments} fragments of IP packets between {flow.sender} and {flow.receiver}, "
+                "which are in no flow",
+                f"have programs there send datagrams of at most {flow.packet_bytes - UDP_HEADERS} "
+                "bytes, or give the flow a larger `payload:`",
+            )
 
 
 @dataclass(frozen=True)
 class _Captured:
     """The packets of one capture."""
 
-    time_ns: Nanoseconds  # since the epoch
+    time_ns: Nanoseconds  # since the run began
     row: Nanoseconds  # in flows
     identity: Nanoseconds
     flows: pd.DataFrame  # a row a direction of a connection: capture.FLOW_COLUMNS
+    fragments: int
 
     def of(self, flow: FlowPlan, *, data: bool) -> npt.NDArray[np.bool_]:
-        """Which packets are a flow's: from its sender, or from its receiver."""
-        one, other = ("source", "destination") if data else ("destination", "source")
-        flows = self.flows
-        mine = (
-            (flows["protocol"] == "tcp")
-            & (flows[one] == flow.sender_address)
-            & (flows[other] == flow.receiver_address)
-            & (flows[f"{other}_port"] == flow.port)
-        )
+        """Which TCP packets are a flow's: from its sender, or from its receiver."""
+        mine = is_of(self.flows, flow, data=data) & (self.flows["protocol"] == "tcp")
         return np.isin(self.row, np.flatnonzero(mine))
+
+    def corrected(self, clock: HostClock | None) -> _Captured:
+        """The same by the emulator's clock; None: it is the emulator's clock, or not known."""
+        if clock is None:
+            return self
+        ahead = np.rint(ahead_ns(clock, self.time_ns)).astype(np.int64)
+        return replace(self, time_ns=self.time_ns - ahead)
+
+    def has(self, flow: FlowPlan) -> bool:
+        """Whether there is a packet of a flow, TCP or UDP."""
+        mine = is_of(self.flows, flow) | is_of(self.flows, flow, data=False)
+        return bool(mine.any())
 
 
 @dataclass(frozen=True)
@@ -125,11 +238,11 @@ class _Crossing:
     hops: list[Hop]
     error_ns: Nanoseconds  # time between the captures, less what the links should have taken
     unmatched: float  # share of received packets that the emulator's record does not know
-    identity: Nanoseconds  # of packets received, sorted, each once; and when, since the epoch
+    identity: Nanoseconds  # of packets received, sorted, each once; and when
     received_ns: Nanoseconds
 
     def arrivals(self, identity: npt.NDArray[np.uint32]) -> Nanoseconds:
-        """When packets were received, since the epoch; 0 for those that were not, or twice."""
+        """When packets were received; 0 for those that were not, or twice."""
         return _look_up(self.identity, self.received_ns, identity.astype(np.int64))
 
 
@@ -138,12 +251,11 @@ def _crossings(
     flow: FlowPlan,
     captures: dict[tuple[str, str], _Captured],
     due: Records,
-    epoch_ns: int,
+    lost: list[str],
 ) -> Iterator[_Crossing]:
-    back: list[Hop] = [
-        Hop(link=hop.link, way="backward" if hop.way == "forward" else "forward")
-        for hop in reversed(flow.path)
-    ]
+    """The two crossings of a flow; without times where the clock of one of its hosts is `lost`."""
+    back = [Hop(link=hop.link, way=_OTHER_WAY[hop.way]) for hop in reversed(flow.path)]
+    timed = flow.sender not in lost and flow.receiver not in lost
     sender = captures[flow.sender, flow.path[0].link]
     receiver = captures[flow.receiver, flow.path[-1].link]
     for what, hops, first, last, data in (
@@ -151,8 +263,8 @@ def _crossings(
         ("ACKs", back, receiver, sender, False),
     ):
         sent, received = first.of(flow, data=data), last.of(flow, data=data)
-        identity, sent_ns = _once(first.identity[sent], first.time_ns[sent] - epoch_ns)
-        came, received_ns = _once(last.identity[received], last.time_ns[received] - epoch_ns)
+        identity, sent_ns = _once(first.identity[sent], first.time_ns[sent])
+        came, received_ns = _once(last.identity[received], last.time_ns[received])
         inside = np.zeros(len(identity), np.int64)
         known = np.ones(len(identity), bool)
         for hop in hops:
@@ -168,35 +280,32 @@ def _crossings(
         yield _Crossing(
             subject=f"{flow.name}, {what}",
             hops=hops,
-            error_ns=(arrived - sent_ns - inside)[both],
+            error_ns=(arrived - sent_ns - inside)[both & timed],
             unmatched=1 - both.sum() / len(came) if len(came) else 0.0,
             identity=came,
             received_ns=received_ns,
         )
 
 
-def _read(capture: Path) -> _Captured:
-    """The packets of a capture. Raises InputError if it is none."""
-    tables = list(packets(capture))
-    if not tables:
-        none = np.zeros(0, np.int64)
-        return _Captured(none, none, none, scan(capture).flows)
-    times, rows, identities = (
-        np.concatenate(columns)
-        for columns in zip(
-            *(
-                (
-                    table["time_ns"].to_numpy(),
-                    table["connection"].to_numpy(np.int64) * 2 + table["direction"].to_numpy(),
-                    table["identification"].to_numpy(np.int64) << 16
-                    | table["checksum"].to_numpy(np.int64),
-                )
-                for table in tables
-            ),
-            strict=True,
+def _read(capture: Path, epoch_ns: int) -> _Captured:
+    """The packets of a capture, of a run that began at `epoch_ns`. Raises InputError if it is
+    none."""
+    none = np.zeros(0, np.int64)
+    times, rows, identities = [none], [none], [none]
+    for table in packets(capture):
+        times.append(table["time_ns"].to_numpy() - epoch_ns)
+        rows.append(table["connection"].to_numpy(np.int64) * 2 + table["direction"].to_numpy())
+        identities.append(
+            table["identification"].to_numpy(np.int64) << 16 | table["checksum"].to_numpy(np.int64)
         )
+    whole = scan(capture)
+    return _Captured(
+        time_ns=np.concatenate(times),
+        row=np.concatenate(rows),
+        identity=np.concatenate(identities),
+        flows=whole.flows,
+        fragments=whole.unused.get(FRAGMENT, 0),
     )
-    return _Captured(times, rows, identities, scan(capture).flows)
 
 
 def _once(keys: Nanoseconds, values: Nanoseconds) -> tuple[Nanoseconds, Nanoseconds]:
@@ -227,7 +336,8 @@ def _lanes(
             ("backward", link.backward),
         )
         for way, direction in ways:
-            ending = [c for c in crossings if c.hops[-1] == Hop(link=link.name, way=way)]
+            hop = Hop(link=link.name, way=way)
+            ending = [c for c in crossings if c.hops[-1] == hop and len(c.identity)]
             yield (
                 f"{link.name} {way}",
                 lane(plan, link.name, way),

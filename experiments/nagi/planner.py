@@ -7,10 +7,12 @@ import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import get_args
+from typing import Any, get_args
 
+from nagi.commands import fill
 from nagi.contracts.plan import (
     CapturePlan,
+    CommandPlan,
     DirectionPlan,
     ExperimentRef,
     FlowPlan,
@@ -63,6 +65,7 @@ FIRST_PORT = 5001
 SETTING_UP = 0.25  # settings, emulator
 CAPTURING = 0.15  # captures are running before servers are
 SERVING = 0.3  # servers are running before clients are
+SERVING_COMMANDS = 2.0  # the same of programs that are not ours to know
 DRAINING = 0.1  # beside what the path itself needs
 FLUSHING = 1.05  # tcpdump reads a packet within a second (the kernel's block timeout, packet(7))
 FINISHING = 0.3
@@ -105,6 +108,10 @@ class _Planner:
         self.schemes = {name: self._scheme(name, flow) for name, flow in self._flows()}
         self.paths = {name: self._path(name, flow) for name, flow in self._flows()}
         self.sysctls = self._host_sysctls()
+        self.controls = self._route_controls()
+        commands = any(flow.server is not None for flow in self.experiment.flows.values())
+        self.serve_s = SETTING_UP + CAPTURING
+        self.traffic_s = self.serve_s + (SERVING_COMMANDS if commands else SERVING)
 
     def _flows(self) -> list[tuple[str, Flow]]:
         return list(self.experiment.flows.items())
@@ -218,6 +225,31 @@ class _Planner:
                     wanted_by[node, key] = name
         return values
 
+    def _route_controls(self) -> dict[tuple[str, str], str]:
+        """(node, far end) -> the congestion control that the route has for programs of others:
+        iperf asks for its own, and a route's goes before that. Both ends of a flow have it."""
+        wanted: dict[tuple[str, str], list[str]] = {}
+        for name, flow in self._flows():
+            wanted.setdefault((flow.from_, flow.to), []).append(name)
+            if flow.traffic == "command":
+                wanted.setdefault((flow.to, flow.from_), []).append(name)
+        controls = {}
+        for ends, names in wanted.items():
+            if all(self.experiment.flows[name].traffic == "bulk" for name in names):
+                continue
+            first, *others = names
+            controls[ends] = self.schemes[first].congestion_control
+            for name in others:
+                if self.schemes[name].congestion_control != controls[ends]:
+                    raise self._error(
+                        ("flows", name, "scheme"),
+                        f"congestion control {self.schemes[name].congestion_control} from "
+                        f"{ends[0]} to {ends[1]}, where flow {first} has {controls[ends]}: with "
+                        "traffic: command it belongs to the route",
+                        "give the two flows the same scheme, or different hosts",
+                    )
+        return controls
+
     def _nodes(self) -> list[NodePlan]:
         nodes = []
         for name, kind in self.experiment.nodes.items():
@@ -252,22 +284,25 @@ class _Planner:
                     destination=f"{destination}/32",
                     via=None if via == destination else via,
                     link=links[0],
-                    **self._attributes(name, sends=node == flow.from_) if ends_here else {},
+                    **self._attributes(name, node, target) if ends_here else {},
                 )
                 before = routes.setdefault(destination, route)
                 if before != route and ends_here:
                     routes[destination] = self._merge(name, before, route)
         return list(routes.values())
 
-    def _attributes(self, name: str, *, sends: bool) -> dict[str, int | bool | None]:
-        packet = self.paths[name].packet
-        attributes: dict[str, int | bool | None] = {
+    def _attributes(self, name: str, node: str, target: str) -> dict[str, Any]:
+        """What a flow's route from one of its ends to the other has."""
+        flow, packet = self.experiment.flows[name], self.paths[name].packet
+        attributes: dict[str, Any] = {
             "mtu": packet.value,
             "advmss": packet.value - IP_AND_TCP_HEADER,
+            "congctl": self.controls.get((node, target)),
         }
-        if sends:
+        # What programs of others say to each other goes both ways.
+        if node == flow.from_ or flow.traffic == "command":
             attributes["initcwnd"] = self.profile.initial_window
-        else:
+        if node == flow.to or flow.traffic == "command":
             attributes["quickack"] = not self.profile.delayed_acks
         return attributes
 
@@ -277,7 +312,7 @@ class _Planner:
         for key, value in other.model_dump().items():
             if value in (None, False):
                 continue
-            if merged[key] not in (None, False, value):
+            if merged.get(key) not in (None, False, value):
                 raise self._error(
                     ("flows", name),
                     f"needs {key} {value} where another flow between the same hosts needs "
@@ -475,11 +510,12 @@ class _Planner:
         for index, (name, flow) in enumerate(self._flows()):
             path = self.paths[name]
             port = flow.port or FIRST_PORT + index
-            other = taken.setdefault((flow.to, port), name)
+            listener = flow.from_ if flow.listen == "from" else flow.to
+            other = taken.setdefault((listener, port), name)
             if other != name:
                 raise self._error(
                     ("flows", name, "port"),
-                    f"port {port} of {flow.to} is in use by flow {other}",
+                    f"port {port} of {listener} is in use by flow {other}",
                     "give the flows different ports",
                 )
             rates = [
@@ -493,7 +529,6 @@ class _Planner:
                     "no link on its path has a rate, so there is nothing to achieve",
                     "give one a rate",
                 )
-            traffic = SETTING_UP + CAPTURING + SERVING
             plans.append(
                 FlowPlan(
                     name=name,
@@ -505,17 +540,36 @@ class _Planner:
                     scheme=flow.scheme,
                     congestion_control=self.schemes[name].congestion_control,
                     traffic=flow.traffic,
+                    command=self._command(name, flow, port),
                     payload_bytes=flow.payload.value,
                     packet_bytes=path.packet.value,
                     max_window=window.value if window else None,
-                    start_s=_round(traffic + flow.start.seconds),
-                    end_s=_round(traffic + self.experiment.duration.seconds),
+                    start_s=_round(self.traffic_s + flow.start.seconds),
+                    end_s=_round(self.traffic_s + self.experiment.duration.seconds),
                     path=path.there,
                     bottleneck_bps=min(rates),
                     base_rtt_s=path.base_rtt_ns / 1e9,
                 )
             )
         return plans
+
+    def _command(self, name: str, flow: Flow, port: int) -> CommandPlan | None:
+        if flow.client is None:
+            return None
+        path = self.paths[name]
+        seconds = self.experiment.duration.seconds - flow.start.seconds
+        values = {
+            "sender": self._endpoint(flow.from_, path.there[0]),
+            "receiver": self._endpoint(flow.to, path.there[-1]),
+            "port": str(port),
+            "duration_s": f"{seconds:.6f}".rstrip("0").rstrip("."),
+            "flow": name,
+        }
+        return CommandPlan(
+            client=fill(flow.client, values),
+            server=None if flow.server is None else fill(flow.server, values),
+            listens="sender" if flow.listen == "from" else "receiver",
+        )
 
     def _captures(self) -> list[CapturePlan]:
         wanted = {
@@ -546,13 +600,12 @@ class _Planner:
             sum(channel.most_delay_ns for channel in self._along((*path.there, *path.back)))
             for path in self.paths.values()
         )
-        traffic = SETTING_UP + CAPTURING + SERVING
-        traffic_end = traffic + self.experiment.duration.seconds
+        traffic_end = self.traffic_s + self.experiment.duration.seconds
         capture_end = traffic_end + rtt / 1e9 + queued + DRAINING + FLUSHING
         return Timeline(
             capture_s=_round(SETTING_UP),
-            serve_s=_round(SETTING_UP + CAPTURING),
-            traffic_s=_round(traffic),
+            serve_s=_round(self.serve_s),
+            traffic_s=_round(self.traffic_s),
             traffic_end_s=_round(traffic_end),
             capture_end_s=_round(capture_end),
             end_s=_round(capture_end + FINISHING),

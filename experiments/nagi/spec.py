@@ -30,6 +30,7 @@ from pydantic import (
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import ErrorDetails
 
+from nagi.commands import FIELDS, Command
 from nagi.contracts.records import Keep, Until
 from nagi.contracts.results import metrics_of_results
 from nagi.errors import InputError, Problem
@@ -339,20 +340,45 @@ class Link(DirectionSettings):
 
 
 class Flow(Strict):
-    """One TCP connection from one host to another."""
+    """Data from one host to another: one TCP connection, or what a command sends."""
 
-    from_: Name = Field(alias="from")
-    to: Name
+    from_: Name = Field(alias="from", description="the host that sends the data")
+    to: Name = Field(description="the host that receives it")
     scheme: str = Field(description="a name from hosts/schemes.yaml")
-    traffic: Literal["bulk"] = Field("bulk", description="bulk: as much as goes, until the end")
+    traffic: Literal["bulk", "command"] = Field(
+        "bulk",
+        description="bulk: as much as goes, until the end; command: what `client` and `server` do",
+    )
+    client: Command | None = Field(
+        None,
+        description="program and arguments, started at the flow's start on the host that does not "
+        "listen; fields: " + ", ".join(f"{{{name}}}" for name in FIELDS),
+    )
+    server: Command | None = Field(
+        None,
+        description="the same, started before on the host that listens; without it, what `client` "
+        "talks to must be there",
+    )
+    listen: Literal["from", "to"] = Field(
+        "to", description="the host whose port `port` is; `from` for a download"
+    )
     payload: ByteCount = Field(
         ByteCount(1000), description="payload bytes of a full-size segment (the MSS)"
     )
     start: Duration = Field(Duration(0), description="counted from the start of the traffic")
     port: int | None = Field(None, ge=1024, le=65535, description="5001 and up if not given")
 
+    @field_validator("client", "server", "listen")
+    @classmethod
+    def _of_commands(cls, value: object, info: ValidationInfo) -> object:
+        if value is not None and info.data.get("traffic") == "bulk":
+            raise ValueError("traffic is bulk, which has none; write `traffic: command`")
+        return value
+
     @model_validator(mode="after")
     def _possible(self) -> Flow:
+        if self.traffic == "command" and self.client is None:
+            raise ValueError("no client; write `client: [PROGRAM, ARGUMENT, ...]`")
         if not 88 <= self.payload.value <= 1448:
             raise ValueError(
                 f"a payload of {self.payload} does not fit; give 88 to 1448 bytes (Ethernet's MTU)"

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import shutil
-import struct
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from changed_captures import captured, write_captured
 from nagi.certificate import LIMITS, certify
+from nagi.collection import own_clocks
 from nagi.contracts.links import Links
 from nagi.contracts.plan import RunPlan
 from nagi.contracts.records import Manifest, Verdict
@@ -21,7 +22,6 @@ from nagi.packets import Records, fates, from_table, in_order, lane, replay, to_
 from nagi.paths import SCHEMAS
 
 (RUN,) = sorted((SCHEMAS / "example" / "campaign" / "runs").iterdir())
-HEADER, RECORD_HEADER = 24, 16  # of a pcap file, of a packet in it
 
 
 @dataclass
@@ -37,26 +37,26 @@ class Case:
     def judge(self) -> Verdict:
         manifest = Manifest.read(RUN / "manifest.json")
         tampered = manifest.model_dump(mode="json") | {"nodes": self.nodes}
+        nodes = Manifest.model_validate(tampered).nodes
         return certify(
             self.plan,
             Links.model_validate(self.links),
-            Manifest.model_validate(tampered).nodes.values(),
-            gather(self.plan, manifest.began_realtime_s, self.records, self.run),
+            nodes.values(),
+            gather(
+                self.plan,
+                manifest.began_realtime_s,
+                self.records,
+                self.run,
+                own_clocks(nodes),
+            ),
         )
 
     def delay_captured(self, file: str, delay_ns: int, every: int = 1) -> None:
         """Has every n-th packet of a capture, the middle one first, come later than it did."""
-        data = bytearray((self.run / file).read_bytes())
-        starts = []
-        at = HEADER
-        while at < len(data):
-            starts.append(at)
-            at += RECORD_HEADER + struct.unpack_from("<I", data, at + 8)[0]
-        for start in starts[len(starts) // 2 % every :: every]:
-            seconds, nanoseconds = struct.unpack_from("<II", data, start)
-            total = seconds * 10**9 + nanoseconds + delay_ns
-            struct.pack_into("<II", data, start, *divmod(total, 10**9))
-        (self.run / file).write_bytes(data)
+        packets = captured(self.run / file)
+        for packet in packets[len(packets) // 2 % every :: every]:
+            packet.time_ns += delay_ns
+        write_captured(self.run / file, packets)
 
 
 @pytest.fixture

@@ -285,8 +285,78 @@ def test_what_version_0_1_did_not_know_is_not_in_plans_that_do_without(plans):
     assert list(json.loads(plans[0].link("core").forward.model_dump_json())) == [
         "rate_bps", "overhead_bytes", "delay_ns", "queue", "loss",
     ]  # fmt: skip
+    assert "command" not in json.loads(plans[0].flows[0].model_dump_json())
     # As version 0.1 drew it: repeats of campaigns that were begun with it meet the same channel.
     assert plans[0].seed == 1960346764447962135
+
+
+COMMAND = """{from: client, to: server, scheme: $scheme, traffic: command,
+    server: [serve, "{receiver}:{port}"],
+    client: [send, "{sender}", "{{flow: {flow}}}", "{duration_s}", 3, 0.5, $rate]}"""
+BULK = "{from: client, to: server, scheme: $scheme, payload: 1000 bytes}"
+
+
+def test_a_command_is_in_the_plan_with_its_fields_filled_in(tmp_path, plans):
+    (plan, *_) = edited(tmp_path, (BULK, COMMAND), ("duration: 2 s", "duration: 2500 ms"))
+    up, down = plan.flows
+    assert up.traffic == "command" and down.command is None
+    assert up.command.server == ["serve", "198.18.1.2:5001"]
+    assert up.command.client == [
+        "send", "198.18.0.1", "{flow: up}", "2.5", "3", "0.5", "1 Mb/s",
+    ]  # fmt: skip
+    assert (up.command.listens, up.listens, down.listens) == ("receiver",) * 3
+    # Programs that are not ours have longer to start; everything after is as much later.
+    before, now = plans[0].timeline, plan.timeline
+    assert (now.serve_s, now.traffic_s) == (before.serve_s, before.serve_s + 2)
+    assert up.start_s == now.traffic_s
+    assert now.end_s - before.end_s == pytest.approx(1.7 + 0.5)
+
+
+def test_without_a_server_nothing_is_waited_for(tmp_path, plans):
+    alone = COMMAND.replace('server: [serve, "{receiver}:{port}"],', "")
+    (plan, *_) = edited(tmp_path, (BULK, alone))
+    assert plan.flows[0].command.server is None
+    assert plan.timeline == plans[0].timeline
+
+
+def test_a_download_is_a_flow_from_the_end_that_listens(tmp_path):
+    download = COMMAND.replace("from: client, to: server", "from: server, to: client, listen: from")
+    (plan, *_) = edited(tmp_path, (BULK, download.replace("traffic:", "port: 6002, traffic:")))
+    (flow, _) = plan.flows
+    assert (flow.sender, flow.listens) == ("server", "sender")
+    assert flow.path == plan.flows[1].path
+    with pytest.raises(InputError, match="port 6001 of server is in use by flow up; give the flo"):
+        again = download.replace("traffic:", "port: 6001, traffic:")
+        edited(
+            tmp_path,
+            (BULK, again),
+            ("down: {from: server, to: client", "down: {from: client, to: server"),
+        )
+
+
+def test_the_routes_of_a_command_have_its_congestion_control(tmp_path, plans):
+    found = edited(tmp_path, (BULK, COMMAND), ("host_profile: linux", "host_profile: ns2"))
+    for plan, control in zip(found[::2], ("reno", "cubic"), strict=False):
+        for node in ("client", "server"):
+            (route,) = plan.node(node).routes
+            # Either end may send, whatever the profile says of those who do.
+            assert (route.congctl, route.initcwnd, route.quickack) == (control, 1, True)
+        assert all(route.congctl is None for route in plan.node("cell").routes)
+    routes = json.loads(plans[0].model_dump_json())["nodes"][0]["routes"]
+    assert "congctl" not in routes[0]
+
+
+def test_a_command_s_control_is_that_of_all_flows_over_its_routes(tmp_path):
+    down = "down: {from: server, to: client, scheme: $scheme, "
+    other = (down, down.replace("$scheme", "bbr"))
+    complaint = (
+        r"flows\.down\.scheme: congestion control bbr from server to client, where flow up has "
+        "cubic: .* give the two flows the same scheme, or different hosts"
+    )
+    with pytest.raises(InputError, match=complaint):
+        edited(tmp_path, (BULK, COMMAND), other, ("[newreno, cubic]", "[cubic, sack]"))
+    # Bulk flows ask for theirs themselves.
+    edited(tmp_path, other, ("[newreno, cubic]", "[cubic, sack]"))
 
 
 def test_the_longest_delay_of_a_trace_is_waited_for(tmp_path, plans):

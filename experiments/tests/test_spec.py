@@ -178,6 +178,30 @@ BAD = [
      7, "links.wired.mark", "a weight of 0 never sees the queue; give more, like 0.002"),
     ("rate: 100 Mb/s, delay: 45 ms, queue: 1 bdp", "mark: {threshold: 5 kB}",
      7, "links.wired.mark", "a mark on a link without a rate; give the link a rate"),
+    # Commands
+    ("$scheme}", "$scheme, traffic: ftp}",
+     16, "flows.bulk.traffic", "'ftp' is not possible here; input should be 'bulk' or 'command'"),
+    ("$scheme}", "$scheme, client: [x]}",
+     16, "flows.bulk.client", "traffic is bulk, which has none; write `traffic: command`"),
+    ("$scheme}", "$scheme, listen: from}",
+     16, "flows.bulk.listen", "traffic is bulk, which has none; write `traffic: command`"),
+    ("$scheme}", "$scheme, traffic: command, server: [x]}",
+     16, "flows.bulk", "no client; write `client: [PROGRAM, ARGUMENT, ...]`"),
+    ("$scheme}", "$scheme, traffic: command, client: curl x}",
+     16, "flows.bulk.client", "'curl x' is not possible here; input should be a valid list"),
+    ("$scheme}", "$scheme, traffic: command, client: []}",
+     16, "flows.bulk.client", "[] is not possible here; list should have at least 1 item"),
+    ("$scheme}", "$scheme, traffic: command, client: [./app]}",
+     16, "flows.bulk.client", "'./app' is no program; give its name, or its path on the host fr"),
+    ("$scheme}", "$scheme, traffic: command, client: [x, on, true]}",
+     16, "flows.bulk.client.2", "True is not possible here; input should be a valid string"),
+    ("$scheme}", '$scheme, traffic: command, client: [x, "{host}"]}',
+     16, "flows.bulk.client.1", "unknown field {host} in '{host}'; one of: {sender}, {receiver}, "
+     "{port}, {duration_s}, {flow}"),
+    ("$scheme}", '$scheme, traffic: command, client: [x, "{port:04}"]}',
+     16, "flows.bulk.client.1", "unknown field {port} in '{port:04}'; one of: "),
+    ("$scheme}", '$scheme, traffic: command, client: [x], server: ["{"]}',
+     16, "flows.bulk.server.0", "a single brace in '{'; write {{ or }} for a brace, or one of: "),
 ]  # fmt: skip
 
 

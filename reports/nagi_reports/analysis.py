@@ -4,21 +4,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from nagi.clocks import host_ns
 from nagi.contracts.links import DirectionAccount, Links
 from nagi.contracts.plan import FlowPlan, RunPlan
-from nagi.contracts.records import COMPRESSED, Campaign, Manifest, Verdict
+from nagi.contracts.records import COMPRESSED, Campaign, HostClock, Manifest, Verdict
 from nagi.contracts.results import Metrics, ResultRow, metrics_of_results
 from nagi.errors import refuse
 
-from nagi_reports.capture import Scan, match, scan
+from nagi_reports.capture import Knots, Scan, match, scan
 from nagi_reports.connections import known, rtt_seconds
+from nagi_reports.flow_rows import is_of, matched, scanned
 from nagi_reports.metrics import (
     agi,
     agi_ceiling,
@@ -129,8 +130,6 @@ class _Recorded:
     tcp_info: pd.DataFrame
     captures: dict[tuple[str, str], Path]  # (node, link) -> file
     scans: dict[tuple[str, str], Scan]
-    start_ns: int
-    end_ns: int
 
     @classmethod
     def read(cls, run: Path) -> _Recorded:
@@ -146,21 +145,23 @@ class _Recorded:
                     file=str(run / capture.file),
                 )
             captures[capture.node, capture.link] = path
-        start_ns, end_ns = (
-            _instant(manifest, at) for at in (plan.measure.start_s, plan.measure.end_s)
-        )
+        verdict = Verdict.read(run / "verdict.json")
+        measure = plan.measure
         return cls(
             plan=plan,
             manifest=manifest,
-            verdict=Verdict.read(run / "verdict.json"),
+            verdict=verdict,
             links=Links.read(run / "links.json"),
             tcp_info=_tcp_info(run / "tcp_info.parquet"),
             captures=captures,
             scans={
-                at: scan(path, start_ns=start_ns, end_ns=end_ns) for at, path in captures.items()
+                at: scan(
+                    path,
+                    start_ns=_instant(manifest, measure.start_s, verdict.clocks.get(at[0])),
+                    end_ns=_instant(manifest, measure.end_s, verdict.clocks.get(at[0])),
+                )
+                for at, path in captures.items()
             },
-            start_ns=start_ns,
-            end_ns=end_ns,
         )
 
     @property
@@ -168,14 +169,14 @@ class _Recorded:
         return round(self.plan.measure.end_s - self.plan.measure.start_s, 6)
 
     def goodput_bps(self, flow: FlowPlan) -> float:
-        received = _direction(self.scans[_receiving(flow)].flows, flow)
+        received = scanned(self.scans[_receiving(flow)].flows, flow)
         return goodput_bps(received.first_time_bytes_inside if received else 0, self.seconds)
 
 
 def _of_flow(recorded: _Recorded, flow: FlowPlan) -> dict[str, Any]:
     """The columns of one flow."""
-    sent = _direction(recorded.scans[_sending(flow)].flows, flow)
-    received = _direction(recorded.scans[_receiving(flow)].flows, flow)
+    sent = scanned(recorded.scans[_sending(flow)].flows, flow)
+    received = scanned(recorded.scans[_receiving(flow)].flows, flow)
     overflows, losses, transmitted = _drops(flow, recorded.links)
     goodput = recorded.goodput_bps(flow)
     throughput = throughput_bps(received.ip_bytes_inside if received else 0, recorded.seconds)
@@ -205,10 +206,7 @@ def _of_flow(recorded: _Recorded, flow: FlowPlan) -> dict[str, Any]:
 
 
 def _at_sender(recorded: _Recorded, flow: FlowPlan, sent: Any) -> dict[str, Any]:
-    flows = recorded.scans[_sending(flow)].flows
-    back = flows[
-        (flows["connection"] == sent.connection) & (flows["direction"] != sent.direction)
-    ].iloc[0]
+    back = scanned(recorded.scans[_sending(flow)].flows, flow, data=False)
     rtt = rtt_seconds(sent)
     mean = rtt["rtt_mean_s"]
     return {
@@ -219,19 +217,29 @@ def _at_sender(recorded: _Recorded, flow: FlowPlan, sent: Any) -> dict[str, Any]
         "buffer_delay": None if mean is None else buffer_delay(mean, flow.base_rtt_s),
         "in_flight_mean_bytes": sent.in_flight_mean_bytes,
         "in_flight_max_bytes": sent.in_flight_max_bytes,
-        "receive_window_mean_bytes": back["window_mean_bytes"],
+        "receive_window_mean_bytes": back.window_mean_bytes,
     }
 
 
 def _between(recorded: _Recorded, flow: FlowPlan) -> dict[str, Any]:
+    """What compares both captures; nothing where a clock is not known, for then it is not even
+    known which way packets went."""
+    clocks = recorded.verdict.clocks
+    if any(node in clocks and clocks[node] is None for node in (flow.sender, flow.receiver)):
+        return {}
+    manifest, measure = recorded.manifest, recorded.plan.measure
     found = match(
         recorded.captures[_sending(flow)],
         recorded.captures[_receiving(flow)],
-        start_ns=recorded.start_ns,
-        end_ns=recorded.end_ns,
+        start_ns=_instant(manifest, measure.start_s),
+        end_ns=_instant(manifest, measure.end_s),
         complete=True,  # captures begin before the traffic and end when all has arrived
+        clocks=(
+            _knots(manifest, clocks.get(flow.sender)),
+            _knots(manifest, clocks.get(flow.receiver)),
+        ),
     )
-    row = _direction(found.flows, flow, "data_sent")
+    row = matched(found.flows, flow)
     if row is None:
         return {}
     return {
@@ -245,6 +253,12 @@ def _between(recorded: _Recorded, flow: FlowPlan) -> dict[str, Any]:
         "loss_burst_density": row.burst_density,
         "loss_gap_density": row.gap_density,
     }
+
+
+def _knots(manifest: Manifest, clock: HostClock | None) -> Knots:
+    """A host's clock for match(): its times are since the Unix epoch."""
+    epoch_ns = _instant(manifest, 0)
+    return [(at + epoch_ns, ahead) for at, ahead in clock.knots] if clock else []
 
 
 def _fairness(recorded: _Recorded) -> dict[str, float | None]:
@@ -270,34 +284,39 @@ def _convergence(recorded: _Recorded) -> float:
     interval_s = max(CONVERGENCE_S, CONVERGENCE_RTTS * longest_rtt_s)
     begin_s, end_s = plan.timeline.traffic_s, plan.timeline.traffic_end_s
     count = math.floor((end_s - begin_s) / interval_s + 1e-9)
-    begin_ns, interval_ns = _instant(recorded.manifest, begin_s), round(interval_s * 1e9)
+    interval_ns = round(interval_s * 1e9)
+    begins_ns = {
+        node: _instant(recorded.manifest, begin_s, recorded.verdict.clocks.get(node))
+        for node, _ in recorded.captures
+    }
     # These intervals begin with the traffic, those of recorded.scans with the measurement. One more
     # pass over a capture, however many flows it has.
     scans = {
-        at: scan(recorded.captures[at], start_ns=begin_ns, interval_ns=interval_ns)
+        at: scan(recorded.captures[at], start_ns=begins_ns[at[0]], interval_ns=interval_ns)
         for at in {_receiving(flow) for flow in plan.flows}
     }
     received = np.zeros((count, len(plan.flows)))
     for column, flow in enumerate(plan.flows):
-        found = scans[_receiving(flow)]
-        row = _direction(found.flows, flow)
-        if row is None or found.series is None:
+        found, begin_ns = scans[_receiving(flow)], begins_ns[flow.receiver]
+        rows = found.flows.index[is_of(found.flows, flow)]
+        if found.series is None:
             continue
-        mine = found.series[found.series["flow"] == row.Index]
+        mine = found.series[found.series["flow"].isin(rows)]
         index = ((mine["start_ns"] - begin_ns) // interval_ns).to_numpy()
         inside = (index >= 0) & (index < count)
-        received[index[inside], column] = mine["first_time_bytes"].to_numpy()[inside]
+        np.add.at(received[:, column], index[inside], mine["first_time_bytes"].to_numpy()[inside])
     ends_s = begin_s + interval_s * np.arange(1, count + 1)
     last_start_s = max(flow.start_s for flow in plan.flows)
     return convergence_time_s(ends_s, received, last_start_s, CONVERGENCE_DELTA)
 
 
 def _cwnd_mean(recorded: _Recorded, flow: FlowPlan) -> float:
-    samples = recorded.tcp_info[recorded.tcp_info["flow"] == flow.name].dropna(subset="snd_cwnd")
+    mine = recorded.tcp_info[recorded.tcp_info["flow"] == flow.name].dropna(subset="snd_cwnd")
+    windows = mine.groupby("t_s")["snd_cwnd"].sum()  # of all its connections
     measure = recorded.plan.measure
     return time_mean(
-        (samples["t_s"] * 1e9).to_numpy().astype(np.int64),
-        samples["snd_cwnd"].to_numpy(np.float64),
+        (windows.index.to_numpy(np.float64) * 1e9).astype(np.int64),
+        windows.to_numpy(np.float64),
         round(measure.start_s * 1e9),
         round(measure.end_s * 1e9),
     )
@@ -320,21 +339,12 @@ def _receiving(flow: FlowPlan) -> tuple[str, str]:
     return flow.receiver, flow.path[-1].link
 
 
-def _direction(flows: pd.DataFrame, flow: FlowPlan, most: str = "first_time_bytes") -> Any:
-    """The row of a flow's data; of several connections that with the most in the column `most`."""
-    mine = flows[
-        (flows["protocol"] == "tcp")
-        & (flows["source"] == flow.sender_address)
-        & (flows["destination"] == flow.receiver_address)
-        & (flows["destination_port"] == flow.port)
-    ]
-    found: Iterable[Any] = mine.sort_values(most, ascending=False, kind="stable").itertuples()
-    return next(iter(found), None)
-
-
-def _instant(manifest: Manifest, seconds: float) -> int:
-    """An instant of the run in nanoseconds since the Unix epoch."""
-    return round((manifest.began_realtime_s + seconds) * 1e9)
+def _instant(manifest: Manifest, seconds: float, clock: HostClock | None = None) -> int:
+    """An instant of the run in nanoseconds since the Unix epoch, by a host's clock (None: the
+    emulator's)."""
+    since_ns = round(seconds * 1e9)
+    ahead = host_ns(clock, since_ns) - since_ns
+    return round((manifest.began_realtime_s + seconds) * 1e9) + ahead
 
 
 def _drops(flow: FlowPlan, links: Links) -> tuple[int, int, int]:

@@ -14,7 +14,8 @@ owners, no times; for one version of the zstd library).
 
 What it says of the machines it was made on: each manifest.json has kernel release, machine type,
 number of processors, versions of programs, sysctls and offloads; captures have the addresses of the
-lab's own interfaces. No host name, user or path: a file that has the campaign's path is refused.
+lab's own interfaces. No host name, user or path, but what programs of `traffic: command` said: a
+file that has the campaign's path is refused.
 """
 
 from __future__ import annotations
@@ -257,8 +258,10 @@ Parquet, captures pcap (some compressed by zstd), the rest is JSON.
     `metrics.json` says under `files`.
   - `links.json`, `packets.parquet`, `drops.pcapng`: the link emulator's account of itself and of
     every packet. `flows.json`, `tcp_info.parquet`: the senders' kernels' account.
+    `command-*.log`: what programs said whose traffic a flow was.
   - `verdict.json`: did the links do what was asked? `metrics.json`: what the run came to.
 
 Of the machines it was made on it says: kernel release, machine type, number of processors, versions
-of programs, sysctls, offloads. It has no host names, users or paths.
+of programs, sysctls, offloads. It has no host names, users or paths, but for what programs said
+(`command-*.log`).
 """

@@ -20,7 +20,7 @@ damaged on the way is no error: what came before the damage counts, and `damage`
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,10 @@ from typing import Any
 import nagi_captures
 import pandas as pd
 from nagi.errors import InputError, refuse
+
+Knots = Sequence[tuple[int, int]]
+
+FRAGMENT = "later fragment"  # a reason in Scan.unused: has no ports, so no flow
 
 _RTT = {
     "count": "samples",
@@ -297,6 +301,7 @@ def match(
     start_ns: int | None = None,
     end_ns: int | None = None,
     complete: bool = False,
+    clocks: tuple[Knots, Knots] = ((), ()),
 ) -> Match:
     """Finds each packet of one capture in the other, and tells delays and losses.
 
@@ -309,6 +314,10 @@ def match(
     from. complete: both captures cover all traffic, so what only one has is lost even at the
     edges; else packets that the other capture may have missed by its begin or end are `uncovered`.
 
+    clocks: how far each capture's clock is ahead of a common one, along straight lines between
+    knots (time by the capture's clock, ns it is ahead); all times are then by the common clock.
+    Without knots it is the common one.
+
     What counts as the same packet is in reports/native/match.hpp; what has not arrived 10 s after
     it was sent is lost. Memory: 100 MiB at most. Reads each file twice.
 
@@ -320,7 +329,13 @@ def match(
         except nagi_captures.Refused as refused:
             raise _input_error(path, refused) from None
     found = nagi_captures.match(
-        os.fsencode(sent), os.fsencode(received), start_ns, end_ns, complete
+        os.fsencode(sent),
+        os.fsencode(received),
+        start_ns,
+        end_ns,
+        complete,
+        list(clocks[0]),
+        list(clocks[1]),
     )
     flows = _table(found["flows"], MATCH_COLUMNS)
     if len(flows) == 0:

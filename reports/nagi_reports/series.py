@@ -101,7 +101,13 @@ def _samples(path: Path, flow: FlowPlan) -> pd.DataFrame:
     if not path.exists():
         return pd.DataFrame(columns=columns)
     table = pd.read_parquet(path, columns=columns)
-    return table[table["flow"] == flow.name].sort_values("t_s")
+    mine = table[table["flow"] == flow.name]
+    if flow.traffic == "bulk":
+        return mine.sort_values("t_s")
+    # The windows of all connections together, and their mean RTT.
+    groups = mine.groupby("t_s")
+    windows = groups[["snd_cwnd", "snd_ssthresh"]].sum(min_count=1)
+    return windows.assign(rtt=groups["rtt"].mean()).reset_index()
 
 
 def _curve(samples: pd.DataFrame, column: str, flow: FlowPlan) -> Curve | None:

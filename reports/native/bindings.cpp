@@ -7,7 +7,9 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <cmath>
 #include <limits>
@@ -501,13 +503,15 @@ nb::object delays(const SmallestDelays& smallest) {
 
 nb::dict match(const nb::bytes& sent, const nb::bytes& received,
                std::optional<std::int64_t> start_ns, std::optional<std::int64_t> end_ns,
-               bool complete) {
+               bool complete, std::vector<ClockCurve::Knot> sent_clock,
+               std::vector<ClockCurve::Knot> received_clock) {
   const std::array<std::string, 2> names = {std::string(sent.c_str(), sent.size()),
                                             std::string(received.c_str(), received.size())};
   MatchOptions options;
   if (start_ns) options.start_ns = *start_ns;
   if (end_ns) options.end_ns = *end_ns;
   options.complete = complete;
+  options.clocks = {ClockCurve(std::move(sent_clock)), ClockCurve(std::move(received_clock))};
   Matcher matcher(
       [&](int which) {
         return std::make_unique<CaptureFile>(names[static_cast<std::size_t>(which)]);
@@ -554,7 +558,8 @@ NB_MODULE(nagi_captures, module) {
   module.def("scan", &scan, nb::arg("path"), nb::arg("start_ns").none(), nb::arg("end_ns").none(),
              nb::arg("interval_ns"));
   module.def("match", &match, nb::arg("sent"), nb::arg("received"), nb::arg("start_ns").none(),
-             nb::arg("end_ns").none(), nb::arg("complete"));
+             nb::arg("end_ns").none(), nb::arg("complete"), nb::arg("sent_clock"),
+             nb::arg("received_clock"));
   nb::class_<PacketReader>(module, "PacketReader")
       .def(nb::init<const nb::bytes&, std::size_t>(), nb::arg("path"), nb::arg("rows"))
       .def("next", &PacketReader::next);

@@ -67,10 +67,11 @@ constexpr std::size_t udp_waiting_most = 1 << 15;  // half of what an identifica
 
 }  // namespace
 
-void Matcher::Input::step() {
+void Matcher::Input::step(const ClockCurve& clock) {
   Record record;
   has_packet = false;
   while (!has_packet && file->next(record)) {
+    record.time_ns = clock.common(record.time_ns);
     first_ns = std::min(first_ns, record.time_ns);
     last_ns = std::max(last_ns, record.time_ns);
     has_packet = decode(record, packet) == Unused::none;
@@ -123,8 +124,9 @@ void Matcher::estimate_difference() {
   for (unsigned side = 0; side < 2; ++side) {
     Input input;
     input.file = open_(static_cast<int>(side));
-    input.step();
-    for (std::int64_t i = 0; i < looked_at_first && input.has_packet; ++i, input.step()) {
+    const ClockCurve& clock = options_.clocks[side];
+    input.step(clock);
+    for (std::int64_t i = 0; i < looked_at_first && input.has_packet; ++i, input.step(clock)) {
       unsigned direction = 0;
       const MatchedConnection* flow = table.find(input.packet.endpoints, direction);
       if (flow == nullptr) flow = &table.add(input.packet.endpoints);
@@ -148,7 +150,7 @@ void Matcher::begin_pass() {
   for (unsigned side = 0; side < 2; ++side) {
     inputs_[side] = Input{};
     inputs_[side].file = open_(static_cast<int>(side));
-    inputs_[side].step();
+    inputs_[side].step(options_.clocks[side]);
   }
 }
 
@@ -228,7 +230,7 @@ void Matcher::take(unsigned side) {
   // Identifications of UDP packets come again.
   const bool udp = packet.endpoints.protocol() == protocol_udp;
   settle(direction, side, udp ? udp_waiting_most : most_waiting, false);
-  input.step();
+  input.step(options_.clocks[side]);
 }
 
 /// A pair of packets, whichever came first.

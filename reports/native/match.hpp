@@ -33,6 +33,7 @@
 #include <vector>
 
 #include "native/capture_file.hpp"
+#include "native/clock_curve.hpp"
 #include "native/decode.hpp"
 #include "native/distribution.hpp"
 #include "native/flow_table.hpp"
@@ -85,7 +86,8 @@ class LossPattern {
 struct MatchOptions {
   std::int64_t start_ns = std::numeric_limits<std::int64_t>::min();  // of sending: [start, end)
   std::int64_t end_ns = std::numeric_limits<std::int64_t>::max();
-  bool complete = false;  // both captures have all that passed them
+  bool complete = false;               // both captures have all that passed them
+  std::array<ClockCurve, 2> clocks{};  // times are by the common clock throughout
 };
 
 struct MatchedDirection {
@@ -160,7 +162,7 @@ class Matcher {
     bool has_packet = false;
     std::int64_t first_ns = std::numeric_limits<std::int64_t>::max();
     std::int64_t last_ns = std::numeric_limits<std::int64_t>::min();
-    void step();
+    void step(const ClockCurve& clock);
   };
   /// A packet whose fate, or that of one before it, is open.
   struct Entry {

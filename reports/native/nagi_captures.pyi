@@ -10,7 +10,13 @@ def scan(
     path: bytes, start_ns: int | None, end_ns: int | None, interval_ns: int
 ) -> dict[str, Any]: ...
 def match(
-    sent: bytes, received: bytes, start_ns: int | None, end_ns: int | None, complete: bool
+    sent: bytes,
+    received: bytes,
+    start_ns: int | None,
+    end_ns: int | None,
+    complete: bool,
+    sent_clock: list[tuple[int, int]],
+    received_clock: list[tuple[int, int]],
 ) -> dict[str, Any]: ...
 
 class PacketReader:

@@ -128,6 +128,27 @@ def test_drift(tmp_path):
     assert match(*files).clocks.drift_ppm == pytest.approx(50, rel=0.01)
 
 
+def test_clocks_that_are_known_are_taken_off(tmp_path):
+    ahead = -30 * MS  # more than the way takes: packets seem to arrive before they are sent
+    sent, received = path_of(tmp_path, 500, {7}, lambda i: (20 + i % 10) * MS, ahead)
+    begin = 1000 * SECOND
+    found = match(sent, received, clocks=([], [(begin + ahead, ahead)]))
+    there = found.flows.iloc[0]
+    assert there.forward and there.lost == 1
+    assert (there.delay_min_ns, there.delay_max_ns) == (20 * MS, 29 * MS)
+    assert found.clocks.offset_ns == 0 and found.clocks.apart_at_least_ns == 0
+    # The same with the other clock for the common one; instants are by the common one.
+    found = match(
+        sent,
+        received,
+        start_ns=begin + 100 * MS + ahead,
+        end_ns=begin + 200 * MS + ahead,
+        clocks=([(begin, -ahead), (begin + SECOND, -ahead)], []),
+    )
+    assert found.flows.delay_min_ns[0] == 20 * MS
+    assert found.flows.sent[0] == 100
+
+
 def test_one_direction_says_nothing_of_the_clocks(tmp_path):
     made = [data(1 + 100 * i, 100, ident=i) for i in range(20)]
     found = match(

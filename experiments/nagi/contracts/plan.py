@@ -196,6 +196,9 @@ class RoutePlan(Contract):
     advmss: int | None = Field(None, description="MSS to advertise, options included")
     initcwnd: int | None = Field(None, description="initial window, packets")
     quickack: bool = Field(False, description="acknowledge every segment at once")
+    congctl: str | None = Field(
+        None, exclude_if=_is_none, description="congestion control of all connections, locked"
+    )
 
 
 class NodePlan(Contract):
@@ -210,8 +213,21 @@ class Hop(Contract):
     way: Way
 
 
+class CommandPlan(Contract):
+    """The user's own programs that make a flow, as command lines without a shell."""
+
+    client: list[str] = Field(description="started at the flow's start, where `server` is not")
+    server: list[str] | None = Field(
+        None, description="started in phase serve, listens on the flow's port; null: none is"
+    )
+    listens: Literal["sender", "receiver"] = Field(
+        "receiver", description="the end of the flow whose port it is"
+    )
+
+
 class FlowPlan(Contract):
-    """One TCP connection."""
+    """A flow of data from one host to another: a single TCP connection (bulk), or all TCP and UDP
+    that a command sends between the two hosts to and from the flow's port."""
 
     name: str
     sender: str
@@ -221,7 +237,10 @@ class FlowPlan(Contract):
     port: int
     scheme: str
     congestion_control: str = Field(description="the kernel's name")
-    traffic: Literal["bulk"]
+    traffic: Literal["bulk", "command"]
+    command: CommandPlan | None = Field(
+        None, exclude_if=_is_none, description="of traffic `command`"
+    )
     payload_bytes: int = Field(description="payload of a full-size segment (MSS)")
     packet_bytes: int = Field(description="IP bytes of a full-size segment")
     max_window: int | None = Field(None, description="cap of the congestion window, packets")
@@ -234,6 +253,11 @@ class FlowPlan(Contract):
     base_rtt_s: float = Field(
         description="propagation there and back; a trace counts with its smallest delay"
     )
+
+    @property
+    def listens(self) -> Literal["sender", "receiver"]:
+        """The end whose port `port` is."""
+        return "receiver" if self.command is None else self.command.listens
 
 
 class CapturePlan(Contract):

@@ -9,6 +9,7 @@ drops.pcapng      every packet it dropped: headers, when, why
 flows.json        each flow as its sender's kernel last saw it
 tcp_info.parquet  TCP_INFO of each sender over time
 NODE.LINK.pcap    captures, headers only; NODE.LINK.pcap.zst where compressed
+command-ROLE.FLOW.log   what programs of `traffic: command` said
 verdict.json      did the links do what was asked?
 metrics.json      the run's rows of results.parquet
 """
@@ -26,6 +27,10 @@ from nagi.contracts.plan import RunPlan
 from nagi.statements import Statement
 
 
+def _is_empty(value: Any) -> bool:
+    return not value
+
+
 class CaptureCount(Contract):
     """tcpdump's own count."""
 
@@ -35,12 +40,32 @@ class CaptureCount(Contract):
     dropped: int = Field(description="by the kernel, for want of buffer")
 
 
+class ClientEnd(Contract):
+    """How the client of a flow with traffic `command` ended before the traffic did."""
+
+    flow: str
+    ended_s: float = Field(
+        description="when it was seen to have, at the next sample of TCP_INFO; since the run began"
+    )
+    status: int = Field(description="its exit status; any but 0 makes the run a failed one")
+
+
 class FlowRecord(Contract):
     """A flow as its sender's kernel last saw it."""
 
     flow: str
-    congestion_control: str
-    tcp_info: dict[str, int] = Field(description="struct tcp_info by field name")
+    congestion_control: str | None = Field(description="null: no TCP connection was seen")
+    tcp_info: dict[str, int] = Field(
+        description="struct tcp_info by field name; of several connections of that which had most "
+        "bytes acknowledged"
+    )
+    connections: int | None = Field(
+        None, description="of traffic `command`: TCP connections that samples saw"
+    )
+    ended_s: float | None = Field(
+        None, description="of traffic `command`: when the client ended; null: with the traffic"
+    )
+    status: int | None = Field(None, description="the exit status it then had")
 
 
 class TcpInfoSample(Contract):
@@ -49,6 +74,9 @@ class TcpInfoSample(Contract):
 
     t_s: float = Field(description="seconds since the run began")
     flow: str
+    connection: int = Field(
+        0, description="of the flow, in the order in which samples first saw them"
+    )
     ca_state: int | None = Field(description="0 open, 1 disorder, 2 CWR, 3 recovery, 4 loss")
     rto: int | None
     unacked: int | None
@@ -112,6 +140,9 @@ class NodeRecord(Contract):
     offloads: dict[str, list[str]] = Field(description="harmful offloads seen on, by interface")
     captures: list[CaptureCount]
     flows: list[FlowRecord]
+    ended: list[ClientEnd] = Field(
+        [], exclude_if=_is_empty, description="clients that ended before the traffic did"
+    )
     processors_busy: float | None = Field(description="share of all processors' time, 0 to 1")
     notices: list[str]
 
@@ -143,10 +174,6 @@ class FileSum(Contract):
 
 FileFate = Literal["kept", "compressed", "removed"]
 COMPRESSED = ".zst"  # appended to the name of a file compressed by zstd (RFC 8878)
-
-
-def _is_empty(value: Any) -> bool:
-    return not value
 
 
 class Manifest(Contract):
@@ -198,7 +225,9 @@ class Check(Contract):
     limit: float
     unit: str
     ok: bool
-    subject: str = Field("", description="the link, capture or node with the worst value")
+    subject: str = Field(
+        "", description="the link, capture or node with the worst value; why there is none for some"
+    )
 
 
 class Information(Contract):
@@ -211,6 +240,16 @@ class Information(Contract):
     subject: str
 
 
+class HostClock(Contract):
+    """The clock of a host that does not share the emulator's, as it was during a run: straight
+    lines between knots. See nagi/clocks.py."""
+
+    knots: list[tuple[int, int]] = Field(
+        description="(ns since the run began by the host's clock, ns it is ahead of the emulator's)"
+    )
+    bound_ns: int = Field(description="the most by which all of it may be off")
+
+
 class Verdict(Contract):
     """verdict.json: valid if every check is ok; failed if the run did not come to its end."""
 
@@ -220,6 +259,11 @@ class Verdict(Contract):
     reasons: list[str]
     checks: list[Check]
     information: list[Information] = Field([], description="measured, without a limit")
+    clocks: dict[str, HostClock | None] = Field(
+        {},
+        exclude_if=_is_empty,
+        description="of captures' hosts that do not share the emulator's clock; null: not known",
+    )
 
 
 class Keep(Contract):

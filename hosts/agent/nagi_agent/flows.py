@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flows: bulk transfers by iperf 2, as an ordinary user.
+"""Flows: the programs at their ends, as an ordinary user. Bulk transfers are iperf 2's; of traffic
+`command` the plan says what to start (commands.py).
 
-The transfer has no control connection, and ends when the plan says, by force on both sides: the
+A flow has no control connection, and ends when the plan says, by force on both sides: the
 receiver's kernel then resets the connection, so that nothing of it is left for the next run.
 """
 
@@ -12,9 +13,9 @@ import socket
 import time
 from typing import Any, Optional
 
+from nagi_agent import commands
 from nagi_agent.processes import end, log_of, start, unprivileged
-from nagi_agent.tcp_info import LISTEN, SAMPLED, Connection, SockDiag
-from nagi_agent.window_cap import WindowCap
+from nagi_agent.tcp_info import LISTEN, SockDiag
 
 _START_PATIENCE = 2.0
 _END_PATIENCE = 2.0
@@ -22,126 +23,155 @@ _END_PATIENCE = 2.0
 _SPARE_SECONDS = 60
 
 
-def check_port(address: str, port: int) -> None:
-    """Raises RuntimeError if a server could not listen there."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((address, port))
-        except OSError as error:
-            raise RuntimeError(
-                f"port {port} of {address} cannot be used: {error.strerror}; "
-                "end the program that has it, or give the flow another `port:`"
-            ) from None
+def listens_at(flow: dict[str, Any], node: str) -> bool:
+    """Whether the flow's port is this node's."""
+    command = flow.get("command")
+    listener: str = flow[command["listens"] if command else "receiver"]
+    return listener == node
 
 
-class Server:
-    """The receiving end of a flow."""
+def has_server(flow: dict[str, Any]) -> bool:
+    """Whether a program is to be started that listens."""
+    command = flow.get("command")
+    return command is None or command["server"] is not None
 
-    def __init__(self, flow: dict[str, Any], log: str, user: str) -> None:
-        check_port(flow["receiver_address"], flow["port"])
+
+def check_port(flow: dict[str, Any]) -> None:
+    """Raises RuntimeError if a server of the flow could not listen here: a command's on TCP and on
+    UDP, for it may do either."""
+    command, port = flow.get("command"), flow["port"]
+    address = flow[f"{command['listens']}_address" if command else "receiver_address"]
+    for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM)[: 2 if command else 1]:
+        with socket.socket(socket.AF_INET, kind) as probe:
+            if kind == socket.SOCK_STREAM:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((address, port))
+            except OSError as error:
+                raise RuntimeError(
+                    f"port {port} of {address} cannot be used: {error.strerror}; "
+                    "end the program that has it, or give the flow another `port:`"
+                ) from None
+
+
+class Program:
+    """A program at one end of a flow: its server or its client."""
+
+    def __init__(self, flow: dict[str, Any], role: str, log: str, user: str) -> None:
         self._flow = flow
         self._log = log
-        command = ["iperf", "-s", "-B", flow["receiver_address"], "-p", str(flow["port"])]
+        self._who = f"the {role} of flow {flow['name']}"
+        self._is_command = flow.get("command") is not None
+        self.ended_s: Optional[float] = None  # when it was seen to have ended by itself
+        if role == "server":
+            check_port(flow)
         with open(log, "wb") as file:
-            self._process = start(unprivileged(user) + command, stdout=file, stderr=file)
+            if self._is_command:
+                self._process = start(
+                    commands.contained(flow["command"][role], user),
+                    stdout=file,
+                    stderr=file,
+                    env=commands.environment(user),
+                )
+            else:
+                command = _iperf_server(flow, user) if role == "server" else _iperf(flow, user)
+                self._process = start(command, stdout=file, stderr=file)
 
     def wait_until_listening(self, diag: SockDiag) -> None:
+        port = self._flow["port"]
         deadline = time.monotonic() + _START_PATIENCE
         while time.monotonic() < deadline:
-            if diag.connections(local_port=self._flow["port"], states=1 << LISTEN):
+            if diag.connections(local_port=port, states=1 << LISTEN):
+                return
+            if self._is_command and _has_udp(port):
                 return
             if self._process.poll() is not None:
-                break
+                hint = " (it has to stay in the foreground)" if self._is_command else ""
+                raise RuntimeError(
+                    f"{self._who} {self._end_in_words()} before it listened on port {port}{hint}: "
+                    f"{log_of(self._log)}"
+                )
             time.sleep(0.01)
-        raise RuntimeError(f"the server of flow {self._flow['name']} failed: {log_of(self._log)}")
+        raise RuntimeError(
+            f"{self._who} does not listen on port {port} after {_START_PATIENCE:g} s: "
+            f"{log_of(self._log)}"
+        )
 
-    def kill(self) -> None:
-        end(self._process, signal.SIGKILL, _END_PATIENCE)
+    def look(self, at: float) -> None:
+        """Raises RuntimeError if it has ended and should not have: iperf never, a command if it
+        failed."""
+        status = self._process.poll()
+        if status is None or self.ended_s is not None:
+            return
+        if not self._is_command or status != 0:
+            raise RuntimeError(f"{self._who} {self._end_in_words()}: {log_of(self._log)}")
+        self.ended_s = round(at, 6)
 
-
-class Client:
-    """The sending end of a flow, and what TCP_INFO says of it."""
-
-    def __init__(self, flow: dict[str, Any], log: str, user: str) -> None:
-        self._flow = flow
-        self._log = log
-        self._last: Optional[Connection] = None
-        self._cap = WindowCap(flow["port"], flow["max_window"]) if flow["max_window"] else None
-        seconds = flow["end_s"] - flow["start_s"] + _SPARE_SECONDS
-        command = [
-            "iperf",
-            "-c",
-            flow["receiver_address"],
-            "-B",
-            flow["sender_address"],
-            "-p",
-            str(flow["port"]),
-            "-t",
-            str(int(seconds)),
-            "-Z",
-            flow["congestion_control"],
-        ]
-        # CAP_NET_ADMIN lets it choose any congestion control the kernel has.
-        with open(log, "wb") as file:
-            self._process = start(
-                unprivileged(user, "net_admin") + command, stdout=file, stderr=file
-            )
-
-    def sample(self, diag: SockDiag, at: float) -> Optional[dict[str, Any]]:
-        """One line for tcp_info.jsonl; None while there is no connection."""
-        if self._process.poll() is not None:
-            raise RuntimeError(
-                f"the client of flow {self._flow['name']} ended: {log_of(self._log)}"
-            )
-        found = diag.connections(remote_port=self._flow["port"])
-        if not found:
+    def record(self) -> Optional[dict[str, Any]]:
+        """How it ended, if it was by itself."""
+        if self.ended_s is None:
             return None
-        self._last = found[0]
-        wanted = self._flow["congestion_control"]
-        if self._last.congestion_control != wanted:
-            raise RuntimeError(
-                f"flow {self._flow['name']} runs {self._last.congestion_control} instead of "
-                f"{wanted}: {log_of(self._log)}"
-            )
-        window = self._last.info.get("snd_cwnd", 0)
-        if self._cap is not None and window > self._flow["max_window"]:
-            raise RuntimeError(
-                f"flow {self._flow['name']} has a window of {window} packets in spite of its cap "
-                f"of {self._flow['max_window']}"
-            )
-        line: dict[str, Any] = {"t_s": round(at, 6), "flow": self._flow["name"]}
-        line.update({field: self._last.info.get(field) for field in SAMPLED})
-        return line
-
-    def kill(self) -> None:
-        end(self._process, signal.SIGKILL, _END_PATIENCE)
-        if self._cap is not None:
-            self._cap.close()
-
-    def report(self) -> dict[str, Any]:
-        """What flows.json says of this flow. Raises RuntimeError if it never was a flow."""
-        if self._last is None:
-            raise RuntimeError(
-                f"flow {self._flow['name']} never connected to "
-                f"{self._flow['receiver_address']}:{self._flow['port']}: {log_of(self._log)}"
-            )
         return {
             "flow": self._flow["name"],
-            "congestion_control": self._last.congestion_control,
-            "tcp_info": self._last.info,
+            "ended_s": self.ended_s,
+            "status": self._process.returncode,
         }
+
+    def kill(self) -> None:
+        if self._is_command:
+            commands.end_all(self._process, _END_PATIENCE)
+        else:
+            end(self._process, signal.SIGKILL, _END_PATIENCE)
+
+    def _end_in_words(self) -> str:
+        return commands.status_in_words(self._process.returncode)
+
+
+def _iperf_server(flow: dict[str, Any], user: str) -> list[str]:
+    listen = ["-B", flow["receiver_address"], "-p", str(flow["port"])]
+    return [*unprivileged(user), "iperf", "-s", *listen]
+
+
+def _iperf(flow: dict[str, Any], user: str) -> list[str]:
+    seconds = flow["end_s"] - flow["start_s"] + _SPARE_SECONDS
+    return [
+        # Any congestion control that the kernel has, also one that is restricted.
+        *unprivileged(user, "net_admin"),
+        "iperf",
+        "-c",
+        flow["receiver_address"],
+        "-B",
+        flow["sender_address"],
+        "-p",
+        str(flow["port"]),
+        "-t",
+        str(int(seconds)),
+        "-Z",
+        flow["congestion_control"],
+    ]
+
+
+def _has_udp(port: int) -> bool:
+    """Whether a UDP socket of this network namespace has a port: proc_net_udp(5)."""
+    for table in ("udp", "udp6"):
+        try:
+            with open(f"/proc/self/net/{table}", encoding="ascii") as file:
+                lines = file.readlines()[1:]
+        except OSError:  # a kernel without IPv6
+            continue
+        if any(line.split()[1].endswith(f":{port:04X}") for line in lines):
+            return True
+    return False
 
 
 def reset_leftovers(flows: list[dict[str, Any]], node: str, diag: SockDiag) -> int:
     """Resets connections of `flows` that still live on `node`; returns how many would not go."""
     left = 0
     for flow in flows:
-        found = []
-        if flow["sender"] == node:
-            found += diag.connections(remote_port=flow["port"])
-        if flow["receiver"] == node:
-            found += diag.connections(local_port=flow["port"])
+        if listens_at(flow, node):
+            found = diag.connections(local_port=flow["port"])
+        else:
+            found = diag.connections(remote_port=flow["port"])
         for connection in found:
             try:
                 diag.destroy(connection)

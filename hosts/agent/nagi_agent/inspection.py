@@ -16,7 +16,7 @@ import tempfile
 import time
 from typing import Any, Optional
 
-from nagi_agent import flows, host
+from nagi_agent import commands, flows, host
 from nagi_agent.capture import Capture
 from nagi_agent.hold import holder_of, to_restore
 from nagi_agent.processes import output_of
@@ -73,6 +73,8 @@ def missing_programs(batch: dict[str, Any]) -> list[str]:
     programs = ["ip", "ethtool", "ping", "sysctl"]
     if not batch["is_emulator"]:
         programs += ["tcpdump", "iperf", "setpriv"]
+        if any(commands.commands_on(run["plan"], batch["node"]) for run in batch["runs"]):
+            programs += commands.NEEDED
     return [program for program in programs if shutil.which(program) is None]
 
 
@@ -86,19 +88,25 @@ def problems(batch: dict[str, Any]) -> list[str]:
         found.append(f"there is no {batch['nagi_link']}; build it with `make`")
     if batch["is_emulator"] or found:
         return found
-    for port, address in sorted(
-        {
-            (flow["port"], flow["receiver_address"])
-            for run in batch["runs"]
-            for flow in run["plan"]["flows"]
-            if flow["receiver"] == batch["node"]
-        }
-    ):
-        try:
-            flows.check_port(address, port)
-        except RuntimeError as error:
-            found.append(str(error))
-    return found
+    return _problems_with_flows(batch)
+
+
+def _problems_with_flows(batch: dict[str, Any]) -> list[str]:
+    """Ports that are taken here, and programs of commands that cannot be run, each said once."""
+    found: dict[str, None] = {}
+    node = batch["node"]
+    for run in batch["runs"]:
+        for flow in run["plan"]["flows"]:
+            if flows.listens_at(flow, node) and flows.has_server(flow):
+                try:
+                    flows.check_port(flow)
+                except RuntimeError as error:
+                    found[str(error)] = None
+        for name, command in commands.commands_on(run["plan"], node):
+            problem = commands.missing(command, batch["user"])
+            if problem is not None:
+                found[f"flow {name}: {problem}"] = None
+    return list(found)
 
 
 def clock() -> dict[str, Any]:

@@ -54,6 +54,7 @@ def start(
     stdout: Output = subprocess.DEVNULL,
     stderr: Output = subprocess.DEVNULL,
     cwd: Optional[str] = None,
+    env: Optional[dict[str, str]] = None,
 ) -> subprocess.Popen[bytes]:
     """Starts `command`; it is killed if the agent dies."""
     return subprocess.Popen(
@@ -62,6 +63,7 @@ def start(
         stdout=stdout,
         stderr=stderr,
         cwd=cwd,
+        env=env,
         preexec_fn=_die_with_parent,
     )
 
@@ -78,6 +80,22 @@ def end(process: subprocess.Popen[bytes], how: signal.Signals, patience: float) 
     except subprocess.TimeoutExpired:
         process.kill()
         return process.wait()
+
+
+def children(pid: int) -> list[int]:
+    """The processes whose parent is `pid`."""
+    found = []
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                with open(f"/proc/{entry}/stat", "rb") as file:
+                    # The name, in brackets, may hold anything; then come state and parent.
+                    parent = int(file.read().rpartition(b")")[2].split()[1])
+            except OSError:  # it has ended
+                continue
+            if parent == pid:
+                found.append(int(entry))
+    return found
 
 
 def output_of(command: list[str]) -> str:

@@ -23,6 +23,7 @@ from nagi_agent.hold import SETTINGS_JOURNAL
 from nagi_agent.journal import write_json
 from nagi_agent.settings import Settings, tcp_sysctls
 from nagi_agent.tcp_info import SockDiag
+from nagi_agent.watch import Watch
 
 SCHEMA_VERSION = 1
 LATEST_BEGIN_S = 0.15  # a run is not begun later than this
@@ -67,6 +68,7 @@ class NodeRun:
         self._late_s = 0.0
         self._captures: list[dict[str, Any]] = []
         self._flows: list[dict[str, Any]] = []
+        self._ended: list[dict[str, Any]] = []
         self._notices: list[str] = []
         self._offloads: dict[str, list[str]] = {}
         self._sysctls: dict[str, str] = {}
@@ -107,6 +109,7 @@ class NodeRun:
                 "offloads": self._offloads,
                 "captures": self._captures,
                 "flows": self._flows,
+                "ended": self._ended,
                 "processors_busy": self._busy,
                 "notices": self._notices,
             },
@@ -146,8 +149,7 @@ class NodeRun:
     def _take_part(self, cleanup: ExitStack) -> None:
         job, timeline = self._job, self._plan["timeline"]
         node = node_of(self._plan, job.node)
-        sends = [flow for flow in self._plan["flows"] if flow["sender"] == job.node]
-        serves = [flow for flow in self._plan["flows"] if flow["receiver"] == job.node]
+        mine = [f for f in self._plan["flows"] if job.node in (f["sender"], f["receiver"])]
         cleanup.enter_context(Settings(node, job.interfaces, job.settings_journal))
         self._sysctls = tcp_sysctls() | node["sysctls"]
         self._offloads = {
@@ -159,29 +161,49 @@ class NodeRun:
         self._phase(timeline["capture_s"])
         captures = self._start_captures(cleanup)
         self._phase(timeline["serve_s"])
-        servers = [flows.Server(flow, self._log(flow, "server"), self._job.user) for flow in serves]
-        for server in servers:
-            cleanup.callback(server.kill)
+        servers = [
+            self._program(flow, "server", cleanup)
+            for flow in mine
+            if flows.listens_at(flow, job.node) and flows.has_server(flow)
+        ]
+        watches = [self._watch(flow, cleanup) for flow in mine if self._is_watched(flow)]
         for server in servers:
             server.wait_until_listening(diag)
         self._phase(timeline["traffic_s"])
-        clients = self._send(sends, diag, cleanup)
+        connects = [flow for flow in mine if not flows.listens_at(flow, job.node)]
+        clients = self._traffic(connects, servers, watches, diag, cleanup)
         self._sleep_until(timeline["traffic_end_s"])
-        for client in clients:
-            client.kill()
-        for server in servers:
-            server.kill()
-        self._flows = [client.report() for client in clients]
+        for program in clients + servers:
+            program.kill()
+        ended = [client.record() for client in clients]
+        self._ended = [record for record in ended if record is not None]
+        self._flows = [watch.report() for watch in watches if watch.sends]
 
         self._phase(timeline["capture_end_s"])
         for file, capture in captures:
             self._captures.append({"file": file, **capture.stop()})
-        left = flows.reset_leftovers(sends + serves, job.node, diag)
+        left = flows.reset_leftovers(mine, job.node, diag)
         if left:
             self._notices.append(f"{left} connections outlived the run and could not be reset")
 
-    def _log(self, flow: dict[str, Any], end: str) -> str:
-        return self._path(f"iperf-{end}.{flow['name']}.log")
+    def _log(self, flow: dict[str, Any], role: str) -> str:
+        program = "command" if flow.get("command") else "iperf"
+        return self._path(f"{program}-{role}.{flow['name']}.log")
+
+    def _program(self, flow: dict[str, Any], role: str, cleanup: ExitStack) -> flows.Program:
+        program = flows.Program(flow, role, self._log(flow, role), self._job.user)
+        cleanup.callback(program.kill)
+        return program
+
+    def _is_watched(self, flow: dict[str, Any]) -> bool:
+        """A command may send from both ends, iperf from one."""
+        return flow["sender"] == self._job.node or flow.get("command") is not None
+
+    def _watch(self, flow: dict[str, Any], cleanup: ExitStack) -> Watch:
+        role = "server" if flows.listens_at(flow, self._job.node) else "client"
+        watch = Watch(flow, self._job.node, self._log(flow, role))
+        cleanup.callback(watch.close)
+        return watch
 
     def _start_captures(self, cleanup: ExitStack) -> list[tuple[str, Capture]]:
         captures = []
@@ -199,42 +221,48 @@ class NodeRun:
             capture.wait_until_running()
         return captures
 
-    def _send(
-        self, sends: list[dict[str, Any]], diag: SockDiag, cleanup: ExitStack
-    ) -> list[flows.Client]:
-        """Starts each flow at its instant and samples TCP_INFO until the traffic ends."""
-        clients: list[flows.Client] = []
-        if not sends:
+    def _traffic(
+        self,
+        connects: list[dict[str, Any]],
+        servers: list[flows.Program],
+        watches: list[Watch],
+        diag: SockDiag,
+        cleanup: ExitStack,
+    ) -> list[flows.Program]:
+        """Starts the clients of `connects`, each at its flow's start, and looks after programs and
+        connections until the traffic ends. Returns the clients."""
+        clients: list[flows.Program] = []
+        if not connects and not watches:
             return clients
         interval = self._plan["tcp_info_interval_s"]
-        traffic_end = self._plan["timeline"]["traffic_end_s"]
+        timeline = self._plan["timeline"]
         lines = cleanup.enter_context(
             open(self._path("tcp_info.jsonl"), "w", encoding="utf-8")  # noqa: SIM115
         )
 
         def begin(flow: dict[str, Any]) -> None:
-            client = flows.Client(flow, self._log(flow, "client"), self._job.user)
-            cleanup.callback(client.kill)
-            clients.append(client)
+            clients.append(self._program(flow, "client", cleanup))
 
         def sample() -> None:
-            for client in clients:
-                line = client.sample(diag, self._now())
-                if line is not None:
+            for program in clients + servers:
+                program.look(self._now())
+            for watch in watches:
+                for line in watch.sample(diag, self._now()):
                     lines.write(json.dumps(line) + "\n")
             missed = int((self._now() - at) // interval)
             following = at + (missed + 1) * interval
             # The last sample comes just before the end.
-            last = traffic_end - interval / 10
+            last = timeline["traffic_end_s"] - interval / 10
             if at < last:
-                heapq.heappush(schedule, (min(following, last), len(sends), sample))
+                heapq.heappush(schedule, (min(following, last), len(connects), sample))
 
         schedule: list[tuple[float, int, Callable[[], None]]] = [
             (flow["start_s"], index, functools.partial(begin, flow))
-            for index, flow in enumerate(sends)
+            for index, flow in enumerate(connects)
         ]
         heapq.heapify(schedule)
-        heapq.heappush(schedule, (schedule[0][0] + interval, len(sends), sample))
+        first = min([flow["start_s"] for flow in connects], default=timeline["traffic_s"])
+        heapq.heappush(schedule, (first + interval, len(connects), sample))
         while schedule:
             at, _, action = heapq.heappop(schedule)
             self._sleep_until(at)

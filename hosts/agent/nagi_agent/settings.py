@@ -52,6 +52,8 @@ def route_command(route: dict[str, Any], interface: str) -> list[str]:
             command += [attribute, str(route[attribute])]
     if route["quickack"]:
         command += ["quickack", "1"]
+    if route.get("congctl"):
+        command += ["congctl", "lock", route["congctl"]]
     return command
 
 

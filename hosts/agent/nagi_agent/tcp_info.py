@@ -29,6 +29,7 @@ _HEADER = struct.Struct("=IHHII")
 _REQUEST_HEAD = struct.Struct("=BBBxI")
 _ID = struct.Struct("!HH16s16s")
 _ID_TAIL = struct.Struct("=I8s")
+_MAPPED = bytes(10) + b"\xff\xff"  # ::ffff:0:0/96
 _MESSAGE_BYTES = 72
 _ID_AT = 4
 _ID_BYTES = 48
@@ -112,10 +113,12 @@ SAMPLED = (
 class Connection:
     """One socket as the kernel describes it."""
 
+    family: int
     state: int
     congestion_control: str
     info: dict[str, int]
     identity: bytes
+    remote_address: str
 
 
 class SockDiag:
@@ -132,21 +135,21 @@ class SockDiag:
     def connections(
         self, *, local_port: int = 0, remote_port: int = 0, states: int = ALIVE
     ) -> list[Connection]:
-        """IPv4 TCP sockets with these ports (0: any)."""
+        """TCP sockets with these ports (0: any). Those of IPv6, too: programs that listen on both
+        have IPv4's connections in them."""
         identity = _ID.pack(local_port, remote_port, b"", b"") + _ID_TAIL.pack(0, b"")
         extensions = 1 << (_INFO - 1) | 1 << (_CONG - 1)
-        request = (
-            _REQUEST_HEAD.pack(socket.AF_INET, socket.IPPROTO_TCP, extensions, states) + identity
-        )
-        self._send(_SOCK_DIAG_BY_FAMILY, _REQUEST | _DUMP, request)
-        return [_connection(payload) for payload in self._answers()]
+        found = []
+        for family in (socket.AF_INET, socket.AF_INET6):
+            head = _REQUEST_HEAD.pack(family, socket.IPPROTO_TCP, extensions, states)
+            self._send(_SOCK_DIAG_BY_FAMILY, _REQUEST | _DUMP, head + identity)
+            found += [_connection(payload) for payload in self._answers()]
+        return found
 
     def destroy(self, connection: Connection) -> None:
         """Resets a connection. Raises OSError if the kernel cannot (CONFIG_INET_DIAG_DESTROY)."""
-        request = (
-            _REQUEST_HEAD.pack(socket.AF_INET, socket.IPPROTO_TCP, 0, ALIVE) + connection.identity
-        )
-        self._send(_SOCK_DESTROY, _REQUEST | _ACK, request)
+        head = _REQUEST_HEAD.pack(connection.family, socket.IPPROTO_TCP, 0, ALIVE)
+        self._send(_SOCK_DESTROY, _REQUEST | _ACK, head + connection.identity)
         list(self._answers())
 
     def _send(self, kind: int, flags: int, payload: bytes) -> None:
@@ -187,7 +190,24 @@ def _connection(message: bytes) -> Connection:
             congestion_control = value.split(b"\0")[0].decode()
         at += (max(length, 4) + 3) & ~3
     identity = message[_ID_AT : _ID_AT + _ID_BYTES]
-    return Connection(message[1], congestion_control, info, identity)
+    return Connection(
+        family=message[0],
+        state=message[1],
+        congestion_control=congestion_control,
+        info=info,
+        identity=identity,
+        remote_address=_remote_address(message[0], identity),
+    )
+
+
+def _remote_address(family: int, identity: bytes) -> str:
+    """As text; an IPv4 address in IPv6's clothes as IPv4's."""
+    _, _, _, address = _ID.unpack_from(identity)
+    if family == socket.AF_INET:
+        return socket.inet_ntop(socket.AF_INET, address[:4])
+    if address.startswith(_MAPPED):
+        return socket.inet_ntop(socket.AF_INET, address[len(_MAPPED) :])
+    return socket.inet_ntop(socket.AF_INET6, address)
 
 
 def parse_tcp_info(data: bytes) -> dict[str, int]:

@@ -4,8 +4,9 @@
 Linux has no setting for it: a route's `cwnd lock` holds only for destinations with saved metrics,
 and a route's `window` is forgotten by the receiver once it has measured its buffers (since Linux
 6.6). What there is, is the BPF socket option TCP_BPF_SNDCWND_CLAMP, which sets ssthresh, too. So a
-tiny sock_ops program is attached while the flow lasts: when a connection from this network
-namespace to the flow's port is established, it sets the option. See bpf(2), bpf-helpers(7).
+tiny sock_ops program is attached while the flow lasts: when a connection between this network
+namespace and the flow's port, here or there, is established, it sets the option. See bpf(2),
+bpf-helpers(7).
 
 The program is attached by a link, which the kernel removes when the agent closes it or dies.
 """
@@ -24,8 +25,8 @@ from typing import Optional
 _BPF_NUMBERS = {"x86_64": 321, "aarch64": 280, "riscv64": 280}
 _PROG_LOAD, _LINK_CREATE = 5, 28
 _PROG_TYPE_SOCK_OPS, _CGROUP_SOCK_OPS = 13, 3
-_ACTIVE_ESTABLISHED = 4
-_OP_OFFSET, _REMOTE_PORT_OFFSET = 0, 64  # in struct bpf_sock_ops
+_ACTIVE_ESTABLISHED, _PASSIVE_ESTABLISHED = 4, 5
+_OP_OFFSET, _REMOTE_PORT_OFFSET, _LOCAL_PORT_OFFSET = 0, 64, 68  # in struct bpf_sock_ops
 _SETSOCKOPT, _GET_NETNS_COOKIE = 49, 122
 _SOL_TCP, _SNDCWND_CLAMP = 6, 1002
 _SO_NETNS_COOKIE = 71
@@ -40,18 +41,21 @@ _STACK = 10
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def program(port: int, packets: int, netns_cookie: int) -> bytes:
-    """If this is a connection to `port` from the namespace, set its clamp. Register 6 keeps the
-    context."""
-    # The kernel gives the port in network byte order in the upper half of the word.
-    port_word = int.from_bytes(struct.pack(">H", port), "little") << 16
+def program(port: int, packets: int, netns_cookie: int, *, listening: bool) -> bytes:
+    """If this is a connection from the namespace to `port`, or with `listening` to the namespace's
+    own `port`, set its clamp. Register 6 keeps the context."""
+    event, offset, word = _PASSIVE_ESTABLISHED, _LOCAL_PORT_OFFSET, port
+    if not listening:
+        # The kernel gives the other side's port in network byte order in the upper half of a word.
+        event, offset = _ACTIVE_ESTABLISHED, _REMOTE_PORT_OFFSET
+        word = int.from_bytes(struct.pack(">H", port), "little") << 16
     # Operation, destination register, source register, offset (None: to the end), value.
     steps: list[tuple[int, int, int, Optional[int], int]] = [
         (_MOVE, 6, 1, 0, 0),
         (_LOAD_WORD, 2, 6, _OP_OFFSET, 0),
-        (_JUMP_IF_NOT_WORD_IMMEDIATE, 2, 0, None, _ACTIVE_ESTABLISHED),
-        (_LOAD_WORD, 2, 6, _REMOTE_PORT_OFFSET, 0),
-        (_JUMP_IF_NOT_WORD_IMMEDIATE, 2, 0, None, port_word),
+        (_JUMP_IF_NOT_WORD_IMMEDIATE, 2, 0, None, event),
+        (_LOAD_WORD, 2, 6, offset, 0),
+        (_JUMP_IF_NOT_WORD_IMMEDIATE, 2, 0, None, word),
         (_MOVE, 1, 6, 0, 0),
         (_CALL, 0, 0, 0, _GET_NETNS_COOKIE),
         (_LOAD_IMMEDIATE_64, 2, 0, 0, netns_cookie),
@@ -70,8 +74,8 @@ def program(port: int, packets: int, netns_cookie: int) -> bytes:
     ]
     end = len(steps) - 2
     code = b""
-    for position, (operation, to, of, offset, value) in enumerate(steps):
-        jump = end - position - 1 if offset is None else offset
+    for position, (operation, to, of, place, value) in enumerate(steps):
+        jump = end - position - 1 if place is None else place
         code += struct.pack("<BBhI", operation, of << 4 | to, jump, value & 0xFFFFFFFF)
     return code
 
@@ -129,14 +133,15 @@ def _root_cgroup() -> int:
 
 
 class WindowCap:
-    """While it exists, connections from this network namespace to `port` keep at most `packets`
-    outstanding. Raises RuntimeError if the kernel cannot."""
+    """While it exists, connections from this network namespace to `port`, or with `listening` to
+    its own `port`, keep at most `packets` outstanding. Raises RuntimeError if the kernel cannot."""
 
-    def __init__(self, port: int, packets: int) -> None:
+    def __init__(self, port: int, packets: int, *, listening: bool = False) -> None:
         self._link: Optional[int] = None
         with socket.socket() as probe:
             cookie = probe.getsockopt(socket.SOL_SOCKET, _SO_NETNS_COOKIE, 8)
-        loaded = _load(program(port, packets, int.from_bytes(cookie, "little")))
+        code = program(port, packets, int.from_bytes(cookie, "little"), listening=listening)
+        loaded = _load(code)
         cgroup = None
         try:
             cgroup = _root_cgroup()

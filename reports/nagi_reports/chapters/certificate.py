@@ -42,7 +42,7 @@ def blocks(material: Material) -> list[Block]:
                 check.description,
                 "n/a" if value is None else f"{value:.3g} {check.unit}",
                 f"{check.limit:g} {check.unit}",
-                check.subject if value else "",
+                check.subject if value or value is None else "",
                 str(sum(not each.ok for _, each in same)),
             ]
         )

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
 from nagi.contracts.links import Links
-from nagi.contracts.plan import DirectionPlan, LossPlan, RunPlan
+from nagi.contracts.plan import DirectionPlan, FlowPlan, LossPlan, RunPlan
 from nagi.errors import InputError
 from nagi.units import count_of
 
@@ -204,9 +205,22 @@ def _facts(material: Material) -> list[tuple[str, str]]:
             f"{plan.measure.end_s - plan.measure.start_s:g} s of each run, from "
             f"{plan.measure.start_s - plan.timeline.traffic_s:g} s after the traffic began",
         ),
+        *((f"Flow {flow.name}", _command(flow)) for flow in plan.flows if flow.command),
         ("When", _when(began[0]) + ("" if len(began) == 1 else f" to {_when(began[-1])}")),
     ]
     return items
+
+
+def _command(flow: FlowPlan) -> str:
+    """Whose traffic a flow of traffic `command` is, as the first run has it."""
+    assert flow.command is not None
+    ends = {"sender": (flow.sender, flow.receiver), "receiver": (flow.receiver, flow.sender)}
+    listener, other = ends[flow.command.listens]
+    programs = [(other, flow.command.client)]
+    if flow.command.server is not None:
+        programs.append((listener, flow.command.server))
+    said = "; ".join(f"on {node} {shlex.join(line)}" for node, line in programs)
+    return f"{said}. The ceiling is TCP's"
 
 
 def _emulator(material: Material) -> str:

@@ -167,6 +167,46 @@ TEST(Matching, DriftShowsInTheTenths) {
               0.1 * ms);
 }
 
+TEST(Matching, ClocksThatAreKnownAreTakenOff) {
+  const std::int64_t begin = 5000 * second;
+  const std::int64_t wrong = -3 * ms;  // and faster by 100 ppm for a second
+  const auto ahead = [&](std::int64_t time) {
+    return wrong + std::min(time - begin, second) / 10'000;
+  };
+  Path path;
+  for (std::uint32_t i = 0; i < 2000; ++i) {
+    const std::int64_t at = begin + i * ms;
+    path.add(0, at, number(i));
+    path.add(1, at + ms + ahead(at + ms), number(i));
+    path.add(1, at + ms + 1 + ahead(at + ms + 1), answer(i));
+    path.add(0, at + 2 * ms + 1, answer(i));
+  }
+  MatchOptions options{.complete = true};
+  options.clocks[1] = ClockCurve({{begin + wrong, wrong}, {begin + second, ahead(begin + second)}});
+  Matcher& matcher = path.matched(options);
+  // 2 ms there by the far clock, which is 3 ms behind: without the knots packets would arrive
+  // before they were sent.
+  EXPECT_NEAR(static_cast<double>(matcher.smallest().forward), ms, 500);
+  EXPECT_NEAR(static_cast<double>(matcher.smallest().backward), ms, 500);
+  const MatchedDirection& forth = matcher.connections()[0].directions[0];
+  EXPECT_TRUE(forth.forward);
+  EXPECT_EQ(forth.lost, 0);
+  EXPECT_LE(forth.queueing.most(), 1000);
+}
+
+TEST(ClockCurves, AreStraightBetweenKnotsAndLevelOutside) {
+  EXPECT_EQ(ClockCurve().common(7), 7);
+  const ClockCurve one({{100, 5}});
+  EXPECT_EQ(one.common(0), -5);
+  EXPECT_EQ(one.common(1000), 995);
+  const ClockCurve two({{100, 10}, {200, -10}});
+  EXPECT_EQ(two.common(50), 40);
+  EXPECT_EQ(two.common(100), 90);
+  EXPECT_EQ(two.common(125), 120);
+  EXPECT_EQ(two.common(200), 210);
+  EXPECT_EQ(two.common(300), 310);
+}
+
 TEST(Matching, MemoryIsBoundedAndNothingInCommonIsFine) {
   Path path;
   for (std::uint32_t i = 0; i < 600'000; ++i) path.add(0, i, {.sequence = i, .payload = 1});

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs of the user's own (`traffic: command`), kept apart from the host.
+
+Each runs as an ordinary user without any right, in a PID namespace and a working directory of its
+own: a file system in memory that nobody else sees. Both end with the program that was started,
+whoever ends it, and with the agent, even if it is killed: the kernel then kills everything that the
+program started, in whatever session or group, and forgets the directory. So it has to stay in the
+foreground. See pid_namespaces(7), unshare(1).
+
+The namespace's first process is a shell that waits for the program: the kernel spares the first
+process the signals it does not handle, and the program is to end by its own as anywhere else.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import select
+import shutil
+import signal
+import subprocess
+from typing import Any, Optional
+
+from nagi_agent.processes import children, end, unprivileged
+
+NEEDED = ("unshare", "mount", "sh")  # to run them
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+WORK = "/run/nagi"  # where each program sees its own directory in the place of the agent's
+_ENTER = """\
+mount -t tmpfs -o "mode=0700,uid=$1,gid=$2" nagi "$3" && cd "$3" && unset OLDPWD && shift 3 &&
+exec "$@"
+"""
+_WAIT = '"$@"; exit "$?"'
+
+
+def contained(command: list[str], user: str) -> list[str]:
+    """The command line that runs `command` so."""
+    account = pwd.getpwnam(user)
+    os.makedirs(WORK, mode=0o755, exist_ok=True)
+    identity = [str(account.pw_uid), str(account.pw_gid)]
+    return [
+        *("unshare", "--mount", "--pid", "--fork", "--kill-child=KILL", "--mount-proc", "--"),
+        *("sh", "-c", _ENTER, "sh", *identity, WORK),
+        *unprivileged(user),
+        *("sh", "-c", _WAIT, "sh", *command),
+    ]
+
+
+def end_all(process: subprocess.Popen[bytes], patience: float) -> None:
+    """Ends what contained() started; on return nothing of it is left."""
+    if process.poll() is None:
+        # The namespace's first process is killed with unshare, and has not ended before all others.
+        first = [os.pidfd_open(child) for child in children(process.pid)]
+        end(process, signal.SIGKILL, patience)
+        for descriptor in first:
+            select.select([descriptor], [], [], patience)
+            os.close(descriptor)
+
+
+def environment(user: str) -> dict[str, str]:
+    """What the programs find in their environment: nothing of the agent's."""
+    return {
+        "PATH": PATH,
+        "HOME": WORK,
+        "TMPDIR": WORK,
+        "USER": user,
+        "LOGNAME": user,
+        "LANG": "C.UTF-8",
+    }
+
+
+def status_in_words(status: int) -> str:
+    """How a program ended: from its own status, or from the shell's of it."""
+    number = -status if status < 0 else status - 128
+    if number > 0:
+        try:
+            return f"was ended by {signal.Signals(number).name}"
+        except ValueError:
+            pass
+    return f"ended with status {status}"
+
+
+def missing(command: list[str], user: str) -> Optional[str]:
+    """Why `user` cannot run a command here, and what would help; None if it can."""
+    program = command[0]
+    found = shutil.which(program, path=PATH)
+    if found is None:
+        if os.path.exists(program):
+            return f"{program} is no program; make it executable: `chmod a+rx {program}`"
+        where = "" if "/" in program else f" in {PATH}"
+        return f"{program} is not there{where}; install it, or give its path from / on"
+    try:
+        allowed = subprocess.run([*unprivileged(user), "test", "-x", found], check=False)
+    except KeyError:
+        return f"there is no user {user} to run {program}; make it: `useradd --system {user}`"
+    if allowed.returncode != 0:
+        return (
+            f"{found} cannot be run by user {user}; let everybody read and execute it, and enter "
+            "the directories above it"
+        )
+    return None
+
+
+def commands_on(plan: dict[str, Any], node: str) -> list[tuple[str, list[str]]]:
+    """(flow, command line) of everything that a plan starts on a node."""
+    found = []
+    for flow in plan["flows"]:
+        command = flow.get("command")
+        if command is None:
+            continue
+        listening = flow[command["listens"]] == node
+        line = command["server"] if listening else command["client"]
+        if line is not None and node in (flow["sender"], flow["receiver"]):
+            found.append((flow["name"], line))
+    return found

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The TCP connections of a flow at one of its ends: what TCP_INFO says of them, and whether they
+run what the plan says."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from nagi_agent.flows import listens_at
+from nagi_agent.processes import log_of
+from nagi_agent.tcp_info import SAMPLED, Connection, SockDiag
+from nagi_agent.window_cap import WindowCap
+
+
+class Watch:
+    """A flow's connections on `node`. From the beginning the plan's window cap holds for them.
+
+    `log`: what the flow's program here says, for complaints.
+    """
+
+    def __init__(self, flow: dict[str, Any], node: str, log: str) -> None:
+        self._flow = flow
+        self._log = log
+        self._listens = listens_at(flow, node)
+        self.sends = flow["sender"] == node  # the data comes from here
+        self._far_address = flow["receiver_address" if self.sends else "sender_address"]
+        self._cap: Optional[WindowCap] = None
+        if self.sends and flow["max_window"]:
+            self._cap = WindowCap(flow["port"], flow["max_window"], listening=self._listens)
+        # As last seen, by their identity, in the order in which they were first seen.
+        self._connections: dict[bytes, Connection] = {}
+        self._numbers: dict[bytes, int] = {}
+
+    def sample(self, diag: SockDiag, at: float) -> list[dict[str, Any]]:
+        """Lines for tcp_info.jsonl, one a connection; none where the data does not come from."""
+        port = self._flow["port"]
+        ports = {"local_port": port} if self._listens else {"remote_port": port}
+        lines = []
+        for connection in diag.connections(**ports):
+            # Of what is not yet a socket, or no more, the kernel does not say the control.
+            if connection.remote_address != self._far_address or not connection.congestion_control:
+                continue
+            self._check(connection)
+            self._connections[connection.identity] = connection
+            number = self._numbers.setdefault(connection.identity, len(self._numbers))
+            if self.sends:
+                line: dict[str, Any] = {"t_s": round(at, 6), "flow": self._flow["name"]}
+                line["connection"] = number
+                line.update({field: connection.info.get(field) for field in SAMPLED})
+                lines.append(line)
+        return lines
+
+    def _check(self, connection: Connection) -> None:
+        name, wanted = self._flow["name"], self._flow["congestion_control"]
+        if connection.congestion_control != wanted:
+            raise RuntimeError(
+                f"flow {name} runs {connection.congestion_control} instead of {wanted}: "
+                f"{log_of(self._log)}"
+            )
+        window = connection.info.get("snd_cwnd", 0)
+        if self._cap is not None and window > self._flow["max_window"]:
+            raise RuntimeError(
+                f"flow {name} has a window of {window} packets in spite of its cap "
+                f"of {self._flow['max_window']}"
+            )
+
+    def report(self) -> dict[str, Any]:
+        """What flows.json says of this flow. Raises RuntimeError if a bulk flow never was one."""
+        found = list(self._connections.values())
+        if self._flow.get("command") is None:
+            if not found:
+                raise RuntimeError(
+                    f"flow {self._flow['name']} never connected to "
+                    f"{self._flow['receiver_address']}:{self._flow['port']}: {log_of(self._log)}"
+                )
+            return self._record(found[-1])
+        largest = max(found, key=lambda each: each.info.get("bytes_acked", 0), default=None)
+        return {**self._record(largest), "connections": len(found)}
+
+    def _record(self, connection: Optional[Connection]) -> dict[str, Any]:
+        return {
+            "flow": self._flow["name"],
+            "congestion_control": connection.congestion_control if connection else None,
+            "tcp_info": connection.info if connection else {},
+        }
+
+    def close(self) -> None:
+        if self._cap is not None:
+            self._cap.close()

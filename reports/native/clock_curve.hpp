@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A capture's clock against a common one: how far it is ahead, by its own time, along straight
+// lines between knots; before the first and after the last as there. Without knots it is the common
+// one.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace nagi::captures {
+
+class ClockCurve {
+ public:
+  using Knot =
+      std::pair<std::int64_t, std::int64_t>;  // time by the capture's clock, ns it is ahead
+
+  ClockCurve() = default;
+  /// Knots in the order of their times, which differ.
+  explicit ClockCurve(std::vector<Knot> knots) : knots_(std::move(knots)) {}
+
+  /// A time of the capture by the common clock.
+  [[nodiscard]] std::int64_t common(std::int64_t time_ns) const {
+    return knots_.empty() ? time_ns : time_ns - ahead(time_ns);
+  }
+
+ private:
+  [[nodiscard]] std::int64_t ahead(std::int64_t time_ns) const {
+    const auto after =
+        std::upper_bound(knots_.begin(), knots_.end(), time_ns,
+                         [](std::int64_t time, const Knot& knot) { return time < knot.first; });
+    if (after == knots_.begin()) return after->second;
+    const auto before = after - 1;
+    if (after == knots_.end()) return before->second;
+    const double share = static_cast<double>(time_ns - before->first) /
+                         static_cast<double>(after->first - before->first);
+    return before->second +
+           std::llround(share * static_cast<double>(after->second - before->second));
+  }
+
+  std::vector<Knot> knots_;
+};
+
+}  // namespace nagi::captures
