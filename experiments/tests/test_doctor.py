@@ -244,7 +244,8 @@ CASES = [
      ["bob"], "eth1 (for runs, nagi switches off: gro)", ""),
     ("interfaces", "skipped", seen(**RELAY_GONE), ["relay"], "not reached", "see SSH"),
     ("interfaces", "skipped",
-     seen(hosts={"bob": {"interfaces": {"eth1": interface(up=False, carrier=None)}}}), ["bob"],
+     seen(hosts={"bob": {"interfaces": {"eth1": interface(up=False, carrier=None)}}}, paths={}),
+     ["bob"],
      "eth1: down", "`nagi doctor` tries links"),
     ("interfaces", "failure", seen(hosts={"bob": {"interfaces": NO_CARRIER}}), ["bob"],
      "enp2s0 has no carrier", "plug its cable in"),
@@ -389,7 +390,8 @@ def test_what_is_seen_and_what_is_found(stage, status, what_is_seen, hosts, what
 def test_every_stage_has_a_case_for_every_status_that_it_knows():
     statuses = {"ok", "skipped", "warning", "failure"}
     never = {("ssh", "skipped"), ("ssh", "warning"), ("versions", "warning"),
-             ("interfaces", "warning"), ("capture", "warning"), ("lock", "warning")}  # fmt: skip
+             ("interfaces", "warning"), ("capture", "warning"), ("lock", "warning"),
+             ("processors", "failure")}  # fmt: skip
     cases = {(stage, status) for stage, status, *_ in CASES}
     assert cases | never == {(stage, status) for stage in STAGES for status in statuses}
     assert not cases & never

@@ -17,7 +17,7 @@ def look_at_interfaces(seen: Seen) -> Iterator[Said]:
     for host, inspection in seen.inspected():
         found = list(_wrong_interfaces(host, inspection))
         down = [name for name, each in inspection.interfaces.items() if not each.up]
-        if not found and down and host not in seen.paths:
+        if not found and down and host not in seen.paths.keys() | seen.ports.keys():
             what = f"{', '.join(down)}: down, so that cables cannot be seen"
             cure = (
                 "`nagi doctor` tries links where nothing else fails; runs bring them up themselves"
