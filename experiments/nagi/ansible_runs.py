@@ -87,10 +87,11 @@ class Playbooks:
         *,
         to_the_end: bool = False,
         stop_at_failure: bool = False,
+        limit: str | None = None,
         **variables: object,
     ) -> Results:
         """Runs a playbook; `to_the_end`, even if the user asks to stop; `stop_at_failure`, without
-        waiting for the other hosts when a task has failed on one.
+        waiting for the other hosts when a task has failed on one; `limit`, on these hosts alone.
 
         Raises LabError naming host, task and complaint, or Interrupted.
         """
@@ -121,6 +122,7 @@ class Playbooks:
             playbook=str(Path("playbooks") / playbook),
             inventory=self._inventories,
             extravars=variables,
+            limit=limit,
             envvars={
                 "ANSIBLE_CONFIG": str(paths.ANSIBLE / "ansible.cfg"),
                 "ANSIBLE_HOME": str(self._directory / "home"),

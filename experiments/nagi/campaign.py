@@ -14,7 +14,7 @@ from __future__ import annotations
 import fcntl
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -112,7 +112,8 @@ class CampaignDirectory:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Raises InputError if another process holds it."""
+        """Raises InputError if another process holds it. If no campaign comes of it, nothing is
+        left of the directory."""
         try:
             self.runs.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -130,7 +131,17 @@ class CampaignDirectory:
                     "wait for it, or give another one with --out",
                     file=str(self.out),
                 ) from None
-            yield
+            try:
+                yield
+            finally:
+                if not self.campaign.exists():
+                    self._remove_empty()
+
+    def _remove_empty(self) -> None:
+        with suppress(OSError):  # there is something in it
+            self.runs.rmdir()
+            (self.out / ".lock").unlink()
+            self.out.rmdir()
 
     def has(self, plan: RunPlan) -> bool:
         """Whether a run has been done, whatever became of it."""

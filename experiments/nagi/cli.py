@@ -104,6 +104,7 @@ def run(
         )
     stop = InterruptFlag()
     with ExitStack() as cleanup:
+        cleanup.enter_context(directory.held())
         site = _site(_lab(lab, inventory), inventory, directory.out, stop, cleanup)
         selection = select(points, form_, chosen_values(only), current_build(), site.available)
         left_out = _leave_out(selection, skip_unavailable)
@@ -111,7 +112,6 @@ def run(
         side_by_side = jobs or site.jobs
         to_do = [plan for plan in selection.available() if not directory.has(plan)]
         require_disk(to_do, selection.experiment.keep, side_by_side, directory.out)
-        cleanup.enter_context(directory.held())
         labs = cleanup.enter_context(site.labs(directory, selection.experiment.name))
         verdicts = _run_campaign(selection, directory, labs, left_out, side_by_side, tries)
     if any(verdict.status != "valid" for verdict in verdicts.values()):
@@ -311,6 +311,7 @@ def _site(
         Path(scratch),
         lambda what: error_console.print(f"nagi: {what}", markup=False, soft_wrap=True),
         interrupted,
+        cleanup,
     )
 
 

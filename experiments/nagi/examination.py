@@ -58,7 +58,7 @@ def seen_of(survey: Survey, inventory: Path, token: str, wanted: Wanted | None =
 
 def examine_hosts(bench: Bench) -> Seen:
     """Looks at all hosts of an inventory. If nothing that is seen forbids it, holds them, sets
-    their links up without any impairment, tries each, and lets them go."""
+    their links up without any impairment, and tries each."""
     survey = bench.survey()
     seen = seen_of(survey, bench.inventory, bench.token)
     if judge(seen).status == "failure":
@@ -83,8 +83,6 @@ def examine_hosts(bench: Bench) -> Seen:
             )
     except LabError as error:
         seen = replace(seen, paths_left_out=f"its links could not be tried: {error}")
-    finally:
-        bench.release(forget=True)
     return seen
 
 

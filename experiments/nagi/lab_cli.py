@@ -50,9 +50,8 @@ def doctor(inventory: Inventory = None, json_: Json = False) -> None:
                 if not json_:
                     out_console.print(f"looking at the hosts of {inventory}", markup=False)
                 token = token_for(Path(scratch))
-                seen = examine_hosts(
-                    Bench(inventory, read_cells(inventory), Path(scratch), token, stop)
-                )
+                with _bench(inventory, Path(scratch), token, stop) as bench:
+                    seen = examine_hosts(bench)
         except LabError as error:
             error_console.print(f"nagi: {error}", markup=False, soft_wrap=True)
             raise typer.Exit(1) from None
@@ -129,14 +128,14 @@ def down(
         live = LiveLab(state_directory()).down(_bench_of)
         out_console.print(f"{live.experiment} is down", markup=False)
         return
-    lab = LiveLab(state_directory())
-    bench = _bench(inventory, lab.new_directory())
-    try:
-        bench.survey()  # brings the agent to hosts that have none
-        bench.release(force=force)
-    except LabError as error:
-        error_console.print(f"nagi: {error}", markup=False, soft_wrap=True)
-        raise typer.Exit(1) from None
+    with tempfile.TemporaryDirectory(prefix="nagi-") as scratch:
+        bench = _bench(inventory, Path(scratch), token_for(state_directory()))
+        try:
+            bench.survey()  # brings the agent to hosts that have none
+            bench.release(force=force)
+        except LabError as error:
+            error_console.print(f"nagi: {error}", markup=False, soft_wrap=True)
+            raise typer.Exit(1) from None
     out_console.print("all hosts are as they were before, and free")
 
 
@@ -144,29 +143,34 @@ def _up_on_hosts(
     lab: LiveLab, plan: RunPlan, inventory: Path, lasts: float, interrupted: Callable[[], bool]
 ) -> Live:
     directory = lab.new_directory()
-    bench = _bench(inventory, directory, interrupted)
-    survey = bench.survey()
-    require_ready(bench, survey)
-    shape = Shape.of(plan)
-    if all(cell.lacks(shape) for cell in bench.cells):
-        raise refuse(
-            "; ".join(f"{cell.name}: {', '.join(cell.lacks(shape))}" for cell in bench.cells),
-            "give the inventory a cell with the experiment's nodes and links",
-            file=str(inventory),
-        )
-    return lab.up_on_hosts(plan, bench, survey, directory, lasts)
+    with _bench(inventory, directory, token_for(state_directory()), interrupted) as bench:
+        survey = bench.survey()
+        require_ready(bench, survey)
+        shape = Shape.of(plan)
+        if all(cell.lacks(shape) for cell in bench.cells):
+            raise refuse(
+                "; ".join(f"{cell.name}: {', '.join(cell.lacks(shape))}" for cell in bench.cells),
+                "give the inventory a cell with the experiment's nodes and links",
+                file=str(inventory),
+            )
+        return lab.up_on_hosts(plan, bench, survey, directory, lasts)
 
 
 def _bench_of(live: Live) -> Bench:
     assert live.inventory is not None
-    return _bench(Path(live.inventory), Path(live.directory))
+    return _bench(Path(live.inventory), Path(live.directory), token_for(state_directory()))
 
 
 def _bench(
-    inventory: Path, directory: Path, interrupted: Callable[[], bool] = lambda: False
+    inventory: Path,
+    directory: Path,
+    token: str,
+    interrupted: Callable[[], bool] = lambda: False,
 ) -> Bench:
-    token = token_for(state_directory())
-    return Bench(inventory, read_cells(inventory), directory, token, interrupted)
+    def say(what: str) -> None:
+        error_console.print(f"nagi: {what}", markup=False, soft_wrap=True)
+
+    return Bench(inventory, read_cells(inventory), directory, token, interrupted, say)
 
 
 def _named(plan: RunPlan) -> str:

@@ -83,8 +83,8 @@ class LiveLab:
     def up_on_hosts(
         self, plan: RunPlan, bench: Bench, survey: Survey, directory: Path, lease_s: float
     ) -> Live:
-        """Brings a run's topology up on the hosts of the first cell that has it. Raises LabError or
-        Interrupted; then hosts are let go."""
+        """Brings a run's topology up on the hosts of the first cell that has it, where it stays.
+        Raises LabError or Interrupted; then it does not."""
         shape = Shape.of(plan)
         (cell, *_) = [cell for cell in bench.cells if not cell.lacks(shape)]
         lab = PhysicalLab(
@@ -108,11 +108,9 @@ class LiveLab:
             lab.prepare([plan], lease_s)
             lab.batches.play("up.yml")
         except BaseException:
-            try:
-                bench.release(forget=True)
-            finally:
-                self._forget(live)
+            self._forget(live)
             raise
+        bench.stay = True
         return live
 
     def down(self, bench_of: Callable[[Live], Bench]) -> Live:
@@ -123,7 +121,7 @@ class LiveLab:
             assert live.keeper is not None
             keeper.end_keeper(live.keeper)
         else:
-            bench_of(live).release(forget=True)
+            bench_of(live).release()
         self._forget(live)
         return live
 

@@ -98,16 +98,18 @@ class Batches:
         lead_s: Callable[[int], float],
         *,
         fetch: bool,
+        collected: dict[str, list[str]] | None = None,
     ) -> None:
-        """`fetch`: hosts keep their records; otherwise they are in `records` as it is. `lead_s`: by
-        the number of hosts, how long agents take to start."""
+        """`fetch`: hosts keep their records; otherwise they are in `records` as it is. `collected`:
+        host -> runs whose records have been fetched, kept up to date here. `lead_s`: by the number
+        of hosts, how long agents take to start."""
         self.places = places
         self._playbooks = playbooks
         self._directory = directory / "batches"
         self._records = records
         self._lead_s = lead_s
         self._fetch = fetch
-        self._collected: dict[str, list[str]] = {}
+        self._collected = {} if collected is None else collected
         self._written = False
         self._asking_s = 0.0
         self._directory.mkdir(parents=True, exist_ok=True)

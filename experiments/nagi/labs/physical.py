@@ -11,7 +11,7 @@ import getpass
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,7 +56,9 @@ class Bench:
     """The hosts of some cells, for one owner.
 
     `directory` is the controller's own for this. `token` says for whom hosts are held, and names
-    the directory in which they keep records.
+    the directory in which they keep records: one process at a time may use it. On exit hosts are
+    let go and what is not needed any more is removed, unless they are to stay; `say` is told of
+    hosts that could not be.
     """
 
     def __init__(
@@ -66,13 +68,34 @@ class Bench:
         directory: Path,
         token: str,
         interrupted: Callable[[], bool],
+        say: Callable[[str], None],
     ) -> None:
+        self.say = say
+        self.held = False
+        self.stay = False
+        self._unreachable: set[str] = set()
+        self._collected: dict[str, list[str]] = {}
         self.cells = cells
         self.token = token
         self.inventory = inventory
         self.directory = directory
         self._interrupted = interrupted
         self._agent = make_agent(directory)
+
+    def __enter__(self) -> Bench:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.stay:
+            return
+        try:
+            self.release()
+        except LabError as error:
+            if self.held:
+                self.say(
+                    f"{error}; hosts that were not let go put themselves back within "
+                    f"{LEASE_S / 60:.0f} minutes, or at `nagi down -i {self.inventory} --force`"
+                )
 
     def hosts(self) -> list[LabHost]:
         return [host for cell in self.cells for host in cell.hosts.values()]
@@ -167,6 +190,7 @@ class Bench:
             records,
             lambda hosts: _LEAD_S + _LEAD_PER_HOST_S * hosts,
             fetch=True,
+            collected=self._collected,
         )
 
     def survey(self) -> Survey:
@@ -180,6 +204,7 @@ class Bench:
             results, failures = error.results, error.failures
             if not failures:
                 raise
+        self._unreachable = {failure.host for failure in failures if failure.unreachable}
         inspections = {
             host: Inspection.model_validate_json(result["stdout"])
             for host, result in results.get("Inspect", {}).items()
@@ -199,17 +224,21 @@ class Bench:
         )
         return said.model_dump(exclude={"schema_version", "guard"})
 
-    def release(self, *, force: bool = False, forget: bool = False) -> None:
+    def release(self, *, force: bool = False) -> None:
         """Puts everything back and lets hosts go: those held for us, or with `force` for anybody.
-        `forget`: nothing of ours on them is needed any more. Raises LabError."""
+        Records that nobody has fetched stay. Raises LabError."""
         playbooks = self.playbooks(self.cells, None, {}, [])
         batches = self.batches(self.cells, None, playbooks, self.directory / "records")
+        hosts = [place.host for place in batches.places if place.host not in self._unreachable]
+        if not hosts:
+            return
         batches.play(
             "release.yml",
             to_the_end=True,
+            limit=",".join(hosts),
             nagi_release_options=[
                 *([] if force else ["--token", self.token]),
-                *(["--forget", "{{ nagi_home }}"] if forget else []),
+                *("--tidy", "{{ nagi_home }}"),
             ],
         )
 
@@ -237,6 +266,7 @@ class PhysicalLab:
         return self.batches.cells
 
     def prepare(self, plans: list[RunPlan], lease_s: float = LEASE_S) -> None:
+        self._bench.held = True
         holder = self._bench.holder(self._campaign, time.time() + lease_s)
         self.batches.prepare("physical_lab.yml", plans, nagi_holder=holder)
 
@@ -258,9 +288,7 @@ class PhysicalLabs:
         survey: Survey,
         records: Path,
         campaign: str,
-        say: Callable[[str], None],
     ) -> None:
-        self._say = say
         self._bench = bench
         self._survey = survey
         self._records = records
@@ -271,26 +299,19 @@ class PhysicalLabs:
         """Holds the hosts and brings what an earlier process left on them. Raises InputError."""
         playbooks = self._bench.playbooks(self._bench.cells, None, {}, [])
         batches = self._bench.batches(self._bench.cells, None, playbooks, self._records)
+        self._bench.held = True
         try:
             batches.play(
                 "hold.yml",
                 nagi_holder=self._bench.holder(self._campaign, time.time() + LEASE_S),
             )
         except LabError as error:
-            with suppress(LabError):  # those that we have got
-                self._bench.release()
             raise refuse(str(error), "see `nagi doctor`; nothing was run") from None
         batches.bring_records()
         return self
 
     def __exit__(self, *_: object) -> None:
-        try:
-            self._bench.release(forget=True)
-        except LabError as error:
-            self._say(
-                f"{error}; hosts that were not let go put themselves back within "
-                f"{LEASE_S / 60:.0f} minutes, or at `nagi down -i INVENTORY --force`"
-            )
+        pass  # the bench lets the hosts go
 
     @contextmanager
     def open(self, shape: Shape, plans: list[RunPlan], jobs: int) -> Iterator[PhysicalLab]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -53,12 +53,15 @@ def physical_site(
     scratch: Path,
     say: Callable[[str], None],
     interrupted: Callable[[], bool],
+    cleanup: ExitStack,
 ) -> Site:
     """The hosts of an inventory. `out` is the campaign's directory, `scratch` one that is there as
-    long as the site is used. `say` is told what does not keep runs from being done. Raises
-    InputError."""
+    long as the site is used. `say` is told what does not keep runs from being done; `cleanup` lets
+    hosts go. Raises InputError."""
     cells = read_cells(inventory)
-    bench = Bench(inventory, cells, scratch, token_for(out), interrupted)
+    bench = cleanup.enter_context(
+        Bench(inventory, cells, scratch, token_for(out), interrupted, say)
+    )
     survey = bench.survey()
 
     def require_fit(plans: list[RunPlan]) -> None:
@@ -71,7 +74,7 @@ def physical_site(
         len(cells),
         lambda scheme: _available(scheme, survey),
         require_fit,
-        lambda directory, campaign: PhysicalLabs(bench, survey, directory.records, campaign, say),
+        lambda directory, campaign: PhysicalLabs(bench, survey, directory.records, campaign),
     )
 
 

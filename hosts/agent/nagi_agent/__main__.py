@@ -17,6 +17,7 @@ Exit status: 0 done (a batch's records say how each run went), 2 refused, 3 stop
 from __future__ import annotations
 
 import argparse
+import glob
 import json
 import os
 import shutil
@@ -51,8 +52,7 @@ def _run(batch: dict[str, Any], start_at: float) -> int:
     stop_on_signals()
     job = Job(batch)
     os.makedirs(job.spool, exist_ok=True)
-    for run_id in batch["collected"]:
-        shutil.rmtree(os.path.join(job.spool, run_id), ignore_errors=True)
+    _remove_collected(batch)
     if batch["token"] is not None and batch["runs"]:
         last = batch["runs"][-1]
         ends = start_at + last["offset_s"] + last["plan"]["timeline"]["end_s"]
@@ -94,14 +94,21 @@ def _hold(batch: dict[str, Any], holder: str) -> int:
     return _say({"restored": restored})
 
 
-def _release(batch: dict[str, Any], token: Optional[str], forget: Optional[str]) -> int:
+def _release(batch: dict[str, Any], token: Optional[str], home: Optional[str]) -> int:
+    _remove_collected(batch)
     try:
         held = hold.release(batch["state"], token)
     except hold.Held as other:
         return _refused(other)
-    if forget:
-        shutil.rmtree(forget, ignore_errors=True)
+    finally:
+        if home and not glob.glob(os.path.join(batch["spool"], "*", "node.json")):
+            shutil.rmtree(home, ignore_errors=True)
     return _say({"held": held})
+
+
+def _remove_collected(batch: dict[str, Any]) -> None:
+    for run_id in batch["collected"]:
+        shutil.rmtree(os.path.join(batch["spool"], run_id), ignore_errors=True)
 
 
 def main() -> int:
@@ -118,7 +125,9 @@ def main() -> int:
             command.add_argument("holder")
         elif name == "release":
             command.add_argument("--token", help="only if it is held for this one")
-            command.add_argument("--forget", metavar="DIRECTORY", help="removes it, too")
+            command.add_argument(
+                "--tidy", metavar="DIRECTORY", help="removes it, if no records are left to fetch"
+            )
     given = parser.parse_args()
     try:
         batch = _read(given.batch)
@@ -136,7 +145,7 @@ def main() -> int:
             return _say(live.paths(Job(batch), batch["runs"][0]["plan"]))
         if given.command == "restore":
             return _say({"restored": journal.restore(Job(batch).settings_journal)})
-        return _release(batch, given.token, given.forget)
+        return _release(batch, given.token, given.tidy)
     except (OSError, ValueError, RuntimeError) as error:
         print(f"nagi-agent: {error}", file=sys.stderr)
         return 2
