@@ -4,6 +4,7 @@
 #   make test    sets up everything and passes all tests
 #   make bench   what nagi-link can do here, beside other programs (a quarter of an hour)
 #   make bench-captures   what the capture reader can do, beside other programs (two minutes)
+#   make chaos   kills parts of campaigns at random: nothing may be lost (CHAOS=100 SEED=1)
 #   make lint    what a change must pass beside the tests
 #   make sanitize, make fuzz   the native tests and parsers under sanitizers
 #   make setup   only sets up: system packages, .venv, native programs
@@ -44,7 +45,7 @@ apt-get install -q -y -o=Dpkg::Use-Pty=0 --no-install-recommends "$$@" || exit 1
 case " $$* " in *" openssh-server "*) systemctl --quiet disable ssh;; esac
 endef
 
-.PHONY: setup packages python native demo test bench bench-captures sanitize fuzz lint format example clean
+.PHONY: setup packages python native demo test chaos bench bench-captures sanitize fuzz lint format example clean
 
 setup: native
 
@@ -86,6 +87,11 @@ test: setup
 	@ctest --test-dir $(BUILD) --output-on-failure -j 2 | tail -n 5; exit $${PIPESTATUS[0]}
 	@echo "== testing the Python parts and the netns lab"
 	@$(AS_ROOT) $(RUN)/python -m pytest
+
+CHAOS ?= 100
+SEED ?= 1
+chaos: setup
+	@$(AS_ROOT) $(RUN)/python experiments/tests/chaos.py --blows $(CHAOS) --seed $(SEED) $(CHAOS_OPTIONS)
 
 # Rattan, another emulator, is compared with where cargo can install it.
 RATTAN := $(BUILD)/rattan/bin/rattan

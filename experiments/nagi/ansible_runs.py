@@ -5,8 +5,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +19,9 @@ import ansible_runner
 import yaml
 
 from nagi import paths
+
+
+_PATIENCE = 10.0
 
 
 @dataclass(frozen=True)
@@ -75,9 +81,11 @@ class Playbooks:
         """`beside`: another inventory, of the user's; `inventory` adds to it."""
         self._directory = directory
         self._interrupted = interrupted
-        directory.mkdir(parents=True, exist_ok=True)
+        (directory / "tmp").mkdir(parents=True, exist_ok=True)
         added = directory / "inventory.yml"
         added.write_text(yaml.safe_dump(inventory, sort_keys=False))
+        self._home = directory / "home"
+        _end_workers(self._home)  # of a process that was killed
         self._inventories = [str(path.absolute()) for path in (beside, added) if path is not None]
         self.windows: dict[tuple[str, str], Window] = {}  # task and host -> when it was carried out
 
@@ -116,35 +124,39 @@ class Playbooks:
                 )
             return True
 
-        done = ansible_runner.run(
-            private_data_dir=str(self._directory),
-            project_dir=str(paths.ANSIBLE),
-            playbook=str(Path("playbooks") / playbook),
-            inventory=self._inventories,
-            extravars=variables,
-            limit=limit,
-            envvars={
-                "ANSIBLE_CONFIG": str(paths.ANSIBLE / "ansible.cfg"),
-                "ANSIBLE_HOME": str(self._directory / "home"),
-                "ANSIBLE_DEPRECATION_WARNINGS": "False",
-                # Ansible refuses to work in a locale that is not UTF-8.
-                "LC_ALL": "C.UTF-8",
-                "PATH": ":".join(
-                    [
-                        f"{sys.prefix}/bin",
-                        os.environ.get("PATH", "/usr/bin:/bin"),
-                        "/usr/sbin:/sbin",
-                    ]
+        with _leaving_no_workers(self._home):
+            done = ansible_runner.run(
+                private_data_dir=str(self._directory),
+                project_dir=str(paths.ANSIBLE),
+                playbook=str(Path("playbooks") / playbook),
+                inventory=self._inventories,
+                extravars=variables,
+                limit=limit,
+                envvars={
+                    "ANSIBLE_CONFIG": str(paths.ANSIBLE / "ansible.cfg"),
+                    "ANSIBLE_HOME": str(self._home),
+                    # Modules that are killed, with the lab they run in, leave their files.
+                    "TMPDIR": str(self._directory / "tmp"),
+                    "ANSIBLE_DEPRECATION_WARNINGS": "False",
+                    "ANSIBLE_NOCOLOR": "True",
+                    # Ansible refuses to work in a locale that is not UTF-8.
+                    "LC_ALL": "C.UTF-8",
+                    "PATH": ":".join(
+                        [
+                            f"{sys.prefix}/bin",
+                            os.environ.get("PATH", "/usr/bin:/bin"),
+                            "/usr/sbin:/sbin",
+                        ]
+                    ),
+                },
+                quiet=True,
+                rotate_artifacts=10,
+                event_handler=note,
+                cancel_callback=lambda: (
+                    (bool(failures) and stop_at_failure) or (self._interrupted() and not to_the_end)
                 ),
-            },
-            quiet=True,
-            rotate_artifacts=10,
-            event_handler=note,
-            cancel_callback=lambda: (
-                (bool(failures) and stop_at_failure) or (self._interrupted() and not to_the_end)
-            ),
-            settings={"idle_timeout": 0, "suppress_env_files": True},
-        )
+                settings={"idle_timeout": 0, "suppress_env_files": True},
+            )
         if self._interrupted() and not to_the_end:
             raise Interrupted
         if failures:
@@ -152,8 +164,36 @@ class Playbooks:
             raise LabError(said, failures, results)
         if done.status != "successful":
             said = done.stdout.read() if done.stdout else ""
-            raise LabError(f"playbook {playbook}: {done.status}: {_tail(said)}")
+            how = done.status if done.rc is not None else "ansible-playbook was killed"
+            raise LabError(f"playbook {playbook}: {how}: {_tail(said)}")
         return results
+
+
+@contextmanager
+def _leaving_no_workers(home: Path) -> Iterator[None]:
+    """When a playbook was broken off, Ansible's workers, which are in sessions of their own, wait
+    for ever to tell a result to a parent that is gone."""
+    try:
+        yield
+    finally:
+        _end_workers(home)
+
+
+def _end_workers(home: Path) -> None:
+    """Ends what runs with this ANSIBLE_HOME, but for connections that are kept open: those have
+    written over their environment."""
+    mark = f"ANSIBLE_HOME={home}".encode()
+    deadline = time.monotonic() + _PATIENCE
+    while time.monotonic() < deadline:
+        left = []
+        for entry in Path("/proc").iterdir():
+            with suppress(OSError):  # it has just ended, or is another user's
+                if entry.name.isdigit() and mark in (entry / "environ").read_bytes().split(b"\0"):
+                    left.append(int(entry.name))
+                    os.kill(left[-1], signal.SIGKILL)
+        if not left:
+            return
+        time.sleep(0.02)
 
 
 def _window(data: dict[str, Any]) -> Window:
@@ -166,6 +206,9 @@ def _window(data: dict[str, Any]) -> Window:
 
 
 def _complaint(result: dict[str, Any]) -> str:
+    status = result.get("rc")
+    if isinstance(status, int) and status < 0:
+        return f"killed by signal {-status} ({signal.strsignal(-status)})"
     for key in ("stderr", "msg", "module_stderr", "stdout"):
         text = result.get(key)
         if text:

@@ -266,7 +266,7 @@ class Runner:
         directory = self._directory
         left = []
         for plan in plans:
-            cell = over(directory.records, plan)
+            cell = over(directory.records, directory.runs, plan)
             if cell is None:
                 left.append(plan)
                 continue

@@ -6,9 +6,9 @@ Exit status: 0 done, 1 some runs failed or are invalid, 2 the input was refused,
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
-import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -36,6 +36,7 @@ from nagi.labs.site import Site, jobs_for, netns_site, physical_site
 from nagi.options import Form, Inventory, Only, Quick, Spec, chosen_form, chosen_values
 from nagi.progress import InterruptFlag, Progress
 from nagi.results_cli import error_console, give_to_user, out_console
+from nagi.scratch import scratch
 from nagi.spec import Point, read_experiment
 from nagi.traces import Format, Quantity, read_trace
 from nagi.units import in_bytes, in_time
@@ -268,6 +269,22 @@ def main() -> None:
         sys.exit(2)
     except typer.Exit as leave:
         sys.exit(leave.exit_code)
+    except LabError as error:
+        error_console.print(f"nagi: {error}", markup=False, soft_wrap=True)
+        sys.exit(1)
+    except Interrupted:
+        sys.exit(130)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        where = f"{error.filename}: " if error.filename else ""
+        error_console.print(
+            f"nagi: {where}{os.strerror(error.errno)}; make room, then give the same command "
+            "again: what is done is kept",
+            markup=False,
+            soft_wrap=True,
+        )
+        sys.exit(1)
     except Exception as error:
         # Errors in the command line itself; typer shows them with the usage.
         if hasattr(error, "show") and hasattr(error, "exit_code"):
@@ -303,12 +320,12 @@ def _site(
 ) -> Site:
     if lab == "netns" or inventory is None:
         return netns_site(interrupted)
-    scratch = cleanup.enter_context(tempfile.TemporaryDirectory(prefix="nagi-"))
+    directory = cleanup.enter_context(scratch())
     out_console.print(f"looking at the hosts of {inventory}", markup=False)
     return physical_site(
         inventory,
         out,
-        Path(scratch),
+        directory,
         lambda what: error_console.print(f"nagi: {what}", markup=False, soft_wrap=True),
         interrupted,
         cleanup,

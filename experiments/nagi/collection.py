@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import pandas as pd
@@ -39,34 +40,35 @@ _NODE, _SAMPLES, _RECORDS = "node.json", "tcp_info.jsonl", "packets.bin"
 _COMMAND_LOGS = "command-*.log"  # what programs of the user's own said is a result
 
 
-def over(records: Path, plan: RunPlan) -> str | None:
-    """The cell in which `plan` was run to its end, if it was."""
-    nodes = [*(node.name for node in plan.nodes), EMULATOR]
+def over(records: Path, runs: Path, plan: RunPlan) -> str | None:
+    """The cell in which `plan` was run to its end, if it was, and is to be collected. Records that
+    have been collected already, by a process that ended before it had removed them, are removed."""
     for first in records.glob(f"*_{EMULATOR}/{plan.run_id}"):
         cell = first.parent.name.removesuffix(f"_{EMULATOR}")
-        left = [records / f"{cell}_{node}" / plan.run_id / _NODE for node in nodes]
-        if all(path.exists() for path in left):
-            # What agents left of a try that was broken off is no part of this one.
-            begun = {NodeRecord.read(path).began_realtime_s for path in left}
-            if len(begun) == 1:
-                return cell
+        sources = _sources(records, plan, cell)
+        begun = {_began(source / _NODE, NodeRecord) for source in sources.values()}
+        # What agents left of a try that was broken off is no part of this one.
+        if None in begun or len(begun) != 1:
+            continue
+        if begun == {_began(runs / plan.run_id / MANIFEST, Manifest)}:
+            _remove(sources)
+            continue
+        return cell
     return None
 
 
 def collect(records: Path, runs: Path, plan: RunPlan, cell: str, lab: str, build: Build) -> Verdict:
-    """Makes the run directory of a run that is over, and removes the records it is made from."""
-    sources = {
-        node: records / f"{cell}_{node}" / plan.run_id
-        for node in (*(node.name for node in plan.nodes), EMULATOR)
-    }
-    partial = runs / f"{plan.run_id}.partial"
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
+    """Makes the run directory of a run that is over, and then removes the records it is made from.
+
+    Raises OSError, such as for want of space; the records are then still there.
+    """
+    sources = _sources(records, plan, cell)
+    partial = _new(runs, plan)
     nodes = {node: NodeRecord.read(source / _NODE) for node, source in sources.items()}
-    verdict = _verdict(plan, nodes, sources, partial)
-    plan.write(partial / PLAN)
+    samples, damage = _samples(nodes, sources)
+    verdict = _verdict(plan, nodes, sources, damage, partial)
     Flows(flows=_flow_records(nodes.values())).write(partial / FLOWS)
-    _samples_to_parquet(list(sources.values()), partial / TCP_INFO)
+    samples.to_parquet(partial / TCP_INFO, index=False)
     for source in sources.values():
         for log in source.glob(_COMMAND_LOGS):
             shutil.copyfile(log, partial / log.name)
@@ -85,17 +87,13 @@ def collect(records: Path, runs: Path, plan: RunPlan, cell: str, lab: str, build
     ).write(partial / MANIFEST)
     verdict.write(partial / VERDICT)
     _replace(partial, runs / plan.run_id)
-    for source in sources.values():
-        shutil.rmtree(source)
+    _remove(sources)
     return verdict
 
 
 def record_failure(runs: Path, plan: RunPlan, reason: str) -> Verdict:
     """A run directory for a run that was begun but is not over: its plan, and why it failed."""
-    partial = runs / f"{plan.run_id}.partial"
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
-    plan.write(partial / PLAN)
+    partial = _new(runs, plan)
     verdict = failed(plan.run_id, [reason])
     verdict.write(partial / VERDICT)
     _replace(partial, runs / plan.run_id)
@@ -124,20 +122,49 @@ def verdict_of(runs: Path, run_id: str) -> Verdict | None:
         return None
 
 
+def _sources(records: Path, plan: RunPlan, cell: str) -> dict[str, Path]:
+    """node -> where its agent left its record of a run."""
+    nodes = (*(node.name for node in plan.nodes), EMULATOR)
+    return {node: records / f"{cell}_{node}" / plan.run_id for node in nodes}
+
+
+def _began(file: Path, kind: type[NodeRecord] | type[Manifest]) -> float | None:
+    """When a run began, by what is recorded of it; None if there is no record, or no whole one."""
+    try:
+        return kind.read(file).began_realtime_s
+    except InputError:
+        return None
+
+
+def _new(runs: Path, plan: RunPlan) -> Path:
+    """A run directory that is not in its place yet."""
+    partial = runs / f"{plan.run_id}.partial"
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    plan.write(partial / PLAN)
+    return partial
+
+
+def _remove(sources: dict[str, Path]) -> None:
+    for source in sources.values():
+        shutil.rmtree(source)
+
+
 def _verdict(
-    plan: RunPlan, nodes: dict[str, NodeRecord], sources: dict[str, Path], target: Path
+    plan: RunPlan,
+    nodes: dict[str, NodeRecord],
+    sources: dict[str, Path],
+    damage: list[str],
+    target: Path,
 ) -> Verdict:
-    """Moves captures and account over, and judges the run."""
+    """Brings captures and account over, and judges the run."""
     for capture in plan.captures:
-        found = sources[capture.node] / capture.file
-        if found.exists():
-            shutil.move(found, target / capture.file)
+        _bring(sources[capture.node], target, capture.file)
     for name in (LINKS, DROPS):
-        if (sources[EMULATOR] / name).exists():
-            shutil.move(sources[EMULATOR] / name, target / name)
+        _bring(sources[EMULATOR], target, name)
     errors = [f"{name}: {node.error}" for name, node in nodes.items() if node.status == "failed"]
-    if errors:
-        return failed(plan.run_id, errors)
+    if errors or damage:
+        return failed(plan.run_id, errors or damage)
     try:
         links = Links.read(target / LINKS)
         records = read_records(sources[EMULATOR] / _RECORDS)
@@ -146,7 +173,8 @@ def _verdict(
         evidence = gather(plan, began, records, target, own_clocks(nodes))
     except InputError as error:
         # Without where the campaign is: run directories are published.
-        return failed(plan.run_id, [str(error).replace(f"{target}/", "")])
+        said = str(error).replace(f"{target}/", "").replace(f"{sources[EMULATOR]}/", "emulator: ")
+        return failed(plan.run_id, [said])
     return certify(plan, links, nodes.values(), evidence)
 
 
@@ -170,16 +198,38 @@ def own_clocks(nodes: dict[str, NodeRecord]) -> list[str]:
     return [name for name, node in nodes.items() if node.facts.boot_id != shared]
 
 
-def _samples_to_parquet(sources: list[Path], target: Path) -> None:
-    """All senders' samples in one table, ordered by flow and time."""
-    lines = [
-        json.loads(line)
-        for source in sources
-        if (source / _SAMPLES).exists()
-        for line in (source / _SAMPLES).read_text().splitlines()
-    ]
-    table = pd.DataFrame(lines, columns=list(TcpInfoSample.model_fields))
-    table.sort_values(["flow", "t_s"]).to_parquet(target, index=False)
+def _bring(source: Path, target: Path, name: str) -> None:
+    """A recorded file, if there is one, at no cost where the file system has hard links. It stays
+    where it was, too, until the run directory is whole."""
+    if (source / name).exists():
+        try:
+            (target / name).hardlink_to(source / name)
+        except OSError:
+            shutil.copyfile(source / name, target / name)
+
+
+def _samples(
+    nodes: dict[str, NodeRecord], sources: dict[str, Path]
+) -> tuple[pd.DataFrame, list[str]]:
+    """All senders' samples, ordered by flow and time; and whose are not whole, as when there was no
+    space left."""
+    samples, damage = [], []
+    for node, source in sources.items():
+        watched = {record.flow for record in nodes[node].flows}
+        lines = []
+        with suppress(FileNotFoundError):
+            lines = (source / _SAMPLES).read_bytes().splitlines()
+        try:
+            read = [json.loads(line) for line in lines]
+        except ValueError:
+            damage.append(f"{node}: {_SAMPLES}: it is damaged; run it again")
+            continue
+        samples += read
+        missing = watched - {sample["flow"] for sample in read}
+        if missing:
+            damage.append(f"{node}: {_SAMPLES}: nothing of flow {', '.join(sorted(missing))}")
+    table = pd.DataFrame(samples, columns=list(TcpInfoSample.model_fields))
+    return table.sort_values(["flow", "t_s"]), damage
 
 
 def _keep_logs(sources: dict[str, Path], target: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
@@ -31,6 +30,7 @@ from nagi.live import LiveLab, shell_command, state_directory
 from nagi.options import Form, Inventory, Only, Quick, Spec, chosen_form, chosen_values
 from nagi.progress import InterruptFlag
 from nagi.results_cli import Json, error_console, out_console
+from nagi.scratch import scratch
 from nagi.spec import read_experiment
 from nagi.units import Duration
 
@@ -40,17 +40,17 @@ _LEASE = "12 h"
 def doctor(inventory: Inventory = None, json_: Json = False) -> None:
     """Look whether this machine, or the hosts of an inventory, are fit for runs."""
     stop = InterruptFlag()
-    with tempfile.TemporaryDirectory(prefix="nagi-") as scratch:
+    with scratch() as directory:
         try:
             if inventory is None:
                 if not json_:
                     out_console.print("looking at this machine")
-                seen = examine_this_machine(Path(scratch), stop)
+                seen = examine_this_machine(directory, stop)
             else:
                 if not json_:
                     out_console.print(f"looking at the hosts of {inventory}", markup=False)
-                token = token_for(Path(scratch))
-                with _bench(inventory, Path(scratch), token, stop) as bench:
+                token = token_for(directory)
+                with _bench(inventory, directory, token, stop) as bench:
                     seen = examine_hosts(bench)
         except LabError as error:
             error_console.print(f"nagi: {error}", markup=False, soft_wrap=True)
@@ -128,8 +128,8 @@ def down(
         live = LiveLab(state_directory()).down(_bench_of)
         out_console.print(f"{live.experiment} is down", markup=False)
         return
-    with tempfile.TemporaryDirectory(prefix="nagi-") as scratch:
-        bench = _bench(inventory, Path(scratch), token_for(state_directory()))
+    with scratch() as directory:
+        bench = _bench(inventory, directory, token_for(state_directory()))
         try:
             bench.survey()  # brings the agent to hosts that have none
             bench.release(force=force)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from nagi.contracts.plan import RunPlan, Way
 from nagi.contracts.records import PacketRow
 from nagi.errors import refuse
 from nagi.paths import native_program
+from nagi.scratch import scratch
 
 Records = npt.NDArray[np.void]  # structured: RECORD
 
@@ -130,8 +130,7 @@ def replay(plan: RunPlan, records: Records) -> Records:
 
     Raises InputError if the record makes no sense.
     """
-    with tempfile.TemporaryDirectory(prefix="nagi-replay-") as name:
-        directory = Path(name)
+    with scratch() as directory:
         config, recorded, output = (directory / f for f in ("link.json", "packets", "replayed"))
         config.write_text(json.dumps(configuration(plan)))
         write_records(records, recorded)

@@ -22,34 +22,25 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
-import time
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 import yaml
+from controller import NAMESPACE, USER_ID, Controller, read_process, wait_for
 from nagi import paths
-from nagi.labs.keeper import Keeper
 from nagi.labs.shape import EMULATOR
 
-_Found = TypeVar("_Found")
-
-CONTROLLER = "mgmt"  # its network namespace
 MANAGEMENT = "management"  # what `unplug` calls the link that sshd is reached over
 LINKS = {"wired": ("S", "N"), "radio": ("N", "D")}
 CELLS = {"bench1": {"S": "alice", "N": "bob", "D": "carol", EMULATOR: "heron"}}
 
-_USER, _USER_ID = "experimenter", 20077  # on the controller
 _VISITOR, _VISITOR_ID = "visitor", 20078  # on a host, where nagi is to have no root
 _NETWORK = "192.168.77."
 _MANAGEMENT_CARD = "eno1"
 _SSHD = "/usr/sbin/sshd"
-_PATIENCE = 20.0
-_AS_KEEPER = ("--mount", "--pid", "--wd=/")
 _AS_HOST = ("--mount", "--pid", "--net", "--uts", "--wd=/")
 
 # The first process of a host: makes its root file system, then stays, and buries orphans.
@@ -95,19 +86,6 @@ sleep infinity &
 wait $!
 """
 
-# The controller sees the machine's files, and one more user. $1 directory with passwd and group.
-_CONTROLLER_SCRIPT = """
-set -e
-mount --bind "$1/passwd" /etc/passwd
-mount --bind "$1/group" /etc/group
-mount -t sysfs sysfs /sys
-ip link set lo up
-echo ready
-exec >/dev/null
-sleep infinity &
-wait $!
-"""
-
 _SSHD_CONFIG = """\
 ListenAddress {address}
 HostKey /etc/ssh/ssh_host_ed25519_key
@@ -138,7 +116,7 @@ class Host:
         return found if isinstance(found, str) else found[towards or next(iter(found))]
 
 
-class SshHosts:
+class SshHosts(Controller):
     """Testbeds. They exist from entry to exit.
 
     `links`: link -> the nodes it joins. `cells`: cell -> node (and emulator) -> name of the host.
@@ -155,95 +133,13 @@ class SshHosts:
         wrong_key: Collection[str] = (),
         down: Collection[str] = (),
     ) -> None:
-        self._links = links
+        super().__init__(root=False)
         self._without_root, self._wrong_key, self._down = without_root, wrong_key, down
         self.hosts: dict[str, Host] = {}
         for cell, nodes in cells.items():
             for node, name in nodes.items():
                 address = f"{_NETWORK}{11 + len(self.hosts)}"
                 self.hosts[name] = Host(name, cell, node, address, _cards(links, node))
-
-    def __enter__(self) -> SshHosts:
-        with ExitStack() as stack:
-            directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="nagi-hosts-"))
-            self._directory = Path(directory)
-            self._directory.chmod(0o755)
-            self.home = self._directory / "home"
-            self.inventory = self.home / "inventory.yml"
-            self._firsts: dict[str, int] = {}  # host or controller -> its first process
-            self._beginnings: list[subprocess.Popen[str]] = []  # what started them
-            stack.callback(self._bury)
-            self._keeper = stack.enter_context(Keeper())
-            self._write_files()
-            self._wire()
-            hidden = {str(path).lstrip("/") for path in (paths.ROOT, Path(sys.prefix))}
-            for name in self.hosts:
-                self._begin(
-                    name,
-                    _HOST_SCRIPT,
-                    *(name, str(self._files(name)), _VISITOR, str(_VISITOR_ID), *sorted(hidden)),
-                )
-            self._begin(CONTROLLER, _CONTROLLER_SCRIPT, str(self._directory))
-            for name in self._down:
-                self.unplug(name, MANAGEMENT)
-            self._stack = stack.pop_all()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
-
-    # The controller
-
-    def command(self, *command: object) -> list[str]:
-        """The command line that runs `command` on the controller, as the ordinary user."""
-        user = [f"--reuid={_USER_ID}", f"--regid={_USER_ID}", "--clear-groups", "--inh-caps=-all"]
-        inside = ["--mount", "--pid", "--net", "--uts", f"--wd={self.home}"]
-        return [
-            *("nsenter", "--target", str(self._firsts[CONTROLLER]), *inside, "--"),
-            *("setpriv", *user, "--", "env", "-C", str(self.home), *map(str, command)),
-        ]
-
-    def start(
-        self, *arguments: object, program: str = "nagi", **variables: str
-    ) -> subprocess.Popen[str]:
-        """Starts `nagi` (or another program of the environment it is in) with further environment
-        variables. What one gets is the process that waits for it, see `pid_of`; its exit status is
-        nagi's."""
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("SUDO_", "XDG_"))}
-        own = {"HOME": str(self.home), "USER": _USER, "LOGNAME": _USER}
-        return subprocess.Popen(
-            self.command(paths.native_program(program), *arguments),
-            env=kept | own | variables,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-
-    def run(
-        self,
-        *arguments: object,
-        program: str = "nagi",
-        status: int | None = 0,
-        patience: float = 400,
-        **variables: str,
-    ) -> str:
-        """Runs `nagi` to its end; what it says. `status` is what it must end with; None: any."""
-        with self.start(*arguments, program=program, **variables) as process:
-            try:
-                said, _ = process.communicate(timeout=patience)
-            except subprocess.TimeoutExpired:
-                os.kill(self.pid_of(process), signal.SIGKILL)
-                said, _ = process.communicate()
-                raise AssertionError(f"it did not end within {patience} s: {said}") from None
-        assert status is None or process.returncode == status, said
-        return said
-
-    def pid_of(self, process: subprocess.Popen[str]) -> int:
-        """The process id of what `start` started: signals are to go there."""
-        return _wait_for(lambda: _child(process.pid), f"the child of process {process.pid}")
-
-    # A host
 
     def enter(self, host: str, *command: object, status: int | None = 0) -> str:
         """Runs a command on a host as root, not by SSH; what it prints."""
@@ -267,21 +163,24 @@ class SshHosts:
         self._set(host, link, towards, "up")
 
     def processes(self, host: str) -> dict[int, str]:
-        """Process id (the machine's) -> command line of all that runs on a host, but for its first
-        processes and the sshd that listens."""
+        """Process id (the machine's) -> command line of all that runs on a host, but for what was
+        there from the beginning."""
         found = {}
         for process in self._all_of(host):
-            command = _read(process, "cmdline").replace("\0", " ").strip()
-            ours = ("sleep infinity", f"sshd: {_SSHD}")
-            if command and process != self._firsts[host] and not command.startswith(ours):
+            command = read_process(process, "cmdline").replace("\0", " ").strip()
+            if command and process != self._firsts[host] and not self._is_ours(command):
                 found[process] = command
         return found
+
+    def host_of(self, process: int) -> Host:
+        """On which host a process runs."""
+        return next(host for name, host in self.hosts.items() if process in self._all_of(name))
 
     def stop_sshd(self, host: str) -> None:
         """Kills the sshd of a host, and everyone's connections."""
         for process in self._sshds(host):
             os.kill(process, signal.SIGKILL)
-        _wait_for(lambda: not self._sshds(host), f"the end of {host}'s sshd")
+        wait_for(lambda: not self._sshds(host), f"the end of {host}'s sshd")
 
     def start_sshd(self, host: str) -> None:
         self.enter(host, _SSHD)
@@ -313,14 +212,27 @@ class SshHosts:
             "sysctls": self.enter(host, "sh", "-c", "sysctl -a 2>/dev/null | grep ^net"),
         }
 
-    # How it is made
+    def _is_ours(self, command: str) -> bool:
+        return super()._is_ours(command) or command.startswith(f"sshd: {_SSHD}")
+
+    def _make(self) -> None:
+        self.inventory = self.home / "inventory.yml"
+        self._write_files()
+        super()._make()
+        self._wire()
+        hidden = {str(path).lstrip("/") for path in (paths.ROOT, Path(sys.prefix))}
+        for name in self.hosts:
+            visitor = (_VISITOR, str(_VISITOR_ID))
+            arguments = (name, str(self._files(name)), *visitor, *sorted(hidden))
+            self._begin(name, _HOST_SCRIPT, *arguments, processes=True)
+        for name in self._down:
+            self.unplug(name, MANAGEMENT)
 
     def _files(self, name: str) -> Path:
         return self._directory / name
 
     def _write_files(self) -> None:
-        """Keys, the inventory, and the user whom the controller knows beside the machine's."""
-        self.home.mkdir()
+        """Keys and the inventory."""
         ours, unknown = self.home / "id_ed25519", self._directory / "unknown"
         for key in (ours, unknown):
             _make_key(key)
@@ -335,12 +247,8 @@ class SshHosts:
             (files / "sshd_config").write_text(_SSHD_CONFIG.format(address=host.address))
         (self.home / "known_hosts").write_text("".join(known))
         self.write_inventory(self.as_inventory())
-        line = f"{_USER}:x:{_USER_ID}:{_USER_ID}:ordinary user:{self.home}:/bin/sh\n"
-        (self._directory / "passwd").write_text(Path("/etc/passwd").read_text() + line)
-        line = f"{_USER}:x:{_USER_ID}:\n"
-        (self._directory / "group").write_text(Path("/etc/group").read_text() + line)
-        for path in (self.home, *self.home.iterdir()):
-            os.chown(path, _USER_ID, _USER_ID)
+        for path in self.home.iterdir():
+            os.chown(path, USER_ID, USER_ID)  # ssh refuses a key that is another's
 
     def as_inventory(self) -> dict[str, Any]:
         """The inventory of all cells; a fresh copy, to be changed and written."""
@@ -361,12 +269,12 @@ class SshHosts:
         self.inventory.write_text(yaml.safe_dump(inventory, sort_keys=False))
 
     def _wire(self) -> None:
-        """All network namespaces and the cables between them."""
+        """The hosts' network namespaces and all cables."""
         bridge, end = "bridge", _MANAGEMENT_CARD
-        commands = [f"netns add {name}" for name in (CONTROLLER, *self.hosts)]
-        commands.append(f"link add {bridge} netns {CONTROLLER} type bridge")
+        commands = [f"netns add {name}" for name in self.hosts]
+        commands.append(f"link add {bridge} netns {NAMESPACE} type bridge")
         for host in self.hosts.values():
-            cable = f"type veth peer name {host.name} netns {CONTROLLER}"
+            cable = f"type veth peer name {host.name} netns {NAMESPACE}"
             commands.append(f"link add {end} netns {host.name} {cable}")
             for link, card in host.links.items():
                 if isinstance(card, str):
@@ -380,7 +288,7 @@ class SshHosts:
                     commands.append(f"link add {card} netns {host.name} {cable}")
         self._ip(None, commands)
         self._ip(
-            CONTROLLER,
+            NAMESPACE,
             [
                 f"link set {bridge} up",
                 f"address add {_NETWORK}1/24 dev {bridge}",
@@ -390,53 +298,10 @@ class SshHosts:
         for host in self.hosts.values():
             self._ip(host.name, [f"address add {host.address}/24 dev {end}", f"link set {end} up"])
 
-    def _ip(self, namespace: str | None, commands: list[str]) -> None:
-        within = ["-netns", namespace] if namespace else []
-        subprocess.run(
-            [
-                *("nsenter", "--target", str(self._keeper.pid), *_AS_KEEPER, "--"),
-                *("ip", *within, "-batch", "-"),
-            ],
-            input="\n".join(commands),
-            text=True,
-            check=True,
-        )
-
-    def _bury(self) -> None:
-        """The keeper has ended, and with it all that was started in its PID namespace."""
-        for process in self._beginnings:
-            process.communicate()
-
-    def _begin(self, name: str, script: str, *arguments: str) -> None:
-        """Starts the first process of a host (in its own PID namespace) or of the controller."""
-        own = ["--mount", "--uts"]
-        if name != CONTROLLER:
-            own += ["--pid", "--fork", "--kill-child", "--mount-proc"]
-        keeper = ["nsenter", "--target", str(self._keeper.pid), *_AS_KEEPER, "--"]
-        network = ["nsenter", f"--net=/run/netns/{name}"]
-        log = self._directory / f"{name}.log"
-        with log.open("w") as file:
-            process = subprocess.Popen(
-                [*keeper, *network, "unshare", *own, "sh", "-c", script, "sh", *arguments],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=file,
-                text=True,
-            )
-        self._beginnings.append(process)
-        assert process.stdout is not None
-        said = log.read_text
-        assert process.stdout.readline() == "ready\n", f"{name} did not come up: {said()}"
-        first = _child(process.pid)
-        if first is not None and name != CONTROLLER:
-            first = _child(first)
-        assert first is not None, f"{name} has ended: {said()}"
-        self._firsts[name] = first
-
     def _set(self, host: str, link: str, towards: str | None, state: str) -> None:
         namespace, card = host, self.hosts[host].card(link, towards)
         if link == MANAGEMENT:
-            namespace, card = CONTROLLER, host
+            namespace, card = NAMESPACE, host
         self._ip(namespace, [f"link set {card} {state}"])
 
     def _all_of(self, host: str) -> list[int]:
@@ -452,7 +317,7 @@ class SshHosts:
         return found
 
     def _sshds(self, host: str) -> list[int]:
-        return [p for p in self._all_of(host) if _read(p, "comm").strip() == "sshd"]
+        return [p for p in self._all_of(host) if read_process(p, "comm").strip() == "sshd"]
 
 
 def _cards(
@@ -467,27 +332,6 @@ def _cards(
 
 def _make_key(path: Path) -> None:
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", path], check=True)
-
-
-def _child(parent: int) -> int | None:
-    children = _read(parent, f"task/{parent}/children").split()
-    return int(children[0]) if children else None
-
-
-def _read(process: int, file: str) -> str:
-    """A file of /proc; empty if the process has ended."""
-    try:
-        return Path(f"/proc/{process}/{file}").read_text()
-    except OSError:
-        return ""
-
-
-def _wait_for(condition: Callable[[], _Found | None], what: str) -> _Found:
-    deadline = time.monotonic() + _PATIENCE
-    while not (found := condition()):
-        assert time.monotonic() < deadline, f"{what} did not come"
-        time.sleep(0.01)
-    return found
 
 
 def require_ssh_hosts() -> None:

@@ -112,7 +112,7 @@ class Lab:
         self.labs[-1][1].extend(ran)
         self.over_now |= set(ran)
 
-    def over(self, records, plan):
+    def over(self, records, runs, plan):
         return "cell0" if plan.run_id in self.over_now else None
 
     def collect(self, records, runs, plan, cell, lab, build):

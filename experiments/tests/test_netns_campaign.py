@@ -269,7 +269,7 @@ def test_a_run_whose_emulator_dies_fails_and_the_others_go_on(spec, tmp_path):
     os.kill(emulator, signal.SIGKILL)
     said, _ = process.communicate(timeout=400)
     assert process.returncode == 1
-    assert "failed: emulator: nagi-link had ended" in " ".join(said.split())
+    assert "failed: emulator: nagi-link was ended by SIGKILL" in " ".join(said.split())
     assert sorted(verdicts(out).values()) == ["failed", "valid"]
     (failed,) = (run_id for run_id, status in verdicts(out).items() if status == "failed")
     assert (out / "runs" / failed / "logs").is_dir()

@@ -30,6 +30,7 @@ _UNIT = re.compile(r"([0-9]) (%|[kMG]?b/s|m?s\b)")
 _HERE = Path(__file__).parent
 _LAYOUT = _HERE / "report.typ"
 _PAGE = "report.html.jinja"
+_WORK = ".report-"  # directories in which reports are made
 
 
 def write_report(
@@ -46,7 +47,9 @@ def write_report(
     report = compose(gather(out, campaign, table, summary))
     drawn = out / "figures"
     drawn.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=out, prefix=".report-") as name:
+    for left in out.glob(f"{_WORK}*"):  # by a process that was killed
+        shutil.rmtree(left)
+    with tempfile.TemporaryDirectory(dir=out, prefix=_WORK) as name:
         work = Path(name)
         for figure in report.figures():
             (work / f"{figure.name}.svg").write_text(figure.svg, encoding="utf-8")

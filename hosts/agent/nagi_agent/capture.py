@@ -3,16 +3,19 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import time
 from typing import Any
 
+from nagi_agent.commands import status_in_words
 from nagi_agent.processes import end, log_of, start, unprivileged
 
 _BUFFER_KIB = 32768  # what may pile up while tcpdump is not scheduled
 _START_PATIENCE = 2.0
 _END_PATIENCE = 5.0
+_FILE_HEADER, _RECORD_HEADER = 24, 16  # bytes
 
 
 class Capture:
@@ -20,6 +23,7 @@ class Capture:
 
     def __init__(self, interface: str, path: str, snap_bytes: int, user: str) -> None:
         self._interface = interface
+        self._path = path
         self._log = path + ".log"
         command = [
             *unprivileged(user, "net_raw"),
@@ -47,15 +51,20 @@ class Capture:
             said = log_of(self._log)
             if "listening on" in said:
                 return
-            if self._process.poll() is not None:
-                raise RuntimeError(f"tcpdump on {self._interface} ended: {said}")
+            self._check()
             time.sleep(0.01)
         raise RuntimeError(f"tcpdump on {self._interface} did not start: {log_of(self._log)}")
 
+    def _check(self) -> None:
+        status = self._process.poll()
+        if status is not None:
+            raise RuntimeError(
+                f"tcpdump on {self._interface} {status_in_words(status)}: {log_of(self._log)}"
+            )
+
     def stop(self) -> dict[str, Any]:
         """Ends the capture. Returns tcpdump's own count of packets and drops."""
-        if self._process.poll() is not None:
-            raise RuntimeError(f"tcpdump on {self._interface} had ended: {log_of(self._log)}")
+        self._check()
         end(self._process, signal.SIGINT, _END_PATIENCE)
         said = log_of(self._log, lines=5)
         counts = {}
@@ -68,6 +77,12 @@ class Capture:
             if match is None:
                 raise RuntimeError(f"tcpdump on {self._interface} gave no counts: {said}")
             counts[key] = int(match[1])
+        size = os.path.getsize(self._path)
+        if size < _FILE_HEADER + _RECORD_HEADER * counts["captured"]:  # tcpdump does not look
+            raise RuntimeError(
+                f"tcpdump on {self._interface} captured {counts['captured']} packets, but wrote "
+                f"{size} bytes; is the disk full?"
+            )
         return counts
 
     def kill(self) -> None:

@@ -10,6 +10,7 @@ import socket
 import time
 from typing import Any
 
+from nagi_agent.commands import status_in_words
 from nagi_agent.processes import end, log_of, start
 
 _START_PATIENCE = 2.0
@@ -78,21 +79,24 @@ class Emulator:
                 time.sleep(0.005)
         finally:
             os.close(descriptor)
+        self.check()
         raise RuntimeError(f"nagi-link did not start: {self._said()}")
 
     def check(self) -> None:
         """Raises RuntimeError if it no longer runs."""
         if self._process.poll() is not None:
-            raise RuntimeError(f"nagi-link had ended: {self._said()}")
+            raise RuntimeError(f"nagi-link {self._end_in_words()}: {self._said()}")
 
     def stop(self) -> None:
         self.check()
-        status = end(self._process, signal.SIGTERM, _END_PATIENCE)
-        if status != 0:
-            raise RuntimeError(f"nagi-link ended with status {status}: {self._said()}")
+        if end(self._process, signal.SIGTERM, _END_PATIENCE) != 0:
+            raise RuntimeError(f"nagi-link {self._end_in_words()}: {self._said()}")
 
     def kill(self) -> None:
         end(self._process, signal.SIGKILL, _END_PATIENCE)
+
+    def _end_in_words(self) -> str:
+        return status_in_words(self._process.returncode)
 
     def _said(self) -> str:
         return log_of(os.path.join(self._directory, _LOG))

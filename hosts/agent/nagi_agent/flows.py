@@ -107,6 +107,11 @@ class Program:
             raise RuntimeError(f"{self._who} {self._end_in_words()}: {log_of(self._log)}")
         self.ended_s = round(at, 6)
 
+    def require_running(self) -> None:
+        """Raises RuntimeError if it has ended. A command may, iperf's server does not."""
+        if not self._is_command:
+            self.look(0)
+
     def record(self) -> Optional[dict[str, Any]]:
         """How it ended, if it was by itself."""
         if self.ended_s is None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import subprocess
@@ -30,6 +31,18 @@ def harmful_offloads(interface: str, *, fixed_only: bool = False) -> list[str]:
         if not fixed_only or "[fixed]" in value:
             on.append(name)
     return on
+
+
+def require_up(interfaces: list[str]) -> None:
+    """Raises RuntimeError if an interface is down, or has no carrier."""
+    state = {
+        link["ifname"]: link["flags"] for link in json.loads(output_of(["ip", "-json", "link"]))
+    }
+    for name in interfaces:
+        if "UP" not in state.get(name, []):
+            raise RuntimeError(f"interface {name} is {'down' if name in state else 'missing'}")
+        if "LOWER_UP" not in state[name]:
+            raise RuntimeError(f"interface {name} has no carrier: is its cable plugged in?")
 
 
 def version_of(program: str, *arguments: str) -> str:

@@ -47,6 +47,12 @@ class Job:
         self.facts = host.facts()
 
     @property
+    def all_interfaces(self) -> list[str]:
+        """Those on a link; the emulator has two on each."""
+        ends = self.interfaces.values()
+        return sorted(name for end in ends for name in ([end] if isinstance(end, str) else end))
+
+    @property
     def settings_journal(self) -> str:
         """Undoes what a run has set."""
         return os.path.join(self.state, SETTINGS_JOURNAL)
@@ -85,6 +91,7 @@ class NodeRun:
                     f"the agent was {self._now():.1f} s late to begin; the host is too busy"
                 )
             self._sleep_until(0.0)
+            host.require_up(self._job.all_interfaces)
             with ExitStack() as cleanup:
                 if self._job.is_emulator:
                     self._emulate(cleanup)
@@ -173,6 +180,8 @@ class NodeRun:
         connects = [flow for flow in mine if not flows.listens_at(flow, job.node)]
         clients = self._traffic(connects, servers, watches, diag, cleanup)
         self._sleep_until(timeline["traffic_end_s"])
+        for server in servers:
+            server.require_running()
         for program in clients + servers:
             program.kill()
         ended = [client.record() for client in clients]

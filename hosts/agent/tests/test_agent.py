@@ -274,7 +274,8 @@ def test_captures_of_no_interface_are_errors(host, tmp_path):
     except RuntimeError as error:
         print(error)
     """
-    assert "tcpdump on eth7 ended: tcpdump: eth7: No such device" in inside(host, "host", code)
+    said = "tcpdump on eth7 ended with status 1: tcpdump: eth7: No such device"
+    assert said in inside(host, "host", code)
 
 
 def batch_file(tmp_path, **changes) -> Path:

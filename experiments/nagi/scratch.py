@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Directories for what is needed for a while. If a process is killed, the next one removes its."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+_PREFIX = "nagi-scratch-"
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    """A directory of this user's that exists from entry to exit. While it is used it is locked."""
+    _remove_left()
+    while True:
+        directory = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        with suppress(FileNotFoundError):  # another process took it for one that was left
+            descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if directory.exists():
+                break
+            os.close(descriptor)
+    try:
+        yield directory
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+        os.close(descriptor)
+
+
+def _remove_left() -> None:
+    for directory in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with suppress(OSError):  # it has just gone, or is another user's
+            descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if os.fstat(descriptor).st_uid == os.getuid():
+                    shutil.rmtree(directory, ignore_errors=True)
+            finally:
+                os.close(descriptor)

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nothing lost: a dozen blows to campaigns in the netns lab. `make chaos` strikes as often as one
+likes, over SSH, too."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from chaos import Bed, series
+
+pytestmark = [
+    pytest.mark.skipif(
+        os.geteuid() != 0, reason="needs root for the netns lab: run `sudo make test`"
+    ),
+    pytest.mark.timeout(1200),
+]
+
+
+def test_a_campaign_that_is_struck_again_and_again_loses_nothing():
+    struck = []
+    for _, launch in series(["netns"], blows=12, seed=1):
+        assert not launch.faults, [*launch.faults, launch.said]
+        struck += [blow.kind for blow in launch.blows if blow.what]
+    assert len(struck) >= 12
+    assert set(struck) == set(Bed.kinds)

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From records to run directories: nothing that was recorded is lost, whenever collecting it is
+broken off, and damaged records make a run that failed, never an error."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from nagi import collection
+from nagi.collection import collect, over, record_failure, verdict_of
+from nagi.contracts.plan import RunPlan
+from nagi.contracts.records import Manifest, Verdict
+from nagi.packets import from_table, write_records
+from nagi.paths import SCHEMAS
+
+(RECORDED,) = sorted((SCHEMAS / "example" / "campaign" / "runs").iterdir())
+PLAN, MANIFEST = RunPlan.read(RECORDED / "plan.json"), Manifest.read(RECORDED / "manifest.json")
+RUN = PLAN.run_id
+# What changes files; a process that is killed is killed between two of them.
+STEPS = {"open", "os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.link", "shutil.copyfile"}
+
+
+@pytest.fixture
+def records(tmp_path) -> Path:
+    """What the agents left of the worked example's run, in cell0."""
+    records = tmp_path / ".records"
+    for node, record in MANIFEST.nodes.items():
+        source = records / f"cell0_{node}" / RUN
+        source.mkdir(parents=True)
+        record.write(source / "node.json")
+        for capture in PLAN.captures:
+            if capture.node == node:
+                shutil.copy(RECORDED / capture.file, source)
+    samples = pd.read_parquet(RECORDED / "tcp_info.parquet")
+    for flow in PLAN.flows:
+        mine = samples[samples["flow"] == flow.name]
+        source = records / f"cell0_{flow.sender}" / RUN
+        mine.to_json(source / "tcp_info.jsonl", orient="records", lines=True)
+    emulator = records / "cell0_emulator" / RUN
+    for name in ("links.json", "drops.pcapng"):
+        shutil.copy(RECORDED / name, emulator)
+    packets = from_table(pd.read_parquet(RECORDED / "packets.parquet"), PLAN)
+    write_records(packets, emulator / "packets.bin")
+    return records
+
+
+@pytest.fixture
+def runs(tmp_path) -> Path:
+    return tmp_path / "runs"
+
+
+def collect_all(records: Path, runs: Path) -> Verdict | None:
+    """What a campaign does with what there is."""
+    cell = over(records, runs, PLAN)
+    if cell is not None:
+        collect(records, runs, PLAN, cell, "netns", MANIFEST.build)
+    return verdict_of(runs, RUN)
+
+
+def same_files(run: Path, names: list[str]) -> bool:
+    return all((run / name).read_bytes() == (RECORDED / name).read_bytes() for name in names)
+
+
+def test_a_run_directory_is_made_of_records(records, runs):
+    verdict = collect_all(records, runs)
+    assert verdict is not None and verdict.status == "valid", verdict
+    captures = [capture.file for capture in PLAN.captures]
+    assert same_files(runs / RUN, [*captures, "links.json", "drops.pcapng", "plan.json"])
+    found = Manifest.read(runs / RUN / "manifest.json")
+    assert found.nodes == MANIFEST.nodes and set(found.files) >= set(captures)
+    assert not list(records.glob("*/*"))
+
+
+@pytest.mark.parametrize("damage", ["cut", "empty", "missing", "other"])
+@pytest.mark.parametrize(
+    ("node", "file", "status", "said"),
+    [
+        ("emulator", "packets.bin", "failed", "emulator: packets.bin"),
+        ("emulator", "links.json", "failed", "links.json"),
+        ("client", "tcp_info.jsonl", "failed", "client: tcp_info.jsonl"),
+        ("client", "client.radio.pcap", "failed|invalid", "c"),  # as far as it can be read
+        ("server", "server.core.pcap", "failed|invalid", "c"),
+    ],
+)
+def test_damaged_records_make_a_failed_run(records, runs, node, file, status, said, damage):
+    path = records / f"cell0_{node}" / RUN / file
+    content = path.read_bytes()
+    if damage == "missing":
+        path.unlink()
+    else:
+        spoiled = {"cut": content[: len(content) // 2 + 7], "empty": b"", "other": b"{]\xff" * 99}
+        path.write_bytes(spoiled[damage])
+    verdict = collect_all(records, runs)
+    assert verdict is not None
+    assert verdict.status in status.split("|"), verdict
+    assert said in "; ".join(verdict.reasons)
+    assert not list(records.glob("*/*"))
+
+
+@pytest.mark.parametrize("damage", [b"", b'{"schema_version": 1, "run_id"'])
+def test_a_run_is_not_over_before_every_agent_has_said_so(records, runs, damage):
+    (records / "cell0_server" / RUN / "node.json").write_bytes(damage)
+    assert over(records, runs, PLAN) is None
+    assert (records / "cell0_server" / RUN / "server.core.pcap").exists()
+
+
+def test_what_is_left_of_another_try_is_no_part_of_a_run(records, runs):
+    path = records / "cell0_server" / RUN / "node.json"
+    earlier = MANIFEST.nodes["server"].model_copy(
+        update={"began_realtime_s": MANIFEST.began_realtime_s - 60}
+    )
+    earlier.write(path)
+    assert over(records, runs, PLAN) is None
+
+
+class Killed(BaseException):
+    """Stands for the end of the process: nothing may catch it."""
+
+
+class Killer:
+    """Ends whatever changes files at a given step (an audit hook, see PEP 578)."""
+
+    def __init__(self) -> None:
+        self.steps_left: int | None = None
+        self.taken = 0
+        self._under = ""
+        sys.addaudithook(self._hear)
+
+    @contextmanager
+    def at(self, step: int | None, under: Path) -> Iterator[None]:
+        """`step`: after how many steps; None: counts them only."""
+        self.steps_left, self.taken, self._under = step, 0, str(under)
+        try:
+            yield
+        finally:
+            self._under = ""
+
+    def _hear(self, event: str, arguments: tuple[object, ...]) -> None:
+        if not self._under or event not in STEPS:
+            return
+        if event == "open":
+            mode = arguments[1]
+            if not isinstance(mode, str) or not set(mode) & set("wax+"):
+                return
+        if self.steps_left == self.taken:
+            raise Killed
+        self.taken += 1
+
+
+@pytest.fixture(scope="module")
+def killer() -> Killer:
+    return Killer()
+
+
+def put_verdict(monkeypatch, status: str) -> None:
+    """What the run is worth is not the subject here, and takes long to find out."""
+    verdict = Verdict.read(RECORDED / "verdict.json").model_copy(update={"status": status})
+    monkeypatch.setattr(collection, "gather", lambda *_: None)
+    monkeypatch.setattr(collection, "certify", lambda *_: verdict)
+
+
+@pytest.mark.parametrize("status", ["valid", "invalid"])
+@pytest.mark.parametrize("before", [None, "invalid", "failed"])
+def test_collecting_can_be_broken_off_at_any_step(
+    records, runs, tmp_path, monkeypatch, killer, status, before
+):
+    put_verdict(monkeypatch, status)
+    kept = tmp_path / "kept"
+    if before == "failed":
+        record_failure(runs, PLAN, "the agent died")
+    elif before == "invalid":
+        shutil.copytree(RECORDED, runs / RUN)
+        earlier = {"began_realtime_s": MANIFEST.began_realtime_s - 60}
+        MANIFEST.model_copy(update=earlier).write(runs / RUN / "manifest.json")
+        invalid = Verdict.read(RECORDED / "verdict.json").model_copy(update={"status": "invalid"})
+        invalid.write(runs / RUN / "verdict.json")
+    else:
+        runs.mkdir()
+    for directory in (records, runs):
+        shutil.copytree(directory, kept / directory.name)
+
+    step = 0
+    while True:
+        for directory in (records, runs):
+            shutil.rmtree(directory)
+            shutil.copytree(kept / directory.name, directory)
+        try:
+            with killer.at(step, tmp_path):
+                collect_all(records, runs)
+        except Killed:
+            pass
+        else:
+            break
+        # The next process: collects what there is, and finds the run whole.
+        verdict = collect_all(records, runs)
+        assert verdict is not None and verdict.status == status, f"step {step}: {verdict}"
+        captures = [capture.file for capture in PLAN.captures]
+        assert same_files(runs / RUN, [*captures, "links.json", "drops.pcapng"])
+        earlier_tries = [f"{RUN}.invalid-1"] if before == "invalid" else []
+        assert sorted(path.name for path in runs.iterdir()) == [RUN, *earlier_tries], step
+        assert over(records, runs, PLAN) is None
+        step += 1
+    assert step > 20
