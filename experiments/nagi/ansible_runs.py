@@ -20,7 +20,6 @@ import yaml
 
 from nagi import paths
 
-
 _PATIENCE = 10.0
 
 
