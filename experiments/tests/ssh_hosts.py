@@ -209,7 +209,10 @@ class SshHosts(Controller):
             },
             # An interface that was up once has `noqueue` instead of none.
             "queueing": self.enter(host, "sh", "-c", "tc qdisc | grep -v noqueue || true"),
-            "sysctls": self.enter(host, "sh", "-c", "sysctl -a 2>/dev/null | grep ^net | grep -v tcp_available"),
+            # Which congestion controls there are is the kernel's matter, not the host's.
+            "sysctls": self.enter(
+                host, "sh", "-c", "sysctl -a 2>/dev/null | grep ^net | grep -v tcp_available"
+            ),
         }
 
     def _is_ours(self, command: str) -> bool:
