@@ -112,8 +112,9 @@ class CampaignDirectory:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Raises InputError if another process holds it. If no campaign comes of it, nothing is
-        left of the directory."""
+        """Raises InputError if another process holds it. If no campaign comes of it, what was made
+        here is removed again."""
+        made = [path for path in (self.runs, *self.runs.parents) if not path.exists()]
         try:
             self.runs.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -134,14 +135,11 @@ class CampaignDirectory:
             try:
                 yield
             finally:
-                if not self.campaign.exists():
-                    self._remove_empty()
-
-    def _remove_empty(self) -> None:
-        with suppress(OSError):  # there is something in it
-            self.runs.rmdir()
-            (self.out / ".lock").unlink()
-            self.out.rmdir()
+                if self.out in made and not self.campaign.exists():
+                    (self.out / ".lock").unlink()
+                    with suppress(OSError):  # there is something in it
+                        for path in made:
+                            path.rmdir()
 
     def has(self, plan: RunPlan) -> bool:
         """Whether a run has been done, whatever became of it."""

@@ -32,6 +32,7 @@ from nagi.estimate import (
     time_needed,
 )
 from nagi.labs.lab import Labs
+from nagi.labs.netns import require_root
 from nagi.labs.site import Site, jobs_for, netns_site, physical_site
 from nagi.options import Form, Inventory, Only, Quick, Spec, chosen_form, chosen_values
 from nagi.progress import InterruptFlag, Progress
@@ -104,9 +105,12 @@ def run(
             "there is no campaign to resume", "leave --resume out", file=str(directory.out)
         )
     stop = InterruptFlag()
+    where = _lab(lab, inventory)
+    if where == "netns":
+        require_root()
     with ExitStack() as cleanup:
         cleanup.enter_context(directory.held())
-        site = _site(_lab(lab, inventory), inventory, directory.out, stop, cleanup)
+        site = _site(where, inventory, directory.out, stop, cleanup)
         selection = select(points, form_, chosen_values(only), current_build(), site.available)
         left_out = _leave_out(selection, skip_unavailable)
         site.require_fit(selection.available())

@@ -14,7 +14,6 @@ import pytest
 from nagi import cli, estimate
 from nagi.contracts.records import Campaign, Keep
 from nagi.contracts.results import Metrics
-from nagi.labs import site
 from nagi.paths import SCHEMAS
 from nagi.retention import retain
 
@@ -260,7 +259,7 @@ def test_plan_says_what_does_not_fit(nagi, spec, free, said, monkeypatch):
 
 def test_run_refuses_what_does_not_fit(refused, spec, tmp_path, monkeypatch):
     monkeypatch.setattr(estimate.shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
-    monkeypatch.setattr(site, "require_root", lambda: None)
+    monkeypatch.setattr(cli, "require_root", lambda: None)
     out = tmp_path / "out"
     said = refused("run", spec, "--out", out)
     assert f"{out}: 6 runs need about " in said
