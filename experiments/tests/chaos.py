@@ -341,7 +341,7 @@ class Blow:
             "ansible": r"playbook \w+\.yml",
             "disk": _NO_SPACE,
             "host disk": _NO_SPACE,
-            "link": r"interface \S+ (is down|has no carrier)|tcpdump on \S+ ended",
+            "link": r"interface \S+ (is down|has no carrier)|tcpdump on \S+ ended|is unreachable",
             "management": r"cannot be reached|unreachable|timed out|closed|ssh",
             "sshd": r"cannot be reached|unreachable|refused|closed|ssh",
         }[self.kind]

@@ -8,6 +8,7 @@ its standard input. It answers in JSON.
     run BATCH --start-at TIME  runs the batch, beginning at TIME (seconds since the epoch)
     up BATCH                   sets the batch's first run up, without its flows, until SIGTERM
     paths BATCH                do the far ends of this node's links answer?
+    end BATCH                  ends the agent that is at work, if there is one
     restore BATCH              puts back what an agent that died had set
     release BATCH              lets this host go and puts everything back
 
@@ -116,7 +117,7 @@ def main() -> int:
         prog="nagi-agent", description="Runs a host's part of nagi's runs."
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    for name in ("inspect", "check", "hold", "run", "up", "paths", "restore", "release"):
+    for name in ("inspect", "check", "hold", "run", "up", "paths", "end", "restore", "release"):
         command = commands.add_parser(name)
         command.add_argument("batch")
         if name == "run":
@@ -143,6 +144,9 @@ def main() -> int:
             return _up(batch)
         if given.command == "paths":
             return _say(live.paths(Job(batch), batch["runs"][0]["plan"]))
+        if given.command == "end":
+            hold.end_agent(batch["state"])
+            return _say({})
         if given.command == "restore":
             return _say({"restored": journal.restore(Job(batch).settings_journal)})
         return _release(batch, given.token, given.tidy)
