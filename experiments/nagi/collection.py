@@ -65,7 +65,7 @@ def collect(records: Path, runs: Path, plan: RunPlan, cell: str, lab: str, build
     sources = _sources(records, plan, cell)
     partial = _new(runs, plan)
     nodes = {node: NodeRecord.read(source / _NODE) for node, source in sources.items()}
-    samples, damage = _samples(nodes, sources)
+    samples, damage = _samples(plan, nodes, sources)
     verdict = _verdict(plan, nodes, sources, damage, partial)
     Flows(flows=_flow_records(nodes.values())).write(partial / FLOWS)
     samples.to_parquet(partial / TCP_INFO, index=False)
@@ -209,13 +209,15 @@ def _bring(source: Path, target: Path, name: str) -> None:
 
 
 def _samples(
-    nodes: dict[str, NodeRecord], sources: dict[str, Path]
+    plan: RunPlan, nodes: dict[str, NodeRecord], sources: dict[str, Path]
 ) -> tuple[pd.DataFrame, list[str]]:
     """All senders' samples, ordered by flow and time; and whose are not whole, as when there was no
     space left."""
     samples, damage = [], []
     for node, source in sources.items():
-        watched = {record.flow for record in nodes[node].flows}
+        # Of a command's flow there need not be any: it may be UDP, or silent.
+        bulk = {flow.name for flow in plan.flows if flow.traffic == "bulk"}
+        watched = bulk & {record.flow for record in nodes[node].flows}
         lines = []
         with suppress(FileNotFoundError):
             lines = (source / _SAMPLES).read_bytes().splitlines()

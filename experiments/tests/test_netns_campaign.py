@@ -283,7 +283,7 @@ def plans_of(spec):
 
 
 @contextmanager
-def lab_for(plans, tmp_path, **options):
+def lab_for(plans, tmp_path):
     with Keeper() as keeper:
         yield NetnsLab(
             keeper.pid,
@@ -293,20 +293,7 @@ def lab_for(plans, tmp_path, **options):
             tmp_path / "lab",
             tmp_path / "records",
             lambda: False,
-            **options,
         )
-
-
-def test_records_are_fetched_from_hosts_that_share_no_files(spec, tmp_path):
-    plans = plans_of(spec)
-    with lab_for(plans, tmp_path, shares_files=False) as lab:
-        lab.prepare(plans)
-        lab.run_batch({"cell0": plans})
-    for node in ("S", "N", "D", "emulator"):
-        record = tmp_path / "records" / f"cell0_{node}" / plans[0].run_id / "node.json"
-        assert json.loads(record.read_text())["status"] == "ok"
-    assert (record.parents[2] / "cell0_D" / plans[0].run_id / "D.radio.pcap").stat().st_size > 1000
-    assert not list((tmp_path / "records").glob("*.tar"))
 
 
 def test_a_port_in_use_is_refused_before_anything_is_run(spec, tmp_path):

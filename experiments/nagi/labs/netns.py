@@ -49,14 +49,12 @@ class NetnsLab:
         directory: Path,
         records: Path,
         interrupted: Callable[[], bool],
-        *,
-        shares_files: bool = True,
     ) -> None:
         self.keeper_pid = keeper_pid
         places = netns_places(
             shape,
             [f"cell{index}" for index in range(cells)],
-            records if shares_files else directory / "spools",
+            records,
             directory,
             paths.native_program("nagi-link"),
         )
@@ -74,7 +72,7 @@ class NetnsLab:
             directory,
             records,
             lambda hosts: _LEAD_S + _LEAD_PER_HOST_S * hosts,
-            fetch=not shares_files,
+            fetch=False,
         )
 
     @property
