@@ -170,9 +170,7 @@ def test_what_only_a_look_at_hosts_can_show_is_refused_by_name(ssh_hosts):
     cell["alice"]["nagi_links"] = {"wired": "enp9s0"}
     cell["bob"]["nagi_links"]["radio"] = "eno1"
     ssh_hosts.write_inventory(inventory)
-    # A machine of its own, as another boot id says, whose clock is ahead and whose kernel is old.
-    ssh_hosts.stop_sshd("carol")
-    ssh_hosts.enter("carol", "setarch", "--uname-2.6", "/usr/sbin/sshd")
+    # A machine of its own, as another boot id says, whose clock is ahead.
     ssh_hosts.enter("carol", "sh", "-c", "echo 00000000-0000-4000-8000-000000000000 > /run/boot_id")
     ssh_hosts.enter("carol", "mount", "--bind", "/run/boot_id", "/proc/sys/kernel/random/boot_id")
     ssh_hosts.enter("carol", "mv", "/usr/bin/date", "/usr/bin/real-date")
@@ -182,7 +180,7 @@ def test_what_only_a_look_at_hosts_can_show_is_refused_by_name(ssh_hosts):
     said = " ".join(run(ssh_hosts, out, status=2).split())
     assert "alice" in said and "enp9s0" in said
     assert "bob" in said and "eno1" in said
-    assert "carol" in said and "clock" in said and "Linux 2.6" in said
+    assert "carol" in said and "clock" in said
     assert not out.exists()
 
 
