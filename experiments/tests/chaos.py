@@ -384,7 +384,8 @@ class Chaos:
             launch.status = process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
             launch.faults.append(f"it did not end within {PATIENCE:.0f} s")
-            os.kill(self.bed.controller.pid_of(process), signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(self.bed.controller.pid_of(process), signal.SIGKILL)
             process.wait()
         launch.said = reader.text()
         launch.seconds = time.monotonic() - begun
@@ -414,9 +415,10 @@ class Chaos:
         blow.runs = {run for agent in agents if (run := _run_id(agent, now))}
         self._note()
         if blow.kind == "nagi":
-            blow.process = self.bed.controller.pid_of(process)
-            blow.what = "nagi"
-            os.kill(blow.process, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # it has just ended
+                blow.process = self.bed.controller.pid_of(process)
+                os.kill(blow.process, signal.SIGKILL)
+                blow.what = "nagi"
         elif blow.kind == "disk":
             blow.what = "the disk results go to"
             with self.bed.full_disk(), suppress(subprocess.TimeoutExpired):

@@ -119,8 +119,15 @@ class Controller:
         return said
 
     def pid_of(self, process: subprocess.Popen[str]) -> int:
-        """The process id of what `start` started: signals are to go there."""
-        return wait_for(lambda: _child(process.pid), f"the child of process {process.pid}")
+        """The process id of what `start` started: signals are to go there. Raises
+        ProcessLookupError if it has ended."""
+
+        def child() -> int | None:
+            if process.poll() is not None:
+                raise ProcessLookupError
+            return _child(process.pid)
+
+        return wait_for(child, f"the child of process {process.pid}")
 
     def seen(self, path: Path, namespace: str = NAMESPACE) -> Path:
         """A file as it is here (or on a host), for who looks from outside: file systems differ."""
