@@ -21,6 +21,7 @@ export PYTHONDONTWRITEBYTECODE := 1
 # System packages, by Debian's names.
 #   toolchain:             g++ cmake ninja-build pkg-config python3-venv
 #   libraries of nagi-link: JSON, command line, log lines, capabilities, Philox, AF_XDP
+#   schemes:               clang (compiles to eBPF), libbpf-dev (their headers), libelf-dev (parameters in objects)
 #   capture reader:        python3-dev (headers), libzstd-dev and zstd (compressed captures)
 #   tests:                 libgtest-dev libgmock-dev; tshark, tcptrace (the reader is held against them);
 #                          poppler-utils (what the report says, its fonts); openssh-server (hosts that
@@ -31,6 +32,7 @@ export PYTHONDONTWRITEBYTECODE := 1
 #                          openssh-client (Ansible reaches real hosts by it)
 PACKAGES := g++ cmake ninja-build pkg-config python3-venv \
 	nlohmann-json3-dev libcli11-dev libspdlog-dev libcap-ng-dev librandom123-dev libxdp-dev libbpf-dev \
+	clang libelf-dev \
 	python3-dev libzstd-dev zstd \
 	libgtest-dev libgmock-dev tshark tcptrace poppler-utils openssh-server systemd \
 	iproute2 ethtool tcpdump iperf iputils-ping kmod procps util-linux openssh-client
@@ -136,7 +138,7 @@ lint: $(VENV)/.lint
 	if [ -n "$$unmarked" ]; then echo "no SPDX-License-Identifier: $$unmarked"; exit 1; fi
 	@$(RUN)/ruff check . && $(RUN)/ruff format --check .
 	@$(RUN)/mypy
-	@$(RUN)/clang-format --dry-run --Werror $$(git ls-files '*.cpp' '*.hpp' '*.hpp.in')
+	@$(RUN)/clang-format --dry-run --Werror $$(git ls-files '*.cpp' '*.hpp' '*.hpp.in' 'hosts/tcp/*.c' 'hosts/tcp/*.h')
 	@cd ansible && ../$(RUN)/ansible-lint --offline -q
 	@shellcheck .ci/run
 	@cmake -S . -B $(BUILD)/lint -G Ninja -DNAGI_WERROR=ON --log-level=WARNING && cmake --build $(BUILD)/lint
@@ -149,7 +151,7 @@ $(VENV)/.lint: $(VENV)/.installed
 
 format: $(VENV)/.lint
 	@$(RUN)/ruff check -q --fix . ; $(RUN)/ruff format -q .
-	@$(RUN)/clang-format -i $$(git ls-files '*.cpp' '*.hpp' '*.hpp.in')
+	@$(RUN)/clang-format -i $$(git ls-files '*.cpp' '*.hpp' '*.hpp.in' 'hosts/tcp/*.c' 'hosts/tcp/*.h')
 
 # The worked example of every contract, recorded anew after a contract has changed.
 EXAMPLE := experiments/schemas/example

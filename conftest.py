@@ -61,10 +61,20 @@ class Namespaces:
             self.run(namespace, "ethtool", "-K", interface, *offloads)
 
 
-@pytest.fixture
-def namespaces() -> Iterator[Namespaces]:
-    """Needs root; without it, the test is skipped, and says so."""
+def _namespaces() -> Iterator[Namespaces]:
     if os.geteuid() != 0:
         pytest.skip("needs root for network namespaces: run `sudo make test`")
     with Keeper() as keeper:
         yield Namespaces(keeper)
+
+
+@pytest.fixture
+def namespaces() -> Iterator[Namespaces]:
+    """Needs root; without it, the test is skipped, and says so."""
+    yield from _namespaces()
+
+
+@pytest.fixture(scope="module")
+def lasting_namespaces() -> Iterator[Namespaces]:
+    """The same, for all tests of a file."""
+    yield from _namespaces()

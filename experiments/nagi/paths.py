@@ -17,3 +17,8 @@ SCHEMAS = ROOT / "experiments" / "schemas"
 def native_program(name: str) -> Path:
     """A program of nagi's that `make` has built, beside the Python that runs this one."""
     return Path(sys.prefix) / "bin" / name
+
+
+def scheme_object(program: str) -> Path:
+    """The eBPF object of a scheme of ours (`program` in hosts/schemes.yaml), beside nagi-tcp."""
+    return Path(sys.prefix) / "lib" / "nagi" / "tcp" / f"{program}.bpf.o"

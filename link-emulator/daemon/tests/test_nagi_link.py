@@ -13,12 +13,9 @@ import time
 from pathlib import Path
 
 import pytest
+from emulated import NAGI_LINK, Emulator, configuration, lay_wire
 from nagi.contracts.links import Links
 from nagi.packets import fates, in_order, read_records
-from nagi.paths import native_program
-
-NAGI_LINK = str(native_program("nagi-link"))
-DELAY_NS = 20_000_000
 
 SEND = """
 import socket, sys, time
@@ -68,63 +65,8 @@ def is_lost(seed: int, link: int, way: int, index: int, probability: float) -> b
 
 @pytest.fixture
 def wire(namespaces):
-    """left (10.0.0.1) -- e0 [middle] e1 -- right (10.0.0.2), with nobody in the middle yet."""
-    namespaces.add("left", "middle", "right")
-    namespaces.join(("left", "eth0"), ("middle", "e0"))
-    namespaces.join(("right", "eth0"), ("middle", "e1"))
-    for name, other, number in (("left", "right", 1), ("right", "left", 2)):
-        shown = json.loads(namespaces.run(other, "ip", "-j", "link", "show", "eth0"))
-        mac = shown[0]["address"]
-        namespaces.run(name, "ip", "address", "add", f"10.0.0.{number}/24", "dev", "eth0")
-        peer = f"10.0.0.{3 - number}"
-        namespaces.run(name, "ip", "neighbour", "add", peer, "lladdr", mac, "dev", "eth0")
+    lay_wire(namespaces)
     return namespaces
-
-
-def configuration(directory: Path, **changes: object) -> Path:
-    """A configuration: 20 ms there, nothing back; `forward` is laid over the way there."""
-    forward = {"delay_ns": DELAY_NS, **changes.pop("forward", {})}
-    value = {
-        "schema_version": 1,
-        "seed": 2008,
-        "account": str(directory / "links.json"),
-        "control_socket": str(directory / "sock"),
-        "links": [{"name": "link", "id": 3, "a": "e0", "b": "e1", "a_to_b": forward, "b_to_a": {}}],
-        **changes,
-    }
-    path = directory / "nagi-link.json"
-    path.write_text(json.dumps(value))
-    return path
-
-
-class Emulator:
-    """A nagi-link in the middle of the wire."""
-
-    def __init__(self, wire, directory: Path, **changes: object) -> None:
-        self.directory = directory
-        self.wire = wire
-        config = configuration(directory, **changes)
-        self.process = wire.start("middle", NAGI_LINK, "run", str(config))
-
-    def __enter__(self) -> Emulator:
-        self.said = ""
-        while "ready" not in self.said:
-            line = self.process.stdout.readline()
-            assert line, f"nagi-link did not start: {self.said}"
-            self.said += line
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.process.kill()
-        self.process.communicate()
-
-    def pid(self) -> int:
-        return int(self.wire.run("middle", "pgrep", "-x", "nagi-link"))
-
-    def stop(self, how: str = "TERM") -> Links:
-        self.wire.run("middle", "pkill", f"-{how}", "-x", "nagi-link")
-        self.process.wait(5)
-        return Links.read(self.directory / "links.json")
 
 
 def send(wire, count: int, gap: float, size: int = 1000, patience: float = 1.0):

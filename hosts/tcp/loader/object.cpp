@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "object.hpp"
+
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <elf.h>
+#include <gelf.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <optional>
+
+#include "error.hpp"
+
+namespace nagi::tcp {
+namespace {
+
+constexpr std::string_view struct_ops_section = ".struct_ops";
+constexpr std::string_view newer_section = ".struct_ops.link";
+constexpr std::string_view tag = "nagi_parameter|";
+constexpr std::size_t name_bytes = 16;  // TCP_CA_NAME_MAX, with the zero that ends it
+constexpr std::uint32_t non_restricted = 1;  // TCP_CONG_NON_RESTRICTED
+
+std::string read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw InputError(path + ": cannot be read: " + std::strerror(errno));
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::vector<std::string> split(const std::string& text, char at, std::size_t most) {
+  std::vector<std::string> parts;
+  std::size_t begin = 0;
+  while (parts.size() + 1 < most) {
+    const std::size_t end = text.find(at, begin);
+    if (end == std::string::npos) break;
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  parts.push_back(text.substr(begin));
+  return parts;
+}
+
+std::optional<std::uint32_t> whole_number(std::string_view text) {
+  std::uint32_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+using Elf = std::unique_ptr<::Elf, decltype(&elf_end)>;
+using Btf = std::unique_ptr<btf, decltype(&btf__free)>;
+
+Elf open_elf(std::string& image) {
+  elf_version(EV_CURRENT);
+  return {elf_memory(image.data(), image.size()), &elf_end};
+}
+
+/// Calls `see(name, header, section)` for every section.
+template <typename See>
+void each_section(::Elf* elf, const See& see) {
+  std::size_t names = 0;
+  if (elf_getshdrstrndx(elf, &names) != 0) return;
+  for (Elf_Scn* section = elf_nextscn(elf, nullptr); section != nullptr;
+       section = elf_nextscn(elf, section)) {
+    GElf_Shdr header;
+    if (gelf_getshdr(section, &header) == nullptr) continue;
+    const char* name = elf_strptr(elf, names, header.sh_name);
+    if (name != nullptr) see(std::string(name), header, section);
+  }
+}
+
+}  // namespace
+
+Object::Object(const std::string& path) : path_(path), image_(read_file(path)) {
+  accept_newer_section_name();
+  find_variables();
+  read_types();
+}
+
+/// libbpf before 1.2 knows schemes by the section .struct_ops alone; newer objects are often written
+/// with .struct_ops.link. How it is registered is nagi-tcp's to decide, so both are made the former.
+void Object::accept_newer_section_name() {
+  const Elf elf = open_elf(image_);
+  std::vector<std::pair<std::size_t, std::size_t>> ranges;
+  each_section(elf.get(), [&](const std::string& name, const GElf_Shdr& header, Elf_Scn*) {
+    if (name == ".BTF" || header.sh_type == SHT_STRTAB) {
+      ranges.emplace_back(header.sh_offset, header.sh_size);
+    }
+  });
+  for (const auto& [begin, size] : ranges) {
+    if (begin > image_.size() || size > image_.size() - begin) continue;
+    const std::string wanted = std::string(newer_section) + '\0';
+    for (std::size_t at = image_.find(wanted, begin);
+         at != std::string::npos && at < begin + size; at = image_.find(wanted, at + 1)) {
+      std::fill_n(image_.begin() + static_cast<std::ptrdiff_t>(at + struct_ops_section.size()),
+                  newer_section.size() - struct_ops_section.size(), '\0');
+    }
+  }
+}
+
+void Object::find_variables() {
+  const Elf elf = open_elf(image_);
+  GElf_Ehdr file;
+  if (!elf || gelf_getehdr(elf.get(), &file) == nullptr || file.e_machine != EM_BPF) {
+    throw InputError(path_ + ": not an eBPF object file; compile a scheme with " +
+                     "clang --target=bpf -g -O2 -c");
+  }
+  struct Section {
+    std::string name;
+    GElf_Shdr header;
+  };
+  std::map<std::size_t, Section> sections;
+  Elf_Scn* symbols = nullptr;
+  GElf_Shdr table;
+  each_section(elf.get(), [&](const std::string& name, const GElf_Shdr& header, Elf_Scn* section) {
+    sections[elf_ndxscn(section)] = {name, header};
+    if (header.sh_type == SHT_SYMTAB) {
+      symbols = section;
+      table = header;
+    }
+  });
+  Elf_Data* data = symbols == nullptr ? nullptr : elf_getdata(symbols, nullptr);
+  if (data == nullptr || table.sh_entsize == 0) return;
+  for (int i = 0; i < static_cast<int>(table.sh_size / table.sh_entsize); ++i) {
+    GElf_Sym symbol;
+    if (gelf_getsym(data, i, &symbol) == nullptr) break;
+    const char* name = elf_strptr(elf.get(), table.sh_link, symbol.st_name);
+    const auto in = sections.find(symbol.st_shndx);
+    if (name == nullptr || GELF_ST_TYPE(symbol.st_info) != STT_OBJECT || in == sections.end()) {
+      continue;
+    }
+    const GElf_Shdr& header = in->second.header;
+    const bool outside =
+        symbol.st_value > header.sh_size || symbol.st_size > header.sh_size - symbol.st_value ||
+        (header.sh_type != SHT_NOBITS && (header.sh_offset > image_.size() ||
+                                          header.sh_size > image_.size() - header.sh_offset));
+    if (outside) throw InputError(path_ + ": damaged: " + name + " is outside of the file");
+    variables_[name] = {header.sh_offset + symbol.st_value, symbol.st_value, symbol.st_size,
+                        in->second.name};
+  }
+}
+
+void Object::read_types() {
+  // The types of the file on disk: names of sections do not matter here.
+  const Btf types(btf__parse(path_.c_str(), nullptr), &btf__free);
+  if (!types) {
+    throw InputError(path_ + ": has no type information (BTF); compile it with clang -g");
+  }
+  const auto text = [&](std::uint32_t offset) {
+    const char* found = btf__name_by_offset(types.get(), offset);
+    return std::string(found == nullptr ? "" : found);
+  };
+  const auto count = btf__type_cnt(types.get());
+  std::vector<std::string> schemes;
+  for (std::uint32_t id = 1; id < count; ++id) {
+    const btf_type* type = btf__type_by_id(types.get(), id);
+    if (btf_is_var(type)) {
+      const auto variable = variables_.find(text(type->name_off));
+      const int resolved = btf__resolve_type(types.get(), type->type);
+      const btf_type* of = resolved < 0 ? nullptr : btf__type_by_id(types.get(), static_cast<std::uint32_t>(resolved));
+      if (variable == variables_.end() || variable->second.section != struct_ops_section ||
+          of == nullptr || !btf_is_struct(of) || text(of->name_off) != "tcp_congestion_ops") {
+        continue;
+      }
+      schemes.push_back(variable->first);
+      const btf_member* member = btf_members(of);
+      for (std::uint16_t i = 0; i < btf_vlen(of); ++i) {
+        const std::string name = text(member[i].name_off);
+        const std::size_t at = variable->second.at + btf_member_bit_offset(of, i) / 8;
+        if (name == "name") name_at_ = at;
+        if (name == "flags") flags_at_ = at;
+      }
+      const std::size_t end = variable->second.at + variable->second.size;
+      if (name_at_ != 0 && name_at_ + name_bytes > end) name_at_ = 0;
+      if (flags_at_ != 0 && flags_at_ + sizeof(std::uint32_t) > end) flags_at_ = 0;
+    } else if (btf_is_decl_tag(type) && text(type->name_off).starts_with(tag)) {
+      const btf_type* of = btf__type_by_id(types.get(), type->type);
+      const auto variable = variables_.find(text(of->name_off));
+      const auto parts = split(text(type->name_off).substr(tag.size()), '|', 4);
+      if (parts.size() != 4 || variable == variables_.end()) continue;
+      const auto least = whole_number(parts[0]);
+      const auto most = whole_number(parts[1]);
+      if (!least || !most || variable->second.size != sizeof(std::uint32_t) ||
+          variable->second.section != ".rodata") {
+        throw InputError(path_ + ": parameter " + variable->first +
+                         ": is not declared by NAGI_PARAMETER of hosts/tcp/glue/bpf.h");
+      }
+      parameters_.push_back({variable->first, word(variable->second.at), *least, *most, parts[2],
+                             parts[3]});
+    }
+  }
+  if (schemes.size() != 1 || name_at_ == 0) {
+    throw InputError(path_ + ": has " + std::to_string(schemes.size()) +
+                     " congestion controls with a name; give an object with one struct "
+                     "tcp_congestion_ops in SEC(\".struct_ops\")");
+  }
+  scheme_ = schemes.front();
+}
+
+bool Object::has_events() const {
+  return variables_.contains("nagi_listening") && variables_.contains("nagi_events") &&
+         variables_.contains("nagi_events_lost");
+}
+
+std::size_t Object::offset_of(const std::string& variable) const {
+  return variables_.at(variable).offset;
+}
+
+std::uint32_t Object::word(std::size_t at) const {
+  std::uint32_t value = 0;
+  std::memcpy(&value, image_.data() + at, sizeof value);
+  return value;
+}
+
+void Object::set_word(std::size_t at, std::uint32_t value) {
+  std::memcpy(image_.data() + at, &value, sizeof value);
+}
+
+void Object::set_name(const std::string& name) {
+  const bool allowed = std::all_of(name.begin(), name.end(), [](unsigned char letter) {
+    return std::isalnum(letter) != 0 || letter == '_' || letter == '.';
+  });
+  if (name.empty() || name.size() >= name_bytes || !allowed) {
+    throw InputError("\"" + name + "\" is no name for a congestion control; give 1 to 15 letters, " +
+                     "digits, '_' or '.'");
+  }
+  std::fill_n(image_.begin() + static_cast<std::ptrdiff_t>(name_at_), name_bytes, '\0');
+  std::copy(name.begin(), name.end(), image_.begin() + static_cast<std::ptrdiff_t>(name_at_));
+  // Every network namespace may use it: it is registered by name, and nobody comes upon it.
+  if (flags_at_ != 0) set_word(flags_at_, word(flags_at_) | non_restricted);
+}
+
+void Object::set_parameter(const std::string& assignment) {
+  const std::size_t equals = assignment.find('=');
+  const std::string name = assignment.substr(0, equals);
+  const auto found = std::find_if(parameters_.begin(), parameters_.end(),
+                                  [&](const Parameter& each) { return each.name == name; });
+  if (found == parameters_.end()) {
+    std::string known;
+    for (const Parameter& each : parameters_) known += (known.empty() ? "" : ", ") + each.name;
+    throw InputError(scheme_ + " has no parameter \"" + name + "\"; " +
+                     (known.empty() ? "it has none" : "it has " + known));
+  }
+  const std::string range = std::to_string(found->least) + " to " + std::to_string(found->most) +
+                            " " + found->unit;
+  const auto value = equals == std::string::npos
+                         ? std::nullopt
+                         : whole_number(std::string_view(assignment).substr(equals + 1));
+  if (!value || *value < found->least || *value > found->most) {
+    throw InputError(scheme_ + ": " + assignment + ": give " + name + "= a whole number from " +
+                     range + " (" + found->meaning + ")");
+  }
+  set_word(variables_.at(name).at, *value);
+}
+
+void Object::set_cong_control_arguments(std::uint32_t arguments) {
+  const auto found = variables_.find("nagi_arguments");
+  if (found != variables_.end() && found->second.size == sizeof arguments) {
+    set_word(found->second.at, arguments);
+  }
+}
+
+void Object::set_listening() { image_[variables_.at("nagi_listening").at] = 1; }
+
+std::map<std::string, std::uint32_t> Object::values() const {
+  std::map<std::string, std::uint32_t> values;
+  for (const Parameter& each : parameters_) values[each.name] = word(variables_.at(each.name).at);
+  return values;
+}
+
+}  // namespace nagi::tcp

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "registration.hpp"
+
+#include <bpf/bpf.h>
+
+#include <cerrno>
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <vector>
+
+#include "error.hpp"
+
+namespace nagi::tcp {
+namespace {
+
+// Newer than Debian 12's headers.
+constexpr std::uint32_t with_link = 1U << 13;                       // BPF_F_LINK
+constexpr auto struct_ops_link = static_cast<bpf_attach_type>(44);  // BPF_STRUCT_OPS
+constexpr std::size_t lines_shown = 6;
+
+/// What libbpf and the verifier say while this exists.
+class Listener {
+ public:
+  Listener() : before_(libbpf_set_print(&Listener::hear)) { said_.clear(); }
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
+  ~Listener() { libbpf_set_print(before_); }
+
+  static const std::string& said() { return said_; }
+
+ private:
+  static int hear(libbpf_print_level level, const char* format, va_list arguments) {
+    if (level == LIBBPF_DEBUG) return 0;
+    char line[16384];
+    const int length = std::vsnprintf(line, sizeof line, format, arguments);
+    said_ += line;
+    return length;
+  }
+
+  static inline std::string said_;
+  libbpf_print_fn_t before_;
+};
+
+/// The last lines of the verifier's log in what libbpf said; empty if there is none.
+std::string verifier_log(const std::string& said) {
+  const std::size_t begin = said.find("BEGIN PROG LOAD LOG");
+  if (begin == std::string::npos) return "";
+  const std::size_t end = said.find("-- END PROG LOAD LOG", begin);
+  const std::string log = said.substr(begin, end == std::string::npos ? end : end - begin);
+  std::vector<std::string> lines;
+  for (std::size_t at = log.find('\n'); at != std::string::npos && at + 1 < log.size();) {
+    const std::size_t next = log.find('\n', at + 1);
+    const std::string line = log.substr(at + 1, next == std::string::npos ? next : next - at - 1);
+    if (!line.empty() && !line.starts_with("processed ")) lines.push_back(line);
+    at = next;
+  }
+  std::string last;
+  for (std::size_t i = lines.size() > lines_shown ? lines.size() - lines_shown : 0;
+       i < lines.size(); ++i) {
+    last += "\n  " + lines[i];
+  }
+  return last;
+}
+
+/// The last line of what libbpf said that says something.
+std::string last_line(std::string said) {
+  while (said.ends_with('\n')) said.pop_back();
+  return said.substr(said.rfind('\n') + 1);
+}
+
+[[noreturn]] void refuse(const Object& object, const std::string& name, const Kernel& kernel,
+                         int error) {
+  const std::string said = Listener::said();
+  const std::string log = verifier_log(said);
+  if (!log.empty()) {
+    throw InputError(object.scheme() + ": the verifier of kernel " + kernel.release +
+                     " rejects it; mend the scheme, or use another kernel. The end of its log:" + log);
+  }
+  if (error == EPERM) {
+    throw InputError("no permission to load " + object.scheme() + "; run nagi-tcp as root, or with " +
+                     "CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN");
+  }
+  if (error == EEXIST) {
+    throw InputError("the kernel already has a congestion control named " + name +
+                     "; give another name by --as");
+  }
+  throw InputError(object.scheme() + ": kernel " + kernel.release + " does not take it: " +
+                   std::strerror(error) + (said.empty() ? "" : " (" + last_line(said) + ")"));
+}
+
+}  // namespace
+
+Registration::Registration(const Object& object, const std::string& name, const Kernel& kernel)
+    : object_(nullptr, &bpf_object__close) {
+  const Listener listener;
+  LIBBPF_OPTS(bpf_object_open_opts, options);
+  options.object_name = "nagi_tcp";
+  object_.reset(bpf_object__open_mem(object.image().data(), object.image().size(), &options));
+  if (!object_) refuse(object, name, kernel, errno);
+
+  bpf_map* scheme = bpf_object__find_map_by_name(object_.get(), object.scheme().c_str());
+  if (scheme == nullptr) refuse(object, name, kernel, ENOENT);
+  bpf_map__set_map_flags(scheme, bpf_map__map_flags(scheme) | with_link);
+  if (bpf_object__load(object_.get()) != 0) refuse(object, name, kernel, errno);
+
+  // This fills the structure in; from libbpf 1.2 on it makes the link, too.
+  bpf_link* attached = bpf_map__attach_struct_ops(scheme);
+  if (attached == nullptr) refuse(object, name, kernel, errno);
+  int link = -1;
+  if (bpf_link__fd(attached) == bpf_map__fd(scheme)) {
+    link = bpf_link_create(bpf_map__fd(scheme), 0, struct_ops_link, nullptr);
+  } else {
+    link = bpf_link__fd(attached);
+  }
+  const int error = errno;
+  bpf_link__disconnect(attached);  // it is closed by link_
+  bpf_link__destroy(attached);
+  if (link < 0) refuse(object, name, kernel, error);
+  link_ = io::Descriptor(link);
+}
+
+int Registration::map(const char* name) const {
+  const bpf_map* found = bpf_object__find_map_by_name(object_.get(), name);
+  return found == nullptr ? -1 : bpf_map__fd(found);
+}
+
+const volatile std::uint64_t* Registration::zeroed_word(std::size_t offset) const {
+  std::size_t size = 0;
+  const void* data =
+      bpf_map__initial_value(bpf_object__find_map_by_name(object_.get(), ".bss"), &size);
+  if (data == nullptr || offset + sizeof(std::uint64_t) > size) return nullptr;
+  return reinterpret_cast<const volatile std::uint64_t*>(static_cast<const char*>(data) + offset);
+}
+
+}  // namespace nagi::tcp

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0
+//
+// TCP Tahoe: Jacobson, "Congestion Avoidance and Control", SIGCOMM 1988, with fast retransmit, as
+// 4.3BSD-Tahoe and ns-2's Agent/TCP have it. No fast recovery:
+//
+//   three duplicate ACKs, or a timeout:  ssthresh = max(half of what is outstanding, 2), cwnd = 1
+//   then slow start from the segment that was lost
+//
+// TCP-Real's Tahoe restarts at two segments: the parameter `restart`.
+//
+// What the kernel forces: Tahoe starts over at the lost segment and sends everything after it again (go
+// back N); a duplicate of what had arrived costs it time, but several losses in a window cost it little.
+// The kernel does that only after a timeout. After three duplicate ACKs it sends the lost segment, and one
+// more at each partial ACK, a round trip apart, and in between new ones, as the window allows. One or two
+// losses cost what they cost Tahoe. If the first partial ACK shows that to repair the rest would take
+// longer than the retransmission timer, nothing is sent until that has gone off: the kernel then goes back
+// N, from a window of `restart` and with the ssthresh of the loss. This costs a pause of one timeout that
+// Tahoe does not make. The rest is in glue/control.h.
+#include "glue/scheme.h"
+
+#include "glue/control.h"
+
+NAGI_PARAMETER(restart, 1, 1, 1000, "segments", "window after a loss");
+
+#define NAGI_RECOVERY NAGI_TAHOE
+
+struct nagi_own {
+};
+
+NAGI_INLINE void own_start(const struct nagi_connection *of) { (void)of; }
+
+NAGI_INLINE void own_ack(const struct nagi_connection *of, const struct nagi_ack *ack)
+{
+	(void)of;
+	(void)ack;
+}
+
+NAGI_INLINE void own_grow(const struct nagi_connection *of, __u32 segments) { nagi_grow(of, segments); }
+
+NAGI_INLINE void own_congestion(const struct nagi_connection *of)
+{
+	nagi_halve(of);
+	nagi_window_set(&of->control->window, restart, of->control->window.threshold);
+}
+
+NAGI_INLINE enum nagi_verdict own_duplicates(const struct nagi_connection *of)
+{
+	own_congestion(of);
+	return NAGI_CONGESTION;
+}
+
+NAGI_INLINE void own_timeout(const struct nagi_connection *of) { own_congestion(of); }
+
+NAGI_INLINE void own_describe(const struct nagi_connection *of, struct nagi_event *event)
+{
+	(void)of;
+	(void)event;
+}
+
+#include "glue/hooks.h"
+
+NAGI_SCHEME(tahoe);

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What schemes have in the kernel: eBPF programs, maps and struct_ops links, by bpf(2)."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import platform
+import struct
+import time
+from collections.abc import Iterator
+
+_NUMBER = {"x86_64": 321, "aarch64": 280, "riscv64": 280}[platform.machine()]
+_INFO_BY_DESCRIPTOR = 15
+_STRUCT_OPS_LINK = 9
+# Command for the next id, command for a descriptor, where the name is in what describes one.
+_KINDS = {"program": (11, 13, 64), "map": (12, 14, 24), "link": (31, 30, None)}
+_OURS = ("nagi_", "tahoe", "reno", "vegas", "westwood")
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def _bpf(command: int, attributes: ctypes.Array[ctypes.c_char]) -> int:
+    result: int = _libc.syscall(_NUMBER, command, attributes, len(attributes))
+    if result < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return result
+
+
+def _ids(command: int) -> Iterator[int]:
+    last = 0
+    while True:
+        attributes = ctypes.create_string_buffer(struct.pack("=III", last, 0, 0), 64)
+        try:
+            _bpf(command, attributes)
+        except OSError as error:
+            assert error.errno == errno.ENOENT, error
+            return
+        last = struct.unpack_from("=I", attributes, 4)[0]
+        yield last
+
+
+def _described(command: int, number: int) -> bytes | None:
+    """None if it has gone in the meantime."""
+    try:
+        descriptor = _bpf(command, ctypes.create_string_buffer(struct.pack("=I", number), 64))
+    except OSError as error:
+        assert error.errno == errno.ENOENT, error
+        return None
+    try:
+        about = ctypes.create_string_buffer(256)
+        request = struct.pack("=IIQ", descriptor, len(about), ctypes.addressof(about))
+        _bpf(_INFO_BY_DESCRIPTOR, ctypes.create_string_buffer(request, 64))
+        return about.raw
+    finally:
+        os.close(descriptor)
+
+
+def ours() -> set[tuple[str, int]]:
+    """Kind and id of everything that nagi-tcp has made."""
+    found = set()
+    for kind, (next_id, by_id, name_at) in _KINDS.items():
+        for number in _ids(next_id):
+            about = _described(by_id, number)
+            if about is None:
+                continue
+            if name_at is None:
+                mine = struct.unpack_from("=I", about)[0] == _STRUCT_OPS_LINK
+            else:
+                mine = about[name_at:].split(b"\0")[0].decode().startswith(_OURS)
+            if mine:
+                found.add((kind, number))
+    return found
+
+
+def wait_until_gone(before: set[tuple[str, int]], patience: float = 10.0) -> None:
+    """The kernel frees programs a little later than they are given up."""
+    deadline = time.monotonic() + patience
+    while left := ours() - before:
+        assert time.monotonic() < deadline, f"left behind: {left}"
+        time.sleep(0.02)

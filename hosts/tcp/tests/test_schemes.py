@@ -1,0 +1,446 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What each scheme does to its window, against its definition: real kernel TCP over a real path.
+
+Each expectation is a function of what was observed, and where the kernel's NewReno differs from the
+scheme by definition, the same expectation must fail for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import pytest
+from nagi.schemes import schemes
+from tcp_path import (
+    FIRST_DATA,
+    LOSS,
+    OPEN,
+    RECOVERY,
+    SEGMENT,
+    Observed,
+    TcpPath,
+    held,
+    unique,
+)
+
+DELAY_NS = 20_000_000
+ROUND_TRIP = 0.04
+PACKET_BITS = (SEGMENT + 52) * 8
+NO_THRESHOLD = 0x7FFFFFFF
+OURS = [name for name, scheme in schemes().items() if scheme.program]
+
+FAST = {"delay_ns": DELAY_NS}  # no rate, so no queue
+SLOW = {"delay_ns": DELAY_NS, "rate_bps": 8_000_000}
+# Round trip of a full packet: it takes 1.5 ms to send. What fills the path is 27.7 packets.
+BANDWIDTH_DELAY = (ROUND_TRIP + PACKET_BITS / 8e6) * 8e6 / PACKET_BITS
+
+# A segment lost in slow start, when 38 have been acknowledged one by one: the window is 39.
+EARLY_LOSS = FIRST_DATA + 38
+WINDOW = 39
+TAIL = 12
+
+
+def losing(link: dict[str, Any], *packets: int) -> dict[str, Any]:
+    loss = {"model": "trace", "lost": sorted(packets), "length": 1_000_000}
+    return {**link, "loss": loss}
+
+
+SCENARIOS: dict[str, dict[str, Any]] = {
+    "one loss": {"forward": losing(FAST, EARLY_LOSS), "segments": 250, "seconds": 5},
+    "two losses": {
+        "forward": losing(FAST, EARLY_LOSS, EARLY_LOSS + 4),
+        "segments": 250,
+        "seconds": 5,
+    },
+    "many losses": {
+        "forward": losing(FAST, *range(EARLY_LOSS, EARLY_LOSS + 27)),
+        "segments": 250,
+        "seconds": 5,
+    },
+    # The last of a transfer, so that no duplicate ACK comes.
+    "timeout": {
+        "forward": losing(FAST, *range(FIRST_DATA + 100 - TAIL, FIRST_DATA + 100)),
+        "segments": 100,
+        "seconds": 5,
+    },
+    "random loss": {
+        "forward": losing(FAST, EARLY_LOSS, 1500),
+        "segments": 2500,
+        "seconds": 8,
+    },
+    "full queue": {
+        "forward": losing({**SLOW, "queue": {"packets": 10}}, EARLY_LOSS),
+        "segments": 100_000,
+        "seconds": 5,
+    },
+    "longer queue": {
+        "forward": losing({**SLOW, "queue": {"packets": 20}}, EARLY_LOSS),
+        "segments": 100_000,
+        "seconds": 5,
+    },
+}
+
+
+class Runs:
+    """Runs of a scheme in a scenario; each is done once."""
+
+    def __init__(self, path: TcpPath, directory: Path) -> None:
+        self._path = path
+        self._directory = directory
+        self._done: dict[tuple[str, ...], Observed] = {}
+
+    def __call__(self, scheme: str, scenario: str, *sets: str) -> Observed:
+        key = (scheme, scenario, *sets)
+        if key not in self._done:
+            self._done[key] = self._run(scheme, SCENARIOS[scenario], sets)
+        return self._done[key]
+
+    def _run(self, scheme: str, scenario: dict[str, Any], sets: tuple[str, ...]) -> Observed:
+        entry = schemes()[scheme]
+        if entry.program is None:
+            return self._path.run(str(entry.kernel), **scenario)
+        events = self._directory / "events.jsonl"
+        name = unique(scheme)
+        with held(entry.program, name, "--events", str(events), sets=sets) as holder:
+            observed = self._path.run(name, **scenario)
+            holder.terminate()
+            holder.wait(5)
+            return observed.with_events(events)
+
+
+@pytest.fixture(scope="module")
+def runs(lasting_namespaces, tmp_path_factory):
+    return Runs(TcpPath(lasting_namespaces), tmp_path_factory.mktemp("runs"))
+
+
+def only(observed: Observed, kind: str) -> dict[str, Any]:
+    (event,) = observed.of_kind(kind)
+    return event
+
+
+@dataclass(frozen=True)
+class Reaction:
+    """What the last loss noticed by duplicate ACKs did, as TCP_INFO has it."""
+
+    before: int  # window
+    at_once: int  # window, when the segment had been sent again
+    threshold: int
+    settled: int  # window, when all was repaired
+
+
+def last_reaction(observed: Observed) -> Reaction:
+    episode = observed.episodes(RECOVERY)[-1]
+    told = observed.of_kind("three_duplicates")
+    seen = observed.before(episode[0].at).window
+    before = told[-1]["window_before"] if told else seen
+    assert abs(seen - before) <= 1  # TCP_INFO is looked at every millisecond
+    row = min(episode, key=lambda row: row.window)
+    settled = observed.settled(after=episode[0].at)
+    return Reaction(before, row.window, row.threshold, settled.window)
+
+
+def thresholds(observed: Observed) -> list[int]:
+    """Each ssthresh that TCP_INFO has had, in order."""
+    found = [row.threshold for row in observed.rows if row.threshold != NO_THRESHOLD]
+    return [b for a, b in pairwise([None, *found]) if a != b]
+
+
+def westwood_window(event: dict[str, Any]) -> int:
+    """bhat x RTTmin / segment, from the event's own figures."""
+    window = event["bandwidth_bytes_per_second"] * event["least_rtt_us"] / 1e6 / SEGMENT
+    return max(int(window), 2)
+
+
+# --- three duplicate ACKs
+
+
+def tahoe_starts_over(observed: Observed) -> None:
+    row = observed.in_recovery()
+    assert (row.window, row.threshold) == (1, WINDOW // 2)
+    # On the wire: the lost segment alone, then slow start up to ssthresh.
+    again = row.at - ROUND_TRIP / 8
+    assert observed.rounds(again + ROUND_TRIP, ROUND_TRIP, 5) == [2, 4, 8, 16, WINDOW // 2]
+
+
+def reno_halves(observed: Observed) -> None:
+    row = observed.in_recovery()
+    assert (row.window, row.threshold) == (WINDOW // 2, WINDOW // 2)
+    settled = observed.settled(after=row.at)
+    assert settled.threshold == WINDOW // 2 <= settled.window <= WINDOW // 2 + 1
+
+
+def vegas_keeps_three_quarters(observed: Observed) -> None:
+    event = only(observed, "three_duplicates")
+    row = observed.in_recovery()
+    assert row.window == max(event["window_before"] * 3 // 4, 2)
+    assert row.threshold == 2
+
+
+def westwood_takes_its_estimate(observed: Observed) -> None:
+    event = only(observed, "three_duplicates")
+    row = observed.in_recovery()
+    assert row.threshold == westwood_window(event)
+    assert row.window == min(row.threshold, event["window_before"])
+
+
+@pytest.mark.parametrize(
+    ("scheme", "expectation"),
+    [
+        ("tahoe", tahoe_starts_over),
+        ("reno", reno_halves),
+        ("vegas", vegas_keeps_three_quarters),
+        ("westwood", westwood_takes_its_estimate),
+        ("westwoodnr", westwood_takes_its_estimate),
+        ("westwoodvt", westwood_takes_its_estimate),  # in slow start nothing is asked
+    ],
+)
+def test_after_three_duplicate_acks(runs, scheme, expectation):
+    observed = runs(scheme, "one loss")
+    event = only(observed, "three_duplicates")
+    assert event["verdict"] == "congestion"
+    assert observed.rows[-1].retransmissions == 1
+    if scheme != "vegas":  # whose slow start is slower
+        assert event["window_before"] == WINDOW
+    expectation(observed)
+
+
+def test_tahoe_restarts_with_the_window_it_is_given(runs):
+    """TCP-Real's Tahoe restarts with two segments."""
+    row = runs("tahoe", "one loss", "restart=2").in_recovery()
+    assert (row.window, row.threshold) == (2, WINDOW // 2)
+
+
+def test_newreno_does_not_start_over_at_three_duplicate_acks(runs):
+    with pytest.raises(AssertionError):
+        tahoe_starts_over(runs("newreno", "one loss"))
+
+
+# --- another loss in the same window
+
+
+def halves_again(observed: Observed) -> None:
+    assert thresholds(observed) == [WINDOW // 2, WINDOW // 4]
+    assert observed.rows[-1].retransmissions == 2
+
+
+def test_reno_halves_for_each_loss_in_a_window(runs):
+    observed = runs("reno", "two losses")
+    halves_again(observed)
+    first, second = observed.of_kind("three_duplicates")
+    assert (second["window_before"], second["window"]) == (WINDOW // 2, WINDOW // 4)
+    # It does not retransmit at the partial ACK, but three duplicate ACKs later.
+    partial = only(observed, "partial_ack")
+    assert first["una"] < partial["una"] == second["una"]
+    assert second["t_ns"] > partial["t_ns"]
+
+
+def test_newreno_does_not(runs):
+    with pytest.raises(AssertionError):
+        halves_again(runs("newreno", "two losses"))
+
+
+@pytest.mark.parametrize("scheme", ["tahoe", "westwoodnr", "westwoodvt"])
+def test_others_repair_two_losses_at_once(runs, scheme):
+    observed = runs(scheme, "two losses")
+    only(observed, "three_duplicates")
+    only(observed, "partial_ack")
+    assert observed.rows[-1].retransmissions == 2
+    assert not observed.of_kind("timeout")
+
+
+def test_tahoe_goes_back_n_after_many_losses(runs):
+    observed = runs("tahoe", "many losses")
+    only(observed, "three_duplicates")
+    timeout = only(observed, "timeout")
+    assert timeout["verdict"] is None  # the loss has been judged
+    assert timeout["threshold"] == WINDOW // 2
+    row = observed.episodes(LOSS)[0][0]
+    assert (row.window, row.threshold) == (1, WINDOW // 2)
+    assert observed.rows[-1].retransmissions > 27
+
+
+def test_reno_waits_for_the_timer_after_many_losses(runs):
+    timeout = only(runs("reno", "many losses"), "timeout")
+    assert timeout["verdict"] == "congestion"
+    assert timeout["threshold"] < WINDOW // 2
+
+
+# --- a timeout
+
+
+@pytest.mark.parametrize("scheme", OURS)
+def test_after_a_timeout(runs, scheme):
+    observed = runs(scheme, "timeout")
+    row = observed.episodes(LOSS)[0][0]
+    event = only(observed, "timeout")
+    assert not observed.of_kind("three_duplicates")
+    assert event["verdict"] == "congestion"
+    assert event["flight"] == TAIL < event["window_before"]
+    if scheme == "vegas":
+        assert (row.window, row.threshold) == (2, TAIL // 2)
+    elif scheme.startswith("westwood"):
+        assert (row.window, row.threshold) == (1, westwood_window(event))
+        assert row.threshold != TAIL // 2
+    else:
+        assert (row.window, row.threshold) == (1, TAIL // 2)
+    # Slow start follows, and the threshold stays as it is.
+    assert observed.rows[-1].state in (OPEN, LOSS)
+    assert observed.rows[-1].threshold == row.threshold
+    assert observed.rows[-1].window > row.window
+
+
+def test_newreno_takes_its_window_and_not_what_is_outstanding_at_a_timeout(runs):
+    """Where the kernel's own differs from RFC 5681: it halves the window."""
+    observed = runs("newreno", "timeout")
+    row = observed.episodes(LOSS)[0][0]
+    assert row.window == 1
+    assert row.threshold == observed.before(row.at).window // 2 > TAIL // 2
+
+
+# --- a random loss, no queue anywhere, in congestion avoidance
+
+
+def keeps_most(observed: Observed) -> None:
+    seen = last_reaction(observed)
+    assert seen.before > 30
+    assert seen.settled >= 0.7 * seen.before
+
+
+def changes_nothing(observed: Observed) -> None:
+    seen = last_reaction(observed)
+    assert seen.before > 30
+    assert seen.before <= seen.settled <= seen.before + 1
+    assert thresholds(observed) == [seen.threshold]  # the one of the early loss
+
+
+def halves(observed: Observed) -> None:
+    seen = last_reaction(observed)
+    assert seen.before > 30
+    assert seen.threshold == seen.at_once == seen.before // 2
+    assert seen.threshold <= seen.settled <= seen.threshold + 1
+
+
+def starts_over(observed: Observed) -> None:
+    seen = last_reaction(observed)
+    assert seen.before > 30
+    assert (seen.at_once, seen.threshold) == (1, seen.before // 2)
+
+
+def keeps_three_quarters(observed: Observed) -> None:
+    seen = last_reaction(observed)
+    assert seen.before > 30
+    assert seen.at_once == seen.before * 3 // 4
+
+
+@pytest.mark.parametrize(
+    ("scheme", "expectation", "verdict"),
+    [
+        ("tahoe", starts_over, "congestion"),
+        ("reno", halves, "congestion"),
+        ("vegas", keeps_three_quarters, "congestion"),
+        ("westwood", keeps_most, "congestion"),
+        ("westwoodnr", keeps_most, "congestion"),
+        ("westwoodvt", changes_nothing, "channel"),
+    ],
+)
+def test_after_a_random_loss_without_a_queue(runs, scheme, expectation, verdict):
+    observed = runs(scheme, "random loss")
+    expectation(observed)
+    last = observed.of_kind("three_duplicates")[-1]
+    assert last["verdict"] == verdict
+    if scheme.startswith("westwood") and verdict == "congestion":
+        assert last["threshold"] == westwood_window(last)
+    if scheme == "westwoodvt":
+        assert last["backlog_segments"] < 14
+
+
+@pytest.mark.parametrize(
+    "expectation", [starts_over, keeps_three_quarters, keeps_most, changes_nothing]
+)
+def test_newreno_does_otherwise_at_a_random_loss(runs, expectation):
+    with pytest.raises(AssertionError):
+        expectation(runs("newreno", "random loss"))
+
+
+@pytest.mark.parametrize(
+    ("sets", "verdict"), [(("beta=1000",), "undecided"), (("alpha=0", "beta=0"), "congestion")]
+)
+def test_westwoodvt_decides_by_its_thresholds(runs, sets, verdict):
+    """With a queue of one segment or more, thresholds of 0 make every loss one of congestion; with
+    alpha at 0 and beta out of reach, none is decided."""
+    sets = ("alpha=0", *sets) if "alpha=0" not in sets else sets
+    observed = runs("westwoodvt", "longer queue", *sets)
+    judged = [
+        event
+        for event in observed.of_kind("three_duplicates")
+        if event["window_before"] >= (event["threshold_before"] or NO_THRESHOLD)
+        and event["backlog_segments"] > 0
+    ]
+    assert judged
+    assert {event["verdict"] for event in judged} == {verdict}
+    for event in judged:
+        if verdict == "undecided":
+            assert event["window"] == event["window_before"]
+            assert event["threshold"] == event["threshold_before"]
+        else:
+            assert event["threshold"] == westwood_window(event)
+
+
+# --- a full queue
+
+
+def test_vegas_keeps_a_few_segments_in_the_queue(runs):
+    observed = runs("vegas", "full queue")
+    assert observed.overflows == 0
+    # The last row is the last change: the window has settled.
+    assert BANDWIDTH_DELAY + 1 <= observed.rows[-1].window <= BANDWIDTH_DELAY + 6
+    sample = observed.of_kind("sample")[-1]
+    assert 2 <= sample["backlog_segments"] <= 4
+
+
+def comes_back_to_what_fills_the_path(observed: Observed) -> None:
+    """As soon as the filter has seen a few time constants."""
+    assert observed.overflows > 0
+    later = thresholds(observed)[2:]
+    assert abs(median(later) - BANDWIDTH_DELAY) < 0.1 * BANDWIDTH_DELAY
+
+
+@pytest.mark.parametrize("scheme", ["westwood", "westwoodnr"])
+def test_westwood_comes_back_to_what_fills_the_path(runs, scheme):
+    comes_back_to_what_fills_the_path(runs(scheme, "full queue"))
+
+
+def test_newreno_does_not_come_back_to_what_fills_the_path(runs):
+    with pytest.raises(AssertionError):
+        comes_back_to_what_fills_the_path(runs("newreno", "full queue"))
+
+
+def test_newreno_fills_the_queue_where_vegas_does_not(runs):
+    assert runs("newreno", "full queue").overflows > 0
+
+
+@pytest.mark.parametrize("scheme", ["tahoe", "reno"])
+def test_the_classics_at_a_full_queue(runs, scheme):
+    observed = runs(scheme, "full queue")
+    assert observed.overflows > 0
+    reactions = observed.of_kind("three_duplicates")
+    # The path is full when it holds what it carries, and ten packets in the queue.
+    assert any(each["window_before"] > BANDWIDTH_DELAY + 8 for each in reactions)
+    for each in reactions:
+        assert each["threshold"] == max(min(each["window_before"], each["flight"]) // 2, 2)
+        assert each["window"] == (1 if scheme == "tahoe" else each["threshold"])
+    told = [each["threshold"] for each in observed.of_kind("three_duplicates", "timeout")]
+    assert thresholds(observed) == [b for a, b in pairwise([None, *told]) if a != b]
+
+
+def test_westwoodvt_takes_a_full_queue_for_congestion(runs):
+    observed = runs("westwoodvt", "longer queue")
+    assert observed.overflows > 0
+    last = observed.of_kind("three_duplicates")[-1]
+    assert last["verdict"] == "congestion"
+    assert last["backlog_segments"] > 16
+    comes_back_to_what_fills_the_path(observed)

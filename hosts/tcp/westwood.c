@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0
+//
+// TCP Westwood: Mascolo, Casetti, Gerla, Sanadidi, Wang, "TCP Westwood: Bandwidth Estimation for Enhanced
+// Transport over Wireless Links", MobiCom 2001. Window and estimate are in glue/westwood.h.
+//
+// Recovery is Reno's, as in the authors' ns-2 module (Agent/TCP/Westwood): it ends at the first ACK of new
+// data; see reno.c, also for what the kernel forces there. Linux's `westwood` is Westwood+, a later scheme
+// that takes one sample a round trip (Grieco, Mascolo, ACM CCR 34(2), 2004).
+#include "glue/scheme.h"
+
+#include "glue/westwood.h"
+
+#define NAGI_RECOVERY NAGI_RENO
+
+NAGI_INLINE enum nagi_verdict own_duplicates(const struct nagi_connection *of)
+{
+	own_congestion(of);
+	return NAGI_CONGESTION;
+}
+
+NAGI_INLINE void own_describe(const struct nagi_connection *of, struct nagi_event *event)
+{
+	westwood_describe(of, event);
+}
+
+#include "glue/hooks.h"
+
+NAGI_SCHEME(westwood);

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two hosts with nagi-link between them, for tests of several rooms."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from nagi.contracts.links import Links
+from nagi.paths import native_program
+
+NAGI_LINK = str(native_program("nagi-link"))
+DELAY_NS = 20_000_000
+
+
+def lay_wire(namespaces: Any) -> None:
+    """left (10.0.0.1) -- e0 [middle] e1 -- right (10.0.0.2), with nobody in the middle yet."""
+    namespaces.add("left", "middle", "right")
+    namespaces.join(("left", "eth0"), ("middle", "e0"))
+    namespaces.join(("right", "eth0"), ("middle", "e1"))
+    for name, other, number in (("left", "right", 1), ("right", "left", 2)):
+        shown = json.loads(namespaces.run(other, "ip", "-j", "link", "show", "eth0"))
+        mac = shown[0]["address"]
+        namespaces.run(name, "ip", "address", "add", f"10.0.0.{number}/24", "dev", "eth0")
+        peer = f"10.0.0.{3 - number}"
+        namespaces.run(name, "ip", "neighbour", "add", peer, "lladdr", mac, "dev", "eth0")
+
+
+def configuration(directory: Path, **changes: Any) -> Path:
+    """A configuration: 20 ms there, nothing back; `forward` is laid over the way there, `backward`
+    is the way back."""
+    forward = {"delay_ns": DELAY_NS, **changes.pop("forward", {})}
+    backward = changes.pop("backward", {})
+    link = {"name": "link", "id": 3, "a": "e0", "b": "e1", "a_to_b": forward, "b_to_a": backward}
+    value = {
+        "schema_version": 1,
+        "seed": 2008,
+        "account": str(directory / "links.json"),
+        "control_socket": str(directory / "sock"),
+        "links": [link],
+        **changes,
+    }
+    path = directory / "nagi-link.json"
+    path.write_text(json.dumps(value))
+    return path
+
+
+class Emulator:
+    """A nagi-link in the middle of the wire."""
+
+    def __init__(self, wire: Any, directory: Path, **changes: Any) -> None:
+        self.directory = directory
+        self.wire = wire
+        config = configuration(directory, **changes)
+        self.process = wire.start("middle", NAGI_LINK, "run", str(config))
+
+    def __enter__(self) -> Emulator:
+        self.said = ""
+        while "ready" not in self.said:
+            line = self.process.stdout.readline()
+            assert line, f"nagi-link did not start: {self.said}"
+            self.said += line
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+    def pid(self) -> int:
+        return int(self.wire.run("middle", "pgrep", "-x", "nagi-link"))
+
+    def stop(self, how: str = "TERM") -> Links:
+        self.wire.run("middle", "pkill", f"-{how}", "-x", "nagi-link")
+        self.process.wait(5)
+        return Links.read(self.directory / "links.json")
