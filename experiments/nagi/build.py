@@ -6,26 +6,28 @@ from __future__ import annotations
 import hashlib
 import subprocess
 
-from nagi import __version__, paths
+from nagi import __version__, paths, programs
 from nagi.contracts.plan import digest
 from nagi.contracts.records import Build, sha256_of
 from nagi.errors import refuse
 
 
 def current_build() -> Build:
-    """The build in use. Raises InputError if nagi-link has not been built."""
+    """The build in use. Raises InputError if nagi-link or nagi-tcp has not been built."""
     program = paths.native_program("nagi-link")
     if not program.exists():
         raise refuse(f"there is no {program}", "build it: `make setup`")
     nagi_link = sha256_of(program)
+    nagi_tcp = sha256_of(programs.nagi_tcp())
     sources = sorted((paths.AGENT / "nagi_agent").glob("*.py"))
     nagi_agent = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
     return Build(
-        id=digest([__version__, nagi_link, nagi_agent]),
+        id=digest([__version__, nagi_link, nagi_agent, nagi_tcp]),
         version=__version__,
         commit=_commit(),
         nagi_link=nagi_link,
         nagi_agent=nagi_agent,
+        nagi_tcp=nagi_tcp,
     )
 
 

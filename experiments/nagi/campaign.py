@@ -83,10 +83,19 @@ def select(
     if not chosen:
         raise refuse("--only leaves no runs", "loosen it")
     plans = [plan.with_ids(build.id) for point in chosen for plan in plan_runs(point, form)]
-    names = {flow.scheme for plan in plans for flow in plan.flows}
-    found = {name: available(schemes.schemes()[name]) for name in names}
-    unavailable = {name: found[name] for name in sorted(names) if not found[name].available}
+    found = {name: available(scheme) for name, scheme in sorted(schemes_of(chosen).items())}
+    unavailable = {name: each for name, each in found.items() if not each.available}
     return Selection(form, chosen, plans, unavailable, build)
+
+
+def schemes_of(points: list[Point]) -> dict[str, schemes.Scheme]:
+    """The schemes that flows of `points` use, by their names there; unknown ones are left out."""
+    found = {
+        flow.scheme: schemes.find(flow.scheme, point.document.beside)
+        for point in points
+        for flow in point.experiment.flows.values()
+    }
+    return {name: scheme for name, scheme in found.items() if scheme is not None}
 
 
 class Observer(Protocol):

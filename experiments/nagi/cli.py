@@ -17,10 +17,10 @@ from typing import Annotated, cast, get_args
 import typer
 from rich.table import Table
 
-from nagi import __version__, lab_cli, repeats, results_cli, schemes
+from nagi import __version__, lab_cli, repeats, results_cli, scheme_cli
 from nagi.ansible_runs import Interrupted, LabError
 from nagi.build import current_build
-from nagi.campaign import CampaignDirectory, Runner, Selection, select
+from nagi.campaign import CampaignDirectory, Runner, Selection, schemes_of, select
 from nagi.contracts.records import Campaign, Verdict
 from nagi.errors import InputError, refuse
 from nagi.estimate import (
@@ -34,7 +34,17 @@ from nagi.estimate import (
 from nagi.labs.lab import Labs
 from nagi.labs.netns import require_root
 from nagi.labs.site import Site, jobs_for, netns_site, physical_site
-from nagi.options import Form, Inventory, Only, Quick, Spec, chosen_form, chosen_values
+from nagi.options import (
+    Form,
+    Inventory,
+    Lab,
+    Only,
+    Quick,
+    Spec,
+    chosen_form,
+    chosen_lab,
+    chosen_values,
+)
 from nagi.progress import InterruptFlag, Progress
 from nagi.results_cli import error_console, give_to_user, out_console
 from nagi.scratch import scratch
@@ -68,10 +78,7 @@ def _options(
 @app.command()
 def run(
     spec: Spec,
-    lab: Annotated[
-        str | None,
-        typer.Option(help="where to run it: netns or physical (-i INVENTORY)"),
-    ] = None,
+    lab: Lab = None,
     inventory: Inventory = None,
     quick: Quick = False,
     form: Form = None,
@@ -105,12 +112,12 @@ def run(
             "there is no campaign to resume", "leave --resume out", file=str(directory.out)
         )
     stop = InterruptFlag()
-    where = _lab(lab, inventory)
+    where = chosen_lab(lab, inventory)
     if where == "netns":
         require_root()
     with ExitStack() as cleanup:
         cleanup.enter_context(directory.held())
-        site = _site(where, inventory, directory.out, stop, cleanup)
+        site = _site(where, inventory, points, directory.out, stop, cleanup)
         selection = select(points, form_, chosen_values(only), current_build(), site.available)
         left_out = _leave_out(selection, skip_unavailable)
         site.require_fit(selection.available())
@@ -226,6 +233,7 @@ app.command()(results_cli.metrics)
 app.command()(results_cli.compare)
 app.command(name="bundle")(results_cli.make_bundle)
 app.command()(lab_cli.doctor)
+app.command(name="schemes")(scheme_cli.list_schemes)
 app.command()(lab_cli.up)
 app.command(context_settings={"ignore_unknown_options": True})(lab_cli.shell)
 app.command()(lab_cli.down)
@@ -248,19 +256,6 @@ def trace(
         raise refuse(f"--format {format_}: no format of delays", "use --format steps")
     found = read_trace(file, cast(Format, format_), cast(Quantity, quantity))
     typer.echo(found.model_dump_json(exclude_none=True))
-
-
-@app.command(name="schemes")
-def schemes_command() -> None:
-    """Say which TCP schemes this machine can run, and why not the others."""
-    table = Table(show_edge=False, pad_edge=False)
-    for head in ("scheme", "here", "what it is / what it lacks"):
-        table.add_column(head)
-    for name, scheme in schemes.schemes().items():
-        found = schemes.availability(scheme)
-        what = scheme.summary if found.available else f"{found.reason}; {found.cure}"
-        table.add_row(name, "yes" if found.available else "no", what)
-    out_console.print(table)
 
 
 def main() -> None:
@@ -298,26 +293,10 @@ def main() -> None:
     sys.exit(status if isinstance(status, int) else 0)
 
 
-def _lab(lab: str | None, inventory: Path | None) -> str:
-    """The lab that is meant. Raises InputError."""
-    known = ("netns", "physical")
-    name = lab or ("physical" if inventory else "netns")
-    if name not in known:
-        raise refuse(
-            f"--lab {name}: this version of nagi has no such lab", f"one of: {', '.join(known)}"
-        )
-    if name == "physical" and inventory is None:
-        raise refuse(
-            "--lab physical needs an inventory", "give it with -i; see ansible/inventories"
-        )
-    if name == "netns" and inventory is not None:
-        raise refuse("the netns lab has no inventory", "leave -i out, or --lab")
-    return name
-
-
 def _site(
     lab: str,
     inventory: Path | None,
+    points: list[Point],
     out: Path,
     interrupted: Callable[[], bool],
     cleanup: ExitStack,
@@ -333,6 +312,7 @@ def _site(
         lambda what: error_console.print(f"nagi: {what}", markup=False, soft_wrap=True),
         interrupted,
         cleanup,
+        schemes_of(points).values(),
     )
 
 

@@ -32,9 +32,11 @@ from nagi.errors import InputError
 from nagi.evidence import gather
 from nagi.labs.shape import EMULATOR
 from nagi.packets import read_records, to_table
+from nagi.scheme_events import read_events
 
 PLAN, MANIFEST, VERDICT = "plan.json", "manifest.json", "verdict.json"
 LINKS, FLOWS, TCP_INFO = "links.json", "flows.json", "tcp_info.parquet"
+EVENTS = "scheme_events.parquet"
 PACKETS, DROPS = "packets.parquet", "drops.pcapng"
 _NODE, _SAMPLES, _RECORDS = "node.json", "tcp_info.jsonl", "packets.bin"
 _COMMAND_LOGS = "command-*.log"  # what programs of the user's own said is a result
@@ -66,6 +68,7 @@ def collect(records: Path, runs: Path, plan: RunPlan, cell: str, lab: str, build
     partial = _new(runs, plan)
     nodes = {node: NodeRecord.read(source / _NODE) for node, source in sources.items()}
     samples, damage = _samples(plan, nodes, sources)
+    damage += _bring_events(plan, nodes, sources, partial)
     verdict = _verdict(plan, nodes, sources, damage, partial)
     Flows(flows=_flow_records(nodes.values())).write(partial / FLOWS)
     samples.to_parquet(partial / TCP_INFO, index=False)
@@ -232,6 +235,26 @@ def _samples(
             damage.append(f"{node}: {_SAMPLES}: nothing of flow {', '.join(sorted(missing))}")
     table = pd.DataFrame(samples, columns=list(TcpInfoSample.model_fields))
     return table.sort_values(["flow", "t_s"]), damage
+
+
+def _bring_events(
+    plan: RunPlan, nodes: dict[str, NodeRecord], sources: dict[str, Path], target: Path
+) -> list[str]:
+    """Writes what schemes told, if any could; returns whose files are not whole."""
+    if not any(flow.program is not None and flow.program.events for flow in plan.flows):
+        return []
+    tables, damage = [], []
+    for node, source in sources.items():
+        if nodes[node].status == "failed":
+            continue
+        try:
+            tables.append(read_events(plan, node, source, nodes[node].began_realtime_s))
+        except InputError as error:
+            damage.append(str(error))
+    if tables:
+        told = pd.concat(tables).sort_values(["flow", "t_s"], kind="stable")
+        told.to_parquet(target / EVENTS, index=False, compression="zstd")
+    return damage
 
 
 def _keep_logs(sources: dict[str, Path], target: Path) -> None:

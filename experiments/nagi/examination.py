@@ -28,11 +28,12 @@ from nagi.contracts.plan import (
 )
 from nagi.doctor import Seen, Wanted, judge
 from nagi.labs.keeper import Keeper
-from nagi.labs.lab import Batches, make_agent
+from nagi.labs.lab import Batches, make_agent, objects_in
 from nagi.labs.netns import NetnsLab
 from nagi.labs.physical import Bench, PhysicalLab, Survey
 from nagi.labs.shape import EMULATOR, Shape
 from nagi.paths import native_program
+from nagi.schemes import schemes
 
 HERE = "this machine"
 _DELAY_NS = 10_000_000  # of the netns lab's link, each way
@@ -120,7 +121,7 @@ _LINK = ("path", 0, ("S", "D"), ("198.18.0.1/30", "198.18.0.2/30"))
 
 def _inspection_here(scratch: Path) -> Inspection:
     """This machine as a host and as an emulator."""
-    agent = make_agent(scratch)
+    agent = make_agent(scratch, objects_in(schemes().values()))
     nagi_link = str(native_program("nagi-link"))
     found = []
     for is_emulator in (False, True):

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from nagi.ansible_runs import Interrupted, LabError
 from nagi.build import current_build
-from nagi.campaign import select
+from nagi.campaign import schemes_of, select
 from nagi.contracts.live import Live
 from nagi.contracts.plan import RunPlan
 from nagi.doctor import judge
@@ -30,6 +30,7 @@ from nagi.live import LiveLab, shell_command, state_directory
 from nagi.options import Form, Inventory, Only, Quick, Spec, chosen_form, chosen_values
 from nagi.progress import InterruptFlag
 from nagi.results_cli import Json, error_console, out_console
+from nagi.schemes import Scheme
 from nagi.scratch import scratch
 from nagi.spec import read_experiment
 from nagi.units import Duration
@@ -50,7 +51,7 @@ def doctor(inventory: Inventory = None, json_: Json = False) -> None:
                 if not json_:
                     out_console.print(f"looking at the hosts of {inventory}", markup=False)
                 token = token_for(directory)
-                with _bench(inventory, directory, token, stop) as bench:
+                with bench_for(inventory, directory, token, stop) as bench:
                     seen = examine_hosts(bench)
         except LabError as error:
             error_console.print(f"nagi: {error}", markup=False, soft_wrap=True)
@@ -80,7 +81,8 @@ def up(
     lab = LiveLab(state_directory())
     form_ = chosen_form(quick, form)
     points = read_experiment(spec, form_)
-    plan = select(points, form_, chosen_values(only), current_build()).plans[0]
+    selection = select(points, form_, chosen_values(only), current_build())
+    plan = selection.plans[0]
     lasts = Duration.parse(lease).seconds
     if inventory is None:
         require_root()
@@ -91,7 +93,8 @@ def up(
         if inventory is None:
             live = lab.up_in_netns(plan, interrupted)
         else:
-            live = _up_on_hosts(lab, plan, inventory, lasts, interrupted)
+            wanted = schemes_of(selection.points)
+            live = _up_on_hosts(lab, plan, inventory, lasts, interrupted, wanted)
     except LabError as error:
         error_console.print(f"nagi: {error}; nothing is left", markup=False, soft_wrap=True)
         raise typer.Exit(1) from None
@@ -129,7 +132,7 @@ def down(
         out_console.print(f"{live.experiment} is down", markup=False)
         return
     with scratch() as directory:
-        bench = _bench(inventory, directory, token_for(state_directory()))
+        bench = bench_for(inventory, directory, token_for(state_directory()))
         try:
             bench.survey()  # brings the agent to hosts that have none
             bench.release(force=force)
@@ -140,10 +143,16 @@ def down(
 
 
 def _up_on_hosts(
-    lab: LiveLab, plan: RunPlan, inventory: Path, lasts: float, interrupted: Callable[[], bool]
+    lab: LiveLab,
+    plan: RunPlan,
+    inventory: Path,
+    lasts: float,
+    interrupted: Callable[[], bool],
+    wanted: dict[str, Scheme],
 ) -> Live:
     directory = lab.new_directory()
-    with _bench(inventory, directory, token_for(state_directory()), interrupted) as bench:
+    token = token_for(state_directory())
+    with bench_for(inventory, directory, token, interrupted, wanted) as bench:
         survey = bench.survey()
         require_ready(bench, survey)
         shape = Shape.of(plan)
@@ -158,19 +167,24 @@ def _up_on_hosts(
 
 def _bench_of(live: Live) -> Bench:
     assert live.inventory is not None
-    return _bench(Path(live.inventory), Path(live.directory), token_for(state_directory()))
+    return bench_for(Path(live.inventory), Path(live.directory), token_for(state_directory()))
 
 
-def _bench(
+def bench_for(
     inventory: Path,
     directory: Path,
     token: str,
     interrupted: Callable[[], bool] = lambda: False,
+    wanted: dict[str, Scheme] | None = None,
 ) -> Bench:
+    """The hosts of an inventory, for who shows `token`; with agents that have `wanted` schemes
+    beside ours. Raises InputError."""
+
     def say(what: str) -> None:
         error_console.print(f"nagi: {what}", markup=False, soft_wrap=True)
 
-    return Bench(inventory, read_cells(inventory), directory, token, interrupted, say)
+    cells, given = read_cells(inventory), (wanted or {}).values()
+    return Bench(inventory, cells, directory, token, interrupted, say, given)
 
 
 def _named(plan: RunPlan) -> str:

@@ -18,7 +18,7 @@ from nagi.errors import InputError, refuse
 from nagi.labs import keeper
 from nagi.labs.cells import list_inventory
 from nagi.labs.lab import Place
-from nagi.labs.netns import NetnsLab, modules_for
+from nagi.labs.netns import NetnsLab
 from nagi.labs.physical import Bench, PhysicalLab, Survey
 from nagi.labs.shape import Shape
 
@@ -54,7 +54,7 @@ class LiveLab:
                 pid,
                 Shape.of(plan),
                 1,
-                modules_for([plan]),
+                [plan],
                 directory,
                 directory / "records",
                 interrupted,

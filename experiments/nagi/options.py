@@ -15,6 +15,9 @@ Inventory = Annotated[
     Path | None,
     typer.Option("-i", "--inventory", help="Ansible inventory of the physical lab"),
 ]
+Lab = Annotated[
+    str | None, typer.Option(help="where: netns (this machine) or physical (-i INVENTORY)")
+]
 Quick = Annotated[bool, typer.Option("--quick", help="the experiment's form `quick`")]
 Form = Annotated[str | None, typer.Option("--form", help="another form of the experiment")]
 Only = Annotated[
@@ -38,3 +41,20 @@ def chosen_values(only: list[str] | None) -> dict[str, str]:
             raise refuse(f"--only {text}: not AXIS=VALUE", "write --only scheme=newreno")
         chosen[axis] = value
     return chosen
+
+
+def chosen_lab(lab: str | None, inventory: Path | None) -> str:
+    """The lab that is meant. Raises InputError."""
+    known = ("netns", "physical")
+    name = lab or ("physical" if inventory else "netns")
+    if name not in known:
+        raise refuse(
+            f"--lab {name}: this version of nagi has no such lab", f"one of: {', '.join(known)}"
+        )
+    if name == "physical" and inventory is None:
+        raise refuse(
+            "--lab physical needs an inventory", "give it with -i; see ansible/inventories"
+        )
+    if name == "netns" and inventory is not None:
+        raise refuse("the netns lab has no inventory", "leave -i out, or --lab")
+    return name

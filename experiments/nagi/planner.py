@@ -24,6 +24,7 @@ from nagi.contracts.plan import (
     LossPlan,
     MarkPlan,
     NodePlan,
+    ProgramPlan,
     QueueLimit,
     RoutePlan,
     RunPlan,
@@ -32,7 +33,8 @@ from nagi.contracts.plan import (
     Way,
 )
 from nagi.errors import InputError
-from nagi.schemes import Profile, Scheme, base_sysctls, profiles, schemes
+from nagi.programs import describe, plan_of
+from nagi.schemes import Profile, Scheme, base_sysctls, find, profiles, schemes
 from nagi.spec import (
     BernoulliBitLoss,
     BernoulliLoss,
@@ -106,6 +108,7 @@ class _Planner:
             for way in get_args(Way)
         }
         self.schemes = {name: self._scheme(name, flow) for name, flow in self._flows()}
+        self._check_parameters()
         self.paths = {name: self._path(name, flow) for name, flow in self._flows()}
         self.sysctls = self._host_sysctls()
         self.controls = self._route_controls()
@@ -158,14 +161,51 @@ class _Planner:
         return profiles()[name]
 
     def _scheme(self, flow_name: Name, flow: Flow) -> Scheme:
-        if flow.scheme not in schemes():
+        return self._known_scheme(("flows", flow_name, "scheme"), flow.scheme)
+
+    def _known_scheme(self, place: Place, name: str) -> Scheme:
+        found = find(name, self.document.beside)
+        if found is None:
             known = ", ".join(schemes())
             raise self._error(
-                ("flows", flow_name, "scheme"),
-                f"unknown scheme {flow.scheme!r}",
-                f"one of: {known}",
+                place, f"unknown scheme {name!r}", f"one of: {known}; or the path of an eBPF object"
             )
-        return schemes()[flow.scheme]
+        if found.object is not None and name not in schemes() and not found.object.is_file():
+            raise self._error(
+                place,
+                f"there is no file {found.object}",
+                "give its path, relative to the experiment file",
+            )
+        return found
+
+    def _check_parameters(self) -> None:
+        """Also of schemes that this point does not use: another one may."""
+        for name, given in self.experiment.parameters.items():
+            place: Place = ("parameters", name)
+            scheme = self._known_scheme(place, name)
+            if scheme.object is None:
+                raise self._error(
+                    place,
+                    f"{name} is the kernel's own and has no parameters here",
+                    "remove it; `nagi schemes` lists parameters",
+                )
+            known = describe(scheme.object).parameters
+            for key, value in given.items():
+                if key not in known:
+                    has = ", ".join(known) or "none"
+                    raise self._error((*place, key), f"no parameter of {name}", f"it has: {has}")
+                if not known[key].least <= value <= known[key].most:
+                    raise self._error(
+                        (*place, key),
+                        f"{value} is out of range",
+                        f"give {known[key].least} to {known[key].most} {known[key].unit} "
+                        f"({known[key].meaning})",
+                    )
+
+    def _program(self, flow: Flow, scheme: Scheme) -> ProgramPlan | None:
+        if scheme.object is None:
+            return None
+        return plan_of(scheme.object, self.experiment.parameters.get(flow.scheme, {}))
 
     def _path(self, name: str, flow: Flow) -> _Path:
         for key, node in (("from", flow.from_), ("to", flow.to)):
@@ -507,6 +547,7 @@ class _Planner:
         plans = []
         window = self.experiment.max_window
         taken: dict[tuple[str, int], str] = {}
+        programs: dict[str, ProgramPlan | None] = {}
         for index, (name, flow) in enumerate(self._flows()):
             path = self.paths[name]
             port = flow.port or FIRST_PORT + index
@@ -529,6 +570,14 @@ class _Planner:
                     "no link on its path has a rate, so there is nothing to achieve",
                     "give one a rate",
                 )
+            program = self._program(flow, self.schemes[name])
+            control = self.schemes[name].congestion_control
+            if programs.setdefault(control, program) != program:
+                raise self._error(
+                    ("flows", name, "scheme"),
+                    f"another scheme of this run is called {control}, too",
+                    "give its file another name",
+                )
             plans.append(
                 FlowPlan(
                     name=name,
@@ -538,9 +587,11 @@ class _Planner:
                     receiver_address=self._endpoint(flow.to, path.there[-1]),
                     port=port,
                     scheme=flow.scheme,
-                    congestion_control=self.schemes[name].congestion_control,
+                    congestion_control=control,
+                    program=program,
                     traffic=flow.traffic,
                     command=self._command(name, flow, port),
+                    background=flow.background,
                     payload_bytes=flow.payload.value,
                     packet_bytes=path.packet.value,
                     max_window=window.value if window else None,

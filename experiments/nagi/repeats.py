@@ -98,7 +98,7 @@ def _wanted(plans: list[RunPlan], runs: Path, until: Until) -> int:
 
 
 def _values(plans: list[RunPlan], runs: Path, metric: str) -> list[float]:
-    """The metric of each valid run, the mean of its flows."""
+    """The metric of each valid run, the mean of its flows without cross traffic."""
     values = []
     for plan in plans:
         verdict = verdict_of(runs, plan.run_id)
@@ -108,7 +108,8 @@ def _values(plans: list[RunPlan], runs: Path, metric: str) -> list[float]:
             rows = Metrics.read(runs / plan.run_id / "metrics.json").rows
         except InputError:
             continue  # not computed yet
-        found = [value for row in rows if (value := getattr(row, metric)) is not None]
+        mine = [row for row in rows if not row.background]
+        found = [value for row in mine if (value := getattr(row, metric)) is not None]
         if found and not math.isnan(sum(found)):
             values.append(sum(found) / len(found))
     return values

@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
-from nagi import paths
+from nagi import paths, programs
 from nagi.contracts.base import Contract
+from nagi.contracts.inspection import Inspection
 from nagi.yaml_source import read_yaml
 
 
@@ -21,13 +24,33 @@ class Scheme(Contract):
     summary: str
     reference: str
     kernel: str | None = Field(None, description="a congestion control of the kernel's own")
-    program: str | None = Field(None, description="one of ours, in hosts/tcp")
+    program: str | None = Field(
+        None, description="one of ours, in hosts/tcp; or the path of an object, relative to here"
+    )
+    waits_for: str | None = Field(None, description="what this version of nagi lacks for it")
     sysctls: dict[str, str | int] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Scheme:
+        if sum(source is not None for source in (self.kernel, self.program, self.waits_for)) != 1:
+            raise ValueError("give one of `kernel`, `program` and `waits_for`")
+        return self
 
     @property
     def congestion_control(self) -> str:
-        """The name it has in the kernel."""
-        return self.kernel or f"nagi_{self.program}"
+        """The name it has in the kernel; of a program, in plans and records."""
+        if self.program is None:
+            return self.kernel or "none"
+        return f"nagi_{Path(self.program).name.split('.')[0]}"
+
+    @property
+    def object(self) -> Path | None:
+        """The file of its eBPF object, if it is one."""
+        if self.program is None:
+            return None
+        if self.program.endswith(programs.SUFFIX):
+            return paths.SCHEMES.parent / self.program
+        return paths.scheme_object(self.program)
 
 
 class Profile(Contract):
@@ -69,6 +92,18 @@ def schemes() -> dict[str, Scheme]:
     return _read(paths.SCHEMES, "schemes", Scheme)
 
 
+def find(name: str, beside: Callable[[str], Path]) -> Scheme | None:
+    """The scheme of this name. The path of an eBPF object is one, too: a user's own, with what
+    Linux sets by default; `beside` says where a relative one is."""
+    if name.endswith(programs.SUFFIX):
+        return Scheme(
+            summary="a scheme of the user's own",
+            reference=name,
+            program=str(beside(name).absolute()),
+        )
+    return schemes().get(name)
+
+
 @cache
 def profiles() -> dict[str, Profile]:
     """All host profiles by name."""
@@ -101,23 +136,43 @@ def _loadable(congestion_control: str) -> bool:
 
 def availability(scheme: Scheme) -> Availability:
     """Whether this machine's kernel can run `scheme`."""
+    if scheme.waits_for is not None:
+        return _not_yet(scheme.waits_for)
+    if scheme.object is not None:
+        if os.geteuid() != 0:
+            return Availability(True, "not tried, which needs root", "run the same with sudo")
+        refusal = programs.refusal(scheme.object)
+        return Availability(True) if refusal is None else Availability(False, *refusal)
     name = scheme.congestion_control
-    return availability_on(scheme, _kernel_release(), name in loaded() or _loadable(name))
+    return _of_kernel(scheme, _kernel_release(), name in loaded() or _loadable(name))
 
 
-def availability_on(scheme: Scheme, kernel: str, present: bool) -> Availability:
-    """Whether a kernel can run `scheme`; `present`: it has the scheme's congestion control."""
-    if scheme.program is not None:
-        return Availability(
-            False,
-            f"nagi's own {scheme.program} is not part of this version",
-            "use a scheme of the kernel's own: `nagi schemes` lists them",
-        )
-    assert scheme.kernel is not None
+def availability_on(scheme: Scheme, found: Inspection) -> Availability:
+    """Whether a host's kernel can run `scheme`, as its agent has found it."""
+    if scheme.waits_for is not None:
+        return _not_yet(scheme.waits_for)
+    if scheme.object is None:
+        present = scheme.congestion_control in found.congestion_controls
+        return _of_kernel(scheme, found.facts.kernel, present)
+    # A user's own object comes with the agents of a campaign, which are asked before it begins.
+    complaint = found.refused_objects.get(programs.object_name(scheme.object))
+    return (
+        Availability(True)
+        if complaint is None
+        else Availability(False, *programs.in_two(complaint))
+    )
+
+
+def _not_yet(what: str) -> Availability:
+    return Availability(False, f"this version of nagi lacks {what}", "use the other schemes")
+
+
+def _of_kernel(scheme: Scheme, kernel: str, present: bool) -> Availability:
+    """Of a congestion control of the kernel's own; `present`: the kernel has it."""
     if present:
         return Availability(True)
     return Availability(
         False,
         f"kernel {kernel} has no tcp_{scheme.kernel}",
-        f"boot a kernel with CONFIG_TCP_CONG_{scheme.kernel.upper()}, such as Debian's",
+        f"boot a kernel with CONFIG_TCP_CONG_{str(scheme.kernel).upper()}, such as Debian's",
     )

@@ -344,7 +344,10 @@ class Flow(Strict):
 
     from_: Name = Field(alias="from", description="the host that sends the data")
     to: Name = Field(description="the host that receives it")
-    scheme: str = Field(description="a name from hosts/schemes.yaml")
+    scheme: str = Field(
+        description="a name from hosts/schemes.yaml, or the path of an eBPF object (.o), relative "
+        "to this file"
+    )
     traffic: Literal["bulk", "command"] = Field(
         "bulk",
         description="bulk: as much as goes, until the end; command: what `client` and `server` do",
@@ -361,6 +364,10 @@ class Flow(Strict):
     )
     listen: Literal["from", "to"] = Field(
         "to", description="the host whose port `port` is; `from` for a download"
+    )
+    background: bool = Field(
+        False,
+        description="cross traffic: in tables of runs, but in no mean and no figure of them",
     )
     payload: ByteCount = Field(
         ByteCount(1000), description="payload bytes of a full-size segment (the MSS)"
@@ -413,6 +420,9 @@ class Experiment(Strict):
     host_profile: str = Field("linux", description="a name from hosts/profiles.yaml")
     max_window: PacketCount | None = Field(
         None, description="cap of every sender's congestion window, as ns-2's `window_`"
+    )
+    parameters: dict[str, dict[str, int]] = Field(
+        {}, description="of schemes of ours: scheme -> parameter -> value; see `nagi schemes`"
     )
     nodes: dict[Name, Literal["host", "router"]] = Field(min_length=2)
     links: dict[Name, Link] = Field(min_length=1)
@@ -562,14 +572,17 @@ def _allow_axes(node: Any, under_key: str) -> None:
                     k: schema.pop(k) for k in ("description", "default", "title") if k in schema
                 }
                 if name not in UNION_TAGS and _is_scalar(schema):
-                    value[name] = {
-                        "anyOf": [dict(schema), {"type": "string", "pattern": r"^\$"}],
-                        **kept,
-                    }
+                    value[name] = {**_or_axis(schema), **kept}
                 else:
                     schema.update(kept)
+        if key == "additionalProperties" and isinstance(value, dict) and "type" in value:
+            node[key] = value = _or_axis(value) if _is_scalar(value) else value
         if key not in _FOR_ALL_POINTS:
             _allow_axes(value, key)
+
+
+def _or_axis(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"anyOf": [dict(schema), {"type": "string", "pattern": r"^\$"}]}
 
 
 def _is_scalar(schema: dict[str, Any]) -> bool:

@@ -63,7 +63,9 @@ def read_yaml(path: Path) -> Source:
 def _plain(node: Any, place: Place, lines: dict[Place, int]) -> Any:
     if isinstance(node, CommentedMap):
         for key in node:
-            lines[(*place, str(key))] = node.lc.key(key)[0] + 1
+            # A key that `<<` brings has no line here: that of the mapping stands for it.
+            own = key in node.lc.data
+            lines[(*place, str(key))] = (node.lc.key(key)[0] if own else node.lc.line) + 1
         return {str(key): _plain(value, (*place, str(key)), lines) for key, value in node.items()}
     if isinstance(node, CommentedSeq):
         for index in range(len(node)):

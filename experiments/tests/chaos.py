@@ -59,7 +59,7 @@ links:
     queue: 1 bdp
     forward: {{loss: {{model: poisson, rate: 1 %}}}}
 flows:
-  bulk: {{from: S, to: D, scheme: newreno}}
+  bulk: {{from: S, to: D, scheme: westwood}}
 host_profile: ns2
 max_window: 18 packets
 duration: 2 s
@@ -108,6 +108,7 @@ class Bed:
         "agent",
         "emulator",
         "tcpdump",
+        "nagi-tcp",
         "iperf",
         "ansible",
         "disk",
@@ -337,6 +338,7 @@ class Blow:
             "agent": r"Run the agent: killed",
             "emulator": r"emulator: nagi-link was ended by SIGKILL",
             "tcpdump": r"tcpdump on \w+ was ended by SIGKILL",
+            "nagi-tcp": r"nagi-tcp was ended by SIGKILL|events\.\d+\.jsonl: it is damaged",
             "iperf": r"the (client|server) of flow bulk was ended by SIGKILL",
             "ansible": r"playbook \w+\.yml",
             "disk": _NO_SPACE,
@@ -511,7 +513,7 @@ class Chaos:
         # In a lab that was made anew, what another blow had broken off was run again.
         made_anew = launch.said.count("the lab failed") and len(struck) > 1
         for blow in struck:
-            if blow.kind in ("emulator", "tcpdump", "agent") and not made_anew:
+            if blow.kind in ("emulator", "tcpdump", "nagi-tcp", "agent") and not made_anew:
                 for run_id in blow.runs & set(verdicts):
                     if verdicts[run_id].status != "failed":
                         faults.append(f"{blow.what} was killed at {blow.at}, yet {run_id} is fine")
@@ -667,7 +669,8 @@ def _flat(snapshot: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _bpf_programs() -> set[int]:
     """Numbers of the BPF programs of nagi's kinds that the kernel holds: see bpf(2)."""
-    get_next_id, get_descriptor, get_information, xdp, sock_ops = 11, 13, 15, 6, 13
+    get_next_id, get_descriptor, get_information = 11, 13, 15
+    kinds = (6, 13, 27)  # XDP, sock_ops, struct_ops
     number = {"x86_64": 321}.get(platform.machine(), 280)
     libc = ctypes.CDLL(None)
 
@@ -689,7 +692,7 @@ def _bpf_programs() -> set[int]:
         address = ctypes.addressof(information)
         bpf(get_information, descriptor, 256, address & 0xFFFFFFFF, address >> 32)
         os.close(descriptor)
-        if struct.unpack_from("=I", information, 0)[0] in (xdp, sock_ops):
+        if struct.unpack_from("=I", information, 0)[0] in kinds:
             found.add(program)
 
 

@@ -4,6 +4,7 @@ broken off, and damaged records make a run that failed, never an error."""
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 from collections.abc import Iterator
@@ -15,9 +16,11 @@ import pytest
 from nagi import collection
 from nagi.collection import collect, over, record_failure, verdict_of
 from nagi.contracts.plan import RunPlan
-from nagi.contracts.records import Manifest, Verdict
+from nagi.contracts.records import Manifest, SchemeEvent, Verdict
+from nagi.errors import InputError
 from nagi.packets import from_table, write_records
 from nagi.paths import SCHEMAS
+from nagi.scheme_events import read_events
 
 (RECORDED,) = sorted((SCHEMAS / "example" / "campaign" / "runs").iterdir())
 PLAN, MANIFEST = RunPlan.read(RECORDED / "plan.json"), Manifest.read(RECORDED / "manifest.json")
@@ -207,3 +210,50 @@ def test_collecting_can_be_broken_off_at_any_step(
         assert over(records, runs, PLAN) is None
         step += 1
     assert step > 20
+
+
+OPENED = {"event": "opened", "t_ns": 5_000, "realtime_ns": 1_000_000_005_000}
+CLOSED = {"event": "closed", "t_ns": 9_000_000, "told": 2, "lost": 0}
+TOLD = {
+    "event": "three_duplicates",
+    "t_ns": 2_000_000_000,
+    "local_port": 40_000,
+    "remote_port": PLAN.flows[0].port,
+    "verdict": "channel",
+    "una": 4_294_967_295,
+    "next": 12,
+    "flight": 9,
+    "window_before": 9,
+    "window": 9,
+    "threshold_before": None,
+    "threshold": 5,
+    "rtt_us": 20_100,
+    "least_rtt_us": 20_000,
+    "bandwidth_bytes_per_second": 125_000,
+    "backlog_segments": 0.25,
+}
+
+
+def told(directory: Path, *lines: dict) -> pd.DataFrame:
+    (directory / "events.0.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return read_events(PLAN, PLAN.flows[0].sender, directory, began_realtime_s=999.0)
+
+
+def test_what_a_scheme_told_becomes_rows_of_its_flows(tmp_path):
+    other = TOLD | {"local_port": 40_001, "t_ns": 1_000_000_000}
+    lost = {"event": "lost", "t_ns": 7, "count": 3}
+    stranger = TOLD | {"remote_port": 9}
+    table = told(tmp_path, OPENED, TOLD, lost, other, stranger, TOLD, CLOSED)
+    assert list(table["t_s"]) == [3.0, 2.0, 3.0]  # by the clock that the run's instants are on
+    assert list(table["connection"]) == [0, 1, 0]
+    assert set(table["flow"]) == {PLAN.flows[0].name}
+    assert table["una"].iloc[0] == 2**32 - 1 and table["threshold_before"].isna().all()
+    for row in json.loads(table.to_json(orient="records")):
+        SchemeEvent.model_validate(row)
+    assert told(tmp_path, OPENED, CLOSED).empty
+
+
+@pytest.mark.parametrize("damaged", [(), (OPENED,), (OPENED, TOLD), (TOLD, CLOSED)])
+def test_what_a_scheme_told_is_whole_or_refused(tmp_path, damaged):
+    with pytest.raises(InputError, match=r"events\.0\.jsonl: it is damaged"):
+        told(tmp_path, *damaged)

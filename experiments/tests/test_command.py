@@ -15,6 +15,7 @@ from nagi.paths import ROOT, SCHEMAS, native_program
 
 NAGI = str(native_program("nagi"))
 ACHIEVEMENT = str(ROOT / "experiments" / "achievement-2008.yaml")
+WESTWOODVT = str(ROOT / "experiments" / "westwoodvt-2007.yaml")
 EXAMPLE = str(SCHEMAS / "example" / "experiment.yaml")
 
 
@@ -42,26 +43,26 @@ def refused(*arguments: str, cwd=None) -> str:
 
 
 def test_plan_shows_runs_and_time_and_what_is_missing():
-    done = nagi("plan", ACHIEVEMENT)
+    done = nagi("plan", WESTWOODVT)
     assert done.returncode == 0
-    assert "270 runs, 90 of them possible here" in done.stdout
-    assert "tahoe is not available" in done.stdout
-    assert re.search(
-        r"^tahoe: nagi's own tahoe is not part of this version; use", done.stdout, re.M
-    )
+    assert "240 runs, 180 of them possible here" in done.stdout
+    assert "newjersey is not available" in done.stdout
+    assert re.search(r"^newjersey: this version of nagi lacks .*; use", done.stdout, re.M)
 
 
 def test_plan_of_the_quick_form_is_possible_in_full():
     done = nagi("plan", ACHIEVEMENT, "--quick")
     assert "36 runs, 36 of them possible here; about" in done.stdout
-    done = nagi("plan", ACHIEVEMENT, "--quick", "--only", "scheme=bbr", "--only", "error_rate=1 %")
+    done = nagi(
+        "plan", ACHIEVEMENT, "--quick", "--only", "scheme=vegas", "--only", "error_rate=0 %"
+    )
     assert "3 runs, 3 of them possible here" in done.stdout
 
 
 def test_run_refuses_what_this_kernel_lacks(tmp_path):
-    said = refused("run", ACHIEVEMENT, cwd=tmp_path)
-    assert f"{ACHIEVEMENT}:" in said
-    assert "matrix.scheme: tahoe is not available: nagi's own tahoe is not part of this" in said
+    said = refused("run", WESTWOODVT, cwd=tmp_path)
+    assert f"{WESTWOODVT}:" in said
+    assert "matrix.scheme: newjersey is not available: this version of nagi lacks" in said
     assert "--skip-unavailable" in said
 
 
@@ -111,7 +112,14 @@ def test_schemes_say_what_they_lack():
     assert done.returncode == 0
     lines = {line.split("│")[0].strip(): line for line in done.stdout.splitlines() if "│" in line}
     assert lines["newreno"].split("│")[1].strip() == "yes"
-    assert lines["tahoe"].split("│")[1].strip() == "no"
+    assert lines["newjersey"].split("│")[1].strip() == "no"
+    assert "lacks routers that mark" in " ".join(lines["newjersey"].split())
+    ours = json.loads(nagi("schemes", "--json").stdout)
+    assert ours["westwoodvt"]["available"]
+    assert ours["westwoodvt"]["parameters"]["alpha"]["default"] == 14
+    assert ours["newreno"]["parameters"] == {}
+    assert "needs an inventory" in refused("schemes", "--lab", "physical")
+    assert "no such lab" in refused("schemes", "--lab", "moon")
 
 
 def test_help_and_version():

@@ -16,6 +16,7 @@ from nagi.doctor import Seen, Wanted, failures, judge
 from nagi.doctor.text import last_line, show
 from nagi.errors import InputError
 from nagi.paths import SCHEMAS
+from nagi.programs import object_name
 from nagi.schemes import schemes
 from pydantic import ValidationError
 from rich.console import Console
@@ -24,6 +25,9 @@ NOW = 1_700_000_000.0
 # A cell: two hosts at either end, a router between them, the emulator that their links go through.
 HOSTS = {"alice": "S", "relay": "N", "bob": "D", "heron": "emulator"}
 LINKS = {"wired": ("S", "N"), "radio": ("N", "D")}
+
+
+TAHOE = object_name(schemes()["tahoe"].object)
 
 
 def interface(**changes) -> InterfaceFacts:
@@ -227,8 +231,7 @@ CASES = [
     ("schemes", "ok", seen(), ["alice", "relay", "bob"], "newreno, sack, cubic, bbr", ""),
     ("schemes", "ok", seen(wanted=wanted("bbr")), ["alice", "bob"], "bbr", ""),
     ("schemes", "ok", here(wanted=wanted("cubic")), ["here"], "cubic", ""),
-    ("schemes", "skipped", seen(), ["alice", "relay", "bob"],
-     "tahoe, reno, vegas, westwood: nagi's own", "other schemes"),
+    ("schemes", "ok", seen(), ["alice", "relay", "bob"], "tahoe, reno, vegas, westwood", ""),
     ("schemes", "skipped", seen(**RELAY_GONE), ["relay"], "not reached", "see SSH"),
     ("schemes", "warning", seen(hosts={"bob": {"congestion_controls": [
         name for name in inspection("bob").congestion_controls if name != "bbr"]}}),
@@ -236,8 +239,13 @@ CASES = [
     ("schemes", "failure",
      seen(hosts={"bob": {"congestion_controls": ["reno"]}}, wanted=wanted("cubic")),
      ["bob"], "cubic is not available", "CONFIG_TCP_CONG_CUBIC"),
-    ("schemes", "failure", seen(wanted=wanted("tahoe")), ["alice", "bob"],
-     "nagi's own tahoe is not part", "`nagi schemes`"),
+    ("schemes", "warning", seen(hosts={"bob": {"refused_objects": {TAHOE: "tahoe: no"}}}), ["bob"],
+     "tahoe is not available: tahoe: no", "another kernel"),
+    ("schemes", "failure", seen(hosts={"alice": {"refused_objects": {TAHOE: "kernel 6.1 has no "
+        "links; boot Linux 6.10 or newer"}}}, wanted=wanted("tahoe")),
+     ["alice"], "tahoe is not available: kernel 6.1 has no links", "boot Linux 6.10"),
+    ("schemes", "failure", seen(wanted=wanted("newjersey")), ["alice", "bob"],
+     "this version of nagi lacks routers that mark", "use the other schemes"),
     # Interfaces
     ("interfaces", "ok", seen(), ["heron"], "enp2s0", ""),
     ("interfaces", "ok", seen(hosts={"bob": {"interfaces": {"eth1": interface(offloads=["gro"])}}}),

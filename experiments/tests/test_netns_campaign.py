@@ -22,6 +22,7 @@ from nagi.labs.netns import NetnsLab
 from nagi.labs.shape import Shape
 from nagi.paths import ROOT, native_program
 from nagi.planner import plan_runs
+from nagi.schemes import loaded
 from nagi.spec import read_experiment
 
 pytestmark = [
@@ -87,11 +88,12 @@ def machine_state() -> dict[str, list[str]]:
                 commands.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
             except OSError:
                 continue
-    ours = ("nagi-link", "nagi-agent", "iperf", "tcpdump", "ansible", "sleep infinity")
+    ours = ("nagi-link", "nagi-agent", "iperf", "tcpdump", "ansible", "nagi-tcp", "sleep infinity")
     return {
         "namespaces": sorted(f"{n['type']} {n['ns']}" for n in namespaces),
         "interfaces": sorted(entry.name for entry in Path("/sys/class/net").iterdir()),
         "names": sorted(entry.name for entry in Path("/run/netns").glob("*")),
+        "congestion controls": sorted(loaded()),
         "processes": sorted(c for c in commands if any(word in c for word in ours)),
     }
 
@@ -289,7 +291,7 @@ def lab_for(plans, tmp_path):
             keeper.pid,
             Shape.of(plans[0]),
             1,
-            [],
+            plans,
             tmp_path / "lab",
             tmp_path / "records",
             lambda: False,

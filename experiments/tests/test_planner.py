@@ -5,14 +5,19 @@ from __future__ import annotations
 
 import json
 import math
+import re
+import shutil
 
 import jsonschema
 import pytest
+from nagi.contracts.plan import RunPlan
+from nagi.contracts.records import sha256_of
 from nagi.errors import InputError
-from nagi.paths import SCHEMAS
+from nagi.paths import SCHEMAS, scheme_object
 from nagi.planner import plan_runs
-from nagi.spec import read_experiment
+from nagi.spec import experiment_schema, read_experiment
 from ruamel.yaml import YAML
+from specs import GOOD
 
 EXAMPLE = SCHEMAS / "example" / "experiment.yaml"
 
@@ -365,3 +370,86 @@ def test_the_longest_delay_of_a_trace_is_waited_for(tmp_path, plans):
     assert plan.flows[0].base_rtt_s == plans[0].flows[0].base_rtt_s
     extra = plan.timeline.capture_end_s - plans[0].timeline.capture_end_s
     assert extra == pytest.approx(2 * 1.99)
+
+
+# --- schemes that are programs
+
+
+def with_schemes(tmp_path, name: str, parameters: str = ""):
+    text = GOOD.replace("scheme: $scheme}", f"scheme: {name}}}").replace(
+        "  scheme: [newreno, cubic]\n", ""
+    )
+    text = text.replace("report: {x", f"{parameters}\nreport: {{series: loss, x")
+    path = tmp_path / "spec.yaml"
+    path.write_text(text)
+    return [plan for point in read_experiment(path, None) for plan in plan_runs(point, None)]
+
+
+def test_a_plan_has_a_program_s_parameters_those_not_given_too(tmp_path):
+    plans = with_schemes(tmp_path, "westwoodvt", "parameters: {westwoodvt: {alpha: 3}, vegas: {}}")
+    (flow,) = plans[0].flows
+    assert flow.congestion_control == "nagi_westwoodvt"
+    assert flow.program is not None and flow.program.events
+    assert (flow.program.parameters["alpha"], flow.program.parameters["beta"]) == (3, 16)
+    assert flow.program.sha256 == sha256_of(scheme_object("westwoodvt"))
+    assert flow.program.source == scheme_object("westwoodvt")
+    again = RunPlan.model_validate_json(plans[0].model_dump_json())
+    assert again.flows[0].program.model_dump() == flow.program.model_dump()
+    others = with_schemes(tmp_path, "westwoodvt")
+    assert others[0].with_ids("x").run_id != plans[0].with_ids("x").run_id
+    assert others[0].seed == plans[0].seed  # it meets the same channel
+
+
+def test_parameters_may_be_axes(tmp_path):
+    text = GOOD.replace("scheme: $scheme", "scheme: vegas").replace(
+        "  scheme: [newreno, cubic]", "  alpha: [1, 2]"
+    )
+    text = text.replace(
+        "report: {", "parameters: {vegas: {alpha: $alpha}}\nreport: {series: alpha, "
+    )
+    path = tmp_path / "spec.yaml"
+    path.write_text(text)
+    plans = [plan for point in read_experiment(path, None) for plan in plan_runs(point, None)]
+    assert {plan.flows[0].program.parameters["alpha"] for plan in plans} == {1, 2}
+    jsonschema.validate(YAML(typ="safe").load(text), experiment_schema())
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ("{westwoodvt: {alpha: 100001}}", "100001 is out of range; give 0 to 100000 segments"),
+        ("{westwoodvt: {delta: 1}}", r"delta: no parameter of westwoodvt; it has: .*alpha"),
+        ("{westwoodvt: {alpha: much}}", r"spec\.yaml:\d+: parameters\.westwoodvt\.alpha"),
+        ("{newreno: {alpha: 1}}", "newreno is the kernel's own and has no parameters"),
+        ("{westwoodtv: {alpha: 1}}", "unknown scheme 'westwoodtv'"),
+    ],
+)  # fmt: skip
+def test_parameters_that_cannot_be_are_refused_by_line_and_key(tmp_path, parameters, said):
+    with pytest.raises(InputError, match=said) as refusal:
+        with_schemes(tmp_path, "cubic", f"parameters: {parameters}")
+    assert re.search(r"spec\.yaml:\d+: parameters", str(refusal.value))
+
+
+def test_a_user_s_own_object_is_a_scheme(tmp_path):
+    shutil.copy(scheme_object("vegas"), tmp_path / "mine.bpf.o")
+    (flow,) = with_schemes(tmp_path, "mine.bpf.o", "parameters: {mine.bpf.o: {alpha: 3}}")[0].flows
+    assert flow.congestion_control == "nagi_mine"
+    assert flow.program is not None and flow.program.source == tmp_path / "mine.bpf.o"
+    assert flow.program.parameters["alpha"] == 3
+    with pytest.raises(InputError, match=r"there is no file .*other\.o"):
+        with_schemes(tmp_path, "other.o")
+    (tmp_path / "none.o").write_text("no object")
+    with pytest.raises(InputError, match=r"none\.o: not an eBPF object file"):
+        with_schemes(tmp_path, "none.o")
+
+
+def test_two_schemes_of_a_run_cannot_have_the_same_name(tmp_path):
+    (tmp_path / "a").mkdir()
+    shutil.copy(scheme_object("vegas"), tmp_path / "a" / "reno.bpf.o")
+    second = "scheme: reno}\n  other: {from: D, to: S, scheme: a/reno.bpf.o}"
+    text = GOOD.replace("scheme: $scheme}", second).replace("  scheme: [newreno, cubic]\n", "")
+    text = text.replace("report: {x", "report: {series: loss, x")
+    (tmp_path / "spec.yaml").write_text(text)
+    (point, *_) = read_experiment(tmp_path / "spec.yaml", None)
+    with pytest.raises(InputError, match="another scheme of this run is called nagi_reno"):
+        plan_runs(point, None)

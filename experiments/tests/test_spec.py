@@ -268,3 +268,15 @@ def test_flows_that_contradict_each_other(tmp_path):
     with pytest.raises(InputError, match="give the two flows the same payload"):
         plan_all(tmp_path, again.replace("$scheme}\nd", "$scheme, payload: 500 bytes}\nd"))
     assert len(plan_all(tmp_path, again)) == 8
+
+
+def test_merged_keys_are_named_by_the_line_of_their_mapping(tmp_path):
+    text = GOOD.replace("links:\n", "links: # &same\n").replace(
+        "wired: {between: [S, N], rate: 100 Mb/s, delay: 45 ms, queue: 1 bdp}",
+        "wired: &wired {between: [S, N], rate: 100 Mb/s, delay: 45, queue: 1 bdp}\n"
+        "  other: {<<: *wired, between: [D, N]}",
+    )
+    with pytest.raises(InputError) as refusal:
+        read(tmp_path, text)
+    lines = re.findall(r":(\d+): links\.(wired|other)\.delay: 45 has no unit", str(refusal.value))
+    assert lines == [("7", "wired"), ("8", "other")]

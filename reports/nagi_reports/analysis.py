@@ -182,6 +182,7 @@ def _of_flow(recorded: _Recorded, flow: FlowPlan) -> dict[str, Any]:
     throughput = throughput_bps(received.ip_bytes_inside if received else 0, recorded.seconds)
     values = {
         "flow": flow.name,
+        "background": flow.background,
         "scheme": flow.scheme,
         "congestion_control": flow.congestion_control,
         "bottleneck_bps": flow.bottleneck_bps,

@@ -2,7 +2,7 @@
 """Means with their uncertainty, and whether two sets of runs differ.
 
 The unit of observation is a run: a run with several flows counts with the mean of its flows, for
-flows of one run are not independent. Only valid runs count.
+flows of one run are not independent. Only valid runs count, and of these no cross traffic.
 
 Intervals are two-sided, of confidence 95 %, by Student's t: for the mean of n runs
 t(0.975, n - 1) x s / sqrt(n), s the sample's standard deviation.
@@ -72,10 +72,15 @@ def runs_needed(values: Values, wanted: float, at_most: int) -> int:
     return at_most
 
 
+def foreground(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of results that are not of cross traffic. Tables of earlier versions have none."""
+    return table[table["background"].ne(True)] if "background" in table else table
+
+
 def by_run(table: pd.DataFrame, column: str) -> pd.Series[float]:
     """A column of results as a value a run (the mean of its flows), by run_id; runs without a value
     are left out."""
-    return table.groupby("run_id", sort=False)[column].mean().dropna()
+    return foreground(table).groupby("run_id", sort=False)[column].mean().dropna()
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

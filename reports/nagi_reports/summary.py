@@ -14,7 +14,7 @@ import pandas as pd
 from nagi.contracts.records import Campaign
 from nagi.units import Bitrate, Duration, Share
 
-from nagi_reports.statistics import Mean, by_run, mean
+from nagi_reports.statistics import Mean, by_run, foreground, mean
 
 __all__ = ["Axis", "Curve", "Mean", "Panel", "Summary", "mean_of_runs", "normalised", "summarise"]
 
@@ -102,6 +102,7 @@ def summarise(campaign: Campaign, table: pd.DataFrame) -> Summary:
     panels = []
     for label in panels_axis.values if panels_axis else [""]:
         inside = table[table[f"point.{campaign.panels}"] == label] if panels_axis else table
+        inside = foreground(inside)
         good = inside.loc[inside.index.intersection(valid.index)]
         curves = []
         for name in series.values:

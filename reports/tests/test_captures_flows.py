@@ -308,7 +308,12 @@ def test_interrupting_a_scan(tmp_path):
     made = pcap(path, [data(1 + 100 * index, 100) for index in range(100)]).read_bytes()
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
-    program = f"from nagi_reports.capture import scan; print('go', flush=True); scan({str(fifo)!r})"
+    program = (
+        "import signal; from nagi_reports.capture import scan; "
+        # Programs in the background of a script have it ignored.
+        "signal.signal(signal.SIGINT, signal.default_int_handler); "
+        f"print('go', flush=True); scan({str(fifo)!r})"
+    )
     reader = subprocess.Popen(
         [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )

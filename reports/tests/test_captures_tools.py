@@ -191,7 +191,9 @@ def compare(path: Path) -> None:
         assert 0 <= len(samples) - ours_rtt <= 3 * repeated + 1
         if ours_rtt > 100:
             assert ours.rtt_sequence_min_ns == pytest.approx(samples.min(), abs=1)
-            assert ours.rtt_sequence_median_ns == pytest.approx(np.median(samples), rel=0.03)
+            # Their samples are not all ours, and spread by some microseconds.
+            low, high = np.quantile(samples, (0.4, 0.6))
+            assert low <= ours.rtt_sequence_median_ns <= high
 
 
 def test_a_transfer_with_losses(transfer):

@@ -58,6 +58,11 @@ class Inspection(Contract):
     is_root: bool
     facts: HostFacts
     congestion_controls: list[str] = Field(description="ready, or loadable as modules")
+    refused_objects: dict[str, str] = Field(
+        {},
+        description="of the eBPF objects that came with the agent: name -> why the kernel "
+        "does not take it",
+    )
     clock: ClockFacts
     interfaces: dict[str, InterfaceFacts]
     missing_interfaces: list[str] = Field(

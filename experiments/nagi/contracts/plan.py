@@ -10,9 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 from fractions import Fraction
-from typing import Annotated, Any, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field, PrivateAttr, SerializerFunctionWrapHandler, model_serializer
 
 from nagi.contracts.base import Contract
 
@@ -25,6 +26,10 @@ def _is_none(value: Any) -> bool:
 
 def _is_true(value: Any) -> bool:
     return value is True
+
+
+def _is_false(value: Any) -> bool:
+    return value is False
 
 
 class StepTrace(Contract):
@@ -225,6 +230,28 @@ class CommandPlan(Contract):
     )
 
 
+class ProgramPlan(Contract):
+    """A congestion control that is an eBPF object, of ours (hosts/tcp) or a user's. Agents come
+    with it, and register it under a name of its own for each run."""
+
+    object: str = Field(description="its name among what agents come with")
+    sha256: str
+    events: bool = Field(description="whether it tells of its connections")
+    parameters: dict[str, int] = Field(description="all that it has")
+    _source: Path | None = PrivateAttr(None)
+
+    @property
+    def source(self) -> Path:
+        """The object's file, where the plan was made."""
+        assert self._source is not None
+        return self._source
+
+    def of_file(self, source: Path) -> Self:
+        """The same, knowing where it came from."""
+        self._source = source
+        return self
+
+
 class FlowPlan(Contract):
     """A flow of data from one host to another: a single TCP connection (bulk), or all TCP and UDP
     that a command sends between the two hosts to and from the flow's port."""
@@ -236,10 +263,16 @@ class FlowPlan(Contract):
     receiver_address: str
     port: int
     scheme: str
-    congestion_control: str = Field(description="the kernel's name")
+    congestion_control: str = Field(
+        description="the kernel's name; of a program what records call it"
+    )
+    program: ProgramPlan | None = Field(None, exclude_if=_is_none)
     traffic: Literal["bulk", "command"]
     command: CommandPlan | None = Field(
         None, exclude_if=_is_none, description="of traffic `command`"
+    )
+    background: bool = Field(
+        False, exclude_if=_is_false, description="cross traffic, which no mean has in it"
     )
     payload_bytes: int = Field(description="payload of a full-size segment (MSS)")
     packet_bytes: int = Field(description="IP bytes of a full-size segment")

@@ -8,6 +8,7 @@ packets.parquet   what became of every packet the emulator saw
 drops.pcapng      every packet it dropped: headers, when, why
 flows.json        each flow as its sender's kernel last saw it
 tcp_info.parquet  TCP_INFO of each sender over time
+scheme_events.parquet   what schemes of ours told of their connections: losses, verdicts, samples
 NODE.LINK.pcap    captures, headers only; NODE.LINK.pcap.zst where compressed
 command-ROLE.FLOW.log   what programs of `traffic: command` said
 verdict.json      did the links do what was asked?
@@ -99,6 +100,33 @@ class TcpInfoSample(Contract):
     bytes_retrans: int | None
 
 
+class SchemeEvent(Contract):
+    """A row of scheme_events.parquet: what a scheme of ours told of a connection
+    (hosts/tcp/glue/event.h). Windows and thresholds in segments, sequence numbers as on the
+    wire."""
+
+    t_s: float = Field(description="seconds since the run began, by the sender's clock")
+    flow: str
+    connection: int = Field(0, description="of the flow, in the order in which they began")
+    event: Literal[
+        "started", "three_duplicates", "partial_ack", "timeout", "congestion_mark", "sample"
+    ]
+    verdict: Literal["congestion", "channel", "undecided"] | None = Field(
+        description="what the scheme takes the cause of a loss for; null: that is not asked here"
+    )
+    una: int = Field(description="first sequence number not acknowledged")
+    next: int = Field(description="first one not sent yet")
+    flight: int = Field(description="segments between the two")
+    window_before: int
+    window: int
+    threshold_before: int | None = Field(description="null: none yet")
+    threshold: int | None
+    rtt_us: int = Field(description="the scheme's own, or else the kernel's smoothed one")
+    least_rtt_us: int = Field(description="0: the scheme does not measure it")
+    bandwidth_bytes_per_second: int = Field(description="estimate; 0: the scheme has none")
+    backlog_segments: float = Field(description="by Vegas's estimate; 0: the scheme has none")
+
+
 class PacketRow(Contract):
     """A row of packets.parquet: what became of a packet in one direction of a link. Instants are
     nanoseconds since the run began."""
@@ -155,6 +183,9 @@ class Build(Contract):
     commit: str | None
     nagi_link: str = Field(description="SHA-256 of the program")
     nagi_agent: str = Field(description="SHA-256 of its sources")
+    nagi_tcp: str | None = Field(
+        None, exclude_if=lambda value: value is None, description="SHA-256 of the program"
+    )
 
 
 def sha256_of(path: Path) -> str:

@@ -25,6 +25,7 @@ class ResultRow(Contract):
         description="axis -> value; in the table a column `point.AXIS` for every axis"
     )
     flow: str
+    background: bool = Field(False, description="cross traffic: in no mean")
     scheme: str
     congestion_control: str
     bottleneck_bps: int = Field(description="smallest configured rate on the path, bit/s")

@@ -20,6 +20,7 @@ from nagi.contracts.records import (
     Manifest,
     NodeRecord,
     PacketRow,
+    SchemeEvent,
     TcpInfoSample,
     Verdict,
 )
@@ -39,12 +40,13 @@ CONTRACTS: dict[str, type[Contract]] = {
     "flows": Flows,
     "tcp_info": TcpInfoSample,
     "packets": PacketRow,
+    "scheme_events": SchemeEvent,
     "verdict": Verdict,
     "metrics": Metrics,
     "results": ResultRow,
     "campaign": Campaign,
 }
-TABLES = ("tcp_info", "packets", "results")  # their schema is a row's
+TABLES = ("tcp_info", "packets", "scheme_events", "results")  # their schema is a row's
 
 
 def schemas() -> dict[str, dict[str, Any]]:

@@ -145,21 +145,19 @@ def _differing_kernels(traffic: dict[str, Inspection]) -> Iterator[Said]:
 def look_at_schemes(seen: Seen) -> Iterator[Said]:
     hosts = dict(seen.traffic())
     status: Status = "warning" if seen.wanted is None else "failure"
-    ready, ours = [], []
+    ready = []
     for name in seen.wanted.schemes if seen.wanted else schemes():
+        if name not in schemes():
+            continue  # a user's own object, which agents are asked about before a campaign begins
+        if seen.wanted is None and schemes()[name].waits_for is not None:
+            continue  # no host could help it
         lacking = _lacking(schemes()[name], hosts)
         if not lacking:
             ready.append(name)
-        elif schemes()[name].program and seen.wanted is None:
-            ours.append(name)
-        else:
-            for (reason, cure), on in lacking.items():
-                yield Said(on, status, f"{name} is not available: {reason}", cure)
+        for (reason, cure), on in lacking.items():
+            yield Said(on, status, f"{name} is not available: {reason}", cure)
     if hosts and ready:
         yield Said(list(hosts), "ok", ", ".join(ready))
-    if ours:
-        what = f"{', '.join(ours)}: nagi's own, which are not part of this version"
-        yield Said(list(hosts), "skipped", what, "the hosts cannot help it; use other schemes")
     yield from seen.not_inspected()
 
 
@@ -167,8 +165,7 @@ def _lacking(scheme: Scheme, hosts: dict[str, Inspection]) -> dict[tuple[str, st
     """Hosts on which a scheme is not available, by the reason and its cure."""
     found: dict[tuple[str, str], list[str]] = {}
     for host, inspection in hosts.items():
-        present = scheme.congestion_control in inspection.congestion_controls
-        here = availability_on(scheme, inspection.facts.kernel, present)
+        here = availability_on(scheme, inspection)
         if not here.available:
             found.setdefault((here.reason, here.cure), []).append(host)
     return found

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +17,8 @@ from nagi.ansible_runs import LabError, Playbooks, Results, Unfit
 from nagi.contracts.batch import Batch, ScheduledRun
 from nagi.contracts.plan import RunPlan
 from nagi.labs.shape import EMULATOR, Shape
+from nagi.programs import NAGI_TCP, nagi_tcp, object_name
+from nagi.schemes import Scheme
 
 BETWEEN_RUNS = 0.1  # seconds
 
@@ -200,8 +202,23 @@ def _schedule(plans: list[RunPlan]) -> Iterator[ScheduledRun]:
         offset += plan.timeline.end_s + BETWEEN_RUNS
 
 
-def make_agent(directory: Path) -> Path:
-    """The agent as one file, which Python runs."""
+def make_agent(directory: Path, objects: dict[str, Path]) -> Path:
+    """The agent as one file, which Python runs. With it come nagi-tcp and the eBPF objects that it
+    is to give to kernels: name -> file."""
     agent = directory / "nagi-agent.pyz"
-    subprocess.run([sys.executable, paths.AGENT / "bundle.py", agent], check=True)
+    named = {NAGI_TCP: nagi_tcp(), **objects}
+    given = [f"{name}={file}" for name, file in named.items()]
+    subprocess.run([sys.executable, paths.AGENT / "bundle.py", agent, *given], check=True)
     return agent
+
+
+def objects_in(found: Iterable[Scheme]) -> dict[str, Path]:
+    """The objects of schemes that are programs, by the names they have in plans."""
+    paths_ = [scheme.object for scheme in found]
+    return {object_name(path): path for path in paths_ if path is not None}
+
+
+def objects_of(plans: list[RunPlan]) -> dict[str, Path]:
+    """The objects that plans need, by the names they have in them."""
+    flows = [flow for plan in plans for flow in plan.flows]
+    return {flow.program.object: flow.program.source for flow in flows if flow.program is not None}

@@ -18,7 +18,7 @@ from nagi.contracts.plan import RunPlan
 from nagi.errors import refuse
 from nagi.labs.inventory import netns_inventory, netns_places
 from nagi.labs.keeper import Keeper
-from nagi.labs.lab import Batches, make_agent
+from nagi.labs.lab import Batches, make_agent, objects_of
 from nagi.labs.shape import Shape
 
 NAME = "netns"
@@ -38,14 +38,14 @@ def require_root() -> None:
 
 
 class NetnsLab:
-    """A lab of `cells` cells of one shape in the namespaces of `keeper_pid`."""
+    """A lab of `cells` cells of one shape for `plans`, in the namespaces of `keeper_pid`."""
 
     def __init__(
         self,
         keeper_pid: int,
         shape: Shape,
         cells: int,
-        modules: list[str],
+        plans: list[RunPlan],
         directory: Path,
         records: Path,
         interrupted: Callable[[], bool],
@@ -62,8 +62,8 @@ class NetnsLab:
             shape,
             places,
             keeper_pid=keeper_pid,
-            agent=make_agent(directory),
-            modules=modules,
+            agent=make_agent(directory, objects_of(plans)),
+            modules=modules_for(plans),
         )
         self.playbooks = Playbooks(directory / "ansible", inventory, interrupted)
         self.batches = Batches(
@@ -106,7 +106,7 @@ class NetnsLabs:
                 keeper.pid,
                 shape,
                 min(jobs, len(plans)),
-                modules_for(plans),
+                plans,
                 self._directory,
                 self._records,
                 self._interrupted,
@@ -118,5 +118,6 @@ class NetnsLabs:
 
 def modules_for(plans: list[RunPlan]) -> list[str]:
     """Kernel modules to load for these plans."""
-    wanted = {flow.congestion_control for plan in plans for flow in plan.flows}
+    flows = [flow for plan in plans for flow in plan.flows]
+    wanted = {flow.congestion_control for flow in flows if flow.program is None}
     return [f"tcp_{name}" for name in sorted(wanted - schemes.loaded())]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import getpass
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,8 +23,9 @@ from nagi.contracts.plan import RunPlan, digest
 from nagi.errors import refuse
 from nagi.labs.cells import Cell, LabHost
 from nagi.labs.inventory import module_interfaces
-from nagi.labs.lab import Batches, Place, make_agent
+from nagi.labs.lab import Batches, Place, make_agent, objects_in
 from nagi.labs.shape import EMULATOR, Shape
+from nagi.schemes import Scheme, schemes
 
 NAME = "physical"
 LEASE_S = 900.0  # until the first batch; then its agents renew it
@@ -69,6 +70,7 @@ class Bench:
         token: str,
         interrupted: Callable[[], bool],
         say: Callable[[str], None],
+        wanted: Iterable[Scheme] = (),
     ) -> None:
         self.say = say
         self.held = False
@@ -80,7 +82,7 @@ class Bench:
         self.inventory = inventory
         self.directory = directory
         self._interrupted = interrupted
-        self._agent = make_agent(directory)
+        self._agent = make_agent(directory, objects_in([*schemes().values(), *wanted]))
 
     def __enter__(self) -> Bench:
         return self

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -53,13 +53,14 @@ def physical_site(
     say: Callable[[str], None],
     interrupted: Callable[[], bool],
     cleanup: ExitStack,
+    wanted: Iterable[Scheme] = (),
 ) -> Site:
-    """The hosts of an inventory. `out` is the campaign's directory, `scratch` one that is there as
-    long as the site is used. `say` is told what does not keep runs from being done; `cleanup` lets
-    hosts go. Raises InputError."""
+    """The hosts of an inventory, whose agents come with `wanted` schemes beside ours. `out` is the
+    campaign's directory, `scratch` one that is there as long as the site is used. `say` is told
+    what does not keep runs from being done; `cleanup` lets hosts go. Raises InputError."""
     cells = read_cells(inventory)
     bench = cleanup.enter_context(
-        Bench(inventory, cells, scratch, token_for(out), interrupted, say)
+        Bench(inventory, cells, scratch, token_for(out), interrupted, say, wanted)
     )
     survey = bench.survey()
 
@@ -71,7 +72,7 @@ def physical_site(
     return Site(
         PhysicalLabs.name,
         len(cells),
-        lambda scheme: _available(scheme, survey),
+        lambda scheme: available_on_hosts(scheme, survey),
         require_fit,
         lambda directory, campaign: PhysicalLabs(bench, survey, directory.records, campaign),
     )
@@ -91,11 +92,10 @@ def jobs_for(processors: int) -> int:
     return min(max(1, processors), 8)
 
 
-def _available(scheme: Scheme, survey: Survey) -> Availability:
+def available_on_hosts(scheme: Scheme, survey: Survey) -> Availability:
     """Whether the kernels of all hosts can run `scheme`; what the first says that cannot."""
     for host, found in survey.inspections.items():
-        present = scheme.congestion_control in found.congestion_controls
-        here = schemes.availability_on(scheme, found.facts.kernel, present)
+        here = schemes.availability_on(scheme, found)
         if found.node != EMULATOR and not here.available:
             return replace(here, reason=f"{host}: {here.reason}")
     return Availability(True)

@@ -16,7 +16,7 @@ import tempfile
 import time
 from typing import Any, Optional
 
-from nagi_agent import commands, flows, host
+from nagi_agent import commands, flows, host, schemes
 from nagi_agent.capture import Capture
 from nagi_agent.hold import holder_of, to_restore
 from nagi_agent.processes import output_of
@@ -48,6 +48,7 @@ def inspect(batch: dict[str, Any]) -> dict[str, Any]:
         "is_root": is_root,
         "facts": job.facts,
         "congestion_controls": sorted(_ready() | _loadable()),
+        "refused_objects": {} if job.is_emulator or not is_root else schemes.refused(),
         "clock": clock(),
         "interfaces": {name: _interface(name, name == management) for name in present},
         "missing_interfaces": [name for name in names if name not in present],
@@ -92,10 +93,18 @@ def problems(batch: dict[str, Any]) -> list[str]:
 
 
 def _problems_with_flows(batch: dict[str, Any]) -> list[str]:
-    """Ports that are taken here, and programs of commands that cannot be run, each said once."""
+    """Ports that are taken here, programs of commands that cannot be run, and schemes that the
+    kernel does not take, each said once."""
     found: dict[str, None] = {}
     node = batch["node"]
+    tried = []
     for run in batch["runs"]:
+        for program in schemes.programs_on(run["plan"], node).values():
+            if program not in tried:
+                tried.append(program)
+                problem = schemes.problem_with(program["object"], program["parameters"])
+                if problem is not None:
+                    found[problem] = None
         for flow in run["plan"]["flows"]:
             if flows.listens_at(flow, node) and flows.has_server(flow):
                 try:

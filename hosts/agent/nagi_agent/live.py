@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 from nagi_agent import emulator
 from nagi_agent.run import Job, node_of
+from nagi_agent.schemes import Schemes
 from nagi_agent.settings import Settings
 
 _PINGS = 10
@@ -33,9 +34,9 @@ def stay_up(job: Job, plan: dict[str, Any]) -> NoReturn:
             cleanup.callback(running.stop)
             running.wait_until_ready()
         else:
-            cleanup.enter_context(
-                Settings(node_of(plan, job.node), job.interfaces, job.settings_journal)
-            )
+            schemes = cleanup.enter_context(Schemes(plan, job.node, None))
+            node = schemes.in_routes(node_of(plan, job.node))
+            cleanup.enter_context(Settings(node, job.interfaces, job.settings_journal))
         print("up", flush=True)
         while True:
             time.sleep(1)

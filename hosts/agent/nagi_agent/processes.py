@@ -55,8 +55,11 @@ def start(
     stderr: Output = subprocess.DEVNULL,
     cwd: Optional[str] = None,
     env: Optional[dict[str, str]] = None,
+    pass_fds: tuple[int, ...] = (),
+    executable: Optional[str] = None,
 ) -> subprocess.Popen[bytes]:
-    """Starts `command`; it is killed if the agent dies."""
+    """Starts `command`, its program in `executable` if that is given; it is killed if the agent
+    dies."""
     return subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -64,6 +67,8 @@ def start(
         stderr=stderr,
         cwd=cwd,
         env=env,
+        pass_fds=pass_fds,
+        executable=executable,
         preexec_fn=_die_with_parent,
     )
 

@@ -21,6 +21,7 @@ from nagi_agent import emulator, flows, host, processes
 from nagi_agent.capture import Capture
 from nagi_agent.hold import SETTINGS_JOURNAL
 from nagi_agent.journal import write_json
+from nagi_agent.schemes import Schemes
 from nagi_agent.settings import Settings, tcp_sysctls
 from nagi_agent.tcp_info import SockDiag
 from nagi_agent.watch import Watch
@@ -86,17 +87,19 @@ class NodeRun:
         os.makedirs(self._directory)
         error = None
         try:
-            if self._now() > LATEST_BEGIN_S:
-                raise RuntimeError(
-                    f"the agent was {self._now():.1f} s late to begin; the host is too busy"
-                )
-            self._sleep_until(0.0)
-            host.require_up(self._job.all_interfaces)
             with ExitStack() as cleanup:
+                # Before the run begins, as it may take a moment.
+                schemes = cleanup.enter_context(self._schemes(cleanup))
+                if self._now() > LATEST_BEGIN_S:
+                    raise RuntimeError(
+                        f"the agent was {self._now():.1f} s late to begin; the host is too busy"
+                    )
+                self._sleep_until(0.0)
+                host.require_up(self._job.all_interfaces)
                 if self._job.is_emulator:
                     self._emulate(cleanup)
                 else:
-                    self._take_part(cleanup)
+                    self._take_part(schemes, cleanup)
         except Stopped:
             raise
         except Exception as failure:  # whatever it is, the run's record must say so
@@ -139,6 +142,11 @@ class NodeRun:
     def _path(self, name: str) -> str:
         return os.path.join(self._directory, name)
 
+    def _schemes(self, cleanup: ExitStack) -> Schemes:
+        schemes = Schemes(self._plan, self._job.node, self._directory)
+        cleanup.callback(lambda: self._notices.extend(schemes.complaints))
+        return schemes
+
     def _emulate(self, cleanup: ExitStack) -> None:
         timeline = self._plan["timeline"]
         configuration = emulator.configuration(self._plan, self._job.interfaces, self._begins)
@@ -153,10 +161,14 @@ class NodeRun:
         self._phase(timeline["capture_end_s"])
         running.stop()
 
-    def _take_part(self, cleanup: ExitStack) -> None:
+    def _take_part(self, schemes: Schemes, cleanup: ExitStack) -> None:
         job, timeline = self._job, self._plan["timeline"]
-        node = node_of(self._plan, job.node)
-        mine = [f for f in self._plan["flows"] if job.node in (f["sender"], f["receiver"])]
+        node = schemes.in_routes(node_of(self._plan, job.node))
+        mine = [
+            schemes.in_flow(flow)
+            for flow in self._plan["flows"]
+            if job.node in (flow["sender"], flow["receiver"])
+        ]
         cleanup.enter_context(Settings(node, job.interfaces, job.settings_journal))
         self._sysctls = tcp_sysctls() | node["sysctls"]
         self._offloads = {
@@ -182,11 +194,14 @@ class NodeRun:
         self._sleep_until(timeline["traffic_end_s"])
         for server in servers:
             server.require_running()
+        schemes.require_running()
         for program in clients + servers:
             program.kill()
         ended = [client.record() for client in clients]
         self._ended = [record for record in ended if record is not None]
         self._flows = [watch.report() for watch in watches if watch.sends]
+        for record in self._flows:
+            record["congestion_control"] = schemes.planned(record["congestion_control"])
 
         self._phase(timeline["capture_end_s"])
         for file, capture in captures:

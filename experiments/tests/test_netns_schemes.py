@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Campaigns with schemes of our own, and of a user's: registered for a run, seen to have run, gone
+afterwards."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from bpf_objects import ours, wait_until_gone
+from nagi.contracts.plan import RunPlan
+from nagi.contracts.records import Flows, SchemeEvent, Verdict
+from nagi.schemes import loaded
+from own_schemes import OWN_SCHEME, compiled
+from test_netns_campaign import nothing_left_behind, run, start  # noqa: F401 - a fixture
+
+pytestmark = [
+    pytest.mark.skipif(
+        os.geteuid() != 0, reason="needs root for the netns lab: run `sudo make test`"
+    ),
+    pytest.mark.timeout(900),  # several tries
+]
+
+SPEC = """\
+schema_version: 1
+name: ours
+title: Schemes of our own
+seed: 7
+nodes: {S: host, N: router, D: host}
+links:
+  wired: {between: [S, N], rate: 20 Mb/s, delay: 8 ms, queue: 1 bdp}
+  radio:
+    between: [N, D]
+    rate: 4 Mb/s
+    delay: 2 ms
+    queue: 20 packets
+    forward: {loss: {model: bernoulli, rate: 2 %}}
+flows:
+  bulk: {from: S, to: D, scheme: $scheme}
+parameters:
+  westwoodvt: {alpha: 13, beta: 17}
+host_profile: ns2
+duration: 4 s
+matrix:
+  scheme: [SCHEMES]
+report: {x: scheme}
+"""
+
+
+@pytest.fixture(autouse=True)
+def no_object_left():
+    before = ours()
+    yield
+    wait_until_gone(before)
+
+
+def written(tmp_path: Path, schemes: str) -> Path:
+    spec = tmp_path / "spec.yaml"
+    spec.write_text(SPEC.replace("SCHEMES", schemes))
+    return spec
+
+
+def test_two_of_ours_side_by_side_say_what_they_made_of_losses(tmp_path):
+    out = tmp_path / "out"
+    assert "2 valid" in run(written(tmp_path, "tahoe, westwoodvt"), out, "--jobs", "2")
+    verdicts = {}
+    for directory in (out / "runs").iterdir():
+        plan = RunPlan.read(directory / "plan.json")
+        if Verdict.read(directory / "verdict.json").status != "valid":
+            continue  # a try that the machine has spoilt
+        (flow,) = plan.flows
+        assert Flows.read(directory / "flows.json").flows[0].congestion_control == (
+            f"nagi_{flow.scheme}"
+        )
+        told = pd.read_parquet(directory / "scheme_events.parquet")
+        assert list(told.columns) == list(SchemeEvent.model_fields)
+        for row in json.loads(told.to_json(orient="records")):
+            SchemeEvent.model_validate(row)
+        assert set(told["flow"]) == {"bulk"} and set(told["connection"]) == {0}
+        assert told["event"].iloc[0] == "started"
+        assert told["t_s"].is_monotonic_increasing
+        assert told["t_s"].between(flow.start_s, flow.end_s + 1).all()
+        losses = told[told["event"] == "three_duplicates"]
+        assert len(losses) > 5
+        verdicts[flow.scheme] = set(losses["verdict"])
+        if flow.scheme == "westwoodvt":
+            assert flow.program is not None and flow.program.parameters["alpha"] == 13
+            assert (losses["backlog_segments"] > 0).any()
+        # The scheme's window and the kernel's are the same, but for the moment of a retransmission.
+        windows = pd.read_parquet(directory / "tcp_info.parquet")["snd_cwnd"]
+        assert windows.max() == pytest.approx(told["window"].max(), abs=3)
+    assert verdicts["tahoe"] == {"congestion"}
+    assert "channel" in verdicts["westwoodvt"]
+
+
+def test_a_user_s_own_object_runs_or_is_refused_before_anything_is_run(tmp_path):
+    body = "((struct tcp_sock *)ctx[0])->snd_cwnd = 9;"
+    compiled(tmp_path, OWN_SCHEME.format(section=".struct_ops", body=body))
+    spec = written(tmp_path, "own.o")
+    out = tmp_path / "out"
+    assert "1 valid" in run(spec, out)
+    (directory,) = [d for d in (out / "runs").iterdir() if not d.name.endswith("invalid")]
+    assert set(pd.read_parquet(directory / "tcp_info.parquet")["snd_cwnd"].dropna()) == {9}
+    assert not (directory / "scheme_events.parquet").exists()
+
+    wrong = "((struct tcp_sock *)ctx[0])->srtt_us = 1;"
+    compiled(tmp_path, OWN_SCHEME.format(section=".struct_ops", body=wrong))
+    said = run(spec, tmp_path / "refused", status=2)
+    assert "own.o" in said and "verifier of kernel" in said and "no write support" in said
+    assert not (tmp_path / "refused").exists()
+
+
+def test_killed_in_the_middle_nothing_is_left_and_it_goes_on(tmp_path):
+    spec, out = written(tmp_path, "reno, vegas"), tmp_path / "out"
+    before = loaded()
+    with start(spec, out, "--jobs", "1") as process:
+        deadline = time.monotonic() + 60
+        while loaded() == before:
+            assert time.monotonic() < deadline, "never registered"
+            time.sleep(0.05)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    deadline = time.monotonic() + 20
+    while loaded() != before:
+        assert time.monotonic() < deadline, "still registered"
+        time.sleep(0.05)
+    assert "2 valid" in run(spec, out, "--jobs", "2")
+    campaign = json.loads((out / "campaign.json").read_text())
+    assert len(campaign["runs"]) == 2

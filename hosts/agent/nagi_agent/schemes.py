@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TCP schemes that the kernel does not have: eBPF objects, which nagi-tcp gives it for a run.
+
+nagi-tcp and the objects come in the agent's own file (bundle.py) and are handed on in memory, so a
+host keeps nothing of them. Registering is not per network namespace: every run on a host gives a
+scheme a name of its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import select
+import signal
+import subprocess
+from importlib import resources
+from typing import Any, Optional
+
+from nagi_agent import commands
+from nagi_agent.processes import end, start
+
+NAGI_TCP = "nagi-tcp"
+_READY_PATIENCE = 10.0
+_END_PATIENCE = 5.0
+
+
+def refused() -> dict[str, str]:
+    """Of the objects that came with this agent those that this host's kernel does not take, and
+    why."""
+    place = resources.files("nagi_agent").joinpath("programs")
+    if not place.is_dir():
+        return {}
+    names = sorted(each.name for each in place.iterdir() if each.name != NAGI_TCP)
+    found = {name: problem_with(name, {}) for name in names}
+    return {name: problem for name, problem in found.items() if problem is not None}
+
+
+def _read(name: str) -> bytes:
+    try:
+        return resources.files("nagi_agent").joinpath("programs", name).read_bytes()
+    except (OSError, KeyError):
+        raise RuntimeError(f"{name} did not come with this agent; build nagi anew") from None
+
+
+class _InMemory:
+    """A shipped file that other processes can open."""
+
+    def __init__(self, name: str, content: bytes) -> None:
+        self.descriptor = os.memfd_create(name)
+        self.path = f"/proc/self/fd/{self.descriptor}"
+        with os.fdopen(os.dup(self.descriptor), "wb") as file:
+            file.write(content)
+
+    def __enter__(self) -> _InMemory:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self.descriptor)
+
+
+def problem_with(name: str, parameters: dict[str, int]) -> Optional[str]:
+    """Why this host's kernel does not take an object; None if it does."""
+    try:
+        with (
+            _InMemory(NAGI_TCP, _read(NAGI_TCP)) as nagi_tcp,
+            _InMemory(name, _read(name)) as given,
+        ):
+            done = subprocess.run(
+                [NAGI_TCP, "check", given.path, *_settings(parameters)],
+                executable=nagi_tcp.path,
+                pass_fds=(nagi_tcp.descriptor, given.descriptor),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+    except (OSError, RuntimeError) as error:
+        return str(error)
+    if done.returncode == 0:
+        return None
+    said = _in_words(done.stderr, given.path, name)
+    return said or f"{NAGI_TCP} ended with {done.returncode}"
+
+
+def _settings(parameters: dict[str, int]) -> list[str]:
+    return [
+        part for key, value in sorted(parameters.items()) for part in ("--set", f"{key}={value}")
+    ]
+
+
+def programs_on(plan: dict[str, Any], node: str) -> dict[str, dict[str, Any]]:
+    """The programs that a run needs on this node, by the name that the plan has for them. What
+    commands of the user's own send goes both ways."""
+    found = {}
+    for flow in plan["flows"]:
+        if flow.get("program") and (
+            flow["sender"] == node or (flow.get("command") and flow["receiver"] == node)
+        ):
+            found[flow["congestion_control"]] = flow["program"]
+    return found
+
+
+class Schemes:
+    """The programs of a run on one node, registered from entry to exit. `directory`: there they
+    write what they tell, a file each; None: they tell nothing. Raises RuntimeError."""
+
+    def __init__(self, plan: dict[str, Any], node: str, directory: Optional[str]) -> None:
+        self._plan = plan
+        self._directory = directory
+        self._programs = programs_on(plan, node)
+        self._held: list[_Held] = []
+        self.complaints: list[str] = []  # once it is over
+        self._names: dict[str, str] = {}
+
+    def __enter__(self) -> Schemes:
+        try:
+            for number, (planned, program) in enumerate(self._programs.items()):
+                # At most 15 characters, of which a process id takes 7.
+                name = f"{self._plan['run_id'][:6]}{number}_{os.getpid()}"
+                self._names[planned] = name
+                events = None
+                if self._directory is not None and program["events"]:
+                    events = os.path.join(self._directory, f"events.{number}.jsonl")
+                self._held.append(_Held(name, program, events))
+            for held in self._held:
+                held.wait_until_ready()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for held in self._held:
+            if complaint := held.end():
+                self.complaints.append(complaint)
+        self._held = []
+
+    def registered(self, planned: Optional[str]) -> Optional[str]:
+        """The kernel's name of a congestion control that the plan names."""
+        return planned if planned is None else self._names.get(planned, planned)
+
+    def planned(self, registered: Optional[str]) -> Optional[str]:
+        """The other way round."""
+        for planned, name in self._names.items():
+            if name == registered:
+                return planned
+        return registered
+
+    def require_running(self) -> None:
+        """Raises RuntimeError if a program is not registered any more."""
+        for held in self._held:
+            held.require_running()
+
+    def in_routes(self, node: dict[str, Any]) -> dict[str, Any]:
+        """The plan's node with the kernel's names in its routes."""
+        routes = [
+            {**route, "congctl": self.registered(route.get("congctl"))} for route in node["routes"]
+        ]
+        return {**node, "routes": routes}
+
+    def in_flow(self, flow: dict[str, Any]) -> dict[str, Any]:
+        """The plan's flow with the kernel's name in it."""
+        return {**flow, "congestion_control": self.registered(flow["congestion_control"])}
+
+
+class _Held:
+    """A scheme that a process of nagi-tcp's holds."""
+
+    def __init__(self, name: str, program: dict[str, Any], events: Optional[str]) -> None:
+        self._object: str = program["object"]
+        content = _read(self._object)
+        if hashlib.sha256(content).hexdigest() != program["sha256"]:
+            raise RuntimeError(f"{self._object} is not what was planned; build nagi anew")
+        listen = [] if events is None else ["--events", events]
+        with _InMemory(NAGI_TCP, _read(NAGI_TCP)) as nagi_tcp, _InMemory("o", content) as given:
+            self._given = given.path
+            hold = [NAGI_TCP, "hold", given.path, "--as", name, *listen]
+            self._process = start(
+                [*hold, *_settings(program["parameters"])],
+                executable=nagi_tcp.path,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                pass_fds=(nagi_tcp.descriptor, given.descriptor),
+            )
+
+    def wait_until_ready(self) -> None:
+        assert self._process.stdout is not None
+        output = self._process.stdout.fileno()
+        ready, _, _ = select.select([output], [], [], _READY_PATIENCE)
+        if not ready:
+            raise RuntimeError(f"{self._object}: not registered after {_READY_PATIENCE:g} s")
+        if not os.read(output, 4096):
+            raise RuntimeError(self.end() or self._ended())
+
+    def require_running(self) -> None:
+        if self._process.poll() is not None:
+            raise RuntimeError(": ".join(part for part in (self._ended(), self.end()) if part))
+
+    def _ended(self) -> str:
+        how = commands.status_in_words(self._process.wait(_END_PATIENCE))
+        return f"{self._object}: {NAGI_TCP} {how}"
+
+    def end(self) -> str:
+        """Returns what it complained of."""
+        end(self._process, signal.SIGTERM, _END_PATIENCE)
+        _, said = self._process.communicate()
+        return _in_words(said.decode(errors="replace"), self._given, self._object)
+
+
+def _in_words(said: str, path: str, name: str) -> str:
+    """What nagi-tcp complains of, without its own name, and with an object's for its path."""
+    return said.strip().split(f"{NAGI_TCP}: ", 1)[-1].replace(path, name)
