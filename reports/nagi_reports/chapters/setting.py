@@ -205,10 +205,28 @@ def _facts(material: Material) -> list[tuple[str, str]]:
             f"{plan.measure.end_s - plan.measure.start_s:g} s of each run, from "
             f"{plan.measure.start_s - plan.timeline.traffic_s:g} s after the traffic began",
         ),
+        *_programs(material),
         *((f"Flow {flow.name}", _command(flow)) for flow in plan.flows if flow.command),
         ("When", _when(began[0]) + ("" if len(began) == 1 else f" to {_when(began[-1])}")),
     ]
     return items
+
+
+def _programs(material: Material) -> list[tuple[str, str]]:
+    """The schemes that are eBPF programs, with their parameters over all runs."""
+    values: dict[str, dict[str, set[int]]] = {}
+    for flow in (flow for plan in material.plans.values() for flow in plan.flows):
+        if flow.program is not None:
+            mine = values.setdefault(flow.scheme, {})
+            for name, value in flow.program.parameters.items():
+                mine.setdefault(name, set()).add(value)
+    if not values:
+        return []
+    schemes = [
+        " ".join([scheme, *(f"{name} {_range(given, '').strip()}" for name, given in mine.items())])
+        for scheme, mine in values.items()
+    ]
+    return [("eBPF schemes", "; ".join(schemes))]
 
 
 def _command(flow: FlowPlan) -> str:
