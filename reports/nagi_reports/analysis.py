@@ -4,21 +4,23 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from nagi.clocks import host_ns
+from nagi.clocks import ahead_ns, host_ns
 from nagi.contracts.links import DirectionAccount, Links
 from nagi.contracts.plan import FlowPlan, RunPlan
 from nagi.contracts.records import COMPRESSED, Campaign, HostClock, Manifest, Verdict
 from nagi.contracts.results import Metrics, ResultRow, metrics_of_results
 from nagi.errors import refuse
 
-from nagi_reports.capture import Knots, Scan, match, scan
+from nagi_reports import attribution
+from nagi_reports.capture import Knots, Scan, match, packets, scan
 from nagi_reports.connections import known, rtt_seconds
+from nagi_reports.drops import read_drops
 from nagi_reports.flow_rows import is_of, matched, scanned
 from nagi_reports.metrics import (
     agi,
@@ -40,6 +42,17 @@ from nagi_reports.metrics import (
 # Rates swing with the windows: whether flows share fairly is looked at over whole seconds, or over
 # ten round trips where that is longer, and with this much of the fair share allowed for.
 CONVERGENCE_S, CONVERGENCE_RTTS, CONVERGENCE_DELTA = 1.0, 10, 0.25
+
+_OF_DROPS = [
+    "time_ns",
+    "connection",
+    "direction",
+    "sequence",
+    "payload",
+    "retransmission",
+    "identity",
+]
+_TCP_INFO = ["t_s", "flow", "ca_state", "snd_ssthresh", "snd_cwnd", "rtt"]
 
 
 def analyse_run(run: Path) -> Metrics:
@@ -128,8 +141,11 @@ class _Recorded:
     verdict: Verdict
     links: Links
     tcp_info: pd.DataFrame
+    events: pd.DataFrame | None  # scheme_events.parquet; None: no flow has a scheme of ours
+    drops: pd.DataFrame
     captures: dict[tuple[str, str], Path]  # (node, link) -> file
     scans: dict[tuple[str, str], Scan]
+    resent: dict[tuple[str, str], pd.DataFrame] = field(default_factory=dict)  # see of_drops()
 
     @classmethod
     def read(cls, run: Path) -> _Recorded:
@@ -152,7 +168,9 @@ class _Recorded:
             manifest=manifest,
             verdict=verdict,
             links=Links.read(run / "links.json"),
-            tcp_info=_tcp_info(run / "tcp_info.parquet"),
+            tcp_info=_table(run / "tcp_info.parquet", _TCP_INFO),
+            events=_table(events) if (events := run / "scheme_events.parquet").exists() else None,
+            drops=read_drops(run / "drops.pcapng"),
             captures=captures,
             scans={
                 at: scan(
@@ -163,6 +181,19 @@ class _Recorded:
                 for at, path in captures.items()
             },
         )
+
+    def of_drops(self, at: tuple[str, str]) -> pd.DataFrame:
+        """What a capture has of the packets that were dropped, and of retransmissions: some columns
+        of capture.PACKET_COLUMNS, and `identity` as in drops.DROP_COLUMNS. Read once."""
+        if at not in self.resent:
+            dropped = pd.Index(self.drops["identity"].unique())
+            parts = []
+            for table in packets(self.captures[at]):
+                identity = table["identification"].astype("int64") * 2**16 + table["checksum"]
+                wanted = table["retransmission"] | identity.isin(dropped)
+                parts.append(table.assign(identity=identity)[_OF_DROPS][wanted])
+            self.resent[at] = pd.concat(parts)
+        return self.resent[at]
 
     @property
     def seconds(self) -> float:
@@ -201,6 +232,7 @@ def _of_flow(recorded: _Recorded, flow: FlowPlan) -> dict[str, Any]:
     }
     if sent:
         values |= _at_sender(recorded, flow, sent)
+        values |= _reactions(recorded, flow, sent)
     if sent and received:
         values |= _between(recorded, flow)
     return {name: known(value) for name, value in values.items()}
@@ -254,6 +286,80 @@ def _between(recorded: _Recorded, flow: FlowPlan) -> dict[str, Any]:
         "loss_burst_density": row.burst_density,
         "loss_gap_density": row.gap_density,
     }
+
+
+def _reactions(recorded: _Recorded, flow: FlowPlan, sent: Any) -> dict[str, Any]:
+    """What the flow's losses were taken for; nothing where it is not a single TCP connection, or
+    its sender's clock is not known."""
+    clocks = recorded.verdict.clocks
+    clock = clocks.get(flow.sender)
+    if getattr(sent, "protocol", "") != "tcp" or (flow.sender in clocks and clock is None):
+        return {}
+    losses = _losses(recorded, sent)
+    events = recorded.events
+    if events is not None and (mine := events[events["flow"] == flow.name]).size:
+        found = attribution.told(losses, _by_emulator(clock, mine))
+        marks = int((mine["event"] == "congestion_mark").sum())
+        how = {"reactions": "told", "mark_reactions": marks}
+    else:
+        again = _retransmissions(recorded, flow, sent, losses)
+        if again is None:
+            return {}
+        samples = recorded.tcp_info[recorded.tcp_info["flow"] == flow.name]
+        found = attribution.inferred(
+            losses,
+            _by_emulator(clock, again),
+            _by_emulator(clock, samples),
+            threshold=flow.congestion_control not in attribution.NO_THRESHOLD,
+        )
+        how = {"reactions": "inferred"}
+    return how | attribution.columns(losses, found)
+
+
+def _losses(recorded: _Recorded, sent: Any) -> pd.DataFrame:
+    """A connection's data segments in the drop log, with t_s by the emulator's clock."""
+    drops = recorded.drops
+    mine: pd.DataFrame = drops[
+        (drops["source"] == sent.source)
+        & (drops["source_port"] == sent.source_port)
+        & (drops["destination"] == sent.destination)
+        & (drops["destination_port"] == sent.destination_port)
+        & (drops["payload"] > 0)
+    ]
+    return mine.assign(t_s=(mine["time_ns"] - _instant(recorded.manifest, 0)) / 1e9)
+
+
+def _retransmissions(
+    recorded: _Recorded, flow: FlowPlan, sent: Any, losses: pd.DataFrame
+) -> pd.DataFrame | None:
+    """A connection's retransmissions as its sender captured them: t_s by its clock, sequence as on
+    the wire, payload. None if the capture has none of its losses, for then it is not complete."""
+    captured = recorded.of_drops(_sending(flow)) if len(losses) else None
+    if captured is None:
+        return losses
+    mine = captured[
+        (captured["connection"] == sent.connection) & (captured["direction"] == sent.direction)
+    ]
+    # What captures count sequence numbers from: a segment that was dropped has both numbers.
+    both = losses.merge(mine, on="identity", suffixes=("", "_captured"))
+    first = ((both["sequence"] - both["sequence_captured"]) % 2**32).mode()
+    if first.empty:
+        return None
+    again = mine[mine["retransmission"]]
+    return pd.DataFrame(
+        {
+            "t_s": (again["time_ns"] - _instant(recorded.manifest, 0)) / 1e9,
+            "sequence": (again["sequence"] + first[0]) % 2**32,
+            "payload": again["payload"],
+        }
+    )
+
+
+def _by_emulator(clock: HostClock | None, table: pd.DataFrame) -> pd.DataFrame:
+    """A table with t_s by the emulator's clock instead of a host's."""
+    seconds = table["t_s"].to_numpy(np.float64)
+    ahead = ahead_ns(clock, (seconds * 1e9).astype(np.int64))
+    return table.assign(t_s=seconds - ahead / 1e9)
 
 
 def _knots(manifest: Manifest, clock: HostClock | None) -> Knots:
@@ -323,9 +429,9 @@ def _cwnd_mean(recorded: _Recorded, flow: FlowPlan) -> float:
     )
 
 
-def _tcp_info(path: Path) -> pd.DataFrame:
+def _table(path: Path, columns: list[str] | None = None) -> pd.DataFrame:
     try:
-        return pd.read_parquet(path, columns=["t_s", "flow", "snd_cwnd"])
+        return pd.read_parquet(path, columns=columns)
     except (OSError, ValueError) as error:
         what = " ".join(str(error).split())
         raise refuse(f"cannot read it: {what}", "is the run complete?", file=str(path)) from None

@@ -257,7 +257,8 @@ Parquet, captures pcap (some compressed by zstd), the rest is JSON.
   - `*.pcap`, `*.pcap.zst`: captures at the hosts, headers only; some may have been left out, which
     `metrics.json` says under `files`.
   - `links.json`, `packets.parquet`, `drops.pcapng`: the link emulator's account of itself and of
-    every packet. `flows.json`, `tcp_info.parquet`: the senders' kernels' account.
+    every packet. `flows.json`, `tcp_info.parquet`: the senders' kernels' account;
+    `scheme_events.parquet`: what schemes of nagi's own told.
     `command-*.log`: what programs said whose traffic a flow was.
   - `verdict.json`: did the links do what was asked? `metrics.json`: what the run came to.
 

@@ -25,8 +25,9 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.text import Text
 
+from nagi_reports.attribution import OUTCOMES, Taken
 from nagi_reports.series import Curve as TimeCurve
-from nagi_reports.series import Queue, RunSeries
+from nagi_reports.series import Floats, Queue, RunSeries
 from nagi_reports.summary import Axis, Mean, Panel, Summary
 from nagi_reports.text import title
 
@@ -385,6 +386,85 @@ def _curve(
     )
 
 
+@dataclass(frozen=True)
+class Losses:
+    """What a scheme took its losses for."""
+
+    name: str
+    known: str  # told, inferred
+    channel: Taken
+    queue: Taken
+
+
+# How each of OUTCOMES looks: colour and hatching.
+_TAKEN = ((_STYLES[1][0], ""), (_STYLES[5][0], "////"), (_PALE, "...."), ("#FFFFFF", ""))
+
+
+def taken_for(groups: Sequence[tuple[str, Sequence[Losses]]]) -> Figure:
+    """What lost segments were taken for, as stacked bars: (title, rows) a panel; losses on channels
+    on the left, in queues on the right."""
+    names = [[_wrapped(f"{each.name} ({each.known})", 30) for each in rows] for _, rows in groups]
+    lines = [sum(name.count("\n") + 1 for name in panel) for panel in names]
+    heights = [
+        0.3 + 0.08 * len(rows) + 0.12 * count
+        for (_, rows), count in zip(groups, lines, strict=True)
+    ]
+    with _style(), mpl.rc_context({"hatch.linewidth": 0.5}):
+        figure = Figure(figsize=(WIDTH, 0.75 + sum(heights)), layout="constrained")
+        grid = figure.subplots(
+            len(groups), 2, sharex=True, sharey="row", squeeze=False, height_ratios=heights
+        )
+        for pair, (label, rows), said in zip(grid, groups, names, strict=True):
+            for axes, head, losses in (
+                (pair[0], "Lost on channels", [each.channel for each in rows]),
+                (pair[1], "Dropped by queues", [each.queue for each in rows]),
+            ):
+                for at, of in enumerate(losses):
+                    _taken(axes, at, of)
+                axes.set_yticks(range(len(rows)), said)
+                axes.set_ylim(len(rows) - 0.45, -0.55)
+                axes.set_xlim(0, 1.22)
+                axes.set_xticks([0, 0.5, 1], ["0", "50", "100 %"])
+                axes.spines["bottom"].set_bounds(0, 1)
+                axes.tick_params(axis="y", length=0)
+                axes.set_title(f"{label}: {head.lower()}" if label else head, loc="left")
+        figure.legend(
+            handles=[
+                Patch(facecolor=colour, hatch=hatch, edgecolor="black", linewidth=0.6, label=words)
+                for (colour, hatch), words in zip(
+                    _TAKEN,
+                    ("taken for congestion", "for channel loss", *OUTCOMES[2:]),
+                    strict=True,
+                )
+            ],
+            ncols=len(_TAKEN),
+            loc="outside upper center",
+        )
+    return figure
+
+
+def _taken(axes: Axes, at: int, of: Taken) -> None:
+    if not of.total:
+        axes.text(0.02, at, "no loss", va="center", fontsize=7)
+        return
+    begin = 0.0
+    for count, (colour, hatch) in zip(of.counts, _TAKEN, strict=True):
+        share = count / of.total
+        if count:
+            axes.barh(
+                at,
+                share,
+                0.66,
+                left=begin,
+                color=colour,
+                hatch=hatch,
+                edgecolor="black",
+                linewidth=0.6,
+            )
+        begin += share
+    axes.text(1.03, at, f"{of.total:,}", va="center", fontsize=7)
+
+
 def over_time(rows: list[tuple[str, RunSeries | None]]) -> Figure:
     """Window, round-trip time and the bottleneck's queue over time, a run a row: (name, what
     happened)."""
@@ -501,6 +581,11 @@ def _window(axes: Axes, series: RunSeries, top: float) -> None:
             drawstyle="steps-post",
         )
     axes.set_ylim(0, top)
+    if series.verdicts is not None:
+        # As drops in a queue: above what is congestion, below what is the channel's.
+        _ticks(axes, series.verdicts.congestion_s, 0.97, _STYLES[1][0])
+        _ticks(axes, series.verdicts.undecided_s, 0.03, _GREY)
+        _ticks(axes, series.verdicts.channel_s, 0.03, "black")
 
 
 def _rtt(axes: Axes, series: RunSeries, top: float) -> None:
@@ -522,24 +607,26 @@ def _queue(axes: Axes, series: RunSeries, top: float) -> None:
         axes.axhline(queue.limit_packets, color=_GREY, linewidth=1, linestyle="--")
     _line(axes, queue.waiting, color="black", drawstyle="steps-post")
     axes.set_ylim(0, top)
-    # Ticks along the upper edge: drops here; along the lower edge, outside: losses on the channel.
-    for times, y, colour in (
-        (queue.overflow_s, 0.97, _STYLES[1][0]),
-        (queue.loss_s, 0.03, "black"),
-    ):
-        shown = np.unique(np.round(times, 2))
-        axes.plot(
-            shown,
-            np.full(len(shown), y),
-            marker="|",
-            markersize=5,
-            markeredgewidth=0.7,
-            linestyle="none",
-            color=colour,
-            transform=axes.get_xaxis_transform(),
-            clip_on=True,
-            zorder=3,
-        )
+    # Along the upper edge: drops here; along the lower edge, outside: losses on the channel.
+    _ticks(axes, queue.overflow_s, 0.97, _STYLES[1][0])
+    _ticks(axes, queue.loss_s, 0.03, "black")
+
+
+def _ticks(axes: Axes, times: Floats, y: float, colour: str) -> None:
+    """A tick at each time, at a height within the axes."""
+    shown = np.unique(np.round(times, 2))
+    axes.plot(
+        shown,
+        np.full(len(shown), y),
+        marker="|",
+        markersize=5,
+        markeredgewidth=0.7,
+        linestyle="none",
+        color=colour,
+        transform=axes.get_xaxis_transform(),
+        clip_on=True,
+        zorder=3,
+    )
 
 
 def _time_legend() -> list[Any]:

@@ -2,7 +2,7 @@
 """What happened over time in a run: window and round-trip time of the sender, the bottleneck's
 queue.
 
-Times are seconds since the traffic began, so that runs can be laid over each other.
+Times are seconds since the run's traffic began, so that runs and flows can be laid over each other.
 """
 
 from __future__ import annotations
@@ -41,6 +41,15 @@ class Queue:
 
 
 @dataclass(frozen=True)
+class Verdicts:
+    """When a scheme of ours took a loss for congestion, for the channel's, or did not decide."""
+
+    congestion_s: Floats
+    channel_s: Floats
+    undecided_s: Floats
+
+
+@dataclass(frozen=True)
 class RunSeries:
     """One flow of one run over time; None where the run has no record of it."""
 
@@ -52,6 +61,7 @@ class RunSeries:
     ssthresh: Curve | None  # packets
     rtt_ms: Curve | None  # the sender's smoothed RTT
     base_rtt_ms: float
+    verdicts: Verdicts | None  # None: the kernel's own scheme, which tells nothing
     queue: Queue | None
     why_no_queue: str
 
@@ -61,11 +71,13 @@ class RunSeries:
         return any(each is not None for each in (self.cwnd, self.rtt_ms, self.queue))
 
 
-def read_series(run: Path) -> RunSeries:
-    """The first flow of a run over time. Raises InputError if the run has no readable plan."""
+def read_series(run: Path, number: int = 0) -> RunSeries:
+    """A flow of a run over time, by its place in the plan. Raises InputError if the run has no
+    readable plan."""
     plan = RunPlan.read(run / "plan.json")
-    flow = plan.flows[0]
+    flow = plan.flows[number]
     hop = bottleneck(plan, flow)
+    begin_s = plan.timeline.traffic_s
     window = _samples(run / "tcp_info.parquet", flow)
     ssthresh = window.copy()
     # The kernel's TCP_INFINITE_SSTHRESH: there has been no loss yet.
@@ -75,11 +87,12 @@ def read_series(run: Path) -> RunSeries:
         run_id=plan.run_id,
         flow=flow.name,
         bottleneck=f"{hop.link} {hop.way}",
-        end_s=flow.end_s - flow.start_s,
-        cwnd=_curve(window, "snd_cwnd", flow),
-        ssthresh=_curve(ssthresh, "snd_ssthresh", flow),
-        rtt_ms=_curve(window.assign(rtt=window["rtt"] / 1e3), "rtt", flow),
+        end_s=flow.end_s - begin_s,
+        cwnd=_curve(window, "snd_cwnd", begin_s),
+        ssthresh=_curve(ssthresh, "snd_ssthresh", begin_s),
+        rtt_ms=_curve(window.assign(rtt=window["rtt"] / 1e3), "rtt", begin_s),
         base_rtt_ms=flow.base_rtt_s * 1e3,
+        verdicts=_verdicts(run / "scheme_events.parquet", flow, begin_s),
         queue=queue,
         why_no_queue=why,
     )
@@ -110,12 +123,28 @@ def _samples(path: Path, flow: FlowPlan) -> pd.DataFrame:
     return windows.assign(rtt=groups["rtt"].mean()).reset_index()
 
 
-def _curve(samples: pd.DataFrame, column: str, flow: FlowPlan) -> Curve | None:
+def _curve(samples: pd.DataFrame, column: str, begin_s: float) -> Curve | None:
     known = samples[samples[column].notna()]
     if known.empty:
         return None
-    time = known["t_s"].to_numpy(np.float64) - flow.start_s
+    time = known["t_s"].to_numpy(np.float64) - begin_s
     return condensed(time, known[column].to_numpy(np.float64))
+
+
+def _verdicts(path: Path, flow: FlowPlan, begin_s: float) -> Verdicts | None:
+    if not path.exists():
+        return None
+    table = pd.read_parquet(path, columns=["t_s", "flow", "event", "verdict"])
+    mine = table[table["flow"] == flow.name]
+    if mine.empty:
+        return None
+    losses = mine[mine["event"].isin(["three_duplicates", "timeout"])]
+
+    def times(verdict: str) -> Floats:
+        said = losses.loc[losses["verdict"] == verdict, "t_s"]
+        return said.to_numpy(np.float64) - begin_s
+
+    return Verdicts(times("congestion"), times("channel"), times("undecided"))
 
 
 def _queue(path: Path, plan: RunPlan, flow: FlowPlan, hop: Hop) -> tuple[Queue | None, str]:
@@ -133,7 +162,7 @@ def _queue(path: Path, plan: RunPlan, flow: FlowPlan, hop: Hop) -> tuple[Queue |
     table = table[(table["link"] == hop.link) & (table["way"] == hop.way)]
     if table.empty:
         return None, "not recorded"
-    begin = flow.start_s * 1e9
+    begin = plan.timeline.traffic_s * 1e9
     overflow = table["fate"] == "queue overflow"
     loss = table["fate"] == "channel loss"
     entered = table["fate"] == "delivered"
@@ -151,7 +180,7 @@ def _queue(path: Path, plan: RunPlan, flow: FlowPlan, hop: Hop) -> tuple[Queue |
         waiting=condensed_steps(
             (arrived.astype(np.float64) - begin) / 1e9,
             waiting.astype(np.float64),
-            flow.end_s - flow.start_s,
+            flow.end_s - plan.timeline.traffic_s,
         ),
         limit_packets=limit,
         overflow_s=(table.loc[overflow, "left_ns"].to_numpy(np.float64) - begin) / 1e9,

@@ -61,6 +61,18 @@ def halfwidth(values: Values) -> float:
     return _quantile(len(known)) * float(known.std(ddof=1)) / math.sqrt(len(known))
 
 
+def ratio(parts: Values, wholes: Values) -> Mean | None:
+    """The sum of parts / the sum of wholes, a pair a run, with its interval over runs: that of the
+    mean of part - ratio x whole, divided by the mean whole (Cochran, Sampling Techniques, 1977,
+    section 2.11). Runs whose whole is 0 say nothing. None if there is no other."""
+    y, x = np.asarray(parts, np.float64), np.asarray(wholes, np.float64)
+    y, x = y[x > 0], x[x > 0]
+    if len(x) == 0:
+        return None
+    value = float(y.sum() / x.sum())
+    return Mean(value, halfwidth(y - value * x) / float(x.mean()), len(x))
+
+
 def runs_needed(values: Values, wanted: float, at_most: int) -> int:
     """How many runs there must be for an interval of half width `wanted`, if the standard deviation
     stays what it is in `values`: the smallest n with t(0.975, n - 1) x s / sqrt(n) <= wanted, at

@@ -74,6 +74,8 @@ class Synthetic:
     title: str = "A made-up campaign"
     panels: bool = True
     series: bool = True  # whether there are records over time
+    told: tuple[str, ...] = ()  # schemes that tell what they take losses for
+    inferred: tuple[str, ...] = ()  # schemes of which it is inferred
     statements: str = ""  # YAML, as under `report:`
     rename: dict[str, str] = field(default_factory=dict)  # scheme -> what it is called
     invalid: tuple[int, ...] = ()  # runs by their number
@@ -184,8 +186,35 @@ class Synthetic:
             "loss_rate": 0.01,
             "rtt_mean_s": flow.base_rtt_s * 1.5,
         }
+        known |= self._reactions(plan)
         known = {name: known.get(name) for name in TABLE_COLUMNS}
         return known | {f"point.{axis}": value for axis, value in plan.point.items()}
+
+    def _reactions(self, plan: RunPlan) -> dict[str, object]:
+        """Of 40 losses on a channel that loses, 10 x the scheme's place are taken for congestion,
+        the repeat's number not noticed; queues drop 7 from 50 Mb/s on, all taken for congestion."""
+        scheme = plan.flows[0].scheme
+        if scheme not in (*self.told, *self.inferred):
+            return {}
+        names = [self.rename.get(name, name) for name in self.schemes]
+        channel = 40 if plan.point["error_rate"] != "0 %" else 0
+        wrong = min(channel - plan.repeat, 10 * names.index(scheme)) if channel else 0
+        unseen = plan.repeat if channel else 0
+        queue = 7 if float(plan.point["capacity"].split()[0]) >= 50 else 0
+        return {
+            "reactions": "told" if scheme in self.told else "inferred",
+            "channel_taken_for_congestion": wrong,
+            "channel_taken_for_channel": channel - wrong - unseen,
+            "channel_undecided": 0,
+            "channel_not_noticed": unseen,
+            "channel_mistaken": wrong / channel if channel else None,
+            "queue_taken_for_congestion": queue,
+            "queue_taken_for_channel": 0,
+            "queue_undecided": 0,
+            "queue_not_noticed": 0,
+            "queue_mistaken": 0.0 if queue else None,
+            "mark_reactions": plan.repeat if scheme in self.told else None,
+        }
 
     def _verdict(self, plan: RunPlan, status: str) -> Verdict:
         recorded = Verdict.read(RECORDED / "verdict.json")
@@ -224,6 +253,26 @@ class Synthetic:
             samples, packets = self._over_time(plan)
             samples.to_parquet(directory / "tcp_info.parquet")
             packets.to_parquet(directory / "packets.parquet")
+            if plan.flows[0].scheme in self.told:
+                self._events(plan).to_parquet(directory / "scheme_events.parquet")
+
+    def _events(self, plan: RunPlan) -> pd.DataFrame:
+        """A verdict each eighth of the run, of each kind in turn."""
+        flow = plan.flows[0]
+        step = (flow.end_s - flow.start_s) / 8
+        rows = [
+            {
+                "t_s": flow.start_s + (number + 1) * step,
+                "flow": flow.name,
+                "connection": 0,
+                "event": "three_duplicates",
+                "verdict": ("congestion", "channel", "undecided")[number % 3],
+                "una": number * 10_000,
+                "next": (number + 1) * 10_000,
+            }
+            for number in range(7)
+        ]
+        return pd.DataFrame(rows)
 
     def _over_time(self, plan: RunPlan) -> tuple[pd.DataFrame, pd.DataFrame]:
         """A sawtooth of the window, and packets that arrive in windows at the bottleneck."""

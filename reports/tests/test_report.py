@@ -20,6 +20,7 @@ from nagi.errors import InputError
 from nagi.paths import SCHEMAS
 from nagi_reports import figures
 from nagi_reports.analysis import build_table
+from nagi_reports.attribution import Taken
 from nagi_reports.chapters import compose, gather
 from nagi_reports.chapters.certificate import losses_in_words
 from nagi_reports.chapters.over_time import chosen_runs
@@ -27,7 +28,7 @@ from nagi_reports.content import Column, Figure, Table
 from nagi_reports.report import html, inline_svg, write_report
 from nagi_reports.series import read_series
 from nagi_reports.summary import summarise
-from nagi_reports.text import tables
+from nagi_reports.text import tables, title
 from rich.console import Console
 
 EXAMPLE = SCHEMAS / "example" / "campaign"
@@ -277,6 +278,107 @@ def test_runs_over_time_are_chosen_by_the_rule(synthetic):
             assert entry[run_id].repeat == 1  # of three, the median
 
 
+def test_every_flow_of_a_run_is_shown_over_time(example):
+    out, campaign = example
+    report = report_of(out, campaign, build_table(out, campaign))
+    [figure] = [each for each in section(report, "time").blocks if isinstance(each, Figure)]
+    assert "cubic, flow up: window up to" in figure.alt
+    assert "cubic, flow down: window up to" in figure.alt
+
+
+def test_verdicts_are_marked_on_the_window(synthetic):
+    out, campaign, table = synthetic(told=("cubic",), error_rates=("1 %",), repeats=1)
+    report = report_of(out, campaign, table)
+    [figure] = [each for each in section(report, "time").blocks if isinstance(each, Figure)]
+    assert "At the edges of the window" in figure.caption
+    assert "taken 3 times for congestion and 2 times for the channel's" in figure.alt
+    assert "newreno: window up to" in figure.alt  # which tells nothing
+
+
+def test_losses_are_shown_with_what_they_were_taken_for(synthetic):
+    out, campaign, table = synthetic(
+        schemes=("newreno", "cubic", "sack"), told=("cubic", "sack"), inferred=("newreno",)
+    )
+    report = report_of(out, campaign, table)
+    names = [each.name for each in report.sections]
+    assert names.index("losses") == names.index("time") + 1
+    without, with_loss = tables_of(report, "losses")
+    assert with_loss.caption.startswith("What losses were taken for at error rate 1 %, with")
+    # 3 x 40 losses, of which 30 are taken for congestion in each, at 3 capacities.
+    assert with_loss.rows[1] == [
+        "cubic",
+        "told",
+        "360",
+        "25.0 ± 0.0",
+        "0.0",
+        "2.5",
+        "42",
+        "0.0 ± 0.0",
+        "0.0",
+        "0.0",
+    ]
+    assert with_loss.rows[0][:4] == ["newreno", "inferred", "360", "0.0 ± 0.0"]
+    assert without.rows[2][2:7] == ["0", "–", "–", "–", "42"]
+    words = section(report, "losses").blocks[0].text
+    assert "congestion marks (ECN) are not among them: cubic 18, sack 18" in words
+    [figure] = [each for each in section(report, "losses").blocks if isinstance(each, Figure)]
+    assert "sack, told: 360 channel losses (50 % congestion" in figure.alt
+    assert "Error rate 0 %: newreno, inferred: 0 channel losses, 42 queue losses" in figure.alt
+    definitions = [block.term for block in section(report, "definitions").blocks]
+    assert definitions[-3:] == ["Lost segment", "Taken for, told", "Taken for, inferred"]
+
+
+def test_losses_of_invalid_runs_do_not_count(synthetic):
+    settings = {"schemes": ("newreno", "cubic"), "error_rates": ("1 %",), "told": ("cubic",)}
+    out, campaign, table = synthetic(**settings, invalid=(9,))
+    assert table[table["status"] == "invalid"]["scheme"].tolist() == ["cubic"]
+    [shown] = tables_of(report_of(out, campaign, table), "losses")
+    assert [row[:3] for row in shown.rows] == [["cubic", "told", "320"]]
+
+
+def test_without_losses_there_is_no_such_section(synthetic):
+    quiet = {"capacities": (10,), "error_rates": ("0 %",)}
+    for settings in ({}, {**quiet, "told": ("cubic",)}):
+        out, campaign, table = synthetic(**settings, repeats=1)
+        names = [each.name for each in report_of(out, campaign, table).sections]
+        assert "losses" not in names
+    older = table.drop(columns=["reactions"])
+    assert "losses" not in [each.name for each in report_of(out, campaign, older).sections]
+
+
+def test_many_panels_of_losses_are_taken_together(synthetic):
+    out, campaign, table = synthetic(
+        told=("cubic",), error_rates=("0 %", "1 %", "2 %", "3 %", "4 %"), repeats=1
+    )
+    report = report_of(out, campaign, table)
+    [shown] = tables_of(report, "losses")
+    assert shown.rows[0][:3] == ["cubic", "told", "480"]
+    words = section(report, "losses").blocks[0].text
+    assert "all values of capacity and of error rate" in words
+
+
+def test_a_panel_without_losses_says_so(synthetic):
+    out, campaign, table = synthetic(told=("cubic",), capacities=(10,), repeats=1)
+    report = report_of(out, campaign, table)
+    without, with_loss = tables_of(report, "losses")
+    assert without.caption.startswith("What losses were taken for at error rate 0 %. The rest")
+    assert without.rows == [["cubic", "told", "0", "–", "–", "–", "0", "–", "–", "–"]]
+    assert with_loss.rows[0][2:4] == ["40", "25.0"]
+    [figure] = [each for each in section(report, "losses").blocks if isinstance(each, Figure)]
+    assert "Error rate 0 %: cubic, told: 0 channel losses, 0 queue losses." in figure.alt
+
+
+def test_flows_of_other_schemes_have_rows_of_their_own(synthetic):
+    out, campaign, table = synthetic(told=("cubic",), error_rates=("1 %",), repeats=1)
+    mine = table[table["scheme"] == "cubic"]
+    beside = mine.assign(flow="cross", scheme="newreno", reactions="inferred")
+    [shown] = tables_of(report_of(out, campaign, pd.concat([table, beside])), "losses")
+    assert [row[:2] for row in shown.rows] == [
+        ["cubic", "told"],
+        ["newreno beside cubic", "inferred"],
+    ]
+
+
 def test_without_records_over_time_there_is_no_such_section(synthetic):
     out, campaign, table = synthetic(series=False, repeats=1)
     report = report_of(out, campaign, table)
@@ -312,6 +414,16 @@ def clipped(figure):
     ]
 
 
+def taken_by(summary, known):
+    """Losses of each series: many, few and none."""
+    counts = ((123_456, 0, 7, 1), (0, 3, 0, 1), (0, 0, 0, 0))
+    of = [Taken(each, ()) for each in counts]
+    return [
+        figures.Losses(curve.series, known, of[number % 3], of[(number + 1) % 3])
+        for number, curve in enumerate(summary.panels[0].curves)
+    ]
+
+
 SIX = ("tahoe", "reno", "newreno", "vegas", "sack", "westwood")
 SHAPES = {
     "one run": {
@@ -320,7 +432,13 @@ SHAPES = {
         "error_rates": ("0 %",),
         "repeats": 1,
     },
-    "one panel": {"schemes": SIX, "error_rates": ("1 %",), "panels": False, "repeats": 1},
+    "one panel": {
+        "schemes": SIX,
+        "error_rates": ("1 %",),
+        "panels": False,
+        "repeats": 1,
+        "told": SIX,
+    },
     "three panels": {
         "schemes": SIX,
         "capacities": (10, 20, 30, 40, 50, 60, 70, 80, 90, 100, 200),
@@ -347,6 +465,9 @@ def test_no_label_covers_another_or_is_cut_off(synthetic, shape):
     for chosen in chosen_runs(material):
         rows = [(name, read_series(out / "runs" / run)) for name, run in chosen.runs]
         drawn.append(figures.over_time(rows))
+    for known in ("told", "inferred"):
+        groups = [(title(summary, panel), taken_by(summary, known)) for panel in summary.panels]
+        drawn += [figures.taken_for(groups), figures.taken_for([("", groups[0][1])])]
     for figure in drawn:
         assert overlaps(figure) == []
         assert clipped(figure) == []
@@ -469,6 +590,14 @@ def test_drawings_in_a_page_follow_its_colours_and_have_ids_of_their_own(campaig
     assert not re.search(r"#[0-9a-f]{6}", drawing, re.IGNORECASE)
     assert all(name.startswith("ag-") for name in re.findall(r'\bid="([^"]+)"', drawing))
     assert "xlink:href" not in drawing
+
+
+def test_hatched_drawings_in_a_page_do_so_too(campaign, table):
+    losses = taken_by(summarise(campaign, table), "told")
+    drawing = str(inline_svg(figures.svg(figures.taken_for([("", losses)])), "losses", ""))
+    assert not re.search(r"#[0-9a-f]{6}", drawing, re.IGNORECASE)
+    patterns = set(re.findall(r'<pattern id="(losses-[^"]+)"', drawing))
+    assert patterns and patterns == set(re.findall(r"url\(#(losses-h[^)]+)\)", drawing))
 
 
 def test_every_figure_says_what_is_seen(synthetic):

@@ -83,6 +83,37 @@ def test_no_slow_start_threshold_before_the_first_loss(run):
     assert read_series(run).ssthresh is None
 
 
+def test_verdicts_are_those_of_the_flow_on_losses(run):
+    import pandas as pd
+
+    assert read_series(run).verdicts is None
+    rows = [
+        ("up", 1.2, "three_duplicates", "channel"),
+        ("up", 1.3, "partial_ack", None),
+        ("up", 1.4, "timeout", "congestion"),
+        ("up", 1.5, "congestion_mark", "congestion"),
+        ("up", 1.6, "three_duplicates", "undecided"),
+        ("other", 1.7, "timeout", "congestion"),
+    ]
+    table = pd.DataFrame(rows, columns=["flow", "t_s", "event", "verdict"])
+    table.to_parquet(run / "scheme_events.parquet")
+    verdicts = read_series(run).verdicts
+    assert verdicts.channel_s.tolist() == pytest.approx([0.5])  # the traffic began at 0.7 s
+    assert verdicts.congestion_s.tolist() == pytest.approx([0.7])
+    assert verdicts.undecided_s.tolist() == pytest.approx([0.9])
+    assert read_series(run, 1).verdicts is None
+
+
+def test_every_flow_of_a_run_can_be_read():
+    up, down = read_series(RUN, 0), read_series(RUN, 1)
+    assert (up.flow, down.flow) == ("up", "down")
+    assert (up.bottleneck, down.bottleneck) == ("radio forward", "radio backward")
+    assert up.cwnd.time_s[0] < 0.2 and 0.5 < down.cwnd.time_s[0] < 0.7  # it starts 0.5 s later
+    assert up.end_s == down.end_s == pytest.approx(2.0)
+    for series in (up, down):
+        assert min(len(each.value) for each in (series.cwnd, series.ssthresh, series.rtt_ms)) > 5
+
+
 def test_samples_are_condensed_with_their_extremes():
     time = np.arange(10_000.0)
     value = np.where(time == 5000, 99.0, 1.0)

@@ -16,6 +16,7 @@ from nagi_reports.statistics import (
     holm,
     mean,
     paired_p_value,
+    ratio,
     runs_needed,
     signed_rank_p_value,
 )
@@ -30,6 +31,28 @@ def test_mean_and_interval_by_hand():
     assert mean([]) is None
     assert mean([math.nan]) is None
     assert mean([1, math.nan, 3]).runs == 2
+
+
+def test_a_ratio_weighs_runs_by_their_size():
+    found = ratio([1, 10], [10, 30])
+    # Residuals -1.75 and 1.75: s = 1.75 sqrt 2, t(0.975, 1) = 12.706, mean whole 20.
+    assert (found.value, found.runs) == (pytest.approx(11 / 40), 2)
+    assert found.halfwidth == pytest.approx(12.706 * 1.75 / 20, rel=1e-4)
+    assert ratio([1, 0, 10], [10, 0, 30]) == found  # a run of nothing says nothing
+    assert math.isnan(ratio([1], [4]).halfwidth)
+    assert ratio([0, 0], [0, 0]) is None
+
+
+def test_intervals_of_ratios_hold_the_truth():
+    """Null hypothesis: 95 % of the intervals of 20 runs of about 100 losses hold the probability
+    of each. 2,000 campaigns; the interval's bias at 20 runs is below 2 %, four standard errors of
+    the count another 2 %."""
+    rng = np.random.default_rng(5)
+    wholes = rng.poisson(100, (2000, 20))
+    parts = rng.binomial(wholes, 0.3)
+    found = [ratio(part, whole) for part, whole in zip(parts, wholes, strict=True)]
+    held = np.mean([abs(each.value - 0.3) <= each.halfwidth for each in found])
+    assert held == pytest.approx(0.95, abs=0.04)
 
 
 def test_intervals_hold_the_truth_95_times_in_100():

@@ -112,7 +112,7 @@ class SchemeEvent(Contract):
         "started", "three_duplicates", "partial_ack", "timeout", "congestion_mark", "sample"
     ]
     verdict: Literal["congestion", "channel", "undecided"] | None = Field(
-        description="what the scheme takes the cause of a loss for; null: that is not asked here"
+        description="what a loss was taken for; null: that of the verdict before, or no loss"
     )
     una: int = Field(description="first sequence number not acknowledged")
     next: int = Field(description="first one not sent yet")

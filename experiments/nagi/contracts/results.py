@@ -111,6 +111,45 @@ class ResultRow(Contract):
         description="from the last flow's start until every flow's share of goodput, over 1 s or "
         "10 RTTs at a time, stays within 25 % of equal, s (RFC 5166); null if it does not",
     )
+    reactions: Literal["told", "inferred"] | None = Field(
+        None,
+        description="how it is known what the sender took its losses for: told by the scheme, or "
+        "inferred from TCP_INFO; null: not known. What follows is over the whole run and counts "
+        "data segments of the flow, retransmissions included",
+    )
+    channel_taken_for_congestion: int | None = Field(
+        None, description="segments lost on channels that the sender took for congestion"
+    )
+    channel_taken_for_channel: int | None = Field(
+        None, description="segments lost on channels that it took for lost on channels"
+    )
+    channel_undecided: int | None = Field(
+        None, description="segments lost on channels for whose cause it did not decide"
+    )
+    channel_not_noticed: int | None = Field(
+        None, description="segments lost on channels that it did not notice"
+    )
+    channel_mistaken: float | None = Field(
+        None, description="share of the segments lost on channels that it took for congestion"
+    )
+    queue_taken_for_congestion: int | None = Field(
+        None, description="segments dropped by queues that the sender took for congestion"
+    )
+    queue_taken_for_channel: int | None = Field(
+        None, description="segments dropped by queues that it took for lost on channels"
+    )
+    queue_undecided: int | None = Field(
+        None, description="segments dropped by queues for whose cause it did not decide"
+    )
+    queue_not_noticed: int | None = Field(
+        None, description="segments dropped by queues that it did not notice"
+    )
+    queue_mistaken: float | None = Field(
+        None, description="share of the segments dropped by queues that it took for channel loss"
+    )
+    mark_reactions: int | None = Field(
+        None, description="times it reduced for a congestion mark (ECN), as far as it told"
+    )
 
 
 def metrics_of_results() -> dict[str, str]:

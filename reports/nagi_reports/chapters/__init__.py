@@ -6,6 +6,7 @@ from __future__ import annotations
 from nagi_reports.chapters import (
     certificate,
     closing,
+    losses,
     measures,
     over_time,
     results,
@@ -31,6 +32,7 @@ def compose(material: Material) -> Report:
         Section("measures", "What else was measured", measures.blocks(material)),
         Section("statements", "What was said, and what was found", statements.blocks(found)),
         Section("time", "What happened over time", over_time.blocks(material)),
+        Section("losses", "What losses were taken for", losses.blocks(material)),
         Section("setting", "What was run, and on what", setting.blocks(material)),
         Section(
             "certificate", "Whether the links did what was asked", certificate.blocks(material)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from nagi.contracts.records import CampaignRun
 
+from nagi_reports.attribution import KEPT, NO_THRESHOLD, RESTORED_RTTS
 from nagi_reports.chapters.material import Material
 from nagi_reports.chapters.words import (
     spaced,
@@ -92,7 +93,58 @@ def definitions(material: Material) -> list[Block]:
             "packet's transmission begins when it has arrived and its predecessor's has ended; it "
             "ends the propagation delay before it is due at the far end.",
         ),
+        *_reactions(material),
     ]
+
+
+def _reactions(material: Material) -> list[Block]:
+    """What a loss is taken for, where the results have it."""
+    if "reactions" not in material.table:
+        return []
+    ways = set(material.table["reactions"].dropna())
+    found: list[Block] = []
+    if ways:
+        found.append(
+            Definition(
+                "Lost segment",
+                None,
+                "A data segment of a flow, sent for the first time or again, that a link dropped: "
+                "on its channel, or because its queue was full (the emulator's drop log). Over "
+                "the whole run.",
+            )
+        )
+    if "told" in ways:
+        found.append(
+            Definition(
+                "Taken for, told",
+                None,
+                "Of the scheme's events after the loss, the first that covers the segment (first "
+                "sequence number not acknowledged ≤ its own < first not sent): three duplicate "
+                "ACKs, a timeout, or a partial ACK at this very segment, which counts with the "
+                "repair it belongs to. A segment lost again during a repair, of which nothing is "
+                "said afterwards but that it was acknowledged, counts with that repair. Else it "
+                "was not noticed: the flow ended first, or another copy had come.",
+            )
+        )
+    if "inferred" in ways:
+        found.append(
+            Definition(
+                "Taken for, inferred",
+                None,
+                "From TCP_INFO, sampled every "
+                f"{material.plan.tcp_info_interval_s:g} s: between the last sample outside of "
+                "recovery before the segment was sent again and the first one afterwards. For "
+                "congestion if the slow start threshold changed, or the window fell below "
+                f"{KEPT * 100:.0f} % of what it was; else for channel loss: nothing was reduced. "
+                f"({' and '.join(NO_THRESHOLD)}, which sets no threshold on a loss: by the window "
+                f"alone, from the last sample before to those of the following {RESTORED_RTTS} "
+                "RTTs.) "
+                "Undecided without such samples; not noticed if it was not sent again. A reduction "
+                "counts for all losses between the same samples, and one that leaves no trace in "
+                "them is missed: the shares are as coarse as the samples are, set against the RTT.",
+            )
+        )
+    return found
 
 
 def reproduction(material: Material) -> list[Block]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from nagi_reports import figures
@@ -28,6 +29,13 @@ class Chosen:
 
 
 MOST_PANELS = 3  # shown over time
+MOST_FLOWS = 4  # of a run
+
+
+_VERDICTS = (
+    " At the edges of the window: when the scheme took a loss for congestion (upper) or for the "
+    "channel's (lower; grey: not decided)."
+)
 
 
 def chosen_runs(material: Material) -> list[Chosen]:
@@ -70,13 +78,14 @@ def blocks(material: Material) -> list[Block]:
         where = f"{summary.x.title.lower()} {chosen.x}"
         if summary.panels_axis:
             where = f"{title(summary, chosen.panel).lower()}, {where}"
-        rows = [(name, _series(material, run)) for name, run in chosen.runs]
+        rows = [row for name, run in chosen.runs for row in _rows(material, name, run)]
         for first in range(0, len(rows), figures.ROWS):
             part = rows[first : first + figures.ROWS]
             known = [series for _, series in part if series is not None]
             if not any(series.recorded for series in known):
                 continue
             links = " and ".join(sorted({series.bottleneck for series in known}))
+            verdicts = any(series.verdicts for series in known)
             label = f"-{number}" + (f"-{first // figures.ROWS + 1}" if first else "")
             blocks.append(
                 Figure(
@@ -84,7 +93,8 @@ def blocks(material: Material) -> list[Block]:
                     figures.svg(figures.over_time(part)),
                     f"At {where}: congestion window and slow start threshold, smoothed RTT, and "
                     f"the queue at the bottleneck ({links or 'none'}). Rows share a scale unless "
-                    f"their largest values are more than {figures.SHARED_WITHIN:g} times apart.",
+                    f"their largest values are more than {figures.SHARED_WITHIN:g} times apart."
+                    f"{_VERDICTS if verdicts else ''}",
                     _alt_over_time(where, part),
                     floats=len(part) > 3,  # a small one stays where it is spoken of
                 )
@@ -104,13 +114,22 @@ def blocks(material: Material) -> list[Block]:
         "emulator's record of arrivals and departures. Packets in transmission are not counted."
     )
     flows = len(material.plan.flows)
-    if flows > 1:
-        which += f" Of {flows} flows, {material.plan.flows[0].name} is shown."
+    if flows > MOST_FLOWS:
+        which += f" Of {flows} flows, the first {MOST_FLOWS} are shown."
     return [Paragraph(which), *blocks]
 
 
-def _series(material: Material, run_id: str | None) -> RunSeries | None:
-    return None if run_id is None else read_series(material.directory(run_id))
+def _rows(
+    material: Material, name: str, run_id: str | None
+) -> Iterator[tuple[str, RunSeries | None]]:
+    """A row a flow of a run."""
+    if run_id is None:
+        yield name, None
+        return
+    flows = material.plans[run_id].flows
+    for number, flow in enumerate(flows[:MOST_FLOWS]):
+        label = name if len(flows) == 1 else f"{name}, flow {flow.name}"
+        yield label, read_series(material.directory(run_id), number)
 
 
 def _alt_over_time(where: str, rows: list[tuple[str, RunSeries | None]]) -> str:
@@ -122,6 +141,11 @@ def _alt_over_time(where: str, rows: list[tuple[str, RunSeries | None]]) -> str:
         said = []
         if series.cwnd is not None:
             said.append(f"window up to {series.cwnd.most.max():.0f} packets")
+        if series.verdicts is not None:
+            said.append(
+                f"losses taken {len(series.verdicts.congestion_s)} times for congestion and "
+                f"{len(series.verdicts.channel_s)} times for the channel's"
+            )
         if series.rtt_ms is not None:
             said.append(f"RTT up to {series.rtt_ms.most.max():.0f} ms")
         if series.queue is not None:

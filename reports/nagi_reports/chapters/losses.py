@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What losses were taken for: of each scheme, how many channel losses passed for congestion, and
+how many queue losses for the channel's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pandas as pd
+from nagi.units import count_of
+
+from nagi_reports import figures
+from nagi_reports.attribution import (
+    KEPT,
+    MISTAKE,
+    NO_THRESHOLD,
+    OUTCOMES,
+    RESTORED_RTTS,
+    UNDECIDED,
+    Taken,
+    taken,
+)
+from nagi_reports.chapters.material import Material
+from nagi_reports.chapters.words import NONE, capital, spaced, written
+from nagi_reports.content import Block, Column, Figure, Paragraph, Table
+from nagi_reports.figures import Losses
+from nagi_reports.summary import Mean
+from nagi_reports.text import title
+
+MOST_PANELS = 4  # more are taken together
+
+
+def blocks(material: Material) -> list[Block]:
+    """A figure, and a table a panel; nothing where no flow lost anything, or nothing is known."""
+    table = material.table
+    if "reactions" not in table:
+        return []
+    known = table[(table["status"] == "valid") & table["reactions"].notna()]
+    groups = [(label, list(_losses(material, rows))) for label, rows in _panels(material, known)]
+    groups = [(label, senders) for label, senders in groups if senders]
+    if not any(each.channel.total + each.queue.total for _, senders in groups for each in senders):
+        return []
+    found: list[Block] = [
+        Paragraph(_words(material, known)),
+        Figure(
+            "losses",
+            figures.svg(figures.taken_for(groups)),
+            "What lost segments were taken for, as shares; how many there were is beside the bar. "
+            "On the left taken for congestion is a mistake, on the right taken for the channel's.",
+            _alt(groups),
+        ),
+    ]
+    for label, senders in groups:
+        which = f" at {label[:1].lower()}{label[1:]}" if label else ""
+        found.append(_table(material, which, senders))
+    return found
+
+
+def _panels(material: Material, known: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+    summary, campaign = material.summary, material.campaign
+    if summary.panels_axis is None or len(summary.panels) > MOST_PANELS:
+        yield "", known
+        return
+    for panel in summary.panels:
+        inside = known[known[f"point.{campaign.panels}"] == panel.label]
+        yield title(summary, panel), inside
+
+
+def _losses(material: Material, rows: pd.DataFrame) -> Iterator[Losses]:
+    """A row a series; where its flows have several schemes, a row a scheme of them."""
+    campaign = material.campaign
+    for name in dict.fromkeys(run.point[campaign.series] for run in campaign.runs):
+        mine = rows[rows[f"point.{campaign.series}"] == name]
+        schemes = list(dict.fromkeys(mine["scheme"]))
+        for scheme in schemes:
+            of_scheme = mine[mine["scheme"] == scheme]
+            other = len(schemes) > 1 and scheme != name
+            yield Losses(
+                f"{scheme} beside {name}" if other else name,
+                " and ".join(dict.fromkeys(of_scheme["reactions"])),
+                taken(of_scheme, "channel"),
+                taken(of_scheme, "queue"),
+            )
+
+
+def _words(material: Material, known: pd.DataFrame) -> str:
+    summary = material.summary
+    runs = known["run_id"].nunique()
+    over = [f"all values of {summary.x.title.lower()}"]
+    if len(summary.panels) > MOST_PANELS and summary.panels_axis is not None:
+        over.append(f"of {summary.panels_axis.title.lower()}")
+    said = (
+        "Links record every packet they drop, and why. What the sender then took the loss for is "
+        "told by the schemes that are nagi's own, and inferred for the kernel's from threshold and "
+        f"window, sampled every {material.plan.tcp_info_interval_s:g} s. Counted is every data "
+        f"segment lost in {count_of(runs, 'valid run')}, first sent or sent again, over "
+        f"{' and '.join(over)}."
+    )
+    if known["congestion_control"].isin(NO_THRESHOLD).any():
+        said += (
+            f" {' and '.join(NO_THRESHOLD)} sets no threshold on a loss: there it is congestion if "
+            f"the window is below {KEPT * 100:.0f} % of that before for {RESTORED_RTTS} RTTs, as "
+            "it also is at the end of its start."
+        )
+    marks = known[known["mark_reactions"].fillna(0).astype(float) > 0]
+    if len(marks):
+        counts = marks.groupby("scheme", sort=False)["mark_reactions"].sum()
+        each = ", ".join(f"{scheme} {int(count):,}" for scheme, count in counts.items())
+        said += f" Reductions for congestion marks (ECN) are not among them: {each}."
+    return said
+
+
+def _table(material: Material, which: str, senders: list[Losses]) -> Table:
+    runs = [share.runs for each in senders for share in (*each.channel.shares, *each.queue.shares)]
+    said = ", with 95 % intervals over runs" if max(runs, default=0) > 1 else ""
+    return Table(
+        f"What losses were taken for{which}{said}. The rest was taken for what it was.",
+        [
+            Column(capital(spaced(material.campaign.series)), weight=1),
+            Column("Known"),
+            Column("Channel losses", "right"),
+            Column("for congestion (%)", "right", 1),
+            *(Column(f"{outcome} (%)", "right", 1) for outcome in OUTCOMES[UNDECIDED:]),
+            Column("Queue losses", "right"),
+            Column("for channel loss (%)", "right", 1),
+            *(Column(f"{outcome} (%)", "right", 1) for outcome in OUTCOMES[UNDECIDED:]),
+        ],
+        [
+            [
+                each.name,
+                each.known,
+                *_cells(each.channel, MISTAKE["channel"]),
+                *_cells(each.queue, MISTAKE["queue"]),
+            ]
+            for each in senders
+        ],
+        small=True,
+    )
+
+
+def _cells(of: Taken, mistake: int) -> list[str]:
+    others = range(UNDECIDED, len(OUTCOMES))
+    if not of.shares:
+        return ["0", NONE, *(NONE for _ in others)]
+    share = of.shares[mistake]
+    percent = Mean(share.value * 100, share.halfwidth * 100, share.runs)
+    return [
+        f"{of.total:,}",
+        written(percent, digits=1),
+        *(f"{of.shares[outcome].value * 100:.1f}" for outcome in others),
+    ]
+
+
+def _alt(groups: list[tuple[str, list[Losses]]]) -> str:
+    said = ["What lost segments were taken for, a bar a row and cause."]
+    for label, senders in groups:
+        parts = []
+        for each in senders:
+            causes = []
+            for cause, of in (("channel", each.channel), ("queue", each.queue)):
+                shares = ", ".join(
+                    f"{share.value * 100:.0f} % {outcome}"
+                    for outcome, share in zip(OUTCOMES, of.shares, strict=False)
+                )
+                causes.append(f"{of.total} {cause} losses" + (f" ({shares})" if shares else ""))
+            parts.append(f"{each.name}, {each.known}: {', '.join(causes)}")
+        said.append(f"{f'{label}: ' if label else ''}{'; '.join(parts)}.")
+    return " ".join(said)

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""drops.pcapng as a table: the TCP segments that links dropped, with when and why.
+
+Format: draft-ietf-opsawg-pcapng as nagi-link writes it (link-emulator/daemon/drop_log.hpp): little
+endian, nanoseconds, Ethernet, the cause as the packet's comment. The capture reader makes flows of
+packets, and knows neither comments nor sequence numbers as on the wire; both are needed here.
+"""
+
+from __future__ import annotations
+
+import struct
+from ipaddress import IPv4Address
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from nagi.errors import InputError, refuse
+
+CAUSES = ("channel loss", "queue overflow")
+
+# A row a TCP segment over IPv4, in the file's order.
+DROP_COLUMNS: dict[str, str] = {
+    "time_ns": "int64, when it was dropped, since the Unix epoch by the emulator's clock",
+    "cause": "categorical: channel loss, queue overflow",
+    "source": "categorical: address (text)",
+    "source_port": "",
+    "destination": "categorical: address (text)",
+    "destination_port": "",
+    "sequence": "int64, as on the wire: below 2^32",
+    "payload": "int64, bytes of TCP payload, from the lengths in the headers",
+    "identity": "int64, IPv4 identification << 16 | TCP checksum",
+}
+
+_SECTION = bytes.fromhex("0a0d0d0a")
+_ENHANCED_PACKET, _COMMENT = 6, 1
+_BLOCK = struct.Struct("<II")
+_PACKET = struct.Struct("<IIIII")  # interface, time (high, low), bytes in the file, on the wire
+_OPTION = struct.Struct("<HH")
+_HEADER_BYTES = _BLOCK.size + _PACKET.size  # in front of the frame
+_ETHERNET, _IPV4, _TCP = 14, 0x0800, 6
+_LEAST_FRAME = _ETHERNET + 20 + 20
+
+
+def read_drops(path: Path) -> pd.DataFrame:
+    """The TCP segments in a drop log (DROP_COLUMNS). Raises InputError if it is missing or damaged,
+    naming the byte."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise refuse(
+            f"cannot read it: {error.strerror}", "is the run complete?", file=str(path)
+        ) from None
+    return _segments(np.frombuffer(data, np.uint8), _packets(data, path))
+
+
+def _packets(data: bytes, path: Path) -> npt.NDArray[np.int64]:
+    """A row a packet: where its frame begins and ends, its time in ns, its cause (of CAUSES)."""
+    if not data.startswith(_SECTION):
+        raise _damaged(path, 0)
+    rows = []
+    code_of = {cause.encode(): code for code, cause in enumerate(CAUSES)}
+    at = 0
+    while at < len(data):
+        try:
+            kind, length = _BLOCK.unpack_from(data, at)
+            if length < 12 or at + length > len(data):
+                raise _damaged(path, at)
+            if kind == _ENHANCED_PACKET:
+                _, high, low, kept, _ = _PACKET.unpack_from(data, at + _BLOCK.size)
+                frame = at + _HEADER_BYTES
+                option = frame + (kept + 3) // 4 * 4
+                code, size = _OPTION.unpack_from(data, option)
+                cause = data[option + _OPTION.size : option + _OPTION.size + size]
+                if code != _COMMENT or cause not in code_of:
+                    raise _damaged(path, at)
+                rows.append((frame, frame + kept, high << 32 | low, code_of[cause]))
+        except struct.error:
+            raise _damaged(path, at) from None
+        at += length
+    return np.array(rows, np.int64).reshape(-1, 4)
+
+
+def _damaged(path: Path, at: int) -> InputError:
+    return refuse(f"no whole drop log: byte {at}", "run it again", file=str(path))
+
+
+def _segments(octets: npt.NDArray[np.uint8], packets: npt.NDArray[np.int64]) -> pd.DataFrame:
+    def number(begin: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
+        """The big-endian number of `count` bytes at each place."""
+        value = np.zeros(len(begin), np.int64)
+        for place in range(count):
+            value = value << 8 | octets[begin + place]
+        return value
+
+    frame, end, time_ns, cause = packets[packets[:, 1] - packets[:, 0] >= _LEAST_FRAME].T
+    ip = frame + _ETHERNET
+    tcp = ip + (number(ip, 1) & 15) * 4
+    whole = (number(frame + 12, 2) == _IPV4) & (number(ip + 9, 1) == _TCP) & (tcp + 20 <= end)
+    ip, tcp = ip[whole], tcp[whole]
+    return pd.DataFrame(
+        {
+            "time_ns": time_ns[whole],
+            "cause": pd.Categorical.from_codes(cause[whole], pd.Index(CAUSES)),
+            "source": _addresses(number(ip + 12, 4)),
+            "source_port": number(tcp, 2),
+            "destination": _addresses(number(ip + 16, 4)),
+            "destination_port": number(tcp + 2, 2),
+            "sequence": number(tcp + 4, 4),
+            "payload": number(ip + 2, 2) - (tcp - ip) - (number(tcp + 12, 1) >> 4) * 4,
+            "identity": number(ip + 4, 2) << 16 | number(tcp + 16, 2),
+        }
+    )
+
+
+def _addresses(numbers: npt.NDArray[np.int64]) -> Any:
+    known, codes = np.unique(numbers, return_inverse=True)
+    return pd.Categorical.from_codes(codes, pd.Index([str(IPv4Address(int(n))) for n in known]))
