@@ -4,6 +4,8 @@
 #   make test    sets up everything and passes all tests
 #   make bench   what nagi-link can do here, beside other programs (a quarter of an hour)
 #   make bench-captures   what the capture reader can do, beside other programs (two minutes)
+#   make bench-tcp   what our TCP schemes cost, beside the kernel's own (seven minutes)
+#   make module  our TCP schemes as modules of another kernel (KERNEL_BUILD=/lib/modules/RELEASE/build)
 #   make chaos   kills parts of campaigns at random: nothing may be lost (CHAOS=100 SEED=1)
 #   make lint    what a change must pass beside the tests
 #   make sanitize, make fuzz   the native tests and parsers under sanitizers
@@ -14,6 +16,7 @@ PYTHON ?= /usr/bin/python3
 VENV := .venv
 BUILD := build
 SUDO := $(if $(filter 0,$(shell id -u)),,$(shell command -v sudo))
+ARCHITECTURE := $(shell dpkg --print-architecture)
 AS_ROOT := $(if $(SUDO),$(SUDO) -E)
 RUN := $(VENV)/bin
 export PYTHONDONTWRITEBYTECODE := 1
@@ -22,6 +25,7 @@ export PYTHONDONTWRITEBYTECODE := 1
 #   toolchain:             g++ cmake ninja-build pkg-config python3-venv
 #   libraries of nagi-link: JSON, command line, log lines, capabilities, Philox, AF_XDP
 #   schemes:               clang (compiles to eBPF), libbpf-dev (their headers), libelf-dev (parameters in objects)
+#   schemes as modules:    linux-headers-* (of Debian's own kernel), kmod (modinfo)
 #   capture reader:        python3-dev (headers), libzstd-dev and zstd (compressed captures)
 #   tests:                 libgtest-dev libgmock-dev; tshark, tcptrace (the reader is held against them);
 #                          poppler-utils (what the report says, its fonts); openssh-server (hosts that
@@ -32,7 +36,7 @@ export PYTHONDONTWRITEBYTECODE := 1
 #                          openssh-client (Ansible reaches real hosts by it)
 PACKAGES := g++ cmake ninja-build pkg-config python3-venv \
 	nlohmann-json3-dev libcli11-dev libspdlog-dev libcap-ng-dev librandom123-dev libxdp-dev libbpf-dev \
-	clang libelf-dev \
+	clang libelf-dev linux-headers-$(ARCHITECTURE) \
 	python3-dev libzstd-dev zstd \
 	libgtest-dev libgmock-dev tshark tcptrace poppler-utils openssh-server systemd \
 	iproute2 ethtool tcpdump iperf iputils-ping kmod procps util-linux openssh-client
@@ -47,7 +51,7 @@ apt-get install -q -y -o=Dpkg::Use-Pty=0 --no-install-recommends "$$@" || exit 1
 case " $$* " in *" openssh-server "*) systemctl --quiet disable ssh;; esac
 endef
 
-.PHONY: setup packages python native demo test chaos bench bench-captures sanitize fuzz lint format example clean
+.PHONY: setup packages python native module demo test chaos bench bench-captures bench-tcp sanitize fuzz lint format example clean
 
 setup: native
 
@@ -79,6 +83,19 @@ native: python
 	@cmake --build $(BUILD)
 	@cmake --install $(BUILD) --prefix $(VENV) >/dev/null
 
+# Needs nothing of ours; a compiler and the kernel's headers do. Kbuild writes beside what it reads, so it
+# gets copies. Type information of the modules' own, for which it would need pahole, nobody asks for.
+KERNEL_BUILD ?= /lib/modules/$(shell uname -r)/build
+module:
+	@test -f $(KERNEL_BUILD)/Makefile || { \
+	    echo "nagi: $(KERNEL_BUILD): no headers of a kernel; as root, install linux-headers-$(ARCHITECTURE) (of Debian's kernel)," \
+	        "then give KERNEL_BUILD=/lib/modules/RELEASE/build, RELEASE being a directory that has them" >&2; exit 2; }
+	@mkdir -p $(BUILD)/module
+	@cp -ru hosts/tcp/module/Kbuild hosts/tcp/arithmetic hosts/tcp/glue $(BUILD)/module
+	@for scheme in hosts/tcp/*.c; do cp -u $$scheme $(BUILD)/module/nagi_$${scheme##*/} || exit 1; done
+	@$(MAKE) --no-print-directory -j $(shell nproc) -C $(KERNEL_BUILD) M=$(abspath $(BUILD))/module \
+	    CONFIG_DEBUG_INFO_BTF_MODULES= modules
+
 demo: setup
 	@echo "== running the quick achievement experiment (under five minutes)"
 	@$(SUDO) $(RUN)/nagi run experiments/achievement-2008.yaml --quick
@@ -108,6 +125,10 @@ bench: setup
 # CAPTURES="--large-gb 20" reads a file as large as that, and whatever else bench_captures.py takes.
 bench-captures: setup
 	@$(RUN)/python reports/bench/bench_captures.py --json $(BUILD)/bench-captures.json $(CAPTURES)
+
+# TCP="throughput --seconds 0.5 --rounds 2" takes a minute and a half.
+bench-tcp: setup
+	@$(AS_ROOT) $(RUN)/python hosts/tcp/bench/bench_tcp.py --json $(BUILD)/bench-tcp.json $(TCP)
 
 sanitize: setup
 	@cmake -S . -B $(BUILD)/sanitize -G Ninja -DNAGI_SANITIZE=ON --log-level=WARNING

@@ -118,10 +118,12 @@ NAGI_INLINE int nagi_is_window_limited(const struct tcp_sock *tp)
 /// Sends an event with what every scheme has filled in; see nagi_tell in control.h.
 #define NAGI_LISTENING nagi_listening
 
-NAGI_INLINE struct nagi_event *nagi_event_begin(void)
+/// `room`: for machines that make an event elsewhere first.
+NAGI_INLINE struct nagi_event *nagi_event_begin(struct nagi_event *room)
 {
 	struct nagi_event *event = bpf_ringbuf_reserve(&nagi_events, sizeof(*event), 0);
 
+	(void)room;
 	if (!event) {
 		__sync_fetch_and_add(&nagi_events_lost, 1);
 		return event;

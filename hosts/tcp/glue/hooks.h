@@ -42,11 +42,12 @@ NAGI_INLINE void nagi_tell(struct sock *sk, const struct nagi_connection *of, en
 			   enum nagi_verdict verdict, struct nagi_window before)
 {
 	const struct tcp_sock *tp = of->tp;
+	struct nagi_event room;
 	struct nagi_event *event;
 
 	if (!NAGI_LISTENING)
 		return;
-	event = nagi_event_begin();
+	event = nagi_event_begin(&room);
 	if (!event)
 		return;
 	event->bandwidth = 0;

@@ -7,23 +7,23 @@
 //   struct tcp_sock and its kin, with the fields that schemes look at, by their names in the kernel.
 //
 // A scheme is written for two machines: the eBPF programs of a running kernel (bpf.h), and a module for
-// a guest kernel that has no eBPF struct_ops. For the module a header `module.h` beside bpf.h has to
-// define the same names by the kernel's own headers, and nothing else changes:
+// a guest kernel that has no eBPF struct_ops (module.h). Both define the same names:
 //
 //   bpf.h                              module.h
 //   minimal struct tcp_sock, ...       #include <net/tcp.h>
-//   NAGI_PARAMETER: rodata, BTF tag    static unsigned int, module_param(), MODULE_PARM_DESC()
+//   NAGI_PARAMETER: rodata, BTF tag    a module's parameter; out of its range, the module is refused
 //   nagi_is_window_limited(tp)         tp->is_cwnd_limited
-//   nagi_tell(): ring buffer           nothing, or a tracepoint
-//   NAGI_SCHEME(name): SEC() programs  static functions, a struct tcp_congestion_ops with .owner, and
-//                                      module_init / module_exit that (un)register it
+//   nagi_tell(): ring buffer           the tracepoint nagi:nagi_SCHEME (trace.h)
+//   NAGI_SCHEME(name): SEC() programs  functions, and a module that registers and unregisters them
 #ifndef NAGI_GLUE_SCHEME_H
 #define NAGI_GLUE_SCHEME_H
 
 #ifdef NAGI_BPF
 #include "bpf.h"
+#elif defined(__KERNEL__)
+#include "module.h"
 #else
-#error "define NAGI_BPF: schemes are built as eBPF programs so far; see glue/scheme.h for a module"
+#error "define NAGI_BPF for an eBPF object; a module is built by `make module`"
 #endif
 
 #endif

@@ -85,7 +85,7 @@ int hold(const Arguments& arguments) {
     object.set_listening();
     events.emplace(arguments.events);
   }
-  const Registration registration(object, arguments.name, kernel);
+  Registration registration(object, arguments.name, kernel);
   if (events) {
     events->listen(registration.map("nagi_events"),
                    registration.zeroed_word(object.offset_of("nagi_events_lost")),

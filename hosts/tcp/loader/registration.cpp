@@ -2,11 +2,13 @@
 #include "registration.hpp"
 
 #include <bpf/bpf.h>
+#include <sys/mman.h>
 
 #include <cerrno>
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
+#include <stdexcept>
 #include <vector>
 
 #include "error.hpp"
@@ -125,12 +127,20 @@ int Registration::map(const char* name) const {
   return found == nullptr ? -1 : bpf_map__fd(found);
 }
 
-const volatile std::uint64_t* Registration::zeroed_word(std::size_t offset) const {
-  std::size_t size = 0;
-  const void* data =
-      bpf_map__initial_value(bpf_object__find_map_by_name(object_.get(), ".bss"), &size);
-  if (data == nullptr || offset + sizeof(std::uint64_t) > size) return nullptr;
-  return reinterpret_cast<const volatile std::uint64_t*>(static_cast<const char*>(data) + offset);
+void Registration::Unmap::operator()(void* memory) const { munmap(memory, size); }
+
+// Not libbpf's copy (bpf_map__initial_value): in Debian 12 it does not follow the kernel's memory.
+const volatile std::uint64_t* Registration::zeroed_word(std::size_t offset) {
+  if (!zeroed_) {
+    const bpf_map* section = bpf_object__find_map_by_name(object_.get(), ".bss");
+    if (section == nullptr) throw std::logic_error("an object without variables");
+    const std::size_t size = bpf_map__value_size(section);
+    void* memory = mmap(nullptr, size, PROT_READ, MAP_SHARED, bpf_map__fd(section), 0);
+    if (memory == MAP_FAILED) io::throw_errno("looking at the variables of a scheme");
+    zeroed_ = std::unique_ptr<void, Unmap>(memory, Unmap{size});
+  }
+  return reinterpret_cast<const volatile std::uint64_t*>(static_cast<const char*>(zeroed_.get()) +
+                                                         offset);
 }
 
 }  // namespace nagi::tcp

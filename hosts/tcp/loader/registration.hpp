@@ -25,12 +25,18 @@ class Registration {
 
   /// The map of a name; -1 if the object has none.
   [[nodiscard]] int map(const char* name) const;
-  /// What the kernel's copy of a variable in .bss is, and stays in step with.
-  [[nodiscard]] const volatile std::uint64_t* zeroed_word(std::size_t offset) const;
+  /// A variable in .bss as the kernel has it, whatever the programs do to it; as long as this object.
+  [[nodiscard]] const volatile std::uint64_t* zeroed_word(std::size_t offset);
 
  private:
+  struct Unmap {
+    std::size_t size;
+    void operator()(void* memory) const;
+  };
+
   std::unique_ptr<bpf_object, decltype(&bpf_object__close)> object_;
   io::Descriptor link_;
+  std::unique_ptr<void, Unmap> zeroed_;
 };
 
 }  // namespace nagi::tcp

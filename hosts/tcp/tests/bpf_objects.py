@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What schemes have in the kernel: eBPF programs, maps and struct_ops links, by bpf(2)."""
+"""What schemes have in the kernel: eBPF programs, maps and struct_ops links, by bpf(2); and how
+long the programs run."""
 
 from __future__ import annotations
 
@@ -10,10 +11,14 @@ import platform
 import struct
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 _NUMBER = {"x86_64": 321, "aarch64": 280, "riscv64": 280}[platform.machine()]
 _INFO_BY_DESCRIPTOR = 15
+_ENABLE_STATS = 32
 _STRUCT_OPS_LINK = 9
+_RUN_TIME_AT = 192  # in struct bpf_prog_info: run_time_ns, run_cnt
 # Command for the next id, command for a descriptor, where the name is in what describes one.
 _KINDS = {"program": (11, 13, 64), "map": (12, 14, 24), "link": (31, 30, None)}
 _OURS = ("nagi_", "tahoe", "reno", "vegas", "westwood")
@@ -43,11 +48,15 @@ def _ids(command: int) -> Iterator[int]:
 
 def _described(command: int, number: int) -> bytes | None:
     """None if it has gone in the meantime."""
-    try:
-        descriptor = _bpf(command, ctypes.create_string_buffer(struct.pack("=I", number), 64))
-    except OSError as error:
-        assert error.errno == errno.ENOENT, error
-        return None
+    while True:
+        try:
+            descriptor = _bpf(command, ctypes.create_string_buffer(struct.pack("=I", number), 64))
+            break
+        except OSError as error:
+            if error.errno == errno.ENOENT:
+                return None
+            assert error.errno == errno.EAGAIN, error  # a link that is just being made
+            time.sleep(0.001)
     try:
         about = ctypes.create_string_buffer(256)
         request = struct.pack("=IIQ", descriptor, len(about), ctypes.addressof(about))
@@ -55,6 +64,10 @@ def _described(command: int, number: int) -> bytes | None:
         return about.raw
     finally:
         os.close(descriptor)
+
+
+def _name(about: bytes, at: int) -> str:
+    return about[at:].split(b"\0")[0].decode()
 
 
 def ours() -> set[tuple[str, int]]:
@@ -68,7 +81,7 @@ def ours() -> set[tuple[str, int]]:
             if name_at is None:
                 mine = struct.unpack_from("=I", about)[0] == _STRUCT_OPS_LINK
             else:
-                mine = about[name_at:].split(b"\0")[0].decode().startswith(_OURS)
+                mine = _name(about, name_at).startswith(_OURS)
             if mine:
                 found.add((kind, number))
     return found
@@ -80,3 +93,34 @@ def wait_until_gone(before: set[tuple[str, int]], patience: float = 10.0) -> Non
     while left := ours() - before:
         assert time.monotonic() < deadline, f"left behind: {left}"
         time.sleep(0.02)
+
+
+@dataclass(frozen=True)
+class RunTime:
+    """Of one program, so far."""
+
+    nanoseconds: int
+    calls: int
+
+
+@contextmanager
+def timed() -> Iterator[None]:
+    """Meanwhile the kernel takes the time of all eBPF programs, as with kernel.bpf_stats_enabled;
+    it stops when this ends, or the process."""
+    descriptor = _bpf(_ENABLE_STATS, ctypes.create_string_buffer(64))
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def run_times() -> dict[tuple[str, int], RunTime]:
+    """Of all our programs, by name (the kernel keeps 15 characters) and id."""
+    next_id, by_id, name_at = _KINDS["program"]
+    assert name_at is not None
+    found = {}
+    for number in _ids(next_id):
+        about = _described(by_id, number)
+        if about is not None and (name := _name(about, name_at)).startswith(_OURS):
+            found[name, number] = RunTime(*struct.unpack_from("=QQ", about, _RUN_TIME_AT))
+    return found

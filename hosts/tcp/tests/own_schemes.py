@@ -12,7 +12,7 @@ OWN_SCHEME = """
 #include <linux/bpf.h>
 #include <linux/types.h>
 #include <bpf/bpf_helpers.h>
-char terms[] SEC("license") = "GPL";
+char _license[] SEC("license") = "GPL";
 struct sock;
 struct tcp_sock {{ __u32 snd_cwnd; __u32 srtt_us; }} __attribute__((preserve_access_index));
 struct tcp_congestion_ops {{

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -27,6 +28,8 @@ from nagi.paths import native_program, scheme_object
 from nagi.schemes import base_sysctls, profiles, schemes
 
 NAGI_TCP = str(native_program("nagi-tcp"))
+# The interpreter behind this environment, which other users may not enter.
+PYTHON = str(Path(sys.executable).resolve())
 PORT = 9000
 SEGMENT = 1448  # payload bytes, with timestamps
 FIRST_DATA = 2  # index on the link, after SYN and ACK
@@ -61,9 +64,9 @@ connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 
 connection.close()
 """
 _RECEIVE = """
-import socket
+import os, socket
 listener = socket.create_server(("10.0.0.2", 9000))
-print("ready", flush=True)
+print(os.getpid(), flush=True)
 connection, _ = listener.accept()
 try:
     while connection.recv(1 << 20):
@@ -206,7 +209,7 @@ class TcpPath:
             ) as emulator:
                 arguments = (name, str(seconds), str(segments * SEGMENT))
                 with self._receiver():
-                    said = self._namespaces.run("left", "python3", "-c", _SEND, *arguments)
+                    said = self._namespaces.run("left", PYTHON, "-c", _SEND, *arguments)
                 emulator.stop()
             records = read_records(packets)
         there = records[(records["lane"] == 0) & (records["bytes"] > 100)]
@@ -219,12 +222,13 @@ class TcpPath:
 
     @contextmanager
     def _receiver(self) -> Iterator[None]:
-        process = self._namespaces.start("right", "python3", "-c", _RECEIVE)
+        process = self._namespaces.start("right", PYTHON, "-c", _RECEIVE)
         try:
-            assert process.stdout.readline() == "ready\n"
+            number = process.stdout.readline().strip()
+            assert number.isdecimal(), number + process.stdout.read()
             yield
         finally:
-            self._namespaces.run("right", "pkill", "-KILL", "-x", "python3")
+            self._namespaces.run(None, "kill", "-KILL", number)
             process.communicate()
             # What is left of the connection is reset, or the next run would begin with its packets.
             deadline = time.monotonic() + 10

@@ -18,7 +18,7 @@ from bpf_objects import ours, wait_until_gone
 from nagi.paths import scheme_object
 from nagi.schemes import schemes
 from own_schemes import OWN_SCHEME, compiled
-from tcp_path import NAGI_TCP, held, unique
+from tcp_path import NAGI_TCP, PYTHON, held, unique
 
 OURS = sorted(scheme.program for scheme in schemes().values() if scheme.program)
 
@@ -171,7 +171,7 @@ def test_every_namespace_and_user_may_use_it(nothing_left, namespaces):
             f"s.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, {name.encode()!r})"
         )
         as_nobody = ["setpriv", "--reuid=65534", "--clear-groups", "--"]
-        namespaces.run("left", *as_nobody, "python3", "-c", script)
+        namespaces.run("left", *as_nobody, PYTHON, "-c", script)
         # A namespace whose default it is would keep it.
         namespaces.run("left", "sysctl", "-qw", "net.ipv4.tcp_congestion_control=reno")
 
@@ -323,7 +323,7 @@ def test_says_what_the_verifier_says(nothing_left, tmp_path):
 
 
 def test_refuses_an_object_without_a_scheme_or_with_two(nothing_left, tmp_path):
-    none = compiled(tmp_path, 'char terms[] __attribute__((section("license"))) = "GPL";')
+    none = compiled(tmp_path, 'char _license[] __attribute__((section("license"))) = "GPL";')
     assert "has 0 congestion controls" in refusal("check", none)
     own = OWN_SCHEME.format(section=".struct_ops", body="")
     second = own[own.index('SEC(".struct_ops")') :].replace("own = {", "other = {")
@@ -374,15 +374,18 @@ def type_information(directory: Path, source: str) -> Path:
         (KERNEL_TO_COME, "calls cong_control with 1 arguments"),
     ],
 )
-def test_refuses_kernels_that_cannot(nothing_left, namespaces, tmp_path, source, said):
+def test_refuses_kernels_that_cannot(nothing_left, lasting_namespaces, tmp_path, source, said):
     seen = Path("/dev/null") if source is None else type_information(tmp_path, source)
     vmlinux = "/sys/kernel/btf/vmlinux"
-    namespaces.run(None, "mount", "--bind", str(seen), vmlinux)
-    done = subprocess.run(
-        namespaces.command(None, NAGI_TCP, "check", str(scheme_object("vegas"))),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    lasting_namespaces.run(None, "mount", "--bind", str(seen), vmlinux)
+    try:
+        done = subprocess.run(
+            lasting_namespaces.command(None, NAGI_TCP, "check", str(scheme_object("vegas"))),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    finally:
+        lasting_namespaces.run(None, "umount", vmlinux)
     assert done.returncode == 2
     assert f"kernel {os.uname().release} {said}" in done.stderr

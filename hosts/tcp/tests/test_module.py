@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Schemes as modules: `make module` against a kernel's headers. None is loaded here."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from nagi.paths import native_program, scheme_object
+from nagi.schemes import schemes
+
+ROOT = Path(__file__).resolve().parents[3]
+SCHEMES = sorted(scheme.program for scheme in schemes().values() if scheme.program)
+# meaning (unit, least to most, default value) (type)
+DESCRIBED = re.compile(r"(.+?):(.+) \((.+), (\d+) to (\d+), default (\d+)\) \(uint\)")
+
+
+def make_module(build: Path, kernel: Path) -> subprocess.CompletedProcess[str]:
+    # Not what a `make test` around this has set.
+    environment = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MAKELEVEL")}
+    settings = [f"BUILD={build}", f"KERNEL_BUILD={kernel}", "KCFLAGS=-Wall -Werror"]
+    return subprocess.run(
+        ["make", "module", *settings],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def sources() -> dict[Path, int]:
+    """What is in the room, and when it was changed."""
+    room = ROOT / "hosts" / "tcp"
+    return {file: file.stat().st_mtime_ns for file in room.rglob("*") if "tests" not in file.parts}
+
+
+@pytest.fixture(scope="module")
+def kernel() -> Path:
+    """Headers of a kernel."""
+    found = sorted(Path("/lib/modules").glob("*/build/Makefile"))
+    if not found:
+        pytest.skip("needs headers of a kernel, which `make` installs (linux-headers-*)")
+    return found[-1].parent
+
+
+@pytest.fixture(scope="module")
+def modules(kernel, tmp_path_factory) -> Iterator[Path]:
+    """Where all of them have been built."""
+    build = tmp_path_factory.mktemp("module")
+    before = sources()
+    done = make_module(build, kernel)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "WARNING" not in done.stdout + done.stderr  # modpost's
+    assert sources() == before
+    yield build / "module"
+    shutil.rmtree(build)
+
+
+def told(module: Path, field: str) -> list[str]:
+    """What modinfo says."""
+    command = ["/sbin/modinfo", "-F", field, str(module)]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return said.splitlines()
+
+
+def test_one_module_each_scheme(modules):
+    assert sorted(file.stem for file in modules.glob("*.ko")) == [f"nagi_{s}" for s in SCHEMES]
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_says_what_it_is(modules, kernel, scheme):
+    module = modules / f"nagi_{scheme}.ko"
+    assert told(module, "license") == ["GPL"]
+    assert told(module, "description") == [f"nagi's TCP congestion control {scheme}"]
+    assert told(module, "alias") == [f"tcp_nagi_{scheme}"]
+    assert told(module, "depends") == [""]
+    release = (kernel / "include/generated/utsrelease.h").read_text().split('"')[1]
+    assert told(module, "vermagic")[0].split()[0] == release
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_has_the_parameters_of_the_ebpf_object(modules, scheme):
+    described = subprocess.run(
+        [str(native_program("nagi-tcp")), "describe", str(scheme_object(scheme))],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found = {}
+    for line in told(modules / f"nagi_{scheme}.ko", "parm"):
+        each = DESCRIBED.fullmatch(line)
+        assert each, line
+        name, meaning, unit, least, most, default = each.groups()
+        numbers = {"least": int(least), "most": int(most), "default": int(default)}
+        found[name] = {"meaning": meaning, "unit": unit, **numbers}
+    assert found == json.loads(described.stdout)["parameters"]
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_tells_events_by_a_tracepoint(modules, scheme):
+    listed = subprocess.run(
+        ["nm", str(modules / f"nagi_{scheme}.ko")], capture_output=True, text=True, check=True
+    )
+    symbols = {line.split()[-1] for line in listed.stdout.splitlines()}
+    assert f"__tracepoint_nagi_{scheme}" in symbols
+
+
+def test_refuses_what_has_no_headers(tmp_path):
+    done = make_module(tmp_path / "build", tmp_path)
+    assert done.returncode == 2
+    first, *rest = done.stderr.splitlines()
+    assert first.startswith(
+        f"nagi: {tmp_path}: no headers of a kernel; as root, install linux-headers-"
+    )
+    assert all(line.startswith("make: ***") for line in rest)
+    assert not (tmp_path / "build").exists()
