@@ -17,10 +17,10 @@
 // gone off (section III.A). Here the kernel decides when a segment is lost: by three duplicate ACKs, and
 // in recovery by partial ACKs (RFC 6582), which stand for Vegas's look at the first two ACKs after a
 // retransmission. The rest is in glue/control.h.
-#include "glue/scheme.h"
-
 #include "arithmetic/vegas.h"
+
 #include "glue/control.h"
+#include "glue/scheme.h"
 
 NAGI_PARAMETER(alpha, 2, 0, 1000, "segments", "backlog below which the window grows");
 NAGI_PARAMETER(beta, 4, 0, 1000, "segments", "backlog above which the window shrinks");
@@ -31,71 +31,62 @@ NAGI_PARAMETER(restart, 2, 1, 1000, "segments", "window after a timeout");
 #define NAGI_RECOVERY NAGI_NEWRENO
 
 struct nagi_own {
-	struct nagi_vegas vegas;
-	__u32 round_end;  // the sequence number whose ACK ends this round trip
+  struct nagi_vegas vegas;
+  __u32 round_end;  // the sequence number whose ACK ends this round trip
 };
 
-NAGI_INLINE void begin_round(const struct nagi_connection *of)
-{
-	of->own->vegas.sum_us = 0;
-	of->own->vegas.count = 0;
-	of->own->vegas.grows = 1;
-	of->own->round_end = of->tp->snd_nxt;
+NAGI_INLINE void begin_round(const struct nagi_connection* of) {
+  of->own->vegas.sum_us = 0;
+  of->own->vegas.count = 0;
+  of->own->vegas.grows = 1;
+  of->own->round_end = of->tp->snd_nxt;
 }
 
-NAGI_INLINE void own_start(const struct nagi_connection *of) { begin_round(of); }
+NAGI_INLINE void own_start(const struct nagi_connection* of) { begin_round(of); }
 
-NAGI_INLINE void own_ack(const struct nagi_connection *of, const struct nagi_ack *ack)
-{
-	if (ack->rtt_us)
-		nagi_vegas_measured(&of->own->vegas, ack->rtt_us);
+NAGI_INLINE void own_ack(const struct nagi_connection* of, const struct nagi_ack* ack) {
+  if (ack->rtt_us) nagi_vegas_measured(&of->own->vegas, ack->rtt_us);
 }
 
-NAGI_INLINE void own_grow(const struct nagi_connection *of, __u32 segments)
-{
-	struct nagi_window *window = &of->control->window;
-	struct nagi_vegas_limits limits = {.alpha = alpha, .beta = beta, .gamma = gamma};
+NAGI_INLINE void own_grow(const struct nagi_connection* of, __u32 segments) {
+  struct nagi_window* window = &of->control->window;
+  struct nagi_vegas_limits limits = {.alpha = alpha, .beta = beta, .gamma = gamma};
 
-	if (window->size < window->threshold && of->own->vegas.grows)
-		nagi_grow(of, nagi_min(segments, window->threshold - window->size));
-	if (nagi_after(of->own->round_end, of->tp->snd_una))
-		return;
-	nagi_vegas_decide(&of->own->vegas, window, &limits);
-	window->size = nagi_min(window->size, of->tp->snd_cwnd_clamp);
-	of->own->round_end = of->tp->snd_nxt;
+  if (window->size < window->threshold && of->own->vegas.grows)
+    nagi_grow(of, nagi_min(segments, window->threshold - window->size));
+  if (nagi_after(of->own->round_end, of->tp->snd_una)) return;
+  nagi_vegas_decide(&of->own->vegas, window, &limits);
+  window->size = nagi_min(window->size, of->tp->snd_cwnd_clamp);
+  of->own->round_end = of->tp->snd_nxt;
 }
 
-NAGI_INLINE void own_congestion(const struct nagi_connection *of)
-{
-	struct nagi_window *window = &of->control->window;
-	__u32 size = nagi_max((__u64)window->size * kept / 100, NAGI_LEAST_THRESHOLD);
+NAGI_INLINE void own_congestion(const struct nagi_connection* of) {
+  struct nagi_window* window = &of->control->window;
+  __u32 size = nagi_max((__u64)window->size * kept / 100, NAGI_LEAST_THRESHOLD);
 
-	nagi_window_set(window, size, NAGI_LEAST_THRESHOLD);
-	begin_round(of);
+  nagi_window_set(window, size, NAGI_LEAST_THRESHOLD);
+  begin_round(of);
 }
 
-NAGI_INLINE enum nagi_verdict own_duplicates(const struct nagi_connection *of)
-{
-	own_congestion(of);
-	return NAGI_CONGESTION;
+NAGI_INLINE enum nagi_verdict own_duplicates(const struct nagi_connection* of) {
+  own_congestion(of);
+  return NAGI_CONGESTION;
 }
 
-NAGI_INLINE void own_timeout(const struct nagi_connection *of)
-{
-	struct nagi_window *window = &of->control->window;
+NAGI_INLINE void own_timeout(const struct nagi_connection* of) {
+  struct nagi_window* window = &of->control->window;
 
-	nagi_window_set(window, restart, nagi_half(window->size, of->tp->packets_out));
-	begin_round(of);
+  nagi_window_set(window, restart, nagi_half(window->size, of->tp->packets_out));
+  begin_round(of);
 }
 
-NAGI_INLINE void own_describe(const struct nagi_connection *of, struct nagi_event *event)
-{
-	const struct nagi_vegas *vegas = &of->own->vegas;
+NAGI_INLINE void own_describe(const struct nagi_connection* of, struct nagi_event* event) {
+  const struct nagi_vegas* vegas = &of->own->vegas;
 
-	event->rtt_us = vegas->rtt_us;
-	event->least_rtt_us = vegas->base_us;
-	event->backlog_milli =
-		nagi_backlog_milli(of->control->window.size, vegas->base_us, vegas->rtt_us);
+  event->rtt_us = vegas->rtt_us;
+  event->least_rtt_us = vegas->base_us;
+  event->backlog_milli =
+      nagi_backlog_milli(of->control->window.size, vegas->base_us, vegas->rtt_us);
 }
 
 #include "glue/hooks.h"

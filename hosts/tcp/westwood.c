@@ -6,21 +6,19 @@
 // Recovery is Reno's, as in the authors' ns-2 module (Agent/TCP/Westwood): it ends at the first ACK of new
 // data; see reno.c, also for what the kernel forces there. Linux's `westwood` is Westwood+, a later scheme
 // that takes one sample a round trip (Grieco, Mascolo, ACM CCR 34(2), 2004).
-#include "glue/scheme.h"
-
 #include "glue/westwood.h"
+
+#include "glue/scheme.h"
 
 #define NAGI_RECOVERY NAGI_RENO
 
-NAGI_INLINE enum nagi_verdict own_duplicates(const struct nagi_connection *of)
-{
-	own_congestion(of);
-	return NAGI_CONGESTION;
+NAGI_INLINE enum nagi_verdict own_duplicates(const struct nagi_connection* of) {
+  own_congestion(of);
+  return NAGI_CONGESTION;
 }
 
-NAGI_INLINE void own_describe(const struct nagi_connection *of, struct nagi_event *event)
-{
-	westwood_describe(of, event);
+NAGI_INLINE void own_describe(const struct nagi_connection* of, struct nagi_event* event) {
+  westwood_describe(of, event);
 }
 
 #include "glue/hooks.h"

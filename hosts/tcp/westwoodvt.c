@@ -16,37 +16,33 @@
 //
 // Recovery is NewReno's: a second loss in the same window is repaired at its partial ACK and belongs to
 // the verdict on the first. Nothing is forced but what glue/control.h lists.
-#include "glue/scheme.h"
-
 #include "arithmetic/backlog.h"
+#include "glue/scheme.h"
 #include "glue/westwood.h"
 
-NAGI_PARAMETER(alpha, 14, 0, 100000, "segments", "backlog below which the channel lost the segment");
+NAGI_PARAMETER(alpha, 14, 0, 100000, "segments",
+               "backlog below which the channel lost the segment");
 NAGI_PARAMETER(beta, 16, 0, 100000, "segments", "backlog above which a queue lost the segment");
 
 #define NAGI_RECOVERY NAGI_NEWRENO
 
-NAGI_INLINE enum nagi_verdict own_duplicates(const struct nagi_connection *of)
-{
-	const struct nagi_window *window = &of->control->window;
-	__u32 least_us = of->own->least_rtt_us;
-	__u32 rtt_us = of->own->rtt_us;
+NAGI_INLINE enum nagi_verdict own_duplicates(const struct nagi_connection* of) {
+  const struct nagi_window* window = &of->control->window;
+  __u32 least_us = of->own->least_rtt_us;
+  __u32 rtt_us = of->own->rtt_us;
 
-	if (window->size >= window->threshold && rtt_us) {
-		if (nagi_backlog_below(window->size, least_us, rtt_us, alpha))
-			return NAGI_CHANNEL;
-		if (!nagi_backlog_above(window->size, least_us, rtt_us, beta))
-			return NAGI_UNDECIDED;
-	}
-	own_congestion(of);
-	return NAGI_CONGESTION;
+  if (window->size >= window->threshold && rtt_us) {
+    if (nagi_backlog_below(window->size, least_us, rtt_us, alpha)) return NAGI_CHANNEL;
+    if (!nagi_backlog_above(window->size, least_us, rtt_us, beta)) return NAGI_UNDECIDED;
+  }
+  own_congestion(of);
+  return NAGI_CONGESTION;
 }
 
-NAGI_INLINE void own_describe(const struct nagi_connection *of, struct nagi_event *event)
-{
-	westwood_describe(of, event);
-	event->backlog_milli = nagi_backlog_milli(event->window_before, of->own->least_rtt_us,
-						  of->own->rtt_us);
+NAGI_INLINE void own_describe(const struct nagi_connection* of, struct nagi_event* event) {
+  westwood_describe(of, event);
+  event->backlog_milli =
+      nagi_backlog_milli(event->window_before, of->own->least_rtt_us, of->own->rtt_us);
 }
 
 #include "glue/hooks.h"

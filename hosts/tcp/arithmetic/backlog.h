@@ -11,28 +11,23 @@
 #include "integers.h"
 
 /// window x (RTT - BaseRTT): Diff, times RTT. Times in microseconds, BaseRTT not above RTT.
-NAGI_INLINE __u64 nagi_backlog_times_rtt(__u32 window, __u32 base_us, __u32 rtt_us)
-{
-	return (__u64)window * (rtt_us - base_us);
+NAGI_INLINE __u64 nagi_backlog_times_rtt(__u32 window, __u32 base_us, __u32 rtt_us) {
+  return (__u64)window * (rtt_us - base_us);
 }
 
 /// Whether Diff is below (above) a number of segments; exact.
-NAGI_INLINE int nagi_backlog_below(__u32 window, __u32 base_us, __u32 rtt_us, __u32 segments)
-{
-	return nagi_backlog_times_rtt(window, base_us, rtt_us) < (__u64)segments * rtt_us;
+NAGI_INLINE int nagi_backlog_below(__u32 window, __u32 base_us, __u32 rtt_us, __u32 segments) {
+  return nagi_backlog_times_rtt(window, base_us, rtt_us) < (__u64)segments * rtt_us;
 }
 
-NAGI_INLINE int nagi_backlog_above(__u32 window, __u32 base_us, __u32 rtt_us, __u32 segments)
-{
-	return nagi_backlog_times_rtt(window, base_us, rtt_us) > (__u64)segments * rtt_us;
+NAGI_INLINE int nagi_backlog_above(__u32 window, __u32 base_us, __u32 rtt_us, __u32 segments) {
+  return nagi_backlog_times_rtt(window, base_us, rtt_us) > (__u64)segments * rtt_us;
 }
 
 /// Diff in thousandths of a segment, to be looked at; 0 while there is no RTT.
-NAGI_INLINE __u32 nagi_backlog_milli(__u32 window, __u32 base_us, __u32 rtt_us)
-{
-	if (rtt_us == 0)
-		return 0;
-	return nagi_backlog_times_rtt(window, base_us, rtt_us) * 1000 / rtt_us;
+NAGI_INLINE __u32 nagi_backlog_milli(__u32 window, __u32 base_us, __u32 rtt_us) {
+  if (rtt_us == 0) return 0;
+  return nagi_backlog_times_rtt(window, base_us, rtt_us) * 1000 / rtt_us;
 }
 
 #endif

@@ -21,55 +21,50 @@
 #define NAGI_MOST_EMPTY_SAMPLES 32  // (3/5)^32 is below one part in ten millions
 
 struct nagi_bandwidth {
-	__u64 rate;     // bhat_(k-1), bytes a second
-	__u64 sample;   // b_(k-1), bytes a second
-	__u64 last_us;  // t_(k-1), microseconds; 0: there was no ACK yet
-	__u32 pending;  // bytes acknowledged since
+  __u64 rate;     // bhat_(k-1), bytes a second
+  __u64 sample;   // b_(k-1), bytes a second
+  __u64 last_us;  // t_(k-1), microseconds; 0: there was no ACK yet
+  __u32 pending;  // bytes acknowledged since
 };
 
-NAGI_INLINE void nagi_bandwidth_filter(struct nagi_bandwidth *of, __u64 sample, __u64 interval_us,
-				       __u64 tau_us)
-{
-	of->rate = ((2 * tau_us - interval_us) * of->rate + interval_us * (sample + of->sample)) /
-		   (2 * tau_us + interval_us);
-	of->sample = sample;
+NAGI_INLINE void nagi_bandwidth_filter(struct nagi_bandwidth* of, __u64 sample, __u64 interval_us,
+                                       __u64 tau_us) {
+  of->rate = ((2 * tau_us - interval_us) * of->rate + interval_us * (sample + of->sample)) /
+             (2 * tau_us + interval_us);
+  of->sample = sample;
 }
 
 /// An ACK at `now_us` says that `bytes` more have arrived. `spacing_us` is at least 1 and at most
 /// tau.
-NAGI_INLINE void nagi_bandwidth_ack(struct nagi_bandwidth *of, __u64 now_us, __u32 bytes,
-				    __u32 tau_us, __u32 spacing_us)
-{
-	__u64 interval_us = now_us - of->last_us;
-	__u32 step_us = tau_us / 2;
-	__u64 empty;
-	__u32 i;
+NAGI_INLINE void nagi_bandwidth_ack(struct nagi_bandwidth* of, __u64 now_us, __u32 bytes,
+                                    __u32 tau_us, __u32 spacing_us) {
+  __u64 interval_us = now_us - of->last_us;
+  __u32 step_us = tau_us / 2;
+  __u64 empty;
+  __u32 i;
 
-	if (of->last_us == 0) {
-		of->last_us = now_us;
-		return;
-	}
-	of->pending += bytes;
-	if (interval_us < spacing_us)
-		return;
+  if (of->last_us == 0) {
+    of->last_us = now_us;
+    return;
+  }
+  of->pending += bytes;
+  if (interval_us < spacing_us) return;
 
-	// What is left for the last sample is at least the spacing.
-	empty = (interval_us - spacing_us) / step_us;
-	if (empty > NAGI_MOST_EMPTY_SAMPLES)
-		of->rate = of->sample = 0;
-	for (i = 0; i < NAGI_MOST_EMPTY_SAMPLES && i < empty; i++)
-		nagi_bandwidth_filter(of, 0, step_us, tau_us);
-	interval_us -= empty * step_us;
-	nagi_bandwidth_filter(of, (__u64)of->pending * 1000000 / interval_us, interval_us, tau_us);
-	of->last_us = now_us;
-	of->pending = 0;
+  // What is left for the last sample is at least the spacing.
+  empty = (interval_us - spacing_us) / step_us;
+  if (empty > NAGI_MOST_EMPTY_SAMPLES) of->rate = of->sample = 0;
+  for (i = 0; i < NAGI_MOST_EMPTY_SAMPLES && i < empty; i++)
+    nagi_bandwidth_filter(of, 0, step_us, tau_us);
+  interval_us -= empty * step_us;
+  nagi_bandwidth_filter(of, (__u64)of->pending * 1000000 / interval_us, interval_us, tau_us);
+  of->last_us = now_us;
+  of->pending = 0;
 }
 
 /// bhat x RTTmin / segment: the window that fills the path without a queue, in segments of `bytes`.
-NAGI_INLINE __u32 nagi_bandwidth_window(const struct nagi_bandwidth *of, __u32 least_rtt_us,
-					__u32 bytes)
-{
-	return bytes == 0 ? 0 : of->rate * least_rtt_us / 1000000 / bytes;
+NAGI_INLINE __u32 nagi_bandwidth_window(const struct nagi_bandwidth* of, __u32 least_rtt_us,
+                                        __u32 bytes) {
+  return bytes == 0 ? 0 : of->rate * least_rtt_us / 1000000 / bytes;
 }
 
 #endif

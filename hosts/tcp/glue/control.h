@@ -39,80 +39,75 @@
 #include "scheme.h"
 
 // What a scheme does when an ACK in recovery shows that another segment was lost.
-#define NAGI_TAHOE 1    // slow start goes on; see tahoe.c
-#define NAGI_RENO 2     // recovery is over, and the segment waits for three duplicate ACKs of its own
+#define NAGI_TAHOE 1  // slow start goes on; see tahoe.c
+#define NAGI_RENO 2   // recovery is over, and the segment waits for three duplicate ACKs of its own
 #define NAGI_NEWRENO 3  // retransmit it
 
 enum nagi_phase {
-	NAGI_OPEN,       // nothing is being repaired
-	NAGI_REPAIRING,  // between three duplicate ACKs and the ACK of all that was sent before them
-	NAGI_HOLDING,    // the same, and nothing may be sent
-	NAGI_TIMED_OUT,  // until the kernel leaves its state Loss
+  NAGI_OPEN,       // nothing is being repaired
+  NAGI_REPAIRING,  // between three duplicate ACKs and the ACK of all that was sent before them
+  NAGI_HOLDING,    // the same, and nothing may be sent
+  NAGI_TIMED_OUT,  // until the kernel leaves its state Loss
 };
 
 /// Whether the kernel has entered recovery since on_ack was called last.
 enum nagi_entered {
-	NAGI_NOT_ENTERED,
-	NAGI_ENTERED,
-	NAGI_REDUCED,  // and the window had been reduced already, for a congestion mark
+  NAGI_NOT_ENTERED,
+  NAGI_ENTERED,
+  NAGI_REDUCED,  // and the window had been reduced already, for a congestion mark
 };
 
 /// A connection's state, as far as all schemes have it.
 struct nagi_control {
-	struct nagi_window window;
-	__u32 una;          // snd_una at the last ACK
-	__u32 count;        // Reno: duplicate ACKs since recovery ended; Tahoe: partial ACKs
-	__u32 sample_end;   // the sequence number that ends the round trip for NAGI_SAMPLE
-	__u32 sampled_ms;   // when there was a NAGI_SAMPLE last
-	__u8 kernel_state;  // TCP_CA_*
-	__u8 phase;         // enum nagi_phase
-	__u8 entered;       // enum nagi_entered
-	__u8 started;       // on_start has been called; the kernel looks at the SYN's ACK before that
+  struct nagi_window window;
+  __u32 una;          // snd_una at the last ACK
+  __u32 count;        // Reno: duplicate ACKs since recovery ended; Tahoe: partial ACKs
+  __u32 sample_end;   // the sequence number that ends the round trip for NAGI_SAMPLE
+  __u32 sampled_ms;   // when there was a NAGI_SAMPLE last
+  __u8 kernel_state;  // TCP_CA_*
+  __u8 phase;         // enum nagi_phase
+  __u8 entered;       // enum nagi_entered
+  __u8 started;       // on_start has been called; the kernel looks at the SYN's ACK before that
 };
 
 /// An ACK, as schemes see it.
 struct nagi_ack {
-	__u64 now_us;
-	__u32 delivered;  // segments that have newly arrived, by duplicate ACKs also
-	__u32 rtt_us;     // round trip measured by it; 0: none
-	_Bool advances;   // it acknowledges new data
+  __u64 now_us;
+  __u32 delivered;  // segments that have newly arrived, by duplicate ACKs also
+  __u32 rtt_us;     // round trip measured by it; 0: none
+  _Bool advances;   // it acknowledges new data
 };
 
 // What a scheme's file defines before it includes hooks.h; `own` is its part of the state.
 struct nagi_own;
 struct nagi_connection {
-	struct nagi_control *control;
-	struct nagi_own *own;
-	struct tcp_sock *tp;
+  struct nagi_control* control;
+  struct nagi_own* own;
+  struct tcp_sock* tp;
 };
 
-NAGI_INLINE __u32 nagi_outstanding(const struct tcp_sock *tp)
-{
-	return tp->packets_out - (tp->sacked_out + tp->lost_out) + tp->retrans_out;
+NAGI_INLINE __u32 nagi_outstanding(const struct tcp_sock* tp) {
+  return tp->packets_out - (tp->sacked_out + tp->lost_out) + tp->retrans_out;
 }
 
 /// Whether the sender makes use of the window it has; it must not grow otherwise (RFC 7661). In slow
 /// start it may be twice what was outstanding, as in the kernel.
-NAGI_INLINE _Bool nagi_is_used(const struct tcp_sock *tp, const struct nagi_window *window)
-{
-	if (nagi_is_window_limited(tp))
-		return 1;
-	return window->size < window->threshold && window->size < 2 * tp->max_packets_out;
+NAGI_INLINE _Bool nagi_is_used(const struct tcp_sock* tp, const struct nagi_window* window) {
+  if (nagi_is_window_limited(tp)) return 1;
+  return window->size < window->threshold && window->size < 2 * tp->max_packets_out;
 }
 
 /// Reno's growth: slow start and congestion avoidance.
-NAGI_INLINE void nagi_grow(const struct nagi_connection *to, __u32 segments)
-{
-	nagi_window_grow(&to->control->window, segments, to->tp->snd_cwnd_clamp);
+NAGI_INLINE void nagi_grow(const struct nagi_connection* to, __u32 segments) {
+  nagi_window_grow(&to->control->window, segments, to->tp->snd_cwnd_clamp);
 }
 
 /// Reno's reduction: half of what is outstanding, for both.
-NAGI_INLINE void nagi_halve(const struct nagi_connection *of)
-{
-	struct nagi_window *window = &of->control->window;
-	__u32 half = nagi_half(window->size, of->tp->packets_out);
+NAGI_INLINE void nagi_halve(const struct nagi_connection* of) {
+  struct nagi_window* window = &of->control->window;
+  __u32 half = nagi_half(window->size, of->tp->packets_out);
 
-	nagi_window_set(window, half, half);
+  nagi_window_set(window, half, half);
 }
 
 #endif

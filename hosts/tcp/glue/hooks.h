@@ -18,243 +18,221 @@
 #define NAGI_SAMPLE_MS 10
 
 struct nagi_private {
-	struct nagi_control control;
-	struct nagi_own own;
+  struct nagi_control control;
+  struct nagi_own own;
 };
 _Static_assert(sizeof(struct nagi_private) <= 104, "more than the kernel's icsk_ca_priv holds");
 
-NAGI_INLINE struct nagi_private *nagi_private(struct sock *sk)
-{
-	return (struct nagi_private *)nagi_icsk(sk)->icsk_ca_priv;
+NAGI_INLINE struct nagi_private* nagi_private(struct sock* sk) {
+  return (struct nagi_private*)nagi_icsk(sk)->icsk_ca_priv;
 }
 
-NAGI_INLINE struct nagi_connection nagi_connection(struct sock *sk)
-{
-	struct nagi_private *private = nagi_private(sk);
-	struct nagi_connection connection = {
-		.control = &private->control, .own = &private->own, .tp = nagi_tcp_sock(sk)};
+NAGI_INLINE struct nagi_connection nagi_connection(struct sock* sk) {
+  struct nagi_private* private = nagi_private(sk);
+  struct nagi_connection connection = {
+      .control = &private->control, .own = &private->own, .tp = nagi_tcp_sock(sk)};
 
-	return connection;
+  return connection;
 }
 
 /// Tells listeners, if there are any, of an event that found the window at `before`.
-NAGI_INLINE void nagi_tell(struct sock *sk, const struct nagi_connection *of, enum nagi_event_kind kind,
-			   enum nagi_verdict verdict, struct nagi_window before)
-{
-	const struct tcp_sock *tp = of->tp;
-	struct nagi_event room;
-	struct nagi_event *event;
+NAGI_INLINE void nagi_tell(struct sock* sk, const struct nagi_connection* of,
+                           enum nagi_event_kind kind, enum nagi_verdict verdict,
+                           struct nagi_window before) {
+  const struct tcp_sock* tp = of->tp;
+  struct nagi_event room;
+  struct nagi_event* event;
 
-	if (!NAGI_LISTENING)
-		return;
-	event = nagi_event_begin(&room);
-	if (!event)
-		return;
-	event->bandwidth = 0;
-	event->una = tp->snd_una;
-	event->next = tp->snd_nxt;
-	event->flight = tp->packets_out;
-	event->window_before = before.size;
-	event->window = of->control->window.size;
-	event->threshold_before = before.threshold;
-	event->threshold = of->control->window.threshold;
-	event->rtt_us = tp->srtt_us >> 3;
-	event->least_rtt_us = 0;
-	event->backlog_milli = 0;
-	event->local_port = nagi_local_port(sk);
-	event->remote_port = nagi_remote_port(sk);
-	event->kind = kind;
-	event->verdict = verdict;
-	event->unused = 0;
-	own_describe(of, event);
-	nagi_event_end(event);
+  if (!NAGI_LISTENING) return;
+  event = nagi_event_begin(&room);
+  if (!event) return;
+  event->bandwidth = 0;
+  event->una = tp->snd_una;
+  event->next = tp->snd_nxt;
+  event->flight = tp->packets_out;
+  event->window_before = before.size;
+  event->window = of->control->window.size;
+  event->threshold_before = before.threshold;
+  event->threshold = of->control->window.threshold;
+  event->rtt_us = tp->srtt_us >> 3;
+  event->least_rtt_us = 0;
+  event->backlog_milli = 0;
+  event->local_port = nagi_local_port(sk);
+  event->remote_port = nagi_remote_port(sk);
+  event->kind = kind;
+  event->verdict = verdict;
+  event->unused = 0;
+  own_describe(of, event);
+  nagi_event_end(event);
 }
 
 /// The kernel's own reno sets it so (tcp_update_pacing_rate): twice the rate of the window in the first
 /// half of slow start, else 1.2 times. Without the fair queueing discipline nothing is paced by it, but
 /// the size of skbs follows from it.
-NAGI_INLINE void nagi_set_pacing_rate(struct sock *sk, const struct nagi_connection *of)
-{
-	const struct nagi_window *window = &of->control->window;
-	const struct tcp_sock *tp = of->tp;
-	__u32 percent = window->size < window->threshold / 2 ? 200 : 120;
-	__u64 rate = (__u64)tp->mss_cache * percent * (8 * 1000000 / 100) *
-		     nagi_max(window->size, tp->packets_out);
+NAGI_INLINE void nagi_set_pacing_rate(struct sock* sk, const struct nagi_connection* of) {
+  const struct nagi_window* window = &of->control->window;
+  const struct tcp_sock* tp = of->tp;
+  __u32 percent = window->size < window->threshold / 2 ? 200 : 120;
+  __u64 rate = (__u64)tp->mss_cache * percent * (8 * 1000000 / 100) *
+               nagi_max(window->size, tp->packets_out);
 
-	if (tp->srtt_us)
-		rate /= tp->srtt_us;
-	sk->sk_pacing_rate = rate < sk->sk_max_pacing_rate ? rate : sk->sk_max_pacing_rate;
+  if (tp->srtt_us) rate /= tp->srtt_us;
+  sk->sk_pacing_rate = rate < sk->sk_max_pacing_rate ? rate : sk->sk_max_pacing_rate;
 }
 
 /// Makes the kernel send as the scheme's window says; see control.h.
-NAGI_INLINE void nagi_apply(struct sock *sk, const struct nagi_connection *of)
-{
-	const struct nagi_control *control = of->control;
-	struct tcp_sock *tp = of->tp;
-	__u32 outstanding = nagi_outstanding(tp);
-	__u32 window = control->window.size;
+NAGI_INLINE void nagi_apply(struct sock* sk, const struct nagi_connection* of) {
+  const struct nagi_control* control = of->control;
+  struct tcp_sock* tp = of->tp;
+  __u32 outstanding = nagi_outstanding(tp);
+  __u32 window = control->window.size;
 
-	if (control->phase == NAGI_HOLDING)
-		window = nagi_min(window, outstanding);
-	else if (control->phase == NAGI_REPAIRING && tp->lost_out > tp->retrans_out)
-		window = nagi_max(window, outstanding + 1);
-	tp->snd_cwnd = window;
-	tp->snd_ssthresh = control->window.threshold;
-	nagi_set_pacing_rate(sk, of);
+  if (control->phase == NAGI_HOLDING)
+    window = nagi_min(window, outstanding);
+  else if (control->phase == NAGI_REPAIRING && tp->lost_out > tp->retrans_out)
+    window = nagi_max(window, outstanding + 1);
+  tp->snd_cwnd = window;
+  tp->snd_ssthresh = control->window.threshold;
+  nagi_set_pacing_rate(sk, of);
 }
 
-NAGI_INLINE void nagi_on_start(struct sock *sk)
-{
-	struct nagi_connection of = nagi_connection(sk);
-	struct nagi_control *control = of.control;
+NAGI_INLINE void nagi_on_start(struct sock* sk) {
+  struct nagi_connection of = nagi_connection(sk);
+  struct nagi_control* control = of.control;
 
-	nagi_window_set(&control->window, nagi_max(of.tp->snd_cwnd, 1), of.tp->snd_ssthresh);
-	control->started = 1;
-	control->una = of.tp->snd_una;
-	control->sample_end = of.tp->snd_nxt;
-	own_start(&of);
-	nagi_tell(sk, &of, NAGI_STARTED, NAGI_NO_VERDICT, control->window);
+  nagi_window_set(&control->window, nagi_max(of.tp->snd_cwnd, 1), of.tp->snd_ssthresh);
+  control->started = 1;
+  control->una = of.tp->snd_una;
+  control->sample_end = of.tp->snd_nxt;
+  own_start(&of);
+  nagi_tell(sk, &of, NAGI_STARTED, NAGI_NO_VERDICT, control->window);
 }
 
 /// `reduced`: the window has been reduced in this round trip, for a congestion mark.
-NAGI_INLINE void nagi_three_duplicates(struct sock *sk, const struct nagi_connection *of,
-				       _Bool reduced)
-{
-	struct nagi_window before = of->control->window;
-	enum nagi_verdict verdict = reduced ? NAGI_NO_VERDICT : own_duplicates(of);
+NAGI_INLINE void nagi_three_duplicates(struct sock* sk, const struct nagi_connection* of,
+                                       _Bool reduced) {
+  struct nagi_window before = of->control->window;
+  enum nagi_verdict verdict = reduced ? NAGI_NO_VERDICT : own_duplicates(of);
 
-	of->control->phase = NAGI_REPAIRING;
-	of->control->count = 0;
-	nagi_tell(sk, of, NAGI_THREE_DUPLICATES, verdict, before);
+  of->control->phase = NAGI_REPAIRING;
+  of->control->count = 0;
+  nagi_tell(sk, of, NAGI_THREE_DUPLICATES, verdict, before);
 }
 
 /// The kernel's state changes: it enters recovery while it looks at an ACK, for which on_ack is called
 /// next, and the state Loss when the retransmission timer goes off.
-NAGI_INLINE void nagi_on_state(struct sock *sk, __u8 state)
-{
-	struct nagi_connection of = nagi_connection(sk);
-	struct nagi_control *control = of.control;
-	struct nagi_window before = control->window;
+NAGI_INLINE void nagi_on_state(struct sock* sk, __u8 state) {
+  struct nagi_connection of = nagi_connection(sk);
+  struct nagi_control* control = of.control;
+  struct nagi_window before = control->window;
 
-	if (!control->started) {
-		// A SYN was lost: nothing to reduce yet.
-	} else if (state == TCP_CA_Recovery) {
-		control->entered = control->kernel_state == TCP_CA_CWR ? NAGI_REDUCED : NAGI_ENTERED;
-	} else if (state == TCP_CA_Loss) {
-		_Bool waited = NAGI_RECOVERY == NAGI_TAHOE && control->phase == NAGI_HOLDING;
+  if (!control->started) {
+    // A SYN was lost: nothing to reduce yet.
+  } else if (state == TCP_CA_Recovery) {
+    control->entered = control->kernel_state == TCP_CA_CWR ? NAGI_REDUCED : NAGI_ENTERED;
+  } else if (state == TCP_CA_Loss) {
+    _Bool waited = NAGI_RECOVERY == NAGI_TAHOE && control->phase == NAGI_HOLDING;
 
-		own_timeout(&of);
-		// A timer that goes off again for the same segment changes no threshold (RFC 5681, 3.1), nor
-		// does one that the scheme has waited for.
-		if (waited || nagi_icsk(sk)->icsk_retransmits > 0)
-			control->window.threshold = before.threshold;
-		control->phase = NAGI_TIMED_OUT;
-		control->entered = NAGI_NOT_ENTERED;
-		of.tp->snd_cwnd = control->window.size;
-		of.tp->snd_ssthresh = control->window.threshold;
-		nagi_tell(sk, &of, NAGI_TIMEOUT, waited ? NAGI_NO_VERDICT : NAGI_CONGESTION, before);
-	} else if (state == TCP_CA_CWR) {
-		own_congestion(&of);
-		nagi_tell(sk, &of, NAGI_CONGESTION_MARK, NAGI_CONGESTION, before);
-	}
-	control->kernel_state = state;
+    own_timeout(&of);
+    // A timer that goes off again for the same segment changes no threshold (RFC 5681, 3.1), nor
+    // does one that the scheme has waited for.
+    if (waited || nagi_icsk(sk)->icsk_retransmits > 0) control->window.threshold = before.threshold;
+    control->phase = NAGI_TIMED_OUT;
+    control->entered = NAGI_NOT_ENTERED;
+    of.tp->snd_cwnd = control->window.size;
+    of.tp->snd_ssthresh = control->window.threshold;
+    nagi_tell(sk, &of, NAGI_TIMEOUT, waited ? NAGI_NO_VERDICT : NAGI_CONGESTION, before);
+  } else if (state == TCP_CA_CWR) {
+    own_congestion(&of);
+    nagi_tell(sk, &of, NAGI_CONGESTION_MARK, NAGI_CONGESTION, before);
+  }
+  control->kernel_state = state;
 }
 
 /// An ACK in recovery that does not end it: the segment at snd_una was lost, too.
-NAGI_INLINE void nagi_partial_ack(struct sock *sk, const struct nagi_connection *of)
-{
-	struct nagi_control *control = of->control;
-	const struct tcp_sock *tp = of->tp;
-	struct nagi_window before = control->window;
+NAGI_INLINE void nagi_partial_ack(struct sock* sk, const struct nagi_connection* of) {
+  struct nagi_control* control = of->control;
+  const struct tcp_sock* tp = of->tp;
+  struct nagi_window before = control->window;
 
-	if (NAGI_RECOVERY == NAGI_RENO) {
-		control->phase = NAGI_HOLDING;
-		control->count = 0;
-	} else if (NAGI_RECOVERY == NAGI_TAHOE) {
-		__u64 srtt_us = tp->srtt_us >> 3;
+  if (NAGI_RECOVERY == NAGI_RENO) {
+    control->phase = NAGI_HOLDING;
+    control->count = 0;
+  } else if (NAGI_RECOVERY == NAGI_TAHOE) {
+    __u64 srtt_us = tp->srtt_us >> 3;
 
-		own_grow(of, 1);
-		if (control->count++ == 0 &&
-		    nagi_outstanding(tp) * srtt_us > srtt_us + tp->rttvar_us)
-			control->phase = NAGI_HOLDING;
-	}
-	nagi_tell(sk, of, NAGI_PARTIAL_ACK, NAGI_NO_VERDICT, before);
+    own_grow(of, 1);
+    if (control->count++ == 0 && nagi_outstanding(tp) * srtt_us > srtt_us + tp->rttvar_us)
+      control->phase = NAGI_HOLDING;
+  }
+  nagi_tell(sk, of, NAGI_PARTIAL_ACK, NAGI_NO_VERDICT, before);
 }
 
-NAGI_INLINE void nagi_sample(struct sock *sk, const struct nagi_connection *of,
-			     const struct nagi_ack *ack)
-{
-	struct nagi_control *control = of->control;
-	__u32 now_ms = ack->now_us / 1000;
+NAGI_INLINE void nagi_sample(struct sock* sk, const struct nagi_connection* of,
+                             const struct nagi_ack* ack) {
+  struct nagi_control* control = of->control;
+  __u32 now_ms = ack->now_us / 1000;
 
-	if (!NAGI_LISTENING || nagi_after(control->sample_end, of->tp->snd_una) ||
-	    now_ms - control->sampled_ms < NAGI_SAMPLE_MS)
-		return;
-	control->sample_end = of->tp->snd_nxt;
-	control->sampled_ms = now_ms;
-	nagi_tell(sk, of, NAGI_SAMPLE, NAGI_NO_VERDICT, control->window);
+  if (!NAGI_LISTENING || nagi_after(control->sample_end, of->tp->snd_una) ||
+      now_ms - control->sampled_ms < NAGI_SAMPLE_MS)
+    return;
+  control->sample_end = of->tp->snd_nxt;
+  control->sampled_ms = now_ms;
+  nagi_tell(sk, of, NAGI_SAMPLE, NAGI_NO_VERDICT, control->window);
 }
 
 /// Every ACK, after the kernel has looked at it and before it sends anything.
-NAGI_INLINE void nagi_on_ack(struct sock *sk, const struct rate_sample *sample)
-{
-	struct nagi_connection of = nagi_connection(sk);
-	struct nagi_control *control = of.control;
-	const struct tcp_sock *tp = of.tp;
-	struct nagi_ack ack = {
-		.now_us = tp->tcp_mstamp,
-		.delivered = sample->acked_sacked,
-		.rtt_us = sample->rtt_us > 0 ? sample->rtt_us : 0,
-		.advances = nagi_after(tp->snd_una, control->una),
-	};
-	_Bool repairing = control->kernel_state == TCP_CA_Recovery &&
-			  nagi_after(tp->high_seq, tp->snd_una);
+NAGI_INLINE void nagi_on_ack(struct sock* sk, const struct rate_sample* sample) {
+  struct nagi_connection of = nagi_connection(sk);
+  struct nagi_control* control = of.control;
+  const struct tcp_sock* tp = of.tp;
+  struct nagi_ack ack = {
+      .now_us = tp->tcp_mstamp,
+      .delivered = sample->acked_sacked,
+      .rtt_us = sample->rtt_us > 0 ? sample->rtt_us : 0,
+      .advances = nagi_after(tp->snd_una, control->una),
+  };
+  _Bool repairing =
+      control->kernel_state == TCP_CA_Recovery && nagi_after(tp->high_seq, tp->snd_una);
 
-	if (!control->started)
-		return;
-	control->una = tp->snd_una;
-	own_ack(&of, &ack);
-	if (control->entered) {
-		nagi_three_duplicates(sk, &of, control->entered == NAGI_REDUCED);
-		control->entered = NAGI_NOT_ENTERED;
-	} else if (control->phase == NAGI_TIMED_OUT) {
-		if (ack.advances)
-			own_grow(&of, 1);
-		if (control->kernel_state != TCP_CA_Loss)
-			control->phase = NAGI_OPEN;
-	} else if (!repairing) {
-		if (control->phase != NAGI_OPEN) {
-			control->phase = NAGI_OPEN;
-			if (NAGI_RECOVERY == NAGI_TAHOE)
-				own_grow(&of, 1);
-		} else if (ack.advances && nagi_is_used(tp, &control->window)) {
-			own_grow(&of, ack.delivered);
-		}
-	} else if (ack.advances) {
-		nagi_partial_ack(sk, &of);
-	} else if (NAGI_RECOVERY == NAGI_RENO && control->phase == NAGI_HOLDING) {
-		control->count += ack.delivered;
-		if (control->count >= 3)
-			nagi_three_duplicates(sk, &of, 0);
-	}
-	nagi_apply(sk, &of);
-	nagi_sample(sk, &of, &ack);
+  if (!control->started) return;
+  control->una = tp->snd_una;
+  own_ack(&of, &ack);
+  if (control->entered) {
+    nagi_three_duplicates(sk, &of, control->entered == NAGI_REDUCED);
+    control->entered = NAGI_NOT_ENTERED;
+  } else if (control->phase == NAGI_TIMED_OUT) {
+    if (ack.advances) own_grow(&of, 1);
+    if (control->kernel_state != TCP_CA_Loss) control->phase = NAGI_OPEN;
+  } else if (!repairing) {
+    if (control->phase != NAGI_OPEN) {
+      control->phase = NAGI_OPEN;
+      if (NAGI_RECOVERY == NAGI_TAHOE) own_grow(&of, 1);
+    } else if (ack.advances && nagi_is_used(tp, &control->window)) {
+      own_grow(&of, ack.delivered);
+    }
+  } else if (ack.advances) {
+    nagi_partial_ack(sk, &of);
+  } else if (NAGI_RECOVERY == NAGI_RENO && control->phase == NAGI_HOLDING) {
+    control->count += ack.delivered;
+    if (control->count >= 3) nagi_three_duplicates(sk, &of, 0);
+  }
+  nagi_apply(sk, &of);
+  nagi_sample(sk, &of, &ack);
 }
 
 /// The kernel asks for these when it reduces, or takes a reduction back; on_ack and on_state say what
 /// holds in the end.
-NAGI_INLINE __u32 nagi_threshold(struct sock *sk)
-{
-	const struct nagi_control *control = &nagi_private(sk)->control;
+NAGI_INLINE __u32 nagi_threshold(struct sock* sk) {
+  const struct nagi_control* control = &nagi_private(sk)->control;
 
-	return control->started ? control->window.threshold : nagi_tcp_sock(sk)->snd_ssthresh;
+  return control->started ? control->window.threshold : nagi_tcp_sock(sk)->snd_ssthresh;
 }
 
-NAGI_INLINE __u32 nagi_window_size(struct sock *sk)
-{
-	const struct nagi_control *control = &nagi_private(sk)->control;
+NAGI_INLINE __u32 nagi_window_size(struct sock* sk) {
+  const struct nagi_control* control = &nagi_private(sk)->control;
 
-	return control->started ? control->window.size : nagi_tcp_sock(sk)->snd_cwnd;
+  return control->started ? control->window.size : nagi_tcp_sock(sk)->snd_cwnd;
 }
 
 #endif

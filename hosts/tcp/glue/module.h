@@ -22,51 +22,45 @@
 #define CREATE_TRACE_POINTS
 #include "trace.h"
 
-
 // Given when the module is loaded, and read-only from then on. Out of its range, it is refused.
 #define NAGI_PARAMETER(name, value, least, most, unit, meaning)                                    \
-	static unsigned int name = value;                                                          \
-	static int nagi_set_##name(const char *text, const struct kernel_param *parameter)         \
-	{                                                                                          \
-		int error = param_set_uint_minmax(text, parameter, least, most);                   \
+  static unsigned int name = value;                                                                \
+  static int nagi_set_##name(const char* text, const struct kernel_param* parameter) {             \
+    int error = param_set_uint_minmax(text, parameter, least, most);                               \
                                                                                                    \
-		if (error)                                                                         \
-			pr_err("%s: %s=%s: give %s= a whole number from %u to %u %s\n",            \
-			       KBUILD_MODNAME, #name, text, #name, least, most, unit);             \
-		return error;                                                                      \
-	}                                                                                          \
-	static const struct kernel_param_ops nagi_ops_##name = {                                   \
-		.set = nagi_set_##name,                                                            \
-		.get = param_get_uint,                                                             \
-	};                                                                                         \
-	module_param_cb(name, &nagi_ops_##name, &name, 0444);                                      \
-	__MODULE_PARM_TYPE(name, "uint");                                                          \
-	MODULE_PARM_DESC(name, meaning " (" unit ", " #least " to " #most ", default " #value ")")
+    if (error)                                                                                     \
+      pr_err("%s: %s=%s: give %s= a whole number from %u to %u %s\n", KBUILD_MODNAME, #name, text, \
+             #name, least, most, unit);                                                            \
+    return error;                                                                                  \
+  }                                                                                                \
+  static const struct kernel_param_ops nagi_ops_##name = {                                         \
+      .set = nagi_set_##name,                                                                      \
+      .get = param_get_uint,                                                                       \
+  };                                                                                               \
+  module_param_cb(name, &nagi_ops_##name, &name, 0444);                                            \
+  __MODULE_PARM_TYPE(name, "uint");                                                                \
+  MODULE_PARM_DESC(name, meaning " (" unit ", " #least " to " #most ", default " #value ")")
 
-NAGI_INLINE struct tcp_sock *nagi_tcp_sock(struct sock *sk) { return tcp_sk(sk); }
+NAGI_INLINE struct tcp_sock* nagi_tcp_sock(struct sock* sk) { return tcp_sk(sk); }
 
-NAGI_INLINE struct inet_connection_sock *nagi_icsk(struct sock *sk) { return inet_csk(sk); }
+NAGI_INLINE struct inet_connection_sock* nagi_icsk(struct sock* sk) { return inet_csk(sk); }
 
-NAGI_INLINE int nagi_is_window_limited(const struct tcp_sock *tp) { return tp->is_cwnd_limited; }
+NAGI_INLINE int nagi_is_window_limited(const struct tcp_sock* tp) { return tp->is_cwnd_limited; }
 
 #define NAGI_TRACE_(what, event) what##event
 #define NAGI_TRACE(what, event) NAGI_TRACE_(what, event)
 #define NAGI_LISTENING NAGI_TRACE(NAGI_TRACE(trace_, NAGI_EVENT), _enabled)()
 
-NAGI_INLINE struct nagi_event *nagi_event_begin(struct nagi_event *room)
-{
-	room->at_ns = ktime_get_mono_fast_ns();
-	return room;
+NAGI_INLINE struct nagi_event* nagi_event_begin(struct nagi_event* room) {
+  room->at_ns = ktime_get_mono_fast_ns();
+  return room;
 }
 
-NAGI_INLINE void nagi_event_end(struct nagi_event *event)
-{
-	NAGI_TRACE(trace_, NAGI_EVENT)(event);
-}
+NAGI_INLINE void nagi_event_end(struct nagi_event* event) { NAGI_TRACE(trace_, NAGI_EVENT)(event); }
 
-NAGI_INLINE __u16 nagi_remote_port(const struct sock *sk) { return ntohs(sk->sk_dport); }
+NAGI_INLINE __u16 nagi_remote_port(const struct sock* sk) { return ntohs(sk->sk_dport); }
 
-NAGI_INLINE __u16 nagi_local_port(const struct sock *sk) { return sk->sk_num; }
+NAGI_INLINE __u16 nagi_local_port(const struct sock* sk) { return sk->sk_num; }
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 10, 0)
 #define NAGI_ACK_ARGUMENTS struct sock *sk, const struct rate_sample *sample
@@ -75,32 +69,26 @@ NAGI_INLINE __u16 nagi_local_port(const struct sock *sk) { return sk->sk_num; }
 #endif
 
 /// The structure that names a scheme's functions. Once, at the end of its file.
-#define NAGI_SCHEME(scheme)                                                                        \
-	static void nagi_cong_control(NAGI_ACK_ARGUMENTS) { nagi_on_ack(sk, sample); }             \
-                                                                                                   \
-	static struct tcp_congestion_ops nagi_##scheme = {                                         \
-		.init = nagi_on_start,                                                             \
-		.set_state = nagi_on_state,                                                        \
-		.cong_control = nagi_cong_control,                                                 \
-		.ssthresh = nagi_threshold,                                                        \
-		.undo_cwnd = nagi_window_size,                                                     \
-		.flags = TCP_CONG_NON_RESTRICTED,                                                  \
-		.name = "nagi_" #scheme,                                                           \
-		.owner = THIS_MODULE,                                                              \
-	};                                                                                         \
-	static int __init nagi_load(void)                                                          \
-	{                                                                                          \
-		return tcp_register_congestion_control(&nagi_##scheme);                            \
-	}                                                                                          \
-	static void __exit nagi_unload(void)                                                       \
-	{                                                                                          \
-		tcp_unregister_congestion_control(&nagi_##scheme);                                 \
-	}                                                                                          \
-	module_init(nagi_load);                                                                    \
-	module_exit(nagi_unload);                                                                  \
-	MODULE_LICENSE("GPL");                                                                     \
-	MODULE_DESCRIPTION("nagi's TCP congestion control " #scheme);                              \
-	/* By this name the kernel looks for a congestion control that it does not have. */        \
-	MODULE_ALIAS("tcp_nagi_" #scheme)
+#define NAGI_SCHEME(scheme)                                                                     \
+  static void nagi_cong_control(NAGI_ACK_ARGUMENTS) { nagi_on_ack(sk, sample); }                \
+                                                                                                \
+  static struct tcp_congestion_ops nagi_##scheme = {                                            \
+      .init = nagi_on_start,                                                                    \
+      .set_state = nagi_on_state,                                                               \
+      .cong_control = nagi_cong_control,                                                        \
+      .ssthresh = nagi_threshold,                                                               \
+      .undo_cwnd = nagi_window_size,                                                            \
+      .flags = TCP_CONG_NON_RESTRICTED,                                                         \
+      .name = "nagi_" #scheme,                                                                  \
+      .owner = THIS_MODULE,                                                                     \
+  };                                                                                            \
+  static int __init nagi_load(void) { return tcp_register_congestion_control(&nagi_##scheme); } \
+  static void __exit nagi_unload(void) { tcp_unregister_congestion_control(&nagi_##scheme); }   \
+  module_init(nagi_load);                                                                       \
+  module_exit(nagi_unload);                                                                     \
+  MODULE_LICENSE("GPL");                                                                        \
+  MODULE_DESCRIPTION("nagi's TCP congestion control " #scheme);                                 \
+  /* By this name the kernel looks for a congestion control that it does not have. */           \
+  MODULE_ALIAS("tcp_nagi_" #scheme)
 
 #endif

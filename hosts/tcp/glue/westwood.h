@@ -20,56 +20,52 @@ NAGI_PARAMETER(spacing, 2000, 1, 50000, "us", "least time between two samples of
 NAGI_PARAMETER(restart, 1, 1, 1000, "segments", "window after a timeout");
 
 struct nagi_own {
-	struct nagi_bandwidth bandwidth;
-	__u32 rtt_us;        // as measured last; 0: not yet
-	__u32 least_rtt_us;  // RTTmin
+  struct nagi_bandwidth bandwidth;
+  __u32 rtt_us;        // as measured last; 0: not yet
+  __u32 least_rtt_us;  // RTTmin
 };
 
-NAGI_INLINE void own_start(const struct nagi_connection *of) { (void)of; }
+NAGI_INLINE void own_start(const struct nagi_connection* of) { (void)of; }
 
-NAGI_INLINE void own_ack(const struct nagi_connection *of, const struct nagi_ack *ack)
-{
-	struct nagi_own *own = of->own;
+NAGI_INLINE void own_ack(const struct nagi_connection* of, const struct nagi_ack* ack) {
+  struct nagi_own* own = of->own;
 
-	if (ack->rtt_us) {
-		own->rtt_us = ack->rtt_us;
-		if (own->least_rtt_us == 0 || ack->rtt_us < own->least_rtt_us)
-			own->least_rtt_us = ack->rtt_us;
-	}
-	nagi_bandwidth_ack(&own->bandwidth, ack->now_us, ack->delivered * of->tp->mss_cache,
-			   tau * 1000, spacing);
+  if (ack->rtt_us) {
+    own->rtt_us = ack->rtt_us;
+    if (own->least_rtt_us == 0 || ack->rtt_us < own->least_rtt_us) own->least_rtt_us = ack->rtt_us;
+  }
+  nagi_bandwidth_ack(&own->bandwidth, ack->now_us, ack->delivered * of->tp->mss_cache, tau * 1000,
+                     spacing);
 }
 
-NAGI_INLINE void own_grow(const struct nagi_connection *of, __u32 segments) { nagi_grow(of, segments); }
-
-NAGI_INLINE __u32 westwood_threshold(const struct nagi_connection *of)
-{
-	__u32 window = nagi_bandwidth_window(&of->own->bandwidth, of->own->least_rtt_us,
-					     of->tp->mss_cache);
-
-	return nagi_max(window, NAGI_LEAST_THRESHOLD);
+NAGI_INLINE void own_grow(const struct nagi_connection* of, __u32 segments) {
+  nagi_grow(of, segments);
 }
 
-NAGI_INLINE void own_congestion(const struct nagi_connection *of)
-{
-	struct nagi_window *window = &of->control->window;
-	__u32 threshold = westwood_threshold(of);
+NAGI_INLINE __u32 westwood_threshold(const struct nagi_connection* of) {
+  __u32 window =
+      nagi_bandwidth_window(&of->own->bandwidth, of->own->least_rtt_us, of->tp->mss_cache);
 
-	nagi_window_set(window, nagi_min(window->size, threshold), threshold);
+  return nagi_max(window, NAGI_LEAST_THRESHOLD);
 }
 
-NAGI_INLINE void own_timeout(const struct nagi_connection *of)
-{
-	nagi_window_set(&of->control->window, restart, westwood_threshold(of));
+NAGI_INLINE void own_congestion(const struct nagi_connection* of) {
+  struct nagi_window* window = &of->control->window;
+  __u32 threshold = westwood_threshold(of);
+
+  nagi_window_set(window, nagi_min(window->size, threshold), threshold);
 }
 
-NAGI_INLINE void westwood_describe(const struct nagi_connection *of, struct nagi_event *event)
-{
-	const struct nagi_own *own = of->own;
+NAGI_INLINE void own_timeout(const struct nagi_connection* of) {
+  nagi_window_set(&of->control->window, restart, westwood_threshold(of));
+}
 
-	event->bandwidth = own->bandwidth.rate;
-	event->rtt_us = own->rtt_us;
-	event->least_rtt_us = own->least_rtt_us;
+NAGI_INLINE void westwood_describe(const struct nagi_connection* of, struct nagi_event* event) {
+  const struct nagi_own* own = of->own;
+
+  event->bandwidth = own->bandwidth.rate;
+  event->rtt_us = own->rtt_us;
+  event->least_rtt_us = own->least_rtt_us;
 }
 
 #endif

@@ -51,7 +51,8 @@ Kernel inspect_kernel() {
                      "CONFIG_BPF_JIT and CONFIG_BPF_SYSCALL");
   }
   if (!has("bpf_struct_ops_link")) {
-    throw InputError(here + " would keep a scheme for ever if nagi-tcp were killed (it has no links " +
+    throw InputError(here +
+                     " would keep a scheme for ever if nagi-tcp were killed (it has no links " +
                      "for struct_ops, which Linux 6.4 brought)" + newer);
   }
   kernel.cong_control_arguments = arguments_of(types.get(), "cong_control");

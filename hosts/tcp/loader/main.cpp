@@ -160,13 +160,14 @@ int main(int argc, char** argv) {
         ->allow_extra_args(false);
     return added;
   };
-  auto* hold_command = with_parameters(
-      command("hold", "register a scheme until SIGTERM or the parent's death; says when ready", hold));
+  auto* hold_command = with_parameters(command(
+      "hold", "register a scheme until SIGTERM or the parent's death; says when ready", hold));
   hold_command->add_option("--as", arguments.name, "its name in the kernel, up to 15 characters")
       ->required();
   hold_command->add_option("--events", arguments.events,
                            "write what it tells of its connections to this file, as JSON lines");
-  with_parameters(command("check", "say whether this kernel takes a scheme; leaves nothing", check));
+  with_parameters(
+      command("check", "say whether this kernel takes a scheme; leaves nothing", check));
   command("describe", "print a scheme's parameters, as JSON", describe);
 
   try {

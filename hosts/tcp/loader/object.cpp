@@ -23,7 +23,7 @@ namespace {
 constexpr std::string_view struct_ops_section = ".struct_ops";
 constexpr std::string_view newer_section = ".struct_ops.link";
 constexpr std::string_view tag = "nagi_parameter|";
-constexpr std::size_t name_bytes = 16;  // TCP_CA_NAME_MAX, with the zero that ends it
+constexpr std::size_t name_bytes = 16;       // TCP_CA_NAME_MAX, with the zero that ends it
 constexpr std::uint32_t non_restricted = 1;  // TCP_CONG_NON_RESTRICTED
 
 std::string read_file(const std::string& path) {
@@ -95,8 +95,8 @@ void Object::accept_newer_section_name() {
   for (const auto& [begin, size] : ranges) {
     if (begin > image_.size() || size > image_.size() - begin) continue;
     const std::string wanted = std::string(newer_section) + '\0';
-    for (std::size_t at = image_.find(wanted, begin);
-         at != std::string::npos && at < begin + size; at = image_.find(wanted, at + 1)) {
+    for (std::size_t at = image_.find(wanted, begin); at != std::string::npos && at < begin + size;
+         at = image_.find(wanted, at + 1)) {
       std::fill_n(image_.begin() + static_cast<std::ptrdiff_t>(at + struct_ops_section.size()),
                   newer_section.size() - struct_ops_section.size(), '\0');
     }
@@ -137,8 +137,8 @@ void Object::find_variables() {
     const GElf_Shdr& header = in->second.header;
     const bool outside =
         symbol.st_value > header.sh_size || symbol.st_size > header.sh_size - symbol.st_value ||
-        (header.sh_type != SHT_NOBITS && (header.sh_offset > image_.size() ||
-                                          header.sh_size > image_.size() - header.sh_offset));
+        (header.sh_type != SHT_NOBITS &&
+         (header.sh_offset > image_.size() || header.sh_size > image_.size() - header.sh_offset));
     if (outside) throw InputError(path_ + ": damaged: " + name + " is outside of the file");
     variables_[name] = {header.sh_offset + symbol.st_value, symbol.st_value, symbol.st_size,
                         in->second.name};
@@ -162,7 +162,9 @@ void Object::read_types() {
     if (btf_is_var(type)) {
       const auto variable = variables_.find(text(type->name_off));
       const int resolved = btf__resolve_type(types.get(), type->type);
-      const btf_type* of = resolved < 0 ? nullptr : btf__type_by_id(types.get(), static_cast<std::uint32_t>(resolved));
+      const btf_type* of = resolved < 0
+                               ? nullptr
+                               : btf__type_by_id(types.get(), static_cast<std::uint32_t>(resolved));
       if (variable == variables_.end() || variable->second.section != struct_ops_section ||
           of == nullptr || !btf_is_struct(of) || text(of->name_off) != "tcp_congestion_ops") {
         continue;
@@ -190,8 +192,8 @@ void Object::read_types() {
         throw InputError(path_ + ": parameter " + variable->first +
                          ": is not declared by NAGI_PARAMETER of hosts/tcp/glue/bpf.h");
       }
-      parameters_.push_back({variable->first, word(variable->second.at), *least, *most, parts[2],
-                             parts[3]});
+      parameters_.push_back(
+          {variable->first, word(variable->second.at), *least, *most, parts[2], parts[3]});
     }
   }
   if (schemes.size() != 1 || name_at_ == 0) {
@@ -226,7 +228,8 @@ void Object::set_name(const std::string& name) {
     return std::isalnum(letter) != 0 || letter == '_' || letter == '.';
   });
   if (name.empty() || name.size() >= name_bytes || !allowed) {
-    throw InputError("\"" + name + "\" is no name for a congestion control; give 1 to 15 letters, " +
+    throw InputError("\"" + name +
+                     "\" is no name for a congestion control; give 1 to 15 letters, " +
                      "digits, '_' or '.'");
   }
   std::fill_n(image_.begin() + static_cast<std::ptrdiff_t>(name_at_), name_bytes, '\0');
@@ -246,8 +249,8 @@ void Object::set_parameter(const std::string& assignment) {
     throw InputError(scheme_ + " has no parameter \"" + name + "\"; " +
                      (known.empty() ? "it has none" : "it has " + known));
   }
-  const std::string range = std::to_string(found->least) + " to " + std::to_string(found->most) +
-                            " " + found->unit;
+  const std::string range =
+      std::to_string(found->least) + " to " + std::to_string(found->most) + " " + found->unit;
   const auto value = equals == std::string::npos
                          ? std::nullopt
                          : whole_number(std::string_view(assignment).substr(equals + 1));

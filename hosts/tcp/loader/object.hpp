@@ -69,7 +69,7 @@ class Object {
   std::string scheme_;
   std::map<std::string, Variable> variables_;
   std::vector<Parameter> parameters_;
-  std::size_t name_at_ = 0;   // of .name and .flags in the image
+  std::size_t name_at_ = 0;  // of .name and .flags in the image
   std::size_t flags_at_ = 0;
 };
 

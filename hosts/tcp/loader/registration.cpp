@@ -76,12 +76,13 @@ std::string last_line(std::string said) {
   const std::string said = Listener::said();
   const std::string log = verifier_log(said);
   if (!log.empty()) {
-    throw InputError(object.scheme() + ": the verifier of kernel " + kernel.release +
-                     " rejects it; mend the scheme, or use another kernel. The end of its log:" + log);
+    throw InputError(
+        object.scheme() + ": the verifier of kernel " + kernel.release +
+        " rejects it; mend the scheme, or use another kernel. The end of its log:" + log);
   }
   if (error == EPERM) {
-    throw InputError("no permission to load " + object.scheme() + "; run nagi-tcp as root, or with " +
-                     "CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN");
+    throw InputError("no permission to load " + object.scheme() +
+                     "; run nagi-tcp as root, or with " + "CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN");
   }
   if (error == EEXIST) {
     throw InputError("the kernel already has a congestion control named " + name +
