@@ -116,7 +116,7 @@ void Object::find_variables() {
   };
   std::map<std::size_t, Section> sections;
   Elf_Scn* symbols = nullptr;
-  GElf_Shdr table;
+  GElf_Shdr table{};
   each_section(elf.get(), [&](const std::string& name, const GElf_Shdr& header, Elf_Scn* section) {
     sections[elf_ndxscn(section)] = {name, header};
     if (header.sh_type == SHT_SYMTAB) {
