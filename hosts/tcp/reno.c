@@ -14,8 +14,9 @@
 // What the kernel forces: it would send the next lost segment at the partial ACK. It is kept from that by
 // a window that allows nothing, until three more duplicate ACKs have come. Reno itself might send new
 // segments in that time, if its halved window had room; it seldom has. The rest is in glue/control.h.
-#include "glue/control.h"
 #include "glue/scheme.h"
+
+#include "glue/control.h"
 
 NAGI_PARAMETER(restart, 1, 1, 1000, "segments", "window after a timeout");
 

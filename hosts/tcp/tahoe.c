@@ -16,8 +16,9 @@
 // longer than the retransmission timer, nothing is sent until that has gone off: the kernel then goes back
 // N, from a window of `restart` and with the ssthresh of the loss. This costs a pause of one timeout that
 // Tahoe does not make. The rest is in glue/control.h.
-#include "glue/control.h"
 #include "glue/scheme.h"
+
+#include "glue/control.h"
 
 NAGI_PARAMETER(restart, 1, 1, 1000, "segments", "window after a loss");
 

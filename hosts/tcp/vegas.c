@@ -17,10 +17,10 @@
 // gone off (section III.A). Here the kernel decides when a segment is lost: by three duplicate ACKs, and
 // in recovery by partial ACKs (RFC 6582), which stand for Vegas's look at the first two ACKs after a
 // retransmission. The rest is in glue/control.h.
-#include "arithmetic/vegas.h"
-
-#include "glue/control.h"
 #include "glue/scheme.h"
+
+#include "arithmetic/vegas.h"
+#include "glue/control.h"
 
 NAGI_PARAMETER(alpha, 2, 0, 1000, "segments", "backlog below which the window grows");
 NAGI_PARAMETER(beta, 4, 0, 1000, "segments", "backlog above which the window shrinks");

@@ -6,9 +6,9 @@
 // Recovery is Reno's, as in the authors' ns-2 module (Agent/TCP/Westwood): it ends at the first ACK of new
 // data; see reno.c, also for what the kernel forces there. Linux's `westwood` is Westwood+, a later scheme
 // that takes one sample a round trip (Grieco, Mascolo, ACM CCR 34(2), 2004).
-#include "glue/westwood.h"
-
 #include "glue/scheme.h"
+
+#include "glue/westwood.h"
 
 #define NAGI_RECOVERY NAGI_RENO
 

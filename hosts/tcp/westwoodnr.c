@@ -6,6 +6,7 @@
 //
 // The kernel's own recovery without SACK is NewReno's; nothing is forced but what glue/control.h lists.
 #include "glue/scheme.h"
+
 #include "glue/westwood.h"
 
 #define NAGI_RECOVERY NAGI_NEWRENO

@@ -16,8 +16,9 @@
 //
 // Recovery is NewReno's: a second loss in the same window is repaired at its partial ACK and belongs to
 // the verdict on the first. Nothing is forced but what glue/control.h lists.
-#include "arithmetic/backlog.h"
 #include "glue/scheme.h"
+
+#include "arithmetic/backlog.h"
 #include "glue/westwood.h"
 
 NAGI_PARAMETER(alpha, 14, 0, 100000, "segments",

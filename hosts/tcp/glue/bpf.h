@@ -6,11 +6,12 @@
 #ifndef NAGI_GLUE_BPF_H
 #define NAGI_GLUE_BPF_H
 
+#include <linux/bpf.h>
+#include <linux/types.h>
+
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
-#include <linux/bpf.h>
-#include <linux/types.h>
 
 #include "../arithmetic/integers.h"
 #include "event.h"
