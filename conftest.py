@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
 import pytest
 from nagi.labs.keeper import Keeper
@@ -61,20 +62,25 @@ class Namespaces:
             self.run(namespace, "ethtool", "-K", interface, *offloads)
 
 
-def _namespaces() -> Iterator[Namespaces]:
+@pytest.fixture
+def namespaces() -> Iterator[Namespaces]:
+    """Needs root; without it, the test is skipped, and says so."""
     if os.geteuid() != 0:
         pytest.skip("needs root for network namespaces: run `sudo make test`")
     with Keeper() as keeper:
         yield Namespaces(keeper)
 
 
-@pytest.fixture
-def namespaces() -> Iterator[Namespaces]:
-    """Needs root; without it, the test is skipped, and says so."""
-    yield from _namespaces()
+@pytest.fixture(scope="module")
+def new_namespaces() -> Iterator[Callable[[], Namespaces]]:
+    """Makes them, for all tests of a file, as often as it is called."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root for network namespaces: run `sudo make test`")
+    with ExitStack() as keepers:
+        yield lambda: Namespaces(keepers.enter_context(Keeper()))
 
 
 @pytest.fixture(scope="module")
-def lasting_namespaces() -> Iterator[Namespaces]:
+def lasting_namespaces(new_namespaces: Callable[[], Namespaces]) -> Namespaces:
     """The same, for all tests of a file."""
-    yield from _namespaces()
+    return new_namespaces()

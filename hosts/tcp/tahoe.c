@@ -12,10 +12,11 @@
 // back N); a duplicate of what had arrived costs it time, but several losses in a window cost it little.
 // The kernel does that only after a timeout. After three duplicate ACKs it sends the lost segment, and one
 // more at each partial ACK, a round trip apart, and in between new ones, as the window allows. One or two
-// losses cost what they cost Tahoe. If the first partial ACK shows that to repair the rest would take
+// losses cost what they cost Tahoe. If the second partial ACK shows that to repair the rest would take
 // longer than the retransmission timer, nothing is sent until that has gone off: the kernel then goes back
 // N, from a window of `restart` and with the ssthresh of the loss. This costs a pause of one timeout that
-// Tahoe does not make. The rest is in glue/control.h.
+// Tahoe does not make. (Not at the first: duplicate ACKs that the kernel merges, see control.h, look like
+// further losses, and most windows lose only one or two.) The rest is in glue/control.h.
 #include "glue/scheme.h"
 
 #include "glue/control.h"

@@ -162,7 +162,7 @@ NAGI_INLINE void nagi_partial_ack(struct sock* sk, const struct nagi_connection*
     __u64 srtt_us = tp->srtt_us >> 3;
 
     own_grow(of, 1);
-    if (control->count++ == 0 && nagi_outstanding(tp) * srtt_us > srtt_us + tp->rttvar_us)
+    if (control->count++ == 1 && nagi_outstanding(tp) * srtt_us > srtt_us + tp->rttvar_us)
       control->phase = NAGI_HOLDING;
   }
   nagi_tell(sk, of, NAGI_PARTIAL_ACK, NAGI_NO_VERDICT, before);

@@ -99,6 +99,7 @@ class Observed:
     events: list[dict[str, Any]]  # what nagi-tcp wrote; empty for the kernel's own schemes
     sent: npt.NDArray[np.float64]  # when data packets came to the link, as Row.at
     overflows: int  # packets that found the link's queue full
+    merged: int  # ACKs that the sender's kernel has merged with others while its socket was busy
 
     def with_events(self, written: Path) -> Observed:
         lines = written.read_text().splitlines()
@@ -199,6 +200,7 @@ class TcpPath:
             packets = directory / "packets.bin"
             backward = {"delay_ns": forward["delay_ns"]}
             epoch, begun = time.time_ns(), time.monotonic_ns()
+            merged = self._merged()
             with Emulator(
                 self._namespaces,
                 directory,
@@ -211,6 +213,7 @@ class TcpPath:
                 with self._receiver():
                     said = self._namespaces.run("left", PYTHON, "-c", _SEND, *arguments)
                 emulator.stop()
+            merged = self._merged() - merged
             records = read_records(packets)
         there = records[(records["lane"] == 0) & (records["bytes"] > 100)]
         return Observed(
@@ -218,7 +221,12 @@ class TcpPath:
             events=[],
             sent=(there["arrived_ns"] + begun) / 1e9,
             overflows=int((fates(there) == QUEUE_OVERFLOW).sum()),
+            merged=merged,
         )
+
+    def _merged(self) -> int:
+        names, values = self._namespaces.run("left", "cat", "/proc/net/netstat").splitlines()[:2]
+        return int(dict(zip(names.split(), values.split(), strict=True))["TCPBacklogCoalesce"])
 
     @contextmanager
     def _receiver(self) -> Iterator[None]:

@@ -7,9 +7,13 @@ scheme by definition, the same expectation must fail for it.
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import Any
 
 import pytest
@@ -84,36 +88,77 @@ SCENARIOS: dict[str, dict[str, Any]] = {
 }
 
 
+# Where every duplicate ACK counts: the kernel merges ACKs while the sender's socket is busy.
+EXACT = {"one loss", "two losses", "many losses", "timeout"}
+TRIES = 12
+# These take seconds each; they are run side by side, once one of them is asked for.
+LONG = [
+    *((scheme, "random loss") for scheme in [*OURS, "newreno"]),
+    *((scheme, "full queue") for scheme in [*OURS, "newreno"] if scheme != "westwoodvt"),
+    ("westwoodvt", "longer queue"),
+]
+SIDE_BY_SIDE = 4
+
+Key = tuple[str, ...]
+
+
 class Runs:
     """Runs of a scheme in a scenario; each is done once."""
 
-    def __init__(self, path: TcpPath, directory: Path) -> None:
-        self._path = path
+    def __init__(
+        self,
+        new_namespaces: Callable[[], Any],
+        workers: ThreadPoolExecutor,
+        directory: Path,
+    ) -> None:
+        self._new_namespaces = new_namespaces
+        self._workers = workers
         self._directory = directory
-        self._done: dict[tuple[str, ...], Observed] = {}
+        self._paths: SimpleQueue[TcpPath] = SimpleQueue()
+        self._numbers = itertools.count()
+        self._done: dict[Key, Future[Observed]] = {}
 
     def __call__(self, scheme: str, scenario: str, *sets: str) -> Observed:
-        key = (scheme, scenario, *sets)
-        if key not in self._done:
-            self._done[key] = self._run(scheme, SCENARIOS[scenario], sets)
-        return self._done[key]
+        asked: Key = (scheme, scenario, *sets)
+        for key in [asked] if scenario in EXACT else [asked, *LONG]:
+            if key not in self._done:
+                self._done[key] = self._workers.submit(self._run, *key)
+        return self._done[asked].result()
 
-    def _run(self, scheme: str, scenario: dict[str, Any], sets: tuple[str, ...]) -> Observed:
+    def _run(self, scheme: str, scenario: str, *sets: str) -> Observed:
+        try:
+            path = self._paths.get_nowait()
+        except Empty:
+            path = TcpPath(self._new_namespaces())
+        try:
+            for _ in range(TRIES):
+                observed = self._once(path, scheme, SCENARIOS[scenario], sets)
+                if scenario not in EXACT or observed.merged == 0:
+                    return observed
+            raise AssertionError(f"ACKs were merged in each of {TRIES} runs")
+        finally:
+            self._paths.put(path)
+
+    def _once(
+        self, path: TcpPath, scheme: str, scenario: dict[str, Any], sets: tuple[str, ...]
+    ) -> Observed:
         entry = schemes()[scheme]
         if entry.program is None:
-            return self._path.run(str(entry.kernel), **scenario)
-        events = self._directory / "events.jsonl"
-        name = unique(scheme)
+            return path.run(str(entry.kernel), **scenario)
+        number = next(self._numbers)
+        events = self._directory / f"events.{number}.jsonl"
+        name = unique(f"{scheme[:5]}{number}")
         with held(entry.program, name, "--events", str(events), sets=sets) as holder:
-            observed = self._path.run(name, **scenario)
+            observed = path.run(name, **scenario)
             holder.terminate()
             holder.wait(5)
             return observed.with_events(events)
 
 
 @pytest.fixture(scope="module")
-def runs(lasting_namespaces, tmp_path_factory):
-    return Runs(TcpPath(lasting_namespaces), tmp_path_factory.mktemp("runs"))
+def runs(new_namespaces, tmp_path_factory):
+    with ThreadPoolExecutor(SIDE_BY_SIDE) as workers:
+        yield Runs(new_namespaces, workers, tmp_path_factory.mktemp("runs"))
 
 
 def only(observed: Observed, kind: str) -> dict[str, Any]:
