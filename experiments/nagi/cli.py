@@ -121,7 +121,7 @@ def run(
         selection = select(points, form_, chosen_values(only), current_build(), site.available)
         left_out = _leave_out(selection, skip_unavailable)
         site.require_fit(selection.available())
-        side_by_side = jobs or site.jobs
+        side_by_side = jobs or site.jobs(selection.available())
         to_do = [plan for plan in selection.available() if not directory.has(plan)]
         require_disk(to_do, selection.experiment.keep, side_by_side, directory.out)
         labs = cleanup.enter_context(site.labs(directory, selection.experiment.name))
@@ -338,7 +338,7 @@ def _leave_out(selection: Selection, skip_unavailable: bool) -> dict[str, str]:
 def _estimate(selection: Selection, out: Path) -> list[str]:
     """What there is to run, and what it takes of time and disk."""
     available, keep = selection.available(), selection.experiment.keep
-    jobs = jobs_for(os.cpu_count() or 1)
+    jobs = jobs_for(selection.available())
     until = selection.experiment.until
     most = available
     if until is not None:

@@ -64,7 +64,8 @@ TIMESTAMP_OPTION = 12
 FIRST_PORT = 5001
 
 # Phases before and after the traffic, in seconds: how long agents have to set up and to finish.
-SETTING_UP = 0.25  # settings, emulator
+SETTING_UP = 0.25  # settings, emulator with two links
+SETTING_UP_A_LINK = 0.2  # each further link's interfaces, in the emulator
 CAPTURING = 0.15  # captures are running before servers are
 SERVING = 0.3  # servers are running before clients are
 SERVING_COMMANDS = 2.0  # the same of programs that are not ours to know
@@ -113,7 +114,9 @@ class _Planner:
         self.sysctls = self._host_sysctls()
         self.controls = self._route_controls()
         commands = any(flow.server is not None for flow in self.experiment.flows.values())
-        self.serve_s = SETTING_UP + CAPTURING
+        further = max(0, len(self.experiment.links) - 2)
+        self.capture_s = SETTING_UP + SETTING_UP_A_LINK * further
+        self.serve_s = self.capture_s + CAPTURING
         self.traffic_s = self.serve_s + (SERVING_COMMANDS if commands else SERVING)
 
     def _flows(self) -> list[tuple[str, Flow]]:
@@ -654,7 +657,7 @@ class _Planner:
         traffic_end = self.traffic_s + self.experiment.duration.seconds
         capture_end = traffic_end + rtt / 1e9 + queued + DRAINING + FLUSHING
         return Timeline(
-            capture_s=_round(SETTING_UP),
+            capture_s=_round(self.capture_s),
             serve_s=_round(self.serve_s),
             traffic_s=_round(self.traffic_s),
             traffic_end_s=_round(traffic_end),

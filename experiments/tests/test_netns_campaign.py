@@ -59,7 +59,7 @@ warmup: 1 s
 matrix:
   loss: [0 %, 3 %]
   capacity: [4 Mb/s]
-  scheme: [newreno, cubic]
+  scheme: [newreno, tahoe]
 report: {x: capacity, panels: loss}
 """
 
@@ -182,7 +182,7 @@ def test_a_campaign_from_experiment_to_report(spec, tmp_path):
     assert set(manifest.nodes) == {"S", "N", "D", "emulator"}
     assert manifest.nodes["S"].sysctls["net.ipv4.tcp_frto"] == "0"
     flow = Flows.read(first / "flows.json").flows[0]
-    assert flow.congestion_control in ("reno", "cubic")
+    assert flow.congestion_control in ("reno", "nagi_tahoe")
     samples = pd.read_parquet(first / "tcp_info.parquet")
     assert len(samples) > 25
     assert samples["bytes_acked"].is_monotonic_increasing

@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import time
 from pathlib import Path
 
 import pandas as pd
@@ -15,9 +13,8 @@ import pytest
 from bpf_objects import ours, wait_until_gone
 from nagi.contracts.plan import RunPlan
 from nagi.contracts.records import Flows, SchemeEvent, Verdict
-from nagi.schemes import loaded
 from own_schemes import OWN_SCHEME, compiled
-from test_netns_campaign import nothing_left_behind, run, start  # noqa: F401 - a fixture
+from test_netns_campaign import nothing_left_behind, run  # noqa: F401 - a fixture
 
 pytestmark = [
     pytest.mark.skipif(
@@ -114,22 +111,3 @@ def test_a_user_s_own_object_runs_or_is_refused_before_anything_is_run(tmp_path)
     said = run(spec, tmp_path / "refused", status=2)
     assert "own.o" in said and "verifier of kernel" in said and "no write support" in said
     assert not (tmp_path / "refused").exists()
-
-
-def test_killed_in_the_middle_nothing_is_left_and_it_goes_on(tmp_path):
-    spec, out = written(tmp_path, "reno, vegas"), tmp_path / "out"
-    before = loaded()
-    with start(spec, out, "--jobs", "1") as process:
-        deadline = time.monotonic() + 60
-        while loaded() == before:
-            assert time.monotonic() < deadline, "never registered"
-            time.sleep(0.05)
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-    deadline = time.monotonic() + 20
-    while loaded() != before:
-        assert time.monotonic() < deadline, "still registered"
-        time.sleep(0.05)
-    assert "2 valid" in run(spec, out, "--jobs", "2")
-    campaign = json.loads((out / "campaign.json").read_text())
-    assert len(campaign["runs"]) == 2

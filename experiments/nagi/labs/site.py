@@ -29,7 +29,7 @@ class Site:
     """A place for runs. `jobs`: how many side by side if nobody says."""
 
     name: str
-    jobs: int
+    jobs: Callable[[list[RunPlan]], int]
     available: Callable[[Scheme], Availability]
     require_fit: Callable[[list[RunPlan]], None]  # raises InputError if hosts cannot run the plans
     labs: Callable[[CampaignDirectory, str], AbstractContextManager[Labs]]
@@ -39,7 +39,7 @@ def netns_site(interrupted: Callable[[], bool]) -> Site:
     """This machine."""
     return Site(
         NetnsLabs.name,
-        jobs_for(os.cpu_count() or 1),
+        jobs_for,
         schemes.availability,
         lambda plans: None,  # its hosts are made for them
         lambda directory, _: nullcontext(NetnsLabs(directory.lab, directory.records, interrupted)),
@@ -71,7 +71,7 @@ def physical_site(
 
     return Site(
         PhysicalLabs.name,
-        len(cells),
+        lambda plans: len(cells),
         lambda scheme: available_on_hosts(scheme, survey),
         require_fit,
         lambda directory, campaign: PhysicalLabs(bench, survey, directory.records, campaign),
@@ -86,10 +86,20 @@ def require_ready(bench: Bench, survey: Survey, wanted: Wanted | None = None) ->
     return found
 
 
-def jobs_for(processors: int) -> int:
-    """How many runs to have side by side on one machine: one a processor, as a run at 100 Mb/s
-    keeps about one busy; more than eight are started too slowly to be worth it."""
-    return min(max(1, processors), 8)
+# What one processor carries of a run: rate times links, summed over the flows. A flow of 100 Mb/s
+# over two links keeps most of one busy.
+_PROCESSOR_BPS = 300e6
+
+
+def jobs_for(plans: list[RunPlan]) -> int:
+    """How many of these runs to have side by side on this machine: one a processor, or fewer if a
+    run needs more than one; more than eight are started too slowly to be worth it."""
+    heaviest = max(
+        (sum(flow.bottleneck_bps * len(flow.path) for flow in plan.flows) for plan in plans),
+        default=0,
+    )
+    processors = os.cpu_count() or 1
+    return min(max(1, int(processors / max(1, heaviest / _PROCESSOR_BPS))), 8)
 
 
 def available_on_hosts(scheme: Scheme, survey: Survey) -> Availability:

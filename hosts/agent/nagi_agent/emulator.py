@@ -13,7 +13,7 @@ from typing import Any
 from nagi_agent.commands import status_in_words
 from nagi_agent.processes import end, log_of, start
 
-_START_PATIENCE = 2.0
+_START_PATIENCE = 10.0  # an interface takes about 0.1 s
 _END_PATIENCE = 5.0
 _SOCKET = "nagi-link.sock"
 _LOG = "nagi-link.log"
