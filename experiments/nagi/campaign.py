@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import fcntl
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -197,7 +198,8 @@ class Runner:
         grow: Callable[[Selection], Selection],
         observer: Observer,
     ) -> None:
-        """`tries`: how often a run is tried whose links did not do what was asked. `analyse`
+        """`tries`: how often a run is tried whose links did not do what was asked, or that a host
+        was too busy to begin in time. `analyse`
         computes the metrics of a run directory. `grow` adds the runs that are to be done in view of
         those that are over. `observer` hears of every run that ends."""
         self.selection = selection
@@ -212,6 +214,7 @@ class Runner:
         self._observer = observer
         self.cost = Cost()
         self._failed_now: set[str] = set()  # tried again by the next nagi, not by this one
+        self._late_now: Counter[str] = Counter()  # how often each run was begun too late
 
     def run(self) -> dict[str, Verdict]:
         """Runs everything that is left to run, and returns the verdict on every run.
@@ -239,14 +242,24 @@ class Runner:
             shapes: dict[tuple[Shape, int], list[RunPlan]] = {}
             for plan in pending:
                 # Runs side by side can disturb each other: another try has the machine alone.
-                jobs = 1 if self._status(plan) == "invalid" else self._jobs
+                again = self._status(plan) == "invalid" or plan.run_id in self._late_now
+                jobs = 1 if again else self._jobs
                 shapes.setdefault((Shape.of(plan), jobs), []).append(plan)
             for (shape, jobs), plans in shapes.items():
                 self._run_shape(shape, plans, jobs)
-            self._failed_now |= {plan.run_id for plan in pending if self._status(plan) == "failed"}
+            for plan in pending:
+                self._note_failure(plan)
         for plan in self._plans:
             if self._status(plan) in ("valid", "invalid"):
                 self._analyse(self._directory.runs / plan.run_id)
+
+    def _note_failure(self, plan: RunPlan) -> None:
+        verdict = verdict_of(self._directory.runs, plan.run_id)
+        if verdict is None or verdict.status != "failed":
+            return
+        self._late_now[plan.run_id] += verdict.too_late
+        if not verdict.too_late or self._late_now[plan.run_id] >= self._tries:
+            self._failed_now.add(plan.run_id)
 
     def _add_runs(self) -> bool:
         """Asks for further runs; returns whether there are any."""

@@ -113,9 +113,9 @@ def certify(
     )
 
 
-def failed(run_id: str, reasons: list[str]) -> Verdict:
+def failed(run_id: str, reasons: list[str], *, too_late: bool = False) -> Verdict:
     """The verdict on a run that did not come to its end."""
-    return Verdict(run_id=run_id, status="failed", reasons=reasons, checks=[])
+    return Verdict(run_id=run_id, status="failed", reasons=reasons, too_late=too_late, checks=[])
 
 
 def _directions(links: Links) -> Iterator[tuple[str, DirectionAccount]]:

@@ -167,7 +167,9 @@ def _verdict(
         _bring(sources[EMULATOR], target, name)
     errors = [f"{name}: {node.error}" for name, node in nodes.items() if node.status == "failed"]
     if errors or damage:
-        return failed(plan.run_id, errors or damage)
+        # What else failed then is for want of the one that was late.
+        too_late = any(not node.in_time for node in nodes.values())
+        return failed(plan.run_id, errors or damage, too_late=too_late)
     try:
         links = Links.read(target / LINKS)
         records = read_records(sources[EMULATOR] / _RECORDS)

@@ -121,7 +121,9 @@ class Lab:
         if self.tries[plan.run_id] < len(self.statuses):
             status = self.statuses[self.tries[plan.run_id]]
         self.tries[plan.run_id] += 1
-        verdict = Verdict(run_id=plan.run_id, status=status, reasons=[], checks=[])
+        late = status == "late"
+        status = "failed" if late else status
+        verdict = Verdict(run_id=plan.run_id, status=status, reasons=[], too_late=late, checks=[])
         directory = runs / plan.run_id
         if directory.exists():
             directory.rename(f"{directory}.invalid-{self.tries[plan.run_id] - 1}")
@@ -349,6 +351,20 @@ def test_failed_runs_are_left_to_the_next_command(without_until, lab, tmp_path):
     _, _, directory = run(without_until, tmp_path / "out", lab, tries=3)
     assert statuses(directory) == {"failed"}
     assert len(lab.labs) == 1
+
+
+def test_runs_that_were_begun_too_late_are_tried_again_one_at_a_time(without_until, lab, tmp_path):
+    lab.statuses = ["late", "late"]
+    _, _, directory = run(without_until, tmp_path / "out", lab, tries=3)
+    assert statuses(directory) == {"valid"}
+    assert [cells for cells, _ in lab.labs] == [2, 1, 1]
+
+
+def test_after_the_last_try_a_run_that_is_late_has_failed(without_until, lab, tmp_path):
+    lab.statuses = ["late", "late"]
+    _, _, directory = run(without_until, tmp_path / "out", lab, tries=2)
+    assert statuses(directory) == {"failed"}
+    assert [cells for cells, _ in lab.labs] == [2, 1]
 
 
 def broken(*cells: str) -> LabError:

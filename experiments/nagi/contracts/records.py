@@ -28,6 +28,14 @@ from nagi.contracts.plan import RunPlan
 from nagi.statements import Statement
 
 
+def _is_false(value: Any) -> bool:
+    return value is False
+
+
+def _is_true(value: Any) -> bool:
+    return value is True
+
+
 def _is_empty(value: Any) -> bool:
     return not value
 
@@ -162,6 +170,9 @@ class NodeRecord(Contract):
     status: Literal["ok", "failed"]
     error: str | None
     began_realtime_s: float
+    in_time: bool = Field(
+        True, exclude_if=_is_true, description="whether it was ready when the run was to begin"
+    )
     late_s: float = Field(description="by how much the agent missed the beginning of a phase")
     facts: HostFacts
     sysctls: dict[str, str]
@@ -288,6 +299,11 @@ class Verdict(Contract):
     run_id: str
     status: Status
     reasons: list[str]
+    too_late: bool = Field(
+        False,
+        exclude_if=_is_false,
+        description="it failed because a host was too busy to begin in time: another try may do",
+    )
     checks: list[Check]
     information: list[Information] = Field([], description="measured, without a limit")
     clocks: dict[str, HostClock | None] = Field(

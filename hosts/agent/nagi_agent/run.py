@@ -80,6 +80,7 @@ class NodeRun:
         self._offloads: dict[str, list[str]] = {}
         self._sysctls: dict[str, str] = {}
         self._busy: Optional[float] = None
+        self._in_time = True
 
     def execute(self) -> bool:
         """Runs all phases and leaves node.json. Returns whether all went well."""
@@ -91,6 +92,7 @@ class NodeRun:
                 # Before the run begins, as it may take a moment.
                 schemes = cleanup.enter_context(self._schemes(cleanup))
                 if self._now() > LATEST_BEGIN_S:
+                    self._in_time = False
                     raise RuntimeError(
                         f"the agent was {self._now():.1f} s late to begin; the host is too busy"
                     )
@@ -113,6 +115,7 @@ class NodeRun:
                 "status": "failed" if error else "ok",
                 "error": error,
                 "began_realtime_s": self._begins,
+                "in_time": self._in_time,
                 "late_s": round(self._late_s, 6),
                 "facts": self._job.facts,
                 "sysctls": self._sysctls,
