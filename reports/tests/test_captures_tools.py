@@ -190,7 +190,7 @@ def compare(path: Path) -> None:
         samples = other.ack_rtt[other.ack_rtt != ""].astype(float) * 1e9
         assert 0 <= len(samples) - ours_rtt <= 3 * repeated + 1
         if ours_rtt > 100:
-            # Their samples are not all ours, and spread by some microseconds; the rule above is exact.
+            # Their samples are not all ours, and spread by microseconds; the rule above is exact.
             assert abs(ours.rtt_sequence_min_ns - samples.min()) < 2_000
             low, high = np.quantile(samples, (0.4, 0.6))
             assert low <= ours.rtt_sequence_median_ns <= high
