@@ -80,6 +80,7 @@ def leaves_nothing(hosts: SshHosts, before: dict) -> None:
         assert not ours
 
 
+@pytest.mark.slow
 def test_cells_share_a_campaign_and_are_as_before_when_it_is_over():
     require_ssh_hosts()
     with SshHosts(cells=TWO_CELLS) as hosts:
