@@ -33,7 +33,7 @@ duration: 2 s
 warmup: 1 s
 matrix:
   capacity: [2 Mb/s, 4 Mb/s]
-  scheme: [newreno, cubic]
+  scheme: [newreno, tahoe]
 report: {x: capacity}
 """
 
