@@ -52,7 +52,7 @@ apt-get install -q -y -o=Dpkg::Use-Pty=0 --no-install-recommends "$$@" || exit 1
 case " $$* " in *" openssh-server "*) systemctl --quiet disable ssh;; esac
 endef
 
-.PHONY: setup packages python native module demo test test-slow chaos bench bench-captures bench-tcp sanitize fuzz lint format example clean
+.PHONY: setup packages python native module virtual-lab demo test test-slow chaos bench bench-captures bench-tcp sanitize fuzz lint format example clean
 
 setup: native
 
@@ -86,16 +86,26 @@ native: python
 
 # Needs nothing of ours; a compiler and the kernel's headers do. Kbuild writes beside what it reads, so it
 # gets copies. Type information of the modules' own, for which it would need pahole, nobody asks for.
+MODULES ?= $(BUILD)/module
 KERNEL_BUILD ?= /lib/modules/$(shell uname -r)/build
 module:
 	@test -f $(KERNEL_BUILD)/Makefile || { \
 	    echo "nagi: $(KERNEL_BUILD): no headers of a kernel; as root, install linux-headers-$(ARCHITECTURE) (of Debian's kernel)," \
 	        "then give KERNEL_BUILD=/lib/modules/RELEASE/build, RELEASE being a directory that has them" >&2; exit 2; }
-	@mkdir -p $(BUILD)/module
-	@cp -ru hosts/tcp/module/Kbuild hosts/tcp/arithmetic hosts/tcp/glue $(BUILD)/module
-	@for scheme in hosts/tcp/*.c; do cp -u $$scheme $(BUILD)/module/nagi_$${scheme##*/} || exit 1; done
-	@$(MAKE) --no-print-directory -j $(shell nproc) -C $(KERNEL_BUILD) M=$(abspath $(BUILD))/module \
+	@mkdir -p $(MODULES)
+	@cp -ru hosts/tcp/module/Kbuild hosts/tcp/arithmetic hosts/tcp/glue $(MODULES)
+	@for scheme in hosts/tcp/*.c; do cp -u $$scheme $(MODULES)/nagi_$${scheme##*/} || exit 1; done
+	@$(MAKE) --no-print-directory -j $(shell nproc) -C $(KERNEL_BUILD) M=$(abspath $(MODULES)) \
 	    CONFIG_DEBUG_INFO_BTF_MODULES= modules
+
+# The guest kernel of the virtual lab, from Debian's linux-source package, or from TREE=DIRECTORY. It is
+# kept outside the checkout and built once; the schemes as its modules are built here.
+GUEST := $(BUILD)/guest
+virtual-lab: setup
+	@kernel=$$($(RUN)/python -m nagi.labs.guest_kernel build $(if $(TREE),--tree $(TREE))) || exit 2; \
+	$(MAKE) -s module ARCH=um KERNEL_BUILD=$$kernel/build MODULES=$(GUEST) >$(GUEST).log 2>&1 || { \
+	    tail -n 20 $(GUEST).log; exit 2; }; \
+	$(RUN)/python -m nagi.labs.guest_kernel install $$kernel $(GUEST)/*.ko
 
 demo: setup
 	@echo "== running the quick achievement experiment (under five minutes)"

@@ -10,10 +10,12 @@ from nagi import __version__, paths, programs
 from nagi.contracts.plan import digest
 from nagi.contracts.records import Build, sha256_of
 from nagi.errors import refuse
+from nagi.labs import guest_kernel, virtual
 
 
-def current_build() -> Build:
-    """The build in use. Raises InputError if nagi-link or nagi-tcp has not been built."""
+def current_build(lab: str = "") -> Build:
+    """The build in use; of the virtual lab its guest is a part. Raises InputError if nagi-link or
+    nagi-tcp has not been built, or the guest."""
     program = paths.native_program("nagi-link")
     if not program.exists():
         raise refuse(f"there is no {program}", "build it: `make setup`")
@@ -21,13 +23,20 @@ def current_build() -> Build:
     nagi_tcp = sha256_of(programs.nagi_tcp())
     sources = sorted((paths.AGENT / "nagi_agent").glob("*.py"))
     nagi_agent = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
+    guest = None
+    if lab == virtual.NAME:
+        kernel = guest_kernel.require_installed()
+        entropy = sha256_of(guest_kernel.directory() / "entropy.so")
+        guest = digest([kernel.linux, kernel.modules, entropy])
+    parts = [__version__, nagi_link, nagi_agent, nagi_tcp]
     return Build(
-        id=digest([__version__, nagi_link, nagi_agent, nagi_tcp]),
+        id=digest(parts if guest is None else [*parts, guest]),
         version=__version__,
         commit=_commit(),
         nagi_link=nagi_link,
         nagi_agent=nagi_agent,
         nagi_tcp=nagi_tcp,
+        guest=guest,
     )
 
 

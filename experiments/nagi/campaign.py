@@ -106,7 +106,7 @@ class Observer(Protocol):
     def runs_added(self, plans: list[RunPlan]) -> None: ...
     def lab_starting(self, lab: str, cells: int) -> None: ...
     def lab_failed(self, why: str, given_up: list[str]) -> None: ...
-    def batch_starting(self, plans: dict[str, list[RunPlan]], lead_s: float) -> None: ...
+    def batch_starting(self, plans: dict[str, list[RunPlan]], lead_s: float | None) -> None: ...
     def run_over(self, plan: RunPlan, verdict: Verdict) -> None: ...
 
 
@@ -329,11 +329,12 @@ class Runner:
         that it broke, the first that is not over in its cell, has then failed; the others wait."""
         batch = next_batch(plans, lab.cells)
         chosen = [plan for dealt in batch.values() for plan in dealt]
-        self._observer.batch_starting(batch, lab.lead_s())
+        self._observer.batch_starting(batch, lab.lead_s() if lab.in_real_time else None)
         trouble = None
+        reasons: dict[str, str] = {}
         try:
-            with self.cost.batch(batch):
-                lab.run_batch(batch)
+            with self.cost.batch(batch, in_real_time=lab.in_real_time):
+                reasons = lab.run_batch(batch)
         except LabError as error:
             trouble = error
         finally:
@@ -348,7 +349,8 @@ class Runner:
                 ]
             for plan in unfinished:
                 left.discard(plan.run_id)
-                self._observer.run_over(plan, record_failure(self._directory.runs, plan, reason))
+                why = reasons.get(plan.run_id, reason)
+                self._observer.run_over(plan, record_failure(self._directory.runs, plan, why))
         over = {plan.run_id for plan in chosen} - left
         return [plan for plan in plans if plan.run_id not in over], trouble
 

@@ -31,9 +31,10 @@ from nagi.estimate import (
     seconds_of,
     time_needed,
 )
+from nagi.labs.guest import require_able
 from nagi.labs.lab import Labs
 from nagi.labs.netns import require_root
-from nagi.labs.site import Site, jobs_for, netns_site, physical_site
+from nagi.labs.site import Site, jobs_for, netns_site, physical_site, virtual_site
 from nagi.options import (
     Form,
     Inventory,
@@ -115,17 +116,27 @@ def run(
     where = chosen_lab(lab, inventory)
     if where == "netns":
         require_root()
+    elif where == "virtual":
+        require_able()
+        if lab is None:
+            out_console.print(
+                "no root, so runs take place in the virtual lab; with root, in network namespaces "
+                "of this machine: sudo, or --lab netns"
+            )
     with ExitStack() as cleanup:
         cleanup.enter_context(directory.held())
         site = _site(where, inventory, points, directory.out, stop, cleanup)
-        selection = select(points, form_, chosen_values(only), current_build(), site.available)
+        selection = select(points, form_, chosen_values(only), current_build(where), site.available)
         left_out = _leave_out(selection, skip_unavailable)
         site.require_fit(selection.available())
         side_by_side = jobs or site.jobs(selection.available())
         to_do = [plan for plan in selection.available() if not directory.has(plan)]
         require_disk(to_do, selection.experiment.keep, side_by_side, directory.out)
         labs = cleanup.enter_context(site.labs(directory, selection.experiment.name))
-        verdicts = _run_campaign(selection, directory, labs, left_out, side_by_side, tries)
+        # What is invalid in virtual time is so every time.
+        verdicts = _run_campaign(
+            selection, directory, labs, left_out, side_by_side, 1 if where == "virtual" else tries
+        )
     if any(verdict.status != "valid" for verdict in verdicts.values()):
         raise typer.Exit(1)
 
@@ -301,6 +312,8 @@ def _site(
     interrupted: Callable[[], bool],
     cleanup: ExitStack,
 ) -> Site:
+    if lab == "virtual":
+        return virtual_site(interrupted)
     if lab == "netns" or inventory is None:
         return netns_site(interrupted)
     directory = cleanup.enter_context(scratch())

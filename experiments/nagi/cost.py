@@ -19,11 +19,13 @@ class Cost:
 
     `labs`: making labs, shipping batches, waiting for agents and bringing records; of a batch, what
     it takes longer than the runs of the cell that has most. `results`: certificates and metrics.
+    Runs that do not take place in real time count with what they take.
     """
 
     def __init__(self) -> None:
         self.runs = 0
         self.seconds: dict[What, float] = {"labs": 0.0, "results": 0.0}
+        self._virtual_s = self._wall_s = 0.0
 
     @contextmanager
     def spent(self, what: What) -> Iterator[None]:
@@ -35,14 +37,21 @@ class Cost:
             self.seconds[what] += time.monotonic() - begun
 
     @contextmanager
-    def batch(self, plans: dict[str, list[RunPlan]]) -> Iterator[None]:
+    def batch(
+        self, plans: dict[str, list[RunPlan]], *, in_real_time: bool = True
+    ) -> Iterator[None]:
         """A batch goes on meanwhile."""
-        timelines = max(
+        timelines = [
             sum(plan.timeline.end_s + BETWEEN_RUNS for plan in dealt) for dealt in plans.values()
-        )
-        with self.spent("labs"):
-            yield
-        self.seconds["labs"] -= timelines
+        ]
+        begun = time.monotonic()
+        yield
+        took = time.monotonic() - begun
+        if in_real_time:
+            self.seconds["labs"] += took - max(timelines)
+        else:
+            self._virtual_s += sum(timelines)
+            self._wall_s += took
         self.runs += sum(map(len, plans.values()))
 
     def in_words(self) -> str:
@@ -50,6 +59,11 @@ class Cost:
         if not self.runs:
             return ""
         labs, results = (self.seconds[what] / self.runs for what in ("labs", "results"))
+        if self._wall_s:
+            return (
+                f"{self._virtual_s:.0f} virtual seconds in {self._wall_s:.0f} s of wall time; "
+                f"beyond that {results:.2f} s a run for certificates and metrics"
+            )
         return (
             f"beyond the timelines of {self.runs} runs: {labs:.2f} s a run for orchestration, "
             f"{results:.2f} s a run for certificates and metrics"

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -16,7 +17,11 @@ Inventory = Annotated[
     typer.Option("-i", "--inventory", help="Ansible inventory of the physical lab"),
 ]
 Lab = Annotated[
-    str | None, typer.Option(help="where: netns (this machine) or physical (-i INVENTORY)")
+    str | None,
+    typer.Option(
+        help="where: netns (this machine, as root), virtual (guests in virtual time) or physical "
+        "(-i INVENTORY)"
+    ),
 ]
 Quick = Annotated[bool, typer.Option("--quick", help="the experiment's form `quick`")]
 Form = Annotated[str | None, typer.Option("--form", help="another form of the experiment")]
@@ -44,17 +49,16 @@ def chosen_values(only: list[str] | None) -> dict[str, str]:
 
 
 def chosen_lab(lab: str | None, inventory: Path | None) -> str:
-    """The lab that is meant. Raises InputError."""
-    known = ("netns", "physical")
-    name = lab or ("physical" if inventory else "netns")
+    """The lab that is meant: without root not netns, unless it is asked for. Raises InputError."""
+    known = ("netns", "virtual", "physical")
+    here = "netns" if os.geteuid() == 0 else "virtual"
+    name = lab or ("physical" if inventory else here)
     if name not in known:
-        raise refuse(
-            f"--lab {name}: this version of nagi has no such lab", f"one of: {', '.join(known)}"
-        )
+        raise refuse(f"--lab {name}: there is no such lab", f"one of: {', '.join(known)}")
     if name == "physical" and inventory is None:
         raise refuse(
             "--lab physical needs an inventory", "give it with -i; see ansible/inventories"
         )
-    if name == "netns" and inventory is not None:
-        raise refuse("the netns lab has no inventory", "leave -i out, or --lab")
+    if name != "physical" and inventory is not None:
+        raise refuse(f"the {name} lab has no inventory", "leave -i out, or --lab")
     return name

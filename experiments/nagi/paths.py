@@ -9,6 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 ANSIBLE = ROOT / "ansible"
 AGENT = ROOT / "hosts" / "agent"
+GUEST = ROOT / "hosts" / "guest"
 SCHEMES = ROOT / "hosts" / "schemes.yaml"
 PROFILES = ROOT / "hosts" / "profiles.yaml"
 SCHEMAS = ROOT / "experiments" / "schemas"

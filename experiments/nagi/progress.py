@@ -83,9 +83,12 @@ class Progress:
         without = f" without {', '.join(given_up)}" if given_up else ""
         self._console.print(f"the lab failed: {why}; going on{without}", markup=False)
 
-    def batch_starting(self, plans: dict[str, list[RunPlan]], lead_s: float) -> None:
-        """From the plans' timelines it is known when which run will be over."""
+    def batch_starting(self, plans: dict[str, list[RunPlan]], lead_s: float | None) -> None:
+        """From the plans' timelines it is known when which run will be over, in real time
+        (`lead_s` before they begin)."""
         self._end_clock()
+        if lead_s is None:
+            return
         ends = sorted(end for runs in plans.values() for end in _ends(runs, lead_s + _SHIPPING_S))
         self._quiet.clear()
         self._clock = threading.Thread(target=self._follow, args=(ends,), daemon=True)

@@ -13,6 +13,7 @@ from nagi import schemes
 from nagi.ansible_runs import Interrupted, LabError
 from nagi.errors import refuse
 from nagi.lab_cli import bench_for
+from nagi.labs import virtual
 from nagi.labs.physical import token_for
 from nagi.labs.site import available_on_hosts
 from nagi.options import Inventory, Lab, chosen_lab
@@ -31,8 +32,11 @@ def list_schemes(
     """Say which TCP schemes this machine, or the hosts of an inventory, can run, and why not the
     others; and what parameters they have."""
     known = schemes.schemes()
-    if chosen_lab(lab, inventory) == "netns":
+    where = chosen_lab(lab, inventory)
+    if where == "netns":
         found = {name: schemes.availability(scheme) for name, scheme in known.items()}
+    elif where == "virtual":
+        found = {name: virtual.availability(scheme) for name, scheme in known.items()}
     else:
         found = _on_hosts(inventory, known)
     if json_:

@@ -137,23 +137,23 @@ def _loadable(congestion_control: str) -> bool:
 def availability(scheme: Scheme) -> Availability:
     """Whether this machine's kernel can run `scheme`."""
     if scheme.waits_for is not None:
-        return _not_yet(scheme.waits_for)
+        return not_yet(scheme.waits_for)
     if scheme.object is not None:
         if os.geteuid() != 0:
             return Availability(True, "not tried, which needs root", "run the same with sudo")
         refusal = programs.refusal(scheme.object)
         return Availability(True) if refusal is None else Availability(False, *refusal)
     name = scheme.congestion_control
-    return _of_kernel(scheme, _kernel_release(), name in loaded() or _loadable(name))
+    return of_kernel(scheme, _kernel_release(), name in loaded() or _loadable(name))
 
 
 def availability_on(scheme: Scheme, found: Inspection) -> Availability:
     """Whether a host's kernel can run `scheme`, as its agent has found it."""
     if scheme.waits_for is not None:
-        return _not_yet(scheme.waits_for)
+        return not_yet(scheme.waits_for)
     if scheme.object is None:
         present = scheme.congestion_control in found.congestion_controls
-        return _of_kernel(scheme, found.facts.kernel, present)
+        return of_kernel(scheme, found.facts.kernel, present)
     # A user's own object comes with the agents of a campaign, which are asked before it begins.
     complaint = found.refused_objects.get(programs.object_name(scheme.object))
     return (
@@ -163,11 +163,12 @@ def availability_on(scheme: Scheme, found: Inspection) -> Availability:
     )
 
 
-def _not_yet(what: str) -> Availability:
+def not_yet(what: str) -> Availability:
+    """Of a scheme for which nagi lacks something."""
     return Availability(False, f"this version of nagi lacks {what}", "use the other schemes")
 
 
-def _of_kernel(scheme: Scheme, kernel: str, present: bool) -> Availability:
+def of_kernel(scheme: Scheme, kernel: str, present: bool) -> Availability:
     """Of a congestion control of the kernel's own; `present`: the kernel has it."""
     if present:
         return Availability(True)

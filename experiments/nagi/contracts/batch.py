@@ -36,6 +36,9 @@ class Batch(Contract):
         None, description="for whom the host must be held; null: hosts need not be held"
     )
     nagi_link: str = Field(description="path of the program nagi-link")
+    schemes_loaded: bool = Field(
+        False, description="the kernel has schemes of ours as modules, by the plans' names"
+    )
     runs: list[ScheduledRun]
     collected: list[str] = Field(
         [], description="earlier runs whose records are no longer needed on that host"

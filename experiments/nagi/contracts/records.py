@@ -197,6 +197,11 @@ class Build(Contract):
     nagi_tcp: str | None = Field(
         None, exclude_if=lambda value: value is None, description="SHA-256 of the program"
     )
+    guest: str | None = Field(
+        None,
+        exclude_if=lambda value: value is None,
+        description="of the virtual lab: stands for its kernel, modules and entropy",
+    )
 
 
 def sha256_of(path: Path) -> str:

@@ -53,7 +53,10 @@ class Place:
 
 
 class Lab(Protocol):
-    """A lab for plans of one shape. Exists from entry to exit."""
+    """A lab for plans of one shape. Exists from entry to exit. `in_real_time`: a run takes as long
+    as its timeline says."""
+
+    in_real_time: bool
 
     @property
     def cells(self) -> list[str]:
@@ -63,10 +66,11 @@ class Lab(Protocol):
         """Brings all hosts into shape and asks every agent what would keep it from running `plans`.
         Raises LabError."""
 
-    def run_batch(self, plans: dict[str, list[RunPlan]]) -> None:
+    def run_batch(self, plans: dict[str, list[RunPlan]]) -> dict[str, str]:
         """Runs plans, by cell, one after the other; cells side by side. Returns when all are over;
-        what the agents recorded is then in the records directory. Raises LabError, with what could
-        be brought in there all the same."""
+        what the agents recorded is then in the records directory. Returns why runs (by their id)
+        are not there, as far as it is known. Raises LabError, with what could be brought in there
+        all the same."""
 
     def lead_s(self) -> float:
         """Seconds between a batch's start and its first run."""
@@ -178,7 +182,7 @@ class Batches:
     def _write(self, plans: dict[str, list[RunPlan]]) -> None:
         self._written = True
         for place in self.places:
-            runs = list(_schedule(plans.get(place.cell, [])))
+            runs = list(schedule(plans.get(place.cell, [])))
             batch = place.batch(runs, self._collected.get(place.host, []))
             batch.write(self._directory / f"{place.host}.json")
 
@@ -195,7 +199,8 @@ class Batches:
         )
 
 
-def _schedule(plans: list[RunPlan]) -> Iterator[ScheduledRun]:
+def schedule(plans: list[RunPlan]) -> Iterator[ScheduledRun]:
+    """Runs one after the other."""
     offset = 0.0
     for plan in plans:
         yield ScheduledRun(offset_s=round(offset, 6), plan=plan)

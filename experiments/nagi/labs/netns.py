@@ -40,6 +40,8 @@ def require_root() -> None:
 class NetnsLab:
     """A lab of `cells` cells of one shape for `plans`, in the namespaces of `keeper_pid`."""
 
+    in_real_time = True
+
     def __init__(
         self,
         keeper_pid: int,
@@ -82,8 +84,9 @@ class NetnsLab:
     def prepare(self, plans: list[RunPlan]) -> None:
         self.batches.prepare("netns_lab.yml", plans)
 
-    def run_batch(self, plans: dict[str, list[RunPlan]]) -> None:
+    def run_batch(self, plans: dict[str, list[RunPlan]]) -> dict[str, str]:
         self.batches.run(plans)
+        return {}
 
     def lead_s(self) -> float:
         return self.batches.lead_s()

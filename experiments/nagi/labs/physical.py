@@ -248,6 +248,8 @@ class Bench:
 class PhysicalLab:
     """A lab of some cells for plans of one shape."""
 
+    in_real_time = True
+
     def __init__(
         self,
         bench: Bench,
@@ -272,8 +274,9 @@ class PhysicalLab:
         holder = self._bench.holder(self._campaign, time.time() + lease_s)
         self.batches.prepare("physical_lab.yml", plans, nagi_holder=holder)
 
-    def run_batch(self, plans: dict[str, list[RunPlan]]) -> None:
+    def run_batch(self, plans: dict[str, list[RunPlan]]) -> dict[str, str]:
         self.batches.run(plans)
+        return {}
 
     def lead_s(self) -> float:
         return self.batches.lead_s()

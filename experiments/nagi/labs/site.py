@@ -15,11 +15,13 @@ from nagi.contracts.doctor import Doctor
 from nagi.contracts.plan import RunPlan
 from nagi.doctor import Wanted, failures, judge
 from nagi.examination import seen_of
+from nagi.labs import virtual
 from nagi.labs.cells import read_cells
 from nagi.labs.lab import Labs
 from nagi.labs.netns import NetnsLabs
 from nagi.labs.physical import Bench, PhysicalLabs, Survey, token_for
 from nagi.labs.shape import EMULATOR
+from nagi.labs.virtual import VirtualLabs
 from nagi.schemes import Availability, Scheme
 from nagi.units import count_of
 
@@ -43,6 +45,19 @@ def netns_site(interrupted: Callable[[], bool]) -> Site:
         schemes.availability,
         lambda plans: None,  # its hosts are made for them
         lambda directory, _: nullcontext(NetnsLabs(directory.lab, directory.records, interrupted)),
+    )
+
+
+def virtual_site(interrupted: Callable[[], bool]) -> Site:
+    """Guests on this machine, in virtual time."""
+    return Site(
+        VirtualLabs.name,
+        virtual.jobs_for,
+        virtual.availability,
+        lambda plans: None,
+        lambda directory, _: nullcontext(
+            VirtualLabs(directory.lab, directory.records, interrupted)
+        ),
     )
 
 

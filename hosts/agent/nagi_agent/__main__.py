@@ -11,6 +11,7 @@ its standard input. It answers in JSON.
     end BATCH                  ends the agent that is at work, if there is one
     restore BATCH              puts back what an agent that died had set
     release BATCH              lets this host go and puts everything back
+    guest JOB                  is the first process of a guest of the virtual lab
 
 Exit status: 0 done (a batch's records say how each run went), 2 refused, 3 stopped.
 """
@@ -25,13 +26,10 @@ import shutil
 import sys
 from typing import Any, Optional
 
-from nagi_agent import hold, journal, live
+from nagi_agent import guest, hold, journal, live
+from nagi_agent.batches import remove_collected, run_batch
 from nagi_agent.inspection import inspect, problems
-from nagi_agent.run import SCHEMA_VERSION, Job, NodeRun, Stopped, stop_on_signals
-
-# After a batch's end: until then the controller, which computes metrics meanwhile, ships another.
-LEASE_S = 900.0
-
+from nagi_agent.run import SCHEMA_VERSION, Job, Stopped, stop_on_signals
 
 def _read(path: str) -> dict[str, Any]:
     if path == "-":
@@ -46,25 +44,6 @@ def _read(path: str) -> dict[str, Any]:
 
 def _say(answer: Any) -> int:
     print(json.dumps(answer))
-    return 0
-
-
-def _run(batch: dict[str, Any], start_at: float) -> int:
-    stop_on_signals()
-    job = Job(batch)
-    os.makedirs(job.spool, exist_ok=True)
-    _remove_collected(batch)
-    if batch["token"] is not None and batch["runs"]:
-        last = batch["runs"][-1]
-        ends = start_at + last["offset_s"] + last["plan"]["timeline"]["end_s"]
-        hold.renew(job.state, batch["token"], ends + LEASE_S)
-    try:
-        with hold.at_work(job.state):
-            journal.restore(job.settings_journal)
-            for run in batch["runs"]:
-                NodeRun(job, run["plan"], start_at + run["offset_s"]).execute()
-    except Stopped:
-        return 3
     return 0
 
 
@@ -96,7 +75,7 @@ def _hold(batch: dict[str, Any], holder: str) -> int:
 
 
 def _release(batch: dict[str, Any], token: Optional[str], home: Optional[str]) -> int:
-    _remove_collected(batch)
+    remove_collected(batch)
     try:
         held = hold.release(batch["state"], token)
     except hold.Held as other:
@@ -107,17 +86,12 @@ def _release(batch: dict[str, Any], token: Optional[str], home: Optional[str]) -
     return _say({"held": held})
 
 
-def _remove_collected(batch: dict[str, Any]) -> None:
-    for run_id in batch["collected"]:
-        shutil.rmtree(os.path.join(batch["spool"], run_id), ignore_errors=True)
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(
         prog="nagi-agent", description="Runs a host's part of nagi's runs."
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    for name in ("inspect", "check", "hold", "run", "up", "paths", "end", "restore", "release"):
+    for name in ("inspect", "check", "hold", "run", "up", "paths", "end", "restore", "release", "guest"):
         command = commands.add_parser(name)
         command.add_argument("batch")
         if name == "run":
@@ -130,6 +104,8 @@ def main() -> int:
                 "--tidy", metavar="DIRECTORY", help="removes it, if no records are left to fetch"
             )
     given = parser.parse_args()
+    if given.command == "guest":
+        guest.main(given.batch)
     try:
         batch = _read(given.batch)
         if given.command == "inspect":
@@ -139,7 +115,7 @@ def main() -> int:
         if given.command == "hold":
             return _hold(batch, given.holder)
         if given.command == "run":
-            return _run(batch, given.start_at)
+            return run_batch(batch, given.start_at)
         if given.command == "up":
             return _up(batch)
         if given.command == "paths":

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import platform
@@ -62,6 +63,7 @@ def version_of(program: str, *arguments: str) -> str:
     return lines[0].strip() if lines else "unknown"
 
 
+@functools.lru_cache(maxsize=None)
 def facts() -> dict[str, Any]:
     """What does not change from run to run."""
     return {

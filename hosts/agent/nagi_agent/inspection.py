@@ -99,7 +99,8 @@ def _problems_with_flows(batch: dict[str, Any]) -> list[str]:
     node = batch["node"]
     tried = []
     for run in batch["runs"]:
-        for program in schemes.programs_on(run["plan"], node).values():
+        wanted = {} if batch["schemes_loaded"] else schemes.programs_on(run["plan"], node)
+        for program in wanted.values():
             if program not in tried:
                 tried.append(program)
                 problem = schemes.problem_with(program["object"], program["parameters"])

@@ -45,6 +45,7 @@ class Job:
         self.state: str = batch["state"]
         self.user: str = batch["user"] or processes.service_user()
         self.nagi_link: str = batch["nagi_link"]
+        self.schemes_loaded: bool = batch["schemes_loaded"]
         self.facts = host.facts()
 
     @property
@@ -146,7 +147,8 @@ class NodeRun:
         return os.path.join(self._directory, name)
 
     def _schemes(self, cleanup: ExitStack) -> Schemes:
-        schemes = Schemes(self._plan, self._job.node, self._directory)
+        job = self._job
+        schemes = Schemes(self._plan, job.node, self._directory, loaded=job.schemes_loaded)
         cleanup.callback(lambda: self._notices.extend(schemes.complaints))
         return schemes
 

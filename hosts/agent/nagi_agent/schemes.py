@@ -102,12 +102,15 @@ def programs_on(plan: dict[str, Any], node: str) -> dict[str, dict[str, Any]]:
 
 class Schemes:
     """The programs of a run on one node, registered from entry to exit. `directory`: there they
-    write what they tell, a file each; None: they tell nothing. Raises RuntimeError."""
+    write what they tell, a file each; None: they tell nothing. `loaded`: the kernel has them as
+    modules, by the plan's names. Raises RuntimeError."""
 
-    def __init__(self, plan: dict[str, Any], node: str, directory: Optional[str]) -> None:
+    def __init__(
+        self, plan: dict[str, Any], node: str, directory: Optional[str], *, loaded: bool = False
+    ) -> None:
         self._plan = plan
         self._directory = directory
-        self._programs = programs_on(plan, node)
+        self._programs = {} if loaded else programs_on(plan, node)
         self._held: list[_Held] = []
         self.complaints: list[str] = []  # once it is over
         self._names: dict[str, str] = {}

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A guest of the virtual lab: User-mode Linux, whose clock moves only when everything in it sleeps.
+
+It runs in a sandbox (bubblewrap) that lets it write to one directory of its own and reach no network.
+In there, and so in the guest, what it needs is below /mnt/nagi, wherever it is outside: a guest sees
+the same on every machine. What it draws at random follows from a seed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from nagi.ansible_runs import Interrupted
+from nagi.errors import refuse
+from nagi.labs import guest_kernel
+
+INSIDE = Path("/mnt/nagi")
+OWN, AGENT, LIBRARY, NAGI_LINK = (INSIDE / name for name in ("own", "agent", "lib", "nagi-link"))
+# What a guest's clock says when it boots, seconds since the epoch.
+BOOT_S = 1_000_000_000
+MEMORY_MIB = 1024  # taken as it is used
+NEEDED_MIB = 600  # of them are, of a usual run
+CONSOLE = "console.log"
+_LAST_LINES = 4
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a guest ended; `console` has the last lines that it wrote there."""
+
+    in_time: bool
+    wall_s: float
+    console: str
+
+
+class Guest:
+    """One boot. `own` is the directory it may write to, `programs` what else it sees below /mnt/nagi:
+    name -> file or directory outside. `init` is its first process."""
+
+    def __init__(
+        self, own: Path, programs: dict[Path, Path], init: list[str], seed: int, processor: int
+    ) -> None:
+        self._own = own
+        self._command = [
+            *("taskset", "--cpu-list", str(processor)),  # it is one thread at a time
+            *_sandbox({OWN: own}, {LIBRARY: guest_kernel.directory(), **programs}),
+            *("--setenv", "NAGI_SEED", str(seed), "--setenv", "LD_PRELOAD", f"{LIBRARY}/entropy.so"),
+            *("--setenv", "TMPDIR", "/dev/shm", "--setenv", "HOME", "/dev/shm"),
+            str(LIBRARY / "linux"),
+            *(f"mem={MEMORY_MIB}M", "rootfstype=hostfs", "rootflags=/", "rw", "quiet", "noreboot"),
+            *("time-travel=inf-cpu", f"time-travel-start={BOOT_S}000000000", "seccomp=on"),
+            *("con=null", "con0=null,fd:1", "con1=null", "panic=-1", "uml_dir=/dev/shm/uml"),
+            f"init={init[0]}",
+            "--",
+            *init[1:],
+        ]
+
+    def run(self, limit_s: float, interrupted: Callable[[], bool]) -> Ended:
+        """Boots it and waits for its end, or ends it after `limit_s`. Raises Interrupted."""
+        begun = time.monotonic()
+        console = self._own / CONSOLE
+        with console.open("wb") as log:
+            process = subprocess.Popen(
+                self._command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # Ctrl-C is for nagi, which then ends the guest
+            )
+        try:
+            while process.poll() is None and time.monotonic() - begun < limit_s:
+                if interrupted():
+                    raise Interrupted
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(0.05)
+            in_time = process.poll() is not None
+        finally:
+            # Its end is that of the sandbox, and so of everything in it.
+            if process.poll() is None:
+                os.kill(process.pid, signal.SIGKILL)
+            process.wait()
+        return Ended(in_time, time.monotonic() - begun, _last_lines(console))
+
+
+def require_able() -> None:
+    """Raises InputError if this machine cannot run guests, with what would help."""
+    guest_kernel.require_installed()
+    for program, package in (("bwrap", "bubblewrap"), ("taskset", "util-linux")):
+        if shutil.which(program) is None:
+            raise refuse(
+                f"the virtual lab needs {program}", f"install it: `apt-get install {package}`"
+            )
+    tried = subprocess.run(
+        [*_sandbox({}, {}), "true"], capture_output=True, text=True, check=False
+    )
+    if tried.returncode != 0:
+        raise refuse(
+            f"the virtual lab's sandbox cannot be made: {tried.stderr.strip()}",
+            "allow user namespaces (sysctl user.max_user_namespaces, "
+            "kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns), "
+            "or run it as root",
+        )
+    free = free_memory_mib()
+    if free < NEEDED_MIB:
+        raise refuse(
+            f"a guest of the virtual lab takes {NEEDED_MIB} MB of memory, and {free} are free",
+            "end other programs",
+        )
+
+
+def processors() -> list[int]:
+    """Those this process may use."""
+    return sorted(os.sched_getaffinity(0))
+
+
+def free_memory_mib() -> int:
+    """What programs can have without others being swapped out, in MiB."""
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) // 1024
+    return 0
+
+
+def _sandbox(writable: dict[Path, Path], readable: dict[Path, Path]) -> list[str]:
+    """The start of a command line that runs the rest with the files of this machine, read-only, and
+    the given directories: inside -> outside."""
+    binds = [("--bind", to, of) for to, of in writable.items()]
+    binds += [("--ro-bind", to, of) for to, of in readable.items()]
+    return [
+        *("bwrap", "--unshare-all", "--die-with-parent", "--clearenv", "--cap-drop", "ALL"),
+        *("--ro-bind", "/", "/", "--dev", "/dev", "--tmpfs", "/dev/shm", "--proc", "/proc"),
+        *("--tmpfs", "/mnt"),
+        *(word for how, to, of in binds for word in (how, str(of.resolve()), str(to))),
+        *("--remount-ro", "/mnt", "--chdir", "/", "--setenv", "PATH", os.defpath),
+    ]
+
+
+def _last_lines(console: Path) -> str:
+    lines = console.read_text(errors="replace").splitlines()
+    return " / ".join(line.strip() for line in lines[-_LAST_LINES:] if line.strip())

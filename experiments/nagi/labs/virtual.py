@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The virtual lab: hosts, routers and emulator as network namespaces of a guest (guest.py), in
+virtual time. Every run has a guest of its own, booted for it.
+
+A cell is a processor: guests run one after the other on each.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import zipfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+from nagi import paths, schemes
+from nagi.ansible_runs import LabError, Unfit
+from nagi.contracts.guest import GuestAnswer, GuestInterface, GuestJob, GuestModule, GuestNode, Veth
+from nagi.contracts.plan import RunPlan
+from nagi.errors import InputError
+from nagi.labs import guest, guest_kernel
+from nagi.labs.guest import Guest
+from nagi.labs.inventory import interface_names, module_interfaces
+from nagi.labs.lab import Place, make_agent, schedule
+from nagi.labs.shape import EMULATOR, Shape
+from nagi.schemes import Availability, Scheme
+
+NAME = "virtual"
+# By the guest's clock, from boot to the first run's begin. It passes in no time.
+_LEAD_S = 30.0
+# A guest is ended that takes so much longer than it should: wall seconds.
+_LIMIT_S, _LIMIT_PER_VIRTUAL_S = 120.0, 20.0
+_CHECK_LIMIT_S = 60.0
+_JOB, _ANSWER, _SPOOL = "job.json", "answer.json", "spool"
+
+
+class VirtualLab:
+    """A lab of `cells` guests side by side for runs of one shape."""
+
+    in_real_time = False
+
+    def __init__(
+        self,
+        shape: Shape,
+        cells: int,
+        directory: Path,
+        records: Path,
+        interrupted: Callable[[], bool],
+    ) -> None:
+        processors = guest.processors()
+        self._processors = {
+            f"cell{index}": processors[index % len(processors)] for index in range(cells)
+        }
+        self._shape = shape
+        self._directory = directory
+        self._records = records
+        self._interrupted = interrupted
+        self._agent = _unpacked_agent(directory)
+
+    @property
+    def cells(self) -> list[str]:
+        return list(self._processors)
+
+    def lead_s(self) -> float:
+        return 0.0
+
+    def prepare(self, plans: list[RunPlan]) -> None:
+        cell = self.cells[0]
+        own = self._own("check")
+        job = self._job("check", plans, cell)
+        said = self._boot(own, job, 0, cell, _CHECK_LIMIT_S)
+        if said is not None:
+            raise Unfit(f"a guest of the virtual lab does not work here: {said}")
+        answer = GuestAnswer.read(own / _ANSWER)
+        found = [f"{node}: {each}" for node, all_ in answer.problems.items() for each in all_]
+        shutil.rmtree(own, ignore_errors=True)
+        if found:
+            raise Unfit("; ".join(dict.fromkeys(found)))
+
+    def run_batch(self, plans: dict[str, list[RunPlan]]) -> dict[str, str]:
+        def run_all(cell: str) -> dict[str, str]:
+            failures = {}
+            for plan in plans[cell]:
+                why = self._run(plan, cell)
+                if why is not None:
+                    failures[plan.run_id] = why
+            return failures
+
+        with ThreadPoolExecutor(len(plans)) as pool:
+            found = [pool.submit(run_all, cell) for cell in plans]
+        return {run_id: why for each in found for run_id, why in each.result().items()}
+
+    def _run(self, plan: RunPlan, cell: str) -> str | None:
+        """Returns why a run has left no record of all its nodes, if so."""
+        own = self._own(plan.run_id)
+        limit_s = _LIMIT_S + _LIMIT_PER_VIRTUAL_S * plan.timeline.end_s
+        job = self._job("run", [plan], cell)
+        said = self._boot(own, job, plan.seed, cell, limit_s)
+        for node in job.nodes:
+            left = own / _SPOOL / node / plan.run_id
+            if left.exists():
+                target = self._records / f"{cell}_{node}" / plan.run_id
+                shutil.rmtree(target, ignore_errors=True)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                left.rename(target)
+        if said is None:
+            answer = GuestAnswer.read(own / _ANSWER)
+            found = [f"{node}: {each}" for node, all_ in answer.problems.items() for each in all_]
+            said = "; ".join(found) or None
+        shutil.rmtree(own, ignore_errors=True)
+        return said
+
+    def _own(self, name: str) -> Path:
+        """A guest's own directory, empty."""
+        own = self._directory / "guests" / name
+        shutil.rmtree(own, ignore_errors=True)
+        own.mkdir(parents=True)
+        return own
+
+    def _boot(
+        self, own: Path, job: GuestJob, seed: int, cell: str, limit_s: float
+    ) -> str | None:
+        """Returns what went wrong, if it gave no answer."""
+        job.write(own / _JOB)
+        for node in job.nodes:
+            (own / _SPOOL / node).mkdir(parents=True)
+        programs = {
+            guest.AGENT: self._agent,
+            guest.NAGI_LINK: paths.native_program("nagi-link"),
+        }
+        init = ["/usr/bin/python3", "-I", "-S", str(guest.AGENT), "guest", str(guest.OWN / _JOB)]
+        ended = Guest(own, programs, init, seed, self._processors[cell]).run(
+            limit_s, self._interrupted
+        )
+        if not ended.in_time:
+            return f"the guest was ended after {limit_s:.0f} s; its console: {ended.console}"
+        if not (own / _ANSWER).exists():
+            return f"the guest broke off; its console: {ended.console}"
+        return None
+
+    def _job(self, action: str, plans: list[RunPlan], cell: str) -> GuestJob:
+        runs = list(schedule(plans))
+        nodes = {
+            node: GuestNode(
+                interfaces=[
+                    GuestInterface.model_validate(each)
+                    for each in module_interfaces(
+                        self._shape, node, interface_names(self._shape, node)
+                    )
+                ],
+                batch=_place(self._shape, node, cell)
+                .batch(runs, [])
+                .model_copy(update={"schemes_loaded": True}),
+            )
+            for node in (*self._shape.nodes, EMULATOR)
+        }
+        return GuestJob(
+            action="check" if action == "check" else "run",
+            veths=_veths(self._shape),
+            modules=_modules(plans) if action == "run" else [],
+            nodes=nodes,
+            start_at=guest.BOOT_S + _LEAD_S,
+            answer=str(guest.OWN / _ANSWER),
+        )
+
+
+class VirtualLabs:
+    """Makes virtual labs in `directory`."""
+
+    name = NAME
+
+    def __init__(self, directory: Path, records: Path, interrupted: Callable[[], bool]) -> None:
+        self._directory = directory
+        self._records = records
+        self._interrupted = interrupted
+
+    @contextmanager
+    def open(self, shape: Shape, plans: list[RunPlan], jobs: int) -> Iterator[VirtualLab]:
+        cells = min(jobs, len(plans))
+        yield VirtualLab(shape, cells, self._directory, self._records, self._interrupted)
+
+    def give_up(self, trouble: LabError) -> list[str]:
+        return []
+
+
+def jobs_for(plans: list[RunPlan]) -> int:
+    """One guest a processor, if there is memory for them."""
+    return max(1, min(len(guest.processors()), guest.free_memory_mib() // guest.NEEDED_MIB))
+
+
+def availability(scheme: Scheme) -> Availability:
+    """Whether the guest kernel has `scheme`."""
+    if scheme.waits_for is not None:
+        return schemes.not_yet(scheme.waits_for)
+    try:
+        kernel = guest_kernel.require_installed()
+    except InputError as error:
+        return Availability(False, error.problems[0].what, error.problems[0].cure)
+    if scheme.object is None:
+        present = scheme.congestion_control in kernel.congestion_controls
+        return schemes.of_kernel(scheme, kernel.release, present)
+    if scheme.congestion_control in kernel.modules:
+        return Availability(True)
+    return Availability(
+        False,
+        "the virtual lab's kernel has no eBPF struct_ops, only hosts/tcp as modules",
+        "run it with --lab netns",
+    )
+
+
+def _place(shape: Shape, node: str, cell: str) -> Place:
+    return Place(
+        host=node,
+        cell=cell,
+        node=node,
+        interfaces=interface_names(shape, node),
+        spool=str(guest.OWN / _SPOOL / node),
+        state=f"/run/nagi-{node}",
+        user="nobody",
+        nagi_link=str(guest.NAGI_LINK),
+    )
+
+
+def _veths(shape: Shape) -> list[Veth]:
+    return [
+        Veth(node=interface.node, name=interface.link, mac=interface.mac, peer=f"{name}.{end}")
+        for name, _, nodes, _ in shape.links
+        for end, node in zip("ab", nodes, strict=True)
+        for interface in shape.interfaces(node)
+        if interface.link == name
+    ]
+
+
+def _modules(plans: list[RunPlan]) -> list[GuestModule]:
+    programs = {
+        flow.congestion_control: flow.program
+        for plan in plans
+        for flow in plan.flows
+        if flow.program is not None
+    }
+    return [
+        GuestModule(
+            name=name,
+            file=str(guest.LIBRARY / guest_kernel.module(name).name),
+            parameters=program.parameters,
+        )
+        for name, program in programs.items()
+    ]
+
+
+def _unpacked_agent(directory: Path) -> Path:
+    """The agent as a directory, with what Python makes of its sources: a guest cannot keep that."""
+    target = directory / "agent"
+    shutil.rmtree(target, ignore_errors=True)
+    with zipfile.ZipFile(make_agent(directory, {})) as archive:
+        archive.extractall(target)
+    subprocess.run(
+        ["/usr/bin/python3", "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash", target],
+        check=True,
+    )
+    return target

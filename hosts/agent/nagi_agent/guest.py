@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The first process of a guest of the virtual lab. It makes the nodes, a network namespace each, and
+does every node's part as the agent that it is; then the guest is switched off.
+
+What it is told is a file (contracts/guest.py). Agents are forked from one process, as starting them
+one by one would take most of the time. Time passes here only when all of them sleep.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+import traceback
+from functools import partial
+from typing import Any, Callable
+
+from nagi_agent import host, schemes
+from nagi_agent.batches import run_batch
+from nagi_agent.inspection import problems as problems_with
+from nagi_agent.journal import write_json
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_CLONE_NEWNET, _CLONE_NEWNS = 0x40000000, 0x00020000
+_MS_PRIVATE_ALL = 1 << 18 | 1 << 14  # MS_PRIVATE | MS_REC
+_POWER_OFF = 0x4321FEDC  # reboot(2)
+_TRACING = "/sys/kernel/tracing"
+_EVENTS_KIB = 65536  # what schemes may tell in a run, about 400,000 events
+_NO_THRESHOLD = 0x7FFFFFFF  # TCP_INFINITE_SSTHRESH
+_MOUNTS = (
+    ("proc", "/proc", ""),
+    ("sysfs", "/sys", ""),
+    ("devtmpfs", "/dev", ""),
+    ("tmpfs", "/run", "mode=0755"),
+    ("cgroup2", "/sys/fs/cgroup", ""),
+    ("tracefs", _TRACING, ""),
+)
+
+
+def main(path: str) -> None:
+    """Never returns: the guest is off afterwards."""
+    problems: dict[str, list[str]] = {}
+    answer = None
+    try:
+        _mount_all()
+        with open(path, encoding="utf-8") as file:
+            job = json.load(file)
+        answer = job["answer"]
+        problems = _serve(job)
+    except Exception as error:  # whatever it is, somebody must hear of it
+        traceback.print_exc()
+        problems[""] = [str(error) or repr(error)]
+    try:
+        if answer is not None:
+            write_json(answer, {"schema_version": 1, "problems": problems})
+    except OSError:
+        traceback.print_exc()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.sync()
+    _libc.reboot(_POWER_OFF)
+
+
+def _checked(result: int, what: str) -> None:
+    if result != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, f"{what}: {os.strerror(code)}")
+
+
+def _mount(kind: str, place: str, options: str) -> None:
+    _checked(
+        _libc.mount(b"nagi", place.encode(), kind.encode(), 0, options.encode() or None),
+        f"cannot mount {kind} on {place}",
+    )
+
+
+def _mount_all() -> None:
+    for kind, place, options in _MOUNTS:
+        _mount(kind, place, options)
+    os.mkdir("/run/tmp", 0o1777)
+    os.chmod("/run/tmp", 0o1777)
+    os.environ.update(
+        {"TMPDIR": "/run/tmp", "HOME": "/run", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C"}
+    )
+    os.chdir("/run")
+
+
+def _serve(job: dict[str, Any]) -> dict[str, list[str]]:
+    """Returns what was wrong, by node."""
+    if job["modules"]:
+        for module in job["modules"]:
+            _load(module)
+        _write(f"{_TRACING}/buffer_size_kb", str(_EVENTS_KIB))
+        _write(f"{_TRACING}/trace_clock", "mono")
+        _write(f"{_TRACING}/events/nagi/enable", "1")
+    opened = {"t_ns": time.clock_gettime_ns(time.CLOCK_MONOTONIC), "realtime_ns": time.time_ns()}
+    host.facts()  # they are the same for all nodes
+    work = problems_with if job["action"] == "check" else partial(_take_part, start_at=job["start_at"])
+    nodes = [_Node(name, given, work) for name, given in job["nodes"].items()]
+    pids = {node.name: node.pid for node in nodes}
+    _run(
+        ["ip", "-batch", "-"],
+        "".join(
+            f"link add {veth['name']} netns {pids[veth['node']]} address {veth['mac']} type veth "
+            f"peer name {veth['peer']} netns {pids['emulator']}\n"
+            for veth in job["veths"]
+        ),
+    )
+    for node in nodes:
+        node.go()
+    problems = {node.name: node.outcome() for node in nodes}
+    if job["modules"]:
+        for node in nodes:
+            _tell(node, opened)
+    return {name: found for name, found in problems.items() if found}
+
+
+def _run(command: list[str], told: str = "") -> None:
+    done = subprocess.run(command, input=told, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        said = (done.stderr or done.stdout).strip()
+        raise RuntimeError(f"{' '.join(command)}: {said}")
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w", encoding="ascii") as file:
+        file.write(text)
+
+
+def _load(module: dict[str, Any]) -> None:
+    """A module's parameters are refused if they are out of range."""
+    values = [f"{key}={value}" for key, value in sorted(module["parameters"].items())]
+    _run(["insmod", module["file"], *values])
+
+
+Work = Callable[[dict[str, Any]], "list[str]"]
+
+
+def _take_part(batch: dict[str, Any], start_at: float) -> list[str]:
+    status = run_batch(batch, start_at)
+    return [] if status == 0 else [f"the agent ended with status {status}"]
+
+
+class _Node:
+    """A node: a process in namespaces of its own, that waits until it is told to go."""
+
+    def __init__(self, name: str, given: dict[str, Any], work: Work) -> None:
+        self.name = name
+        self.batch: dict[str, Any] = given["batch"]
+        self._interfaces: list[dict[str, Any]] = given["interfaces"]
+        orders, self._orders = os.pipe()
+        self._answer, answer = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.close(self._orders)
+            os.close(self._answer)
+            try:
+                said = self._live(orders, answer, work)
+            except BaseException as error:
+                traceback.print_exc()
+                said = [str(error) or repr(error)]
+            os.write(answer, json.dumps(said).encode())
+            os._exit(0)
+        os.close(orders)
+        os.close(answer)
+        os.read(self._answer, 1)  # its namespace is there
+
+    def _live(self, orders: int, answer: int, work: Work) -> list[str]:
+        _checked(_libc.unshare(_CLONE_NEWNET | _CLONE_NEWNS), "cannot make namespaces")
+        _checked(_libc.mount(None, b"/", None, _MS_PRIVATE_ALL, None), "cannot part the mounts")
+        _mount("sysfs", "/sys", "")  # shows this namespace's interfaces
+        os.write(answer, b"+")
+        os.read(orders, 1)
+        self._set_up()
+        return work(self.batch)
+
+    def _set_up(self) -> None:
+        lines = ["link set lo up"]
+        for interface in self._interfaces:
+            name = interface["name"]
+            if interface["address"]:
+                lines.append(f"address add {interface['address']} dev {name}")
+            lines += [
+                f"neighbour replace {address} lladdr {mac} dev {name} nud permanent"
+                for address, mac in interface["neighbours"].items()
+            ]
+            lines.append(f"link set {name} up")
+            _run(["ethtool", "-K", name, *"tx off tso off gso off gro off".split()])
+        # A neighbour needs its interface to be up.
+        _run(["ip", "-batch", "-"], "\n".join(sorted(lines, key=_order)) + "\n")
+
+    def go(self) -> None:
+        """Its interfaces are there."""
+        os.write(self._orders, b"!")
+        os.close(self._orders)
+
+    def outcome(self) -> list[str]:
+        """Waits for the node's end; returns what was wrong."""
+        said = b""
+        while more := os.read(self._answer, 65536):
+            said += more
+        os.waitpid(self.pid, 0)
+        found: list[str] = json.loads(said) if said else ["the agent ended without a word"]
+        return found
+
+
+def _order(line: str) -> int:
+    return 1 if line.startswith("neighbour") else 0
+
+
+_EVENT = re.compile(r": nagi_\w+: (\w+) (at_ns=.*)")
+_RENAMED = {"at_ns": "t_ns", "bandwidth": "bandwidth_bytes_per_second"}
+
+
+def _tell(node: _Node, opened: dict[str, int]) -> None:
+    """Leaves what the modules told in a run's directory, as nagi-tcp does (events.0.jsonl)."""
+    plan = node.batch["runs"][0]["plan"]
+    directory = os.path.join(node.batch["spool"], plan["run_id"])
+    programs = schemes.programs_on(plan, node.name)
+    if not os.path.isdir(directory) or not any(each["events"] for each in programs.values()):
+        return
+    lost = 0
+    with open(f"{_TRACING}/per_cpu/cpu0/stats", encoding="ascii") as file:
+        for line in file:
+            key, _, value = line.partition(":")
+            if key in ("overrun", "dropped events"):
+                lost += int(value)
+    now = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+    with (
+        open(f"{_TRACING}/trace", encoding="utf-8") as trace,
+        open(os.path.join(directory, "events.0.jsonl"), "w", encoding="utf-8") as file,
+    ):
+        file.write(json.dumps({"event": "opened", **opened}) + "\n")
+        for line in trace:
+            found = _EVENT.search(line)
+            if found is not None:
+                file.write(json.dumps(_event(found[1], found[2])) + "\n")
+        if lost:
+            file.write(json.dumps({"event": "lost", "t_ns": now, "count": lost}) + "\n")
+        file.write(json.dumps({"event": "closed", "t_ns": now}) + "\n")
+
+
+def _event(kind: str, fields: str) -> dict[str, Any]:
+    values: dict[str, Any] = {"event": kind}
+    for field in fields.split():
+        key, _, value = field.partition("=")
+        if key == "verdict":
+            values[key] = None if value == "none" else value
+        elif key == "backlog_milli":
+            values["backlog_segments"] = int(value) / 1000
+        elif key.startswith("threshold"):
+            values[key] = None if int(value) == _NO_THRESHOLD else int(value)
+        else:
+            values[_RENAMED.get(key, key)] = int(value)
+    return values
