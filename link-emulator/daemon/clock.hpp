@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "io/clock.hpp"
 #include "model/units.hpp"
@@ -22,8 +23,11 @@ class RealTime {
   }
 
   [[nodiscard]] model::Instant now() const {
-    return from_monotonic(io::read_clock(CLOCK_MONOTONIC));
+    return held_ ? *held_ : from_monotonic(io::read_clock(CLOCK_MONOTONIC));
   }
+  /// From now on now() is this instant, until it is held again: where time stands still while this
+  /// process runs, reading it more often than after each sleep would only cost system calls.
+  void hold() { held_ = from_monotonic(io::read_clock(CLOCK_MONOTONIC)); }
   [[nodiscard]] model::Instant from_monotonic(std::int64_t monotonic_ns) const {
     return model::Instant{model::Duration{monotonic_ns - epoch_monotonic_}};
   }
@@ -38,6 +42,7 @@ class RealTime {
  private:
   std::int64_t epoch_realtime_ = 0;
   std::int64_t epoch_monotonic_ = 0;
+  std::optional<model::Instant> held_;
 };
 
 }  // namespace nagi::daemon

@@ -60,6 +60,7 @@ Config read(ObjectReader reader) {
   if (reader.has("spin_ns")) {
     config.spin_ns = static_cast<std::int64_t>(reader.whole("spin_ns", 0, most_spin));
   }
+  if (reader.has("virtual_time")) config.virtual_time = reader.flag("virtual_time");
   if (reader.has("cpu")) config.cpu = static_cast<int>(reader.whole("cpu", 0, CPU_SETSIZE - 1));
   for (const auto& [key, path] :
        {std::pair("account", &config.account), std::pair("packets", &config.packets),

@@ -8,6 +8,7 @@
 //    "offloads": "switch_off",              or "refuse": harmful offloads are an error
 //    "io": "best",                          or "af_xdp", "af_packet": nothing else will do
 //    "spin_ns": 20000,                      how long at most to wait awake for a packet's instant
+//    "virtual_time": false,                 true: time stands still while this program runs
 //    "cpu": 1,                              the processor to stay on; may be missing
 //    "account": "links.json",               the account, written at the end
 //    "packets": "packets.bin",              what became of every packet (packet_record.hpp)
@@ -45,6 +46,7 @@ struct Config {
   OffloadPolicy offloads = OffloadPolicy::switch_off;
   io::Choice io = io::Choice::best;
   std::int64_t spin_ns = 20'000;
+  bool virtual_time = false;
   std::optional<int> cpu;
   std::string account;
   std::string packets;

@@ -222,11 +222,23 @@ bool Emulator::is_free_to_ask() const {
   return std::ranges::all_of(ports_, [](const auto& port) { return port->is_free_to_ask(); });
 }
 
+void Emulator::leave_sending_to_poll() {
+  for (const auto& port : ports_) port->leave_to_poll();
+}
+
+model::Duration Emulator::patience() const {
+  if (!is_free_to_ask()) return {};  // only poll says which ports have frames
+  model::Duration least = model::Duration::max();
+  for (const Lane* lane : lanes_) least = std::min(least, lane->model.least_delay());
+  return least;
+}
+
 Emulator::Served Emulator::serve(const std::vector<int>& readable) {
   // The clock is read before the ports are: whatever arrived earlier is then in them, and the model
   // may move up to this instant.
   const Instant now = time_.now();
   Served served;
+  served.now_ns = time_.monotonic_ns(now);
   for (Lane* lane : lanes_) {
     Instant known = now;
     const std::uint64_t arrived = lane->arrived;
@@ -242,10 +254,11 @@ Emulator::Served Emulator::serve(const std::vector<int>& readable) {
 
   std::optional<Instant> next;
   for (const Lane* lane : lanes_) {
-    const auto event = lane->model.next_event();
-    if (event && (!next || *event < *next)) next = event;
+    const auto delivery = lane->model.next_delivery();
+    if (delivery && (!next || *delivery < *next)) next = delivery;
+    served.quiet = served.quiet && !delivery;
   }
-  if (next) served.next_event_ns = time_.monotonic_ns(*next);
+  if (next) served.next_delivery_ns = time_.monotonic_ns(*next);
   return served;
 }
 
@@ -465,6 +478,7 @@ json Emulator::account(bool complete) {
       {"memory_locked", privileges_.memory_locked},
       {"cpu_pinned", privileges_.cpu ? json(*privileges_.cpu) : json(nullptr)},
       {"spin_ns", config_.spin_ns},
+      {"virtual_time", config_.virtual_time},
       {"complete", complete},
       {"seed", config_.seed},
       {"epoch_realtime_ns", time_.epoch_realtime_ns()},

@@ -43,9 +43,17 @@ class Emulator {
   struct Served {
     /// When something is next due (CLOCK_MONOTONIC, ns), or nothing if all is quiet. Due in the
     /// past: serve again at once.
-    std::optional<std::int64_t> next_event_ns;
-    bool idle = true;  // there was nothing to take in and nothing to send
+    std::optional<std::int64_t> next_delivery_ns;
+    std::int64_t now_ns = 0;  // by the same clock: when it began to serve
+    bool idle = true;         // there was nothing to take in and nothing to send
+    bool quiet = true;        // the links hold nothing
   };
+  /// For where system calls are what costs: see io::Port::leave_to_poll.
+  void leave_sending_to_poll();
+  /// For how long frames that come need not be looked at, as none of them is due sooner.
+  [[nodiscard]] model::Duration patience() const;
+  /// From now on this is the time, until this is called again (see RealTime::hold).
+  void hold_time() { time_.hold(); }
   /// Takes in what waits at the descriptors in `readable` and sends what is due.
   Served serve(const std::vector<int>& readable);
 

@@ -5,7 +5,6 @@
 // Exit status: 0 ended in order, 1 the kernel refused something, 2 the input was refused.
 
 #include <fcntl.h>
-#include <poll.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 #include <sys/signalfd.h>
@@ -19,10 +18,10 @@
 #include <system_error>
 #include <vector>
 
-#include "daemon/alarm.hpp"
 #include "daemon/config.hpp"
 #include "daemon/control.hpp"
 #include "daemon/emulator.hpp"
+#include "daemon/loop.hpp"
 #include "daemon/privileges.hpp"
 #include "daemon/replay.hpp"
 #include "daemon/version.hpp"
@@ -110,47 +109,20 @@ int run(const Config& config) {
   emulator.set_privileges(take_privileges(config.cpu));
   drop_privileges();
 
-  Alarm alarm(config.spin_ns, !has_fair_server(kernel_release()));
-  // Not epoll: it stays in the sockets' wait queues, and the kernel then calls it for every frame
-  // that comes or goes, on both sides' processors; poll is there only while this process sleeps.
-  std::vector<pollfd> watched;
-  const auto watch = [&](int descriptor) { watched.push_back({descriptor, POLLIN, 0}); };
-  for (const int descriptor : emulator.descriptors()) watch(descriptor);
-  watch(alarm.descriptor());
-  watch(signals.get());
-  if (control) watch(control->descriptor());
+  Watch watch(emulator);
+  watch.add(signals.get(), [&watch] { watch.end(); });
+  if (control) {
+    watch.add(control->descriptor(), [&] {
+      control->serve();
+      if (controller.stop) watch.end();
+    });
+  }
   if (account) account->write(emulator.account(false));
   spdlog::info("ready: {} links", config.links.size());
-
-  const auto wait_for = [&alarm](const Emulator::Served& served) {
-    return alarm.set(served.next_event_ns, served.idle);
-  };
-  std::vector<int> readable;
-  bool may_sleep = true;
-  // As long as it does not sleep, it asks the ports; signals and the control socket can wait.
-  const int rounds_between_polls = emulator.is_free_to_ask() ? 64 : 1;
-  for (int round = 0; !controller.stop; ++round) {
-    if (!may_sleep && round % rounds_between_polls != 0) {
-      may_sleep = wait_for(emulator.serve({}));
-      continue;
-    }
-    const int ready = poll(watched.data(), watched.size(), may_sleep ? -1 : 0);
-    if (ready < 0 && errno != EINTR) throw_errno("poll");
-    if (may_sleep) alarm.awake();
-    readable.clear();
-    for (const pollfd& each : watched) {
-      if (ready <= 0 || each.revents == 0) continue;
-      if (each.fd == alarm.descriptor()) {
-        alarm.gone_off();
-      } else if (each.fd == signals.get()) {
-        controller.stop = true;
-      } else if (control && each.fd == control->descriptor()) {
-        control->serve();
-      } else {
-        readable.push_back(each.fd);
-      }
-    }
-    may_sleep = wait_for(emulator.serve(readable));
+  if (config.virtual_time) {
+    serve_in_virtual_time(emulator, watch);
+  } else {
+    serve_in_real_time(emulator, watch, config.spin_ns);
   }
   emulator.finish();
   if (account) account->write(emulator.account(true));

@@ -11,6 +11,15 @@ Duration Delay::of(std::uint64_t index, Instant sent) const {
   return std::max(base + jitter(index), Duration::zero());
 }
 
+Duration Delay::least() const {
+  const auto* constant = std::get_if<Duration>(&delay_);
+  if (constant == nullptr || std::holds_alternative<NormalJitter>(jitter_)) return Duration::zero();
+  if (const auto* uniform = std::get_if<UniformJitter>(&jitter_)) {
+    return std::max(*constant - uniform->half_width, Duration::zero());
+  }
+  return *constant;
+}
+
 Duration Delay::jitter(std::uint64_t index) const {
   if (const auto* uniform = std::get_if<UniformJitter>(&jitter_)) {
     using Wide = unsigned __int128;

@@ -38,6 +38,8 @@ class Delay {
 
   /// How long packet number `index`, sent at `sent`, is under way. Never below 0.
   [[nodiscard]] Duration of(std::uint64_t index, Instant sent) const;
+  /// No packet is under way for less.
+  [[nodiscard]] Duration least() const;
 
  private:
   [[nodiscard]] Duration jitter(std::uint64_t index) const;

@@ -87,6 +87,19 @@ std::optional<Instant> Direction::next_event() const {
   return next;
 }
 
+std::optional<Instant> Direction::next_delivery() const {
+  std::optional<Instant> next;
+  if (in_service_) {
+    const Duration least = delay_->least();
+    // A transmission that an outage stops for good has no end.
+    next = in_service_->end > Instant::max() - least ? Instant::max() : in_service_->end + least;
+  }
+  if (!on_the_way_.empty() && (!next || on_the_way_.front().at < *next)) {
+    next = on_the_way_.front().at;
+  }
+  return next;
+}
+
 std::size_t Direction::held() const {
   return waiting_.size() + (in_service_ ? 1U : 0U) + on_the_way_.size();
 }

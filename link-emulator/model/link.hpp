@@ -91,6 +91,14 @@ class Direction {
   /// When something is next due; nothing if the model is empty.
   [[nodiscard]] std::optional<Instant> next_event() const;
 
+  /// No packet is delivered before this instant; nothing if the model is empty. Where delays are
+  /// constant, the next one is delivered then, if it is not lost. What else happens until then need
+  /// not be asked for: it comes out the same, whenever the model is brought on.
+  [[nodiscard]] std::optional<Instant> next_delivery() const;
+
+  /// No packet that arrives is delivered sooner after that.
+  [[nodiscard]] Duration least_delay() const { return delay_->least(); }
+
   /// The instant the model was last brought to.
   [[nodiscard]] Instant now() const { return now_; }
   /// Packets waiting, being transmitted or under way.

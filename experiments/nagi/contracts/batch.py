@@ -36,8 +36,10 @@ class Batch(Contract):
         None, description="for whom the host must be held; null: hosts need not be held"
     )
     nagi_link: str = Field(description="path of the program nagi-link")
-    schemes_loaded: bool = Field(
-        False, description="the kernel has schemes of ours as modules, by the plans' names"
+    virtual: bool = Field(
+        False,
+        description="in a guest of the virtual lab: time stands still while programs run, and the "
+        "kernel has schemes of ours as modules, by the plans' names",
     )
     runs: list[ScheduledRun]
     collected: list[str] = Field(

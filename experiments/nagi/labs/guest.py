@@ -28,7 +28,7 @@ OWN, AGENT, LIBRARY, NAGI_LINK = (INSIDE / name for name in ("own", "agent", "li
 BOOT_S = 1_000_000_000
 MEMORY_MIB = 1024  # taken as it is used
 NEEDED_MIB = 600  # of them are, of a usual run
-CONSOLE = "console.log"
+CONSOLE, _INIT = "console.log", "init"
 _LAST_LINES = 4
 
 
@@ -43,10 +43,10 @@ class Ended:
 
 class Guest:
     """One boot. `own` is the directory it may write to, `programs` what else it sees below /mnt/nagi:
-    name -> file or directory outside. `init` is its first process."""
+    name -> file or directory outside. Its first process is a shell with `script`."""
 
     def __init__(
-        self, own: Path, programs: dict[Path, Path], init: list[str], seed: int, processor: int
+        self, own: Path, programs: dict[Path, Path], script: str, seed: int, processor: int
     ) -> None:
         self._own = own
         self._command = [
@@ -58,10 +58,11 @@ class Guest:
             *(f"mem={MEMORY_MIB}M", "rootfstype=hostfs", "rootflags=/", "rw", "quiet", "noreboot"),
             *("time-travel=inf-cpu", f"time-travel-start={BOOT_S}000000000", "seccomp=on"),
             *("con=null", "con0=null,fd:1", "con1=null", "panic=-1", "uml_dir=/dev/shm/uml"),
-            f"init={init[0]}",
-            "--",
-            *init[1:],
+            f"init={OWN / _INIT}",
         ]
+        init = own / _INIT
+        init.write_text(f"#!/bin/sh\n{script}\n")
+        init.chmod(0o755)
 
     def run(self, limit_s: float, interrupted: Callable[[], bool]) -> Ended:
         """Boots it and waits for its end, or ends it after `limit_s`. Raises Interrupted."""

@@ -130,8 +130,8 @@ class VirtualLab:
             guest.AGENT: self._agent,
             guest.NAGI_LINK: paths.native_program("nagi-link"),
         }
-        init = ["/usr/bin/python3", "-I", "-S", str(guest.AGENT), "guest", str(guest.OWN / _JOB)]
-        ended = Guest(own, programs, init, seed, self._processors[cell]).run(
+        script = f"exec /usr/bin/python3 -I -S {guest.AGENT} guest {guest.OWN / _JOB}"
+        ended = Guest(own, programs, script, seed, self._processors[cell]).run(
             limit_s, self._interrupted
         )
         if not ended.in_time:
@@ -152,7 +152,7 @@ class VirtualLab:
                 ],
                 batch=_place(self._shape, node, cell)
                 .batch(runs, [])
-                .model_copy(update={"schemes_loaded": True}),
+                .model_copy(update={"virtual": True}),
             )
             for node in (*self._shape.nodes, EMULATOR)
         }

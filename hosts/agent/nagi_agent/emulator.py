@@ -30,13 +30,15 @@ def _without_nulls(value: Any) -> Any:
 
 
 def configuration(
-    plan: dict[str, Any], interfaces: dict[str, list[str]], epoch: float
+    plan: dict[str, Any], interfaces: dict[str, list[str]], epoch: float, *, virtual: bool = False
 ) -> dict[str, Any]:
-    """nagi-link's configuration for a plan. `interfaces`: link -> the two ends' interfaces."""
+    """nagi-link's configuration for a plan. `interfaces`: link -> the two ends' interfaces;
+    `virtual`: time stands still while nagi-link runs."""
     return {
         "schema_version": 1,
         "seed": plan["seed"],
         "epoch_realtime_ns": int(epoch * 1e9),
+        "virtual_time": virtual,
         "account": ACCOUNT,
         "packets": PACKETS,
         "drops": DROPS,

@@ -113,6 +113,8 @@ def _serve(job: dict[str, Any]) -> dict[str, list[str]]:
     for node in nodes:
         node.go()
     problems = {node.name: node.outcome() for node in nodes}
+    for node in nodes:
+        node.leave()
     if job["modules"]:
         for node in nodes:
             _tell(node, opened)
@@ -163,7 +165,8 @@ class _Node:
             except BaseException as error:
                 traceback.print_exc()
                 said = [str(error) or repr(error)]
-            os.write(answer, json.dumps(said).encode())
+            os.write(answer, json.dumps(said).encode() + b"\n")
+            os.read(orders, 1)  # with this process its interfaces go, and their other ends
             os._exit(0)
         os.close(orders)
         os.close(answer)
@@ -196,15 +199,21 @@ class _Node:
     def go(self) -> None:
         """Its interfaces are there."""
         os.write(self._orders, b"!")
-        os.close(self._orders)
+
+    def leave(self) -> None:
+        """It is needed no more."""
+        os.write(self._orders, b"!")
+        os.waitpid(self.pid, 0)
 
     def outcome(self) -> list[str]:
-        """Waits for the node's end; returns what was wrong."""
+        """Waits until the node has done its part; returns what was wrong."""
         said = b""
-        while more := os.read(self._answer, 65536):
+        while not said.endswith(b"\n"):
+            more = os.read(self._answer, 65536)
+            if not more:
+                return ["the agent ended without a word"]
             said += more
-        os.waitpid(self.pid, 0)
-        found: list[str] = json.loads(said) if said else ["the agent ended without a word"]
+        found: list[str] = json.loads(said)
         return found
 
 

@@ -99,7 +99,7 @@ def _problems_with_flows(batch: dict[str, Any]) -> list[str]:
     node = batch["node"]
     tried = []
     for run in batch["runs"]:
-        wanted = {} if batch["schemes_loaded"] else schemes.programs_on(run["plan"], node)
+        wanted = {} if batch["virtual"] else schemes.programs_on(run["plan"], node)
         for program in wanted.values():
             if program not in tried:
                 tried.append(program)

@@ -45,7 +45,7 @@ class Job:
         self.state: str = batch["state"]
         self.user: str = batch["user"] or processes.service_user()
         self.nagi_link: str = batch["nagi_link"]
-        self.schemes_loaded: bool = batch["schemes_loaded"]
+        self.virtual: bool = batch["virtual"]
         self.facts = host.facts()
 
     @property
@@ -148,13 +148,16 @@ class NodeRun:
 
     def _schemes(self, cleanup: ExitStack) -> Schemes:
         job = self._job
-        schemes = Schemes(self._plan, job.node, self._directory, loaded=job.schemes_loaded)
+        schemes = Schemes(self._plan, job.node, self._directory, loaded=job.virtual)
         cleanup.callback(lambda: self._notices.extend(schemes.complaints))
         return schemes
 
     def _emulate(self, cleanup: ExitStack) -> None:
         timeline = self._plan["timeline"]
-        configuration = emulator.configuration(self._plan, self._job.interfaces, self._begins)
+        job = self._job
+        configuration = emulator.configuration(
+            self._plan, job.interfaces, self._begins, virtual=job.virtual
+        )
         running = emulator.Emulator(self._job.nagi_link, configuration, self._directory)
         cleanup.callback(running.kill)
         running.wait_until_ready()

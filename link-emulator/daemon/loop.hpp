@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What nagi-link does all the time: sleep until a frame comes or is due, and serve the links.
+#pragma once
+
+#include <poll.h>
+
+#include <functional>
+#include <vector>
+
+#include "daemon/emulator.hpp"
+
+namespace nagi::daemon {
+
+/// What wakes a loop beside its clock: the emulator's ports, and descriptors that have somebody to
+/// call. Until a call ends the loop.
+class Watch {
+ public:
+  explicit Watch(const Emulator& emulator);
+  void add(int descriptor, std::function<void()> call);
+  void end() { ended_ = true; }
+  [[nodiscard]] bool ended() const { return ended_; }
+
+  /// Sleeps until something happens, at most for `timeout` (nullptr: however long). Calls whoever is
+  /// to be called, and returns the ports that have frames, if they are to wake it at all.
+  const std::vector<int>& sleep(const timespec* timeout, bool for_frames = true);
+
+ private:
+  std::vector<pollfd> watched_;  // the ports first
+  std::vector<std::function<void()>> calls_;
+  std::vector<int> readable_;
+  bool ended_ = false;
+};
+
+/// Serves until the watch has ended. `spin_ns`: how long at most to wait awake.
+void serve_in_real_time(Emulator& emulator, Watch& watch, std::int64_t spin_ns);
+
+/// The same where time stands still while this process runs, as in a guest of the virtual lab: only
+/// sleeping lets it pass, and system calls are what costs. So each waking takes two: the clock is
+/// read once, and one poll sends what is due and sleeps until more is. Frames that come do not wake
+/// it, as long as none of them can be due.
+void serve_in_virtual_time(Emulator& emulator, Watch& watch);
+
+}  // namespace nagi::daemon
