@@ -121,9 +121,13 @@ Emulator::Emulator(const Config& config)
     io::Port& b = open(link.b);
     const auto lane = [&](model::Way way) {
       const bool back = way == model::Way::b_to_a;
-      return std::make_unique<Lane>(static_cast<std::uint8_t>(lanes_.size()),
-                                    back ? link.b_to_a : link.a_to_b, config.seed, link.id, way,
-                                    back ? b : a, back ? a : b);
+      auto made = std::make_unique<Lane>(static_cast<std::uint8_t>(lanes_.size()),
+                                         back ? link.b_to_a : link.a_to_b, config.seed, link.id,
+                                         way, back ? b : a, back ? a : b);
+      if (config.virtual_time) {
+        made->ahead = std::make_unique<io::TimedSender>(made->out.interface(), *pool_);
+      }
+      return made;
     };
     links_.push_back({link.name, link.id, &a, &b, lane(model::Way::a_to_b), nullptr});
     lanes_.push_back(links_.back().a_to_b.get());
@@ -222,10 +226,6 @@ bool Emulator::is_free_to_ask() const {
   return std::ranges::all_of(ports_, [](const auto& port) { return port->is_free_to_ask(); });
 }
 
-void Emulator::leave_sending_to_poll() {
-  for (const auto& port : ports_) port->leave_to_poll();
-}
-
 model::Duration Emulator::patience() const {
   if (!is_free_to_ask()) return {};  // only poll says which ports have frames
   model::Duration least = model::Duration::max();
@@ -260,6 +260,44 @@ Emulator::Served Emulator::serve(const std::vector<int>& readable) {
   }
   if (next) served.next_delivery_ns = time_.monotonic_ns(*next);
   return served;
+}
+
+Emulator::Served Emulator::serve_ahead() {
+  const Instant now = time_.now();
+  Served served;
+  served.now_ns = time_.monotonic_ns(now);
+  for (Lane* lane : lanes_) {
+    const std::uint64_t arrived = lane->arrived;
+    const Instant known = take_in(*lane, now);
+    if (known > lane->model.now()) lane->model.advance(known, departures_);
+    lane->model.take_under_way(departures_);
+    settle(*lane);
+    if (lane->arrived != arrived || !lane->due.empty()) served.idle = false;
+    send_ahead(*lane, now);
+    served.quiet = served.quiet && lane->model.held() == 0;
+  }
+  return served;
+}
+
+void Emulator::send_ahead(Lane& lane, Instant now) {
+  if (lane.due.empty()) return;
+  timed_.clear();
+  for (const model::Departure& departure : lane.due) {
+    const Held& held = pool_->note<Held>(slot_of(departure.packet));
+    if (departure.packet.marked) {
+      io::IpHeader({pool_->data(held.frame.slot) + held.frame.offset, held.frame.length}).mark();
+    }
+    timed_.push_back({held.frame, time_.monotonic_ns(departure.at)});
+    const std::int64_t late = std::max<std::int64_t>((now - departure.at).count(), 0);
+    if (late > 0) lane.transit_error.add(late);
+    if (late > late_event_ns) ++lane.late_events;
+    record(lane, held, departure.packet, departure.at.time_since_epoch().count(),
+           fate_code(departure.fate, departure.packet), late);
+  }
+  const std::uint64_t failed = lane.ahead->send(timed_);
+  lane.sent_ahead += timed_.size() - failed;
+  lane.not_sent_ahead += failed;
+  lane.due.clear();
 }
 
 Instant Emulator::take_in(Lane& lane, Instant now) {
@@ -442,7 +480,12 @@ json Emulator::account_of(const Lane& lane) {
 }
 
 json Emulator::account_of(io::Port& port) const {
-  const io::PortCounters count = port.counters();
+  io::PortCounters count = port.counters();
+  for (const Lane* lane : lanes_) {
+    if (&lane->out != &port) continue;
+    count.sent += lane->sent_ahead;
+    count.send_failures += lane->not_sent_ahead;
+  }
   json switched_off = json::array();
   for (const SwitchedOff& off : switched_off_) {
     if (off.interface == port.interface()) switched_off.push_back(off.offload);

@@ -21,6 +21,7 @@
 #include "io/frame_pool.hpp"
 #include "io/open.hpp"
 #include "io/port.hpp"
+#include "io/timed_sender.hpp"
 #include "model/json.hpp"
 #include "model/link.hpp"
 
@@ -48,10 +49,12 @@ class Emulator {
     bool idle = true;         // there was nothing to take in and nothing to send
     bool quiet = true;        // the links hold nothing
   };
-  /// For where system calls are what costs: see io::Port::leave_to_poll.
-  void leave_sending_to_poll();
-  /// For how long frames that come need not be looked at, as none of them is due sooner.
+  /// For how long frames need not be looked at, as none of them is due sooner after it came.
   [[nodiscard]] model::Duration patience() const;
+  /// Takes in all that has come, and hands what is under way to the kernel, which sends each frame at
+  /// its own instant. To be called again within patience(). Only with `virtual_time`: when frames
+  /// were sent is then only seen where they arrive.
+  Served serve_ahead();
   /// From now on this is the time, until this is called again (see RealTime::hold).
   void hold_time() { time_.hold(); }
   /// Takes in what waits at the descriptors in `readable` and sends what is due.
@@ -104,6 +107,9 @@ class Emulator {
     Histogram arrival_lateness;  // ns by which the model had moved past an arrival; 0 for most
     std::uint64_t late_events = 0;
     std::vector<model::Departure> due;
+    std::unique_ptr<io::TimedSender> ahead;  // with `virtual_time`
+    std::uint64_t sent_ahead = 0;
+    std::uint64_t not_sent_ahead = 0;
   };
 
   struct Link {
@@ -129,6 +135,7 @@ class Emulator {
   void settle(Lane& lane);
   void drop(const Lane& lane, const model::Departure& departure);
   void send(Lane& lane);
+  void send_ahead(Lane& lane, model::Instant now);
   void record(const Lane& lane, const Held& held, const model::Packet& packet, std::int64_t left_ns,
               std::uint8_t fate, std::int64_t late_ns);
   Lane& lane_of(model::ObjectReader& request);
@@ -152,6 +159,7 @@ class Emulator {
   std::vector<io::Arrival> arrivals_;
   std::vector<model::Departure> departures_;
   std::vector<io::Frame> frames_;
+  std::vector<io::Timed> timed_;
   std::vector<Held> leaving_;  // their slots are no longer ours when they are recorded
 };
 

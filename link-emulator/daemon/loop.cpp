@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include "daemon/alarm.hpp"
@@ -13,8 +14,15 @@ namespace nagi::daemon {
 
 namespace {
 constexpr timespec no_time{0, 0};
-// With less it would wake up more often to look for frames than frames come.
+// With less it would look for frames more often than they come.
 constexpr model::Duration least_patience = std::chrono::microseconds(200);
+// With more the rings would have to hold many frames.
+constexpr model::Duration most_patience = std::chrono::milliseconds(20);
+
+timespec timespec_of(std::int64_t ns) {
+  ns = std::max<std::int64_t>(ns, 0);
+  return {ns / 1'000'000'000, ns % 1'000'000'000};
+}
 }
 
 Watch::Watch(const Emulator& emulator) {
@@ -26,13 +34,13 @@ void Watch::add(int descriptor, std::function<void()> call) {
   calls_.push_back(std::move(call));
 }
 
-const std::vector<int>& Watch::sleep(const timespec* timeout, bool for_frames) {
+const std::vector<int>& Watch::sleep(const std::optional<timespec>& timeout, bool for_frames) {
   for (std::size_t i = 0; i < watched_.size(); ++i) {
     watched_[i].events = for_frames || calls_[i] ? POLLIN : 0;
   }
   // Not epoll: it stays in the sockets' wait queues, and the kernel then calls it for every frame
   // that comes or goes, on both sides' processors; poll is there only while this process sleeps.
-  const int ready = ppoll(watched_.data(), watched_.size(), timeout, nullptr);
+  const int ready = ppoll(watched_.data(), watched_.size(), timeout ? &*timeout : nullptr, nullptr);
   if (ready < 0 && errno != EINTR) io::throw_errno("poll");
   readable_.clear();
   for (std::size_t i = 0; ready > 0 && i < watched_.size(); ++i) {
@@ -60,30 +68,27 @@ void serve_in_real_time(Emulator& emulator, Watch& watch, std::int64_t spin_ns) 
       may_sleep = wait_for(emulator.serve({}));
       continue;
     }
-    const std::vector<int>& readable = watch.sleep(may_sleep ? nullptr : &no_time);
+    const std::vector<int>& readable = watch.sleep(may_sleep ? std::nullopt : std::optional(no_time));
     if (may_sleep) alarm.awake();
     may_sleep = wait_for(emulator.serve(readable));
   }
 }
 
 void serve_in_virtual_time(Emulator& emulator, Watch& watch) {
-  emulator.leave_sending_to_poll();
   const std::vector<int> none;
   const std::vector<int>* readable = &none;
   while (!watch.ended()) {
     emulator.hold_time();
-    const Emulator::Served served = emulator.serve(*readable);
     const model::Duration patience = emulator.patience();
-    const bool patient = !served.quiet && patience >= least_patience;
-    if (served.quiet) {
-      readable = &watch.sleep(nullptr);
-      continue;
+    const bool ahead = patience >= least_patience;
+    const Emulator::Served served = ahead ? emulator.serve_ahead() : emulator.serve(*readable);
+    std::optional<std::int64_t> at = served.next_delivery_ns;
+    if (ahead && !served.quiet) {
+      at = served.now_ns + std::min(patience, most_patience).count() / 2;
     }
-    std::int64_t ns = served.next_delivery_ns ? *served.next_delivery_ns - served.now_ns : 0;
-    if (patient) ns = std::min<std::int64_t>(ns, patience.count());
-    ns = std::max<std::int64_t>(ns, 0);
-    const timespec left{ns / 1'000'000'000, ns % 1'000'000'000};
-    readable = &watch.sleep(&left, !patient);
+    // Frames wake it only if nothing else does in time.
+    readable = &watch.sleep(at ? std::optional(timespec_of(*at - served.now_ns)) : std::nullopt,
+                            !ahead || served.quiet);
   }
 }
 

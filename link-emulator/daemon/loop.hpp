@@ -6,6 +6,7 @@
 #include <poll.h>
 
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "daemon/emulator.hpp"
@@ -21,9 +22,9 @@ class Watch {
   void end() { ended_ = true; }
   [[nodiscard]] bool ended() const { return ended_; }
 
-  /// Sleeps until something happens, at most for `timeout` (nullptr: however long). Calls whoever is
-  /// to be called, and returns the ports that have frames, if they are to wake it at all.
-  const std::vector<int>& sleep(const timespec* timeout, bool for_frames = true);
+  /// Sleeps until something happens, at most for `timeout`. Calls whoever is to be called, and
+  /// returns the ports that have frames, if those are to wake it at all.
+  const std::vector<int>& sleep(const std::optional<timespec>& timeout, bool for_frames = true);
 
  private:
   std::vector<pollfd> watched_;  // the ports first
@@ -36,9 +37,9 @@ class Watch {
 void serve_in_real_time(Emulator& emulator, Watch& watch, std::int64_t spin_ns);
 
 /// The same where time stands still while this process runs, as in a guest of the virtual lab: only
-/// sleeping lets it pass, and system calls are what costs. So each waking takes two: the clock is
-/// read once, and one poll sends what is due and sleeps until more is. Frames that come do not wake
-/// it, as long as none of them can be due.
+/// sleeping lets it pass, and system calls are what costs. So frames are looked at only as often as
+/// their delays demand, many at once, and given to the kernel with the instants to send them at
+/// (Emulator::serve_ahead). Links without a delay are served frame by frame.
 void serve_in_virtual_time(Emulator& emulator, Watch& watch);
 
 }  // namespace nagi::daemon

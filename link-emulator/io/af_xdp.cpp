@@ -72,8 +72,6 @@ Descriptor load_program(int sockets) {
   return code.load(BPF_PROG_TYPE_XDP, "nagi_to_socket");
 }
 
-constexpr std::size_t poll_batch = 32;  // the kernel's TX_BATCH_SIZE
-
 struct Mode {
   const char* kind;
   std::uint32_t attach;
@@ -172,9 +170,6 @@ class AfXdp final : public Port {
       send_batch(std::span(frames).subspan(first, std::min(kernel_batch, frames.size() - first)));
     }
   }
-
-  /// In copy mode it is poll that sends, as sendto does.
-  void leave_to_poll() override { left_to_poll_ = kind_ == generic.kind ? poll_batch : 0; }
 
   [[nodiscard]] PortCounters counters() override {
     PortCounters now = counters_;
@@ -290,7 +285,7 @@ class AfXdp final : public Port {
       xsk_ring_prod__submit(&outgoing_, 1);
       ++counters_.sent;
     }
-    push_out(left_to_poll_);
+    push_out(0);
   }
 
   /// Waits, not long, until there is room in the ring.
@@ -345,7 +340,6 @@ class AfXdp final : public Port {
   std::vector<Slot> to_return_;  // chunks that the kernel may have
   std::vector<Slot> given_;      // those it got first, until all is open
   PortCounters counters_;
-  std::size_t left_to_poll_ = 0;  // as many frames may be
 };
 
 }  // namespace

@@ -56,9 +56,6 @@ class Port {
   /// Sends the frames in order, and returns when the kernel has them. Their slots go back to the
   /// pool, some of them later.
   virtual void send(const std::vector<Frame>& frames) = 0;
-  /// From now on send() may leave frames to the next poll of the descriptor, whatever events that
-  /// asks for: where system calls are what costs, that is one less. Kinds that cannot do not.
-  virtual void leave_to_poll() {}
   /// Counters up to now.
   [[nodiscard]] virtual PortCounters counters() = 0;
 };

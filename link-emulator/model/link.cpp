@@ -68,14 +68,21 @@ void Direction::offer(Packet packet, Instant at, std::vector<Departure>& departu
 void Direction::advance(Instant to, std::vector<Departure>& departures) {
   assert(to >= now_);
   while (in_service_ && in_service_->end <= to) end_transmission(departures);
-  while (!on_the_way_.empty() && on_the_way_.front().at <= to) {
-    const OnTheWay& arriving = on_the_way_.front();
-    ++counters_.delivered;
-    counters_.delivered_bytes += arriving.packet.size;
-    departures.push_back({arriving.packet, Fate::delivered, arriving.at});
-    on_the_way_.pop_front();
-  }
+  while (!on_the_way_.empty() && on_the_way_.front().at <= to) deliver(departures);
   now_ = to;
+}
+
+void Direction::take_under_way(std::vector<Departure>& departures) {
+  if (!on_the_way_.empty()) taken_until_ = on_the_way_.back().at;
+  while (!on_the_way_.empty()) deliver(departures);
+}
+
+void Direction::deliver(std::vector<Departure>& departures) {
+  const OnTheWay& arriving = on_the_way_.front();
+  ++counters_.delivered;
+  counters_.delivered_bytes += arriving.packet.size;
+  departures.push_back({arriving.packet, Fate::delivered, arriving.at});
+  on_the_way_.pop_front();
 }
 
 std::optional<Instant> Direction::next_event() const {
@@ -154,7 +161,8 @@ void Direction::end_transmission(std::vector<Departure>& departures) {
 }
 
 void Direction::send_on_its_way(Packet packet, Instant sent) {
-  const OnTheWay going{packet, sent + delay_->of(counters_.transmitted - 1, sent)};
+  OnTheWay going{packet, sent + delay_->of(counters_.transmitted - 1, sent)};
+  if (config_.keep_order) going.at = std::max(going.at, taken_until_);
   if (on_the_way_.empty() || on_the_way_.back().at <= going.at) {
     on_the_way_.push_back(going);
   } else if (config_.keep_order) {

@@ -88,6 +88,10 @@ class Direction {
   /// are counted on.
   void change(const DirectionConfig& config, Instant at, std::vector<Departure>& departures);
 
+  /// Appends the packets that are under way, each at the instant of its delivery, which nothing can
+  /// change any more; the model is then through with them.
+  void take_under_way(std::vector<Departure>& departures);
+
   /// When something is next due; nothing if the model is empty.
   [[nodiscard]] std::optional<Instant> next_event() const;
 
@@ -129,6 +133,7 @@ class Direction {
   void mark(Packet& packet, Instant at);
   void start_transmission(Packet packet, Instant at, bool at_once);
   void end_transmission(std::vector<Departure>& departures);
+  void deliver(std::vector<Departure>& departures);
   void send_on_its_way(Packet packet, Instant sent);
   void drop(Packet packet, Fate fate, Instant at, std::vector<Departure>& departures);
   void make_models(Instant from);
@@ -148,6 +153,7 @@ class Direction {
   Bytes waiting_bytes_;
   std::optional<InService> in_service_;
   std::deque<OnTheWay> on_the_way_;  // in the order of their delivery
+  Instant taken_until_{};            // when the last that was taken out of it is delivered
   DirectionCounters counters_;
 };
 

@@ -106,6 +106,11 @@ class Links(Contract):
     scheduling: str = Field(description="SCHED_FIFO, or SCHED_OTHER where that was refused")
     memory_locked: bool
     cpu_pinned: int | None = Field(description="the processor it stayed on, if it did")
+    virtual_time: bool = Field(
+        False,
+        description="time stood still while it ran, and frames were given to the kernel ahead of "
+        "time: transit errors then only count those given too late",
+    )
     spin_ns: int = Field(description="how long at most it waited awake for a packet's instant")
     complete: bool = Field(description="false: a first account; the emulator did not end in order")
     seed: int
