@@ -17,7 +17,10 @@ PYTHON ?= /usr/bin/python3
 VENV := .venv
 BUILD := build
 SUDO := $(if $(filter 0,$(shell id -u)),,$(shell command -v sudo))
-ARCHITECTURE := $(shell dpkg --print-architecture)
+OS_RELEASE ?= /etc/os-release
+# Headers of the distribution's own kernel: Debian names them by architecture, Ubuntu and what is made of it do not.
+IS_UBUNTU := $(filter ubuntu,$(shell . $(OS_RELEASE); echo $$ID $$ID_LIKE))
+KERNEL_HEADERS := linux-headers-$(if $(IS_UBUNTU),generic,$(shell dpkg --print-architecture))
 AS_ROOT := $(if $(SUDO),$(SUDO) -E)
 RUN := $(VENV)/bin
 export PYTHONDONTWRITEBYTECODE := 1
@@ -26,7 +29,7 @@ export PYTHONDONTWRITEBYTECODE := 1
 #   toolchain:             g++ cmake ninja-build pkg-config python3-venv
 #   libraries of nagi-link: JSON, command line, log lines, capabilities, Philox, AF_XDP
 #   schemes:               clang (compiles to eBPF), libbpf-dev (their headers), libelf-dev (parameters in objects)
-#   schemes as modules:    linux-headers-* (of Debian's own kernel), kmod (modinfo)
+#   schemes as modules:    $(KERNEL_HEADERS), kmod (modinfo)
 #   capture reader:        python3-dev (headers), libzstd-dev and zstd (compressed captures)
 #   tests:                 libgtest-dev libgmock-dev; tshark, tcptrace (the reader is held against them);
 #                          poppler-utils (what the report says, its fonts); openssh-server (hosts that
@@ -37,7 +40,7 @@ export PYTHONDONTWRITEBYTECODE := 1
 #                          openssh-client (Ansible reaches real hosts by it)
 PACKAGES := g++ cmake ninja-build pkg-config python3-venv \
 	nlohmann-json3-dev libcli11-dev libspdlog-dev libcap-ng-dev librandom123-dev libxdp-dev libbpf-dev \
-	clang libelf-dev linux-headers-$(ARCHITECTURE) \
+	clang libelf-dev $(KERNEL_HEADERS) \
 	python3-dev libzstd-dev zstd \
 	libgtest-dev libgmock-dev tshark tcptrace poppler-utils openssh-server systemd \
 	iproute2 ethtool tcpdump iperf iputils-ping kmod procps util-linux openssh-client
@@ -90,7 +93,7 @@ MODULES ?= $(BUILD)/module
 KERNEL_BUILD ?= /lib/modules/$(shell uname -r)/build
 module:
 	@test -f $(KERNEL_BUILD)/Makefile || { \
-	    echo "nagi: $(KERNEL_BUILD): no headers of a kernel; as root, install linux-headers-$(ARCHITECTURE) (of Debian's kernel)," \
+	    echo "nagi: $(KERNEL_BUILD): no headers of a kernel; as root, install $(KERNEL_HEADERS) (of the distribution's kernel)," \
 	        "then give KERNEL_BUILD=/lib/modules/RELEASE/build, RELEASE being a directory that has them" >&2; exit 2; }
 	@mkdir -p $(MODULES)
 	@cp -ru hosts/tcp/module/Kbuild hosts/tcp/arithmetic hosts/tcp/glue $(MODULES)
@@ -109,7 +112,7 @@ virtual-lab: setup
 
 demo: setup
 	@echo "== running the quick achievement experiment (under five minutes)"
-	@$(SUDO) $(RUN)/nagi run experiments/achievement-2008.yaml --quick
+	@$(SUDO) $(RUN)/nagi run experiments/achievement-2008.yaml --quick --skip-unavailable
 	@echo "nagi is at $(RUN)/nagi"
 
 test: setup

@@ -330,7 +330,8 @@ def _site(
 
 
 def _leave_out(selection: Selection, skip_unavailable: bool) -> dict[str, str]:
-    """The schemes to leave out, and why. Raises InputError if that was not asked for."""
+    """The schemes to leave out, and why, which is also said. Raises InputError if that was not
+    asked for."""
     if selection.unavailable and not skip_unavailable:
         document = selection.points[0].document
         raise InputError(
@@ -343,6 +344,9 @@ def _leave_out(selection: Selection, skip_unavailable: bool) -> dict[str, str]:
                 for name, found in selection.unavailable.items()
             )
         )
+    for name, found in selection.unavailable.items():
+        what = f"nagi: {name} is left out: {found.reason}; {found.cure}"
+        error_console.print(what, markup=False, soft_wrap=True)
     if not selection.available():
         raise refuse("no scheme of this experiment is available here", "see `nagi plan`")
     return {name: found.reason for name, found in selection.unavailable.items()}

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from nagi.contracts.base import file_of_run
 from nagi.contracts.plan import RunPlan, Way
 from nagi.contracts.records import PacketRow
 from nagi.errors import refuse
@@ -45,12 +46,7 @@ _FATE, _ECN_CAPABLE, _MARKED = 15, 16, 32
 
 def read_records(path: Path) -> Records:
     """Reads nagi-link's record of packets. Raises InputError if it is none, or cut off."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise refuse(
-            f"cannot read it: {error.strerror}", "is the run complete?", file=str(path)
-        ) from None
+    data = file_of_run(path)
     if not data.startswith(HEADER) or (len(data) - len(HEADER)) % RECORD.itemsize:
         raise refuse("not a whole record of packets", "run it again", file=str(path))
     return np.frombuffer(data, RECORD, offset=len(HEADER))

@@ -4,17 +4,12 @@ likes, over SSH, too."""
 
 from __future__ import annotations
 
-import os
-
 import pytest
 from chaos import series
+from kernels import needs_our_schemes
+from marks import needs_root
 
-pytestmark = [
-    pytest.mark.skipif(
-        os.geteuid() != 0, reason="needs root for the netns lab: run `sudo make test`"
-    ),
-    pytest.mark.timeout(1200),
-]
+pytestmark = [needs_root, needs_our_schemes, pytest.mark.timeout(1200)]
 
 
 def test_a_campaign_that_is_struck_again_and_again_loses_nothing():

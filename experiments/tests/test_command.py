@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from kernels import needs_our_schemes
 from nagi.paths import ROOT, SCHEMAS, native_program
 
 NAGI = str(native_program("nagi"))
@@ -42,6 +43,7 @@ def refused(*arguments: str, cwd=None) -> str:
     return done.stderr
 
 
+@needs_our_schemes
 def test_plan_shows_runs_and_time_and_what_is_missing():
     done = nagi("plan", WESTWOODVT)
     assert done.returncode == 0
@@ -50,6 +52,7 @@ def test_plan_shows_runs_and_time_and_what_is_missing():
     assert re.search(r"^newjersey: this version of nagi lacks .*; use", done.stdout, re.M)
 
 
+@needs_our_schemes
 def test_plan_of_the_quick_form_is_possible_in_full():
     done = nagi("plan", ACHIEVEMENT, "--quick")
     assert "36 runs, 36 of them possible here; about" in done.stdout
@@ -64,6 +67,14 @@ def test_run_refuses_what_this_kernel_lacks(tmp_path):
     assert f"{WESTWOODVT}:" in said
     assert "matrix.scheme: newjersey is not available: this version of nagi lacks" in said
     assert "--skip-unavailable" in said
+
+
+def test_run_says_what_it_leaves_out(tmp_path):
+    only = ["--skip-unavailable", "--only", "scheme=newjersey"]
+    said, refusal = refused("run", WESTWOODVT, *only, cwd=tmp_path).splitlines()
+    assert said.startswith("nagi: newjersey is left out: this version of nagi lacks")
+    assert said.endswith("; use the other schemes")
+    assert "no scheme of this experiment is available here" in refusal
 
 
 def test_run_refuses_bad_input(tmp_path):
@@ -107,6 +118,7 @@ def test_resume_refuses_to_begin_anew(tmp_path):
     assert not out.exists()
 
 
+@needs_our_schemes
 def test_schemes_say_what_they_lack():
     done = nagi("schemes")
     assert done.returncode == 0

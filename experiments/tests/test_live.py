@@ -6,14 +6,10 @@ from __future__ import annotations
 import os
 import subprocess
 
-import pytest
+from marks import needs_root
 from nagi.paths import SCHEMAS, native_program
 
-pytestmark = [
-    pytest.mark.skipif(
-        os.geteuid() != 0, reason="needs root for the netns lab: run `sudo make test`"
-    ),
-]
+pytestmark = needs_root
 EXAMPLE = SCHEMAS / "example" / "experiment.yaml"
 
 

@@ -14,6 +14,9 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from campaign_processes import emulators
+from kernels import needs_our_schemes
+from marks import needs_root
 from nagi.ansible_runs import LabError
 from nagi.contracts.links import Links
 from nagi.contracts.records import Campaign, Flows, Manifest, Verdict
@@ -25,12 +28,7 @@ from nagi.planner import plan_runs
 from nagi.schemes import loaded
 from nagi.spec import read_experiment
 
-pytestmark = [
-    pytest.mark.skipif(
-        os.geteuid() != 0, reason="needs root for the netns lab: run `sudo make test`"
-    ),
-    pytest.mark.timeout(900),  # several tries of several runs
-]
+pytestmark = [needs_root, pytest.mark.timeout(900)]  # several tries of several runs
 NAGI = str(native_program("nagi"))
 # The machine that tests run on may be held up by others for seconds at a time. What it then does to
 # runs is found out and tried again, which is nagi's business; here only how often.
@@ -155,6 +153,7 @@ def test_everything_a_link_can_do_is_done_and_certified(tmp_path):
     )
 
 
+@needs_our_schemes
 def test_a_campaign_from_experiment_to_report(spec, tmp_path):
     out = tmp_path / "out"
     said = run(spec, out)
@@ -225,6 +224,7 @@ def first_run_is_over(out):
     return lambda: len(list(out.glob(".records/*/*/node.json"))) >= 4
 
 
+@needs_our_schemes
 @pytest.mark.parametrize(
     "how", [pytest.param(signal.SIGTERM, marks=pytest.mark.slow), signal.SIGKILL]
 )
@@ -249,6 +249,7 @@ def test_ended_in_the_middle_it_goes_on_where_it_stopped(spec, tmp_path, how):
     assert said[setting_up:].count(": valid") == left
 
 
+@needs_our_schemes
 def test_a_second_nagi_in_the_same_directory_is_refused(spec, tmp_path):
     out = tmp_path / "out"
     process = start(spec, out)
@@ -259,17 +260,12 @@ def test_a_second_nagi_in_the_same_directory_is_refused(spec, tmp_path):
     process.communicate(timeout=30)
 
 
-def emulators() -> set[int]:
-    found = subprocess.run(["pgrep", "-x", "nagi-link"], capture_output=True, text=True)
-    return {int(line) for line in found.stdout.splitlines()}
-
-
+@needs_our_schemes
 def test_a_run_whose_emulator_dies_fails_and_the_others_go_on(spec, tmp_path):
     out = tmp_path / "out"
-    others = emulators()
     process = start(spec, out, "--jobs", "1", "--only", "loss=0 %")
     wait_for(lambda: list(out.glob(".records/*/*/links.json")), process)
-    (emulator,) = emulators() - others
+    (emulator,) = emulators(out)
     os.kill(emulator, signal.SIGKILL)
     said, _ = process.communicate(timeout=400)
     assert process.returncode == 1

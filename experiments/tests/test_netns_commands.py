@@ -3,19 +3,13 @@
 
 from __future__ import annotations
 
-import os
-
 import pandas as pd
 import pytest
+from marks import needs_root
 from nagi.contracts.records import Flows, Manifest, Verdict
 from test_netns_campaign import kept, nothing_left_behind, run  # noqa: F401 - a fixture
 
-pytestmark = [
-    pytest.mark.skipif(
-        os.geteuid() != 0, reason="needs root for the netns lab: run `sudo make test`"
-    ),
-    pytest.mark.timeout(900),  # several tries
-]
+pytestmark = [needs_root, pytest.mark.timeout(900)]  # several tries
 
 SPEC = """\
 schema_version: 1

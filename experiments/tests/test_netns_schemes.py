@@ -5,23 +5,19 @@ afterwards."""
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from bpf_objects import ours, wait_until_gone
+from kernels import needs_our_schemes
+from marks import needs_root
 from nagi.contracts.plan import RunPlan
 from nagi.contracts.records import Flows, SchemeEvent, Verdict
 from own_schemes import OWN_SCHEME, compiled
 from test_netns_campaign import nothing_left_behind, run  # noqa: F401 - a fixture
 
-pytestmark = [
-    pytest.mark.skipif(
-        os.geteuid() != 0, reason="needs root for the netns lab: run `sudo make test`"
-    ),
-    pytest.mark.timeout(900),  # several tries
-]
+pytestmark = [needs_root, needs_our_schemes, pytest.mark.timeout(900)]  # several tries
 
 SPEC = """\
 schema_version: 1

@@ -8,6 +8,7 @@ import signal
 import time
 
 import pytest
+from kernels import needs_our_schemes
 from nagi.contracts.doctor import Doctor
 from nagi.contracts.inspection import Holder
 from nagi.contracts.records import Manifest, Verdict
@@ -80,6 +81,7 @@ def leaves_nothing(hosts: SshHosts, before: dict) -> None:
         assert not ours
 
 
+@needs_our_schemes
 @pytest.mark.slow
 def test_cells_share_a_campaign_and_are_as_before_when_it_is_over():
     require_ssh_hosts()
@@ -98,6 +100,7 @@ def test_cells_share_a_campaign_and_are_as_before_when_it_is_over():
         assert "setting up" not in run(hosts, out)
 
 
+@needs_our_schemes
 def test_whatever_ends_the_controller_no_run_is_lost_and_the_same_command_goes_on(ssh_hosts):
     before = snapshots(ssh_hosts)
     out = ssh_hosts.home / "out"
@@ -137,6 +140,7 @@ def test_whatever_ends_the_controller_no_run_is_lost_and_the_same_command_goes_o
     leaves_nothing(ssh_hosts, before)
 
 
+@needs_our_schemes
 @pytest.mark.slow
 def test_a_cell_that_is_lost_leaves_its_runs_to_the_others():
     require_ssh_hosts()

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from nagi.contracts.base import file_of_run
 from nagi.errors import InputError, refuse
 
 CAUSES = ("channel loss", "queue overflow")
@@ -46,12 +47,7 @@ _LEAST_FRAME = _ETHERNET + 20 + 20
 def read_drops(path: Path) -> pd.DataFrame:
     """The TCP segments in a drop log (DROP_COLUMNS). Raises InputError if it is missing or damaged,
     naming the byte."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise refuse(
-            f"cannot read it: {error.strerror}", "is the run complete?", file=str(path)
-        ) from None
+    data = file_of_run(path)
     return _segments(np.frombuffer(data, np.uint8), _packets(data, path))
 
 

@@ -11,25 +11,13 @@ import hashlib
 import json
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, PrivateAttr, SerializerFunctionWrapHandler, model_serializer
 
-from nagi.contracts.base import Contract
+from nagi.contracts.base import Contract, is_false, is_none, is_true
 
 Way = Literal["forward", "backward"]
-
-
-def _is_none(value: Any) -> bool:
-    return value is None
-
-
-def _is_true(value: Any) -> bool:
-    return value is True
-
-
-def _is_false(value: Any) -> bool:
-    return value is False
 
 
 class StepTrace(Contract):
@@ -99,22 +87,22 @@ class LossPlan(Contract):
     probability: float | None = None
     packet_loss_rate: float | None = None
     packet_bytes: int | None = None
-    bit_error_rate: float | None = Field(None, exclude_if=_is_none)
+    bit_error_rate: float | None = Field(None, exclude_if=is_none)
     good_to_bad: float | None = Field(
-        None, exclude_if=_is_none, description="probability, after each packet"
+        None, exclude_if=is_none, description="probability, after each packet"
     )
     bad_to_good: float | None = Field(
-        None, exclude_if=_is_none, description="probability, after each packet"
+        None, exclude_if=is_none, description="probability, after each packet"
     )
-    good_sojourn_ns: int | None = Field(None, exclude_if=_is_none, description="mean")
-    bad_sojourn_ns: int | None = Field(None, exclude_if=_is_none, description="mean")
-    loss_in_good: float | None = Field(None, exclude_if=_is_none, description="probability")
-    loss_in_bad: float | None = Field(None, exclude_if=_is_none, description="probability")
+    good_sojourn_ns: int | None = Field(None, exclude_if=is_none, description="mean")
+    bad_sojourn_ns: int | None = Field(None, exclude_if=is_none, description="mean")
+    loss_in_good: float | None = Field(None, exclude_if=is_none, description="probability")
+    loss_in_bad: float | None = Field(None, exclude_if=is_none, description="probability")
     lost: list[int] | None = Field(
-        None, exclude_if=_is_none, description="indices of lost packets, strictly increasing"
+        None, exclude_if=is_none, description="indices of lost packets, strictly increasing"
     )
     length: int | None = Field(
-        None, exclude_if=_is_none, description="packets after which the trace repeats"
+        None, exclude_if=is_none, description="packets after which the trace repeats"
     )
     at: Literal["ingress", "egress"] = "egress"
 
@@ -128,19 +116,19 @@ class DirectionPlan(Contract):
 
     rate_bps: int | None = None
     rate_trace: StepTrace | OpportunityTrace | None = Field(
-        None, exclude_if=_is_none, description="instead of rate_bps"
+        None, exclude_if=is_none, description="instead of rate_bps"
     )
     overhead_bytes: int = 0
     delay_ns: int = 0
     delay_trace: StepTrace | None = Field(
-        None, exclude_if=_is_none, description="instead of delay_ns"
+        None, exclude_if=is_none, description="instead of delay_ns"
     )
-    jitter: JitterPlan | None = Field(None, exclude_if=_is_none)
+    jitter: JitterPlan | None = Field(None, exclude_if=is_none)
     keep_order: bool = Field(
-        True, exclude_if=_is_true, description="whether packets leave in order all the same"
+        True, exclude_if=is_true, description="whether packets leave in order all the same"
     )
     queue: QueueLimit | None = None
-    mark: MarkPlan | None = Field(None, exclude_if=_is_none)
+    mark: MarkPlan | None = Field(None, exclude_if=is_none)
     loss: LossPlan = LossPlan(model="none")
 
     # Without a type, the published schema stays that of the fields.
@@ -202,7 +190,7 @@ class RoutePlan(Contract):
     initcwnd: int | None = Field(None, description="initial window, packets")
     quickack: bool = Field(False, description="acknowledge every segment at once")
     congctl: str | None = Field(
-        None, exclude_if=_is_none, description="congestion control of all connections, locked"
+        None, exclude_if=is_none, description="congestion control of all connections, locked"
     )
 
 
@@ -266,13 +254,13 @@ class FlowPlan(Contract):
     congestion_control: str = Field(
         description="the kernel's name; of a program what records call it"
     )
-    program: ProgramPlan | None = Field(None, exclude_if=_is_none)
+    program: ProgramPlan | None = Field(None, exclude_if=is_none)
     traffic: Literal["bulk", "command"]
     command: CommandPlan | None = Field(
-        None, exclude_if=_is_none, description="of traffic `command`"
+        None, exclude_if=is_none, description="of traffic `command`"
     )
     background: bool = Field(
-        False, exclude_if=_is_false, description="cross traffic, which no mean has in it"
+        False, exclude_if=is_false, description="cross traffic, which no mean has in it"
     )
     payload_bytes: int = Field(description="payload of a full-size segment (MSS)")
     packet_bytes: int = Field(description="IP bytes of a full-size segment")

@@ -19,25 +19,13 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from pydantic import Field
 
-from nagi.contracts.base import Contract
+from nagi.contracts.base import Contract, is_empty, is_false, is_none, is_true
 from nagi.contracts.plan import RunPlan
 from nagi.statements import Statement
-
-
-def _is_false(value: Any) -> bool:
-    return value is False
-
-
-def _is_true(value: Any) -> bool:
-    return value is True
-
-
-def _is_empty(value: Any) -> bool:
-    return not value
 
 
 class CaptureCount(Contract):
@@ -171,7 +159,7 @@ class NodeRecord(Contract):
     error: str | None
     began_realtime_s: float
     in_time: bool = Field(
-        True, exclude_if=_is_true, description="whether it was ready when the run was to begin"
+        True, exclude_if=is_true, description="whether it was ready when the run was to begin"
     )
     late_s: float = Field(description="by how much the agent missed the beginning of a phase")
     facts: HostFacts
@@ -180,7 +168,7 @@ class NodeRecord(Contract):
     captures: list[CaptureCount]
     flows: list[FlowRecord]
     ended: list[ClientEnd] = Field(
-        [], exclude_if=_is_empty, description="clients that ended before the traffic did"
+        [], exclude_if=is_empty, description="clients that ended before the traffic did"
     )
     processors_busy: float | None = Field(description="share of all processors' time, 0 to 1")
     notices: list[str]
@@ -194,12 +182,10 @@ class Build(Contract):
     commit: str | None
     nagi_link: str = Field(description="SHA-256 of the program")
     nagi_agent: str = Field(description="SHA-256 of its sources")
-    nagi_tcp: str | None = Field(
-        None, exclude_if=lambda value: value is None, description="SHA-256 of the program"
-    )
+    nagi_tcp: str | None = Field(None, exclude_if=is_none, description="SHA-256 of the program")
     guest: str | None = Field(
         None,
-        exclude_if=lambda value: value is None,
+        exclude_if=is_none,
         description="of the virtual lab: stands for its kernel, modules and entropy",
     )
 
@@ -237,7 +223,7 @@ class Manifest(Contract):
     files: dict[str, FileSum]
     removed: dict[str, FileSum] = Field(
         {},
-        exclude_if=_is_empty,
+        exclude_if=is_empty,
         description="removed or compressed after the run's metrics were computed, as they were",
     )
 
@@ -306,14 +292,14 @@ class Verdict(Contract):
     reasons: list[str]
     too_late: bool = Field(
         False,
-        exclude_if=_is_false,
+        exclude_if=is_false,
         description="it failed because a host was too busy to begin in time: another try may do",
     )
     checks: list[Check]
     information: list[Information] = Field([], description="measured, without a limit")
     clocks: dict[str, HostClock | None] = Field(
         {},
-        exclude_if=_is_empty,
+        exclude_if=is_empty,
         description="of captures' hosts that do not share the emulator's clock; null: not known",
     )
 

@@ -21,10 +21,10 @@ SCHEMES = sorted(scheme.program for scheme in schemes().values() if scheme.progr
 DESCRIBED = re.compile(r"(.+?):(.+) \((.+), (\d+) to (\d+), default (\d+)\) \(uint\)")
 
 
-def make_module(build: Path, kernel: Path) -> subprocess.CompletedProcess[str]:
+def make_module(build: Path, kernel: Path, *others: str) -> subprocess.CompletedProcess[str]:
     # Not what a `make test` around this has set.
     environment = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MAKELEVEL")}
-    settings = [f"BUILD={build}", f"KERNEL_BUILD={kernel}", "KCFLAGS=-Wall -Werror"]
+    settings = [f"BUILD={build}", f"KERNEL_BUILD={kernel}", "KCFLAGS=-Wall -Werror", *others]
     return subprocess.run(
         ["make", "module", *settings],
         cwd=ROOT,
@@ -112,12 +112,25 @@ def test_tells_events_by_a_tracepoint(modules, scheme):
     assert f"__tracepoint_nagi_{scheme}" in symbols
 
 
-def test_refuses_what_has_no_headers(tmp_path):
-    done = make_module(tmp_path / "build", tmp_path)
+@pytest.mark.parametrize(
+    ("system", "headers"),
+    [
+        ("ID=debian", None),
+        ("ID=raspbian\nID_LIKE=debian", None),
+        ("ID=ubuntu\nID_LIKE=debian", "generic"),
+        ('ID=linuxmint\nID_LIKE="ubuntu debian"', "generic"),
+    ],
+)
+def test_refuses_what_has_no_headers(tmp_path, system, headers):
+    if headers is None:
+        named = ["dpkg", "--print-architecture"]
+        headers = subprocess.run(named, capture_output=True, text=True, check=True).stdout.strip()
+    (tmp_path / "os-release").write_text(system)
+    done = make_module(tmp_path / "build", tmp_path, f"OS_RELEASE={tmp_path / 'os-release'}")
     assert done.returncode == 2
     first, *rest = done.stderr.splitlines()
     assert first.startswith(
-        f"nagi: {tmp_path}: no headers of a kernel; as root, install linux-headers-"
+        f"nagi: {tmp_path}: no headers of a kernel; as root, install linux-headers-{headers} (of"
     )
     assert all(line.startswith("make: ***") for line in rest)
     assert not (tmp_path / "build").exists()

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from bpf_objects import ours, wait_until_gone
+from kernels import needs_our_schemes
 from nagi.paths import scheme_object
 from nagi.schemes import schemes
 from own_schemes import OWN_SCHEME, compiled
@@ -79,6 +80,7 @@ def refusal(*arguments: object, **options: object) -> str:
     return done.stderr.removeprefix("nagi-tcp: ")
 
 
+@needs_our_schemes
 @pytest.mark.parametrize("program", OURS)
 def test_a_scheme_is_there_while_it_is_held(nothing_left, program):
     name = unique(program)
@@ -95,6 +97,7 @@ def test_a_scheme_is_there_while_it_is_held(nothing_left, program):
     assert name not in available()
 
 
+@needs_our_schemes
 def test_killed_it_leaves_a_connection_its_scheme_and_then_nothing(nothing_left):
     name = unique("vegas")
     before = ours()
@@ -111,6 +114,7 @@ def test_killed_it_leaves_a_connection_its_scheme_and_then_nothing(nothing_left)
     wait_until_gone(before)
 
 
+@needs_our_schemes
 def test_ends_with_its_parent(nothing_left):
     name = unique("reno")
     command = [NAGI_TCP, "hold", str(scheme_object("reno")), "--as", name]
@@ -125,12 +129,14 @@ def test_ends_with_its_parent(nothing_left):
     assert name not in available()
 
 
+@needs_our_schemes
 def test_an_interrupt_ends_it_in_order(nothing_left):
     with held("vegas", unique("vegas")) as holder:
         holder.send_signal(signal.SIGINT)
         assert holder.wait(5) == 0
 
 
+@needs_our_schemes
 def test_gives_up_its_privileges(nothing_left):
     with held("tahoe", unique("tahoe")) as holder:
         status = Path(f"/proc/{holder.pid}/status").read_text()
@@ -139,6 +145,7 @@ def test_gives_up_its_privileges(nothing_left):
     assert fields["NoNewPrivs"] == "1"
 
 
+@needs_our_schemes
 def test_two_side_by_side_have_parameters_of_their_own(nothing_left, tmp_path):
     files = [tmp_path / "first", tmp_path / "second"]
     names = [unique("one"), unique("two")]
@@ -161,6 +168,7 @@ def test_two_side_by_side_have_parameters_of_their_own(nothing_left, tmp_path):
         assert (lines[-1]["told"], lines[-1]["lost"]) == (len(lines) - 2, 0)
 
 
+@needs_our_schemes
 def test_every_namespace_and_user_may_use_it(nothing_left, namespaces):
     name = unique("vegas")
     namespaces.add("left")
@@ -176,6 +184,7 @@ def test_every_namespace_and_user_may_use_it(nothing_left, namespaces):
         namespaces.run("left", "sysctl", "-qw", "net.ipv4.tcp_congestion_control=reno")
 
 
+@needs_our_schemes
 def test_counts_events_that_it_could_not_write_in_time(nothing_left, tmp_path):
     name, file, connections = unique("reno"), tmp_path / "events", 4000
     with held("reno", name, "--events", str(file)) as holder:
@@ -202,6 +211,7 @@ def test_counts_events_that_it_could_not_write_in_time(nothing_left, tmp_path):
     assert f"{lost} events are not in {file}" in said
 
 
+@needs_our_schemes
 @pytest.mark.parametrize("program", OURS)
 def test_check_says_that_the_kernel_takes_it(nothing_left, program):
     done = run("check", scheme_object(program))
@@ -239,11 +249,19 @@ def test_describes_parameters_without_privileges(tmp_path):
         (["--set", "alpha=-1"], "alpha=-1: give alpha="),
         (["--set", "alpha=2.5"], "alpha=2.5: give alpha="),
         (["--set", "alpha"], "alpha: give alpha="),
-        (["--events", "/nonexistent/file"], "/nonexistent/file: cannot write events"),
+        pytest.param(
+            ["--events", "/nonexistent/file"],
+            "/nonexistent/file: cannot write events",
+            marks=needs_our_schemes,
+        ),
         (["--as", "a name"], '"a name" is no name for a congestion control'),
         (["--as", "x" * 16], "give 1 to 15 letters"),
         (["--as", ""], '"" is no name'),
-        (["--as", "cubic"], "the kernel already has a congestion control named cubic"),
+        pytest.param(
+            ["--as", "cubic"],
+            "the kernel already has a congestion control named cubic",
+            marks=needs_our_schemes,
+        ),
     ],
 )
 def test_refuses_what_cannot_be(nothing_left, arguments, said):
@@ -251,6 +269,7 @@ def test_refuses_what_cannot_be(nothing_left, arguments, said):
     assert said in refusal("hold", scheme_object("vegas"), *names, *arguments)
 
 
+@needs_our_schemes
 def test_refuses_a_name_that_is_taken(nothing_left):
     name = unique("vegas")
     with held("vegas", name):
@@ -268,6 +287,7 @@ def test_refuses_files_that_are_no_schemes(nothing_left, tmp_path):
         refusal("check", cut)
 
 
+@needs_our_schemes
 def test_needs_privileges_and_says_so(nothing_left):
     source = scheme_object("reno").read_bytes()
     place = Path(f"/tmp/{unique('object')}")  # pytest's directories are closed to other users
@@ -295,6 +315,7 @@ def test_needs_privileges_and_says_so(nothing_left):
 # --- schemes of others
 
 
+@needs_our_schemes
 @pytest.mark.parametrize("section", [".struct_ops", ".struct_ops.link"])
 def test_takes_a_users_own_scheme(nothing_left, tmp_path, section):
     source = OWN_SCHEME.format(section=section, body="((struct tcp_sock *)ctx[0])->snd_cwnd = 33;")
@@ -312,6 +333,7 @@ def test_takes_a_users_own_scheme(nothing_left, tmp_path, section):
     assert "it has none" in refusal("check", own, "--set", "alpha=1")
 
 
+@needs_our_schemes
 def test_says_what_the_verifier_says(nothing_left, tmp_path):
     body = "((struct tcp_sock *)ctx[0])->srtt_us = 1;"
     own = compiled(tmp_path, OWN_SCHEME.format(section=".struct_ops", body=body))

@@ -17,6 +17,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 import pytest
+from kernels import needs_our_schemes
 from nagi.schemes import availability, schemes
 from tcp_path import (
     FIRST_DATA,
@@ -30,6 +31,7 @@ from tcp_path import (
     unique,
 )
 
+pytestmark = needs_our_schemes
 DELAY_NS = 20_000_000
 ROUND_TRIP = 0.04
 PACKET_BITS = (SEGMENT + 52) * 8
