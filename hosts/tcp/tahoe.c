@@ -20,40 +20,20 @@
 #include "glue/scheme.h"
 
 #include "glue/control.h"
+#include "glue/loss_is_congestion.h"
+#include "glue/reno_growth.h"
+#include "glue/window_alone.h"
 
 NAGI_PARAMETER(restart, 1, 1, 1000, "segments", "window after a loss");
 
 #define NAGI_RECOVERY NAGI_TAHOE
-
-struct nagi_own {};
-
-NAGI_INLINE void own_start(const struct nagi_connection* of) { (void)of; }
-
-NAGI_INLINE void own_ack(const struct nagi_connection* of, const struct nagi_ack* ack) {
-  (void)of;
-  (void)ack;
-}
-
-NAGI_INLINE void own_grow(const struct nagi_connection* of, __u32 segments) {
-  nagi_grow(of, segments);
-}
 
 NAGI_INLINE void own_congestion(const struct nagi_connection* of) {
   nagi_halve(of);
   nagi_window_set(&of->control->window, restart, of->control->window.threshold);
 }
 
-NAGI_INLINE enum nagi_verdict own_duplicates(const struct nagi_connection* of) {
-  own_congestion(of);
-  return NAGI_CONGESTION;
-}
-
 NAGI_INLINE void own_timeout(const struct nagi_connection* of) { own_congestion(of); }
-
-NAGI_INLINE void own_describe(const struct nagi_connection* of, struct nagi_event* event) {
-  (void)of;
-  (void)event;
-}
 
 #include "glue/hooks.h"
 

@@ -21,6 +21,7 @@
 
 #include "arithmetic/vegas.h"
 #include "glue/control.h"
+#include "glue/loss_is_congestion.h"
 
 NAGI_PARAMETER(alpha, 2, 0, 1000, "segments", "backlog below which the window grows");
 NAGI_PARAMETER(beta, 4, 0, 1000, "segments", "backlog above which the window shrinks");
@@ -66,11 +67,6 @@ NAGI_INLINE void own_congestion(const struct nagi_connection* of) {
 
   nagi_window_set(window, size, NAGI_LEAST_THRESHOLD);
   begin_round(of);
-}
-
-NAGI_INLINE enum nagi_verdict own_duplicates(const struct nagi_connection* of) {
-  own_congestion(of);
-  return NAGI_CONGESTION;
 }
 
 NAGI_INLINE void own_timeout(const struct nagi_connection* of) {

@@ -8,14 +8,10 @@
 // that takes one sample a round trip (Grieco, Mascolo, ACM CCR 34(2), 2004).
 #include "glue/scheme.h"
 
+#include "glue/loss_is_congestion.h"
 #include "glue/westwood.h"
 
 #define NAGI_RECOVERY NAGI_RENO
-
-NAGI_INLINE enum nagi_verdict own_duplicates(const struct nagi_connection* of) {
-  own_congestion(of);
-  return NAGI_CONGESTION;
-}
 
 NAGI_INLINE void own_describe(const struct nagi_connection* of, struct nagi_event* event) {
   westwood_describe(of, event);

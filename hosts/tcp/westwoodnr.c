@@ -7,14 +7,10 @@
 // The kernel's own recovery without SACK is NewReno's; nothing is forced but what glue/control.h lists.
 #include "glue/scheme.h"
 
+#include "glue/loss_is_congestion.h"
 #include "glue/westwood.h"
 
 #define NAGI_RECOVERY NAGI_NEWRENO
-
-NAGI_INLINE enum nagi_verdict own_duplicates(const struct nagi_connection* of) {
-  own_congestion(of);
-  return NAGI_CONGESTION;
-}
 
 NAGI_INLINE void own_describe(const struct nagi_connection* of, struct nagi_event* event) {
   westwood_describe(of, event);

@@ -29,7 +29,7 @@ from types import FrameType
 from typing import Any
 
 from bench_lab import IP_BYTES, MEASURED, BenchError, CpuTime, Lab, Trial, count_trial, trial
-from bench_report import GENERATOR, MISS, Row, machine, table, verdict, write
+from bench_report import GENERATOR, Row, machine, report, verdict
 from bench_subjects import AMPLE_RATE_BPS, Bridge, Forwarder, LinkProgram, NagiLink, Subject
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -604,10 +604,7 @@ def main() -> int:
     except KeyboardInterrupt:
         print("bench: interrupted; the lab is gone", file=sys.stderr)
         return 130
-    print(f"{table(bench.rows)}\n\n{NOTES}")
-    if given.json:
-        write(given.json, about, bench.rows, bench.details)
-    return 1 if any(row.verdict == MISS for row in bench.rows) else 0
+    return report(bench.rows, NOTES, given.json, about, bench.details)
 
 
 if __name__ == "__main__":

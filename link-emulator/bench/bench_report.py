@@ -65,6 +65,17 @@ def machine() -> dict[str, Any]:
     }
 
 
+def report(
+    rows: list[Row], notes: str, path: Path | None, about: dict[str, Any], details: dict[str, Any]
+) -> int:
+    """How a benchmark ends: table and notes are printed, everything is written to `path`, if there
+    is one. Returns the exit status: 1 if a target was missed, else 0."""
+    print(f"{table(rows)}\n\n{notes}")
+    if path:
+        write(path, about, rows, details)
+    return 1 if any(row.verdict == MISS for row in rows) else 0
+
+
 def write(path: Path, about: dict[str, Any], rows: list[Row], details: dict[str, Any]) -> None:
     result = {
         "schema_version": 1,

@@ -15,11 +15,9 @@
 
 #include <net/if.h>
 #include <poll.h>
-#include <sys/signalfd.h>
 
 #include <algorithm>
 #include <cmath>
-#include <csignal>
 #include <cstdio>
 #include <limits>
 #include <span>
@@ -28,6 +26,7 @@
 
 #include "command.hpp"
 #include "io/bpf_program.hpp"
+#include "io/stop_signals.hpp"
 #include "numbered_frame.hpp"
 #include "shared_array.hpp"
 
@@ -187,13 +186,7 @@ void print_arrivals(std::span<const Arrival> arrivals, const Totals& totals, dou
 }
 
 int run(const Request& request) {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  sigprocmask(SIG_BLOCK, &signals, nullptr);
-  const io::Descriptor stop(signalfd(-1, &signals, SFD_CLOEXEC));
-
+  const io::Descriptor stop = io::stop_signals();
   const unsigned interface = if_nametoindex(request.interface.c_str());
   if (interface == 0) io::throw_errno("interface " + request.interface);
   const SharedArray<Totals> totals("totals", 1);

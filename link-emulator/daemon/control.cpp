@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "daemon/json_source.hpp"
+#include "io/input_error.hpp"
 
 namespace nagi::daemon {
 

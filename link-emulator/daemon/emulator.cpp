@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "daemon/version.hpp"
+#include "io/input_error.hpp"
 #include "io/interface.hpp"
 #include "io/ip_header.hpp"
 #include "io/offloads.hpp"

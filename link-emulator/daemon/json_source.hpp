@@ -5,18 +5,12 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
-#include <stdexcept>
 #include <string>
 
+#include "io/input_error.hpp"
 #include "model/json.hpp"
 
 namespace nagi::daemon {
-
-/// An input that was refused: "file:line: key: what is wrong; what would be right".
-class InputError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
 
 class JsonSource {
  public:

@@ -7,11 +7,9 @@
 #include <fcntl.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <csignal>
 #include <cstring>
 #include <iostream>
 #include <optional>
@@ -26,6 +24,8 @@
 #include "daemon/replay.hpp"
 #include "daemon/version.hpp"
 #include "io/descriptor.hpp"
+#include "io/input_error.hpp"
+#include "io/stop_signals.hpp"
 
 namespace nagi::daemon {
 namespace {
@@ -33,16 +33,6 @@ namespace {
 using io::Descriptor;
 using io::throw_errno;
 using nlohmann::json;
-
-/// SIGTERM and SIGINT as something to read.
-Descriptor stop_signals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  sigprocmask(SIG_BLOCK, &signals, nullptr);
-  return Descriptor(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
-}
 
 /// The file the account goes to. Opened before privileges are given up; holds a first account,
 /// marked incomplete, until the last one is written.
@@ -95,8 +85,8 @@ class Controller {
 };
 
 int run(const Config& config) {
-  die_with_parent();
-  const Descriptor signals = stop_signals();
+  io::die_with_parent();
+  const Descriptor signals = io::stop_signals();
   Emulator emulator(config);
   std::optional<AccountFile> account;
   if (!config.account.empty()) account.emplace(config.account);

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "daemon/json_source.hpp"
+#include "io/input_error.hpp"
 
 namespace nagi::daemon {
 

@@ -10,7 +10,6 @@
 
 #include <array>
 #include <cerrno>
-#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <utility>
@@ -66,8 +65,6 @@ std::string kernel_release() {
   uname(&names);
   return names.release;
 }
-
-void die_with_parent() { prctl(PR_SET_PDEATHSIG, SIGTERM); }
 
 void drop_privileges() {
   capng_get_caps_process();

@@ -21,9 +21,6 @@ struct Privileges {
 bool has_fair_server(const std::string& kernel_release);
 std::string kernel_release();
 
-/// Ends this program if the one that started it dies.
-void die_with_parent();
-
 /// Asks for real-time scheduling (SCHED_FIFO), so that other programs do not delay packets, for
 /// locked memory, and to stay on processor `cpu`, if there is one. Says what was refused, and what
 /// to do about it.

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "daemon/packet_record.hpp"
+#include "io/input_error.hpp"
 
 namespace nagi::daemon {
 

@@ -35,7 +35,7 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "link-emulator" / "bench"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from bench_lab import BenchError
-from bench_report import MISS, Row, machine, table, verdict, write
+from bench_report import Row, machine, report, verdict
 from bpf_objects import RunTime, ours, run_times, timed, wait_until_gone
 from nagi.paths import native_program, scheme_object
 from nagi.schemes import loaded, schemes
@@ -320,10 +320,7 @@ def main() -> int:
         print("bench: interrupted; the lab is gone", file=sys.stderr)
         return 130
     report_left(bench, before, names)
-    print(f"{table(bench.rows)}\n\n{NOTES}")
-    if given.json:
-        write(given.json, about, bench.rows, bench.details)
-    return 1 if any(row.verdict == MISS for row in bench.rows) else 0
+    return report(bench.rows, NOTES, given.json, about, bench.details)
 
 
 if __name__ == "__main__":

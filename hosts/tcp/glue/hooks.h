@@ -10,6 +10,9 @@
 //   own_congestion(of)       a congestion mark: set the window
 //   own_timeout(of)          the retransmission timer: set the window
 //   own_describe(of, event)  what there is to say of the scheme's own state
+//
+// Where schemes do alike, a header defines some of these for them: window_alone.h, reno_growth.h,
+// loss_is_congestion.h, westwood.h.
 #ifndef NAGI_GLUE_HOOKS_H
 #define NAGI_GLUE_HOOKS_H
 

@@ -14,6 +14,7 @@
 
 #include "../arithmetic/bandwidth.h"
 #include "control.h"
+#include "reno_growth.h"
 
 NAGI_PARAMETER(tau, 500, 50, 10000, "ms", "time constant of the bandwidth filter");
 NAGI_PARAMETER(spacing, 2000, 1, 50000, "us", "least time between two samples of the bandwidth");
@@ -36,10 +37,6 @@ NAGI_INLINE void own_ack(const struct nagi_connection* of, const struct nagi_ack
   }
   nagi_bandwidth_ack(&own->bandwidth, ack->now_us, ack->delivered * of->tp->mss_cache, tau * 1000,
                      spacing);
-}
-
-NAGI_INLINE void own_grow(const struct nagi_connection* of, __u32 segments) {
-  nagi_grow(of, segments);
 }
 
 NAGI_INLINE __u32 westwood_threshold(const struct nagi_connection* of) {

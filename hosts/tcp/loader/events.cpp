@@ -9,7 +9,7 @@
 #include <ctime>
 
 #include "../glue/event.h"
-#include "error.hpp"
+#include "io/input_error.hpp"
 
 namespace nagi::tcp {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <memory>
 
-#include "error.hpp"
+#include "io/input_error.hpp"
 
 namespace nagi::tcp {
 namespace {

@@ -9,13 +9,11 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 #include <sys/prctl.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <array>
 #include <cerrno>
-#include <csignal>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -24,9 +22,10 @@
 #include <vector>
 
 #include "daemon/version.hpp"
-#include "error.hpp"
 #include "events.hpp"
 #include "io/descriptor.hpp"
+#include "io/input_error.hpp"
+#include "io/stop_signals.hpp"
 #include "kernel.hpp"
 #include "object.hpp"
 #include "registration.hpp"
@@ -34,7 +33,6 @@
 namespace nagi::tcp {
 namespace {
 
-using io::Descriptor;
 using nlohmann::json;
 
 /// What the command line asks for.
@@ -44,17 +42,6 @@ struct Arguments {
   std::vector<std::string> parameters;
   std::string events;
 };
-
-/// SIGTERM and SIGINT as something to read; the former also comes if the parent dies.
-Descriptor stop_signals() {
-  prctl(PR_SET_PDEATHSIG, SIGTERM);
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  sigprocmask(SIG_BLOCK, &signals, nullptr);
-  return Descriptor(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
-}
 
 /// What holds the scheme are descriptors, so nothing privileged is left to do.
 void drop_privileges() {
@@ -73,7 +60,8 @@ Object prepared(const Arguments& arguments, const std::string& name) {
 }
 
 int hold(const Arguments& arguments) {
-  const Descriptor signals = stop_signals();
+  io::die_with_parent();
+  const io::Descriptor signals = io::stop_signals();
   Object object = prepared(arguments, arguments.name);
   const Kernel kernel = inspect_kernel();
   object.set_cong_control_arguments(kernel.cong_control_arguments);

@@ -15,7 +15,7 @@
 #include <memory>
 #include <optional>
 
-#include "error.hpp"
+#include "io/input_error.hpp"
 
 namespace nagi::tcp {
 namespace {

@@ -11,7 +11,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "error.hpp"
+#include "io/input_error.hpp"
 
 namespace nagi::tcp {
 namespace {

@@ -40,7 +40,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     const daemon::JsonSource again("again", once);
     if (to_json(daemon::read_config(again)).dump() != once) std::abort();
-  } catch (const daemon::InputError&) {
+  } catch (const InputError&) {
   }
   return 0;
 }

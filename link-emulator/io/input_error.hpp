@@ -3,12 +3,13 @@
 
 #include <stdexcept>
 
-namespace nagi::tcp {
+namespace nagi {
 
-/// What was asked for cannot be: what is wrong; what would be right.
+/// An input that is refused, with exit status 2: where (file, line, key, as far as there are), what
+/// is wrong; what would be right.
 class InputError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-}  // namespace nagi::tcp
+}  // namespace nagi
