@@ -26,8 +26,8 @@ def current_build(lab: str = "") -> Build:
     guest = None
     if lab == virtual.NAME:
         kernel = guest_kernel.require_installed()
-        entropy = sha256_of(guest_kernel.directory() / "entropy.so")
-        guest = digest([kernel.linux, kernel.modules, entropy])
+        preloaded = sorted(guest_kernel.directory().glob("*.so"))
+        guest = digest([kernel.linux, kernel.modules, *map(sha256_of, preloaded)])
     parts = [__version__, nagi_link, nagi_agent, nagi_tcp]
     return Build(
         id=digest(parts if guest is None else [*parts, guest]),

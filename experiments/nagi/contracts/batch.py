@@ -41,6 +41,9 @@ class Batch(Contract):
         description="in a guest of the virtual lab: time stands still while programs run, and the "
         "kernel has schemes of ours as modules, by the plans' names",
     )
+    server_preload: str | None = Field(
+        None, description="a library that iperf's servers are started with"
+    )
     runs: list[ScheduledRun]
     collected: list[str] = Field(
         [], description="earlier runs whose records are no longer needed on that host"

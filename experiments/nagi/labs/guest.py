@@ -138,7 +138,7 @@ def _sandbox(writable: dict[Path, Path], readable: dict[Path, Path]) -> list[str
     return [
         *("bwrap", "--unshare-all", "--die-with-parent", "--clearenv", "--cap-drop", "ALL"),
         *("--ro-bind", "/", "/", "--dev", "/dev", "--tmpfs", "/dev/shm", "--proc", "/proc"),
-        *("--tmpfs", "/mnt"),
+        *("--tmpfs", "/mnt", "--perms", "0755", "--dir", str(INSIDE)),
         *(word for how, to, of in binds for word in (how, str(of.resolve()), str(to))),
         *("--remount-ro", "/mnt", "--chdir", "/", "--setenv", "PATH", os.defpath),
     ]

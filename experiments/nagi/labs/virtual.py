@@ -152,7 +152,9 @@ class VirtualLab:
                 ],
                 batch=_place(self._shape, node, cell)
                 .batch(runs, [])
-                .model_copy(update={"virtual": True}),
+                .model_copy(
+                    update={"virtual": True, "server_preload": f"{guest.LIBRARY}/seldom_clock.so"}
+                ),
             )
             for node in (*self._shape.nodes, EMULATOR)
         }

@@ -57,7 +57,10 @@ def check_port(flow: dict[str, Any]) -> None:
 class Program:
     """A program at one end of a flow: its server or its client."""
 
-    def __init__(self, flow: dict[str, Any], role: str, log: str, user: str) -> None:
+    def __init__(
+        self, flow: dict[str, Any], role: str, log: str, user: str, preload: Optional[str] = None
+    ) -> None:
+        """`preload`: a library for iperf's server."""
         self._flow = flow
         self._log = log
         self._who = f"the {role} of flow {flow['name']}"
@@ -74,7 +77,9 @@ class Program:
                     env=commands.environment(user),
                 )
             else:
-                command = _iperf_server(flow, user) if role == "server" else _iperf(flow, user)
+                command = _iperf(flow, user)
+                if role == "server":
+                    command = _iperf_server(flow, user, preload)
                 self._process = start(command, stdout=file, stderr=file)
 
     def wait_until_listening(self, diag: SockDiag) -> None:
@@ -132,9 +137,10 @@ class Program:
         return commands.status_in_words(self._process.returncode)
 
 
-def _iperf_server(flow: dict[str, Any], user: str) -> list[str]:
+def _iperf_server(flow: dict[str, Any], user: str, preload: Optional[str]) -> list[str]:
     listen = ["-B", flow["receiver_address"], "-p", str(flow["port"])]
-    return [*unprivileged(user), "iperf", "-s", *listen]
+    environment = ["env", f"LD_PRELOAD={preload}"] if preload else []
+    return [*unprivileged(user), *environment, "iperf", "-s", *listen]
 
 
 def _iperf(flow: dict[str, Any], user: str) -> list[str]:

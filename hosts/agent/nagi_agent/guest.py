@@ -83,6 +83,7 @@ def _mount(kind: str, place: str, options: str) -> None:
 def _mount_all() -> None:
     for kind, place, options in _MOUNTS:
         _mount(kind, place, options)
+    _write("/proc/sys/kernel/modprobe", "")  # the host's modules are not this kernel's
     os.mkdir("/run/tmp", 0o1777)
     os.chmod("/run/tmp", 0o1777)
     os.environ.update(

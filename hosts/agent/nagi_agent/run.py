@@ -46,6 +46,7 @@ class Job:
         self.user: str = batch["user"] or processes.service_user()
         self.nagi_link: str = batch["nagi_link"]
         self.virtual: bool = batch["virtual"]
+        self.server_preload: Optional[str] = batch["server_preload"]
         self.facts = host.facts()
 
     @property
@@ -177,7 +178,9 @@ class NodeRun:
             for flow in self._plan["flows"]
             if job.node in (flow["sender"], flow["receiver"])
         ]
-        cleanup.enter_context(Settings(node, job.interfaces, job.settings_journal))
+        # A guest is thrown away.
+        journal = None if job.virtual else job.settings_journal
+        cleanup.enter_context(Settings(node, job.interfaces, journal))
         self._sysctls = tcp_sysctls() | node["sysctls"]
         self._offloads = {
             name: host.harmful_offloads(name) for name in sorted(job.interfaces.values())
@@ -223,7 +226,8 @@ class NodeRun:
         return self._path(f"{program}-{role}.{flow['name']}.log")
 
     def _program(self, flow: dict[str, Any], role: str, cleanup: ExitStack) -> flows.Program:
-        program = flows.Program(flow, role, self._log(flow, role), self._job.user)
+        job = self._job
+        program = flows.Program(flow, role, self._log(flow, role), job.user, job.server_preload)
         cleanup.callback(program.kill)
         return program
 
@@ -246,6 +250,7 @@ class NodeRun:
                     self._path(wanted["file"]),
                     wanted["snap_bytes"],
                     self._job.user,
+                    virtual=self._job.virtual,
                 )
                 cleanup.callback(capture.kill)
                 captures.append((wanted["file"], capture))

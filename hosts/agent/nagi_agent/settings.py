@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, Optional
 
 from nagi_agent import journal
 from nagi_agent.processes import output_of
@@ -58,27 +58,32 @@ def route_command(route: dict[str, Any], interface: str) -> list[str]:
 
 
 class Settings:
-    """Settings of one node, applied on entry and put back on exit; `path` is their journal."""
+    """Settings of one node, applied on entry and put back on exit; `path` is their journal. Without
+    one they stay."""
 
-    def __init__(self, node: dict[str, Any], interfaces: dict[str, str], path: str) -> None:
+    def __init__(
+        self, node: dict[str, Any], interfaces: dict[str, str], path: Optional[str]
+    ) -> None:
         self._node = node
         self._interfaces = interfaces
         self._path = path
 
     def __enter__(self) -> Settings:
-        journal.note(self._path, self._undo())
+        if self._path is not None:
+            journal.note(self._path, self._undo())
         try:
             for key, value in self._node["sysctls"].items():
                 write_sysctl(key, value)
             for route in self._node["routes"]:
                 output_of(route_command(route, self._interfaces[route["link"]]))
         except BaseException:
-            journal.restore(self._path)
+            self.__exit__()
             raise
         return self
 
     def __exit__(self, *_: object) -> None:
-        journal.restore(self._path)
+        if self._path is not None:
+            journal.restore(self._path)
 
     def _undo(self) -> journal.Commands:
         sysctls = [f"{key}={read_sysctl(key)}" for key in self._node["sysctls"]]
