@@ -33,7 +33,8 @@ from nagi.planner import plan_runs
 from nagi.spec import Experiment, Point
 
 _LABS_IN_VAIN = 3
-BATCH_SECONDS = 75.0  # of runs a cell is given at once: what shipping costs is then little
+# Of runs a cell is given at once: what shipping costs is then little. Where it costs nothing, one.
+BATCH_SECONDS = 75.0
 
 
 @dataclass(frozen=True)
@@ -327,7 +328,7 @@ class Runner:
     def _run_batch(self, lab: Lab, plans: list[RunPlan]) -> tuple[list[RunPlan], LabError | None]:
         """Runs the next of `plans`. Returns those still to be run, and what went wrong: the run
         that it broke, the first that is not over in its cell, has then failed; the others wait."""
-        batch = next_batch(plans, lab.cells)
+        batch = next_batch(plans, lab.cells, BATCH_SECONDS if lab.in_real_time else 0.0)
         chosen = [plan for dealt in batch.values() for plan in dealt]
         self._observer.batch_starting(batch, lab.lead_s() if lab.in_real_time else None)
         trouble = None
@@ -359,13 +360,16 @@ class Runner:
         return any(self._directory.records.glob(f"*/{plan.run_id}"))
 
 
-def next_batch(waiting: list[RunPlan], cells: list[str]) -> dict[str, list[RunPlan]]:
-    """The next runs for each cell: dealt out in turn, until each has about BATCH_SECONDS."""
+def next_batch(
+    waiting: list[RunPlan], cells: list[str], about_s: float = BATCH_SECONDS
+) -> dict[str, list[RunPlan]]:
+    """The next runs for each cell: dealt out in turn, until each has about so many seconds of them,
+    and at least one."""
     batch: dict[str, list[RunPlan]] = {cell: [] for cell in cells}
     seconds = dict.fromkeys(cells, 0.0)
     for plan in waiting:
         cell = min(cells, key=lambda name: seconds[name])
-        if seconds[cell] >= BATCH_SECONDS:
+        if batch[cell] and seconds[cell] >= about_s:
             break
         batch[cell].append(plan)
         seconds[cell] += plan.timeline.end_s + BETWEEN_RUNS

@@ -1,0 +1,373 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Campaigns in the virtual lab: the same in every boot, confined, and as the netns lab has it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from kernels import needs_our_schemes
+from marks import needs_root
+from nagi.contracts.records import Campaign, Verdict
+from nagi.errors import InputError
+from nagi.labs import guest, guest_kernel, virtual
+from nagi.labs.guest import Guest
+from nagi.paths import ROOT, native_program
+from nagi.schemes import schemes
+
+pytestmark = [
+    pytest.mark.skipif(
+        guest_kernel.installed() is None, reason="no guest kernel: `make virtual-lab` builds it"
+    ),
+    pytest.mark.timeout(300),
+]
+
+NAGI = str(native_program("nagi"))
+SPEC = """\
+schema_version: 1
+name: virtually
+title: One flow over two links
+seed: 7
+nodes: {S: host, N: router, D: host}
+links:
+  wired: {between: [S, N], rate: 20 Mb/s, delay: 8 ms, queue: 1 bdp}
+  radio:
+    between: [N, D]
+    rate: 8 Mb/s
+    delay: 17 ms
+    queue: 20 packets
+    forward: {loss: LOSS}
+flows:
+  bulk: {from: S, to: D, scheme: $scheme}
+host_profile: PROFILE
+duration: 4 s
+warmup: 1 s
+matrix: {scheme: [SCHEMES]}
+report: {x: scheme}
+"""
+
+
+def written(
+    directory: Path,
+    schemes: str,
+    loss: str = "{model: bernoulli, rate: 0.5 %}",
+    profile: str = "linux",
+    extra: str = "",
+) -> Path:
+    spec = directory / "spec.yaml"
+    text = SPEC.replace("SCHEMES", schemes).replace("LOSS", loss).replace("PROFILE", profile)
+    spec.write_text(text + extra)
+    return spec
+
+
+def command(spec: Path, out: Path, *arguments: str, lab: str = "virtual") -> list[str]:
+    return [NAGI, "run", str(spec), "--lab", lab, "--out", str(out), *arguments]
+
+
+def run(spec: Path, out: Path, *arguments: str, status: int = 0, lab: str = "virtual") -> str:
+    done = subprocess.run(
+        command(spec, out, *arguments, lab=lab),
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    assert done.returncode == status, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def runs_of(out: Path) -> dict[str, Path]:
+    """Scheme -> run directory."""
+    campaign = Campaign.read(out / "campaign.json")
+    return {each.point["scheme"]: out / "runs" / each.run_id for each in campaign.runs}
+
+
+def guests() -> set[int]:
+    """Processes of guests on this machine."""
+    found = set()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                words = (entry / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if Path(os.fsdecode(words[0])).name in ("bwrap", "linux") or b"uml-userspace" in words:
+                found.add(int(entry.name))
+    return found
+
+
+@pytest.fixture(autouse=True)
+def no_guest_left() -> Iterator[None]:
+    before = guests()
+    yield
+    deadline = time.monotonic() + 10
+    while guests() - before and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not guests() - before
+
+
+@pytest.fixture
+def busy() -> Iterator[None]:
+    """Both of two processors at work on something else, and more on larger machines."""
+    spin = [sys.executable, "-c", "while True: pass"]
+    hogs = [subprocess.Popen(spin) for _ in guest.processors()]
+    yield
+    for hog in hogs:
+        hog.kill()
+        hog.wait()
+
+
+ALL_EXACT = ("capture_transit_median", "capture_transit_p99", "capture_transit_max")
+
+
+def test_the_same_plan_gives_the_same_bytes_on_a_busy_machine_too(tmp_path, request):
+    names = "cubic, bbr, westwoodvt"
+    spec = written(tmp_path, names)
+    said = run(spec, tmp_path / "first")
+    assert "3 valid" in said and "virtual seconds" in said
+    request.getfixturevalue("busy")
+    run(spec, tmp_path / "second", "--jobs", "1")
+    first, second = runs_of(tmp_path / "first"), runs_of(tmp_path / "second")
+    assert list(first) == names.split(", ")
+    for scheme, directory in first.items():
+        files = {path.name for path in directory.iterdir() if path.is_file()}
+        assert {"S.wired.pcap.zst", "D.radio.pcap.zst", "packets.parquet", "links.json"} <= files
+        for name in files - {"manifest.json"}:  # says in which cell it was
+            same = (directory / name).read_bytes() == (second[scheme] / name).read_bytes()
+            assert same, (scheme, name)
+        checks = {check.name: check for check in Verdict.read(directory / "verdict.json").checks}
+        for name in ALL_EXACT:  # ms; a tenth of the netns lab's limits
+            assert checks[name].value < 0.02
+    # Another seed is another run.
+    other = tmp_path / "other.yaml"
+    other.write_text(spec.read_text().replace("seed: 7", "seed: 8"))
+    run(other, tmp_path / "third", "--only", "scheme=cubic")
+    (third,) = runs_of(tmp_path / "third").values()
+    capture = "D.radio.pcap.zst"
+    assert (third / capture).read_bytes() != (first["cubic"] / capture).read_bytes()
+
+
+ECHO = """
+import socket
+with socket.socket(type=socket.SOCK_DGRAM) as here:
+    here.bind(("", {port}))
+    while True:
+        here.sendto(*here.recvfrom(100))
+"""
+ASK = """
+import socket, time
+with socket.socket(type=socket.SOCK_DGRAM) as here:
+    for _ in range(20):
+        begun = time.monotonic()
+        here.sendto(b"ping", ("{receiver}", {port}))
+        here.recvfrom(100)
+        print("time", (time.monotonic() - begun) * 1e3)
+        time.sleep(0.2)
+"""
+
+
+def test_a_round_trip_over_50_ms_takes_50_ms_every_time(tmp_path):
+    spec = tmp_path / "ping.yaml"
+    spec.write_text(f"""\
+schema_version: 1
+name: ping
+title: Ping over 50 ms
+seed: 1
+nodes: {{S: host, D: host}}
+links:
+  path: {{between: [S, D], rate: 1000 Mb/s, delay: 25 ms, queue: 100 packets}}
+flows:
+  ping:
+    from: S
+    to: D
+    scheme: $scheme
+    traffic: command
+    server: [python3, -c, {json.dumps(ECHO)}]
+    client: [python3, -c, {json.dumps(ASK)}]
+host_profile: linux
+duration: 6 s
+report: {{x: scheme}}
+matrix: {{scheme: [newreno]}}
+""")
+    run(spec, tmp_path / "out")
+    (directory,) = runs_of(tmp_path / "out").values()
+    said = next(directory.glob("command-client*.log")).read_text()
+    times = [float(found) for found in re.findall(r"time ([\d.]+)", said)]
+    assert len(times) == 20
+    assert all(abs(each - 50.0) <= 0.05 for each in times), times
+
+
+@needs_root
+@needs_our_schemes
+def test_modules_in_a_guest_and_ebpf_on_this_kernel_do_the_same_for_the_same_drops(tmp_path):
+    """Of each reaction to a loss: which segment, and the windows before and after. Which packets are
+    lost is written down, so it does not depend on timing."""
+    lost = {300, 700, 701, 1100, 1500, 1502, 1504}
+    (tmp_path / "x.loss").write_text(
+        " ".join(str(int(index in lost)) for index in range(100_000)) + "\n"
+    )
+    spec = written(tmp_path, "tahoe, reno, westwoodnr", "{model: trace, file: x.loss}", "ns2")
+    spec.write_text(spec.read_text().replace("queue: 20 packets", "queue: 1000 packets"))
+    traces: dict[str, dict[str, list[tuple[object, ...]]]] = {}
+    for lab in ("virtual", "netns"):
+        run(spec, tmp_path / lab, *(["--tries", "8"] if lab == "netns" else []), lab=lab)
+        traces[lab] = {}
+        for scheme, directory in runs_of(tmp_path / lab).items():
+            told = pd.read_parquet(directory / "scheme_events.parquet")
+            began = int(told["una"].iloc[0])
+            reactions = told[told["event"].isin(["three_duplicates", "partial_ack", "timeout"])]
+            columns = ["event", "verdict", "window_before", "window", "threshold"]
+            if scheme == "westwoodnr":  # its window follows from times, to some microseconds
+                columns = ["event", "verdict"]
+            traces[lab][scheme] = [
+                ((int(una) - began) % 2**32, *rest)
+                for una, *rest in reactions[["una", *columns]].itertuples(index=False)
+            ]
+    for scheme, trace in traces["virtual"].items():
+        assert len(trace) >= 5, scheme
+        assert trace == traces["netns"][scheme], scheme
+
+
+def test_a_guest_writes_to_its_own_directory_alone(tmp_path):
+    own, elsewhere = tmp_path / "own", tmp_path / "elsewhere"
+    own.mkdir()
+    elsewhere.mkdir()
+    targets = [elsewhere, ROOT, Path("/etc"), Path("/tmp"), Path("/var/tmp"), Path("/mnt/nagi/lib")]
+    tries = "\n".join(f"touch {target}/nagi-was-here && echo WROTE {target}" for target in targets)
+    script = f"""
+mount -t proc proc /proc
+mount -o remount,rw /; umount -l /mnt; {tries}
+mknod /mnt/nagi/own/disk b 254 0; rm -rf {elsewhere} && echo REMOVED
+ip -o link | grep -v ': lo:' && echo NETWORK
+touch /mnt/nagi/own/mine
+exec /usr/bin/python3 -IS -c 'import ctypes; ctypes.CDLL(None).reboot(0x4321fedc)'
+"""
+    ended = Guest(own, {}, script, 1, guest.processors()[0]).run(60, lambda: False)
+    assert ended.in_time
+    said = (own / guest.CONSOLE).read_text()
+    assert "WROTE" not in said and "REMOVED" not in said and "NETWORK" not in said, said
+    assert "Read-only file system" in said
+    assert (own / "mine").exists() and elsewhere.exists()
+    for target in targets[:-1]:
+        assert not (target / "nagi-was-here").exists()
+
+
+def test_a_guest_that_hangs_is_ended_and_says_its_last_lines(tmp_path):
+    own = tmp_path / "own"
+    own.mkdir()
+    script = "echo so far so good\nwhile :; do :; done"
+    ended = Guest(own, {}, script, 1, guest.processors()[0]).run(2, lambda: False)
+    assert not ended.in_time
+    assert ended.console.endswith("so far so good")
+
+
+def test_a_run_whose_guest_hangs_has_failed_and_the_others_go_on(tmp_path, monkeypatch):
+    monkeypatch.setattr(virtual, "_LIMIT_S", 12.0)
+    monkeypatch.setattr(virtual, "_LIMIT_PER_VIRTUAL_S", 0.0)
+    spec = written(tmp_path, "cubic, newreno")
+    hanging = spec.read_text().replace(
+        "to: D, scheme: $scheme}",
+        "to: D, scheme: $scheme, traffic: command, client: [sh, -c, 'while :; do :; done']}",
+    )
+    spec.write_text(hanging)
+    monkeypatch.setattr(
+        sys, "argv", command(spec, tmp_path / "out", "--jobs", "2", "--only", "scheme=cubic")
+    )
+    from nagi.cli import main
+
+    with pytest.raises(SystemExit) as left:
+        main()
+    assert left.value.code == 1
+    (directory,) = (tmp_path / "out" / "runs").iterdir()
+    verdict = Verdict.read(directory / "verdict.json")
+    assert verdict.status == "failed"
+    assert "the guest was ended after 12 s" in verdict.reasons[0]
+
+
+def test_interrupted_it_keeps_what_is_done_and_goes_on(tmp_path):
+    spec = written(tmp_path, "cubic, newreno, bbr, vegas")
+    out = tmp_path / "out"
+    process = subprocess.Popen(
+        command(spec, out, "--jobs", "1"), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    deadline = time.monotonic() + 100
+    while not list(out.glob("runs/*/verdict.json")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    done = {path.name for path in (out / "runs").iterdir()}
+    assert 1 <= len(done) < 4
+    stamps = {name: (out / "runs" / name / "verdict.json").stat().st_mtime_ns for name in done}
+    assert "4 valid" in run(spec, out)
+    for name, stamp in stamps.items():
+        assert (out / "runs" / name / "verdict.json").stat().st_mtime_ns == stamp
+
+
+def test_without_root_runs_take_place_here_and_that_is_said(tmp_path):
+    """As an ordinary user of a user namespace, whose files are ours."""
+    unshare = ["unshare", "--user", "--map-user=1000", "--map-group=1000", "--"]
+    if subprocess.run([*unshare, "true"], check=False).returncode != 0:
+        pytest.skip("no user namespaces: sysctl user.max_user_namespaces")
+    spec, out = written(tmp_path, "newreno"), tmp_path / "out"
+    done = subprocess.run(
+        [*unshare, NAGI, "run", str(spec), "--out", str(out)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "no root, so runs take place in the virtual lab" in done.stdout
+    assert Campaign.read(out / "campaign.json").lab == "virtual"
+
+
+def test_what_it_can_run_is_listed(tmp_path):
+    done = subprocess.run(
+        [NAGI, "schemes", "--lab", "virtual", "--json"], capture_output=True, text=True, check=True
+    )
+    found = json.loads(done.stdout)
+    for name, scheme in schemes().items():
+        assert found[name]["available"] == (scheme.waits_for is None), name
+    mine = tmp_path / "mine.bpf.o"
+    shutil.copy(native_program("nagi").parents[1] / "lib/nagi/tcp/reno.bpf.o", mine)
+    said = run(written(tmp_path, str(mine)), tmp_path / "out", status=2)
+    assert "has no eBPF struct_ops" in said and "--lab netns" in said
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("hidden", "complaint"),
+    [
+        ("bwrap", "the virtual lab needs bwrap; install it: `apt-get install bubblewrap`"),
+        ("kernel", "guest kernel has not been built; build it: `make virtual-lab`"),
+        ("namespaces", "the virtual lab's sandbox cannot be made: no namespaces here; allow user"),
+        ("memory", "a guest of the virtual lab takes 600 MB of memory, and 0 are free"),
+    ],
+)
+def test_what_is_missing_is_named_with_its_cure(hidden, complaint, tmp_path, monkeypatch):
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    if hidden != "bwrap":
+        (tools / "bwrap").write_text("#!/bin/sh\necho no namespaces here >&2\nexit 1\n")
+        (tools / "bwrap").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tools))
+    if hidden == "kernel":
+        monkeypatch.setattr(guest_kernel, "directory", lambda: tmp_path / "nowhere")
+    if hidden == "memory":
+        (tools / "bwrap").write_text("#!/bin/sh\n")
+        monkeypatch.setattr(guest, "free_memory_mib", lambda: 0)
+    if hidden != "bwrap":
+        (tools / "taskset").symlink_to(shutil.which("taskset", path="/usr/bin:/bin") or "taskset")
+    with pytest.raises(InputError) as refused:
+        guest.require_able()
+    assert complaint in str(refused.value)
