@@ -28,7 +28,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 _CLONE_NEWNET, _CLONE_NEWNS = 0x40000000, 0x00020000
 _MS_PRIVATE_ALL = 1 << 18 | 1 << 14  # MS_PRIVATE | MS_REC
 _POWER_OFF = 0x4321FEDC  # reboot(2)
-_TRACING = "/sys/kernel/tracing"
+_TRACING = "/run/tracing"
 _EVENTS_KIB = 65536  # what schemes may tell in a run, about 400,000 events
 _NO_THRESHOLD = 0x7FFFFFFF  # TCP_INFINITE_SSTHRESH
 # A queue that sends frames at their instants, and holds what a long path has under way.
@@ -38,7 +38,8 @@ _MOUNTS = (
     ("sysfs", "/sys", ""),
     ("devtmpfs", "/dev", ""),
     ("tmpfs", "/run", "mode=0755"),
-    ("cgroup2", "/sys/fs/cgroup", ""),
+    # Not below /sys, which each node mounts for itself.
+    ("cgroup2", "/run/cgroup", ""),
     ("tracefs", _TRACING, ""),
 )
 
@@ -82,6 +83,7 @@ def _mount(kind: str, place: str, options: str) -> None:
 
 def _mount_all() -> None:
     for kind, place, options in _MOUNTS:
+        os.makedirs(place, exist_ok=True)
         _mount(kind, place, options)
     _write("/proc/sys/kernel/modprobe", "")  # the host's modules are not this kernel's
     os.mkdir("/run/tmp", 0o1777)
