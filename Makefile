@@ -35,6 +35,8 @@ export PYTHONDONTWRITEBYTECODE := 1
 #                          poppler-utils (what the report says, its fonts); openssh-server (hosts that
 #                          are only SSH addresses, in namespaces: the machine's own sshd stays off),
 #                          systemd (throw-away hosts to provision)
+#   guests of the virtual lab: bubblewrap (sandbox), flex bison bc xz-utils (their kernel's build),
+#                          debian-archive-keyring (by whose keys apt checks its source)
 #   hosts of the lab:      iproute2 (links), ethtool (offloads), tcpdump (captures), iperf (traffic), iputils-ping (paths),
 #                          kmod (modules), procps (sysctl), util-linux (namespaces, setpriv);
 #                          openssh-client (Ansible reaches real hosts by it)
@@ -42,6 +44,7 @@ PACKAGES := g++ cmake ninja-build pkg-config python3-venv \
 	nlohmann-json3-dev libcli11-dev libspdlog-dev libcap-ng-dev librandom123-dev libxdp-dev libbpf-dev \
 	clang libelf-dev $(KERNEL_HEADERS) \
 	python3-dev libzstd-dev zstd \
+	bubblewrap flex bison bc xz-utils debian-archive-keyring \
 	libgtest-dev libgmock-dev tshark tcptrace poppler-utils openssh-server systemd \
 	iproute2 ethtool tcpdump iperf iputils-ping kmod procps util-linux openssh-client
 
@@ -55,7 +58,7 @@ apt-get install -q -y -o=Dpkg::Use-Pty=0 --no-install-recommends "$$@" || exit 1
 case " $$* " in *" openssh-server "*) systemctl --quiet disable ssh;; esac
 endef
 
-.PHONY: setup packages python native module virtual-lab demo test test-slow chaos bench bench-captures bench-tcp sanitize fuzz lint format example clean
+.PHONY: setup packages python native module virtual-lab demo test test-slow chaos bench bench-captures bench-tcp bench-virtual sanitize fuzz lint format example clean
 
 setup: native
 
@@ -101,7 +104,7 @@ module:
 	@$(MAKE) --no-print-directory -j $(shell nproc) -C $(KERNEL_BUILD) M=$(abspath $(MODULES)) \
 	    CONFIG_DEBUG_INFO_BTF_MODULES= modules
 
-# The guest kernel of the virtual lab, from Debian's linux-source package, or from TREE=DIRECTORY. It is
+# The guest kernel of the virtual lab (some five minutes the first time), from Debian's linux-source package, or from TREE=DIRECTORY. It is
 # kept outside the checkout and built once; the schemes as its modules are built here.
 GUEST := $(BUILD)/guest
 virtual-lab: setup
@@ -110,12 +113,12 @@ virtual-lab: setup
 	    tail -n 20 $(GUEST).log; exit 2; }; \
 	$(RUN)/python -m nagi.labs.guest_kernel install $$kernel $(GUEST)/*.ko
 
-demo: setup
+demo: setup $(if $(filter 0,$(shell id -u)),,$(if $(SUDO),,virtual-lab))
 	@echo "== running the quick achievement experiment (under five minutes)"
 	@$(SUDO) $(RUN)/nagi run experiments/achievement-2008.yaml --quick --skip-unavailable
 	@echo "nagi is at $(RUN)/nagi"
 
-test: setup
+test: setup virtual-lab
 	@echo "== testing the native parts"
 	@ctest --test-dir $(BUILD) --output-on-failure -j 2 | tail -n 5; exit $${PIPESTATUS[0]}
 	@echo "== testing the Python parts and the netns lab"
@@ -138,6 +141,11 @@ bench: setup
 	    cargo install -q --locked rattan@0.1.1 --root $(BUILD)/rattan || echo "nagi: Rattan could not be installed"; }
 	@$(AS_ROOT) $(RUN)/python link-emulator/bench/bench.py --nagi-link $(RUN)/nagi-link \
 	    --programs $(BUILD)/link-emulator/bench --rattan $(RATTAN) --json $(BUILD)/bench.json $(BENCH)
+	@$(MAKE) --no-print-directory bench-virtual
+
+# VIRTUAL="--seconds 5 --rounds 1" takes half a minute.
+bench-virtual: virtual-lab
+	@$(RUN)/python experiments/bench/bench_virtual.py --json $(BUILD)/bench-virtual.json $(VIRTUAL)
 
 # CAPTURES="--large-gb 20" reads a file as large as that, and whatever else bench_captures.py takes.
 bench-captures: setup

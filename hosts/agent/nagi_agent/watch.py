@@ -11,6 +11,8 @@ from nagi_agent.processes import log_of
 from nagi_agent.tcp_info import SAMPLED, Connection, SockDiag
 from nagi_agent.window_cap import WindowCap
 
+_OPEN = 0  # TCP_CA_Open: nothing is missing
+
 
 class Watch:
     """A flow's connections on `node`. From the beginning the plan's window cap holds for them.
@@ -58,7 +60,11 @@ class Watch:
                 f"{log_of(self._log)}"
             )
         window = connection.info.get("snd_cwnd", 0)
-        if self._cap is not None and window > self._flow["max_window"]:
+        # While losses are mended, PRR (RFC 6937) sets snd_cwnd to what it takes to be in flight, new
+        # segments sent for duplicate ACKs included. Without SACK it forgets those at a partial ACK,
+        # and snd_cwnd may pass the cap until the losses are mended.
+        mending = connection.info.get("ca_state", 0) != _OPEN
+        if self._cap is not None and window > self._flow["max_window"] and not mending:
             raise RuntimeError(
                 f"flow {name} has a window of {window} packets in spite of its cap "
                 f"of {self._flow['max_window']}"
