@@ -42,11 +42,11 @@ links:
   wired: {between: [S, N], rate: $capacity, delay: 12.5 ms, queue: 1 bdp}
   radio: {between: [N, D], rate: $capacity, delay: 12.5 ms, queue: 1 bdp}
 flows:
-  bulk: {from: S, to: D, scheme: cubic, payload: PAYLOAD bytes}
+  bulk: {from: S, to: D, scheme: $scheme, payload: PAYLOAD bytes}
 host_profile: linux
 duration: SECONDS s
 warmup: 1 s
-matrix: {capacity: [10 Mb/s, 50 Mb/s, 100 Mb/s, 200 Mb/s]}
+matrix: {scheme: [cubic], capacity: [10 Mb/s, 50 Mb/s, 100 Mb/s, 200 Mb/s]}
 report: {x: capacity}
 """
 NOTES = """\

@@ -100,6 +100,7 @@ def test_cells_share_a_campaign_and_are_as_before_when_it_is_over():
         assert "setting up" not in run(hosts, out)
 
 
+@pytest.mark.slow
 @needs_our_schemes
 def test_whatever_ends_the_controller_no_run_is_lost_and_the_same_command_goes_on(ssh_hosts):
     before = snapshots(ssh_hosts)

@@ -210,8 +210,8 @@ matrix: {{scheme: [newreno]}}
 @needs_root
 @needs_our_schemes
 def test_modules_in_a_guest_and_ebpf_on_this_kernel_do_the_same_for_the_same_drops(tmp_path):
-    """Of each reaction to a loss: which segment, and the windows before and after. Which packets are
-    lost is written down, so it does not depend on timing."""
+    """Of each reaction to a loss: which segment, and the windows before and after. Which packets
+    are lost is written down, so it does not depend on timing."""
     lost = {300, 700, 701, 1100, 1500, 1502, 1504}
     (tmp_path / "x.loss").write_text(
         " ".join(str(int(index in lost)) for index in range(100_000)) + "\n"
@@ -298,7 +298,10 @@ def test_interrupted_it_keeps_what_is_done_and_goes_on(tmp_path):
     spec = written(tmp_path, "cubic, newreno, bbr, vegas")
     out = tmp_path / "out"
     process = subprocess.Popen(
-        command(spec, out, "--jobs", "1"), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        command(spec, out, "--jobs", "1"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     )
     deadline = time.monotonic() + 100
     while not list(out.glob("runs/*/verdict.json")) and time.monotonic() < deadline:

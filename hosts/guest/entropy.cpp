@@ -2,9 +2,9 @@
 //
 // Entropy that repeats. The guest kernel of the virtual lab takes its entropy from the host by
 // getrandom(2) alone; preloaded into it, this library answers instead: numbers that follow from
-// NAGI_SEED (a 64-bit number) by splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number
-// generators, OOPSLA 2014). So ports, sequence numbers and whatever else a guest draws are the same
-// on every boot. They are no secrets, and nothing in a guest is one.
+// NAGI_SEED (a 64-bit number) by splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom
+// number generators, OOPSLA 2014). So ports, sequence numbers and whatever else a guest draws are
+// the same on every boot. They are no secrets, and nothing in a guest is one.
 #include <sys/types.h>
 
 #include <cstdint>

@@ -51,9 +51,9 @@ class Emulator {
   };
   /// For how long frames need not be looked at, as none of them is due sooner after it came.
   [[nodiscard]] model::Duration patience() const;
-  /// Takes in all that has come, and hands what is under way to the kernel, which sends each frame at
-  /// its own instant. To be called again within patience(). Only with `virtual_time`: when frames
-  /// were sent is then only seen where they arrive.
+  /// Takes in all that has come, and hands what is under way to the kernel, which sends each frame
+  /// at its own instant. To be called again within patience(). Only with `virtual_time`: when
+  /// frames were sent is then only seen where they arrive.
   Served serve_ahead();
   /// From now on this is the time, until this is called again (see RealTime::hold).
   void hold_time() { time_.hold(); }

@@ -23,7 +23,7 @@ timespec timespec_of(std::int64_t ns) {
   ns = std::max<std::int64_t>(ns, 0);
   return {ns / 1'000'000'000, ns % 1'000'000'000};
 }
-}
+}  // namespace
 
 Watch::Watch(const Emulator& emulator) {
   for (const int descriptor : emulator.descriptors()) add(descriptor, nullptr);
@@ -68,7 +68,8 @@ void serve_in_real_time(Emulator& emulator, Watch& watch, std::int64_t spin_ns) 
       may_sleep = wait_for(emulator.serve({}));
       continue;
     }
-    const std::vector<int>& readable = watch.sleep(may_sleep ? std::nullopt : std::optional(no_time));
+    const std::vector<int>& readable =
+        watch.sleep(may_sleep ? std::nullopt : std::optional(no_time));
     if (may_sleep) alarm.awake();
     may_sleep = wait_for(emulator.serve(readable));
   }

@@ -69,8 +69,8 @@ std::uint64_t TimedSender::send(std::span<const Timed> frames) {
       std::memcpy(CMSG_DATA(control), &at, sizeof at);
     }
     for (std::size_t done = 0; done < count;) {
-      const int sent = sendmmsg(socket_.get(), messages.data() + done,
-                                static_cast<unsigned>(count - done), 0);
+      const int sent =
+          sendmmsg(socket_.get(), messages.data() + done, static_cast<unsigned>(count - done), 0);
       if (sent < 0 && errno == EINTR) continue;
       if (sent <= 0) {  // this one cannot be sent
         ++failures;

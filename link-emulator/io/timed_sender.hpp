@@ -26,8 +26,8 @@ class TimedSender {
   /// Throws std::system_error if the interface cannot be sent on.
   TimedSender(const std::string& interface, FramePool& pool);
 
-  /// Hands frames to the kernel, with the instants to send them at; their slots go back to the pool.
-  /// Returns how many it did not take.
+  /// Hands frames to the kernel, with the instants to send them at; their slots go back to the
+  /// pool. Returns how many it did not take.
   std::uint64_t send(std::span<const Timed> frames);
 
  private:

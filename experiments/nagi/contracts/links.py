@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from nagi.contracts.base import Contract
+from nagi.contracts.base import Contract, is_false
 from nagi.contracts.plan import DirectionPlan
 
 
@@ -108,6 +108,7 @@ class Links(Contract):
     cpu_pinned: int | None = Field(description="the processor it stayed on, if it did")
     virtual_time: bool = Field(
         False,
+        exclude_if=is_false,
         description="time stood still while it ran, and frames were given to the kernel ahead of "
         "time: transit errors then only count those given too late",
     )

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A guest of the virtual lab: User-mode Linux, whose clock moves only when everything in it sleeps.
 
-It runs in a sandbox (bubblewrap) that lets it write to one directory of its own and reach no network.
-In there, and so in the guest, what it needs is below /mnt/nagi, wherever it is outside: a guest sees
-the same on every machine. What it draws at random follows from a seed.
+It runs in a sandbox (bubblewrap) that lets it write to one directory of its own and reach no
+network. In there, and so in the guest, what it needs is below /mnt/nagi, wherever it is outside: a
+guest sees the same on every machine. What it draws at random follows from a seed.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class Ended:
 
 
 class Guest:
-    """One boot. `own` is the directory it may write to, `programs` what else it sees below /mnt/nagi:
-    name -> file or directory outside. Its first process is a shell with `script`."""
+    """One boot. `own` is the directory it may write to, `programs` what else it sees below
+    /mnt/nagi: name -> file or directory outside. Its first process is a shell with `script`."""
 
     def __init__(
         self, own: Path, programs: dict[Path, Path], script: str, seed: int, processor: int
@@ -52,7 +52,14 @@ class Guest:
         self._command = [
             *("taskset", "--cpu-list", str(processor)),  # it is one thread at a time
             *_sandbox({OWN: own}, {LIBRARY: guest_kernel.directory(), **programs}),
-            *("--setenv", "NAGI_SEED", str(seed), "--setenv", "LD_PRELOAD", f"{LIBRARY}/entropy.so"),
+            *(
+                "--setenv",
+                "NAGI_SEED",
+                str(seed),
+                "--setenv",
+                "LD_PRELOAD",
+                f"{LIBRARY}/entropy.so",
+            ),
             *("--setenv", "TMPDIR", "/dev/shm", "--setenv", "HOME", "/dev/shm"),
             str(LIBRARY / "linux"),
             *(f"mem={MEMORY_MIB}M", "rootfstype=hostfs", "rootflags=/", "rw", "quiet", "noreboot"),
@@ -99,9 +106,7 @@ def require_able() -> None:
             raise refuse(
                 f"the virtual lab needs {program}", f"install it: `apt-get install {package}`"
             )
-    tried = subprocess.run(
-        [*_sandbox({}, {}), "true"], capture_output=True, text=True, check=False
-    )
+    tried = subprocess.run([*_sandbox({}, {}), "true"], capture_output=True, text=True, check=False)
     if tried.returncode != 0:
         raise refuse(
             f"the virtual lab's sandbox cannot be made: {tried.stderr.strip()}",

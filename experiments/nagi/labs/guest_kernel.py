@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The guest kernel of the virtual lab: User-mode Linux, from one of Debian's linux-source packages.
 
-`python -m nagi.labs.guest_kernel build [--tree DIRECTORY]` builds it, or takes it from the cache, and
-prints where what modules are built against is; `... install MODULES` then puts kernel and modules
-where `nagi run --lab virtual` looks for them. `make virtual-lab` does both.
+`python -m nagi.labs.guest_kernel build [--tree DIRECTORY]` builds it, or takes it from the cache,
+and prints where it is there; `... install THERE MODULES` then puts kernel and modules where
+`nagi run --lab virtual` looks for them. `make virtual-lab` does both.
 
 The cache is outside the checkout ($XDG_CACHE_HOME/nagi/guest-kernel), a directory for each content:
 configuration, source and compiler.
@@ -24,6 +24,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
+
+from pydantic import Field
 
 from nagi import paths
 from nagi.contracts.base import Contract
@@ -59,7 +61,7 @@ class GuestKernel(Contract):
     compiler: str
     linux: str  # SHA-256
     congestion_controls: list[str]
-    modules: dict[str, str] = {}  # name -> SHA-256; once installed
+    modules: dict[str, str] = Field({}, description="name -> SHA-256; once installed")
 
 
 def directory() -> Path:
@@ -81,8 +83,7 @@ def require_installed() -> GuestKernel:
     if found is None:
         raise refuse(
             "the virtual lab's guest kernel has not been built",
-            "build it: `make virtual-lab` (about "
-            f"{_minutes()}; `make test` has it done as well)",
+            f"build it: `make virtual-lab` (about {_minutes()}; `make test` has it done as well)",
         )
     return found
 
@@ -109,7 +110,9 @@ def build(tree: Path | None) -> Path:
             source, package = _download(Path(scratch))
             return _made(configuration, compiler, source, package)
     if not (tree / "Makefile").exists():
-        raise refuse("no kernel's sources are there", "give the top of a Linux tree", file=str(tree))
+        raise refuse(
+            "no kernel's sources are there", "give the top of a Linux tree", file=str(tree)
+        )
     tree = tree.resolve()
     return _made(configuration, compiler, f"{tree} {_version(tree)}", tree)
 
@@ -273,9 +276,7 @@ def _unpack(package: Path, target: Path) -> None:
         f'dpkg-deb --fsys-tarfile "$1" | tar -xO ./usr/src/{name}.tar.xz'
         ' | tar -xJ -C "$2" --strip-components=1'
     )
-    subprocess.run(
-        ["bash", "-o", "pipefail", "-c", command, "bash", package, target], check=True
-    )
+    subprocess.run(["bash", "-o", "pipefail", "-c", command, "bash", package, target], check=True)
 
 
 def _version(tree: Path) -> str:

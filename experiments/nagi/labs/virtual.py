@@ -119,9 +119,7 @@ class VirtualLab:
         own.mkdir(parents=True)
         return own
 
-    def _boot(
-        self, own: Path, job: GuestJob, seed: int, cell: str, limit_s: float
-    ) -> str | None:
+    def _boot(self, own: Path, job: GuestJob, seed: int, cell: str, limit_s: float) -> str | None:
         """Returns what went wrong, if it gave no answer."""
         job.write(own / _JOB)
         for node in job.nodes:
@@ -259,7 +257,15 @@ def _unpacked_agent(directory: Path) -> Path:
     with zipfile.ZipFile(make_agent(directory, {})) as archive:
         archive.extractall(target)
     subprocess.run(
-        ["/usr/bin/python3", "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash", target],
+        [
+            "/usr/bin/python3",
+            "-m",
+            "compileall",
+            "-q",
+            "--invalidation-mode",
+            "unchecked-hash",
+            target,
+        ],
         check=True,
     )
     return target

@@ -31,6 +31,7 @@ from nagi_agent.batches import remove_collected, run_batch
 from nagi_agent.inspection import inspect, problems
 from nagi_agent.run import SCHEMA_VERSION, Job, Stopped, stop_on_signals
 
+
 def _read(path: str) -> dict[str, Any]:
     if path == "-":
         batch: dict[str, Any] = json.load(sys.stdin)
@@ -91,7 +92,18 @@ def main() -> int:
         prog="nagi-agent", description="Runs a host's part of nagi's runs."
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    for name in ("inspect", "check", "hold", "run", "up", "paths", "end", "restore", "release", "guest"):
+    for name in (
+        "inspect",
+        "check",
+        "hold",
+        "run",
+        "up",
+        "paths",
+        "end",
+        "restore",
+        "release",
+        "guest",
+    ):
         command = commands.add_parser(name)
         command.add_argument("batch")
         if name == "run":

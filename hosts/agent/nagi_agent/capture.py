@@ -20,8 +20,8 @@ _FILE_HEADER, _RECORD_HEADER = 24, 16  # bytes
 
 
 class Capture:
-    """One running capture of an interface into a file. `virtual`: where no packets come while tcpdump
-    runs, and system calls are what costs. Then a megabyte is written at once."""
+    """One running capture of an interface into a file. `virtual`: where no packets come while
+    tcpdump runs, and system calls are what costs. Then a megabyte is written at once."""
 
     def __init__(
         self, interface: str, path: str, snap_bytes: int, user: str, *, virtual: bool = False

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first process of a guest of the virtual lab. It makes the nodes, a network namespace each, and
-does every node's part as the agent that it is; then the guest is switched off.
+"""The first process of a guest of the virtual lab. It makes the nodes, a network namespace each,
+and does every node's part as the agent that it is; then the guest is switched off.
 
 What it is told is a file (contracts/guest.py). Agents are forked from one process, as starting them
 one by one would take most of the time. Time passes here only when all of them sleep.
@@ -104,7 +104,9 @@ def _serve(job: dict[str, Any]) -> dict[str, list[str]]:
         _write(f"{_TRACING}/events/nagi/enable", "1")
     opened = {"t_ns": time.clock_gettime_ns(time.CLOCK_MONOTONIC), "realtime_ns": time.time_ns()}
     host.facts()  # they are the same for all nodes
-    work = problems_with if job["action"] == "check" else partial(_take_part, start_at=job["start_at"])
+    work = (
+        problems_with if job["action"] == "check" else partial(_take_part, start_at=job["start_at"])
+    )
     nodes = [_Node(name, given, work) for name, given in job["nodes"].items()]
     pids = {node.name: node.pid for node in nodes}
     _run(
@@ -199,7 +201,7 @@ class _Node:
             lines.append(f"link set {name} up")
             if not interface["address"]:  # one of nagi-link's, which sends ahead of time
                 _run(["tc", "qdisc", "replace", "dev", name, "root", *_BY_INSTANT.split()])
-            _run(["ethtool", "-K", name, *"tx off tso off gso off gro off".split()])
+            _run(["ethtool", "-K", name, *["tx", "off", "tso", "off", "gso", "off", "gro", "off"]])
         # A neighbour needs its interface to be up.
         _run(["ip", "-batch", "-"], "\n".join(sorted(lines, key=_order)) + "\n")
 

@@ -60,9 +60,9 @@ class Watch:
                 f"{log_of(self._log)}"
             )
         window = connection.info.get("snd_cwnd", 0)
-        # While losses are mended, PRR (RFC 6937) sets snd_cwnd to what it takes to be in flight, new
-        # segments sent for duplicate ACKs included. Without SACK it forgets those at a partial ACK,
-        # and snd_cwnd may pass the cap until the losses are mended.
+        # While losses are mended, PRR (RFC 6937) sets snd_cwnd to what it takes to be in flight,
+        # new segments sent for duplicate ACKs included. Without SACK it forgets those at a partial
+        # ACK, and snd_cwnd may pass the cap until the losses are mended.
         mending = connection.info.get("ca_state", 0) != _OPEN
         if self._cap is not None and window > self._flow["max_window"] and not mending:
             raise RuntimeError(
