@@ -29,6 +29,7 @@ from pydantic import Field
 
 from nagi import paths
 from nagi.contracts.base import Contract
+from nagi.contracts.plan import digest
 from nagi.contracts.records import sha256_of
 from nagi.errors import InputError, refuse
 from nagi.units import count_of, in_bytes
@@ -40,6 +41,7 @@ SUITE = "trixie-backports"
 MIRROR = "http://deb.debian.org/debian"
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 _CONFIGURATION = paths.GUEST / "kernel.config"
+_MODULE_SOURCES = paths.ROOT / "hosts" / "tcp"
 _FILE = "kernel.json"
 _LINUX = "linux"
 _BUILD, _SOURCE = "build", "source"
@@ -62,6 +64,7 @@ class GuestKernel(Contract):
     linux: str  # SHA-256
     congestion_controls: list[str]
     modules: dict[str, str] = Field({}, description="name -> SHA-256; once installed")
+    module_sources: str = Field("", description="stands for what the modules were built from")
 
 
 def directory() -> Path:
@@ -78,14 +81,25 @@ def installed() -> GuestKernel | None:
 
 
 def require_installed() -> GuestKernel:
-    """Raises InputError if there is none."""
+    """Raises InputError if there is none, or another than this nagi's."""
     found = installed()
     if found is None:
         raise refuse(
             "the virtual lab's guest kernel has not been built",
-            f"build it: `make virtual-lab` (about {_minutes()}; `make test` has it done as well)",
+            f"build it: `make virtual-lab` (about {_minutes()})",
+        )
+    if found.configuration != sha256_of(_CONFIGURATION):
+        raise refuse(
+            "the virtual lab's guest kernel was built with another configuration than this nagi's",
+            "build it anew: `make virtual-lab`",
         )
     return found
+
+
+def module_sources() -> str:
+    """Stands for what modules of ours are built from now."""
+    files = [*_MODULE_SOURCES.glob("*.c"), *_MODULE_SOURCES.glob("*/*.h")]
+    return digest({file.name: sha256_of(file) for file in files})
 
 
 def linux() -> Path:
@@ -127,7 +141,8 @@ def install(cached: Path, modules: list[Path]) -> None:
         shutil.copy2(file, partial)
         partial.replace(target / file.name)
     sums = {file.stem: sha256_of(file) for file in sorted(modules)}
-    kernel.model_copy(update={"modules": sums}).write(target / _FILE)
+    update = {"modules": sums, "module_sources": module_sources()}
+    kernel.model_copy(update=update).write(target / _FILE)
 
 
 def _cache() -> Path:

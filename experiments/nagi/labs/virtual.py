@@ -202,6 +202,12 @@ def availability(scheme: Scheme) -> Availability:
         present = scheme.congestion_control in kernel.congestion_controls
         return schemes.of_kernel(scheme, kernel.release, present)
     if scheme.congestion_control in kernel.modules:
+        if kernel.module_sources != guest_kernel.module_sources():
+            return Availability(
+                False,
+                "the virtual lab has it from other sources than those in hosts/tcp now",
+                "build its modules anew: `make virtual-lab`",
+            )
         return Availability(True)
     return Availability(
         False,
