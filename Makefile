@@ -58,7 +58,7 @@ apt-get install -q -y -o=Dpkg::Use-Pty=0 --no-install-recommends "$$@" || exit 1
 case " $$* " in *" openssh-server "*) systemctl --quiet disable ssh;; esac
 endef
 
-.PHONY: setup packages python native module virtual-lab demo test test-reports test-slow chaos bench bench-captures bench-tcp bench-virtual sanitize fuzz lint format example clean
+.PHONY: setup packages python native module virtual-lab demo test test-apart test-slow chaos bench bench-captures bench-tcp bench-virtual sanitize fuzz lint format example clean
 
 setup: native
 
@@ -121,13 +121,16 @@ demo: setup $(if $(filter 0,$(shell id -u)),,$(if $(SUDO),,virtual-lab))
 test: setup
 	@echo "== testing the native parts"
 	@ctest --test-dir $(BUILD) --output-on-failure -j 2 | tail -n 5; exit $${PIPESTATUS[0]}
-	@echo "== testing the reports, while the virtual lab's kernel is built"
-	@$(MAKE) --no-print-directory -j 2 virtual-lab test-reports
-	@echo "== testing the other Python parts and the labs"
-	@$(AS_ROOT) $(RUN)/python -m pytest --ignore=reports/tests
+	@echo "== testing what runs nothing, while the virtual lab's kernel is built"
+	@$(MAKE) --no-print-directory -j 2 virtual-lab test-apart
+	@echo "== testing what runs: the labs, the agent, nagi-link, the schemes"
+	@$(AS_ROOT) $(RUN)/python -m pytest $(APART:%=--ignore=%)
 
-test-reports:
-	@$(AS_ROOT) $(RUN)/python -m pytest reports/tests
+# Tests that others at work do not disturb.
+APART := reports/tests $(patsubst %,experiments/tests/test_%.py,campaign cells certificate clocks collection contracts \
+	doctor estimate planner progress results_cli retention scratch spec statements traces units)
+test-apart:
+	@$(AS_ROOT) $(RUN)/python -m pytest $(APART)
 
 test-slow: setup
 	@$(AS_ROOT) $(RUN)/python -m pytest -m slow

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
 import pytest
@@ -62,13 +63,22 @@ class Namespaces:
             self.run(namespace, "ethtool", "-K", interface, *offloads)
 
 
+@pytest.fixture(scope="module")
+def burials() -> Iterator[ThreadPoolExecutor]:
+    """Takes labs down behind the next test's back, as the kernel needs two seconds for each. With
+    the file's last test all are gone."""
+    with ThreadPoolExecutor(32) as pool:
+        yield pool
+
+
 @pytest.fixture
-def namespaces() -> Iterator[Namespaces]:
+def namespaces(burials: ThreadPoolExecutor) -> Iterator[Namespaces]:
     """Needs root; without it, the test is skipped, and says so."""
     if os.geteuid() != 0:
         pytest.skip("needs root for network namespaces: run `sudo make test`")
-    with Keeper() as keeper:
-        yield Namespaces(keeper)
+    keeper = Keeper()
+    yield Namespaces(keeper.__enter__())
+    burials.submit(keeper.__exit__)
 
 
 @pytest.fixture(scope="module")

@@ -227,7 +227,14 @@ def test_agents_are_units_of_their_own(emulator):
     agent, state = "/root/nagi-agent.pyz", "/run/nagi"
     emulator.run("/usr/bin/python3", str(AGENT / "bundle.py"), agent)
     batch = {"schema_version": 1, "node": "S", "is_emulator": False, "interfaces": {}, "runs": []}
-    batch |= {"spool": "/root/runs", "state": state, "user": "nobody", "nagi_link": ""}
+    batch |= {
+        "spool": "/root/runs",
+        "state": state,
+        "user": "nobody",
+        "nagi_link": "",
+        "virtual": False,
+        "server_preload": None,
+    }
     batch |= {"collected": []}
     holder = {"owner": "me", "campaign": "test", "token": "mine", "since_s": 0}
     holder["expires_s"] = time.time() + 60

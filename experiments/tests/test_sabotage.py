@@ -147,6 +147,7 @@ def test_the_same_run_is_valid_if_nobody_spoils_it(tmp_path):
     assert verdict.status == "valid", verdict.reasons
 
 
+@pytest.mark.slow
 def test_a_processor_hog_is_caught(tmp_path):
     def hog(out: Path) -> None:
         """Takes all processors for a third of a second, from real-time programs as well."""

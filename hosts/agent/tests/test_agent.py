@@ -290,6 +290,8 @@ def batch_file(tmp_path, **changes) -> Path:
         "user": "nobody",
         "token": None,
         "nagi_link": "/nonexistent/nagi-link",
+        "virtual": False,
+        "server_preload": None,
         "runs": [{"offset_s": 0.0, "plan": plan}],
         "collected": [],
         **changes,

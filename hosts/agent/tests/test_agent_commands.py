@@ -356,6 +356,8 @@ def check(host, tmp_path, command: dict, node: str = "S", user: str = "nobody") 
         "spool": str(tmp_path),
         "user": user,
         "nagi_link": "",
+        "virtual": False,
+        "server_preload": None,
         "runs": [{"offset_s": 0, "plan": {"flows": [{**FLOW, "command": command}]}}] * 2,
     }
     path = tmp_path / "batch.json"

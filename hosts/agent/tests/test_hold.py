@@ -37,6 +37,8 @@ class Host:
                     "user": "nobody",
                     "token": "mine",
                     "nagi_link": "/bin/true",
+                    "virtual": False,
+                    "server_preload": None,
                     "runs": [],
                     "collected": [],
                 }

@@ -72,6 +72,64 @@ TEST(Direction, DelaysByItsDelay) {
   EXPECT_EQ(link.next_event(), std::nullopt);
 }
 
+TEST(Direction, SaysBeforeWhenNothingIsDelivered) {
+  DirectionConfig config = eight_megabits();
+  config.delay = 20ms;
+  Direction link = make(config);
+  Recorder seen;
+  EXPECT_EQ(link.least_delay(), 20ms);
+  EXPECT_EQ(link.next_delivery(), std::nullopt);
+  link.offer({Bytes{1000}, 1}, at(0ms), seen.departures);
+  link.offer({Bytes{1000}, 2}, at(0ms), seen.departures);
+  EXPECT_EQ(link.next_event(), at(1ms));
+  EXPECT_EQ(link.next_delivery(), at(21ms));
+  link.advance(at(21ms), seen.departures);
+  EXPECT_EQ(seen.events(), (std::vector<Event>{{1, Fate::delivered, 21ms}}));
+  EXPECT_EQ(link.next_delivery(), at(22ms));
+
+  config.jitter = UniformJitter{5ms};
+  EXPECT_EQ(make(config).least_delay(), 15ms);
+  config.jitter = UniformJitter{25ms};
+  EXPECT_EQ(make(config).least_delay(), 0ms);
+  config.jitter = ExponentialJitter{5ms};
+  EXPECT_EQ(make(config).least_delay(), 20ms);
+  config.jitter = NormalJitter{1us};
+  EXPECT_EQ(make(config).least_delay(), 0ms);
+}
+
+// Taking what is under way ahead of time, now and then, gives what waiting for each gives.
+TEST(Direction, WhatIsTakenAheadIsDeliveredAllTheSame) {
+  for (const bool keep_order : {true, false}) {
+    DirectionConfig config;
+    config.rate = Bitrate{8'000'000};
+    config.delay = 20ms;
+    config.jitter = UniformJitter{15ms};
+    config.keep_order = keep_order;
+    config.queue = Packets{10};
+    config.loss = BernoulliConfig{0.1};
+    Direction waited = make(config);
+    Direction ahead = make(config);
+    Recorder one;
+    Recorder other;
+    for (std::uint64_t tag = 0; tag < 500; ++tag) {
+      const Instant arrival = at(tag * 900us);
+      waited.offer({Bytes{1000}, tag}, arrival, one.departures);
+      ahead.offer({Bytes{1000}, tag}, arrival, other.departures);
+      if (tag % 3 == 0) ahead.take_under_way(other.departures);
+    }
+    waited.advance(at(10s), one.departures);
+    ahead.advance(at(10s), other.departures);
+    const auto sorted = [](Recorder& seen) {
+      auto events = seen.events();
+      std::ranges::sort(events, {}, &Event::tag);
+      return events;
+    };
+    EXPECT_EQ(sorted(one), sorted(other));
+    EXPECT_EQ(waited.counters().delivered, ahead.counters().delivered);
+    EXPECT_EQ(ahead.held(), 0u);
+  }
+}
+
 TEST(Direction, TransmitsOneAfterTheOther) {
   DirectionConfig config = eight_megabits();
   config.delay = 10ms;
