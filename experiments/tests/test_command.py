@@ -97,7 +97,7 @@ def test_run_without_root_says_so(tmp_path):
     if Path(sys.prefix).owner() != "root" or not _open_to_all(NAGI):
         pytest.skip("this checkout is closed to other users")
     nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]
-    done = nagi("run", EXAMPLE, cwd="/", user=nobody)
+    done = nagi("run", EXAMPLE, "--lab", "netns", cwd="/", user=nobody)
     assert done.returncode == 2
     assert "needs root; run the same command with sudo" in done.stderr
 

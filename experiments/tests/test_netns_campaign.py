@@ -224,10 +224,9 @@ def first_run_is_over(out):
     return lambda: len(list(out.glob(".records/*/*/node.json"))) >= 4
 
 
+@pytest.mark.slow
 @needs_our_schemes
-@pytest.mark.parametrize(
-    "how", [pytest.param(signal.SIGTERM, marks=pytest.mark.slow), signal.SIGKILL]
-)
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
 def test_ended_in_the_middle_it_goes_on_where_it_stopped(spec, tmp_path, how):
     out = tmp_path / "out"
     process = start(spec, out, "--jobs", "1")
