@@ -104,11 +104,12 @@ module:
 	@$(MAKE) --no-print-directory -j $(shell nproc) -C $(KERNEL_BUILD) M=$(abspath $(MODULES)) \
 	    CONFIG_DEBUG_INFO_BTF_MODULES= modules
 
-# The guest kernel of the virtual lab (some five minutes the first time), from Debian's linux-source package, or from TREE=DIRECTORY. It is
-# kept outside the checkout and built once; the schemes as its modules are built here.
+# The guest kernel of the virtual lab (some five minutes the first time), from Debian's linux-source package
+# (of apt's archive, or MIRROR=URL), or from TREE=DIRECTORY. It is kept outside the checkout and built once;
+# the schemes as its modules are built here.
 GUEST := $(BUILD)/guest
 virtual-lab: setup
-	@kernel=$$($(RUN)/python -m nagi.labs.guest_kernel build $(if $(TREE),--tree $(TREE))) || exit 2; \
+	@kernel=$$($(RUN)/python -m nagi.labs.guest_kernel build $(MIRROR:%=--mirror %) $(TREE:%=--tree %)) || exit 2; \
 	$(MAKE) -s module ARCH=um KERNEL_BUILD=$$kernel/build MODULES=$(GUEST) >$(GUEST).log 2>&1 || { \
 	    tail -n 20 $(GUEST).log; exit 2; }; \
 	$(RUN)/python -m nagi.labs.guest_kernel install $$kernel $(GUEST)/*.ko
@@ -118,11 +119,15 @@ demo: setup $(if $(filter 0,$(shell id -u)),,$(if $(SUDO),,virtual-lab))
 	@$(SUDO) $(RUN)/nagi run experiments/achievement-2008.yaml --quick --skip-unavailable
 	@echo "nagi is at $(RUN)/nagi"
 
+# Ubuntu's apt has no Debian archive.
+GUEST_ORIGIN := $(if $(IS_UBUNTU),$(MIRROR)$(TREE),apt)
+COMMA := ,
 test: setup
 	@echo "== testing the native parts"
 	@ctest --test-dir $(BUILD) --output-on-failure -j 2 | tail -n 5; exit $${PIPESTATUS[0]}
-	@echo "== testing what runs nothing, while the virtual lab's kernel is built"
-	@$(MAKE) --no-print-directory -j 2 virtual-lab test-apart
+	@$(if $(GUEST_ORIGIN),,echo "== leaving out the virtual lab: name a Debian archive (MIRROR=URL) or a kernel tree (TREE=DIRECTORY)")
+	@echo "== testing what runs nothing$(if $(GUEST_ORIGIN),$(COMMA) while the virtual lab's kernel is built)"
+	@$(MAKE) --no-print-directory -j 2 $(if $(GUEST_ORIGIN),virtual-lab) test-apart
 	@echo "== testing what runs: the labs, the agent, nagi-link, the schemes"
 	@$(AS_ROOT) $(RUN)/python -m pytest $(APART:%=--ignore=%)
 

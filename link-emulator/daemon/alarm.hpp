@@ -24,8 +24,8 @@ namespace nagi::daemon {
 
 class Alarm {
  public:
-  /// `most_awake_ns`: how long at most to wait awake for one instant; 0 for never, as where waiting
-  /// stops the clock. `at_once`: whether to nap however much there is to do.
+  /// `most_awake_ns`: how long at most to wait awake for one instant; 0 for never.
+  /// `at_once`: whether to nap however much there is to do.
   Alarm(std::int64_t most_awake_ns, bool at_once)
       : timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)),
         most_awake_ns_(most_awake_ns),

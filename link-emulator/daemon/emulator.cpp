@@ -241,13 +241,11 @@ Emulator::Served Emulator::serve(const std::vector<int>& readable) {
   Served served;
   served.now_ns = time_.monotonic_ns(now);
   for (Lane* lane : lanes_) {
-    Instant known = now;
     const std::uint64_t arrived = lane->arrived;
-    if (lane->in.is_free_to_ask() ||
-        std::ranges::find(readable, lane->in.descriptor()) != readable.end()) {
-      known = take_in(*lane, now);
-    }
-    if (known > lane->model.now()) lane->model.advance(known, departures_);
+    const bool may_have_frames =
+        lane->in.is_free_to_ask() ||
+        std::ranges::find(readable, lane->in.descriptor()) != readable.end();
+    bring_on(*lane, may_have_frames ? take_in(*lane, now) : now);
     settle(*lane);
     if (lane->arrived != arrived || !lane->due.empty()) served.idle = false;
   }
@@ -268,26 +266,32 @@ Emulator::Served Emulator::serve_ahead() {
   Served served;
   served.now_ns = time_.monotonic_ns(now);
   for (Lane* lane : lanes_) {
-    const std::uint64_t arrived = lane->arrived;
-    const Instant known = take_in(*lane, now);
-    if (known > lane->model.now()) lane->model.advance(known, departures_);
+    bring_on(*lane, take_in(*lane, now));
     lane->model.take_under_way(departures_);
     settle(*lane);
-    if (lane->arrived != arrived || !lane->due.empty()) served.idle = false;
     send_ahead(*lane, now);
     served.quiet = served.quiet && lane->model.held() == 0;
   }
   return served;
 }
 
+void Emulator::bring_on(Lane& lane, Instant known) {
+  if (known > lane.model.now()) lane.model.advance(known, departures_);
+}
+
+const Emulator::Held& Emulator::leaving(const model::Departure& departure) {
+  const Held& held = pool_->note<Held>(slot_of(departure.packet));
+  if (departure.packet.marked) {
+    io::IpHeader({pool_->data(held.frame.slot) + held.frame.offset, held.frame.length}).mark();
+  }
+  return held;
+}
+
 void Emulator::send_ahead(Lane& lane, Instant now) {
   if (lane.due.empty()) return;
   timed_.clear();
   for (const model::Departure& departure : lane.due) {
-    const Held& held = pool_->note<Held>(slot_of(departure.packet));
-    if (departure.packet.marked) {
-      io::IpHeader({pool_->data(held.frame.slot) + held.frame.offset, held.frame.length}).mark();
-    }
+    const Held& held = leaving(departure);
     timed_.push_back({held.frame, time_.monotonic_ns(departure.at)});
     const std::int64_t late = std::max<std::int64_t>((now - departure.at).count(), 0);
     if (late > 0) lane.transit_error.add(late);
@@ -360,10 +364,7 @@ void Emulator::send(Lane& lane) {
     __builtin_prefetch(&pool_->note<Held>(slot_of(departure.packet)));
   }
   for (const model::Departure& departure : lane.due) {
-    const Held& held = pool_->note<Held>(slot_of(departure.packet));
-    if (departure.packet.marked) {
-      io::IpHeader({pool_->data(held.frame.slot) + held.frame.offset, held.frame.length}).mark();
-    }
+    const Held& held = leaving(departure);
     frames_.push_back(held.frame);
     if (packets_) leaving_.push_back(held);
   }

@@ -46,7 +46,7 @@ class Emulator {
     /// past: serve again at once.
     std::optional<std::int64_t> next_delivery_ns;
     std::int64_t now_ns = 0;  // by the same clock: when it began to serve
-    bool idle = true;         // there was nothing to take in and nothing to send
+    bool idle = true;         // serve(): there was nothing to take in and nothing to send
     bool quiet = true;        // the links hold nothing
   };
   /// For how long frames need not be looked at, as none of them is due sooner after it came.
@@ -132,8 +132,11 @@ class Emulator {
   /// Returns the instant up to which everything that arrived on this lane is known.
   model::Instant take_in(Lane& lane, model::Instant now);
   void take_in(Lane& lane, const io::Arrival& arrival);
+  void bring_on(Lane& lane, model::Instant known);
   void settle(Lane& lane);
   void drop(const Lane& lane, const model::Departure& departure);
+  /// What is noted of a frame that leaves; it is marked, if its packet is.
+  const Held& leaving(const model::Departure& departure);
   void send(Lane& lane);
   void send_ahead(Lane& lane, model::Instant now);
   void record(const Lane& lane, const Held& held, const model::Packet& packet, std::int64_t left_ns,

@@ -10,6 +10,8 @@ from pydantic import Field
 from nagi.contracts.base import Contract
 from nagi.contracts.batch import Batch
 
+Action = Literal["check", "run"]
+
 
 class Veth(Contract):
     """A pair of interfaces: one a node's, the other, its `peer`, the emulator's."""
@@ -29,7 +31,6 @@ class GuestInterface(Contract):
 class GuestModule(Contract):
     """A congestion control of ours, as a kernel module."""
 
-    name: str
     file: str
     parameters: dict[str, int]
 
@@ -43,7 +44,7 @@ class GuestJob(Contract):
     """guest.json: what the first process of a guest is told."""
 
     schema_version: Literal[1] = 1
-    action: Literal["check", "run"]
+    action: Action
     veths: list[Veth]
     modules: list[GuestModule]
     nodes: dict[str, GuestNode] = Field(description="in this order; the emulator is one of them")

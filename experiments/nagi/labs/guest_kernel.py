@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The guest kernel of the virtual lab: User-mode Linux, from one of Debian's linux-source packages.
 
-`python -m nagi.labs.guest_kernel build [--tree DIRECTORY]` builds it, or takes it from the cache,
-and prints where it is there; `... install THERE MODULES` then puts kernel and modules where
-`nagi run --lab virtual` looks for them. `make virtual-lab` does both.
+`python -m nagi.labs.guest_kernel build [--mirror URL | --tree DIRECTORY]` builds it, or takes it
+from the cache, and prints where it is there; `... install THERE MODULES` then puts kernel and
+modules where `nagi run --lab virtual` looks for them. `make virtual-lab` does both.
 
 The cache is outside the checkout ($XDG_CACHE_HOME/nagi/guest-kernel), a directory for each content:
 configuration, source and compiler.
@@ -22,6 +22,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -38,7 +39,6 @@ from nagi.units import count_of, in_bytes
 PACKAGE = "linux-source-7.2"
 OLDEST = (6, 16)  # from here on system calls go by seccomp, not by ptrace
 SUITE = "trixie-backports"
-MIRROR = "http://deb.debian.org/debian"
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 _CONFIGURATION = paths.GUEST / "kernel.config"
 _MODULE_SOURCES = paths.ROOT / "hosts" / "tcp"
@@ -96,6 +96,7 @@ def require_installed() -> GuestKernel:
     return found
 
 
+@cache
 def module_sources() -> str:
     """Stands for what modules of ours are built from now."""
     files = [*_MODULE_SOURCES.glob("*.c"), *_MODULE_SOURCES.glob("*/*.h")]
@@ -112,16 +113,16 @@ def module(name: str) -> Path:
     return directory() / f"{name}.ko"
 
 
-def build(tree: Path | None) -> Path:
-    """Builds the kernel, unless the cache has it. Returns its directory in the cache. Raises
-    InputError."""
+def build(tree: Path | None, mirror: str | None) -> Path:
+    """Builds the kernel, unless the cache has it; its source comes from apt's Debian archive, or
+    from `mirror`, another one. Returns its directory in the cache. Raises InputError."""
     configuration, compiler = sha256_of(_CONFIGURATION), _compiler()
     if tree is None:
         found = _cached(configuration, compiler)
         if found is not None:
             return found
         with tempfile.TemporaryDirectory(prefix="nagi-linux-source-") as scratch:
-            source, package = _download(Path(scratch))
+            source, package = _download(mirror or _debian_archive(), Path(scratch))
             return _made(configuration, compiler, source, package)
     if not (tree / "Makefile").exists():
         raise refuse(
@@ -173,7 +174,26 @@ def _compiler() -> str:
     return said.stdout.splitlines()[0]
 
 
-def _download(scratch: Path) -> tuple[str, Path]:
+def _debian_archive() -> str:
+    """Where apt has Debian's packages from. Raises InputError if it has none."""
+    said = subprocess.run(
+        ["apt-get", "indextargets", "--format", "$(ORIGIN)|$(LABEL)|$(REPO_URI)"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    for line in said.stdout.splitlines():
+        origin, label, address = line.split("|", 2)
+        if origin == label == "Debian":
+            return address
+    raise refuse(
+        "apt knows no Debian archive, which the kernel's source comes from",
+        "on Debian run `apt-get update`; elsewhere name an archive: make virtual-lab MIRROR=URL, "
+        "or a kernel tree: make virtual-lab TREE=DIRECTORY",
+    )
+
+
+def _download(mirror: str, scratch: Path) -> tuple[str, Path]:
     """Fetches a linux-source package by apt, whose own sources and lists stay as they are. Returns
     its name with version, and the file. Raises InputError."""
     if not KEYRING.exists():
@@ -182,11 +202,12 @@ def _download(scratch: Path) -> tuple[str, Path]:
         )
     (scratch / "lists" / "partial").mkdir(parents=True)
     sources = scratch / "sources.list"
-    sources.write_text(f"deb [signed-by={KEYRING}] {MIRROR} {SUITE} main\n")
+    sources.write_text(f"deb [signed-by={KEYRING}] {mirror} {SUITE} main\n")
     options = [
         *("-q", "-o", f"Dir::State::lists={scratch}/lists", "-o", f"Dir::Cache={scratch}"),
         *("-o", f"Dir::Etc::sourcelist={sources}", "-o", "Dir::Etc::sourceparts=-"),
         *("-o", "APT::Sandbox::User=", "-o", "Acquire::Languages=none"),
+        *("-o", "APT::Update::Error-Mode=any"),
     ]
 
     def apt(*command: str) -> str:
@@ -200,12 +221,12 @@ def _download(scratch: Path) -> tuple[str, Path]:
         if done.returncode != 0:
             why = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
             raise refuse(
-                f"{' '.join(command)} of {MIRROR} {SUITE} failed: {' '.join(why)}",
+                f"{' '.join(command)} of {mirror} {SUITE} failed: {' '.join(why)}",
                 "mend the connection, or give a kernel tree: make virtual-lab TREE=DIRECTORY",
             )
         return done.stdout
 
-    _say(f"asking {MIRROR} for {SUITE}")
+    _say(f"asking {mirror} for {SUITE}")
     apt("apt-get", "update")
     names = [line.split()[0] for line in apt("apt-cache", "search", "^linux-source-").splitlines()]
     versions = {name: _numbers(name) for name in names if _numbers(name) >= OLDEST}
@@ -437,7 +458,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="guest_kernel", description="The virtual lab's kernel.")
     commands = parser.add_subparsers(dest="command", required=True)
     building = commands.add_parser("build")
-    building.add_argument("--tree", type=Path, help="a Linux tree instead of Debian's package")
+    origin = building.add_mutually_exclusive_group()
+    origin.add_argument("--tree", type=Path, help="a Linux tree instead of Debian's package")
+    origin.add_argument("--mirror", help="a Debian archive instead of the one apt has")
     installing = commands.add_parser("install")
     installing.add_argument("cached", type=Path)
     installing.add_argument("modules", type=Path, nargs="*")
@@ -446,7 +469,7 @@ def main() -> int:
         if given.command == "install":
             install(given.cached, given.modules)
         else:
-            print(build(given.tree))
+            print(build(given.tree, given.mirror))
     except InputError as error:
         print(f"nagi: {error}", file=sys.stderr)
         return 2

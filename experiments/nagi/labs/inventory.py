@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import yaml
 
 from nagi import paths
 from nagi.labs.lab import Place
-from nagi.labs.shape import EMULATOR, Shape
+from nagi.labs.shape import EMULATOR, Interface, Shape
 from nagi.planner import plan_runs
 from nagi.spec import read_experiment
 
@@ -111,15 +111,19 @@ def netns_inventory(
 
 def _veths(shape: Shape, cell: str) -> list[str]:
     """ip(8) commands for the veth pairs of a cell: one end a node's, the other the emulator's."""
-    commands = []
+    return [
+        f"link add {end.link} netns {host_of(cell, end.node)} address {end.mac} type veth "
+        f"peer name {peer} netns {host_of(cell, EMULATOR)}"
+        for end, peer in veth_pairs(shape)
+    ]
+
+
+def veth_pairs(shape: Shape) -> Iterator[tuple[Interface, str]]:
+    """A pair for each end of each link: a node's interface, and the name of the emulator's."""
     for name, _, nodes, _ in shape.links:
         for end, node in zip("ab", nodes, strict=True):
             (interface,) = [each for each in shape.interfaces(node) if each.link == name]
-            commands.append(
-                f"link add {name} netns {cell}_{node} address {interface.mac} type veth "
-                f"peer name {name}.{end} netns {cell}_{EMULATOR}"
-            )
-    return commands
+            yield interface, f"{name}.{end}"
 
 
 def module_interfaces(

@@ -89,6 +89,18 @@ class Labs(Protocol):
         no other would be left."""
 
 
+class LabsHere:
+    """Labs on this machine, each made anew in `directory`: none of their cells is given up."""
+
+    def __init__(self, directory: Path, records: Path, interrupted: Callable[[], bool]) -> None:
+        self._directory = directory
+        self._records = records
+        self._interrupted = interrupted
+
+    def give_up(self, trouble: LabError) -> list[str]:
+        return []
+
+
 class Batches:
     """Ships plans to the agents of a lab's hosts, and has them run.
 

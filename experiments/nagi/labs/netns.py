@@ -13,12 +13,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from nagi import paths, schemes
-from nagi.ansible_runs import LabError, Playbooks
+from nagi.ansible_runs import Playbooks
 from nagi.contracts.plan import RunPlan
 from nagi.errors import refuse
 from nagi.labs.inventory import netns_inventory, netns_places
 from nagi.labs.keeper import Keeper
-from nagi.labs.lab import Batches, make_agent, objects_of
+from nagi.labs.lab import Batches, LabsHere, make_agent, objects_of
 from nagi.labs.shape import Shape
 
 NAME = "netns"
@@ -92,15 +92,10 @@ class NetnsLab:
         return self.batches.lead_s()
 
 
-class NetnsLabs:
-    """Makes netns labs, each with a keeper of its own, in `directory`."""
+class NetnsLabs(LabsHere):
+    """Makes netns labs, each with a keeper of its own."""
 
     name = NAME
-
-    def __init__(self, directory: Path, records: Path, interrupted: Callable[[], bool]) -> None:
-        self._directory = directory
-        self._records = records
-        self._interrupted = interrupted
 
     @contextmanager
     def open(self, shape: Shape, plans: list[RunPlan], jobs: int) -> Iterator[NetnsLab]:
@@ -114,9 +109,6 @@ class NetnsLabs:
                 self._records,
                 self._interrupted,
             )
-
-    def give_up(self, trouble: LabError) -> list[str]:
-        return []  # a new lab has new hosts
 
 
 def modules_for(plans: list[RunPlan]) -> list[str]:

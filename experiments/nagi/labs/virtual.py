@@ -16,15 +16,23 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from nagi import paths, schemes
-from nagi.ansible_runs import LabError, Unfit
-from nagi.contracts.guest import GuestAnswer, GuestInterface, GuestJob, GuestModule, GuestNode, Veth
+from nagi.ansible_runs import Unfit
+from nagi.contracts.guest import (
+    Action,
+    GuestAnswer,
+    GuestInterface,
+    GuestJob,
+    GuestModule,
+    GuestNode,
+    Veth,
+)
 from nagi.contracts.plan import RunPlan
 from nagi.errors import InputError
 from nagi.labs import guest, guest_kernel
 from nagi.labs.guest import Guest
-from nagi.labs.inventory import interface_names, module_interfaces
-from nagi.labs.lab import Place, make_agent, schedule
-from nagi.labs.shape import EMULATOR, Shape
+from nagi.labs.inventory import host_of, module_interfaces, netns_places, veth_pairs
+from nagi.labs.lab import LabsHere, make_agent, schedule
+from nagi.labs.shape import Shape
 from nagi.schemes import Availability, Scheme
 
 NAME = "virtual"
@@ -34,6 +42,8 @@ _LEAD_S = 30.0
 _LIMIT_S, _LIMIT_PER_VIRTUAL_S = 120.0, 20.0
 _CHECK_LIMIT_S = 60.0
 _JOB, _ANSWER, _SPOOL = "job.json", "answer.json", "spool"
+# The cell's name in every guest: what is in there does not depend on which cell it is.
+_INSIDE = "guest"
 
 
 class VirtualLab:
@@ -69,15 +79,14 @@ class VirtualLab:
     def prepare(self, plans: list[RunPlan]) -> None:
         cell = self.cells[0]
         own = self._own("check")
-        job = self._job("check", plans, cell)
+        job = self._job("check", plans)
         said = self._boot(own, job, 0, cell, _CHECK_LIMIT_S)
         if said is not None:
             raise Unfit(f"a guest of the virtual lab does not work here: {said}")
-        answer = GuestAnswer.read(own / _ANSWER)
-        found = [f"{node}: {each}" for node, all_ in answer.problems.items() for each in all_]
+        problems = _problems(own)
         shutil.rmtree(own, ignore_errors=True)
-        if found:
-            raise Unfit("; ".join(dict.fromkeys(found)))
+        if problems:
+            raise Unfit(problems)
 
     def run_batch(self, plans: dict[str, list[RunPlan]]) -> dict[str, str]:
         def run_all(cell: str) -> dict[str, str]:
@@ -96,19 +105,17 @@ class VirtualLab:
         """Returns why a run has left no record of all its nodes, if so."""
         own = self._own(plan.run_id)
         limit_s = _LIMIT_S + _LIMIT_PER_VIRTUAL_S * plan.timeline.end_s
-        job = self._job("run", [plan], cell)
+        job = self._job("run", [plan])
         said = self._boot(own, job, plan.seed, cell, limit_s)
         for node in job.nodes:
-            left = own / _SPOOL / node / plan.run_id
+            left = own / _SPOOL / host_of(_INSIDE, node) / plan.run_id
             if left.exists():
-                target = self._records / f"{cell}_{node}" / plan.run_id
+                target = self._records / host_of(cell, node) / plan.run_id
                 shutil.rmtree(target, ignore_errors=True)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 left.rename(target)
         if said is None:
-            answer = GuestAnswer.read(own / _ANSWER)
-            found = [f"{node}: {each}" for node, all_ in answer.problems.items() for each in all_]
-            said = "; ".join(found) or None
+            said = _problems(own) or None
         shutil.rmtree(own, ignore_errors=True)
         return said
 
@@ -123,7 +130,7 @@ class VirtualLab:
         """Returns what went wrong, if it gave no answer."""
         job.write(own / _JOB)
         for node in job.nodes:
-            (own / _SPOOL / node).mkdir(parents=True)
+            (own / _SPOOL / host_of(_INSIDE, node)).mkdir(parents=True)
         programs = {
             guest.AGENT: self._agent,
             guest.NAGI_LINK: paths.native_program("nagi-link"),
@@ -138,27 +145,28 @@ class VirtualLab:
             return f"the guest broke off; its console: {ended.console}"
         return None
 
-    def _job(self, action: str, plans: list[RunPlan], cell: str) -> GuestJob:
+    def _job(self, action: Action, plans: list[RunPlan]) -> GuestJob:
         runs = list(schedule(plans))
+        virtual = {"virtual": True, "server_preload": f"{guest.LIBRARY}/seldom_clock.so"}
+        places = netns_places(
+            self._shape, [_INSIDE], guest.OWN / _SPOOL, Path("/run/nagi"), guest.NAGI_LINK
+        )
         nodes = {
-            node: GuestNode(
+            place.node: GuestNode(
                 interfaces=[
                     GuestInterface.model_validate(each)
-                    for each in module_interfaces(
-                        self._shape, node, interface_names(self._shape, node)
-                    )
+                    for each in module_interfaces(self._shape, place.node, place.interfaces)
                 ],
-                batch=_place(self._shape, node, cell)
-                .batch(runs, [])
-                .model_copy(
-                    update={"virtual": True, "server_preload": f"{guest.LIBRARY}/seldom_clock.so"}
-                ),
+                batch=place.batch(runs, []).model_copy(update=virtual),
             )
-            for node in (*self._shape.nodes, EMULATOR)
+            for place in places
         }
         return GuestJob(
-            action="check" if action == "check" else "run",
-            veths=_veths(self._shape),
+            action=action,
+            veths=[
+                Veth(node=end.node, name=end.link, mac=end.mac, peer=peer)
+                for end, peer in veth_pairs(self._shape)
+            ],
             modules=_modules(plans) if action == "run" else [],
             nodes=nodes,
             start_at=guest.BOOT_S + _LEAD_S,
@@ -166,23 +174,15 @@ class VirtualLab:
         )
 
 
-class VirtualLabs:
-    """Makes virtual labs in `directory`."""
+class VirtualLabs(LabsHere):
+    """Makes virtual labs."""
 
     name = NAME
-
-    def __init__(self, directory: Path, records: Path, interrupted: Callable[[], bool]) -> None:
-        self._directory = directory
-        self._records = records
-        self._interrupted = interrupted
 
     @contextmanager
     def open(self, shape: Shape, plans: list[RunPlan], jobs: int) -> Iterator[VirtualLab]:
         cells = min(jobs, len(plans))
         yield VirtualLab(shape, cells, self._directory, self._records, self._interrupted)
-
-    def give_up(self, trouble: LabError) -> list[str]:
-        return []
 
 
 def jobs_for(plans: list[RunPlan]) -> int:
@@ -216,27 +216,11 @@ def availability(scheme: Scheme) -> Availability:
     )
 
 
-def _place(shape: Shape, node: str, cell: str) -> Place:
-    return Place(
-        host=node,
-        cell=cell,
-        node=node,
-        interfaces=interface_names(shape, node),
-        spool=str(guest.OWN / _SPOOL / node),
-        state=f"/run/nagi-{node}",
-        user="nobody",
-        nagi_link=str(guest.NAGI_LINK),
-    )
-
-
-def _veths(shape: Shape) -> list[Veth]:
-    return [
-        Veth(node=interface.node, name=interface.link, mac=interface.mac, peer=f"{name}.{end}")
-        for name, _, nodes, _ in shape.links
-        for end, node in zip("ab", nodes, strict=True)
-        for interface in shape.interfaces(node)
-        if interface.link == name
-    ]
+def _problems(own: Path) -> str:
+    """What a guest's nodes complained of, each said once; empty if nothing was wrong."""
+    problems = GuestAnswer.read(own / _ANSWER).problems
+    found = [f"{node}: {each}" for node, all_ in problems.items() for each in all_]
+    return "; ".join(dict.fromkeys(found))
 
 
 def _modules(plans: list[RunPlan]) -> list[GuestModule]:
@@ -248,7 +232,6 @@ def _modules(plans: list[RunPlan]) -> list[GuestModule]:
     }
     return [
         GuestModule(
-            name=name,
             file=str(guest.LIBRARY / guest_kernel.module(name).name),
             parameters=program.parameters,
         )
