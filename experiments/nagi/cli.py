@@ -21,6 +21,7 @@ from nagi import __version__, lab_cli, repeats, results_cli, scheme_cli
 from nagi.ansible_runs import Interrupted, LabError
 from nagi.build import current_build
 from nagi.campaign import CampaignDirectory, Runner, Selection, schemes_of, select
+from nagi.contracts.plan import RunPlan
 from nagi.contracts.records import Campaign, Verdict
 from nagi.errors import InputError, refuse
 from nagi.estimate import (
@@ -30,11 +31,12 @@ from nagi.estimate import (
     require_disk,
     seconds_of,
     time_needed,
+    virtual_seconds_of,
 )
 from nagi.labs.guest import require_able
 from nagi.labs.lab import Labs
 from nagi.labs.netns import require_root
-from nagi.labs.site import Site, jobs_for, netns_site, physical_site, virtual_site
+from nagi.labs.site import Site, netns_site, physical_site, virtual_site
 from nagi.options import (
     Form,
     Inventory,
@@ -203,6 +205,7 @@ def plan(
     quick: Quick = False,
     form: Form = None,
     only: Only = None,
+    lab: Annotated[str, typer.Option(help="where: netns or virtual")] = "netns",
     out: Annotated[
         Path | None, typer.Option(help="where results would go; results/NAME-FORM if not given")
     ] = None,
@@ -211,7 +214,13 @@ def plan(
     nothing."""
     form_ = chosen_form(quick, form)
     points = read_experiment(spec, form_)
-    selection = select(points, form_, chosen_values(only), current_build())
+    if lab not in ("netns", "virtual"):
+        raise refuse(f"--lab {lab}: not a lab of this machine", "one of: netns, virtual")
+    where, lasts = netns_site(_never), seconds_of
+    if lab == "virtual":
+        where, lasts = virtual_site(_never), virtual_seconds_of
+    build = current_build(lab)
+    selection = select(points, form_, chosen_values(only), build, where.available)
     table = Table(show_edge=False, pad_edge=False)
     axes = list(selection.points[0].values)
     for axis in axes:
@@ -227,12 +236,13 @@ def plan(
         table.add_row(
             *plan.point.values(),
             _range(str(least), str(most)),
-            _range(f"{seconds_of(plan) * least:.1f}", f"{seconds_of(plan) * most:.1f}"),
+            _range(f"{lasts(plan) * least:.1f}", f"{lasts(plan) * most:.1f}"),
             f"{missing[0]} is not available" if missing else plan.run_id,
             style="dim" if missing else None,
         )
     out_console.print(table)
-    for line in _estimate(selection, out or _default_out(points, form_)):
+    jobs = where.jobs(selection.available())
+    for line in _estimate(selection, jobs, lasts, out or _default_out(points, form_)):
         out_console.print(line, markup=False, soft_wrap=True)
     for name, found in selection.unavailable.items():
         out_console.print(f"{name}: {found.reason}; {found.cure}", markup=False)
@@ -352,10 +362,15 @@ def _leave_out(selection: Selection, skip_unavailable: bool) -> dict[str, str]:
     return {name: found.reason for name, found in selection.unavailable.items()}
 
 
-def _estimate(selection: Selection, out: Path) -> list[str]:
+def _never() -> bool:
+    return False
+
+
+def _estimate(
+    selection: Selection, jobs: int, lasts: Callable[[RunPlan], float], out: Path
+) -> list[str]:
     """What there is to run, and what it takes of time and disk."""
     available, keep = selection.available(), selection.experiment.keep
-    jobs = jobs_for(selection.available())
     until = selection.experiment.until
     most = available
     if until is not None:
@@ -374,7 +389,7 @@ def _estimate(selection: Selection, out: Path) -> list[str]:
         "",
         f"{_range(str(all_runs), str(at_most))} runs, "
         f"{_range(str(len(available)), str(len(most)))} of them possible here; about "
-        f"{_range(in_time(time_needed(available, jobs)), in_time(time_needed(most, jobs)))} "
+        f"{_range(*(in_time(time_needed(plans, jobs, lasts)) for plans in (available, most)))} "
         f"with {jobs} side by side",
         f"disk: at most about {_range(in_bytes(least_disk), in_bytes(most_disk))}; "
         f"{in_bytes(free)} are free where {out} is",

@@ -16,7 +16,9 @@ Disk, an upper estimate from these assumptions:
   cells are given at once.
 
 Time: each run takes its timeline; runs side by side divide it. Setting up the lab (some 10 s) and
-computing metrics are not in it.
+computing metrics are not in it. In virtual time a run takes what its packets do: 2.5 s and 8 us for
+every packet on every link, metrics included, on the two processors it was measured with
+(bench_virtual measures it; others take half or twice as long).
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from __future__ import annotations
 import math
 import shutil
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,6 +45,7 @@ RECORD_BYTES = 32
 PARQUET_BYTES = 26
 SAMPLE_BYTES = 100
 OTHER_BYTES = 100_000
+VIRTUAL_RUN_S, VIRTUAL_CROSSING_S = 2.5, 8e-6
 MORE_DISK = (
     "give another place with --out, run a part with --only, or keep less with `keep: {captures: "
     "none, packets: drop}` in the experiment"
@@ -58,8 +62,7 @@ class RunSize:
 
 def size_of(plan: RunPlan, keep: Keep) -> RunSize:
     """What a run of `plan` takes."""
-    sharing = Counter(_bottleneck(plan, flow) for flow in plan.flows)
-    packets = {flow.name: _packets(flow, sharing[_bottleneck(plan, flow)]) for flow in plan.flows}
+    packets = _all_packets(plan)
     raw_captures = kept_captures = 0
     for capture in plan.captures:
         total, wanted = 0, False
@@ -76,7 +79,7 @@ def size_of(plan: RunPlan, keep: Keep) -> RunSize:
         raw_captures += total
         if wanted:
             kept_captures += round(total * (COMPRESSED_SHARE if keep.compress == "zstd" else 1))
-    crossings = sum(round(packets[flow.name]) * 2 * len(flow.path) for flow in plan.flows)
+    crossings = _crossings(plan)
     other = OTHER_BYTES + sum(
         round((flow.end_s - flow.start_s) / plan.tcp_info_interval_s) * SAMPLE_BYTES
         for flow in plan.flows
@@ -103,9 +106,16 @@ def seconds_of(plan: RunPlan) -> float:
     return plan.timeline.end_s + BETWEEN_RUNS
 
 
-def time_needed(plans: list[RunPlan], jobs: int) -> float:
+def virtual_seconds_of(plan: RunPlan) -> float:
+    """How long a run in virtual time takes by the clock on the wall."""
+    return VIRTUAL_RUN_S + VIRTUAL_CROSSING_S * _crossings(plan)
+
+
+def time_needed(
+    plans: list[RunPlan], jobs: int, lasts: Callable[[RunPlan], float] = seconds_of
+) -> float:
     """Seconds that `plans` take, `jobs` side by side."""
-    return sum(seconds_of(plan) for plan in plans) / jobs
+    return sum(lasts(plan) for plan in plans) / jobs
 
 
 def free_disk(out: Path) -> int:
@@ -138,6 +148,18 @@ def _bottleneck(plan: RunPlan, flow: FlowPlan) -> tuple[str, str]:
 
     hop = min(flow.path, key=rate)
     return hop.link, hop.way
+
+
+def _all_packets(plan: RunPlan) -> dict[str, float]:
+    """How many full-size packets each flow sends."""
+    sharing = Counter(_bottleneck(plan, flow) for flow in plan.flows)
+    return {flow.name: _packets(flow, sharing[_bottleneck(plan, flow)]) for flow in plan.flows}
+
+
+def _crossings(plan: RunPlan) -> int:
+    """How many packets cross links, acknowledgements included, one counted on every link."""
+    packets = _all_packets(plan)
+    return sum(round(packets[flow.name]) * 2 * len(flow.path) for flow in plan.flows)
 
 
 def _packets(flow: FlowPlan, sharing: int) -> float:

@@ -10,6 +10,7 @@ from typing import Annotated, TypeVar, cast
 
 import typer
 from nagi_reports import analysis, bundle, comparison, connections, report, summary, text
+from nagi_reports.chapters import comparing
 from rich.console import Console
 
 from nagi.campaign import CampaignDirectory
@@ -122,8 +123,13 @@ def compare(
         ),
     ] = None,
     json_: Json = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="write a report, too: a file *.pdf or *.html", show_default=False),
+    ] = None,
 ) -> None:
     """Compare two campaigns (labs, builds, versions), run by run with the same point and seed."""
+    format_ = None if out is None else _format_of(out)
     if (second is None) == (by is None):
         raise refuse(
             "there must be two sides to compare",
@@ -133,6 +139,8 @@ def compare(
         found = comparison.compare_campaigns(first, second, metric)
     else:
         found = comparison.compare_within(first, by or "", metric)
+    if out is not None and format_ is not None:
+        report.write_document(out, comparing.compose(*found), format_)
     if json_:
         typer.echo(json.dumps(comparison.comparison_json(*found), indent=1))
         return
@@ -140,6 +148,18 @@ def compare(
     out_console.print()
     for line in comparison.comparison_lines(*found):
         out_console.print(line, markup=False, soft_wrap=True)
+    if out is not None:
+        out_console.print(str(out), markup=False, soft_wrap=True)
+
+
+def _format_of(out: Path) -> report.Format:
+    format_ = out.suffix.removeprefix(".")
+    if format_ not in report.FORMATS:
+        known = " or ".join(f"*.{each}" for each in report.FORMATS)
+        raise refuse(f"--out {out}: no such format", f"name a file {known}")
+    if not out.absolute().parent.is_dir():
+        raise refuse("no such directory", "make it first", file=str(out.parent))
+    return cast(report.Format, format_)
 
 
 def make_bundle(

@@ -10,7 +10,13 @@ from nagi import estimate
 from nagi.contracts.plan import RunPlan
 from nagi.contracts.records import Keep
 from nagi.errors import InputError
-from nagi.estimate import disk_needed, require_disk, size_of, time_needed
+from nagi.estimate import (
+    disk_needed,
+    require_disk,
+    size_of,
+    time_needed,
+    virtual_seconds_of,
+)
 from nagi.paths import ROOT, SCHEMAS
 from nagi.planner import plan_runs
 from nagi.spec import read_experiment
@@ -71,6 +77,19 @@ def test_a_campaign_takes_what_its_runs_keep_and_what_is_under_way(plan):
     assert disk_needed([plan] * 10, Keep(), 2) == 10 * size.kept + 2 * size.raw
     assert disk_needed([], Keep(), 2) == 0
     assert time_needed([plan] * 10, 2) == pytest.approx(5 * (plan.timeline.end_s + 0.1))
+
+
+def test_in_virtual_time_it_is_packets_that_take_time(plan):
+    def taken(each):
+        return time_needed([each] * 10, 2, virtual_seconds_of)
+
+    (flow,) = plan.flows
+    half = plan.model_copy(
+        update={"flows": [flow.model_copy(update={"bottleneck_bps": flow.bottleneck_bps // 2})]}
+    )
+    packets = flow.bottleneck_bps / 8 / flow.packet_bytes * (flow.end_s - flow.start_s)
+    assert taken(plan) == pytest.approx(5 * (2.5 + 8e-6 * 4 * packets), rel=1e-4)
+    assert taken(half) - 12.5 == pytest.approx((taken(plan) - 12.5) / 2, rel=1e-4)
 
 
 def test_what_does_not_fit_is_refused(plan, tmp_path, monkeypatch):

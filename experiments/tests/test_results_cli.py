@@ -101,6 +101,31 @@ def test_compare_two_campaigns(nagi, tmp_path):
     assert found["overall"]["p_value"] < 0.05
 
 
+def test_a_comparison_as_a_report(nagi, refused, tmp_path):
+    one = campaign_of(tmp_path / "one", lambda s, c, r: channel(c, r))
+    two = campaign_of(
+        tmp_path / "two", lambda s, c, r: channel(c, r) + (0.05 + 0.001 * r) * (s == "cubic")
+    )
+    page = tmp_path / "both.html"
+    done = nagi("compare", one, two, "--out", page)
+    assert done.status == 0
+    assert str(page) in done.out
+    said = page.read_text()
+    assert "<h1>one beside two</h1>" in said
+    assert "7 of 14 points tested differ" in said
+    assert said.count(">differs</td>") == 7
+    assert said.count("<svg") == 1
+    for name in ("once", "again"):
+        assert nagi("compare", one, two, "--out", tmp_path / f"{name}.pdf").status == 0
+    assert (tmp_path / "once.pdf").read_bytes() == (tmp_path / "again.pdf").read_bytes()
+    assert (tmp_path / "once.pdf").read_bytes().startswith(b"%PDF")
+    assert "name a file *.pdf or *.html" in refused("compare", one, two, "--out", "both.doc")
+    assert "no such directory" in refused("compare", one, two, "--out", tmp_path / "no" / "b.pdf")
+    assert sorted(each.name for each in tmp_path.iterdir()) == [
+        *("again.pdf", "both.html", "once.pdf", "one", "two")
+    ]
+
+
 def test_compare_within_a_campaign(nagi, refused, tmp_path):
     one = campaign_of(
         tmp_path / "one", lambda s, c, r: channel(c, r) + (0.1 if s == "cubic" else 0.001 * r)

@@ -294,9 +294,8 @@ def test_a_run_whose_guest_hangs_has_failed_and_the_others_go_on(tmp_path, monke
     assert "the guest was ended after 12 s" in verdict.reasons[0]
 
 
-def test_interrupted_it_keeps_what_is_done_and_goes_on(tmp_path):
-    spec = written(tmp_path, "cubic, newreno, bbr, vegas")
-    out = tmp_path / "out"
+def started(spec: Path, out: Path) -> subprocess.Popen[str]:
+    """A campaign that has one run done."""
     process = subprocess.Popen(
         command(spec, out, "--jobs", "1"),
         stdout=subprocess.PIPE,
@@ -306,6 +305,40 @@ def test_interrupted_it_keeps_what_is_done_and_goes_on(tmp_path):
     deadline = time.monotonic() + 100
     while not list(out.glob("runs/*/verdict.json")) and time.monotonic() < deadline:
         time.sleep(0.05)
+    return process
+
+
+@pytest.fixture
+def small_disk(tmp_path) -> Iterator[Path]:
+    """A directory on a disk of its own."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=60m", "tmpfs", place], check=True)
+    yield place
+    subprocess.run(["umount", place], check=True)
+
+
+@needs_root
+def test_a_full_disk_is_said_and_what_is_done_is_kept(tmp_path, small_disk):
+    spec = written(tmp_path, "cubic, newreno, bbr")
+    out = small_disk / "out"
+    process = started(spec, out)
+    filler = small_disk / "filler"
+    with filler.open("wb", buffering=0) as file, pytest.raises(OSError, match="No space left"):
+        while True:
+            file.write(bytes(1 << 16))
+    said, _ = process.communicate(timeout=100)
+    assert process.returncode == 1, said
+    assert "No space left on device; make room, then give the same command again" in said
+    assert "Traceback" not in said
+    filler.unlink()
+    assert "3 valid" in run(spec, out)
+
+
+def test_interrupted_it_keeps_what_is_done_and_goes_on(tmp_path):
+    spec = written(tmp_path, "cubic, newreno, bbr, vegas")
+    out = tmp_path / "out"
+    process = started(spec, out)
     process.send_signal(signal.SIGINT)
     said, _ = process.communicate(timeout=60)
     assert process.returncode == 130, said

@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 from nagi.contracts.results import metrics_of_results
 from nagi.errors import refuse
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from nagi_reports.statistics import CONFIDENCE, Comparison, Mean, compare
@@ -30,6 +31,7 @@ class Side:
 
     name: str
     table: pd.DataFrame
+    campaign: Path
 
     @property
     def labs(self) -> list[str]:
@@ -47,8 +49,8 @@ def compare_campaigns(first: Path, second: Path, metric: str) -> tuple[Side, Sid
     if not all(names) or names[0] == names[1]:
         names = (str(first), str(second))
     sides = (
-        Side(names[0], _results(first, metric)),
-        Side(names[1], _results(second, metric)),
+        Side(names[0], _results(first, metric), first),
+        Side(names[1], _results(second, metric), second),
     )
     found = _compare(*sides, metric, ["point_id", "seed"])
     if not found.points:
@@ -81,7 +83,7 @@ def compare_within(campaign: Path, by: str, metric: str) -> tuple[Side, Side, Co
         if name not in set(table[column]):
             known = ", ".join(dict.fromkeys(table[column]))
             raise refuse(f"--by {axis}={name}: no such value", f"values: {known}")
-    sides = tuple(Side(name, table[table[column] == name]) for name in names)
+    sides = tuple(Side(name, table[table[column] == name], campaign) for name in names)
     found = _compare(sides[0], sides[1], metric, [*(a for a in axes if a != column), "seed"])
     if not found.points:
         raise refuse(
@@ -125,21 +127,24 @@ def comparison_table(first: Side, second: Side, found: Comparison) -> Table:
     table = Table(
         title=f"{found.metric}: {second.name} - {first.name}",
         title_justify="left",
+        box=SIMPLE_HEAD,
         show_edge=False,
         pad_edge=False,
+        padding=0,
     )
     for axis in found.points[0].point:
         table.add_column(axis)
-    for head in ("pairs", first.name, second.name, "difference", "p (Holm)", ""):
-        table.add_column(head, justify="left" if not head else "right")
+    for head in ("pairs", first.name, second.name, "difference", "±", "p (Holm)", ""):
+        table.add_column(head, justify="left" if not head else "right", overflow="fold")
     for point in found.points:
         p_value = "-" if point.corrected is None else f"{point.corrected:.2g}"
         table.add_row(
             *point.point.values(),
             str(point.difference.runs),
-            f"{point.first:.4g}",
-            f"{point.second:.4g}",
-            _with_interval(point.difference),
+            f"{point.first.value:.3g}",
+            f"{point.second.value:.3g}",
+            f"{point.difference.value:+.2g}",
+            "-" if math.isnan(point.difference.halfwidth) else f"{point.difference.halfwidth:.1g}",
             p_value,
             "differs" if point.differs else "",
             style="bold" if point.differs else None,
@@ -195,8 +200,8 @@ def comparison_json(first: Side, second: Side, found: Comparison) -> dict[str, A
             {
                 "point": point.point,
                 "pairs": point.difference.runs,
-                "first_mean": point.first,
-                "second_mean": point.second,
+                "first_mean": point.first.value,
+                "second_mean": point.second.value,
                 "difference": point.difference.value,
                 "difference_halfwidth": number(point.difference.halfwidth),
                 "p_value": number(point.p_value),
@@ -220,5 +225,5 @@ def comparison_json(first: Side, second: Side, found: Comparison) -> dict[str, A
 
 def _with_interval(mean: Mean) -> str:
     if math.isnan(mean.halfwidth):
-        return f"{mean.value:+.4g}"
-    return f"{mean.value:+.4g} ±{mean.halfwidth:.2g}"
+        return f"{mean.value:+.3g}"
+    return f"{mean.value:+.3g} ±{mean.halfwidth:.2g}"

@@ -65,6 +65,7 @@ _RC: dict[Any, Any] = {
 }
 WIDTH = 6.69  # inches: the width of the report's text
 _NARROW = 5.2  # of a figure with one panel
+_PAIRS = 48  # rows at most in a figure side by side, so that it fits on a page
 _PANELS = 9  # at most in a figure, so that it fits on a page
 ROWS = 6  # of runs at most in a figure over time
 _DIRECT = 10  # more curves than this are told apart by a legend
@@ -381,6 +382,64 @@ def _curve(
         linestyle=dashes,
         markerfacecolor="white",
         capsize=2,
+        elinewidth=0.8,
+        label=label,
+    )
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two means of the same, and how far they are apart: second - first."""
+
+    label: str
+    first: Mean
+    second: Mean
+    difference: Mean
+    differs: bool
+
+
+def side_by_side(names: tuple[str, str], pairs: Sequence[Pair], metric: str) -> list[Figure]:
+    """Two sets of runs, a row a point: on the left their means, on the right the differences."""
+    found = []
+    for first in range(0, len(pairs), _PAIRS):
+        rows = pairs[first : first + _PAIRS]
+        with _style():
+            figure = Figure(figsize=(WIDTH, 0.75 + 0.16 * len(rows)), layout="constrained")
+            left, right = figure.subplots(1, 2, sharey=True, width_ratios=[3, 2])
+            places = np.arange(len(rows))
+            for name, means, apart, (colour, marker, _) in (
+                (names[0], [row.first for row in rows], -0.14, _STYLES[0]),
+                (names[1], [row.second for row in rows], 0.14, _STYLES[1]),
+            ):
+                _across(left, means, places + apart, colour, marker, name)
+            right.axvline(0, color=_GREY, linewidth=0.8)
+            _across(right, [row.difference for row in rows], places, "black", "o", "")
+            labels = [f"{row.label} *" if row.differs else row.label for row in rows]
+            left.set_yticks(places, labels)
+            left.set_ylim(len(rows) - 0.4, -0.6)
+            for axes in (left, right):
+                axes.tick_params(axis="y", length=0)
+                axes.grid(axis="y", color=_PALE, linewidth=0.4)
+                axes.set_axisbelow(True)
+            left.set_xlabel(metric)
+            right.set_xlabel("difference")
+            figure.legend(*left.get_legend_handles_labels(), ncols=2, loc="outside upper center")
+        found.append(figure)
+    return found
+
+
+def _across(
+    axes: Axes, means: Sequence[Mean], places: Any, colour: str, marker: str, label: str
+) -> None:
+    axes.errorbar(
+        [mean.value for mean in means],
+        places,
+        xerr=[0.0 if math.isnan(mean.halfwidth) else mean.halfwidth for mean in means],
+        color=colour,
+        marker=marker,
+        markersize=3.2,
+        markerfacecolor="white",
+        linestyle="none",
         elinewidth=0.8,
         label=label,
     )

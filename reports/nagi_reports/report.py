@@ -9,6 +9,8 @@ import json
 import re
 import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -49,20 +51,33 @@ def write_report(
     drawn.mkdir(exist_ok=True)
     for left in out.glob(f"{_WORK}*"):  # by a process that was killed
         shutil.rmtree(left)
+    with _laid_out(report, out, format) as (made, drawings):
+        for old in drawn.glob("*.svg"):
+            old.unlink()
+        for drawing in drawings:
+            drawing.replace(drawn / drawing.name)
+        return made.replace(out / made.name)
+
+
+def write_document(target: Path, report: Report, format: Format) -> None:
+    """Writes any report to a file."""
+    with _laid_out(report, target.parent, format) as (made, _):
+        made.replace(target)
+
+
+@contextmanager
+def _laid_out(report: Report, out: Path, format: Format) -> Iterator[tuple[Path, list[Path]]]:
+    """The report and its figures as files, in a directory within `out` that goes afterwards."""
     with tempfile.TemporaryDirectory(dir=out, prefix=_WORK) as name:
         work = Path(name)
         for figure in report.figures():
             (work / f"{figure.name}.svg").write_text(figure.svg, encoding="utf-8")
-        target = work / f"report.{format}"
+        made = work / f"report.{format}"
         if format == "pdf":
-            _typeset(report, work, target)
+            _typeset(report, work, made)
         else:
-            target.write_text(html(report), encoding="utf-8")
-        for old in drawn.glob("*.svg"):
-            old.unlink()
-        for drawing in work.glob("*.svg"):
-            drawing.replace(drawn / drawing.name)
-        return target.replace(out / target.name)
+            made.write_text(html(report), encoding="utf-8")
+        yield made, sorted(work.glob("*.svg"))
 
 
 def _typeset(report: Report, work: Path, target: Path) -> None:

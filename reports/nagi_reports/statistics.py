@@ -136,8 +136,8 @@ class PointDifference:
     """Two sets of runs at one point, paired by seed: second - first."""
 
     point: dict[str, str]
-    first: float  # means over the pairs
-    second: float
+    first: Mean  # over the pairs
+    second: Mean
     difference: Mean
     p_value: float | None  # None: one pair is no test
     corrected: float | None  # for the number of points tested
@@ -175,28 +175,29 @@ def compare(first: pd.DataFrame, second: pd.DataFrame, metric: str, key: list[st
     point_key = [name for name in key if name != "seed"]
     points: list[PointDifference] = []
     for _, mine in pairs.groupby(point_key, sort=False):
-        differences = (mine["value_second"] - mine["value_first"]).to_numpy(np.float64)
-        difference = mean(differences)
-        assert difference is not None
+        apart = (mine["value_second"] - mine["value_first"]).to_numpy(np.float64)
+        means = [mean(mine[f"value_{each}"].to_numpy(np.float64)) for each in ("first", "second")]
+        difference = mean(apart)
+        assert means[0] is not None and means[1] is not None and difference is not None
         row = mine.iloc[0]
         shared = [name for name in key if name.startswith("point.")]
         points.append(
             PointDifference(
                 point={a.removeprefix("point."): str(row[f"{a}_first"]) for a in axes}
                 | {a.removeprefix("point."): str(row[a]) for a in shared},
-                first=float(mine["value_first"].mean()),
-                second=float(mine["value_second"].mean()),
+                first=means[0],
+                second=means[1],
                 difference=difference,
-                p_value=paired_p_value(differences),
+                p_value=paired_p_value(apart),
                 corrected=None,
             )
         )
-    means = [each.difference.value for each in points]
+    differences = [each.difference.value for each in points]
     return Comparison(
         metric=metric,
         points=_corrected(points),
-        overall=mean(means),
-        overall_p_value=signed_rank_p_value(means),
+        overall=mean(differences),
+        overall_p_value=signed_rank_p_value(differences),
         only_first=len(runs[0]) - len(pairs),
         only_second=len(runs[1]) - len(pairs),
         not_valid=not_valid,

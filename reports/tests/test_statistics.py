@@ -136,7 +136,7 @@ def test_pairs_see_what_the_channel_hides():
         assert point.difference.runs == 5
         assert point.difference.value == pytest.approx(0.01, abs=0.001)
         assert point.differs
-        assert point.second - point.first == pytest.approx(point.difference.value)
+        assert point.second.value - point.first.value == pytest.approx(point.difference.value)
     assert found.overall.value == pytest.approx(0.01, abs=0.001)
     assert found.overall_p_value is None
     assert (found.only_first, found.only_second, found.not_valid) == (0, 0, 0)
@@ -166,7 +166,9 @@ def test_flows_of_one_run_are_one_observation():
     first, second = (results(name, channel, flows=3) for name in "ab")
     found = compare(first, second, "agi", ["point_id", "seed"])
     assert found.points[0].difference.runs == 5
-    assert found.points[0].first == pytest.approx(np.mean([channel(0, r) + 0.01 for r in range(5)]))
+    assert found.points[0].first.value == pytest.approx(
+        np.mean([channel(0, r) + 0.01 for r in range(5)])
+    )
 
 
 def test_equal_schemes_are_called_different_one_campaign_in_twenty():

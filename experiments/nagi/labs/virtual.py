@@ -7,6 +7,8 @@ A cell is a processor: guests run one after the other on each.
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 import subprocess
 import zipfile
@@ -42,6 +44,8 @@ _LEAD_S = 30.0
 _LIMIT_S, _LIMIT_PER_VIRTUAL_S = 120.0, 20.0
 _CHECK_LIMIT_S = 60.0
 _JOB, _ANSWER, _SPOOL = "job.json", "answer.json", "spool"
+# A guest that broke off with no more than this free on the disk did so for want of room.
+_FULL_BYTES = 4 << 20
 # The cell's name in every guest: what is in there does not depend on which cell it is.
 _INSIDE = "guest"
 
@@ -127,7 +131,7 @@ class VirtualLab:
         return own
 
     def _boot(self, own: Path, job: GuestJob, seed: int, cell: str, limit_s: float) -> str | None:
-        """Returns what went wrong, if it gave no answer."""
+        """Returns what went wrong, if it gave no answer. Raises OSError if the disk is full."""
         job.write(own / _JOB)
         for node in job.nodes:
             (own / _SPOOL / host_of(_INSIDE, node)).mkdir(parents=True)
@@ -141,9 +145,11 @@ class VirtualLab:
         )
         if not ended.in_time:
             return f"the guest was ended after {limit_s:.0f} s; its console: {ended.console}"
-        if not (own / _ANSWER).exists():
-            return f"the guest broke off; its console: {ended.console}"
-        return None
+        if (own / _ANSWER).exists():
+            return None
+        if shutil.disk_usage(own).free < _FULL_BYTES:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(own))
+        return f"the guest broke off; its console: {ended.console}"
 
     def _job(self, action: Action, plans: list[RunPlan]) -> GuestJob:
         runs = list(schedule(plans))
