@@ -367,6 +367,40 @@ def test_without_root_runs_take_place_here_and_that_is_said(tmp_path):
     assert Campaign.read(out / "campaign.json").lab == "virtual"
 
 
+# Runs a command under a filter that refuses two system calls, as some containers do.
+WITHOUT_SECCOMP = """
+import ctypes, os, struct, sys
+PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, FILTER = 38, 22, 2
+SECCOMP, PTRACE = 317, 101
+LOAD, EQUAL, RETURN = 0x20, 0x15, 0x06
+ALLOW, REFUSE = 0x7FFF0000, 0x00050001
+code = [(LOAD, 0, 0, 0), (EQUAL, 2, 0, SECCOMP), (EQUAL, 1, 0, PTRACE), (RETURN, 0, 0, ALLOW),
+        (RETURN, 0, 0, REFUSE)]
+code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *each) for each in code))
+class Program(ctypes.Structure):
+    _fields_ = [("length", ctypes.c_ushort), ("code", ctypes.c_void_p)]
+program = Program(5, ctypes.addressof(code))
+prctl = ctypes.CDLL(None).prctl
+assert prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+assert prctl(PR_SET_SECCOMP, FILTER, ctypes.byref(program), 0, 0) == 0
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="system calls have other numbers here")
+def test_where_seccomp_is_forbidden_that_is_said(tmp_path):
+    spec, out = written(tmp_path, "newreno"), tmp_path / "out"
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_SECCOMP, *command(spec, out)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "permit seccomp(2) and ptrace(2)" in done.stderr
+    assert not list(out.glob("runs/*"))
+
+
 def test_what_it_can_run_is_listed(tmp_path):
     done = subprocess.run(
         [NAGI, "schemes", "--lab", "virtual", "--json"], capture_output=True, text=True, check=True

@@ -44,6 +44,7 @@ _LEAD_S = 30.0
 _LIMIT_S, _LIMIT_PER_VIRTUAL_S = 120.0, 20.0
 _CHECK_LIMIT_S = 60.0
 _JOB, _ANSWER, _SPOOL = "job.json", "answer.json", "spool"
+_SECCOMP_CURE = "; permit seccomp(2) and ptrace(2) (containers: --security-opt seccomp=unconfined)"
 # A guest that broke off with no more than this free on the disk did so for want of room.
 _FULL_BYTES = 4 << 20
 # The cell's name in every guest: what is in there does not depend on which cell it is.
@@ -86,7 +87,8 @@ class VirtualLab:
         job = self._job("check", plans)
         said = self._boot(own, job, 0, cell, _CHECK_LIMIT_S)
         if said is not None:
-            raise Unfit(f"a guest of the virtual lab does not work here: {said}")
+            cure = _SECCOMP_CURE if "SECCOMP" in said else ""
+            raise Unfit(f"a guest of the virtual lab does not work here: {said}{cure}")
         problems = _problems(own)
         shutil.rmtree(own, ignore_errors=True)
         if problems:
