@@ -222,10 +222,12 @@ def test_a_permanent_emulator_has_what_it_needs_and_no_more(emulator):
     assert json.loads(emulator.run("cat", "/var/lib/nagi-link/bench/account.json"))["complete"]
 
 
-def test_agents_are_units_of_their_own(emulator):
+def test_agents_are_units_of_their_own(emulator, tmp_path):
     """What a campaign starts over SSH stays when the connection, and the user's session, go."""
     agent, state = "/root/nagi-agent.pyz", "/run/nagi"
-    emulator.run("/usr/bin/python3", str(AGENT / "bundle.py"), agent)
+    made = tmp_path / "nagi-agent.pyz"
+    subprocess.run([sys.executable, AGENT / "bundle.py", made], check=True)
+    emulator.copy(made, agent)
     batch = {"schema_version": 1, "node": "S", "is_emulator": False, "interfaces": {}, "runs": []}
     batch |= {
         "spool": "/root/runs",

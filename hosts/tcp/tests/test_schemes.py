@@ -92,6 +92,8 @@ SCENARIOS: dict[str, dict[str, Any]] = {
 
 # Where every duplicate ACK counts: the kernel merges ACKs while the sender's socket is busy.
 EXACT = {"one loss", "two losses", "many losses", "timeout"}
+# Where the timer expires only if the machine is held up for half a second.
+WITHOUT_TIMEOUT = {"one loss", "two losses"}
 TRIES = 12
 # These take seconds each; they are run side by side, once one of them is asked for.
 LONG = [
@@ -149,9 +151,10 @@ class Runs:
         try:
             for _ in range(TRIES):
                 observed = self._once(path, scheme, SCENARIOS[scenario], sets)
-                if scenario not in EXACT or observed.merged == 0:
+                late = scenario in WITHOUT_TIMEOUT and observed.of_kind("timeout")
+                if scenario not in EXACT or (observed.merged == 0 and not late):
                     return observed
-            raise AssertionError(f"ACKs were merged in each of {TRIES} runs")
+            raise AssertionError(f"ACKs were merged, or the timer expired, in all of {TRIES} runs")
         finally:
             self._paths.put(path)
 
