@@ -136,7 +136,7 @@ def main() -> int:
         spec = Path(scratch) / "speed.yaml"
         try:
             # Not counted: programs and libraries come from the disk the first time.
-            spec.write_text(text(1, given.payload))
+            spec.write_text(text(2, given.payload))
             measured(Path(scratch) / "first", spec)
             spec.write_text(text(given.seconds, given.payload))
             for number in range(given.rounds):
