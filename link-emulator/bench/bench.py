@@ -16,23 +16,20 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
-import signal
 import statistics
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
-from bench_lab import IP_BYTES, MEASURED, BenchError, CpuTime, Lab, Trial, count_trial, trial
+from bench_command import parsed, parser_of, refusal, status_of
+from bench_lab import IP_BYTES, MEASURED, BenchError, CpuTime, Lab, Trial, trial
 from bench_report import GENERATOR, Row, machine, report, verdict
 from bench_subjects import AMPLE_RATE_BPS, Bridge, Forwarder, LinkProgram, NagiLink, Subject
-
-ROOT = Path(__file__).resolve().parents[2]
+from bench_throughput import Throughput, find_throughput, progress
 
 LEAST_THROUGHPUT = 300_000  # packets/s, with nothing lost
 LEAST_RATIO = 0.8  # of the bare forwarder
@@ -47,10 +44,7 @@ RATES_BPS = (10_000_000, 100_000_000, 200_000_000)
 OVERLOAD = 1.1
 RATE_QUEUE_PACKETS = 1000  # 39 ms at 200 Mb/s: outlasts pauses of the source
 SETTLE_S = 0.5  # until all buckets have been emptied
-MOST_TRIALS = 6  # at one rate, if the machine holds them up
-BURST = 32  # frames the source sends together in throughput trials
 KEEPS_UP = 0.99  # of the rate asked for: below this the generator is the limit
-INJECTOR_KEEPS_UP = 0.95  # at several hundred thousand frames a second it is often held up
 
 NOTES = """\
 The source is on processor 0, what is measured on processor 1, with SCHED_FIFO. A veth does the
@@ -72,8 +66,8 @@ class Bench:
     quick: bool
     seconds: float | None
     hours: float
-    rows: list[Row] = field(default_factory=list)
-    details: dict[str, Any] = field(default_factory=dict)
+    rows: list[Row]
+    details: dict[str, Any]
 
     def length(self, usual: float, quick: float) -> float:
         """How long a trial takes, in seconds."""
@@ -85,106 +79,7 @@ class Bench:
         return NagiLink(self.lab, self.link, io, a_to_b, {"delay_ns": delay_back_ns})
 
 
-def progress(said: str) -> None:
-    print(f"bench: {said}", file=sys.stderr, flush=True)
-
-
 # --- throughput ---------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Throughput:
-    """Of one subject, once. Packets/s, microseconds."""
-
-    lossless: float  # the highest rate offered without loss; 0: every rate tried lost something
-    source_limited: bool  # nothing was lost at the highest rate that the source could do then
-    overload_offered: float
-    overload_delivered: float
-    process_us: float  # processor time a packet delivered under overload: of the process
-    core_us: float  # and of the core, with interrupts and whoever else was there
-    trials: list[Trial]
-
-    def to_json(self) -> dict[str, Any]:
-        return {**vars(self), "trials": [t.to_json() for t in self.trials]}
-
-
-class SourceIsTheLimit(Exception):
-    """Nothing was lost, but less was offered than asked for: nobody can tell."""
-
-
-def find_throughput(bench: Bench, subject: Subject) -> Throughput:
-    """Overload first; then down by steps of 10 % from what was delivered until nothing is lost, or
-    up until something is; then once more halfway. A trial that loses, or whose source is too slow,
-    is tried once more. One that loses while the machine gave the processor to others says nothing
-    of the subject: it is tried again."""
-    seconds = bench.length(2, 1)
-    trials: list[Trial] = []
-    best: Trial | None = None
-
-    def offer(rate: float) -> Trial:
-        burst = BURST if rate else 2 * BURST
-        done = count_trial(bench.lab, subject.pid, rate, burst, seconds)
-        trials.append(done)
-        asked = f"{rate / 1e3:.0f} kpps" if rate else "overload"
-        progress(
-            f"throughput: {subject.name}: {asked}: offered {done.offered_rate / 1e3:.0f}, "
-            f"delivered {done.delivered_rate / 1e3:.0f} kpps, lost {done.lost}"
-            f"{', held up' if done.held_up else ''}"
-        )
-        return done
-
-    def passes(rate: float) -> bool:
-        """Remembers the best trial. Raises SourceIsTheLimit."""
-        nonlocal best
-        attempts = 2
-        for _ in range(MOST_TRIALS):
-            done = offer(rate)
-            if done.lost == 0 and (best is None or done.offered_rate > best.offered_rate):
-                best = done
-            if done.lost == 0 and done.offered_rate >= INJECTOR_KEEPS_UP * rate:
-                return True
-            if done.lost == 0 or not done.held_up:
-                attempts -= 1
-            if attempts == 0:
-                break
-        if done.lost == 0:
-            raise SourceIsTheLimit
-        return False
-
-    source_limited = False
-    overload = offer(0)
-    if overload.lost == 0:  # perhaps the source was held up
-        overload = max(overload, offer(0), key=lambda done: done.offered_rate)
-    if overload.lost == 0:
-        best = overload
-        source_limited = True
-    else:
-        too_high = overload.offered_rate
-        rate = 0.95 * overload.delivered_rate
-        try:
-            if passes(rate):
-                while (rate := rate * 1.1) < too_high:
-                    if not passes(rate):
-                        too_high = rate
-            else:
-                for _ in range(8):
-                    too_high, rate = rate, rate * 0.9
-                    if passes(rate):
-                        break
-            if best is not None:
-                passes((best.offered_rate + too_high) / 2)
-        except SourceIsTheLimit:
-            source_limited = True
-    packets = max(1, int(overload.sink["frames"]))
-    return Throughput(
-        lossless=best.offered_rate if best else 0.0,
-        source_limited=source_limited,
-        overload_offered=overload.offered_rate,
-        overload_delivered=overload.delivered_rate,
-        process_us=overload.cpu.process / packets * 1e6,
-        core_us=overload.cpu.core / packets * 1e6,
-        trials=trials,
-    )
 
 
 def measure_throughput(bench: Bench) -> None:
@@ -213,7 +108,9 @@ def measure_throughput(bench: Bench) -> None:
         # In turns, so that a slow minute of the machine falls on all alike.
         for name, make in {**makers, **(others if number == 0 else {})}.items():
             with make() as subject:
-                found.setdefault(name, []).append(find_throughput(bench, subject))
+                found.setdefault(name, []).append(
+                    find_throughput(bench.lab, subject, bench.length(2, 1))
+                )
             accounts.setdefault(name, []).append(subject.account)
     for name in found:
         reference = bare if name in links else None
@@ -530,13 +427,11 @@ def measure_memory(bench: Bench) -> None:
 # --- the command --------------------------------------------------------------------------------
 
 
+SUBJECTS = ("throughput", "timing", "rate", "memory")
+
+
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    subjects = ("throughput", "timing", "rate", "memory")
-    parser.add_argument("what", nargs="*", help=f"of {', '.join(subjects)}; all if none is given")
-    parser.add_argument("--quick", action="store_true", help="shorter and fewer trials")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything here")
-    parser.add_argument("--seconds", type=float, help="length of a trial (not of memory)")
+    parser = parser_of(__doc__ or "", SUBJECTS, seconds="a trial (not of memory)")
     parser.add_argument("--hours", type=float, default=0.0, help="length of memory's run")
     parser.add_argument(
         "--nagi-link", type=Path, default=Path(sys.prefix) / "bin" / "nagi-link", metavar="FILE"
@@ -544,51 +439,22 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--extra", type=json.loads, default={}, metavar="JSON", help="more of its configuration"
     )
-    parser.add_argument(
-        "--programs",
-        type=Path,
-        default=ROOT / "build" / "link-emulator" / "bench",
-        metavar="DIR",
-        help="where bench-source and the others are",
-    )
     parser.add_argument("--rattan", type=Path, metavar="FILE")
-    given = parser.parse_args()
-    for what in given.what:
-        if what not in subjects:
-            parser.error(f"{what}: there is {', '.join(subjects)}")
-    given.what = given.what or list(subjects)
-    return given
-
-
-def refusal(given: argparse.Namespace) -> str | None:
-    """Why the benchmark cannot run, and the cure."""
-    if os.geteuid() != 0:
-        return "needs root, for network namespaces: run it with sudo"
-    if (os.cpu_count() or 1) < 2:
-        return "needs two processors: one for the source, one for what is measured"
-    if not given.nagi_link.exists():
-        return f"no {given.nagi_link}: run make"
-    for name in ("bench-source", "bench-injector", "bench-sink", "bench-forwarder"):
-        if not (given.programs / name).exists():
-            return f"no {given.programs / name}: cmake --build build --target nagi_bench"
-    return None
+    return parsed(parser, SUBJECTS)
 
 
 def main() -> int:
     given = arguments()
-    if reason := refusal(given):
+    if reason := refusal(given.nagi_link, given.programs):
         print(f"bench: {reason}", file=sys.stderr)
         return 2
+    rows: list[Row] = []
+    details: dict[str, Any] = {}
 
-    def end(number: int, _: FrameType | None) -> None:
-        raise SystemExit(128 + number)
-
-    signal.signal(signal.SIGTERM, end)
-    about = {"machine": machine(), "nagi_link": str(given.nagi_link), "quick": given.quick}
-    try:
+    def measure() -> None:
         with Lab(given.programs.resolve()) as lab:
             link = LinkProgram(given.nagi_link.resolve(), given.extra)
-            bench = Bench(lab, link, given.quick, given.seconds, given.hours)
+            bench = Bench(lab, link, given.quick, given.seconds, given.hours, rows, details)
             for what in given.what:
                 if what == "throughput":
                     measure_throughput(bench)
@@ -598,13 +464,11 @@ def main() -> int:
                     measure_rate(bench, find_rattan(given.rattan))
                 elif what == "memory":
                     measure_memory(bench)
-    except BenchError as error:
-        print(f"bench: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("bench: interrupted; the lab is gone", file=sys.stderr)
-        return 130
-    return report(bench.rows, NOTES, given.json, about, bench.details)
+
+    if status := status_of(measure):
+        return status
+    about = {"machine": machine(), "nagi_link": str(given.nagi_link), "quick": given.quick}
+    return report(rows, NOTES, given.json, about, details)
 
 
 if __name__ == "__main__":

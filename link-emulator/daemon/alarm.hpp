@@ -8,12 +8,17 @@
 // (sched_rt_runtime_us in sched(7)); newer ones, when others want it. So a sixteenth of the time is
 // slept, a little at a time: at once where the kernel would not ask, else when there is nothing to
 // do.
+//
+// Frames that are served one by one cost several times what they cost together, and whoever waits
+// for the same processors waits longer. So who is busy with few frames at a time for more than two
+// thirds of the time pauses until there are more.
 #pragma once
 
 #include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 
@@ -36,11 +41,13 @@ class Alarm {
   }
   [[nodiscard]] int descriptor() const { return timer_.get(); }
 
-  /// Prepares to wait for an instant (CLOCK_MONOTONIC, ns), or for nothing in particular. `idle`:
-  /// there was nothing to do. Returns false if the instant is so near that the caller had better
-  /// not sleep.
-  bool set(std::optional<std::int64_t> instant, bool idle) {
-    const std::int64_t now = pay_sleep(io::read_clock(CLOCK_MONOTONIC), idle);
+  /// Prepares to wait for an instant (CLOCK_MONOTONIC, ns), or for nothing in particular. `frames`:
+  /// how many have been served since the last time. Returns false if the instant is so near that
+  /// the caller had better not sleep.
+  bool set(std::optional<std::int64_t> instant, std::size_t frames) {
+    const std::int64_t now = pay_sleep(io::read_clock(CLOCK_MONOTONIC), frames);
+    // More may have come meanwhile, and to look is cheaper than to set the timer.
+    if (frames > 0) return false;
     std::int64_t at = never;
     if (instant) {
       const std::int64_t left = *instant - now;
@@ -77,19 +84,33 @@ class Alarm {
   static constexpr std::int64_t setting_ns = 10'000;
   static constexpr std::int64_t awake_to_asleep = 15;
   static constexpr std::int64_t nap_ns = 100'000;
+  static constexpr std::int64_t busy_to_pause = 2;
+  static constexpr std::int64_t pause_ns = 20'000;
+  static constexpr std::size_t many_frames = 16;
 
-  /// Takes a nap if one is due. Returns what time it is then.
-  std::int64_t pay_sleep(std::int64_t now, bool idle) {
-    sleep_owed_ += (now - fall_asleep_) / awake_to_asleep;
+  /// Sleeps if that is due. Returns what time it is then.
+  std::int64_t pay_sleep(std::int64_t now, std::size_t frames) {
+    const std::int64_t awake = now - fall_asleep_;
     fall_asleep_ = now;
-    if (sleep_owed_ < nap_ns || !(idle || at_once_)) return now;
-    const timespec nap{0, nap_ns};
-    clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, nullptr);
+    sleep_owed_ += awake / awake_to_asleep;
+    if (frames == 0) {
+      pause_owed_ = std::max(pause_owed_ - awake, -pause_ns);
+    } else if (frames < many_frames) {
+      pause_owed_ += awake / busy_to_pause;
+    }
+    if (sleep_owed_ >= nap_ns && (frames == 0 || at_once_)) return sleep(nap_ns);
+    return pause_owed_ >= pause_ns ? sleep(pause_ns) : now;
+  }
+  std::int64_t sleep(std::int64_t ns) {
+    const timespec span{0, ns};
+    clock_nanosleep(CLOCK_MONOTONIC, 0, &span, nullptr);
     return slept(io::read_clock(CLOCK_MONOTONIC));
   }
   std::int64_t slept(std::int64_t now) {
-    sleep_owed_ = std::max(sleep_owed_ - (now - fall_asleep_), -nap_ns);
+    const std::int64_t asleep = now - fall_asleep_;
     fall_asleep_ = now;
+    sleep_owed_ = std::max(sleep_owed_ - asleep, -nap_ns);
+    pause_owed_ = std::max(pause_owed_ - asleep, -pause_ns);
     return now;
   }
 
@@ -100,6 +121,7 @@ class Alarm {
   std::int64_t set_for_ = never;
   std::int64_t fall_asleep_;  // the last time, or when that was last accounted for
   std::int64_t sleep_owed_ = 0;
+  std::int64_t pause_owed_ = 0;
 };
 
 }  // namespace nagi::daemon

@@ -6,20 +6,28 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "io/clock.hpp"
+#include "io/input_error.hpp"
 #include "model/units.hpp"
 
 namespace nagi::daemon {
 
 class RealTime {
  public:
-  /// `epoch_realtime_ns`: the wall-clock time of instant 0; 0 means now.
+  /// `epoch_realtime_ns`: the wall-clock time of instant 0; 0 means now. Throws InputError if it
+  /// does not lie in the last 24 hours.
   explicit RealTime(std::int64_t epoch_realtime_ns) {
     const std::int64_t monotonic = io::read_clock(CLOCK_MONOTONIC);
     const std::int64_t realtime = io::read_clock(CLOCK_REALTIME);
     epoch_realtime_ = epoch_realtime_ns != 0 ? epoch_realtime_ns : realtime;
-    epoch_monotonic_ = monotonic - (realtime - epoch_realtime_);
+    const std::int64_t age = realtime - epoch_realtime_;
+    if (age < 0 || age > oldest_epoch_ns) {
+      throw InputError("epoch_realtime_ns: the epoch must lie in the last 24 hours; it is " +
+                       std::to_string(age / 1'000'000'000) + " s ago");
+    }
+    epoch_monotonic_ = monotonic - age;
   }
 
   [[nodiscard]] model::Instant now() const {
@@ -40,6 +48,8 @@ class RealTime {
   [[nodiscard]] std::int64_t epoch_realtime_ns() const { return epoch_realtime_; }
 
  private:
+  static constexpr std::int64_t oldest_epoch_ns = 86'400LL * 1'000'000'000;
+
   std::int64_t epoch_realtime_ = 0;
   std::int64_t epoch_monotonic_ = 0;
   std::optional<model::Instant> held_;

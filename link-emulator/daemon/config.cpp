@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/config.hpp"
 
-#include <sched.h>
-
+#include <limits>
 #include <set>
 
 #include "daemon/packet_record.hpp"
@@ -15,7 +14,6 @@ using model::ConfigError;
 using model::ObjectReader;
 
 constexpr std::uint64_t schema_version = 1;
-constexpr std::uint64_t most_spin = 1'000'000;  // ns: who waits longer had better sleep
 
 std::string interface_name(ObjectReader& reader, const std::string& key,
                            std::set<std::string>& taken) {
@@ -27,46 +25,10 @@ std::string interface_name(ObjectReader& reader, const std::string& key,
   return interface;
 }
 
-io::Choice read_io(ObjectReader& reader) {
-  const std::string choice = reader.text("io");
-  if (choice == "best") return io::Choice::best;
-  if (choice == "af_xdp") return io::Choice::af_xdp;
-  if (choice == "af_packet") return io::Choice::af_packet;
-  throw ConfigError(reader.at("io"), "unknown packet I/O \"" + choice + "\"",
-                    R"(one of "best", "af_xdp", "af_packet")");
-}
-
 Config read(ObjectReader reader) {
   Config config;
-  const std::uint64_t version = reader.whole("schema_version");
-  if (version != schema_version) {
-    throw ConfigError(reader.at("schema_version"),
-                      "this nagi-link cannot read version " + std::to_string(version),
-                      "version " + std::to_string(schema_version));
-  }
-  config.seed = reader.whole("seed", 0, std::numeric_limits<std::uint64_t>::max());
-  if (reader.has("epoch_realtime_ns")) {
-    config.epoch_realtime_ns = static_cast<std::int64_t>(reader.whole("epoch_realtime_ns"));
-  }
-  if (reader.has("offloads")) {
-    const std::string policy = reader.text("offloads");
-    if (policy != "switch_off" && policy != "refuse") {
-      throw ConfigError(reader.at("offloads"), "unknown policy \"" + policy + "\"",
-                        R"("switch_off" or "refuse")");
-    }
-    config.offloads = policy == "refuse" ? OffloadPolicy::refuse : OffloadPolicy::switch_off;
-  }
-  if (reader.has("io")) config.io = read_io(reader);
-  if (reader.has("spin_ns")) {
-    config.spin_ns = static_cast<std::int64_t>(reader.whole("spin_ns", 0, most_spin));
-  }
-  if (reader.has("virtual_time")) config.virtual_time = reader.flag("virtual_time");
-  if (reader.has("cpu")) config.cpu = static_cast<int>(reader.whole("cpu", 0, CPU_SETSIZE - 1));
-  for (const auto& [key, path] :
-       {std::pair("account", &config.account), std::pair("packets", &config.packets),
-        std::pair("drops", &config.drops), std::pair("control_socket", &config.control_socket)}) {
-    if (reader.has(key)) *path = reader.text(key);
-  }
+  read_settings(reader, "nagi-link", config);
+  if (reader.has("packets")) config.packets = reader.text("packets");
 
   std::set<std::string> names;
   std::set<std::uint32_t> ids;

@@ -2,20 +2,11 @@
 #include "daemon/emulator.hpp"
 
 #include <linux/if_ether.h>
-#include <spdlog/spdlog.h>
-#include <sys/resource.h>
 
 #include <algorithm>
-#include <bit>
-#include <cerrno>
 #include <limits>
-#include <system_error>
 
-#include "daemon/version.hpp"
-#include "io/input_error.hpp"
-#include "io/interface.hpp"
 #include "io/ip_header.hpp"
-#include "io/offloads.hpp"
 
 namespace nagi::daemon {
 
@@ -26,11 +17,8 @@ using model::Bytes;
 using model::Instant;
 using nlohmann::json;
 
-constexpr std::int64_t oldest_epoch_ns = 86'400LL * 1'000'000'000;
 constexpr std::int64_t late_event_ns = 1'000'000;
 constexpr int most_batches = 8;  // read from one port before the others have their turn
-constexpr std::size_t slots_at_start = 4096;
-constexpr std::uint64_t frame_bits = 8 * 1000;  // of usual frames, to reckon how many there will be
 
 io::Slot slot_of(const model::Packet& packet) { return static_cast<io::Slot>(packet.tag); }
 
@@ -38,53 +26,31 @@ Bytes ip_bytes(const io::Frame& frame) {
   return {frame.length > ETH_HLEN ? frame.length - ETH_HLEN : 0U};
 }
 
-double seconds(const timeval& time) {
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+std::vector<std::string> interfaces_of(const Config& config) {
+  std::vector<std::string> all;
+  for (const LinkConfig& link : config.links) all.insert(all.end(), {link.a, link.b});
+  return all;
 }
 
-json account_of(const Histogram& histogram) {
-  json buckets = json::array();
-  for (const auto& [upper, number] : histogram.buckets()) buckets.push_back({upper, number});
-  return {{"count", histogram.count()},
-          {"median", histogram.quantile(0.5)},
-          {"p99", histogram.quantile(0.99)},
-          {"max", histogram.most()},
-          {"histogram", buckets}};
-}
-
-/// About how many frames a configuration keeps on their way at once, as far as it says; frames
-/// beyond that are copied, which costs time but loses nothing.
-std::size_t frames_in_flight(const Config& config) {
-  constexpr double most = 65536;  // 134 MB
+/// As far as the configuration says.
+Expected expected_of(const Config& config) {
   double frames = 0;
+  Expected expected;
   for (const LinkConfig& link : config.links) {
     for (const model::DirectionConfig* direction : {&link.a_to_b, &link.b_to_a}) {
       const auto rate = model::mean_rate(direction->rate);
+      expected.rates.push_back(rate);
       const auto* delay = std::get_if<model::Duration>(&direction->delay);
       if (!rate || delay == nullptr) continue;
-      frames += static_cast<double>(rate->bits_per_second) / static_cast<double>(frame_bits) *
+      frames += static_cast<double>(rate->bits_per_second) / static_cast<double>(usual_frame_bits) *
                 std::chrono::duration<double>(*delay).count();
       const auto* packets = std::get_if<model::Packets>(&direction->queue);
       if (packets != nullptr) frames += static_cast<double>(packets->count);
     }
   }
-  return static_cast<std::size_t>(std::min(frames, most));
-}
-
-/// How many frames a port holds while this process does not run: those of 50 ms at the highest rate
-/// asked for, as long as the kernel may give the processor to others. Each takes 2 KB.
-std::uint32_t receive_ring(const Config& config) {
-  constexpr std::uint64_t least = 4096;  // 160 ms of 25,000 packets/s
-  constexpr std::uint64_t without_rate = 8192;
-  constexpr std::uint64_t most = 32768;
-  std::uint64_t frames = least;
-  for (const LinkConfig& link : config.links) {
-    for (const model::DirectionConfig* direction : {&link.a_to_b, &link.b_to_a}) {
-      const auto rate = model::mean_rate(direction->rate);
-      frames = std::max(frames, rate ? rate->bits_per_second / 20 / frame_bits : without_rate);
-    }
-  }
-  return static_cast<std::uint32_t>(std::bit_ceil(std::min(frames, most)));
+  constexpr double most = 1e9;
+  expected.frames_in_flight = static_cast<std::size_t>(std::min(frames, most));
+  return expected;
 }
 
 const char* cause_of(model::Fate fate) {
@@ -96,37 +62,20 @@ const char* cause_of(model::Fate fate) {
 Emulator::Emulator(const Config& config)
     : config_(config),
       time_(config.epoch_realtime_ns),
-      started_realtime_ns_(read_clock(CLOCK_REALTIME)) {
-  const std::int64_t age = started_realtime_ns_ - time_.epoch_realtime_ns();
-  if (age < 0 || age > oldest_epoch_ns) {
-    throw InputError("epoch_realtime_ns: the epoch must lie in the last 24 hours; it is " +
-                     std::to_string(age / 1'000'000'000) + " s ago");
-  }
-  std::size_t slot_bytes = 0;
-  for (const LinkConfig& link : config.links) {
-    for (const std::string& interface : {link.a, link.b}) {
-      slot_bytes = std::max(slot_bytes, io::longest_frame(interface));
-    }
-  }
-  const std::uint32_t ring = receive_ring(config);
-  const std::size_t registered =
-      io::registered_slots(config.links.size() * 2, ring, frames_in_flight(config), config.io);
-  pool_ = std::make_unique<io::FramePool>((slot_bytes + 63) / 64 * 64, registered);
-  pool_->reserve(slots_at_start);
-  opener_.emplace(*pool_, config.io, ring);
+      started_realtime_ns_(read_clock(CLOCK_REALTIME)),
+      ports_(config, interfaces_of(config), expected_of(config), notices_),
+      pool_(ports_.pool()) {
   open_files();
   for (const LinkConfig& link : config.links) {
-    settle_offloads(link.a);
-    settle_offloads(link.b);
-    io::Port& a = open(link.a);
-    io::Port& b = open(link.b);
+    io::Port& a = ports_.open(link.a);
+    io::Port& b = ports_.open(link.b);
     const auto lane = [&](model::Way way) {
       const bool back = way == model::Way::b_to_a;
       auto made = std::make_unique<Lane>(static_cast<std::uint8_t>(lanes_.size()),
                                          back ? link.b_to_a : link.a_to_b, config.seed, link.id,
                                          way, back ? b : a, back ? a : b);
       if (config.virtual_time) {
-        made->ahead = std::make_unique<io::TimedSender>(made->out.interface(), *pool_);
+        made->ahead = std::make_unique<io::TimedSender>(made->out.interface(), pool_);
       }
       return made;
     };
@@ -137,70 +86,9 @@ Emulator::Emulator(const Config& config)
   }
 }
 
-Emulator::~Emulator() {
-  for (const SwitchedOff& off : switched_off_) {
-    try {
-      io::set_offload(off.interface, off.offload, true);
-    } catch (const std::system_error& error) {
-      spdlog::warn("could not switch {} of {} on again: {}", off.offload, off.interface,
-                   error.what());
-    }
-  }
-}
-
-void Emulator::notice(const std::string& text) {
-  notices_.push_back(text);
-  spdlog::warn("{}", text);
-}
-
-void Emulator::settle_offloads(const std::string& interface) {
-  for (const std::string& offload : io::offloads_on(interface)) {
-    if (config_.offloads == OffloadPolicy::refuse) {
-      throw InputError("interface " + interface + ": " + offload +
-                       " is on and would spoil the emulation; switch it off: ethtool -K " +
-                       interface + " " + offload + " off");
-    }
-    io::set_offload(interface, offload, false);
-    switched_off_.push_back({interface, offload});
-    spdlog::info("switched {} of {} off; it comes back at the end", offload, interface);
-  }
-  for (const std::string& offload : io::offloads_on(interface)) {
-    throw InputError("interface " + interface + ": " + offload +
-                     " would not be switched off; use another interface or driver");
-  }
-}
-
-io::Port& Emulator::open(const std::string& interface) {
-  const auto opening = [&] {
-    try {
-      return opener_->open(interface);
-    } catch (const std::system_error& error) {
-      if (error.code().value() != EBUSY) throw;
-      throw InputError("interface " + interface + ": another program takes its packets (" +
-                       error.what() + "); end that one, or give another interface");
-    }
-  };
-  io::Opened opened = opening();
-  if (!opened.fallback.empty()) {
-    notice(interface +
-           " uses AF_PACKET, which takes more time a packet than AF_XDP: " + opened.fallback);
-  }
-  ports_.push_back(std::move(opened.port));
-  return *ports_.back();
-}
-
 void Emulator::open_files() {
-  const auto made = [](const std::string& path, auto&& make) {
-    try {
-      return make();
-    } catch (const std::system_error& error) {
-      throw InputError(path + ": cannot write it: " + error.code().message() +
-                       "; give a path in a directory that exists and is yours");
-    }
-  };
   if (!config_.packets.empty()) {
-    packets_ = made(config_.packets,
-                    [&] { return std::make_unique<io::BackgroundFile>(config_.packets); });
+    packets_ = make_file<io::BackgroundFile>(config_.packets);
     const PacketRecordHeader header;
     packets_->append(std::as_bytes(std::span(&header, 1)));
   }
@@ -210,21 +98,8 @@ void Emulator::open_files() {
       names.push_back(link.name + ".a_to_b");
       names.push_back(link.name + ".b_to_a");
     }
-    drops_ = made(config_.drops, [&] {
-      return std::make_unique<DropLog>(config_.drops, std::string("nagi-link ") + program_version,
-                                       names);
-    });
+    drops_ = make_file<PcapngFile>(config_.drops, "nagi-link", names, PcapngFile::headers);
   }
-}
-
-std::vector<int> Emulator::descriptors() const {
-  std::vector<int> all;
-  for (const auto& port : ports_) all.push_back(port->descriptor());
-  return all;
-}
-
-bool Emulator::is_free_to_ask() const {
-  return std::ranges::all_of(ports_, [](const auto& port) { return port->is_free_to_ask(); });
 }
 
 model::Duration Emulator::patience() const {
@@ -234,7 +109,7 @@ model::Duration Emulator::patience() const {
   return least;
 }
 
-Emulator::Served Emulator::serve(const std::vector<int>& readable) {
+Served Emulator::serve(const std::vector<int>& readable) {
   // The clock is read before the ports are: whatever arrived earlier is then in them, and the model
   // may move up to this instant.
   const Instant now = time_.now();
@@ -247,7 +122,7 @@ Emulator::Served Emulator::serve(const std::vector<int>& readable) {
         std::ranges::find(readable, lane->in.descriptor()) != readable.end();
     bring_on(*lane, may_have_frames ? take_in(*lane, now) : now);
     settle(*lane);
-    if (lane->arrived != arrived || !lane->due.empty()) served.idle = false;
+    served.frames += lane->arrived - arrived + lane->due.size();
   }
   for (Lane* lane : lanes_) send(*lane);
 
@@ -261,7 +136,7 @@ Emulator::Served Emulator::serve(const std::vector<int>& readable) {
   return served;
 }
 
-Emulator::Served Emulator::serve_ahead() {
+Served Emulator::serve_ahead() {
   const Instant now = time_.now();
   Served served;
   served.now_ns = time_.monotonic_ns(now);
@@ -280,9 +155,9 @@ void Emulator::bring_on(Lane& lane, Instant known) {
 }
 
 const Emulator::Held& Emulator::leaving(const model::Departure& departure) {
-  const Held& held = pool_->note<Held>(slot_of(departure.packet));
+  const Held& held = pool_.note<Held>(slot_of(departure.packet));
   if (departure.packet.marked) {
-    io::IpHeader({pool_->data(held.frame.slot) + held.frame.offset, held.frame.length}).mark();
+    io::IpHeader({pool_.data(held.frame.slot) + held.frame.offset, held.frame.length}).mark();
   }
   return held;
 }
@@ -309,12 +184,7 @@ Instant Emulator::take_in(Lane& lane, Instant now) {
   bool more = true;
   for (int batch = 0; more && batch < most_batches; ++batch) {
     arrivals_.clear();
-    try {
-      more = lane.in.receive(arrivals_);
-    } catch (const std::system_error& error) {
-      more = false;
-      notice(error.what());
-    }
+    more = ports_.receive(lane.in, arrivals_);
     for (const io::Arrival& arrival : arrivals_) take_in(lane, arrival);
   }
   return more ? lane.model.now() : now;
@@ -326,9 +196,9 @@ void Emulator::take_in(Lane& lane, const io::Arrival& arrival) {
   const Instant at = std::max(stamped, lane.model.now());
   lane.arrival_lateness.add((at - stamped).count());
   const io::Frame& frame = arrival.frame;
-  const io::IpHeader header({pool_->data(frame.slot) + frame.offset, frame.length});
-  pool_->note<Held>(frame.slot) = {at, frame, static_cast<std::uint32_t>(lane.arrived++),
-                                   packets_ ? header.identity() : 0};
+  const io::IpHeader header({pool_.data(frame.slot) + frame.offset, frame.length});
+  pool_.note<Held>(frame.slot) = {at, frame, static_cast<std::uint32_t>(lane.arrived++),
+                                  packets_ ? header.identity() : 0};
   lane.model.offer({ip_bytes(frame), frame.slot, header.is_ecn_capable()}, at, departures_);
 }
 
@@ -345,14 +215,14 @@ void Emulator::settle(Lane& lane) {
 
 void Emulator::drop(const Lane& lane, const model::Departure& departure) {
   const io::Slot slot = slot_of(departure.packet);
-  const Held& held = pool_->note<Held>(slot);
+  const Held& held = pool_.note<Held>(slot);
   if (drops_) {
-    drops_->add(lane.number, time_.realtime_ns(departure.at), pool_->data(slot) + held.frame.offset,
+    drops_->add(lane.number, time_.realtime_ns(departure.at), pool_.data(slot) + held.frame.offset,
                 held.frame.length, cause_of(departure.fate));
   }
   record(lane, held, departure.packet, departure.at.time_since_epoch().count(),
          fate_code(departure.fate, departure.packet), 0);
-  pool_->give_back(slot);
+  pool_.give_back(slot);
 }
 
 void Emulator::send(Lane& lane) {
@@ -361,7 +231,7 @@ void Emulator::send(Lane& lane) {
   leaving_.clear();
   // After a long delay a note is in no cache any more.
   for (const model::Departure& departure : lane.due) {
-    __builtin_prefetch(&pool_->note<Held>(slot_of(departure.packet)));
+    __builtin_prefetch(&pool_.note<Held>(slot_of(departure.packet)));
   }
   for (const model::Departure& departure : lane.due) {
     const Held& held = leaving(departure);
@@ -420,6 +290,20 @@ Emulator::Lane& Emulator::lane_of(model::ObjectReader& request) {
   return way == "a_to_b" ? *link->a_to_b : *link->b_to_a;
 }
 
+json Emulator::answer(const json& request) {
+  model::ObjectReader reader(request, json::json_pointer());
+  const std::string command = reader.text("command");
+  if (command == "set") return {{"ok", true}, {"config", change(std::move(reader))}};
+  reader.finish();
+  if (command == "show") return {{"ok", true}, {"account", account(false)}};
+  if (command == "stop") {
+    stopped_ = true;
+    return {{"ok", true}};
+  }
+  throw model::ConfigError(reader.at("command"), "unknown command \"" + command + "\"",
+                           R"("show", "set" or "stop")");
+}
+
 json Emulator::change(model::ObjectReader request) {
   Lane& lane = lane_of(request);
   const json& wanted = request.any("config");
@@ -438,17 +322,14 @@ json Emulator::change(model::ObjectReader request) {
 void Emulator::finish() {
   for (const Lane* lane : lanes_)
     lane->model.for_each_held([&](const model::Packet& packet) {
-      record(*lane, pool_->note<Held>(slot_of(packet)), packet, 0,
+      record(*lane, pool_.note<Held>(slot_of(packet)), packet, 0,
              static_cast<std::uint8_t>((fate_code(model::Fate::delivered, packet) & ~fate_mask) |
                                        fate_held),
              0);
     });
   const auto close = [this](const std::string& path, io::BackgroundFile& file) {
-    const std::string trouble = file.close();
-    if (file.lost() != 0 || !trouble.empty()) {
-      notice(path + " is not complete" + (trouble.empty() ? "" : ": " + trouble) + "; " +
-             std::to_string(file.lost()) + " records were lost");
-    }
+    const std::string trouble = close_file(path, file);
+    if (!trouble.empty()) notices_.add(trouble);
   };
   if (packets_) close(config_.packets, *packets_);
   if (drops_) close(config_.drops, drops_->file());
@@ -488,24 +369,10 @@ json Emulator::account_of(io::Port& port) const {
     count.sent += lane->sent_ahead;
     count.send_failures += lane->not_sent_ahead;
   }
-  json switched_off = json::array();
-  for (const SwitchedOff& off : switched_off_) {
-    if (off.interface == port.interface()) switched_off.push_back(off.offload);
-  }
-  return {{"interface", port.interface()},
-          {"io", port.kind()},
-          {"received", count.received},
-          {"sent", count.sent},
-          {"socket_drops", count.socket_drops},
-          {"oversized", count.oversized},
-          {"checksum_missing", count.checksum_missing},
-          {"send_failures", count.send_failures},
-          {"offloads_switched_off", switched_off}};
+  return ports_.account_of(port, count);
 }
 
 json Emulator::account(bool complete) {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
   json links = json::array();
   for (const Link& link : links_) {
     links.push_back({{"name", link.name},
@@ -515,27 +382,15 @@ json Emulator::account(bool complete) {
                      {"a_to_b", account_of(*link.a_to_b)},
                      {"b_to_a", account_of(*link.b_to_a)}});
   }
-  return {
-      {"schema_version", 1},
-      {"program", "nagi-link"},
-      {"version", program_version},
-      {"scheduling", privileges_.scheduling},
-      {"memory_locked", privileges_.memory_locked},
-      {"cpu_pinned", privileges_.cpu ? json(*privileges_.cpu) : json(nullptr)},
-      {"spin_ns", config_.spin_ns},
-      {"virtual_time", config_.virtual_time},
-      {"complete", complete},
-      {"seed", config_.seed},
-      {"epoch_realtime_ns", time_.epoch_realtime_ns()},
-      {"started_realtime_ns", started_realtime_ns_},
-      {"ended_realtime_ns", read_clock(CLOCK_REALTIME)},
-      {"cpu",
-       {{"user_s", seconds(usage.ru_utime)},
-        {"system_s", seconds(usage.ru_stime)},
-        {"max_resident_bytes", usage.ru_maxrss * 1024}}},
-      {"records_lost", (packets_ ? packets_->lost() : 0) + (drops_ ? drops_->file().lost() : 0)},
-      {"notices", notices_},
-      {"links", links}};
+  json account = account_head("nagi-link", config_, privileges_, complete);
+  account.update(
+      {{"epoch_realtime_ns", time_.epoch_realtime_ns()},
+       {"started_realtime_ns", started_realtime_ns_},
+       {"ended_realtime_ns", read_clock(CLOCK_REALTIME)},
+       {"records_lost", (packets_ ? packets_->lost() : 0) + (drops_ ? drops_->file().lost() : 0)},
+       {"notices", notices_.all()},
+       {"links", links}});
+  return account;
 }
 
 }  // namespace nagi::daemon

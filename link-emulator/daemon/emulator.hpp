@@ -11,15 +11,16 @@
 #include <string>
 #include <vector>
 
+#include "daemon/account.hpp"
 #include "daemon/clock.hpp"
 #include "daemon/config.hpp"
-#include "daemon/drop_log.hpp"
 #include "daemon/histogram.hpp"
 #include "daemon/packet_record.hpp"
-#include "daemon/privileges.hpp"
+#include "daemon/pcapng_file.hpp"
+#include "daemon/ports.hpp"
+#include "daemon/service.hpp"
 #include "io/background_file.hpp"
 #include "io/frame_pool.hpp"
-#include "io/open.hpp"
 #include "io/port.hpp"
 #include "io/timed_sender.hpp"
 #include "model/json.hpp"
@@ -27,52 +28,35 @@
 
 namespace nagi::daemon {
 
-class Emulator {
+class Emulator final : public Service {
  public:
   /// Opens all interfaces and files of `config`, but for account and control socket. Offloads that
   /// spoil emulation are switched off (and on again at the end) or refused. Throws InputError, or
   /// std::system_error if the kernel refuses.
   explicit Emulator(const Config& config);
-  Emulator(const Emulator&) = delete;
-  Emulator& operator=(const Emulator&) = delete;
-  ~Emulator();
 
-  /// Descriptors that become readable when frames wait.
-  [[nodiscard]] std::vector<int> descriptors() const;
-  /// Whether all ports can be asked for frames at next to no cost, without their descriptors.
-  [[nodiscard]] bool is_free_to_ask() const;
-  struct Served {
-    /// When something is next due (CLOCK_MONOTONIC, ns), or nothing if all is quiet. Due in the
-    /// past: serve again at once.
-    std::optional<std::int64_t> next_delivery_ns;
-    std::int64_t now_ns = 0;  // by the same clock: when it began to serve
-    bool idle = true;         // serve(): there was nothing to take in and nothing to send
-    bool quiet = true;        // the links hold nothing
-  };
-  /// For how long frames need not be looked at, as none of them is due sooner after it came.
-  [[nodiscard]] model::Duration patience() const;
-  /// Takes in all that has come, and hands what is under way to the kernel, which sends each frame
-  /// at its own instant. To be called again within patience(). Only with `virtual_time`: when
-  /// frames were sent is then only seen where they arrive.
-  Served serve_ahead();
-  /// From now on this is the time, until this is called again (see RealTime::hold).
-  void hold_time() { time_.hold(); }
-  /// Takes in what waits at the descriptors in `readable` and sends what is due.
-  Served serve(const std::vector<int>& readable);
+  [[nodiscard]] std::vector<int> descriptors() const override { return ports_.descriptors(); }
+  [[nodiscard]] bool is_free_to_ask() const override { return ports_.is_free_to_ask(); }
+  Served serve(const std::vector<int>& readable) override;
+  [[nodiscard]] model::Duration patience() const override;
+  Served serve_ahead() override;
+  void hold_time() override { time_.hold(); }
 
+  /// {"command": "show"}, {"command": "stop"}, and {"command": "set"} with what change() takes.
+  nlohmann::json answer(const nlohmann::json& request) override;
+  [[nodiscard]] bool stopped() const override { return stopped_; }
+
+  void set_privileges(const Privileges& privileges) override { privileges_ = privileges; }
+  void finish() override;
+  /// As links.json has it.
+  [[nodiscard]] nlohmann::json account(bool complete) override;
+
+ private:
   /// {"link": name, "way": "a_to_b" or "b_to_a", "config": {...}}: changes a direction from now on.
   /// Keys of its configuration that are given replace those it has; null takes one away. No packet
   /// is lost by it. Returns the direction's new configuration. Throws model::ConfigError.
   nlohmann::json change(model::ObjectReader request);
 
-  /// Notes, for the account, how this process is run.
-  void set_privileges(const Privileges& privileges) { privileges_ = privileges; }
-  /// Emulation is over: completes the files.
-  void finish();
-  /// What happened so far, as links.json has it.
-  [[nodiscard]] nlohmann::json account(bool complete);
-
- private:
   /// A frame that the model holds; the model knows it by its slot, where this is noted.
   struct Held {
     model::Instant arrived;
@@ -121,13 +105,6 @@ class Emulator {
     std::unique_ptr<Lane> b_to_a;
   };
 
-  struct SwitchedOff {
-    std::string interface;
-    std::string offload;
-  };
-
-  void settle_offloads(const std::string& interface);
-  io::Port& open(const std::string& interface);
   void open_files();
   /// Returns the instant up to which everything that arrived on this lane is known.
   model::Instant take_in(Lane& lane, model::Instant now);
@@ -142,23 +119,21 @@ class Emulator {
   void record(const Lane& lane, const Held& held, const model::Packet& packet, std::int64_t left_ns,
               std::uint8_t fate, std::int64_t late_ns);
   Lane& lane_of(model::ObjectReader& request);
-  void notice(const std::string& text);
   [[nodiscard]] static nlohmann::json account_of(const Lane& lane);
   [[nodiscard]] nlohmann::json account_of(io::Port& port) const;
 
   Config config_;
   RealTime time_;
   std::int64_t started_realtime_ns_;
-  std::unique_ptr<io::FramePool> pool_;
-  std::optional<io::PortOpener> opener_;
-  std::vector<std::unique_ptr<io::Port>> ports_;
+  Notices notices_;
+  Ports ports_;
+  io::FramePool& pool_;
   std::vector<Link> links_;
   std::vector<Lane*> lanes_;
-  std::vector<SwitchedOff> switched_off_;
-  std::vector<std::string> notices_;
   Privileges privileges_;
   std::unique_ptr<io::BackgroundFile> packets_;
-  std::unique_ptr<DropLog> drops_;
+  std::unique_ptr<PcapngFile> drops_;
+  bool stopped_ = false;
   std::vector<io::Arrival> arrivals_;
   std::vector<model::Departure> departures_;
   std::vector<io::Frame> frames_;

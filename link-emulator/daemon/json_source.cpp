@@ -6,6 +6,7 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <sstream>
 #include <utility>
 #include <vector>
@@ -48,7 +49,7 @@ class LineCounter {
 class LineRecorder final : public nlohmann::json_sax<json> {
  public:
   LineRecorder(const int& line, std::map<std::string, int>& lines) : line_(line), lines_(lines) {
-    lines_[""] = 1;
+    lines_[""] = line;
   }
 
   [[nodiscard]] const std::string& repeated_key() const { return repeated_key_; }
@@ -113,21 +114,61 @@ class LineRecorder final : public nlohmann::json_sax<json> {
   std::string syntax_error_;
 };
 
+void walk(const std::string& text, int& line, LineRecorder& recorder) {
+  const char* begin = text.data();
+  json::sax_parse(LineCounter(begin, &line), LineCounter(begin + text.size(), &line), &recorder);
+}
+
+/// Of objects, in all of a value: of members with the same key only one is there.
+std::size_t members_in(const json& value) {
+  std::size_t count = 0;
+  std::vector<const json*> waiting{&value};
+  while (!waiting.empty()) {
+    const json& each = *waiting.back();
+    waiting.pop_back();
+    if (each.is_object()) count += each.size();
+    if (!each.is_structured()) continue;
+    for (const json& inner : each) {
+      if (inner.is_structured()) waiting.push_back(&inner);
+    }
+  }
+  return count;
+}
+
+/// The same of the text of a value: a colon each, beside those in strings.
+std::size_t members_in(const std::string& text) {
+  std::size_t count = 0;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char letter = text[i];
+    if (letter == '"') {
+      in_string = !in_string;
+    } else if (in_string) {
+      if (letter == '\\') ++i;
+    } else if (letter == ':') {
+      ++count;
+    }
+  }
+  return count;
+}
+
 }  // namespace
 
-JsonSource::JsonSource(std::string name, const std::string& text) : name_(std::move(name)) {
-  int line = 1;
-  LineRecorder recorder(line, lines_);
-  const char* begin = text.data();
-  if (!json::sax_parse(LineCounter(begin, &line), LineCounter(begin + text.size(), &line),
-                       &recorder)) {
-    const std::string place = name_ + ":" + std::to_string(line) + ": ";
-    if (!recorder.repeated_key().empty()) {
-      throw InputError(place + recorder.repeated_key() + ": key given twice; remove one of them");
-    }
-    throw InputError(place + "not JSON: " + recorder.syntax_error());
+JsonSource::JsonSource(std::string name, std::string text, int first_line)
+    : name_(std::move(name)), first_line_(first_line), text_(std::move(text)) {
+  // Where everything stands takes far longer to note than to read, and is wanted of few.
+  value_ = json::parse(text_, nullptr, false);
+  if (!value_.is_discarded() && members_in(value_) == members_in(text_)) return;
+
+  int line = first_line_;
+  std::map<std::string, int> lines;
+  LineRecorder recorder(line, lines);
+  walk(text_, line, recorder);
+  const std::string place = name_ + ":" + std::to_string(line) + ": ";
+  if (!recorder.repeated_key().empty()) {
+    throw InputError(place + recorder.repeated_key() + ": key given twice; remove one of them");
   }
-  value_ = json::parse(text);
+  throw InputError(place + "not JSON: " + recorder.syntax_error());
 }
 
 JsonSource JsonSource::from_file(const std::string& path) {
@@ -142,10 +183,14 @@ JsonSource JsonSource::from_file(const std::string& path) {
 }
 
 InputError JsonSource::located(const model::ConfigError& error) const {
-  int line = 1;
+  int at = first_line_;
+  std::map<std::string, int> lines;
+  LineRecorder recorder(at, lines);
+  walk(text_, at, recorder);
+  int line = first_line_;
   for (auto where = error.where();; where = where.parent_pointer()) {
-    const auto found = lines_.find(where.to_string());
-    if (found != lines_.end()) {
+    const auto found = lines.find(where.to_string());
+    if (found != lines.end()) {
       line = found->second;
       break;
     }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// JSON text that remembers the line of every key, so that errors can name it.
+// JSON text, and the line of every key, so that errors can name it.
 #pragma once
 
-#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -15,8 +14,9 @@ namespace nagi::daemon {
 class JsonSource {
  public:
   /// Parses `text`, which came from `name` (a file's path, or words such as "control message").
-  /// Throws InputError for a syntax error or a key given twice.
-  JsonSource(std::string name, const std::string& text);
+  /// Throws InputError for a syntax error or a key given twice. `first_line`: the number of the
+  /// line that it begins with.
+  JsonSource(std::string name, std::string text, int first_line = 1);
   /// Reads a file. Throws InputError also if it cannot be read.
   static JsonSource from_file(const std::string& path);
 
@@ -26,8 +26,9 @@ class JsonSource {
 
  private:
   std::string name_;
+  int first_line_;
+  std::string text_;  // for the lines, which are looked for when they are wanted
   nlohmann::json value_;
-  std::map<std::string, int> lines_;  // JSON pointer -> line
 };
 
 }  // namespace nagi::daemon

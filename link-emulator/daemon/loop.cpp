@@ -25,8 +25,8 @@ timespec timespec_of(std::int64_t ns) {
 }
 }  // namespace
 
-Watch::Watch(const Emulator& emulator) {
-  for (const int descriptor : emulator.descriptors()) add(descriptor, nullptr);
+Watch::Watch(const Service& service) {
+  for (const int descriptor : service.descriptors()) add(descriptor, nullptr);
 }
 
 void Watch::add(int descriptor, std::function<void()> call) {
@@ -54,35 +54,35 @@ const std::vector<int>& Watch::sleep(const std::optional<timespec>& timeout, boo
   return readable_;
 }
 
-void serve_in_real_time(Emulator& emulator, Watch& watch, std::int64_t spin_ns) {
+void serve_in_real_time(Service& service, Watch& watch, std::int64_t spin_ns) {
   Alarm alarm(spin_ns, !has_fair_server(kernel_release()));
   watch.add(alarm.descriptor(), [&alarm] { alarm.gone_off(); });
-  const auto wait_for = [&alarm](const Emulator::Served& served) {
-    return alarm.set(served.next_delivery_ns, served.idle);
+  const auto wait_for = [&alarm](const Served& served) {
+    return alarm.set(served.next_delivery_ns, served.frames);
   };
   bool may_sleep = true;
   // As long as it does not sleep, it asks the ports; signals and the control socket can wait.
-  const int rounds_between_polls = emulator.is_free_to_ask() ? 64 : 1;
+  const int rounds_between_polls = service.is_free_to_ask() ? 64 : 1;
   for (int round = 0; !watch.ended(); ++round) {
     if (!may_sleep && round % rounds_between_polls != 0) {
-      may_sleep = wait_for(emulator.serve({}));
+      may_sleep = wait_for(service.serve({}));
       continue;
     }
     const std::vector<int>& readable =
         watch.sleep(may_sleep ? std::nullopt : std::optional(no_time));
     if (may_sleep) alarm.awake();
-    may_sleep = wait_for(emulator.serve(readable));
+    may_sleep = wait_for(service.serve(readable));
   }
 }
 
-void serve_in_virtual_time(Emulator& emulator, Watch& watch) {
+void serve_in_virtual_time(Service& service, Watch& watch) {
   const std::vector<int> none;
   const std::vector<int>* readable = &none;
   while (!watch.ended()) {
-    emulator.hold_time();
-    const model::Duration patience = emulator.patience();
+    service.hold_time();
+    const model::Duration patience = service.patience();
     const bool ahead = patience >= least_patience;
-    const Emulator::Served served = ahead ? emulator.serve_ahead() : emulator.serve(*readable);
+    const Served served = ahead ? service.serve_ahead() : service.serve(*readable);
     std::optional<std::int64_t> at = served.next_delivery_ns;
     if (ahead && !served.quiet) {
       at = served.now_ns + std::min(patience, most_patience).count() / 2;

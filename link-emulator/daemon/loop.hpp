@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What nagi-link does all the time: sleep until a frame comes or is due, and serve the links.
+// What a service does all the time: sleep until a frame comes or is due, and serve.
 #pragma once
 
 #include <poll.h>
@@ -9,15 +9,15 @@
 #include <optional>
 #include <vector>
 
-#include "daemon/emulator.hpp"
+#include "daemon/service.hpp"
 
 namespace nagi::daemon {
 
-/// What wakes a loop beside its clock: the emulator's ports, and descriptors that have somebody to
+/// What wakes a loop beside its clock: the service's ports, and descriptors that have somebody to
 /// call. Until a call ends the loop.
 class Watch {
  public:
-  explicit Watch(const Emulator& emulator);
+  explicit Watch(const Service& service);
   void add(int descriptor, std::function<void()> call);
   void end() { ended_ = true; }
   [[nodiscard]] bool ended() const { return ended_; }
@@ -34,12 +34,12 @@ class Watch {
 };
 
 /// Serves until the watch has ended. `spin_ns`: how long at most to wait awake.
-void serve_in_real_time(Emulator& emulator, Watch& watch, std::int64_t spin_ns);
+void serve_in_real_time(Service& service, Watch& watch, std::int64_t spin_ns);
 
 /// The same where time stands still while this process runs, as in a guest of the virtual lab: only
 /// sleeping lets it pass, and system calls are what costs. So frames are looked at only as often as
 /// their delays demand, many at once, and given to the kernel with the instants to send them at
-/// (Emulator::serve_ahead). Links without a delay are served frame by frame.
-void serve_in_virtual_time(Emulator& emulator, Watch& watch);
+/// (Service::serve_ahead). Without a delay they are served frame by frame.
+void serve_in_virtual_time(Service& service, Watch& watch);
 
 }  // namespace nagi::daemon

@@ -15,8 +15,9 @@ constexpr std::size_t chunk_bytes = 256 * 1024;
 constexpr std::size_t most_behind = 128;  // chunks: 32 MiB
 }  // namespace
 
-BackgroundFile::BackgroundFile(const std::string& path)
-    : file_(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) {
+BackgroundFile::BackgroundFile(const std::string& path, WhenBehind when_behind)
+    : file_(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)),
+      when_behind_(when_behind) {
   if (file_.get() < 0) throw_errno("cannot write " + path);
   filling_.reserve(chunk_bytes);
   writer_ = std::thread(&BackgroundFile::write_chunks, this);
@@ -34,7 +35,10 @@ void BackgroundFile::append(std::span<const std::byte> bytes) {
 }
 
 void BackgroundFile::hand_over() {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
+  if (when_behind_ == WhenBehind::wait) {
+    changed_.wait(lock, [this] { return behind_ < most_behind || !trouble_.empty(); });
+  }
   if (behind_ >= most_behind || !trouble_.empty()) return;
   Chunk next;
   if (empty_.empty()) {
@@ -79,6 +83,7 @@ void BackgroundFile::write_chunks() {
     if (!trouble.empty()) trouble_ = trouble;
     behind_ -= taken.size();
     for (Chunk& chunk : taken) empty_.push_back(std::move(chunk));
+    changed_.notify_one();
   }
 }
 

@@ -16,18 +16,22 @@
 
 namespace nagi::io {
 
+/// What to do with what is appended while the disk is too far behind: packets that pass do not
+/// wait, those of a file do.
+enum class WhenBehind { lose, wait };
+
 class BackgroundFile {
  public:
   /// Makes the file, or empties it. The thread inherits the scheduling of the one that calls this.
   /// Throws std::system_error.
-  explicit BackgroundFile(const std::string& path);
+  explicit BackgroundFile(const std::string& path, WhenBehind when_behind = WhenBehind::lose);
   BackgroundFile(const BackgroundFile&) = delete;
   BackgroundFile& operator=(const BackgroundFile&) = delete;
   /// Writes what is left.
   ~BackgroundFile();
 
-  /// Appends whole or not at all: if the disk is too far behind or full, what is appended is lost,
-  /// and counted.
+  /// Appends whole or not at all: if the disk is full, or too far behind and not waited for, what
+  /// is appended is lost, and counted.
   void append(std::span<const std::byte> bytes);
   /// Writes what is left and waits until it is. Returns what went wrong with the disk; empty if
   /// nothing did.
@@ -42,6 +46,7 @@ class BackgroundFile {
   bool write(const Chunk& chunk);
 
   Descriptor file_;
+  WhenBehind when_behind_;
   Chunk filling_;
   std::uint64_t lost_ = 0;
   std::mutex mutex_;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <utility>
 
 namespace nagi::model {
@@ -265,12 +266,12 @@ ObjectReader::ObjectReader(const json& value, json::json_pointer where)
 }
 
 bool ObjectReader::has(const std::string& key) {
-  known_.insert(key);
+  known_.push_back(key);
   return object_.contains(key);
 }
 
 const json& ObjectReader::any(const std::string& key) {
-  known_.insert(key);
+  known_.push_back(key);
   const auto found = object_.find(key);
   if (found == object_.end()) {
     throw ConfigError(where_, "missing key \"" + key + "\"", "add \"" + key + "\"");
@@ -320,10 +321,13 @@ double ObjectReader::number(const std::string& key, double least, double most) {
 }
 
 void ObjectReader::finish() const {
-  for (const auto& [key, value] : object_.items()) {
-    if (known_.contains(key)) continue;
+  for (auto each = object_.begin(); each != object_.end(); ++each) {
+    const std::string& key = each.key();
+    if (std::ranges::find(known_, key) != known_.end()) continue;
     std::string known;
-    for (const std::string& name : known_) known += (known.empty() ? "" : ", ") + name;
+    for (const std::string& name : std::set(known_.begin(), known_.end())) {
+      known += (known.empty() ? "" : ", ") + name;
+    }
     throw ConfigError(where_ / key, "unknown key \"" + key + "\"", "known here: " + known);
   }
 }

@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "model/link.hpp"
 
@@ -55,7 +55,7 @@ class ObjectReader {
  private:
   const nlohmann::json& object_;
   nlohmann::json::json_pointer where_;
-  std::set<std::string> known_;
+  std::vector<std::string> known_;  // that were asked for: few, so not sorted
 };
 
 /// Reads one direction's configuration. All keys may be missing: no rate limit, no delay, no queue

@@ -42,8 +42,10 @@ class ControlTest : public testing::Test {
   /// Serves until the test ends.
   class Served {
    public:
-    explicit Served(const std::string& path)
-        : server_(path, answer), thread_([this] {
+    explicit Served(const std::string& path, Handler handler = answer,
+                    std::size_t longest_request = 64 * 1024, LongHandler long_handler = {})
+        : server_(path, std::move(handler), longest_request, std::move(long_handler)),
+          thread_([this] {
             while (!stop_) {
               server_.serve();
               std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -91,6 +93,97 @@ TEST_F(ControlTest, SurvivesAClientThatNeverEndsItsLine) {
   }
   EXPECT_EQ(ask(path_, {{"number", 2}})["twice"], 4);
   close(client);
+}
+
+TEST_F(ControlTest, AnswersManyRequestsInOrderHoweverLongTheAnswers) {
+  const Served served(path_, [](const json& request) {
+    return json{{"ok", true}, {"number", request["number"]}, {"long", std::string(20'000, 'x')}};
+  });
+  constexpr std::size_t requests = 500;
+  std::size_t asked = 0;
+  std::vector<std::size_t> answered;
+  ask_all(
+      path_,
+      [&](std::string& line) {
+        line = json{{"number", asked}, {"long", std::string(asked % 100 == 7 ? 60'000 : 500, 'x')}}
+                   .dump();
+        return asked++ < requests;
+      },
+      [&](std::size_t number, const json& answer) {
+        EXPECT_EQ(answer["number"], number);
+        answered.push_back(number);
+      });
+  EXPECT_EQ(answered.size(), requests);
+}
+
+TEST_F(ControlTest, TellsAClientWhatIsTooLong) {
+  const Served served(path_);
+  const json refused = ask(path_, {{"number", 1}, {"long", std::string(200'000, 'x')}});
+  EXPECT_THAT(refused["error"].get<std::string>(), HasSubstr("more than 65536 bytes"));
+}
+
+/// Counts the letters of a long line; refuses one with a "!".
+class Counting final : public LongRequest {
+ public:
+  std::optional<std::string> take(std::string_view piece) override {
+    count_ += piece.size();
+    std::this_thread::yield();
+    if (piece.find('!') == std::string_view::npos) return std::nullopt;
+    return refusal("a mark");
+  }
+  std::string finish() override { return line_of({{"ok", true}, {"letters", count_}}); }
+
+ private:
+  std::size_t count_ = 0;
+};
+
+TEST_F(ControlTest, AnswersLongRequestsPieceByPieceAndInOrder) {
+  const Served served(path_, answer, 10'000'000, [] { return std::make_unique<Counting>(); });
+  const std::vector<std::size_t> lengths = {100'000, 10, 65'530, 65'545, 3'000'000, 20, 200'000};
+  std::size_t asked = 0;
+  std::vector<json> answers;
+  std::thread other([&] {  // is answered in between, or waits
+    for (int i = 0; i < 20; ++i) EXPECT_EQ(ask(path_, {{"number", i}})["twice"], 2 * i);
+  });
+  ask_all(
+      path_,
+      [&](std::string& line) {
+        if (asked == lengths.size()) return false;
+        line = json{{"number", asked}, {"", std::string(lengths[asked], 'x')}}.dump();
+        if (lengths[asked] <= 20) line = json{{"number", asked}}.dump();
+        if (asked == 6) line += "!";
+        ++asked;
+        return true;
+      },
+      [&](std::size_t, const json& given) { answers.push_back(given); });
+  other.join();
+  ASSERT_EQ(answers.size(), lengths.size());
+  EXPECT_GT(answers[0]["letters"], lengths[0]);
+  EXPECT_EQ(answers[1]["twice"], 2);
+  EXPECT_GT(answers[4]["letters"], lengths[4]);
+  EXPECT_EQ(answers[5]["twice"], 10);
+  EXPECT_EQ(answers[6]["error"], "a mark");
+  const json refused = ask(path_, {{"number", 1}, {"long", std::string(11'000'000, 'x')}});
+  EXPECT_THAT(refused["error"].get<std::string>(), HasSubstr("more than 10000000 bytes"));
+}
+
+TEST_F(ControlTest, GoesOnWhenAClientLeavesALongRequest) {
+  const Served served(path_, answer, 10'000'000, [] { return std::make_unique<Counting>(); });
+  for (const bool whole : {true, false}) {
+    const int client = socket(AF_UNIX, SOCK_STREAM, 0);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path, path_.c_str(), path_.size());
+    ASSERT_EQ(connect(client, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    const std::string line = std::string(1'000'000, 'x') + (whole ? "\n" : "");
+    for (std::size_t sent = 0; sent < line.size();) {
+      const auto more = send(client, line.data() + sent, line.size() - sent, MSG_NOSIGNAL);
+      ASSERT_GT(more, 0);
+      sent += static_cast<std::size_t>(more);
+    }
+    close(client);
+    EXPECT_EQ(ask(path_, {{"number", 2}})["twice"], 4);
+  }
 }
 
 TEST_F(ControlTest, IsForItsOwnerAlone) {

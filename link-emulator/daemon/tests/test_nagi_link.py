@@ -16,31 +16,7 @@ import pytest
 from emulated import NAGI_LINK, Emulator, configuration, lay_wire
 from nagi.contracts.links import Links
 from nagi.packets import fates, in_order, read_records
-
-SEND = """
-import socket, sys, time
-s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-for i in range({count}):
-    s.sendto(i.to_bytes(4, "big") + bytes({size} - 32), ("10.0.0.2", 9000))
-    time.sleep({gap})
-"""
-RECEIVE = """
-import socket, sys, time
-s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
-s.bind(("10.0.0.2", 9000))
-print("ready", flush=True)
-s.settimeout({patience})
-got = []
-try:
-    while True:
-        data = s.recv(2000)
-        got.append((int.from_bytes(data[:4], "big"), time.clock_gettime(time.CLOCK_MONOTONIC)))
-except TimeoutError:
-    pass
-for number, at in got:
-    print(number, at)
-"""
+from numbered import Numbered
 
 
 def philox(counter: list[int], key: list[int]) -> list[int]:
@@ -70,14 +46,8 @@ def wire(namespaces):
 
 
 def send(wire, count: int, gap: float, size: int = 1000, patience: float = 1.0):
-    """Sends numbered packets from left to right; returns what arrived and when, and when sent."""
-    receiver = wire.start("right", "python3", "-c", RECEIVE.format(patience=patience))
-    assert receiver.stdout.readline() == "ready\n"
-    wire.run("left", "python3", "-c", SEND.format(count=count, gap=gap, size=size))
-    lines, _ = receiver.communicate(timeout=60)
-    return [
-        (int(number), float(at)) for number, at in (line.split() for line in lines.splitlines())
-    ]
+    """Sends numbered packets from left to right; returns what arrived and when."""
+    return Numbered(wire, "10.0.0.2").exchange(count, gap, size, patience)
 
 
 both_kinds_of_io = pytest.mark.parametrize("io", ["af_xdp", "af_packet"])
@@ -230,9 +200,9 @@ def change(wire, directory: Path, changes: str, link: str = "link", way: str = "
 def test_set_changes_a_running_link_and_loses_nothing(wire, tmp_path):
     with Emulator(wire, tmp_path, forward={"rate_bps": 400_000}) as emulator:
         # 50 packets of 1,000 bytes take a second at 400 kb/s; a tenth of it in, they get 8 Mb/s.
-        receiver = wire.start("right", "python3", "-c", RECEIVE.format(patience=1.0))
-        assert receiver.stdout.readline() == "ready\n"
-        wire.run("left", "python3", "-c", SEND.format(count=50, gap=0, size=1000))
+        numbered = Numbered(wire, "10.0.0.2")
+        receiver = numbered.receiver()
+        numbered.send(count=50, gap=0)
         time.sleep(0.1)
         done = change(wire, tmp_path, '{"rate_bps": 8000000, "delay_ns": 1000000}')
         assert done.returncode == 0

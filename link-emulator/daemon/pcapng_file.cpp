@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/drop_log.hpp"
+#include "daemon/pcapng_file.hpp"
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
+
+#include "daemon/version.hpp"
 
 namespace nagi::daemon {
 
 namespace {
 
 static_assert(std::endian::native == std::endian::little);
-
-constexpr std::uint32_t snap_bytes = 128;
 
 enum BlockType : std::uint32_t {
   section_header = 0x0A0D0D0A,
@@ -67,15 +67,19 @@ class Block {
 
 }  // namespace
 
-DropLog::DropLog(const std::string& path, const std::string& program,
-                 const std::vector<std::string>& interfaces)
-    : file_(path) {
+PcapngFile::PcapngFile(const std::string& path, std::string_view program,
+                       const std::vector<std::string>& interfaces, std::uint32_t snap_bytes,
+                       io::WhenBehind when_behind)
+    : file_(path, when_behind), snap_bytes_(snap_bytes) {
   Block header(block_, section_header);
   header.number<std::uint32_t>(0x1A2B3C4D);  // says the byte order
   header.number<std::uint16_t>(1);           // version 1.0
   header.number<std::uint16_t>(0);
   header.number<std::int64_t>(-1);  // the section's length: not said
-  header.option(user_application, program);
+  std::string application(program);
+  application += ' ';
+  application += program_version;
+  header.option(user_application, application);
   file_.append(header.finish());
   for (const std::string& name : interfaces) {
     Block interface(block_, interface_description);
@@ -88,10 +92,10 @@ DropLog::DropLog(const std::string& path, const std::string& program,
   }
 }
 
-void DropLog::add(std::uint32_t interface, std::int64_t realtime_ns, const std::uint8_t* frame,
-                  std::uint32_t length, std::string_view cause) {
+void PcapngFile::add(std::uint32_t interface, std::int64_t realtime_ns, const std::uint8_t* frame,
+                     std::uint32_t length, std::string_view comment_text) {
   const auto stamp = static_cast<std::uint64_t>(realtime_ns);
-  const std::uint32_t kept = std::min(length, snap_bytes);
+  const std::uint32_t kept = std::min(length, snap_bytes_);
   Block packet(block_, enhanced_packet);
   packet.number(interface);
   packet.number(static_cast<std::uint32_t>(stamp >> 32));
@@ -99,7 +103,7 @@ void DropLog::add(std::uint32_t interface, std::int64_t realtime_ns, const std::
   packet.number(kept);
   packet.number(length);
   packet.data(frame, kept);
-  packet.option(comment, cause);
+  if (!comment_text.empty()) packet.option(comment, comment_text);
   file_.append(packet.finish());
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/drop_log.hpp"
+#include "daemon/pcapng_file.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -9,15 +9,17 @@
 #include <fstream>
 #include <iterator>
 
+#include "daemon/version.hpp"
+
 namespace nagi::daemon {
 namespace {
 
 // Every byte as draft-ietf-opsawg-pcapng has it.
-TEST(DropLog, IsPcapng) {
+TEST(PcapngFile, IsPcapng) {
   const auto path =
       std::filesystem::temp_directory_path() / ("nagi-drops-" + std::to_string(getpid()));
   {
-    DropLog log(path, "x", {"r.a_to_b"});
+    PcapngFile log(path, "x", {"r.a_to_b"}, PcapngFile::headers);
     const std::uint8_t frame[] = {1, 2, 3, 4, 5};
     log.add(0, 0x0102030405060708, frame, sizeof frame, "why");
   }
@@ -25,8 +27,14 @@ TEST(DropLog, IsPcapng) {
   const std::string written((std::istreambuf_iterator<char>(file)), {});
   std::filesystem::remove(path);
   using namespace std::string_literals;
-  const std::string section = "\x0A\x0D\x0D\x0A\x28\0\0\0\x4D\x3C\x2B\x1A\1\0\0\0"s +
-                              std::string(8, '\xff') + "\4\0\1\0x\0\0\0\0\0\0\0\x28\0\0\0"s;
+  std::string application = "x ";
+  application += program_version;
+  const auto characters = static_cast<char>(application.size());
+  application.resize((application.size() + 3) / 4 * 4);
+  const std::string length = std::string(1, static_cast<char>(36 + application.size())) + "\0\0\0"s;
+  const std::string section = "\x0A\x0D\x0D\x0A"s + length + "\x4D\x3C\x2B\x1A\1\0\0\0"s +
+                              std::string(8, '\xff') + "\4\0"s + characters + "\0"s + application +
+                              "\0\0\0\0"s + length;
   const std::string interface =
       "\1\0\0\0\x2C\0\0\0\1\0\0\0\x80\0\0\0\2\0\x08\0r.a_to_b\x09\0\1\0\x09\0\0\0\0\0\0\0\x2C\0\0\0"s;
   const std::string packet =

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/ports.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <system_error>
+
+#include "io/input_error.hpp"
+#include "io/interface.hpp"
+#include "io/offloads.hpp"
+
+namespace nagi::daemon {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t slots_at_start = 4096;
+constexpr std::size_t most_in_flight = 65536;  // 134 MB
+
+/// How many frames a port holds while this process does not run: those of 50 ms at the highest rate
+/// asked for, as long as the kernel may give the processor to others. Each takes 2 KB.
+std::uint32_t receive_ring(const Expected& expected) {
+  constexpr std::uint64_t least = 4096;  // 160 ms of 25,000 packets/s
+  constexpr std::uint64_t without_rate = 8192;
+  constexpr std::uint64_t most = 32768;
+  std::uint64_t frames = least;
+  for (const auto& rate : expected.rates) {
+    frames = std::max(frames, rate ? rate->bits_per_second / 20 / usual_frame_bits : without_rate);
+  }
+  return static_cast<std::uint32_t>(std::bit_ceil(std::min(frames, most)));
+}
+
+std::size_t slot_bytes(const std::vector<std::string>& interfaces) {
+  std::size_t longest = 0;
+  for (const std::string& interface : interfaces) {
+    longest = std::max(longest, io::longest_frame(interface));
+  }
+  return (longest + 63) / 64 * 64;
+}
+
+}  // namespace
+
+Ports::Ports(const ServiceSettings& settings, const std::vector<std::string>& interfaces,
+             const Expected& expected, Notices& notices)
+    : offloads_(settings.offloads),
+      notices_(notices),
+      ring_(receive_ring(expected)),
+      pool_(slot_bytes(interfaces),
+            io::registered_slots(interfaces.size(), ring_,
+                                 std::min(expected.frames_in_flight, most_in_flight), settings.io)),
+      opener_(pool_, settings.io, ring_) {
+  pool_.reserve(slots_at_start);
+}
+
+Ports::~Ports() {
+  for (const SwitchedOff& off : switched_off_) {
+    try {
+      io::set_offload(off.interface, off.offload, true);
+    } catch (const std::system_error& error) {
+      spdlog::warn("could not switch {} of {} on again: {}", off.offload, off.interface,
+                   error.what());
+    }
+  }
+}
+
+void Ports::settle_offloads(const std::string& interface) {
+  for (const std::string& offload : io::offloads_on(interface)) {
+    if (offloads_ == OffloadPolicy::refuse) {
+      throw InputError("interface " + interface + ": " + offload +
+                       " is on and would spoil the emulation; switch it off: ethtool -K " +
+                       interface + " " + offload + " off");
+    }
+    io::set_offload(interface, offload, false);
+    switched_off_.push_back({interface, offload});
+    spdlog::info("switched {} of {} off; it comes back at the end", offload, interface);
+  }
+  for (const std::string& offload : io::offloads_on(interface)) {
+    throw InputError("interface " + interface + ": " + offload +
+                     " would not be switched off; use another interface or driver");
+  }
+}
+
+io::Port& Ports::open(const std::string& interface) {
+  settle_offloads(interface);
+  const auto opening = [&] {
+    try {
+      return opener_.open(interface);
+    } catch (const std::system_error& error) {
+      if (error.code().value() != EBUSY) throw;
+      throw InputError("interface " + interface + ": another program takes its packets (" +
+                       error.what() + "); end that one, or give another interface");
+    }
+  };
+  io::Opened opened = opening();
+  if (!opened.fallback.empty()) {
+    notices_.add(interface +
+                 " uses AF_PACKET, which takes more time a packet than AF_XDP: " + opened.fallback);
+  }
+  ports_.push_back(std::move(opened.port));
+  return *ports_.back();
+}
+
+std::vector<int> Ports::descriptors() const {
+  std::vector<int> all;
+  for (const auto& port : ports_) all.push_back(port->descriptor());
+  return all;
+}
+
+bool Ports::is_free_to_ask() const {
+  return std::ranges::all_of(ports_, [](const auto& port) { return port->is_free_to_ask(); });
+}
+
+bool Ports::receive(io::Port& port, std::vector<io::Arrival>& arrivals) {
+  try {
+    return port.receive(arrivals);
+  } catch (const std::system_error& error) {
+    notices_.add(error.what());
+    return false;
+  }
+}
+
+json Ports::account_of(const io::Port& port, const io::PortCounters& count) const {
+  json switched_off = json::array();
+  for (const SwitchedOff& off : switched_off_) {
+    if (off.interface == port.interface()) switched_off.push_back(off.offload);
+  }
+  return {{"interface", port.interface()},
+          {"io", port.kind()},
+          {"received", count.received},
+          {"sent", count.sent},
+          {"socket_drops", count.socket_drops},
+          {"oversized", count.oversized},
+          {"checksum_missing", count.checksum_missing},
+          {"send_failures", count.send_failures},
+          {"offloads_switched_off", switched_off}};
+}
+
+}  // namespace nagi::daemon

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numbered packets from the host `left` to the host `right`, for tests of what lies between."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import Any
+
+_SEND = """
+import socket, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for i in range({count}):
+    s.sendto(i.to_bytes(4, "big") + bytes({size} - 32), ("{to}", 9000))
+    time.sleep({gap})
+"""
+_RECEIVE = """
+import socket, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
+s.bind(("{to}", 9000))
+print("ready", flush=True)
+s.settimeout({patience})
+got = []
+try:
+    while True:
+        data = s.recv(2000)
+        got.append((int.from_bytes(data[:4], "big"), time.clock_gettime(time.CLOCK_MONOTONIC)))
+except TimeoutError:
+    pass
+for number, at in got:
+    print(number, at)
+"""
+
+
+class Numbered:
+    """`wire`: the namespaces; `to`: the address of `right`."""
+
+    def __init__(self, wire: Any, to: str) -> None:
+        self._wire = wire
+        self._to = to
+
+    def receiver(self, patience: float = 1.0) -> subprocess.Popen[str]:
+        """Listens until nothing has come for `patience` seconds; then it prints a line a packet."""
+        program = _RECEIVE.format(to=self._to, patience=patience)
+        process: subprocess.Popen[str] = self._wire.start("right", "python3", "-c", program)
+        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+        return process
+
+    def send(self, count: int, gap: float, size: int = 1000) -> None:
+        program = _SEND.format(to=self._to, count=count, gap=gap, size=size)
+        self._wire.run("left", "python3", "-c", program)
+
+    def exchange(
+        self, count: int, gap: float, size: int = 1000, patience: float = 1.0
+    ) -> list[tuple[int, float]]:
+        """Sends packets; returns what arrived and when (CLOCK_MONOTONIC, s)."""
+        receiver = self.receiver(patience)
+        self.send(count, gap, size)
+        lines, _ = receiver.communicate(timeout=60)
+        return [
+            (int(number), float(at)) for number, at in (line.split() for line in lines.splitlines())
+        ]

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "switch/daemon/config.hpp"
+
+#include <optional>
+#include <set>
+
+namespace nagi::p4 {
+
+namespace {
+
+using model::ConfigError;
+using model::ObjectReader;
+using nlohmann::json;
+
+constexpr std::uint64_t most_rate = 1'000'000'000'000;  // 1 Tb/s
+constexpr std::uint64_t most_packet_rate = 1'000'000'000;
+constexpr std::uint64_t most_overhead = 65'535;
+constexpr std::uint64_t most_depth = 1ULL << 40;
+constexpr std::uint64_t most_priorities = 8;  // the field has three bits
+constexpr std::uint64_t least_interval = 100'000;
+constexpr std::uint64_t most_interval = 3'600'000'000'000;
+
+/// Whether the key is there and not null.
+bool is_given(ObjectReader& reader, const std::string& key) {
+  return reader.has(key) && !reader.any(key).is_null();
+}
+
+/// Replaces `value` if the key is there; null empties it.
+template <class Value, class Make>
+void read_limit(ObjectReader& reader, const std::string& key, std::uint64_t most,
+                std::optional<Value>& value, Make make) {
+  if (!reader.has(key)) return;
+  if (!is_given(reader, key)) {
+    value.reset();
+    return;
+  }
+  if (reader.any(key) == 0) {
+    throw ConfigError(reader.at(key), "zero: nothing would ever leave or wait",
+                      "give a whole number from 1 on, or null for no limit");
+  }
+  value = make(reader.whole(key, 1, most));
+}
+
+std::string optional_text(ObjectReader& reader, const std::string& key) {
+  return is_given(reader, key) ? reader.text(key) : std::string();
+}
+
+/// A name that no other port may have.
+std::string unshared(ObjectReader& reader, const std::string& key, std::set<std::string>& taken) {
+  std::string name = reader.text(key);
+  if (!taken.insert(name).second) {
+    throw ConfigError(reader.at(key), name + " is used twice", "give every port its own");
+  }
+  return name;
+}
+
+PortConfig read_port(ObjectReader reader, Medium medium, std::set<std::string>& taken) {
+  PortConfig port;
+  port.number = static_cast<Port>(reader.whole("number", 0, most_ports - 1));
+  if (medium == Medium::interfaces) {
+    for (const char* key : {"in", "out"}) {
+      if (is_given(reader, key)) {
+        throw ConfigError(reader.at(key), "captures are for `nagi-switch replay`",
+                          "give \"interface\", or run replay");
+      }
+    }
+    port.interface = unshared(reader, "interface", taken);
+  } else {
+    if (is_given(reader, "interface")) {
+      throw ConfigError(reader.at("interface"), "replay works on captures",
+                        "give \"in\" and \"out\", or run `nagi-switch run`");
+    }
+    if (is_given(reader, "in")) port.in = reader.text("in");
+    if (is_given(reader, "out")) port.out = unshared(reader, "out", taken);
+    if (port.in.empty() && port.out.empty()) {
+      throw ConfigError(reader.here(), "a port without captures", "give \"in\", \"out\", or both");
+    }
+  }
+  if (is_given(reader, "priorities")) {
+    port.queue.priorities =
+        static_cast<std::uint32_t>(reader.whole("priorities", 1, most_priorities));
+  }
+  read_queue(reader, port.queue);
+  reader.finish();
+  return port;
+}
+
+SwitchConfig read(ObjectReader reader, Medium medium) {
+  SwitchConfig config;
+  read_settings(reader, "nagi-switch", config);
+  config.program = reader.text("program");
+  config.entries = optional_text(reader, "entries");
+  config.digests = optional_text(reader, "digests");
+  config.queues = optional_text(reader, "queues");
+  if (is_given(reader, "queue_interval_ns")) {
+    config.queue_interval = model::Duration{static_cast<std::int64_t>(
+        reader.whole("queue_interval_ns", least_interval, most_interval))};
+  }
+  std::set<Port> numbers;
+  std::set<std::string> taken;
+  const json& ports = reader.array("ports");
+  if (ports.empty()) throw ConfigError(reader.at("ports"), "no ports", "list at least one port");
+  for (std::size_t i = 0; i < ports.size(); ++i) {
+    const auto where = reader.at("ports") / i;
+    config.ports.push_back(read_port({ports[i], where}, medium, taken));
+    const Port number = config.ports.back().number;
+    if (!numbers.insert(number).second) {
+      throw ConfigError(where / "number", "two ports have the number " + std::to_string(number),
+                        "give each port a number of its own");
+    }
+  }
+  reader.finish();
+  return config;
+}
+
+}  // namespace
+
+SwitchConfig read_config(const daemon::JsonSource& source, Medium medium) {
+  try {
+    return read(ObjectReader(source.value(), json::json_pointer()), medium);
+  } catch (const ConfigError& error) {
+    throw source.located(error);
+  }
+}
+
+void read_queue(ObjectReader& reader, QueueConfig& queue) {
+  const auto plain = [](std::uint64_t value) { return value; };
+  const auto bytes = [](std::uint64_t value) { return model::Bytes{value}; };
+  read_limit(reader, "rate_bps", most_rate, queue.rates.bits,
+             [](std::uint64_t value) { return model::Bitrate{value}; });
+  read_limit(reader, "rate_pps", most_packet_rate, queue.rates.packets, plain);
+  read_limit(reader, "depth_packets", most_depth, queue.depth_packets, plain);
+  read_limit(reader, "depth_bytes", most_depth, queue.depth_bytes, bytes);
+  if (reader.has("overhead_bytes")) {
+    queue.rates.overhead = is_given(reader, "overhead_bytes")
+                               ? model::Bytes{reader.whole("overhead_bytes", 0, most_overhead)}
+                               : model::Bytes{};
+  }
+}
+
+json to_json(const QueueConfig& queue) {
+  const auto or_null = [](const auto& value) { return value ? json(*value) : json(); };
+  return {{"rate_bps", queue.rates.bits ? json(queue.rates.bits->bits_per_second) : json()},
+          {"rate_pps", or_null(queue.rates.packets)},
+          {"overhead_bytes", queue.rates.overhead.count},
+          {"depth_packets", or_null(queue.depth_packets)},
+          {"depth_bytes", queue.depth_bytes ? json(queue.depth_bytes->count) : json()},
+          {"priorities", queue.priorities}};
+}
+
+}  // namespace nagi::p4

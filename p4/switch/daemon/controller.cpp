@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "switch/daemon/controller.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include "daemon/json_source.hpp"
+#include "io/input_error.hpp"
+#include "program/control.hpp"
+#include "switch/daemon/config.hpp"
+#include "switch/daemon/operations.hpp"
+
+namespace nagi::p4 {
+
+namespace {
+
+using model::ConfigError;
+using model::ObjectReader;
+using nlohmann::json;
+
+bool is_alone(const std::string& op) {
+  return op == "batch" || op == "digests" || op == "show" || op == "stop";
+}
+
+}  // namespace
+
+Controller::Batch::Batch(Controller& controller) : controller_(controller) {
+  controller_.switch_.machine().control().begin();
+}
+
+Controller::Batch::~Batch() {
+  if (!stands_) controller_.switch_.machine().control().roll_back();
+}
+
+json Controller::Batch::perform(const json& operation, const json::json_pointer& where) {
+  ObjectReader reader(operation, where);
+  const std::string op = reader.text("op");
+  if (is_alone(op)) {
+    throw ConfigError(reader.at("op"), "\"" + op + "\" in a batch or a file of entries",
+                      "ask for it by itself");
+  }
+  return controller_.perform_one(reader, op, changes_);
+}
+
+void Controller::Batch::commit() {
+  controller_.switch_.machine().control().commit();
+  stands_ = true;
+  controller_.change_queues(changes_);
+}
+
+json Controller::answer(const json& request) {
+  ObjectReader reader(request, json::json_pointer());
+  const std::string op = reader.text("op");
+  if (op == "batch") return batch(reader);
+  if (is_alone(op)) {
+    reader.finish();
+    if (op == "digests") return {{"ok", true}, {"digests", driver_.digests()}};
+    if (op == "show") return {{"ok", true}, {"account", driver_.account()}};
+    stopped_ = true;
+    return {{"ok", true}};
+  }
+  std::vector<Change> changes;
+  json answer = perform_one(reader, op, changes);
+  change_queues(changes);
+  return answer;
+}
+
+json Controller::batch(ObjectReader& reader) {
+  const json& operations = reader.array("operations");
+  const auto where = reader.at("operations");
+  reader.finish();
+  json answers = json::array();
+  Batch batch(*this);
+  for (std::size_t i = 0; i < operations.size(); ++i) {
+    try {
+      answers.push_back(batch.perform(operations[i], where / i));
+    } catch (const InputError& error) {
+      throw InputError("operations." + std::to_string(i) + ": " + error.what());
+    }
+  }
+  batch.commit();
+  return {{"ok", true}, {"answers", std::move(answers)}};
+}
+
+json Controller::perform_one(ObjectReader& reader, const std::string& op,
+                             std::vector<Change>& changes) {
+  if (op == "queue_set") return queue_set(reader, changes);
+  return perform(switch_.machine().control(), reader, op);
+}
+
+json Controller::queue_set(ObjectReader& reader, std::vector<Change>& changes) {
+  const Port number = static_cast<Port>(reader.whole("port", 0, most_ports - 1));
+  const auto port = switch_.place_of(number);
+  if (!port) {
+    throw ConfigError(reader.at("port"), "there is no port " + std::to_string(number),
+                      "give a port of the configuration");
+  }
+  // Of several changes of a port in a batch, the later ones are laid over the earlier.
+  const auto earlier = std::ranges::find(changes.rbegin(), changes.rend(), *port, &Change::port);
+  Change change{*port, earlier != changes.rend() ? earlier->queue : switch_.queue(*port)};
+  read_queue(reader, change.queue);
+  reader.finish();
+  changes.push_back(change);
+  return {{"ok", true}, {"queue", to_json(change.queue)}};
+}
+
+void Controller::change_queues(const std::vector<Change>& changes) {
+  if (changes.empty()) return;
+  driver_.bring_up_to_date();
+  for (const Change& change : changes) {
+    switch_.change(change.port, change.queue);
+    driver_.queue_changed(change.port);
+  }
+}
+
+void Controller::load(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) {
+    throw InputError(path + ": cannot read it: " + std::strerror(errno) +
+                     "; give the path of a file of operations");
+  }
+  Batch batch(*this);
+  std::string line;
+  for (int number = 1; std::getline(file, line); ++number) {
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    const daemon::JsonSource source(path, std::move(line), number);
+    const std::string place = path + ":" + std::to_string(number) + ": ";
+    try {
+      batch.perform(source.value(), json::json_pointer());
+    } catch (const ConfigError& error) {
+      throw source.located(error);
+    } catch (const InputError& error) {
+      throw InputError(place + error.what());
+    }
+  }
+  batch.commit();
+}
+
+}  // namespace nagi::p4

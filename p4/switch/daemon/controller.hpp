@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a controller may ask of a switch at work: the machine's operations (operations.hpp), and
+//
+//   {"op": "queue_set", "port": 1, "rate_bps": 5000000, ...}   "queue": what holds now
+//       any of rate_bps, rate_pps, overhead_bytes, depth_packets, depth_bytes; null takes one away.
+//       No packet is lost by it.
+//   {"op": "digests"}                                          "digests": those since the last time
+//   {"op": "batch", "operations": [...]}                       "answers": [...]
+//       operations, queue_set among them: all or none. No packet meets some of them only.
+//   {"op": "show"}                                             "account": {...}
+//   {"op": "stop"}
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "daemon/control.hpp"
+#include "model/json.hpp"
+#include "switch/daemon/switch.hpp"
+
+namespace nagi::p4 {
+
+/// Bytes of a request: a batch may be long.
+constexpr std::size_t longest_request = 64 << 20;
+
+class Controller {
+ public:
+  /// What it needs of whoever drives the switch.
+  struct Driver {
+    std::function<void()> bring_up_to_date;  // before a queue is changed
+    std::function<void(std::size_t port)> queue_changed;
+    std::function<nlohmann::json()> digests;
+    std::function<nlohmann::json()> account;
+  };
+  Controller(Switch& controlled, Driver driver) : switch_(controlled), driver_(std::move(driver)) {}
+
+  /// Throws model::ConfigError or InputError if a request is refused: nothing has happened then.
+  nlohmann::json answer(const nlohmann::json& request);
+  [[nodiscard]] bool stopped() const { return stopped_; }
+
+  /// Performs the operations in a file, one a line: all or none. Throws InputError with the line.
+  void load(const std::string& path);
+
+  /// A queue to be changed.
+  struct Change {
+    std::size_t port;
+    QueueConfig queue;
+  };
+
+  /// Operations of which all stand after commit(), and none if it goes without.
+  class Batch {
+   public:
+    explicit Batch(Controller& controller);
+    Batch(const Batch&) = delete;
+    Batch& operator=(const Batch&) = delete;
+    ~Batch();
+    /// Throws as answer() does.
+    nlohmann::json perform(const nlohmann::json& operation,
+                           const nlohmann::json::json_pointer& where);
+    void commit();
+
+   private:
+    Controller& controller_;
+    std::vector<Change> changes_;
+    bool stands_ = false;
+  };
+
+ private:
+  /// Performs what may stand in a batch. What it does to queues is noted in `changes`.
+  nlohmann::json perform_one(model::ObjectReader& reader, const std::string& op,
+                             std::vector<Change>& changes);
+  nlohmann::json queue_set(model::ObjectReader& reader, std::vector<Change>& changes);
+  nlohmann::json batch(model::ObjectReader& reader);
+  void change_queues(const std::vector<Change>& changes);
+
+  Switch& switch_;
+  Driver driver_;
+  bool stopped_ = false;
+};
+
+}  // namespace nagi::p4

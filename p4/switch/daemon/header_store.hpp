@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The headers that packets came with, kept for the log of drops until it is known what becomes of
+// them. Copies of a packet share theirs.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <limits>
+#include <vector>
+
+#include "daemon/pcapng_file.hpp"
+
+namespace nagi::p4 {
+
+struct Headers {
+  std::array<std::uint8_t, daemon::PcapngFile::headers> bytes;
+  std::uint32_t length = 0;  // of the frame
+};
+
+class HeaderStore {
+ public:
+  using Place = std::uint32_t;
+  static constexpr Place none = std::numeric_limits<Place>::max();
+
+  /// Keeps the headers of a frame, until they have been released as often as shared, and once.
+  Place keep(const std::uint8_t* frame, std::uint32_t length) {
+    if (free_.empty()) {
+      free_.push_back(static_cast<Place>(all_.size()));
+      all_.emplace_back();
+    }
+    const Place place = free_.back();
+    free_.pop_back();
+    Kept& kept = all_[place];
+    std::copy_n(frame, std::min<std::size_t>(length, kept.headers.bytes.size()),
+                kept.headers.bytes.begin());
+    kept.headers.length = length;
+    kept.owners = 1;
+    return place;
+  }
+  void share(Place place) {
+    if (place != none) ++all_[place].owners;
+  }
+  void release(Place place) {
+    if (place != none && --all_[place].owners == 0) free_.push_back(place);
+  }
+  [[nodiscard]] const Headers& at(Place place) const { return all_[place].headers; }
+
+ private:
+  struct Kept {
+    Headers headers;
+    std::uint32_t owners = 0;
+  };
+
+  std::deque<Kept> all_;
+  std::vector<Place> free_;
+};
+
+}  // namespace nagi::p4

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The switch in real time, between network interfaces. Frames enter it at the instant the kernel
+// saw them; what leaves is handed to the kernel as soon as it is due.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
+
+#include "daemon/account.hpp"
+#include "daemon/clock.hpp"
+#include "daemon/ports.hpp"
+#include "daemon/service.hpp"
+#include "switch/daemon/config.hpp"
+#include "switch/daemon/controller.hpp"
+#include "switch/daemon/logs.hpp"
+#include "switch/daemon/long_batch.hpp"
+#include "switch/daemon/port_account.hpp"
+#include "switch/daemon/switch.hpp"
+
+namespace nagi::p4 {
+
+class LiveSwitch final : public daemon::Service {
+ public:
+  /// Loads the program and its entries, and opens all interfaces and files of `config`, but for
+  /// account and control socket. Throws InputError, or std::system_error if the kernel refuses.
+  explicit LiveSwitch(const SwitchConfig& config);
+
+  [[nodiscard]] std::vector<int> descriptors() const override { return ports_.descriptors(); }
+  [[nodiscard]] bool is_free_to_ask() const override { return ports_.is_free_to_ask(); }
+  daemon::Served serve(const std::vector<int>& readable) override;
+  void hold_time() override { time_.hold(); }
+  nlohmann::json answer(const nlohmann::json& request) override {
+    return controller_.answer(request);
+  }
+  daemon::LongHandler long_handler() override {
+    return [this] { return std::make_unique<LongBatch>(controller_); };
+  }
+  [[nodiscard]] bool stopped() const override { return controller_.stopped(); }
+  void set_privileges(const daemon::Privileges& privileges) override { privileges_ = privileges; }
+  void finish() override;
+  [[nodiscard]] nlohmann::json account(bool complete) override;
+
+ private:
+  struct LivePort {
+    io::Port* port = nullptr;
+    PortAccount account;
+    std::vector<Departure> due;
+  };
+  struct Arrival {
+    std::size_t port;
+    io::Arrival arrival;
+  };
+
+  /// Takes a batch from each port that may have frames. False if all there is was taken.
+  bool receive(const std::vector<int>& readable);
+  void take_in();
+  void bring_up_to_date();
+  void hand_over();
+  void hand_over(LivePort& port);
+
+  SwitchConfig config_;
+  daemon::RealTime time_;
+  std::int64_t started_realtime_ns_;
+  Program program_;
+  Description description_;
+  daemon::Notices notices_;
+  daemon::Ports ports_;
+  Logs logs_;
+  Switch switch_;
+  Controller controller_;
+  std::vector<LivePort> live_;
+  daemon::Privileges privileges_;
+  std::vector<io::Arrival> batch_;
+  std::vector<Arrival> arrivals_;
+  std::vector<io::Frame> frames_;
+};
+
+}  // namespace nagi::p4

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "switch/daemon/long_batch.hpp"
+
+#include <utility>
+
+#include "daemon/json_source.hpp"
+#include "io/input_error.hpp"
+
+namespace nagi::p4 {
+
+using nlohmann::json;
+
+bool BatchText::next(std::string_view& text) {
+  if (std::exchange(at_end_, false)) element_.clear();
+  while (!text.empty() && !at_end_) {
+    look_at(text.front());
+    text.remove_prefix(1);
+  }
+  return at_end_;
+}
+
+void BatchText::look_at(char letter) {
+  constexpr std::size_t of_keys = 1;
+  constexpr std::size_t of_elements = 2;
+  if (in_list_ && !in_text_ && depth_ == of_elements && (letter == ',' || letter == ']')) {
+    const bool empty = element_.find_first_not_of(" \t\r") == std::string::npos;
+    in_list_ = letter == ',';
+    // "[]" has no element; "[,]" and "[1,]" have one that is no JSON.
+    at_end_ = !(empty && count_ == 0 && !in_list_);
+    if (at_end_) ++count_;
+    if (in_list_) return;
+  }
+  (in_list_ ? element_ : rest_) += letter;
+  if (in_text_) {
+    if (escaped_ || letter == '\\') {
+      escaped_ = !escaped_;
+    } else if (letter == '"') {
+      in_text_ = false;
+    }
+    if (in_text_ && depth_ == of_keys) key_ += letter;
+    return;
+  }
+  switch (letter) {
+    case '"':
+      in_text_ = true;
+      if (depth_ == of_keys) key_.clear();
+      break;
+    case ',':
+      if (depth_ == of_keys) key_.clear();
+      break;
+    case '[':
+      if (depth_ == of_keys && key_ == "operations" && !found_) found_ = in_list_ = true;
+      ++depth_;
+      break;
+    case '{':
+      ++depth_;
+      break;
+    case ']':
+    case '}':
+      if (depth_ > 0) --depth_;
+      break;
+    default:
+      break;
+  }
+}
+
+void LongBatch::perform(const std::string& operation) {
+  const auto refuse = [&](const InputError& error) {
+    throw InputError("operations." + std::to_string(performed_) + ": " + error.what());
+  };
+  std::optional<daemon::JsonSource> source;
+  try {
+    source.emplace("control message", operation);
+    if (!batch_) batch_.emplace(controller_);
+    const auto where = json::json_pointer("/operations") / performed_;
+    const json answer = batch_->perform(source->value(), where);
+    answers_ += (performed_ == 0 ? "" : ",") + daemon::line_of(answer);
+  } catch (const model::ConfigError& error) {
+    throw source->located(error);
+  } catch (const InputError& error) {
+    refuse(error);
+  }
+  ++performed_;
+}
+
+std::optional<std::string> LongBatch::take(std::string_view piece) {
+  try {
+    while (text_.next(piece)) perform(text_.element());
+  } catch (const InputError& error) {
+    batch_.reset();
+    return daemon::refusal(error.what());
+  }
+  return std::nullopt;
+}
+
+std::string LongBatch::finish() {
+  if (!batch_) {  // nothing that need be done in pieces
+    return daemon::answer(text_.rest(),
+                          [&](const json& request) { return controller_.answer(request); });
+  }
+  const std::string checked = daemon::answer(text_.rest(), [](const json& request) {
+    model::ObjectReader reader(request, json::json_pointer());
+    if (const std::string op = reader.text("op"); op != "batch") {
+      throw model::ConfigError(reader.at("operations"), "unknown key \"operations\" of " + op,
+                               "give it to a batch");
+    }
+    (void)reader.array("operations");
+    reader.finish();
+    return json();
+  });
+  if (checked != "null") {
+    batch_.reset();
+    return checked;
+  }
+  batch_->commit();
+  return R"({"ok":true,"answers":[)" + answers_ + "]}";
+}
+
+}  // namespace nagi::p4

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// nagi-switch: runs a P4 program (v1model, as p4c-bm2-ss compiles it) between network interfaces,
+// or between captures.
+//
+// Exit status: 0 ended in order, 1 the kernel refused something, 2 the input was refused.
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <vector>
+
+#include "daemon/command_line.hpp"
+#include "daemon/json_source.hpp"
+#include "daemon/service.hpp"
+#include "switch/daemon/config.hpp"
+#include "switch/daemon/live_switch.hpp"
+#include "switch/daemon/load.hpp"
+#include "switch/daemon/replay.hpp"
+
+namespace nagi::p4 {
+namespace {
+
+using daemon::JsonSource;
+using nlohmann::json;
+
+/// What the command line asks for.
+struct Arguments {
+  std::string config;
+  std::string program;
+  std::string socket;
+  std::string operations;
+};
+
+int run(const Arguments& arguments) {
+  const SwitchConfig config =
+      read_config(JsonSource::from_file(arguments.config), Medium::interfaces);
+  const daemon::Signals signals;
+  LiveSwitch live(config);
+  daemon::run_service(live, config, signals, std::to_string(config.ports.size()) + " ports",
+                      longest_request);
+  return 0;
+}
+
+int replay(const Arguments& arguments) {
+  p4::replay(read_config(JsonSource::from_file(arguments.config), Medium::captures));
+  return 0;
+}
+
+int check(const Arguments& arguments) {
+  print(std::cout, load_program_file(arguments.program).describe());
+  return 0;
+}
+
+int show(const Arguments& arguments) {
+  const json answer = daemon::ask_or_refuse(arguments.socket, {{"op", "show"}});
+  std::cout << answer.at("account").dump(1) << "\n";
+  return 0;
+}
+
+int stop(const Arguments& arguments) {
+  daemon::ask_or_refuse(arguments.socket, {{"op", "stop"}});
+  return 0;
+}
+
+/// Sends a file's operations, one a line, and prints the answers. Goes on after one that is
+/// refused; the exit status says that there were some.
+int control(const Arguments& arguments) {
+  std::ifstream file(arguments.operations);
+  if (!file) {
+    throw InputError(arguments.operations + ": cannot read it: " + std::strerror(errno) +
+                     "; give the path of a file of operations");
+  }
+  std::vector<int> lines;  // where each request stands
+  int at = 0;
+  std::size_t refused = 0;
+  const auto next = [&](std::string& line) {
+    while (std::getline(file, line)) {
+      ++at;
+      if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+      lines.push_back(at);
+      return true;
+    }
+    return false;
+  };
+  daemon::ask_all(arguments.socket, next, [&](std::size_t number, const json& answer) {
+    std::cout << answer.dump() << "\n";
+    if (answer.value("ok", false)) return;
+    ++refused;
+    spdlog::error("{}:{}: {}", arguments.operations, lines[number],
+                  answer.value("error", "refused"));
+  });
+  return refused == 0 ? 0 : 2;
+}
+
+int main(int argc, char** argv) {
+  daemon::CommandLine line("nagi-switch", "runs a P4 program between network interfaces");
+  Arguments arguments;
+  const auto command = [&](const char* name, const char* what, int (*perform)(const Arguments&)) {
+    return line.add(name, what, [&arguments, perform] { return perform(arguments); });
+  };
+  const auto with_config = [&](CLI::App* added) {
+    added->add_option("config", arguments.config, "configuration (JSON)")->required();
+  };
+  const auto with_socket = [&](CLI::App* added) {
+    added->add_option("socket", arguments.socket, "its control socket")->required();
+    return added;
+  };
+  with_config(command("run", "switch until SIGTERM, SIGINT or a stop operation", run));
+  with_config(command("replay", "switch what is in captures, without a clock", replay));
+  command("check", "load a program, say what is wrong with it, or what is in it", check)
+      ->add_option("program", arguments.program, "what p4c-bm2-ss made (JSON)")
+      ->required();
+  with_socket(command("show", "print the account of a running nagi-switch", show));
+  with_socket(command("stop", "end a running nagi-switch", stop));
+  with_socket(command("control", "have a running nagi-switch perform operations", control))
+      ->add_option("operations", arguments.operations, "a file of operations, one a line (JSON)")
+      ->required();
+  return line.run(argc, argv);
+}
+
+}  // namespace
+}  // namespace nagi::p4
+
+int main(int argc, char** argv) { return nagi::p4::main(argc, argv); }

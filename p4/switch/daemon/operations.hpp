@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a controller may ask for, as JSON: read here, done by the machine's Control. One operation
+// an object; the answer is {"ok": true, ...} with what is said on the right.
+//
+// Numbers are JSON integers, "0x..." of any width, or addresses: "10.0.0.1", "2001:db8::1",
+// "02:00:00:00:00:01".
+//
+//   {"op": "table_add", "table": T, "match": [M, ...], WHAT, "priority": 1}       "handle": 0
+//   {"op": "table_modify", "table": T, "handle": 0, WHAT}
+//   {"op": "table_delete", "table": T, "handle": 0}
+//   {"op": "table_clear", "table": T}
+//   {"op": "table_default", "table": T, WHAT}
+//       WHAT: "action": A, "data": [1, "02:..."]; or "member": 3 or "group": 1, where the table has
+//       an action profile. "data" may be missing where there are no parameters.
+//       M: 5 or "10.0.0.1" (exact), "10.0.0.0/8" or {"value": V, "prefix": 8}, {"value": V,
+//       "mask": V}, {"low": V, "high": V}, null (any). The smaller priority wins.
+//   {"op": "member_add", "profile": P, "action": A, "data": [...]}                "member": 0
+//   {"op": "member_modify", "profile": P, "member": 0, "action": A, "data": [...]}
+//   {"op": "member_delete", "profile": P, "member": 0}
+//   {"op": "group_create", "profile": P}                                          "group": 0
+//   {"op": "group_add_member", "profile": P, "group": 0, "member": 0}, the same with
+//       "group_remove_member"
+//   {"op": "group_delete", "profile": P, "group": 0}
+//   {"op": "register_read", "register": R, "index": 0} (all without index)        "values": [...]
+//   {"op": "register_write", "register": R, "index": 0, "value": V}
+//   {"op": "register_reset", "register": R}
+//   {"op": "counter_read", "counter": C, "index": 0}, or "table", "handle"        "packets",
+//   "bytes"
+//   {"op": "counter_reset", "counter": C}
+//   {"op": "meter_rates", "meter": N, "index": 0 (all without), or "table", "handle",
+//       "rates": [{"per_us": 0.5, "burst": 10}, ...]}
+//   {"op": "mirror_add", "session": 1, "port": 2 and/or "group": 1}, {"op": "mirror_delete", ...}
+//   {"op": "multicast_create", "group": 1, "copies": [{"rid": 0, "ports": [1, 2]}]},
+//       {"op": "multicast_delete", "group": 1}
+//   {"op": "value_set_add", "set": S, "value": V}, {"op": "value_set_clear", "set": S}
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "model/json.hpp"
+#include "program/control.hpp"
+
+namespace nagi::p4 {
+
+/// Performs an operation and returns its answer. Throws model::ConfigError if it is no good,
+/// InputError if the machine refuses; nothing has happened then.
+nlohmann::json perform(Control& control, model::ObjectReader& reader, const std::string& op);
+
+/// A number of the program as JSON: an integer, or "0x..." where it has more than 64 bits.
+nlohmann::json number_to_json(const std::vector<std::uint8_t>& big_endian);
+
+}  // namespace nagi::p4

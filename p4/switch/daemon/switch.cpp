@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "switch/daemon/switch.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+namespace nagi::p4 {
+
+namespace {
+// More than any multicast group is large; a program that clones each clone would never end.
+constexpr std::size_t most_at_one_instant = 16'384;
+
+constexpr std::string_view cause_names[drop_causes] = {
+    "ingress",
+    "ingress, after a parser error",
+    "ingress, after a wrong checksum",
+    "ingress, recirculated",
+    "no such multicast group",
+    "egress",
+    "failed assertion",
+    "resubmitted or recirculated too often",
+    "too long",
+};
+}  // namespace
+
+Switch::Switch(const SwitchConfig& config, Program program, io::FramePool& pool,
+               std::function<void(const Drop&)> dropped)
+    : dropped_(std::move(dropped)), pool_(pool), machine_(std::move(program), pool, [&] {
+        Settings settings;
+        settings.seed = config.seed;
+        return settings;
+      }()) {
+  place_of_.fill(-1);
+  for (const PortConfig& port : config.ports) {
+    place_of_[port.number] = static_cast<std::int16_t>(ports_.size());
+    ports_.emplace_back(port);
+  }
+}
+
+Switch::~Switch() {
+  for (const Departure& departure : departures_) pool_.give_back(departure.frame.slot);
+  for (const SwitchPort& port : ports_) {
+    if (port.sending) pool_.give_back(port.sending->frame.slot);
+  }
+}
+
+std::optional<std::size_t> Switch::place_of(Port number) const {
+  if (number >= place_of_.size() || place_of_[number] < 0) return std::nullopt;
+  return static_cast<std::size_t>(place_of_[number]);
+}
+
+std::optional<model::Instant> Switch::next_departure() const {
+  std::optional<model::Instant> next;
+  for (const SwitchPort& port : ports_) {
+    if (port.sending && (!next || port.sending->at < *next)) next = port.sending->at;
+  }
+  return next;
+}
+
+void Switch::arrive(std::size_t place, const io::Frame& frame, model::Instant at) {
+  advance(at);
+  SwitchPort& port = ports_[place];
+  ++port.in.received;
+  port.in.received_bytes += ip_bytes(frame.length);
+  Origin origin{place};
+  if (dropped_) {
+    origin.headers = headers_.keep(pool_.data(frame.slot) + frame.offset, frame.length);
+  }
+  const Dropped before = dropped_so_far();
+  machine_.ingress(port.number, frame, now_us(), queued_);
+  port.in.dropped_by_program += tell_drops(before, place, Drop::Side::in, origin);
+  while (origins_.size() < queued_.size()) {
+    headers_.share(origin.headers);
+    origins_.push_back(origin);
+  }
+  settle();
+  headers_.release(origin.headers);
+}
+
+void Switch::advance(model::Instant to) {
+  assert(to >= now_);
+  for (;;) {
+    const auto next = std::ranges::min_element(ports_, {}, [](const SwitchPort& port) {
+      return port.sending ? port.sending->at : model::Instant::max();
+    });
+    if (!next->sending || next->sending->at > to) break;
+    move_to(next->sending->at);
+    departures_.push_back(*next->sending);
+    next->sending.reset();
+    serve(static_cast<std::size_t>(next - ports_.begin()));
+    settle();
+  }
+  move_to(to);
+}
+
+void Switch::move_to(model::Instant at) {
+  while (next_sample_ <= at) {
+    now_ = next_sample_;
+    next_sample_ += interval_;
+    sample_(now_);
+  }
+  now_ = at;
+}
+
+void Switch::sample_every(model::Duration interval, std::function<void(model::Instant)> sample) {
+  interval_ = interval;
+  sample_ = std::move(sample);
+  next_sample_ = now_ + interval;
+}
+
+void Switch::change(std::size_t place, const QueueConfig& queue) {
+  SwitchPort& port = ports_[place];
+  port.out.change(queue, now_);
+  if (port.sending) port.sending->at = port.out.busy_until();
+  advance(now_);  // without a rate, all that waits goes at once
+}
+
+/// Queues what the machine has handed over, and what egress hands over on the way.
+void Switch::settle() {
+  for (std::size_t i = 0; i < queued_.size(); ++i) {
+    Queued queued = std::move(queued_[i]);
+    const Origin origin = origins_[i];
+    if (i < most_at_one_instant) {
+      offer(queued, origin);
+    } else {
+      ++endless_copies_;
+      tell(origin.port, Drop::Side::in, "copies without end", origin);
+    }
+    headers_.release(origin.headers);
+  }
+  queued_.clear();
+  origins_.clear();
+}
+
+void Switch::offer(Queued& queued, const Origin& origin) {
+  const auto place = place_of(queued.port);
+  if (!place) {
+    run_egress_of_no_port(queued, origin);
+    return;
+  }
+  const model::Bytes size = ip_bytes(queued.packet->size());
+  Item item{std::move(queued.packet), origin};
+  headers_.share(origin.headers);
+  const auto refusal = ports_[*place].out.offer(item, size, queued.priority, now_);
+  if (refusal) {
+    tell(*place, Drop::Side::out,
+         *refusal == Refusal::queue_full ? "queue overflow" : "no such priority", origin);
+    headers_.release(origin.headers);
+    return;
+  }
+  serve(*place);
+}
+
+void Switch::serve(std::size_t place) {
+  while (auto taken = ports_[place].out.take(now_)) run_egress(place, *taken);
+}
+
+void Switch::run_egress(std::size_t place, OutputPort<Item>::Taken& taken) {
+  SwitchPort& port = ports_[place];
+  const Origin origin = taken.item.origin;
+  const auto us = [](auto since_epoch) {
+    return static_cast<std::uint64_t>(since_epoch.count()) / 1000;
+  };
+  const std::uint64_t queued_us = us(taken.queued.time_since_epoch());
+  const QueueTimes times{queued_us, taken.depth_at_enqueue,
+                         static_cast<std::uint32_t>(now_us() - queued_us), taken.depth_at_dequeue,
+                         taken.priority};
+  const Dropped before = dropped_so_far();
+  const auto frame = egress(std::move(taken.item.packet), port.number, times, origin);
+  if (tell_drops(before, place, Drop::Side::out, origin) != 0 && !frame) port.out.drop();
+  headers_.release(origin.headers);
+  if (!frame) return;
+  const model::Bytes size = ip_bytes(frame->length);
+  const model::Instant until = port.out.send(size, now_);
+  const Departure departure{place, *frame, until, port.out.counted(size), port.out.follows()};
+  if (until > now_) {
+    port.sending = departure;
+  } else {
+    departures_.push_back(departure);
+  }
+}
+
+void Switch::run_egress_of_no_port(Queued& queued, const Origin& origin) {
+  const QueueTimes times{now_us(), 0, 0, 0, 0};
+  const Dropped before = dropped_so_far();
+  const auto frame = egress(std::move(queued.packet), queued.port, times, origin);
+  tell_drops(before, origin.port, Drop::Side::in, origin);
+  if (!frame) return;
+  pool_.give_back(frame->slot);
+  ++ports_[origin.port].in.no_such_port;
+  tell(origin.port, Drop::Side::in, "no such port", origin);
+}
+
+std::optional<io::Frame> Switch::egress(PacketPtr packet, Port number, const QueueTimes& times,
+                                        const Origin& origin) {
+  auto frame = machine_.egress(std::move(packet), number, times, now_us(), queued_);
+  while (origins_.size() < queued_.size()) {
+    headers_.share(origin.headers);
+    origins_.push_back(origin);
+  }
+  return frame;
+}
+
+std::uint64_t Switch::tell_drops(const Dropped& before, std::size_t port, Drop::Side side,
+                                 const Origin& origin) {
+  const Dropped& after = dropped_so_far();
+  std::uint64_t all = 0;
+  for (std::size_t cause = 0; cause < drop_causes; ++cause) {
+    for (std::uint64_t i = before[cause]; i < after[cause]; ++i, ++all) {
+      tell(port, side, cause_names[cause], origin);
+    }
+  }
+  return all;
+}
+
+void Switch::tell(std::size_t port, Drop::Side side, std::string_view cause, const Origin& origin) {
+  if (!dropped_) return;
+  dropped_({port, side, now_, cause, headers_.at(origin.headers)});
+}
+
+}  // namespace nagi::p4

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hosts around a nagi-switch, and captures for its replay, for tests of several rooms."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from nagi.paths import native_program
+
+NAGI_SWITCH = str(native_program("nagi-switch"))
+EDGE = Path(__file__).parents[3] / "edge.json"
+
+
+def lay_wire(namespaces: Any) -> None:
+    """left (10.0.1.2) -- p1 [middle] p2 -- right (10.0.2.2), with nobody in the middle yet. The
+    gateways, 10.0.1.1 and 10.0.2.1, have addresses that edge.p4 does not look at."""
+    namespaces.add("left", "middle", "right")
+    for number, name in ((1, "left"), (2, "right")):
+        namespaces.join((name, "eth0"), ("middle", f"p{number}"))
+        gateway = f"10.0.{number}.1"
+        namespaces.run(name, "ip", "address", "add", f"10.0.{number}.2/24", "dev", "eth0")
+        neighbour = [gateway, "lladdr", "02:00:00:00:00:fe", "dev", "eth0"]
+        namespaces.run(name, "ip", "neighbour", "add", *neighbour)
+        namespaces.run(name, "ip", "route", "add", "10.0.0.0/16", "via", gateway)
+
+
+def mac(namespaces: Any, name: str) -> str:
+    shown = json.loads(namespaces.run(name, "ip", "-j", "link", "show", "eth0"))
+    return str(shown[0]["address"])
+
+
+def route(number: int, mac: str = "02:00:00:00:00:0b") -> dict[str, Any]:
+    """The operation that routes 10.0.NUMBER.0/24 to port NUMBER, at whose other end is `mac`."""
+    return {
+        "op": "table_add",
+        "table": "ingress.ipv4_routes",
+        "match": [f"10.0.{number}.0/24"],
+        "action": "ingress.forward",
+        "data": [number, "02:00:00:00:00:fe", mac],
+    }
+
+
+def write_lines(path: Path, operations: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(operation) + "\n" for operation in operations))
+    return path
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def configuration(directory: Path, ports: list[dict[str, Any]], **changes: Any) -> Path:
+    """edge.p4 with `entries`, a list of operations, and all files that it can write."""
+    entries = changes.pop("entries", [])
+    value = {
+        "schema_version": 1,
+        "seed": 2008,
+        "program": str(EDGE),
+        "entries": str(write_lines(directory / "entries.jsonl", entries)),
+        "account": str(directory / "switch.json"),
+        "drops": str(directory / "drops.pcapng"),
+        "queues": str(directory / "queues.jsonl"),
+        "digests": str(directory / "digests.jsonl"),
+        "ports": ports,
+        **changes,
+    }
+    path = directory / "config.json"
+    path.write_text(json.dumps(value))
+    return path
+
+
+class Running:
+    """A nagi-switch in the middle of the wire. `there` and `back` are what the ports to the right
+    and to the left are told beside their interface."""
+
+    def __init__(self, wire: Any, directory: Path, **changes: Any) -> None:
+        self.directory = directory
+        self.wire = wire
+        self.socket = str(directory / "sock")
+        ports = [
+            {"number": 1, "interface": "p1", **changes.pop("back", {})},
+            {"number": 2, "interface": "p2", **changes.pop("there", {})},
+        ]
+        entries = [route(1, mac(wire, "left")), route(2, mac(wire, "right"))]
+        given = {"control_socket": self.socket, "entries": entries, **changes}
+        config = configuration(directory, ports, **given)
+        self.process = wire.start("middle", NAGI_SWITCH, "run", str(config))
+
+    def __enter__(self) -> Running:
+        self.said = ""
+        while "ready" not in self.said:
+            line = self.process.stdout.readline()
+            assert line, f"nagi-switch did not start: {self.said}"
+            self.said += line
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+    def account(self) -> dict[str, Any]:
+        account: dict[str, Any] = json.loads((self.directory / "switch.json").read_text())
+        return account
+
+    def stop(self, how: str = "TERM") -> dict[str, Any]:
+        self.wire.run("middle", "pkill", f"-{how}", "-x", "nagi-switch")
+        self.process.wait(5)
+        return self.account()
+
+    def control(self, operations: list[dict[str, Any]]) -> subprocess.CompletedProcess[str]:
+        """What `nagi-switch control` says of a file of operations."""
+        path = write_lines(self.directory / "operations.jsonl", operations)
+        return subprocess.run(
+            self.wire.command("middle", NAGI_SWITCH, "control", self.socket, str(path)),
+            capture_output=True,
+            text=True,
+            check=False,
+        )

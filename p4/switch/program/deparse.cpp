@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Fields become bytes: for hashes and checksums, and for the frame that leaves. A header that lies
+// in the frame where it belongs and was not written to is left alone.
+#include <algorithm>
+#include <cstring>
+
+#include "program/state.hpp"
+
+namespace nagi::p4 {
+
+namespace {
+
+void put_header(BitWriter& to, const HeaderType& type, const std::uint64_t* words) {
+  for (const Field& field : type.fields) {
+    if (field.is_variable) {
+      to.put_bytes(reinterpret_cast<const std::uint8_t*>(words + field.word + 1),
+                   words[field.word] / 8);
+    } else {
+      to.put(words + field.word, field);
+    }
+  }
+}
+
+}  // namespace
+
+std::size_t State::bytes_of(const std::uint64_t* words, Index index) const {
+  const Header& header = program->headers[index];
+  const HeaderType& type = program->types[header.type];
+  if (type.variable == none) [[likely]]
+    return type.bits / 8;
+  return (type.bits + words[header.base + type.fields[type.variable].word]) / 8;
+}
+
+namespace {
+
+std::uint64_t checksum_of(const Calculation& calculation, const std::uint64_t* words) {
+  std::uint64_t sum = calculation.sum_of_constants;
+  for (const SumPart& part : calculation.sum) {
+    if (words[part.valid] == 0) continue;
+    const std::uint64_t* at = words + part.word;
+    if (part.is_variable) {
+      const auto* bytes = reinterpret_cast<const std::uint8_t*>(at + 1);
+      sum += internet_checksum(bytes, at[0] / 8) ^ 0xffff;
+      continue;
+    }
+    // 2^16, and so 2^32, is 1 in these sums (RFC 1071).
+    for (std::uint32_t i = 0; i < part.limbs; ++i) {
+      sum += ((at[i] & 0xffffffff) + (at[i] >> 32)) << part.shift;
+    }
+  }
+  while (sum >> 16 != 0) sum = (sum & 0xffff) + (sum >> 16);
+  return sum ^ 0xffff;
+}
+
+}  // namespace
+
+std::uint64_t State::calculate(const Calculation& calculation, const Packet& packet) {
+  const std::uint64_t* words = packet.words_.get();
+  if (!calculation.sum.empty()) return checksum_of(calculation, words);
+  BitWriter to(scratch_.data());
+  const std::uint8_t* payload = nullptr;
+  std::size_t payload_bytes = 0;
+  for (const CalculationInput& input : calculation.inputs) {
+    switch (input.what) {
+      case CalculationInput::What::constant:
+        to.put(input.value.data(), input.field);
+        break;
+      case CalculationInput::What::field:
+        if (words[program->headers[input.header].base + valid_word] == 0) break;
+        if (input.field.is_variable) {
+          to.put_bytes(reinterpret_cast<const std::uint8_t*>(words + input.field.word + 1),
+                       words[input.field.word] / 8);
+        } else {
+          to.put(words + input.field.word, input.field);
+        }
+        break;
+      case CalculationInput::What::header: {
+        const Header& header = program->headers[input.header];
+        if (words[header.base + valid_word] == 0) break;
+        put_header(to, program->types[header.type], words + header.base);
+        break;
+      }
+      case CalculationInput::What::payload:
+        payload = frames.data(packet.frame_.slot) + packet.frame_.offset + packet.parsed_;
+        payload_bytes =
+            std::min<std::size_t>(packet.frame_.length - packet.parsed_, packet.truncated_);
+        break;
+    }
+  }
+  std::size_t length = to.finish();
+  if (payload != nullptr) {
+    std::memcpy(scratch_.data() + length, payload, payload_bytes);
+    length += payload_bytes;
+  }
+  return calculation.function(scratch_.data(), length);
+}
+
+bool State::verify_checksums(const Packet& packet) {
+  bool good = true;
+  for (const Checksum& checksum : program->checksums) {
+    if (!checksum.verify) continue;
+    std::uint64_t* words = packet.words_.get();
+    if (words[program->headers[checksum.header].base + valid_word] == 0) continue;
+    if (checksum.condition != none && !truth_of(scope_of(words, nullptr), checksum.condition)) {
+      continue;
+    }
+    const std::uint64_t found = calculate(program->calculations[checksum.calculation], packet);
+    if (found != words[checksum.target.word]) good = false;
+  }
+  return good;
+}
+
+void State::update_checksums(Packet& packet) {
+  for (const Checksum& checksum : program->checksums) {
+    if (!checksum.update) continue;
+    std::uint64_t* words = packet.words_.get();
+    if (checksum.condition != none && !truth_of(scope_of(words, nullptr), checksum.condition)) {
+      continue;
+    }
+    const std::uint64_t value =
+        calculate(program->calculations[checksum.calculation], packet) & checksum.target.mask();
+    if (value == words[checksum.target.word]) continue;
+    words[checksum.target.word] = value;
+    words[checksum.target.written] = 1;
+  }
+}
+
+std::size_t State::size_of(const Packet& packet) const {
+  const std::uint64_t* words = packet.words_.get();
+  std::size_t bytes = packet.frame_.length - packet.parsed_;
+  for (const Index header : program->deparser) {
+    if (words[program->headers[header].base + valid_word] != 0) bytes += bytes_of(words, header);
+  }
+  return std::min<std::size_t>(bytes, packet.truncated_);
+}
+
+bool State::deparse(Packet& packet) {
+  update_checksums(packet);
+  if (program->deparser_action != none) act(program->deparser_action, nullptr, packet);
+  const std::uint64_t* words = packet.words_.get();
+  std::size_t front = 0;
+  for (const Index header : program->deparser) {
+    if (words[program->headers[header].base + valid_word] != 0) front += bytes_of(words, header);
+  }
+  io::Frame& frame = packet.frame_;
+  const std::size_t payload = frame.length - packet.parsed_;
+  std::size_t shift = 0;  // what was at 0 is now at -shift
+  if (front <= packet.parsed_) {
+    shift = packet.parsed_ - front;
+    frame.offset = static_cast<std::uint16_t>(frame.offset + shift);
+  } else {
+    // The slot's front is the kernel's, so what follows moves back.
+    const std::size_t room = frames.is_registered(frame.slot) ? io::FramePool::registered_slot_bytes
+                                                              : frames.slot_bytes();
+    const std::size_t length = front + payload;
+    std::uint8_t* from = frames.data(frame.slot) + frame.offset + packet.parsed_;
+    if (frame.offset + length <= room) {
+      std::memmove(from + (front - packet.parsed_), from, payload);
+    } else if (length <= frames.slot_bytes()) {
+      const io::Slot slot = frames.take();
+      std::uint8_t* to = frames.data(slot);
+      from = frames.data(frame.slot) + frame.offset;  // taking may have moved the pool's list
+      std::memcpy(to, from, packet.parsed_);
+      std::memcpy(to + front, from + packet.parsed_, payload);
+      frames.give_back(frame.slot);
+      frame.slot = slot;
+      frame.offset = 0;
+    } else {
+      return false;
+    }
+  }
+  frame.length = static_cast<std::uint32_t>(front + payload);
+  packet.parsed_ = static_cast<std::uint32_t>(front);
+  std::uint8_t* start = frames.data(frame.slot) + frame.offset;
+  std::size_t at = 0;
+  for (const Index index : program->deparser) {
+    const Header& header = program->headers[index];
+    const std::uint64_t* block = words + header.base;
+    if (block[valid_word] == 0) continue;
+    if (block[written_word] != 0 || block[origin_word] != at + shift + 1) {
+      BitWriter to(start + at);
+      put_header(to, program->types[header.type], block);
+      to.finish();
+    }
+    at += bytes_of(words, index);
+  }
+  return true;
+}
+
+}  // namespace nagi::p4

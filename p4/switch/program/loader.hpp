@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Compiles the JSON of p4c. Parts of the work are in files of their own: load.cpp (the whole, and
+// what a program declares), load_expression.cpp, load_action.cpp, load_parser.cpp, load_table.cpp.
+// Whatever is wrong in the JSON, or not supported, throws InputError here.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "program/compiled.hpp"
+#include "program/evaluate.hpp"
+#include "program/json_at.hpp"
+#include "program/table_state.hpp"
+
+namespace nagi::p4 {
+
+class Loader {
+ public:
+  Loader(const nlohmann::json& root, const std::string& file) : root_(root, file) {}
+  std::unique_ptr<Compiled> load();
+
+ private:
+  /// How many of a value's low bits matter to whoever uses it; exact: all there are.
+  static constexpr std::uint32_t exact = 0xffffffff;
+  /// No value that is calculated exactly may need more bits than this.
+  static constexpr std::uint32_t most_bits = 16384;
+  static constexpr unsigned deepest = 200;  // expressions in expressions
+
+  enum class Kind : std::uint8_t { value, truth, header, stack };
+  /// A compiled expression, and what is known of its value.
+  struct Value {
+    Index node = none;
+    Kind kind = Kind::value;
+    std::uint32_t bits = 0;  // of the magnitude: 0 to 2^bits - 1, or -2^bits to that
+    bool is_signed = false;
+    Index type = none;                    // of a header
+    std::optional<std::uint64_t> number;  // of a constant that is not negative and fits
+    bool all_ones = false;                // a constant 2^bits - 1
+  };
+
+  // load.cpp
+  void load_header_types();
+  void load_headers();
+  void load_stacks();
+  void load_unions();
+  void load_arrays();
+  void load_calculations();
+  void load_inputs(const JsonAt& at, Calculation& calculation);
+  void make_sum(Calculation& calculation) const;
+  void load_checksums();
+  void load_lists();
+  void load_errors();
+  void load_standard_fields();
+  void load_deparser();
+  void take_bytes(const JsonAt& at, std::uint64_t count, std::uint64_t each);
+
+  // What JSON refers to by name.
+  using Names = std::unordered_map<std::string, Index>;
+  void name(Names& names, const JsonAt& at, Index index, const char* what) const;
+  [[nodiscard]] Index find(const Names& names, const JsonAt& at, const char* what) const;
+  /// A [header, field].
+  [[nodiscard]] Field field(const JsonAt& at) const;
+  [[nodiscard]] Field field_of(Index header, const JsonAt& name) const;
+  [[nodiscard]] Index header_of_field(const JsonAt& at) const;
+  [[nodiscard]] Field field_of_type(Index type, const JsonAt& name) const;
+  [[nodiscard]] static Field at_base(Field field, Index base);
+  /// A hexadecimal string of at most `bits` bits, not negative, as words.
+  [[nodiscard]] static std::vector<std::uint64_t> number(const JsonAt& at, std::uint32_t bits) {
+    return number(at, at.text(), bits);
+  }
+  [[nodiscard]] static std::vector<std::uint64_t> number(const JsonAt& at, std::string digits,
+                                                         std::uint32_t bits);
+
+  // load_expression.cpp. `demand`: the low bits that matter.
+  Value expression(const JsonAt& at, std::uint32_t demand, unsigned depth = 0);
+  /// A value, of {"type": ..., "value": ...}.
+  Value value(const JsonAt& at, std::uint32_t demand);
+  Value truth(const JsonAt& at);
+  Value header(const JsonAt& at);
+  Value operation(const JsonAt& at, std::uint32_t demand, unsigned depth);
+  Value operand(const JsonAt& at, std::uint32_t demand, unsigned depth, Kind kind);
+  Value constant(const JsonAt& at);
+  Value of_field(Op op, const Field& field, std::uint32_t demand, Index object = none);
+  Value put(Node node, std::uint32_t bits, bool is_signed, std::uint32_t demand);
+  Value put_truth(Node node);
+  [[nodiscard]] Width width_of(Index node) const { return program_->nodes[node].width; }
+
+  // load_action.cpp
+  void load_actions();
+  void find_negative_data();
+  Step primitive(const JsonAt& at, Action& action);
+  Step assignment(const JsonAt& at, const JsonAt& to, const JsonAt& from);
+  Step assignment(const JsonAt& at, const Field& to, Value from);
+  Step assignment_of_variable(const JsonAt& to, const JsonAt& from);
+  [[nodiscard]] Index object(const Names& names, const JsonAt& at, const char* type,
+                             const char* what) const;
+  /// The stack, and whether it is one of unions.
+  [[nodiscard]] Index any_stack(const JsonAt& at) const;
+  [[nodiscard]] std::uint32_t union_member(Index stack, const JsonAt& at) const;
+  [[nodiscard]] Field target(const JsonAt& at) const;
+  Step log_message(const JsonAt& format, const JsonAt& values);
+
+  // load_parser.cpp
+  void load_value_sets();
+  void load_parser();
+  ParserStep parser_step(const JsonAt& at);
+  void load_transitions(const JsonAt& at, ParserState& state, const Names& states);
+  std::vector<std::uint64_t> key_number(const JsonAt& at, const ParserState& state) const;
+
+  // load_table.cpp
+  void load_pipelines();
+  void load_profiles(const JsonAt& at);
+  void load_table(const JsonAt& at);
+  void load_key(const JsonAt& at, Table& table);
+  void notice_digest(const JsonAt& at, Index action);
+  void load_flow(const JsonAt& at, Pipeline& pipeline);
+  void load_next(const JsonAt& at, Table& table, const Names& nodes) const;
+  void load_default(const JsonAt& at, Table& table);
+  void load_entries(const JsonAt& at, Index table);
+  void refuse_cycles(const JsonAt& at, const Pipeline& pipeline) const;
+  void unwrap_actions(Pipeline& pipeline) const;
+  std::vector<std::uint64_t> action_data(const JsonAt& at, Index action) const;
+  [[nodiscard]] Index action_by_id(const JsonAt& at) const;
+
+  JsonAt root_;
+  std::unique_ptr<Compiled> program_ = std::make_unique<Compiled>();
+  Names types_, headers_, stacks_, unions_, union_stacks_, registers_, counters_, meters_,
+      calculations_, tables_, profiles_, value_sets_;
+  std::vector<Names> union_members_;  // by union type: the places of members
+  std::unordered_map<std::uint64_t, Index> header_ids_, action_ids_;
+  std::set<std::pair<std::uint64_t, std::size_t>> negative_;  // parameters: action's id, place
+  std::uint64_t bytes_ = 0;                                   // that arrays take
+  const Action* action_ = nullptr;  // whose parameters expressions may name
+  bool ahead_ = false;              // whether they may look ahead
+  bool in_egress_ = false;
+};
+
+}  // namespace nagi::p4

@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A packet's way between parser, pipelines and deparser, in the order of bmv2's simple_switch.
+#include "program/machine.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "program/state.hpp"
+
+namespace nagi::p4 {
+
+namespace {
+
+/// Apart from the streams that links draw from.
+constexpr std::uint32_t random_stream = 0x5034;
+
+constexpr std::uint32_t unlimited = 0xffffffff;
+
+std::size_t scratch_bytes(const Compiled& program, std::size_t slot_bytes) {
+  std::size_t most = 0;
+  for (const Calculation& calculation : program.calculations) {
+    std::size_t bits = 0;
+    for (const CalculationInput& input : calculation.inputs) {
+      bits += input.what == CalculationInput::What::header
+                  ? 8 * program.types[program.headers[input.header].type].most_bytes
+                  : input.field.bits;
+    }
+    most = std::max(most, bits / 8 + 1);
+  }
+  return most + std::max(slot_bytes, io::FramePool::registered_slot_bytes);
+}
+
+}  // namespace
+
+void PacketReturn::operator()(Packet* packet) const noexcept {
+  ++packet->home_->counts.discarded;
+  packet->home_->take_back(packet);
+}
+
+std::size_t Packet::size() const { return home_->size_of(*this); }
+
+State::State(std::unique_ptr<Compiled> compiled, io::FramePool& pool, Settings chosen)
+    : program(std::move(compiled)),
+      frames(pool),
+      settings(std::move(chosen)),
+      profiles(program->profiles.size()),
+      value_sets(program->value_sets.size()),
+      value_set_keys(program->value_set_uses.size()),
+      random_(settings.seed, random_stream, model::Way::a_to_b, model::Purpose::program),
+      scratch_(scratch_bytes(*program, pool.slot_bytes())) {
+  for (TableState& table : program->table_states) tables.emplace_back(std::move(table));
+  for (const RegisterArray& array : program->registers) {
+    registers.emplace_back(std::vector<std::uint64_t>(array.size * array.cell.limbs));
+  }
+  for (const CounterArray& array : program->counters) {
+    counters.emplace_back(std::vector<Count>(array.is_direct ? 0 : array.size));
+  }
+  for (const MeterArray& array : program->meters) {
+    meters.emplace_back(std::vector<MeterCell>(array.is_direct ? 0 : array.size));
+  }
+}
+
+PacketPtr State::fresh() {
+  if (idle_.empty()) {
+    all_packets_.emplace_back(new Packet(*this));
+    all_packets_.back()->words_ = std::make_unique<std::uint64_t[]>(program->words);
+    if (idle_.capacity() < all_packets_.size()) idle_.reserve(2 * all_packets_.size());
+    idle_.push_back(all_packets_.back().get());
+  }
+  Packet* packet = idle_.back();
+  idle_.pop_back();
+  packet->frame_ = {};
+  packet->parsed_ = 0;
+  packet->truncated_ = unlimited;
+  packet->length_ = 0;
+  packet->rounds_ = 0;
+  packet->recirculate_ = 0;
+  return PacketPtr(packet);
+}
+
+void State::take_back(Packet* packet) noexcept {
+  frames.give_back(packet->frame_.slot);
+  idle_.push_back(packet);  // there is room: fresh() saw to it
+}
+
+PacketPtr State::copy(const Packet& packet, bool with_fields) {
+  PacketPtr other = fresh();
+  const std::uint32_t bytes = packet.frame_.length;  // truncate() is for the packet, not its copies
+  other->frame_ = {frames.take(), 0, bytes};
+  std::memcpy(frames.data(other->frame_.slot),
+              frames.data(packet.frame_.slot) + packet.frame_.offset, bytes);
+  if (with_fields) {
+    std::copy_n(packet.words_.get(), program->words, other->words_.get());
+    other->parsed_ = packet.parsed_;
+  } else {
+    std::copy_n(program->blank.data(), program->words, other->words_.get());
+  }
+  other->ingress_port_ = packet.ingress_port_;
+  other->arrived_ = packet.arrived_;
+  other->length_ = packet.length_;
+  other->rounds_ = packet.rounds_;
+  other->received_us_ = packet.received_us_;
+  ++counts.copies;
+  return other;
+}
+
+void State::set(std::uint64_t* words, const Field& field, std::uint64_t value) const {
+  if (field.bits == 0) return;
+  words[field.word] = value & field.mask();
+  for (std::uint32_t i = 1; i < field.limbs; ++i) words[field.word + i] = 0;
+  words[field.written] = 1;
+}
+
+std::uint64_t State::get(const std::uint64_t* words, const Field& field) const {
+  return field.bits == 0 ? 0 : words[field.word];
+}
+
+void State::reset_metadata(std::uint64_t* words) const {
+  for (const auto& [first, count] : program->metadata) std::fill_n(words + first, count, 0);
+}
+
+void State::keep_fields(const std::uint64_t* from, std::uint64_t* to, std::uint64_t list,
+                        Instance instance) const {
+  reset_metadata(to);
+  const auto found = program->field_lists.find(list);
+  if (found != program->field_lists.end()) {
+    for (const Field& field : found->second.fields) {
+      std::copy_n(from + field.word, field.limbs, to + field.word);
+      to[field.written] = 1;
+    }
+  }
+  set(to, program->standard.instance_type, static_cast<std::uint64_t>(instance));
+}
+
+void State::enqueue(PacketPtr packet, Port port, std::vector<Queued>& queued) const {
+  const auto priority =
+      static_cast<std::uint32_t>(get(packet->words_.get(), program->standard.priority));
+  queued.push_back({port, priority, std::move(packet)});
+}
+
+std::size_t State::multicast(Packet& packet, std::uint32_t group, std::vector<Queued>& queued) {
+  const auto found = groups.live.find(group);
+  if (found == groups.live.end()) return 0;
+  std::size_t count = 0;
+  for (const Copies& copies : found->second) {
+    for (const Port port : copies.ports) {
+      set(packet.words_.get(), program->standard.egress_rid, copies.rid);
+      enqueue(copy(packet, true), port, queued);
+      ++count;
+    }
+  }
+  return count;
+}
+
+void State::clone(const Packet& packet, const Wishes& wishes, bool at_ingress, std::uint64_t now_us,
+                  std::vector<Queued>& queued) {
+  const auto mirror = mirrors.live.find(wishes.clone_session);
+  if (mirror == mirrors.live.end()) {
+    ++counts.clones_without_session;
+    return;
+  }
+  PacketPtr other = copy(packet, !at_ingress);
+  std::uint64_t* words = other->words_.get();
+  if (at_ingress) {
+    // As it came in; what the parser looks at beside the packet is its port.
+    other->length_ = packet.arrived_;
+    set(words, program->standard.ingress_port, packet.ingress_port_);
+    const Counters before = counts;
+    parse(*other);
+    counts.parser_errors = before.parser_errors;  // it is counted once
+    wishes_ = wishes;                             // the parser may call what asks for more
+  }
+  keep_fields(packet.words_.get(), words, wishes.clone_list,
+              at_ingress ? Instance::ingress_clone : Instance::egress_clone);
+  now_us_ = now_us;
+  if (mirror->second.group) multicast(*other, *mirror->second.group, queued);
+  if (mirror->second.port) {
+    enqueue(std::move(other), *mirror->second.port, queued);
+  } else {
+    ++counts.replicated;
+    take_back(other.release());
+  }
+}
+
+void State::learn(const Packet& packet, std::uint64_t list, std::uint64_t now_us) {
+  const auto found = program->learn_lists.find(list);
+  if (found == program->learn_lists.end()) return;
+  if (learned_.size() >= settings.digests) {
+    ++counts.digests_lost;
+    return;
+  }
+  learned_.push_back({list, now_us, learned_words_.size()});
+  for (const Field& field : found->second.fields) {
+    const std::uint64_t* from = packet.words_.get() + field.word;
+    learned_words_.insert(learned_words_.end(), from, from + field.limbs);
+  }
+}
+
+std::vector<Digest> State::take_digests() {
+  std::vector<Digest> digests;
+  digests.reserve(learned_.size());
+  for (const Learned& one : learned_) {
+    const LearnList& list = program->learn_lists.at(one.list);
+    Digest digest{list.id, one.at_us, {}};
+    std::size_t at = one.words;
+    for (const Field& field : list.fields) {
+      digest.values.push_back(bytes_of_words(learned_words_.data() + at, field.bits));
+      at += field.limbs;
+    }
+    digests.push_back(std::move(digest));
+  }
+  learned_.clear();
+  learned_words_.clear();
+  return digests;
+}
+
+void State::ingress(Port port, io::Frame frame, std::uint64_t now_us, std::vector<Queued>& queued) {
+  ++counts.received;
+  PacketPtr packet = fresh();
+  packet->frame_ = frame;
+  packet->ingress_port_ = port;
+  packet->arrived_ = frame.length;
+  packet->length_ = frame.length;
+  packet->received_us_ = now_us;
+  std::uint64_t* words = packet->words_.get();
+  std::copy_n(program->blank.data(), program->words, words);
+  const StandardFields& standard = program->standard;
+  set(words, standard.ingress_port, port);
+  set(words, standard.packet_length, frame.length);
+  set(words, standard.ingress_time, now_us);
+  run_ingress(std::move(packet), now_us, queued, DropCause::ingress);
+}
+
+void State::run_ingress(PacketPtr packet, std::uint64_t now_us, std::vector<Queued>& queued,
+                        DropCause cause) {
+  const StandardFields& standard = program->standard;
+  for (;;) {
+    std::uint64_t* words = packet->words_.get();
+    now_us_ = now_us;
+    wishes_ = {};
+    const bool malformed = parse(*packet) != program->errors.none;
+    const bool good = verify_checksums(*packet);
+    if (!good) ++counts.checksum_errors;
+    set(words, standard.checksum_error, good ? 0 : 1);
+    // The program decides what is dropped; this is what it most likely went by.
+    if (malformed) cause = DropCause::malformed;
+    if (!malformed && !good) cause = DropCause::checksum;
+    wishes_.exit = false;
+    run(program->ingress, *packet);
+    const Wishes wishes = wishes_;
+    if (wishes.failed) return drop(std::move(packet), DropCause::assertion);
+    if (wishes.clone_session != none) clone(*packet, wishes, true, now_us, queued);
+    if (wishes.digest != 0) learn(*packet, wishes.digest, now_us);
+    if (wishes.resubmit_list == 0) break;
+    if (packet->rounds_ >= settings.rounds) return drop(std::move(packet), DropCause::rounds);
+    ++counts.resubmitted;
+    PacketPtr again = copy(*packet, false);
+    --counts.copies;  // it takes the place of the packet
+    again->rounds_ = packet->rounds_ + 1;
+    again->length_ = packet->arrived_;
+    keep_fields(words, again->words_.get(), wishes.resubmit_list, Instance::resubmitted);
+    set(again->words_.get(), standard.packet_length, packet->arrived_);
+    take_back(packet.release());
+    packet = std::move(again);
+  }
+  std::uint64_t* words = packet->words_.get();
+  const auto group = static_cast<std::uint32_t>(get(words, standard.multicast_group));
+  if (group != 0) {
+    set(words, standard.instance_type, static_cast<std::uint64_t>(Instance::replication));
+    if (multicast(*packet, group, queued) == 0) {
+      return drop(std::move(packet), DropCause::no_group);
+    }
+    ++counts.replicated;
+    take_back(packet.release());
+    return;
+  }
+  const auto port = static_cast<Port>(get(words, standard.egress_spec));
+  if (port == settings.drop_port) return drop(std::move(packet), cause);
+  set(words, standard.instance_type, static_cast<std::uint64_t>(Instance::normal));
+  enqueue(std::move(packet), port, queued);
+}
+
+std::optional<io::Frame> State::egress(PacketPtr packet, Port port, const QueueTimes& times,
+                                       std::uint64_t now_us, std::vector<Queued>& queued) {
+  const StandardFields& standard = program->standard;
+  std::uint64_t* words = packet->words_.get();
+  set(words, standard.egress_time, now_us);
+  set(words, standard.enqueued, times.enqueued_us);
+  set(words, standard.enqueue_depth, times.depth_at_enqueue);
+  set(words, standard.queue_time, times.delta_us);
+  set(words, standard.dequeue_depth, times.depth_at_dequeue);
+  set(words, standard.queue_id, times.queue_id);
+  set(words, standard.egress_port, port);
+  // Anything but the drop port.
+  set(words, standard.egress_spec, std::uint64_t{settings.drop_port} + 1);
+  set(words, standard.packet_length, packet->length_);
+  now_us_ = now_us;
+  wishes_ = {};
+  run(program->egress, *packet);
+  const Wishes wishes = wishes_;
+  const auto dropped = [&](DropCause cause) -> std::optional<io::Frame> {
+    drop(std::move(packet), cause);
+    return std::nullopt;
+  };
+  if (wishes.failed) return dropped(DropCause::assertion);
+  if (wishes.clone_session != none) clone(*packet, wishes, false, now_us, queued);
+  if (get(words, standard.egress_spec) == settings.drop_port) return dropped(DropCause::egress);
+  wishes_ = {};
+  const bool fits = deparse(*packet);
+  if (wishes_.failed) return dropped(DropCause::assertion);
+  if (!fits) return dropped(DropCause::too_long);
+  if (packet->recirculate_ != 0) {
+    if (packet->rounds_ >= settings.rounds) return dropped(DropCause::rounds);
+    ++counts.recirculated;
+    PacketPtr again = fresh();
+    std::swap(again->frame_, packet->frame_);
+    again->ingress_port_ = packet->ingress_port_;
+    again->received_us_ = packet->received_us_;
+    again->rounds_ = packet->rounds_ + 1;
+    again->arrived_ = again->frame_.length;
+    again->length_ = again->frame_.length;
+    std::copy_n(program->blank.data(), program->words, again->words_.get());
+    keep_fields(words, again->words_.get(), packet->recirculate_, Instance::recirculated);
+    set(again->words_.get(), standard.packet_length, again->frame_.length);
+    idle_.push_back(packet.release());
+    run_ingress(std::move(again), now_us, queued, DropCause::recirculated);
+    return std::nullopt;
+  }
+  ++counts.sent;
+  io::Frame frame = packet->frame_;
+  frame.length = std::min(frame.length, packet->truncated_);
+  idle_.push_back(packet.release());
+  return frame;
+}
+
+Compiled::Compiled() = default;
+Compiled::~Compiled() = default;
+
+Program::Program(std::unique_ptr<Compiled> compiled) : compiled_(std::move(compiled)) {}
+Program::Program(Program&&) noexcept = default;
+Program& Program::operator=(Program&&) noexcept = default;
+Program::~Program() = default;
+
+Description Program::describe() const { return description_of(*compiled_); }
+
+Machine::Machine(Program program, io::FramePool& pool, Settings settings)
+    : state_(std::make_unique<State>(std::move(program.compiled_), pool, std::move(settings))) {}
+Machine::~Machine() = default;
+
+void Machine::ingress(Port port, io::Frame frame, std::uint64_t now_us,
+                      std::vector<Queued>& queued) {
+  state_->ingress(port, frame, now_us, queued);
+}
+
+std::optional<io::Frame> Machine::egress(PacketPtr packet, Port port, const QueueTimes& times,
+                                         std::uint64_t now_us, std::vector<Queued>& queued) {
+  return state_->egress(std::move(packet), port, times, now_us, queued);
+}
+
+Control& Machine::control() { return state_->control; }
+Description Machine::describe() const { return description_of(*state_->program); }
+const Counters& Machine::counters() const { return state_->counts; }
+std::vector<Digest> Machine::take_digests() { return state_->take_digests(); }
+
+}  // namespace nagi::p4

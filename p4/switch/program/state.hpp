@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A machine's state, and what its parts do with a packet. machine.cpp passes packets from one part
+// to the next; parse.cpp, pipeline.cpp and deparse.cpp are the parts; control.cpp changes tables.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "model/random.hpp"
+#include "program/compiled.hpp"
+#include "program/control.hpp"
+#include "program/evaluate.hpp"
+#include "program/machine.hpp"
+#include "program/meter.hpp"
+#include "program/staged.hpp"
+#include "program/table_state.hpp"
+
+namespace nagi::p4 {
+
+struct ProfileState {
+  struct Member {
+    bool used = false;
+    Index choice = none;  // among the profile's actions
+    Index action = none;
+    std::vector<std::uint64_t> data;
+    std::size_t references = 0;  // entries and groups
+  };
+  struct Group {
+    bool used = false;
+    std::vector<std::uint32_t> members;  // in order of their numbers
+    std::size_t references = 0;
+  };
+  std::vector<Member> members;
+  std::vector<Group> groups;
+};
+
+/// What an action asked for that is done after the pipeline.
+struct Wishes {
+  std::uint32_t clone_session = none;
+  std::uint64_t clone_list = 0;
+  std::uint64_t resubmit_list = 0;
+  std::uint64_t recirculate_list = 0;
+  std::uint64_t digest = 0;
+  bool exit = false;
+  bool failed = false;  // an assertion, or a loop went round too often
+  std::uint32_t jumps_back = 0;
+};
+
+enum class Instance : std::uint8_t {
+  normal = 0,
+  ingress_clone = 1,
+  egress_clone = 2,
+  recirculated = 4,
+  replication = 5,
+  resubmitted = 6
+};
+
+class State {
+ public:
+  State(std::unique_ptr<Compiled> program, io::FramePool& frames, Settings settings);
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  void ingress(Port port, io::Frame frame, std::uint64_t now_us, std::vector<Queued>& queued);
+  std::optional<io::Frame> egress(PacketPtr packet, Port port, const QueueTimes& times,
+                                  std::uint64_t now_us, std::vector<Queued>& queued);
+  std::vector<Digest> take_digests();
+  /// The packet's memory and its frame's slot are free again.
+  void take_back(Packet* packet) noexcept;
+  [[nodiscard]] std::size_t size_of(const Packet& packet) const;
+
+  std::unique_ptr<Compiled> program;
+  io::FramePool& frames;
+  Settings settings;
+  Counters counts;
+  std::vector<Staged<TableState>> tables;
+  std::vector<Staged<ProfileState>> profiles;
+  std::vector<Staged<std::vector<std::uint64_t>>> registers;
+  std::vector<Staged<std::vector<Count>>> counters;
+  std::vector<Staged<std::vector<MeterCell>>> meters;
+  Staged<std::map<std::uint32_t, Mirror>> mirrors;
+  Staged<std::map<std::uint32_t, std::vector<Copies>>> groups;
+  std::vector<Staged<std::vector<Bytes>>> value_sets;
+  /// The same as the states' keys have them, by use: so many words a value.
+  std::vector<Staged<std::vector<std::uint64_t>>> value_set_keys;
+  Control control{*this};
+  Transaction transaction;
+
+ private:
+  PacketPtr fresh();
+  PacketPtr copy(const Packet& packet, bool with_fields);
+  /// `cause`: what a drop by the program is counted as, if nothing is wrong with the packet.
+  void run_ingress(PacketPtr packet, std::uint64_t now_us, std::vector<Queued>& queued,
+                   DropCause cause);
+  /// Returns how many copies there were.
+  std::size_t multicast(Packet& packet, std::uint32_t group, std::vector<Queued>& queued);
+  void clone(const Packet& packet, const Wishes& wishes, bool at_ingress, std::uint64_t now_us,
+             std::vector<Queued>& queued);
+  void enqueue(PacketPtr packet, Port port, std::vector<Queued>& queued) const;
+  void keep_fields(const std::uint64_t* from, std::uint64_t* to, std::uint64_t list,
+                   Instance instance) const;
+  void reset_metadata(std::uint64_t* words) const;
+  void drop(PacketPtr packet, DropCause cause) {
+    ++counts.dropped[static_cast<std::size_t>(cause)];
+    take_back(packet.release());
+  }
+  void learn(const Packet& packet, std::uint64_t list, std::uint64_t now_us);
+  void set(std::uint64_t* words, const Field& field, std::uint64_t value) const;
+  [[nodiscard]] std::uint64_t get(const std::uint64_t* words, const Field& field) const;
+
+  // parse.cpp
+  /// Returns the program's number of the error that there was.
+  std::uint64_t parse(Packet& packet);
+  std::uint64_t run_parser(Packet& packet, std::size_t& at);
+  bool extract(Packet& packet, Index header, std::size_t& at, std::size_t length,
+               std::uint64_t variable_bits);
+  [[nodiscard]] bool matches(const Transition& transition, const std::uint64_t* key,
+                             std::size_t words) const;
+
+  // pipeline.cpp
+  void run(const Pipeline& pipeline, Packet& packet);
+  Index apply(Index table, Packet& packet);
+  void act(Index action, const std::uint64_t* data, Packet& packet);
+  /// One step of an action. Returns the step to go on with.
+  std::size_t step(const Step& step, std::size_t next, const Scope& scope, Packet& packet);
+  void assign(const Step& step, const Scope& scope);
+  /// Makes a header valid, and the others of its union invalid.
+  void make_valid(std::uint64_t* words, const Header& header) const {
+    if (header.of_union != none) {
+      for (const Index other : program->unions[header.of_union].headers) {
+        words[program->headers[other].base + valid_word] = 0;
+      }
+    }
+    words[header.base + valid_word] = 1;
+  }
+  void copy_headers(std::uint64_t* words, const std::vector<Index>& to,
+                    const std::vector<Index>& from);
+  void copy_header(std::uint64_t* words, Index to, Index from);
+  void push(std::uint64_t* words, const Stack& stack, std::uint64_t count);
+  void pop(std::uint64_t* words, const Stack& stack, std::uint64_t count);
+  void log(const LogMessage& message, const Scope& scope) const;
+  /// An action goes back; a packet that loops without end fails.
+  void count_loop();
+  std::uint64_t draw(std::uint64_t low, std::uint64_t high);
+  Scope scope_of(std::uint64_t* words, const std::uint64_t* data);
+
+  // deparse.cpp
+  std::uint64_t calculate(const Calculation& calculation, const Packet& packet);
+  void update_checksums(Packet& packet);
+  bool verify_checksums(const Packet& packet);
+  /// The frame as it leaves; nothing if it became too long.
+  bool deparse(Packet& packet);
+  [[nodiscard]] std::size_t bytes_of(const std::uint64_t* words, Index header) const;
+
+  model::Stream random_;
+  std::uint64_t draws_ = 0;
+  std::uint64_t now_us_ = 0;
+  Wishes wishes_;
+  std::vector<std::unique_ptr<Packet>> all_packets_;
+  std::vector<Packet*> idle_;
+  std::vector<std::uint8_t> scratch_;  // what is hashed, and headers being written
+  struct Learned {
+    std::uint64_t list, at_us;
+    std::size_t words;  // where its values begin in learned_words_
+  };
+  std::vector<Learned> learned_;
+  std::vector<std::uint64_t> learned_words_;
+};
+
+/// A number's bytes, the highest first, as a number; and back.
+inline std::uint64_t big_endian(std::uint64_t value) {
+  return std::endian::native == std::endian::little ? __builtin_bswap64(value) : value;
+}
+
+/// Writes values bit by bit, the highest first.
+class BitWriter {
+ public:
+  explicit BitWriter(std::uint8_t* to) : to_(to), begin_(to) {}
+  /// `bits` at most 64; what is above them in `value` is 0.
+  void put(std::uint64_t value, std::uint32_t bits) {
+    const std::uint32_t room = 64 - held_;
+    if (bits < room) {
+      waiting_ = waiting_ << bits | value;
+      held_ += bits;
+      return;
+    }
+    held_ = bits - room;
+    store(room == 64 ? value : waiting_ << room | value >> held_, 8);
+    waiting_ = value & ((1ULL << held_) - 1);
+  }
+  /// A field's words.
+  void put(const std::uint64_t* words, const Field& field) {
+    if (field.limbs == 1) {
+      put(words[0], field.bits);
+      return;
+    }
+    std::uint32_t top = field.bits % 64 == 0 ? 64 : field.bits % 64;
+    for (std::uint32_t i = field.limbs; i-- > 0; top = 64) put(words[i], top);
+  }
+  void put_bytes(const std::uint8_t* bytes, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) put(bytes[i], 8);
+  }
+  /// Pads with zeros to a whole byte; returns how many bytes there are.
+  std::size_t finish() {
+    if (held_ > 0) store(waiting_ << (64 - held_), (held_ + 7) / 8);
+    held_ = 0;
+    return static_cast<std::size_t>(to_ - begin_);
+  }
+
+ private:
+  void store(std::uint64_t value, std::size_t bytes) {
+    value = big_endian(value);
+    std::memcpy(to_, &value, bytes);
+    to_ += bytes;
+  }
+
+  std::uint8_t* to_;
+  std::uint8_t* begin_;
+  std::uint64_t waiting_ = 0;  // its lowest `held_` bits, fewer than 64
+  std::uint32_t held_ = 0;
+};
+
+}  // namespace nagi::p4

@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "program/table_state.hpp"
+
+#include <algorithm>
+
+namespace nagi::p4 {
+
+namespace {
+
+std::uint64_t rank_of(std::int32_t priority, std::uint32_t age) {
+  const auto shifted = static_cast<std::uint64_t>(std::int64_t{priority} + 0x80000000LL);
+  return shifted << 32 | age;
+}
+
+std::int32_t priority_of(std::uint64_t rank) {
+  return static_cast<std::int32_t>(static_cast<std::int64_t>(rank >> 32) - 0x80000000LL);
+}
+
+std::uint64_t mixed(std::uint64_t a, std::uint64_t b) {
+  const unsigned __int128 product = static_cast<unsigned __int128>(a) * b;
+  return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
+}
+
+std::uint64_t slot_of(std::uint64_t hash, Index entry) {
+  return (hash & 0xffffffff00000000ULL) | (entry + 1ULL);
+}
+Index entry_of(std::uint64_t slot) { return static_cast<Index>(slot & 0xffffffff) - 1; }
+
+constexpr std::uint32_t most_index_bits = 16;  // 512 KiB
+constexpr std::size_t few_lengths = 3;
+
+std::uint64_t hash_of(const Key& key) {
+  auto result = mixed(static_cast<std::uint32_t>(key.priority) + 1ULL, 0x9e3779b97f4a7c15ULL);
+  for (const auto* part : {&key.value, &key.mask, &key.low, &key.high}) {
+    for (const std::uint64_t word : *part) result = mixed(result ^ word, 0xd6e8feb86659fd93ULL);
+  }
+  return result;
+}
+
+}  // namespace
+
+TableState::TableState(const Table& table)
+    : table_(&table),
+      words_(table.words),
+      data_words_(table.data_words),
+      ranges_(table.kind == Kind::range) {
+  for (const KeyField& field : table.key) {
+    if (field.match != MatchKind::lpm) continue;
+    const std::uint32_t top_bits = (field.field.bits - 1) % 64 + 1;  // in its highest word
+    index_bits_ = std::min(top_bits, most_index_bits);
+    index_word_ = field.word + field.field.limbs - 1;
+    index_shift_ = field.shift + top_bits - index_bits_;
+  }
+}
+
+std::uint64_t TableState::hash(const std::uint64_t* key, const std::uint64_t* mask) const {
+  std::uint64_t result = 0x9e3779b97f4a7c15ULL;
+  for (std::uint32_t i = 0; i < words_; ++i) {
+    result = mixed(result ^ (key[i] & mask[i]), 0xd6e8feb86659fd93ULL + i * 2);
+  }
+  return mixed(result, 0xa0761d6478bd642fULL);
+}
+
+Index TableState::look(const Tuple& tuple, const std::uint64_t* key) const {
+  if (tuple.used == 0) return none;
+  const std::uint64_t* mask = tuple.mask.data();
+  const std::uint64_t code = hash(key, mask);
+  const std::size_t last = tuple.slots.size() - 1;
+  for (std::size_t at = code & last;; at = (at + 1) & last) {
+    const std::uint64_t slot = tuple.slots[at];
+    if (slot == 0) return none;
+    if ((slot ^ code) >> 32 != 0) continue;
+    const Index entry = entry_of(slot);
+    const std::uint64_t* other = keys_.data() + std::size_t{entry} * words_;
+    std::uint64_t differ = 0;
+    for (std::uint32_t i = 0; i < words_; ++i) differ |= (key[i] & mask[i]) ^ other[i];
+    if (differ == 0) return entry;
+  }
+}
+
+Index TableState::find_masked(const std::uint64_t* key) const {
+  if (table_->kind != Kind::ternary) return find_longest(key);
+  Index best = none;
+  std::uint64_t rank = ~0ULL;
+  for (const Turn& turn : turns_) {
+    const Tuple& tuple = tuples_[turn.tuple];
+    if (tuple.best >= rank) break;
+    const Index entry = look(tuple, key);
+    if (entry != none && entries_[entry].rank < rank) {
+      best = entry;
+      rank = entries_[entry].rank;
+    }
+  }
+  return best;
+}
+
+Index TableState::find_longest(const std::uint64_t* key) const {
+  std::uint64_t lengths = ~0ULL;
+  if (!index_.empty()) {
+    lengths = index_[key[index_word_] >> index_shift_ & ((1ULL << index_bits_) - 1)];
+  }
+  for (const Turn& turn : turns_) {
+    if ((lengths >> turn.prefix % 64 & 1) == 0) continue;
+    const Index entry = look(tuples_[turn.tuple], key);
+    if (entry != none) return entry;
+  }
+  return none;
+}
+
+void TableState::put_in_index(Index entry) {
+  const std::uint32_t prefix = tuples_[entries_[entry].tuple].prefix;
+  const std::uint64_t all = (1ULL << index_bits_) - 1;
+  const std::uint64_t first =
+      keys_[std::size_t{entry} * words_ + index_word_] >> index_shift_ & all;
+  const std::uint64_t count = prefix < index_bits_ ? 1ULL << (index_bits_ - prefix) : 1;
+  for (std::uint64_t i = 0; i < count; ++i) index_[first + i] |= 1ULL << prefix % 64;
+}
+
+void TableState::make_index() {
+  erased_ = 0;
+  index_.assign(std::size_t{1} << index_bits_, 0);
+  for (Index entry = 0; entry < entries_.size(); ++entry) {
+    if (entries_[entry].used) put_in_index(entry);
+  }
+}
+
+bool TableState::in_ranges(const Key& entry, const std::uint64_t* key) const {
+  std::size_t at = 0;
+  for (const KeyField& field : table_->key) {
+    if (field.match != MatchKind::range) continue;
+    const std::uint32_t limbs = field.field.limbs;
+    const auto part = [&](std::uint32_t i) {
+      return limbs > 1 ? key[field.word + i] : key[field.word] >> field.shift & field.field.mask();
+    };
+    int low = 0;  // how the value compares with it
+    int high = 0;
+    for (std::uint32_t i = limbs; i-- > 0;) {
+      const std::uint64_t value = part(i);
+      if (low == 0 && value != entry.low[at + i]) low = value < entry.low[at + i] ? -1 : 1;
+      if (high == 0 && value != entry.high[at + i]) high = value < entry.high[at + i] ? -1 : 1;
+    }
+    if (low < 0 || high > 0) return false;
+    at += limbs;
+  }
+  return true;
+}
+
+Index TableState::find_range(const std::uint64_t* key) const {
+  for (const Index index : order_) {
+    const Key& entry = range_keys_[index];
+    std::uint64_t differ = 0;
+    for (std::uint32_t i = 0; i < words_; ++i) {
+      differ |= (key[i] & entry.mask[i]) ^ entry.value[i];
+    }
+    if (differ == 0 && in_ranges(entry, key)) return index;
+  }
+  return none;
+}
+
+bool TableState::has(const Key& key) const {
+  if (ranges_) {
+    const auto [first, last] = by_key_.equal_range(hash_of(key));
+    return std::any_of(first, last,
+                       [&](const auto& known) { return range_keys_[known.second] == key; });
+  }
+  for (const Tuple& tuple : tuples_) {
+    if (tuple.mask != key.mask) continue;
+    for (Index entry = look(tuple, key.value.data()); entry != none;
+         entry = entries_[entry].after) {
+      if (priority_of(entries_[entry].rank) == key.priority) return true;
+    }
+  }
+  return false;
+}
+
+Handle TableState::add(Key key, const Result& result, std::span<const std::uint64_t> data) {
+  Index place = 0;
+  if (free_.empty()) {
+    place = static_cast<Index>(entries_.size());
+    entries_.emplace_back();
+    keys_.resize(keys_.size() + words_);
+    data_.resize(data_.size() + data_words_);
+    if (ranges_) range_keys_.emplace_back();
+    if (table_->with_counters) counts_.emplace_back();
+    if (table_->meter != none) meters_.emplace_back();
+  } else {
+    place = free_.back();
+    free_.pop_back();
+    if (table_->with_counters) counts_[place] = {};
+    if (table_->meter != none) meters_[place] = {};
+  }
+  Entry& entry = entries_[place];
+  entry.rank = rank_of(key.priority, age_++);
+  entry.after = none;
+  entry.used = true;
+  std::copy(key.value.begin(), key.value.end(),
+            keys_.begin() + static_cast<std::ptrdiff_t>(std::size_t{place} * words_));
+  modify(place, result, data);
+  ++used_;
+  if (ranges_) {
+    by_key_.emplace(hash_of(key), place);
+    range_keys_[place] = std::move(key);
+    const auto worse = [this](std::uint64_t rank, Index other) {
+      return rank < entries_[other].rank;
+    };
+    order_.insert(std::upper_bound(order_.begin(), order_.end(), entry.rank, worse), place);
+  } else {
+    auto tuple = std::find_if(tuples_.begin(), tuples_.end(),
+                              [&](const Tuple& one) { return one.mask == key.mask; });
+    const bool fresh = tuple == tuples_.end();
+    if (fresh) {
+      tuples_.push_back({std::move(key.mask), key.prefix, ~0ULL, 0, {}});
+      tuple = tuples_.end() - 1;
+    }
+    entry.tuple = static_cast<Index>(tuple - tuples_.begin());
+    const bool better = entry.rank < tuple->best;
+    tuple->best = std::min(tuple->best, entry.rank);
+    put(*tuple, place);
+    if (fresh || (better && table_->kind == Kind::ternary)) sort();
+    if (!index_.empty()) {
+      put_in_index(place);
+    } else if (fresh && table_->kind == Kind::lpm && tuples_.size() > few_lengths) {
+      make_index();
+    }
+  }
+  return Handle{entry.generation} << 32 | place;
+}
+
+void TableState::modify(Index place, const Result& result, std::span<const std::uint64_t> data) {
+  entries_[place].result = result;
+  std::copy(data.begin(), data.end(),
+            data_.begin() + static_cast<std::ptrdiff_t>(std::size_t{place} * data_words_));
+}
+
+void TableState::put(Tuple& tuple, Index place) {
+  Entry& entry = entries_[place];
+  const std::uint64_t* key = keys_.data() + std::size_t{place} * words_;
+  if (tuple.slots.empty() || 2 * (tuple.used + 1) > tuple.slots.size()) grow(tuple);
+  const Index first = look(tuple, key);
+  const std::uint64_t code = hash(key, tuple.mask.data());
+  const std::size_t last = tuple.slots.size() - 1;
+  std::size_t at = code & last;
+  if (first == none) {
+    while (tuple.slots[at] != 0) at = (at + 1) & last;
+    tuple.slots[at] = slot_of(code, place);
+  } else if (entry.rank < entries_[first].rank) {
+    while (tuple.slots[at] == 0 || entry_of(tuple.slots[at]) != first) at = (at + 1) & last;
+    tuple.slots[at] = slot_of(code, place);
+    entry.after = first;
+  } else {
+    Index before = first;
+    while (entries_[before].after != none && entries_[entries_[before].after].rank < entry.rank) {
+      before = entries_[before].after;
+    }
+    entry.after = entries_[before].after;
+    entries_[before].after = place;
+  }
+  ++tuple.used;
+}
+
+void TableState::grow(Tuple& tuple) {
+  const std::vector<std::uint64_t> old = std::move(tuple.slots);
+  tuple.slots.assign(std::max<std::size_t>(16, old.size() * 2), 0);
+  const std::size_t last = tuple.slots.size() - 1;
+  for (const std::uint64_t slot : old) {
+    if (slot == 0) continue;
+    const std::uint64_t* key = keys_.data() + std::size_t{entry_of(slot)} * words_;
+    const std::uint64_t code = hash(key, tuple.mask.data());
+    std::size_t at = code & last;
+    while (tuple.slots[at] != 0) at = (at + 1) & last;
+    tuple.slots[at] = slot;
+  }
+}
+
+void TableState::take_out(Tuple& tuple, Index place) {
+  Entry& entry = entries_[place];
+  const std::uint64_t* key = keys_.data() + std::size_t{place} * words_;
+  const Index first = look(tuple, key);
+  --tuple.used;
+  if (first != place) {
+    Index before = first;
+    while (entries_[before].after != place) before = entries_[before].after;
+    entries_[before].after = entry.after;
+    return;
+  }
+  const std::uint64_t code = hash(key, tuple.mask.data());
+  const std::size_t last = tuple.slots.size() - 1;
+  std::size_t at = code & last;
+  while (tuple.slots[at] == 0 || entry_of(tuple.slots[at]) != place) at = (at + 1) & last;
+  if (entry.after != none) {
+    tuple.slots[at] = slot_of(code, entry.after);
+    return;
+  }
+  // Close the gap, so that no search ends in it too early.
+  tuple.slots[at] = 0;
+  for (std::size_t next = (at + 1) & last; tuple.slots[next] != 0; next = (next + 1) & last) {
+    const std::uint64_t* other = keys_.data() + std::size_t{entry_of(tuple.slots[next])} * words_;
+    const std::size_t home = hash(other, tuple.mask.data()) & last;
+    if (((next - home) & last) >= ((next - at) & last)) {
+      tuple.slots[at] = tuple.slots[next];
+      tuple.slots[next] = 0;
+      at = next;
+    }
+  }
+}
+
+void TableState::sort() {
+  turns_.clear();
+  for (Index i = 0; i < tuples_.size(); ++i) turns_.push_back({i, tuples_[i].prefix});
+  std::sort(turns_.begin(), turns_.end(), [this](const Turn& a, const Turn& b) {
+    if (table_->kind == Kind::ternary) return tuples_[a.tuple].best < tuples_[b.tuple].best;
+    return a.prefix > b.prefix;
+  });
+}
+
+void TableState::erase(Index place) {
+  Entry& entry = entries_[place];
+  if (ranges_) {
+    const auto [first, last] = by_key_.equal_range(hash_of(range_keys_[place]));
+    by_key_.erase(
+        std::find_if(first, last, [&](const auto& known) { return known.second == place; }));
+    order_.erase(std::find(order_.begin(), order_.end(), place));
+    range_keys_[place] = {};
+  } else {
+    Tuple& tuple = tuples_[entry.tuple];
+    take_out(tuple, place);
+    if (tuple.used == 0) {  // the last one moves to where it was
+      const auto gone = entry.tuple;
+      const auto moved = static_cast<Index>(tuples_.size() - 1);
+      if (gone != moved) {
+        tuples_[gone] = std::move(tuples_[moved]);
+        for (Entry& other : entries_) {
+          if (other.used && other.tuple == moved) other.tuple = gone;
+        }
+      }
+      tuples_.pop_back();
+      sort();
+    }
+  }
+  entry.used = false;
+  ++entry.generation;
+  free_.push_back(place);
+  --used_;
+  if (!index_.empty() && ++erased_ > used_ + index_.size()) make_index();
+}
+
+void TableState::clear() {
+  tuples_.clear();
+  turns_.clear();
+  index_.clear();
+  order_.clear();
+  by_key_.clear();
+  free_.clear();
+  for (Index place = static_cast<Index>(entries_.size()); place-- > 0;) {
+    Entry& entry = entries_[place];
+    if (entry.used) ++entry.generation;
+    entry.used = false;
+    free_.push_back(place);
+  }
+  used_ = 0;
+}
+
+std::optional<Index> TableState::place_of(Handle handle) const {
+  const std::uint64_t place = handle & 0xffffffff;
+  if (place >= entries_.size() || !entries_[place].used ||
+      entries_[place].generation != handle >> 32) {
+    return std::nullopt;
+  }
+  return static_cast<Index>(place);
+}
+
+Key TableState::key(Index place) const {
+  if (ranges_) return range_keys_[place];
+  const Entry& entry = entries_[place];
+  const Tuple& tuple = tuples_[entry.tuple];
+  const auto value = keys_.begin() + static_cast<std::ptrdiff_t>(std::size_t{place} * words_);
+  return {{value, value + words_}, tuple.mask, {}, {}, tuple.prefix, priority_of(entry.rank)};
+}
+
+void TableState::take_measurements(const TableState& other) {
+  if (!table_->with_counters && table_->meter == none) return;
+  const std::size_t both = std::min(entries_.size(), other.entries_.size());
+  for (std::size_t place = 0; place < both; ++place) {
+    const Entry& entry = entries_[place];
+    const Entry& same = other.entries_[place];
+    if (!entry.used || !same.used || entry.generation != same.generation) continue;
+    if (table_->with_counters) counts_[place] = other.counts_[place];
+    if (table_->meter != none) meters_[place] = other.meters_[place];
+  }
+}
+
+std::vector<Handle> TableState::handles() const {
+  std::vector<Handle> all;
+  for (Index place = 0; place < entries_.size(); ++place) {
+    if (entries_[place].used) all.push_back(Handle{entries_[place].generation} << 32 | place);
+  }
+  return all;
+}
+
+}  // namespace nagi::p4

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How many packets and bytes waited, over time: the most, and the mean weighted by time. What goes
+// at the instant it came has not waited.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "model/units.hpp"
+
+namespace nagi::p4 {
+
+struct Depth {
+  std::uint64_t packets = 0;
+  model::Bytes bytes;
+};
+
+class QueueStatistics {
+ public:
+  /// Of a stretch of time.
+  struct Stretch {
+    Depth most;
+    double mean_packets = 0;
+    double mean_bytes = 0;
+  };
+
+  /// From `at` on, this much waits. Instants do not go back.
+  void set(Depth depth, model::Instant at) {
+    account_until(at);
+    now_ = depth;
+  }
+  [[nodiscard]] Depth now() const { return now_; }
+
+  /// From the beginning, instant 0, to `at`.
+  [[nodiscard]] Stretch until(model::Instant at) const {
+    QueueStatistics then = *this;
+    then.account_until(at);
+    then.before_.add(then.recent_);
+    return then.before_.over(at - model::Instant{});
+  }
+  /// From the last call of this, or the beginning, to `at`.
+  Stretch take(model::Instant at) {
+    account_until(at);
+    const Stretch stretch = recent_.over(at - taken_at_);
+    before_.add(recent_);
+    recent_ = {};
+    taken_at_ = at;
+    return stretch;
+  }
+
+ private:
+  struct Sums {
+    Depth most;
+    unsigned __int128 packet_ns = 0;
+    unsigned __int128 byte_ns = 0;
+
+    void add(const Sums& other) {
+      raise(other.most);
+      packet_ns += other.packet_ns;
+      byte_ns += other.byte_ns;
+    }
+    void raise(Depth depth) {
+      most.packets = std::max(most.packets, depth.packets);
+      most.bytes = std::max(most.bytes, depth.bytes);
+    }
+    [[nodiscard]] Stretch over(model::Duration length) const {
+      if (length.count() <= 0) return {most, 0, 0};
+      const auto ns = static_cast<double>(length.count());
+      return {most, static_cast<double>(packet_ns) / ns, static_cast<double>(byte_ns) / ns};
+    }
+  };
+
+  void account_until(model::Instant at) {
+    if (at == known_until_) return;
+    const auto passed = static_cast<std::uint64_t>((at - known_until_).count());
+    recent_.raise(now_);
+    recent_.packet_ns += static_cast<unsigned __int128>(now_.packets) * passed;
+    recent_.byte_ns += static_cast<unsigned __int128>(now_.bytes.count) * passed;
+    known_until_ = at;
+  }
+
+  Depth now_;
+  Sums before_;
+  Sums recent_;
+  model::Instant known_until_{};
+  model::Instant taken_at_{};
+};
+
+}  // namespace nagi::p4
