@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""p4/edge.p4 for a node of a run plan: its ports, and the operations that make it do there what the
+plan says. Pure functions; plans are JSON (experiments/schemas/plan.schema.json).
+
+A probability p is the threshold round(p x 2^32), as edge.p4 compares it with draws of 32 bits.
+"""
+
+from __future__ import annotations
+
+import os
+from importlib import resources
+from typing import Any, Mapping, NamedTuple, Optional
+
+from nagi_p4.operations import Operation, number
+from nagi_p4.switch import Switch
+
+# Tables, actions and state of edge.p4.
+IPV4_ROUTES, FORWARD = "ingress.ipv4_routes", "ingress.forward"
+LOSS_MODEL = "egress.loss.model"
+BERNOULLI, GILBERT_ELLIOTT = "egress.loss.bernoulli", "egress.loss.gilbert_elliott"
+MARKING, MARK_OVER = "egress.marking", "egress.mark_over"
+TELEMETRY, SAMPLE_EVERY = "egress.telemetry", "egress.sample_every"
+RECEIVED, SENT, LOSSES, MARKED = "ingress.received", "egress.sent", "egress.losses", "egress.marked"
+DROPS = "ingress.drops"
+TELEMETRY_SESSION = 1
+NO_INTERFACE = 510  # the port by which samples turn round: it has no interface
+_PORTS = 512  # of each cause's part of DROPS
+# What DROPS counts, in the order of edge.p4's causes.
+CAUSES = ("malformed", "bad checksum", "last hop", "no route", "not IP", "lost on the way in")
+MOST_WEIGHT_SHIFT = 12
+
+PROBABILITY_BITS = 32
+
+
+class Macs(NamedTuple):
+    """Of a link: of the switch's port on it, and of the node at the other end."""
+
+    own: str
+    neighbour: str
+
+
+class Port(NamedTuple):
+    """A port, and its queue."""
+
+    number: int
+    link: str
+    queue: dict[str, int]  # as queue_set and nagi-switch's configuration have it
+    packet_bytes: Optional[int]  # of a full-size packet; None: no flow says
+
+
+def threshold(probability: float) -> int:
+    """2^32 is certainty."""
+    return round(probability * (1 << PROBABILITY_BITS))
+
+
+def program() -> bytes:
+    """What the P4 compiler made of edge.p4: beside this module where an agent came with it, else in
+    the checkout. Raises OSError."""
+    own = resources.files("nagi_p4").joinpath("edge.json")
+    if own.is_file():
+        return own.read_bytes()
+    with open(os.path.join(os.path.dirname(__file__), "..", "..", "edge.json"), "rb") as file:
+        return file.read()
+
+
+def ports(node: Mapping[str, Any]) -> list[Port]:
+    """The ports of a node that is a switch. What it does not impose goes through at once."""
+    found = []
+    for port in node["switch"]["ports"]:
+        imposes = port.get("imposes") or {}
+        limit = imposes.get("queue") or {}
+        queue = {
+            "rate_bps": imposes.get("rate_bps"),
+            "overhead_bytes": imposes.get("overhead_bytes"),
+            "depth_packets": limit.get("packets"),
+            "depth_bytes": limit.get("bytes"),
+        }
+        found.append(
+            Port(
+                port["number"],
+                port["link"],
+                {key: value for key, value in queue.items() if value is not None},
+                port.get("packet_bytes"),
+            )
+        )
+    return found
+
+
+def operations(node: Mapping[str, Any], macs: Mapping[str, Macs]) -> list[Operation]:
+    """All entries that a node has from the start. `macs`: by the names of its links."""
+    numbers = {port["link"]: port["number"] for port in node["switch"]["ports"]}
+    found: list[Operation] = []
+    for route in node["routes"]:
+        link = route["link"]
+        found.append(
+            {
+                "op": "table_add",
+                "table": IPV4_ROUTES,
+                "match": [route["destination"]],
+                "action": FORWARD,
+                "data": [numbers[link], macs[link].own, macs[link].neighbour],
+            }
+        )
+    sampled = False
+    for port in node["switch"]["ports"]:
+        imposes = port.get("imposes") or {}
+        found += _loss(port["number"], imposes.get("loss") or {"model": "none"})
+        found += _marking(port["number"], imposes.get("mark"))
+        if port.get("sample_every"):
+            sampled = True
+            found.append(_of_port(TELEMETRY, port["number"], SAMPLE_EVERY, port["sample_every"]))
+    if sampled:
+        found.append({"op": "mirror_add", "session": TELEMETRY_SESSION, "port": NO_INTERFACE})
+    return found
+
+
+def _of_port(table: str, port: int, action: str, *data: int) -> Operation:
+    return {
+        "op": "table_add",
+        "table": table,
+        "match": [port],
+        "action": action,
+        "data": list(data),
+    }
+
+
+def _loss(port: int, loss: Mapping[str, Any]) -> list[Operation]:
+    if loss["model"] == "none":
+        return []
+    if loss["model"] == "bernoulli":
+        return [_of_port(LOSS_MODEL, port, BERNOULLI, threshold(loss["probability"]))]
+    if loss["model"] == "gilbert_elliott":
+        parameters = ("good_to_bad", "bad_to_good", "loss_in_good", "loss_in_bad")
+        thresholds = [threshold(loss[name]) for name in parameters]
+        return [_of_port(LOSS_MODEL, port, GILBERT_ELLIOTT, *thresholds)]
+    raise ValueError(f"edge.p4 has no loss model {loss['model']}")
+
+
+def _marking(port: int, mark: Optional[Mapping[str, Any]]) -> list[Operation]:
+    if mark is None:
+        return []
+    shift = weight_shift(mark["weight"])
+    if mark.get("threshold_packets") is None or shift is None:
+        raise ValueError("edge.p4 marks over a number of packets, with a weight of 2^-shift")
+    return [_of_port(MARKING, port, MARK_OVER, mark["threshold_packets"], shift)]
+
+
+def weight_shift(weight: float) -> Optional[int]:
+    """The shift whose moving average has this weight, 2^-shift; None if there is none."""
+    for shift in range(MOST_WEIGHT_SHIFT + 1):
+        if weight == 2.0**-shift:
+            return shift
+    return None
+
+
+def read_counters(switch: Switch, node: Mapping[str, Any]) -> dict[str, Any]:
+    """What edge.p4 has counted, in packets: of each port, and dropped in ingress, by cause."""
+    found = []
+    drops = dict.fromkeys(CAUSES, 0)
+    for port in node["switch"]["ports"]:
+        number = port["number"]
+        counts = {
+            name: switch.read_counter(counter, number)[0]
+            for name, counter in (
+                ("received", RECEIVED),
+                ("sent", SENT),
+                ("lost", LOSSES),
+                ("marked", MARKED),
+            )
+        }
+        found.append({"number": number, **counts})
+        for place, cause in enumerate(CAUSES):
+            drops[cause] += switch.read_counter(DROPS, place * _PORTS + number)[0]
+    return {"ports": found, "drops": drops}
+
+
+class Sample(NamedTuple):
+    """What the queue of a port was like for one packet, as it left: edge.p4's digest, in its
+    order."""
+
+    port: int
+    left_us: int  # by the switch's clock
+    depth_at_enqueue: int  # packets
+    depth_at_dequeue: int
+    in_queue_us: int
+
+
+def sample_of(digest: Mapping[str, Any]) -> Sample:
+    """A sample from a digest."""
+    return Sample(*(number(value) for value in digest["values"]))

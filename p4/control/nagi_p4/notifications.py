@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What simple_switch publishes of digests: nanomsg's publish/subscribe over a Unix socket, in the
+few octets that a subscriber needs of it (SP over IPC: a header of eight octets each way, then
+messages, each behind an octet and its length).
+
+A message about digests has 32 octets in front (bmv2, learning.h: topic, switch, context, list,
+buffer, number of samples), then the samples, each field in whole octets, big endian.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Iterator, NamedTuple
+
+from nagi_p4.unix_sockets import connect
+
+_HELLO = b"\0SP\0" + struct.pack(">HH", 0x21, 0)  # of a subscriber
+_PUBLISHER = b"\0SP\0" + struct.pack(">HH", 0x20, 0)
+_FRAME = struct.Struct(">BQ")  # a message's kind, 1, and its length
+_HEADER = struct.Struct("<4sQIiQI")
+_TOPIC = b"LEA|"
+
+
+class Learned(NamedTuple):
+    """A message about digests of one list."""
+
+    list_id: int
+    buffer_id: int
+    samples: int
+    data: bytes
+
+
+class Notifications:
+    """A subscription at `path`. Raises OSError if nobody publishes there."""
+
+    def __init__(self, path: str, patience_s: float = 5.0) -> None:
+        self._unread = b""
+        self._socket = connect(path, patience_s)
+        try:
+            self._socket.sendall(_HELLO)
+            hello = b""
+            while len(hello) < len(_PUBLISHER):
+                more = self._socket.recv(len(_PUBLISHER) - len(hello))
+                if not more:
+                    break
+                hello += more
+            if hello != _PUBLISHER:
+                raise OSError(f"{path}: not a publisher of nanomsg")
+        except BaseException:
+            self._socket.close()
+            raise
+        self._socket.setblocking(False)
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def learned(self) -> list[Learned]:
+        """What has come since the last time. Does not wait."""
+        while True:
+            try:
+                more = self._socket.recv(1 << 20)
+            except BlockingIOError:
+                break
+            if not more:
+                break
+            self._unread += more
+        return [_learned(message) for message in self._messages() if message.startswith(_TOPIC)]
+
+    def _messages(self) -> Iterator[bytes]:
+        while len(self._unread) >= _FRAME.size:
+            _, length = _FRAME.unpack_from(self._unread)
+            end = _FRAME.size + length
+            if len(self._unread) < end:
+                return
+            message, self._unread = self._unread[_FRAME.size : end], self._unread[end:]
+            yield message
+
+
+def _learned(message: bytes) -> Learned:
+    _, _, _, list_id, buffer_id, samples = _HEADER.unpack_from(message)
+    return Learned(list_id, buffer_id, samples, message[_HEADER.size :])

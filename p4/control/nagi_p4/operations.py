@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a controller may ask of a switch, as JSON objects that are the same for all targets:
+p4/switch/daemon/operations.hpp and controller.hpp list them."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Any, Union
+
+Operation = dict[str, Any]
+Answer = dict[str, Any]
+Number = Union[int, str]  # "0x..." of any width, or an address
+
+
+class Refused(Exception):
+    """The switch, or the interface to it, did not take an operation."""
+
+
+def number(value: Any) -> int:
+    """A number as operations have it: an integer, "0x...", or an address."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        try:
+            if value.startswith("0x"):
+                return int(value, 16)
+            if value.count(":") == 5 and "::" not in value:
+                octets = value.split(":")
+                if all(len(octet) == 2 for octet in octets):
+                    return int("".join(octets), 16)
+            return int(ipaddress.ip_address(value))
+        except ValueError:
+            pass
+    raise Refused(f'{value!r} is no number; give an integer, "0x..." or an address')

@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The control interface: operations reach a target as it wants them, refusals come back as such,
+and a switch that is gone is no answer."""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+import threading
+from contextlib import suppress
+
+import pytest
+from nagi_p4 import simple_switch
+from nagi_p4.nagi_switch import NagiSwitch
+from nagi_p4.notifications import Notifications
+from nagi_p4.operations import Refused
+from nagi_p4.simple_switch import Program, SimpleSwitch, packet_rate
+
+HEADER = struct.Struct("<4sQIiQI")
+
+
+class Listener:
+    """A program that listens at a Unix socket and says of every line what `answer` does."""
+
+    def __init__(self, path, answer):
+        self.heard = []
+        self._answer = answer
+        self._server = socket.socket(socket.AF_UNIX)
+        self._server.bind(str(path))
+        self._server.listen()
+        self._thread = threading.Thread(target=self._serve)
+        self._thread.start()
+
+    def _serve(self):
+        with self._server, self._server.accept()[0] as client:
+            for line in client.makefile("rb"):
+                request = json.loads(line)
+                self.heard.append(request)
+                answer = self._answer(request)
+                if answer is None:
+                    return
+                with suppress(BrokenPipeError):  # who asked has gone
+                    client.sendall(json.dumps(answer).encode() + b"\n")
+
+    def join(self):
+        self._thread.join(10)
+
+
+@pytest.fixture
+def long_path(tmp_path):
+    """Longer than an address of a socket may be."""
+    directory = tmp_path
+    while len(str(directory)) < 120:
+        directory = directory / "directory"
+    directory.mkdir(parents=True)
+    return directory / "control.sock"
+
+
+def listening(path, answer, tmp_path, monkeypatch):
+    monkeypatch.chdir(path.parent)
+    listener = Listener(path.name, answer)
+    monkeypatch.chdir(tmp_path)
+    return listener
+
+
+def test_every_operation_is_a_line(long_path, tmp_path, monkeypatch):
+    answers = {
+        "table_add": {"handle": 7},
+        "register_read": {"values": [3]},
+        "counter_read": {"packets": 2, "bytes": 100},
+        "digests": {"digests": [{"digest": "Sample", "values": [1]}]},
+        "batch": {"answers": [{"ok": True}, {"ok": True}]},
+        "show": {"account": {"complete": False}},
+    }
+    listener = listening(
+        long_path, lambda said: {"ok": True, **answers.get(said["op"], {})}, tmp_path, monkeypatch
+    )
+    with NagiSwitch(str(long_path)) as switch:
+        assert switch.add_entry("t", ["10.0.0.0/8"], "a", [1], priority=2) == 7
+        switch.modify_entry("t", 7, "b")
+        switch.delete_entry("t", 7)
+        switch.clear_table("t")
+        switch.set_default("t", "a", ["02:00:00:00:00:01"])
+        assert switch.read_register("r", 0) == [3]
+        switch.write_register("r", 0, 5)
+        switch.reset_register("r")
+        assert switch.read_counter("c", 1) == (2, 100)
+        assert switch.read_entry_counter("t", 7) == (2, 100)
+        switch.reset_counter("c")
+        switch.add_mirror(1, port=2)
+        switch.delete_mirror(1)
+        switch.create_group(3, [(0, [1, 2])])
+        switch.delete_group(3)
+        switch.set_queue(1, rate_bps=10**6, depth_packets=None)
+        assert switch.digests() == [{"digest": "Sample", "values": [1]}]
+        assert len(switch.perform_all([{"op": "x"}, {"op": "y"}])) == 2
+        assert switch.account() == {"complete": False}
+        switch.stop()
+    listener.join()
+    assert listener.heard[0] == {
+        "op": "table_add", "table": "t", "match": ["10.0.0.0/8"], "action": "a", "data": [1],
+        "priority": 2,
+    }  # fmt: skip
+    assert listener.heard[15] == {
+        "op": "queue_set", "port": 1, "rate_bps": 10**6, "depth_packets": None,
+    }  # fmt: skip
+    assert [each["op"] for each in listener.heard][-4:] == ["digests", "batch", "show", "stop"]
+
+
+def test_a_refusal_is_said_and_the_conversation_goes_on(tmp_path, monkeypatch):
+    path = tmp_path / "s.sock"
+    answers = iter([{"ok": False, "error": "there is no table t"}, {"ok": True, "handle": 1}])
+    listener = listening(path, lambda _: next(answers), tmp_path, monkeypatch)
+    with NagiSwitch(str(path)) as switch:
+        with pytest.raises(Refused, match="nagi-switch: there is no table t"):
+            switch.add_entry("t", [1], "a")
+        assert switch.add_entry("t2", [1], "a") == 1
+    listener.join()
+
+
+def test_a_switch_that_is_gone_is_no_answer(tmp_path, monkeypatch):
+    path = tmp_path / "s.sock"
+    with pytest.raises(OSError, match="nobody listens here"):
+        NagiSwitch(str(path))
+    listener = listening(path, lambda _: None, tmp_path, monkeypatch)
+    with NagiSwitch(str(path)) as switch:
+        with pytest.raises(OSError, match="ended without an answer"):
+            switch.clear_table("t")
+        with pytest.raises(OSError, match="it has been closed"):
+            switch.clear_table("t")
+    listener.join()
+
+
+def test_an_answer_that_is_late_is_never_taken_for_another(tmp_path, monkeypatch):
+    path = tmp_path / "s.sock"
+    go_on = threading.Event()
+
+    def late(_):
+        go_on.wait(10)
+        return {"ok": True, "handle": 1}
+
+    listener = listening(path, late, tmp_path, monkeypatch)
+    with NagiSwitch(str(path), patience_s=0.2) as switch:
+        with pytest.raises(TimeoutError):
+            switch.clear_table("t")
+        go_on.set()
+        with pytest.raises(OSError, match="it has been closed"):
+            switch.clear_table("t")
+    listener.join()
+
+
+def test_rates_in_bits_become_rates_of_full_size_packets():
+    assert packet_rate(20_000_000, 1250) == 2000
+    assert packet_rate(20_000_000, 1212, overhead_bytes=38) == 2000
+    assert packet_rate(1000, 1250) == 1
+
+
+class Recorder:
+    """Stands for a client of bmv2's: notes calls."""
+
+    def __init__(self):
+        self.calls = []
+
+    def __getattr__(self, name):
+        return lambda *given: self.calls.append((name, *given))
+
+
+@pytest.fixture
+def bmv2(monkeypatch):
+    """simple_switch's operations without simple_switch."""
+    switch = object.__new__(SimpleSwitch)
+    broken = type("TTransportException", (Exception,), {})
+    switch._m = {"transport": type("transport", (), {"TTransportException": broken})}
+    switch._switch = Recorder()
+    switch._standard = Recorder()
+    switch._nodes = {}
+    switch._notifications = None
+    return switch
+
+
+def test_bmv2_s_queues_are_set_in_packets(bmv2):
+    bmv2.set_queue(2, rate_pps=2000, depth_packets=20)
+    bmv2.set_queue(2, rate_pps=None, depth_packets=5)
+    assert bmv2._switch.calls == [
+        ("set_egress_queue_rate", 2, 2000),
+        ("set_egress_queue_depth", 2, 20),
+        ("set_egress_queue_rate", 2, 0),
+        ("set_egress_queue_depth", 2, 5),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("limits", "said"),
+    [
+        ({"rate_bps": 10**6}, "rates in packets a second, not bits; give rate_pps, or use nagi-sw"),
+        ({"depth_bytes": 1000}, "depth_bytes: bmv2's queues count packets; give depth_packets"),
+        ({"overhead_bytes": 38}, "overhead_bytes: bmv2's queues count packets"),
+        ({"rate_pps": 0}, "a rate of zero; give 1 or more, or null"),
+        ({"depth_packets": None}, "always have a depth; give depth_packets"),
+        ({"depht_packets": 1}, "a queue has no depht_packets"),
+    ],
+)
+def test_what_bmv2_s_queues_cannot_do_is_refused(bmv2, limits, said):
+    with pytest.raises(Refused, match=said):
+        bmv2.set_queue(2, **limits)
+    assert bmv2._switch.calls == []
+
+
+@pytest.mark.parametrize(
+    ("operation", "said"),
+    [
+        ({"op": "show"}, "there is no operation show for bmv2"),
+        ({"op": "digests"}, "was not asked to tell of digests"),
+        ({"op": "multicast_delete", "group": 4}, "group 4 was not made by this controller"),
+        ({"op": "table_clear", "tabel": "t"}, "table_clear: missing a required argument: 'table'"),
+        ({"op": "key", "table": "t"}, "there is no operation key for bmv2"),
+    ],
+)
+def test_what_bmv2_does_not_know_is_refused(bmv2, operation, said):
+    with pytest.raises(Refused, match=said):
+        bmv2.perform(operation)
+
+
+def test_of_several_operations_bmv2_says_how_far_it_came(bmv2):
+    operations = [{"op": "register_reset", "register": "r"}, {"op": "show"}]
+    with pytest.raises(Refused, match=r"operation 1 of 2: .*cannot take back"):
+        bmv2.perform_all(operations)
+    assert bmv2._standard.calls == [("bm_register_reset", 0, "r")]
+
+
+PROGRAM = {
+    "header_types": [{"name": "h_t", "fields": [["port", 9, False], ["address", 32, False]]}],
+    "headers": [{"name": "h", "header_type": "h_t"}],
+    "pipelines": [
+        {
+            "tables": [
+                {
+                    "name": "routes",
+                    "key": [
+                        {"match_type": "lpm", "target": ["h", "address"]},
+                        {"match_type": "exact", "target": ["h", "$valid$"]},
+                    ],
+                }
+            ]
+        }
+    ],
+    "actions": [{"name": "go", "runtime_data": [{"name": "port", "bitwidth": 9}]}],
+    "parse_vsets": [],
+    "learn_lists": [
+        {
+            "id": 1,
+            "name": "Sample",
+            "elements": [
+                {"type": "field", "value": ["h", "port"]},
+                {"type": "field", "value": ["h", "address"]},
+            ],
+        }
+    ],
+}
+
+
+def test_bmv2_is_given_as_many_octets_as_the_program_has_bits():
+    program = Program(PROGRAM)
+    assert program.keys("routes", [1, 1]) == [("lpm", 32), ("exact", 1)]
+    assert program.data("go", [511]) == [b"\x01\xff"]
+    for given, said in (
+        (lambda: program.data("go", [512]), "go: 512 does not fit 9 bits"),
+        (lambda: program.data("go", []), "action go has 1 parameters; 0 are given"),
+        (lambda: program.data("went", []), "there is no action went"),
+        (lambda: program.keys("routes", [1]), "table routes has 2 keys; 1 are given"),
+        (lambda: program.keys("roads", [1]), "there is no table roads"),
+    ):
+        with pytest.raises(Refused, match=said):
+            given()
+
+
+def test_digests_come_by_notifications_whole_or_in_pieces(long_path, tmp_path, monkeypatch):
+    monkeypatch.chdir(long_path.parent)
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(long_path.name)
+    server.listen()
+    monkeypatch.chdir(tmp_path)
+    publisher = []
+
+    def publish():
+        client, _ = server.accept()
+        client.sendall(b"\0SP\0\0\x20\0\0")
+        publisher.append((client, client.recv(8, socket.MSG_WAITALL)))
+
+    thread = threading.Thread(target=publish)
+    thread.start()
+    notifications = Notifications(str(long_path))
+    thread.join(10)
+    ((client, hello),) = publisher
+    assert hello == b"\0SP\0\0\x21\0\0"
+
+    samples = b"\x00\x02" + b"\x0a\0\0\x01" + b"\x01\xff" + b"\0\0\0\x05"
+    message = HEADER.pack(b"LEA|", 0, 0, 1, 9, 2) + samples
+    other = b"PRT|" + bytes(28)
+    framed = b"".join(struct.pack(">BQ", 1, len(each)) + each for each in (other, message))
+    client.sendall(framed[:50])
+    assert notifications.learned() == []
+    client.sendall(framed[50:])
+    (learned,) = notifications.learned()
+    assert (learned.list_id, learned.buffer_id, learned.samples) == (1, 9, 2)
+    assert list(Program(PROGRAM).digests(learned)) == [
+        {"digest": "Sample", "values": [2, 0x0A000001]},
+        {"digest": "Sample", "values": [511, 5]},
+    ]
+    notifications.close()
+    client.close()
+    server.close()
+
+
+def test_without_bmv2_it_is_said_what_to_install(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "there is no simple_switch; install bmv2" in simple_switch.problem()
+    monkeypatch.setenv(simple_switch.CLIENT_VARIABLE, "/somewhere")
+    assert simple_switch.client_directory() == "/somewhere"

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The test programs and what belongs to each, in programs/:
+
+    NAME.p4 NAME.json        the program, and what p4c made of it
+    NAME.entries.jsonl       control operations before the first packet, one a line
+    NAME.packets             what comes in: a line for each packet, its port and its bytes (hex)
+    NAME.expected            what simple_switch sent, in the same form, port by port
+    NAME.digests             what it told the controller, if the program does: an array a line,
+                             sorted, nothing twice
+
+`edge` is the program of the switch itself, with its P4Info; it is one directory up."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from corpus import MAKERS, PORTS, Arrival, Operation
+
+P4 = Path(__file__).resolve().parents[1]
+PROGRAMS = P4 / "tests" / "programs"
+
+# What is compared is the bytes that leave by each port, in their order; of these programs without
+# the order.
+UNORDERED = {
+    "copies": "an egress clone joins the queue of its port whenever the egress thread gets there",
+    "again": "a recirculated packet comes back whenever the egress thread gets there",
+}
+# What these send differs from run to run; their tests look at the distribution.
+RANDOM = {"chance"}
+
+Sent = dict[int, list[bytes]]  # what left by each port
+Digest = tuple[str, tuple[int, ...]]  # its name and values
+
+
+@dataclass(frozen=True)
+class Program:
+    name: str
+
+    @property
+    def source(self) -> Path:
+        return (P4 if self.name == "edge" else PROGRAMS) / f"{self.name}.p4"
+
+    @property
+    def compiled(self) -> Path:
+        return self.source.with_suffix(".json")
+
+    @property
+    def p4info(self) -> Path | None:
+        return P4 / "edge.p4info.txtpb" if self.name == "edge" else None
+
+    @property
+    def entries(self) -> Path:
+        return PROGRAMS / f"{self.name}.entries.jsonl"
+
+    @property
+    def packets(self) -> Path:
+        return PROGRAMS / f"{self.name}.packets"
+
+    @property
+    def expected(self) -> Path:
+        return PROGRAMS / f"{self.name}.expected"
+
+    @property
+    def digests(self) -> Path:
+        return PROGRAMS / f"{self.name}.digests"
+
+    @property
+    def is_random(self) -> bool:
+        return self.name in RANDOM
+
+
+ALL = tuple(Program(name) for name in MAKERS)
+
+
+def entries_text(entries: Iterable[Operation]) -> str:
+    return "".join(json.dumps(entry) + "\n" for entry in entries)
+
+
+def packets_text(packets: Iterable[Arrival]) -> str:
+    return "".join(f"{port} {data.hex()}\n" for port, data in packets)
+
+
+def read_packets(file: Path) -> list[Arrival]:
+    lines = (line.split() for line in file.read_text().splitlines())
+    return [(int(port), bytes.fromhex(data)) for port, data in lines]
+
+
+def digests_text(digests: Iterable[Digest]) -> str:
+    return "".join(json.dumps([name, *values]) + "\n" for name, values in sorted(digests))
+
+
+def read_digests(program: Program) -> set[Digest]:
+    if not program.digests.exists():
+        return set()
+    lines = (json.loads(line) for line in program.digests.read_text().splitlines())
+    return {(name, tuple(values)) for name, *values in lines}
+
+
+def by_port(packets: Iterable[Arrival]) -> Sent:
+    sent: Sent = {port: [] for port in PORTS}
+    for port, data in packets:
+        sent[port].append(data)
+    return sent
+
+
+def in_port_order(sent: Sent) -> list[Arrival]:
+    return [(port, data) for port in sorted(sent) for data in sent[port]]
+
+
+def difference(program: Program, expected: Sent, got: Sent) -> str | None:
+    """The first difference there is, in words; the order counts unless it is not defined."""
+    for port in PORTS:
+        want, have = expected[port], got[port]
+        if program.name in UNORDERED:
+            missing, surplus = Counter(want) - Counter(have), Counter(have) - Counter(want)
+            if missing or surplus:
+                return (
+                    f"port {port}: {missing.total()} packets are missing, first "
+                    f"{next(iter(missing), b'').hex() or '-'}; {surplus.total()} should not be "
+                    f"there, first {next(iter(surplus), b'').hex() or '-'}"
+                )
+            continue
+        for n, (a, b) in enumerate(zip(want, have, strict=False)):
+            if a != b:
+                return f"port {port}, packet {n}:\n  expected {a.hex()}\n  got      {b.hex()}"
+        if len(want) != len(have):
+            return f"port {port}: {len(want)} packets expected, got {len(have)}"
+    return None
+
+
+def capture_header() -> bytes:
+    """Of a pcap file with microseconds, link type Ethernet."""
+    return struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
+
+
+def capture_records(packets: Iterable[tuple[int, bytes]]) -> bytes:
+    """Records of a pcap file: (instant in microseconds, bytes)."""
+    return b"".join(
+        struct.pack("<IIII", us // 1_000_000, us % 1_000_000, len(data), len(data)) + data
+        for us, data in packets
+    )
+
+
+def instants(packets: list[Arrival], spacing_us: int = 1000) -> dict[int, list[tuple[int, bytes]]]:
+    """When each packet comes in, by port: one after the other, whatever its port."""
+    arrivals: dict[int, list[tuple[int, bytes]]] = {port: [] for port in PORTS}
+    for n, (port, data) in enumerate(packets):
+        arrivals[port].append(((n + 1) * spacing_us, data))
+    return arrivals

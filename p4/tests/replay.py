@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a program on nagi-switch, from capture files to capture files on a virtual clock."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from corpus import PORTS
+from nagi.paths import native_program
+from programs import Program, Sent, capture_header, capture_records, instants, read_packets
+from scapy.utils import RawPcapReader
+
+
+@dataclass(frozen=True)
+class Run:
+    """What nagi-switch is to do."""
+
+    program: Path  # p4c's JSON
+    entries: str  # control operations, one a line
+    arrivals: dict[int, list[tuple[int, bytes]]]  # by port: instant in microseconds, bytes
+
+
+def recorded(program: Program) -> Run:
+    """With the entries and packets of the corpus, a packet a millisecond."""
+    arrivals = instants(read_packets(program.packets))
+    return Run(program.compiled, program.entries.read_text(), arrivals)
+
+
+def replay(run: Run, work: Path, ports: dict[int, Any] | None = None, **settings: Any) -> Sent:
+    """What leaves by each port. `work` is an empty directory; `ports` has what is to be said of
+    ports beside their captures (rates, depths), `settings` of the switch."""
+    for port in PORTS:
+        records = capture_records(run.arrivals.get(port, []))
+        (work / f"{port}.pcap").write_bytes(capture_header() + records)
+    (work / "entries.jsonl").write_text(run.entries)
+    config = {
+        "schema_version": 1,
+        "seed": 1,
+        "program": str(run.program),
+        "entries": "entries.jsonl",
+        "ports": [
+            {
+                "number": port,
+                "in": f"{port}.pcap",
+                "out": f"{port}.out.pcap",
+                **(ports or {}).get(port, {}),
+            }
+            for port in PORTS
+        ],
+        **settings,
+    }
+    (work / "switch.json").write_text(json.dumps(config))
+    done = subprocess.run(
+        [native_program("nagi-switch"), "replay", "switch.json"],
+        cwd=work,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr or done.stdout
+    sent: Sent = {}
+    for port in PORTS:
+        with RawPcapReader(str(work / f"{port}.out.pcap")) as reader:
+            sent[port] = [data for data, _ in reader]
+    return sent

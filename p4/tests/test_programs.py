@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Varied v1model programs, and the switch's own, on nagi-switch: from the same entries and packets
+it sends the bytes that simple_switch sent, as they are recorded in programs/."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import corpus
+import pytest
+from programs import (
+    ALL,
+    UNORDERED,
+    Program,
+    by_port,
+    difference,
+    entries_text,
+    packets_text,
+    read_digests,
+    read_packets,
+)
+from replay import recorded, replay
+from scipy.stats import chisquare
+
+SIGNIFICANCE = 1e-4  # of statistical tests; the seed is fixed
+
+
+@pytest.mark.parametrize("program", [p for p in ALL if not p.is_random], ids=lambda p: p.name)
+def test_sends_what_simple_switch_sends(program: Program, tmp_path: Path) -> None:
+    expected = by_port(read_packets(program.expected))
+    sent = replay(recorded(program), tmp_path, digests="digests.jsonl")
+    found = difference(program, expected, sent)
+    assert found is None, found
+    lines = map(json.loads, (tmp_path / "digests.jsonl").read_text().splitlines())
+    told = {(line["digest"], tuple(line["values"])) for line in lines}
+    assert told == read_digests(program)
+
+
+@pytest.mark.parametrize("program", ALL, ids=lambda p: p.name)
+def test_what_is_committed_is_what_the_generator_makes(program: Program) -> None:
+    """Else expectations would be of other packets than corpus.py says."""
+    case = corpus.make(program.name)
+    assert program.entries.read_text() == entries_text(case.entries)
+    assert program.packets.read_text() == packets_text(case.packets)
+
+
+def test_the_corpus_reaches_every_port_and_drops_some() -> None:
+    """A corpus that everything drops would pass every comparison."""
+    for program in ALL:
+        if program.is_random:
+            continue
+        expected = read_packets(program.expected)
+        assert len(expected) >= 90, f"{program.name} sends next to nothing"
+        assert len({data for _, data in expected}) > len(expected) / 2, program.name
+    assert set(UNORDERED) <= {program.name for program in ALL}
+
+
+def test_random_numbers_are_uniform_and_seeded(tmp_path: Path) -> None:
+    """H0: each value of random() is as likely as the others (chi-square, 1,200 draws)."""
+    program = next(p for p in ALL if p.is_random)
+    directories = [tmp_path / name for name in ("first", "again", "other")]
+    for directory in directories:
+        directory.mkdir()
+    first, again, other = (
+        replay(recorded(program), directory, seed=seed)[1]
+        for directory, seed in zip(directories, (1, 1, 2), strict=True)
+    )
+    assert first == again
+    assert first != other
+    draws = [frame[14:] for frame in first]
+    assert len(draws) == len(read_packets(program.packets))
+    dice = Counter(draw[0] for draw in draws)
+    assert set(dice) == set(range(1, 7))
+    assert chisquare(list(dice.values())).pvalue > SIGNIFICANCE
+    coins = Counter(draw[1] for draw in draws)
+    assert set(coins) == {0, 1}
+    assert chisquare(list(coins.values())).pvalue > SIGNIFICANCE
+    for byte in range(2, 6):  # of the 32-bit word
+        sixteenths = Counter(draw[byte] >> 4 for draw in draws)
+        assert chisquare([sixteenths[n] for n in range(16)]).pvalue > SIGNIFICANCE
+    assert all(draw[6:8] == (77).to_bytes(2, "big") for draw in draws)
+    assert all(draw[8:10] == b"\xbe\xef" for draw in draws)  # lo > hi: as it came
