@@ -50,6 +50,7 @@ mkdir dev/pts dev/shm
 mount -t devpts -o newinstance,ptmxmode=0666 devpts dev/pts
 ln -s pts/ptmx dev/ptmx
 mount -t tmpfs -o mode=0755 run run
+mount -t tmpfs -o mode=1777 tmp tmp  # systemd would empty this machine's, file by file
 mkdir -p run/netns run/systemd/system "./$shared"
 touch run/netns/{_NETNS}
 mount --bind /proc/self/ns/net run/netns/{_NETNS}

@@ -4,23 +4,26 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
 
 import pytest
-import yaml
 from nagi.labs.physical import APART
-from nagi.paths import AGENT, ANSIBLE, native_program
+from nagi.paths import AGENT, ANSIBLE, P4
+from provisioning import Provision, playbook
 
-PLAYBOOK = f"{sys.prefix}/bin/ansible-playbook"
 EXAMPLE = ANSIBLE / "inventories" / "physical.example.yml"
 HOST = {"nagi_node": "S", "nagi_links": {"wired": "enp2s0"}}
 EMULATOR = {"nagi_node": "emulator", "nagi_links": {"wired": {"S": "enp2s0", "N": "enp3s0"}}}
 PROVISIONED = EMULATOR | {"nagi_capture_group": "capture", "nagi_congestion_controls": ["reno"]}
+SWITCH = HOST | {
+    "nagi_switch_target": "nagi",
+    "nagi_switch_program": str(P4 / "edge.json"),
+    "nagi_switch_entries": str(P4 / "tests/programs/edge.entries.jsonl"),
+    "nagi_switch_ports": [{"number": 1, "interface": "enp2s0", "rate_bps": 10_000_000}],
+}
 # What provisioning may change.
 STATE = """
 find /etc /usr/local /var/lib/nagi /run/nagi /usr/bin/tcpdump -printf '%p %m %u %g %s %T@\\n' 2>&1
@@ -32,22 +35,6 @@ done 2>&1
 getcap /usr/bin/tcpdump
 cat /proc/irq/default_smp_affinity
 """
-
-
-@dataclass
-class Outcome:
-    """How a run of the playbook ended."""
-
-    status: int
-    said: str
-
-    @property
-    def changed(self) -> dict[str, int]:
-        """Host -> how many tasks changed it."""
-        return {
-            host: int(count)
-            for host, count in re.findall(r"^(\w+) +: ok=\d+ +changed=(\d+)", self.said, re.M)
-        }
 
 
 @pytest.fixture(scope="module")
@@ -65,27 +52,13 @@ def hosts(boot_host):
 
 @pytest.fixture(scope="module")
 def provision(hosts, tmp_path_factory):
-    """Runs the playbook against hosts, each with its variables. `machines`: host -> machine."""
-    directory = tmp_path_factory.mktemp("ansible")
-
-    def run(*options: str, machines=hosts, **wanted: dict[str, object]) -> Outcome:
-        variables = {
-            "ansible_python_interpreter": "/usr/bin/python3",
-            "nagi_link_source": str(native_program("nagi-link")),
-            "nagi_clock": "none",
-        }
-        cells = {name: {**machines[name].variables, **wanted[name]} for name in wanted}
-        inventory = {"all": {"vars": variables, "children": {"cells": {"hosts": cells}}}}
-        (directory / "inventory.yml").write_text(yaml.safe_dump(inventory))
-        return playbook(directory, *options)
-
-    return run
+    return Provision(hosts, tmp_path_factory.mktemp("ansible"))
 
 
 @pytest.fixture(scope="module")
 def provisioned(provision):
-    """The first run against the emulator."""
-    return provision(heron=PROVISIONED)
+    """The first run against the emulator and a switch."""
+    return provision(heron=PROVISIONED, alice=SWITCH)
 
 
 @pytest.fixture
@@ -95,32 +68,11 @@ def emulator(hosts, provisioned):
     return hosts["heron"]
 
 
-def playbook(directory, *options: str) -> Outcome:
-    """ansible-playbook with the inventory in `directory`."""
-    done = subprocess.run(
-        [PLAYBOOK, "-i", directory / "inventory.yml", "playbooks/physical.yml", *options],
-        cwd=ANSIBLE,
-        env={
-            **os.environ,
-            "ANSIBLE_HOME": str(directory / "home"),
-            "ANSIBLE_NOCOLOR": "1",
-            "ANSIBLE_LOCALHOST_WARNING": "False",
-            "LC_ALL": "C.UTF-8",
-            "COLUMNS": "1000",
-        },
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    return Outcome(done.returncode, done.stdout)
-
-
 def test_check_mode_on_fresh_hosts_says_everything_and_changes_nothing(hosts, provision):
     before = {name: machine.run("sh", "-c", STATE) for name, machine in hosts.items()}
     # With what is missing here, as on a fresh host: it would need a package server.
     chrony = {"nagi_clock": "chrony"}
-    outcome = provision("--check", "--diff", alice=HOST | chrony, heron=EMULATOR | chrony)
+    outcome = provision("--check", "--diff", alice=SWITCH | chrony, heron=EMULATOR | chrony)
     assert outcome.status == 0, outcome.said
     assert outcome.changed["alice"] > 5 and outcome.changed["heron"] > 10
     for expected in (
@@ -145,9 +97,9 @@ def test_the_first_run_provisions_and_the_second_changes_nothing(provisioned, pr
     link = emulator.run("cat", "/etc/systemd/network/10-nagi-enp2s0.link")
     assert re.search(r"^MACAddress=[0-9a-f:]{17}$", link, re.M) and "RxChannels=1\nTxCh" in link
 
-    second = provision(heron=PROVISIONED)
+    second = provision(heron=PROVISIONED, alice=SWITCH)
     assert second.status == 0, second.said
-    assert second.changed["heron"] == 0, second.said
+    assert second.changed == {"heron": 0, "alice": 0, "localhost": 0}, second.said
     assert emulator.run("sh", "-c", STATE) == state
 
 
@@ -222,6 +174,20 @@ def test_a_permanent_emulator_has_what_it_needs_and_no_more(emulator):
     assert json.loads(emulator.run("cat", "/var/lib/nagi-link/bench/account.json"))["complete"]
 
 
+def test_a_permanent_switch_has_what_it_needs_and_nobody_else_reaches_it(emulator, hosts):
+    alice, socket = hosts["alice"], "/run/nagi-switch/switch/socket"
+    account = json.loads(alice.run("nagi-switch", "show", socket))
+    assert account["scheduling"] == "SCHED_FIFO" and account["memory_locked"]
+    (port,) = account["ports"]
+    assert port["number"] == 1 and port["queue"]["rate_bps"] == 10_000_000
+    assert port["interface"]["io"].startswith("af_xdp")
+    assert alice.run("stat", "-c", "%U %a", socket) == "nagi 600\n"
+    assert alice.run("ss", "-Hltun") == ""
+    assert alice.run("systemctl", "is-enabled", "nagi-switch@switch") == "enabled\n"
+    units = "/etc/systemd/system/nagi-switch@.service"
+    assert alice.run("systemd-analyze", "verify", units) == ""
+
+
 def test_agents_are_units_of_their_own(emulator, tmp_path):
     """What a campaign starts over SSH stays when the connection, and the user's session, go."""
     agent, state = "/root/nagi-agent.pyz", "/run/nagi"
@@ -234,6 +200,9 @@ def test_agents_are_units_of_their_own(emulator, tmp_path):
         "state": state,
         "user": "nobody",
         "nagi_link": "",
+        "nagi_switch": None,
+        "simple_switch": None,
+        "simple_switch_client": None,
         "virtual": False,
         "server_preload": None,
     }
@@ -270,6 +239,34 @@ TOGETHER = {
     "built": (
         EMULATOR | {"nagi_link_source": "/nowhere/nagi-link"},
         "nagi_link_source: /nowhere/nagi-link is not there; run `make` first",
+    ),
+    "between": (
+        EMULATOR | {"nagi_switch_target": "bmv2"},
+        "nagi_switch_target: the emulator cannot be a switch",
+    ),
+    "shipped": (
+        {"nagi_switch_target": "nagi", "nagi_switch_source": "/nowhere/nagi-switch"},
+        "nagi_switch_source: /nowhere/nagi-switch is not there; run `make` first",
+    ),
+    "unsigned": (
+        {"nagi_switch_target": "bmv2", "nagi_bmv2_repository": "http://192.0.2.1/bmv2/"},
+        "nagi_bmv2_repository_key: '' is no file .asc or .gpg here; give the key that signs http",
+    ),
+    "idle": (
+        {"nagi_switch_program": SWITCH["nagi_switch_program"]},
+        "nagi_switch_program: nothing is to run it; set nagi_switch_target to nagi or bmv2",
+    ),
+    "compiled": (
+        SWITCH | {"nagi_switch_program": "/nowhere/edge.json"},
+        "nagi_switch_program: there is no file /nowhere/edge.json here",
+    ),
+    "entries": (
+        SWITCH | {"nagi_switch_entries": "/nowhere/entries.jsonl"},
+        "nagi_switch_entries: there is no file /nowhere/entries.jsonl here",
+    ),
+    "ports": (
+        SWITCH | {"nagi_switch_ports": [{"number": 1, "interface": "eno1"}]},
+        "nagi_switch_ports: give at least one, each with an `interface` of nagi_links .enp2s0",
     ),
 }
 THERE = {

@@ -55,6 +55,11 @@ link_files:
   type: list
   elements: str
   returned: always
+switch_files:
+  description: what was written to have a switch
+  type: list
+  elements: str
+  returned: always
 has_network_manager:
   description: whether NetworkManager is configured by files
   type: bool
@@ -91,6 +96,19 @@ from pathlib import Path
 from ansible.module_utils.basic import AnsibleModule
 
 _PROCESSORS = Path("/sys/devices/system/cpu")
+# What the role switch writes.
+_SWITCH_FILES = (
+    ("/etc/systemd/system", "nagi-switch@.service"),
+    ("/etc/systemd/system", "nagi-bmv2@.service"),
+    ("/etc/systemd/system", "nagi-*@switch.service.d"),
+    ("/usr/local/bin", "nagi-switch"),
+    ("/usr/local/lib", "nagi"),
+    ("/etc/apt/sources.list.d", "nagi-bmv2.sources"),
+    ("/etc/apt/keyrings", "nagi-bmv2.*"),
+    ("/etc/nagi", "switch.json"),
+    ("/etc/nagi", "switch.program.json"),
+    ("/etc/nagi", "switch.entries.jsonl"),
+)
 _CONTROLS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 
 
@@ -152,6 +170,9 @@ def main() -> None:
         clocks=sorted(path.parts[-3] for path in network.glob("*/device/ptp")),
         ifupdown_files=_ifupdown_files(module.params["interfaces"]),
         link_files=sorted(map(str, Path("/etc/systemd/network").glob("10-nagi-*.link"))),
+        switch_files=sorted(
+            str(path) for directory, name in _SWITCH_FILES for path in Path(directory).glob(name)
+        ),
         has_network_manager=Path("/etc/NetworkManager/conf.d").is_dir(),
         congestion_controls=_CONTROLS.read_text().split(),
         congestion_modules=sorted(

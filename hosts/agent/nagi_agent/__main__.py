@@ -12,6 +12,7 @@ its standard input. It answers in JSON.
     restore BATCH              puts back what an agent that died had set
     release BATCH              lets this host go and puts everything back
     guest JOB                  is the first process of a guest of the virtual lab
+    bmv2 CONFIGURATION         runs bmv2's simple_switch until SIGTERM (standing.py)
 
 Exit status: 0 done (a batch's records say how each run went), 2 refused, 3 stopped.
 """
@@ -26,7 +27,7 @@ import shutil
 import sys
 from typing import Any, Optional
 
-from nagi_agent import guest, hold, journal, live
+from nagi_agent import guest, hold, journal, live, standing
 from nagi_agent.batches import remove_collected, run_batch
 from nagi_agent.inspection import inspect, problems
 from nagi_agent.run import SCHEMA_VERSION, Job, Stopped, stop_on_signals
@@ -103,6 +104,7 @@ def main() -> int:
         "restore",
         "release",
         "guest",
+        "bmv2",
     ):
         command = commands.add_parser(name)
         command.add_argument("batch")
@@ -118,6 +120,8 @@ def main() -> int:
     given = parser.parse_args()
     if given.command == "guest":
         guest.main(given.batch)
+    if given.command == "bmv2":
+        return standing.main(given.batch)
     try:
         batch = _read(given.batch)
         if given.command == "inspect":

@@ -3,21 +3,11 @@
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import socket
-import time
 from typing import Any
 
-from nagi_agent.commands import status_in_words
-from nagi_agent.processes import end, log_of, start
+from nagi_agent.daemons import Daemon, control_socket
 
-_START_PATIENCE = 10.0  # an interface takes about 0.1 s
-_END_PATIENCE = 5.0
-_SOCKET = "nagi-link.sock"
-_LOG = "nagi-link.log"
-_CONFIG = "nagi-link.json"
+NAME = "nagi-link"
 ACCOUNT = "links.json"
 PACKETS = "packets.bin"
 DROPS = "drops.pcapng"
@@ -42,7 +32,7 @@ def configuration(
         "account": ACCOUNT,
         "packets": PACKETS,
         "drops": DROPS,
-        "control_socket": _SOCKET,
+        "control_socket": control_socket(NAME),
         "links": [
             {
                 "name": link["name"],
@@ -57,48 +47,8 @@ def configuration(
     }
 
 
-class Emulator:
-    """A running nagi-link. Its files are in `directory`, which is also where it runs: socket paths
-    may not be long, file paths may."""
+class Emulator(Daemon):
+    """A running nagi-link."""
 
     def __init__(self, program: str, configuration: dict[str, Any], directory: str) -> None:
-        self._directory = directory
-        with open(os.path.join(directory, _CONFIG), "w", encoding="utf-8") as file:
-            json.dump(configuration, file, indent=1)
-        with open(os.path.join(directory, _LOG), "wb") as log:
-            self._process = start([program, "run", _CONFIG], stderr=log, cwd=directory)
-
-    def wait_until_ready(self) -> None:
-        deadline = time.monotonic() + _START_PATIENCE
-        descriptor = os.open(self._directory, os.O_PATH)
-        try:
-            while time.monotonic() < deadline:
-                with socket.socket(socket.AF_UNIX) as probe:
-                    if probe.connect_ex(f"/proc/self/fd/{descriptor}/{_SOCKET}") == 0:
-                        return
-                if self._process.poll() is not None:
-                    break
-                time.sleep(0.005)
-        finally:
-            os.close(descriptor)
-        self.check()
-        raise RuntimeError(f"nagi-link did not start: {self._said()}")
-
-    def check(self) -> None:
-        """Raises RuntimeError if it no longer runs."""
-        if self._process.poll() is not None:
-            raise RuntimeError(f"nagi-link {self._end_in_words()}: {self._said()}")
-
-    def stop(self) -> None:
-        self.check()
-        if end(self._process, signal.SIGTERM, _END_PATIENCE) != 0:
-            raise RuntimeError(f"nagi-link {self._end_in_words()}: {self._said()}")
-
-    def kill(self) -> None:
-        end(self._process, signal.SIGKILL, _END_PATIENCE)
-
-    def _end_in_words(self) -> str:
-        return status_in_words(self._process.returncode)
-
-    def _said(self) -> str:
-        return log_of(os.path.join(self._directory, _LOG))
+        super().__init__(NAME, program, configuration, directory)

@@ -16,7 +16,7 @@ import tempfile
 import time
 from typing import Any, Optional
 
-from nagi_agent import commands, flows, host, schemes
+from nagi_agent import commands, flows, host, schemes, switches
 from nagi_agent.capture import Capture
 from nagi_agent.hold import holder_of, to_restore
 from nagi_agent.processes import output_of
@@ -54,6 +54,7 @@ def inspect(batch: dict[str, Any]) -> dict[str, Any]:
         "missing_interfaces": [name for name in names if name not in present],
         "nagi_link": nagi_link,
         "nagi_link_error": nagi_link_error,
+        "switches": {} if job.is_emulator else switches.installed(job, is_root),
         "io": None,
         "capture_error": None
         if job.is_emulator or missing or not is_root
@@ -87,6 +88,9 @@ def problems(batch: dict[str, Any]) -> list[str]:
     found += [f"{name} is not installed; install it" for name in missing_programs(batch)]
     if batch["is_emulator"] and shutil.which(batch["nagi_link"]) is None:
         found.append(f"there is no {batch['nagi_link']}; build it with `make`")
+    problem = None if batch["is_emulator"] else switches.problem_with(batch)
+    if problem is not None:
+        found.append(problem)
     if batch["is_emulator"] or found:
         return found
     return _problems_with_flows(batch)

@@ -9,9 +9,9 @@ import re
 import subprocess
 import time
 from contextlib import ExitStack
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Optional
 
-from nagi_agent import emulator
+from nagi_agent import emulator, switches
 from nagi_agent.run import Job, node_of
 from nagi_agent.schemes import Schemes
 from nagi_agent.settings import Settings
@@ -26,13 +26,23 @@ def stay_up(job: Job, plan: dict[str, Any]) -> NoReturn:
     """Sets this node up as the run of `plan` would, without its flows, and stays until Stopped is
     raised. Raises RuntimeError, as when the emulator ends."""
     with ExitStack() as cleanup:
-        running = None
+        running: Optional[emulator.Emulator] = None
+        switch: Optional[switches.RunningSwitch] = None
+        as_switch = switches.edge_node(plan, job.node)
         if job.is_emulator:
             os.makedirs(job.spool, exist_ok=True)
             configuration = emulator.configuration(plan, job.interfaces, time.time())
             running = emulator.Emulator(job.nagi_link, configuration, job.spool)
             cleanup.callback(running.stop)
             running.wait_until_ready()
+        elif as_switch is not None:
+            os.makedirs(job.spool, exist_ok=True)
+            settings = {**as_switch, "routes": []}
+            cleanup.enter_context(Settings(settings, job.interfaces, job.settings_journal))
+            switch = switches.started(job, plan, as_switch, job.spool, time.time())
+            cleanup.callback(switch.kill)
+            switch.begin()
+            cleanup.callback(switch.finish)
         else:
             schemes = cleanup.enter_context(Schemes(plan, job.node, None))
             node = schemes.in_routes(node_of(plan, job.node))
@@ -42,6 +52,8 @@ def stay_up(job: Job, plan: dict[str, Any]) -> NoReturn:
             time.sleep(1)
             if running is not None:
                 running.check()
+            if switch is not None:
+                switch.look()
 
 
 def paths(job: Job, plan: dict[str, Any]) -> list[dict[str, Any]]:

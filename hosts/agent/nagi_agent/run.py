@@ -17,7 +17,7 @@ import time
 from contextlib import ExitStack
 from typing import Any, Callable, Optional
 
-from nagi_agent import emulator, flows, host, processes
+from nagi_agent import emulator, flows, host, processes, switches
 from nagi_agent.capture import Capture
 from nagi_agent.hold import SETTINGS_JOURNAL
 from nagi_agent.journal import write_json
@@ -27,6 +27,7 @@ from nagi_agent.tcp_info import SockDiag
 from nagi_agent.watch import Watch
 
 SCHEMA_VERSION = 1
+_LOOKING_S = 0.25  # how often a switch is looked after
 LATEST_BEGIN_S = 0.15  # a run is not begun later than this
 
 
@@ -45,6 +46,9 @@ class Job:
         self.state: str = batch["state"]
         self.user: str = batch["user"] or processes.service_user()
         self.nagi_link: str = batch["nagi_link"]
+        self.nagi_switch: Optional[str] = batch["nagi_switch"]
+        self.simple_switch: Optional[str] = batch["simple_switch"]
+        self.simple_switch_client: Optional[str] = batch["simple_switch_client"]
         self.virtual: bool = batch["virtual"]
         self.server_preload: Optional[str] = batch["server_preload"]
         self.facts = host.facts()
@@ -100,8 +104,11 @@ class NodeRun:
                     )
                 self._sleep_until(0.0)
                 host.require_up(self._job.all_interfaces)
+                switch = switches.edge_node(self._plan, self._job.node)
                 if self._job.is_emulator:
                     self._emulate(cleanup)
+                elif switch is not None:
+                    self._forward(switch, cleanup)
                 else:
                     self._take_part(schemes, cleanup)
         except Stopped:
@@ -169,6 +176,26 @@ class NodeRun:
         self._busy = round((after[0] - before[0]) / max(1, after[1] - before[1]), 4)
         self._phase(timeline["capture_end_s"])
         running.stop()
+
+    def _forward(self, node: dict[str, Any], cleanup: ExitStack) -> None:
+        """As a switch: the kernel forwards nothing, its program does."""
+        job, timeline = self._job, self._plan["timeline"]
+        journal = None if job.virtual else job.settings_journal
+        cleanup.enter_context(Settings({**node, "routes": []}, job.interfaces, journal))
+        self._sysctls = node["sysctls"]
+        running = switches.started(job, self._plan, node, self._directory, self._begins)
+        cleanup.callback(running.kill)
+        running.begin()
+        self._offloads = {
+            name: host.harmful_offloads(name) for name in sorted(job.interfaces.values())
+        }
+        self._phase(timeline["capture_s"])
+        end = timeline["capture_end_s"]
+        while self._now() + _LOOKING_S < end:
+            self._sleep_until(self._now() + _LOOKING_S)
+            running.look()
+        self._phase(end)
+        running.finish()
 
     def _take_part(self, schemes: Schemes, cleanup: ExitStack) -> None:
         job, timeline = self._job, self._plan["timeline"]

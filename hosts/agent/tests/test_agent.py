@@ -12,15 +12,17 @@ import time
 from pathlib import Path
 
 import pytest
-from nagi.paths import AGENT, SCHEMAS
+from nagi.paths import AGENT, P4_CONTROL, SCHEMAS
 
+AGENT_PATH = [str(AGENT), str(P4_CONTROL)]
+WITH_AGENT = f"PYTHONPATH={AGENT}:{P4_CONTROL}"
 PACKAGE = AGENT / "nagi_agent"
 (RUN,) = sorted((SCHEMAS / "example" / "campaign" / "runs").iterdir())
 
 
 def inside(namespaces, namespace: str, code: str) -> str:
     """Runs Python code that can import the agent, in a namespace."""
-    program = f"import sys; sys.path.insert(0, {str(AGENT)!r})\n" + textwrap.dedent(code)
+    program = f"import sys; sys.path[:0] = {AGENT_PATH!r}\n" + textwrap.dedent(code)
     return namespaces.run(namespace, "/usr/bin/python3", "-c", program)
 
 
@@ -34,7 +36,7 @@ def test_it_imports_the_standard_library_alone(path):
             names = [node.module or ""]
         for name in names:
             top = name.split(".")[0]
-            assert top == "nagi_agent" or top in sys.stdlib_module_names, name
+            assert top in {"nagi_agent", "nagi_p4", *sys.stdlib_module_names}, name
 
 
 @pytest.fixture
@@ -119,7 +121,7 @@ def test_what_an_agent_that_died_had_set_is_put_back_by_the_next(host, tmp_path)
             "host",
             "/usr/bin/python3",
             "-c",
-            f"import sys; sys.path.insert(0, {str(AGENT)!r})\n"
+            f"import sys; sys.path[:0] = {AGENT_PATH!r}\n"
             + settings(tmp_path, "settings.__enter__(); os.kill(os.getpid(), 9)"),
         ),
         check=False,
@@ -222,7 +224,7 @@ def test_the_window_cap_holds_for_its_port_and_namespace_alone(host):
     assert conversation(host, look, before=capped.replace("5001", "5002"))["snd_cwnd"] > 17
     # A cap in one namespace is none in another.
     code = textwrap.dedent(capped) + "print(flush=True); sys.stdin.read()"
-    program = f"import sys; sys.path.insert(0, {str(AGENT)!r})\n" + code
+    program = f"import sys; sys.path[:0] = {AGENT_PATH!r}\n" + code
     other = host.start("peer", "/usr/bin/python3", "-c", program)
     assert other.stdout.readline() == "\n"
     assert conversation(host, look)["snd_cwnd"] > 17
@@ -290,6 +292,9 @@ def batch_file(tmp_path, **changes) -> Path:
         "user": "nobody",
         "token": None,
         "nagi_link": "/nonexistent/nagi-link",
+        "nagi_switch": None,
+        "simple_switch": None,
+        "simple_switch_client": None,
         "virtual": False,
         "server_preload": None,
         "runs": [{"offset_s": 0.0, "plan": plan}],
@@ -304,7 +309,13 @@ def batch_file(tmp_path, **changes) -> Path:
 def agent(host, *arguments: str) -> subprocess.CompletedProcess:
     return subprocess.run(
         host.command(
-            "host", "env", f"PYTHONPATH={AGENT}", "/usr/bin/python3", "-m", "nagi_agent", *arguments
+            "host",
+            "env",
+            WITH_AGENT,
+            "/usr/bin/python3",
+            "-m",
+            "nagi_agent",
+            *arguments,
         ),
         capture_output=True,
         text=True,
@@ -369,7 +380,14 @@ def test_a_run_that_fails_is_recorded_and_put_back(host, tmp_path):
 def test_an_agent_that_is_told_to_stop_puts_everything_back(host, tmp_path):
     before = state(host)
     host.run("host", "ip", "address", "add", "198.18.0.1/30", "dev", "eth0")
-    command = ["env", f"PYTHONPATH={AGENT}", "/usr/bin/python3", "-m", "nagi_agent", "run"]
+    command = [
+        "env",
+        WITH_AGENT,
+        "/usr/bin/python3",
+        "-m",
+        "nagi_agent",
+        "run",
+    ]
     arguments = [str(batch_file(tmp_path)), "--start-at", str(time.time() + 0.5)]
     process = host.start("host", *command, *arguments)
     time.sleep(2)

@@ -11,8 +11,10 @@ import time
 from pathlib import Path
 
 import pytest
-from nagi.paths import AGENT
+from nagi.paths import AGENT, P4_CONTROL
 
+AGENT_PATH = [str(AGENT), str(P4_CONTROL)]
+WITH_AGENT = f"PYTHONPATH={AGENT}:{P4_CONTROL}"
 FLOW = {
     "name": "app",
     "sender": "S",
@@ -42,7 +44,7 @@ def program(code: str, flow: dict, tmp_path: Path) -> str:
     return textwrap.dedent(
         f"""
         import sys, time
-        sys.path.insert(0, {str(AGENT)!r})
+        sys.path[:0] = {AGENT_PATH!r}
         from nagi_agent.flows import Program
         from nagi_agent.processes import log_of
         from nagi_agent.tcp_info import SockDiag
@@ -356,13 +358,24 @@ def check(host, tmp_path, command: dict, node: str = "S", user: str = "nobody") 
         "spool": str(tmp_path),
         "user": user,
         "nagi_link": "",
+        "nagi_switch": None,
+        "simple_switch": None,
+        "simple_switch_client": None,
         "virtual": False,
         "server_preload": None,
-        "runs": [{"offset_s": 0, "plan": {"flows": [{**FLOW, "command": command}]}}] * 2,
+        "runs": [{"offset_s": 0, "plan": {"nodes": [], "flows": [{**FLOW, "command": command}]}}]
+        * 2,
     }
     path = tmp_path / "batch.json"
     path.write_text(json.dumps(batch))
-    agent = ["env", f"PYTHONPATH={AGENT}", "/usr/bin/python3", "-m", "nagi_agent", "check"]
+    agent = [
+        "env",
+        WITH_AGENT,
+        "/usr/bin/python3",
+        "-m",
+        "nagi_agent",
+        "check",
+    ]
     return json.loads(host.run("host", *agent, str(path)))["problems"]
 
 

@@ -9,7 +9,9 @@ import time
 
 import pytest
 from nagi.contracts.inspection import Holder, Inspection
-from nagi.paths import AGENT
+from nagi.paths import AGENT, P4_CONTROL
+
+WITH_AGENT = f"PYTHONPATH={AGENT}:{P4_CONTROL}"
 
 
 @pytest.fixture
@@ -37,6 +39,9 @@ class Host:
                     "user": "nobody",
                     "token": "mine",
                     "nagi_link": "/bin/true",
+                    "nagi_switch": None,
+                    "simple_switch": None,
+                    "simple_switch_client": None,
                     "virtual": False,
                     "server_preload": None,
                     "runs": [],
@@ -48,7 +53,7 @@ class Host:
     def agent(self, command: str, *options: str, status: int = 0) -> dict:
         done = subprocess.run(
             self._namespaces.command(
-                "host", "env", f"PYTHONPATH={AGENT}", "/usr/bin/python3", "-m", "nagi_agent",
+                "host", "env", WITH_AGENT, "/usr/bin/python3", "-m", "nagi_agent",
                 command, str(self._batch), *options,
             ),
             capture_output=True,

@@ -21,20 +21,18 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
-import signal
 import statistics
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "link-emulator" / "bench"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from bench_lab import BenchError
+from bench_command import status_of
 from bench_report import Row, machine, report, verdict
 from bpf_objects import RunTime, ours, run_times, timed, wait_until_gone
 from nagi.paths import native_program, scheme_object
@@ -70,8 +68,8 @@ class Bench:
     seconds: float
     rounds: int
     flows: int
-    rows: list[Row] = field(default_factory=list)
-    details: dict[str, Any] = field(default_factory=dict)
+    rows: list[Row]
+    details: dict[str, Any]
 
 
 def progress(text: str) -> None:
@@ -241,13 +239,15 @@ def measure_flows(bench: Bench) -> None:
 # --- what is left --------------------------------------------------------------------------------
 
 
-def report_left(bench: Bench, before: set[tuple[str, int]], names: set[str]) -> None:
+def report_left(
+    rows: list[Row], details: dict[str, Any], before: set[tuple[str, int]], names: set[str]
+) -> None:
     with suppress(AssertionError):  # what is left is in the row
         wait_until_gone(before)
     left = sorted(f"{kind} {number}" for kind, number in ours() - before)
     left += sorted(loaded() - names)
-    bench.details["left_behind"] = left
-    bench.rows.append(
+    details["left_behind"] = left
+    rows.append(
         Row(
             "programs, maps, links and names left in the kernel",
             ", ".join(left) or "none",
@@ -302,25 +302,23 @@ def main() -> int:
         print(f"bench: {reason}", file=sys.stderr)
         return 2
 
-    def end(number: int, _: FrameType | None) -> None:
-        raise SystemExit(128 + number)
-
-    signal.signal(signal.SIGTERM, end)
-    about = {"machine": machine(), "seconds": given.seconds, "rounds": given.rounds}
+    rows: list[Row] = []
+    details: dict[str, Any] = {}
     before, names = ours(), loaded()
-    try:
+
+    def measure() -> None:
         with TcpLab() as lab:
-            bench = Bench(lab, given.schemes, given.seconds, given.rounds, given.flows)
-            for measure in given.parts:
-                measure(bench)
-    except BenchError as error:
-        print(f"bench: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("bench: interrupted; the lab is gone", file=sys.stderr)
-        return 130
-    report_left(bench, before, names)
-    return report(bench.rows, NOTES, given.json, about, bench.details)
+            bench = Bench(
+                lab, given.schemes, given.seconds, given.rounds, given.flows, rows, details
+            )
+            for part in given.parts:
+                part(bench)
+
+    if status := status_of(measure):
+        return status
+    report_left(rows, details, before, names)
+    about = {"machine": machine(), "seconds": given.seconds, "rounds": given.rounds}
+    return report(rows, NOTES, given.json, about, details)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The playbook for real hosts, as engineers run it, against throw-away hosts."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+from nagi.paths import ANSIBLE, native_program
+
+PLAYBOOK = f"{sys.prefix}/bin/ansible-playbook"
+
+
+@dataclass
+class Outcome:
+    """How a run of the playbook ended."""
+
+    status: int
+    said: str
+
+    @property
+    def changed(self) -> dict[str, int]:
+        """Host -> how many tasks changed it."""
+        return {
+            host: int(count)
+            for host, count in re.findall(r"^(\w+) +: ok=\d+ +changed=(\d+)", self.said, re.M)
+        }
+
+
+class Provision:
+    """Runs the playbook against hosts, each with its variables. `machines`: host -> machine."""
+
+    def __init__(self, machines, directory: Path) -> None:
+        self._machines = machines
+        self._directory = directory
+
+    def __call__(self, *options: str, machines=None, **wanted: dict[str, object]) -> Outcome:
+        variables = {
+            "ansible_python_interpreter": "/usr/bin/python3",
+            "nagi_link_source": str(native_program("nagi-link")),
+            "nagi_switch_source": str(native_program("nagi-switch")),
+            "nagi_clock": "none",
+        }
+        machines = machines or self._machines
+        cells = {name: {**machines[name].variables, **wanted[name]} for name in wanted}
+        inventory = {"all": {"vars": variables, "children": {"cells": {"hosts": cells}}}}
+        (self._directory / "inventory.yml").write_text(yaml.safe_dump(inventory))
+        return playbook(self._directory, *options)
+
+
+def playbook(directory: Path, *options: str) -> Outcome:
+    """ansible-playbook with the inventory in `directory`."""
+    done = subprocess.run(
+        [PLAYBOOK, "-i", directory / "inventory.yml", "playbooks/physical.yml", *options],
+        cwd=ANSIBLE,
+        env={
+            **os.environ,
+            "ANSIBLE_HOME": str(directory / "home"),
+            "ANSIBLE_NOCOLOR": "1",
+            "ANSIBLE_LOCALHOST_WARNING": "False",
+            "LC_ALL": "C.UTF-8",
+            "COLUMNS": "1000",
+        },
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    return Outcome(done.returncode, done.stdout)

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs of ours that move frames while a run goes on: nagi-link, nagi-switch."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from typing import Any
+
+from nagi_p4.unix_sockets import connect
+
+from nagi_agent.commands import status_in_words
+from nagi_agent.processes import end, log_of, start
+
+START_PATIENCE = 10.0  # an interface takes about 0.1 s
+END_PATIENCE = 5.0
+
+
+class Daemon:
+    """A running one. Its files are in `directory`, which is also where it runs: socket paths may
+    not be long, file paths may. `name` is the program's, and theirs."""
+
+    def __init__(
+        self, name: str, program: str, configuration: dict[str, Any], directory: str
+    ) -> None:
+        self.name = name
+        self.socket = os.path.join(directory, control_socket(name))
+        self._log = os.path.join(directory, f"{name}.log")
+        with open(os.path.join(directory, f"{name}.json"), "w", encoding="utf-8") as file:
+            json.dump(configuration, file, indent=1)
+        with open(self._log, "wb") as log:
+            self._process = start([program, "run", f"{name}.json"], stderr=log, cwd=directory)
+
+    def wait_until_ready(self) -> None:
+        deadline = time.monotonic() + START_PATIENCE
+        while time.monotonic() < deadline:
+            try:
+                connect(self.socket, START_PATIENCE).close()
+                return
+            except OSError:
+                pass
+            if self._process.poll() is not None:
+                break
+            time.sleep(0.005)
+        self.check()
+        raise RuntimeError(f"{self.name} did not start: {self._said()}")
+
+    def check(self) -> None:
+        """Raises RuntimeError if it no longer runs."""
+        if self._process.poll() is not None:
+            raise RuntimeError(f"{self.name} {self._end_in_words()}: {self._said()}")
+
+    def stop(self) -> None:
+        self.check()
+        if end(self._process, signal.SIGTERM, END_PATIENCE) != 0:
+            raise RuntimeError(f"{self.name} {self._end_in_words()}: {self._said()}")
+
+    def kill(self) -> None:
+        end(self._process, signal.SIGKILL, END_PATIENCE)
+
+    def _end_in_words(self) -> str:
+        return status_in_words(self._process.returncode)
+
+    def _said(self) -> str:
+        return log_of(self._log)
+
+
+def control_socket(name: str) -> str:
+    """What the control socket of a program is called."""
+    return f"{name}.sock"

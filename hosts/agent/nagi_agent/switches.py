@@ -1,0 +1,359 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A node that is a switch: runs nagi-switch or bmv2's simple_switch for one run, with the entries
+that follow from its plan.
+
+It leaves in the run's directory
+    switch.json            what it did: contracts/switches.py's SwitchRecord
+    digests.jsonl          samples of the queues, {"values": [...]} a line
+    switch_drops.pcapng    nagi-switch's: every packet dropped, with the cause
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from abc import ABC, abstractmethod
+from typing import Any, Optional
+
+from nagi_p4 import edge, simple_switch
+from nagi_p4.nagi_switch import NagiSwitch
+from nagi_p4.operations import Operation, Refused
+from nagi_p4.simple_switch import SimpleSwitch
+from nagi_p4.switch import Switch
+
+from nagi_agent import bmv2, host
+from nagi_agent.bmv2 import SimpleSwitchProcess
+from nagi_agent.daemons import Daemon, control_socket
+from nagi_agent.journal import write_json
+from nagi_agent.processes import output_of
+
+NAGI, BMV2 = "nagi-switch", bmv2.NAME
+RECORD, DIGESTS, DROPS = "switch.json", "digests.jsonl", "switch_drops.pcapng"
+_PROGRAM, _ACCOUNT = "edge.json", "nagi-switch.account.json"
+_SCHEMA_VERSION = 1
+
+
+def seed_of(plan: dict[str, Any], node: str) -> int:
+    """Of a switch's random draws: another than the emulator's, and than other switches'."""
+    text = f"{plan['seed']} {node}".encode()
+    return int.from_bytes(hashlib.sha256(text).digest()[:8], "big") >> 1
+
+
+def configuration(
+    plan: dict[str, Any],
+    node: dict[str, Any],
+    interfaces: dict[str, str],
+    epoch: float,
+    *,
+    virtual: bool,
+) -> dict[str, Any]:
+    """nagi-switch's configuration for a node. `interfaces`: link -> the node's interface."""
+    return {
+        "schema_version": 1,
+        "seed": seed_of(plan, node["name"]),
+        "epoch_realtime_ns": int(epoch * 1e9),
+        "virtual_time": virtual,
+        "program": _PROGRAM,
+        "account": _ACCOUNT,
+        "digests": DIGESTS,
+        "drops": DROPS,
+        "control_socket": control_socket(NAGI),
+        "ports": [
+            {"number": port.number, "interface": interfaces[port.link], **port.queue}
+            for port in edge.ports(node)
+        ],
+    }
+
+
+def bmv2_queues(node: dict[str, Any]) -> tuple[list[Operation], list[str]]:
+    """How bmv2's queues come nearest to what a node imposes, and in words what that is not."""
+    operations: list[Operation] = []
+    notices = []
+    for port in edge.ports(node):
+        queue: Operation = {
+            "op": "queue_set",
+            "port": port.number,
+            "depth_packets": port.queue.get("depth_packets", simple_switch.ENDLESS),
+        }
+        rate = port.queue.get("rate_bps")
+        if rate is not None:
+            assert port.packet_bytes is not None  # the plan was refused
+            overhead = port.queue.get("overhead_bytes", 0)
+            queue["rate_pps"] = simple_switch.packet_rate(rate, port.packet_bytes, overhead)
+            early_ms = 1e3 / queue["rate_pps"]
+            notices.append(
+                f"bmv2 has no rates in bit/s: {rate} bit/s on link {port.link} became "
+                f"{queue['rate_pps']} packets/s, for packets of {port.packet_bytes} bytes; smaller "
+                f"ones take as long, and each leaves {early_ms:.3g} ms before a link of this rate "
+                "would have sent it"
+            )
+        operations.append(queue)
+    return operations, notices
+
+
+def macs(plan: dict[str, Any], node: str, interfaces: dict[str, str]) -> dict[str, edge.Macs]:
+    """By link, the MAC addresses of this host's interface and of what the link leads to. Raises
+    RuntimeError if a neighbour has not been set."""
+    found = {}
+    for link in plan["links"]:
+        nodes = [each["node"] for each in link["ends"]]
+        if node not in nodes:
+            continue
+        far = link["ends"][1 - nodes.index(node)]["address"].split("/")[0]
+        interface = interfaces[link["name"]]
+        with open(f"/sys/class/net/{interface}/address", encoding="ascii") as file:
+            own = file.read().strip()
+        shown = json.loads(
+            output_of(["ip", "-json", "neighbour", "show", "dev", interface, "nud", "permanent"])
+            or "[]"
+        )
+        known = {each["dst"]: each.get("lladdr") for each in shown}
+        if not known.get(far):
+            raise RuntimeError(
+                f"interface {interface}: no permanent neighbour {far}; provision the host again"
+            )
+        found[link["name"]] = edge.Macs(own, known[far])
+    return found
+
+
+def problem_with(batch: dict[str, Any]) -> Optional[str]:
+    """Why this host cannot be the switch that a plan of the batch wants it to be; None: it can, or
+    need not."""
+    for run in batch["runs"]:
+        node = edge_node(run["plan"], batch["node"])
+        if node is None:
+            continue
+        if run["plan"]["switch_target"] == "bmv2":
+            program, client = batch["simple_switch"], batch["simple_switch_client"]
+            return bmv2.problem(program, client, batch["virtual"])
+        return nagi_switch_problem(batch["nagi_switch"])
+    return None
+
+
+def nagi_switch_problem(program: Optional[str]) -> Optional[str]:
+    """Why nagi-switch does not run here, with the cure; None: it does."""
+    if not program or shutil.which(program) is None:
+        return f"there is no {program or NAGI}; build it with `make`"
+    try:
+        output_of([program, "--version"])
+    except (OSError, RuntimeError) as error:
+        said = " ".join(str(error).split())
+        return (
+            f"{NAGI} does not run: {said}; provision this host with nagi_switch_target: nagi, or "
+            "name one that was built on it as nagi_switch"
+        )
+    return None
+
+
+def installed(job: Any, is_root: bool) -> dict[str, Any]:
+    """What this host could be a switch by (contracts/inspection.py's SwitchFacts), by target; `job`
+    is the agent's (run.Job)."""
+    found: dict[str, Any] = {}
+    program = job.nagi_switch or shutil.which(NAGI)
+    if program:
+        found["nagi"] = {
+            "version": host.version_of(program, "--version"),
+            "problem": nagi_switch_problem(program),
+        }
+    program = job.simple_switch or shutil.which(BMV2)
+    if program:
+        found["bmv2"] = {
+            "version": host.version_of(program, "--version"),
+            # Only root can try to keep its control to the host.
+            "problem": bmv2.problem(program, job.simple_switch_client, not is_root),
+        }
+    return found
+
+
+def edge_node(plan: dict[str, Any], name: str) -> Optional[dict[str, Any]]:
+    """The plan's node of this name, if it is a switch."""
+    for node in plan["nodes"]:
+        if node["name"] == name and node.get("switch") is not None:
+            found: dict[str, Any] = node
+            return found
+    return None
+
+
+class RunningSwitch(ABC):
+    """The switch of one node, of either target. Its files are in `directory`."""
+
+    target: str
+
+    def __init__(
+        self, plan: dict[str, Any], node: dict[str, Any], interfaces: dict[str, str], directory: str
+    ) -> None:
+        self._node = node
+        self._directory = directory
+        self._macs = macs(plan, node["name"], interfaces)
+        program = edge.program()
+        if hashlib.sha256(program).hexdigest() != node["switch"]["sha256"]:
+            raise RuntimeError("the plan is for another edge.p4 than came with the agent")
+        with open(self._path(_PROGRAM), "wb") as file:
+            file.write(program)
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self._directory, name)
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Waits until it runs, and gives it its entries. Raises RuntimeError."""
+
+    @abstractmethod
+    def look(self) -> None:
+        """To be called a few times a second: raises RuntimeError if it no longer runs."""
+
+    @abstractmethod
+    def finish(self) -> None:
+        """Has it tell what it did, and ends it. Raises RuntimeError if it had ended before."""
+
+    @abstractmethod
+    def kill(self) -> None:
+        """Ends it whatever it does."""
+
+    def _give(self, switch: Switch, before: list[Operation]) -> None:
+        """Gives it its entries, after other operations."""
+        try:
+            switch.perform_all([*before, *edge.operations(self._node, self._macs)])
+        except Refused as refused:
+            raise RuntimeError(str(refused)) from None
+
+    def _counters(self, switch: Switch) -> dict[str, Any]:
+        return edge.read_counters(switch, self._node)
+
+    def _leave(
+        self,
+        counters: dict[str, Any],
+        epoch_realtime_ns: int,
+        version: str,
+        account: Optional[dict[str, Any]],
+        notices: list[str],
+    ) -> None:
+        write_json(
+            self._path(RECORD),
+            {
+                "schema_version": _SCHEMA_VERSION,
+                "node": self._node["name"],
+                "target": self.target,
+                "version": version,
+                "epoch_realtime_ns": epoch_realtime_ns,
+                "counters": counters,
+                "account": account,
+                "notices": notices,
+            },
+        )
+
+
+class RunningNagiSwitch(RunningSwitch):
+    target = "nagi"
+
+    def __init__(
+        self,
+        plan: dict[str, Any],
+        node: dict[str, Any],
+        interfaces: dict[str, str],
+        directory: str,
+        program: str,
+        epoch: float,
+        *,
+        virtual: bool,
+    ) -> None:
+        super().__init__(plan, node, interfaces, directory)
+        self._epoch_ns = int(epoch * 1e9)
+        wanted = configuration(plan, node, interfaces, epoch, virtual=virtual)
+        self._daemon = Daemon(NAGI, program, wanted, directory)
+
+    def begin(self) -> None:
+        self._daemon.wait_until_ready()
+        with NagiSwitch(self._daemon.socket) as switch:
+            self._give(switch, [])
+
+    def look(self) -> None:
+        self._daemon.check()
+
+    def finish(self) -> None:
+        self._daemon.check()
+        with NagiSwitch(self._daemon.socket) as switch:
+            counters = self._counters(switch)
+        self._daemon.stop()
+        with open(self._path(_ACCOUNT), encoding="utf-8") as file:
+            account = json.load(file)
+        self._leave(counters, self._epoch_ns, account["version"], account, account["notices"])
+
+    def kill(self) -> None:
+        self._daemon.kill()
+
+
+class RunningSimpleSwitch(RunningSwitch):
+    target = "bmv2"
+
+    def __init__(
+        self,
+        plan: dict[str, Any],
+        node: dict[str, Any],
+        interfaces: dict[str, str],
+        directory: str,
+        program: str,
+        client: Optional[str],
+        *,
+        virtual: bool,
+    ) -> None:
+        super().__init__(plan, node, interfaces, directory)
+        self._switch: Optional[SimpleSwitch] = None
+        self._version = host.version_of(program, "--version")
+        self._queues, self._notices = bmv2_queues(node)
+        self._notices.append("bmv2 cannot be seeded: losses of its own are others in every run")
+        ports = [(port.number, interfaces[port.link]) for port in edge.ports(node)]
+        self._lines = open(self._path(DIGESTS), "w", encoding="utf-8")  # noqa: SIM115
+        self._process = SimpleSwitchProcess(
+            program, client, _PROGRAM, ports, directory, alone=virtual
+        )
+
+    def begin(self) -> None:
+        self._switch = self._process.wait_until_ready()
+        self._epoch_ns = self._switch.epoch_realtime_ns
+        self._give(self._switch, self._queues)
+
+    def look(self) -> None:
+        self._process.check()
+        self._take_digests()
+
+    def finish(self) -> None:
+        self._process.check()
+        self._take_digests()
+        assert self._switch is not None
+        counters = self._counters(self._switch)
+        self._switch.close()
+        self._process.stop()
+        self._lines.close()
+        self._leave(counters, self._epoch_ns, self._version, None, self._notices)
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._lines.close()
+
+    def _take_digests(self) -> None:
+        assert self._switch is not None
+        for digest in self._switch.digests():
+            self._lines.write(json.dumps(digest) + "\n")
+
+
+def started(
+    job: Any, plan: dict[str, Any], node: dict[str, Any], directory: str, epoch: float
+) -> RunningSwitch:
+    """Starts the switch that the plan wants `node` to be; `job` is the agent's (run.Job). Raises
+    RuntimeError."""
+    if plan["switch_target"] == "bmv2":
+        return RunningSimpleSwitch(
+            plan,
+            node,
+            job.interfaces,
+            directory,
+            job.simple_switch or BMV2,
+            job.simple_switch_client,
+            virtual=job.virtual,
+        )
+    return RunningNagiSwitch(
+        plan, node, job.interfaces, directory, job.nagi_switch, epoch, virtual=job.virtual
+    )

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A node that is a switch: what its program is told, what keeps a host from being one, and what its
+neighbours are."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from nagi.paths import AGENT, P4_CONTROL
+from nagi_agent import standing
+from nagi_agent.switches import bmv2_queues, configuration, edge_node, problem_with, seed_of
+
+WITH_AGENT = f"PYTHONPATH={AGENT}:{P4_CONTROL}"
+INTERFACES = {"wired": "eth0", "radio": "eth1"}
+IMPOSES = {"rate_bps": 20_000_000, "overhead_bytes": 0, "queue": {"packets": 20, "bytes": None}}
+NODE = {
+    "name": "N",
+    "sysctls": {},
+    "routes": [],
+    "switch": {
+        "program": "edge",
+        "sha256": "",
+        "ports": [
+            {"number": 1, "link": "wired", "imposes": None, "packet_bytes": 1052},
+            {"number": 2, "link": "radio", "imposes": IMPOSES, "packet_bytes": 1250},
+        ],
+    },
+}
+PLAN = {
+    "seed": 2008,
+    "switch_target": "nagi",
+    "nodes": [{"name": "S", "sysctls": {}, "routes": []}, NODE],
+    "links": [
+        {
+            "name": "wired",
+            "ends": [
+                {"node": "S", "address": "198.18.0.1/30"},
+                {"node": "N", "address": "198.18.0.2/30"},
+            ],
+        }
+    ],
+}
+
+
+def test_nagi_switch_is_told_what_the_plan_says():
+    found = configuration(PLAN, NODE, INTERFACES, 1000.5, virtual=True)
+    assert found["ports"] == [
+        {"number": 1, "interface": "eth0"},
+        {
+            "number": 2,
+            "interface": "eth1",
+            "rate_bps": 20_000_000,
+            "overhead_bytes": 0,
+            "depth_packets": 20,
+        },
+    ]
+    assert found["epoch_realtime_ns"] == 1_000_500_000_000
+    assert found["virtual_time"] is True
+
+
+def test_switches_draw_other_numbers_than_each_other_and_the_emulator():
+    seeds = {seed_of(PLAN, "N"), seed_of(PLAN, "M"), PLAN["seed"]}
+    assert len(seeds) == 3
+    assert all(0 <= seed < 2**63 for seed in seeds)
+    assert seed_of(PLAN, "N") == seed_of(dict(PLAN), "N")
+
+
+def test_bmv2_has_queues_in_packets_and_it_is_said():
+    queues, notices = bmv2_queues(NODE)
+    assert queues == [
+        {"op": "queue_set", "port": 1, "depth_packets": 1_000_000},
+        {"op": "queue_set", "port": 2, "depth_packets": 20, "rate_pps": 2000},
+    ]
+    (notice,) = notices
+    assert "20000000 bit/s on link radio became 2000 packets/s, for packets of 1250 by" in notice
+    assert "0.5 ms before" in notice
+
+
+def batch(node="N", **changes):
+    programs = {"nagi_switch": None, "simple_switch": None, "simple_switch_client": None}
+    programs |= {"virtual": False}
+    return {"node": node, "runs": [{"plan": PLAN | changes.pop("plan", {})}], **programs, **changes}
+
+
+def test_what_keeps_a_host_from_being_a_switch_is_said_with_its_cure(tmp_path):
+    assert problem_with(batch("S")) is None
+    assert problem_with(batch(nagi_switch="/bin/true")) is None
+    said = problem_with(batch(nagi_switch="/nonexistent/nagi-switch"))
+    assert said == "there is no /nonexistent/nagi-switch; build it with `make`"
+    (tmp_path / "nagi-switch").write_text("#!/bin/sh\necho libxdp.so.1: not found >&2; exit 127\n")
+    (tmp_path / "nagi-switch").chmod(0o755)
+    said = problem_with(batch(nagi_switch=str(tmp_path / "nagi-switch")))
+    assert "does not run" in said and "libxdp.so.1: not found; provision this host with" in said
+    bmv2 = batch(plan={"switch_target": "bmv2"}, simple_switch="/nonexistent/simple_switch")
+    assert "there is no /nonexistent/simple_switch; install bmv2" in problem_with(bmv2)
+    assert edge_node(PLAN, "S") is None and edge_node(PLAN, "N") is NODE
+
+
+@pytest.fixture
+def host(namespaces):
+    namespaces.add("host", "peer")
+    namespaces.join(("host", "eth0"), ("peer", "eth0"))
+    return namespaces
+
+
+CODE = """
+import json
+from nagi_agent import standing
+from nagi_agent.switches import macs
+plan = json.load(open({plan!r}))
+try:
+    print(json.dumps(macs(plan, "N", {{"wired": "eth0"}})))
+except RuntimeError as error:
+    print(error)
+"""
+
+
+def test_entries_have_the_addresses_of_interfaces_and_permanent_neighbours(host, tmp_path):
+    file = Path(tmp_path) / "plan.json"
+    file.write_text(json.dumps(PLAN))
+
+    def found() -> str:
+        code = CODE.format(plan=str(file))
+        return host.run("host", "env", WITH_AGENT, "/usr/bin/python3", "-c", code).strip()
+
+    said = "interface eth0: no permanent neighbour 198.18.0.1; provision the host again"
+    assert found() == said
+    far = "02:00:00:00:00:0a"
+    words = f"ip neighbour add 198.18.0.1 lladdr {far} dev eth0 nud permanent".split()
+    host.run("host", *words)
+    own = host.run("host", "cat", "/sys/class/net/eth0/address").strip()
+    assert json.loads(found()) == {"wired": [own, far]}
+
+
+SERVE = """
+import socket, sys
+from nagi_agent.loopback import OnLoopback
+family, port = socket.AddressFamily[sys.argv[1]], int(sys.argv[2])
+guard = OnLoopback(9090)
+with socket.create_server(("", port), family=family, dualstack_ipv6=family != socket.AF_INET) as it:
+    guard.close()
+    print("listening", flush=True)
+    sys.stdin.read()
+"""
+ASK = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 5)"
+
+
+@pytest.mark.parametrize("family", ["AF_INET", "AF_INET6"])
+def test_a_server_that_listens_everywhere_is_kept_to_its_host(host, family):
+    """bmv2's, whose port is 9090; any other server stays as it is."""
+    host.run("host", "ip", "address", "add", "10.1.0.1/30", "dev", "eth0")
+    host.run("peer", "ip", "address", "add", "10.1.0.2/30", "dev", "eth0")
+    python = ("env", WITH_AGENT, "/usr/bin/python3", "-c")
+    servers = [host.start("host", *python, SERVE, family, port) for port in ("9090", "9091")]
+    for server in servers:
+        assert server.stdout.readline() == "listening\n", server.communicate()[0]
+    host.run("host", *python, ASK, "127.0.0.1", "9090")
+    host.run("peer", *python, ASK, "10.1.0.1", "9091")
+    for namespace in ("peer", "host"):
+        with pytest.raises(AssertionError, match="ConnectionRefusedError"):
+            host.run(namespace, *python, ASK, "10.1.0.1", "9090")
+    for server in servers:
+        server.communicate()
+
+
+STANDING = {
+    "schema_version": 1,
+    "program": __file__,
+    "ports": [{"number": 1, "interface": "lo", "rate_pps": 100}],
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"schema_version": 2}, "schema_version: it is not 1"),
+        ({"seed": 1}, "seed: bmv2 has no such setting; leave it out, or use nagi-switch"),
+        ({"ports": []}, "ports: there are none; list at least one"),
+        ({"ports": [{"number": 1}]}, r"ports\[0\]: give it `number` and `interface`"),
+        (
+            {"ports": [{"number": 1, "interface": "lo", "priorities": 2}]},
+            r"ports\[0\].priorities: bmv2 has no such setting",
+        ),
+        (
+            {"ports": [{"number": 1, "interface": "eth77"}]},
+            r"ports\[0\].interface: there is no eth77 here; name one",
+        ),
+        ({"program": "/nonexistent.json"}, "program: there is no /nonexistent.json; name p4c's"),
+    ],
+)
+def test_what_a_permanent_bmv2_cannot_be_told_is_refused_by_name(tmp_path, changes, said):
+    path = tmp_path / "switch.json"
+    path.write_text(json.dumps(STANDING))
+    assert standing.configuration(str(path)) == STANDING
+    path.write_text(json.dumps(STANDING | changes))
+    with pytest.raises(ValueError, match=rf"{path}: {said}"):
+        standing.configuration(str(path))
+
+
+def test_operations_have_a_place_and_broken_ones_are_refused_there(tmp_path):
+    path = tmp_path / "entries.jsonl"
+    path.write_text('{"op": "table_clear", "table": "t"}\n\n{"table": "t"}\n')
+    found = standing.entries(str(path))
+    assert next(found) == (f"{path}:1", {"op": "table_clear", "table": "t"})
+    with pytest.raises(ValueError, match=f"{path}:3: op: it is missing"):
+        next(found)
+    path.write_text("{")
+    with pytest.raises(ValueError, match=f"{path}:1: it is no JSON"):
+        next(standing.entries(str(path)))
+    assert list(standing.entries(None)) == []
