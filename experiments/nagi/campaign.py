@@ -23,7 +23,7 @@ from typing import Protocol
 from nagi import schemes
 from nagi.ansible_runs import LabError, Unfit
 from nagi.collection import attempts, collect, over, record_failure, verdict_of
-from nagi.contracts.plan import RunPlan
+from nagi.contracts.plan import RunPlan, SwitchTarget
 from nagi.contracts.records import Build, Campaign, CampaignRun, Verdict
 from nagi.cost import Cost
 from nagi.errors import refuse
@@ -46,6 +46,7 @@ class Selection:
     plans: list[RunPlan]
     unavailable: dict[str, schemes.Availability]  # scheme -> why this machine cannot run it
     build: Build
+    switch: SwitchTarget = "nagi"
 
     @property
     def experiment(self) -> Experiment:
@@ -71,9 +72,10 @@ def select(
     only: dict[str, str],
     build: Build,
     available: Callable[[schemes.Scheme], schemes.Availability] = schemes.availability,
+    switch: SwitchTarget = "nagi",
 ) -> Selection:
     """Plans the points that have the values in `only`. `available` says whether a scheme can run
-    where the runs are to take place. Raises InputError."""
+    where the runs are to take place, `switch` what switches run. Raises InputError."""
     for axis, value in only.items():
         known = sorted({point.values[axis] for point in points if axis in point.values})
         if not known:
@@ -84,10 +86,19 @@ def select(
     chosen = [p for p in points if all(p.values[axis] == value for axis, value in only.items())]
     if not chosen:
         raise refuse("--only leaves no runs", "loosen it")
-    plans = [plan.with_ids(build.id) for point in chosen for plan in plan_runs(point, form)]
+    plans = [
+        plan.with_ids(build.id)
+        for point in chosen
+        for plan in plan_runs(point, form, switch=switch)
+    ]
     found = {name: available(scheme) for name, scheme in sorted(schemes_of(chosen).items())}
     unavailable = {name: each for name, each in found.items() if not each.available}
-    return Selection(form, chosen, plans, unavailable, build)
+    return Selection(form, chosen, plans, unavailable, build, switch)
+
+
+def has_switches(points: list[Point]) -> bool:
+    """Whether a node of any of them is a switch."""
+    return any("switch" in point.experiment.nodes.values() for point in points)
 
 
 def schemes_of(points: list[Point]) -> dict[str, schemes.Scheme]:

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from nagi.contracts.links import DirectionAccount, Links
+from nagi.contracts.links import DirectionAccount, Links, PortAccount
 from nagi.contracts.plan import RunPlan
 from nagi.contracts.records import Check, NodeRecord, Verdict
+from nagi.contracts.switches import SwitchAccount, Switches
 from nagi.evidence import Evidence, Value
 
 
@@ -58,12 +59,25 @@ LIMITS: dict[str, Limit] = {
 }
 
 
+# What there is beside that where nodes are switches.
+SWITCH_LIMITS: dict[str, Limit] = {
+    "switch_drops": Limit(
+        0, "packets", "packets a switch dropped that neither its queue nor its loss asked for"
+    ),
+}
+
+
 def certify(
-    plan: RunPlan, links: Links, nodes: Iterable[NodeRecord], evidence: Evidence
+    plan: RunPlan,
+    links: Links,
+    nodes: Iterable[NodeRecord],
+    evidence: Evidence,
+    switches: Switches | None = None,
 ) -> Verdict:
     """The verdict on a run that came to its end."""
     nodes = list(nodes)
-    measured: dict[str, list[Value]] = {name: [] for name in LIMITS} | evidence.values
+    limits = LIMITS if switches is None else LIMITS | SWITCH_LIMITS
+    measured: dict[str, list[Value]] = {name: [] for name in limits} | evidence.values
     measured["records_lost"].append((links.records_lost, links.program))
     for name, direction in _directions(links):
         error = direction.transit_error_ns
@@ -82,10 +96,9 @@ def certify(
         measured["unaccounted"].append((abs(packets.offered - accounted), name))
     for link in links.links:
         for port in (link.a, link.b):
-            measured["emulator_drops"].append((port.socket_drops, port.interface))
-            measured["merged_segments"].append((port.oversized, port.interface))
-            measured["missing_checksums"].append((port.checksum_missing, port.interface))
-            measured["send_failures"].append((port.send_failures, port.interface))
+            _add_interface(measured, port, port.interface)
+    for switch in switches.switches if switches else ():
+        _add_switch(measured, switch)
     for node in nodes:
         measured["agent_lateness"].append((node.late_s, node.node))
         for capture in node.captures:
@@ -95,7 +108,10 @@ def certify(
             measured["offloads"].append((len(on), f"{node.node} {interface}: {', '.join(on)}"))
         if node.processors_busy is not None:
             measured["processors_busy"].append((node.processors_busy * 100, node.node))
-    checks = [_check(name, measured[name], evidence.unknown.get(name)) for name in LIMITS]
+    checks = [
+        _check(name, limit, measured[name], evidence.unknown.get(name))
+        for name, limit in limits.items()
+    ]
     reasons = [
         f"{check.name}: {check.value:g} {check.unit} at {check.subject} (limit {check.limit:g})"
         for check in checks
@@ -103,6 +119,9 @@ def certify(
     ]
     if not links.complete:
         reasons.append("the emulator did not end in order")
+    for switch in switches.switches if switches else ():
+        if not switch.complete:
+            reasons.append(f"switch {switch.node} did not end in order")
     return Verdict(
         run_id=plan.run_id,
         status="invalid" if reasons else "valid",
@@ -124,10 +143,38 @@ def _directions(links: Links) -> Iterator[tuple[str, DirectionAccount]]:
         yield f"{link.name} backward", link.b_to_a
 
 
-def _check(name: str, values: list[Value], unknown: str | None) -> Check:
+def _add_interface(measured: dict[str, list[Value]], port: PortAccount, subject: str) -> None:
+    measured["emulator_drops"].append((port.socket_drops, subject))
+    measured["merged_segments"].append((port.oversized, subject))
+    measured["missing_checksums"].append((port.checksum_missing, subject))
+    measured["send_failures"].append((port.send_failures, subject))
+
+
+def _add_switch(measured: dict[str, list[Value]], switch: SwitchAccount) -> None:
+    """What a switch says of itself. Of bmv2 that is little."""
+    measured["records_lost"].append((switch.records_lost, f"switch {switch.node}"))
+    drops = ", ".join(f"{count} {cause}" for cause, count in switch.drops.items())
+    measured["switch_drops"].append(
+        (sum(switch.drops.values()), f"{switch.node}: {drops}" if drops else switch.node)
+    )
+    for port in switch.ports:
+        subject = f"switch {switch.node}, {port.link} {port.way}"
+        added, late = port.added_delay_ns, port.arrival_lateness_ns
+        if added is not None and added.count:
+            measured["transit_error_median"].append((added.median / 1e6, subject))
+            measured["transit_error_p99"].append((added.p99 / 1e6, subject))
+            measured["transit_error_max"].append((added.max / 1e6, subject))
+        if late is not None and late.count:
+            measured["arrival_lateness_p99"].append((late.p99 / 1e6, subject))
+        if port.changes is not None:
+            measured["changes"].append((port.changes, subject))
+        if port.interface is not None:
+            _add_interface(measured, port.interface, subject)
+
+
+def _check(name: str, limit: Limit, values: list[Value], unknown: str | None) -> Check:
     """The check for the worst of `values`; with none, it does not apply. `unknown`: why there are
     none, or not all."""
-    limit = LIMITS[name]
     worst = max(values, default=None)
     said = [] if worst is None else [worst[1]]
     if unknown is not None:

@@ -44,8 +44,10 @@ from nagi.options import (
     Only,
     Quick,
     Spec,
+    Switch,
     chosen_form,
     chosen_lab,
+    chosen_switch,
     chosen_values,
 )
 from nagi.progress import InterruptFlag, Progress
@@ -86,6 +88,7 @@ def run(
     quick: Quick = False,
     form: Form = None,
     only: Only = None,
+    switch: Switch = "nagi",
     skip_unavailable: Annotated[
         bool, typer.Option("--skip-unavailable", help="leave out schemes this machine cannot run")
     ] = False,
@@ -116,6 +119,7 @@ def run(
         )
     stop = InterruptFlag()
     where = chosen_lab(lab, inventory)
+    target = chosen_switch(switch, points)
     if where == "netns":
         require_root()
     elif where == "virtual":
@@ -128,7 +132,14 @@ def run(
     with ExitStack() as cleanup:
         cleanup.enter_context(directory.held())
         site = _site(where, inventory, points, directory.out, stop, cleanup)
-        selection = select(points, form_, chosen_values(only), current_build(where), site.available)
+        selection = select(
+            points,
+            form_,
+            chosen_values(only),
+            current_build(where, target),
+            site.available,
+            target or "nagi",
+        )
         left_out = _leave_out(selection, skip_unavailable)
         site.require_fit(selection.available())
         side_by_side = jobs or site.jobs(selection.available())
@@ -205,6 +216,7 @@ def plan(
     quick: Quick = False,
     form: Form = None,
     only: Only = None,
+    switch: Switch = "nagi",
     lab: Annotated[str, typer.Option(help="where: netns or virtual")] = "netns",
     out: Annotated[
         Path | None, typer.Option(help="where results would go; results/NAME-FORM if not given")
@@ -219,8 +231,15 @@ def plan(
     where, lasts = netns_site(_never), seconds_of
     if lab == "virtual":
         where, lasts = virtual_site(_never), virtual_seconds_of
-    build = current_build(lab)
-    selection = select(points, form_, chosen_values(only), build, where.available)
+    target = chosen_switch(switch, points)
+    selection = select(
+        points,
+        form_,
+        chosen_values(only),
+        current_build(lab, target),
+        where.available,
+        target or "nagi",
+    )
     table = Table(show_edge=False, pad_edge=False)
     axes = list(selection.points[0].values)
     for axis in axes:

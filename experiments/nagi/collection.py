@@ -28,16 +28,20 @@ from nagi.contracts.records import (
     TcpInfoSample,
     Verdict,
 )
+from nagi.contracts.switches import Switches
 from nagi.errors import InputError
 from nagi.evidence import gather
 from nagi.labs.shape import EMULATOR
 from nagi.packets import read_records, to_table
 from nagi.scheme_events import read_events
+from nagi.switch_records import DROPS as SWITCH_DROPS
+from nagi.switch_records import drops_file, read_account, read_samples
 
 PLAN, MANIFEST, VERDICT = "plan.json", "manifest.json", "verdict.json"
 LINKS, FLOWS, TCP_INFO = "links.json", "flows.json", "tcp_info.parquet"
 EVENTS = "scheme_events.parquet"
 PACKETS, DROPS = "packets.parquet", "drops.pcapng"
+SWITCHES, QUEUE_SAMPLES = "switches.json", "queue_samples.parquet"
 _NODE, _SAMPLES, _RECORDS = "node.json", "tcp_info.jsonl", "packets.bin"
 _COMMAND_LOGS = "command-*.log"  # what programs of the user's own said is a result
 
@@ -165,6 +169,8 @@ def _verdict(
         _bring(sources[capture.node], target, capture.file)
     for name in (LINKS, DROPS):
         _bring(sources[EMULATOR], target, name)
+    for switch in plan.switches():
+        _bring(sources[switch.name], target, SWITCH_DROPS, drops_file(switch.name))
     errors = [f"{name}: {node.error}" for name, node in nodes.items() if node.status == "failed"]
     if errors or damage:
         # What else failed then is for want of the one that was late.
@@ -175,12 +181,33 @@ def _verdict(
         records = read_records(sources[EMULATOR] / _RECORDS)
         to_table(records, plan).to_parquet(target / PACKETS, index=False, compression="zstd")
         began = nodes[EMULATOR].began_realtime_s
-        evidence = gather(plan, began, records, target, own_clocks(nodes))
+        switches = _bring_switches(plan, sources, began, target)
+        evidence = gather(plan, began, records, target, own_clocks(nodes), switches)
     except InputError as error:
         # Without where the campaign is: run directories are published.
-        said = str(error).replace(f"{target}/", "").replace(f"{sources[EMULATOR]}/", "emulator: ")
+        said = str(error).replace(f"{target}/", "")
+        for node, source in sources.items():
+            said = said.replace(f"{source}/", f"{node}: ")
         return failed(plan.run_id, [said])
-    return certify(plan, links, nodes.values(), evidence)
+    return certify(plan, links, nodes.values(), evidence, switches)
+
+
+def _bring_switches(
+    plan: RunPlan, sources: dict[str, Path], began: float, target: Path
+) -> Switches | None:
+    """Writes what switches did and what their queues were like, if there are any. Raises
+    InputError."""
+    if not plan.switches():
+        return None
+    accounts, samples = [], []
+    for node in plan.switches():
+        accounts.append(read_account(plan, node, sources[node.name]))
+        samples.append(read_samples(plan, node, sources[node.name], began))
+    switches = Switches(switches=accounts)
+    switches.write(target / SWITCHES)
+    table = pd.concat(samples).sort_values("t_s", kind="stable")
+    table.to_parquet(target / QUEUE_SAMPLES, index=False, compression="zstd")
+    return switches
 
 
 def _flow_records(nodes: Iterable[NodeRecord]) -> list[FlowRecord]:
@@ -203,14 +230,14 @@ def own_clocks(nodes: dict[str, NodeRecord]) -> list[str]:
     return [name for name, node in nodes.items() if node.facts.boot_id != shared]
 
 
-def _bring(source: Path, target: Path, name: str) -> None:
-    """A recorded file, if there is one, at no cost where the file system has hard links. It stays
-    where it was, too, until the run directory is whole."""
+def _bring(source: Path, target: Path, name: str, as_: str = "") -> None:
+    """A recorded file, if there is one, at no cost where the file system has hard links; `as_`:
+    what it is called from now on. It stays where it was, too, until the run directory is whole."""
     if (source / name).exists():
         try:
-            (target / name).hardlink_to(source / name)
+            (target / (as_ or name)).hardlink_to(source / name)
         except OSError:
-            shutil.copyfile(source / name, target / name)
+            shutil.copyfile(source / name, target / (as_ or name))
 
 
 def _samples(

@@ -142,9 +142,8 @@ def _bottleneck(plan: RunPlan, flow: FlowPlan) -> tuple[str, str]:
     """The first hop of a flow's path with the smallest rate."""
 
     def rate(hop: Hop) -> float:
-        link = plan.link(hop.link)
-        direction = link.forward if hop.way == "forward" else link.backward
-        return math.inf if direction.mean_rate_bps is None else direction.mean_rate_bps
+        mean_rate_bps = plan.channel(hop).mean_rate_bps
+        return math.inf if mean_rate_bps is None else mean_rate_bps
 
     hop = min(flow.path, key=rate)
     return hop.link, hop.way

@@ -26,7 +26,9 @@ from nagi_reports.flow_rows import is_of
 from nagi.clocks import Passages, ahead_ns, drift_ppm, estimate
 from nagi.contracts.plan import DirectionPlan, FlowPlan, Hop, RunPlan, Way
 from nagi.contracts.records import HostClock, Information
+from nagi.contracts.switches import Switches
 from nagi.errors import refuse
+from nagi.identities import Nanoseconds, look_up, once
 from nagi.packets import (
     CHANNEL_LOSS,
     DELIVERED,
@@ -38,10 +40,9 @@ from nagi.packets import (
     lane,
     replay,
 )
+from nagi.passages import Passage, passages
 
 Value = tuple[float, str]  # a measured value, and of what
-Nanoseconds = npt.NDArray[np.int64]
-
 UDP_HEADERS = 28  # and IPv4's
 LEAST_PERIOD_NS = 100_000_000  # busy periods that are shorter say too little about a rate
 LEAST_BACKLOG_NS = 500_000_000  # in all such periods together
@@ -64,9 +65,11 @@ def gather(
     records: Records,
     run: Path,
     own_clocks: Collection[str] = (),
+    switches: Switches | None = None,
 ) -> Evidence:
     """Weighs the record of packets of a run against the plan, and against the captures in `run`.
-    `own_clocks`: nodes that do not share the emulator's clock.
+    `own_clocks`: nodes that do not share the emulator's clock; `switches`: what switches say, if
+    there are any.
 
     Raises InputError if record or captures make no sense.
     """
@@ -79,8 +82,11 @@ def gather(
     clocks = {node: _clock(plan, node, captures, recorded) for node in strangers}
     captures = {end: each.corrected(clocks.get(end[0])) for end, each in captures.items()}
     lost = [node for node, clock in clocks.items() if clock is None]
+    through = {(each.hop.link, each.hop.way): each for each in passages(plan, recorded)}
     crossings = [
-        crossing for flow in plan.flows for crossing in _crossings(plan, flow, captures, due, lost)
+        crossing
+        for flow in plan.flows
+        for crossing in _crossings(plan, flow, captures, due, through, lost)
     ]
     values: dict[str, list[Value]] = {
         "replay_differences": [],
@@ -114,6 +120,18 @@ def gather(
         if rate_error is not None:
             values["rate_error"].append((rate_error * 100, f"{subject}, as {by}"))
         information += _loss_information(recorded[mine], direction, subject)
+    for passage in through.values():
+        rate = plan.channel(passage.hop).rate_bps if plan.imposed(passage.hop) else None
+        if rate is not None:
+            rate_error = _passage_rate_error(passage, rate)
+            if rate_error is not None:
+                subject = f"switch {passage.node}, {passage.hop.link} {passage.hop.way}"
+                values["rate_error"].append(
+                    (rate_error * 100, f"{subject}, as seen by the emulator")
+                )
+    if switches is not None:
+        values["unaccounted"] = _unaccounted(plan, recorded, switches)
+        information += _of_switches(plan, switches)
     why = f"no clock of {', '.join(lost)}: no second with packets of both ways"
     unknown = {name: why for name in values if lost and name.startswith("capture_transit")}
     return Evidence(values, information, unknown, clocks)
@@ -137,15 +155,15 @@ def _clock(
             capture = captures[node, hop.link]
             for outward in (True, False):
                 mine = capture.of(flow, data=outward == sends)
-                key, host_ns = _once(capture.identity[mine], capture.time_ns[mine])
+                key, host_ns = once(capture.identity[mine], capture.time_ns[mine])
                 way = hop.way if outward == sends else _OTHER_WAY[hop.way]
                 passing = recorded[recorded["lane"] == lane(plan, hop.link, way)]
                 instant = passing["arrived_ns"]
                 if not outward:
                     passing = passing[fates(passing) == DELIVERED]
                     instant = passing["left_ns"] + passing["late_ns"]
-                seen, emulator_ns = _once(passing["identity"].astype(np.int64), instant)
-                at = _look_up(seen, emulator_ns, key)
+                seen, emulator_ns = once(passing["identity"].astype(np.int64), instant)
+                at = look_up(seen, emulator_ns, key)
                 passages[outward].append(Passages(host_ns[at > 0], at[at > 0]))
     sent, received = (
         Passages(
@@ -243,7 +261,7 @@ class _Crossing:
 
     def arrivals(self, identity: npt.NDArray[np.uint32]) -> Nanoseconds:
         """When packets were received; 0 for those that were not, or twice."""
-        return _look_up(self.identity, self.received_ns, identity.astype(np.int64))
+        return look_up(self.identity, self.received_ns, identity.astype(np.int64))
 
 
 def _crossings(
@@ -251,6 +269,7 @@ def _crossings(
     flow: FlowPlan,
     captures: dict[tuple[str, str], _Captured],
     due: Records,
+    through: dict[tuple[str, Way], Passage],
     lost: list[str],
 ) -> Iterator[_Crossing]:
     """The two crossings of a flow; without times where the clock of one of its hosts is `lost`."""
@@ -263,19 +282,24 @@ def _crossings(
         ("ACKs", back, receiver, sender, False),
     ):
         sent, received = first.of(flow, data=data), last.of(flow, data=data)
-        identity, sent_ns = _once(first.identity[sent], first.time_ns[sent])
-        came, received_ns = _once(last.identity[received], last.time_ns[received])
+        identity, sent_ns = once(first.identity[sent], first.time_ns[sent])
+        came, received_ns = once(last.identity[received], last.time_ns[received])
         inside = np.zeros(len(identity), np.int64)
         known = np.ones(len(identity), bool)
         for hop in hops:
             mine = due[(due["lane"] == lane(plan, hop.link, hop.way)) & (fates(due) == DELIVERED)]
-            key, took = _once(
+            key, took = once(
                 mine["identity"].astype(np.int64), mine["left_ns"] - mine["arrived_ns"]
             )
-            found = _look_up(key, took + 1, identity)
+            found = look_up(key, took + 1, identity)
             inside += found - 1
             known &= found > 0
-        arrived = _look_up(came, received_ns, identity)
+            if (hop.link, hop.way) in through:
+                key, took = through[hop.link, hop.way].took_ns
+                found = look_up(key, took + 1, identity)
+                inside += found - 1
+                known &= found > 0
+        arrived = look_up(came, received_ns, identity)
         both = known & (arrived > 0)
         yield _Crossing(
             subject=f"{flow.name}, {what}",
@@ -306,23 +330,6 @@ def _read(capture: Path, epoch_ns: int) -> _Captured:
         flows=whole.flows,
         fragments=whole.unused.get(FRAGMENT, 0),
     )
-
-
-def _once(keys: Nanoseconds, values: Nanoseconds) -> tuple[Nanoseconds, Nanoseconds]:
-    """The keys that occur once, sorted, and their values."""
-    order = np.argsort(keys, kind="stable")
-    keys, values = keys[order], values[order]
-    same = keys[1:] == keys[:-1]
-    single = ~(np.append(same, False) | np.append(False, same))[: len(keys)]
-    return keys[single], values[single]
-
-
-def _look_up(keys: Nanoseconds, values: Nanoseconds, wanted: Nanoseconds) -> Nanoseconds:
-    """The values of the `wanted` among sorted `keys`; 0 where there is none."""
-    if not len(keys):
-        return np.zeros(len(wanted), np.int64)
-    place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    return np.where(keys[place] == wanted, values[place], 0)
 
 
 def _lanes(
@@ -372,12 +379,35 @@ def _rate_error(due: Records, seen_ns: Nanoseconds, direction: DirectionPlan) ->
     bits = (sent["bytes"].astype(np.int64) + direction.overhead_bytes) * 8
     ends = sent["left_ns"] - np.where(fates(sent) == DELIVERED, direction.delay_ns, 0)
     starts = ends - bits * 10**9 // rate
+    usable = (fates(sent) == DELIVERED) & (seen_ns > 0)
+    return _error_of_rate(starts, ends, bits, usable, seen_ns, rate)
+
+
+def _passage_rate_error(passage: Passage, rate: int) -> float | None:
+    """The same of a switch's port, by the packets that the emulator had of it."""
+    if not len(passage.bits):
+        return None
+    usable = passage.entered_ns > 0
+    return _error_of_rate(
+        passage.started_ns, passage.ended_ns, passage.bits, usable, passage.seen_ns, rate
+    )
+
+
+def _error_of_rate(
+    starts: Nanoseconds,
+    ends: Nanoseconds,
+    bits: npt.NDArray[np.int64],
+    usable: npt.NDArray[np.bool_],
+    seen_ns: Nanoseconds,
+    rate: int,
+) -> float | None:
+    """By how much the rate at which `usable` packets were seen differs from `rate`, over the
+    periods in which each starts to be sent when the one before it ends."""
     idle = starts[1:] - ends[:-1] > 1000  # more than rounding
     first = np.append(0, np.flatnonzero(idle) + 1)
-    last = np.append(first[1:], len(sent)) - 1
+    last = np.append(first[1:], len(bits)) - 1
     total_bits = np.cumsum(bits)
     measured_bits = measured_ns = 0
-    usable = (fates(sent) == DELIVERED) & (seen_ns > 0)
     for begin, end in zip(first, last, strict=True):
         if ends[end] - starts[begin] < LEAST_PERIOD_NS:
             continue
@@ -390,6 +420,71 @@ def _rate_error(due: Records, seen_ns: Nanoseconds, direction: DirectionPlan) ->
     return float(abs(measured_bits * 1e9 / measured_ns / rate - 1))
 
 
+def _unaccounted(plan: RunPlan, recorded: Records, switches: Switches) -> list[Value]:
+    """Packets that the emulator gave to a switch or had of it, and the switch does not know of, or
+    the other way round."""
+    delivered = fates(recorded) == DELIVERED
+    found = []
+    for switch in switches.switches:
+        held = 0  # of what it received: neither sent on nor known to be dropped
+        for port in switch.ports:
+            other = _OTHER_WAY[port.way]
+            came = delivered & (recorded["lane"] == lane(plan, port.link, other))
+            left = recorded["lane"] == lane(plan, port.link, port.way)
+            subject = f"switch {switch.node}, {port.link}"
+            found += [
+                (float(abs(int(came.sum()) - port.counters.received)), f"{subject} {other}"),
+                (float(abs(int(left.sum()) - port.counters.sent)), f"{subject} {port.way}"),
+            ]
+            held += port.counters.received - port.counters.sent - port.counters.lost
+            held -= (port.queue_overflows or 0) + (port.waiting or 0)
+        if all(port.queue_overflows is not None for port in switch.ports):
+            held -= sum(switch.drops.values())
+            found.append((float(abs(held)), f"switch {switch.node}"))
+    return found
+
+
+def _of_switches(plan: RunPlan, switches: Switches) -> Iterator[Information]:
+    """What switches dropped, by cause, at the rate at which they say they worked."""
+    for switch in switches.switches:
+        for port in switch.ports:
+            hop = Hop(link=port.link, way=port.way)
+            imposed = plan.imposed(hop)
+            if imposed is None:
+                continue
+            subject = f"switch {switch.node}, {port.link} {port.way}"
+            counts = {
+                "switch_overflows": ("packets that found the queue full", port.queue_overflows),
+                "switch_losses": ("packets that the loss model took", port.counters.lost),
+                "switch_marks": ("packets given ECN's CE", imposed.mark and port.counters.marked),
+            }
+            for name, (description, count) in counts.items():
+                if count is not None:
+                    yield Information(
+                        name=name,
+                        description=description,
+                        value=count,
+                        unit="packets",
+                        subject=subject,
+                    )
+            if port.backlogged is not None and imposed.rate_bps is not None:
+                rate = port.backlogged.bytes * 8e9 / port.backlogged.length_ns
+                yield Information(
+                    name="switch_rate",
+                    description="while packets waited, by its own clock; "
+                    f"{imposed.rate_bps / 1e6:g} Mb/s was asked for",
+                    value=round(rate / 1e6, 6),
+                    unit="Mb/s",
+                    subject=subject,
+                )
+            loss = imposed.loss
+            if loss.model == "bernoulli" and loss.probability:
+                probability = np.full(
+                    port.counters.sent + port.counters.lost, loss.probability, np.float64
+                )
+                yield from _chance_of_losses(probability, port.counters.lost, subject)
+
+
 def _loss_information(
     recorded: Records, direction: DirectionPlan, subject: str
 ) -> Iterator[Information]:
@@ -399,11 +494,18 @@ def _loss_information(
     if direction.loss.at == "ingress":
         offered |= fate == QUEUE_OVERFLOW
     probability = _loss_probability(recorded["bytes"][offered], direction)
-    if probability is None or not probability.any():
+    if probability is not None:
+        yield from _chance_of_losses(probability, int((fate == CHANNEL_LOSS).sum()), subject)
+
+
+def _chance_of_losses(
+    probability: npt.NDArray[np.float64], lost: int, subject: str
+) -> Iterator[Information]:
+    """The same, of packets each lost with a probability of its own."""
+    if not probability.any():
         return
     expected = float(probability.sum())
     deviation = math.sqrt(float((probability * (1 - probability)).sum()))
-    lost = int((fate == CHANNEL_LOSS).sum())
     if deviation == 0:
         p_value = 1.0 if lost == expected else 0.0
     else:

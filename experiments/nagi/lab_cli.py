@@ -27,7 +27,17 @@ from nagi.labs.physical import Bench, token_for
 from nagi.labs.shape import EMULATOR, Shape
 from nagi.labs.site import require_ready
 from nagi.live import LiveLab, shell_command, state_directory
-from nagi.options import Form, Inventory, Only, Quick, Spec, chosen_form, chosen_values
+from nagi.options import (
+    Form,
+    Inventory,
+    Only,
+    Quick,
+    Spec,
+    Switch,
+    chosen_form,
+    chosen_switch,
+    chosen_values,
+)
 from nagi.progress import InterruptFlag
 from nagi.results_cli import Json, error_console, out_console
 from nagi.schemes import Scheme
@@ -72,6 +82,7 @@ def up(
     quick: Quick = False,
     form: Form = None,
     only: Only = None,
+    switch: Switch = "nagi",
     lease: Annotated[
         str,
         typer.Option("--for", help="with -i: after that, hosts put themselves back"),
@@ -81,7 +92,15 @@ def up(
     lab = LiveLab(state_directory())
     form_ = chosen_form(quick, form)
     points = read_experiment(spec, form_)
-    selection = select(points, form_, chosen_values(only), current_build())
+    where = "netns" if inventory is None else "physical"
+    target = chosen_switch(switch, points)
+    selection = select(
+        points,
+        form_,
+        chosen_values(only),
+        current_build(where, target),
+        switch=target or "nagi",
+    )
     plan = selection.plans[0]
     lasts = Duration.parse(lease).seconds
     if inventory is None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast, get_args
 
 import typer
 
+from nagi.campaign import has_switches
+from nagi.contracts.plan import SwitchTarget
 from nagi.errors import refuse
+from nagi.spec import Point
 
 Spec = Annotated[Path, typer.Argument(help="experiment file", show_default=False)]
 Inventory = Annotated[
@@ -25,6 +28,12 @@ Lab = Annotated[
 ]
 Quick = Annotated[bool, typer.Option("--quick", help="the experiment's form `quick`")]
 Form = Annotated[str | None, typer.Option("--form", help="another form of the experiment")]
+Switch = Annotated[
+    str,
+    typer.Option(
+        "--switch", help="what switches run: nagi (nagi-switch) or bmv2 (its simple_switch)"
+    ),
+]
 Only = Annotated[
     list[str] | None, typer.Option("--only", metavar="AXIS=VALUE", help="only runs with this value")
 ]
@@ -35,6 +44,16 @@ def chosen_form(quick: bool, form: str | None) -> str | None:
     if quick and form not in (None, "quick"):
         raise refuse("--quick and --form contradict each other", "give one of them")
     return "quick" if quick else form
+
+
+def chosen_switch(name: str, points: list[Point]) -> SwitchTarget | None:
+    """What switches are to run; None: there are none. Raises InputError."""
+    if name not in get_args(SwitchTarget):
+        known = ", ".join(get_args(SwitchTarget))
+        raise refuse(f"--switch {name}: there is no such switch", f"one of: {known}")
+    if not has_switches(points):
+        return None
+    return cast(SwitchTarget, name)
 
 
 def chosen_values(only: list[str] | None) -> dict[str, str]:

@@ -29,10 +29,14 @@ from nagi.contracts.plan import (
     RoutePlan,
     RunPlan,
     StepTrace,
+    SwitchPlan,
+    SwitchPortPlan,
+    SwitchTarget,
     Timeline,
     Way,
 )
 from nagi.errors import InputError
+from nagi.imposing import Impossible, of_emulator, of_switch, sample_every, sha256_of_edge
 from nagi.programs import describe, plan_of
 from nagi.schemes import Profile, Scheme, base_sysctls, find, profiles, schemes
 from nagi.spec import (
@@ -67,6 +71,7 @@ FIRST_PORT = 5001
 SETTING_UP = 0.25  # settings, emulator with two links
 SETTING_UP_A_LINK = 0.2  # each further link's interfaces, in the emulator
 CAPTURING = 0.15  # captures are running before servers are
+STARTING_SWITCHES = 1.0  # beside that, if there are any
 SERVING = 0.3  # servers are running before clients are
 SERVING_COMMANDS = 2.0  # the same of programs that are not ours to know
 DRAINING = 0.1  # beside what the path itself needs
@@ -85,20 +90,28 @@ class _Path:
     packet: ByteCount
 
 
-def plan_runs(point: Point, form: str | None, repeats: range | None = None) -> list[RunPlan]:
+def plan_runs(
+    point: Point,
+    form: str | None,
+    repeats: range | None = None,
+    switch: SwitchTarget = "nagi",
+) -> list[RunPlan]:
     """One plan for every repeat of `point` (None: as many as the experiment says), without ids.
+    `switch`: the program that switches run.
 
     Raises InputError.
     """
-    return _Planner(point, form).plans(
+    return _Planner(point, form, switch).plans(
         range(point.experiment.repeats) if repeats is None else repeats
     )
 
 
 class _Planner:
-    def __init__(self, point: Point, form: str | None) -> None:
+    def __init__(self, point: Point, form: str | None, switch: SwitchTarget) -> None:
         self.point = point
         self.form = form
+        self.has_switches = "switch" in point.experiment.nodes.values()
+        self.switch = switch
         self.experiment = point.experiment
         self.document = point.document
         self.topology = Topology(point.experiment, point.document)
@@ -116,6 +129,8 @@ class _Planner:
         commands = any(flow.server is not None for flow in self.experiment.flows.values())
         further = max(0, len(self.experiment.links) - 2)
         self.capture_s = SETTING_UP + SETTING_UP_A_LINK * further
+        if self.has_switches:
+            self.capture_s += STARTING_SWITCHES
         self.serve_s = self.capture_s + CAPTURING
         self.traffic_s = self.serve_s + (SERVING_COMMANDS if commands else SERVING)
 
@@ -126,10 +141,22 @@ class _Planner:
         return self.document.error(place, what, cure)
 
     def plans(self, repeats: range) -> list[RunPlan]:
+        self.directions = {
+            (link, way): self._direction(link, way)
+            for link in self.experiment.links
+            for way in get_args(Way)
+        }
         links = self._links()
         flows = self._flow_plans()
-        timeline = self._timeline(links)
+        timeline = self._timeline()
         nodes = self._nodes()
+        imposed = [
+            [node.name, port.model_dump(mode="json", include={"link", "imposes"})]
+            for node in nodes
+            if node.switch is not None
+            for port in node.switch.ports
+            if port.imposes is not None
+        ]
         captures = self._captures()
         plans = []
         for repeat in repeats:
@@ -138,8 +165,9 @@ class _Planner:
                     experiment=ExperimentRef(name=self.experiment.name, form=self.form),
                     point=self.point.values,
                     repeat=repeat,
-                    seed=_seed(self.experiment.seed, links, repeat),
+                    seed=_seed(self.experiment.seed, links, imposed, repeat),
                     host_profile=self.experiment.host_profile,
+                    switch_target=self.switch if self.has_switches else None,
                     nodes=nodes,
                     links=links,
                     flows=flows,
@@ -245,6 +273,13 @@ class _Planner:
     def _along(self, hops: Iterable[Hop]) -> list[DirectionPlan]:
         return [self.channels[hop.link, hop.way] for hop in hops]
 
+    def _ecn(self) -> bool:
+        """Whether hosts ask for ECN."""
+        if self.experiment.ecn is not None:
+            return self.experiment.ecn
+        links = self.experiment.links.values()
+        return any(link.direction(way).mark is not None for link in links for way in get_args(Way))
+
     def _host_sysctls(self) -> dict[str, dict[str, str]]:
         """What each host sets. Flows whose schemes need different settings cannot share a host."""
         values: dict[str, dict[str, str]] = {}
@@ -252,7 +287,8 @@ class _Planner:
         for node, kind in self.experiment.nodes.items():
             if kind == "host":
                 profile = {key: str(value) for key, value in self.profile.sysctls.items()}
-                values[node] = base_sysctls() | profile
+                ecn = {"net.ipv4.tcp_ecn": "1"} if self._ecn() else {}
+                values[node] = base_sysctls() | ecn | profile
         for name, flow in self._flows():
             for node in (flow.from_, flow.to):
                 for key, value in self.schemes[name].sysctls.items():
@@ -298,10 +334,72 @@ class _Planner:
         for name, kind in self.experiment.nodes.items():
             if kind == "router":
                 sysctls = {"net.ipv4.ip_forward": "1", "net.ipv4.conf.all.rp_filter": "0"}
+            elif kind == "switch":
+                sysctls = {"net.ipv4.ip_forward": "0"}  # what the switch forwards, it does alone
             else:
                 sysctls = self.sysctls[name]
-            nodes.append(NodePlan(name=name, kind=kind, sysctls=sysctls, routes=self._routes(name)))
+            nodes.append(
+                NodePlan(
+                    name=name,
+                    kind=kind,
+                    sysctls=sysctls,
+                    routes=self._routes(name),
+                    switch=self._switch(name) if kind == "switch" else None,
+                )
+            )
         return nodes
+
+    def _switch(self, node: str) -> SwitchPlan:
+        links = [name for name, link in self.experiment.links.items() if node in link.between]
+        ports = []
+        for number, link in enumerate(links, start=1):
+            way = self.topology.way(link, node)
+            imposes = None
+            if self._is_imposed_by_switch(link, way):
+                imposes = self._part_of_switch(link, way)
+            packet = max((path.packet.value for path in self._crossing(link)), default=None)
+            rate = imposes.rate_bps if imposes else None
+            if rate is not None and packet is None and self.switch == "bmv2":
+                raise self._error(
+                    self._place(link, way, "rate"),
+                    "bmv2's queues have rates in packets a second, and no flow crosses this link "
+                    "that says how large they are",
+                    "use --switch nagi, or leave the direction to the emulator",
+                )
+            ports.append(
+                SwitchPortPlan(
+                    number=number,
+                    link=link,
+                    imposes=imposes,
+                    packet_bytes=packet,
+                    sample_every=sample_every(rate, packet) if rate and packet else None,
+                )
+            )
+        return SwitchPlan(sha256=sha256_of_edge(), ports=ports)
+
+    def _is_imposed_by_switch(self, link: str, way: Way) -> bool:
+        """Whether a switch imposes what a direction does. Refuses a direction that leaves none."""
+        if self.experiment.links[link].direction(way).imposed_by != "switch":
+            return False
+        first, second = self.experiment.links[link].between
+        node = first if way == "forward" else second
+        kind = self.experiment.nodes[node]
+        if kind != "switch":
+            other: Way = "backward" if way == "forward" else "forward"
+            raise self._error(
+                self._place(link, way, "imposed_by"),
+                f"{way} leaves {node}, which is a {kind}: only a switch can impose something on "
+                "what leaves it",
+                f"write it under `{other}:` alone, or make {node} a switch",
+            )
+        return True
+
+    def _part_of_switch(self, link: str, way: Way) -> DirectionPlan:
+        try:
+            return of_switch(self.directions[link, way], self.switch)
+        except Impossible as problem:
+            place = self._place(link, way, problem.key)
+            raise self._error(place, problem.what, problem.cure) from None
 
     def _endpoint(self, node: str, hop: Hop) -> str:
         return self.topology.attachment(hop.link, node).address
@@ -378,11 +476,15 @@ class _Planner:
                     name=name,
                     id=index,
                     ends=(first, second),
-                    forward=self._direction(name, "forward"),
-                    backward=self._direction(name, "backward"),
+                    forward=self._part_of_emulator(name, "forward"),
+                    backward=self._part_of_emulator(name, "backward"),
                 )
             )
         return plans
+
+    def _part_of_emulator(self, link: str, way: Way) -> DirectionPlan:
+        whole = self.directions[link, way]
+        return of_emulator(whole) if self._is_imposed_by_switch(link, way) else whole
 
     def _crossing(self, link: str) -> list[_Path]:
         return [
@@ -639,17 +741,14 @@ class _Planner:
             for node, link in sorted(wanted)
         ]
 
-    def _timeline(self, links: list[LinkPlan]) -> Timeline:
+    def _timeline(self) -> Timeline:
         """Phases one after the other; after the traffic, what is on the way may still arrive."""
         queued = 0.0
-        for link in links:
-            for direction in (link.forward, link.backward):
-                if direction.queue is not None and direction.mean_rate_bps is not None:
-                    packet = max(
-                        (path.packet.value for path in self._crossing(link.name)), default=0
-                    )
-                    waiting = direction.queue.bytes or (direction.queue.packets or 0) * packet
-                    queued = max(queued, waiting * 8 / direction.mean_rate_bps)
+        for (link, _), direction in self.directions.items():
+            if direction.queue is not None and direction.mean_rate_bps is not None:
+                packet = max((path.packet.value for path in self._crossing(link)), default=0)
+                waiting = direction.queue.bytes or (direction.queue.packets or 0) * packet
+                queued = max(queued, waiting * 8 / direction.mean_rate_bps)
         rtt = max(
             sum(channel.most_delay_ns for channel in self._along((*path.there, *path.back)))
             for path in self.paths.values()
@@ -682,9 +781,9 @@ def _round(seconds: float) -> float:
     return round(seconds, 6)
 
 
-def _seed(campaign_seed: int, links: list[LinkPlan], repeat: int) -> int:
-    """From campaign, links and repeat alone: schemes meet the same channel, repeats another one."""
-    text = json.dumps(
-        [campaign_seed, [link.model_dump(mode="json") for link in links], repeat], sort_keys=True
-    )
+def _seed(campaign_seed: int, links: list[LinkPlan], imposed: list[Any], repeat: int) -> int:
+    """From campaign, links (and what switches impose on them) and repeat alone: schemes meet the
+    same channel, repeats another one."""
+    parts = [campaign_seed, [link.model_dump(mode="json") for link in links], repeat]
+    text = json.dumps([*parts, imposed] if imposed else parts, sort_keys=True)
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1  # fits an int64

@@ -48,7 +48,9 @@ def grown(selection: Selection, runs: Path) -> Selection:
     for point, mine in zip(selection.points, selection.by_point(), strict=True):
         # What is added may have been run already, before the campaign was stopped.
         while (wanted := _wanted(mine, runs, until)) > len(mine):
-            added = plan_runs(point, selection.form, range(len(mine), wanted))
+            added = plan_runs(
+                point, selection.form, range(len(mine), wanted), switch=selection.switch
+            )
             mine = [*mine, *(plan.with_ids(selection.build.id) for plan in added)]
         plans += mine
     return replace(selection, plans=plans) if len(plans) > len(selection.plans) else selection

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands that work on results: captures, campaigns, bundles. cli.py makes them commands."""
+"""The commands that work on results: captures, campaigns, bundles. cli.py makes them commands.
+
+What writes reports is imported where one is written: figures and typesetting take long to import.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 from pathlib import Path
-from typing import Annotated, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, TypeVar, cast
 
 import typer
-from nagi_reports import analysis, bundle, comparison, connections, report, summary, text
-from nagi_reports.chapters import comparing
+from nagi_reports import analysis, bundle, comparison, connections, summary, text
 from rich.console import Console
 
 from nagi.campaign import CampaignDirectory
@@ -19,6 +21,9 @@ from nagi.errors import refuse
 from nagi.progress import Progress
 from nagi.retention import retain
 from nagi.units import Bitrate, Duration, Quantity, in_bytes
+
+if TYPE_CHECKING:
+    from nagi_reports import report
 
 out_console = Console(highlight=False, emoji=False)
 error_console = Console(stderr=True, highlight=False, emoji=False)
@@ -63,6 +68,8 @@ def write_report(
     out: UnpackTo = None,
 ) -> None:
     """Write the report of a campaign."""
+    from nagi_reports import report
+
     if format_ not in report.FORMATS:
         known = ", ".join(report.FORMATS)
         raise refuse(f"--format {format_}: no such format", f"one of: {known}")
@@ -140,6 +147,9 @@ def compare(
     else:
         found = comparison.compare_within(first, by or "", metric)
     if out is not None and format_ is not None:
+        from nagi_reports import report
+        from nagi_reports.chapters import comparing
+
         report.write_document(out, comparing.compose(*found), format_)
     if json_:
         typer.echo(json.dumps(comparison.comparison_json(*found), indent=1))
@@ -153,6 +163,8 @@ def compare(
 
 
 def _format_of(out: Path) -> report.Format:
+    from nagi_reports import report
+
     format_ = out.suffix.removeprefix(".")
     if format_ not in report.FORMATS:
         known = " or ".join(f"*.{each}" for each in report.FORMATS)
@@ -201,6 +213,8 @@ def analyse_and_retain(run: Path, campaign: Campaign) -> None:
 
 def conclude(directory: CampaignDirectory, campaign: Campaign) -> None:
     """Table, text and report."""
+    from nagi_reports import report
+
     table = analysis.build_table(directory.out, campaign)
     found = summary.summarise(campaign, table)
     for each in text.tables(found):

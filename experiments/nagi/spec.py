@@ -306,6 +306,11 @@ class DirectionSettings(Strict):
     queue: QueueSize | None = Field(None, description="drop-tail limit; without it none")
     mark: Mark | None = None
     loss: Loss | None = None
+    imposed_by: Literal["switch", "emulator"] | None = Field(
+        None,
+        description="who imposes rate, queue, marking and loss: the emulator if not given, or the "
+        "switch that the direction leaves. Delay is always the emulator's",
+    )
 
     @field_validator("rate_trace", "delay_trace")
     @classmethod
@@ -421,10 +426,15 @@ class Experiment(Strict):
     max_window: PacketCount | None = Field(
         None, description="cap of every sender's congestion window, as ns-2's `window_`"
     )
+    ecn: bool | None = Field(
+        None, description="whether hosts ask for ECN; if not said, they do where a link marks"
+    )
     parameters: dict[str, dict[str, int]] = Field(
         {}, description="of schemes of ours: scheme -> parameter -> value; see `nagi schemes`"
     )
-    nodes: dict[Name, Literal["host", "router"]] = Field(min_length=2)
+    nodes: dict[Name, Literal["host", "router", "switch"]] = Field(
+        min_length=2, description="a router forwards by its kernel, a switch by p4/edge.p4"
+    )
     links: dict[Name, Link] = Field(min_length=1)
     flows: dict[Name, Flow] = Field(min_length=1)
     duration: Duration = Field(description="of the traffic")

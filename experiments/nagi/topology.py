@@ -58,14 +58,14 @@ class Topology:
 
     def path(self, origin: str, target: str) -> list[str] | None:
         """The links of the shortest path (fewest links, then first in the file); None if there is
-        none. Only routers pass packets on."""
+        none. Only routers and switches pass packets on."""
         came_by: dict[str, str] = {}
         waiting = deque([origin])
         while waiting:
             node = waiting.popleft()
             if node == target:
                 break
-            if node != origin and self._experiment.nodes[node] != "router":
+            if node != origin and self._experiment.nodes[node] == "host":
                 continue
             for name, link in self.links.items():
                 if node in link.between:

@@ -64,7 +64,7 @@ def _plain(node: Any, place: Place, lines: dict[Place, int]) -> Any:
     if isinstance(node, CommentedMap):
         for key in node:
             # A key that `<<` brings has no line here: that of the mapping stands for it.
-            own = key in node.lc.data
+            own = key in (node.lc.data or {})  # of a mapping that is all merged there are none
             lines[(*place, str(key))] = (node.lc.key(key)[0] if own else node.lc.line) + 1
         return {str(key): _plain(value, (*place, str(key)), lines) for key, value in node.items()}
     if isinstance(node, CommentedSeq):

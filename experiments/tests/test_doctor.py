@@ -9,7 +9,13 @@ import jsonschema
 import pytest
 from nagi import __version__
 from nagi.contracts.doctor import STAGES, ClockReading, Doctor, Finding, PathReading, PortReading
-from nagi.contracts.inspection import ClockFacts, Holder, Inspection, InterfaceFacts
+from nagi.contracts.inspection import (
+    ClockFacts,
+    Holder,
+    Inspection,
+    InterfaceFacts,
+    SwitchFacts,
+)
 from nagi.contracts.plan import RunPlan
 from nagi.contracts.records import HostFacts
 from nagi.doctor import Seen, Wanted, failures, judge
@@ -173,6 +179,17 @@ def lost(host: str, link: str, **ports: PortReading) -> dict:
 
 REFUSED = "Failed to connect to the host via ssh: ssh: connect to host 192.0.2.7 port 22: "
 RELAY_GONE = {"but": ["relay"], "unreachable": {"relay": REFUSED + "Connection timed out"}}
+SWITCHES = {
+    "nagi": SwitchFacts(version="nagi-switch 0.1.0", problem=None),
+    "bmv2": SwitchFacts(version="1.15.5", problem=None),
+}
+NO_LIBRARY = {
+    "nagi": SwitchFacts(
+        version="",
+        problem="nagi-switch does not run: libxdp.so.1: cannot open; provision this host with "
+        "nagi_switch_target: nagi",
+    )
+}
 NO_CARRIER = {"enp2s0": interface(carrier=False)}
 
 # (stage, status, what is seen, hosts, words of what is said, words of the cure)
@@ -338,6 +355,22 @@ CASES = [
      ["here"], "does not run: No such file", "make setup"),
     ("emulator", "failure", seen(hosts={"heron": {"nagi_link": "nagi-link 0.0.1"}}), ["heron"],
      f"of version 0.0.1, nagi of {__version__}", "install that of"),
+    # Switches
+    ("switch", "ok", seen(), ["bob"], "none is installed", ""),
+    ("switch", "ok", seen(hosts={"relay": {"switches": SWITCHES}}, wanted=wanted(
+        switches=frozenset({("N", "bmv2")}))), ["relay"], "nagi-switch 0.1.0, simple_switch 1.15.5",
+     ""),
+    ("switch", "ok", here(host={"switches": SWITCHES}), ["here"], "simple_switch 1.15.5", ""),
+    ("switch", "skipped", seen(**RELAY_GONE), ["relay"], "not reached", "see SSH"),
+    ("switch", "skipped", seen(wanted=wanted(switches=frozenset({("N", "nagi")}))), ["relay"],
+     "comes with the campaign", "nagi_switch_target: nagi"),
+    ("switch", "warning", seen(hosts={"relay": {"switches": NO_LIBRARY}}), ["relay"],
+     "nagi-switch does not run: libxdp.so.1: cannot open", "nagi_switch_target: nagi"),
+    ("switch", "failure", seen(hosts={"relay": {"switches": NO_LIBRARY}}, wanted=wanted(
+        switches=frozenset({("N", "nagi")}))), ["relay"], "libxdp.so.1: cannot open", "provision"),
+    ("switch", "failure", seen(hosts={"relay": {"switches": {"nagi": SWITCHES["nagi"]}}},
+     wanted=wanted(switches=frozenset({("N", "bmv2")}))), ["relay"], "there is no simple_switch",
+     "nagi_switch_target: bmv2, or use --switch nagi"),
     # Spare processor time
     ("processors", "ok", seen(hosts={"bob": {"processors_busy": 0.2}}), ["bob"], "20 % busy", ""),
     ("processors", "skipped", seen(**RELAY_GONE), ["relay"], "not reached", "see SSH"),
@@ -526,7 +559,7 @@ def test_text_has_a_line_a_stage_where_all_is_well():
     lines = shown(judge(seen(wanted=wanted("cubic", "bbr")))).splitlines()
     assert [line.split()[0] for line in lines[:-2]] == [
         *("SSH", "versions", "kernel", "schemes", "interfaces", "clocks", "paths", "MTU"),
-        *("capture", "emulator", "spare", "disk", "lock", "leftovers"),
+        *("capture", "emulator", "switch", "spare", "disk", "lock", "leftovers"),
     ]
     assert all(" ok " in line for line in lines[:-2])
     assert "4 hosts: Linux 6.12.3-amd64" in lines[2]

@@ -72,6 +72,20 @@ def test_the_hosts_get_what_their_flows_need(plans):
     assert all(route.mtu is None for route in router.routes)
 
 
+def test_hosts_ask_for_ecn_where_a_link_marks_or_the_experiment_says_so(tmp_path, plans):
+    queue = "overhead: 38 bytes"
+    marking = (queue, f"{queue}\n    mark: {{threshold: 5 packets}}")
+    seed = re.search(r"^seed: .*$", EXAMPLE.read_text(), re.MULTILINE)[0]
+    said = {
+        "0": [plans, edited(tmp_path, marking, (seed, f"{seed}\necn: false"))],
+        "1": [edited(tmp_path, marking), edited(tmp_path, (seed, f"{seed}\necn: true"))],
+    }
+    for value, equal in said.items():
+        for plan in (each for found in equal for each in found):
+            for name in ("client", "server"):
+                assert plan.node(name).sysctls["net.ipv4.tcp_ecn"] == value
+
+
 def test_phases_follow_each_other(plans):
     timeline = plans[0].timeline
     instants = list(timeline.model_dump().values())

@@ -17,7 +17,6 @@ import pytest
 from campaign_processes import emulators, has_traffic, processes
 from marks import needs_root
 from nagi.contracts.records import Verdict
-from nagi.labs import guest_kernel
 from nagi.paths import native_program
 
 pytestmark = [needs_root, pytest.mark.timeout(900)]  # several tries of several runs
@@ -209,22 +208,3 @@ def test_a_link_changed_on_the_way_is_caught(tmp_path):
 
     verdict = verdict_of_a_run(tmp_path, NAGI, change)
     assert {"changes", "replay_differences"} <= missed(verdict)
-
-
-@pytest.mark.skipif(
-    guest_kernel.installed() is None, reason="no guest kernel: `make virtual-lab` builds it"
-)
-@pytest.mark.parametrize(
-    ("change", "caught"),
-    [
-        ('radio["rate_bps"] = radio["rate_bps"] * 99 // 100', {"rate_error", "replay_differences"}),
-        ('radio["loss"]["probability"] = 0.002', {"replay_differences"}),
-        ('config["seed"] += 1', {"replay_differences"}),
-        ('radio["delay_ns"] += 500_000', {"replay_differences", "capture_transit_median"}),
-    ],
-    ids=["wrong rate", "biased loss", "another seed", "wrong delay"],
-)
-def test_an_emulator_that_does_something_else_is_caught(tmp_path, change, caught):
-    """In virtual time, where nothing else could be what is caught."""
-    verdict = verdict_of_a_run(tmp_path, with_another_link(tmp_path, change), lab="virtual")
-    assert caught <= missed(verdict)

@@ -12,6 +12,7 @@ from kernels import needs_our_schemes
 from nagi.contracts.doctor import Doctor
 from nagi.contracts.inspection import Holder
 from nagi.contracts.records import Manifest, Verdict
+from nagi.contracts.switches import Switches
 from ssh_hosts import CELLS, SshHosts, require_ssh_hosts, ssh_hosts
 
 __all__ = ["ssh_hosts"]
@@ -98,6 +99,25 @@ def test_cells_share_a_campaign_and_are_as_before_when_it_is_over():
         leaves_nothing(hosts, before)
         # Twice in a row.
         assert "setting up" not in run(hosts, out)
+
+
+@pytest.mark.slow
+@needs_our_schemes
+def test_a_host_can_be_a_switch(ssh_hosts):
+    before = snapshots(ssh_hosts)
+    out = ssh_hosts.home / "out"
+    spec = SPEC.replace("N: router", "N: switch").replace(
+        "queue: 1 bdp}\nflows", "queue: 1 bdp, forward: {imposed_by: switch}}\nflows"
+    )
+    path = spec_for(ssh_hosts, spec)
+    choice = ["--only", "capacity=4 Mb/s", "--only", "scheme=newreno", "--tries", "8"]
+    process = ssh_hosts.start("run", path, "-i", ssh_hosts.inventory, "--out", out, *choice)
+    said, _ = process.communicate(timeout=400)
+    assert process.returncode == 0 and "1 runs: 1 valid" in said, said
+    (directory,) = [each for each in (out / "runs").iterdir() if ".invalid-" not in each.name]
+    (switch,) = Switches.read(directory / "switches.json").switches
+    assert switch.target == "nagi" and switch.ports[1].counters.sent > 0
+    leaves_nothing(ssh_hosts, before)
 
 
 @pytest.mark.slow

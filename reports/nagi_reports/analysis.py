@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from nagi.clocks import ahead_ns, host_ns
-from nagi.contracts.links import DirectionAccount, Links
+from nagi.contracts.links import Links
 from nagi.contracts.plan import FlowPlan, RunPlan
 from nagi.contracts.records import COMPRESSED, Campaign, HostClock, Manifest, Verdict
 from nagi.contracts.results import Metrics, ResultRow, metrics_of_results
+from nagi.contracts.switches import Switches
 from nagi.errors import refuse
+from nagi.switch_records import drops_file
 
 from nagi_reports import attribution
 from nagi_reports.capture import Knots, Scan, match, packets, scan
@@ -142,7 +144,8 @@ class _Recorded:
     links: Links
     tcp_info: pd.DataFrame
     events: pd.DataFrame | None  # scheme_events.parquet; None: no flow has a scheme of ours
-    drops: pd.DataFrame
+    drops: pd.DataFrame  # of the emulator and all switches
+    switches: Switches | None  # None: there are none
     captures: dict[tuple[str, str], Path]  # (node, link) -> file
     scans: dict[tuple[str, str], Scan]
     resent: dict[tuple[str, str], pd.DataFrame] = field(default_factory=dict)  # see of_drops()
@@ -170,7 +173,8 @@ class _Recorded:
             links=Links.read(run / "links.json"),
             tcp_info=_table(run / "tcp_info.parquet", _TCP_INFO),
             events=_table(events) if (events := run / "scheme_events.parquet").exists() else None,
-            drops=read_drops(run / "drops.pcapng"),
+            drops=_all_drops(run, plan),
+            switches=Switches.read(run / "switches.json") if plan.switches() else None,
             captures=captures,
             scans={
                 at: scan(
@@ -208,7 +212,7 @@ def _of_flow(recorded: _Recorded, flow: FlowPlan) -> dict[str, Any]:
     """The columns of one flow."""
     sent = scanned(recorded.scans[_sending(flow)].flows, flow)
     received = scanned(recorded.scans[_receiving(flow)].flows, flow)
-    overflows, losses, transmitted = _drops(flow, recorded.links)
+    overflows, losses, transmitted = _drops(flow, recorded)
     goodput = recorded.goodput_bps(flow)
     throughput = throughput_bps(received.ip_bytes_inside if received else 0, recorded.seconds)
     values = {
@@ -289,11 +293,13 @@ def _between(recorded: _Recorded, flow: FlowPlan) -> dict[str, Any]:
 
 
 def _reactions(recorded: _Recorded, flow: FlowPlan, sent: Any) -> dict[str, Any]:
-    """What the flow's losses were taken for; nothing where it is not a single TCP connection, or
-    its sender's clock is not known."""
+    """What the flow's losses were taken for; nothing where it is not a single TCP connection, its
+    sender's clock is not known, or a switch does not tell what it dropped."""
     clocks = recorded.verdict.clocks
     clock = clocks.get(flow.sender)
     if getattr(sent, "protocol", "") != "tcp" or (flow.sender in clocks and clock is None):
+        return {}
+    if not _tells_all(flow, recorded):
         return {}
     losses = _losses(recorded, sent)
     events = recorded.events
@@ -454,14 +460,44 @@ def _instant(manifest: Manifest, seconds: float, clock: HostClock | None = None)
     return round((manifest.began_realtime_s + seconds) * 1e9) + ahead
 
 
-def _drops(flow: FlowPlan, links: Links) -> tuple[int, int, int]:
-    """Queue overflows, channel losses and transmitted packets along the flow's path."""
-    accounts: list[DirectionAccount] = []
+def _all_drops(run: Path, plan: RunPlan) -> pd.DataFrame:
+    """What the emulator and the switches dropped, as far as they tell."""
+    logs = [read_drops(run / "drops.pcapng")]
+    for node in plan.switches():
+        path = run / drops_file(node.name)
+        if path.exists():
+            logs.append(read_drops(path, of_switch=True))
+    if len(logs) == 1:
+        return logs[0]
+    # Categories of addresses differ from log to log.
+    plain = [log.astype({"source": "object", "destination": "object"}) for log in logs]
+    return pd.concat(plain).sort_values("time_ns", kind="stable", ignore_index=True)
+
+
+def _tells_all(flow: FlowPlan, recorded: _Recorded) -> bool:
+    """Whether every drop on the flow's path is in a log: bmv2 keeps none."""
+    imposed = any(recorded.plan.imposed(hop) is not None for hop in flow.path)
+    return not (imposed and recorded.plan.switch_target == "bmv2")
+
+
+def _drops(flow: FlowPlan, recorded: _Recorded) -> tuple[int | None, int, int]:
+    """Queue overflows (None: a switch does not tell), channel losses and transmitted packets along
+    the flow's path."""
+    overflows: int | None = 0
+    losses = transmitted = 0
     for hop in flow.path:
-        link = next(link for link in links.links if link.name == hop.link)
-        accounts.append(link.a_to_b if hop.way == "forward" else link.b_to_a)
-    return (
-        sum(account.packets.queue_overflows for account in accounts),
-        sum(account.packets.channel_losses for account in accounts),
-        sum(account.server.packets for account in accounts),
-    )
+        link = next(link for link in recorded.links.links if link.name == hop.link)
+        account = link.a_to_b if hop.way == "forward" else link.b_to_a
+        losses += account.packets.channel_losses
+        port = None
+        if recorded.plan.imposed(hop) is not None and recorded.switches is not None:
+            port = recorded.switches.port(hop.link, hop.way)
+        if port is None:
+            transmitted += account.server.packets
+            more: int | None = account.packets.queue_overflows
+        else:
+            losses += port.counters.lost
+            transmitted += port.counters.sent + port.counters.lost
+            more = port.queue_overflows
+        overflows = None if overflows is None or more is None else overflows + more
+    return overflows, losses, transmitted

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""drops.pcapng as a table: the TCP segments that links dropped, with when and why.
+"""Drop logs as tables: the TCP segments that links, or switches for them, dropped, with when and
+why.
 
 Format: draft-ietf-opsawg-pcapng as nagi-link writes it (link-emulator/daemon/drop_log.hpp): little
 endian, nanoseconds, Ethernet, the cause as the packet's comment. The capture reader makes flows of
@@ -20,11 +21,16 @@ from nagi.contracts.base import file_of_run
 from nagi.errors import InputError, refuse
 
 CAUSES = ("channel loss", "queue overflow")
+# A switch's log has two interfaces a port, what came in by it and what was to leave. All that
+# edge.p4 drops of what is to leave, its loss model does; what else switches drop is of no link's
+# doing, and makes runs invalid.
+SWITCH_LOSS = "egress"
 
 # A row a TCP segment over IPv4, in the file's order.
 DROP_COLUMNS: dict[str, str] = {
     "time_ns": "int64, when it was dropped, since the Unix epoch by the emulator's clock",
     "cause": "categorical: channel loss, queue overflow",
+    "interface": "int64, of the log, in its order",
     "source": "categorical: address (text)",
     "source_port": "",
     "destination": "categorical: address (text)",
@@ -44,19 +50,27 @@ _ETHERNET, _IPV4, _TCP = 14, 0x0800, 6
 _LEAST_FRAME = _ETHERNET + 20 + 20
 
 
-def read_drops(path: Path) -> pd.DataFrame:
-    """The TCP segments in a drop log (DROP_COLUMNS). Raises InputError if it is missing or damaged,
-    naming the byte."""
+def read_drops(path: Path, *, of_switch: bool = False) -> pd.DataFrame:
+    """The TCP segments in a drop log (DROP_COLUMNS), of the emulator's or of a switch's. Raises
+    InputError if it is missing or damaged, naming the byte."""
     data = file_of_run(path)
-    return _segments(np.frombuffer(data, np.uint8), _packets(data, path))
+    return _segments(np.frombuffer(data, np.uint8), _packets(data, path, of_switch))
 
 
-def _packets(data: bytes, path: Path) -> npt.NDArray[np.int64]:
-    """A row a packet: where its frame begins and ends, its time in ns, its cause (of CAUSES)."""
+def interface_of(port: int) -> int:
+    """In a switch's log, that of what was to leave by a port, by its place among the ports."""
+    return 2 * port + 1
+
+
+def _packets(data: bytes, path: Path, of_switch: bool) -> npt.NDArray[np.int64]:
+    """A row a packet: where its frame begins and ends, its time in ns, its cause (of CAUSES), its
+    interface."""
     if not data.startswith(_SECTION):
         raise _damaged(path, 0)
     rows = []
     code_of = {cause.encode(): code for code, cause in enumerate(CAUSES)}
+    if of_switch:
+        code_of[SWITCH_LOSS.encode()] = CAUSES.index("channel loss")
     at = 0
     while at < len(data):
         try:
@@ -64,18 +78,19 @@ def _packets(data: bytes, path: Path) -> npt.NDArray[np.int64]:
             if length < 12 or at + length > len(data):
                 raise _damaged(path, at)
             if kind == _ENHANCED_PACKET:
-                _, high, low, kept, _ = _PACKET.unpack_from(data, at + _BLOCK.size)
+                interface, high, low, kept, _ = _PACKET.unpack_from(data, at + _BLOCK.size)
                 frame = at + _HEADER_BYTES
                 option = frame + (kept + 3) // 4 * 4
                 code, size = _OPTION.unpack_from(data, option)
                 cause = data[option + _OPTION.size : option + _OPTION.size + size]
-                if code != _COMMENT or cause not in code_of:
+                if code != _COMMENT or (cause not in code_of and not of_switch):
                     raise _damaged(path, at)
-                rows.append((frame, frame + kept, high << 32 | low, code_of[cause]))
+                if not of_switch or (interface % 2 and cause in code_of):
+                    rows.append((frame, frame + kept, high << 32 | low, code_of[cause], interface))
         except struct.error:
             raise _damaged(path, at) from None
         at += length
-    return np.array(rows, np.int64).reshape(-1, 4)
+    return np.array(rows, np.int64).reshape(-1, 5)
 
 
 def _damaged(path: Path, at: int) -> InputError:
@@ -90,7 +105,7 @@ def _segments(octets: npt.NDArray[np.uint8], packets: npt.NDArray[np.int64]) -> 
             value = value << 8 | octets[begin + place]
         return value
 
-    frame, end, time_ns, cause = packets[packets[:, 1] - packets[:, 0] >= _LEAST_FRAME].T
+    frame, end, time_ns, cause, interface = packets[packets[:, 1] - packets[:, 0] >= _LEAST_FRAME].T
     ip = frame + _ETHERNET
     tcp = ip + (number(ip, 1) & 15) * 4
     whole = (number(frame + 12, 2) == _IPV4) & (number(ip + 9, 1) == _TCP) & (tcp + 20 <= end)
@@ -99,6 +114,7 @@ def _segments(octets: npt.NDArray[np.uint8], packets: npt.NDArray[np.int64]) -> 
         {
             "time_ns": time_ns[whole],
             "cause": pd.Categorical.from_codes(cause[whole], pd.Index(CAUSES)),
+            "interface": interface[whole],
             "source": _addresses(number(ip + 12, 4)),
             "source_port": number(tcp, 2),
             "destination": _addresses(number(ip + 16, 4)),

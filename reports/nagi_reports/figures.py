@@ -713,7 +713,7 @@ class DrawnLink:
 
 
 def topology(nodes: Mapping[str, str], links: list[DrawnLink], first: str) -> Figure:
-    """Nodes (name -> host or router) and links, in layers by the number of hops from `first`.
+    """Nodes (name -> kind) and links, in layers by the number of hops from `first`.
 
     Links are labelled in full if that leaves every label free, else with their names."""
     places, layers = _places(nodes, links, first)
@@ -783,7 +783,7 @@ def _draw_topology(
         )
     for node, kind in nodes.items():
         x, y = places[node]
-        shape = "round,pad=0.55" if kind == "router" else "square,pad=0.5"
+        shape = "square,pad=0.5" if kind == "host" else "round,pad=0.55"
         labels.append(
             axes.text(
                 x,

@@ -13,7 +13,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from nagi.contracts.plan import DirectionPlan, FlowPlan, Hop, RunPlan
+from nagi.contracts.plan import FlowPlan, Hop, RunPlan
+from nagi.contracts.records import Manifest
+from nagi.switch_records import drops_file
+
+from nagi_reports.drops import interface_of, read_drops
 
 Floats = npt.NDArray[np.float64]
 
@@ -82,7 +86,10 @@ def read_series(run: Path, number: int = 0) -> RunSeries:
     ssthresh = window.copy()
     # The kernel's TCP_INFINITE_SSTHRESH: there has been no loss yet.
     ssthresh["snd_ssthresh"] = ssthresh["snd_ssthresh"].where(ssthresh["snd_ssthresh"] < 2**31 - 1)
-    queue, why = _queue(run / "packets.parquet", plan, flow, hop)
+    if plan.imposed(hop) is None:
+        queue, why = _queue(run / "packets.parquet", plan, flow, hop)
+    else:
+        queue, why = _queue_of_switch(run, plan, flow, hop)
     return RunSeries(
         run_id=plan.run_id,
         flow=flow.name,
@@ -100,13 +107,8 @@ def read_series(run: Path, number: int = 0) -> RunSeries:
 
 def bottleneck(plan: RunPlan, flow: FlowPlan) -> Hop:
     """The hop of a flow's path with the smallest rate; the first of several."""
-    limited = [hop for hop in flow.path if direction(plan, hop).mean_rate_bps is not None]
-    return min(limited or flow.path[:1], key=lambda hop: direction(plan, hop).mean_rate_bps or 0)
-
-
-def direction(plan: RunPlan, hop: Hop) -> DirectionPlan:
-    link = plan.link(hop.link)
-    return link.forward if hop.way == "forward" else link.backward
+    limited = [hop for hop in flow.path if plan.channel(hop).mean_rate_bps is not None]
+    return min(limited or flow.path[:1], key=lambda hop: plan.channel(hop).mean_rate_bps or 0)
 
 
 def _samples(path: Path, flow: FlowPlan) -> pd.DataFrame:
@@ -149,7 +151,7 @@ def _verdicts(path: Path, flow: FlowPlan, begin_s: float) -> Verdicts | None:
 
 def _queue(path: Path, plan: RunPlan, flow: FlowPlan, hop: Hop) -> tuple[Queue | None, str]:
     """What waited at a hop, or why that is not known."""
-    settings = direction(plan, hop)
+    settings = plan.channel(hop)
     if settings.mean_rate_bps is None:
         return None, "the path has no rate limit"
     if settings.jitter is not None or settings.delay_trace is not None:
@@ -186,6 +188,52 @@ def _queue(path: Path, plan: RunPlan, flow: FlowPlan, hop: Hop) -> tuple[Queue |
         overflow_s=(table.loc[overflow, "left_ns"].to_numpy(np.float64) - begin) / 1e9,
         loss_s=(table.loc[loss, "left_ns"].to_numpy(np.float64) - begin) / 1e9,
     ), ""
+
+
+def _queue_of_switch(
+    run: Path, plan: RunPlan, flow: FlowPlan, hop: Hop
+) -> tuple[Queue | None, str]:
+    """The same of a switch's port: what its samples say."""
+    port = plan.port(hop)
+    assert port is not None and port.imposes is not None
+    if port.imposes.rate_bps is None:
+        return None, "the path has no rate limit"
+    path = run / "queue_samples.parquet"
+    if not path.exists():
+        return None, "not recorded"
+    table = pd.read_parquet(path)
+    table = table[(table["link"] == hop.link) & (table["way"] == hop.way)]
+    if table.empty:
+        return None, "the switch told nothing of it"
+    begin_s = plan.timeline.traffic_s
+    overflow, loss = _dropped_at(run, plan, hop)
+    limit = port.imposes.queue.packets if port.imposes.queue is not None else None
+    time = table["t_s"].to_numpy(np.float64) - begin_s
+    waiting = table["depth_at_dequeue"].to_numpy(np.float64)
+    return Queue(
+        # Nothing is known between samples, which are of packets that leave.
+        waiting=condensed(time, waiting),
+        limit_packets=limit,
+        overflow_s=overflow,
+        loss_s=loss,
+    ), ""
+
+
+def _dropped_at(run: Path, plan: RunPlan, hop: Hop) -> tuple[Floats, Floats]:
+    """When TCP segments found a switch's queue full, and when its loss model took some; none where
+    the switch keeps no log."""
+    node = plan.node(plan.leaves(hop))
+    assert node.switch is not None
+    log, manifest = run / drops_file(node.name), run / "manifest.json"
+    if not log.exists() or not manifest.exists():
+        return np.zeros(0), np.zeros(0)
+    links = [port.link for port in node.switch.ports]
+    drops = read_drops(log, of_switch=True)
+    mine = drops[drops["interface"] == interface_of(links.index(hop.link))]
+    begin_s = Manifest.read(manifest).began_realtime_s + plan.timeline.traffic_s
+    at_s = (mine["time_ns"] - round(begin_s * 1e9)).to_numpy(np.float64) / 1e9
+    overflow = (mine["cause"] == "queue overflow").to_numpy()
+    return at_s[overflow], at_s[~overflow]
 
 
 def backlog(

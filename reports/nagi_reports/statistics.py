@@ -28,7 +28,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy import stats
 
 CONFIDENCE = 0.95
 LEAST_POINTS = 6  # with fewer, the signed-rank test cannot come below 0.05
@@ -110,6 +109,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
 def paired_p_value(differences: Values) -> float | None:
     """Two-sided p-value of the paired t test: differences are independent and normal around 0.
     None for fewer than two."""
+    from scipy import stats  # at need: it takes longer to import than all else
+
     known = _known(differences)
     if len(known) < 2:
         return None
@@ -123,6 +124,8 @@ def paired_p_value(differences: Values) -> float | None:
 def signed_rank_p_value(differences: Values) -> float | None:
     """Two-sided p-value of the Wilcoxon signed-rank test: differences are symmetric around 0.
     Exact for up to 50 without ties. None for fewer than LEAST_POINTS."""
+    from scipy import stats  # at need: it takes longer to import than all else
+
     known = _known(differences)
     if len(known) < LEAST_POINTS:
         return None
@@ -234,4 +237,6 @@ def _known(values: Values) -> npt.NDArray[np.float64]:
 
 
 def _quantile(count: int) -> float:
+    from scipy import stats  # at need: it takes longer to import than all else
+
     return float(stats.t.ppf((1 + CONFIDENCE) / 2, count - 1))

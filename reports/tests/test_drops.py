@@ -10,7 +10,7 @@ import pytest
 from nagi.contracts.links import Links
 from nagi.errors import InputError
 from nagi.paths import SCHEMAS
-from nagi_reports.drops import DROP_COLUMNS, read_drops
+from nagi_reports.drops import DROP_COLUMNS, interface_of, read_drops
 from scapy.layers.inet import IP, TCP, UDP
 from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Ether
@@ -28,9 +28,11 @@ def option(code: int, value: bytes) -> bytes:
     return struct.pack("<HH", code, len(value)) + value + bytes(-len(value) % 4)
 
 
-def drop(frame: bytes, time_ns: int, cause: str, snap: int = 128) -> bytes:
+def drop(frame: bytes, time_ns: int, cause: str, snap: int = 128, interface: int = 0) -> bytes:
     kept = frame[:snap]
-    head = struct.pack("<IIIII", 0, time_ns >> 32, time_ns & 0xFFFFFFFF, len(kept), len(frame))
+    head = struct.pack(
+        "<IIIII", interface, time_ns >> 32, time_ns & 0xFFFFFFFF, len(kept), len(frame)
+    )
     comment = option(1, cause.encode()) + option(0, b"")
     return block(6, head + kept + bytes(-len(kept) % 4) + comment)
 
@@ -71,6 +73,22 @@ def test_segments_are_read_as_they_were_on_the_wire(log):
     assert (first["source"], first["source_port"]) == ("10.0.0.1", 40000)
     assert (first["destination"], first["destination_port"]) == ("10.0.1.2", 5001)
     assert first["identity"] >> 16 == 77
+
+
+def test_of_a_switch_only_what_links_asked_for_counts(log):
+    path = log(
+        drop(segment(1, 1000), 1, "queue overflow", interface=interface_of(1)),
+        drop(segment(2, 1000), 2, "egress", interface=interface_of(1)),
+        # No route, a sample of a queue that has turned round, ...
+        drop(segment(3, 1000), 3, "ingress", interface=interface_of(0) - 1),
+        drop(segment(4, 1000), 4, "no such port", interface=interface_of(0) - 1),
+    )
+    table = read_drops(path, of_switch=True)
+    assert table["sequence"].tolist() == [1, 2]
+    assert table["cause"].tolist() == ["queue overflow", "channel loss"]
+    assert table["interface"].tolist() == [3, 3]
+    with pytest.raises(InputError, match="no whole drop log"):
+        read_drops(path)
 
 
 def test_what_is_no_tcp_over_ipv4_is_passed_over(log):

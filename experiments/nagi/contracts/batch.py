@@ -36,6 +36,13 @@ class Batch(Contract):
         None, description="for whom the host must be held; null: hosts need not be held"
     )
     nagi_link: str = Field(description="path of the program nagi-link")
+    nagi_switch: str | None = Field(None, description="path of nagi-switch; null: not a switch")
+    simple_switch: str | None = Field(
+        None, description="path of bmv2's program; null: where the host's programs are"
+    )
+    simple_switch_client: str | None = Field(
+        None, description="directory of bmv2's Python modules; null: where Python looks for such"
+    )
     virtual: bool = Field(
         False,
         description="in a guest of the virtual lab: time stands still while programs run, and the "

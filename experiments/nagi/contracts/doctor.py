@@ -21,6 +21,7 @@ Stage = Literal[
     "mtu",
     "capture",
     "emulator",
+    "switch",
     "processors",
     "disk",
     "lock",

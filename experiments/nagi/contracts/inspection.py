@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from nagi.contracts.base import Contract
+from nagi.contracts.plan import SwitchTarget
 from nagi.contracts.records import HostFacts
 
 
@@ -49,6 +50,13 @@ class Holder(Contract):
     guard: int = Field(description="the process on the host that sees to that")
 
 
+class SwitchFacts(Contract):
+    """A program that a host could be a switch by."""
+
+    version: str = Field(description="what it says of it")
+    problem: str | None = Field(description="why it cannot be used, with the cure; null: it can")
+
+
 class Inspection(Contract):
     """One host, as its agent finds it."""
 
@@ -70,6 +78,9 @@ class Inspection(Contract):
     )
     nagi_link: str | None = Field(description="its version; null: not an emulator, or it fails")
     nagi_link_error: str | None
+    switches: dict[SwitchTarget, SwitchFacts] = Field(
+        {}, description="what is installed to be one, on hosts that are nodes"
+    )
     io: str | None = Field(description="of the emulator: af_xdp, or af_packet and why")
     capture_error: str | None = Field(description="why tcpdump cannot capture; null: it can")
     missing_programs: list[str]

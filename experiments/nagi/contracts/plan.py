@@ -18,6 +18,7 @@ from pydantic import Field, PrivateAttr, SerializerFunctionWrapHandler, model_se
 from nagi.contracts.base import Contract, is_false, is_none, is_true
 
 Way = Literal["forward", "backward"]
+SwitchTarget = Literal["nagi", "bmv2"]
 
 
 class StepTrace(Contract):
@@ -164,13 +165,18 @@ class DirectionPlan(Contract):
         return [self.delay_ns]
 
 
+# What of a direction a switch can impose.
+IMPOSED = ("rate_bps", "overhead_bytes", "queue", "mark", "loss")
+
+
 class LinkEnd(Contract):
     node: str
     address: str = Field(description="of the node's interface on this link, with prefix length")
 
 
 class LinkPlan(Contract):
-    """A link; forward is from its first end to its second."""
+    """A link; forward is from its first end to its second. The directions are what the emulator
+    does: what a switch imposes is at the switch's port."""
 
     name: str
     id: int = Field(description="names the link in random draws")
@@ -194,11 +200,40 @@ class RoutePlan(Contract):
     )
 
 
+class SwitchPortPlan(Contract):
+    """A port of a switch."""
+
+    number: int
+    link: str
+    imposes: DirectionPlan | None = Field(
+        None,
+        description="what the switch does to packets that leave by this port, and the emulator "
+        "therefore does not: rate, queue, marking and loss; null: it sends them on at once",
+    )
+    packet_bytes: int | None = Field(
+        None,
+        description="IP bytes of a full-size packet, by which targets convert that only know rates "
+        "in packets",
+    )
+    sample_every: int | None = Field(
+        None, description="every so many packets one tells what the queue is like; null: none"
+    )
+
+
+class SwitchPlan(Contract):
+    """How a node forwards that is a switch: by a P4 program, with the node's routes."""
+
+    program: Literal["edge"] = Field("edge", description="p4/PROGRAM.p4")
+    sha256: str = Field(description="of what the P4 compiler made of it")
+    ports: list[SwitchPortPlan]
+
+
 class NodePlan(Contract):
     name: str
-    kind: Literal["host", "router"]
+    kind: Literal["host", "router", "switch"]
     sysctls: dict[str, str]
     routes: list[RoutePlan]
+    switch: SwitchPlan | None = Field(None, exclude_if=is_none, description="of a switch")
 
 
 class Hop(Contract):
@@ -314,12 +349,19 @@ class RunPlan(Contract):
 
     schema_version: Literal[1] = 1
     run_id: str = Field("", description="hash of plan and build")
-    point_id: str = Field("", description="hash of the plan without repeat and seed")
+    point_id: str = Field(
+        "", description="hash of the plan without repeat, seed and the switches' target"
+    )
     experiment: ExperimentRef
     point: dict[str, str] = Field(description="axis of the matrix -> value, as the file has it")
     repeat: int
     seed: Annotated[int, Field(ge=0, lt=2**64)]
     host_profile: str
+    switch_target: SwitchTarget | None = Field(
+        None,
+        exclude_if=is_none,
+        description="which program switches run: nagi-switch or bmv2's; null: there are none",
+    )
     nodes: list[NodePlan]
     links: list[LinkPlan]
     flows: list[FlowPlan]
@@ -331,7 +373,8 @@ class RunPlan(Contract):
     def with_ids(self, build: str) -> RunPlan:
         """This plan with its ids, when run by `build`."""
         everything = self.model_dump(mode="json", exclude={"run_id", "point_id"})
-        point = {key: value for key, value in everything.items() if key not in ("repeat", "seed")}
+        apart = ("repeat", "seed", "switch_target")
+        point = {key: value for key, value in everything.items() if key not in apart}
         return self.model_copy(
             update={
                 "run_id": digest({"plan": everything, "build": build}),
@@ -344,6 +387,34 @@ class RunPlan(Contract):
 
     def link(self, name: str) -> LinkPlan:
         return next(link for link in self.links if link.name == name)
+
+    def switches(self) -> list[NodePlan]:
+        return [node for node in self.nodes if node.switch is not None]
+
+    def leaves(self, hop: Hop) -> str:
+        """The node from which packets enter a direction of a link."""
+        return self.link(hop.link).ends[0 if hop.way == "forward" else 1].node
+
+    def port(self, hop: Hop) -> SwitchPortPlan | None:
+        """The switch's port by which packets enter a direction of a link; None: no switch's."""
+        switch = self.node(self.leaves(hop)).switch
+        if switch is None:
+            return None
+        return next(port for port in switch.ports if port.link == hop.link)
+
+    def imposed(self, hop: Hop) -> DirectionPlan | None:
+        """What a switch imposes on a direction of a link; None: all is the emulator's."""
+        port = self.port(hop)
+        return None if port is None else port.imposes
+
+    def channel(self, hop: Hop) -> DirectionPlan:
+        """What a direction of a link does to packets, whoever imposes it."""
+        link = self.link(hop.link)
+        emulated = link.forward if hop.way == "forward" else link.backward
+        imposed = self.imposed(hop)
+        if imposed is None:
+            return emulated
+        return emulated.model_copy(update={name: getattr(imposed, name) for name in IMPOSED})
 
 
 def digest(value: object) -> str:

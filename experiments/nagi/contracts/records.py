@@ -6,6 +6,9 @@ manifest.json     hosts, versions, settings as they were, checksums of the other
 links.json        the emulator's own account
 packets.parquet   what became of every packet the emulator saw
 drops.pcapng      every packet it dropped: headers, when, why
+switches.json     the switches' own account, where there are any
+NODE.drops.pcapng what a switch (nagi-switch) dropped
+queue_samples.parquet   what switches' queues were like over time
 flows.json        each flow as its sender's kernel last saw it
 tcp_info.parquet  TCP_INFO of each sender over time
 scheme_events.parquet   what schemes of ours told of their connections: losses, verdicts, samples
@@ -183,6 +186,15 @@ class Build(Contract):
     nagi_link: str = Field(description="SHA-256 of the program")
     nagi_agent: str = Field(description="SHA-256 of its sources")
     nagi_tcp: str | None = Field(None, exclude_if=is_none, description="SHA-256 of the program")
+    nagi_switch: str | None = Field(
+        None, exclude_if=is_none, description="SHA-256 of the program that switches run"
+    )
+    simple_switch: str | None = Field(
+        None,
+        exclude_if=is_none,
+        description="SHA-256 of bmv2's program, where switches run that; of real hosts', "
+        "switches.json has the version",
+    )
     guest: str | None = Field(
         None,
         exclude_if=is_none,

@@ -25,6 +25,7 @@ from nagi.contracts.records import (
     Verdict,
 )
 from nagi.contracts.results import Metrics, ResultRow
+from nagi.contracts.switches import QueueSample, Switches, SwitchRecord
 from nagi.spec import experiment_schema
 
 CONTRACTS: dict[str, type[Contract]] = {
@@ -37,6 +38,9 @@ CONTRACTS: dict[str, type[Contract]] = {
     "node": NodeRecord,
     "manifest": Manifest,
     "links": Links,
+    "switch": SwitchRecord,
+    "switches": Switches,
+    "queue_samples": QueueSample,
     "flows": Flows,
     "tcp_info": TcpInfoSample,
     "packets": PacketRow,
@@ -46,7 +50,13 @@ CONTRACTS: dict[str, type[Contract]] = {
     "results": ResultRow,
     "campaign": Campaign,
 }
-TABLES = ("tcp_info", "packets", "scheme_events", "results")  # their schema is a row's
+TABLES = (
+    "tcp_info",
+    "packets",
+    "queue_samples",
+    "scheme_events",
+    "results",
+)  # their schema is a row's
 
 
 def schemas() -> dict[str, dict[str, Any]]:

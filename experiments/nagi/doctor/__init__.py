@@ -29,6 +29,7 @@ _STAGES: dict[Stage, Callable[[Seen], Iterator[Said]]] = {
     "mtu": links.look_at_mtu,
     "capture": readiness.look_at_captures,
     "emulator": readiness.look_at_emulators,
+    "switch": readiness.look_at_switches,
     "processors": readiness.look_at_processors,
     "disk": readiness.look_at_disks,
     "lock": readiness.look_at_locks,

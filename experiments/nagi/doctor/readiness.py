@@ -7,7 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nagi import __version__
-from nagi.contracts.inspection import Holder, Inspection
+from nagi.contracts.doctor import Status
+from nagi.contracts.inspection import Holder, Inspection, SwitchFacts
+from nagi.contracts.plan import SwitchTarget
 from nagi.doctor.seen import Said, Seen
 from nagi.units import in_bytes, in_time
 
@@ -68,6 +70,43 @@ def _packet_io(host: str, inspection: Inspection, program: str) -> Said:
         "boot a kernel with CONFIG_XDP_SOCKETS, or use an interface whose driver has XDP: "
         "af_packet manages about a third of the packets a second",
     )
+
+
+def look_at_switches(seen: Seen) -> Iterator[Said]:
+    for host, inspection in seen.nodes():
+        wanted = {
+            target
+            for node, target in (seen.wanted.switches if seen.wanted else ())
+            if node == inspection.node
+        }
+        for target in sorted(wanted - inspection.switches.keys()):
+            yield _missing_switch(host, target)
+        for target, facts in inspection.switches.items():
+            if facts.problem is not None:
+                what, _, cure = facts.problem.partition("; ")
+                status: Status = "failure" if target in wanted else "warning"
+                yield Said([host], status, what, cure)
+        versions = [
+            _version(target, facts)
+            for target, facts in inspection.switches.items()
+            if facts.problem is None
+        ]
+        if versions or not (wanted or inspection.switches):
+            yield Said([host], "ok", ", ".join(versions) or "none is installed")
+    yield from seen.not_inspected()
+
+
+def _missing_switch(host: str, target: SwitchTarget) -> Said:
+    cure = f"provision it with nagi_switch_target: {target}"
+    if target == "nagi":
+        what = "nagi-switch comes with the campaign; whether the host has its libraries shows then"
+        return Said([host], "skipped", what, cure)
+    return Said([host], "failure", "there is no simple_switch", f"{cure}, or use --switch nagi")
+
+
+def _version(target: SwitchTarget, facts: SwitchFacts) -> str:
+    name = "nagi-switch" if target == "nagi" else "simple_switch"
+    return " ".join([name, *facts.version.split()[-1:]])
 
 
 def look_at_processors(seen: Seen) -> Iterator[Said]:

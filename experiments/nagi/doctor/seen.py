@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 
 from nagi.contracts.doctor import ClockReading, PathReading, PortReading, Status
 from nagi.contracts.inspection import Inspection
-from nagi.contracts.plan import RunPlan
+from nagi.contracts.plan import RunPlan, SwitchTarget
 from nagi.labs.shape import EMULATOR
 
 
@@ -21,14 +21,22 @@ class Wanted:
     traffic_nodes: frozenset[str]  # senders and receivers
     window_cap: bool = False
     free_bytes: int | None = None  # on each host; None: not known
+    switches: frozenset[tuple[str, SwitchTarget]] = frozenset()  # which nodes run what
 
     @classmethod
-    def of(cls, plans: Iterable[RunPlan], free_bytes: int | None = None) -> Self:
+    def of(cls, plans: Sequence[RunPlan], free_bytes: int | None = None) -> Self:
         flows = [flow for plan in plans for flow in plan.flows]
         return cls(
             schemes=tuple(dict.fromkeys(flow.scheme for flow in flows)),
             traffic_nodes=frozenset(
                 node for flow in flows for node in (flow.sender, flow.receiver)
+            ),
+            switches=frozenset(
+                (node.name, plan.switch_target)
+                for plan in plans
+                if plan.switch_target is not None
+                for node in plan.nodes
+                if node.switch is not None
             ),
             window_cap=any(flow.max_window is not None for flow in flows),
             free_bytes=free_bytes,

@@ -24,6 +24,7 @@ _TITLES: dict[Stage, str] = {
     "mtu": "MTU",
     "capture": "capture",
     "emulator": "emulator",
+    "switch": "switch",
     "processors": "spare CPU",
     "disk": "disk",
     "lock": "lock",

@@ -23,7 +23,9 @@ from nagi.errors import refuse
 from nagi.labs import guest_kernel
 
 INSIDE = Path("/mnt/nagi")
-OWN, AGENT, LIBRARY, NAGI_LINK = (INSIDE / name for name in ("own", "agent", "lib", "nagi-link"))
+OWN, AGENT, LIBRARY, NAGI_LINK, NAGI_SWITCH = (
+    INSIDE / name for name in ("own", "agent", "lib", "nagi-link", "nagi-switch")
+)
 # What a guest's clock says when it boots, seconds since the epoch.
 BOOT_S = 1_000_000_000
 MEMORY_MIB = 1024  # taken as it is used

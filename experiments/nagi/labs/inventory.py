@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from nagi import paths
-from nagi.labs.lab import Place
+from nagi.labs.lab import Place, SwitchPrograms
 from nagi.labs.shape import EMULATOR, Interface, Shape
 from nagi.planner import plan_runs
 from nagi.spec import read_experiment
@@ -41,7 +41,12 @@ def interface_names(shape: Shape, node: str) -> dict[str, str] | dict[str, tuple
 
 
 def netns_places(
-    shape: Shape, cells: list[str], spools: Path, directory: Path, nagi_link: Path
+    shape: Shape,
+    cells: list[str],
+    spools: Path,
+    directory: Path,
+    nagi_link: Path,
+    switch: SwitchPrograms,
 ) -> list[Place]:
     """Where the nodes of a netns lab are. In `spools` each host has a directory for its records;
     `directory` is the lab's."""
@@ -55,6 +60,7 @@ def netns_places(
             state=str(directory / "state" / host_of(cell, node)),
             user="nobody",
             nagi_link=str(nagi_link),
+            switch=switch if node in shape.switches else None,
         )
         for cell in cells
         for node in (*shape.nodes, EMULATOR)
@@ -165,7 +171,14 @@ def example_text() -> str:
     lab = out / ".lab"
     inventory = netns_inventory(
         shape,
-        netns_places(shape, ["cell0"], out / ".records", lab, Path(".venv/bin/nagi-link")),
+        netns_places(
+            shape,
+            ["cell0"],
+            out / ".records",
+            lab,
+            Path(".venv/bin/nagi-link"),
+            SwitchPrograms(".venv/bin/nagi-switch"),
+        ),
         keeper_pid=4711,
         agent=lab / "nagi-agent.pyz",
         modules=[],

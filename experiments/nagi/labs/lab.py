@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -11,6 +12,8 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
+
+from nagi_p4.simple_switch import client_directory
 
 from nagi import paths
 from nagi.ansible_runs import LabError, Playbooks, Results, Unfit
@@ -21,6 +24,25 @@ from nagi.programs import NAGI_TCP, nagi_tcp, object_name
 from nagi.schemes import Scheme
 
 BETWEEN_RUNS = 0.1  # seconds
+
+
+@dataclass(frozen=True)
+class SwitchPrograms:
+    """Where a host has what a switch can run, as paths. Of bmv2's: None means where the host's
+    programs, or Python's modules, are."""
+
+    nagi_switch: str
+    simple_switch: str | None = None
+    simple_switch_client: str | None = None
+
+    @classmethod
+    def here(cls) -> SwitchPrograms:
+        """On this machine."""
+        return cls(
+            str(paths.native_program("nagi-switch")),
+            shutil.which("simple_switch"),
+            client_directory(),
+        )
 
 
 @dataclass(frozen=True)
@@ -36,6 +58,7 @@ class Place:
     user: str | None
     nagi_link: str
     token: str | None = None
+    switch: SwitchPrograms | None = None  # of a node that is one
 
     def batch(self, runs: list[ScheduledRun], collected: list[str]) -> Batch:
         return Batch(
@@ -47,6 +70,9 @@ class Place:
             user=self.user,
             token=self.token,
             nagi_link=self.nagi_link,
+            nagi_switch=self.switch and self.switch.nagi_switch,
+            simple_switch=self.switch and self.switch.simple_switch,
+            simple_switch_client=self.switch and self.switch.simple_switch_client,
             runs=runs,
             collected=collected,
         )

@@ -18,7 +18,7 @@ from nagi.contracts.plan import RunPlan
 from nagi.errors import refuse
 from nagi.labs.inventory import netns_inventory, netns_places
 from nagi.labs.keeper import Keeper
-from nagi.labs.lab import Batches, LabsHere, make_agent, objects_of
+from nagi.labs.lab import Batches, LabsHere, SwitchPrograms, make_agent, objects_of
 from nagi.labs.shape import Shape
 
 NAME = "netns"
@@ -59,6 +59,7 @@ class NetnsLab:
             records,
             directory,
             paths.native_program("nagi-link"),
+            SwitchPrograms.here(),
         )
         inventory = netns_inventory(
             shape,

@@ -23,7 +23,7 @@ from nagi.contracts.plan import RunPlan, digest
 from nagi.errors import refuse
 from nagi.labs.cells import Cell, LabHost
 from nagi.labs.inventory import module_interfaces
-from nagi.labs.lab import Batches, Place, make_agent, objects_in
+from nagi.labs.lab import Batches, Place, SwitchPrograms, make_agent, objects_in
 from nagi.labs.shape import EMULATOR, Shape
 from nagi.schemes import Scheme, schemes
 
@@ -133,6 +133,9 @@ class Bench:
             user=host.user,
             nagi_link=host.nagi_link or f"{self._home(host)}/nagi-link",
             token=self.token,
+            switch=SwitchPrograms(host.nagi_switch or f"{self._home(host)}/nagi-switch")
+            if host.nagi_switch or host.node in shape.switches
+            else None,
         )
 
     def playbooks(
@@ -162,6 +165,8 @@ class Bench:
                     )
                 if host.node == EMULATOR and host.nagi_link is None:
                     mine["nagi_link_source"] = str(paths.native_program("nagi-link"))
+                if place.switch is not None and host.nagi_switch is None:
+                    mine["nagi_switch_source"] = str(paths.native_program("nagi-switch"))
                 variables[host.name] = mine
         inventory = {
             "all": {

@@ -29,6 +29,7 @@ class Shape:
 
     nodes: tuple[str, ...]
     links: tuple[tuple[str, int, tuple[str, str], tuple[str, str]], ...]
+    switches: tuple[str, ...] = ()  # those of the nodes that need a program to forward
 
     @classmethod
     def of(cls, plan: RunPlan) -> Shape:
@@ -43,6 +44,7 @@ class Shape:
                 )
                 for link in plan.links
             ),
+            tuple(node.name for node in plan.switches()),
         )
 
     def interfaces(self, node: str) -> list[Interface]:

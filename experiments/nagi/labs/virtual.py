@@ -15,6 +15,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from nagi import paths, schemes
@@ -33,7 +34,7 @@ from nagi.errors import InputError
 from nagi.labs import guest, guest_kernel
 from nagi.labs.guest import Guest
 from nagi.labs.inventory import host_of, module_interfaces, netns_places, veth_pairs
-from nagi.labs.lab import LabsHere, make_agent, schedule
+from nagi.labs.lab import LabsHere, SwitchPrograms, make_agent, schedule
 from nagi.labs.shape import Shape
 from nagi.schemes import Availability, Scheme
 
@@ -141,6 +142,8 @@ class VirtualLab:
             guest.AGENT: self._agent,
             guest.NAGI_LINK: paths.native_program("nagi-link"),
         }
+        if self._shape.switches:
+            programs[guest.NAGI_SWITCH] = paths.native_program("nagi-switch")
         script = f"exec /usr/bin/python3 -I -S {guest.AGENT} guest {guest.OWN / _JOB}"
         ended = Guest(own, programs, script, seed, self._processors[cell]).run(
             limit_s, self._interrupted
@@ -157,7 +160,12 @@ class VirtualLab:
         runs = list(schedule(plans))
         virtual = {"virtual": True, "server_preload": f"{guest.LIBRARY}/seldom_clock.so"}
         places = netns_places(
-            self._shape, [_INSIDE], guest.OWN / _SPOOL, Path("/run/nagi"), guest.NAGI_LINK
+            self._shape,
+            [_INSIDE],
+            guest.OWN / _SPOOL,
+            Path("/run/nagi"),
+            guest.NAGI_LINK,
+            replace(SwitchPrograms.here(), nagi_switch=str(guest.NAGI_SWITCH)),
         )
         nodes = {
             place.node: GuestNode(

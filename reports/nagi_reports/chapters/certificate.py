@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from nagi.contracts.records import Check, Verdict
 from nagi.units import count_of
 
+from nagi_reports.chapters import switches
 from nagi_reports.chapters.material import Material
 from nagi_reports.chapters.words import (
     point_of,
@@ -82,7 +83,7 @@ def blocks(material: Material) -> list[Block]:
                 ruled=True,
             )
         )
-    return blocks
+    return [*blocks, *switches.blocks(material)]
 
 
 def losses_in_words(verdicts: Iterable[Verdict]) -> str:

@@ -154,10 +154,13 @@ def reproduction(material: Material) -> list[Block]:
         form = f" --form {campaign.form}"
     seeds = _seeds(material)
     build = campaign.build
+    how = form + (" --lab virtual" if campaign.lab == "virtual" else "")
+    how += " --switch bmv2" if build.simple_switch else ""
+    switch = [("nagi-switch", build.nagi_switch), ("simple_switch", build.simple_switch)]
     return [
         Commands(
             [
-                f"nagi run experiments/{campaign.experiment}.yaml{form}",
+                f"nagi run experiments/{campaign.experiment}.yaml{how}",
                 "nagi analyze DIRECTORY    # the same numbers from the recorded captures",
                 "nagi report DIRECTORY     # this report, the same to the byte",
             ]
@@ -167,6 +170,7 @@ def reproduction(material: Material) -> list[Block]:
                 ("Build", build.id),
                 ("nagi-link", f"SHA-256 {build.nagi_link}"),
                 ("nagi-agent", f"SHA-256 {build.nagi_agent}"),
+                *((program, f"SHA-256 {digest}") for program, digest in switch if digest),
                 (
                     "Runs",
                     "Every run's plan, captures, settings and verdict are in runs/RUN. The "

@@ -113,6 +113,11 @@ def blocks(material: Material) -> list[Block]:
         f"{material.plan.tcp_info_interval_s:g} s; the queue follows, packet by packet, from the "
         "emulator's record of arrivals and departures. Packets in transmission are not counted."
     )
+    if material.plan.switches():
+        which += (
+            " Of a queue that a switch has, samples are shown that the switch takes of packets as "
+            "they leave it: what waits behind them."
+        )
     flows = len(material.plan.flows)
     if flows > MOST_FLOWS:
         which += f" Of {flows} flows, the first {MOST_FLOWS} are shown."

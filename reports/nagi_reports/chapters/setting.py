@@ -6,9 +6,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from typing import get_args
 
 from nagi.contracts.links import Links
-from nagi.contracts.plan import DirectionPlan, FlowPlan, LossPlan, RunPlan
+from nagi.contracts.plan import DirectionPlan, FlowPlan, Hop, LossPlan, RunPlan, Way
+from nagi.contracts.switches import Switches
 from nagi.errors import InputError
 from nagi.units import count_of
 
@@ -41,25 +43,33 @@ def blocks(material: Material) -> list[Block]:
         f"{a} and {b} joined by {link.name}" for link in links for a, b in [link.ends]
     )
     rows = []
-    for index, link in enumerate(plan.links):
-        both = all(p.links[index].forward == p.links[index].backward for p in plans)
+    for link in plan.links:
+        hops: dict[str, Hop] = {way: Hop(link=link.name, way=way) for way in get_args(Way)}
+        forward, backward = hops.values()
+        both = all(
+            p.channel(forward) == p.channel(backward)
+            and p.imposed(forward) is None
+            and p.imposed(backward) is None
+            for p in plans
+        )
         for way in ("both ways",) if both else ("forward", "backward"):
-            directions = [
-                p.links[index].backward if way == "backward" else p.links[index].forward
-                for p in plans
-            ]
+            hop = hops.get(way, forward)
+            by_switch = "; by the switch" if plan.imposed(hop) is not None else ""
+            rate, *others = _in_words([p.channel(hop) for p in plans])
             rows.append(
                 [
                     link.name,
                     _arrow(link.ends[0].node, link.ends[1].node, way),
-                    *_in_words(directions),
+                    rate + by_switch,
+                    *others,
                 ]
             )
+    round_boxes = "routers and switches" if plan.switches() else "routers"
     return [
         Figure(
             "topology",
             figures.svg(drawn),
-            f"The topology: squares are hosts, round boxes routers. Flows: {flows}.",
+            f"The topology: squares are hosts, round boxes {round_boxes}. Flows: {flows}.",
             f"Diagram of the topology: {chain}. Flows: {flows}.",
         ),
         Table(
@@ -88,7 +98,8 @@ def _arrow(one: str, other: str, way: str) -> str:
 
 def _short(plans: list[RunPlan], index: int) -> Iterator[str]:
     """Rate and delay of a link, for the diagram."""
-    forward = [plan.links[index].forward for plan in plans]
+    hop = Hop(link=plans[0].links[index].name, way="forward")
+    forward = [plan.channel(hop) for plan in plans]
     rate = _rates(forward)
     if rate != "not limited":
         yield rate
@@ -187,6 +198,7 @@ def _facts(material: Material) -> list[tuple[str, str]]:
     )
     items = [
         ("Lab", f"{campaign.lab}; every link emulated by nagi-link{_emulator(material)}"),
+        *_switches(material),
         ("Machine", "; ".join(sorted(machines))),
         ("Kernel", "; ".join(sorted({f"Linux {each.kernel}" for each in facts}))),
         ("Programs", "; ".join(programs)),
@@ -251,6 +263,25 @@ def _emulator(material: Material) -> str:
         pinned = "" if links.cpu_pinned is None else f", processor {links.cpu_pinned} to itself"
         return f" {links.version} ({', '.join(io)}; {links.scheduling}{pinned})"
     return ""
+
+
+def _switches(material: Material) -> list[tuple[str, str]]:
+    """What ran on nodes that are switches, and what that could not do as asked."""
+    for run_id, plan in material.plans.items():
+        if not plan.switches():
+            return []
+        try:
+            found = Switches.read(material.directory(run_id) / "switches.json").switches
+        except InputError:
+            continue
+        said = []
+        for switch in found:
+            program = {"nagi": "nagi-switch", "bmv2": "bmv2's simple_switch"}[switch.target]
+            how = f" ({switch.scheduling})" if switch.scheduling else ""
+            notes = "".join(f"; {notice}" for notice in switch.notices)
+            said.append(f"{switch.node}: edge.p4 on {program} {switch.version}{how}{notes}")
+        return [("Switches", ". ".join(said))]
+    return []
 
 
 def _when(realtime_s: float) -> str:

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A campaign in which a switch is the bottleneck and the channel, and what must be true of its
+runs."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from nagi.contracts.plan import Hop, RunPlan
+from nagi.contracts.records import Campaign, Verdict
+from nagi.contracts.results import Metrics
+from nagi.contracts.switches import QueueSample, Switches
+from nagi.paths import native_program
+from nagi_reports.drops import read_drops
+from nagi_reports.series import read_series
+
+needs_nagi_switch = pytest.mark.skipif(
+    not native_program("nagi-switch").exists(), reason="no nagi-switch: `make` builds it"
+)
+NAGI = str(native_program("nagi"))
+SPEC = """\
+schema_version: 1
+name: switched
+title: A switch between two links
+seed: 7
+nodes: {S: host, N: switch, D: host}
+links:
+  wired: {between: [S, N], rate: 40 Mb/s, delay: 8 ms, queue: 1 bdp}
+  radio:
+    between: [N, D]
+    rate: 8 Mb/s
+    delay: 2 ms
+    queue: 30 packets
+    forward:
+      imposed_by: switch
+      loss: {model: bernoulli, rate: $loss}
+flows:
+  bulk: {from: S, to: D, scheme: newreno}
+host_profile: ns2
+duration: 4 s
+warmup: 1 s
+matrix: {loss: [LOSSES]}
+report: {x: loss, series: loss}
+"""
+RADIO = Hop(link="radio", way="forward")
+
+
+def run(tmp_path, losses: str, *arguments: str, valid: bool = True) -> dict[str, Path]:
+    """Loss -> run directory; no run failed."""
+    spec, out = tmp_path / "spec.yaml", tmp_path / "out"
+    spec.write_text(SPEC.replace("LOSSES", losses))
+    done = subprocess.run(
+        [NAGI, "run", str(spec), "--out", str(out), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert " 0 failed" in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 0 or not valid, done.stdout
+    assert (out / "report.pdf").exists() or not valid
+    runs = Campaign.read(out / "campaign.json").runs
+    return {run.point["loss"]: out / "runs" / run.run_id for run in runs}
+
+
+def check(directory: Path, loss: float) -> None:
+    """That the switch was the bottleneck, lost what was asked for, and everybody agrees on it."""
+    plan = RunPlan.read(directory / "plan.json")
+    assert plan.imposed(RADIO) is not None
+    (row,) = Metrics.read(directory / "metrics.json").rows
+    (switch,) = Switches.read(directory / "switches.json").switches
+    port = switch.ports[1]
+    assert (port.link, port.way) == ("radio", "forward")
+    checks = {each.name: each for each in Verdict.read(directory / "verdict.json").checks}
+    assert checks["switch_drops"].value == 0 and checks["unaccounted"].value == 0
+    assert row.channel_losses == port.counters.lost
+    assert (port.counters.lost > 0) == (loss > 0)
+    if loss == 0:
+        # The queue is filled and overflows: the rate is the switch's, and so is the queue.
+        assert row.agi > 0.7
+    samples = pd.read_parquet(directory / "queue_samples.parquet")
+    assert list(samples.columns) == list(QueueSample.model_fields)
+    assert set(samples["link"]) == {"radio"}
+    assert samples["depth_at_dequeue"].between(0, 30).all()
+    series = read_series(directory)
+    assert series.bottleneck == "radio forward" and series.queue is not None
+    assert series.queue.waiting.most.max() <= 30 == series.queue.limit_packets
+    if loss == 0:
+        assert series.queue.waiting.most.max() > 20
+        assert checks["rate_error"].value is not None
+        assert "switch N, radio forward" in checks["rate_error"].subject
+    if switch.target == "bmv2":
+        assert port.queue_overflows is None and row.queue_overflows is None
+        return
+    assert row.queue_overflows == port.queue_overflows
+    assert port.queue_overflows > 0 or loss > 0
+    drops = read_drops(directory / "N.drops.pcapng", of_switch=True)
+    counts = drops["cause"].value_counts()  # all that are possible
+    assert counts["queue overflow"] == port.queue_overflows == len(series.queue.overflow_s)
+    assert counts["channel loss"] == port.counters.lost == len(series.queue.loss_s)
+    # Every segment that was dropped has a cause, and the sender's reaction to it.
+    noticed = row.queue_taken_for_congestion + row.channel_taken_for_congestion
+    assert noticed > 0

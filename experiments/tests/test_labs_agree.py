@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The virtual lab and the netns lab do the same. The latter runs in real time."""
+
+from __future__ import annotations
+
+import pandas as pd
+from kernels import needs_our_schemes
+from marks import needs_root
+from test_virtual_lab import (  # noqa: F401 - a fixture, and marks
+    no_guest_left,
+    pytestmark,
+    run,
+    runs_of,
+    written,
+)
+
+
+@needs_root
+@needs_our_schemes
+def test_modules_in_a_guest_and_ebpf_on_this_kernel_do_the_same_for_the_same_drops(tmp_path):
+    """Of each reaction to a loss: which segment, and the windows before and after. Which packets
+    are lost is written down, so it does not depend on timing."""
+    lost = {300, 700, 701, 1100, 1500, 1502, 1504}
+    (tmp_path / "x.loss").write_text(
+        " ".join(str(int(index in lost)) for index in range(100_000)) + "\n"
+    )
+    spec = written(tmp_path, "tahoe, reno, westwoodnr", "{model: trace, file: x.loss}", "ns2")
+    spec.write_text(spec.read_text().replace("queue: 20 packets", "queue: 1000 packets"))
+    traces: dict[str, dict[str, list[tuple[object, ...]]]] = {}
+    for lab in ("virtual", "netns"):
+        run(spec, tmp_path / lab, *(["--tries", "8"] if lab == "netns" else []), lab=lab)
+        traces[lab] = {}
+        for scheme, directory in runs_of(tmp_path / lab).items():
+            told = pd.read_parquet(directory / "scheme_events.parquet")
+            began = int(told["una"].iloc[0])
+            reactions = told[told["event"].isin(["three_duplicates", "partial_ack", "timeout"])]
+            columns = ["event", "verdict", "window_before", "window", "threshold"]
+            if scheme == "westwoodnr":  # its window follows from times, to some microseconds
+                columns = ["event", "verdict"]
+            traces[lab][scheme] = [
+                ((int(una) - began) % 2**32, *rest)
+                for una, *rest in reactions[["una", *columns]].itertuples(index=False)
+            ]
+    for scheme, trace in traces["virtual"].items():
+        assert len(trace) >= 5, scheme
+        assert trace == traces["netns"][scheme], scheme

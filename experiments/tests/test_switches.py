@@ -1,0 +1,362 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nodes that are switches: what an experiment may ask of them, what a plan then says, and what the
+emulator's record of packets says of them."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import pytest
+from nagi.build import current_build
+from nagi.campaign import select
+from nagi.certificate import LIMITS, SWITCH_LIMITS, certify
+from nagi.contracts.links import Links
+from nagi.contracts.plan import Hop
+from nagi.contracts.records import Manifest
+from nagi.contracts.switches import Switches
+from nagi.errors import InputError
+from nagi.evidence import Evidence, _passage_rate_error, _unaccounted
+from nagi.imposing import EDGE
+from nagi.labs.shape import Shape
+from nagi.options import chosen_switch
+from nagi.packets import DELIVERED, RECORD, lane
+from nagi.passages import passages
+from nagi.paths import SCHEMAS
+from nagi.planner import plan_runs
+from nagi.spec import read_experiment
+from specs import GOOD
+
+RADIO = """\
+  radio:
+    between: [N, D]
+    rate: $capacity
+    delay: 5 ms
+    queue: 20 packets
+    forward:
+      imposed_by: switch
+      loss: {model: bernoulli, rate: $loss}
+"""
+BEFORE = GOOD[GOOD.index("  radio:") : GOOD.index("flows:")]
+SWITCHED = GOOD.replace("N: router", "N: switch").replace(BEFORE, RADIO)
+FORWARD, BACKWARD = Hop(link="radio", way="forward"), Hop(link="radio", way="backward")
+
+
+def points_of(tmp_path, text):
+    path = tmp_path / "spec.yaml"
+    path.write_text(text)
+    return read_experiment(path, None)
+
+
+def plan_of(tmp_path, text=SWITCHED, point=2, **options):
+    return plan_runs(points_of(tmp_path, text)[point], None, **options)[0]
+
+
+def test_the_plan_says_which_part_is_whose(tmp_path):
+    plan = plan_of(tmp_path)
+    link = plan.link("radio")
+    assert (link.forward.rate_bps, link.forward.queue, link.forward.loss.model) == (
+        None,
+        None,
+        "none",
+    )
+    assert link.forward.delay_ns == 5_000_000
+    assert link.backward.rate_bps == 20_000_000
+    port = plan.port(FORWARD)
+    assert (port.number, port.imposes.rate_bps, port.imposes.queue.packets) == (2, 20_000_000, 20)
+    assert port.imposes.delay_ns == 0
+    # A hundred samples a second of 20 Mb/s in packets of 1,052 bytes.
+    assert port.sample_every == 24
+    assert plan.port(BACKWARD) is None
+    assert plan.imposed(Hop(link="wired", way="backward")) is None
+    assert plan.flows[0].bottleneck_bps == 20_000_000
+    switch = plan.node("N").switch
+    assert switch.sha256 == hashlib.sha256(EDGE.read_bytes()).hexdigest()
+    assert plan.node("N").sysctls == {"net.ipv4.ip_forward": "0"}
+    assert {route.link for route in plan.node("N").routes} == {"wired", "radio"}
+    assert Shape.of(plan).switches == ("N",)
+
+
+def test_whoever_imposes_it_a_direction_is_the_same(tmp_path):
+    by_switch = plan_of(tmp_path)
+    by_emulator = plan_of(tmp_path, SWITCHED.replace("      imposed_by: switch\n", ""))
+    for hop in (FORWARD, BACKWARD):
+        assert by_switch.channel(hop) == by_emulator.channel(hop)
+    assert by_emulator.link("radio").forward.rate_bps == 20_000_000
+    assert by_emulator.port(FORWARD).imposes is None
+
+
+def test_plans_without_switches_are_as_they_were(tmp_path):
+    plan = plan_of(tmp_path, GOOD)
+    written = plan.model_dump(mode="json")
+    assert "switch_target" not in written
+    assert all("switch" not in node for node in written["nodes"])
+    # What a plan of before there were switches had as its ids and its seed.
+    recorded = plan_runs(read_experiment(SCHEMAS / "example" / "experiment.yaml", None)[0], None)
+    assert plan.timeline.capture_s == recorded[0].timeline.capture_s == 0.25
+
+
+def test_what_switches_impose_decides_seeds_and_ids_what_they_run_only_runs(tmp_path):
+    plain = plan_of(tmp_path).with_ids("build")
+    lossier = plan_of(tmp_path, point=6).with_ids("build")
+    assert lossier.link("radio") == plain.link("radio")
+    assert lossier.seed != plain.seed
+    bmv2 = plan_of(tmp_path, switch="bmv2").with_ids("build")
+    assert (bmv2.switch_target, plain.switch_target) == ("bmv2", "nagi")
+    assert bmv2.seed == plain.seed and bmv2.point_id == plain.point_id
+    assert bmv2.run_id != plain.run_id
+
+
+def test_a_weight_becomes_the_power_of_two_that_is_near(tmp_path):
+    marked = SWITCHED.replace(
+        "      imposed_by: switch\n",
+        "      imposed_by: switch\n      mark: {threshold: 5 packets}\n",
+    )
+    mark = plan_of(tmp_path, marked).port(FORWARD).imposes.mark
+    assert (mark.threshold_packets, mark.weight) == (5, 2**-9)
+
+
+REFUSED = [
+    ("N: switch", "N: router",
+     "links.radio.forward.imposed_by", "forward leaves N, which is a router: only a switch can"),
+    ("    rate: $capacity\n", "    rate: $capacity\n    imposed_by: switch\n",
+     "links.radio.imposed_by", "backward leaves D, which is a host: only a switch can"),
+    ("model: bernoulli", "model: poisson",
+     "links.radio.forward.loss", "a switch does not know the loss model poisson; one of: none"),
+    ("rate: $loss}", "rate: $loss, at: ingress}",
+     "links.radio.forward.loss", "as they leave its queue, not before it; remove `at: ingress`"),
+    ("    rate: $capacity\n", "    rate_trace: {steps: {0 s: $capacity}, period: 1 s}\n",
+     "links.radio.rate_trace", "a switch's rate does not change; give `rate`, or leave the dir"),
+    ("      imposed_by: switch\n",
+     "      imposed_by: switch\n      mark: {threshold: 5 kB}\n",
+     "links.radio.forward.mark", "a switch marks over a number of packets; give the threshold in"),
+    ("      imposed_by: switch\n",
+     "      imposed_by: switch\n      mark: {threshold: 5 packets, weight: 0.3}\n",
+     "links.radio.forward.mark", "no weight of 0.3; give a power of two, like 0.25"),
+    ("imposed_by: switch", "imposed_by: nobody",
+     "links.radio.forward.imposed_by", "'nobody' is not possible here"),
+    ("N: switch", "N: swich", "nodes.N", "'swich' is not possible here"),
+    ("to: D", "to: N", "flows.bulk.to", "N is a switch; hosts: S, D"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "key", "said"), REFUSED, ids=[each[3] for each in REFUSED])
+def test_what_a_switch_cannot_do_is_refused(tmp_path, old, new, key, said):
+    assert old in SWITCHED
+    with pytest.raises(InputError) as refused:
+        plan_of(tmp_path, SWITCHED.replace(old, new, 1))
+    problem = refused.value.problems[0]
+    assert problem.file.endswith("spec.yaml") and problem.line > 1
+    assert problem.key == key
+    assert said in str(problem)
+
+
+def test_bmv2_is_refused_what_only_nagi_switch_can(tmp_path):
+    text = SWITCHED.replace("queue: 20 packets", "queue: 20 kB")
+    assert plan_of(tmp_path, text).port(FORWARD).imposes.queue.bytes == 20_000
+    with pytest.raises(InputError, match=r"bmv2's queues are limited in packets.*--switch nagi"):
+        plan_of(tmp_path, text, switch="bmv2")
+
+
+def test_what_is_to_run_is_checked_before_anything_does(tmp_path, monkeypatch):
+    points = points_of(tmp_path, SWITCHED)
+    assert chosen_switch("nagi", points) == "nagi"
+    assert chosen_switch("bmv2", points_of(tmp_path, GOOD)) is None
+    with pytest.raises(InputError, match="there is no such switch; one of: nagi, bmv2"):
+        chosen_switch("tofino", points)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(InputError, match=r"--switch bmv2: there is no simple_switch; install"):
+        current_build(switch="bmv2")
+    assert current_build("physical", "bmv2").simple_switch is None  # it is the hosts'
+
+
+def test_added_repeats_run_the_same_switch(tmp_path):
+    points = points_of(tmp_path, SWITCHED)
+    build = current_build()
+    chosen = select(points, None, {}, build, switch="bmv2")
+    assert chosen.switch == "bmv2"
+    assert {plan.switch_target for plan in chosen.plans} == {"bmv2"}
+
+
+# A switch seen by the emulator on both its sides: packets come in by link wired, every third
+# millisecond, and leave by link radio at 20 Mb/s.
+BYTES, COUNT = 1250, 4000  # 0.5 ms each
+
+
+def record_of(plan, handed_ns, seen_ns, identity):
+    records = np.zeros(2 * len(handed_ns), RECORD)
+    for half, (hop, arrived, left) in enumerate(
+        (
+            (Hop(link="wired", way="forward"), handed_ns - 1000, handed_ns),
+            (FORWARD, seen_ns, seen_ns + 5_000_000),
+        )
+    ):
+        mine = records[half * len(handed_ns) : (half + 1) * len(handed_ns)]
+        mine["lane"] = lane(plan, hop.link, hop.way)
+        mine["arrived_ns"], mine["left_ns"] = arrived, left
+        mine["identity"], mine["bytes"], mine["fate"] = identity, BYTES, DELIVERED
+        mine["index"] = np.arange(len(handed_ns))
+    return records
+
+
+def bursts():
+    """Handed to the switch 2,000 at once, every 2 s: it is busy for a second each time."""
+    return np.repeat(np.arange(COUNT // 2000, dtype=np.int64) * 2_000_000_000 + 1_000_000, 2000)
+
+
+def served(handed, each_ns):
+    left = np.zeros(len(handed), np.int64)
+    free = 0
+    for place, at in enumerate(handed):
+        free = max(free, int(at)) + each_ns
+        left[place] = free
+    return left
+
+
+def passage_of(plan, handed, seen, identity=None):
+    identity = np.arange(1, len(handed) + 1) if identity is None else identity
+    found = {
+        each.hop.link: each for each in passages(plan, record_of(plan, handed, seen, identity))
+    }
+    assert set(found) == {"wired", "radio"}
+    return found["radio"]
+
+
+def test_the_emulator_sees_when_packets_should_have_left_a_switch(tmp_path):
+    plan, handed = plan_of(tmp_path), bursts()
+    seen = served(handed, 500_000)
+    passage = passage_of(plan, handed, seen)
+    assert np.array_equal(passage.due_ns, seen)
+    identity, took = passage.took_ns
+    assert len(identity) == COUNT
+    assert took.max() == 2000 * 500_000
+    assert _passage_rate_error(passage, 20_000_000) == pytest.approx(0, abs=1e-9)
+
+
+def test_bmv2_is_held_against_packets_per_second(tmp_path):
+    plan, handed = plan_of(tmp_path, switch="bmv2"), bursts()
+    each_ns = 1e9 / 2376  # 20 Mb/s of 1,052 bytes
+    left = handed + np.rint(np.arange(COUNT) % 2000 * each_ns).astype(np.int64)
+    passage = passage_of(plan, handed, left)
+    assert np.abs(passage.due_ns - left).max() <= 1
+
+
+def test_a_switch_that_is_late_or_slow_is_found_out(tmp_path):
+    plan, handed = plan_of(tmp_path), bursts()
+    late = passage_of(plan, handed, served(handed, 500_000) + 300_000)
+    assert np.array_equal(late.seen_ns - late.due_ns, np.full(COUNT, 300_000))
+    slow = passage_of(plan, handed, served(handed, 505_000))
+    assert _passage_rate_error(slow, 20_000_000) == pytest.approx(5 / 505, rel=1e-6)
+
+
+def test_what_the_switch_dropped_takes_no_time(tmp_path):
+    plan = plan_of(tmp_path)
+    handed = bursts()
+    through = np.arange(COUNT) % 10 != 3
+    seen = served(handed[through], 500_000)
+    passage = passage_of(plan, handed[through], seen, np.flatnonzero(through) + 1)
+    assert np.array_equal(passage.due_ns, seen)
+
+
+def test_identities_that_occur_twice_are_not_believed(tmp_path):
+    plan, handed = plan_of(tmp_path), bursts()
+    identity = np.arange(1, COUNT + 1)
+    identity[100] = identity[200]
+    passage = passage_of(plan, handed, served(handed, 500_000), identity)
+    assert (passage.entered_ns == 0).sum() == 2
+    assert len(passage.took_ns[0]) == COUNT - 2
+    assert np.array_equal(passage.due_ns, passage.seen_ns)
+
+
+def account(**changes):
+    lateness = {"count": 10, "median": 20_000, "p99": 90_000, "max": 100_000, "histogram": []}
+    interface = {
+        "interface": "radio", "io": "af_xdp", "received": 0, "sent": COUNT, "socket_drops": 0,
+        "oversized": 0, "checksum_missing": 0, "send_failures": 0, "offloads_switched_off": [],
+    }  # fmt: skip
+    ports = [
+        {
+            "number": number, "link": link, "way": way, "queue_overflows": 0, "waiting": 0,
+            "counters": {"number": number, "received": received, "sent": sent, "lost": 0,
+                         "marked": 0},
+            "most_waiting_packets": 0, "backlogged": None, "added_delay_ns": lateness,
+            "arrival_lateness_ns": lateness, "changes": 0, "interface": interface,
+        }
+        for number, link, way, received, sent in (
+            (1, "wired", "backward", COUNT, 0),
+            (2, "radio", "forward", 0, COUNT),
+        )
+    ]  # fmt: skip
+    return {
+        "node": "N", "target": "nagi", "version": "0.1.0", "scheduling": "SCHED_FIFO",
+        "complete": True, "records_lost": 0, "drops": {}, "notices": [], "ports": ports, **changes,
+    }  # fmt: skip
+
+
+def verdict_on(plan, switch):
+    run = next((SCHEMAS / "example" / "campaign" / "runs").iterdir())
+    nodes = Manifest.read(run / "manifest.json").nodes
+    switches = Switches.model_validate({"switches": [switch]})
+    links = Links.read(run / "links.json")
+    return certify(plan, links, nodes.values(), Evidence({}, []), switches)
+
+
+def changed(port, **values):
+    switch = account()
+    switch["ports"][port] |= values
+    return switch
+
+
+LATE = {"count": 10, "median": 150_000, "p99": 1_500_000, "max": 30_000_000, "histogram": []}
+SPOILT = [
+    (account(drops={"no route": 3}), ["switch_drops"], "N: 3 no route"),
+    (account(records_lost=1), ["records_lost"], "switch N"),
+    (
+        changed(1, added_delay_ns=LATE),
+        ["transit_error_median", "transit_error_p99", "transit_error_max"],
+        "switch N, radio forward",
+    ),
+    (changed(1, arrival_lateness_ns=LATE), ["arrival_lateness_p99"], "switch N, radio forward"),
+    (changed(0, changes=1), ["changes"], "switch N, wired backward"),
+    (
+        changed(0, interface=account()["ports"][0]["interface"] | {"socket_drops": 2}),
+        ["emulator_drops"],
+        "switch N, wired backward",
+    ),
+]
+
+
+@pytest.mark.parametrize(("switch", "names", "subject"), SPOILT, ids=[str(s[1]) for s in SPOILT])
+def test_a_switch_that_did_not_do_what_was_asked_makes_a_run_invalid(
+    tmp_path, switch, names, subject
+):
+    plan = plan_of(tmp_path)
+    good = verdict_on(plan, account())
+    assert good.status == "valid"
+    assert [check.name for check in good.checks] == [*LIMITS, *SWITCH_LIMITS]
+    verdict = verdict_on(plan, switch)
+    missed = [check for check in verdict.checks if not check.ok]
+    assert verdict.status == "invalid"
+    assert [check.name for check in missed] == names
+    assert {check.subject for check in missed} == {subject}
+
+
+def test_a_switch_that_did_not_end_in_order_makes_a_run_invalid(tmp_path):
+    verdict = verdict_on(plan_of(tmp_path), account(complete=False))
+    assert verdict.reasons == ["switch N did not end in order"]
+
+
+def test_packets_that_only_one_of_them_knows_are_found(tmp_path):
+    plan, handed = plan_of(tmp_path), bursts()
+    records = record_of(plan, handed, served(handed, 500_000), np.arange(1, COUNT + 1))
+    whole = Switches.model_validate({"switches": [account()]})
+    assert {value for value, _ in _unaccounted(plan, records, whole)} == {0}
+    # One that the emulator handed over did not come, and one vanished inside.
+    leaky = account()
+    leaky["ports"][0]["counters"]["received"] -= 1
+    leaky["ports"][1]["counters"]["sent"] -= 2
+    leaking = Switches.model_validate({"switches": [leaky]})
+    found = {subject: value for value, subject in _unaccounted(plan, records, leaking)}
+    assert found["switch N, wired forward"] == 1
+    assert found["switch N, radio forward"] == 2
+    assert found["switch N"] == 1

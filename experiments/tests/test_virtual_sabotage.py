@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An emulator that does something else than its plan says, in the virtual lab: the certificate must
+catch it."""
+
+from __future__ import annotations
+
+import pytest
+from test_sabotage import missed, verdict_of_a_run, with_another_link
+from test_virtual_lab import no_guest_left, pytestmark  # noqa: F401 - a fixture, and marks
+
+
+@pytest.mark.parametrize(
+    ("change", "caught"),
+    [
+        ('radio["rate_bps"] = radio["rate_bps"] * 99 // 100', {"rate_error", "replay_differences"}),
+        ('radio["loss"]["probability"] = 0.002', {"replay_differences"}),
+        ('config["seed"] += 1', {"replay_differences"}),
+        ('radio["delay_ns"] += 500_000', {"replay_differences", "capture_transit_median"}),
+    ],
+    ids=["wrong rate", "biased loss", "another seed", "wrong delay"],
+)
+def test_an_emulator_that_does_something_else_is_caught(tmp_path, change, caught):
+    """In virtual time, where nothing else could be what is caught."""
+    verdict = verdict_of_a_run(tmp_path, with_another_link(tmp_path, change), lab="virtual")
+    assert caught <= missed(verdict)

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A switch in virtual time: from the experiment to a valid certificate and a report, by nagi-switch
+and by bmv2."""
+
+from __future__ import annotations
+
+import pytest
+from nagi.contracts.records import Verdict
+from nagi.contracts.switches import Switches
+from nagi.labs import guest_kernel
+from nagi_p4.simple_switch import client_directory, problem
+from switched_runs import check, needs_nagi_switch, run
+
+pytestmark = [
+    pytest.mark.timeout(900),
+    needs_nagi_switch,
+    pytest.mark.skipif(
+        guest_kernel.installed() is None, reason="no guest kernel: `make virtual-lab` builds it"
+    ),
+]
+needs_bmv2 = pytest.mark.skipif(
+    problem(client=client_directory()) is not None, reason="no bmv2, or not its Python modules"
+)
+
+
+def test_a_switch_in_virtual_time_is_the_same_every_time(tmp_path):
+    first, second = tmp_path / "first", tmp_path / "second"
+    for directory in (first, second):
+        directory.mkdir()
+    runs = run(first, "0 %, 1 %", "--lab", "virtual")
+    for loss, directory in runs.items():
+        check(directory, float(loss.split()[0]))
+    ((loss, again),) = run(second, "1 %", "--lab", "virtual").items()
+    names = {path.name for path in again.iterdir() if path.is_file()}
+    assert {"switches.json", "queue_samples.parquet", "N.drops.pcapng"} <= names
+    for name in names - {"manifest.json"}:
+        assert (runs[loss] / name).read_bytes() == (again / name).read_bytes(), name
+
+
+@needs_bmv2
+def test_bmv2_does_the_same_in_virtual_time_as_well_as_it_can(tmp_path):
+    arguments = ("--lab", "virtual", "--switch", "bmv2")
+    runs = run(tmp_path, "0 %, 1 %", *arguments, valid=False)
+    for loss, directory in runs.items():
+        check(directory, float(loss.split()[0]))
+        (switch,) = Switches.read(directory / "switches.json").switches
+        assert "8000000 bit/s on link radio became 951 packets/s" in switch.notices[0]
+        # It is some microseconds late for each packet, and what it loses takes its time.
+        reasons = Verdict.read(directory / "verdict.json").reasons
+        names = {reason.split(":")[0] for reason in reasons}
+        assert names <= {"rate_error", "capture_transit_p99"}

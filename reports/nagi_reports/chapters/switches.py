@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What switches did with packets, over all runs: of each port that imposes a link, drops by cause
+and by how much packets left late."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+from nagi.contracts.plan import Hop
+from nagi.contracts.switches import SwitchAccount, Switches, SwitchPortAccount
+from nagi.errors import InputError
+
+from nagi_reports.chapters.material import Material
+from nagi_reports.content import Block, Column, Paragraph, Table
+
+_NOT_TOLD = "n/a"
+
+
+def blocks(material: Material) -> list[Block]:
+    """Nothing where there are no switches."""
+    found = list(_accounts(material))
+    if not found:
+        return []
+    ports: dict[tuple[str, str, str], list[SwitchPortAccount]] = {}
+    others: Counter[str] = Counter()
+    for run_id, account in found:
+        plan = material.plans[run_id]
+        others.update(account.drops)
+        for port in account.ports:
+            if plan.imposed(Hop(link=port.link, way=port.way)) is not None:
+                ports.setdefault((account.node, port.link, port.way), []).append(port)
+    said = "Of each direction that a switch imposes, packets of all runs that came to their end."
+    if others:
+        causes = ", ".join(f"{count:,} {cause}" for cause, count in sorted(others.items()))
+        said += f" Switches dropped for other causes: {causes}."
+    rows = [[node, f"{link} {way}", *_row(mine)] for (node, link, way), mine in ports.items()]
+    heads = (
+        "Sent",
+        "Queue full",
+        "Lost",
+        "Marked CE",
+        "Most waiting",
+        "Late, median",
+        "Late, 99 %",
+    )
+    return [
+        Paragraph(said),
+        Table(
+            "What switches did. Marked: with ECN's CE. Late: how long after they were due packets "
+            "left, in the worst run.",
+            [
+                Column("Switch"),
+                Column("Direction", weight=2),
+                *(Column(head, "right") for head in heads),
+            ],
+            rows,
+            small=True,
+        ),
+    ]
+
+
+def _accounts(material: Material) -> Iterator[tuple[str, SwitchAccount]]:
+    for run_id, plan in material.plans.items():
+        if not plan.switches():
+            continue
+        try:
+            found = Switches.read(material.directory(run_id) / "switches.json")
+        except InputError:  # the run did not come to its end
+            continue
+        for account in found.switches:
+            yield run_id, account
+
+
+def _row(ports: list[SwitchPortAccount]) -> list[str]:
+    overflows = [port.queue_overflows for port in ports]
+    waiting = [port.most_waiting_packets for port in ports]
+    late = [port.added_delay_ns for port in ports if port.added_delay_ns is not None]
+    return [
+        f"{sum(port.counters.sent for port in ports):,}",
+        _told(overflows, sum),
+        f"{sum(port.counters.lost for port in ports):,}",
+        f"{sum(port.counters.marked for port in ports):,}",
+        _told(waiting, max),
+        _ms([each.median for each in late]),
+        _ms([each.p99 for each in late]),
+    ]
+
+
+def _told(values: list[int | None], of: Callable[[list[int]], int]) -> str:
+    known = [value for value in values if value is not None]
+    return f"{of(known):,}" if len(known) == len(values) else _NOT_TOLD
+
+
+def _ms(values: list[int]) -> str:
+    return f"{max(values) / 1e6:.3g} ms" if values else _NOT_TOLD
