@@ -16,6 +16,7 @@ constexpr std::uint64_t most_rate = 1'000'000'000'000;          // 1 Tb/s
 constexpr std::uint64_t most_delay = 3'600ULL * 1'000'000'000;  // an hour
 constexpr std::uint64_t most_packet = 65'535;
 constexpr std::uint64_t most_queue = 1ULL << 40;
+constexpr std::uint64_t most_retries = 100;
 constexpr std::uint64_t least_sojourn =
     1'000;  // ns: shorter ones cost more to follow than they matter
 
@@ -196,9 +197,20 @@ LossConfig read_loss_model(ObjectReader& reader, const RateConfig& rate) {
                         probability(reader, "loss_in_bad", 1)};
   }
   if (model == "trace") return read_loss_trace(reader);
+  if (model == "radio") return RadioConfig{};
   throw ConfigError(reader.at("model"), "unknown loss model \"" + model + "\"",
                     R"(one of "none", "bernoulli", "bernoulli_bit", "poisson", )"
-                    R"("gilbert_elliott", "markov", "trace")");
+                    R"("gilbert_elliott", "markov", "trace", "radio")");
+}
+
+/// Refuses losses before the queue where the transmission is what matters.
+void refuse_ingress(ObjectReader& reader, const DirectionConfig& config) {
+  if (config.loss_at != LossPlace::ingress) return;
+  const bool radio = std::holds_alternative<RadioConfig>(config.loss);
+  if (!radio && !config.arq) return;
+  throw ConfigError(reader.at("loss") / "at",
+                    radio ? "a radio loses what is on the air" : "ARQ repeats what was transmitted",
+                    R"(write "egress", or leave it out)");
 }
 
 template <class Value, class Number>
@@ -249,6 +261,7 @@ json to_json(const LossConfig& config) {
             {"loss_in_good", markov->loss_in_good},
             {"loss_in_bad", markov->loss_in_bad}};
   }
+  if (std::holds_alternative<RadioConfig>(config)) return {{"model", "radio"}};
   if (const auto* trace = std::get_if<LossTraceConfig>(&config)) {
     return {{"model", "trace"}, {"lost", trace->lost}, {"length", trace->length}};
   }
@@ -370,6 +383,13 @@ DirectionConfig read_direction(ObjectReader reader) {
     }
     loss.finish();
   }
+  if (reader.has("arq")) {
+    ObjectReader arq = reader.object("arq");
+    config.arq = {static_cast<unsigned>(arq.whole("retries", 1, most_retries)),
+                  duration(arq, "feedback_ns")};
+    arq.finish();
+  }
+  refuse_ingress(reader, config);
   reader.finish();
   return config;
 }
@@ -410,6 +430,10 @@ json to_json(const DirectionConfig& config) {
   if (!std::holds_alternative<NoJitter>(config.jitter)) out["jitter"] = to_json(config.jitter);
   if (!config.keep_order) out["keep_order"] = false;
   out["loss"] = to_json(config.loss);
+  if (config.arq) {
+    out["arq"] = {{"retries", config.arq->retries},
+                  {"feedback_ns", config.arq->feedback.count()}};
+  }
   out["loss"]["at"] = config.loss_at == LossPlace::ingress ? "ingress" : "egress";
   return out;
 }

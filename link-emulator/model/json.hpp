@@ -81,9 +81,10 @@ class ObjectReader {
 ///           {"model": "gilbert_elliott", "good_to_bad": 0.01, "bad_to_good": 0.3,
 ///            "loss_in_good": 0, "loss_in_bad": 1},
 ///           {"model": "markov", "good_sojourn_ns": 1000000000, "bad_sojourn_ns": 1000000000,
-///            "loss_in_good": 0, "loss_in_bad": 0.01}, or
-///           {"model": "trace", "lost": [3, 4, 17], "length": 100},
+///            "loss_in_good": 0, "loss_in_bad": 0.01},
+///           {"model": "trace", "lost": [3, 4, 17], "length": 100}, or {"model": "radio"},
 ///           each with "at": "egress" (after transmission) or "ingress" (before the queue)
+///   "arq": {"retries": 3, "feedback_ns": 8000000}
 DirectionConfig read_direction(ObjectReader reader);
 
 /// The same configuration as JSON, resolved: a queue given in BDPs has become packets.

@@ -67,9 +67,57 @@ void Direction::offer(Packet packet, Instant at, std::vector<Departure>& departu
 
 void Direction::advance(Instant to, std::vector<Departure>& departures) {
   assert(to >= now_);
+  if (is_watched() || !undecided_.empty() || !repetitions_.empty()) {
+    advance_watched(to, departures);
+    return;
+  }
   while (in_service_ && in_service_->end <= to) end_transmission(departures);
   while (!on_the_way_.empty() && on_the_way_.front().at <= to) deliver(departures);
   now_ = to;
+}
+
+void Direction::advance_watched(Instant to, std::vector<Departure>& departures) {
+  const auto never = Instant::max();
+  for (;;) {
+    const Instant end = in_service_ ? in_service_->end : never;
+    const Instant decided = undecided_.empty() ? never : decision(undecided_.front());
+    const Instant again = repetitions_.empty() ? never : repetitions_.front().at;
+    const Instant next = std::min({end, decided, again});
+    if (next > to || next == never) break;
+    if (next == end) {
+      end_transmission(departures);
+    } else if (next == again && again < decided) {
+      repeat(departures);
+    } else if (!outcomes_.empty()) {
+      Sending sent = undecided_.front();
+      sent.lost = outcomes_.front();
+      undecided_.pop_front();
+      outcomes_.pop_front();
+      conclude(sent, departures);
+    } else {
+      to = next;
+      break;
+    }
+  }
+  while (!on_the_way_.empty() && on_the_way_.front().at <= to) deliver(departures);
+  now_ = std::max(now_, to);
+}
+
+void Direction::repeat(std::vector<Departure>& departures) {
+  const Repetition due = repetitions_.front();
+  repetitions_.pop_front();
+  if (in_service_) {
+    again_.push_back(due.sending);
+    return;
+  }
+  start_transmission(due.sending, due.at, false);
+  while (in_service_ && in_service_->end <= due.at) end_transmission(departures);
+}
+
+/// When the outcome is needed at the latest.
+Instant Direction::decision(const Sending& sent) const {
+  const Duration least = delay_->least();
+  return sent.end + (config_.arq ? std::min(least, config_.arq->feedback) : least);
 }
 
 void Direction::take_under_way(std::vector<Departure>& departures) {
@@ -88,13 +136,17 @@ void Direction::deliver(std::vector<Departure>& departures) {
 std::optional<Instant> Direction::next_event() const {
   std::optional<Instant> next;
   if (in_service_) next = in_service_->end;
-  if (!on_the_way_.empty() && (!next || on_the_way_.front().at < *next)) {
-    next = on_the_way_.front().at;
-  }
+  const auto sooner = [&next](Instant at) {
+    if (!next || at < *next) next = at;
+  };
+  if (!undecided_.empty()) sooner(decision(undecided_.front()));
+  if (!repetitions_.empty()) sooner(repetitions_.front().at);
+  if (!on_the_way_.empty()) sooner(on_the_way_.front().at);
   return next;
 }
 
 std::optional<Instant> Direction::next_delivery() const {
+  if (is_watched()) return next_event();  // before all that it may lead to
   std::optional<Instant> next;
   if (in_service_) {
     const Duration least = delay_->least();
@@ -108,7 +160,10 @@ std::optional<Instant> Direction::next_delivery() const {
 }
 
 std::size_t Direction::held() const {
-  return waiting_.size() + (in_service_ ? 1U : 0U) + on_the_way_.size();
+  const auto given_up = std::ranges::count_if(
+      landed_, [](const auto& landed) { return landed.second.given_up; });
+  return waiting_.size() + (in_service_ ? 1U : 0U) + on_the_way_.size() + undecided_.size() +
+         repetitions_.size() + again_.size() + landed_.size() - static_cast<std::size_t>(given_up);
 }
 
 bool Direction::queue_has_room(Packet packet) const {
@@ -136,37 +191,90 @@ void Direction::mark(Packet& packet, Instant at) {
 }
 
 void Direction::start_transmission(Packet packet, Instant at, bool at_once) {
-  in_service_ = InService{packet, at, server_.begin(framed(packet), at, at_once)};
+  start_transmission(Sending{.packet = packet, .order = orders_++}, at, at_once);
+}
+
+void Direction::start_transmission(Sending sending, Instant at, bool at_once) {
+  sending.number = numbers_++;
+  sending.start = at;
+  sending.end = server_.begin(framed(sending.packet), at, at_once);
+  in_service_ = sending;
+  if (is_radio()) begun_.push_back(sending);
+}
+
+void Direction::start_next(Instant at) {
+  if (!again_.empty()) {
+    const Sending next = again_.front();
+    again_.pop_front();
+    start_transmission(next, at, true);
+  } else if (!waiting_.empty()) {
+    const Packet next = waiting_.front();
+    waiting_.pop_front();
+    waiting_bytes_ -= next.size;
+    start_transmission(next, at, true);
+  }
 }
 
 void Direction::end_transmission(std::vector<Departure>& departures) {
-  const InService sent = *in_service_;
+  Sending sent = *in_service_;
   in_service_.reset();
   idle_since_ = sent.end;
   ++counters_.transmitted;
   counters_.transmitted_bytes += framed(sent.packet);
   counters_.transmitting += sent.end - sent.start;
 
-  if (config_.loss_at == LossPlace::egress && lost(sent.packet, sent.start, sent.end)) {
-    drop(sent.packet, Fate::channel_loss, sent.end, departures);
+  if (is_radio()) {
+    undecided_.push_back(sent);
   } else {
-    send_on_its_way(sent.packet, sent.end);
+    sent.lost =
+        config_.loss_at == LossPlace::egress && lost(sent.packet, sent.start, sent.end);
+    conclude(sent, departures);
   }
-  if (!waiting_.empty()) {
-    const Packet next = waiting_.front();
-    waiting_.pop_front();
-    waiting_bytes_ -= next.size;
-    start_transmission(next, sent.end, true);
+  start_next(sent.end);
+}
+
+/// It is decided whether a transmission was lost.
+void Direction::conclude(Sending sent, std::vector<Departure>& departures) {
+  if (is_watched()) decided_.push_back(sent);
+  if (!sent.lost) {
+    land(sent, false);
+  } else if (config_.arq && sent.attempt <= config_.arq->retries) {
+    ++sent.attempt;
+    repetitions_.push_back({sent, sent.end + config_.arq->feedback});
+  } else {
+    drop(sent.packet, Fate::channel_loss, sent.end, departures);
+    land(sent, true);
   }
 }
 
-void Direction::send_on_its_way(Packet packet, Instant sent) {
-  OnTheWay going{packet, sent + delay_->of(counters_.transmitted - 1, sent)};
+/// A packet is at the far end, or not expected there any more.
+void Direction::land(const Sending& sent, bool given_up) {
+  if (!config_.keep_order || (!config_.arq && landed_.empty())) {
+    next_landing_ = sent.order + 1;
+    if (!given_up) send_on_its_way(sent);
+    return;
+  }
+  landed_[sent.order] = {sent.packet, sent.end + delay_->of(sent.number, sent.end), given_up};
+  for (auto first = landed_.begin(); first != landed_.end() && first->first == next_landing_;
+       first = landed_.erase(first)) {
+    const Landed& landed = first->second;
+    landed_until_ = std::max(landed_until_, landed.at);
+    if (!landed.given_up) send_on_its_way({landed.packet, landed_until_});
+    ++next_landing_;
+  }
+}
+
+void Direction::send_on_its_way(const Sending& sent) {
+  OnTheWay going{sent.packet, sent.end + delay_->of(sent.number, sent.end)};
   if (config_.keep_order) going.at = std::max(going.at, taken_until_);
+  send_on_its_way(going);
+}
+
+void Direction::send_on_its_way(OnTheWay going) {
   if (on_the_way_.empty() || on_the_way_.back().at <= going.at) {
     on_the_way_.push_back(going);
   } else if (config_.keep_order) {
-    on_the_way_.push_back({packet, on_the_way_.back().at});
+    on_the_way_.push_back({going.packet, on_the_way_.back().at});
   } else {
     on_the_way_.insert(std::ranges::upper_bound(on_the_way_, going.at, {}, &OnTheWay::at), going);
   }

@@ -151,6 +151,7 @@ struct Maker {
   Instant from;
 
   std::unique_ptr<LossModel> operator()(const NoLossConfig& /*none*/) const { return nullptr; }
+  std::unique_ptr<LossModel> operator()(const RadioConfig& /*told*/) const { return nullptr; }
   std::unique_ptr<LossModel> operator()(const BernoulliConfig& config) const {
     return std::make_unique<Bernoulli>(config, streams.loss);
   }

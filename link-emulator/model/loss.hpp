@@ -79,8 +79,11 @@ struct LossTraceConfig {
   std::uint64_t length = 1;
 };
 
+/// Whatever happens to the waveforms of a radio: nothing is drawn, outcomes are told (see link.hpp).
+struct RadioConfig {};
+
 using LossConfig = std::variant<NoLossConfig, BernoulliConfig, BernoulliBitConfig, PoissonConfig,
-                                GilbertElliottConfig, MarkovConfig, LossTraceConfig>;
+                                GilbertElliottConfig, MarkovConfig, LossTraceConfig, RadioConfig>;
 
 /// Mean time between the events of a Poisson process, in picoseconds; nothing if there are none.
 std::optional<std::uint64_t> poisson_mean_interval(const PoissonConfig& config, Bitrate rate);
