@@ -25,10 +25,23 @@ std::string interface_name(ObjectReader& reader, const std::string& key,
   return interface;
 }
 
+void read_carriers(ObjectReader& reader, LinkConfig& link) {
+  if (!reader.has("carriers")) return;
+  ObjectReader carriers = reader.object("carriers");
+  const auto descriptor = [&carriers](const std::string& way) -> std::optional<int> {
+    if (!carriers.has(way)) return std::nullopt;
+    return static_cast<int>(carriers.whole(way, 3, std::numeric_limits<std::int16_t>::max()));
+  };
+  link.carrier_a_to_b = descriptor("a_to_b");
+  link.carrier_b_to_a = descriptor("b_to_a");
+  carriers.finish();
+}
+
 Config read(ObjectReader reader) {
   Config config;
   read_settings(reader, "nagi-link", config);
   if (reader.has("packets")) config.packets = reader.text("packets");
+  if (reader.has("transmissions")) config.transmissions = reader.text("transmissions");
 
   std::set<std::string> names;
   std::set<std::uint32_t> ids;
@@ -55,6 +68,11 @@ Config read(ObjectReader reader) {
     link.b = interface_name(item, "b", interfaces);
     link.a_to_b = model::read_direction(item.object("a_to_b"));
     link.b_to_a = model::read_direction(item.object("b_to_a"));
+    if (item.has("radio")) {
+      throw ConfigError(item.at("radio"), "link " + link.name + " is a radio",
+                        "start nagi-sdr with this configuration (`make sdr` installs it)");
+    }
+    read_carriers(item, link);
     item.finish();
     config.links.push_back(std::move(link));
   }

@@ -6,11 +6,18 @@
 //    ...                                    what every such program is told: see settings.hpp
 //    "packets": "packets.bin",              what became of every packet (packet_record.hpp); may be
 //                                           missing
+//    "transmissions": "transmissions.bin",  what became of every transmission of links that are
+//    radios
+//                                           or repeat what was lost (transmission_record.hpp); may
+//                                           be missing
 //    "links": [{"name": "wireless", "id": 1, "a": "eth0", "b": "eth1",
-//               "a_to_b": {...}, "b_to_a": {...}}]}        directions: see model/json.hpp
+//               "a_to_b": {...}, "b_to_a": {...},          directions: see model/json.hpp
+//               "carriers": {"a_to_b": 3, "b_to_a": 4}}]}  of directions that are radios: inherited
+//                                                          sockets (carrier.hpp)
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,10 +34,13 @@ struct LinkConfig {
   std::string b;
   model::DirectionConfig a_to_b;
   model::DirectionConfig b_to_a;
+  std::optional<int> carrier_a_to_b;  // descriptors
+  std::optional<int> carrier_b_to_a;
 };
 
 struct Config : ServiceSettings {
   std::string packets;
+  std::string transmissions;
   std::vector<LinkConfig> links;
 };
 

@@ -4,6 +4,7 @@
 #include <linux/if_ether.h>
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 
 #include "io/ip_header.hpp"
@@ -74,6 +75,11 @@ Emulator::Emulator(const Config& config)
       auto made = std::make_unique<Lane>(static_cast<std::uint8_t>(lanes_.size()),
                                          back ? link.b_to_a : link.a_to_b, config.seed, link.id,
                                          way, back ? b : a, back ? a : b);
+      const auto& carrier = back ? link.carrier_b_to_a : link.carrier_a_to_b;
+      if (made->model.is_radio()) {
+        made->carrier = std::make_unique<Carrier>(
+            carrier.value_or(-1), "link " + link.name + (back ? ", b_to_a" : ", a_to_b"));
+      }
       if (config.virtual_time) {
         made->ahead = std::make_unique<io::TimedSender>(made->out.interface(), pool_);
       }
@@ -92,6 +98,11 @@ void Emulator::open_files() {
     const PacketRecordHeader header;
     packets_->append(std::as_bytes(std::span(&header, 1)));
   }
+  if (!config_.transmissions.empty()) {
+    transmissions_ = make_file<io::BackgroundFile>(config_.transmissions);
+    const TransmissionRecordHeader header;
+    transmissions_->append(std::as_bytes(std::span(&header, 1)));
+  }
   if (!config_.drops.empty()) {
     std::vector<std::string> names;
     for (const LinkConfig& link : config_.links) {
@@ -102,10 +113,21 @@ void Emulator::open_files() {
   }
 }
 
+std::vector<int> Emulator::descriptors() const {
+  std::vector<int> all = ports_.descriptors();
+  for (const Lane* lane : lanes_) {
+    if (lane->carrier) all.push_back(lane->carrier->descriptor());
+  }
+  return all;
+}
+
 model::Duration Emulator::patience() const {
   if (!is_free_to_ask()) return {};  // only poll says which ports have frames
   model::Duration least = model::Duration::max();
-  for (const Lane* lane : lanes_) least = std::min(least, lane->model.least_delay());
+  for (const Lane* lane : lanes_) {
+    if (lane->carrier) return {};  // its packets begin at their instants, not ahead of them
+    least = std::min(least, lane->model.least_delay());
+  }
   return least;
 }
 
@@ -118,7 +140,7 @@ Served Emulator::serve(const std::vector<int>& readable) {
   for (Lane* lane : lanes_) {
     const std::uint64_t arrived = lane->arrived;
     const bool may_have_frames =
-        lane->in.is_free_to_ask() ||
+        lane->in.is_free_to_ask() || lane->carrier ||
         std::ranges::find(readable, lane->in.descriptor()) != readable.end();
     bring_on(*lane, may_have_frames ? take_in(*lane, now) : now);
     settle(*lane);
@@ -129,8 +151,9 @@ Served Emulator::serve(const std::vector<int>& readable) {
   std::optional<Instant> next;
   for (const Lane* lane : lanes_) {
     const auto delivery = lane->model.next_delivery();
-    if (delivery && (!next || *delivery < *next)) next = delivery;
     served.quiet = served.quiet && !delivery;
+    if (lane->model.awaits_outcome()) continue;  // its carrier wakes us
+    if (delivery && (!next || *delivery < *next)) next = delivery;
   }
   if (next) served.next_delivery_ns = time_.monotonic_ns(*next);
   return served;
@@ -181,28 +204,121 @@ void Emulator::send_ahead(Lane& lane, Instant now) {
 }
 
 Instant Emulator::take_in(Lane& lane, Instant now) {
+  if (lane.carrier) listen(lane);
+  while (!lane.kept_out.empty()) {
+    if (!take_in(lane, lane.kept_out.front())) return lane.model.now();
+    lane.kept_out.pop_front();
+  }
   bool more = true;
-  for (int batch = 0; more && batch < most_batches; ++batch) {
+  for (int batch = 0; more && batch < most_batches && lane.kept_out.empty(); ++batch) {
     arrivals_.clear();
     more = ports_.receive(lane.in, arrivals_);
-    for (const io::Arrival& arrival : arrivals_) take_in(lane, arrival);
+    for (const io::Arrival& arrival : arrivals_) {
+      if (!lane.kept_out.empty() || !take_in(lane, arrival)) lane.kept_out.push_back(arrival);
+    }
   }
-  return more ? lane.model.now() : now;
+  return more || !lane.kept_out.empty() ? lane.model.now() : now;
 }
 
-void Emulator::take_in(Lane& lane, const io::Arrival& arrival) {
+bool Emulator::take_in(Lane& lane, const io::Arrival& arrival) {
   // The kernel stamps a frame before it queues it; we may see it only after that.
   const Instant stamped = time_.from_monotonic(arrival.monotonic_ns);
   const Instant at = std::max(stamped, lane.model.now());
+  if (lane.carrier) {
+    lane.model.advance(at, departures_);
+    if (lane.model.awaits_outcome()) return false;
+  }
   lane.arrival_lateness.add((at - stamped).count());
   const io::Frame& frame = arrival.frame;
   const io::IpHeader header({pool_.data(frame.slot) + frame.offset, frame.length});
   pool_.note<Held>(frame.slot) = {at, frame, static_cast<std::uint32_t>(lane.arrived++),
                                   packets_ ? header.identity() : 0};
   lane.model.offer({ip_bytes(frame), frame.slot, header.is_ecn_capable()}, at, departures_);
+  return true;
+}
+
+std::span<std::byte> Emulator::packet_of(const model::Packet& packet) const {
+  const Held& held = pool_.note<Held>(slot_of(packet));
+  std::byte* frame = reinterpret_cast<std::byte*>(pool_.data(held.frame.slot)) + held.frame.offset;
+  return std::span(frame, held.frame.length).last(packet.size.count);
+}
+
+/// Hears what became of the packets that the radio carries.
+void Emulator::listen(Lane& lane) {
+  auto next =
+      std::ranges::find_if(lane.carried, [](const Carried& carried) { return !carried.outcome; });
+  while (const auto answer = lane.carrier->receive()) {
+    if (next == lane.carried.end() ||
+        static_cast<std::uint32_t>(next->sending.number) != answer->number) {
+      throw std::system_error(EPROTO, std::generic_category(),
+                              "the radio answers for transmission " +
+                                  std::to_string(answer->number) + ", which was not its turn");
+    }
+    receive(lane, *next, *answer);
+    lane.model.tell(next->outcome != Outcome::received);
+    ++next;
+  }
+}
+
+/// What the far end gets is what the radio made of the packet, not what was sent.
+void Emulator::receive(Lane& lane, Carried& carried, const Carrier::Answer& answer) {
+  carried.outcome = answer.outcome;
+  carried.snr = answer.snr;
+  if (answer.outcome != Outcome::received) return;
+  const std::span<std::byte> packet = packet_of(carried.sending.packet);
+  if (std::ranges::equal(packet, answer.packet)) return;
+  ++lane.undetected_errors;
+  if (packet.size() == answer.packet.size()) {
+    std::ranges::copy(answer.packet, packet.begin());
+  } else {
+    carried.outcome = Outcome::payload_error;
+  }
+}
+
+/// Gives the radio what has begun.
+void Emulator::carry(Lane& lane) {
+  for (const model::Sending& sending : lane.model.begun()) {
+    lane.carrier->send(sending, packet_of(sending.packet));
+    lane.carried.push_back({sending, std::nullopt});
+  }
+  lane.model.begun().clear();
+}
+
+/// Notes what has become of transmissions.
+void Emulator::conclude(Lane& lane) {
+  for (const model::Sending& sending : lane.model.decided()) {
+    Outcome outcome = sending.lost ? Outcome::lost : Outcome::received;
+    std::int16_t snr = no_snr;
+    if (lane.carrier) {
+      outcome = *lane.carried.front().outcome;
+      snr = lane.carried.front().snr;
+      lane.carried.pop_front();
+    }
+    record(lane, sending, outcome, snr);
+    ++lane.ended_by[static_cast<std::size_t>(outcome)];
+  }
+  lane.model.decided().clear();
+}
+
+void Emulator::record(const Lane& lane, const model::Sending& sending, Outcome outcome,
+                      std::int16_t snr) {
+  if (!transmissions_) return;
+  const TransmissionRecord record = {sending.start.time_since_epoch().count(),
+                                     sending.end.time_since_epoch().count(),
+                                     static_cast<std::uint32_t>(sending.number),
+                                     pool_.note<Held>(slot_of(sending.packet)).index,
+                                     lane.number,
+                                     outcome,
+                                     snr,
+                                     static_cast<std::uint8_t>(sending.attempt)};
+  transmissions_->append(std::as_bytes(std::span(&record, 1)));
 }
 
 void Emulator::settle(Lane& lane) {
+  if (lane.model.is_watched()) {
+    carry(lane);
+    conclude(lane);
+  }
   for (const model::Departure& departure : departures_) {
     if (departure.fate == model::Fate::delivered) {
       lane.due.push_back(departure);
@@ -310,6 +426,12 @@ json Emulator::change(model::ObjectReader request) {
   const auto where = request.at("config");
   request.finish();
   const model::DirectionConfig config = model::changed(lane.config, wanted, where);
+  if (std::holds_alternative<model::RadioConfig>(config.loss) != lane.model.is_radio()) {
+    throw model::ConfigError(
+        where / "loss",
+        lane.model.is_radio() ? "this direction is a radio" : "this direction is no radio",
+        "a link stays what it was started as; leave its loss as it is");
+  }
 
   const Instant now = std::max(take_in(lane, time_.now()), lane.model.now());
   lane.model.change(config, now, departures_);
@@ -327,11 +449,17 @@ void Emulator::finish() {
                                        fate_held),
              0);
     });
+  for (const Lane* lane : lanes_) {
+    for (const Carried& carried : lane->carried) {
+      record(*lane, carried.sending, carried.outcome.value_or(Outcome::unanswered), carried.snr);
+    }
+  }
   const auto close = [this](const std::string& path, io::BackgroundFile& file) {
     const std::string trouble = close_file(path, file);
     if (!trouble.empty()) notices_.add(trouble);
   };
   if (packets_) close(config_.packets, *packets_);
+  if (transmissions_) close(config_.transmissions, *transmissions_);
   if (drops_) close(config_.drops, drops_->file());
 }
 
@@ -341,25 +469,47 @@ json Emulator::account_of(const Lane& lane) {
   for (const Change& change : lane.changes) {
     changes.push_back({{"at_ns", change.at.time_since_epoch().count()}, {"config", change.config}});
   }
-  return {{"config", model::to_json(lane.config)},
-          {"changes", changes},
-          {"packets",
-           {{"offered", count.offered},
-            {"delivered", count.delivered},
-            {"queue_overflows", count.queue_overflows},
-            {"channel_losses", count.channel_losses},
-            {"held", lane.model.held()},
-            {"marked", count.marked}}},
-          {"bytes",
-           {{"offered", count.offered_bytes.count}, {"delivered", count.delivered_bytes.count}}},
-          {"server",
-           {{"packets", count.transmitted},
-            {"bytes", count.transmitted_bytes.count},
-            {"busy_ns", count.transmitting.count()}}},
-          {"most_waiting_packets", count.most_waiting},
-          {"arrival_lateness_ns", daemon::account_of(lane.arrival_lateness)},
-          {"transit_error_ns", daemon::account_of(lane.transit_error)},
-          {"late_events", lane.late_events}};
+  json account = {
+      {"config", model::to_json(lane.config)},
+      {"changes", changes},
+      {"packets",
+       {{"offered", count.offered},
+        {"delivered", count.delivered},
+        {"queue_overflows", count.queue_overflows},
+        {"channel_losses", count.channel_losses},
+        {"held", lane.model.held()},
+        {"marked", count.marked}}},
+      {"bytes",
+       {{"offered", count.offered_bytes.count}, {"delivered", count.delivered_bytes.count}}},
+      {"server",
+       {{"packets", count.transmitted},
+        {"bytes", count.transmitted_bytes.count},
+        {"busy_ns", count.transmitting.count()}}},
+      {"most_waiting_packets", count.most_waiting},
+      {"arrival_lateness_ns", daemon::account_of(lane.arrival_lateness)},
+      {"transit_error_ns", daemon::account_of(lane.transit_error)},
+      {"late_events", lane.late_events}};
+  if (lane.model.is_watched()) account["transmissions"] = transmissions_of(lane);
+  return account;
+}
+
+json Emulator::transmissions_of(const Lane& lane) {
+  auto ended_by = lane.ended_by;
+  std::uint64_t sent = 0;
+  for (const Carried& carried : lane.carried) {
+    ++ended_by[static_cast<std::size_t>(carried.outcome.value_or(Outcome::unanswered))];
+  }
+  for (const std::uint64_t ended : ended_by) sent += ended;
+  const auto count = [&ended_by](Outcome outcome) {
+    return ended_by[static_cast<std::size_t>(outcome)];
+  };
+  return {{"sent", sent},
+          {"received", count(Outcome::received)},
+          {"not_detected", count(Outcome::not_detected)},
+          {"header_errors", count(Outcome::header_error)},
+          {"payload_errors", count(Outcome::payload_error)},
+          {"lost", count(Outcome::lost)},
+          {"undetected_errors", lane.undetected_errors}};
 }
 
 json Emulator::account_of(io::Port& port) const {
@@ -387,7 +537,8 @@ json Emulator::account(bool complete) {
       {{"epoch_realtime_ns", time_.epoch_realtime_ns()},
        {"started_realtime_ns", started_realtime_ns_},
        {"ended_realtime_ns", read_clock(CLOCK_REALTIME)},
-       {"records_lost", (packets_ ? packets_->lost() : 0) + (drops_ ? drops_->file().lost() : 0)},
+       {"records_lost", (packets_ ? packets_->lost() : 0) + (drops_ ? drops_->file().lost() : 0) +
+                            (transmissions_ ? transmissions_->lost() : 0)},
        {"notices", notices_.all()},
        {"links", links}});
   return account;

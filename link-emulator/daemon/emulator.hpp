@@ -4,14 +4,18 @@
 // the instant the kernel saw them; what the model delivers is sent as soon as it is due.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "daemon/account.hpp"
+#include "daemon/carrier.hpp"
 #include "daemon/clock.hpp"
 #include "daemon/config.hpp"
 #include "daemon/histogram.hpp"
@@ -19,6 +23,7 @@
 #include "daemon/pcapng_file.hpp"
 #include "daemon/ports.hpp"
 #include "daemon/service.hpp"
+#include "daemon/transmission_record.hpp"
 #include "io/background_file.hpp"
 #include "io/frame_pool.hpp"
 #include "io/port.hpp"
@@ -35,7 +40,7 @@ class Emulator final : public Service {
   /// std::system_error if the kernel refuses.
   explicit Emulator(const Config& config);
 
-  [[nodiscard]] std::vector<int> descriptors() const override { return ports_.descriptors(); }
+  [[nodiscard]] std::vector<int> descriptors() const override;
   [[nodiscard]] bool is_free_to_ask() const override { return ports_.is_free_to_ask(); }
   Served serve(const std::vector<int>& readable) override;
   [[nodiscard]] model::Duration patience() const override;
@@ -70,6 +75,13 @@ class Emulator final : public Service {
     nlohmann::json config;
   };
 
+  /// A packet that a radio carries.
+  struct Carried {
+    model::Sending sending;
+    std::optional<Outcome> outcome;
+    std::int16_t snr = no_snr;
+  };
+
   /// One direction of a link: frames in from one port, out at the other.
   struct Lane {
     Lane(std::uint8_t its_number, const model::DirectionConfig& configuration, std::uint64_t seed,
@@ -94,6 +106,11 @@ class Emulator final : public Service {
     std::unique_ptr<io::TimedSender> ahead;  // with `virtual_time`
     std::uint64_t sent_ahead = 0;
     std::uint64_t not_sent_ahead = 0;
+    std::unique_ptr<Carrier> carrier;  // of a radio
+    std::deque<Carried> carried;       // by it, until the model has drawn the conclusion
+    std::deque<io::Arrival> kept_out;  // the model stands still for want of an outcome
+    std::array<std::uint64_t, outcomes> ended_by{};  // transmissions
+    std::uint64_t undetected_errors = 0;             // the radio took something else for the packet
   };
 
   struct Link {
@@ -108,7 +125,14 @@ class Emulator final : public Service {
   void open_files();
   /// Returns the instant up to which everything that arrived on this lane is known.
   model::Instant take_in(Lane& lane, model::Instant now);
-  void take_in(Lane& lane, const io::Arrival& arrival);
+  /// False: the model cannot take it yet.
+  bool take_in(Lane& lane, const io::Arrival& arrival);
+  void listen(Lane& lane);
+  void receive(Lane& lane, Carried& carried, const Carrier::Answer& answer);
+  void carry(Lane& lane);
+  void conclude(Lane& lane);
+  void record(const Lane& lane, const model::Sending& sending, Outcome outcome, std::int16_t snr);
+  [[nodiscard]] std::span<std::byte> packet_of(const model::Packet& packet) const;
   void bring_on(Lane& lane, model::Instant known);
   void settle(Lane& lane);
   void drop(const Lane& lane, const model::Departure& departure);
@@ -120,6 +144,7 @@ class Emulator final : public Service {
               std::uint8_t fate, std::int64_t late_ns);
   Lane& lane_of(model::ObjectReader& request);
   [[nodiscard]] static nlohmann::json account_of(const Lane& lane);
+  [[nodiscard]] static nlohmann::json transmissions_of(const Lane& lane);
   [[nodiscard]] nlohmann::json account_of(io::Port& port) const;
 
   Config config_;
@@ -132,6 +157,7 @@ class Emulator final : public Service {
   std::vector<Lane*> lanes_;
   Privileges privileges_;
   std::unique_ptr<io::BackgroundFile> packets_;
+  std::unique_ptr<io::BackgroundFile> transmissions_;
   std::unique_ptr<PcapngFile> drops_;
   bool stopped_ = false;
   std::vector<io::Arrival> arrivals_;

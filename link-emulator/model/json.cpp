@@ -431,8 +431,7 @@ json to_json(const DirectionConfig& config) {
   if (!config.keep_order) out["keep_order"] = false;
   out["loss"] = to_json(config.loss);
   if (config.arq) {
-    out["arq"] = {{"retries", config.arq->retries},
-                  {"feedback_ns", config.arq->feedback.count()}};
+    out["arq"] = {{"retries", config.arq->retries}, {"feedback_ns", config.arq->feedback.count()}};
   }
   out["loss"]["at"] = config.loss_at == LossPlace::ingress ? "ingress" : "egress";
   return out;

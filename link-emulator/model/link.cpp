@@ -160,8 +160,8 @@ std::optional<Instant> Direction::next_delivery() const {
 }
 
 std::size_t Direction::held() const {
-  const auto given_up = std::ranges::count_if(
-      landed_, [](const auto& landed) { return landed.second.given_up; });
+  const auto given_up =
+      std::ranges::count_if(landed_, [](const auto& landed) { return landed.second.given_up; });
   return waiting_.size() + (in_service_ ? 1U : 0U) + on_the_way_.size() + undecided_.size() +
          repetitions_.size() + again_.size() + landed_.size() - static_cast<std::size_t>(given_up);
 }
@@ -226,8 +226,7 @@ void Direction::end_transmission(std::vector<Departure>& departures) {
   if (is_radio()) {
     undecided_.push_back(sent);
   } else {
-    sent.lost =
-        config_.loss_at == LossPlace::egress && lost(sent.packet, sent.start, sent.end);
+    sent.lost = config_.loss_at == LossPlace::egress && lost(sent.packet, sent.start, sent.end);
     conclude(sent, departures);
   }
   start_next(sent.end);

@@ -4,8 +4,8 @@
 // queue with marking, rate server, loss at egress (the default), propagation delay. Event times go
 // in, event times come out; there is no clock and no I/O here.
 //
-// Events at the same instant happen in this order: ends of transmission, outcomes, repetitions, then
-// arrivals.
+// Events at the same instant happen in this order: ends of transmission, outcomes, repetitions,
+// then arrivals.
 //
 // With ARQ (selective repeat, at the sender of the link), a transmission that was lost is repeated:
 // `feedback` after its end the packet goes on the air again, before all that waits. With keep_order
@@ -123,9 +123,7 @@ class Direction {
 
   /// Whether transmissions and their outcomes are told one by one: on a radio, and with ARQ.
   [[nodiscard]] bool is_watched() const { return is_radio() || config_.arq.has_value(); }
-  [[nodiscard]] bool is_radio() const {
-    return std::holds_alternative<RadioConfig>(config_.loss);
-  }
+  [[nodiscard]] bool is_radio() const { return std::holds_alternative<RadioConfig>(config_.loss); }
   /// Radio: transmissions that have begun since the caller last emptied this.
   [[nodiscard]] std::vector<Sending>& begun() { return begun_; }
   /// Transmissions whose outcome has been decided since the caller last emptied this; only if

@@ -79,7 +79,8 @@ struct LossTraceConfig {
   std::uint64_t length = 1;
 };
 
-/// Whatever happens to the waveforms of a radio: nothing is drawn, outcomes are told (see link.hpp).
+/// Whatever happens to the waveforms of a radio: nothing is drawn, outcomes are told (see
+/// link.hpp).
 struct RadioConfig {};
 
 using LossConfig = std::variant<NoLossConfig, BernoulliConfig, BernoulliBitConfig, PoissonConfig,

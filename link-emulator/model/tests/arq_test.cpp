@@ -87,8 +87,8 @@ TEST(Arq, GivesUpAfterItsRetriesAndLetsTheOthersPass) {
   std::vector<Departure> departures;
   for (std::uint64_t tag = 0; tag < 2; ++tag) link.offer({full, tag}, at(0ms), departures);
   // Attempts end at 1, 7 and 13 ms.
-  EXPECT_EQ(events(run(link)), (std::vector<Event>{{0, Fate::channel_loss, 13ms},
-                                                   {1, Fate::delivered, 33ms}}));
+  EXPECT_EQ(events(run(link)),
+            (std::vector<Event>{{0, Fate::channel_loss, 13ms}, {1, Fate::delivered, 33ms}}));
   EXPECT_EQ(link.held(), 0U);
 }
 
@@ -213,7 +213,8 @@ TEST(Arq, IsReadAndWrittenAndRefusedWhereItMakesNoSense) {
   EXPECT_THROW(read(R"({"arq": {"retries": 1}})"), ConfigError);
   EXPECT_THROW(read(R"({"loss": {"model": "radio", "at": "ingress"}})"), ConfigError);
   EXPECT_THROW(
-      read(R"({"loss": {"model": "none", "at": "ingress"}, "arq": {"retries": 1, "feedback_ns": 1}})"),
+      read(
+          R"({"loss": {"model": "none", "at": "ingress"}, "arq": {"retries": 1, "feedback_ns": 1}})"),
       ConfigError);
 }
 

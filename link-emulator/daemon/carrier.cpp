@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/carrier.hpp"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+
+#include "io/input_error.hpp"
+
+namespace nagi::daemon {
+
+namespace {
+
+struct Head {
+  std::uint32_t number = 0;
+  std::uint32_t reserved = 0;
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = 0;
+};
+static_assert(sizeof(Head) == 24);
+
+struct AnswerHead {
+  std::uint32_t number = 0;
+  std::uint8_t outcome = 0;
+  std::uint8_t reserved = 0;
+  std::int16_t snr = 0;
+};
+static_assert(sizeof(AnswerHead) == 8);
+
+constexpr std::size_t longest_answer = 1 << 16;
+constexpr int buffered_bytes = 1 << 22;  // more than is on the way at any rate a radio has
+
+}  // namespace
+
+Carrier::Carrier(int descriptor, std::string name)
+    : socket_(descriptor), name_(std::move(name)), buffer_(longest_answer) {
+  int type = 0;
+  socklen_t length = sizeof type;
+  if (getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &type, &length) != 0 || type != SOCK_SEQPACKET) {
+    throw InputError(name_ + ": descriptor " + std::to_string(descriptor) +
+                     " is no socket to a radio; start nagi-sdr, which makes one, not nagi-link");
+  }
+  fcntl(descriptor, F_SETFD, FD_CLOEXEC);
+  setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &buffered_bytes, sizeof buffered_bytes);
+}
+
+void Carrier::send(const model::Sending& sending, std::span<const std::byte> packet) {
+  Head head{static_cast<std::uint32_t>(sending.number), 0, sending.start.time_since_epoch().count(),
+            sending.end.time_since_epoch().count()};
+  std::array<iovec, 2> parts = {iovec{&head, sizeof head},
+                                iovec{const_cast<std::byte*>(packet.data()), packet.size()}};
+  msghdr message{};
+  message.msg_iov = parts.data();
+  message.msg_iovlen = parts.size();
+  if (sendmsg(descriptor(), &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) return;
+  const char* what =
+      errno == EAGAIN ? ": the radio does not take its packets" : ": the radio ended";
+  throw std::system_error(errno, std::generic_category(), name_ + what);
+}
+
+std::optional<Carrier::Answer> Carrier::receive() {
+  const ssize_t length = recv(descriptor(), buffer_.data(), buffer_.size(), MSG_DONTWAIT);
+  if (length < 0 && (errno == EAGAIN || errno == EINTR)) return std::nullopt;
+  if (length < 0) throw std::system_error(errno, std::generic_category(), name_);
+  if (length == 0) {
+    throw std::system_error(EPIPE, std::generic_category(), name_ + ": the radio ended");
+  }
+  AnswerHead head;
+  const auto bytes = static_cast<std::size_t>(length);
+  if (bytes >= sizeof head) std::memcpy(&head, buffer_.data(), sizeof head);
+  if (bytes < sizeof head || head.outcome > static_cast<std::uint8_t>(Outcome::payload_error)) {
+    throw std::system_error(EPROTO, std::generic_category(), name_ + ": no answer of a radio");
+  }
+  return Answer{head.number, Outcome{head.outcome}, head.snr,
+                std::span(buffer_).subspan(sizeof head, bytes - sizeof head)};
+}
+
+}  // namespace nagi::daemon

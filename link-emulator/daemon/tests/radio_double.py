@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""In place of nagi-sdr, to have a radio do what it seldom does: starts nagi-link and answers for
+each transmission by rule.
+
+    python3 radio_double.py NAGI_LINK CONFIG RULES
+
+RULES (JSON): "outcomes": {number: outcome}, all others are received; "late_s": how long every
+answer takes; "altered": numbers of packets whose last byte is another when received; "ends_after":
+transmissions after which the radio is gone. The way back is carried without fault.
+"""
+
+from __future__ import annotations
+
+import json
+import selectors
+import socket
+import struct
+import subprocess
+import sys
+import time
+from collections import deque
+
+nagi_link, config_path, rules_text = sys.argv[1:]
+rules = json.loads(rules_text)
+outcomes = {int(number): outcome for number, outcome in rules.get("outcomes", {}).items()}
+altered = set(rules.get("altered", []))
+late_s = rules.get("late_s", 0.0)
+
+with open(config_path, encoding="utf-8") as file:  # noqa: PTH123
+    config = json.load(file)
+pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(2)]
+theirs = [pair[1].fileno() for pair in pairs]
+config["links"][0]["carriers"] = {"a_to_b": theirs[0], "b_to_a": theirs[1]}
+with open(config_path, "w", encoding="utf-8") as file:  # noqa: PTH123
+    json.dump(config, file)
+process = subprocess.Popen([nagi_link, "run", config_path], pass_fds=theirs)
+for _, end in pairs:
+    end.close()
+
+
+def answer(forward: bool, message: bytes) -> bytes:
+    number, _, begin, end = struct.unpack_from("<IIqq", message)
+    assert begin < end
+    packet = bytearray(message[24:])
+    outcome = outcomes.get(number, 0) if forward else 0
+    if forward and number in altered:
+        packet[-1] ^= 1
+    return struct.pack("<IBBh", number, outcome, 0, 1234) + (b"" if outcome else bytes(packet))
+
+
+selector = selectors.DefaultSelector()
+for index, (ours, _) in enumerate(pairs):
+    selector.register(ours, selectors.EVENT_READ, index == 0)
+waiting: deque[tuple[float, socket.socket, bytes]] = deque()
+carried = 0
+while process.poll() is None and carried < rules.get("ends_after", 1 << 31):
+    now = time.monotonic()
+    while waiting and waiting[0][0] <= now:
+        _, ours, said = waiting.popleft()
+        ours.send(said)
+    patience = max(waiting[0][0] - now, 0) if waiting else 0.05
+    for key, _ in selector.select(patience):
+        assert isinstance(key.fileobj, socket.socket)
+        message = key.fileobj.recv(1 << 16)
+        if not message:
+            selector.unregister(key.fileobj)
+            continue
+        carried += 1
+        waiting.append((time.monotonic() + late_s, key.fileobj, answer(key.data, message)))
+for ours, _ in pairs:
+    ours.close()
+sys.exit(process.wait(10))

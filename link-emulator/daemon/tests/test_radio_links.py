@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Links of nagi-link that are radios: what it makes of what the radio says. The radio itself is
+gr-nagi's, and is tested there and in the labs; here a double takes its place."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from emulated import NAGI_LINK, configuration, lay_wire
+from nagi.packets import read_records
+from numbered import Numbered
+
+DOUBLE = Path(__file__).with_name("radio_double.py")
+TRANSMISSION = np.dtype(
+    [("start_ns", "<i8"), ("end_ns", "<i8"), ("number", "<u4"), ("index", "<u4"), ("lane", "u1"),
+     ("outcome", "u1"), ("snr", "<i2"), ("attempt", "u1"), ("reserved", "V3")]
+)  # fmt: skip
+RADIO = {"rate_bps": 8_000_000, "delay_ns": 20_000_000, "loss": {"model": "radio"}}
+
+
+@pytest.fixture
+def wire(namespaces):
+    lay_wire(namespaces)
+    return namespaces
+
+
+class Radio:
+    """nagi-link with a radio there and a wire back."""
+
+    def __init__(self, wire, directory, rules, **forward):
+        self.directory = directory
+        self.wire = wire
+        self.config = configuration(
+            directory,
+            forward={**RADIO, **forward},
+            packets=str(directory / "packets.bin"),
+            transmissions=str(directory / "transmissions.bin"),
+        )
+        self.process = wire.start(
+            "middle", sys.executable, str(DOUBLE), NAGI_LINK, str(self.config), json.dumps(rules)
+        )
+        self.said = ""
+        while "ready" not in self.said:
+            line = self.process.stdout.readline()
+            assert line, f"nagi-link did not start: {self.said}"
+            self.said += line
+
+    def stop(self):
+        """Returns the account of the way there."""
+        self.wire.run("middle", "pkill", "-TERM", "-x", "nagi-link")
+        assert self.process.wait(10) == 0
+        return json.loads((self.directory / "links.json").read_text())["links"][0]["a_to_b"]
+
+    def transmissions(self):
+        content = (self.directory / "transmissions.bin").read_bytes()
+        assert content[:8] == b"nagi-trn"
+        return np.frombuffer(content, TRANSMISSION, offset=16)
+
+
+def test_what_the_radio_loses_is_lost_by_its_cause(wire, tmp_path):
+    radio = Radio(wire, tmp_path, {"outcomes": {3: 1, 4: 2, 17: 3}})
+    got = Numbered(wire, "10.0.0.2").exchange(100, 0.002)
+    there = radio.stop()
+    assert [number for number, _ in got] == [i for i in range(100) if i not in (3, 4, 17)]
+    assert there["packets"]["channel_losses"] == 3
+    assert there["transmissions"] == {
+        "sent": 100, "received": 97, "not_detected": 1, "header_errors": 1, "payload_errors": 1,
+        "lost": 0, "undetected_errors": 0,
+    }  # fmt: skip
+    transmissions = radio.transmissions()
+    assert list(transmissions["number"]) == list(transmissions["index"]) == list(range(100))
+    assert {i: int(transmissions["outcome"][i]) for i in (2, 3, 4, 17)} == {2: 0, 3: 1, 4: 2, 17: 3}
+    assert set(transmissions["snr"]) == {1234}
+    assert set(transmissions["end_ns"] - transmissions["start_ns"]) == {1_000_000}
+
+
+def test_the_same_losses_as_a_trace_give_the_same_again(wire, tmp_path):
+    lost = dict.fromkeys(range(0, 60, 7), 3)
+    arq = {"retries": 1, "feedback_ns": 5_000_000}
+    radio = Radio(wire, tmp_path, {"outcomes": lost}, arq=arq)
+    Numbered(wire, "10.0.0.2").exchange(50, 0.001)
+    radio.stop()
+    config = json.loads(radio.config.read_text())
+    del config["links"][0]["carriers"]
+    trace = {"model": "trace", "lost": sorted(lost), "length": 1000}
+    config["links"][0]["a_to_b"]["loss"] = trace
+    (tmp_path / "trace.json").write_text(json.dumps(config))
+    again = tmp_path / "again.bin"
+    recorded = tmp_path / "packets.bin"
+    wire.run("middle", NAGI_LINK, "replay", str(tmp_path / "trace.json"), str(recorded), str(again))
+    first = np.sort(read_records(recorded), order=["lane", "index"])
+    second = np.sort(read_records(again), order=["lane", "index"])
+    assert len(first) == 50
+    for column in ("arrived_ns", "left_ns", "index", "fate"):
+        assert list(first[column]) == list(second[column])
+
+
+def test_arq_hides_losses_and_keeps_the_order(wire, tmp_path):
+    lost = dict.fromkeys(range(0, 40, 5), 1)
+    arq = {"retries": 3, "feedback_ns": 5_000_000}
+    radio = Radio(wire, tmp_path, {"outcomes": lost}, arq=arq)
+    got = Numbered(wire, "10.0.0.2").exchange(60, 0.002)
+    there = radio.stop()
+    assert [number for number, _ in got] == list(range(60))
+    assert there["packets"]["channel_losses"] == 0
+    assert there["transmissions"]["sent"] == 60 + len(lost)
+    attempts = radio.transmissions()["attempt"]
+    assert sorted(set(attempts)) == [1, 2]
+    assert sum(attempts == 2) == len(lost)
+
+
+def test_a_radio_that_answers_too_late_delays_and_loses_nothing(wire, tmp_path):
+    radio = Radio(wire, tmp_path, {"late_s": 0.05})
+    got = Numbered(wire, "10.0.0.2").exchange(40, 0.002)
+    there = radio.stop()
+    assert [number for number, _ in got] == list(range(40))
+    assert there["late_events"] == 40
+    assert there["transit_error_ns"]["median"] > 20_000_000
+    assert there["arrival_lateness_ns"]["max"] == 0
+
+
+def test_an_error_that_the_radio_does_not_see_reaches_the_host(wire, tmp_path):
+    radio = Radio(wire, tmp_path, {"altered": [5]})
+    got = Numbered(wire, "10.0.0.2").exchange(20, 0.002)
+    there = radio.stop()
+    assert [number for number, _ in got] == [i for i in range(20) if i != 5]  # UDP's checksum
+    assert there["transmissions"]["undetected_errors"] == 1
+    assert there["packets"]["delivered"] == 20
+
+
+def test_with_its_radio_ends_nagi_link(wire, tmp_path):
+    radio = Radio(wire, tmp_path, {"ends_after": 3})
+    Numbered(wire, "10.0.0.2").send(20, 0.002)
+    said, _ = radio.process.communicate(timeout=10)
+    assert radio.process.returncode == 1
+    assert "link link, a_to_b: the radio ended" in said
+
+
+def test_a_radio_without_a_carrier_is_refused(wire, tmp_path):
+    config = configuration(tmp_path, forward=RADIO)
+    process = wire.start("middle", NAGI_LINK, "run", str(config))
+    said, _ = process.communicate(timeout=10)
+    assert process.returncode == 2
+    assert "link link, a_to_b: descriptor -1 is no socket to a radio; start nagi-sdr" in said
+
+
+def test_a_radio_stays_one(wire, tmp_path):
+    radio = Radio(wire, tmp_path, {})
+    change = ["set", str(tmp_path / "sock"), "link", "a_to_b"]
+    refused = wire.start("middle", NAGI_LINK, *change, '{"loss": {"model": "none"}}')
+    assert "this direction is a radio" in refused.communicate(timeout=10)[0]
+    assert refused.returncode == 2
+    wire.run("middle", NAGI_LINK, *change, '{"delay_ns": 30000000}')
+    radio.stop()

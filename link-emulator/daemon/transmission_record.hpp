@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// transmissions.bin: what became of every transmission on links that are radios or repeat what was
+// lost. A header and records of one size, little-endian:
+//
+//   header   8 bytes "nagi-trn", version (32 bit, 1), bytes of a record (32 bit, 32)
+//   record   start_ns, end_ns   int64    on the air, since the epoch
+//            number             uint32   counts the transmissions of its lane
+//            index              uint32   of its packet: see packet_record.hpp
+//            lane               uint8    as there
+//            outcome            uint8    see carrier.hpp
+//            snr                int16    see carrier.hpp
+//            attempt            uint8    from 1
+//            3 bytes 0
+//
+// Records of a lane stand in the order of their numbers.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "daemon/carrier.hpp"
+
+namespace nagi::daemon {
+
+struct TransmissionRecord {
+  std::int64_t start_ns = 0;
+  std::int64_t end_ns = 0;
+  std::uint32_t number = 0;
+  std::uint32_t index = 0;
+  std::uint8_t lane = 0;
+  Outcome outcome = Outcome::unanswered;
+  std::int16_t snr = no_snr;
+  std::uint8_t attempt = 1;
+  std::array<std::uint8_t, 3> reserved{};
+};
+static_assert(sizeof(TransmissionRecord) == 32);
+
+struct TransmissionRecordHeader {
+  std::array<char, 8> magic = {'n', 'a', 'g', 'i', '-', 't', 'r', 'n'};
+  std::uint32_t version = 1;
+  std::uint32_t record_bytes = sizeof(TransmissionRecord);
+};
+static_assert(sizeof(TransmissionRecordHeader) == 16);
+
+}  // namespace nagi::daemon
