@@ -6,6 +6,7 @@
 #   make bench   what nagi-link and nagi-switch can do here, beside other programs (twenty minutes)
 #   make bench-captures   what the capture reader can do, beside other programs (two minutes)
 #   make bench-tcp   what our TCP schemes cost, beside the kernel's own (seven minutes)
+#   make sdr     links that are radios: GNU Radio, gr-nagi and nagi-sdr (two minutes, 600 MB on the disk)
 #   make module  our TCP schemes as modules of another kernel (KERNEL_BUILD=/lib/modules/RELEASE/build)
 #   make chaos   kills parts of campaigns at random: nothing may be lost (CHAOS=100 SEED=1)
 #   make lint    what a change must pass beside the tests
@@ -49,6 +50,10 @@ PACKAGES := g++ cmake ninja-build pkg-config python3-venv \
 	libgtest-dev libgmock-dev tshark tcptrace poppler-utils openssh-server systemd \
 	iproute2 ethtool tcpdump iperf iputils-ping kmod procps util-linux openssh-client
 
+# For links that are radios:
+#   gnuradio gnuradio-dev: modems are made of its blocks, and gr-nagi adds its own
+SDR_PACKAGES := gnuradio gnuradio-dev
+
 # Debian starts and enables a daemon that is installed. The tests want sshd, the machine need not: while
 # packages are installed a policy forbids to start it (a policy that is there already stays), then it is disabled.
 POLICY := /usr/sbin/policy-rc.d
@@ -59,7 +64,7 @@ apt-get install -q -y -o=Dpkg::Use-Pty=0 --no-install-recommends "$$@" || exit 1
 case " $$* " in *" openssh-server "*) systemctl --quiet disable ssh;; esac
 endef
 
-.PHONY: setup packages python native module virtual-lab demo test test-apart test-virtual test-slow chaos bench bench-captures bench-switch bench-tcp bench-virtual sanitize fuzz lint format example clean
+.PHONY: setup packages python native sdr module virtual-lab demo test test-apart test-virtual test-slow chaos bench bench-captures bench-switch bench-tcp bench-virtual sanitize fuzz lint format example clean
 
 setup: native
 
@@ -90,6 +95,16 @@ native: python
 	@echo "== building native programs"
 	@cmake --build $(BUILD)
 	@cmake --install $(BUILD) --prefix $(VENV) >/dev/null
+
+# GNU Radio is bound to the system's Python, not to the one of .venv.
+SDR := $(BUILD)/sdr
+sdr: setup
+	@$(MAKE) --no-print-directory packages PACKAGES="$(SDR_PACKAGES)"
+	@test -f $(SDR)/build.ninja || cmake -S link-emulator/gr-nagi -B $(SDR) -G Ninja --log-level=WARNING \
+	    -DPYTHON_EXECUTABLE=/usr/bin/python3 -DCMAKE_INSTALL_PREFIX=$(abspath $(VENV))
+	@echo "== building gr-nagi and nagi-sdr"
+	@cmake --build $(SDR)
+	@cmake --install $(SDR) >/dev/null
 
 # Needs nothing of ours; a compiler and the kernel's headers do. Kbuild writes beside what it reads, so it
 # gets copies. Type information of the modules' own, for which it would need pahole, nobody asks for.

@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TCP over real modems: nagi-sdr between two namespaces."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from emulated import lay_wire
+from nagi.paths import native_program
+from nagi.radio import air_time
+
+NAGI_SDR = native_program("nagi-sdr")
+pytestmark = pytest.mark.skipif(
+    not NAGI_SDR.is_file(), reason="needs nagi-sdr: `make sdr` installs it"
+)
+SAMPLE_RATE = 2_000_000
+SHAPE = ("ofdm", "qpsk", SAMPLE_RATE, "none")
+_SEND = """
+import socket, sys
+s = socket.create_connection(("10.0.0.2", 9000))
+s.sendall(open(sys.argv[1], "rb").read())
+s.shutdown(socket.SHUT_WR)
+s.recv(1)
+"""
+_RECEIVE = """
+import hashlib, socket
+listening = socket.create_server(("10.0.0.2", 9000))
+print("ready", flush=True)
+s, _ = listening.accept()
+seen = hashlib.sha256()
+while data := s.recv(1 << 16):
+    seen.update(data)
+print(seen.hexdigest(), flush=True)
+"""
+
+
+def configuration(directory: Path, by: str, snr_db: float, **way: Any) -> Path:
+    """2 Mb/s and 20 ms each way."""
+    direction = {
+        "rate_bps": air_time().rate_bps(*SHAPE),
+        "overhead_bytes": air_time().overhead_bytes(*SHAPE),
+        "delay_ns": 20_000_000,
+        "queue": {"packets": 50},
+        "loss": {"model": "radio"},
+        **way,
+    }
+    channel = {"snr_db": snr_db}
+    radio = {
+        "by": by, "modem": "ofdm", "modulation": "qpsk", "sample_rate_hz": SAMPLE_RATE,
+        "fec": "none", "a_to_b": channel, "b_to_a": channel,
+    }  # fmt: skip
+    ends = {"name": "radio", "id": 1, "a": "e0", "b": "e1"}
+    document = {
+        "schema_version": 1,
+        "seed": 2008,
+        "account": str(directory / "links.json"),
+        "control_socket": str(directory / "sock"),
+        "links": [{**ends, "a_to_b": direction, "b_to_a": direction, "radio": radio}],
+    }
+    path = directory / "radio.json"
+    path.write_text(json.dumps(document))
+    return path
+
+
+class Sdr:
+    """A nagi-sdr in the middle of the wire."""
+
+    def __init__(self, wire: Any, config: Path) -> None:
+        self._wire = wire
+        self._account = config.with_name("links.json")
+        self.process = wire.start("middle", str(NAGI_SDR), "run", str(config))
+        self.said = ""
+
+    def __enter__(self) -> Sdr:
+        while "ready" not in self.said:
+            line = self.process.stdout.readline()
+            assert line, f"nagi-sdr did not start: {self.said}"
+            self.said += line
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+    def children(self) -> list[tuple[int, str]]:
+        shown = self._wire.run("middle", "ps", "-e", "-o", "pid=,ppid=,args=")
+        return [
+            (int(line.split()[0]), line)
+            for line in shown.splitlines()
+            if "nagi-link run" in line or "gnuradio.nagi.stations" in line
+        ]
+
+    def stop(self) -> dict[str, Any]:
+        """Returns the account of the link."""
+        self._wire.run("middle", "pkill", "-TERM", "-f", "^/usr/bin/python3 .*nagi-sdr run")
+        assert self.process.wait(15) == 0
+        link: dict[str, Any] = json.loads(self._account.read_text())["links"][0]
+        return link
+
+
+@pytest.fixture
+def wire(namespaces):
+    lay_wire(namespaces)
+    return namespaces
+
+
+def transfer(wire, directory, size: int) -> bool:
+    """Whether what arrives is what was sent."""
+    content = random.Random(size).randbytes(size)
+    file = directory / "content"
+    file.write_bytes(content)
+    receiver = wire.start("right", sys.executable, "-c", _RECEIVE)
+    assert receiver.stdout.readline() == "ready\n"
+    wire.run("left", sys.executable, "-c", _SEND, str(file))
+    return receiver.communicate(timeout=10)[0].strip() == hashlib.sha256(content).hexdigest()
+
+
+def check_causes(way: dict[str, Any]) -> None:
+    """Each packet, and each transmission, is accounted for."""
+    packets, radio = way["packets"], way["transmissions"]
+    causes = radio["not_detected"] + radio["header_errors"] + radio["payload_errors"]
+    assert radio["sent"] == radio["received"] + causes
+    assert packets["channel_losses"] == causes
+    assert packets["offered"] == (
+        packets["delivered"] + packets["queue_overflows"] + causes + packets["held"]
+    )
+    assert radio["undetected_errors"] == 0
+
+
+both_radios = pytest.mark.parametrize("by", ["simulated", "virtual"])
+
+
+@both_radios
+def test_tcp_crosses_a_lossy_radio_bit_exact(wire, tmp_path, by):
+    with Sdr(wire, configuration(tmp_path, by, 11.0)) as sdr:
+        assert transfer(wire, tmp_path, 300_000)
+        link = sdr.stop()
+    for way in ("a_to_b", "b_to_a"):
+        check_causes(link[way])
+    assert link["a_to_b"]["packets"]["channel_losses"] > 0
+
+
+@pytest.mark.slow
+@both_radios
+def test_five_megabytes_cross_a_lossy_radio_bit_exact(wire, tmp_path, by):
+    with Sdr(wire, configuration(tmp_path, by, 12.0)) as sdr:
+        assert transfer(wire, tmp_path, 5_000_000)
+        link = sdr.stop()
+    for way in ("a_to_b", "b_to_a"):
+        check_causes(link[way])
+    assert link["a_to_b"]["packets"]["channel_losses"] > 0
+
+
+def test_arq_hides_losses_from_tcp(wire, tmp_path):
+    arq = {"retries": 5, "feedback_ns": 15_000_000}
+    with Sdr(wire, configuration(tmp_path, "simulated", 11.0, arq=arq)) as sdr:
+        assert transfer(wire, tmp_path, 300_000)
+        link = sdr.stop()
+    there = link["a_to_b"]
+    assert there["transmissions"]["sent"] > there["packets"]["offered"]
+    assert there["packets"]["channel_losses"] == 0
+
+
+def test_stopped_and_started_again(wire, tmp_path):
+    config = configuration(tmp_path, "simulated", 30.0)
+    for _ in range(2):
+        with Sdr(wire, config) as sdr:
+            assert transfer(wire, tmp_path, 20_000)
+            sdr.stop()
+
+
+def test_what_a_radio_needs_does_not_outlive_it(wire, tmp_path):
+    with Sdr(wire, configuration(tmp_path, "virtual", 30.0)) as sdr:
+        assert len(sdr.children()) == 4  # nagi-link, two stations, a channel
+        wire.run("middle", "pkill", "-KILL", "-f", "^/usr/bin/python3 .*nagi-sdr run")
+        sdr.process.wait(10)
+        for _ in range(50):
+            if not sdr.children():
+                break
+            wire.run("middle", "sleep", "0.1")
+        assert sdr.children() == []
+
+
+def test_without_its_channel_process_it_ends(wire, tmp_path):
+    with Sdr(wire, configuration(tmp_path, "virtual", 30.0)) as sdr:
+        channel = sdr.children()[-1][0]
+        wire.run("middle", "kill", "-KILL", str(channel))
+        assert sdr.process.wait(15) == 1
+        said = sdr.process.stdout.read()
+        assert "channel of link radio was ended by SIGKILL" in said
+        assert sdr.children() == []
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda link: link["radio"].update(modulation="64qam"), "links.0.radio.modulation"),
+        (lambda link: link["radio"].update(power=3), 'links.0.radio: unknown key "power"'),
+        (lambda link: link["a_to_b"].update(loss={"model": "none"}), "links.0.a_to_b.loss"),
+        (lambda link: link["a_to_b"].update(rate_bps=0), "rate_bps"),
+        (lambda link: link.pop("radio"), "none has a radio; start nagi-link"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(tmp_path, spoil, said):
+    config = configuration(tmp_path, "simulated", 30.0)
+    document = json.loads(config.read_text())
+    spoil(document["links"][0])
+    config.write_text(json.dumps(document))
+    done = subprocess.run(
+        [str(NAGI_SDR), "check", str(config)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
