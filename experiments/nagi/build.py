@@ -11,17 +11,20 @@ from pathlib import Path
 from nagi_p4.simple_switch import client_directory
 from nagi_p4.simple_switch import problem as simple_switch_problem
 
-from nagi import __version__, paths, programs
+from nagi import __version__, paths, programs, radio
 from nagi.contracts.plan import SwitchTarget, digest
 from nagi.contracts.records import Build, sha256_of
 from nagi.errors import refuse
 from nagi.labs import guest_kernel, physical, virtual
 
 
-def current_build(lab: str = "", switch: SwitchTarget | None = None) -> Build:
+def current_build(
+    lab: str = "", switch: SwitchTarget | None = None, *, radios: bool = False
+) -> Build:
     """The build in use; of the virtual lab its guest is a part, of experiments with switches the
-    program that these run, unless it is what real hosts have. Raises InputError if nagi-link or
-    nagi-tcp has not been built, the guest or nagi-switch, or bmv2 is not installed."""
+    program that these run, of those with radios nagi-sdr, unless they are what real hosts have.
+    Raises InputError if nagi-link or nagi-tcp has not been built, the guest or nagi-switch, or bmv2
+    is not installed."""
     program = paths.native_program("nagi-link")
     if not program.exists():
         raise refuse(f"there is no {program}", "build it: `make setup`")
@@ -38,13 +41,15 @@ def current_build(lab: str = "", switch: SwitchTarget | None = None) -> Build:
     here = lab != physical.NAME  # bmv2, as kernels and iperf there, is the hosts' own
     nagi_switch = sha256_of(_nagi_switch()) if switch == "nagi" else None
     simple_switch = sha256_of(_simple_switch()) if here and switch == "bmv2" else None
+    nagi_sdr = radio.checksum() if here and radios else None
     parts = [__version__, nagi_link, nagi_agent, nagi_tcp]
-    further = [part for part in (guest, nagi_switch, simple_switch) if part is not None]
+    further = [part for part in (guest, nagi_switch, simple_switch, nagi_sdr) if part is not None]
     return Build(
         id=digest([*parts, *further]),
         version=__version__,
         commit=_commit(),
         nagi_link=nagi_link,
+        nagi_sdr=nagi_sdr,
         nagi_agent=nagi_agent,
         nagi_tcp=nagi_tcp,
         nagi_switch=nagi_switch,

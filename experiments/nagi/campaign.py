@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from nagi import schemes
+from nagi import radio, schemes
 from nagi.ansible_runs import LabError, Unfit
 from nagi.collection import attempts, collect, over, record_failure, verdict_of
 from nagi.contracts.plan import RunPlan, SwitchTarget
@@ -47,6 +47,7 @@ class Selection:
     unavailable: dict[str, schemes.Availability]  # scheme -> why this machine cannot run it
     build: Build
     switch: SwitchTarget = "nagi"
+    no_radios: schemes.Availability | None = None  # why links cannot be radios; None: they can
 
     @property
     def experiment(self) -> Experiment:
@@ -54,7 +55,7 @@ class Selection:
         return self.points[0].experiment
 
     def available(self) -> list[RunPlan]:
-        return [plan for plan in self.plans if not self.schemes_missing(plan)]
+        return [plan for plan in self.plans if not self.missing(plan)]
 
     def by_point(self) -> list[list[RunPlan]]:
         """The plans, a list a point."""
@@ -62,8 +63,15 @@ class Selection:
             [plan for plan in self.plans if plan.point == point.values] for point in self.points
         ]
 
-    def schemes_missing(self, plan: RunPlan) -> list[str]:
-        return [flow.scheme for flow in plan.flows if flow.scheme in self.unavailable]
+    def missing(self, plan: RunPlan) -> list[str]:
+        """What a run needs and cannot have: schemes, and links that are radios."""
+        links = radio.names([plan]) if self.no_radios is not None else []
+        schemes_ = [flow.scheme for flow in plan.flows if flow.scheme in self.unavailable]
+        return [*schemes_, *(f"link {name}" for name in links)]
+
+    def radios_missing(self) -> list[str]:
+        """The links of any run that are radios, and cannot be."""
+        return radio.names(self.plans) if self.no_radios is not None else []
 
 
 def select(
@@ -73,9 +81,11 @@ def select(
     build: Build,
     available: Callable[[schemes.Scheme], schemes.Availability] = schemes.availability,
     switch: SwitchTarget = "nagi",
+    radios: Callable[[], schemes.Availability] = radio.availability,
 ) -> Selection:
     """Plans the points that have the values in `only`. `available` says whether a scheme can run
-    where the runs are to take place, `switch` what switches run. Raises InputError."""
+    where the runs are to take place, `switch` what switches run, `radios` whether links can be
+    radios there; it is asked if any is. Raises InputError."""
     for axis, value in only.items():
         known = sorted({point.values[axis] for point in points if axis in point.values})
         if not known:
@@ -93,12 +103,20 @@ def select(
     ]
     found = {name: available(scheme) for name, scheme in sorted(schemes_of(chosen).items())}
     unavailable = {name: each for name, each in found.items() if not each.available}
-    return Selection(form, chosen, plans, unavailable, build, switch)
+    can_be = radios() if radio.names(plans) else None
+    no_radios = None if can_be is None or can_be.available else can_be
+    return Selection(form, chosen, plans, unavailable, build, switch, no_radios)
 
 
 def has_switches(points: list[Point]) -> bool:
     """Whether a node of any of them is a switch."""
     return any("switch" in point.experiment.nodes.values() for point in points)
+
+
+def has_radios(points: list[Point]) -> bool:
+    """Whether a link of any of them is a radio."""
+    links = [link for point in points for link in point.experiment.links.values()]
+    return any(link.emulator == "sdr" for link in links)
 
 
 def schemes_of(points: list[Point]) -> dict[str, schemes.Scheme]:

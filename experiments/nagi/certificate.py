@@ -67,6 +67,22 @@ SWITCH_LIMITS: dict[str, Limit] = {
 }
 
 
+# And where links are radios.
+RADIO_LIMITS: dict[str, Limit] = {
+    "radio_unanswered": Limit(
+        0, "transmissions", "transmissions of which the radio did not tell what became of them"
+    ),
+}
+
+
+def limits_of(plan: RunPlan) -> dict[str, Limit]:
+    """The limits for runs of `plan`."""
+    limits = LIMITS
+    if plan.switches():
+        limits = limits | SWITCH_LIMITS
+    return limits | RADIO_LIMITS if plan.radios() else limits
+
+
 def certify(
     plan: RunPlan,
     links: Links,
@@ -76,7 +92,7 @@ def certify(
 ) -> Verdict:
     """The verdict on a run that came to its end."""
     nodes = list(nodes)
-    limits = LIMITS if switches is None else LIMITS | SWITCH_LIMITS
+    limits = limits_of(plan)
     measured: dict[str, list[Value]] = {name: [] for name in limits} | evidence.values
     measured["records_lost"].append((links.records_lost, links.program))
     for name, direction in _directions(links):

@@ -17,13 +17,13 @@ from typing import Annotated, cast, get_args
 import typer
 from rich.table import Table
 
-from nagi import __version__, lab_cli, repeats, results_cli, scheme_cli
+from nagi import __version__, lab_cli, radio, repeats, results_cli, scheme_cli
 from nagi.ansible_runs import Interrupted, LabError
 from nagi.build import current_build
-from nagi.campaign import CampaignDirectory, Runner, Selection, schemes_of, select
+from nagi.campaign import CampaignDirectory, Runner, Selection, has_radios, schemes_of, select
 from nagi.contracts.plan import RunPlan
 from nagi.contracts.records import Campaign, Verdict
-from nagi.errors import InputError, refuse
+from nagi.errors import InputError, Problem, refuse
 from nagi.estimate import (
     MORE_DISK,
     disk_needed,
@@ -136,9 +136,10 @@ def run(
             points,
             form_,
             chosen_values(only),
-            current_build(where, target),
+            current_build(where, target, radios=has_radios(points)),
             site.available,
             target or "nagi",
+            site.radios,
         )
         left_out = _leave_out(selection, skip_unavailable)
         site.require_fit(selection.available())
@@ -236,9 +237,10 @@ def plan(
         points,
         form_,
         chosen_values(only),
-        current_build(lab, target),
+        current_build(lab, target, radios=has_radios(points)),
         where.available,
         target or "nagi",
+        where.radios,
     )
     table = Table(show_edge=False, pad_edge=False)
     axes = list(selection.points[0].values)
@@ -251,7 +253,7 @@ def plan(
     for plans in selection.by_point():
         plan, least = plans[0], len(plans)
         most = until.at_most if until else least
-        missing = selection.schemes_missing(plan)
+        missing = selection.missing(plan)
         table.add_row(
             *plan.point.values(),
             _range(str(least), str(most)),
@@ -265,6 +267,8 @@ def plan(
         out_console.print(line, markup=False, soft_wrap=True)
     for name, found in selection.unavailable.items():
         out_console.print(f"{name}: {found.reason}; {found.cure}", markup=False)
+    if (lacking := _radios_lacking(selection)) is not None:
+        out_console.print(str(lacking), markup=False, soft_wrap=True)
 
 
 app.command()(results_cli.analyze)
@@ -359,26 +363,42 @@ def _site(
 
 
 def _leave_out(selection: Selection, skip_unavailable: bool) -> dict[str, str]:
-    """The schemes to leave out, and why, which is also said. Raises InputError if that was not
-    asked for."""
-    if selection.unavailable and not skip_unavailable:
+    """The schemes to leave out, and links that are radios, and why, which is also said. Raises
+    InputError if that was not asked for, or nothing is left."""
+    lacking = _radios_lacking(selection)
+    if (selection.unavailable or lacking) and not skip_unavailable:
         document = selection.points[0].document
-        raise InputError(
-            *(
-                document.problem(
-                    ("matrix", "scheme"),
-                    f"{name} is not available: {found.reason}",
-                    f"{found.cure}, or leave such schemes out with --skip-unavailable",
-                )
-                for name, found in selection.unavailable.items()
+        problems = [
+            document.problem(
+                ("matrix", "scheme"),
+                f"{name} is not available: {found.reason}",
+                f"{found.cure}, or leave such schemes out with --skip-unavailable",
             )
-        )
+            for name, found in selection.unavailable.items()
+        ]
+        raise InputError(*problems, *([lacking] if lacking else []))
+    left_out = {name: found.reason for name, found in selection.unavailable.items()}
     for name, found in selection.unavailable.items():
         what = f"nagi: {name} is left out: {found.reason}; {found.cure}"
         error_console.print(what, markup=False, soft_wrap=True)
+    if lacking is not None:
+        error_console.print(f"nagi: left out: {lacking}", markup=False, soft_wrap=True)
+        left_out |= {f"link {name}": lacking.what for name in selection.radios_missing()}
     if not selection.available():
+        if lacking is not None:
+            raise InputError(lacking)
         raise refuse("no scheme of this experiment is available here", "see `nagi plan`")
-    return {name: found.reason for name, found in selection.unavailable.items()}
+    return left_out
+
+
+def _radios_lacking(selection: Selection) -> Problem | None:
+    """What radios of the selection's runs lack where these are to take place."""
+    links, found = selection.radios_missing(), selection.no_radios
+    if not links or found is None:
+        return None
+    place = ("links", links[0], "emulator")
+    with_it = next(p for p in selection.points if links[0] in p.experiment.links)
+    return with_it.document.problem(place, f"{radio.of_links(links)}: {found.reason}", found.cure)
 
 
 def _never() -> bool:
@@ -397,7 +417,7 @@ def _estimate(
         most = [
             plans[0]
             for plans in selection.by_point()
-            if not selection.schemes_missing(plans[0])
+            if not selection.missing(plans[0])
             for _ in range(until.at_most)
         ]
     all_runs = len(selection.plans)

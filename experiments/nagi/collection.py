@@ -33,16 +33,20 @@ from nagi.errors import InputError
 from nagi.evidence import gather
 from nagi.labs.shape import EMULATOR
 from nagi.packets import read_records, to_table
+from nagi.retention import PACKETS, TRANSMISSIONS
 from nagi.scheme_events import read_events
 from nagi.switch_records import DROPS as SWITCH_DROPS
 from nagi.switch_records import drops_file, read_account, read_samples
+from nagi.transmissions import Transmissions, read_transmissions
+from nagi.transmissions import to_table as transmissions_table
 
 PLAN, MANIFEST, VERDICT = "plan.json", "manifest.json", "verdict.json"
 LINKS, FLOWS, TCP_INFO = "links.json", "flows.json", "tcp_info.parquet"
 EVENTS = "scheme_events.parquet"
-PACKETS, DROPS = "packets.parquet", "drops.pcapng"
+DROPS = "drops.pcapng"
 SWITCHES, QUEUE_SAMPLES = "switches.json", "queue_samples.parquet"
 _NODE, _SAMPLES, _RECORDS = "node.json", "tcp_info.jsonl", "packets.bin"
+_TRANSMISSIONS = "transmissions.bin"
 _COMMAND_LOGS = "command-*.log"  # what programs of the user's own said is a result
 
 
@@ -182,7 +186,8 @@ def _verdict(
         to_table(records, plan).to_parquet(target / PACKETS, index=False, compression="zstd")
         began = nodes[EMULATOR].began_realtime_s
         switches = _bring_switches(plan, sources, began, target)
-        evidence = gather(plan, began, records, target, own_clocks(nodes), switches)
+        transmissions = _bring_transmissions(plan, sources[EMULATOR], target)
+        evidence = gather(plan, began, records, target, own_clocks(nodes), switches, transmissions)
     except InputError as error:
         # Without where the campaign is: run directories are published.
         said = str(error).replace(f"{target}/", "")
@@ -208,6 +213,16 @@ def _bring_switches(
     table = pd.concat(samples).sort_values("t_s", kind="stable")
     table.to_parquet(target / QUEUE_SAMPLES, index=False, compression="zstd")
     return switches
+
+
+def _bring_transmissions(plan: RunPlan, source: Path, target: Path) -> Transmissions | None:
+    """Writes what became of transmissions, if the emulator tells it. Raises InputError."""
+    if not plan.records_transmissions():
+        return None
+    found = read_transmissions(source / _TRANSMISSIONS, plan)
+    table = transmissions_table(found, plan)
+    table.to_parquet(target / TRANSMISSIONS, index=False, compression="zstd")
+    return found
 
 
 def _flow_records(nodes: Iterable[NodeRecord]) -> list[FlowRecord]:

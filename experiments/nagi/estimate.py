@@ -10,7 +10,8 @@ Disk, an upper estimate from these assumptions:
 - A captured packet takes 16 bytes of record header and what is captured of its frame: at most the
   snap length, 128 bytes.
 - zstd brings captures of headers to a quarter (recorded ones came to a fifth).
-- nagi-link records 32 bytes a packet and link; as packets.parquet they are 26.
+- nagi-link records 32 bytes a packet and link; as packets.parquet they are 26. On links that are
+  radios or have ARQ the same again for transmissions, of which repeated ones are left out.
 - TCP_INFO takes 100 bytes a sample, everything else 100 kB a run.
 - While runs are under way, the raw records of one batch are there beside what is kept: all that
   cells are given at once.
@@ -79,7 +80,7 @@ def size_of(plan: RunPlan, keep: Keep) -> RunSize:
         raw_captures += total
         if wanted:
             kept_captures += round(total * (COMPRESSED_SHARE if keep.compress == "zstd" else 1))
-    crossings = _crossings(plan)
+    crossings = _crossings(plan) + _crossings(plan, _watched(plan))
     other = OTHER_BYTES + sum(
         round((flow.end_s - flow.start_s) / plan.tcp_info_interval_s) * SAMPLE_BYTES
         for flow in plan.flows
@@ -155,10 +156,25 @@ def _all_packets(plan: RunPlan) -> dict[str, float]:
     return {flow.name: _packets(flow, sharing[_bottleneck(plan, flow)]) for flow in plan.flows}
 
 
-def _crossings(plan: RunPlan) -> int:
-    """How many packets cross links, acknowledgements included, one counted on every link."""
+def _watched(plan: RunPlan) -> set[str]:
+    """Links whose transmissions are recorded."""
+    return {
+        link.name
+        for link in plan.links
+        if link.radio is not None or link.forward.arq is not None or link.backward.arq is not None
+    }
+
+
+def _crossings(plan: RunPlan, links: set[str] | None = None) -> int:
+    """How many packets cross links (None: all), acknowledgements included, one counted on every
+    link."""
     packets = _all_packets(plan)
-    return sum(round(packets[flow.name]) * 2 * len(flow.path) for flow in plan.flows)
+    return sum(
+        round(packets[flow.name]) * 2
+        for flow in plan.flows
+        for hop in flow.path
+        if links is None or hop.link in links
+    )
 
 
 def _packets(flow: FlowPlan, sharing: int) -> float:

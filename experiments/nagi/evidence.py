@@ -34,6 +34,7 @@ from nagi.packets import (
     DELIVERED,
     HELD,
     QUEUE_OVERFLOW,
+    WAYS,
     Records,
     fates,
     in_order,
@@ -41,6 +42,17 @@ from nagi.packets import (
     replay,
 )
 from nagi.passages import Passage, passages
+from nagi.transmissions import (
+    HEADER_ERROR,
+    LOST,
+    NOT_DETECTED,
+    PAYLOAD_ERROR,
+    RECEIVED,
+    UNANSWERED,
+    Transmissions,
+    of_lane,
+    snr_db,
+)
 
 Value = tuple[float, str]  # a measured value, and of what
 UDP_HEADERS = 28  # and IPv4's
@@ -66,15 +78,16 @@ def gather(
     run: Path,
     own_clocks: Collection[str] = (),
     switches: Switches | None = None,
+    transmissions: Transmissions | None = None,
 ) -> Evidence:
     """Weighs the record of packets of a run against the plan, and against the captures in `run`.
     `own_clocks`: nodes that do not share the emulator's clock; `switches`: what switches say, if
-    there are any.
+    there are any; `transmissions`: the record of them, if links are radios or have ARQ.
 
     Raises InputError if record or captures make no sense.
     """
     recorded = in_order(records)
-    due = replay(plan, recorded)
+    due = replay(plan, recorded, transmissions)
     epoch_ns = int(began_realtime_s * 1e9)
     captures = {(each.node, each.link): _read(run / each.file, epoch_ns) for each in plan.captures}
     _check_commands(plan, captures)
@@ -116,10 +129,16 @@ def gather(
         by = "handed to the kernel"
         if last_hop is not None:
             seen_ns, by = last_hop.arrivals(due["identity"][mine]), "captured"
-        rate_error = _rate_error(due[mine], seen_ns, direction)
+        if direction.arq is not None and transmissions is not None:
+            sent = of_lane(transmissions, number)
+            rate_error = _repeating_rate_error(due[mine], seen_ns, direction, sent)
+            told = _repeating_loss_information(recorded[mine], direction, sent, subject)
+        else:
+            rate_error = _rate_error(due[mine], seen_ns, direction)
+            told = _loss_information(recorded[mine], direction, subject)
         if rate_error is not None:
             values["rate_error"].append((rate_error * 100, f"{subject}, as {by}"))
-        information += _loss_information(recorded[mine], direction, subject)
+        information += told
     for passage in through.values():
         rate = plan.channel(passage.hop).rate_bps if plan.imposed(passage.hop) else None
         if rate is not None:
@@ -132,6 +151,9 @@ def gather(
     if switches is not None:
         values["unaccounted"] = _unaccounted(plan, recorded, switches)
         information += _of_switches(plan, switches)
+    if plan.radios() and transmissions is not None:
+        values["radio_unanswered"] = list(_unanswered(plan, transmissions))
+        information += _of_radios(plan, transmissions)
     why = f"no clock of {', '.join(lost)}: no second with packets of both ways"
     unknown = {name: why for name in values if lost and name.startswith("capture_transit")}
     return Evidence(values, information, unknown, clocks)
@@ -383,6 +405,43 @@ def _rate_error(due: Records, seen_ns: Nanoseconds, direction: DirectionPlan) ->
     return _error_of_rate(starts, ends, bits, usable, seen_ns, rate)
 
 
+def _repeating_rate_error(
+    due: Records, seen_ns: Nanoseconds, direction: DirectionPlan, transmissions: Transmissions
+) -> float | None:
+    """The same where ARQ repeats transmissions: the bits of all of them count. Only packets that
+    were not held back afterwards for others, to stay in order, say when they were transmitted."""
+    rate = direction.rate_bps
+    if rate is None or direction.delay_trace is not None or direction.jitter is not None:
+        return None
+    if not len(transmissions):
+        return None
+    place = _packets_of(transmissions, due)
+    packet, seen_ns = due[place], seen_ns[place]
+    bits = (packet["bytes"].astype(np.int64) + direction.overhead_bytes) * 8
+    at_once = packet["left_ns"] == transmissions["end_ns"] + direction.delay_ns
+    usable = (transmissions["outcome"] == RECEIVED) & at_once & (fates(packet) == DELIVERED)
+    return _error_of_rate(
+        transmissions["start_ns"],
+        transmissions["end_ns"],
+        bits,
+        usable & (seen_ns > 0),
+        seen_ns,
+        rate,
+    )
+
+
+def _packets_of(transmissions: Transmissions, records: Records) -> npt.NDArray[np.int64]:
+    """Where in the records of a lane the packet of each of its transmissions is. Raises InputError
+    if one is not there."""
+    order = np.argsort(records["index"], kind="stable")
+    place = np.searchsorted(records["index"], transmissions["index"], sorter=order)
+    known = place < len(order)
+    found = order[np.where(known, place, 0)] if len(order) else np.zeros(len(place), np.int64)
+    if not known.all() or (records["index"][found] != transmissions["index"]).any():
+        raise refuse("transmissions of packets that were not recorded", "run it again")
+    return found.astype(np.int64)
+
+
 def _passage_rate_error(passage: Passage, rate: int) -> float | None:
     """The same of a switch's port, by the packets that the emulator had of it."""
     if not len(passage.bits):
@@ -444,6 +503,63 @@ def _unaccounted(plan: RunPlan, recorded: Records, switches: Switches) -> list[V
     return found
 
 
+def _unanswered(plan: RunPlan, transmissions: Transmissions) -> Iterator[Value]:
+    """Transmissions of which a radio did not tell what became of them, though their packets were
+    due before the end of the captures; those after may have been on the air when it was stopped."""
+    ended_ns = round(plan.timeline.capture_end_s * 1e9)
+    for link in plan.radios():
+        for way in WAYS:
+            mine = of_lane(transmissions, lane(plan, link.name, way))
+            direction = link.forward if way == "forward" else link.backward
+            due = mine["end_ns"] + direction.delay_ns < ended_ns
+            count = int((due & (mine["outcome"] == UNANSWERED)).sum())
+            yield float(count), f"{link.name} {way}"
+
+
+_CAUSES = {
+    "radio_not_detected": (NOT_DETECTED, "transmissions that the receiver did not detect"),
+    "radio_header_errors": (HEADER_ERROR, "transmissions whose header could not be read"),
+    "radio_payload_errors": (PAYLOAD_ERROR, "transmissions whose payload had errors"),
+}
+
+
+def _of_radios(plan: RunPlan, transmissions: Transmissions) -> Iterator[Information]:
+    """What radios did: transmissions by cause of loss, and the SNR that receivers measured."""
+    for link in plan.radios():
+        assert link.radio is not None
+        for way in WAYS:
+            mine = of_lane(transmissions, lane(plan, link.name, way))
+            channel = link.radio.forward if way == "forward" else link.radio.backward
+            subject = f"{link.name} {way}"
+            counts = {
+                "radio_transmissions": ("transmissions", len(mine)),
+                **{
+                    name: (description, int((mine["outcome"] == outcome).sum()))
+                    for name, (outcome, description) in _CAUSES.items()
+                },
+            }
+            for name, (description, count) in counts.items():
+                yield Information(
+                    name=name,
+                    description=description,
+                    value=count,
+                    unit="transmissions",
+                    subject=subject,
+                )
+            measured = snr_db(mine)
+            measured = measured[~np.isnan(measured)]
+            if len(measured):
+                mean = 10 * math.log10(float(np.mean(10 ** (measured / 10))))
+                yield Information(
+                    name="radio_snr",
+                    description="measured SNR, mean over the transmissions for which there is one; "
+                    f"{channel.snr_db:g} dB was asked for",
+                    value=round(mean, 4),
+                    unit="dB",
+                    subject=subject,
+                )
+
+
 def _of_switches(plan: RunPlan, switches: Switches) -> Iterator[Information]:
     """What switches dropped, by cause, at the rate at which they say they worked."""
     for switch in switches.switches:
@@ -498,8 +614,19 @@ def _loss_information(
         yield from _chance_of_losses(probability, int((fate == CHANNEL_LOSS).sum()), subject)
 
 
+def _repeating_loss_information(
+    recorded: Records, direction: DirectionPlan, transmissions: Transmissions, subject: str
+) -> Iterator[Information]:
+    """The same where ARQ repeats transmissions, each of which may be lost."""
+    sizes = recorded["bytes"][_packets_of(transmissions, recorded)]
+    probability = _loss_probability(sizes, direction)
+    if probability is not None:
+        lost = int((transmissions["outcome"] == LOST).sum())
+        yield from _chance_of_losses(probability, lost, subject, "transmissions")
+
+
 def _chance_of_losses(
-    probability: npt.NDArray[np.float64], lost: int, subject: str
+    probability: npt.NDArray[np.float64], lost: int, subject: str, what: str = "packets"
 ) -> Iterator[Information]:
     """The same, of packets each lost with a probability of its own."""
     if not probability.any():
@@ -514,7 +641,7 @@ def _chance_of_losses(
         p_value = 2 * (1 - NormalDist().cdf(distance))
     yield Information(
         name="loss_rate",
-        description=f"packets lost on the channel; {expected / len(probability):.4%} was asked for",
+        description=f"{what} lost on the channel; {expected / len(probability):.4%} was asked for",
         value=lost / len(probability) * 100,
         unit="%",
         subject=subject,

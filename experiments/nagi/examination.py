@@ -13,7 +13,7 @@ from pathlib import Path
 
 from nagi.ansible_runs import LabError, Results
 from nagi.contracts.batch import Batch
-from nagi.contracts.doctor import PathReading, PortReading
+from nagi.contracts.doctor import STAGES_OF_RADIO, Doctor, Finding, PathReading, PortReading
 from nagi.contracts.inspection import Inspection
 from nagi.contracts.links import Links
 from nagi.contracts.plan import (
@@ -27,12 +27,14 @@ from nagi.contracts.plan import (
     Timeline,
 )
 from nagi.doctor import Seen, Wanted, judge
+from nagi.doctor.text import TITLES
 from nagi.labs.keeper import Keeper
 from nagi.labs.lab import Batches, make_agent, objects_in
 from nagi.labs.netns import NetnsLab
 from nagi.labs.physical import Bench, PhysicalLab, Survey
 from nagi.labs.shape import EMULATOR, Shape
 from nagi.paths import native_program
+from nagi.radio import INSTALL, look_at_stages
 from nagi.schemes import schemes
 
 HERE = "this machine"
@@ -133,6 +135,7 @@ def _inspection_here(scratch: Path) -> Inspection:
             spool=str(scratch),
             state=str(scratch / "state"),
             nagi_link=nagi_link,
+            nagi_sdr=str(native_program("nagi-sdr")) if is_emulator else None,
             runs=[],
         ).write(request)
         done = subprocess.run(
@@ -144,9 +147,42 @@ def _inspection_here(scratch: Path) -> Inspection:
         update={
             "nagi_link": emulator.nagi_link,
             "nagi_link_error": emulator.nagi_link_error,
+            "nagi_sdr": emulator.nagi_sdr,
+            "nagi_sdr_error": emulator.nagi_sdr_error,
             "problems": list(dict.fromkeys(host.problems + emulator.problems)),
         }
     )
+
+
+def examine_radio() -> Doctor:
+    """How far links of this machine can be radios, stage by stage; those after one that fails are
+    skipped."""
+    looked = look_at_stages()
+    failed = next((stage for stage in looked if not stage.ok), None)
+    findings = [
+        Finding(
+            stage=stage.stage,
+            cell=None,
+            hosts=[HERE],
+            status="ok" if stage.ok else "failure",
+            what=stage.detail,
+            cure="" if stage.ok else stage.cure or INSTALL,
+        )
+        for stage in looked
+    ]
+    if failed is not None:
+        findings += [
+            Finding(
+                stage=stage,
+                cell=None,
+                hosts=[HERE],
+                status="skipped",
+                what="it builds on what failed",
+                cure=f"see {TITLES[failed.stage]}",
+            )
+            for stage in STAGES_OF_RADIO[len(looked) :]
+        ]
+    return Doctor.of(findings)
 
 
 def _plain(shape: Shape, delay_ns: int) -> RunPlan:

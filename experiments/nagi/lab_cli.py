@@ -7,20 +7,22 @@ import os
 import shlex
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 from rich.table import Table
 
+from nagi import radio
 from nagi.ansible_runs import Interrupted, LabError
 from nagi.build import current_build
-from nagi.campaign import schemes_of, select
+from nagi.campaign import has_radios, schemes_of, select
+from nagi.contracts.doctor import Doctor
 from nagi.contracts.live import Live
 from nagi.contracts.plan import RunPlan
 from nagi.doctor import judge
 from nagi.doctor.text import show
 from nagi.errors import refuse
-from nagi.examination import examine_hosts, examine_this_machine
+from nagi.examination import examine_hosts, examine_radio, examine_this_machine
 from nagi.labs.cells import read_cells
 from nagi.labs.netns import require_root
 from nagi.labs.physical import Bench, token_for
@@ -40,7 +42,7 @@ from nagi.options import (
 )
 from nagi.progress import InterruptFlag
 from nagi.results_cli import Json, error_console, out_console
-from nagi.schemes import Scheme
+from nagi.schemes import Availability, Scheme
 from nagi.scratch import scratch
 from nagi.spec import read_experiment
 from nagi.units import Duration
@@ -48,8 +50,17 @@ from nagi.units import Duration
 _LEASE = "12 h"
 
 
-def doctor(inventory: Inventory = None, json_: Json = False) -> None:
+def doctor(
+    what: Annotated[
+        str | None,
+        typer.Argument(help="radio: GNU Radio, in stages; if not given, all of the rest"),
+    ] = None,
+    inventory: Inventory = None,
+    json_: Json = False,
+) -> None:
     """Look whether this machine, or the hosts of an inventory, are fit for runs."""
+    if what is not None:
+        _radio_doctor(what, inventory, json_)
     stop = InterruptFlag()
     with scratch() as directory:
         try:
@@ -68,7 +79,25 @@ def doctor(inventory: Inventory = None, json_: Json = False) -> None:
             raise typer.Exit(1) from None
         except Interrupted:
             raise typer.Exit(130) from None
-    found = judge(seen)
+    _tell(judge(seen), json_)
+
+
+def _radio_doctor(what: str, inventory: Path | None, json_: bool) -> NoReturn:
+    if what != "radio":
+        raise refuse(
+            f"doctor {what}: there is no such thing to look at", "write `nagi doctor radio`"
+        )
+    if inventory is not None:
+        raise refuse(
+            "doctor radio looks at this machine alone",
+            "run it on the emulator's host, where `make sdr` has been run",
+        )
+    if not json_:
+        out_console.print("looking at GNU Radio and nagi-sdr")
+    _tell(examine_radio(), json_)
+
+
+def _tell(found: Doctor, json_: bool) -> NoReturn:
     if json_:
         typer.echo(found.model_dump_json(indent=1))
     else:
@@ -98,10 +127,15 @@ def up(
         points,
         form_,
         chosen_values(only),
-        current_build(where, target),
+        current_build(where, target, radios=has_radios(points)),
         switch=target or "nagi",
+        # Of real hosts, agents are asked.
+        radios=radio.availability if inventory is None else lambda: Availability(True),
     )
     plan = selection.plans[0]
+    links, lacking = radio.names([plan]), selection.no_radios
+    if links and lacking is not None:
+        raise refuse(f"{radio.of_links(links)}: {lacking.reason}", lacking.cure)
     lasts = Duration.parse(lease).seconds
     if inventory is None:
         require_root()

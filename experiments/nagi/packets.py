@@ -17,11 +17,15 @@ import numpy.typing as npt
 import pandas as pd
 
 from nagi.contracts.base import file_of_run
-from nagi.contracts.plan import RunPlan, Way
+from nagi.contracts.plan import LinkPlan, RunPlan, Way
 from nagi.contracts.records import PacketRow
 from nagi.errors import refuse
+from nagi.lanes import WAYS, lane, link_names, way_names
 from nagi.paths import native_program
 from nagi.scratch import scratch
+from nagi.transmissions import Transmissions, of_radios
+
+__all__ = ["WAYS", "lane"]  # of records, for who reads them
 
 Records = npt.NDArray[np.void]  # structured: RECORD
 
@@ -40,7 +44,6 @@ RECORD = np.dtype(
 HEADER = b"nagi-pkt" + np.array([1, RECORD.itemsize], "<u4").tobytes()
 FATES = ("delivered", "queue overflow", "channel loss", "held")
 DELIVERED, QUEUE_OVERFLOW, CHANNEL_LOSS, HELD = range(4)
-WAYS: tuple[Way, Way] = ("forward", "backward")
 _FATE, _ECN_CAPABLE, _MARKED = 15, 16, 32
 
 
@@ -61,21 +64,13 @@ def fates(records: Records) -> npt.NDArray[np.int64]:
     return (records["fate"] & _FATE).astype(np.int64)
 
 
-def lane(plan: RunPlan, link: str, way: Way) -> int:
-    """The number that a direction of a link has in records."""
-    names = [each.name for each in plan.links]
-    return names.index(link) * 2 + WAYS.index(way)
-
-
 def to_table(records: Records, plan: RunPlan) -> pd.DataFrame:
     """Records as packets.parquet has them; see contracts.records.PacketRow."""
     flags = records["fate"]
     columns: dict[str, Any] = {name: records[name] for name in RECORD.names or ()}
     columns |= {
-        "link": pd.Categorical.from_codes(
-            records["lane"] // 2, pd.Index([link.name for link in plan.links])
-        ),
-        "way": pd.Categorical.from_codes(records["lane"] % 2, pd.Index(WAYS)),
+        "link": link_names(records["lane"], plan),
+        "way": way_names(records["lane"]),
         "fate": pd.Categorical.from_codes(fates(records), pd.Index(FATES)),
         "ecn_capable": flags & _ECN_CAPABLE != 0,
         "marked": flags & _MARKED != 0,
@@ -101,8 +96,16 @@ def from_table(table: pd.DataFrame, plan: RunPlan) -> Records:
     return records
 
 
-def configuration(plan: RunPlan) -> dict[str, Any]:
-    """nagi-link's configuration for a plan, for use without interfaces."""
+def configuration(plan: RunPlan, transmissions: Transmissions | None = None) -> dict[str, Any]:
+    """nagi-link's configuration for a plan, for use without interfaces. What radios lost, the model
+    cannot know: it is told by `transmissions`."""
+    lost = {} if transmissions is None else of_radios(plan, transmissions)
+
+    def direction(link: LinkPlan, way: Way) -> dict[str, Any]:
+        planned = link.forward if way == "forward" else link.backward
+        written = planned.model_dump(mode="json", exclude_none=True)
+        return written | ({"loss": lost[link.name, way]} if (link.name, way) in lost else {})
+
     return {
         "schema_version": 1,
         "seed": plan.seed,
@@ -112,23 +115,24 @@ def configuration(plan: RunPlan) -> dict[str, Any]:
                 "id": link.id,
                 "a": f"{link.name}.a",
                 "b": f"{link.name}.b",
-                "a_to_b": link.forward.model_dump(mode="json", exclude_none=True),
-                "b_to_a": link.backward.model_dump(mode="json", exclude_none=True),
+                "a_to_b": direction(link, "forward"),
+                "b_to_a": direction(link, "backward"),
             }
             for link in plan.links
         ],
     }
 
 
-def replay(plan: RunPlan, records: Records) -> Records:
-    """What the model makes of the recorded arrivals if it does what the plan says: the same
-    records, ordered by lane and arrival, with `left_ns` and `fate` as they should be.
+def replay(plan: RunPlan, records: Records, transmissions: Transmissions | None = None) -> Records:
+    """What the model makes of the recorded arrivals if it does what the plan says, and radios lost
+    of the transmissions what they say: the same records, ordered by lane and arrival, with
+    `left_ns` and `fate` as they should be.
 
     Raises InputError if the record makes no sense.
     """
     with scratch() as directory:
         config, recorded, output = (directory / f for f in ("link.json", "packets", "replayed"))
-        config.write_text(json.dumps(configuration(plan)))
+        config.write_text(json.dumps(configuration(plan, transmissions)))
         write_records(records, recorded)
         done = subprocess.run(
             [native_program("nagi-link"), "replay", config, recorded, output],

@@ -9,8 +9,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, get_args
 
+from nagi import radio
 from nagi.commands import fill
 from nagi.contracts.plan import (
+    ArqPlan,
     CapturePlan,
     CommandPlan,
     DirectionPlan,
@@ -26,12 +28,15 @@ from nagi.contracts.plan import (
     NodePlan,
     ProgramPlan,
     QueueLimit,
+    RadioChannelPlan,
+    RadioPlan,
     RoutePlan,
     RunPlan,
     StepTrace,
     SwitchPlan,
     SwitchPortPlan,
     SwitchTarget,
+    TapPlan,
     Timeline,
     Way,
 )
@@ -48,13 +53,17 @@ from nagi.spec import (
     ExponentialJitter,
     Flow,
     GilbertElliottLoss,
+    Link,
     MarkovLoss,
     Name,
+    NoFading,
     NormalJitter,
     Point,
     PoissonLoss,
+    Radio,
     RateSteps,
     RateTraceFile,
+    RicianFading,
     TraceLoss,
     UniformJitter,
 )
@@ -72,12 +81,35 @@ SETTING_UP = 0.25  # settings, emulator with two links
 SETTING_UP_A_LINK = 0.2  # each further link's interfaces, in the emulator
 CAPTURING = 0.15  # captures are running before servers are
 STARTING_SWITCHES = 1.0  # beside that, if there are any
+STARTING_RADIOS = 8.0  # the same: Python imports GNU Radio, which takes some 2 to 5 s
+STARTING_A_RADIO = 0.5  # each link's flowgraphs
+STARTING_PROCESSES = 4.0  # of a virtual radio's stations and channel, which import it once more
 SERVING = 0.3  # servers are running before clients are
 SERVING_COMMANDS = 2.0  # the same of programs that are not ours to know
 DRAINING = 0.1  # beside what the path itself needs
 FLUSHING = 1.05  # tcpdump reads a packet within a second (the kernel's block timeout, packet(7))
 FINISHING = 0.3
+FINISHING_RADIOS = 2.0  # beside that: flowgraphs stop, and their processes end
 TCP_INFO_INTERVAL = 0.1
+
+
+# What the two kinds of links do not share: key -> why a radio refuses it, and the cure.
+_ITS_OWN_TIME = (
+    "a radio's delay does not change: waveforms are computed while packets are on the way"
+)
+_NOT_OF_RADIOS = {
+    "rate": ("a radio's rate is its modem's", "write `radio: {rate: ...}` instead"),
+    "rate_trace": ("a radio's rate does not change", "remove it, or `emulator: sdr`"),
+    "overhead": ("a radio's framing is its modem's", "remove it"),
+    "loss": (
+        "what a radio loses, its channel decides",
+        "remove it, and write `radio: {snr: ...}`",
+    ),
+    "jitter": (_ITS_OWN_TIME, "remove it"),
+    "delay_trace": (_ITS_OWN_TIME, "give `delay`"),
+    "keep_order": ("nothing could reorder packets of a radio", "remove it"),
+    "imposed_by": ("a switch cannot be a radio", "remove it, or `emulator: sdr`"),
+}
 
 
 @dataclass(frozen=True)
@@ -116,6 +148,11 @@ class _Planner:
         self.document = point.document
         self.topology = Topology(point.experiment, point.document)
         self.profile = self._profile()
+        self.radios = {
+            name: self._radio(name, link)
+            for name, link in self.experiment.links.items()
+            if self._is_radio(name, link)
+        }
         self.channels = {
             (link, way): self._channel(link, way)
             for link in self.experiment.links
@@ -131,6 +168,10 @@ class _Planner:
         self.capture_s = SETTING_UP + SETTING_UP_A_LINK * further
         if self.has_switches:
             self.capture_s += STARTING_SWITCHES
+        if self.radios:
+            self.capture_s += STARTING_RADIOS + STARTING_A_RADIO * len(self.radios)
+        if any(each.by == "virtual" for each in self.radios.values()):
+            self.capture_s += STARTING_PROCESSES
         self.serve_s = self.capture_s + CAPTURING
         self.traffic_s = self.serve_s + (SERVING_COMMANDS if commands else SERVING)
 
@@ -478,6 +519,7 @@ class _Planner:
                     ends=(first, second),
                     forward=self._part_of_emulator(name, "forward"),
                     backward=self._part_of_emulator(name, "backward"),
+                    radio=self.radios.get(name),
                 )
             )
         return plans
@@ -497,9 +539,118 @@ class _Planner:
         inherits = self.experiment.links[link].inherits(way, key)
         return ("links", link, key) if inherits else ("links", link, way, key)
 
+    def _is_radio(self, name: str, link: Link) -> bool:
+        """Whether a link is a radio. Refuses settings that belong to the other kind of link."""
+        if link.emulator == "sdr":
+            if link.radio is None:
+                raise self._error(
+                    ("links", name),
+                    "emulator: sdr without a radio",
+                    "add `radio: {modem: ofdm, modulation: qpsk, rate: 2 Mb/s, snr: 12 dB}`",
+                )
+            return True
+        for place in (("radio",), ("forward", "radio"), ("backward", "radio")):
+            holder = link if len(place) == 1 else getattr(link, place[0])
+            if holder.radio is not None:
+                raise self._error(
+                    ("links", name, *place),
+                    "a radio on a link that is none",
+                    "write `emulator: sdr` at the link, or remove it",
+                )
+        return False
+
+    def _radio(self, name: str, link: Link) -> RadioPlan:
+        """The radio that a link is. Refuses what a radio decides by itself."""
+        asked = link.radio
+        assert asked is not None
+        ways: tuple[Way, Way] = get_args(Way)
+        for way in ways:
+            settings = link.direction(way)
+            for key, (what, cure) in _NOT_OF_RADIOS.items():
+                if getattr(settings, key) not in (None, "emulator"):
+                    raise self._error(self._place(name, way, key), what, cure)
+            if settings.delay is None or settings.delay.value < radio.LEAST_DELAY_NS:
+                known = self._place(name, way, "delay")
+                raise self._error(
+                    known if settings.delay else ("links", name),
+                    f"a delay of {settings.delay or '0 ms'} {way}, in which no waveform can be "
+                    "computed while its packet is on the way",
+                    f"give `delay: {Duration(radio.LEAST_DELAY_NS)}` or more",
+                )
+        forward, backward = (self._radio_channel(name, link, way) for way in ways)
+        return RadioPlan(
+            by=asked.by,
+            modem=asked.modem,
+            modulation=asked.modulation,
+            sample_rate_hz=self._sample_rate(name, asked),
+            fec=asked.fec,
+            forward=forward,
+            backward=backward,
+        )
+
+    def _sample_rate(self, name: str, asked: Radio) -> int:
+        key = "rate" if asked.sample_rate is None else "sample_rate"
+        try:
+            if asked.sample_rate is None:
+                assert asked.rate is not None
+                found = radio.sample_rate_for(
+                    asked.modem, asked.modulation, asked.fec, asked.rate.value
+                )
+            else:
+                found = asked.sample_rate.value
+            carried = radio.air_time().rate_bps(asked.modem, asked.modulation, found, asked.fec)
+        except ValueError as error:
+            raise self._error(
+                ("links", name, "radio", key),
+                f"the modem cannot do that: {error}",
+                "give another modem, modulation or rate",
+            ) from None
+        if carried < 1:
+            raise self._error(
+                ("links", name, "radio", key),
+                "so few samples carry less than one bit a second",
+                "give more, such as `sample_rate: 2 MHz`",
+            )
+        return found
+
+    def _radio_channel(self, name: str, link: Link, way: Way) -> RadioChannelPlan:
+        channel = link.channel(way)
+        if channel.snr is None:
+            raise self._error(
+                ("links", name, "radio"),
+                f"no SNR {way}",
+                f"add `snr: 12 dB`, or write it under `{way}: {{radio: ...}}`",
+            )
+        fading = channel.fading or NoFading(kind="none")
+        taps = channel.multipath
+        offset = channel.frequency_offset
+        return RadioChannelPlan(
+            snr_db=channel.snr.value,
+            fading=fading.kind,
+            doppler_hz=None if isinstance(fading, NoFading) else fading.doppler.value,
+            k_factor_db=fading.k_factor.value if isinstance(fading, RicianFading) else None,
+            taps=None
+            if taps is None
+            else [TapPlan(delay_ns=tap.delay.value, power_db=tap.power.value) for tap in taps],
+            frequency_offset_hz=offset.value if offset else 0.0,
+        )
+
+    def _of_radio(self, link: str, settings: DirectionSettings) -> DirectionPlan:
+        """Rate and overhead of a direction of a radio: those of its modem."""
+        modem = self.radios[link]
+        asked = (modem.modem, modem.modulation, modem.sample_rate_hz, modem.fec)
+        assert settings.delay is not None
+        return DirectionPlan(
+            rate_bps=radio.air_time().rate_bps(*asked),
+            overhead_bytes=radio.air_time().overhead_bytes(*asked),
+            delay_ns=settings.delay.value,
+        )
+
     def _channel(self, link: str, way: Way) -> DirectionPlan:
         """What a direction does to packets whatever paths cross it: rate and delay."""
         settings = self.experiment.links[link].direction(way)
+        if link in self.radios:
+            return self._of_radio(link, settings)
         jitter = _jitter(settings)
         steady = jitter is None and settings.delay_trace is None
         channel = DirectionPlan(
@@ -554,8 +705,27 @@ class _Planner:
                 "queue": self._queue(link, way, settings),
                 "mark": self._mark(link, way, settings),
                 "loss": self._loss(link, way, settings),
+                "arq": self._arq(link, way, settings),
             }
         )
+
+    def _arq(self, link: str, way: Way, settings: DirectionSettings) -> ArqPlan | None:
+        arq = settings.arq
+        if arq is None:
+            return None
+        if settings.imposed_by == "switch":
+            raise self._error(
+                self._place(link, way, "arq"),
+                "a switch loses packets before the emulator's ARQ has them",
+                "remove it, or leave the direction to the emulator: `imposed_by: emulator`",
+            )
+        if settings.loss is not None and getattr(settings.loss, "at", "egress") == "ingress":
+            raise self._error(
+                self._place(link, way, "arq"),
+                "losses at ingress come before the first transmission, so ARQ does not see them",
+                "remove `at: ingress`, or the ARQ",
+            )
+        return ArqPlan(retries=arq.retries, feedback_ns=arq.feedback.value)
 
     def _queue(self, link: str, way: Way, settings: DirectionSettings) -> QueueLimit | None:
         if settings.queue is None:
@@ -595,6 +765,8 @@ class _Planner:
         return QueueLimit(packets=limit.packets(Bitrate(rate), Duration(rtt), packet))
 
     def _loss(self, link: str, way: Way, settings: DirectionSettings) -> LossPlan:
+        if link in self.radios:
+            return LossPlan(model="radio")
         loss = settings.loss
         place = self._place(link, way, "loss")
         if isinstance(loss, BernoulliLoss):
@@ -748,7 +920,13 @@ class _Planner:
             if direction.queue is not None and direction.mean_rate_bps is not None:
                 packet = max((path.packet.value for path in self._crossing(link)), default=0)
                 waiting = direction.queue.bytes or (direction.queue.packets or 0) * packet
-                queued = max(queued, waiting * 8 / direction.mean_rate_bps)
+                if link in self.radios:
+                    waiting += (direction.queue.packets or 0) * direction.overhead_bytes
+                drained = waiting * 8 / direction.mean_rate_bps
+                if direction.arq is not None:
+                    drained *= 1 + direction.arq.retries
+                    drained += direction.arq.retries * direction.arq.feedback_ns / 1e9
+                queued = max(queued, drained)
         rtt = max(
             sum(channel.most_delay_ns for channel in self._along((*path.there, *path.back)))
             for path in self.paths.values()
@@ -761,7 +939,7 @@ class _Planner:
             traffic_s=_round(self.traffic_s),
             traffic_end_s=_round(traffic_end),
             capture_end_s=_round(capture_end),
-            end_s=_round(capture_end + FINISHING),
+            end_s=_round(capture_end + FINISHING + (FINISHING_RADIOS if self.radios else 0)),
         )
 
 

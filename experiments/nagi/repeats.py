@@ -63,7 +63,7 @@ def too_wide(selection: Selection, runs: Path) -> list[Width]:
         return []
     found = []
     for point, mine in zip(selection.points, selection.by_point(), strict=True):
-        if not selection.schemes_missing(mine[0]):
+        if not selection.missing(mine[0]):
             values = _values(mine, runs, until.metric)
             width = halfwidth(values)
             if not width <= until.halfwidth:

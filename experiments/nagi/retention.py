@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is kept of a run once its metrics have been computed: the experiment's `keep`.
 
-Captures are compressed by zstd or removed, the record of packets may be removed; everything else
-stays. manifest.json lists the files there are and, under `removed`, those there were, each with its
-checksum; metrics.json says the same in words. A run that failed keeps everything.
+Captures are compressed by zstd or removed, the records of packets and of transmissions may be
+removed; everything else stays. manifest.json lists the files there are and, under `removed`, those
+there were, each with its checksum; metrics.json says the same in words. A run that failed keeps
+everything.
 
 Each step leaves the run whole: a new file is in place before the manifest names it, and the old one
 is removed only after that. So what was interrupted is done by the next call.
@@ -20,7 +21,7 @@ from nagi.contracts.plan import RunPlan
 from nagi.contracts.records import COMPRESSED, FileSum, Keep, Manifest
 from nagi.contracts.results import Metrics
 
-PACKETS = "packets.parquet"
+PACKETS, TRANSMISSIONS = "packets.parquet", "transmissions.parquet"
 
 
 def retain(run: Path, keep: Keep) -> None:
@@ -38,6 +39,7 @@ def retain(run: Path, keep: Keep) -> None:
             manifest = _compress(run, manifest, capture.file)
     if keep.packets == "drop":
         manifest = _remove(run, manifest, PACKETS)
+        manifest = _remove(run, manifest, TRANSMISSIONS)
     fates = manifest.fates(plan)
     metrics = Metrics.read(run / "metrics.json")
     if metrics.files != fates:

@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Discriminator,
     Field,
@@ -39,10 +40,14 @@ from nagi.traces import LATEST, problem_with_instant
 from nagi.units import (
     Bitrate,
     ByteCount,
+    DopplerSpread,
     Duration,
+    FrequencyOffset,
+    Level,
     PacketCount,
     PositiveDuration,
     QueueSize,
+    SampleRate,
     Share,
     Sojourn,
     StepRate,
@@ -284,6 +289,107 @@ class Mark(Strict):
         return self
 
 
+class Arq(Strict):
+    """What was lost in transmission is sent again: automatic repeat request, on the link itself."""
+
+    retries: int = Field(ge=1, le=100, description="transmissions of a packet beside the first")
+    feedback: PositiveDuration = Field(
+        description="from the end of a transmission until its sender knows of its loss"
+    )
+
+
+class NoFading(Strict):
+    """The gain of the channel does not change."""
+
+    kind: Literal["none"]
+
+
+class RayleighFading(Strict):
+    """No path without obstacles: the gain is complex Gaussian, with Clarke's Doppler spectrum."""
+
+    kind: Literal["rayleigh"]
+    doppler: DopplerSpread = Field(description="the largest Doppler shift")
+
+
+class RicianFading(Strict):
+    """A path without obstacles beside that."""
+
+    kind: Literal["rician"]
+    doppler: DopplerSpread = Field(description="the largest Doppler shift")
+    k_factor: Level = Field(description="power of that path over that of all others")
+
+
+_FADINGS = Annotated[NoFading | RayleighFading | RicianFading, Field(discriminator="kind")]
+
+
+def _fading(value: object) -> object:
+    if value == "none":
+        return {"kind": "none"}
+    if isinstance(value, str):
+        raise ValueError(f"no fading {value!r}; write none, or {{kind: {value}, doppler: 5 Hz}}")
+    return value
+
+
+Fading = Annotated[
+    _FADINGS, BeforeValidator(_fading, json_schema_input_type=Literal["none"] | _FADINGS)
+]
+
+
+class Tap(Strict):
+    """A path from sender to receiver."""
+
+    delay: Duration = Field(description="beside the link's")
+    power: Level = Field(description="beside the others'; their sum is that of the signal")
+
+
+class RadioChannel(Strict):
+    """What waveforms go through in one direction. Given on the radio itself, it holds for both."""
+
+    snr: Level | None = Field(
+        None, description="mean power of the signal over that of the noise; without fading"
+    )
+    fading: Fading | None = Field(None, description="none if not given")
+    multipath: Annotated[list[Tap], Field(min_length=1)] | None = Field(
+        None, description="one path if not given"
+    )
+    frequency_offset: FrequencyOffset | None = Field(
+        None, description="of the sender's carrier against the receiver's; 0 Hz if not given"
+    )
+
+
+class Radio(RadioChannel):
+    """A radio: packets become waveforms, cross a channel and become packets again, or are lost."""
+
+    by: Literal["simulated", "virtual"] = Field(
+        "simulated",
+        description="simulated: both ends and the channel in one process; virtual: in processes of "
+        "their own, which exchange samples",
+    )
+    modem: Literal["ofdm", "single_carrier"]
+    modulation: Literal["bpsk", "qpsk", "8psk", "16qam"]
+    rate: Bitrate | None = Field(None, description="what the body of a transmission carries")
+    sample_rate: SampleRate | None = Field(None, description="instead of `rate`")
+    fec: Literal["none", "convolutional"] = Field("none", description="forward error correction")
+
+    @field_validator("by", mode="before")
+    @classmethod
+    def _there(cls, by: object) -> object:
+        if by == "uhd":
+            raise ValueError(
+                "not yet: this version of nagi has no radio hardware (UHD); write `by: simulated` "
+                "or `by: virtual`"
+            )
+        return by
+
+    @model_validator(mode="after")
+    def _one_rate(self) -> Radio:
+        if self.rate is None and self.sample_rate is None:
+            raise ValueError("neither rate nor sample_rate; give one, such as `rate: 2 Mb/s`")
+        if self.rate is not None and self.sample_rate is not None:
+            raise ValueError("rate and sample_rate at once; remove one")
+        return self
+
+
 # Either of a pair, when given for a direction, replaces what the link has of both.
 ALTERNATIVES = {"rate_trace": "rate", "delay_trace": "delay"}
 ALTERNATIVES |= {constant: trace for trace, constant in ALTERNATIVES.items()}
@@ -306,6 +412,9 @@ class DirectionSettings(Strict):
     queue: QueueSize | None = Field(None, description="drop-tail limit; without it none")
     mark: Mark | None = None
     loss: Loss | None = None
+    arq: Arq | None = Field(
+        None, description="repeat on the link what was lost there; without it TCP has to"
+    )
     imposed_by: Literal["switch", "emulator"] | None = Field(
         None,
         description="who imposes rate, queue, marking and loss: the emulator if not given, or the "
@@ -321,12 +430,24 @@ class DirectionSettings(Strict):
         return trace
 
 
+class OneDirection(DirectionSettings):
+    """What one direction has of its own."""
+
+    radio: RadioChannel | None = Field(
+        None, description="what of the radio's channel differs in this direction"
+    )
+
+
 class Link(DirectionSettings):
     """A link between two nodes. Forward is from the first to the second."""
 
     between: tuple[Name, Name]
-    forward: DirectionSettings = DirectionSettings()
-    backward: DirectionSettings = DirectionSettings()
+    emulator: Literal["link", "sdr"] = Field(
+        "link", description="sdr: the link is a radio, by GNU Radio; rate and losses are its own"
+    )
+    radio: Radio | None = Field(None, description="of `emulator: sdr`")
+    forward: OneDirection = OneDirection()
+    backward: OneDirection = OneDirection()
 
     def direction(self, way: Literal["forward", "backward"]) -> DirectionSettings:
         """The settings of one direction: its own where given, else the link's."""
@@ -342,6 +463,15 @@ class Link(DirectionSettings):
         own = getattr(self, way)
         alternative = ALTERNATIVES.get(name, name)
         return getattr(own, name) is None and getattr(own, alternative) is None
+
+    def channel(self, way: Literal["forward", "backward"]) -> RadioChannel:
+        """What waveforms go through in one direction: its own where given, else the radio's."""
+        own = getattr(self, way).radio
+        found = {}
+        for name in RadioChannel.model_fields:
+            value = getattr(own, name, None)
+            found[name] = getattr(self.radio, name, None) if value is None else value
+        return RadioChannel.model_construct(**found)
 
 
 class Flow(Strict):
@@ -557,7 +687,11 @@ def experiment_schema() -> dict[str, Any]:
 _FOR_ALL_POINTS = ("Keep", "Until")  # what holds for the whole campaign has no axes in it
 
 # The keys that say which of several a mapping is, and of what.
-UNION_TAGS = {"model": "loss model", "distribution": "jitter distribution"}
+UNION_TAGS = {
+    "model": "loss model",
+    "distribution": "jitter distribution",
+    "kind": "kind of fading",
+}
 
 
 class _SchemaGenerator(GenerateJsonSchema):

@@ -36,7 +36,7 @@ from pydantic import (
 )
 from pydantic_core import core_schema
 
-from nagi.units import Bitrate, ByteCount, Duration, PacketCount, Share, Text
+from nagi.units import Bitrate, ByteCount, Duration, Level, PacketCount, Share, Text
 
 Metric = Literal["agi", "agi_of_ceiling", "goodput", "nagi", "nagi_of_ceiling"]
 Quantifier = Literal["all", "most", "some"]
@@ -49,7 +49,7 @@ _ORDERS: dict[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt,
 }
 _COMPARISON = re.compile(r"(<=|>=|!=|<|>)\s*(.+)")
-_KINDS = (Bitrate, Duration, ByteCount, PacketCount, Share)
+_KINDS = (Bitrate, Duration, ByteCount, PacketCount, Share, Level)
 
 
 def measure_of(text: str) -> tuple[str, float] | None:

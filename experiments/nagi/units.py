@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quantities that parse and print themselves: `100 Mb/s`, `45 ms`, `1000 bytes`, `1 bdp`, `0.1 %`.
+"""Quantities that parse and print themselves: `100 Mb/s`, `45 ms`, `1000 bytes`, `1 bdp`, `0.1 %`,
+`12 dB`, `5 Hz`.
 
 A bare number is refused: every quantity names its unit. Prefixes are decimal (1 Mb/s = 10^6 bit/s).
 Each type is a pydantic field type whose JSON form is the text, and has a JSON Schema pattern.
@@ -180,6 +181,18 @@ class ByteCount(Quantity):
         return f"{self.value} bytes"
 
 
+class SampleRate(Quantity):
+    """Samples a second, written as a frequency."""
+
+    what = "sample rate"
+    example = "2 MHz"
+    least = 1
+    units: ClassVar[dict[str, Decimal]] = {
+        f"{prefix}Hz": Decimal(factor)
+        for prefix, factor in (("", 1), ("k", 10**3), ("M", 10**6), ("G", 10**9))
+    }
+
+
 class PacketCount(Quantity):
     """A number of packets."""
 
@@ -269,6 +282,71 @@ class Share(Text):
     ) -> dict[str, Any]:
         text = super().__get_pydantic_json_schema__(schema, handler)
         return {"anyOf": [text, {"type": "number", "minimum": 0, "maximum": 1}]}
+
+
+@dataclass(frozen=True, order=True)
+class Measure(Text):
+    """A real number of base units, which may be negative."""
+
+    value: float
+
+    what: ClassVar[str]
+    units: ClassVar[dict[str, Decimal]]  # name -> base units; the first is 1 and prints
+    least: ClassVar[int]
+    most: ClassVar[int]
+
+    def __init_subclass__(cls) -> None:
+        names = "|".join(re.escape(name) for name in cls.units)
+        cls.pattern = f"[-+]?{_NUMBER_PATTERN} ?({names})"
+
+    @classmethod
+    def parse(cls, text: object) -> Self:
+        number, unit = _split(text, cls.what, cls.example)
+        if not unit:
+            raise ValueError(f"{text} has no unit; write it like '{cls.example}'")
+        if unit not in cls.units:
+            known = ", ".join(cls.units)
+            raise ValueError(f"{unit!r} is no unit of a {cls.what}; one of: {known}")
+        value = number * cls.units[unit]
+        if not cls.least <= value <= cls.most:
+            base = next(iter(cls.units))
+            raise ValueError(
+                f"a {cls.what} of {text} is out of range; give {cls.least} to {cls.most} {base}"
+            )
+        return cls(float(value))
+
+    def __str__(self) -> str:
+        return f"{_plain(Decimal(repr(self.value)))} {next(iter(self.units))}"
+
+
+class Level(Measure):
+    """A ratio of powers in decibels."""
+
+    what = "level"
+    example = "12 dB"
+    least, most = -100, 100
+    units: ClassVar[dict[str, Decimal]] = {"dB": Decimal(1)}
+
+
+class FrequencyOffset(Measure):
+    """A difference of frequencies in Hz."""
+
+    what = "frequency offset"
+    example = "100 Hz"
+    least, most = -(10**9), 10**9
+    units: ClassVar[dict[str, Decimal]] = {
+        "Hz": Decimal(1),
+        "kHz": Decimal(10**3),
+        "MHz": Decimal(10**6),
+    }
+
+
+class DopplerSpread(FrequencyOffset):
+    """The largest Doppler shift of a fading channel, in Hz."""
+
+    what = "Doppler spread"
+    example = "5 Hz"
+    least, most = 0, 10**6
 
 
 def in_bytes(count: float) -> str:

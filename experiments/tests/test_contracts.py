@@ -94,8 +94,8 @@ def test_nodes_and_batches_keep_to_their_schemas():
     jsonschema.validate(json.loads(batch.model_dump_json()), schema)
 
 
-# The example's schemes are the kernel's own, which tell nothing, and it has no switch.
-OTHERS = ("scheme_events", "queue_samples")
+# The example's schemes are the kernel's own, which tell nothing, and it has no switch and no radio.
+OTHERS = ("scheme_events", "queue_samples", "transmissions")
 
 
 @pytest.mark.parametrize("name", [name for name in TABLES if name not in OTHERS])

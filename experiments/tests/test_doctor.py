@@ -179,6 +179,7 @@ def lost(host: str, link: str, **ports: PortReading) -> dict:
 
 REFUSED = "Failed to connect to the host via ssh: ssh: connect to host 192.0.2.7 port 22: "
 RELAY_GONE = {"but": ["relay"], "unreachable": {"relay": REFUSED + "Connection timed out"}}
+SDR = f"nagi-sdr {__version__}"
 SWITCHES = {
     "nagi": SwitchFacts(version="nagi-switch 0.1.0", problem=None),
     "bmv2": SwitchFacts(version="1.15.5", problem=None),
@@ -355,6 +356,21 @@ CASES = [
      ["here"], "does not run: No such file", "make setup"),
     ("emulator", "failure", seen(hosts={"heron": {"nagi_link": "nagi-link 0.0.1"}}), ["heron"],
      f"of version 0.0.1, nagi of {__version__}", "install that of"),
+    # Radios
+    ("radio", "ok", seen(), ["heron"], "no nagi-sdr is installed", ""),
+    ("radio", "ok", seen(hosts={"heron": {"nagi_sdr": SDR}}, wanted=wanted(radios=("radio",))),
+     ["heron"], SDR, ""),
+    ("radio", "skipped", seen(but=["heron"]), ["heron"], "no answer", "see versions"),
+    ("radio", "warning", seen(hosts={"heron": {"nagi_sdr_error": "No module named gnuradio"}}),
+     ["heron"], "does not run: No module named gnuradio", "make sdr"),
+    ("radio", "warning", seen(hosts={"heron": {"nagi_sdr": "nagi-sdr 0.0.1"}}), ["heron"],
+     f"of version 0.0.1, nagi of {__version__}", "`nagi_sdr`"),
+    ("radio", "failure", seen(wanted=wanted(radios=("radio", "core"))), ["heron"],
+     "links radio, core are radios, and there is no nagi-sdr", "`make sdr` there"),
+    ("radio", "failure", seen(hosts={"heron": {"nagi_sdr_error": "No module named gnuradio"}},
+     wanted=wanted(radios=("radio",))), ["heron"], "No module named gnuradio", "make sdr"),
+    ("radio", "failure", seen(hosts={"heron": {"nagi_sdr": "nagi-sdr 0.0.1"}},
+     wanted=wanted(radios=("radio",))), ["heron"], "of version 0.0.1", "make sdr"),
     # Switches
     ("switch", "ok", seen(), ["bob"], "none is installed", ""),
     ("switch", "ok", seen(hosts={"relay": {"switches": SWITCHES}}, wanted=wanted(
@@ -559,7 +575,7 @@ def test_text_has_a_line_a_stage_where_all_is_well():
     lines = shown(judge(seen(wanted=wanted("cubic", "bbr")))).splitlines()
     assert [line.split()[0] for line in lines[:-2]] == [
         *("SSH", "versions", "kernel", "schemes", "interfaces", "clocks", "paths", "MTU"),
-        *("capture", "emulator", "switch", "spare", "disk", "lock", "leftovers"),
+        *("capture", "emulator", "radio", "switch", "spare", "disk", "lock", "leftovers"),
     ]
     assert all(" ok " in line for line in lines[:-2])
     assert "4 hosts: Linux 6.12.3-amd64" in lines[2]

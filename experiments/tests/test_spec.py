@@ -73,7 +73,7 @@ RATE, TRACE = "rate: $capacity", "links.radio.rate_trace"
 # (what is replaced, by what, place, complaint and cure)
 BAD = [
     ("seed: 1", "seed: 1\nsede: 2", 5, "sede", "unknown key; known here: duration, ecn, flows"),
-    ("queue: 20 packets", "quue: 20 packets", 12, "links.radio.quue", "unknown key; known here: b"),
+    ("queue: 20 packets", "quue: 20 packets", 12, "links.radio.quue", "unknown key; known here: a"),
     ("delay: 45 ms", "delay: 45", 7, "links.wired.delay", "45 has no unit; write it like '45 ms'"),
     ("45 ms", "45 Mb/s", 7, "links.wired.delay", "'Mb/s' is no unit of a duration; one of: ns, us"),
     ("100 Mb/s", "100 MB/s", 7, "links.wired.rate", "'MB/s' is no unit of a rate; one of: b/s"),

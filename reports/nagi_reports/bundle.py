@@ -259,6 +259,7 @@ Parquet, captures pcap (some compressed by zstd), the rest is JSON.
   - `links.json`, `packets.parquet`, `drops.pcapng`: the link emulator's account of itself and of
     every packet. `flows.json`, `tcp_info.parquet`: the senders' kernels' account;
     `scheme_events.parquet`: what schemes of nagi's own told.
+    `transmissions.parquet`: what became of every transmission, where links are radios.
     `command-*.log`: what programs said whose traffic a flow was.
   - `verdict.json`: did the links do what was asked? `metrics.json`: what the run came to.
 

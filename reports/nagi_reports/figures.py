@@ -388,6 +388,51 @@ def _curve(
 
 
 @dataclass(frozen=True)
+class ErrorRate:
+    """How many of the packets sent at an SNR were lost."""
+
+    snr_db: float
+    lost: int
+    sent: int
+
+
+def error_rates(curves: Sequence[tuple[str, Sequence[ErrorRate]]]) -> Figure:
+    """Shares of packets lost over SNR, a curve each; a triangle stands for none, where one of all
+    that were sent would be."""
+    with _style():
+        figure = Figure(figsize=(WIDTH, 2.75), layout="constrained")
+        axes = figure.subplots()
+        axes.set_yscale("log")
+        for index, (label, rates) in enumerate(curves):
+            colour, marker, dashes = _STYLES[index % len(_STYLES)]
+            some = [rate for rate in rates if rate.lost]
+            axes.plot(
+                [rate.snr_db for rate in some],
+                [rate.lost / rate.sent for rate in some],
+                color=colour,
+                marker=marker,
+                linestyle=dashes,
+                markerfacecolor="white",
+                label=label,
+            )
+            none = [rate for rate in rates if not rate.lost]
+            axes.plot(
+                [rate.snr_db for rate in none],
+                [1 / rate.sent for rate in none],
+                color=colour,
+                marker="v",
+                linestyle="none",
+            )
+        axes.set_ylim(top=1.3)
+        axes.set_xlabel("SNR asked for (dB)")
+        axes.set_ylabel("Packet error rate")
+        axes.grid(axis="y", color=_PALE, linewidth=0.4)
+        handles, labels = axes.get_legend_handles_labels()
+        figure.legend(handles, labels, ncols=2, handlelength=2.8, loc="outside upper center")
+    return figure
+
+
+@dataclass(frozen=True)
 class Pair:
     """Two means of the same, and how far they are apart: second - first."""
 

@@ -12,11 +12,14 @@ from dataclasses import dataclass
 
 import pandas as pd
 from nagi.contracts.records import Campaign
-from nagi.units import Bitrate, Duration, Share
+from nagi.units import Bitrate, Duration, Level, Share
 
 from nagi_reports.statistics import Mean, by_run, foreground, mean
 
 __all__ = ["Axis", "Curve", "Mean", "Panel", "Summary", "mean_of_runs", "normalised", "summarise"]
+
+
+_ACRONYMS = {"snr": "SNR"}
 
 
 def mean_of_runs(rows: pd.DataFrame, column: str) -> Mean | None:
@@ -43,9 +46,13 @@ class Axis:
     values: list[str]
 
     @property
+    def in_words(self) -> str:
+        """Its name within a sentence."""
+        return " ".join(_ACRONYMS.get(word, word) for word in self.name.lower().split("_"))
+
+    @property
     def title(self) -> str:
-        words = self.name.replace("_", " ")
-        return f"{words[0].upper()}{words[1:]}"
+        return f"{self.in_words[0].upper()}{self.in_words[1:]}"
 
     def numbers(self) -> tuple[list[float], str]:
         """The values as numbers of one unit, and the unit; positions if they are no quantities."""
@@ -53,6 +60,7 @@ class Axis:
             (Bitrate, 1e6, "Mb/s"),
             (Duration, 1e6, "ms"),
             (Share, 0.01, "%"),
+            (Level, 1, "dB"),
         ):
             try:
                 parsed = [kind.parse(value) for value in self.values]

@@ -24,7 +24,7 @@ def tables(summary: Summary) -> Iterator[Table]:
             show_edge=False,
             pad_edge=False,
         )
-        axis = f"{summary.x.title.lower()}{f' ({unit})' if unit else ''}"
+        axis = f"{summary.x.in_words}{f' ({unit})' if unit else ''}"
         table.add_column(f"AGI by {axis}")
         for head in heads:
             table.add_column(head, justify="right")

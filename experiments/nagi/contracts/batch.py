@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from nagi.contracts.base import Contract
+from nagi.contracts.base import Contract, is_none
 from nagi.contracts.plan import RunPlan
 
 
@@ -36,6 +36,11 @@ class Batch(Contract):
         None, description="for whom the host must be held; null: hosts need not be held"
     )
     nagi_link: str = Field(description="path of the program nagi-link")
+    nagi_sdr: str | None = Field(
+        None,
+        exclude_if=is_none,
+        description="path of the program nagi-sdr, which is the emulator of plans with radios",
+    )
     nagi_switch: str | None = Field(None, description="path of nagi-switch; null: not a switch")
     simple_switch: str | None = Field(
         None, description="path of bmv2's program; null: where the host's programs are"

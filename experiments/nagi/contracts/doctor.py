@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from nagi.contracts.base import Contract
 
-Stage = Literal[
+HostStage = Literal[
     "ssh",
     "versions",
     "kernel",
@@ -21,13 +21,20 @@ Stage = Literal[
     "mtu",
     "capture",
     "emulator",
+    "radio",
     "switch",
     "processors",
     "disk",
     "lock",
     "leftovers",
 ]
-STAGES: tuple[Stage, ...] = get_args(Stage)  # in the order in which they are looked at
+# Of `nagi doctor radio`: GNU Radio itself, our blocks in it, waveforms there and back, packets of
+# all sizes, packets of an interface.
+StageOfRadio = Literal["library", "flowgraph", "loopback", "packets", "ip"]
+Stage = HostStage | StageOfRadio
+# In the order in which they are looked at.
+STAGES: tuple[HostStage, ...] = get_args(HostStage)
+STAGES_OF_RADIO: tuple[StageOfRadio, ...] = get_args(StageOfRadio)
 Status = Literal["ok", "skipped", "warning", "failure"]
 
 
@@ -59,6 +66,15 @@ class PathReading(Contract):
     rtt_median_ms: float | None
     mtu: int = Field(description="of the interface; size of the large pings in IP bytes")
     full_size_answered: int
+
+
+class RadioStage(Contract):
+    """A line of what `nagi-sdr doctor --json` prints: how far this machine can be a radio."""
+
+    stage: StageOfRadio
+    ok: bool
+    detail: str = Field(description="what was found")
+    cure: str | None = Field(None, description="of one that does not do")
 
 
 class PortReading(Contract):

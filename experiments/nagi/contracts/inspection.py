@@ -78,6 +78,10 @@ class Inspection(Contract):
     )
     nagi_link: str | None = Field(description="its version; null: not an emulator, or it fails")
     nagi_link_error: str | None
+    nagi_sdr: str | None = Field(
+        None, description="the version of nagi-sdr; null: not an emulator, none there, or it fails"
+    )
+    nagi_sdr_error: str | None = Field(None, description="why one that is there does not run")
     switches: dict[SwitchTarget, SwitchFacts] = Field(
         {}, description="what is installed to be one, on hosts that are nodes"
     )

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from nagi.contracts.base import Contract, is_false
+from nagi.contracts.base import Contract, is_false, is_none
 from nagi.contracts.plan import DirectionPlan
 
 
@@ -52,6 +52,19 @@ class Change(Contract):
     config: DirectionPlan
 
 
+class TransmissionCounts(Contract):
+    """sent = received + not_detected + header_errors + payload_errors + lost, and those of which
+    the radio has not told what became of them"""
+
+    sent: int
+    received: int
+    not_detected: int = Field(description="no burst was found")
+    header_errors: int
+    payload_errors: int
+    lost: int = Field(description="drawn by a loss model, of a link that is no radio")
+    undetected_errors: int = Field(description="received with other bytes than were sent")
+
+
 class DirectionAccount(Contract):
     config: DirectionPlan = Field(description="at the end")
     changes: list[Change]
@@ -64,6 +77,9 @@ class DirectionAccount(Contract):
     )
     transit_error_ns: Lateness = Field(
         description="between a packet being due and being handed to the kernel"
+    )
+    transmissions: TransmissionCounts | None = Field(
+        None, exclude_if=is_none, description="of a radio, or with ARQ"
     )
     late_events: int = Field(description="packets handed over more than 1 ms late")
 

@@ -83,8 +83,15 @@ class LossPlan(Contract):
     """A loss model with its parameters, in the terms of nagi-link's configuration."""
 
     model: Literal[
-        "none", "bernoulli", "poisson", "bernoulli_bit", "gilbert_elliott", "markov", "trace"
-    ]
+        "none",
+        "bernoulli",
+        "poisson",
+        "bernoulli_bit",
+        "gilbert_elliott",
+        "markov",
+        "trace",
+        "radio",
+    ] = Field(description="radio: what the link's radio does not receive")
     probability: float | None = None
     packet_loss_rate: float | None = None
     packet_bytes: int | None = None
@@ -106,6 +113,15 @@ class LossPlan(Contract):
         None, exclude_if=is_none, description="packets after which the trace repeats"
     )
     at: Literal["ingress", "egress"] = "egress"
+
+
+class ArqPlan(Contract):
+    """Automatic repeat request: transmissions that were lost are repeated."""
+
+    retries: int = Field(description="transmissions of a packet beside the first")
+    feedback_ns: int = Field(
+        description="from the end of a transmission until its sender knows of its loss"
+    )
 
 
 class DirectionPlan(Contract):
@@ -131,6 +147,7 @@ class DirectionPlan(Contract):
     queue: QueueLimit | None = None
     mark: MarkPlan | None = Field(None, exclude_if=is_none)
     loss: LossPlan = LossPlan(model="none")
+    arq: ArqPlan | None = Field(None, exclude_if=is_none)
 
     # Without a type, the published schema stays that of the fields.
     @model_serializer(mode="wrap")
@@ -174,6 +191,39 @@ class LinkEnd(Contract):
     address: str = Field(description="of the node's interface on this link, with prefix length")
 
 
+class TapPlan(Contract):
+    """A path from sender to receiver."""
+
+    delay_ns: int
+    power_db: float = Field(description="relative: nagi-sdr scales all to a sum of 1")
+
+
+class RadioChannelPlan(Contract):
+    """What waveforms go through in one direction."""
+
+    snr_db: float = Field(
+        description="mean power of a burst's body over that of the noise, as nagi-sdr has it"
+    )
+    fading: Literal["none", "rayleigh", "rician"] = "none"
+    doppler_hz: float | None = Field(None, exclude_if=is_none, description="where it fades")
+    k_factor_db: float | None = Field(None, exclude_if=is_none, description="where it is Rician")
+    taps: list[TapPlan] | None = Field(None, exclude_if=is_none, description="null: one path")
+    frequency_offset_hz: float = 0.0
+
+
+class RadioPlan(Contract):
+    """The radio that a link is; nagi-sdr takes it as it stands, with the channels under the names
+    of its directions. Rates and overheads of the link's directions follow from it."""
+
+    by: Literal["simulated", "virtual"]
+    modem: Literal["ofdm", "single_carrier"]
+    modulation: Literal["bpsk", "qpsk", "8psk", "16qam"]
+    sample_rate_hz: int
+    fec: Literal["none", "convolutional"]
+    forward: RadioChannelPlan
+    backward: RadioChannelPlan
+
+
 class LinkPlan(Contract):
     """A link; forward is from its first end to its second. The directions are what the emulator
     does: what a switch imposes is at the switch's port."""
@@ -183,6 +233,9 @@ class LinkPlan(Contract):
     ends: tuple[LinkEnd, LinkEnd]
     forward: DirectionPlan
     backward: DirectionPlan
+    radio: RadioPlan | None = Field(
+        None, exclude_if=is_none, description="the emulator is nagi-sdr; null: nagi-link"
+    )
 
 
 class RoutePlan(Contract):
@@ -387,6 +440,15 @@ class RunPlan(Contract):
 
     def link(self, name: str) -> LinkPlan:
         return next(link for link in self.links if link.name == name)
+
+    def radios(self) -> list[LinkPlan]:
+        """The links that are radios."""
+        return [link for link in self.links if link.radio is not None]
+
+    def records_transmissions(self) -> bool:
+        """Whether the emulator tells what became of every transmission."""
+        directions = [each for link in self.links for each in (link.forward, link.backward)]
+        return bool(self.radios()) or any(each.arq is not None for each in directions)
 
     def switches(self) -> list[NodePlan]:
         return [node for node in self.nodes if node.switch is not None]

@@ -5,6 +5,7 @@ plan.json         the run plan
 manifest.json     hosts, versions, settings as they were, checksums of the other files
 links.json        the emulator's own account
 packets.parquet   what became of every packet the emulator saw
+transmissions.parquet   what became of every transmission, where a link is a radio or has ARQ
 drops.pcapng      every packet it dropped: headers, when, why
 switches.json     the switches' own account, where there are any
 NODE.drops.pcapng what a switch (nagi-switch) dropped
@@ -143,6 +144,28 @@ class PacketRow(Contract):
     marked: bool
 
 
+class TransmissionRow(Contract):
+    """A row of transmissions.parquet: a packet on the air in one direction of a link, once.
+    Instants are nanoseconds since the run began."""
+
+    link: str
+    way: Literal["forward", "backward"]
+    number: int = Field(description="counts the transmissions of link and way, modulo 2^32")
+    index: int = Field(description="the packet's, as in packets.parquet")
+    attempt: int = Field(description="at this packet, from 1: ARQ makes more of them")
+    start_ns: int
+    end_ns: int = Field(description="when its air time is over; propagation follows")
+    outcome: Literal[
+        "received",
+        "not detected",
+        "header error",
+        "payload error",
+        "unanswered",
+        "lost",
+    ] = Field(description="lost: by a drawn loss, of a link that is no radio")
+    snr_db: float | None = Field(description="as the receiver measured it; null: it did not")
+
+
 class HostFacts(Contract):
     kernel: str
     machine: str
@@ -184,6 +207,9 @@ class Build(Contract):
     version: str
     commit: str | None
     nagi_link: str = Field(description="SHA-256 of the program")
+    nagi_sdr: str | None = Field(
+        None, exclude_if=is_none, description="SHA-256 of what radios run, where links are some"
+    )
     nagi_agent: str = Field(description="SHA-256 of its sources")
     nagi_tcp: str | None = Field(None, exclude_if=is_none, description="SHA-256 of the program")
     nagi_switch: str | None = Field(
@@ -248,6 +274,8 @@ class Manifest(Contract):
     def fates(self, plan: RunPlan) -> dict[str, FileFate]:
         """What became of the files that `keep` decides on."""
         names = [*(capture.file for capture in plan.captures), "packets.parquet"]
+        if plan.records_transmissions():
+            names.append("transmissions.parquet")
         return {name: self.fate(name) for name in names}
 
 
@@ -327,8 +355,8 @@ class Keep(Contract):
     compress: Literal["zstd", "none"] = Field("zstd", description="how captures are compressed")
     packets: Literal["keep", "drop"] = Field(
         "keep",
-        description="packets.parquet, what became of every packet on every link; without it the "
-        "report cannot show queues over time",
+        description="packets.parquet, what became of every packet on every link, and "
+        "transmissions.parquet; without them the report cannot show queues over time",
     )
 
 

@@ -22,6 +22,7 @@ from nagi.contracts.records import (
     PacketRow,
     SchemeEvent,
     TcpInfoSample,
+    TransmissionRow,
     Verdict,
 )
 from nagi.contracts.results import Metrics, ResultRow
@@ -44,6 +45,7 @@ CONTRACTS: dict[str, type[Contract]] = {
     "flows": Flows,
     "tcp_info": TcpInfoSample,
     "packets": PacketRow,
+    "transmissions": TransmissionRow,
     "scheme_events": SchemeEvent,
     "verdict": Verdict,
     "metrics": Metrics,
@@ -53,6 +55,7 @@ CONTRACTS: dict[str, type[Contract]] = {
 TABLES = (
     "tcp_info",
     "packets",
+    "transmissions",
     "queue_samples",
     "scheme_events",
     "results",

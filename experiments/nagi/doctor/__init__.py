@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from nagi.contracts.doctor import Doctor, Finding, Stage
+from nagi.contracts.doctor import Doctor, Finding, HostStage
 from nagi.doctor import clocks, hosts, links, readiness
 from nagi.doctor.seen import Said, Seen, Wanted
 from nagi.errors import InputError, Problem
 
 __all__ = ["Seen", "Wanted", "failures", "judge"]
 
-_STAGES: dict[Stage, Callable[[Seen], Iterator[Said]]] = {
+_STAGES: dict[HostStage, Callable[[Seen], Iterator[Said]]] = {
     "ssh": hosts.look_at_ssh,
     "versions": hosts.look_at_versions,
     "kernel": hosts.look_at_kernels,
@@ -29,6 +29,7 @@ _STAGES: dict[Stage, Callable[[Seen], Iterator[Said]]] = {
     "mtu": links.look_at_mtu,
     "capture": readiness.look_at_captures,
     "emulator": readiness.look_at_emulators,
+    "radio": readiness.look_at_radios,
     "switch": readiness.look_at_switches,
     "processors": readiness.look_at_processors,
     "disk": readiness.look_at_disks,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from nagi import __version__
+from nagi import __version__, radio
 from nagi.contracts.doctor import Status
 from nagi.contracts.inspection import Holder, Inspection, SwitchFacts
 from nagi.contracts.plan import SwitchTarget
@@ -70,6 +70,29 @@ def _packet_io(host: str, inspection: Inspection, program: str) -> Said:
         "boot a kernel with CONFIG_XDP_SOCKETS, or use an interface whose driver has XDP: "
         "af_packet manages about a third of the packets a second",
     )
+
+
+def look_at_radios(seen: Seen) -> Iterator[Said]:
+    """Whether links can be radios; of this machine `nagi doctor radio` tells more."""
+    wanted = seen.wanted.radios if seen.wanted else ()
+    cure = radio.INSTALL if seen.is_local else radio.INSTALL_THERE
+    for host, inspection in seen.emulators():
+        version = (inspection.nagi_sdr or "").split()[-1:]
+        if inspection.nagi_sdr_error is not None:
+            said = " ".join(inspection.nagi_sdr_error.split())
+            status: Status = "failure" if wanted else "warning"
+            yield Said([host], status, f"nagi-sdr does not run: {said}", cure)
+        elif not version and wanted:
+            what = f"{radio.of_links(wanted)}, and there is no nagi-sdr"
+            yield Said([host], "failure", what, cure)
+        elif not version:
+            yield Said([host], "ok", "no nagi-sdr is installed")
+        elif version != [__version__]:
+            what = f"its nagi-sdr is of version {version[0]}, nagi of {__version__}"
+            yield Said([host], "failure" if wanted else "warning", what, cure)
+        else:
+            yield Said([host], "ok", f"nagi-sdr {version[0]}")
+    yield from seen.not_inspected()
 
 
 def look_at_switches(seen: Seen) -> Iterator[Said]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 
+from nagi import radio
 from nagi.contracts.doctor import ClockReading, PathReading, PortReading, Status
 from nagi.contracts.inspection import Inspection
 from nagi.contracts.plan import RunPlan, SwitchTarget
@@ -22,6 +23,7 @@ class Wanted:
     window_cap: bool = False
     free_bytes: int | None = None  # on each host; None: not known
     switches: frozenset[tuple[str, SwitchTarget]] = frozenset()  # which nodes run what
+    radios: tuple[str, ...] = ()  # links that are some
 
     @classmethod
     def of(cls, plans: Sequence[RunPlan], free_bytes: int | None = None) -> Self:
@@ -38,6 +40,7 @@ class Wanted:
                 for node in plan.nodes
                 if node.switch is not None
             ),
+            radios=tuple(radio.names(plans)),
             window_cap=any(flow.max_window is not None for flow in flows),
             free_bytes=free_bytes,
         )

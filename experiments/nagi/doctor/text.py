@@ -13,7 +13,7 @@ from rich.text import Text
 from nagi.contracts.doctor import Doctor, Finding, Stage, Status
 from nagi.units import count_of
 
-_TITLES: dict[Stage, str] = {
+TITLES: dict[Stage, str] = {
     "ssh": "SSH",
     "versions": "versions",
     "kernel": "kernel",
@@ -24,11 +24,17 @@ _TITLES: dict[Stage, str] = {
     "mtu": "MTU",
     "capture": "capture",
     "emulator": "emulator",
+    "radio": "radio",
     "switch": "switch",
     "processors": "spare CPU",
     "disk": "disk",
     "lock": "lock",
     "leftovers": "leftovers",
+    "library": "GNU Radio",
+    "flowgraph": "flowgraph",
+    "loopback": "loopback",
+    "packets": "packets",
+    "ip": "IP",
 }
 _STYLES: dict[Status, str] = {
     "ok": "green",
@@ -47,7 +53,7 @@ def show(console: Console, doctor: Doctor) -> None:
     table.add_column("status", no_wrap=True)
     table.add_column("what", overflow="fold")
     for stage, found in groupby(doctor.findings, key=lambda finding: finding.stage):
-        title = _TITLES[stage]
+        title = TITLES[stage]
         for status, what in _lines(list(found)):
             table.add_row(title, Text(status, _STYLES[status]), what)
             title = ""

@@ -48,6 +48,7 @@ class LabHost:
     state: str = STATE
     user: str | None = None
     nagi_link: str | None = None
+    nagi_sdr: str | None = None
     nagi_switch: str | None = None
 
     def interfaces(self) -> list[str]:
@@ -189,6 +190,7 @@ def _host(inventory: Path, name: str, cell: str, variables: dict[str, Any]) -> L
         state=str(variables.get("nagi_state", STATE)),
         user=variables.get("nagi_user"),
         nagi_link=variables.get("nagi_link"),
+        nagi_sdr=variables.get("nagi_sdr"),
         nagi_switch=variables.get("nagi_switch"),
     )
     used = host.interfaces()

@@ -47,6 +47,7 @@ def netns_places(
     directory: Path,
     nagi_link: Path,
     switch: SwitchPrograms,
+    nagi_sdr: Path | None = None,
 ) -> list[Place]:
     """Where the nodes of a netns lab are. In `spools` each host has a directory for its records;
     `directory` is the lab's."""
@@ -60,6 +61,7 @@ def netns_places(
             state=str(directory / "state" / host_of(cell, node)),
             user="nobody",
             nagi_link=str(nagi_link),
+            nagi_sdr=None if nagi_sdr is None else str(nagi_sdr),
             switch=switch if node in shape.switches else None,
         )
         for cell in cells

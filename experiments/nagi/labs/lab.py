@@ -57,6 +57,7 @@ class Place:
     state: str
     user: str | None
     nagi_link: str
+    nagi_sdr: str | None = None  # of an emulator
     token: str | None = None
     switch: SwitchPrograms | None = None  # of a node that is one
 
@@ -70,6 +71,7 @@ class Place:
             user=self.user,
             token=self.token,
             nagi_link=self.nagi_link,
+            nagi_sdr=self.nagi_sdr if self.node == EMULATOR else None,
             nagi_switch=self.switch and self.switch.nagi_switch,
             simple_switch=self.switch and self.switch.simple_switch,
             simple_switch_client=self.switch and self.switch.simple_switch_client,

@@ -60,6 +60,7 @@ class NetnsLab:
             directory,
             paths.native_program("nagi-link"),
             SwitchPrograms.here(),
+            paths.native_program("nagi-sdr"),
         )
         inventory = netns_inventory(
             shape,

@@ -132,6 +132,8 @@ class Bench:
             state=host.state,
             user=host.user,
             nagi_link=host.nagi_link or f"{self._home(host)}/nagi-link",
+            # It comes with GNU Radio, and is not shipped.
+            nagi_sdr=host.nagi_sdr or "nagi-sdr",
             token=self.token,
             switch=SwitchPrograms(host.nagi_switch or f"{self._home(host)}/nagi-switch")
             if host.nagi_switch or host.node in shape.switches

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from nagi import schemes
+from nagi import radio, schemes
 from nagi.campaign import CampaignDirectory
 from nagi.contracts.doctor import Doctor
 from nagi.contracts.plan import RunPlan
@@ -35,6 +35,7 @@ class Site:
     available: Callable[[Scheme], Availability]
     require_fit: Callable[[list[RunPlan]], None]  # raises InputError if hosts cannot run the plans
     labs: Callable[[CampaignDirectory, str], AbstractContextManager[Labs]]
+    radios: Callable[[], Availability]  # whether links can be radios
 
 
 def netns_site(interrupted: Callable[[], bool]) -> Site:
@@ -45,6 +46,7 @@ def netns_site(interrupted: Callable[[], bool]) -> Site:
         schemes.availability,
         lambda plans: None,  # its hosts are made for them
         lambda directory, _: nullcontext(NetnsLabs(directory.lab, directory.records, interrupted)),
+        radio.availability,
     )
 
 
@@ -58,6 +60,7 @@ def virtual_site(interrupted: Callable[[], bool]) -> Site:
         lambda directory, _: nullcontext(
             VirtualLabs(directory.lab, directory.records, interrupted)
         ),
+        radio.availability,
     )
 
 
@@ -90,6 +93,7 @@ def physical_site(
         lambda scheme: available_on_hosts(scheme, survey),
         require_fit,
         lambda directory, campaign: PhysicalLabs(bench, survey, directory.records, campaign),
+        lambda: radios_on_hosts(survey),
     )
 
 
@@ -104,17 +108,22 @@ def require_ready(bench: Bench, survey: Survey, wanted: Wanted | None = None) ->
 # What one processor carries of a run: rate times links, summed over the flows. A flow of 100 Mb/s
 # over two links keeps most of one busy.
 _PROCESSOR_BPS = 300e6
+# Both ends of a radio, and the channel: at 2 Mb/s each way.
+_PROCESSORS_OF_A_RADIO = 2
 
 
 def jobs_for(plans: list[RunPlan]) -> int:
     """How many of these runs to have side by side on this machine: one a processor, or fewer if a
     run needs more than one; more than eight are started too slowly to be worth it."""
-    heaviest = max(
-        (sum(flow.bottleneck_bps * len(flow.path) for flow in plan.flows) for plan in plans),
-        default=0,
-    )
+    heaviest = max((_processors_of(plan) for plan in plans), default=0.0)
     processors = os.cpu_count() or 1
-    return min(max(1, int(processors / max(1, heaviest / _PROCESSOR_BPS))), 8)
+    return min(max(1, int(processors / max(1, heaviest))), 8)
+
+
+def _processors_of(plan: RunPlan) -> float:
+    """How many processors a run keeps busy."""
+    bps = sum(flow.bottleneck_bps * len(flow.path) for flow in plan.flows)
+    return max(bps / _PROCESSOR_BPS, _PROCESSORS_OF_A_RADIO * len(plan.radios()))
 
 
 def available_on_hosts(scheme: Scheme, survey: Survey) -> Availability:
@@ -123,4 +132,13 @@ def available_on_hosts(scheme: Scheme, survey: Survey) -> Availability:
         here = schemes.availability_on(scheme, found)
         if found.node != EMULATOR and not here.available:
             return replace(here, reason=f"{host}: {here.reason}")
+    return Availability(True)
+
+
+def radios_on_hosts(survey: Survey) -> Availability:
+    """Whether all emulators have nagi-sdr; what the first says that has not."""
+    for host, found in survey.inspections.items():
+        if found.node == EMULATOR and found.nagi_sdr is None:
+            said = " ".join((found.nagi_sdr_error or "there is no nagi-sdr").split())
+            return Availability(False, f"{host}: {said}", radio.INSTALL_THERE)
     return Availability(True)

@@ -166,6 +166,8 @@ class VirtualLab:
             Path("/run/nagi"),
             guest.NAGI_LINK,
             replace(SwitchPrograms.here(), nagi_switch=str(guest.NAGI_SWITCH)),
+            # Where it is outside, too: beside it is what it imports.
+            paths.native_program("nagi-sdr"),
         )
         nodes = {
             place.node: GuestNode(

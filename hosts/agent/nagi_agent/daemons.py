@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of ours that move frames while a run goes on: nagi-link, nagi-switch."""
+"""Programs of ours that move frames while a run goes on: nagi-link, nagi-sdr, nagi-switch."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import os
 import signal
 import time
-from typing import Any
+from typing import Any, Optional
 
 from nagi_p4.unix_sockets import connect
 
@@ -20,24 +20,40 @@ END_PATIENCE = 5.0
 
 class Daemon:
     """A running one. Its files are in `directory`, which is also where it runs: socket paths may
-    not be long, file paths may. `name` is the program's, and theirs."""
+    not be long, file paths may. `name` is the program's, and theirs; `socket` the control socket's,
+    if it is another; `patience`: seconds in which it must have started, and half of them to end;
+    `environment`: what it has of its own there."""
 
     def __init__(
-        self, name: str, program: str, configuration: dict[str, Any], directory: str
+        self,
+        name: str,
+        program: str,
+        configuration: dict[str, Any],
+        directory: str,
+        *,
+        socket: Optional[str] = None,
+        patience: float = START_PATIENCE,
+        environment: Optional[dict[str, str]] = None,
     ) -> None:
         self.name = name
-        self.socket = os.path.join(directory, control_socket(name))
+        self.socket = os.path.join(directory, socket or control_socket(name))
+        self._patience = patience
         self._log = os.path.join(directory, f"{name}.log")
         with open(os.path.join(directory, f"{name}.json"), "w", encoding="utf-8") as file:
             json.dump(configuration, file, indent=1)
         with open(self._log, "wb") as log:
-            self._process = start([program, "run", f"{name}.json"], stderr=log, cwd=directory)
+            self._process = start(
+                [program, "run", f"{name}.json"],
+                stderr=log,
+                cwd=directory,
+                env={**os.environ, **(environment or {})},
+            )
 
     def wait_until_ready(self) -> None:
-        deadline = time.monotonic() + START_PATIENCE
+        deadline = time.monotonic() + self._patience
         while time.monotonic() < deadline:
             try:
-                connect(self.socket, START_PATIENCE).close()
+                connect(self.socket, self._patience).close()
                 return
             except OSError:
                 pass
@@ -54,7 +70,7 @@ class Daemon:
 
     def stop(self) -> None:
         self.check()
-        if end(self._process, signal.SIGTERM, END_PATIENCE) != 0:
+        if end(self._process, signal.SIGTERM, self._patience / 2) != 0:
             raise RuntimeError(f"{self.name} {self._end_in_words()}: {self._said()}")
 
     def kill(self) -> None:

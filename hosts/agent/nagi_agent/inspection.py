@@ -16,7 +16,7 @@ import tempfile
 import time
 from typing import Any, Optional
 
-from nagi_agent import commands, flows, host, schemes, switches
+from nagi_agent import commands, emulator, flows, host, schemes, switches
 from nagi_agent.capture import Capture
 from nagi_agent.hold import holder_of, to_restore
 from nagi_agent.processes import output_of
@@ -37,7 +37,8 @@ def inspect(batch: dict[str, Any]) -> dict[str, Any]:
     management = _management_interface()
     is_root = os.geteuid() == 0
     missing = missing_programs(batch)
-    nagi_link, nagi_link_error = _nagi_link(job) if job.is_emulator else (None, None)
+    nagi_link, nagi_link_error = _version(job.nagi_link) if job.is_emulator else (None, None)
+    nagi_sdr, nagi_sdr_error = _nagi_sdr(job) if job.is_emulator else (None, None)
     before = host.processor_ticks()
     time.sleep(_BUSY_OVER_S)
     after = host.processor_ticks()
@@ -54,6 +55,8 @@ def inspect(batch: dict[str, Any]) -> dict[str, Any]:
         "missing_interfaces": [name for name in names if name not in present],
         "nagi_link": nagi_link,
         "nagi_link_error": nagi_link_error,
+        "nagi_sdr": nagi_sdr,
+        "nagi_sdr_error": nagi_sdr_error,
         "switches": {} if job.is_emulator else switches.installed(job, is_root),
         "io": None,
         "capture_error": None
@@ -88,6 +91,11 @@ def problems(batch: dict[str, Any]) -> list[str]:
     found += [f"{name} is not installed; install it" for name in missing_programs(batch)]
     if batch["is_emulator"] and shutil.which(batch["nagi_link"]) is None:
         found.append(f"there is no {batch['nagi_link']}; build it with `make`")
+    if batch["is_emulator"]:
+        plans = [run["plan"] for run in batch["runs"]]
+        lacking = emulator.problem_with(plans, batch.get("nagi_sdr"))
+        if lacking is not None:
+            found.append(lacking)
     problem = None if batch["is_emulator"] else switches.problem_with(batch)
     if problem is not None:
         found.append(problem)
@@ -222,12 +230,19 @@ def _loadable() -> set[str]:
     }
 
 
-def _nagi_link(job: Job) -> tuple[Optional[str], Optional[str]]:
-    """nagi-link's version, or why it does not say it."""
+def _version(program: str) -> tuple[Optional[str], Optional[str]]:
+    """A program's version, or why it does not say it."""
     try:
-        return output_of([job.nagi_link, "--version"]).strip(), None
+        return output_of([program, "--version"]).strip(), None
     except (OSError, RuntimeError) as error:
         return None, str(error)
+
+
+def _nagi_sdr(job: Job) -> tuple[Optional[str], Optional[str]]:
+    """The same of nagi-sdr; nothing where there is none, as only radios need it."""
+    if job.nagi_sdr is None or shutil.which(job.nagi_sdr) is None:
+        return None, None
+    return _version(job.nagi_sdr)
 
 
 def _capture_error(job: Job, interfaces: list[str]) -> Optional[str]:

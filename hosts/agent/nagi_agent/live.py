@@ -32,7 +32,7 @@ def stay_up(job: Job, plan: dict[str, Any]) -> NoReturn:
         if job.is_emulator:
             os.makedirs(job.spool, exist_ok=True)
             configuration = emulator.configuration(plan, job.interfaces, time.time())
-            running = emulator.Emulator(job.nagi_link, configuration, job.spool)
+            running = emulator.Emulator(job.nagi_link, job.nagi_sdr, configuration, job.spool)
             cleanup.callback(running.stop)
             running.wait_until_ready()
         elif as_switch is not None:

@@ -46,6 +46,7 @@ class Job:
         self.state: str = batch["state"]
         self.user: str = batch["user"] or processes.service_user()
         self.nagi_link: str = batch["nagi_link"]
+        self.nagi_sdr: Optional[str] = batch.get("nagi_sdr")
         self.nagi_switch: Optional[str] = batch["nagi_switch"]
         self.simple_switch: Optional[str] = batch["simple_switch"]
         self.simple_switch_client: Optional[str] = batch["simple_switch_client"]
@@ -166,7 +167,7 @@ class NodeRun:
         configuration = emulator.configuration(
             self._plan, job.interfaces, self._begins, virtual=job.virtual
         )
-        running = emulator.Emulator(self._job.nagi_link, configuration, self._directory)
+        running = emulator.Emulator(job.nagi_link, job.nagi_sdr, configuration, self._directory)
         cleanup.callback(running.kill)
         running.wait_until_ready()
         self._phase(timeline["traffic_s"])

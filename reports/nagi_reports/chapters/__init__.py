@@ -9,6 +9,7 @@ from nagi_reports.chapters import (
     losses,
     measures,
     over_time,
+    radios,
     results,
     runs,
     setting,
@@ -33,6 +34,7 @@ def compose(material: Material) -> Report:
         Section("statements", "What was said, and what was found", statements.blocks(found)),
         Section("time", "What happened over time", over_time.blocks(material)),
         Section("losses", "What losses were taken for", losses.blocks(material)),
+        Section("radio", "Radio links", radios.blocks(material)),
         Section("setting", "What was run, and on what", setting.blocks(material)),
         Section(
             "certificate", "Whether the links did what was asked", certificate.blocks(material)

@@ -71,7 +71,7 @@ def definitions(material: Material) -> list[Block]:
             "Normalised index (NAGI)",
             row(text("NAGI"), "=", fraction(symbol("1"), symbol("n")), total(a, "i", "n")),
             "The mean AGI over a set of topologies, here the values of "
-            f"{material.summary.x.title.lower()} (Lee et al. 2008, equation 2). Its interval: "
+            f"{material.summary.x.in_words} (Lee et al. 2008, equation 2). Its interval: "
             "those of its AGIs, added in squares, divided by n.",
         ),
         Definition(
@@ -156,7 +156,11 @@ def reproduction(material: Material) -> list[Block]:
     build = campaign.build
     how = form + (" --lab virtual" if campaign.lab == "virtual" else "")
     how += " --switch bmv2" if build.simple_switch else ""
-    switch = [("nagi-switch", build.nagi_switch), ("simple_switch", build.simple_switch)]
+    switch = [
+        ("nagi-switch", build.nagi_switch),
+        ("simple_switch", build.simple_switch),
+        ("nagi-sdr", build.nagi_sdr),
+    ]
     return [
         Commands(
             [

@@ -86,9 +86,9 @@ def _losses(material: Material, rows: pd.DataFrame) -> Iterator[Losses]:
 def _words(material: Material, known: pd.DataFrame) -> str:
     summary = material.summary
     runs = known["run_id"].nunique()
-    over = [f"all values of {summary.x.title.lower()}"]
+    over = [f"all values of {summary.x.in_words}"]
     if len(summary.panels) > MOST_PANELS and summary.panels_axis is not None:
-        over.append(f"of {summary.panels_axis.title.lower()}")
+        over.append(f"of {summary.panels_axis.in_words}")
     said = (
         "Links record every packet they drop, and why. What the sender then took the loss for is "
         "told by the schemes that are nagi's own, and inferred for the kernel's from threshold and "

@@ -57,7 +57,7 @@ def blocks(material: Material) -> list[Block]:
         return []
     found: list[Block] = [
         Paragraph(
-            f"Means over all values of {summary.x.title.lower()} of the means over valid runs: how "
+            f"Means over all values of {summary.x.in_words} of the means over valid runs: how "
             "a scheme came by its goodput."
         )
     ]

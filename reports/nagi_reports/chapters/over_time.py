@@ -75,7 +75,7 @@ def blocks(material: Material) -> list[Block]:
     summary = material.summary
     blocks: list[Block] = []
     for number, chosen in enumerate(chosen_runs(material), 1):
-        where = f"{summary.x.title.lower()} {chosen.x}"
+        where = f"{summary.x.in_words} {chosen.x}"
         if summary.panels_axis:
             where = f"{title(summary, chosen.panel).lower()}, {where}"
         rows = [row for name, run in chosen.runs for row in _rows(material, name, run)]
@@ -108,7 +108,7 @@ def blocks(material: Material) -> list[Block]:
     )
     which = (
         f"One run a {spaced(material.campaign.series)} is shown, by a rule: in {panels}, at the "
-        f"middle value of {summary.x.title.lower()} (of those with the most valid runs), the run "
+        f"middle value of {summary.x.in_words} (of those with the most valid runs), the run "
         "with the median AGI. Window and RTT are the sender's kernel's, sampled every "
         f"{material.plan.tcp_info_interval_s:g} s; the queue follows, packet by packet, from the "
         "emulator's record of arrivals and departures. Packets in transmission are not counted."

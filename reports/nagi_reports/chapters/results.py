@@ -39,7 +39,7 @@ def blocks(material: Material, found: list[Outcome]) -> list[Block]:
     first, *others = _figures(
         "ag",
         figures.achieved_goodput(summary),
-        f"Achieved goodput (AG) against {summary.x.title.lower()}",
+        f"Achieved goodput (AG) against {summary.x.in_words}",
         "The thick grey line is the bottleneck: what could have been achieved. "
         f"{bars_in_words(summary)}",
         _alt_of_curves(summary, "Achieved goodput in Mb/s", "goodput_bps", 1e-6),
@@ -77,7 +77,7 @@ def _headline(material: Material) -> list[Block]:
     labels = [title(summary, panel) if summary.panels_axis else "NAGI" for panel in summary.panels]
     full = len(summary.x.values)
     caption = (
-        f"NAGI: the mean AGI over all values of {summary.x.title.lower()}"
+        f"NAGI: the mean AGI over all values of {summary.x.in_words}"
         f"{with_intervals(summary)}. Headers leave a ceiling of {summary.panels[0].ceiling:.3f}."
     )
     blocks: list[Block] = []
@@ -114,7 +114,7 @@ def _notes(material: Material) -> list[Block]:
 
 def index(material: Material) -> list[Block]:
     summary = material.summary
-    x = summary.x.title.lower()
+    x = summary.x.in_words
     blocks: list[Block] = [
         *_figures(
             "agi",
@@ -189,7 +189,7 @@ def _figures(
 
 def _alt_of_curves(summary: Summary, what: str, column: str, scale: float) -> str:
     """The curves in words: where each begins and ends."""
-    said = [f"{what} against {summary.x.title.lower()}, a line a series."]
+    said = [f"{what} against {summary.x.in_words}, a line a series."]
     for panel in summary.panels:
         parts = []
         for curve in panel.curves:

@@ -15,6 +15,7 @@ from nagi.errors import InputError
 from nagi.units import count_of
 
 from nagi_reports import figures
+from nagi_reports.chapters import radios
 from nagi_reports.chapters.material import Material
 from nagi_reports.content import (
     Block,
@@ -122,8 +123,16 @@ def _in_words(directions: list[DirectionPlan]) -> list[str]:
         rate,
         _delays(directions),
         " or ".join(each for each in waits if each) + marks,
-        _losses([direction.loss for direction in directions]),
+        _losses([direction.loss for direction in directions]) + _repeats(directions),
     ]
+
+
+def _repeats(directions: list[DirectionPlan]) -> str:
+    """What the link does itself about losses."""
+    retries = [0 if each.arq is None else each.arq.retries for each in directions]
+    if not any(retries):
+        return ""
+    return f"; sent again on the link up to {_range(retries, 'times')}"
 
 
 def _rates(directions: list[DirectionPlan]) -> str:
@@ -175,6 +184,7 @@ def _loss(loss: LossPlan) -> str:
         "markov": f"two states in time: {share(loss.loss_in_good)} in good, "
         f"{share(loss.loss_in_bad)} in bad",
         "trace": "a recorded trace",
+        "radio": "what the radio does not receive",
     }
     if loss.model == "poisson" and not loss.packet_loss_rate:
         return "none"
@@ -197,8 +207,13 @@ def _facts(material: Material) -> list[tuple[str, str]]:
         }
     )
     items = [
-        ("Lab", f"{campaign.lab}; every link emulated by nagi-link{_emulator(material)}"),
+        (
+            "Lab",
+            f"{campaign.lab}; every link emulated by nagi-link{_emulator(material)}"
+            + (", which nagi-sdr runs for radios" if plan.radios() else ""),
+        ),
         *_switches(material),
+        *_radios(material),
         ("Machine", "; ".join(sorted(machines))),
         ("Kernel", "; ".join(sorted({f"Linux {each.kernel}" for each in facts}))),
         ("Programs", "; ".join(programs)),
@@ -282,6 +297,22 @@ def _switches(material: Material) -> list[tuple[str, str]]:
             said.append(f"{switch.node}: edge.p4 on {program} {switch.version}{how}{notes}")
         return [("Switches", ". ".join(said))]
     return []
+
+
+def _radios(material: Material) -> list[tuple[str, str]]:
+    """What radios are, and what their channels do, over all runs."""
+    said: dict[str, None] = {}
+    for plan in material.plans.values():
+        for link in plan.radios():
+            radio = link.radio
+            assert radio is not None
+            words = [f"{link.name}: {radio.by}, {radios.radio_in_words(radio)}"]
+            for way in get_args(Way):
+                beside = radios.channel_in_words(radios.channel_of(radio, way))
+                if beside:
+                    words.append(f"{way} {beside}")
+            said["; ".join(words)] = None
+    return [("Radios", ". ".join(said))] if said else []
 
 
 def _when(realtime_s: float) -> str:

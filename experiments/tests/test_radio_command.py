@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the command says where links are to be radios: what this machine lacks, before anything is
+run, and what `nagi doctor radio` finds. GNU Radio need not be there; doubles say what it would."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from nagi import radio
+from nagi.build import current_build
+from nagi.campaign import has_radios, select
+from nagi.cli import _leave_out, app
+from nagi.contracts.doctor import STAGES_OF_RADIO, Doctor
+from nagi.contracts.inspection import Inspection
+from nagi.contracts.records import Keep
+from nagi.contracts.schemas import CONTRACTS
+from nagi.errors import InputError
+from nagi.estimate import size_of
+from nagi.examination import examine_radio
+from nagi.labs.physical import Survey
+from nagi.labs.site import jobs_for, radios_on_hosts
+from nagi.schemes import Availability
+from radio_specs import ARQ, PLAIN, changed, plans_of, points_of
+from typer.testing import CliRunner
+
+MISSING = Availability(False, "there is no nagi-sdr", radio.INSTALL)
+THERE = Availability(True)
+
+
+def selection(points, found=MISSING, **options):
+    build = current_build(radios=has_radios(points))
+    return select(points, None, {}, build, lambda _: THERE, radios=lambda: found, **options)
+
+
+def test_runs_over_radios_wait_for_gnu_radio(tmp_path):
+    points = points_of(tmp_path)
+    assert has_radios(points)
+    chosen = selection(points)
+    assert chosen.available() == []
+    assert chosen.missing(chosen.plans[0]) == ["link wireless"]
+    with pytest.raises(InputError) as refused:
+        _leave_out(chosen, skip_unavailable=False)
+    (problem,) = refused.value.problems
+    assert (problem.line, problem.key) == (10, "links.wireless.emulator")
+    assert str(problem).endswith(
+        "link wireless is a radio: there is no nagi-sdr; install GNU Radio and nagi-sdr with "
+        "`make sdr`"
+    )
+    with pytest.raises(InputError, match="link wireless is a radio"):
+        _leave_out(chosen, skip_unavailable=True)  # nothing would be left
+    assert selection(points, THERE).available() == selection(points, THERE).plans
+
+
+def test_who_has_no_radio_is_not_asked_for_one(tmp_path):
+    points = points_of(tmp_path, PLAIN)
+    assert not has_radios(points)
+
+    def never() -> Availability:
+        raise AssertionError("asked")
+
+    chosen = select(points, None, {}, current_build(), lambda _: THERE, radios=never)
+    assert len(chosen.available()) == len(chosen.plans) == 4
+
+
+def test_the_others_are_run_if_that_is_asked_for(tmp_path, capsys):
+    points = [*points_of(tmp_path), *points_of(tmp_path, PLAIN)]
+    chosen = selection(points)
+    left_out = _leave_out(chosen, skip_unavailable=True)
+    assert left_out == {"link wireless": "link wireless is a radio: there is no nagi-sdr"}
+    assert len(chosen.available()) == 4
+    assert not any(plan.radios() for plan in chosen.available())
+    assert "left out: " in capsys.readouterr().err
+
+
+def test_plan_says_what_this_machine_lacks(tmp_path, monkeypatch):
+    monkeypatch.setattr(radio, "availability", lambda: MISSING)
+    points_of(tmp_path)
+    done = CliRunner().invoke(app, ["plan", str(tmp_path / "spec.yaml")])
+    assert done.exit_code == 0, done.output
+    said = " ".join(done.output.split())
+    assert "4 runs, 0 of them possible here" in said
+    assert "link wireless is not available" in said
+    assert "link wireless is a radio: there is no nagi-sdr; install GNU Radio" in said
+
+
+def test_what_radios_run_is_part_of_the_build(tmp_path, monkeypatch):
+    program = tmp_path / "bin" / "nagi-sdr"
+    blocks = tmp_path / "lib" / "python3" / "dist-packages" / "gnuradio" / "nagi"
+    monkeypatch.setattr(radio, "nagi_sdr", lambda: program)
+    plain = current_build()
+    assert plain.nagi_sdr is None and current_build(radios=True) == plain
+    program.parent.mkdir()
+    blocks.mkdir(parents=True)
+    program.write_text("#!/usr/bin/python3\n")
+    first = current_build(radios=True)
+    assert first.nagi_sdr is not None and first.id != plain.id
+    assert current_build() == plain
+    (blocks / "modem.py").write_text("SYMBOLS = 64\n")
+    second = current_build(radios=True)
+    assert second.id not in (first.id, plain.id)
+    (blocks / "__pycache__").mkdir()
+    (blocks / "__pycache__" / "modem.pyc").write_bytes(b"1")
+    assert current_build(radios=True) == second
+    assert current_build("physical", radios=True).nagi_sdr is None  # it is the hosts'
+
+
+@pytest.fixture
+def programs(tmp_path, monkeypatch):
+    """Doubles of the system's Python and of nagi-sdr: what they print, and their exit status."""
+    python, sdr = tmp_path / "python3", tmp_path / "nagi-sdr"
+    monkeypatch.setattr(radio, "SYSTEM_PYTHON", str(python))
+    monkeypatch.setattr(radio, "nagi_sdr", lambda: sdr)
+
+    def write(name, lines, status=0, error=""):
+        said = "\n".join(lines)
+        program = tmp_path / name
+        program.write_text(
+            f"#!/bin/sh\ncat <<'END'\n{said}\nEND\ncat >&2 <<'END'\n{error}\nEND\nexit {status}\n"
+        )
+        program.chmod(0o755)
+
+    return write
+
+
+def line(stage, ok=True, detail="fine", cure=None):
+    return json.dumps({"stage": stage, "ok": ok, "detail": detail, "cure": cure})
+
+
+def found(doctor: Doctor):
+    return {each.stage: (each.status, each.what, each.cure) for each in doctor.findings}
+
+
+def test_all_stages_are_well(programs):
+    programs("python3", ["3.10.5.1"])
+    programs("nagi-sdr", ["vmcircbuf: something", *(line(each) for each in STAGES_OF_RADIO[1:])])
+    doctor = examine_radio()
+    assert [each.stage for each in doctor.findings] == list(STAGES_OF_RADIO)
+    assert doctor.status == "ok"
+    assert "GNU Radio 3.10.5.1 under" in found(doctor)["library"][1]
+
+
+def test_without_gnu_radio_nothing_else_is_looked_at(programs):
+    programs("python3", [], 1, "Traceback\nModuleNotFoundError: No module named 'gnuradio'")
+    doctor = examine_radio()
+    status, what, cure = found(doctor)["library"]
+    assert status == "failure" and what.endswith("No module named 'gnuradio'")
+    assert cure == "install GNU Radio and nagi-sdr with `make sdr`"
+    for stage in STAGES_OF_RADIO[1:]:
+        assert found(doctor)[stage] == ("skipped", "it builds on what failed", "see GNU Radio")
+    assert doctor.exit_status == 2
+    assert radio.availability().reason == what
+
+
+def test_without_nagi_sdr_the_second_stage_fails(programs):
+    programs("python3", ["3.10.5.1"])
+    assert found(examine_radio())["flowgraph"][0] == "failure"
+    assert radio.availability().reason.startswith("there is no ")
+    programs("nagi-sdr", [])
+    assert radio.availability().available
+
+
+def test_a_stage_that_fails_has_its_own_cure_and_ends_it(programs):
+    programs("python3", ["3.10.5.1"])
+    bad = line("loopback", False, "0 of 20 packets came back", "build it anew: `make sdr`")
+    programs("nagi-sdr", [line("flowgraph"), bad, line("packets")], 1)
+    known = found(examine_radio())
+    assert known["flowgraph"][0] == "ok"
+    assert known["loopback"] == (
+        "failure",
+        "0 of 20 packets came back",
+        "build it anew: `make sdr`",
+    )
+    assert known["packets"][0] == known["ip"][0] == "skipped"
+
+
+def test_a_nagi_sdr_that_breaks_off_fails_in_the_stage_it_did_not_tell_of(programs):
+    programs("python3", ["3.10.5.1"])
+    programs("nagi-sdr", [line("flowgraph"), '{"stage": "loop'], 139, "Segmentation fault")
+    known = found(examine_radio())
+    assert known["loopback"][0] == "failure"
+    assert "status 139 before it: Segmentation fault" in known["loopback"][1]
+
+
+def test_the_command_says_it_in_words_and_in_json(programs):
+    programs("python3", ["3.10.5.1"])
+    programs("nagi-sdr", [line(each) for each in STAGES_OF_RADIO[1:]])
+    done = CliRunner().invoke(app, ["doctor", "radio", "--json"])
+    assert done.exit_code == 0
+    assert CONTRACTS["doctor"].model_validate_json(done.output).status == "ok"
+    words = CliRunner().invoke(app, ["doctor", "radio"]).output
+    for title in ("GNU Radio", "flowgraph", "loopback", "packets", "IP", "ready"):
+        assert title in words
+    programs("nagi-sdr", [line("flowgraph", False, "no gnuradio.nagi", "`make sdr`")])
+    assert CliRunner().invoke(app, ["doctor", "radio"]).exit_code == 2
+
+
+def test_doctor_knows_nothing_else(tmp_path):
+    done = CliRunner().invoke(app, ["doctor", "moon"])
+    assert isinstance(done.exception, InputError)
+    assert "there is no such thing to look at; write `nagi doctor radio`" in str(done.exception)
+    done = CliRunner().invoke(app, ["doctor", "radio", "-i", str(tmp_path / "hosts.yml")])
+    assert "looks at this machine alone" in str(done.exception)
+
+
+def test_runs_over_radios_have_two_processors_each(tmp_path, monkeypatch):
+    plans = plans_of(tmp_path)
+    for processors, jobs in ((1, 1), (2, 1), (3, 1), (4, 2), (64, 8)):
+        monkeypatch.setattr("os.cpu_count", lambda processors=processors: processors)
+        assert jobs_for(plans) == jobs
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    assert jobs_for(plans_of(tmp_path, PLAIN)) == 2
+
+
+def test_transmissions_take_disk(tmp_path):
+    with_radio, without = plans_of(tmp_path)[0], plans_of(tmp_path, PLAIN)[0]
+    assert size_of(with_radio, Keep()).raw > size_of(without, Keep()).raw
+    arq = plans_of(tmp_path, changed(("queue: 20 packets", ARQ), text=PLAIN))[0]
+    assert size_of(arq, Keep()).kept > size_of(without, Keep()).kept
+
+
+def test_real_hosts_need_nagi_sdr_at_their_emulator():
+    def survey(**changes):
+        def host(node):
+            return Inspection.model_construct(
+                node=node, nagi_sdr=None, nagi_sdr_error=None
+            ).model_copy(update=changes if node == "emulator" else {})
+
+        return Survey([], {"alice": host("S"), "heron": host("emulator")}, {}, [])
+
+    assert radios_on_hosts(survey(nagi_sdr="nagi-sdr 0.1.0")).available
+    lacking = radios_on_hosts(survey())
+    assert lacking.reason == "heron: there is no nagi-sdr"
+    assert "`make sdr` there, or say where it is as `nagi_sdr`" in lacking.cure
+    assert "No module" in radios_on_hosts(survey(nagi_sdr_error="No module named x")).reason

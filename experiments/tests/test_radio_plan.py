@@ -1,0 +1,332 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Links that are radios, and links that repeat what was lost: what an experiment may ask of them,
+and what a plan then says."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+
+import jsonschema
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from nagi import planner
+from nagi.errors import InputError
+from nagi.paths import ROOT, SCHEMAS
+from nagi.planner import plan_runs
+from nagi.radio import air_time, sample_rate_for
+from nagi.spec import read_experiment
+from nagi.units import DopplerSpread, FrequencyOffset, Level, SampleRate
+from radio_specs import ARQ, PLAIN, RADIO, changed, plans_of, points_of
+from ruamel.yaml import YAML
+
+
+def test_rate_and_overhead_are_the_modem_s(tmp_path):
+    plan = plans_of(tmp_path)[0]
+    wireless = plan.link("wireless")
+    modem = ("ofdm", "qpsk", wireless.radio.sample_rate_hz, "none")
+    for direction in (wireless.forward, wireless.backward):
+        assert direction.rate_bps == air_time().rate_bps(*modem)
+        assert direction.overhead_bytes == air_time().overhead_bytes(*modem) > 0
+        assert direction.delay_ns == 20_000_000
+        assert direction.queue.packets == 20
+        assert direction.loss.model == "radio"
+        assert direction.arq is None
+    # What was asked for, as near as whole samples a second come.
+    assert 0 <= wireless.forward.rate_bps - 2_000_000 < 4
+    assert plan.flows[0].bottleneck_bps == wireless.forward.rate_bps
+    assert plan.flows[0].base_rtt_s == pytest.approx(0.1)
+    assert plan.link("wired").radio is None
+
+
+def test_what_a_radio_is_asked_is_in_the_plan_in_its_own_terms(tmp_path):
+    text = changed(
+        ("      modem: ofdm\n      modulation: qpsk\n      rate: 2 Mbit\n",
+         "      by: virtual\n      modem: single_carrier\n      modulation: 8psk\n"
+         "      sample_rate: 2 MHz\n      fec: convolutional\n"
+         "      fading: {kind: rician, doppler: 5 Hz, k_factor: 6 dB}\n"
+         "      multipath: [{delay: 0 ns, power: 0 dB}, {delay: 0.5 us, power: -3 dB}]\n"
+         "      frequency_offset: -0.1 kHz\n"),
+        ("{snr: 30 dB}", "{snr: 30 dB, fading: {kind: rayleigh, doppler: 1.5 Hz}}"),
+    )  # fmt: skip
+    plan = plans_of(tmp_path, text)[2]
+    taps = [{"delay_ns": 0, "power_db": 0.0}, {"delay_ns": 500, "power_db": -3.0}]
+    shared = {"taps": taps, "frequency_offset_hz": -100.0}
+    assert json.loads(plan.link("wireless").radio.model_dump_json()) == {
+        "by": "virtual",
+        "modem": "single_carrier",
+        "modulation": "8psk",
+        "sample_rate_hz": 2_000_000,
+        "fec": "convolutional",
+        "forward": {
+            "snr_db": 15.5,
+            "fading": "rician",
+            "doppler_hz": 5.0,
+            "k_factor_db": 6.0,
+            **shared,
+        },
+        "backward": {"snr_db": 30.0, "fading": "rayleigh", "doppler_hz": 1.5, **shared},
+    }
+
+
+def test_a_channel_that_says_nothing_is_noise_alone(tmp_path):
+    text = changed(("snr: $snr\n", "snr: $snr\n      fading: none\n"))
+    for plan in (plans_of(tmp_path)[0], plans_of(tmp_path, text)[0]):
+        assert json.loads(plan.link("wireless").radio.forward.model_dump_json()) == {
+            "snr_db": 12.0,
+            "fading": "none",
+            "frequency_offset_hz": 0.0,
+        }
+
+
+def test_a_queue_in_bdps_counts_with_the_radio_s_rate(tmp_path):
+    plan = plans_of(tmp_path, changed(("queue: 20 packets", "queue: 2 bdp")))[0]
+    wireless = plan.link("wireless").forward
+    bdp = wireless.rate_bps * 0.1 / (8 * 1052)
+    assert wireless.queue.packets == math.ceil(2 * bdp)
+
+
+def test_schemes_meet_the_same_radio_and_snrs_another(tmp_path):
+    seeds = {}
+    for plan in plans_of(tmp_path):
+        seeds.setdefault(plan.point["snr"], set()).add(plan.seed)
+    assert all(len(found) == 1 for found in seeds.values())
+    assert len(set.union(*seeds.values())) == 2
+
+
+def test_a_radio_has_the_time_to_start(tmp_path):
+    without, with_one = plans_of(tmp_path, PLAIN)[0], plans_of(tmp_path)[0]
+    later = planner.STARTING_RADIOS + planner.STARTING_A_RADIO
+    for phase in ("capture_s", "serve_s", "traffic_s", "traffic_end_s"):
+        apart = getattr(with_one.timeline, phase) - getattr(without.timeline, phase)
+        assert apart == pytest.approx(later)
+    virtual = plans_of(tmp_path, changed(("modem: ofdm", "by: virtual\n      modem: ofdm")))[0]
+    further = virtual.timeline.capture_s - with_one.timeline.capture_s
+    assert further == pytest.approx(planner.STARTING_PROCESSES)
+    # What waits when the traffic ends still has its time on the air, framing included.
+    wireless = with_one.link("wireless").forward
+    air_s = (1052 + wireless.overhead_bytes) * 8 / wireless.rate_bps
+    drain = with_one.timeline.capture_end_s - with_one.timeline.traffic_end_s
+    assert drain > 20 * air_s + 0.1
+
+
+def test_any_link_may_repeat_what_it_lost(tmp_path):
+    plan = plans_of(tmp_path, changed(
+        ("queue: 20 packets", ARQ),
+        ("queue: 1 bdp}", "queue: 1 bdp, backward: {arq: {retries: 1, feedback: 500 us}}}"),
+    ))[0]  # fmt: skip
+    wired, wireless = plan.link("wired"), plan.link("wireless")
+    assert (wired.forward.arq, wired.backward.arq.feedback_ns) == (None, 500_000)
+    for direction in (wireless.forward, wireless.backward):
+        assert (direction.arq.retries, direction.arq.feedback_ns) == (3, 8_000_000)
+    assert plan.records_transmissions() and plans_of(tmp_path)[0].records_transmissions()
+    # Repeating takes time, after the traffic, too.
+    before = plans_of(tmp_path)[0].timeline
+    drain = plan.timeline.capture_end_s - plan.timeline.traffic_end_s
+    assert drain > before.capture_end_s - before.traffic_end_s
+
+
+def test_plans_without_either_are_as_they_were():
+    plan = plan_runs(read_experiment(SCHEMAS / "example" / "experiment.yaml", None)[0], None)[0]
+    assert not plan.records_transmissions()
+    written = json.loads(plan.model_dump_json())
+    assert all("radio" not in link for link in written["links"])
+    assert all("arq" not in link[way] for link in written["links"] for way in ("forward",))
+
+
+# (what is replaced, by what, key, complaint and cure)
+REFUSED = [
+    ("delay: 20 ms", "delay: 9 ms", "links.wireless.delay",
+     "a delay of 9 ms forward, in which no waveform can be computed while its packet is on the "
+     "way; give `delay: 10 ms` or more"),
+    ("    delay: 20 ms\n", "", "links.wireless", "a delay of 0 ms forward"),
+    ("    backward:\n", "    backward:\n      delay: 1 ms\n", "links.wireless.backward.delay",
+     "a delay of 1 ms backward"),
+    ("emulator: sdr", "emulator: sdr\n    rate: 2 Mb/s", "links.wireless.rate",
+     "a radio's rate is its modem's; write `radio: {rate: ...}` instead"),
+    ("emulator: sdr", "emulator: sdr\n    overhead: 4 bytes", "links.wireless.overhead",
+     "a radio's framing is its modem's; remove it"),
+    ("emulator: sdr", "emulator: sdr\n    loss: {model: bernoulli, rate: 1 %}",
+     "links.wireless.loss", "what a radio loses, its channel decides; remove it, and write"),
+    ("emulator: sdr", "emulator: sdr\n    jitter: {distribution: uniform, half_width: 1 ms}",
+     "links.wireless.jitter", "a radio's delay does not change"),
+    ("delay: 20 ms", "delay_trace: {steps: {0 s: 20 ms}, period: 1 s}",
+     "links.wireless.delay_trace", "a radio's delay does not change"),
+    ("emulator: sdr", "emulator: sdr\n    rate_trace: {steps: {0 s: 1 Mb/s}, period: 1 s}",
+     "links.wireless.rate_trace", "a radio's rate does not change"),
+    ("emulator: sdr", "emulator: sdr\n    forward: {imposed_by: switch}",
+     "links.wireless.forward.imposed_by", "a switch cannot be a radio"),
+    ("emulator: sdr", "emulator: sdr\n    keep_order: true", "links.wireless.keep_order",
+     "nothing could reorder packets of a radio"),
+    ("emulator: sdr", "emulator: link\n    rate: 2 Mb/s", "links.wireless.radio",
+     "a radio on a link that is none; write `emulator: sdr`"),
+    ("queue: 1 bdp}", "queue: 1 bdp, forward: {radio: {snr: $snr}}}", "links.wired.forward.radio",
+     "a radio on a link that is none"),
+    ("queue: 1 bdp}", "queue: 1 bdp, emulator: sdr}", "links.wired",
+     "emulator: sdr without a radio; add `radio: {modem: ofdm"),
+    ("modem: ofdm", "by: uhd\n      modem: ofdm", "links.wireless.radio.by",
+     "not yet: this version of nagi has no radio hardware (UHD); write `by: simulated`"),
+    ("      rate: 2 Mbit\n", "", "links.wireless.radio",
+     "neither rate nor sample_rate; give one, such as `rate: 2 Mb/s`"),
+    ("rate: 2 Mbit", "rate: 2 Mbit\n      sample_rate: 2 MHz", "links.wireless.radio",
+     "rate and sample_rate at once; remove one"),
+    ("rate: 2 Mbit", "sample_rate: 0 Hz", "links.wireless.radio.sample_rate", "too small"),
+    ("rate: 2 Mbit", "sample_rate: 2 Mb/s", "links.wireless.radio.sample_rate",
+     "'Mb/s' is no unit of a sample rate; one of: Hz, kHz, MHz, GHz"),
+    ("      snr: $snr\n", "      fading: {kind: rayleigh, doppler: $snr}\n",
+     "matrix.snr.0", "'dB' is no unit of a Doppler spread; one of: Hz, kHz, MHz"),
+    ("      snr: $snr\n", "      frequency_offset: 1 Hz\n    forward: {queue: $snr}\n",
+     "matrix.snr.0", "not a queue size: '12 dB'"),
+    ("snr: $snr", "snr: $snr\n      fading: rayleigh", "links.wireless.radio.fading",
+     "no fading 'rayleigh'; write none, or {kind: rayleigh, doppler: 5 Hz}"),
+    ("snr: $snr", "snr: $snr\n      fading: {kind: rice, doppler: 5 Hz}",
+     "links.wireless.radio.fading", "unknown kind of fading 'rice'; one of: none, rayleigh, ric"),
+    ("snr: $snr", "snr: $snr\n      fading: {kind: rician, doppler: 5 Hz}",
+     "links.wireless.radio.fading", "missing key 'k_factor'"),
+    ("snr: $snr", "snr: $snr\n      fading: {kind: rayleigh, doppler: 5 Hz, k_factor: 6 dB}",
+     "links.wireless.radio.fading.k_factor", "unknown key; known here: doppler, kind"),
+    ("snr: $snr", "snr: $snr\n      multipath: []", "links.wireless.radio.multipath", ""),
+    ("modulation: qpsk", "modulation: 64qam", "links.wireless.radio.modulation",
+     "'64qam' is not possible here"),
+    ("radio: {snr: 30 dB}", "radio: {modem: ofdm}", "links.wireless.backward.radio.modem",
+     "unknown key; known here: fading, frequency_offset, multipath, snr"),
+    ("queue: 1 bdp}", "queue: 1 bdp, arq: {retries: 0, feedback: 1 ms}}", "links.wired.arq.retries",
+     "0 is not possible here"),
+    ("queue: 1 bdp}", "queue: 1 bdp, arq: {retries: 2, feedback: 0 ms}}",
+     "links.wired.arq.feedback", "a duration of 0 ms is too small"),
+    ("queue: 1 bdp}", "queue: 1 bdp, arq: {retries: 2, feedback: 1 ms}, "
+     "loss: {model: bernoulli, rate: 1 %, at: ingress}}", "links.wired.arq",
+     "losses at ingress come before the first transmission"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "key", "said"), REFUSED, ids=[str(r[1:3]) for r in REFUSED])
+def test_what_a_radio_cannot_do_is_refused_with_its_place(tmp_path, old, new, key, said):
+    with pytest.raises(InputError) as refused:
+        plans_of(tmp_path, changed((old, new)))
+    problem = refused.value.problems[0]
+    assert problem.file.endswith("spec.yaml") and problem.line > 1
+    assert problem.key == key, str(problem)
+    assert said in str(problem)
+    assert problem.cure
+
+
+def test_an_snr_that_is_missing_is_asked_for(tmp_path):
+    text = changed(("      snr: $snr\n", ""), ("title: A test", "title: $snr"))
+    with pytest.raises(
+        InputError, match=r"links\.wireless\.radio: no SNR forward; add `snr: 12 dB"
+    ):
+        plans_of(tmp_path, text)
+
+
+def test_arq_is_no_use_where_a_switch_loses_packets(tmp_path):
+    text = changed(
+        ("N: router", "N: switch"),
+        ("queue: 20 packets", ARQ.replace("arq", "forward: {imposed_by: switch}\n    arq")),
+        text=PLAIN,
+    )
+    with pytest.raises(InputError, match="a switch loses packets before the emulator's ARQ"):
+        plans_of(tmp_path, text)
+
+
+def test_editors_take_what_nagi_takes(tmp_path):
+    text = changed(
+        ("queue: 20 packets", ARQ),
+        ("snr: $snr", "snr: $snr\n      fading: none\n      multipath: "
+         "[{delay: 0 ns, power: 0 dB}]\n      frequency_offset: -100 Hz"),
+        ("{snr: 30 dB}", "{fading: {kind: rayleigh, doppler: 5 Hz}}"),
+    )  # fmt: skip
+    plans_of(tmp_path, text)
+    schema = json.loads((SCHEMAS / "experiment.schema.json").read_text())
+    data = YAML(typ="safe").load(text)
+    jsonschema.validate(data, schema)
+    for spoil in (
+        lambda link: link["radio"].update(snr="12"),
+        lambda link: link["radio"].update(fading="rice"),
+        lambda link: link["radio"].update(by="uhd"),
+        lambda link: link["backward"]["radio"].update(modem="ofdm"),
+        lambda link: link.update(emulator="ns3"),
+    ):
+        spoilt = json.loads(json.dumps(data))
+        spoil(spoilt["links"]["wireless"])
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(spoilt, schema)
+
+
+@pytest.mark.parametrize(
+    ("name", "forms"),
+    [
+        ("achievement-intro-radio",
+         ["quick", "arq", "arq-quick", "fading", "fading-quick", "virtual-quick"]),
+        ("westwoodvt-2007-radio", ["quick", "arq", "arq-quick"]),
+    ],
+)  # fmt: skip
+def test_experiments_with_radios_can_be_planned(name, forms):
+    for form in (None, *forms):
+        points = read_experiment(ROOT / "experiments" / f"{name}.yaml", form)
+        plans = [plan for point in points for plan in plan_runs(point, form)]
+        assert all(len(plan.radios()) == 1 for plan in plans)
+        assert {plan.flows[0].bottleneck_bps for plan in plans} == {2_000_000}
+        if form is not None and form.endswith("quick"):
+            assert sum(plan.timeline.end_s for plan in plans) / 2 < 500
+        seen = {plan.link("wireless").forward.arq is not None for plan in plans}
+        assert seen == {form is not None and "arq" in form}
+
+
+@given(
+    st.sampled_from(["ofdm", "single_carrier"]),
+    st.sampled_from(["bpsk", "qpsk", "8psk", "16qam"]),
+    st.sampled_from(["none", "convolutional"]),
+    st.integers(1, 10**9),
+)
+def test_the_sample_rate_is_the_smallest_that_carries_the_rate(modem, modulation, fec, rate):
+    found = sample_rate_for(modem, modulation, fec, rate)
+    assert air_time().rate_bps(modem, modulation, found, fec) >= rate
+    if found > 1:
+        assert air_time().rate_bps(modem, modulation, found - 1, fec) < rate
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        (Level, "12 dB", 12.0),
+        (Level, "-3.5dB", -3.5),
+        (FrequencyOffset, "-1.5 kHz", -1500.0),
+        (DopplerSpread, "0.25 Hz", 0.25),
+        (SampleRate, "2.5 MHz", 2_500_000),
+    ],
+)
+def test_units_of_radios(kind, text, value):
+    assert kind.parse(text).value == value
+    assert kind.parse(str(kind.parse(text))).value == value
+    assert re.fullmatch(kind.pattern, text)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "complaint"),
+    [
+        (Level, "12", "12 has no unit; write it like '12 dB'"),
+        (Level, "101 dB", "a level of 101 dB is out of range; give -100 to 100 dB"),
+        (Level, "loud", "not a level: 'loud'"),
+        (DopplerSpread, "-1 Hz", "a Doppler spread of -1 Hz is out of range; give 0 to"),
+        (FrequencyOffset, "3 dB", "'dB' is no unit of a frequency offset; one of: Hz, kHz, MHz"),
+        (SampleRate, "0.5 Hz", "finer than a sample rate can be"),
+    ],
+)
+def test_what_is_no_quantity_of_a_radio(kind, text, complaint):
+    with pytest.raises(ValueError, match=re.escape(complaint)):
+        kind.parse(text)
+
+
+@given(st.decimals(-100, 100, places=3))
+def test_levels_are_read_back(value):
+    level = Level(float(value))
+    assert Level.parse(str(level)) == level
+
+
+def test_axes_of_snr_keep_the_file_s_order(tmp_path):
+    points = points_of(tmp_path)
+    assert [point.values["snr"] for point in points] == ["12 dB"] * 2 + ["15.5 dB"] * 2
+    assert RADIO.count("$snr") == 1

@@ -1,0 +1,447 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is recorded of transmissions, and what the certificate makes of it: the model does again
+what a radio did, or the run is invalid."""
+
+from __future__ import annotations
+
+import math
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+from nagi.certificate import LIMITS, RADIO_LIMITS
+from nagi.collection import collect
+from nagi.contracts.links import Links, TransmissionCounts
+from nagi.contracts.plan import ArqPlan, LossPlan, RadioChannelPlan, RadioPlan, RunPlan
+from nagi.contracts.records import Keep, Manifest, TransmissionRow
+from nagi.errors import InputError
+from nagi.evidence import _repeating_loss_information, _repeating_rate_error
+from nagi.packets import (
+    CHANNEL_LOSS,
+    DELIVERED,
+    QUEUE_OVERFLOW,
+    RECORD,
+    configuration,
+    fates,
+    from_table,
+    in_order,
+    lane,
+    replay,
+    write_records,
+)
+from nagi.paths import SCHEMAS
+from nagi.retention import retain
+from nagi.transmissions import (
+    HEADER,
+    HEADER_ERROR,
+    LOST,
+    NOT_DETECTED,
+    PAYLOAD_ERROR,
+    RECEIVED,
+    SNR_UNKNOWN,
+    TRANSMISSION,
+    UNANSWERED,
+    of_radios,
+    read_transmissions,
+    to_table,
+    write_transmissions,
+)
+from radio_specs import ARQ, PLAIN, changed, plans_of
+
+(RUN,) = sorted((SCHEMAS / "example" / "campaign" / "runs").iterdir())
+CHANNEL = RadioChannelPlan(snr_db=12.0)
+RADIO = RadioPlan(
+    by="simulated",
+    modem="ofdm",
+    modulation="qpsk",
+    sample_rate_hz=2_000_000,
+    fec="none",
+    forward=CHANNEL,
+    backward=CHANNEL,
+)
+
+
+def transmissions(*columns):
+    """(number, index, lane, outcome, snr in 0.01 dB, attempt) each; a millisecond one after the
+    other."""
+    made = np.zeros(len(columns), TRANSMISSION)
+    for place, (number, index, lane_, outcome, snr, attempt) in enumerate(columns):
+        made[place] = (
+            place * 10**6, (place + 1) * 10**6, number, index, lane_, outcome, snr, attempt, b"",
+        )  # fmt: skip
+    return made
+
+
+SOME = transmissions(
+    (0, 0, 2, RECEIVED, 1234, 1),
+    (0, 0, 3, RECEIVED, 3001, 1),
+    (1, 1, 2, NOT_DETECTED, SNR_UNKNOWN, 1),
+    (2, 1, 2, HEADER_ERROR, -150, 2),
+    (3, 3, 2, PAYLOAD_ERROR, 1166, 1),
+    (4, 4, 2, UNANSWERED, SNR_UNKNOWN, 1),
+    (0, 0, 0, LOST, SNR_UNKNOWN, 1),
+)
+
+
+def test_the_record_becomes_a_table(tmp_path):
+    plan = plans_of(tmp_path)[0]
+    write_transmissions(SOME, tmp_path / "transmissions.bin")
+    found = read_transmissions(tmp_path / "transmissions.bin", plan)
+    assert np.array_equal(found, SOME)
+    table = to_table(found, plan)
+    assert list(table.columns) == list(TransmissionRow.model_fields)
+    assert list(table["link"]) == ["wireless"] * 6 + ["wired"]
+    assert list(table["way"]) == ["forward", "backward", *["forward"] * 5]
+    assert list(table["outcome"]) == [
+        "received", "received", "not detected", "header error", "payload error", "unanswered",
+        "lost",
+    ]  # fmt: skip
+    assert table["snr_db"].tolist()[:2] == [12.34, 30.01] and table["snr_db"][3] == -1.5
+    assert table["snr_db"].isna().tolist() == [False, False, True, False, False, True, True]
+    for row in table.to_dict("records"):
+        snr = None if math.isnan(row["snr_db"]) else row["snr_db"]
+        TransmissionRow.model_validate(row | {"snr_db": snr})
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        HEADER[:-1],
+        HEADER + SOME.tobytes()[:-1],
+        b"nagi-pkt" + HEADER[8:] + SOME.tobytes(),
+        HEADER + transmissions((0, 0, 0, 6, 0, 1)).tobytes(),  # no such outcome
+        HEADER + transmissions((0, 0, 4, 0, 0, 1)).tobytes(),  # no such link
+    ],
+)
+def test_what_is_no_record_is_refused(tmp_path, content):
+    (tmp_path / "transmissions.bin").write_bytes(content)
+    with pytest.raises(InputError, match=r"transmissions\.bin: .*; run it again"):
+        read_transmissions(tmp_path / "transmissions.bin", plans_of(tmp_path)[0])
+
+
+def test_the_model_is_told_what_radios_lost_by_the_numbers_of_transmissions(tmp_path):
+    plan = plans_of(tmp_path)[0]
+    found = of_radios(plan, SOME)
+    assert set(found) == {("wireless", "forward"), ("wireless", "backward")}
+    assert found["wireless", "forward"]["lost"] == [1, 2, 3, 4]
+    assert found["wireless", "backward"]["lost"] == []
+    assert found["wireless", "forward"]["length"] > max(SOME["number"])
+    links = configuration(plan, SOME)["links"]
+    assert links[1]["a_to_b"]["loss"] == found["wireless", "forward"]
+    assert "radio" not in links[1]
+    assert links[0]["a_to_b"]["loss"] == {"model": "none", "at": "egress"}
+    assert links[1]["a_to_b"]["rate_bps"] == plan.link("wireless").forward.rate_bps
+
+
+def bursts(plan, sizes=(1052, 40, 600), count=400):
+    """Packets that come to the radio in bursts which its queue cannot hold, and what has to become
+    of them if every seventh transmission is lost: Lindley's recursion, by hand."""
+    direction = plan.link("wireless").forward
+    number = lane(plan, "wireless", "forward")
+    records = np.zeros(count, RECORD)
+    sent = []
+    waiting: list[tuple[int, int]] = []  # when each of those in the system begins, and ends
+    rest = 0  # of a nanosecond, times the rate: what rounding left over
+    free = 0
+    for index in range(count):
+        arrived = 10**9 * (index // 40) + 300_000 * (index % 40)
+        size = sizes[index % len(sizes)]
+        records[index] = (arrived, 0, index, index + 1, 0, size, number, 0)
+        waiting = [each for each in waiting if each[0] > arrived]
+        if len(waiting) >= direction.queue.packets and free > arrived:
+            records["fate"][index], records["left_ns"][index] = QUEUE_OVERFLOW, arrived
+            continue
+        begin = max(arrived, free)
+        if begin > free:
+            rest = 0
+        whole = (size + direction.overhead_bytes) * 8 * 10**9 + rest
+        begin, free, rest = begin, begin + whole // direction.rate_bps, whole % direction.rate_bps
+        waiting.append((begin, free))
+        lost = len(sent) % 7 == 3
+        sent.append((begin, free, len(sent), index, number, PAYLOAD_ERROR if lost else RECEIVED,
+                     1200, 1, b""))  # fmt: skip
+        records["fate"][index] = CHANNEL_LOSS if lost else DELIVERED
+        records["left_ns"][index] = free if lost else free + direction.delay_ns
+    return records, np.array(sent, TRANSMISSION)
+
+
+def test_the_model_does_what_the_radio_did(tmp_path):
+    plan = plans_of(tmp_path)[0]
+    records, sent = bursts(plan)
+    assert {DELIVERED, QUEUE_OVERFLOW, CHANNEL_LOSS} == set(fates(records))
+    again = replay(plan, records, sent)
+    for column in ("index", "left_ns", "fate"):
+        assert np.array_equal(again[column], in_order(records)[column]), column
+    # Another outcome is another fate.
+    assert sent["outcome"][10] == PAYLOAD_ERROR
+    sent["outcome"][10] = RECEIVED
+    assert (replay(plan, records, sent)["fate"] != in_order(records)["fate"]).sum() == 1
+
+
+def repeating(plan, slower=1.0):
+    """A thousand packets that wait for a radio with ARQ, of which every tenth transmission is lost
+    and repeated at once; when each was seen, if time went by `slower` there."""
+    direction = plan.link("wireless").forward
+    size = 1052
+    each_ns = (size + direction.overhead_bytes) * 8 * 10**9 // direction.rate_bps
+    due = np.zeros(1000, RECORD)
+    due["index"], due["bytes"], due["fate"] = np.arange(1000), size, DELIVERED
+    sent, at = [], 0
+    for index in range(1000):
+        for attempt in (1, 2):
+            lost = len(sent) % 10 == 5
+            sent.append((at, at + each_ns, len(sent), index, 2,
+                         NOT_DETECTED if lost else RECEIVED, 900, attempt, b""))  # fmt: skip
+            at += each_ns
+            if not lost:
+                break
+        due["left_ns"][index] = at + direction.delay_ns
+    # Some were kept waiting afterwards, and say nothing of the rate.
+    due["left_ns"][50::100] += 5_000_000
+    seen = np.rint(due["left_ns"] * slower).astype(np.int64)
+    return due, seen, np.array(sent, TRANSMISSION)
+
+
+def test_transmissions_that_are_repeated_count_for_the_rate(tmp_path):
+    plan = plans_of(tmp_path, changed(("queue: 20 packets", ARQ)))[0]
+    direction = plan.link("wireless").forward
+    due, seen, sent = repeating(plan)
+    assert len(sent) > 1100 and set(sent["attempt"]) == {1, 2}
+    # What is left is rounding to nanoseconds.
+    assert _repeating_rate_error(due, seen, direction, sent) < 1e-6
+    due, seen, sent = repeating(plan, slower=1.002)
+    assert _repeating_rate_error(due, seen, direction, sent) == pytest.approx(0.002, rel=0.01)
+    # Without the repeated ones the rate would seem a tenth too small.
+    assert _repeating_rate_error(due, seen, direction, sent[:0]) is None
+    with pytest.raises(InputError, match="transmissions of packets that were not recorded"):
+        _repeating_rate_error(due[:500], seen[:500], direction, sent)
+
+
+def test_with_arq_each_transmission_may_be_lost(tmp_path):
+    """About 3,000 transmissions, each lost with 20 %. Seeded: one seed in a thousand would give a
+    p-value below 0.001, this one does not."""
+    plan = plans_of(tmp_path, changed(("queue: 20 packets", ARQ), text=PLAIN))[0]
+    loss = LossPlan(model="bernoulli", probability=0.2)
+    direction = plan.link("wireless").forward.model_copy(update={"loss": loss})
+    draws = np.random.default_rng(9).random(10_000) < 0.2
+    sent = []
+    for index in range(2400):
+        for attempt in range(1, 5):
+            lost = draws[len(sent)]
+            outcome = LOST if lost else RECEIVED
+            sent.append((0, 1, len(sent), index, 2, outcome, SNR_UNKNOWN, attempt, b""))
+            if not lost:
+                break
+    packets = np.zeros(2400, RECORD)
+    packets["index"], packets["bytes"] = np.arange(2400), 1052
+    made = np.array(sent, TRANSMISSION)
+    told = {
+        each.name: each for each in _repeating_loss_information(packets, direction, made, "there")
+    }
+    assert told["loss_rate"].value == pytest.approx(100 * draws[: len(sent)].mean())
+    assert told["loss_rate"].description == (
+        "transmissions lost on the channel; 20.0000% was asked for"
+    )
+    assert told["loss_p_value"].value > 0.001
+    # Packets are lost far more rarely, as ARQ is for.
+    made["outcome"][made["outcome"] == LOST] = RECEIVED
+    told = list(_repeating_loss_information(packets, direction, made, "there"))
+    assert told[1].value < 1e-9
+    assert list(_repeating_loss_information(packets[:0], direction, made[:0], "there")) == []
+
+
+def as_radio(plan: RunPlan, **forward) -> RunPlan:
+    """The example's plan with its link radio by a radio."""
+    links = [
+        link.model_copy(
+            update={
+                "radio": RADIO,
+                "forward": link.forward.model_copy(
+                    update={"loss": LossPlan(model="radio"), **forward}
+                ),
+                "backward": link.backward.model_copy(update={"loss": LossPlan(model="radio")}),
+            }
+        )
+        if link.name == "radio"
+        else link
+        for link in plan.links
+    ]
+    return plan.model_copy(update={"links": links})
+
+
+PLAN = as_radio(RunPlan.read(RUN / "plan.json"))
+FORWARD, BACKWARD = lane(PLAN, "radio", "forward"), lane(PLAN, "radio", "backward")
+
+
+@pytest.fixture
+def records(tmp_path):
+    """What agents would have left of the example, had its losses forward been a radio's."""
+    manifest = Manifest.read(RUN / "manifest.json")
+    spool = tmp_path / ".records"
+    for node, record in manifest.nodes.items():
+        source = spool / f"cell0_{node}" / PLAN.run_id
+        source.mkdir(parents=True)
+        record.write(source / "node.json")
+        for capture in PLAN.captures:
+            if capture.node == node:
+                shutil.copy(RUN / capture.file, source)
+    samples = pd.read_parquet(RUN / "tcp_info.parquet")
+    for flow in PLAN.flows:
+        source = spool / f"cell0_{flow.sender}" / PLAN.run_id
+        mine = samples[samples["flow"] == flow.name]
+        mine.to_json(source / "tcp_info.jsonl", orient="records", lines=True)
+    emulator = spool / "cell0_emulator" / PLAN.run_id
+    shutil.copy(RUN / "links.json", emulator)
+    packets = in_order(from_table(pd.read_parquet(RUN / "packets.parquet"), PLAN))
+    # Backward it lost packets before the queue: they never came to the radio.
+    lost_before = (packets["lane"] == BACKWARD) & (fates(packets) == CHANNEL_LOSS)
+    packets = packets[~lost_before]
+    write_records(packets, emulator / "packets.bin")
+    write_transmissions(_transmissions_of(packets), emulator / "transmissions.bin")
+    return spool
+
+
+def _transmissions_of(packets):
+    """Of links that do not reorder: a transmission each packet that was not dropped before."""
+    made = []
+    for number in (FORWARD, BACKWARD):
+        mine = packets[(packets["lane"] == number) & (fates(packets) != QUEUE_OVERFLOW)]
+        direction = PLAN.link("radio").forward
+        sent = np.zeros(len(mine), TRANSMISSION)
+        delay = np.where(fates(mine) == CHANNEL_LOSS, 0, direction.delay_ns)
+        sent["end_ns"] = mine["left_ns"] - delay
+        bits = mine["bytes"].astype(np.int64) * 8
+        sent["start_ns"] = sent["end_ns"] - bits * 10**9 // direction.rate_bps
+        sent["number"], sent["index"] = np.arange(len(mine)), mine["index"]
+        sent["lane"], sent["attempt"] = number, 1
+        sent["outcome"] = np.where(fates(mine) == CHANNEL_LOSS, HEADER_ERROR, RECEIVED)
+        sent["snr"] = np.where(fates(mine) == CHANNEL_LOSS, SNR_UNKNOWN, 1210)
+        made.append(sent)
+    return np.concatenate(made)
+
+
+def collected(records, runs, plan=PLAN):
+    build = Manifest.read(RUN / "manifest.json").build
+    return collect(records, runs, plan, "cell0", "netns", build)
+
+
+def spoil(records, change):
+    path = records / "cell0_emulator" / PLAN.run_id / "transmissions.bin"
+    found = read_transmissions(path, PLAN).copy()
+    change(found)
+    write_transmissions(found, path)
+
+
+def test_a_run_over_a_radio_is_judged(records, tmp_path):
+    path = records / "cell0_emulator" / PLAN.run_id / "transmissions.bin"
+    sent = read_transmissions(path, PLAN)
+    verdict = collected(records, tmp_path / "runs")
+    assert verdict.status == "valid", verdict.reasons
+    assert [check.name for check in verdict.checks] == [*LIMITS, *RADIO_LIMITS]
+    values = {check.name: check.value for check in verdict.checks}
+    assert values["radio_unanswered"] == values["replay_differences"] == 0
+    table = pd.read_parquet(tmp_path / "runs" / PLAN.run_id / "transmissions.parquet")
+    pd.testing.assert_frame_equal(table, to_table(sent, PLAN))
+    told = {(each.name, each.subject): each for each in verdict.information}
+    mine = sent[sent["lane"] == FORWARD]
+    assert told["radio_transmissions", "radio forward"].value == len(mine) > 200
+    lost = int((mine["outcome"] == HEADER_ERROR).sum())
+    assert told["radio_header_errors", "radio forward"].value == lost > 0
+    assert told["radio_payload_errors", "radio forward"].value == 0
+    snr = told["radio_snr", "radio backward"]
+    assert snr.value == pytest.approx(12.1)
+    assert "12 dB was asked for" in snr.description
+    # What a radio loses was not drawn, so there is no chance of it.
+    assert ("loss_p_value", "radio forward") not in told
+
+
+def test_the_mean_snr_is_that_of_powers(records, tmp_path):
+    def two_levels(found):
+        mine = np.flatnonzero(found["lane"] == BACKWARD)
+        found["snr"][mine[::2]], found["snr"][mine[1::2]] = 1000, 2000
+        if len(mine) % 2:
+            found["snr"][mine[-1]] = SNR_UNKNOWN
+
+    spoil(records, two_levels)
+    verdict = collected(records, tmp_path / "runs")
+    told = {(each.name, each.subject): each.value for each in verdict.information}
+    expected = 10 * math.log10((10 + 100) / 2)
+    assert told["radio_snr", "radio backward"] == pytest.approx(expected, abs=1e-4)
+
+
+def test_a_transmission_without_an_answer_makes_a_run_invalid(records, tmp_path):
+    def unanswered(found):
+        first = np.flatnonzero((found["lane"] == FORWARD) & (found["outcome"] == HEADER_ERROR))[0]
+        found["outcome"][first] = UNANSWERED
+
+    spoil(records, unanswered)
+    verdict = collected(records, tmp_path / "runs")
+    assert verdict.status == "invalid"
+    assert verdict.reasons == ["radio_unanswered: 1 transmissions at radio forward (limit 0)"]
+
+
+def test_what_is_on_the_air_when_the_emulator_stops_has_no_answer_yet(records, tmp_path):
+    path = records / "cell0_emulator" / PLAN.run_id / "transmissions.bin"
+    found = read_transmissions(path, PLAN)
+    number = found["number"][found["lane"] == FORWARD].max() + 1
+    ended_ns = round(PLAN.timeline.capture_end_s * 1e9)
+    late = np.zeros(1, TRANSMISSION)
+    late[0] = (ended_ns - 10**6, ended_ns, number, 0, FORWARD, UNANSWERED, SNR_UNKNOWN, 1, b"")
+    write_transmissions(np.concatenate([found, late]), path)
+    verdict = collected(records, tmp_path / "runs")
+    assert verdict.status == "valid", verdict.reasons
+
+
+def test_a_loss_that_the_radio_did_not_have_is_found(records, tmp_path):
+    def lose(found):
+        first = np.flatnonzero((found["lane"] == FORWARD) & (found["outcome"] == RECEIVED))[20]
+        found["outcome"][first] = NOT_DETECTED
+
+    spoil(records, lose)
+    verdict = collected(records, tmp_path / "runs")
+    assert verdict.status == "invalid"
+    assert any(reason.startswith("replay_differences: 1 packets") for reason in verdict.reasons)
+
+
+@pytest.mark.parametrize("damage", ["cut", "missing"])
+def test_a_damaged_record_makes_a_failed_run(records, tmp_path, damage):
+    path = records / "cell0_emulator" / PLAN.run_id / "transmissions.bin"
+    if damage == "cut":
+        path.write_bytes(path.read_bytes()[:-3])
+    else:
+        path.unlink()
+    verdict = collected(records, tmp_path / "runs")
+    assert verdict.status == "failed"
+    assert "emulator: transmissions.bin: " in verdict.reasons[0]
+
+
+def test_a_run_keeps_transmissions_where_it_keeps_packets(records, tmp_path):
+    collected(records, tmp_path / "runs")
+    run = tmp_path / "runs" / PLAN.run_id
+    shutil.copy(RUN / "metrics.json", run)
+    retain(run, Keep(packets="drop"))
+    assert not (run / "transmissions.parquet").exists()
+    manifest = Manifest.read(run / "manifest.json")
+    assert manifest.fates(PLAN)["transmissions.parquet"] == "removed"
+    assert "transmissions.parquet" in manifest.removed
+
+
+def test_links_that_repeat_are_replayed_with_their_arq(tmp_path):
+    plan = as_radio(RunPlan.read(RUN / "plan.json"), arq=ArqPlan(retries=2, feedback_ns=10**6))
+    (radio, core) = configuration(plan, SOME[:0])["links"]
+    assert radio["a_to_b"]["arq"] == {"retries": 2, "feedback_ns": 1_000_000}
+    assert "arq" not in radio["b_to_a"] and "arq" not in core["a_to_b"]
+
+
+def test_the_emulator_s_account_may_tell_of_transmissions():
+    account = Links.read(RUN / "links.json")
+    direction = account.links[0].a_to_b
+    assert "transmissions" not in direction.model_dump(mode="json")
+    counts = TransmissionCounts(
+        sent=5, received=1, not_detected=1, header_errors=1, payload_errors=1, lost=0,
+        undetected_errors=0,
+    )  # fmt: skip
+    told = direction.model_copy(update={"transmissions": counts})
+    assert told.model_dump(mode="json")["transmissions"]["sent"] == 5

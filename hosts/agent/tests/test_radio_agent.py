@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An emulator some of whose links are radios: what nagi-sdr is told, which program is run, and what
+is said where there is none."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+import pytest
+from nagi_agent import emulator, inspection
+from nagi_agent.emulator import Emulator, configuration, problem_with, radios
+
+DIRECTION = {
+    "rate_bps": 2_000_000,
+    "overhead_bytes": 68,
+    "delay_ns": 20_000_000,
+    "queue": {"packets": 20, "bytes": None},
+    "loss": {"model": "radio", "probability": None, "at": "egress"},
+    "arq": {"retries": 3, "feedback_ns": 8_000_000},
+}
+WIRED = {
+    "name": "wired",
+    "id": 0,
+    "forward": {"rate_bps": None, "delay_ns": 0},
+    "backward": {"rate_bps": None, "delay_ns": 0},
+}
+WIRELESS = {
+    "name": "wireless",
+    "id": 1,
+    "forward": DIRECTION,
+    "backward": {**DIRECTION, "arq": None},
+    "radio": {
+        "by": "simulated",
+        "modem": "ofdm",
+        "modulation": "qpsk",
+        "sample_rate_hz": 1_666_667,
+        "fec": "none",
+        "forward": {
+            "snr_db": 12.0,
+            "fading": "rayleigh",
+            "doppler_hz": 5.0,
+            "k_factor_db": None,
+            "taps": [{"delay_ns": 0, "power_db": 0.0}],
+            "frequency_offset_hz": 0.0,
+        },
+        "backward": {"snr_db": 30.0, "fading": "none", "frequency_offset_hz": 0.0},
+    },
+}
+INTERFACES = {"wired": ["wired.a", "wired.b"], "wireless": ["wireless.a", "wireless.b"]}
+PLAN = {"seed": 2008, "links": [WIRED, WIRELESS]}
+PLAIN = {"seed": 2008, "links": [WIRED]}
+
+
+def test_nagi_sdr_is_told_what_the_plan_says():
+    found = configuration(PLAN, INTERFACES, 1000.5, virtual=True)
+    assert found["transmissions"] == "transmissions.bin"
+    assert found["control_socket"] == "nagi-link.sock"
+    assert found["virtual_time"] is True
+    wired, wireless = found["links"]
+    assert "radio" not in wired
+    assert wireless["radio"] == {
+        "by": "simulated",
+        "modem": "ofdm",
+        "modulation": "qpsk",
+        "sample_rate_hz": 1_666_667,
+        "fec": "none",
+        "a_to_b": {
+            "snr_db": 12.0,
+            "fading": "rayleigh",
+            "doppler_hz": 5.0,
+            "taps": [{"delay_ns": 0, "power_db": 0.0}],
+            "frequency_offset_hz": 0.0,
+        },
+        "b_to_a": {"snr_db": 30.0, "fading": "none", "frequency_offset_hz": 0.0},
+    }
+    assert wireless["a_to_b"]["loss"] == {"model": "radio", "at": "egress"}
+    assert wireless["a_to_b"]["arq"] == {"retries": 3, "feedback_ns": 8_000_000}
+    assert "arq" not in wireless["b_to_a"]
+
+
+def test_without_radios_nothing_is_told_of_them():
+    found = configuration(PLAIN, INTERFACES, 1000.5)
+    assert "transmissions" not in found
+    assert list(found["links"][0]) == ["name", "id", "a", "b", "a_to_b", "b_to_a"]
+    arq = {"retries": 1, "feedback_ns": 1}
+    repeating = {**WIRED, "backward": {**WIRED["backward"], "arq": arq}}
+    with_arq = configuration({"seed": 1, "links": [repeating]}, INTERFACES, 0.0)
+    assert with_arq["transmissions"] == "transmissions.bin"
+    assert radios({"links": [repeating]}) == [] and radios(PLAN) == ["wireless"]
+
+
+SERVER = f"""#!{sys.executable}
+import json, os, signal, socket, sys, time
+time.sleep(float(os.environ.get("SLOW", "0")))
+told = json.load(open(sys.argv[2]))
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+open("ran", "w").write(" ".join([sys.argv[0], sys.argv[2], os.environ.get("NAGI_LINK", "-")]))
+server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+server.bind(told["control_socket"])
+server.listen()
+while True:
+    signal.pause()
+"""
+
+
+@pytest.fixture
+def programs(tmp_path):
+    """Doubles of both programs, which listen where they are told."""
+    made = []
+    for name in ("nagi-link", "nagi-sdr"):
+        program = tmp_path / name
+        program.write_text(SERVER)
+        program.chmod(0o755)
+        made.append(str(program))
+    return made
+
+
+@pytest.mark.parametrize(("plan", "name"), [(PLAN, "nagi-sdr"), (PLAIN, "nagi-link")])
+def test_a_plan_with_a_radio_is_run_by_nagi_sdr(programs, tmp_path, plan, name):
+    directory = tmp_path / "run"
+    directory.mkdir()
+    told = configuration(plan, INTERFACES, 0.0)
+    running = Emulator(*programs, told, str(directory))
+    try:
+        running.wait_until_ready()
+        running.stop()
+    finally:
+        running.kill()
+    told_by_environment = programs[0] if name == "nagi-sdr" else "-"
+    ran = (directory / "ran").read_text()
+    assert ran == f"{tmp_path / name} {name}.json {told_by_environment}"
+    assert json.loads((directory / f"{name}.json").read_text()) == told
+    assert running.socket == str(directory / "nagi-link.sock")
+
+
+def test_gnu_radio_has_longer_to_start(programs, tmp_path, monkeypatch):
+    # Whoever waits less than the double sleeps gives up, on any machine.
+    monkeypatch.setenv("SLOW", "0.5")
+    monkeypatch.setattr(emulator, "START_PATIENCE", 0.05)
+    for number, (plan, starts) in enumerate(((PLAN, True), (PLAIN, False))):
+        directory = tmp_path / f"run{number}"
+        directory.mkdir()
+        running = Emulator(*programs, configuration(plan, INTERFACES, 0.0), str(directory))
+        try:
+            if starts:
+                running.wait_until_ready()
+            else:
+                with pytest.raises(RuntimeError, match="nagi-link did not start"):
+                    running.wait_until_ready()
+        finally:
+            running.kill()
+
+
+def test_a_radio_that_ends_says_who_it_was(tmp_path):
+    program = tmp_path / "nagi-sdr"
+    program.write_text("#!/bin/sh\necho 'no module named gnuradio' >&2\nexit 2\n")
+    program.chmod(0o755)
+    told = configuration(PLAN, INTERFACES, 0.0)
+    running = Emulator("/nonexistent", str(program), told, str(tmp_path))
+    with pytest.raises(RuntimeError, match="nagi-sdr ended with status 2: no module named gnuradi"):
+        running.wait_until_ready()
+
+
+def test_no_other_program_takes_its_place(programs, tmp_path):
+    with pytest.raises(RuntimeError, match="the batch names no nagi-sdr"):
+        Emulator(programs[0], None, configuration(PLAN, INTERFACES, 0.0), str(tmp_path))
+
+
+def test_what_keeps_links_from_being_radios_is_said_with_its_cure(programs, tmp_path):
+    assert problem_with([PLAIN], None) is None
+    assert problem_with([PLAN], programs[1]) is None
+    missing = str(tmp_path / "missing" / "nagi-sdr")
+    assert problem_with([PLAIN, PLAN, PLAN], missing) == (
+        f"link wireless is a radio, and there is no {missing}; install GNU Radio and nagi-sdr with "
+        "`make sdr`"
+    )
+    other = {**PLAN, "links": [{**WIRELESS, "name": "satellite"}]}
+    said = problem_with([PLAN, other], None)
+    assert said.startswith(
+        "links wireless, satellite are radios, and there is no nagi-sdr; install"
+    )
+
+
+def test_an_emulator_is_asked_before_the_first_run(programs, monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    batch = {
+        "is_emulator": True,
+        "node": "emulator",
+        "nagi_link": programs[0],
+        "runs": [{"plan": PLAN}],
+        "virtual": False,
+    }
+    found = inspection.problems(batch)
+    assert [said for said in found if "is a radio" in said] == [
+        "link wireless is a radio, and there is no nagi-sdr; install GNU Radio and nagi-sdr with "
+        "`make sdr`"
+    ]
+    assert not any(
+        "radio" in each for each in inspection.problems({**batch, "nagi_sdr": programs[1]})
+    )

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What radio links did, over all runs: transmissions by what became of them, and the SNR that
+receivers measured, for each SNR that was asked for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import get_args
+
+from nagi.contracts.links import Links, TransmissionCounts
+from nagi.contracts.plan import LinkPlan, RadioChannelPlan, RadioPlan, Way
+from nagi.errors import InputError
+from nagi.units import count_of
+
+from nagi_reports import figures
+from nagi_reports.chapters.material import Material
+from nagi_reports.chapters.words import NONE
+from nagi_reports.content import Block, Column, Figure, Paragraph, Table
+from nagi_reports.figures import ErrorRate
+
+MODEMS = {"ofdm": "OFDM", "single_carrier": "single carrier"}
+MODULATIONS = {"bpsk": "BPSK", "qpsk": "QPSK", "8psk": "8-PSK", "16qam": "16-QAM"}
+_FADINGS = {"none": "", "rayleigh": "Rayleigh", "rician": "Rician"}
+
+
+@dataclass
+class _Group:
+    """One direction of a radio at one SNR, over runs."""
+
+    runs: int = 0
+    counts: list[TransmissionCounts] = field(default_factory=list)
+    measured_db: list[float] = field(default_factory=list)
+
+    def sum(self, name: str) -> int:
+        return sum(getattr(each, name) for each in self.counts)
+
+    @property
+    def answered(self) -> int:
+        """All of which the radio told what became of them."""
+        names = ("received", "not_detected", "header_errors", "payload_errors", "lost")
+        return sum(self.sum(name) for name in names)
+
+    @property
+    def failed(self) -> int:
+        return self.answered - self.sum("received")
+
+
+_Key = tuple[str, Way, str, float]  # link, direction, what the radio is in words, SNR asked for
+
+
+def blocks(material: Material) -> list[Block]:
+    """Nothing where no link is a radio."""
+    groups = _groups(material)
+    if not groups:
+        return []
+    runs = max(group.runs for group in groups.values())
+    undetected = sum(group.sum("undetected_errors") for group in groups.values())
+    said = (
+        "Packets cross a radio link as waveforms: they are modulated, pass through a channel and "
+        "are demodulated, by GNU Radio. What the receiver cannot read is lost, for one of three "
+        "causes: no burst was detected, its header had errors, or its payload had. The SNR asked "
+        "for is that of the channel without fading; measured is the mean power ratio over the "
+        "transmissions for which the receiver told one, so that what was not detected is not in "
+        f"it. Up to {count_of(runs, 'run')} a row. "
+    )
+    said += (
+        "No packet was received with other bytes than were sent."
+        if not undetected
+        else f"{count_of(undetected, 'packet')} came with other bytes than were sent, which the "
+        "CRC did not find."
+    )
+    found: list[Block] = [Paragraph(said), _table(groups)]
+    curves = _curves(groups)
+    if curves:
+        drawn = figures.error_rates(curves)
+        found.append(
+            Figure(
+                "radio",
+                figures.svg(drawn),
+                "Share of transmissions that were lost, over the SNR asked for. A triangle: none "
+                "was lost; it stands where one of them would be.",
+                _alt(curves),
+            )
+        )
+    return found
+
+
+def radio_in_words(radio: RadioPlan) -> str:
+    """What both directions of a radio share."""
+    coded = "" if radio.fec == "none" else ", convolutional code"
+    return (
+        f"{MODEMS[radio.modem]} {MODULATIONS[radio.modulation]}{coded}, "
+        f"{radio.sample_rate_hz / 1e6:.6g} MHz"
+    )
+
+
+def channel_in_words(channel: RadioChannelPlan) -> str:
+    """What a channel does beside noise; empty if nothing."""
+    said = []
+    if channel.fading != "none":
+        k_factor = "" if channel.k_factor_db is None else f", K {channel.k_factor_db:g} dB"
+        said.append(f"{_FADINGS[channel.fading]} {channel.doppler_hz or 0:g} Hz{k_factor}")
+    if channel.taps is not None and len(channel.taps) > 1:
+        said.append(f"{len(channel.taps)} paths")
+    if channel.frequency_offset_hz:
+        said.append(f"offset {channel.frequency_offset_hz:g} Hz")
+    return ", ".join(said)
+
+
+def channel_of(radio: RadioPlan, way: Way) -> RadioChannelPlan:
+    return radio.forward if way == "forward" else radio.backward
+
+
+def _groups(material: Material) -> dict[_Key, _Group]:
+    groups: dict[_Key, _Group] = {}
+    for run_id, link, way, counts in _accounts(material):
+        assert link.radio is not None
+        channel = channel_of(link.radio, way)
+        words = ", ".join(filter(None, (radio_in_words(link.radio), channel_in_words(channel))))
+        group = groups.setdefault((link.name, way, words, channel.snr_db), _Group())
+        group.runs += 1
+        group.counts.append(counts)
+        group.measured_db += _measured(material, run_id, f"{link.name} {way}")
+    # In the order of the campaign, and of each radio by SNR.
+    place = {kind: number for number, kind in enumerate(dict.fromkeys(key[:3] for key in groups))}
+    return dict(sorted(groups.items(), key=lambda item: (place[item[0][:3]], item[0][3])))
+
+
+def _accounts(material: Material) -> Iterator[tuple[str, LinkPlan, Way, TransmissionCounts]]:
+    for run_id, plan in material.plans.items():
+        if not plan.radios():
+            continue
+        try:
+            accounts = Links.read(material.directory(run_id) / "links.json")
+        except InputError:  # the run did not come to its end
+            continue
+        by_name = {account.name: account for account in accounts.links}
+        ways: tuple[Way, Way] = get_args(Way)
+        for link in plan.radios():
+            account = by_name[link.name]
+            for way, direction in zip(ways, (account.a_to_b, account.b_to_a), strict=True):
+                if direction.transmissions is not None:
+                    yield run_id, link, way, direction.transmissions
+
+
+def _measured(material: Material, run_id: str, subject: str) -> list[float]:
+    verdict = material.verdicts.get(run_id)
+    return [
+        each.value
+        for each in (verdict.information if verdict is not None else ())
+        if each.name == "radio_snr" and each.subject == subject
+    ]
+
+
+def _table(groups: dict[_Key, _Group]) -> Table:
+    heads = ("Sent", "Not detected", "Header", "Payload", "Unanswered", "Lost", "SNR")
+    return Table(
+        "What became of transmissions on radio links, by the SNR asked for.",
+        [
+            Column("Direction", weight=2),
+            Column("Radio", weight=3),
+            Column("SNR asked", "right"),
+            *(Column(head, "right") for head in heads),
+        ],
+        [
+            [f"{link} {way}", words, f"{snr_db:g} dB", *_row(group)]
+            for (link, way, words, snr_db), group in groups.items()
+        ],
+        small=True,
+    )
+
+
+def _row(group: _Group) -> list[str]:
+    share = f"{group.failed / group.answered:.3%}" if group.answered else NONE
+    measured = NONE
+    if group.measured_db:
+        mean = sum(10 ** (value / 10) for value in group.measured_db) / len(group.measured_db)
+        measured = f"{10 * math.log10(mean):.2f} dB"
+    names = ("sent", "not_detected", "header_errors", "payload_errors")
+    counts = [*(group.sum(name) for name in names), group.sum("sent") - group.answered]
+    return [*(f"{count:,}" for count in counts), share, measured]
+
+
+def _curves(groups: dict[_Key, _Group]) -> list[tuple[str, list[ErrorRate]]]:
+    """A curve a direction and radio that was run at several SNRs."""
+    curves: dict[tuple[str, Way, str], list[ErrorRate]] = {}
+    for (link, way, words, snr_db), group in groups.items():
+        if group.answered:
+            rate = ErrorRate(snr_db, group.failed, group.answered)
+            curves.setdefault((link, way, words), []).append(rate)
+    many = {key: rates for key, rates in curves.items() if len(rates) > 1}
+    same = len({words for _, _, words in many}) == 1
+    return [
+        (f"{link} {way}" if same else f"{link} {way}, {words}", rates)
+        for (link, way, words), rates in many.items()
+    ]
+
+
+def _alt(curves: list[tuple[str, list[ErrorRate]]]) -> str:
+    said = ["Share of transmissions lost over SNR."]
+    for label, rates in curves:
+        points = ", ".join(f"{rate.lost / rate.sent:.2g} at {rate.snr_db:g} dB" for rate in rates)
+        said.append(f"{label}: {points}.")
+    return " ".join(said)
