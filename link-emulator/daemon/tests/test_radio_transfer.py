@@ -190,7 +190,7 @@ def test_what_a_radio_needs_does_not_outlive_it(wire, tmp_path):
 
 def test_without_its_channel_process_it_ends(wire, tmp_path):
     with Sdr(wire, configuration(tmp_path, "virtual", 30.0)) as sdr:
-        channel = sdr.children()[-1][0]
+        *_, channel, _ = (pid for pid, _ in sdr.children())  # started before nagi-link
         wire.run("middle", "kill", "-KILL", str(channel))
         assert sdr.process.wait(15) == 1
         said = sdr.process.stdout.read()

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What nagi-sdr can do on this machine, in real time: `make bench-radio`.
+
+    bench_radio.py [both|one-way|virtual|lasting ...] [--quick] [--json FILE] [--seconds N]
+
+both      2 Mb/s of 1,000-byte packets each way at once (OFDM, QPSK, simulated radio): what arrives,
+          what a radio adds to the time on the air, how late packets are
+one-way   8 Mb/s one way, by QPSK and by 16-QAM: what arrives, and how late
+virtual   as `both`, by processes that exchange samples over ZeroMQ
+lasting   ten minutes of `both`: memory, and whether a packet is stuck
+
+A radio adds the delay its link is given (10 ms), as the waveform is computed while a packet is
+under way, and what of that it is late. Channels have 30 dB: what is lost is lost by the program.
+
+Exit status: 0 all targets met, 1 some missed, 2 the benchmark cannot run here.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT / "link-emulator" / "bench"))
+
+from bench_command import parsed, parser_of, refusal, status_of  # noqa: E402
+from bench_lab import FRAME_BYTES, IP_BYTES, BenchError, Lab, Program  # noqa: E402
+from bench_report import Row, machine, report, verdict  # noqa: E402
+
+DELAY_NS = 10_000_000
+ADDED_NS = 20_000_000
+KEEPS_UP = 0.99
+DRAIN_S = 1.0
+GROWTH_BYTES = 4 << 20
+SNR_DB = 30.0
+
+
+def air_time() -> ModuleType:
+    """gr-nagi's, which needs nothing of GNU Radio."""
+    source = ROOT / "link-emulator" / "gr-nagi" / "python" / "nagi" / "air_time.py"
+    spec = importlib.util.spec_from_file_location("nagi_air_time", source)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@dataclass(frozen=True)
+class Radio:
+    """A radio that carries so many bit/s of IP in full-size packets, and a little more."""
+
+    modulation: str
+    ip_bps: float
+    by: str = "simulated"
+    modem: str = "ofdm"
+
+    def link(self) -> dict[str, Any]:
+        times = air_time()
+        shape = (self.modem, self.modulation)
+        sample_rate = 100_000
+        while True:
+            rate = times.rate_bps(*shape, sample_rate, "none")
+            overhead = times.overhead_bytes(*shape, sample_rate, "none")
+            if rate * IP_BYTES / (IP_BYTES + overhead) >= self.ip_bps * 1.02:
+                break
+            sample_rate += 10_000
+        way = {
+            "rate_bps": rate,
+            "overhead_bytes": overhead,
+            "delay_ns": DELAY_NS,
+            "queue": {"packets": 200},
+            "loss": {"model": "radio"},
+        }
+        radio = {
+            "by": self.by,
+            "modem": self.modem,
+            "modulation": self.modulation,
+            "sample_rate_hz": sample_rate,
+            "fec": "none",
+            "a_to_b": {"snr_db": SNR_DB},
+            "b_to_a": {"snr_db": SNR_DB},
+        }
+        ends = {"name": "radio", "id": 1, "a": "e0", "b": "e1"}
+        return {**ends, "a_to_b": way, "b_to_a": way, "radio": radio}
+
+
+@dataclass
+class Bench:
+    lab: Lab
+    nagi_sdr: Path
+    quick: bool
+    seconds: float | None
+    rows: list[Row]
+    details: dict[str, Any]
+
+    def length(self, usual: float, quick: float) -> float:
+        return self.seconds if self.seconds is not None else quick if self.quick else usual
+
+
+@dataclass(frozen=True)
+class Way:
+    """What became of one way's frames."""
+
+    sent: dict[str, Any]
+    came: dict[str, Any]
+    account: dict[str, Any]
+
+    @property
+    def lost(self) -> int:
+        return int(self.sent["frames"]) - int(self.came["frames"])
+
+
+def carry(bench: Bench, radio: Radio, ways: int, seconds: float) -> tuple[list[Way], list[int]]:
+    """Sends through a radio, one way or both at once. Returns what became of each way's frames, and
+    the resident memory of nagi-sdr after a tenth of the time and at the end, in bytes."""
+    lab = bench.lab
+    rate = radio.ip_bps / (8 * IP_BYTES)
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        config = directory / "radio.json"
+        config.write_text(
+            json.dumps(
+                {
+                    "schema_version": 1,
+                    "seed": 1,
+                    "account": str(directory / "links.json"),
+                    "links": [radio.link()],
+                }
+            )
+        )
+        emulator = lab.start("middle", str(bench.nagi_sdr), "run", str(config))
+        emulator.wait_until_ready()
+        room = ["--frames", str(int(rate * seconds) + 1000)]
+        ends = [("left", "right"), ("right", "left")][:ways]
+        sinks = [lab.start_sink(to, "eth0", *room) for _, to in ends]
+        sources = [
+            lab.start(at, *lab.source_command("eth0", lab.mac(to, "eth0"), rate, 1, seconds))
+            for at, to in ends
+        ]
+        memory = [_after(sources[0], seconds / 10, emulator)]
+        sent = [json.loads(source.finish(seconds + 30)) for source in sources]
+        _pause(DRAIN_S)
+        memory.append(_resident(emulator.pid))
+        came = [json.loads(sink.stop()) for sink in sinks]
+        emulator.stop()
+        account = json.loads((directory / "links.json").read_text())["links"][0]
+    accounts = [account["a_to_b"], account["b_to_a"]]
+    return [Way(*three) for three in zip(sent, came, accounts, strict=False)], memory
+
+
+def _pause(seconds: float) -> None:
+    time.sleep(seconds)
+
+
+def _after(running: Program, seconds: float, emulator: Program) -> int:
+    _pause(seconds)
+    if running.process.poll() is not None:
+        raise BenchError("the source ended too early")
+    return _resident(emulator.pid)
+
+
+def _resident(pid: int) -> int:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS"):
+            return int(line.split()[1]) * 1024
+    raise BenchError("nagi-sdr has ended")
+
+
+def _rows(bench: Bench, name: str, radio: Radio, ways: list[Way]) -> None:
+    link = radio.link()["a_to_b"]
+    air_ns = (IP_BYTES + link["overhead_bytes"]) * 8e9 / link["rate_bps"]
+    for number, way in enumerate(ways):
+        label = f"{name}, {('there', 'back')[number]}"
+        rate = int(way.came["frames"]) * IP_BYTES * 8 / float(way.sent["seconds"])
+        added = way.came["delay_ns"]["p50"] - air_ns
+        late = way.account["transit_error_ns"]
+        bench.rows += [
+            Row(f"{label}: IP rate", f"{rate / 1e6:.2f} Mb/s", f"{radio.ip_bps / 1e6:g} Mb/s",
+                rate / radio.ip_bps, f">= {KEEPS_UP:g}", verdict(rate >= KEEPS_UP * radio.ip_bps)),
+            Row(f"{label}: lost", str(way.lost), f"{way.sent['frames']} sent", None, "0",
+                verdict(way.lost == 0)),
+            Row(f"{label}: delay added, median", f"{added / 1e6:.2f} ms", "", None,
+                f"< {ADDED_NS / 1e6:g} ms", verdict(added < ADDED_NS)),
+            Row(f"{label}: of that late, median, p99, max",
+                " ".join(f"{late[what] / 1e6:.2f}" for what in ("median", "p99", "max")) + " ms"),
+        ]  # fmt: skip
+    bench.details[name] = [vars(way) for way in ways]
+
+
+def measure_both(bench: Bench) -> None:
+    radio = Radio("qpsk", 2e6)
+    ways, _ = carry(bench, radio, 2, bench.length(30, 5))
+    _rows(bench, "2 Mb/s each way", radio, ways)
+
+
+def measure_one_way(bench: Bench) -> None:
+    for modulation in ("qpsk", "16qam"):
+        radio = Radio(modulation, 8e6)
+        ways, _ = carry(bench, radio, 1, bench.length(30, 5))
+        _rows(bench, f"8 Mb/s, {modulation}", radio, ways)
+
+
+def measure_virtual(bench: Bench) -> None:
+    radio = Radio("qpsk", 2e6, by="virtual")
+    ways, _ = carry(bench, radio, 2, bench.length(30, 5))
+    _rows(bench, "2 Mb/s each way over ZeroMQ", radio, ways)
+
+
+def measure_lasting(bench: Bench) -> None:
+    radio = Radio("qpsk", 2e6)
+    seconds = bench.length(600, 60)
+    ways, (early, late) = carry(bench, radio, 2, seconds)
+    _rows(bench, f"{seconds:g} s", radio, ways)
+    bench.rows.append(
+        Row(f"{seconds:g} s: memory at the end", f"{late / 1e6:.1f} MB", f"{early / 1e6:.1f} MB",
+            late / early, f"<= + {GROWTH_BYTES >> 20} MiB", verdict(late - early <= GROWTH_BYTES))
+    )  # fmt: skip
+
+
+SUBJECTS: dict[str, Callable[[Bench], None]] = {
+    "both": measure_both,
+    "one-way": measure_one_way,
+    "virtual": measure_virtual,
+    "lasting": measure_lasting,
+}
+
+
+def main() -> int:
+    parser = parser_of(__doc__ or "", SUBJECTS, seconds="each transfer")
+    default = ROOT / ".venv" / "bin" / "nagi-sdr"
+    parser.add_argument("--nagi-sdr", type=Path, default=default, help="the program")
+    given = parsed(parser, SUBJECTS)
+    why = refusal(given.nagi_sdr, given.programs)
+    if why is not None:
+        cure = "; `make sdr` installs nagi-sdr" if not given.nagi_sdr.exists() else ""
+        print(f"bench: {why}{cure}", file=sys.stderr)
+        return 2
+    about = machine()
+    rows: list[Row] = []
+    details: dict[str, Any] = {}
+
+    def measure() -> None:
+        for what in given.what:
+            print(f"== {what}", file=sys.stderr)
+            with Lab(given.programs) as lab:
+                SUBJECTS[what](
+                    Bench(lab, given.nagi_sdr, given.quick, given.seconds, rows, details)
+                )
+
+    status = status_of(measure)
+    if status == 0 or rows:
+        notes = f"Packets of {FRAME_BYTES} bytes with their Ethernet header; {SNR_DB:g} dB."
+        status = report(rows, notes, given.json, about, details) or status
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

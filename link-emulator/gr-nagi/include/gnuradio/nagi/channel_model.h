@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include <gnuradio/gr_complex.h>
+#include <gnuradio/nagi/api.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace gr {
+namespace nagi {
+
+/*! What a channel is. */
+struct channel_config {
+  enum class fading_type { none, rayleigh, rician };
+
+  std::uint64_t seed = 0;
+  std::uint32_t direction = 0; /*!< names this channel among those of the seed; below 2^23 */
+  double sample_rate = 1.0;    /*!< Hz */
+  /*! Noise power is 10^(-snr_db / 10) a sample: the SNR of bursts of mean power 1. Infinity: none.
+   */
+  double snr_db = std::numeric_limits<double>::infinity();
+  fading_type fading = fading_type::none;
+  double doppler_hz = 0.0;  /*!< the greatest Doppler shift */
+  double k_factor_db = 0.0; /*!< Rician: power of the line of sight over that of the rest */
+  /*! Paths: delay in ns, rounded to whole samples, and power in dB. Powers are normalised to sum 1.
+      None given: one path. */
+  std::vector<std::pair<double, double>> taps;
+  double frequency_offset_hz = 0.0;
+};
+
+/*! By its name: "none", "rayleigh" or "rician"; throws std::invalid_argument for others. */
+NAGI_API channel_config::fading_type fading_from_name(const std::string& name);
+
+/*!
+ * \brief A radio channel as a function of absolute time: Gaussian noise, flat or
+ * frequency-selective fading, frequency offset.
+ *
+ * \details
+ * What happens to a burst depends on the configuration, its number, the instant it begins and its
+ * samples, on nothing else: not on the bursts before it, nor on when it is asked for. But for the
+ * conversion of decibels, it is computed by operations that IEEE 754 defines to the last bit, so
+ * that every machine makes the same of it.
+ *
+ * Noise: Philox4x32-10 keyed by the seed and counted by (number, sample), as normal deviates by Box
+ * and Muller ("A note on the generation of random normal deviates", Ann. Math. Stat. 29, 1958).
+ *
+ * Fading: each path's gain is a sum of 32 sinusoids with random phases and angles of arrival (Xiao,
+ * Zheng and Beaulieu, "Novel sum-of-sinusoids simulation models for Rayleigh and Rician fading
+ * channels", IEEE Trans. Wireless Comm. 5(12), 2006). Its mean power is the path's, its
+ * autocorrelation J0(2 pi doppler tau) on average over seeds. If Rician, the first path also has a
+ * line of sight, which comes in at 45 degrees. Gains are evaluated 64 times or more in 1/doppler
+ * and interpolated linearly in between. Without fading they are constant; the phases of all but the
+ * first path are random.
+ */
+class NAGI_API channel_model {
+ public:
+  /*! Throws std::invalid_argument, naming the value, if one is impossible. */
+  explicit channel_model(const channel_config& config);
+
+  /*!
+   * \param number which burst of the channel this is
+   * \param begin_ns when its first sample is received, in ns of event time
+   * \param samples what was sent, at the sample rate
+   * \return what is received: longer by the longest delay
+   */
+  std::vector<gr_complex> apply(std::uint64_t number, std::int64_t begin_ns,
+                                std::span<const gr_complex> samples) const;
+
+  /*! Gain of a path at an instant, in s of event time: fading only, with the path's power. */
+  gr_complexd gain(std::size_t tap, double time_s) const;
+
+  /*! The longest delay in samples. */
+  std::size_t longest_delay() const;
+
+ private:
+  struct sinusoid {
+    double frequency_hz;
+    double phase_cycles;
+    double amplitude;
+  };
+  struct path {
+    std::size_t delay;  // samples
+    std::vector<sinusoid> sinusoids;
+  };
+
+  path make_path(std::uint32_t index, double delay_ns, double power) const;
+  void add_path(const path& via, double begin_s, std::span<const gr_complex> samples,
+                std::span<gr_complex> received) const;
+  void rotate(std::int64_t begin_ns, std::span<gr_complex> samples) const;
+  void add_noise(std::uint64_t number, std::span<gr_complex> samples) const;
+
+  channel_config config_;
+  double noise_power_;
+  std::size_t gain_interval_;  // samples
+  std::vector<path> paths_;
+};
+
+}  // namespace nagi
+}  // namespace gr

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include <gnuradio/block.h>
+#include <gnuradio/digital/constellation.h>
+#include <gnuradio/nagi/api.h>
+
+#include <memory>
+
+namespace gr {
+namespace nagi {
+
+/*!
+ * \brief Turns packets into symbols, and what a modulator makes of them into bursts.
+ * \ingroup nagi
+ *
+ * \details
+ * The transmitting end of a packet modem, with the modulator between its \c symbols and \c samples.
+ * Message ports:
+ * \li in \c pdus: PDUs of bytes with \c number and \c begin_ns.
+ * \li out \c symbols: PDUs of complex symbols of mean power 1, PHY header and payload, the latter
+ *     filled up with whitened zeros to a multiple of \c block; their number is \c symbol_count in
+ * the dictionary.
+ * \li in \c samples: the modulated PDUs, one for each, in order.
+ * \li out \c bursts: PDUs of complex samples with the dictionary of the packet: \c guard zeros, the
+ *     samples, \c tail zeros.
+ *
+ * A packet longer than \c longest (or without a byte) becomes a burst of no samples, which no
+ * receiver detects, and an error in the log: every packet gets an outcome.
+ */
+class NAGI_API packet_mux : virtual public gr::block {
+ public:
+  using sptr = std::shared_ptr<packet_mux>;
+
+  /*!
+   * \param constellation   the payload's, mean power 1, 2 to 16 points
+   * \param header_symbols  of the PHY header, at least 32
+   * \param block           the payload's symbols come in multiples of this
+   * \param longest         bytes of the longest packet, at most 4095
+   * \param guard           samples of silence before a burst
+   * \param tail            samples of silence after it
+   *
+   * Throws std::invalid_argument if one of them makes no sense.
+   */
+  static sptr make(gr::digital::constellation_sptr constellation, int header_symbols, int block,
+                   int longest, int guard, int tail);
+};
+
+}  // namespace nagi
+}  // namespace gr

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include <gnuradio/nagi/carrier_port.h>
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "event.h"
+#include "io/descriptor.hpp"
+
+namespace gr {
+namespace nagi {
+
+class carrier_port_impl : public carrier_port {
+ public:
+  explicit carrier_port_impl(int fd);
+  ~carrier_port_impl() override;
+
+  bool start() override;
+  bool stop() override;
+
+  bool closed() const override { return closed_; }
+  std::string error() const override;
+  int closed_descriptor() const override { return closed_event_.descriptor(); }
+
+ private:
+  void read_transmissions();
+  bool wait_readable() const;
+  void take_in(std::span<const std::uint8_t> message);
+  void answer(const pmt::pmt_t& message);
+  void note_answered(std::uint32_t number);
+  void end_of_transmissions(const std::string& error);
+  void close(const std::string& error);
+
+  ::nagi::io::Descriptor socket_;
+  Event stopping_;
+  Event closed_event_;
+  std::thread reader_;
+  std::atomic<bool> closed_ = false;
+
+  mutable std::mutex mutex_;  // for what follows
+  std::deque<std::uint32_t> unanswered_;
+  bool ended_ = false;  // no more transmissions come
+  std::string error_;
+};
+
+}  // namespace nagi
+}  // namespace gr

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <Random123/philox.h>
+#include <gnuradio/nagi/channel_model.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <numbers>
+#include <stdexcept>
+
+namespace gr {
+namespace nagi {
+
+namespace {
+
+constexpr std::uint32_t sinusoids_a_path = 32;
+constexpr std::uint32_t line_of_sight = 0xffffffff;  // in place of a sinusoid's index
+constexpr double gains_a_doppler_period = 64.0;
+constexpr double longest_gain_interval = 1024.0;
+constexpr std::uint32_t most_directions = 1U << 23;
+
+enum class Purpose : std::uint32_t { noise = 0, fading = 1 };
+using Words = r123::Philox4x32::ctr_type;
+
+/// One draw of 128 bits. The highest bit of the last counter word keeps it apart from the link
+/// model's, which may have the same seed.
+Words draw(const channel_config& config, Purpose purpose, std::uint32_t index, std::uint64_t of) {
+  const r123::Philox4x32::key_type key = {
+      {static_cast<std::uint32_t>(config.seed), static_cast<std::uint32_t>(config.seed >> 32)}};
+  const Words counter = {
+      {index, static_cast<std::uint32_t>(of), static_cast<std::uint32_t>(of >> 32),
+       0x80000000U | config.direction << 8 | static_cast<std::uint32_t>(purpose)}};
+  return r123::Philox4x32{}(counter, key);
+}
+
+/// In [0, 1).
+double uniform(std::uint32_t word) { return std::ldexp(word, -32); }
+
+// exp(2 pi i x) and the logarithm by their series, as libraries round them differently on different
+// processors.
+
+/// exp(2 pi i cycles); error below 10^-15.
+gr_complexd phasor(double cycles) {
+  const double quarters = std::nearbyint(4.0 * cycles);
+  const double x = 2.0 * std::numbers::pi * (cycles - quarters / 4.0);  // within pi / 4
+  const double square = x * x;
+  double sine = 0.0;
+  double cosine = 0.0;
+  for (int n = 17; n >= 1; n -= 2) {
+    cosine = 1.0 - square / (n * (n + 1)) * cosine;
+    sine = 1.0 - square / ((n + 1) * (n + 2)) * sine;
+  }
+  // The innermost terms above start from 0: both series are complete to x^16.
+  sine *= x;
+  switch (static_cast<std::int64_t>(quarters) & 3) {
+    case 0:
+      return {cosine, sine};
+    case 1:
+      return {-sine, cosine};
+    case 2:
+      return {-cosine, -sine};
+    default:
+      return {sine, -cosine};
+  }
+}
+
+/// -ln((word + 1/2) / 2^32), to single precision. Branchless: loops over it become SIMD.
+inline float minus_log(std::uint32_t word) {
+  const float x = static_cast<float>(static_cast<std::int32_t>(word >> 1)) + 0.25F;  // / 2^31
+  const auto bits = std::bit_cast<std::int32_t>(x);
+  constexpr std::int32_t root_half = 0x3f3504f3;  // mantissas from sqrt(1/2) to sqrt(2)
+  const std::int32_t exponent = (bits - root_half) >> 23;
+  const float mantissa = std::bit_cast<float>(bits - exponent * (1 << 23));
+  const float s = (mantissa - 1.0F) / (mantissa + 1.0F);
+  const float square = s * s;
+  const float series =
+      2.0F + square * (2.0F / 3 + square * (2.0F / 5 + square * (2.0F / 7 + square * (2.0F / 9))));
+  return static_cast<float>(31 - exponent) * std::numbers::ln2_v<float> - s * series;
+}
+
+/// exp(2 pi i word / 2^32), to single precision.
+inline std::pair<float, float> phasor(std::uint32_t word) {
+  // Within pi / 4 of a quarter turn; quarters come from the two bits above.
+  const auto turned = static_cast<std::int32_t>(word + 0x20000000U);
+  const auto rest =
+      static_cast<std::int32_t>(static_cast<std::uint32_t>(turned) & 0x3fffffffU) - 0x20000000;
+  const float x = static_cast<float>(rest) * (2.0F * std::numbers::pi_v<float> / 4294967296.0F);
+  const float square = x * x;
+  const float sine =
+      x * (1 + square * (-1.0F / 6 + square * (1.0F / 120 + square * (-1.0F / 5040))));
+  const float cosine =
+      1 + square * (-1.0F / 2 + square * (1.0F / 24 + square * (-1.0F / 720 + square / 40320)));
+  const bool swap = (turned & 0x40000000) != 0;
+  const float a = swap ? sine : cosine;
+  const float b = swap ? cosine : sine;
+  const float sign_a =
+      ((turned ^ (turned << 1)) & static_cast<std::int32_t>(0x80000000)) != 0 ? -1.0F : 1.0F;
+  const float sign_b = turned < 0 ? -1.0F : 1.0F;
+  return {sign_a * a, sign_b * b};
+}
+
+gr_complex product(gr_complex a, gr_complex b) {
+  return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
+}
+gr_complexd product(gr_complexd a, gr_complexd b) {
+  return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
+}
+
+double from_db(double db) { return std::pow(10.0, db / 10.0); }
+
+void require(bool holds, const std::string& what) {
+  if (!holds) throw std::invalid_argument("channel: " + what);
+}
+
+void check(const channel_config& config) {
+  const auto finite_from_0 = [](double x) { return std::isfinite(x) && x >= 0.0; };
+  require(config.direction < most_directions, "direction must be below 2^23");
+  require(finite_from_0(config.sample_rate) && config.sample_rate > 0,
+          "sample_rate must be above 0");
+  require(!std::isnan(config.snr_db) && config.snr_db > -200.0, "snr_db must be above -200");
+  require(finite_from_0(config.doppler_hz) && config.doppler_hz <= config.sample_rate / 100.0,
+          "doppler_hz must be from 0 to a hundredth of sample_rate");
+  require(std::isfinite(config.k_factor_db), "k_factor_db must be a number");
+  require(std::abs(config.frequency_offset_hz) <= config.sample_rate / 2.0,
+          "frequency_offset_hz must be within half of sample_rate");
+  for (const auto& [delay_ns, power_db] : config.taps) {
+    require(finite_from_0(delay_ns) && delay_ns <= 1e9, "a tap's delay must be from 0 to 10^9 ns");
+    require(std::isfinite(power_db), "a tap's power must be a number");
+  }
+}
+
+}  // namespace
+
+channel_config::fading_type fading_from_name(const std::string& name) {
+  using enum channel_config::fading_type;
+  if (name == "none") return none;
+  if (name == "rayleigh") return rayleigh;
+  if (name == "rician") return rician;
+  throw std::invalid_argument("fading: \"" + name +
+                              R"(" is not one of "none", "rayleigh", "rician")");
+}
+
+channel_model::channel_model(const channel_config& config) : config_(config) {
+  check(config_);
+  if (config_.taps.empty()) config_.taps = {{0.0, 0.0}};
+  noise_power_ = from_db(-config_.snr_db);
+  gain_interval_ = static_cast<std::size_t>(
+      std::min(longest_gain_interval,
+               std::max(1.0, config_.sample_rate / (gains_a_doppler_period * config_.doppler_hz))));
+  double sum = 0.0;
+  for (const auto& [delay_ns, power_db] : config_.taps) sum += from_db(power_db);
+  for (const auto& [delay_ns, power_db] : config_.taps) {
+    const auto index = static_cast<std::uint32_t>(paths_.size());
+    paths_.push_back(make_path(index, delay_ns, from_db(power_db) / sum));
+  }
+}
+
+channel_model::path channel_model::make_path(std::uint32_t index, double delay_ns,
+                                             double power) const {
+  path made{static_cast<std::size_t>(std::lround(delay_ns * 1e-9 * config_.sample_rate)), {}};
+  const Words direct = draw(config_, Purpose::fading, line_of_sight, index);
+  if (config_.fading == channel_config::fading_type::none) {
+    made.sinusoids = {{0.0, index == 0 ? 0.0 : uniform(direct[0]), std::sqrt(power)}};
+    return made;
+  }
+  double scattered = power;
+  if (config_.fading == channel_config::fading_type::rician && index == 0) {
+    const double k = from_db(config_.k_factor_db);
+    scattered = power / (k + 1.0);
+    made.sinusoids.push_back({config_.doppler_hz * std::numbers::sqrt2 / 2.0, uniform(direct[0]),
+                              std::sqrt(power * k / (k + 1.0))});
+  }
+  for (std::uint32_t n = 0; n < sinusoids_a_path; ++n) {
+    const Words random = draw(config_, Purpose::fading, n, index);
+    const double angle_cycles = (n + uniform(random[1]) - 0.5) / sinusoids_a_path;
+    made.sinusoids.push_back({config_.doppler_hz * phasor(angle_cycles).real(), uniform(random[0]),
+                              std::sqrt(scattered / sinusoids_a_path)});
+  }
+  return made;
+}
+
+std::size_t channel_model::longest_delay() const {
+  return std::ranges::max(paths_, {}, &path::delay).delay;
+}
+
+gr_complexd channel_model::gain(std::size_t tap, double time_s) const {
+  gr_complexd sum = 0.0;
+  for (const sinusoid& one : paths_.at(tap).sinusoids) {
+    sum += one.amplitude * phasor(one.frequency_hz * time_s + one.phase_cycles);
+  }
+  return sum;
+}
+
+std::vector<gr_complex> channel_model::apply(std::uint64_t number, std::int64_t begin_ns,
+                                             std::span<const gr_complex> samples) const {
+  std::vector<gr_complex> received(samples.size() + longest_delay());
+  const double begin_s = static_cast<double>(begin_ns) * 1e-9;
+  for (const path& via : paths_) add_path(via, begin_s, samples, received);
+  if (config_.frequency_offset_hz != 0.0) rotate(begin_ns, received);
+  if (noise_power_ > 0.0) add_noise(number, received);
+  return received;
+}
+
+/// Each sinusoid is evaluated where the burst begins, and turned from one gain to the next.
+void channel_model::add_path(const path& via, double begin_s, std::span<const gr_complex> samples,
+                             std::span<gr_complex> received) const {
+  std::vector<gr_complexd> now;
+  std::vector<gr_complexd> step;
+  const double first_s = begin_s + static_cast<double>(via.delay) / config_.sample_rate;
+  const double step_s = static_cast<double>(gain_interval_) / config_.sample_rate;
+  for (const sinusoid& one : via.sinusoids) {
+    now.push_back(one.amplitude * phasor(one.frequency_hz * first_s + one.phase_cycles));
+    step.push_back(phasor(one.frequency_hz * step_s));
+  }
+  const auto sum = [&now] {
+    gr_complexd total = 0.0;
+    for (const gr_complexd& one : now) total += one;
+    return gr_complex(total);
+  };
+  gr_complex gain = sum();
+  for (std::size_t from = 0; from < samples.size(); from += gain_interval_) {
+    for (std::size_t n = 0; n < now.size(); ++n) now[n] = product(now[n], step[n]);
+    const gr_complex next = sum();
+    const gr_complex slope = (next - gain) / static_cast<float>(gain_interval_);
+    const std::size_t count = std::min(gain_interval_, samples.size() - from);
+    for (std::size_t i = 0; i < count; ++i) {
+      received[via.delay + from + i] +=
+          product(gain + static_cast<float>(i) * slope, samples[from + i]);
+    }
+    gain = next;
+  }
+}
+
+/// The phase is that of an oscillator which runs from instant 0 on.
+void channel_model::rotate(std::int64_t begin_ns, std::span<gr_complex> samples) const {
+  constexpr std::size_t exact_every = 512;  // the phase, so that turning it adds no error
+  const double cycles_a_sample = config_.frequency_offset_hz / config_.sample_rate;
+  // Whole seconds apart, so that a day is as exact as a millisecond.
+  const double seconds = static_cast<double>(begin_ns / 1'000'000'000);
+  const double rest = static_cast<double>(begin_ns % 1'000'000'000) * 1e-9;
+  const double whole = config_.frequency_offset_hz * seconds;
+  const double begin = whole - std::floor(whole) + config_.frequency_offset_hz * rest;
+  const gr_complexd step = phasor(cycles_a_sample);
+  gr_complexd turn;
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    turn = i % exact_every == 0 ? phasor(begin + cycles_a_sample * static_cast<double>(i))
+                                : product(turn, step);
+    samples[i] = product(samples[i], gr_complex(turn));
+  }
+}
+
+/// Two samples from each draw.
+void channel_model::add_noise(std::uint64_t number, std::span<gr_complex> samples) const {
+  constexpr std::size_t batch = 256;
+  std::array<std::uint32_t, batch> lengths;
+  std::array<std::uint32_t, batch> angles;
+  std::array<float, batch> real;
+  std::array<float, batch> imaginary;
+  const auto power = static_cast<float>(noise_power_);
+  for (std::size_t from = 0; from < samples.size(); from += batch) {
+    const std::size_t count = std::min(batch, samples.size() - from);
+    for (std::size_t i = 0; i < batch; i += 2) {
+      const Words random =
+          draw(config_, Purpose::noise, static_cast<std::uint32_t>((from + i) / 2), number);
+      lengths[i] = random[0];
+      angles[i] = random[1];
+      lengths[i + 1] = random[2];
+      angles[i + 1] = random[3];
+    }
+    for (std::size_t i = 0; i < batch; ++i) {
+      const float length = std::sqrt(power * minus_log(lengths[i]));
+      const auto [x, y] = phasor(angles[i]);
+      real[i] = length * x;
+      imaginary[i] = length * y;
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      samples[from + i] += gr_complex(real[i], imaginary[i]);
+    }
+  }
+}
+
+}  // namespace nagi
+}  // namespace gr

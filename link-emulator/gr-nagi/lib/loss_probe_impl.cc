@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loss_probe_impl.h"
+
+#include <gnuradio/io_signature.h>
+
+#include "pdu.h"
+
+namespace gr {
+namespace nagi {
+
+loss_probe::sptr loss_probe::make() { return gnuradio::make_block_sptr<loss_probe_impl>(); }
+
+loss_probe_impl::loss_probe_impl()
+    : gr::block("loss_probe", gr::io_signature::make(0, 0, 0), gr::io_signature::make(0, 0, 0)) {
+  message_port_register_in(pmt::mp("outcomes"));
+  set_msg_handler(pmt::mp("outcomes"), [this](const pmt::pmt_t& message) { count(message); });
+  message_port_register_in(pmt::mp("report"));
+  set_msg_handler(pmt::mp("report"), [this](const pmt::pmt_t&) { report(); });
+  message_port_register_out(pmt::mp("losses"));
+}
+
+void loss_probe_impl::count(const pmt::pmt_t& message) {
+  const Pdu pdu = open_pdu(message, "loss_probe");
+  const auto outcome = outcome_of(pdu, "loss_probe");
+  if (!outcome && pmt::length(pdu.data) == 0) {
+    throw std::invalid_argument("loss_probe: an empty PDU without \"outcome\"");
+  }
+  ++counts_[static_cast<std::size_t>(outcome.value_or(Outcome::received))];
+}
+
+void loss_probe_impl::report() {
+  static constexpr std::array names = {"received", "not_detected", "header_error", "payload_error"};
+  pmt::pmt_t losses = pmt::make_dict();
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    losses = pmt::dict_add(losses, pmt::mp(names[i]), pmt::from_uint64(counts_[i]));
+  }
+  message_port_pub(pmt::mp("losses"), losses);
+}
+
+}  // namespace nagi
+}  // namespace gr

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <gnuradio/nagi/ofdm_equalizer_tracking.h>
+
+#include <cmath>
+#include <numbers>
+#include <stdexcept>
+
+#include "packet_limits.h"
+
+namespace gr {
+namespace nagi {
+
+namespace {
+
+using Complex = std::complex<double>;
+using Matrix = std::vector<std::vector<Complex>>;
+
+/// 1 / gain. The library's division takes care of infinities, and ten times as long.
+gr_complex inverse_of(const gr_complex& gain) {
+  // No gain at all happens to a packet that is cut off: then all its symbols are 0.
+  const float power = std::norm(gain);
+  return power > 0 ? std::conj(gain) / power : gr_complex();
+}
+
+/// Solves a x = b for all columns of b, which holds x then. `a` is Hermitian and positive definite,
+/// so no pivot is needed.
+void solve(Matrix a, Matrix& b) {
+  const std::size_t size = a.size();
+  for (std::size_t pivot = 0; pivot < size; ++pivot) {
+    for (std::size_t row = 0; row < size; ++row) {
+      if (row == pivot) continue;
+      const Complex factor = a[row][pivot] / a[pivot][pivot];
+      for (std::size_t k = pivot; k < size; ++k) a[row][k] -= factor * a[pivot][k];
+      for (std::size_t k = 0; k < b[row].size(); ++k) b[row][k] -= factor * b[pivot][k];
+    }
+  }
+  for (std::size_t row = 0; row < size; ++row) {
+    for (Complex& value : b[row]) value /= a[row][row];
+  }
+}
+
+/// The projection of gains on `carriers` onto impulse responses of `taps` samples, as a flat
+/// matrix. A little noise is assumed with them, or unused carriers would make it nearly singular.
+std::vector<gr_complex> projection(const std::vector<std::size_t>& carriers, std::size_t fft_len,
+                                   std::size_t taps) {
+  constexpr double assumed_noise = 0.01;
+  Matrix fourier(carriers.size(), std::vector<Complex>(taps));
+  for (std::size_t i = 0; i < carriers.size(); ++i) {
+    const double turn = 2 * std::numbers::pi *
+                        (static_cast<double>(carriers[i]) - static_cast<double>(fft_len) / 2) /
+                        static_cast<double>(fft_len);
+    for (std::size_t k = 0; k < taps; ++k) {
+      fourier[i][k] = std::polar(1.0, -turn * static_cast<double>(k));
+    }
+  }
+  Matrix square(taps, std::vector<Complex>(taps));
+  Matrix inverse(taps, std::vector<Complex>(carriers.size()));
+  for (std::size_t k = 0; k < taps; ++k) {
+    for (std::size_t i = 0; i < carriers.size(); ++i) {
+      inverse[k][i] = std::conj(fourier[i][k]);
+      for (std::size_t l = 0; l < taps; ++l)
+        square[k][l] += std::conj(fourier[i][k]) * fourier[i][l];
+    }
+    square[k][k] += assumed_noise;
+  }
+  solve(square, inverse);
+  std::vector<gr_complex> flat;
+  for (std::size_t i = 0; i < carriers.size(); ++i) {
+    for (std::size_t j = 0; j < carriers.size(); ++j) {
+      Complex sum;
+      for (std::size_t k = 0; k < taps; ++k) sum += fourier[i][k] * inverse[k][j];
+      flat.emplace_back(sum);
+    }
+  }
+  return flat;
+}
+
+}  // namespace
+
+ofdm_equalizer_tracking::sptr ofdm_equalizer_tracking::make(
+    gr::digital::constellation_sptr constellation, int fft_len,
+    const std::vector<std::vector<int>>& occupied_carriers,
+    const std::vector<std::vector<int>>& pilot_carriers,
+    const std::vector<std::vector<gr_complex>>& pilot_symbols, int symbols_skipped,
+    int delay_spread, double alpha) {
+  return std::make_shared<ofdm_equalizer_tracking>(constellation, fft_len, occupied_carriers,
+                                                   pilot_carriers, pilot_symbols, symbols_skipped,
+                                                   delay_spread, alpha);
+}
+
+ofdm_equalizer_tracking::ofdm_equalizer_tracking(
+    gr::digital::constellation_sptr constellation, int fft_len,
+    const std::vector<std::vector<int>>& occupied_carriers,
+    const std::vector<std::vector<int>>& pilot_carriers,
+    const std::vector<std::vector<gr_complex>>& pilot_symbols, int symbols_skipped,
+    int delay_spread, double alpha)
+    : ofdm_equalizer_1d_pilots(fft_len, occupied_carriers, pilot_carriers, pilot_symbols,
+                               symbols_skipped, true),
+      d_constellation(constellation),
+      d_points(constellation->points()),
+      d_alpha(alpha) {
+  if (!(alpha > 0 && alpha < 1)) {
+    throw std::invalid_argument("ofdm_equalizer_tracking: alpha is not between 0 and 1");
+  }
+  const auto length = static_cast<std::size_t>(fft_len);
+  for (std::size_t carrier = 0; carrier < length; ++carrier) {
+    const bool pilot = !d_pilot_carriers.empty() && d_pilot_carriers[0][carrier];
+    if (pilot || d_occupied_carriers[carrier]) d_active.push_back(carrier);
+  }
+  const auto spread = in_range("ofdm_equalizer_tracking: delay_spread", delay_spread, 0, fft_len);
+  if (spread > 0) d_smoothing = projection(d_active, length, spread);
+}
+
+void ofdm_equalizer_tracking::equalize(gr_complex* frame, int n_sym,
+                                       const std::vector<gr_complex>& initial_taps,
+                                       const std::vector<gr::tag_t>&) {
+  if (!initial_taps.empty()) d_channel_state = initial_taps;
+  d_loop = {};
+  if (!d_smoothing.empty()) fit();
+  for (int i = 0; i < n_sym; ++i) {
+    equalize_symbol(frame + i * d_fft_len, static_cast<std::size_t>(i));
+    if (!d_pilot_carriers.empty()) {
+      d_pilot_carr_set = (d_pilot_carr_set + 1) % static_cast<int>(d_pilot_carriers.size());
+    }
+  }
+}
+
+void ofdm_equalizer_tracking::fit() {
+  std::vector<gr_complex> raw;
+  for (const std::size_t carrier : d_active) raw.push_back(d_channel_state[carrier]);
+  const gr_complex* weight = d_smoothing.data();
+  for (const std::size_t carrier : d_active) {
+    gr_complex sum;
+    for (const gr_complex& value : raw) sum += *weight++ * value;
+    d_channel_state[carrier] = sum;
+  }
+}
+
+void ofdm_equalizer_tracking::equalize_symbol(gr_complex* symbol, std::size_t index) {
+  // A first estimate fitted to an impulse response is worth about three symbols.
+  constexpr double initial_worth = 3;
+  constexpr double phase_gain = 0.4;
+  constexpr double frequency_gain = 0.05;
+  const auto set = static_cast<std::size_t>(d_pilot_carr_set);
+  const bool pilots = !d_pilot_carriers.empty();
+  d_loop.phase += d_loop.frequency;
+  const gr_complex predicted(std::polar(1.0, -d_loop.phase));
+  std::vector<gr_complex> ideal(d_active.size());
+  std::vector<gr_complex> inverse(d_active.size());
+  gr_complex common;
+  for (std::size_t i = 0; i < d_active.size(); ++i) {
+    const std::size_t carrier = d_active[i];
+    const gr_complex gain = d_channel_state[carrier];
+    const gr_complex value = symbol[carrier] * predicted;
+    inverse[i] = inverse_of(gain);
+    if (pilots && d_pilot_carriers[set][carrier]) {
+      ideal[i] = d_pilot_symbols[set][carrier];
+    } else {
+      const gr_complex equal = value * inverse[i];
+      ideal[i] = d_points[d_constellation->decision_maker(&equal)];
+    }
+    common += value * std::conj(gain * ideal[i]);
+  }
+  const double error = std::arg(Complex(common));
+  d_loop.phase += phase_gain * error;
+  d_loop.frequency += frequency_gain * error;
+  const gr_complex turn(std::polar(1.0, -d_loop.phase));
+  const auto share =
+      static_cast<float>(std::max(d_alpha, 1.0 / (initial_worth + 1 + static_cast<double>(index))));
+  for (std::size_t i = 0; i < d_active.size(); ++i) {
+    const std::size_t carrier = d_active[i];
+    gr_complex& gain = d_channel_state[carrier];
+    const gr_complex value = symbol[carrier] * turn;
+    symbol[carrier] = value * inverse[i];
+    // Weighted by the point's power: an inner point of 16-QAM knows less about the gain.
+    gain += share * (value - gain * ideal[i]) * std::conj(ideal[i]);
+  }
+}
+
+}  // namespace nagi
+}  // namespace gr

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "packet_demux_impl.h"
+
+#include <gnuradio/io_signature.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "packet_limits.h"
+#include "pdu.h"
+
+namespace gr {
+namespace nagi {
+
+namespace {
+
+const char* const who = "packet_demux";
+
+std::span<const gr_complex> samples_of(const pmt::pmt_t& vector) {
+  std::size_t size = 0;
+  const gr_complex* first = pmt::c32vector_elements(vector, size);
+  return {first, size};
+}
+
+pmt::pmt_t lost(const pmt::pmt_t& meta, Outcome outcome) {
+  return make_pdu(pmt::dict_add(meta, key::outcome(), pmt::from_long(static_cast<long>(outcome))),
+                  std::span<const std::uint8_t>());
+}
+
+}  // namespace
+
+packet_demux::sptr packet_demux::make(gr::digital::constellation_sptr constellation,
+                                      int header_symbols, int longest,
+                                      const std::vector<gr_complex>& preamble, int repeat_begin,
+                                      int repeat_lag, int repeat_length, int spread,
+                                      double threshold, int item_samples, int item_prefix,
+                                      int item_symbols, int header_items, int overlap,
+                                      double snr_offset_db, const std::string& channel_key,
+                                      const std::vector<int>& weights) {
+  constexpr int most = 1 << 16;
+  PreambleShape shape{preamble,
+                      in_range("packet_demux: repeat_begin", repeat_begin, 0, most),
+                      in_range("packet_demux: repeat_lag", repeat_lag, 1, most),
+                      in_range("packet_demux: repeat_length", repeat_length, 1, most),
+                      in_range("packet_demux: spread", spread, 0, most),
+                      threshold};
+  const packet_demux_impl::Items items{
+      in_range("packet_demux: item_samples", item_samples, 1, most),
+      in_range("packet_demux: item_prefix", item_prefix, 0, item_samples - 1),
+      in_range("packet_demux: item_symbols", item_symbols, 1, most),
+      in_range("packet_demux: header_items", header_items, 1, most),
+      in_range("packet_demux: overlap", overlap, 0, most)};
+  packet_demux_impl::Quality quality{snr_offset_db, pmt::mp(channel_key), {}};
+  for (const int index : weights) {
+    quality.weights.push_back(in_range("packet_demux: weights", index, 0, item_samples - 1));
+  }
+  if (!weights.empty() && weights.size() != items.symbols) {
+    throw std::invalid_argument("packet_demux: weights: not one for each symbol of an item");
+  }
+  return gnuradio::make_block_sptr<packet_demux_impl>(
+      PacketSymbols(constellation, header_symbols), PreambleDetector(std::move(shape)), items,
+      std::move(quality), in_range("packet_demux: longest", longest, 1, PacketSymbols::longest));
+}
+
+packet_demux_impl::packet_demux_impl(PacketSymbols symbols, PreambleDetector detector, Items items,
+                                     Quality quality, std::size_t longest)
+    : gr::block("packet_demux", gr::io_signature::make(0, 0, 0), gr::io_signature::make(0, 0, 0)),
+      symbols_(std::move(symbols)),
+      detector_(std::move(detector)),
+      items_(items),
+      quality_(std::move(quality)),
+      longest_(longest) {
+  const auto handle = [this](const char* port,
+                             void (packet_demux_impl::*handler)(const pmt::pmt_t&)) {
+    message_port_register_in(pmt::mp(port));
+    set_msg_handler(pmt::mp(port),
+                    [this, handler](const pmt::pmt_t& message) { (this->*handler)(message); });
+  };
+  handle("bursts", &packet_demux_impl::take);
+  handle("header_symbols", &packet_demux_impl::take_header);
+  handle("payload_symbols", &packet_demux_impl::take_payload);
+  message_port_register_out(pmt::mp("header"));
+  message_port_register_out(pmt::mp("payload"));
+  message_port_register_out(pmt::mp("pdus"));
+}
+
+void packet_demux_impl::take(const pmt::pmt_t& message) {
+  const Pdu pdu = open_pdu(message, who);
+  if (!pmt::is_c32vector(pdu.data)) {
+    throw std::invalid_argument("packet_demux: a burst of something else than complex samples");
+  }
+  Burst burst;
+  burst.meta = pdu.meta;
+  burst.samples = pdu.data;
+  if (const auto detection = detector_.detect(samples_of(burst.samples))) {
+    burst.detection = *detection;
+  } else {
+    burst.stage = Stage::done;
+    burst.result = lost(burst.meta, Outcome::not_detected);
+  }
+  bursts_.push_back(std::move(burst));
+  advance();
+}
+
+void packet_demux_impl::take_header(const pmt::pmt_t& message) {
+  Burst& burst = awaiting(Stage::header);
+  const Pdu pdu = open_pdu(message, who);
+  const auto symbols = samples_of(pdu.data);
+  if (symbols.size() != symbols_.header_size()) {
+    throw std::logic_error("packet_demux: the demodulator gave a header of another size");
+  }
+  const auto size = symbols_.parse_header(symbols);
+  if (size && *size > 0 && *size <= longest_) {
+    burst.channel = pmt::dict_ref(pdu.meta, quality_.key, pmt::PMT_NIL);
+    burst.size = *size;
+    burst.stage = Stage::payload;
+    burst.handed_on = false;
+  } else {
+    burst.stage = Stage::done;
+    burst.result = lost(burst.meta, Outcome::header_error);
+  }
+  advance();
+}
+
+void packet_demux_impl::take_payload(const pmt::pmt_t& message) {
+  Burst& burst = awaiting(Stage::payload);
+  const Pdu pdu = open_pdu(message, who);
+  const std::size_t count = symbols_.payload_size(burst.size);
+  const auto symbols = samples_of(pdu.data);
+  if (symbols.size() < count) {
+    throw std::logic_error("packet_demux: the demodulator gave too few symbols");
+  }
+  const auto wanted = symbols.first(count);
+  const auto bytes = symbols_.decide(wanted, burst.size);
+  burst.result = make_pdu(
+      pmt::dict_add(burst.meta, key::snr_db(), pmt::from_double(snr_db(burst, wanted))), bytes);
+  burst.stage = Stage::done;
+  advance();
+}
+
+/// The first burst whose symbols of this stage are still to come.
+packet_demux_impl::Burst& packet_demux_impl::awaiting(Stage stage) {
+  for (Burst& burst : bursts_) {
+    if (burst.stage == stage && burst.handed_on) return burst;
+  }
+  throw std::logic_error("packet_demux: symbols that no burst waits for");
+}
+
+/// Lets go what is done, and keeps the demodulators at work.
+void packet_demux_impl::advance() {
+  while (!bursts_.empty() && bursts_.front().stage == Stage::done) {
+    message_port_pub(pmt::mp("pdus"), bursts_.front().result);
+    bursts_.pop_front();
+  }
+  const std::size_t in_view = std::min(bursts_.size(), most_in_flight);
+  for (std::size_t i = 0; i < in_view; ++i) {
+    Burst& burst = bursts_[i];
+    // Headers are answered in order, so a burst whose header is out has no payload before one whose
+    // payload is out: payloads go in order as well.
+    if (burst.stage != Stage::done && !burst.handed_on) hand_on(burst);
+  }
+}
+
+void packet_demux_impl::hand_on(Burst& burst) {
+  burst.handed_on = true;
+  pmt::pmt_t meta = pmt::make_dict();
+  meta = pmt::dict_add(meta, pmt::mp("timing"), pmt::from_double(burst.detection.fraction));
+  if (burst.stage == Stage::header) {
+    meta = pmt::dict_add(meta, pmt::mp("item_count"),
+                         pmt::from_long(static_cast<long>(items_.header)));
+    message_port_pub(pmt::mp("header"),
+                     pmt::cons(meta, cut(burst, 0, items_.header, burst.detection.frequency)));
+    return;
+  }
+  const std::size_t symbols = symbols_.payload_size(burst.size);
+  const std::size_t count = (symbols + items_.symbols - 1) / items_.symbols;
+  meta = pmt::dict_add(meta, pmt::mp("item_count"), pmt::from_long(static_cast<long>(count)));
+  meta = pmt::dict_add(meta, quality_.key, burst.channel);
+  const double frequency = payload_frequency(burst, count);
+  message_port_pub(pmt::mp("payload"),
+                   pmt::cons(meta, cut(burst, items_.header, count, frequency)));
+}
+
+/// `count` items from the `first`, without their prefixes and turned back by `frequency`.
+pmt::pmt_t packet_demux_impl::cut(const Burst& burst, std::size_t first, std::size_t count,
+                                  double frequency) const {
+  const auto samples = samples_of(burst.samples);
+  const std::size_t kept = items_.samples - items_.prefix;
+  // Both estimates of the frequency agree on the phase in the middle of the last header item.
+  const auto pivot = static_cast<double>(items_.header * items_.samples) -
+                     0.5 * static_cast<double>(items_.samples);
+  const double phase = burst.detection.frequency * pivot;
+  const std::complex<double> step = std::polar(1.0, -frequency);
+  pmt::pmt_t result = pmt::make_c32vector((count + items_.overlap) * kept, gr_complex());
+  std::size_t length = 0;
+  gr_complex* out = pmt::c32vector_writable_elements(result, length);
+  for (std::size_t item = 0; item < count + items_.overlap; ++item) {
+    const std::size_t offset = (first + item) * items_.samples + items_.prefix;
+    std::complex<double> turn =
+        std::polar(1.0, -(phase + frequency * (static_cast<double>(offset) - pivot)));
+    std::ptrdiff_t index = burst.detection.begin + static_cast<std::ptrdiff_t>(offset);
+    for (std::size_t i = 0; i < kept; ++i, ++index, ++out) {
+      if (index >= 0 && index < std::ssize(samples)) {
+        const gr_complex value = samples[static_cast<std::size_t>(index)];
+        const auto real = static_cast<float>(turn.real());
+        const auto imag = static_cast<float>(turn.imag());
+        *out = {value.real() * real - value.imag() * imag,
+                value.real() * imag + value.imag() * real};
+      }
+      turn = {turn.real() * step.real() - turn.imag() * step.imag(),
+              turn.real() * step.imag() + turn.imag() * step.real()};
+    }
+  }
+  return result;
+}
+
+/// The preamble's estimate, made better by all the prefixes of the payload: each repeats its item's
+/// end (J.-J. van de Beek et al., "ML estimation of time and frequency offset in OFDM systems",
+/// IEEE Trans. Signal Process. 45(7), 1997). Both weighted by the inverse of their variances.
+double packet_demux_impl::payload_frequency(const Burst& burst, std::size_t count) const {
+  const double known = burst.detection.frequency;
+  if (items_.prefix == 0) return known;
+  const auto samples = samples_of(burst.samples);
+  const std::size_t lag = items_.samples - items_.prefix;
+  const std::size_t used = items_.prefix - items_.prefix / 4;  // its begin may hold other paths
+  std::complex<double> sum;
+  for (std::size_t item = items_.header; item < items_.header + count; ++item) {
+    const std::ptrdiff_t begin =
+        burst.detection.peak +
+        static_cast<std::ptrdiff_t>(item * items_.samples + items_.prefix - used);
+    for (std::ptrdiff_t i = begin; i < begin + static_cast<std::ptrdiff_t>(used); ++i) {
+      const std::ptrdiff_t j = i + static_cast<std::ptrdiff_t>(lag);
+      if (i < 0 || j >= std::ssize(samples)) continue;
+      const std::complex<double> a = samples[static_cast<std::size_t>(i)];
+      const std::complex<double> b = samples[static_cast<std::size_t>(j)];
+      sum += std::complex<double>(a.real() * b.real() + a.imag() * b.imag(),
+                                  a.real() * b.imag() - a.imag() * b.real());
+    }
+  }
+  const auto span = static_cast<double>(lag);
+  const double difference = std::arg(sum * std::polar(1.0, -known * span)) / span;
+  const double weight = static_cast<double>(count * used) * span * span;
+  return known + difference * weight / (weight + burst.detection.frequency_weight);
+}
+
+double packet_demux_impl::snr_db(const Burst& burst, std::span<const gr_complex> symbols) const {
+  std::vector<double> weights(items_.symbols, 1.0);
+  if (!quality_.weights.empty()) {
+    const auto gains = samples_of(burst.channel);
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      weights[i] = std::norm(gains[quality_.weights[i]]);
+    }
+  }
+  double signal = 0;
+  double noise = 0;
+  for (std::size_t i = 0; i < symbols.size(); ++i) {
+    const gr_complex ideal = symbols_.nearest(symbols[i]);
+    signal += weights[i % weights.size()] * std::norm(ideal);
+    noise += weights[i % weights.size()] * std::norm(symbols[i] - ideal);
+  }
+  // 120 dB is more than float samples can tell.
+  return 10 * std::log10(signal / std::max(noise, 1e-12 * signal)) - quality_.offset_db;
+}
+
+}  // namespace nagi
+}  // namespace gr

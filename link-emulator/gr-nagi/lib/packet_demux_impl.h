@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include <gnuradio/nagi/packet_demux.h>
+
+#include <deque>
+
+#include "packet_symbols.h"
+#include "preamble_detector.h"
+
+namespace gr {
+namespace nagi {
+
+class packet_demux_impl : public packet_demux {
+ public:
+  struct Items {
+    std::size_t samples;
+    std::size_t prefix;
+    std::size_t symbols;
+    std::size_t header;
+    std::size_t overlap;
+  };
+  struct Quality {
+    double offset_db;
+    pmt::pmt_t key;
+    std::vector<std::size_t> weights;
+  };
+
+  packet_demux_impl(PacketSymbols symbols, PreambleDetector detector, Items items, Quality quality,
+                    std::size_t longest);
+
+ private:
+  enum class Stage { header, payload, done };
+
+  struct Burst {
+    pmt::pmt_t meta;
+    pmt::pmt_t samples;
+    Detection detection{};
+    Stage stage = Stage::header;
+    bool handed_on = false;  // to the demodulator of its stage
+    pmt::pmt_t channel;      // what the header's demodulator says of it
+    std::size_t size = 0;    // bytes of the payload
+    pmt::pmt_t result;       // what leaves when it is done
+  };
+
+  void take(const pmt::pmt_t& message);
+  void take_header(const pmt::pmt_t& message);
+  void take_payload(const pmt::pmt_t& message);
+  void advance();
+  void hand_on(Burst& burst);
+  Burst& awaiting(Stage stage);
+  pmt::pmt_t cut(const Burst& burst, std::size_t first, std::size_t count, double frequency) const;
+  double payload_frequency(const Burst& burst, std::size_t count) const;
+  double snr_db(const Burst& burst, std::span<const gr_complex> symbols) const;
+
+  PacketSymbols symbols_;
+  PreambleDetector detector_;
+  Items items_;
+  Quality quality_;
+  std::size_t longest_;
+  std::deque<Burst> bursts_;  // in order, until all before them are done
+};
+
+}  // namespace nagi
+}  // namespace gr

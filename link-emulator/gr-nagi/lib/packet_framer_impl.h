@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include <gnuradio/nagi/framing.h>
+#include <gnuradio/nagi/packet_framer.h>
+
+namespace gr {
+namespace nagi {
+
+class packet_framer_impl : public packet_framer {
+ public:
+  packet_framer_impl(fec_type fec, bool whiten, std::size_t max_payload);
+
+ private:
+  void frame(const pmt::pmt_t& message);
+
+  framing framing_;
+  std::uint64_t next_number_ = 0;
+};
+
+}  // namespace nagi
+}  // namespace gr

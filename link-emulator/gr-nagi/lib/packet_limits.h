@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+//
+// What packet_mux and packet_demux share: how much they hand on at once, and their arguments'
+// check.
+#pragma once
+
+#include <cstddef>
+#include <stdexcept>
+#include <string>
+
+namespace gr::nagi {
+
+/// PDUs handed to a chain of blocks and not yet back. GNU Radio drops messages from the port of a
+/// block that has no handler (pdu_to_tagged_stream) when about a hundred wait there.
+inline constexpr std::size_t most_in_flight = 16;
+
+/// `value`, if it is between `least` and `most`; throws std::invalid_argument otherwise.
+inline std::size_t in_range(const char* name, long value, long least, long most) {
+  if (value < least || value > most) {
+    throw std::invalid_argument(std::string(name) + " is " + std::to_string(value) + ", not " +
+                                std::to_string(least) + " to " + std::to_string(most));
+  }
+  return static_cast<std::size_t>(value);
+}
+
+}  // namespace gr::nagi

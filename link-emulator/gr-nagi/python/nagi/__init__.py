@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""nagi's GNU Radio blocks: packets in and out, link model, framing, modems, channels, probes."""
+
+from .modem import modem_rx, modem_tx
+from .nagi_python import (
+    carrier_port,
+    channel,
+    channel_model,
+    framed_bytes,
+    framing,
+    link,
+    loss_probe,
+    ofdm_equalizer_tracking,
+    packet_deframer,
+    packet_demux,
+    packet_framer,
+    packet_mux,
+    packet_port,
+    repeatable_fft,
+    single_carrier_demod,
+    single_carrier_mod,
+    snr_evm_probe,
+)
+from .radio import SimulatedRadio
+
+__all__ = [
+    "SimulatedRadio",
+    "carrier_port",
+    "channel",
+    "channel_model",
+    "framed_bytes",
+    "framing",
+    "link",
+    "loss_probe",
+    "modem_rx",
+    "modem_tx",
+    "ofdm_equalizer_tracking",
+    "packet_deframer",
+    "packet_demux",
+    "packet_framer",
+    "packet_mux",
+    "packet_port",
+    "repeatable_fft",
+    "single_carrier_demod",
+    "single_carrier_mod",
+    "snr_evm_probe",
+]

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+//
+// Python bindings of what the packet modems are made of. The headers are the reference.
+#include <gnuradio/nagi/ofdm_equalizer_tracking.h>
+#include <gnuradio/nagi/packet_demux.h>
+#include <gnuradio/nagi/packet_mux.h>
+#include <gnuradio/nagi/repeatable_fft.h>
+#include <gnuradio/nagi/single_carrier_demod.h>
+#include <gnuradio/nagi/single_carrier_mod.h>
+#include <pybind11/complex.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+namespace py = pybind11;
+using namespace gr::nagi;
+
+namespace {
+
+template <class Block>
+using block_class = py::class_<Block, gr::block, gr::basic_block, std::shared_ptr<Block>>;
+
+void bind_packet_mux(py::module& m) {
+  block_class<packet_mux>(m, "packet_mux", "Packets into symbols, modulated samples into bursts.")
+      .def(py::init(&packet_mux::make), py::kw_only(), py::arg("constellation"),
+           py::arg("header_symbols"), py::arg("block"), py::arg("longest"), py::arg("guard"),
+           py::arg("tail"));
+}
+
+void bind_packet_demux(py::module& m) {
+  block_class<packet_demux>(m, "packet_demux",
+                            "Finds the packet in each burst and says what became of it.")
+      .def(py::init(&packet_demux::make), py::kw_only(), py::arg("constellation"),
+           py::arg("header_symbols"), py::arg("longest"), py::arg("preamble"),
+           py::arg("repeat_begin"), py::arg("repeat_lag"), py::arg("repeat_length"),
+           py::arg("spread"), py::arg("threshold"), py::arg("item_samples"), py::arg("item_prefix"),
+           py::arg("item_symbols"), py::arg("header_items"), py::arg("overlap"),
+           py::arg("snr_offset_db"), py::arg("channel_key"), py::arg("weights"));
+}
+
+void bind_single_carrier(py::module& m) {
+  block_class<single_carrier_mod>(m, "single_carrier_mod",
+                                  "Shapes a packet's symbols with a root-raised-cosine filter.")
+      .def(py::init(&single_carrier_mod::make), py::kw_only(), py::arg("preamble"),
+           py::arg("samples_per_symbol"), py::arg("rolloff"), py::arg("span"));
+  block_class<single_carrier_demod>(m, "single_carrier_demod",
+                                    "Matched filter, timing, gain and phase of one packet.")
+      .def(py::init(&single_carrier_demod::make), py::kw_only(), py::arg("constellation"),
+           py::arg("preamble"), py::arg("samples_per_symbol"), py::arg("rolloff"), py::arg("span"),
+           py::arg("bandwidth"));
+}
+
+void bind_repeatable_fft(py::module& m) {
+  py::class_<repeatable_fft, gr::sync_block, gr::block, gr::basic_block,
+             std::shared_ptr<repeatable_fft>>(
+      m, "repeatable_fft", "Fourier transform that gives the same to the last bit in every run.")
+      .def(py::init(&repeatable_fft::make), py::arg("size"), py::arg("forward"),
+           py::arg("scale") = 1.0);
+}
+
+void bind_ofdm_equalizer_tracking(py::module& m) {
+  using gr::digital::ofdm_equalizer_1d_pilots;
+  py::class_<ofdm_equalizer_tracking, ofdm_equalizer_1d_pilots,
+             std::shared_ptr<ofdm_equalizer_tracking>>(
+      m, "ofdm_equalizer_tracking",
+      "OFDM equalizer that follows the common phase and each carrier's gain.")
+      .def(py::init(&ofdm_equalizer_tracking::make), py::kw_only(), py::arg("constellation"),
+           py::arg("fft_len"), py::arg("occupied_carriers"), py::arg("pilot_carriers"),
+           py::arg("pilot_symbols"), py::arg("symbols_skipped"), py::arg("delay_spread"),
+           py::arg("alpha"));
+}
+
+}  // namespace
+
+void bind_modems(py::module& m);
+void bind_modems(py::module& m) {
+  bind_packet_mux(m);
+  bind_packet_demux(m);
+  bind_single_carrier(m);
+  bind_ofdm_equalizer_tracking(m);
+  bind_repeatable_fft(m);
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+//
+// Python bindings of all blocks but the modems. The headers are the reference.
+#include <gnuradio/nagi/carrier_port.h>
+#include <gnuradio/nagi/channel.h>
+#include <gnuradio/nagi/channel_model.h>
+#include <gnuradio/nagi/framing.h>
+#include <gnuradio/nagi/link.h>
+#include <gnuradio/nagi/loss_probe.h>
+#include <gnuradio/nagi/packet_deframer.h>
+#include <gnuradio/nagi/packet_framer.h>
+#include <gnuradio/nagi/packet_port.h>
+#include <gnuradio/nagi/snr_evm_probe.h>
+#include <pybind11/complex.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <string_view>
+
+namespace py = pybind11;
+using namespace gr::nagi;
+using namespace py::literals;
+
+/// modem_python.cc
+void bind_modems(py::module& m);
+
+namespace {
+
+/// A block whose `make` is its constructor in Python.
+template <class Block>
+using block_class = py::class_<Block, gr::block, gr::basic_block, std::shared_ptr<Block>>;
+
+py::bytes to_python(const std::vector<std::uint8_t>& bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::span<const std::uint8_t> from_python(std::string_view bytes) {
+  return {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()};
+}
+
+void bind_carrier_port(py::module& m) {
+  block_class<carrier_port>(m, "carrier_port", "The radio's end of a carrier to nagi-link.")
+      .def(py::init(&carrier_port::make), "fd"_a)
+      .def("closed", &carrier_port::closed)
+      .def("error", &carrier_port::error)
+      .def("closed_descriptor", &carrier_port::closed_descriptor);
+}
+
+using Taps = std::vector<std::pair<double, double>>;
+
+channel_config channel_config_of(std::uint64_t seed, std::uint32_t direction, double sample_rate,
+                                 double snr_db, const std::string& fading, double doppler_hz,
+                                 double k_factor_db, Taps taps, double frequency_offset_hz) {
+  return {seed,
+          direction,
+          sample_rate,
+          snr_db,
+          fading_from_name(fading),
+          doppler_hz,
+          k_factor_db,
+          std::move(taps),
+          frequency_offset_hz};
+}
+
+/// A constructor of keyword arguments, which `make` makes into a Class.
+template <class Class, class Make>
+void def_channel_init(Class& c, Make make) {
+  constexpr double no_noise = std::numeric_limits<double>::infinity();
+  c.def(py::init([make](std::uint64_t seed, std::uint32_t direction, double sample_rate,
+                        double snr_db, const std::string& fading, double doppler_hz,
+                        double k_factor_db, Taps taps, double frequency_offset_hz) {
+          return make(channel_config_of(seed, direction, sample_rate, snr_db, fading, doppler_hz,
+                                        k_factor_db, std::move(taps), frequency_offset_hz));
+        }),
+        "seed"_a, "direction"_a, "sample_rate"_a, "snr_db"_a = no_noise, "fading"_a = "none",
+        "doppler_hz"_a = 0.0, "k_factor_db"_a = 0.0, "taps"_a = Taps{},
+        "frequency_offset_hz"_a = 0.0);
+}
+
+void bind_channel(py::module& m) {
+  block_class<channel> block(m, "channel",
+                             "A radio channel for bursts. Taps: (delay_ns, power_db).");
+  def_channel_init(block, &channel::make);
+  py::class_<channel_model> model(m, "channel_model", "What channel does, without a flowgraph.");
+  def_channel_init(model, [](const channel_config& config) { return channel_model(config); });
+  model
+      .def(
+          "apply",
+          [](const channel_model& self, std::uint64_t number, std::int64_t begin_ns,
+             std::string_view samples) {
+            const auto* first = reinterpret_cast<const gr_complex*>(samples.data());
+            const std::vector<gr_complex> sent(first, first + samples.size() / sizeof *first);
+            const auto received = self.apply(number, begin_ns, sent);
+            return py::bytes(reinterpret_cast<const char*>(received.data()),
+                             received.size() * sizeof(gr_complex));
+          },
+          "number"_a, "begin_ns"_a, "samples"_a,
+          "What is received of a burst; samples are bytes: numpy's complex64.")
+      .def("gain", &channel_model::gain, "tap"_a, "time_s"_a)
+      .def("longest_delay", &channel_model::longest_delay);
+}
+
+void bind_framing(py::module& m) {
+  m.def(
+      "framed_bytes",
+      [](std::size_t payload_bytes, const std::string& fec) {
+        return framed_bytes(payload_bytes, fec_from_name(fec));
+      },
+      "payload_bytes"_a, "fec"_a = "none",
+      "How many bytes go on the air for a payload of this many.");
+  py::class_<framing>(m, "framing", "The frame that packet_framer builds.")
+      .def(py::init([](const std::string& fec, bool whiten, std::size_t max_payload) {
+             return std::make_unique<framing>(fec_from_name(fec), whiten, max_payload);
+           }),
+           "fec"_a = "none", "whiten"_a = true, "max_payload"_a = 2048)
+      .def(
+          "frame",
+          [](framing& self, std::uint32_t sequence, std::string_view payload) {
+            return to_python(self.frame(sequence, from_python(payload)));
+          },
+          "sequence"_a, "payload"_a, "The frame: bytes.")
+      .def(
+          "deframe",
+          [](framing& self, std::string_view framed) -> py::object {
+            const auto content = self.deframe(from_python(framed));
+            if (!content) return py::none();
+            return py::make_tuple(content->sequence, to_python(content->payload));
+          },
+          "framed"_a, "(sequence, payload), or None if the frame came damaged.");
+  block_class<packet_framer>(m, "packet_framer", "Puts a packet into a frame.")
+      .def(py::init(&packet_framer::make), "fec"_a = "none", "whiten"_a = true,
+           "max_payload"_a = 2048);
+  block_class<packet_deframer>(m, "packet_deframer", "Takes frames apart, with their outcomes.")
+      .def(py::init(&packet_deframer::make), "fec"_a = "none", "whiten"_a = true,
+           "max_payload"_a = 2048);
+}
+
+void bind_link(py::module& m) {
+  using gr::nagi::link;  // not that of unistd.h
+  block_class<link>(m, "link", "nagi's link model: queue, rate, loss, delay, in real time.")
+      .def(py::init(&link::make), "config_json"_a, "seed"_a, "id"_a, "way"_a = "a_to_b",
+           "carries"_a = "ip")
+      .def("offered", &link::offered)
+      .def("delivered", &link::delivered)
+      .def("queue_overflows", &link::queue_overflows)
+      .def("channel_losses", &link::channel_losses)
+      .def("marked", &link::marked)
+      .def("held", &link::held);
+}
+
+void bind_packet_port(py::module& m) {
+  block_class<packet_port>(m, "packet_port", "Packets of a network interface, in and out.")
+      .def(py::init(&packet_port::make), "interface"_a, "kind"_a = "af_packet")
+      .def("received", &packet_port::received)
+      .def("sent", &packet_port::sent)
+      .def("send_failures", &packet_port::send_failures)
+      .def("discarded", &packet_port::discarded);
+}
+
+void bind_snr_evm_probe(py::module& m) {
+  block_class<snr_evm_probe>(m, "snr_evm_probe", "Measures a packet's symbols: EVM and SNR.")
+      .def(py::init(&snr_evm_probe::make), "points"_a)
+      .def("packets", &snr_evm_probe::packets)
+      .def("evm_percent", &snr_evm_probe::evm_percent)
+      .def("snr_db", &snr_evm_probe::snr_db);
+}
+
+void bind_loss_probe(py::module& m) {
+  block_class<loss_probe>(m, "loss_probe", "Counts what became of packets, by cause.")
+      .def(py::init(&loss_probe::make))
+      .def("received", &loss_probe::received)
+      .def("not_detected", &loss_probe::not_detected)
+      .def("header_errors", &loss_probe::header_errors)
+      .def("payload_errors", &loss_probe::payload_errors);
+}
+
+}  // namespace
+
+PYBIND11_MODULE(nagi_python, m) {
+  py::module::import("gnuradio.digital");  // has constellations and the equalizers' base classes
+  py::module::import("gnuradio.gr");       // has the base classes
+  bind_carrier_port(m);
+  bind_channel(m);
+  bind_framing(m);
+  bind_link(m);
+  bind_loss_probe(m);
+  bind_modems(m);
+  bind_packet_port(m);
+  bind_snr_evm_probe(m);
+}

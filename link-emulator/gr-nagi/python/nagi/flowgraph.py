@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The flowgraph of all radios of a configuration, between sockets to nagi-link."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+
+from gnuradio import gr
+
+from . import nagi_python
+from .radio import WAYS, SimulatedRadio
+from .settings import RadioLink, Settings
+from .stations import Stations, VirtualRadio
+
+
+class Flowgraph:
+    """Each radio's two ways. Processes of virtual radios run as soon as this is made, blocks when
+    it is started; `carriers`, (link, way) -> descriptor, are closed with it."""
+
+    def __init__(self, settings: Settings, carriers: dict[tuple[str, str], int]) -> None:
+        gr.logging().set_default_level(gr.log_levels.warn)
+        self._cleanup = ExitStack()
+        self._stations: dict[str, Stations] = {}
+        # What goes wrong in a block must end this process, not only the block.
+        self._top = gr.top_block("nagi-sdr", catch_exceptions=False)
+        self._ports: dict[str, nagi_python.carrier_port] = {}
+        try:
+            for link in settings.radios:
+                self._add(link, settings.seed, carriers)
+        except BaseException:
+            self._cleanup.close()
+            raise
+
+    def _add(self, link: RadioLink, seed: int, carriers: dict[tuple[str, str], int]) -> None:
+        directory = self._station(link, seed) if link.radio.by == "virtual" else None
+        for way in WAYS:
+            port = nagi_python.carrier_port(carriers[link.name, way])
+            radio: gr.hier_block2
+            if directory is not None:
+                radio = VirtualRadio(directory, way)
+            else:
+                radio = SimulatedRadio(link.radio, way, seed, link.direction(way))
+            self._top.msg_connect(port, "frames", radio, "packets")
+            self._top.msg_connect(radio, "outcomes", port, "outcomes")
+            self._ports[f"link {link.name}, {way}"] = port
+
+    def _station(self, link: RadioLink, seed: int) -> Path:
+        directory = Path(
+            self._cleanup.enter_context(tempfile.TemporaryDirectory(prefix="nagi-sdr-"))
+        )
+        directions = {way: link.direction(way) for way in WAYS}
+        stations = Stations(link.described, directory, seed, directions)
+        self._stations[link.name] = self._cleanup.enter_context(stations)
+        return directory
+
+    def processes(self) -> list[tuple[str, subprocess.Popen[str]]]:
+        """Those of virtual radios, by names for errors."""
+        return [
+            (f"{name} of link {link}", process)
+            for link, stations in self._stations.items()
+            for name, process in stations.processes.items()
+        ]
+
+    def errors(self) -> list[str]:
+        """What went wrong with carriers."""
+        return [f"{name}: {port.error()}" for name, port in self._ports.items() if port.error()]
+
+    def start(self) -> None:
+        self._top.start()
+
+    def stop(self) -> None:
+        self._top.stop()
+        self._top.wait()
+        self._cleanup.close()

@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Bit error rates of the modems' signals with known timing, against theory.
+
+The bursts are those of modem_tx; this test knows where each symbol is and decides with the modem's
+constellation by gr-digital's constellation_decoder_cb. So mapping, pulse, power and the relation of
+SNR to Eb/N0 are tested apart from synchronisation, whose cost `bench_modem.py` measures.
+
+Bounds: 0.5 dB, ten or more standard deviations of the counted errors away from theory; for slopes,
+five. So a right modem fails with a probability below 1e-6, and a wrong one is seen.
+"""
+
+import math
+import unittest
+from itertools import product
+
+import numpy as np
+from gnuradio import blocks, digital, gr, gr_unittest, nagi
+from gnuradio.nagi import air_time, ofdm, single_carrier
+from gnuradio.nagi.modem import constellation
+from qa_flow import transmit
+
+TOLERANCE_DB = 0.5
+PACKET = 1500
+
+
+def gaussian_tail(x):
+    return 0.5 * math.erfc(x / math.sqrt(2))
+
+
+def theory_awgn(eb_n0_db):
+    """BPSK and Gray-mapped QPSK: Q(sqrt(2 Eb/N0))."""
+    return gaussian_tail(math.sqrt(2 * 10 ** (eb_n0_db / 10)))
+
+
+def theory_rayleigh(eb_n0_db):
+    """The same averaged over flat Rayleigh fading (Proakis, Digital Communications, 14.3)."""
+    mean = 10 ** (eb_n0_db / 10)
+    return 0.5 * (1 - math.sqrt(mean / (1 + mean)))
+
+
+def ofdm_symbols(burst):
+    """Payload symbols, mean power 1, of a burst that begins where it is said to."""
+    w = air_time.WAVEFORMS["ofdm"]
+    begin = w.guard + w.preamble + w.header
+    items = burst[begin : len(burst) - w.tail].reshape(-1, w.item)[:, air_time.CYCLIC_PREFIX :]
+    carriers = np.fft.fft(items, axis=1) * math.sqrt(air_time.ACTIVE_CARRIERS) / air_time.FFT_LENGTH
+    return carriers[:, ofdm.DATA].ravel()
+
+
+def single_carrier_symbols(burst):
+    w = air_time.WAVEFORMS["single_carrier"]
+    pulse = single_carrier.pulse()
+    begin = w.guard + w.preamble + w.header
+    matched = np.convolve(burst, pulse) / np.sum(pulse**2)
+    count = (len(burst) - w.guard - w.preamble - w.header - w.ramp - w.tail) // w.item
+    return matched[begin + len(pulse) - 1 :: w.item][:count]
+
+
+SYMBOLS = {"ofdm": ofdm_symbols, "single_carrier": single_carrier_symbols}
+
+
+def decide(modulation, symbols):
+    """The symbols' bits."""
+    flow = gr.top_block()
+    source = blocks.vector_source_c(symbols.astype(np.complex64).tolist())
+    sink = blocks.vector_sink_b()
+    flow.connect(source, digital.constellation_decoder_cb(constellation(modulation).base()), sink)
+    flow.run()
+    values = np.array(sink.data(), np.uint8)
+    return np.unpackbits(values[:, None], axis=1)[:, -air_time.BITS_PER_SYMBOL[modulation] :]
+
+
+def eb_n0_db(modem, modulation, snr_db):
+    bits = air_time.BITS_PER_SYMBOL[modulation]
+    return air_time.symbol_snr_db(modem, snr_db) - 10 * math.log10(bits)
+
+
+def snr_db_of(modem, modulation, wanted):
+    return wanted - eb_n0_db(modem, modulation, 0.0)
+
+
+class Theory(gr_unittest.TestCase):
+    def bursts(self, modem, modulation, count):
+        rng = np.random.default_rng(20)
+        return transmit(modem, modulation, [rng.bytes(PACKET) for _ in range(count)])
+
+    def test_bit_error_rate_over_awgn(self):
+        kinds = product(air_time.MODEMS, ("bpsk", "qpsk"), (4.0, 7.0))
+        for seed, (modem, modulation, wanted) in enumerate(kinds):
+            bursts = self.bursts(modem, modulation, 60)
+            channel = nagi.channel_model(seed, 0, 1e6, snr_db=snr_db_of(modem, modulation, wanted))
+            sent, received = [], []
+            for number, burst in enumerate(bursts):
+                heard = np.frombuffer(channel.apply(number, 0, burst.tobytes()), np.complex64)
+                sent.append(SYMBOLS[modem](burst))
+                received.append(SYMBOLS[modem](heard))
+            bits = decide(modulation, np.concatenate(sent))
+            wrong = bits != decide(modulation, np.concatenate(received))
+            self.assertGreaterEqual(bits.size, 60 * PACKET * 8)
+            with self.subTest(modem=modem, modulation=modulation, eb_n0_db=wanted):
+                self.assertLess(np.mean(wrong), theory_awgn(wanted - TOLERANCE_DB))
+                self.assertGreater(np.mean(wrong), theory_awgn(wanted + TOLERANCE_DB))
+
+    def test_slope_over_flat_rayleigh_fading(self):
+        # Each symbol meets a gain of its own, from the channel's model at instants many periods of
+        # the Doppler frequency apart; the receiver knows it. 720,000 bits: at 30 dB, 180 errors.
+        fading = nagi.channel_model(5, 0, 1e6, fading="rayleigh", doppler_hz=100.0)
+        for modem, modulation in product(air_time.MODEMS, ("bpsk", "qpsk")):
+            symbols = np.concatenate(
+                [SYMBOLS[modem](burst) for burst in self.bursts(modem, modulation, 60)]
+            )
+            bits = decide(modulation, symbols)
+            gains = np.array([fading.gain(0, 0.1234567 * i) for i in range(len(symbols))])
+            rng = np.random.default_rng(21)
+            noise = rng.normal(size=len(symbols)) + 1j * rng.normal(size=len(symbols))
+            rates = []
+            for wanted in (10.0, 20.0, 30.0):
+                es_n0 = 10 ** (wanted / 10) * air_time.BITS_PER_SYMBOL[modulation]
+                heard = symbols + noise / math.sqrt(2 * es_n0) / gains
+                rates.append(np.mean(bits != decide(modulation, heard)))
+            decades = np.log10(rates[0] / rates[2]) / 2
+            with self.subTest(modem=modem, modulation=modulation, rates=rates):
+                expected = math.log10(theory_rayleigh(10) / theory_rayleigh(30)) / 2
+                self.assertAlmostEqual(decades, expected, delta=0.08)
+                self.assertAlmostEqual(rates[0] / theory_rayleigh(10), 1, delta=0.12)
+
+
+if __name__ == "__main__":
+    unittest.main()

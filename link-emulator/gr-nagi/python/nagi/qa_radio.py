@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""One way of a radio link: its configuration, and that packets cross or are lost by cause.
+
+All randomness is seeded; a loss that is said to appear is missed with a probability below 1e-6.
+"""
+
+import unittest
+
+import numpy as np
+from gnuradio import gr_unittest, nagi
+from gnuradio.nagi import air_time
+from gnuradio.nagi.radio import Channel, ConfigError, parse_radio
+from qa_flow import run
+
+RADIO = {
+    "by": "simulated",
+    "modem": "ofdm",
+    "modulation": "qpsk",
+    "sample_rate_hz": 2083333,
+    "fec": "none",
+    "a_to_b": {"snr_db": 11.0},
+    "b_to_a": {"snr_db": 40.0},
+}
+
+
+def changed(**settings):
+    return parse_radio({**RADIO, **settings})
+
+
+def send(config, sent, way="a_to_b", seed=1, direction=0):
+    radio = nagi.SimulatedRadio(config, way, seed, direction)
+    return run([("packets", radio, "outcomes")], sent)
+
+
+def packets(seed, count, size=500):
+    rng = np.random.default_rng(seed)
+    return [rng.bytes(size) for _ in range(count)]
+
+
+class Radio(gr_unittest.TestCase):
+    def test_every_packet_has_an_outcome_in_order(self):
+        sent = packets(1, 300)
+        outcomes = send(parse_radio(RADIO), sent)
+        self.assertEqual([meta["number"] for meta, _ in outcomes], list(range(300)))
+        received = [meta["outcome"] == 0 for meta, _ in outcomes]
+        self.assertTrue(0 < sum(received) < 300)
+        for (meta, data), packet in zip(outcomes, sent, strict=True):
+            self.assertEqual(data, packet if meta["outcome"] == 0 else b"")
+            self.assertIn("snr_db", meta)
+
+    def test_it_repeats_and_differs_by_seed_direction_and_way(self):
+        sent = packets(2, 200)
+        config = parse_radio(RADIO)
+        first = send(config, sent)
+        self.assertEqual(send(config, sent), first)
+        for settings in ({"seed": 2}, {"direction": 1}):
+            self.assertNotEqual(send(config, sent, **settings), first)
+        clear = send(config, sent, way="b_to_a")
+        self.assertEqual([data for _, data in clear], sent)
+
+    def test_fec_saves_packets(self):
+        sent = packets(3, 100)
+        noisy = {"snr_db": 8.0}
+        plain = send(changed(a_to_b=noisy), sent)
+        coded = send(changed(a_to_b=noisy, fec="convolutional"), sent)
+        # At this SNR hardly one packet in a hundred survives without, and nearly all with FEC.
+        self.assertLess(sum(meta["outcome"] == 0 for meta, _ in plain), 20)
+        self.assertGreater(sum(meta["outcome"] == 0 for meta, _ in coded), 80)
+
+    def test_every_kind_of_channel(self):
+        taps = [{"delay_ns": 0, "power_db": 0.0}, {"delay_ns": 1500, "power_db": -6.0}]
+        sent = packets(4, 60)
+        for channel in (
+            {"snr_db": 30.0, "fading": "rayleigh", "doppler_hz": 5.0},
+            {"snr_db": 30.0, "fading": "rician", "k_factor_db": 6.0, "doppler_hz": 50.0},
+            {"snr_db": 30.0, "taps": taps, "frequency_offset_hz": 9000.0},
+        ):
+            outcomes = send(changed(a_to_b=channel), sent)
+            good = sum(meta["outcome"] == 0 for meta, _ in outcomes)
+            self.assertGreater(good, 20, channel)
+
+    def test_the_longest_packet_crosses(self):
+        for fec in air_time.FECS:
+            sent = packets(5, 3, air_time.LONGEST_PACKET)
+            config = changed(modulation="bpsk", fec=fec)
+            outcomes = send(config, sent, way="b_to_a")
+            self.assertEqual([data for _, data in outcomes], sent)
+
+
+class Config(unittest.TestCase):
+    def test_all_that_can_be_said(self):
+        taps = [{"delay_ns": 0, "power_db": 0.0}, {"delay_ns": 1500, "power_db": -6.0}]
+        full = {
+            "snr_db": 12.0,
+            "fading": "rician",
+            "doppler_hz": 5.0,
+            "k_factor_db": 6.0,
+            "taps": taps,
+            "frequency_offset_hz": -10.0,
+        }
+        config = changed(a_to_b=full)
+        expected = Channel(12.0, "rician", 5.0, 6.0, ((0.0, 0.0), (1500.0, -6.0)), -10.0)
+        self.assertEqual(config.channels["a_to_b"], expected)
+
+    def test_errors_name_the_key(self):
+        for settings, key in (
+            ({"by": "magic"}, "radio.by"),
+            ({"modem": "am"}, "radio.modem"),
+            ({"modulation": "64qam"}, "radio.modulation"),
+            ({"fec": "turbo"}, "radio.fec"),
+            ({"sample_rate_hz": 0}, "radio.sample_rate_hz"),
+            ({"sample_rate_hz": 1234.5}, "radio.sample_rate_hz"),
+            ({"sample_rate_hz": "2M"}, "radio.sample_rate_hz"),
+            ({"power": 1}, "power"),
+            ({"a_to_b": {}}, "snr_db"),
+            ({"a_to_b": 12}, "radio.a_to_b"),
+            ({"a_to_b": {"snr_db": float("nan")}}, "radio.a_to_b.snr_db"),
+            ({"a_to_b": {"snr_db": 1, "fading": "slow"}}, "radio.a_to_b.fading"),
+            ({"a_to_b": {"snr_db": 1, "doppler_hz": -1}}, "radio.a_to_b.doppler_hz"),
+            ({"a_to_b": {"snr_db": 1, "taps": []}}, "radio.a_to_b.taps"),
+            ({"a_to_b": {"snr_db": 1, "taps": [{"delay_ns": -1}]}}, "delay_ns"),
+            ({"a_to_b": {"snr_db": 1, "taps": [{"delay_ns": 1}]}}, "power_db"),
+        ):
+            with self.assertRaises(ConfigError) as caught:
+                changed(**settings)
+            self.assertIn(key, str(caught.exception))
+        for missing in ("modem", "sample_rate_hz", "b_to_a"):
+            with self.assertRaises(ConfigError) as caught:
+                parse_radio({key: value for key, value in RADIO.items() if key != missing})
+            self.assertIn(missing, str(caught.exception))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A radio between two message ports: framing, modem and channel of one direction of a link.
+
+`SimulatedRadio` computes all of it in this process; `VirtualRadio` (in `stations`) has a process
+for each station and one for the channel between. For the same configuration and seed both give the
+same outcomes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from gnuradio import gr
+
+from . import nagi_python
+from .air_time import BITS_PER_SYMBOL, FECS, LONGEST_PACKET, MODEMS
+from .modem import modem_rx, modem_tx
+
+WAYS = ("a_to_b", "b_to_a")
+FADINGS = ("none", "rayleigh", "rician")
+BY = ("simulated", "virtual")
+
+
+class ConfigError(ValueError):
+    """A radio's configuration is wrong; the message says which key, and what would be right."""
+
+
+@dataclass(frozen=True)
+class Channel:
+    """What a burst meets on its way. `snr_db`: its mean power over the power of the noise."""
+
+    snr_db: float
+    fading: str = "none"
+    doppler_hz: float = 0.0
+    k_factor_db: float = 0.0
+    taps: tuple[tuple[float, float], ...] = ()
+    """(delay in ns, power in dB)"""
+    frequency_offset_hz: float = 0.0
+
+
+@dataclass(frozen=True)
+class RadioConfig:
+    by: str
+    modem: str
+    modulation: str
+    sample_rate_hz: int
+    fec: str
+    channels: Mapping[str, Channel] = field(default_factory=dict)
+    """By way: a_to_b, b_to_a."""
+
+
+def _object(value: Any, where: str, known: tuple[str, ...]) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ConfigError(f"{where} must be an object with {', '.join(known)}")
+    for key in value:
+        if key not in known:
+            raise ConfigError(f'{where}: unknown key "{key}"; known are {", ".join(known)}')
+    return value
+
+
+def _choice(value: Any, where: str, known: tuple[str, ...]) -> str:
+    if value not in known:
+        raise ConfigError(f"{where} is {value!r}; it must be one of {', '.join(known)}")
+    return str(value)
+
+
+def _number(value: Any, where: str, least: float = -math.inf) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ConfigError(f"{where} is {value!r}; it must be a number")
+    if value < least:
+        raise ConfigError(f"{where} is {value}; it must be at least {least:g}")
+    return float(value)
+
+
+def _required(config: dict[str, Any], key: str, where: str) -> Any:
+    if key not in config:
+        raise ConfigError(f'{where}: "{key}" is missing')
+    return config[key]
+
+
+def _taps(value: Any, where: str) -> tuple[tuple[float, float], ...]:
+    if not isinstance(value, list) or not value:
+        raise ConfigError(f"{where} must be a list of paths with delay_ns and power_db")
+    taps = []
+    for index, item in enumerate(value):
+        place = f"{where}[{index}]"
+        tap = _object(item, place, ("delay_ns", "power_db"))
+        taps.append(
+            (
+                _number(_required(tap, "delay_ns", place), f"{place}.delay_ns", 0),
+                _number(_required(tap, "power_db", place), f"{place}.power_db"),
+            )
+        )
+    return tuple(taps)
+
+
+def _channel(value: Any, where: str) -> Channel:
+    known = ("snr_db", "fading", "doppler_hz", "k_factor_db", "taps", "frequency_offset_hz")
+    config = _object(value, where, known)
+    numbers = {
+        key: _number(config[key], f"{where}.{key}", 0 if key == "doppler_hz" else -math.inf)
+        for key in ("doppler_hz", "k_factor_db", "frequency_offset_hz")
+        if key in config
+    }
+    return Channel(
+        snr_db=_number(_required(config, "snr_db", where), f"{where}.snr_db"),
+        fading=_choice(config.get("fading", "none"), f"{where}.fading", FADINGS),
+        taps=_taps(config["taps"], f"{where}.taps") if "taps" in config else (),
+        **numbers,
+    )
+
+
+def parse_radio(value: Any, where: str = "radio") -> RadioConfig:
+    """A link's "radio" from its configuration (JSON). Raises ConfigError, naming the key."""
+    known = ("by", "modem", "modulation", "sample_rate_hz", "fec", *WAYS)
+    config = _object(value, where, known)
+    rate = _number(_required(config, "sample_rate_hz", where), f"{where}.sample_rate_hz", 1000)
+    if rate != int(rate):
+        raise ConfigError(f"{where}.sample_rate_hz is {rate}; it must be a whole number")
+    return RadioConfig(
+        by=_choice(_required(config, "by", where), f"{where}.by", BY),
+        modem=_choice(_required(config, "modem", where), f"{where}.modem", MODEMS),
+        modulation=_choice(
+            _required(config, "modulation", where),
+            f"{where}.modulation",
+            tuple(BITS_PER_SYMBOL),
+        ),
+        sample_rate_hz=int(rate),
+        fec=_choice(config.get("fec", "none"), f"{where}.fec", FECS),
+        channels={way: _channel(_required(config, way, where), f"{where}.{way}") for way in WAYS},
+    )
+
+
+def make_channel(config: RadioConfig, way: str, seed: int, direction: int) -> nagi_python.channel:
+    """The channel of one way. `direction` tells this channel from others of the same seed."""
+    channel = config.channels[way]
+    return nagi_python.channel(
+        seed=seed,
+        direction=direction,
+        sample_rate=float(config.sample_rate_hz),
+        snr_db=channel.snr_db,
+        fading=channel.fading,
+        doppler_hz=channel.doppler_hz,
+        k_factor_db=channel.k_factor_db,
+        taps=list(channel.taps),
+        frequency_offset_hz=channel.frequency_offset_hz,
+    )
+
+
+class Transmitter(gr.hier_block2):
+    """Message ports: in `packets` (bytes, with number and begin_ns), out `bursts`."""
+
+    def __init__(self, config: RadioConfig) -> None:
+        gr.hier_block2.__init__(
+            self, "transmitter", gr.io_signature(0, 0, 0), gr.io_signature(0, 0, 0)
+        )
+        self.message_port_register_hier_in("packets")
+        self.message_port_register_hier_out("bursts")
+        framer = nagi_python.packet_framer(config.fec, False, LONGEST_PACKET)
+        modem = modem_tx(config.modem, config.modulation)
+        self.msg_connect(self, "packets", framer, "packets")
+        self.msg_connect(framer, "frames", modem, "pdus")
+        self.msg_connect(modem, "bursts", self, "bursts")
+
+
+class Receiver(gr.hier_block2):
+    """Message ports: in `bursts`, out `outcomes`: number, outcome, snr_db; bytes if received."""
+
+    def __init__(self, config: RadioConfig) -> None:
+        gr.hier_block2.__init__(
+            self, "receiver", gr.io_signature(0, 0, 0), gr.io_signature(0, 0, 0)
+        )
+        self.message_port_register_hier_in("bursts")
+        self.message_port_register_hier_out("outcomes")
+        modem = modem_rx(config.modem, config.modulation)
+        deframer = nagi_python.packet_deframer(config.fec, False, LONGEST_PACKET)
+        self.msg_connect(self, "bursts", modem, "bursts")
+        self.msg_connect(modem, "pdus", deframer, "frames")
+        self.msg_connect(deframer, "packets", self, "outcomes")
+
+
+class SimulatedRadio(gr.hier_block2):
+    """One way of a link. Message ports: in `packets`, out `outcomes`, one for each, in order."""
+
+    def __init__(self, config: RadioConfig, way: str, seed: int, direction: int) -> None:
+        gr.hier_block2.__init__(
+            self, "simulated_radio", gr.io_signature(0, 0, 0), gr.io_signature(0, 0, 0)
+        )
+        self.message_port_register_hier_in("packets")
+        self.message_port_register_hier_out("outcomes")
+        transmitter = Transmitter(config)
+        channel = make_channel(config, way, seed, direction)
+        receiver = Receiver(config)
+        self.msg_connect(self, "packets", transmitter, "packets")
+        self.msg_connect(transmitter, "bursts", channel, "bursts")
+        self.msg_connect(channel, "bursts", receiver, "bursts")
+        self.msg_connect(receiver, "outcomes", self, "outcomes")

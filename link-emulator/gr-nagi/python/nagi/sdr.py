@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: Apache-2.0
+"""nagi-sdr: emulates links, some of which are radios.
+
+nagi-link does what it always does: frames, queues, rates, delays, records, the account and the
+control socket. For links that are radios it gives each packet that goes on the air to a flowgraph
+here, which makes a waveform of it, sends that over a channel, and says what a receiver makes of it.
+This process starts both and ends them together.
+
+Exit status: 0 ended in order, 1 something broke, 2 the input was refused.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import os
+import selectors
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from . import doctor, settings
+from .flowgraph import Flowgraph
+from .radio import WAYS
+from .settings import Settings, SettingsError
+from .stations import StationError
+
+VERSION = "0.1.0"
+END_PATIENCE_S = 5.0
+NICENESS = -10
+
+
+class Broken(Exception):
+    """A part of the emulator has ended that should not have."""
+
+
+def say(text: str) -> None:
+    print(f"nagi-sdr: {text}", file=sys.stderr, flush=True)
+
+
+def nagi_link() -> str:
+    """The path of the nagi-link to work with: NAGI_LINK, else the one beside this program,
+    else the one on the path. Raises SettingsError."""
+    if told := os.environ.get("NAGI_LINK"):
+        return told
+    beside = Path(sys.argv[0]).resolve().parent / "nagi-link"
+    found = str(beside) if os.access(beside, os.X_OK) else shutil.which("nagi-link")
+    if found is None:
+        raise SettingsError(
+            "there is no nagi-link beside nagi-sdr, nor on the path; build it with `make`"
+        )
+    return found
+
+
+def hurry() -> None:
+    """Before other programs, if that is permitted: packets are due."""
+    try:
+        os.setpriority(os.PRIO_PROCESS, 0, NICENESS)
+    except PermissionError:
+        say(f"not allowed a niceness of {NICENESS}: packets may be late on a busy machine")
+
+
+def give_up_privileges() -> None:
+    """What is computed here needs no capabilities, though nagi-link does. Threads that are started
+    later have none either."""
+    library = ctypes.CDLL("libcap-ng.so.0", use_errno=True)
+    both = 3 << 4 | 3 << 2  # CAPNG_SELECT_ALL: of this process and of what it may start
+    library.capng_clear(both)
+    if library.capng_apply(both) < 0:
+        # Without CAP_SETPCAP there is no bounding set to change; there is nothing to give up then.
+        library.capng_apply(3 << 4)
+
+
+class Ends:
+    """What may end: processes that must not, and signals that ask this one to."""
+
+    def __init__(self) -> None:
+        self._selector = selectors.DefaultSelector()
+        self._ours, theirs = socket.socketpair()
+        theirs.setblocking(False)
+        signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
+        self._theirs = theirs
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: None)
+        self._selector.register(self._ours, selectors.EVENT_READ, None)
+
+    def watch(self, name: str, process: subprocess.Popen[Any]) -> None:
+        self._selector.register(os.pidfd_open(process.pid), selectors.EVENT_READ, (name, process))
+
+    def wait(self) -> tuple[str, subprocess.Popen[Any]] | None:
+        """Returns what has ended, or None if a signal has come."""
+        for key, _ in self._selector.select():
+            if key.data is None:
+                return None
+            name, process = key.data
+            process.wait()
+            return name, process
+        return None
+
+
+def status_in_words(status: int) -> str:
+    if status < 0:
+        return f"was ended by {signal.Signals(-status).name}"
+    return f"ended with status {status}"
+
+
+def run(path: str) -> int:
+    configuration = settings.read(path)
+    program = nagi_link()
+    ends = Ends()
+    with ExitStack() as cleanup:
+        carriers: dict[str, dict[str, int]] = {}
+        sockets: dict[tuple[str, str], int] = {}
+        for link in configuration.radios:
+            for way in WAYS:
+                ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+                sockets[link.name, way] = ours.detach()
+                carriers.setdefault(link.name, {})[way] = theirs.detach()
+        flowgraph = Flowgraph(configuration, sockets)
+        cleanup.callback(flowgraph.stop)
+        for name, process in flowgraph.processes():
+            ends.watch(name, process)
+        emulator = start_nagi_link(program, path, configuration, carriers)
+        cleanup.callback(end, emulator)
+        ends.watch("nagi-link", emulator)
+        hurry()
+        give_up_privileges()
+        flowgraph.start()
+        ended = ends.wait()
+        if ended is None:
+            end(emulator)
+        elif ended[1] is not emulator:
+            raise Broken(f"the {ended[0]} {status_in_words(ended[1].returncode)}")
+        for error in flowgraph.errors():
+            say(error)
+        if emulator.returncode < 0:
+            raise Broken(f"nagi-link {status_in_words(emulator.returncode)}")
+        return emulator.returncode
+
+
+def start_nagi_link(
+    program: str, path: str, configuration: Settings, carriers: dict[str, dict[str, int]]
+) -> subprocess.Popen[bytes]:
+    """Starts it with its own configuration, which stands beside the one of this program."""
+    descriptors = [number for ways in carriers.values() for number in ways.values()]
+    own = Path(f"{path}.nagi-link")
+    own.write_text(json.dumps(configuration.for_nagi_link(carriers)), encoding="utf-8")
+    # Its working directory stays this one's: paths in the configuration are relative to that.
+    process = subprocess.Popen([program, "run", str(own)], pass_fds=descriptors)
+    for number in descriptors:
+        os.close(number)
+    return process
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is not None:
+        return
+    process.terminate()
+    try:
+        process.wait(END_PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def check(path: str) -> int:
+    configuration = settings.read(path)
+    document = json.dumps(configuration.for_nagi_link({}))
+    done = subprocess.run(
+        [nagi_link(), "check", "/dev/stdin"],
+        input=document,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        sys.stderr.write(done.stderr)
+        return done.returncode
+    print(json.dumps(configuration.document, indent=1))
+    return 0
+
+
+def passed_on(arguments: list[str]) -> int:
+    """What nagi-link answers over the same socket."""
+    return subprocess.run([nagi_link(), *arguments], check=False).returncode
+
+
+def main() -> int:
+    # What this starts finds the same blocks.
+    os.environ["PYTHONPATH"] = str(Path(__file__).resolve().parents[2])
+    parser = argparse.ArgumentParser(
+        prog="nagi-sdr", description="emulates links, some of which are radios of GNU Radio"
+    )
+    parser.add_argument("--version", action="version", version=f"nagi-sdr {VERSION}")
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name, what in (
+        ("run", "emulate until SIGTERM, SIGINT or a stop command"),
+        ("check", "read a configuration, say what is wrong, or print it"),
+    ):
+        commands.add_parser(name, help=what).add_argument("config", help="configuration (JSON)")
+    show = commands.add_parser("show", help="print the account of a running nagi-sdr")
+    show.add_argument("socket", help="its control socket")
+    change = commands.add_parser("set", help="change a direction of a running link")
+    for argument in ("socket", "link", "way", "changes"):
+        change.add_argument(argument)
+    stages = commands.add_parser("doctor", help="check stage by stage whether radios work here")
+    stages.add_argument("--json", action="store_true", help="one JSON object a stage")
+    arguments = parser.parse_args()
+    performed: dict[str, Callable[[], int]] = {
+        "run": lambda: run(arguments.config),
+        "check": lambda: check(arguments.config),
+        "show": lambda: passed_on(["show", arguments.socket]),
+        "set": lambda: passed_on(
+            ["set", arguments.socket, arguments.link, arguments.way, arguments.changes]
+        ),
+        "doctor": lambda: doctor.main(as_json=arguments.json),
+    }
+    try:
+        return performed[arguments.command]()
+    except SettingsError as error:
+        say(str(error))
+        return 2
+    except (Broken, StationError, OSError) as error:
+        say(str(error))
+        return 1

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""nagi-sdr's configuration: nagi-link's (link-emulator/daemon/config.hpp), with a "radio"
+(radio.parse_radio) in links that are one."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .radio import WAYS, ConfigError, RadioConfig, parse_radio
+
+_LARGEST_ID = 2**22 - 1  # two channels each, which have 23 bits
+
+
+class SettingsError(Exception):
+    """What is wrong with a configuration: file, key, and what would be right."""
+
+
+@dataclass(frozen=True)
+class RadioLink:
+    name: str
+    id: int
+    radio: RadioConfig
+    described: dict[str, Any]
+    """The same, as it was read."""
+
+    def direction(self, way: str) -> int:
+        """Tells the channels of all links apart."""
+        return 2 * self.id + WAYS.index(way)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A configuration; `document` is all of it, as it was read."""
+
+    seed: int
+    radios: list[RadioLink]
+    document: dict[str, Any]
+
+    def for_nagi_link(self, carriers: dict[str, dict[str, int]]) -> dict[str, Any]:
+        """The configuration of the nagi-link that works with these radios. `carriers`: link -> way
+        -> descriptor; of links that are missing there nothing is said."""
+        links = []
+        for link in self.document["links"]:
+            own = {key: value for key, value in link.items() if key != "radio"}
+            if "radio" in link and link["name"] in carriers:
+                own["carriers"] = carriers[link["name"]]
+            links.append(own)
+        return {**self.document, "links": links}
+
+
+def read(path: str) -> Settings:
+    """Reads a configuration: what is about radios. The rest is nagi-link's to read. Raises
+    SettingsError."""
+    try:
+        document = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingsError(f"{path}: cannot read it: {error.strerror}") from error
+    except ValueError as error:
+        raise SettingsError(f"{path}: no JSON: {error}") from error
+    try:
+        return _settings(document)
+    except ConfigError as error:
+        raise SettingsError(f"{path}: {error}") from error
+
+
+def _settings(document: Any) -> Settings:
+    if not isinstance(document, dict) or not isinstance(document.get("links"), list):
+        raise ConfigError('links is missing; write {"schema_version": 1, "links": [{...}]}')
+    radios = [
+        _radio_link(link, f"links.{index}")
+        for index, link in enumerate(document["links"])
+        if isinstance(link, dict) and "radio" in link
+    ]
+    if not radios:
+        raise ConfigError("links: none has a radio; start nagi-link with it")
+    return Settings(_whole(document.get("seed", 0), "seed", 2**64 - 1), radios, document)
+
+
+def _radio_link(link: dict[str, Any], where: str) -> RadioLink:
+    for way in WAYS:
+        direction = link.get(way)
+        loss = direction.get("loss") if isinstance(direction, dict) else None
+        if not isinstance(loss, dict) or loss.get("model") != "radio":
+            raise ConfigError(
+                f'{where}.{way}.loss: a radio\'s losses are not drawn; write {{"model": "radio"}}'
+            )
+    if not isinstance(link.get("name"), str):
+        raise ConfigError(f"{where}.name is missing; give the link a name")
+    number = _whole(link.get("id"), f"{where}.id", _LARGEST_ID)
+    radio = parse_radio(link["radio"], f"{where}.radio")
+    return RadioLink(link["name"], number, radio, link["radio"])
+
+
+def _whole(value: Any, where: str, most: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
+        raise ConfigError(f"{where} is {value!r}; it must be a whole number from 0 to {most}")
+    return value
