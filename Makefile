@@ -3,7 +3,8 @@
 #   make demo    sets up everything and runs the quick achievement experiment to a PDF
 #   make test    sets up everything and passes all tests
 #   make test-slow   the tests that make test leaves out (minutes)
-#   make bench   what nagi-link and nagi-switch can do here, beside other programs (twenty minutes)
+#   make bench   what nagi-link, nagi-switch and nagi-sdr can do here, beside other programs (twenty minutes)
+#   make bench-modem   what the modems lose beside theory
 #   make bench-captures   what the capture reader can do, beside other programs (two minutes)
 #   make bench-tcp   what our TCP schemes cost, beside the kernel's own (seven minutes)
 #   make sdr     links that are radios: GNU Radio, gr-nagi and nagi-sdr (two minutes, 600 MB on the disk)
@@ -64,7 +65,7 @@ apt-get install -q -y -o=Dpkg::Use-Pty=0 --no-install-recommends "$$@" || exit 1
 case " $$* " in *" openssh-server "*) systemctl --quiet disable ssh;; esac
 endef
 
-.PHONY: setup packages python native sdr module virtual-lab demo test test-apart test-virtual test-slow chaos bench bench-captures bench-switch bench-tcp bench-virtual sanitize fuzz lint format example clean
+.PHONY: setup packages python native sdr module virtual-lab demo test test-apart test-virtual test-slow chaos bench bench-captures bench-modem bench-radio bench-switch bench-tcp bench-virtual sanitize fuzz lint format example clean
 
 setup: native
 
@@ -142,9 +143,11 @@ SECOND_TRY := --reruns 1 --reruns-delay 5
 # Ubuntu's apt has no Debian archive.
 GUEST_ORIGIN := $(if $(IS_UBUNTU),$(MIRROR)$(TREE),apt)
 COMMA := ,
-test: setup
+test: setup sdr
 	@echo "== testing the native parts"
 	@ctest --test-dir $(BUILD) --output-on-failure -j 2 | tail -n 5; exit $${PIPESTATUS[0]}
+	@echo "== testing the blocks of radios"
+	@$(AS_ROOT) ctest --test-dir $(SDR) --output-on-failure -j 2 | tail -n 5; exit $${PIPESTATUS[0]}
 	@$(if $(GUEST_ORIGIN),,echo "== leaving out the virtual lab: name a Debian archive (MIRROR=URL) or a kernel tree (TREE=DIRECTORY)")
 	@echo "== testing what keeps to no clock$(if $(GUEST_ORIGIN),$(COMMA) while the virtual lab's kernel is built; then that lab)"
 	@$(MAKE) --no-print-directory -j 2 --output-sync=line test-apart $(if $(GUEST_ORIGIN),test-virtual)
@@ -182,7 +185,7 @@ bench: setup
 	@missed=0; \
 	$(AS_ROOT) $(RUN)/python link-emulator/bench/bench.py --nagi-link $(RUN)/nagi-link \
 	    --programs $(BUILD)/link-emulator/bench --rattan $(RATTAN) --json $(BUILD)/bench.json $(BENCH) || missed=$$?; \
-	for other in bench-switch bench-virtual; do $(MAKE) --no-print-directory $$other || missed=$$?; done; exit $$missed
+	for other in bench-switch bench-radio bench-virtual; do $(MAKE) --no-print-directory $$other || missed=$$?; done; exit $$missed
 
 # VIRTUAL="--seconds 5 --rounds 1" takes half a minute.
 bench-virtual: virtual-lab
@@ -192,6 +195,16 @@ bench-virtual: virtual-lab
 bench-switch: setup
 	@cmake --build $(BUILD) --target nagi_bench
 	@$(AS_ROOT) $(RUN)/python p4/switch/bench/bench_switch.py --json $(BUILD)/bench-switch.json $(SWITCH)
+
+# RADIO="both one-way --quick" takes half a minute; "lasting" ten.
+bench-radio: sdr
+	@cmake --build $(BUILD) --target nagi_bench
+	@$(AS_ROOT) $(RUN)/python link-emulator/gr-nagi/bench/bench_radio.py --json $(BUILD)/bench-radio.json $(RADIO)
+
+# What the modems lose beside theory, over noise and fading (MODEM="--packets 300").
+bench-modem: sdr
+	@PYTHONPATH=$(VENV)/lib/python3/dist-packages /usr/bin/python3 link-emulator/gr-nagi/bench/bench_modem.py measure $(BUILD)/bench-modem.json $(MODEM)
+	@$(RUN)/python link-emulator/gr-nagi/bench/bench_modem.py report $(BUILD)/bench-modem.json $(BUILD)/bench-modem.svg
 
 # CAPTURES="--large-gb 20" reads a file as large as that, and whatever else bench_captures.py takes.
 bench-captures: setup
@@ -243,7 +256,7 @@ lint: $(VENV)/.lint
 	if [ -n "$$unmarked" ]; then echo "no SPDX-License-Identifier: $$unmarked"; exit 1; fi
 	@$(RUN)/ruff check . && $(RUN)/ruff format --check .
 	@$(RUN)/mypy
-	@$(RUN)/clang-format --dry-run --Werror $$(git ls-files '*.cpp' '*.hpp' '*.hpp.in' 'hosts/tcp/*.c' 'hosts/tcp/*.h')
+	@$(RUN)/clang-format --dry-run --Werror $$(git ls-files '*.cpp' '*.hpp' '*.hpp.in' 'link-emulator/gr-nagi/*.cc' 'link-emulator/gr-nagi/*.h' 'hosts/tcp/*.c' 'hosts/tcp/*.h')
 	@cd ansible && ../$(RUN)/ansible-lint --offline -q
 	@shellcheck .ci/run
 	@cmake -S . -B $(BUILD)/lint -G Ninja -DNAGI_WERROR=ON -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON \
@@ -257,7 +270,7 @@ $(VENV)/.lint: $(VENV)/.installed
 
 format: $(VENV)/.lint
 	@$(RUN)/ruff check -q --fix . ; $(RUN)/ruff format -q .
-	@$(RUN)/clang-format -i $$(git ls-files '*.cpp' '*.hpp' '*.hpp.in' 'hosts/tcp/*.c' 'hosts/tcp/*.h')
+	@$(RUN)/clang-format -i $$(git ls-files '*.cpp' '*.hpp' '*.hpp.in' 'link-emulator/gr-nagi/*.cc' 'link-emulator/gr-nagi/*.h' 'hosts/tcp/*.c' 'hosts/tcp/*.h')
 
 # The worked example of every contract, recorded anew after a contract has changed.
 EXAMPLE := experiments/schemas/example

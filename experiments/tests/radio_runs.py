@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs over a link that is a radio, with everything real but the radio: a double takes nagi-sdr's
-place, so that no GNU Radio is needed and every loss is known."""
+"""Runs over a link that is a radio. Where a radio is to do what it seldom does, a double takes
+nagi-sdr's place."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ import pandas as pd
 import pytest
 from nagi.contracts.links import Links
 from nagi.contracts.records import Verdict
+from nagi.paths import native_program
 
+needs_nagi_sdr = pytest.mark.skipif(
+    not native_program("nagi-sdr").is_file(), reason="needs nagi-sdr: `make sdr` installs it"
+)
 DOUBLE = Path(__file__).with_name("sdr_double.py")
 SPEC = """\
 schema_version: 1
@@ -32,7 +36,7 @@ flows:
   bulk: {from: S, to: D, scheme: newreno, payload: 1000 bytes}
 duration: 5 s
 warmup: 1 s
-matrix: {snr: [12 dB]}
+matrix: {snr: [13 dB]}
 report: {x: snr, series: snr}
 """
 # Runs nagi with the double in the place of nagi-sdr.
@@ -50,17 +54,18 @@ main()
 """
 
 
-def run(
-    tmp_path, text=SPEC, *, lab="netns", environment="", tries=8, name="out"
-) -> tuple[str, Path]:
-    """What nagi says, and the run's directory. More than one try: others may hold up the machine
-    that tests run on."""
-    spec, out, double = (tmp_path / each for each in ("spec.yaml", name, "nagi-sdr"))
+def run(tmp_path, text=SPEC, *, lab="netns", double="", tries=8, name="out") -> tuple[str, Path]:
+    """What nagi says, and the run's directory. `double`: what is in the environment of the double;
+    nothing: nagi-sdr itself. More than one try: others may hold the machine up."""
+    spec, out, program = (tmp_path / each for each in ("spec.yaml", name, "nagi-sdr"))
     spec.write_text(text)
-    double.write_text(f'#!/bin/sh\n{environment}\nexec {sys.executable} {DOUBLE} "$@"\n')
-    double.chmod(0o755)
+    start = "from nagi.cli import main\nmain()"
+    if double:
+        program.write_text(f'#!/bin/sh\nexport {double}\nexec {sys.executable} {DOUBLE} "$@"\n')
+        program.chmod(0o755)
+        start = WITH_DOUBLE.format(double=str(program))
     done = subprocess.run(
-        [sys.executable, "-c", WITH_DOUBLE.format(double=str(double)), "run", str(spec),
+        [sys.executable, "-c", start, "run", str(spec),
          "--lab", lab, "--out", str(out), "--tries", str(tries)],
         capture_output=True, text=True, timeout=800, check=False,
     )  # fmt: skip
@@ -69,7 +74,7 @@ def run(
 
 
 def check(said: str, directory: Path) -> None:
-    """That a run is valid, and everybody agrees on what the double lost."""
+    """That a run is valid, and everybody agrees on what the radio lost."""
     verdict = Verdict.read(directory / "verdict.json")
     assert verdict.status == "valid", said
     values = {check.name: check.value for check in verdict.checks}
@@ -79,16 +84,16 @@ def check(said: str, directory: Path) -> None:
     assert counts.sent > 100
     table = pd.read_parquet(directory / "transmissions.parquet")
     mine = table[(table["link"] == "wireless") & (table["way"] == "forward")]
-    for outcome, number, counted in (
-        ("not detected", 7, counts.not_detected),
-        ("header error", 23, counts.header_errors),
-        ("payload error", 41, counts.payload_errors),
-    ):
-        of_cause = mine[mine["outcome"] == outcome]
-        assert len(of_cause) == counted >= 2
-        assert set(of_cause["number"] % 50) == {number}
-    lost = counts.not_detected + counts.header_errors + counts.payload_errors
-    assert radio.a_to_b.packets.channel_losses == lost
+    causes = {
+        "not detected": counts.not_detected,
+        "header error": counts.header_errors,
+        "payload error": counts.payload_errors,
+    }
+    for outcome, counted in causes.items():
+        assert len(mine[mine["outcome"] == outcome]) == counted
+    assert radio.a_to_b.packets.channel_losses == sum(causes.values()) > 0
+    assert counts.undetected_errors == 0
     told = {(each.name, each.subject): each.value for each in verdict.information}
-    assert told["radio_snr", "wireless forward"] == pytest.approx(12, abs=1e-3)
+    # The receiver's own estimate takes symbols for the nearest points, so it is a little low.
+    assert told["radio_snr", "wireless forward"] == pytest.approx(13, abs=0.4)
     assert (directory.parents[1] / "figures" / "topology.svg").exists()

@@ -8,9 +8,9 @@ import pytest
 from marks import needs_root
 from nagi.contracts.links import Links
 from nagi.contracts.records import Manifest, Verdict
-from radio_runs import SPEC, check, run
+from radio_runs import SPEC, check, needs_nagi_sdr, run
 
-pytestmark = [needs_root, pytest.mark.timeout(900)]
+pytestmark = [needs_root, needs_nagi_sdr, pytest.mark.timeout(900)]
 
 
 def test_a_run_over_a_radio_is_certified_and_reported(tmp_path):
@@ -29,11 +29,11 @@ def test_with_arq_tcp_loses_nothing_that_the_radio_lost(tmp_path):
     assert radio.packets.channel_losses == 0
     assert counts.sent - counts.received > 20
     table = pd.read_parquet(directory / "transmissions.parquet")
-    assert set(table["attempt"]) == {1, 2}
+    assert {1, 2} <= set(table["attempt"])
 
 
 def test_a_radio_that_falls_silent_makes_a_run_invalid(tmp_path):
-    said, directory = run(tmp_path, SPEC, environment="export SILENT_FROM=100", tries=1)
+    said, directory = run(tmp_path, SPEC, double="SILENT_FROM=100", tries=1)
     verdict = Verdict.read(directory / "verdict.json")
     assert verdict.status == "invalid", said
     missed = {check.name for check in verdict.checks if not check.ok}

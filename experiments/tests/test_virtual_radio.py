@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import pytest
 from nagi.labs import guest_kernel
-from radio_runs import SPEC, check, run
+from radio_runs import SPEC, check, needs_nagi_sdr, run
 
 pytestmark = [
+    needs_nagi_sdr,
     pytest.mark.timeout(600),
     pytest.mark.skipif(
         guest_kernel.installed() is None, reason="no guest kernel: `make virtual-lab` builds it"
