@@ -19,6 +19,7 @@ using model::Instant;
 using nlohmann::json;
 
 constexpr std::int64_t late_event_ns = 1'000'000;
+constexpr std::size_t most_kept_out = 1024;
 constexpr int most_batches = 8;  // read from one port before the others have their turn
 
 io::Slot slot_of(const model::Packet& packet) { return static_cast<io::Slot>(packet.tag); }
@@ -205,12 +206,13 @@ void Emulator::send_ahead(Lane& lane, Instant now) {
 
 Instant Emulator::take_in(Lane& lane, Instant now) {
   if (lane.carrier) listen(lane);
-  while (!lane.kept_out.empty()) {
-    if (!take_in(lane, lane.kept_out.front())) return lane.model.now();
+  while (!lane.kept_out.empty() && take_in(lane, lane.kept_out.front())) {
     lane.kept_out.pop_front();
   }
+  // What cannot be taken yet is read all the same: waiting frames would not let this process sleep.
   bool more = true;
-  for (int batch = 0; more && batch < most_batches && lane.kept_out.empty(); ++batch) {
+  for (int batch = 0; more && batch < most_batches && lane.kept_out.size() < most_kept_out;
+       ++batch) {
     arrivals_.clear();
     more = ports_.receive(lane.in, arrivals_);
     for (const io::Arrival& arrival : arrivals_) {

@@ -139,7 +139,7 @@ both_radios = pytest.mark.parametrize("by", ["simulated", "virtual"])
 
 @both_radios
 def test_tcp_crosses_a_lossy_radio_bit_exact(wire, tmp_path, by):
-    with Sdr(wire, configuration(tmp_path, by, 11.0)) as sdr:
+    with Sdr(wire, configuration(tmp_path, by, 12.0)) as sdr:
         assert transfer(wire, tmp_path, 300_000)
         link = sdr.stop()
     for way in ("a_to_b", "b_to_a"):
@@ -150,7 +150,7 @@ def test_tcp_crosses_a_lossy_radio_bit_exact(wire, tmp_path, by):
 @pytest.mark.slow
 @both_radios
 def test_five_megabytes_cross_a_lossy_radio_bit_exact(wire, tmp_path, by):
-    with Sdr(wire, configuration(tmp_path, by, 12.0)) as sdr:
+    with Sdr(wire, configuration(tmp_path, by, 13.0)) as sdr:
         assert transfer(wire, tmp_path, 5_000_000)
         link = sdr.stop()
     for way in ("a_to_b", "b_to_a"):
@@ -160,7 +160,7 @@ def test_five_megabytes_cross_a_lossy_radio_bit_exact(wire, tmp_path, by):
 
 def test_arq_hides_losses_from_tcp(wire, tmp_path):
     arq = {"retries": 5, "feedback_ns": 15_000_000}
-    with Sdr(wire, configuration(tmp_path, "simulated", 11.0, arq=arq)) as sdr:
+    with Sdr(wire, configuration(tmp_path, "simulated", 12.0, arq=arq)) as sdr:
         assert transfer(wire, tmp_path, 300_000)
         link = sdr.stop()
     there = link["a_to_b"]
