@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -176,6 +177,18 @@ def test_stopped_and_started_again(wire, tmp_path):
             sdr.stop()
 
 
+def test_only_nagi_link_has_capabilities(wire, tmp_path):
+    with Sdr(wire, configuration(tmp_path, "virtual", 30.0)) as sdr:
+        link, *radio = (pid for pid, _ in sdr.children())
+        (own,) = wire.run("middle", "pgrep", "-f", "^/usr/bin/python3 .*nagi-sdr run").split()
+        for pid in [own, *map(str, radio)]:
+            shown = wire.run("middle", "sh", "-c", f"cat /proc/{pid}/task/*/status")
+            assert set(re.findall(r"CapEff:\s*(\w+)", shown)) == {"0" * 16}
+        shown = wire.run("middle", "cat", f"/proc/{link}/status")
+        assert re.findall(r"CapEff:\s*(\w+)", shown) != ["0" * 16]
+        sdr.stop()
+
+
 def test_what_a_radio_needs_does_not_outlive_it(wire, tmp_path):
     with Sdr(wire, configuration(tmp_path, "virtual", 30.0)) as sdr:
         assert len(sdr.children()) == 4  # nagi-link, two stations, a channel
@@ -190,7 +203,7 @@ def test_what_a_radio_needs_does_not_outlive_it(wire, tmp_path):
 
 def test_without_its_channel_process_it_ends(wire, tmp_path):
     with Sdr(wire, configuration(tmp_path, "virtual", 30.0)) as sdr:
-        *_, channel, _ = (pid for pid, _ in sdr.children())  # started before nagi-link
+        *_, channel = (pid for pid, _ in sdr.children())
         wire.run("middle", "kill", "-KILL", str(channel))
         assert sdr.process.wait(15) == 1
         said = sdr.process.stdout.read()

@@ -12,7 +12,6 @@ Exit status: 0 ended in order, 1 something broke, 2 the input was refused.
 from __future__ import annotations
 
 import argparse
-import ctypes
 import json
 import os
 import selectors
@@ -24,7 +23,7 @@ import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Protocol, cast
 
 from . import doctor, settings
 from .flowgraph import Flowgraph
@@ -34,7 +33,6 @@ from .stations import StationError
 
 VERSION = "0.1.0"
 END_PATIENCE_S = 5.0
-NICENESS = -10
 
 
 class Broken(Exception):
@@ -59,23 +57,20 @@ def nagi_link() -> str:
     return found
 
 
-def hurry() -> None:
-    """Before other programs, if that is permitted: packets are due."""
-    try:
-        os.setpriority(os.PRIO_PROCESS, 0, NICENESS)
-    except PermissionError:
-        say(f"not allowed a niceness of {NICENESS}: packets may be late on a busy machine")
+class Process(Protocol):
+    """privileges.Child."""
+
+    pid: int
+    returncode: int | None
+
+    def start(self, command: list[str], descriptors: list[int]) -> None: ...
+
+    def wait(self) -> int | None: ...
+
+    def end(self, patience_s: float) -> None: ...
 
 
-def give_up_privileges() -> None:
-    """What is computed here needs no capabilities, though nagi-link does. Threads that are started
-    later have none either."""
-    library = ctypes.CDLL("libcap-ng.so.0", use_errno=True)
-    both = 3 << 4 | 3 << 2  # CAPNG_SELECT_ALL: of this process and of what it may start
-    library.capng_clear(both)
-    if library.capng_apply(both) < 0:
-        # Without CAP_SETPCAP there is no bounding set to change; there is nothing to give up then.
-        library.capng_apply(3 << 4)
+Watched = Process | subprocess.Popen[str]
 
 
 class Ends:
@@ -91,10 +86,10 @@ class Ends:
             signal.signal(number, lambda *_: None)
         self._selector.register(self._ours, selectors.EVENT_READ, None)
 
-    def watch(self, name: str, process: subprocess.Popen[Any]) -> None:
+    def watch(self, name: str, process: Watched) -> None:
         self._selector.register(os.pidfd_open(process.pid), selectors.EVENT_READ, (name, process))
 
-    def wait(self) -> tuple[str, subprocess.Popen[Any]] | None:
+    def wait(self) -> tuple[str, Watched] | None:
         """Returns what has ended, or None if a signal has come."""
         for key, _ in self._selector.select():
             if key.data is None:
@@ -111,7 +106,8 @@ def status_in_words(status: int) -> str:
     return f"ended with status {status}"
 
 
-def run(path: str) -> int:
+def run(path: str, emulator: Process) -> int:
+    """`emulator`: the child that becomes nagi-link."""
     configuration = settings.read(path)
     program = nagi_link()
     ends = Ends()
@@ -127,47 +123,38 @@ def run(path: str) -> int:
         cleanup.callback(flowgraph.stop)
         for name, process in flowgraph.processes():
             ends.watch(name, process)
-        emulator = start_nagi_link(program, path, configuration, carriers)
-        cleanup.callback(end, emulator)
+        start_nagi_link(emulator, program, path, configuration, carriers)
+        cleanup.callback(emulator.end, END_PATIENCE_S)
         ends.watch("nagi-link", emulator)
-        hurry()
-        give_up_privileges()
         flowgraph.start()
         ended = ends.wait()
         if ended is None:
-            end(emulator)
+            emulator.end(END_PATIENCE_S)
         elif ended[1] is not emulator:
-            raise Broken(f"the {ended[0]} {status_in_words(ended[1].returncode)}")
+            raise Broken(f"the {ended[0]} {status_in_words(ended[1].returncode or 0)}")
         for error in flowgraph.errors():
             say(error)
-        if emulator.returncode < 0:
-            raise Broken(f"nagi-link {status_in_words(emulator.returncode)}")
-        return emulator.returncode
+        status = emulator.returncode or 0
+        if status < 0:
+            raise Broken(f"nagi-link {status_in_words(status)}")
+        return status
 
 
 def start_nagi_link(
-    program: str, path: str, configuration: Settings, carriers: dict[str, dict[str, int]]
-) -> subprocess.Popen[bytes]:
+    emulator: Process,
+    program: str,
+    path: str,
+    configuration: Settings,
+    carriers: dict[str, dict[str, int]],
+) -> None:
     """Starts it with its own configuration, which stands beside the one of this program."""
     descriptors = [number for ways in carriers.values() for number in ways.values()]
     own = Path(f"{path}.nagi-link")
     own.write_text(json.dumps(configuration.for_nagi_link(carriers)), encoding="utf-8")
     # Its working directory stays this one's: paths in the configuration are relative to that.
-    process = subprocess.Popen([program, "run", str(own)], pass_fds=descriptors)
+    emulator.start([program, "run", str(own)], descriptors)
     for number in descriptors:
         os.close(number)
-    return process
-
-
-def end(process: subprocess.Popen[bytes]) -> None:
-    if process.poll() is not None:
-        return
-    process.terminate()
-    try:
-        process.wait(END_PATIENCE_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
 
 
 def check(path: str) -> int:
@@ -192,7 +179,8 @@ def passed_on(arguments: list[str]) -> int:
     return subprocess.run([nagi_link(), *arguments], check=False).returncode
 
 
-def main() -> int:
+def main(child: Process | None) -> int:
+    """`child`: of command `run`, becomes nagi-link."""
     # What this starts finds the same blocks.
     os.environ["PYTHONPATH"] = str(Path(__file__).resolve().parents[2])
     parser = argparse.ArgumentParser(
@@ -214,7 +202,7 @@ def main() -> int:
     stages.add_argument("--json", action="store_true", help="one JSON object a stage")
     arguments = parser.parse_args()
     performed: dict[str, Callable[[], int]] = {
-        "run": lambda: run(arguments.config),
+        "run": lambda: run(arguments.config, cast(Process, child)),
         "check": lambda: check(arguments.config),
         "show": lambda: passed_on(["show", arguments.socket]),
         "set": lambda: passed_on(

@@ -14,7 +14,6 @@ Each way has four sockets in the directory, over which PDUs go from PUSH to PULL
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import signal
@@ -27,11 +26,11 @@ from typing import Any, Self
 
 from gnuradio import gr, zeromq
 
+from .privileges import end_with_parent
 from .radio import WAYS, ConfigError, Receiver, Transmitter, make_channel, parse_radio
 
 STATIONS = ("a", "b")
 _LONGEST_SOCKET_PATH = 107  # sockaddr_un
-_PR_SET_PDEATHSIG = 1
 _POLL_MS = 100  # after which ZeroMQ's threads see that they should end
 
 
@@ -134,15 +133,6 @@ def build(task: Mapping[str, Any]) -> gr.top_block:
     return top
 
 
-def _end_with_parent() -> None:
-    """Even if the other end of standard input lives on in some third process."""
-    parent = os.getppid()
-    if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG)")
-    if os.getppid() != parent:  # it died in between
-        sys.exit(1)
-
-
 def _read_task() -> dict[str, Any]:
     try:
         task = json.loads(sys.stdin.readline())
@@ -155,7 +145,7 @@ def _read_task() -> dict[str, Any]:
 
 def main() -> int:
     """One process: its task from standard input, until that is closed."""
-    _end_with_parent()
+    end_with_parent(signal.SIGKILL)
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # GNU Radio logs to standard output
     try:
