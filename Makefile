@@ -251,7 +251,7 @@ fuzz: setup
 	    -artifact_prefix=$(BUILD)/fuzz/ -print_final_stats=1 -verbosity=0 \
 	    $(BUILD)/fuzz/found-capture reports/native/fuzz/capture
 
-lint: $(VENV)/.lint
+lint: $(VENV)/.lint sdr
 	@unmarked=$$(git ls-files | grep -vE '\.(jsonl?|pcap|pcapng|parquet|svg|md|mahimahi|txtpb|expected|packets|digests)$$|^p4/compiled-with.txt$$|^LICENSE$$|^\.gitignore$$' | xargs grep -L SPDX-License-Identifier); \
 	if [ -n "$$unmarked" ]; then echo "no SPDX-License-Identifier: $$unmarked"; exit 1; fi
 	@$(RUN)/ruff check . && $(RUN)/ruff format --check .
@@ -261,6 +261,8 @@ lint: $(VENV)/.lint
 	@shellcheck .ci/run
 	@cmake -S . -B $(BUILD)/lint -G Ninja -DNAGI_WERROR=ON -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON \
 	    --log-level=WARNING && cmake --build $(BUILD)/lint
+	@cmake -S link-emulator/gr-nagi -B $(BUILD)/lint-sdr -G Ninja -DNAGI_WERROR=ON -DPYTHON_EXECUTABLE=/usr/bin/python3 \
+	    --log-level=WARNING && cmake --build $(BUILD)/lint-sdr
 	@echo "lint: all good"
 
 $(VENV)/.lint: $(VENV)/.installed
