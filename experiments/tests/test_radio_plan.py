@@ -172,6 +172,8 @@ REFUSED = [
      "neither rate nor sample_rate; give one, such as `rate: 2 Mb/s`"),
     ("rate: 2 Mbit", "rate: 2 Mbit\n      sample_rate: 2 MHz", "links.wireless.radio",
      "rate and sample_rate at once; remove one"),
+    ("rate: 2 Mbit", "rate: 2 Gbit", "links.wireless.radio.rate",
+     "the modem cannot do that: no radio has more than 500 Msample/s; give another modem"),
     ("rate: 2 Mbit", "sample_rate: 0 Hz", "links.wireless.radio.sample_rate", "too small"),
     ("rate: 2 Mbit", "sample_rate: 2 Mb/s", "links.wireless.radio.sample_rate",
      "'Mb/s' is no unit of a sample rate; one of: Hz, kHz, MHz, GHz"),
