@@ -33,6 +33,10 @@ TARGET = 0.1
 OFFSETS_DB = (-0.6, -0.2, 0.2, 0.6, 1.0)
 BITS = {"bpsk": 1, "qpsk": 2, "8psk": 3, "16qam": 4}
 MODEMS = ("ofdm", "single_carrier")
+NAMES = {
+    "bpsk": "BPSK", "qpsk": "QPSK", "8psk": "8-PSK", "16qam": "16-QAM",
+    "ofdm": "OFDM", "single_carrier": "single carrier", "awgn": "AWGN", "rayleigh": "Rayleigh",
+}  # fmt: skip
 SCHEMA_VERSION = 1
 
 
@@ -266,7 +270,7 @@ def draw(results: dict[str, Any], path: Path) -> None:
         start = threshold_db(modulation)
         axis = [start - 2 + 0.1 * i for i in range(41)]
         rates = [ideal_per(modulation, x) for x in axis]
-        left.semilogy(axis, rates, color=colour, label=f"{modulation}, ideal")
+        left.semilogy(axis, rates, color=colour, label=f"{NAMES[modulation]}, ideal")
     for row in results["receiver"]:
         x = [point["es_n0_db"] for point in row["points"]]
         y = [point["per"] or math.nan for point in row["points"]]
@@ -275,15 +279,18 @@ def draw(results: dict[str, Any], path: Path) -> None:
     left.plot([], [], "ko", label="OFDM")
     left.plot([], [], "kx", label="single carrier")
     left.set(xlabel="Es/N0 (dB)", ylabel="packet error rate, 1,000 bytes", ylim=(1e-3, 1.1))
-    left.legend(fontsize="small")
+    left.legend(fontsize="small", ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1))
     for name, style, top in (("awgn", "-", 8), ("rayleigh", "--", 30)):
         shown = results["known_timing"][0][name]
         right.semilogy(
-            [p["eb_n0_db"] for p in shown], [p["theory"] for p in shown], "k" + style, label=name
+            [p["eb_n0_db"] for p in shown],
+            [p["theory"] for p in shown],
+            "k" + style,
+            label=f"theory, {NAMES[name]}",
         )
         for row, marker in zip(results["known_timing"], "os^x", strict=True):
             kept = [p for p in row[name] if p["errors"] and p["eb_n0_db"] <= top]
-            label = f"{row['modem']} {row['modulation']}" if name == "awgn" else None
+            label = f"{NAMES[row['modem']]}, {NAMES[row['modulation']]}" if name == "awgn" else None
             right.semilogy(
                 [p["eb_n0_db"] for p in kept],
                 [p["ber"] for p in kept],
@@ -292,8 +299,15 @@ def draw(results: dict[str, Any], path: Path) -> None:
                 fillstyle="none",
             )
     right.set(xlabel="Eb/N0 (dB)", ylabel="bit error rate, known timing")
-    right.legend(fontsize="small")
+    right.legend(fontsize="small", ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1))
     figure.savefig(path)
+
+
+def quiet() -> None:
+    """Of GNU Radio's log only what is wrong."""
+    from gnuradio import gr
+
+    gr.logging().set_default_level(gr.log_levels.warn)
 
 
 def main() -> None:
@@ -309,6 +323,7 @@ def main() -> None:
     if arguments.command == "measure":
         if arguments.packets < 50:
             parser.error("--packets must be at least 50, or no rate is measured")
+        quiet()
         measure(arguments.results, arguments.packets)
         return
     try:
