@@ -43,6 +43,8 @@ _LIBRARY, *_FURTHER = STAGES_OF_RADIO  # nagi-sdr tells of all but the first
 class AirTime(Protocol):
     """What air_time.py offers. Each raises ValueError for what the modem cannot do."""
 
+    MOST_SAMPLE_RATE_HZ: int
+
     def rate_bps(self, modem: str, modulation: str, sample_rate_hz: int, fec: str) -> int: ...
 
     def overhead_bytes(self, modem: str, modulation: str, sample_rate_hz: int, fec: str) -> int: ...
@@ -68,10 +70,11 @@ def sample_rate_for(modem: str, modulation: str, fec: str, rate_bps: int) -> int
     def carried(sample_rate_hz: int) -> int:
         return air_time().rate_bps(modem, modulation, sample_rate_hz, fec)
 
-    most = 1
+    most, least = 1, 0
     while carried(most) < rate_bps:
-        most *= 2
-    least = most // 2
+        # At the limit, the modem's own complaint ends this.
+        limit = air_time().MOST_SAMPLE_RATE_HZ
+        least, most = most, limit + 1 if most == limit else min(2 * most, limit)
     while most - least > 1:
         middle = (least + most) // 2
         if carried(middle) < rate_bps:

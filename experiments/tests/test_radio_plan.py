@@ -281,7 +281,7 @@ def test_experiments_with_radios_can_be_planned(name, forms):
     st.sampled_from(["ofdm", "single_carrier"]),
     st.sampled_from(["bpsk", "qpsk", "8psk", "16qam"]),
     st.sampled_from(["none", "convolutional"]),
-    st.integers(1, 10**9),
+    st.integers(1, 10**8),  # which all of them can do
 )
 def test_the_sample_rate_is_the_smallest_that_carries_the_rate(modem, modulation, fec, rate):
     found = sample_rate_for(modem, modulation, fec, rate)
