@@ -29,16 +29,15 @@ from nagi.contracts.records import HostClock, Information
 from nagi.contracts.switches import Switches
 from nagi.errors import refuse
 from nagi.identities import Nanoseconds, look_up, once
+from nagi.lanes import WAYS, lane
 from nagi.packets import (
     CHANNEL_LOSS,
     DELIVERED,
     HELD,
     QUEUE_OVERFLOW,
-    WAYS,
     Records,
     fates,
     in_order,
-    lane,
     replay,
 )
 from nagi.passages import Passage, passages

@@ -20,12 +20,10 @@ from nagi.contracts.base import file_of_run
 from nagi.contracts.plan import LinkPlan, RunPlan, Way
 from nagi.contracts.records import PacketRow
 from nagi.errors import refuse
-from nagi.lanes import WAYS, lane, link_names, way_names
+from nagi.lanes import WAYS, link_names, way_names
 from nagi.paths import native_program
 from nagi.scratch import scratch
 from nagi.transmissions import Transmissions, of_radios
-
-__all__ = ["WAYS", "lane"]  # of records, for who reads them
 
 Records = npt.NDArray[np.void]  # structured: RECORD
 

@@ -25,7 +25,8 @@ from nagi_p4.simple_switch import packet_rate
 
 from nagi.contracts.plan import Hop, RunPlan
 from nagi.identities import Nanoseconds, look_up, once
-from nagi.packets import DELIVERED, WAYS, Records, fates, lane
+from nagi.lanes import WAYS, lane
+from nagi.packets import DELIVERED, Records, fates
 
 
 @dataclass(frozen=True)

@@ -68,6 +68,15 @@ def _split(text: object, what: str, example: str) -> tuple[Decimal, str]:
         raise ValueError(f"not a {what}: {text!r}; write it like '{example}'") from None
 
 
+def _in_base_units(text: object, what: str, example: str, units: dict[str, Decimal]) -> Decimal:
+    number, unit = _split(text, what, example)
+    if not unit:
+        raise ValueError(f"{text} has no unit; write it like '{example}'")
+    if unit not in units:
+        raise ValueError(f"{unit!r} is no unit of a {what}; one of: {', '.join(units)}")
+    return number * units[unit]
+
+
 @dataclass(frozen=True, order=True)
 class Quantity(Text):
     """A whole number of base units, not negative."""
@@ -84,13 +93,7 @@ class Quantity(Text):
 
     @classmethod
     def parse(cls, text: object) -> Self:
-        number, unit = _split(text, cls.what, cls.example)
-        if not unit:
-            raise ValueError(f"{text} has no unit; write it like '{cls.example}'")
-        if unit not in cls.units:
-            known = ", ".join(cls.units)
-            raise ValueError(f"{unit!r} is no unit of a {cls.what}; one of: {known}")
-        value = number * cls.units[unit]
+        value = _in_base_units(text, cls.what, cls.example, cls.units)
         if value != value.to_integral_value():
             raise ValueError(f"{text} is finer than a {cls.what} can be; round it")
         if value < cls.least:
@@ -301,13 +304,7 @@ class Measure(Text):
 
     @classmethod
     def parse(cls, text: object) -> Self:
-        number, unit = _split(text, cls.what, cls.example)
-        if not unit:
-            raise ValueError(f"{text} has no unit; write it like '{cls.example}'")
-        if unit not in cls.units:
-            known = ", ".join(cls.units)
-            raise ValueError(f"{unit!r} is no unit of a {cls.what}; one of: {known}")
-        value = number * cls.units[unit]
+        value = _in_base_units(text, cls.what, cls.example, cls.units)
         if not cls.least <= value <= cls.most:
             base = next(iter(cls.units))
             raise ValueError(

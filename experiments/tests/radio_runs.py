@@ -4,20 +4,22 @@ nagi-sdr's place."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 from nagi.contracts.links import Links
 from nagi.contracts.records import Verdict
-from nagi.paths import native_program
+from nagi.paths import ROOT, native_program
 
 needs_nagi_sdr = pytest.mark.skipif(
     not native_program("nagi-sdr").is_file(), reason="needs nagi-sdr: `make sdr` installs it"
 )
-DOUBLE = Path(__file__).with_name("sdr_double.py")
+DOUBLE = ROOT / "link-emulator" / "daemon" / "tests" / "radio_double.py"
 SPEC = """\
 schema_version: 1
 name: radio
@@ -54,14 +56,19 @@ main()
 """
 
 
-def run(tmp_path, text=SPEC, *, lab="netns", double="", tries=8, name="out") -> tuple[str, Path]:
-    """What nagi says, and the run's directory. `double`: what is in the environment of the double;
+def run(
+    tmp_path, text=SPEC, *, lab="netns", double: dict[str, Any] | None = None, tries=8, name="out"
+) -> tuple[str, Path]:
+    """What nagi says, and the run's directory. `double`: the rules of the double;
     nothing: nagi-sdr itself. More than one try: others may hold the machine up."""
     spec, out, program = (tmp_path / each for each in ("spec.yaml", name, "nagi-sdr"))
     spec.write_text(text)
     start = "from nagi.cli import main\nmain()"
     if double:
-        program.write_text(f'#!/bin/sh\nexport {double}\nexec {sys.executable} {DOUBLE} "$@"\n')
+        rules = json.dumps(double)
+        program.write_text(
+            f'#!/bin/sh\nexec {sys.executable} {DOUBLE} "$NAGI_LINK" "$2" \'{rules}\'\n'
+        )
         program.chmod(0o755)
         start = WITH_DOUBLE.format(double=str(program))
     done = subprocess.run(

@@ -18,7 +18,8 @@ from nagi.contracts.links import Links
 from nagi.contracts.plan import RunPlan
 from nagi.contracts.records import Manifest, Verdict
 from nagi.evidence import gather
-from nagi.packets import Records, fates, from_table, in_order, lane, replay, to_table
+from nagi.lanes import lane
+from nagi.packets import Records, fates, from_table, in_order, replay, to_table
 from nagi.paths import SCHEMAS
 
 (RUN,) = sorted((SCHEMAS / "example" / "campaign" / "runs").iterdir())

@@ -17,6 +17,7 @@ from nagi.contracts.plan import ArqPlan, LossPlan, RadioChannelPlan, RadioPlan, 
 from nagi.contracts.records import Keep, Manifest, TransmissionRow
 from nagi.errors import InputError
 from nagi.evidence import _repeating_loss_information, _repeating_rate_error
+from nagi.lanes import lane
 from nagi.packets import (
     CHANNEL_LOSS,
     DELIVERED,
@@ -26,7 +27,6 @@ from nagi.packets import (
     fates,
     from_table,
     in_order,
-    lane,
     replay,
     write_records,
 )

@@ -19,8 +19,9 @@ from nagi.errors import InputError
 from nagi.evidence import Evidence, _passage_rate_error, _unaccounted
 from nagi.imposing import EDGE
 from nagi.labs.shape import Shape
+from nagi.lanes import lane
 from nagi.options import chosen_switch
-from nagi.packets import DELIVERED, RECORD, lane
+from nagi.packets import DELIVERED, RECORD
 from nagi.passages import passages
 from nagi.paths import SCHEMAS
 from nagi.planner import plan_runs

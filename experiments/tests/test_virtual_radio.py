@@ -46,7 +46,7 @@ def test_with_arq_tcp_does_not_see_what_the_radio_loses(tmp_path):
 
 
 def test_a_radio_that_falls_silent_makes_a_run_invalid(tmp_path):
-    said, directory = run(tmp_path, lab="virtual", double="SILENT_FROM=100", tries=1)
+    said, directory = run(tmp_path, lab="virtual", double={"silent_from": 100}, tries=1)
     verdict = Verdict.read(directory / "verdict.json")
     assert verdict.status == "invalid", said
     missed = {check.name for check in verdict.checks if not check.ok}

@@ -6,13 +6,15 @@ each transmission by rule.
 
 RULES (JSON): "outcomes": {number: outcome}, all others are received; "late_s": how long every
 answer takes; "altered": numbers of packets whose last byte is another when received; "ends_after":
-transmissions after which the radio is gone. The way back is carried without fault.
+transmissions after which the radio is gone; "silent_from": number from which on none is answered.
+The way back is carried without fault. CONFIG is nagi-link's or nagi-sdr's, with one radio.
 """
 
 from __future__ import annotations
 
 import json
 import selectors
+import signal
 import socket
 import struct
 import subprocess
@@ -25,22 +27,30 @@ rules = json.loads(rules_text)
 outcomes = {int(number): outcome for number, outcome in rules.get("outcomes", {}).items()}
 altered = set(rules.get("altered", []))
 late_s = rules.get("late_s", 0.0)
+silent_from = rules.get("silent_from", 1 << 32)
 
 with open(config_path, encoding="utf-8") as file:  # noqa: PTH123
     config = json.load(file)
 pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(2)]
 theirs = [pair[1].fileno() for pair in pairs]
-config["links"][0]["carriers"] = {"a_to_b": theirs[0], "b_to_a": theirs[1]}
+(link,) = (
+    each for each in config["links"] if each["a_to_b"].get("loss", {}).get("model") == "radio"
+)
+link.pop("radio", None)
+link["carriers"] = {"a_to_b": theirs[0], "b_to_a": theirs[1]}
 with open(config_path, "w", encoding="utf-8") as file:  # noqa: PTH123
     json.dump(config, file)
 process = subprocess.Popen([nagi_link, "run", config_path], pass_fds=theirs)
+signal.signal(signal.SIGTERM, lambda *_: process.terminate())
 for _, end in pairs:
     end.close()
 
 
-def answer(forward: bool, message: bytes) -> bytes:
+def answer(forward: bool, message: bytes) -> bytes | None:
     number, _, begin, end = struct.unpack_from("<IIqq", message)
     assert begin < end
+    if forward and number >= silent_from:
+        return None
     packet = bytearray(message[24:])
     outcome = outcomes.get(number, 0) if forward else 0
     if forward and number in altered:
@@ -66,7 +76,9 @@ while process.poll() is None and carried < rules.get("ends_after", 1 << 31):
             selector.unregister(key.fileobj)
             continue
         carried += 1
-        waiting.append((time.monotonic() + late_s, key.fileobj, answer(key.data, message)))
+        said = answer(key.data, message)
+        if said is not None:
+            waiting.append((time.monotonic() + late_s, key.fileobj, said))
 for ours, _ in pairs:
     ours.close()
 sys.exit(process.wait(10))

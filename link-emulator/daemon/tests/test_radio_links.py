@@ -12,13 +12,10 @@ import numpy as np
 import pytest
 from emulated import NAGI_LINK, configuration, lay_wire
 from nagi.packets import read_records
+from nagi.transmissions import HEADER, TRANSMISSION
 from numbered import Numbered
 
 DOUBLE = Path(__file__).with_name("radio_double.py")
-TRANSMISSION = np.dtype(
-    [("start_ns", "<i8"), ("end_ns", "<i8"), ("number", "<u4"), ("index", "<u4"), ("lane", "u1"),
-     ("outcome", "u1"), ("snr", "<i2"), ("attempt", "u1"), ("reserved", "V3")]
-)  # fmt: skip
 RADIO = {"rate_bps": 8_000_000, "delay_ns": 20_000_000, "loss": {"model": "radio"}}
 
 
@@ -57,8 +54,8 @@ class Radio:
 
     def transmissions(self):
         content = (self.directory / "transmissions.bin").read_bytes()
-        assert content[:8] == b"nagi-trn"
-        return np.frombuffer(content, TRANSMISSION, offset=16)
+        assert content.startswith(HEADER) and content[:8] == b"nagi-trn"
+        return np.frombuffer(content, TRANSMISSION, offset=len(HEADER))
 
 
 def test_what_the_radio_loses_is_lost_by_its_cause(wire, tmp_path):

@@ -71,16 +71,13 @@ def _carried() -> Iterator[socket.socket]:
     link = {"name": "radio", "id": 1, "a": "a", "b": "b", "a_to_b": loss, "b_to_a": loss}
     document = {"schema_version": 1, "seed": 1, "links": [{**link, "radio": RADIO}]}
     with ExitStack() as cleanup:
-        directory = cleanup.enter_context(tempfile.TemporaryDirectory(prefix="nagi-sdr-"))
-        path = Path(directory, "radio.json")
-        path.write_text(json.dumps(document), encoding="utf-8")
         ends = {}
         ours: dict[str, socket.socket] = {}
         for way in WAYS:
             ours[way], theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             cleanup.callback(ours[way].close)
             ends["radio", way] = theirs.detach()
-        flowgraph = Flowgraph(settings.read(str(path)), ends)
+        flowgraph = Flowgraph(settings.parse(document), ends)
         cleanup.callback(flowgraph.stop)
         flowgraph.start()
         ours["a_to_b"].settimeout(PATIENCE_S)

@@ -61,12 +61,13 @@ def read(path: str) -> Settings:
     except ValueError as error:
         raise SettingsError(f"{path}: no JSON: {error}") from error
     try:
-        return _settings(document)
+        return parse(document)
     except ConfigError as error:
         raise SettingsError(f"{path}: {error}") from error
 
 
-def _settings(document: Any) -> Settings:
+def parse(document: Any) -> Settings:
+    """What a configuration says about radios. Raises ConfigError."""
     if not isinstance(document, dict) or not isinstance(document.get("links"), list):
         raise ConfigError('links is missing; write {"schema_version": 1, "links": [{...}]}')
     radios = [
