@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-#   make demo    sets up everything and runs the quick achievement experiment to a PDF
-#   make test    sets up everything and passes all tests
-#   make test-slow   the tests that make test leaves out (minutes)
+#   make demo    builds what a run in virtual time needs, runs the quick achievement experiment to a PDF
+#   make test    sets up everything and passes all tests but the slow ones
+#   make test-slow   the tests that make test leaves out, radios included (an hour)
 #   make bench   what nagi-link, nagi-switch and nagi-sdr can do here, beside other programs (twenty minutes)
 #   make bench-modem   what the modems lose beside theory
 #   make bench-captures   what the capture reader can do, beside other programs (two minutes)
@@ -10,9 +10,10 @@
 #   make sdr     links that are radios: GNU Radio, gr-nagi and nagi-sdr (two minutes, 600 MB on the disk)
 #   make module  our TCP schemes as modules of another kernel (KERNEL_BUILD=/lib/modules/RELEASE/build)
 #   make chaos   kills parts of campaigns at random: nothing may be lost (CHAOS=100 SEED=1)
-#   make lint    what a change must pass beside the tests
+#   make lint    what a change must pass beside the tests; make lint-quick is its part without a compiler
 #   make sanitize, make fuzz   the native tests and parsers under sanitizers
 #   make setup   only sets up: system packages, .venv, native programs
+#   make virtual-lab   only builds the guest kernel of the virtual lab and the schemes as its modules
 
 SHELL := /bin/bash
 PYTHON ?= /usr/bin/python3
@@ -23,33 +24,36 @@ OS_RELEASE ?= /etc/os-release
 # Headers of the distribution's own kernel: Debian names them by architecture, Ubuntu and what is made of it do not.
 IS_UBUNTU := $(filter ubuntu,$(shell . $(OS_RELEASE); echo $$ID $$ID_LIKE))
 KERNEL_HEADERS := linux-headers-$(if $(IS_UBUNTU),generic,$(shell dpkg --print-architecture))
-AS_ROOT := $(if $(SUDO),$(SUDO) -E)
+# What root runs here leaves no files of its own in the checkout.
+AS_ROOT := $(if $(SUDO),$(SUDO) -E PYTHONDONTWRITEBYTECODE=1)
 RUN := $(VENV)/bin
-export PYTHONDONTWRITEBYTECODE := 1
 
-# System packages, by Debian's names.
+# System packages, by Debian's names. First what runs in virtual time need:
 #   toolchain:             g++ cmake ninja-build pkg-config python3-venv
 #   libraries of nagi-link: JSON, command line, log lines, capabilities, Philox, AF_XDP
-#   nagi-switch:           libboost-dev (multiprecision: P4's numbers of any width)
 #   schemes:               clang (compiles to eBPF), libbpf-dev (their headers), libelf-dev (parameters in objects)
-#   schemes as modules:    $(KERNEL_HEADERS), kmod (modinfo)
 #   capture reader:        python3-dev (headers), libzstd-dev and zstd (compressed captures)
+#   guests:                bubblewrap (sandbox), flex bison bc xz-utils (their kernel's build), kmod (modinfo, modules),
+#                          debian-archive-keyring (by whose keys apt checks its source)
+#   programs in guests:    iproute2 (links), ethtool (offloads), tcpdump (captures), iperf (traffic),
+#                          procps (sysctl), util-linux (namespaces, setpriv, taskset)
+RUN_PACKAGES := g++ cmake ninja-build pkg-config python3-venv \
+	nlohmann-json3-dev libcli11-dev libspdlog-dev libcap-ng-dev librandom123-dev libxdp-dev libbpf-dev \
+	clang libelf-dev \
+	python3-dev libzstd-dev zstd \
+	bubblewrap flex bison bc xz-utils kmod debian-archive-keyring \
+	iproute2 ethtool tcpdump iperf procps util-linux
+# Then what the rest of nagi and its tests need:
+#   nagi-switch:           libboost-dev (multiprecision: P4's numbers of any width)
+#   schemes as modules:    $(KERNEL_HEADERS)
 #   tests:                 libgtest-dev libgmock-dev; tshark, tcptrace (the reader is held against them);
 #                          poppler-utils (what the report says, its fonts); openssh-server (hosts that
 #                          are only SSH addresses, in namespaces: the machine's own sshd stays off),
 #                          systemd (throw-away hosts to provision)
-#   guests of the virtual lab: bubblewrap (sandbox), flex bison bc xz-utils (their kernel's build),
-#                          debian-archive-keyring (by whose keys apt checks its source)
-#   hosts of the lab:      iproute2 (links), ethtool (offloads), tcpdump (captures), iperf (traffic), iputils-ping (paths),
-#                          kmod (modules), procps (sysctl), util-linux (namespaces, setpriv);
-#                          openssh-client (Ansible reaches real hosts by it)
-PACKAGES := g++ cmake ninja-build pkg-config python3-venv \
-	nlohmann-json3-dev libcli11-dev libspdlog-dev libcap-ng-dev librandom123-dev libxdp-dev libbpf-dev libboost-dev \
-	clang libelf-dev $(KERNEL_HEADERS) \
-	python3-dev libzstd-dev zstd \
-	bubblewrap flex bison bc xz-utils debian-archive-keyring \
+#   hosts of the lab:      iputils-ping (paths), openssh-client (Ansible reaches real hosts by it)
+PACKAGES := $(RUN_PACKAGES) libboost-dev $(KERNEL_HEADERS) \
 	libgtest-dev libgmock-dev tshark tcptrace poppler-utils openssh-server systemd \
-	iproute2 ethtool tcpdump iperf iputils-ping kmod procps util-linux openssh-client
+	iputils-ping openssh-client
 
 # For links that are radios:
 #   gnuradio gnuradio-dev: modems are made of its blocks, and gr-nagi adds its own
@@ -65,7 +69,9 @@ apt-get install -q -y -o=Dpkg::Use-Pty=0 --no-install-recommends "$$@" || exit 1
 case " $$* " in *" openssh-server "*) systemctl --quiet disable ssh;; esac
 endef
 
-.PHONY: setup packages python native sdr module virtual-lab demo test test-apart test-virtual test-slow chaos bench bench-captures bench-modem bench-radio bench-switch bench-tcp bench-virtual sanitize fuzz lint format example clean
+.PHONY: setup packages python python-test native native-run sdr module virtual-lab guest-kernel demo test test-native \
+	test-apart test-virtual test-realtime test-radio test-slow chaos bench bench-captures bench-modem bench-radio \
+	bench-switch bench-tcp bench-virtual sanitize fuzz lint lint-quick format example clean
 
 setup: native
 
@@ -83,19 +89,33 @@ packages:
 	    $(AS_ROOT) sh -c '$(INSTALL)' install $$missing | grep -E '^(Setting up|E:)' || exit 2; \
 	fi
 
+# Python compiles what it imports, when it does: most of what these packages bring is never imported.
+PIP := $(RUN)/pip install -q --disable-pip-version-check --progress-bar off --no-compile -c constraints.txt
 python: $(VENV)/.installed
-
-$(VENV)/.installed: pyproject.toml constraints.txt | packages
+$(VENV)/.installed: pyproject.toml constraints.txt
 	@echo "== installing Python packages into $(VENV) (a minute)"
 	@test -x $(RUN)/python || $(PYTHON) -m venv $(VENV)
-	@$(RUN)/pip install -q --disable-pip-version-check --progress-bar off -c constraints.txt -e '.[native,test]'
+	@$(PIP) -e '.[native]'
 	@touch $@
 
-native: python
-	@test -f $(BUILD)/build.ninja || cmake -S . -B $(BUILD) -G Ninja --log-level=WARNING
+python-test: $(VENV)/.installed-test
+$(VENV)/.installed-test: $(VENV)/.installed
+	@$(PIP) -e '.[native,test]'
+	@touch $@
+
+native: packages
+	@$(MAKE) --no-print-directory python-test
+	@cmake -S . -B $(BUILD) -G Ninja --log-level=WARNING -DNAGI_ALL=ON >/dev/null
 	@echo "== building native programs"
 	@cmake --build $(BUILD)
 	@cmake --install $(BUILD) --prefix $(VENV) >/dev/null
+
+# What a run in virtual time needs, and no more.
+native-run:
+	@test -f $(BUILD)/build.ninja || cmake -S . -B $(BUILD) -G Ninja --log-level=WARNING -DNAGI_ALL=OFF >/dev/null
+	@echo "== building nagi-link, nagi-tcp and the capture reader"
+	@cmake --build $(BUILD) --target nagi_run
+	@cmake --install $(BUILD) --prefix $(VENV) --component run >/dev/null
 
 # GNU Radio is bound to the system's Python, not to the one of .venv.
 SDR := $(BUILD)/sdr
@@ -125,50 +145,72 @@ module:
 # (of apt's archive, or MIRROR=URL), or from TREE=DIRECTORY. It is kept outside the checkout and built once;
 # the schemes as its modules are built here.
 GUEST := $(BUILD)/guest
-virtual-lab: setup
+virtual-lab:
+	@$(MAKE) --no-print-directory packages PACKAGES="$(RUN_PACKAGES)"
+	@$(MAKE) --no-print-directory python
+	@$(MAKE) --no-print-directory -j 2 --output-sync=line native-run guest-kernel
+
+guest-kernel:
+	@mkdir -p $(BUILD)
 	@kernel=$$($(RUN)/python -m nagi.labs.guest_kernel build $(MIRROR:%=--mirror %) $(TREE:%=--tree %)) || exit 2; \
 	$(MAKE) -s module ARCH=um KERNEL_BUILD=$$kernel/build MODULES=$(GUEST) >$(GUEST).log 2>&1 || { \
 	    tail -n 20 $(GUEST).log; exit 2; }; \
 	$(RUN)/python -m nagi.labs.guest_kernel install $$kernel $(GUEST)/*.ko
 
-demo: setup $(if $(filter 0,$(shell id -u)),,$(if $(SUDO),,virtual-lab))
-	@echo "== running the quick achievement experiment (under five minutes)"
-	@$(SUDO) $(RUN)/nagi run experiments/achievement-2008.yaml --quick --skip-unavailable
+# The virtual lab, unless its kernel cannot be had; then network namespaces of this machine, as root.
+demo:
+	@$(MAKE) --no-print-directory virtual-lab && lab=virtual || { lab=netns; \
+	    echo "nagi: there is no virtual lab here (see above), so runs take place in network namespaces, in real time, as root:" \
+	        "on a busy machine many become invalid" >&2; \
+	    $(MAKE) --no-print-directory native || exit 2; }; \
+	echo "== running the quick achievement experiment"; \
+	$(if $(SUDO),$$(test $$lab = virtual || echo $(SUDO))) $(RUN)/nagi run experiments/achievement-2008.yaml --quick --lab $$lab --skip-unavailable
 	@echo "nagi is at $(RUN)/nagi"
 
-# Links that nobody disturbs keep what they promise, and tests ask that of them. Whoever else uses the machine may disturb
-# one for seconds; what fails twice is at fault itself. Each second try is reported.
-SECOND_TRY := --reruns 1 --reruns-delay 5
+# Links that nobody disturbs keep what they promise, and tests of real time ask that of them. Whoever else uses the machine
+# may disturb one for seconds: tests marked `realtime` have a second try. Each second try is reported.
 
 # Ubuntu's apt has no Debian archive.
 GUEST_ORIGIN := $(if $(IS_UBUNTU),$(MIRROR)$(TREE),apt)
-COMMA := ,
-test: setup sdr
+PYTEST := $(RUN)/python -m pytest
+# The guest kernel's build and the tests that keep to no clock share the processors; then come those in virtual time, then
+# those of real time, alone.
+test: setup
+	@$(if $(GUEST_ORIGIN),,echo "== leaving out the virtual lab: name a Debian archive (MIRROR=URL) or a kernel tree (TREE=DIRECTORY)")
+	@$(MAKE) --no-print-directory -j 2 --output-sync=line $(if $(GUEST_ORIGIN),guest-kernel) test-native test-apart
+	@$(if $(GUEST_ORIGIN),$(MAKE) --no-print-directory test-virtual)
+	@$(MAKE) --no-print-directory test-realtime
+	@test -x $(RUN)/nagi-sdr || echo "== left out: tests of radios, which need GNU Radio (600 MB): make test-radio"
+
+test-native:
 	@echo "== testing the native parts"
 	@ctest --test-dir $(BUILD) --output-on-failure -j 2 | tail -n 5; exit $${PIPESTATUS[0]}
+
+# What keeps to no clock of the machine: others at work do not disturb it.
+test-apart:
+	@echo "== testing what keeps to no clock"
+	@$(AS_ROOT) $(PYTEST) -m "not slow and not virtual and not realtime and not radio"
+
+# Runs in virtual time.
+test-virtual:
+	@echo "== testing in virtual time"
+	@$(AS_ROOT) $(PYTEST) -m "virtual and not slow and not radio"
+
+# Real time itself: the netns lab, nagi-link and nagi-switch between real sockets.
+test-realtime:
+	@echo "== testing in real time"
+	@$(AS_ROOT) $(PYTEST) -m "realtime and not slow and not radio"
+
+# GNU Radio, gr-nagi, nagi-sdr, and runs over radios.
+test-radio: sdr
 	@echo "== testing the blocks of radios"
 	@$(AS_ROOT) ctest --test-dir $(SDR) --output-on-failure -j 2 | tail -n 5; exit $${PIPESTATUS[0]}
-	@$(if $(GUEST_ORIGIN),,echo "== leaving out the virtual lab: name a Debian archive (MIRROR=URL) or a kernel tree (TREE=DIRECTORY)")
-	@echo "== testing what keeps to no clock$(if $(GUEST_ORIGIN),$(COMMA) while the virtual lab's kernel is built; then that lab)"
-	@$(MAKE) --no-print-directory -j 2 --output-sync=line test-apart $(if $(GUEST_ORIGIN),test-virtual)
-	@echo "== testing what runs in real time: the netns lab, nagi-link, nagi-switch, the schemes"
-	@$(AS_ROOT) $(RUN)/python -m pytest $(SECOND_TRY) $(patsubst %,--ignore=%,$(APART) $(if $(GUEST_ORIGIN),$(VIRTUAL_TESTS)))
+	@$(MAKE) --no-print-directory virtual-lab
+	@echo "== testing runs over radios"
+	@$(AS_ROOT) $(PYTEST) -m "radio and not slow"
 
-# Tests that others at work do not disturb. Files, as pytest does not leave a directory out that
-# pyproject.toml names.
-APART := $(wildcard $(patsubst %,%/tests/test_*.py,reports ansible p4 p4/control hosts/agent)) \
-	$(patsubst %,experiments/tests/test_%.py,campaign cells certificate clocks collection command contracts doctor \
-	estimate live planner progress radio_command radio_plan radio_records results_cli retention scratch spec ssh_hosts ssh_lab statements switches traces units)
-test-apart:
-	@$(AS_ROOT) $(RUN)/python -m pytest $(SECOND_TRY) $(APART)
-
-# Neither are runs in virtual time.
-VIRTUAL_TESTS := $(patsubst %,experiments/tests/test_virtual_%.py,lab radio sabotage switch)
-test-virtual: virtual-lab
-	@$(AS_ROOT) $(RUN)/python -m pytest $(VIRTUAL_TESTS)
-
-test-slow: setup
-	@$(AS_ROOT) $(RUN)/python -m pytest -m slow
+test-slow: setup test-radio
+	@$(AS_ROOT) $(PYTEST) -m slow
 
 CHAOS ?= 100
 SEED ?= 1
@@ -251,7 +293,8 @@ fuzz: setup
 	    -artifact_prefix=$(BUILD)/fuzz/ -print_final_stats=1 -verbosity=0 \
 	    $(BUILD)/fuzz/found-capture reports/native/fuzz/capture
 
-lint: $(VENV)/.lint sdr
+# Under a minute, and without a compiler.
+lint-quick: $(VENV)/.lint
 	@unmarked=$$(git ls-files | grep -vE '\.(jsonl?|pcap|pcapng|parquet|svg|md|mahimahi|txtpb|expected|packets|digests)$$|^p4/compiled-with.txt$$|^LICENSE$$|^\.gitignore$$' | xargs grep -L SPDX-License-Identifier); \
 	if [ -n "$$unmarked" ]; then echo "no SPDX-License-Identifier: $$unmarked"; exit 1; fi
 	@$(RUN)/ruff check . && $(RUN)/ruff format --check .
@@ -259,15 +302,20 @@ lint: $(VENV)/.lint sdr
 	@$(RUN)/clang-format --dry-run --Werror $$(git ls-files '*.cpp' '*.hpp' '*.hpp.in' 'link-emulator/gr-nagi/*.cc' 'link-emulator/gr-nagi/*.h' 'hosts/tcp/*.c' 'hosts/tcp/*.h')
 	@cd ansible && ../$(RUN)/ansible-lint --offline -q
 	@shellcheck .ci/run
+	@echo "lint-quick: all good"
+
+lint: lint-quick setup sdr
 	@cmake -S . -B $(BUILD)/lint -G Ninja -DNAGI_WERROR=ON -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON \
 	    --log-level=WARNING && cmake --build $(BUILD)/lint
 	@cmake -S link-emulator/gr-nagi -B $(BUILD)/lint-sdr -G Ninja -DNAGI_WERROR=ON -DPYTHON_EXECUTABLE=/usr/bin/python3 \
 	    --log-level=WARNING && cmake --build $(BUILD)/lint-sdr
 	@echo "lint: all good"
 
-$(VENV)/.lint: $(VENV)/.installed
-	@command -v shellcheck >/dev/null || $(AS_ROOT) apt-get install -q -y shellcheck
-	@$(RUN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[native,test,lint]'
+$(VENV)/.lint: pyproject.toml constraints.txt
+	@$(MAKE) --no-print-directory packages PACKAGES="$(RUN_PACKAGES) shellcheck"
+	@$(MAKE) --no-print-directory python
+	@echo "== installing what lint needs"
+	@$(PIP) -e '.[native,test,lint]'
 	@touch $@
 
 format: $(VENV)/.lint

@@ -13,6 +13,14 @@ import pytest
 from nagi.labs.keeper import Keeper
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What is about real time may be held up by whoever else uses the machine: it has a second
+    try, which is reported. Nothing else has."""
+    for item in items:
+        if item.get_closest_marker("realtime"):
+            item.add_marker(pytest.mark.flaky(reruns=1, reruns_delay=5))
+
+
 class Namespaces:
     """Network namespaces that exist during one test, in a keeper of their own."""
 

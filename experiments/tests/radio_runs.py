@@ -16,9 +16,12 @@ from nagi.contracts.links import Links
 from nagi.contracts.records import Verdict
 from nagi.paths import ROOT, native_program
 
-needs_nagi_sdr = pytest.mark.skipif(
-    not native_program("nagi-sdr").is_file(), reason="needs nagi-sdr: `make sdr` installs it"
-)
+needs_nagi_sdr = [
+    pytest.mark.radio,
+    pytest.mark.skipif(
+        not native_program("nagi-sdr").is_file(), reason="needs nagi-sdr: `make sdr` installs it"
+    ),
+]
 DOUBLE = ROOT / "link-emulator" / "daemon" / "tests" / "radio_double.py"
 SPEC = """\
 schema_version: 1

@@ -9,7 +9,7 @@ from chaos import series
 from kernels import needs_our_schemes
 from marks import needs_root
 
-pytestmark = [needs_root, needs_our_schemes, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.realtime, needs_root, needs_our_schemes, pytest.mark.timeout(1200)]
 
 
 def test_a_campaign_that_is_struck_again_and_again_loses_nothing():

@@ -4,15 +4,17 @@
 from __future__ import annotations
 
 import pandas as pd
+import pytest
 from kernels import needs_our_schemes
-from marks import needs_root
-from test_virtual_lab import (  # noqa: F401 - a fixture, and marks
+from marks import in_virtual_time, needs_root
+from test_virtual_lab import (  # noqa: F401 - a fixture
     no_guest_left,
-    pytestmark,
     run,
     runs_of,
     written,
 )
+
+pytestmark = [*in_virtual_time, pytest.mark.slow]
 
 
 @needs_root

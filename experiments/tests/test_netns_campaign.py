@@ -28,7 +28,11 @@ from nagi.planner import plan_runs
 from nagi.schemes import loaded
 from nagi.spec import read_experiment
 
-pytestmark = [needs_root, pytest.mark.timeout(900)]  # several tries of several runs
+pytestmark = [
+    pytest.mark.realtime,
+    needs_root,
+    pytest.mark.timeout(900),
+]  # several tries of several runs
 NAGI = str(native_program("nagi"))
 # The machine that tests run on may be held up by others for seconds at a time. What it then does to
 # runs is found out and tried again, which is nagi's business; here only how often.

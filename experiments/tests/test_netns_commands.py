@@ -9,7 +9,7 @@ from marks import needs_root
 from nagi.contracts.records import Flows, Manifest, Verdict
 from test_netns_campaign import kept, nothing_left_behind, run  # noqa: F401 - a fixture
 
-pytestmark = [needs_root, pytest.mark.timeout(900)]  # several tries
+pytestmark = [pytest.mark.realtime, needs_root, pytest.mark.timeout(900)]  # several tries
 
 SPEC = """\
 schema_version: 1

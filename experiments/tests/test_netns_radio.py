@@ -8,7 +8,7 @@ from marks import needs_root
 from nagi.contracts.records import Manifest
 from radio_runs import check, needs_nagi_sdr, run
 
-pytestmark = [needs_root, needs_nagi_sdr, pytest.mark.timeout(900)]
+pytestmark = [needs_root, *needs_nagi_sdr, pytest.mark.realtime, pytest.mark.timeout(900)]
 
 
 def test_a_run_over_a_radio_is_certified_and_reported(tmp_path):

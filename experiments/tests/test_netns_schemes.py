@@ -17,7 +17,12 @@ from nagi.contracts.records import Flows, SchemeEvent, Verdict
 from own_schemes import OWN_SCHEME, compiled
 from test_netns_campaign import nothing_left_behind, run  # noqa: F401 - a fixture
 
-pytestmark = [needs_root, needs_our_schemes, pytest.mark.timeout(900)]  # several tries
+pytestmark = [
+    pytest.mark.realtime,
+    needs_root,
+    needs_our_schemes,
+    pytest.mark.timeout(900),
+]  # several tries
 
 SPEC = """\
 schema_version: 1

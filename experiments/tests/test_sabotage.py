@@ -19,7 +19,11 @@ from marks import needs_root
 from nagi.contracts.records import Verdict
 from nagi.paths import native_program
 
-pytestmark = [needs_root, pytest.mark.timeout(900)]  # several tries of several runs
+pytestmark = [
+    pytest.mark.realtime,
+    needs_root,
+    pytest.mark.timeout(900),
+]  # several tries of several runs
 CAMPAIGNS = 5  # at most: others may hold up the machine that tests run on
 
 SPEC = """\

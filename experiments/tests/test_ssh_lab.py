@@ -16,7 +16,7 @@ from nagi.contracts.switches import Switches
 from ssh_hosts import CELLS, SshHosts, require_ssh_hosts, ssh_hosts
 
 __all__ = ["ssh_hosts"]
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.realtime, pytest.mark.timeout(900)]
 TWO_CELLS = CELLS | {"bench2": {"S": "dora", "N": "emil", "D": "fred", "emulator": "ibis"}}
 SPEC = """\
 schema_version: 1

@@ -11,7 +11,7 @@ from marks import needs_root
 from nagi.paths import SCHEMAS
 from switched_runs import check, needs_nagi_switch, run
 
-pytestmark = [needs_root, needs_nagi_switch, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.realtime, needs_root, needs_nagi_switch, pytest.mark.timeout(900)]
 # As in test_netns_campaign.py.
 TRIES = "8"
 

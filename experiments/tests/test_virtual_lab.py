@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from marks import needs_root
+from marks import in_virtual_time, needs_root
 from nagi.contracts.records import Campaign, Verdict
 from nagi.errors import InputError
 from nagi.labs import guest, guest_kernel, virtual
@@ -23,12 +23,7 @@ from nagi.labs.guest import Guest
 from nagi.paths import ROOT, native_program
 from nagi.schemes import schemes
 
-pytestmark = [
-    pytest.mark.skipif(
-        guest_kernel.installed() is None, reason="no guest kernel: `make virtual-lab` builds it"
-    ),
-    pytest.mark.timeout(300),
-]
+pytestmark = in_virtual_time
 
 NAGI = str(native_program("nagi"))
 SPEC = """\

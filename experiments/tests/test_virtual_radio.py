@@ -5,19 +5,12 @@ clock up, and the same run is the same every time."""
 from __future__ import annotations
 
 import pandas as pd
-import pytest
+from marks import in_virtual_time
 from nagi.contracts.links import Links
 from nagi.contracts.records import Verdict
-from nagi.labs import guest_kernel
 from radio_runs import SPEC, check, needs_nagi_sdr, run
 
-pytestmark = [
-    needs_nagi_sdr,
-    pytest.mark.timeout(600),
-    pytest.mark.skipif(
-        guest_kernel.installed() is None, reason="no guest kernel: `make virtual-lab` builds it"
-    ),
-]
+pytestmark = [*needs_nagi_sdr, *in_virtual_time]
 # Of packets of 1,000 bytes some 7 % are lost; six attempts in vain are one packet in 10^7.
 ARQ = SPEC.replace(
     "queue: 20 packets", "queue: 20 packets\n    arq: {retries: 5, feedback: 8 ms}"

@@ -5,19 +5,13 @@ and by bmv2."""
 from __future__ import annotations
 
 import pytest
+from marks import in_virtual_time
 from nagi.contracts.records import Verdict
 from nagi.contracts.switches import Switches
-from nagi.labs import guest_kernel
 from nagi_p4.simple_switch import client_directory, problem
 from switched_runs import check, needs_nagi_switch, run
 
-pytestmark = [
-    pytest.mark.timeout(900),
-    needs_nagi_switch,
-    pytest.mark.skipif(
-        guest_kernel.installed() is None, reason="no guest kernel: `make virtual-lab` builds it"
-    ),
-]
+pytestmark = [needs_nagi_switch, *in_virtual_time]
 needs_bmv2 = pytest.mark.skipif(
     problem(client=client_directory()) is not None, reason="no bmv2, or not its Python modules"
 )

@@ -31,7 +31,7 @@ from tcp_path import (
     unique,
 )
 
-pytestmark = needs_our_schemes
+pytestmark = [needs_our_schemes, pytest.mark.realtime]
 DELAY_NS = 20_000_000
 ROUND_TRIP = 0.04
 PACKET_BITS = (SEGMENT + 52) * 8

@@ -18,6 +18,8 @@ from nagi.contracts.links import Links
 from nagi.packets import fates, in_order, read_records
 from numbered import Numbered
 
+pytestmark = pytest.mark.realtime
+
 
 def philox(counter: list[int], key: list[int]) -> list[int]:
     """Philox4x32-10, written from the paper, to check the program's draws against."""

@@ -15,6 +15,7 @@ from nagi.packets import read_records
 from nagi.transmissions import HEADER, TRANSMISSION
 from numbered import Numbered
 
+pytestmark = pytest.mark.realtime
 DOUBLE = Path(__file__).with_name("radio_double.py")
 RADIO = {"rate_bps": 8_000_000, "delay_ns": 20_000_000, "loss": {"model": "radio"}}
 

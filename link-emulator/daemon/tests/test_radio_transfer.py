@@ -18,9 +18,11 @@ from nagi.paths import native_program
 from nagi.radio import air_time
 
 NAGI_SDR = native_program("nagi-sdr")
-pytestmark = pytest.mark.skipif(
-    not NAGI_SDR.is_file(), reason="needs nagi-sdr: `make sdr` installs it"
-)
+pytestmark = [
+    pytest.mark.radio,
+    pytest.mark.realtime,
+    pytest.mark.skipif(not NAGI_SDR.is_file(), reason="needs nagi-sdr: `make sdr` installs it"),
+]
 SAMPLE_RATE = 2_000_000
 SHAPE = ("ofdm", "qpsk", SAMPLE_RATE, "none")
 _SEND = """

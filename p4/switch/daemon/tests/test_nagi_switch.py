@@ -28,6 +28,8 @@ from switched import (
     write_lines,
 )
 
+pytestmark = pytest.mark.realtime
+
 
 @pytest.fixture
 def wire(namespaces):
