@@ -8,7 +8,7 @@ import json
 import os
 import platform
 import subprocess
-from typing import Any
+from typing import Any, NamedTuple, Optional
 
 from nagi_agent.processes import output_of
 
@@ -87,9 +87,23 @@ def boot_id() -> str:
         return file.read().strip()
 
 
-def processor_ticks() -> tuple[int, int]:
-    """(busy, all) clock ticks of all processors since boot, from /proc/stat."""
+class Ticks(NamedTuple):
+    """Clock ticks of all processors since boot, from /proc/stat; see proc(5)."""
+
+    all: int
+    busy: int  # with programs of ordinary priority, the kernel and interrupts
+    nice: int  # with programs that give way to others: nice 1 to 19
+    stolen: Optional[int]  # which a hypervisor gave to others; None: the kernel does not tell
+
+
+def processor_ticks() -> Ticks:
+    """Those of now."""
     with open("/proc/stat", encoding="ascii") as file:
-        ticks = [int(value) for value in file.readline().split()[1:9]]
-    idle = ticks[3] + ticks[4]
-    return sum(ticks) - idle, sum(ticks)
+        fields = [int(value) for value in file.readline().split()[1:9]]
+    user, nice, system, idle, waiting, interrupts, soft_interrupts, *stolen = fields
+    return Ticks(
+        all=sum(fields),
+        busy=user + system + interrupts + soft_interrupts,
+        nice=nice,
+        stolen=stolen[0] if stolen else None,
+    )

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long hosts take to respond to what arrives at their interfaces, from their own captures.
+
+A capture stamps a packet that arrives before the host's TCP sees it, and a packet that leaves when
+it does. What lies between the two is time that the host took, beyond what its TCP permits:
+
+receiver  From the arrival of a segment that must be acknowledged at once to the first packet that
+          acknowledges it. That is every second full-sized segment (RFC 5681 section 4.2; Linux
+          `__tcp_ack_snd_check`: more than one segment beyond the last ACK), with `quickack` routes
+          every segment. Only data in order count: ACKs of others may be compressed (Linux
+          `tcp_comp_sack_delay_ns`). What a delayed-ACK timer may hold up is not measured.
+sender    From the arrival of an ACK that the host had not processed when it sent a segment to that
+          segment: the segment echoes the timestamp of an older ACK (RFC 7323 section 4.3). 0 where
+          the segment echoes the newest. This holds for paced schemes, too.
+          From the arrival of the ACK that left nothing outstanding to the next segment: the
+          program had not written any. Not of paced schemes, which may wait.
+
+So neither a window that shrinks, nor pacing, nor a timer of TCP's makes a host look slow. One
+sample of a sender is a timestamp (1 ms of Linux's clock). Until the first FIN or RST.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from nagi.identities import Nanoseconds
+
+_FIN, _SYN, _RST, _ACK = 1, 2, 4, 16
+_TIMESTAMPS = 1 << 32  # they wrap
+# Of capture.PACKET_COLUMNS: what responses are found by.
+COLUMNS = (
+    "time_ns",
+    "sequence",
+    "acknowledgement",
+    "payload",
+    "new_bytes",
+    "flags",
+    "tsval",
+    "tsecr",
+)
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """The packets of one connection at a host, each table in the order of time: data from the
+    flow's sender, and what its receiver sends back."""
+
+    data: pd.DataFrame
+    acks: pd.DataFrame
+
+    @classmethod
+    def of(cls, data: pd.DataFrame, acks: pd.DataFrame) -> Conversation:
+        """Of the packets of both directions (COLUMNS), until the first FIN or RST."""
+        until = min(
+            (table["time_ns"][table["flags"] & (_FIN | _RST) != 0].min() for table in (data, acks)),
+            key=lambda at: np.inf if pd.isna(at) else at,
+        )
+        if not pd.isna(until):
+            data, acks = (table[table["time_ns"] <= until] for table in (data, acks))
+        return cls(*(table.sort_values("time_ns", kind="stable") for table in (data, acks)))
+
+
+def of_receiver(seen: Conversation, *, every_segment: bool) -> Nanoseconds:
+    """Time from each segment that must be acknowledged at once to its acknowledgement.
+    `every_segment`: all must. Of one that is not acknowledged, the time to the last packet."""
+    fresh = seen.data[seen.data["new_bytes"] > 0]
+    start = fresh["sequence"].to_numpy()
+    end = start + fresh["payload"].to_numpy()
+    came_ns = fresh["time_ns"].to_numpy()
+    order = np.argsort(end, kind="stable")
+    start, end, came_ns = start[order], end[order], came_ns[order]
+    # In order are the bytes up to the first that never came.
+    holes = np.flatnonzero(start > np.append(1, end)[:-1])
+    whole = holes[0] if len(holes) else len(end)
+    end, in_order_ns = end[:whole], np.maximum.accumulate(came_ns[:whole])
+    has_ack = seen.acks["acknowledgement"] >= 0
+    answer_ns = seen.acks["time_ns"][has_ack].to_numpy()
+    answer = np.maximum.accumulate(seen.acks["acknowledgement"][has_ack].to_numpy())
+    if not len(end) or not len(answer):
+        return np.zeros(0, np.int64)
+    first = np.searchsorted(answer, end, side="left")  # acknowledges it
+    before = np.where(first > 0, answer[first - 1], 1)
+    at_once = end - before > (0 if every_segment else int(fresh["payload"].max()))
+    last_ns = max(int(seen.data["time_ns"].max()), int(answer_ns[-1]))
+    answered_ns = np.append(answer_ns, last_ns)[first]
+    return np.maximum(answered_ns - in_order_ns, 0)[at_once]
+
+
+def of_sender(seen: Conversation, *, is_paced: bool) -> Nanoseconds:
+    """Time from ACKs that were not processed, and, unless `is_paced`, from those that left nothing
+    outstanding, to the segments that tell so."""
+    sent = seen.data[seen.data["payload"] > 0]
+    came = seen.acks[(seen.acks["flags"] & (_ACK | _SYN)) == _ACK]
+    if not len(sent) or not len(came):
+        return np.zeros(0, np.int64)
+    sent_ns, came_ns = sent["time_ns"].to_numpy(), came["time_ns"].to_numpy()
+    found = [_unprocessed(sent_ns, sent["tsecr"].to_numpy(), came_ns, came["tsval"].to_numpy())]
+    if not is_paced:
+        end = (sent["sequence"] + sent["payload"]).to_numpy()
+        found.append(_idle(sent_ns, end, came_ns, came["acknowledgement"].to_numpy()))
+    return np.concatenate(found)
+
+
+def _unprocessed(
+    sent_ns: Nanoseconds,
+    echoed: npt.NDArray[np.int64],
+    came_ns: Nanoseconds,
+    stamped: npt.NDArray[np.int64],
+) -> Nanoseconds:
+    """By timestamps: of each that is echoed, the first segment that does. None without them."""
+    if (echoed < 0).any() or (stamped < 0).any():
+        return np.zeros(0, np.int64)
+    origin = stamped[0] - _TIMESTAMPS // 2
+    echoed, stamped = (echoed - origin) % _TIMESTAMPS, (stamped - origin) % _TIMESTAMPS
+    echoed, first = np.unique(echoed, return_index=True)
+    sent_ns = sent_ns[first]
+    newer = np.searchsorted(np.maximum.accumulate(stamped), echoed, side="right")
+    newer_ns = np.append(came_ns, np.iinfo(np.int64).max)[newer]
+    return np.maximum(sent_ns - np.minimum(newer_ns, sent_ns), 0)
+
+
+def _idle(
+    sent_ns: Nanoseconds,
+    end: npt.NDArray[np.int64],
+    came_ns: Nanoseconds,
+    acknowledged: npt.NDArray[np.int64],
+) -> Nanoseconds:
+    """While nothing was outstanding: from the ACK of all that was sent to the next segment."""
+    outstanding = np.maximum.accumulate(end)[:-1]  # before the second segment, and so on
+    acknowledged = np.maximum.accumulate(acknowledged)
+    all_of_it = np.searchsorted(acknowledged, outstanding, side="left")
+    done_ns = np.append(came_ns, np.iinfo(np.int64).max)[all_of_it]
+    waited = sent_ns[1:] - np.minimum(done_ns, sent_ns[1:])
+    return waited[waited > 0]
