@@ -21,19 +21,27 @@ sample of a sender is a timestamp (1 ms of Linux's clock). Until the first FIN o
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from nagi_reports import capture
+from nagi_reports.flow_rows import is_of
 
+from nagi import programs
+from nagi.contracts.plan import FlowPlan, RunPlan
 from nagi.identities import Nanoseconds
 
+CHECKS = ("host_response_median", "host_response_p99", "host_response_max")
 _FIN, _SYN, _RST, _ACK = 1, 2, 4, 16
 _TIMESTAMPS = 1 << 32  # they wrap
-# Of capture.PACKET_COLUMNS: what responses are found by.
-COLUMNS = (
+_COLUMNS = [
     "time_ns",
+    "connection",
+    "direction",
     "sequence",
     "acknowledgement",
     "payload",
@@ -41,7 +49,74 @@ COLUMNS = (
     "flags",
     "tsval",
     "tsecr",
-)
+]
+
+
+def measure(
+    plan: RunPlan, captures: Mapping[tuple[str, str], tuple[Path, pd.DataFrame]]
+) -> dict[str, list[tuple[float, str]]]:
+    """The checks' values (ms, and of which host) of each bulk flow at both ends. When programs of
+    the user's own write and read is theirs to say. `captures`: node and link -> file and its flows
+    (capture.FLOW_COLUMNS). Memory grows with the largest capture.
+
+    Raises InputError if a capture cannot be read.
+    """
+    values: dict[str, list[tuple[float, str]]] = {name: [] for name in CHECKS}
+    for (node, link), (file, flows) in captures.items():
+        mine = [
+            flow
+            for flow in plan.flows
+            if flow.traffic == "bulk"
+            and (node, link)
+            in ((flow.sender, flow.path[0].link), (flow.receiver, flow.path[-1].link))
+        ]
+        packets = _read(file) if mine else None
+        for flow in mine:
+            assert packets is not None
+            seen = _conversation(flow, flows, packets)
+            if seen is None:
+                continue
+            if node == flow.sender:
+                waited_ns = of_sender(seen, is_paced=_is_paced(flow))
+            else:
+                every = _acknowledges_every_segment(plan, flow)
+                waited_ns = of_receiver(seen, every_segment=every)
+            if len(waited_ns):
+                found = np.quantile(waited_ns / 1e6, [0.5, 0.99, 1.0])
+                for name, value in zip(CHECKS, found, strict=True):
+                    values[name].append((float(value), f"{node}, {flow.name}"))
+    return values
+
+
+def _read(file: Path) -> pd.DataFrame:
+    """The packets of a capture, of the columns that are needed."""
+    tables = [table[_COLUMNS].copy() for table in capture.packets(file)]
+    return pd.concat(tables) if tables else pd.DataFrame(columns=_COLUMNS, dtype=np.int64)
+
+
+def _conversation(
+    flow: FlowPlan, flows: pd.DataFrame, packets: pd.DataFrame
+) -> Conversation | None:
+    """A flow's packets; None if there are none. Of several connections that with the most data."""
+    mine = flows[is_of(flows, flow)].sort_values("first_time_bytes", kind="stable")
+    if not len(mine):
+        return None
+    connection, direction = divmod(int(mine.index[-1]), 2)
+    both = packets[packets["connection"] == connection]
+    forward = both["direction"] == direction
+    return Conversation.of(both[forward], both[~forward])
+
+
+def _is_paced(flow: FlowPlan) -> bool:
+    """Whether its scheme paces what it sends. Of a scheme of the user's own that is not known."""
+    return flow.congestion_control.startswith("bbr") or flow.scheme.endswith(programs.SUFFIX)
+
+
+def _acknowledges_every_segment(plan: RunPlan, flow: FlowPlan) -> bool:
+    """Whether the receiver's route to the sender has `quickack`."""
+    destination = f"{flow.sender_address}/32"
+    routes = plan.node(flow.receiver).routes
+    return any(route.quickack for route in routes if route.destination == destination)
 
 
 @dataclass(frozen=True)
@@ -54,7 +129,7 @@ class Conversation:
 
     @classmethod
     def of(cls, data: pd.DataFrame, acks: pd.DataFrame) -> Conversation:
-        """Of the packets of both directions (COLUMNS), until the first FIN or RST."""
+        """Of the packets of both directions (capture.PACKET_COLUMNS), until the first FIN or RST."""
         until = min(
             (table["time_ns"][table["flags"] & (_FIN | _RST) != 0].min() for table in (data, acks)),
             key=lambda at: np.inf if pd.isna(at) else at,

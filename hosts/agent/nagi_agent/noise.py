@@ -21,11 +21,12 @@ _FREQUENCY = "/sys/devices/system/cpu/cpu[0-9]*/thermal_throttle/*_throttle_coun
 
 
 class NoiseMeter:
-    """Measures from `begin` to `end`. Making it may take a moment."""
+    """Measures to `end` from `begin`, else from the `end` before, else from its making, which may
+    take a moment."""
 
     def __init__(self) -> None:
         self._throttling = Throttling()
-        self._before: dict[str, Optional[int]] = {}
+        self.begin()
 
     def close(self) -> None:
         self._throttling.close()
@@ -34,8 +35,9 @@ class NoiseMeter:
         self._before = self._counters()
 
     def end(self) -> dict[str, Any]:
-        """What has happened since it began."""
-        before, after = self._before, self._counters()
+        """What has happened, as contracts/records.py has it."""
+        before, self._before = self._before, self._counters()
+        after = self._before
         grown = {name: _difference(before[name], after[name]) for name in after}
         interval_us, ticks = grown["interval_us"], grown["ticks"]
 

@@ -120,6 +120,8 @@ class NodeRun:
             raise
         except Exception as failure:  # whatever it is, the run's record must say so
             error = str(failure) or repr(failure)
+        if self._noise is None:  # it failed before its traffic was over
+            self._end_noise()
         write_json(
             os.path.join(self._directory, "node.json"),
             {
