@@ -42,7 +42,9 @@ LIMITS: dict[str, Limit] = {
     "capture_transit_p99": Limit(2.0, "ms", "the same, 99th percentile", timing=True),
     "capture_transit_max": Limit(25.0, "ms", "the same, the worst packet", timing=True),
     "capture_unmatched": Limit(1.0, "%", "packets received that the emulator has no record of"),
-    "rate_error": Limit(0.1, "%", "rate while packets wait against the rate asked for", timing=True),
+    "rate_error": Limit(
+        0.1, "%", "rate while packets wait against the rate asked for", timing=True
+    ),
     "replay_differences": Limit(
         0, "packets", "packets that did not fare as the model says of the recorded arrivals"
     ),

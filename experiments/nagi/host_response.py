@@ -129,7 +129,7 @@ class Conversation:
 
     @classmethod
     def of(cls, data: pd.DataFrame, acks: pd.DataFrame) -> Conversation:
-        """Of the packets of both directions (capture.PACKET_COLUMNS), until the first FIN or RST."""
+        """Of both directions' packets (capture.PACKET_COLUMNS), until the first FIN or RST."""
         until = min(
             (table["time_ns"][table["flags"] & (_FIN | _RST) != 0].min() for table in (data, acks)),
             key=lambda at: np.inf if pd.isna(at) else at,
@@ -162,7 +162,8 @@ def of_receiver(seen: Conversation, *, every_segment: bool) -> Nanoseconds:
     at_once = end - before > (0 if every_segment else int(fresh["payload"].max()))
     last_ns = max(int(seen.data["time_ns"].max()), int(answer_ns[-1]))
     answered_ns = np.append(answer_ns, last_ns)[first]
-    return np.maximum(answered_ns - in_order_ns, 0)[at_once]
+    waited: Nanoseconds = np.maximum(answered_ns - in_order_ns, 0)[at_once]
+    return waited
 
 
 def of_sender(seen: Conversation, *, is_paced: bool) -> Nanoseconds:
@@ -195,7 +196,8 @@ def _unprocessed(
     sent_ns = sent_ns[first]
     newer = np.searchsorted(np.maximum.accumulate(stamped), echoed, side="right")
     newer_ns = np.append(came_ns, np.iinfo(np.int64).max)[newer]
-    return np.maximum(sent_ns - np.minimum(newer_ns, sent_ns), 0)
+    late: Nanoseconds = sent_ns - np.minimum(newer_ns, sent_ns)
+    return late
 
 
 def _idle(
@@ -209,5 +211,5 @@ def _idle(
     acknowledged = np.maximum.accumulate(acknowledged)
     all_of_it = np.searchsorted(acknowledged, outstanding, side="left")
     done_ns = np.append(came_ns, np.iinfo(np.int64).max)[all_of_it]
-    waited = sent_ns[1:] - np.minimum(done_ns, sent_ns[1:])
+    waited: Nanoseconds = sent_ns[1:] - np.minimum(done_ns, sent_ns[1:])
     return waited[waited > 0]

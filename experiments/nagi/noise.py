@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from nagi.contracts.records import Explanation, Noise, NoiseCause, NodeRecord, Verdict
+from nagi.contracts.records import Explanation, NodeRecord, Noise, NoiseCause, Verdict
 from nagi.units import count_of
 
 # From where on a source counts as noise. Below, a run on an idle machine comes to as much.
@@ -109,11 +109,21 @@ def in_words(verdict: Verdict) -> list[str]:
     return [f"{each.description}; {each.cure}" for each in verdict.explanations]
 
 
-def count_causes(verdicts: Iterable[Verdict]) -> str:
-    """How many runs each cause explains, such as `stolen time (10), busy processors (2)`; nothing
-    if no run is explained. A run may have several."""
+def summarise(verdicts: Iterable[Verdict]) -> list[str]:
+    """How many runs were late, how many of them each cause explains, and what would help most; no
+    line if none was. A run may have several causes."""
+    late = [each for each in verdicts if each.explanations]
+    if not late:
+        return []
     counts = Counter(
-        cause for each in verdicts for cause in {found.cause for found in each.explanations}
+        cause for each in late for cause in {found.cause for found in each.explanations}
     )
     ordered = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
-    return ", ".join(f"{cause} ({count})" for cause, count in ordered)
+    causes = ", ".join(f"{cause} ({count})" for cause, count in ordered)
+    first = next(
+        found for each in late for found in each.explanations if found.cause == ordered[0][0]
+    )
+    return [
+        f"{count_of(len(late), 'run')} missed the timing limits: {causes}",
+        f"for example, {first.description}; {first.cure}",
+    ]

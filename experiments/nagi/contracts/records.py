@@ -176,8 +176,8 @@ class HostFacts(Contract):
 
 
 class Noise(Contract):
-    """What of a host may have disturbed a run, during its traffic; of a run that failed before, until
-    then. Shares are 0 to 1; null: the host does not tell."""
+    """What of a host may have disturbed a run during its traffic; of a run that failed before,
+    until then. Shares are 0 to 1; null: the host does not tell."""
 
     interval_s: float = Field(description="over which it was measured")
     stolen: float | None = Field(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cgroup v2 hierarchy, also where `ip netns exec` hides it, and how often it held programs up.
-"""
+"""The cgroup v2 hierarchy, also where `ip netns exec` hides it, and how often its limits stopped
+programs."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def processor_ticks() -> Ticks:
     """Those of now."""
     with open("/proc/stat", encoding="ascii") as file:
         fields = [int(value) for value in file.readline().split()[1:9]]
-    user, nice, system, idle, waiting, interrupts, soft_interrupts, *stolen = fields
+    user, nice, system, _idle, _waiting, interrupts, soft_interrupts, *stolen = fields
     return Ticks(
         all=sum(fields),
         busy=user + system + interrupts + soft_interrupts,

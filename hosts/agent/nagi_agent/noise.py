@@ -16,7 +16,13 @@ from nagi_agent.cgroups import Throttling
 
 # Of pressure stall information (Documentation/accounting/psi.rst): `some` is that at least one
 # program waited, `full` that no program that wanted to run could.
-_PRESSURES = (("cpu", "some"), ("memory", "some"), ("memory", "full"), ("io", "some"), ("io", "full"))
+_PRESSURES = (
+    ("cpu", "some"),
+    ("memory", "some"),
+    ("memory", "full"),
+    ("io", "some"),
+    ("io", "full"),
+)
 _FREQUENCY = "/sys/devices/system/cpu/cpu[0-9]*/thermal_throttle/*_throttle_count"
 
 
@@ -49,9 +55,7 @@ class NoiseMeter:
         return {
             "interval_s": round(interval_us / 1e6, 6) if interval_us else 0.0,
             **{name: share(name, ticks) for name in ("stolen", "busy", "nice")},
-            **{
-                f"{what}_{how}": share(f"{what}_{how}", interval_us) for what, how in _PRESSURES
-            },
+            **{f"{what}_{how}": share(f"{what}_{how}", interval_us) for what, how in _PRESSURES},
             "throttled": grown["throttled"],
             "throttled_s": None if throttled_us is None else throttled_us / 1e6,
             "frequency_throttled": grown["frequency_throttled"],

@@ -172,7 +172,8 @@ class NodeRun:
         if self._noise is None or not self._job.is_emulator:
             return None
         taken = [self._noise[name] for name in ("busy", "nice", "stolen")]
-        return round(sum(share for share in taken if share is not None), 4)
+        known: list[float] = [share for share in taken if share is not None]
+        return round(sum(known), 4)
 
     def _path(self, name: str) -> str:
         return os.path.join(self._directory, name)
