@@ -19,6 +19,7 @@ HARMFUL_OFFLOADS = (
     "generic-segmentation-offload",
     "generic-receive-offload",
     "large-receive-offload",
+    "rx-gro-hw",
 )
 
 
