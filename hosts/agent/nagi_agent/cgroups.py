@@ -11,9 +11,10 @@ import tempfile
 from typing import Optional
 
 
-def open_root() -> int:
-    """A descriptor of the root of the hierarchy, as this process sees it. Raises OSError."""
-    with open("/proc/self/mountinfo", encoding="utf-8") as mounts:
+def open_root(root: str = "/") -> int:
+    """A descriptor of the root of the hierarchy, as this process sees it. `root`: where /proc is.
+    Raises OSError."""
+    with open(os.path.join(root, "proc/self/mountinfo"), encoding="utf-8") as mounts:
         for line in mounts:
             fields = line.split()
             if fields[fields.index("-") + 1] == "cgroup2" and fields[3] == "/":
@@ -38,13 +39,14 @@ def open_root() -> int:
 
 class Throttling:
     """How often and for how long the bandwidth limits (cpu.max) of this process's cgroup, and of
-    those above it, have stopped processes. Nothing is known without cgroup v2."""
+    those above it, have stopped processes. Nothing is known without cgroup v2. `root`: where
+    /proc is."""
 
-    def __init__(self) -> None:
+    def __init__(self, root: str = "/") -> None:
         self._root: Optional[int] = None
         try:
-            self._path = _own_path()
-            self._root = open_root()
+            self._path = _own_path(root)
+            self._root = open_root(root)
         except OSError:
             pass
 
@@ -76,9 +78,9 @@ class Throttling:
             return {}
 
 
-def _own_path() -> str:
-    """This process's cgroup, relative to the root. Raises OSError."""
-    with open("/proc/self/cgroup", encoding="utf-8") as file:
+def _own_path(root: str) -> str:
+    """This process's cgroup, relative to the root of the hierarchy. Raises OSError."""
+    with open(os.path.join(root, "proc/self/cgroup"), encoding="utf-8") as file:
         for line in file:
             number, _, path = line.rstrip("\n").split(":", 2)
             # A path above the root of our cgroup namespace cannot be read from here.

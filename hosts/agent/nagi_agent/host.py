@@ -97,9 +97,9 @@ class Ticks(NamedTuple):
     stolen: Optional[int]  # which a hypervisor gave to others; None: the kernel does not tell
 
 
-def processor_ticks() -> Ticks:
-    """Those of now."""
-    with open("/proc/stat", encoding="ascii") as file:
+def processor_ticks(root: str = "/") -> Ticks:
+    """Those of now. `root`: where /proc is."""
+    with open(os.path.join(root, "proc/stat"), encoding="ascii") as file:
         fields = [int(value) for value in file.readline().split()[1:9]]
     user, nice, system, _idle, _waiting, interrupts, soft_interrupts, *stolen = fields
     return Ticks(

@@ -8,6 +8,7 @@ What a host does not tell is None, not 0. In virtual time none of it means anyth
 from __future__ import annotations
 
 import glob
+import os
 import time
 from typing import Any, Optional
 
@@ -23,15 +24,16 @@ _PRESSURES = (
     ("io", "some"),
     ("io", "full"),
 )
-_FREQUENCY = "/sys/devices/system/cpu/cpu[0-9]*/thermal_throttle/*_throttle_count"
+_FREQUENCY = "sys/devices/system/cpu/cpu[0-9]*/thermal_throttle/*_throttle_count"
 
 
 class NoiseMeter:
     """Measures to `end` from `begin`, else from the `end` before, else from its making, which may
-    take a moment."""
+    take a moment. `root`: where /proc and /sys are."""
 
-    def __init__(self) -> None:
-        self._throttling = Throttling()
+    def __init__(self, root: str = "/") -> None:
+        self._root = root
+        self._throttling = Throttling(root)
         self.begin()
 
     def close(self) -> None:
@@ -62,7 +64,7 @@ class NoiseMeter:
         }
 
     def _counters(self) -> dict[str, Optional[int]]:
-        ticks = host.processor_ticks()
+        ticks = host.processor_ticks(self._root)
         throttled, throttled_us = self._throttling.read()
         return {
             "interval_us": time.monotonic_ns() // 1000,
@@ -70,37 +72,35 @@ class NoiseMeter:
             "stolen": ticks.stolen,
             "busy": ticks.busy,
             "nice": ticks.nice,
-            **{f"{what}_{how}": _pressure_us(what, how) for what, how in _PRESSURES},
+            **{f"{what}_{how}": self._pressure_us(what, how) for what, how in _PRESSURES},
             "throttled": throttled,
             "throttled_us": throttled_us,
-            "frequency_throttled": _frequency_throttled(),
+            "frequency_throttled": self._frequency_throttled(),
         }
+
+    def _pressure_us(self, what: str, how: str) -> Optional[int]:
+        """Microseconds since boot; None where the kernel does not tell (no PSI, or `psi=0`)."""
+        try:
+            with open(os.path.join(self._root, "proc/pressure", what), encoding="ascii") as file:
+                for line in file:
+                    words = line.split()
+                    if words[0] == how:
+                        return int(words[-1].partition("=")[2])
+        except OSError:
+            pass
+        return None
+
+    def _frequency_throttled(self) -> Optional[int]:
+        """How often processors were slowed down as they were hot, all together; x86 tells."""
+        total = None
+        for path in glob.glob(os.path.join(self._root, _FREQUENCY)):
+            try:
+                with open(path, encoding="ascii") as file:
+                    total = (total or 0) + int(file.read())
+            except (OSError, ValueError):
+                continue
+        return total
 
 
 def _difference(before: Optional[int], after: Optional[int]) -> Optional[int]:
     return None if before is None or after is None else after - before
-
-
-def _pressure_us(what: str, how: str) -> Optional[int]:
-    """Microseconds since boot; None where the kernel does not tell (no PSI, or `psi=0`)."""
-    try:
-        with open(f"/proc/pressure/{what}", encoding="ascii") as file:
-            for line in file:
-                words = line.split()
-                if words[0] == how:
-                    return int(words[-1].partition("=")[2])
-    except OSError:
-        pass
-    return None
-
-
-def _frequency_throttled() -> Optional[int]:
-    """How often processors were slowed down as they were hot, all together; x86 tells."""
-    total = None
-    for path in glob.glob(_FREQUENCY):
-        try:
-            with open(path, encoding="ascii") as file:
-                total = (total or 0) + int(file.read())
-        except (OSError, ValueError):
-            continue
-    return total
