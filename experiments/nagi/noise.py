@@ -14,7 +14,7 @@ from nagi.units import count_of
 
 # From where on a source counts as noise. Below, a run on an idle machine comes to as much.
 MIN_STOLEN = 0.02
-MIN_BUSY = 0.85  # of what a hypervisor left
+MIN_BUSY = 0.75  # of what a hypervisor left
 MIN_WAITING_CPU = 0.1
 MIN_WAITING_MEMORY = 0.02
 MIN_WAITING_IO = 0.2
@@ -48,7 +48,7 @@ def _causes(noise: Noise) -> Iterator[tuple[NoiseCause, str, str]]:
     if stolen >= MIN_STOLEN:
         yield (
             "stolen time",
-            f"the hypervisor took {stolen:.0%} of the processors' time (stolen time)",
+            f"the hypervisor took {_percent(stolen)} of the processors' time (stolen time)",
             "give the virtual machine processors of its own",
         )
     if noise.throttled and noise.throttled_s is not None:
@@ -68,27 +68,31 @@ def _causes(noise: Noise) -> Iterator[tuple[NoiseCause, str, str]]:
     if busy >= MIN_BUSY * (1 - stolen):
         yield (
             "busy processors",
-            f"programs kept the processors busy for {busy:.0%} of the time",
+            f"programs kept the processors busy for {_percent(busy)} of the time",
             f"{end_others}, or run fewer side by side (--jobs)",
         )
     elif (noise.cpu_some or 0.0) >= MIN_WAITING_CPU and nice < MAX_NICE:
         yield (
             "waiting for processors",
-            f"programs waited for a processor {noise.cpu_some:.0%} of the time (PSI cpu some)",
+            f"programs waited for a processor {_percent(noise.cpu_some)} of the time (PSI cpu some)",
             f"{end_others}, or run fewer side by side (--jobs)",
         )
     if (noise.memory_some or 0.0) >= MIN_WAITING_MEMORY:
         yield (
             "waiting for memory",
-            f"programs waited for memory {noise.memory_some:.0%} of the time (PSI memory some)",
+            f"programs waited for memory {_percent(noise.memory_some)} of the time (PSI memory some)",
             f"{end_others}, or add memory",
         )
     if (noise.io_some or 0.0) >= MIN_WAITING_IO:
         yield (
             "waiting for input and output",
-            f"programs waited for disks {noise.io_some:.0%} of the time (PSI io some)",
+            f"programs waited for disks {_percent(noise.io_some)} of the time (PSI io some)",
             f"{end_others}",
         )
+
+
+def _percent(share: float | None) -> str:
+    return f"{100 * (share or 0.0):.0f} %"
 
 
 def _no_noise(noises: list[Noise]) -> Explanation:
@@ -96,7 +100,7 @@ def _no_noise(noises: list[Noise]) -> Explanation:
     description, cure = "no noise was recorded during the traffic", ""
     if nice >= MAX_NICE:
         description += (
-            f" but programs at nice 1 to 19, which had {nice:.0%} of the processors' time and "
+            f" but programs at nice 1 to 19, which had {_percent(nice)} of the processors' time and "
             "should give way"
         )
         cure = "end them, and "

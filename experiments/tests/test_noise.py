@@ -34,20 +34,20 @@ def causes(**values) -> list[str]:
     ("values", "cause", "sentence", "cure"),
     [
         ({"stolen": 0.2}, "stolen time",
-         "the hypervisor took 20% of the processors' time (stolen time)",
+         "the hypervisor took 20 % of the processors' time (stolen time)",
          "give the virtual machine processors of its own"),
         ({"throttled": 12, "throttled_s": 1.2}, "cgroup limit",
          "a limit of the cgroup stopped programs for 1.2 s, 12 times", "raise the limit"),
         ({"frequency_throttled": 1}, "hot processors",
          "processors were slowed down as they were hot, 1 time", "cool the machine"),
         ({"busy": 0.97}, "busy processors",
-         "programs kept the processors busy for 97% of the time", "end other programs"),
+         "programs kept the processors busy for 97 % of the time", "end other programs"),
         ({"cpu_some": 0.35}, "waiting for processors",
-         "programs waited for a processor 35% of the time (PSI cpu some)", "end other programs"),
+         "programs waited for a processor 35 % of the time (PSI cpu some)", "end other programs"),
         ({"memory_some": 0.1}, "waiting for memory",
-         "programs waited for memory 10% of the time (PSI memory some)", "add memory"),
+         "programs waited for memory 10 % of the time (PSI memory some)", "add memory"),
         ({"io_some": 0.3}, "waiting for input and output",
-         "programs waited for disks 30% of the time (PSI io some)", "end other programs"),
+         "programs waited for disks 30 % of the time (PSI io some)", "end other programs"),
     ],
 )  # fmt: skip
 def test_each_noise_has_a_name_and_a_cure(values, cause, sentence, cure):
@@ -68,7 +68,7 @@ def test_programs_that_give_way_are_no_cause():
     """They wait for processors, as they should, so that PSI counts them."""
     (found,) = explain([node("S", QUIET.model_copy(update={"nice": 0.6, "cpu_some": 0.99}))])
     assert found.cause == "no noise recorded"
-    assert "programs at nice 1 to 19, which had 60% of the processors' time" in found.description
+    assert "programs at nice 1 to 19, which had 60 % of the processors' time" in found.description
 
 
 @pytest.mark.parametrize("noise", [QUIET, NOTHING])
@@ -105,9 +105,9 @@ def test_runs_are_counted_by_cause():
         "3 runs missed the timing limits: stolen time (2), busy processors (1), "
         "no noise recorded (1)"
     )
-    assert "the hypervisor took 10% of the processors' time" in example
+    assert "the hypervisor took 10 % of the processors' time" in example
     assert summarise([valid]) == []
-    assert in_words(stolen)[0].startswith("the hypervisor took 10%")
+    assert in_words(stolen)[0].startswith("the hypervisor took 10 %")
 
 
 def test_only_what_is_late_alone_is_late():
