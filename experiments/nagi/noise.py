@@ -74,13 +74,15 @@ def _causes(noise: Noise) -> Iterator[tuple[NoiseCause, str, str]]:
     elif (noise.cpu_some or 0.0) >= MIN_WAITING_CPU and nice < MAX_NICE:
         yield (
             "waiting for processors",
-            f"programs waited for a processor {_percent(noise.cpu_some)} of the time (PSI cpu some)",
+            f"programs waited for a processor {_percent(noise.cpu_some)} of the time "
+            "(PSI cpu some)",
             f"{end_others}, or run fewer side by side (--jobs)",
         )
     if (noise.memory_some or 0.0) >= MIN_WAITING_MEMORY:
         yield (
             "waiting for memory",
-            f"programs waited for memory {_percent(noise.memory_some)} of the time (PSI memory some)",
+            f"programs waited for memory {_percent(noise.memory_some)} of the time "
+            "(PSI memory some)",
             f"{end_others}, or add memory",
         )
     if (noise.io_some or 0.0) >= MIN_WAITING_IO:
@@ -100,8 +102,8 @@ def _no_noise(noises: list[Noise]) -> Explanation:
     description, cure = "no noise was recorded during the traffic", ""
     if nice >= MAX_NICE:
         description += (
-            f" but programs at nice 1 to 19, which had {_percent(nice)} of the processors' time and "
-            "should give way"
+            f" but programs at nice 1 to 19, which had {_percent(nice)} of the processors' time "
+            "and should give way"
         )
         cure = "end them, and "
     cure += "look at interrupts and power saving of the hosts, and at `nagi doctor`"
