@@ -67,7 +67,8 @@ class Namespaces:
         self.run(None, "ip", "link", "add", left, "netns", a, *peer)
         for namespace, interface in (first, second):
             self.run(namespace, "ip", "link", "set", interface, "up")
-            offloads = ["tx", "off", "tso", "off", "gso", "off", "gro", "off"]
+            names = ("tx", "tso", "gso", "gro", "rx-gro-hw")
+            offloads = [word for name in names for word in (name, "off")]
             self.run(namespace, "ethtool", "-K", interface, *offloads)
 
 

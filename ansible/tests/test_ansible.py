@@ -3,17 +3,38 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
 import pytest
 from nagi.ansible_runs import Interrupted, LabError, Playbooks
 from nagi.labs.inventory import EXAMPLE, example_text
-from nagi.paths import ANSIBLE
+from nagi.paths import AGENT, ANSIBLE, P4_CONTROL, ROOT
 
 INTERFACES = [
     {"name": "eth0", "address": "10.1.0.1/30", "neighbours": {"10.1.0.2": "02:00:00:00:00:09"}}
 ]
+
+
+def test_all_parts_name_the_same_offloads():
+    """The agent sees them, the module switches them off, and nagi-link, where it is without it."""
+    on_python_path = {"PYTHONPATH": f"{AGENT}:{P4_CONTROL}:{ANSIBLE / 'plugins' / 'modules'}"}
+    ask = (
+        "import nagi_interfaces, nagi_agent.host as host; "
+        "print(*host.HARMFUL_OFFLOADS); print(*nagi_interfaces.OFFLOADS)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", ask],
+        env=on_python_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    agent, module = (line.split() for line in done.stdout.splitlines())
+    source = (ROOT / "link-emulator" / "io" / "offloads.cpp").read_text()
+    assert agent == module == re.findall(r'^    Offload\{"([^"]+)"', source, re.MULTILINE)
+    assert "rx-gro-hw" in agent
 
 
 @pytest.fixture

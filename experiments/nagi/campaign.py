@@ -22,6 +22,7 @@ from typing import Protocol
 
 from nagi import radio, schemes
 from nagi.ansible_runs import LabError, Unfit
+from nagi.certificate import is_late
 from nagi.collection import attempts, collect, over, record_failure, verdict_of
 from nagi.contracts.plan import RunPlan, SwitchTarget
 from nagi.contracts.records import Build, Campaign, CampaignRun, Verdict
@@ -33,6 +34,7 @@ from nagi.planner import plan_runs
 from nagi.spec import Experiment, Point
 
 _LABS_IN_VAIN = 3
+_LATE_RUNS = 3  # so many say that a machine is too busy, fewer may be chance
 # Of runs a cell is given at once: what shipping costs is then little. Where it costs nothing, one.
 BATCH_SECONDS = 75.0
 
@@ -127,6 +129,17 @@ def schemes_of(points: list[Point]) -> dict[str, schemes.Scheme]:
         for flow in point.experiment.flows.values()
     }
     return {name: scheme for name, scheme in found.items() if scheme is not None}
+
+
+class TooNoisy(Exception):
+    """Most of the first runs were late: this machine is too busy for runs in real time. What is
+    finished is kept."""
+
+    def __init__(self, runs: int, late: list[Verdict]) -> None:
+        """`runs`: how many were run, of which `late` ones missed their timing."""
+        super().__init__(f"{len(late)} of the first {runs} runs were late")
+        self.runs = runs
+        self.late = late
 
 
 class Observer(Protocol):
@@ -224,14 +237,16 @@ class Runner:
         *,
         jobs: int,
         tries: int,
+        stop_if_noisy: bool = False,
         analyse: Callable[[Path], None],
         grow: Callable[[Selection], Selection],
         observer: Observer,
     ) -> None:
         """`tries`: how often a run is tried whose links did not do what was asked, or that a host
-        was too busy to begin in time. `analyse`
-        computes the metrics of a run directory. `grow` adds the runs that are to be done in view of
-        those that are over. `observer` hears of every run that ends."""
+        was too busy to begin in time; `stop_if_noisy`: whether to stop instead, if most runs of the
+        first batch are late. `analyse` computes
+        the metrics of a run directory. `grow` adds the runs that are to be done in view of those
+        that are over. `observer` hears of every run that ends."""
         self.selection = selection
         self._labs = labs
         self._grow = grow
@@ -240,6 +255,7 @@ class Runner:
         self._directory = directory
         self._jobs = jobs
         self._tries = tries
+        self._stop_if_noisy = stop_if_noisy
         self._analyse = analyse
         self._observer = observer
         self.cost = Cost()
@@ -249,7 +265,8 @@ class Runner:
     def run(self) -> dict[str, Verdict]:
         """Runs everything that is left to run, and returns the verdict on every run.
 
-        Raises Interrupted, LabError, or InputError if an agent refused before anything was run.
+        Raises Interrupted, LabError, TooNoisy, or InputError if an agent refused before anything
+        was run.
         """
         directory = self._directory
         # An earlier nagi may have ended between a run's end and its collection.
@@ -381,8 +398,25 @@ class Runner:
                 left.discard(plan.run_id)
                 why = reasons.get(plan.run_id, reason)
                 self._observer.run_over(plan, record_failure(self._directory.runs, plan, why))
+        if trouble is None:
+            self._require_quiet(chosen)
         over = {plan.run_id for plan in chosen} - left
         return [plan for plan in plans if plan.run_id not in over], trouble
+
+    def _require_quiet(self, batch: list[RunPlan]) -> None:
+        """Raises TooNoisy if that is wanted, this is the first batch and most of it was late: three
+        runs at least, or all of a smaller batch if more wait. A few runs are soon tried again."""
+        if not self._stop_if_noisy:
+            return
+        self._stop_if_noisy = False
+        verdicts = [verdict_of(self._directory.runs, plan.run_id) for plan in batch]
+        late = [verdict for verdict in verdicts if verdict is not None and is_late(verdict)]
+        tried = {plan.run_id for plan in batch}
+        others_wait = any(self._is_pending(p) for p in self._plans if p.run_id not in tried)
+        if 2 * len(late) > len(batch) and (
+            len(late) >= _LATE_RUNS or (len(late) == len(batch) and others_wait)
+        ):
+            raise TooNoisy(len(batch), late)
 
     def _has_begun(self, plan: RunPlan) -> bool:
         """Whether an agent has begun a run that is not over."""

@@ -15,6 +15,7 @@ from nagi.contracts.plan import RunPlan
 from nagi.contracts.records import Check, NodeRecord, Verdict
 from nagi.contracts.switches import SwitchAccount, Switches
 from nagi.evidence import Evidence, Value
+from nagi.noise import explain
 
 
 @dataclass(frozen=True)
@@ -24,38 +25,56 @@ class Limit:
     most: float
     unit: str
     description: str
+    timing: bool = False  # whether a machine that is too busy makes runs miss it
 
 
 # The one table of thresholds. Timing limits are for paths of tens of milliseconds: 1 ms is 1 % of
 # the papers' 100 ms round trip.
 LIMITS: dict[str, Limit] = {
-    "transit_error_median": Limit(0.1, "ms", "packets sent later than due, median"),
-    "transit_error_p99": Limit(1.0, "ms", "packets sent later than due, 99th percentile"),
-    "transit_error_max": Limit(25.0, "ms", "packets sent later than due, the latest"),
-    "capture_transit_median": Limit(
-        0.2, "ms", "time between captures against what the links should take, median"
+    "transit_error_median": Limit(0.1, "ms", "packets sent later than due, median", timing=True),
+    "transit_error_p99": Limit(
+        1.0, "ms", "packets sent later than due, 99th percentile", timing=True
     ),
-    "capture_transit_p99": Limit(2.0, "ms", "the same, 99th percentile"),
-    "capture_transit_max": Limit(25.0, "ms", "the same, the worst packet"),
+    "transit_error_max": Limit(25.0, "ms", "packets sent later than due, the latest", timing=True),
+    "capture_transit_median": Limit(
+        0.2, "ms", "time between captures against what the links should take, median", timing=True
+    ),
+    "capture_transit_p99": Limit(2.0, "ms", "the same, 99th percentile", timing=True),
+    "capture_transit_max": Limit(25.0, "ms", "the same, the worst packet", timing=True),
     "capture_unmatched": Limit(1.0, "%", "packets received that the emulator has no record of"),
-    "rate_error": Limit(0.1, "%", "rate while packets wait against the rate asked for"),
+    "rate_error": Limit(
+        0.1, "%", "rate while packets wait against the rate asked for", timing=True
+    ),
     "replay_differences": Limit(
         0, "packets", "packets that did not fare as the model says of the recorded arrivals"
     ),
     "changes": Limit(0, "changes", "links changed while they ran"),
     "records_lost": Limit(0, "records", "packets and drops missing in the emulator's record"),
-    "arrival_lateness_p99": Limit(0.5, "ms", "packets seen later than they came, 99th percentile"),
+    "arrival_lateness_p99": Limit(
+        0.5, "ms", "packets seen later than they came, 99th percentile", timing=True
+    ),
     "unaccounted": Limit(0, "packets", "packets neither delivered, dropped nor under way"),
-    "emulator_drops": Limit(0, "packets", "packets lost on the way into the emulator"),
+    "emulator_drops": Limit(0, "packets", "packets lost on the way into the emulator", timing=True),
     "merged_segments": Limit(
         0, "packets", "frames longer than the MTU: an offload merges segments"
     ),
     "missing_checksums": Limit(0, "packets", "checksums left to hardware that is not there"),
     "send_failures": Limit(0, "packets", "packets the kernel would not take from the emulator"),
-    "capture_drops": Limit(0, "packets", "packets missing in a capture"),
+    "capture_drops": Limit(0, "packets", "packets missing in a capture", timing=True),
     "offloads": Limit(0, "offloads", "harmful offloads on at a host"),
-    "agent_lateness": Limit(0.1, "s", "by how much an agent missed the beginning of a phase"),
-    "processors_busy": Limit(95, "%", "share of the processors' time in use during the traffic"),
+    "agent_lateness": Limit(
+        0.1, "s", "by how much an agent missed the beginning of a phase", timing=True
+    ),
+    # What a host adds to the round trip: as much as an emulator may. See host_response.py.
+    "host_response_median": Limit(
+        0.2, "ms", "ACKs and data sent later than the host's TCP permits, median", timing=True
+    ),
+    "host_response_p99": Limit(
+        1.0, "ms", "ACKs and data sent later than that, 99th percentile", timing=True
+    ),
+    "host_response_max": Limit(
+        25.0, "ms", "ACKs and data sent later than that, the latest", timing=True
+    ),
 }
 
 
@@ -122,8 +141,6 @@ def certify(
             measured["capture_drops"].append((missing, capture.file))
         for interface, on in node.offloads.items():
             measured["offloads"].append((len(on), f"{node.node} {interface}: {', '.join(on)}"))
-        if node.processors_busy is not None:
-            measured["processors_busy"].append((node.processors_busy * 100, node.node))
     checks = [
         _check(name, limit, measured[name], evidence.unknown.get(name))
         for name, limit in limits.items()
@@ -138,19 +155,39 @@ def certify(
     for switch in switches.switches if switches else ():
         if not switch.complete:
             reasons.append(f"switch {switch.node} did not end in order")
+    was_late = any(limits[check.name].timing for check in checks if not check.ok)
     return Verdict(
         run_id=plan.run_id,
         status="invalid" if reasons else "valid",
         reasons=reasons,
         checks=checks,
+        explanations=explain(nodes) if was_late else [],
         information=evidence.information,
         clocks=evidence.clocks,
     )
 
 
-def failed(run_id: str, reasons: list[str], *, too_late: bool = False) -> Verdict:
-    """The verdict on a run that did not come to its end."""
-    return Verdict(run_id=run_id, status="failed", reasons=reasons, too_late=too_late, checks=[])
+def failed(
+    run_id: str, reasons: list[str], *, too_late: bool = False, nodes: Iterable[NodeRecord] = ()
+) -> Verdict:
+    """The verdict on a run that did not come to its end. `nodes`: what agents recorded of it."""
+    return Verdict(
+        run_id=run_id,
+        status="failed",
+        reasons=reasons,
+        too_late=too_late,
+        checks=[],
+        explanations=explain(nodes) if too_late else [],
+    )
+
+
+def is_late(verdict: Verdict) -> bool:
+    """Whether a run has failed or is invalid for its timing alone, so that a machine that is less
+    busy, or virtual time, would help."""
+    if verdict.status != "invalid":
+        return verdict.too_late
+    missed = [check.name for check in verdict.checks if not check.ok]
+    return bool(missed) and all(name in LIMITS and LIMITS[name].timing for name in missed)
 
 
 def _directions(links: Links) -> Iterator[tuple[str, DirectionAccount]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shlex
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -17,10 +18,18 @@ from typing import Annotated, cast, get_args
 import typer
 from rich.table import Table
 
-from nagi import __version__, lab_cli, radio, repeats, results_cli, scheme_cli
+from nagi import __version__, lab_cli, noise, radio, repeats, results_cli, scheme_cli
 from nagi.ansible_runs import Interrupted, LabError
 from nagi.build import current_build
-from nagi.campaign import CampaignDirectory, Runner, Selection, has_radios, schemes_of, select
+from nagi.campaign import (
+    CampaignDirectory,
+    Runner,
+    Selection,
+    TooNoisy,
+    has_radios,
+    schemes_of,
+    select,
+)
 from nagi.contracts.plan import RunPlan
 from nagi.contracts.records import Campaign, Verdict
 from nagi.errors import InputError, Problem, refuse
@@ -108,6 +117,12 @@ def run(
             min=1, help="how often to try a run whose links do not do what is asked; again: alone"
         ),
     ] = 3,
+    keep_going: Annotated[
+        bool,
+        typer.Option(
+            "--keep-going", help="go on if most of the first runs are late (netns lab only)"
+        ),
+    ] = False,
 ) -> None:
     """Run an experiment to a table and a report. What has been run already is not run again."""
     form_ = chosen_form(quick, form)
@@ -148,9 +163,21 @@ def run(
         require_disk(to_do, selection.experiment.keep, side_by_side, directory.out)
         labs = cleanup.enter_context(site.labs(directory, selection.experiment.name))
         # What is invalid in virtual time is so every time.
-        verdicts = _run_campaign(
-            selection, directory, labs, left_out, side_by_side, 1 if where == "virtual" else tries
-        )
+        try:
+            verdicts = _run_campaign(
+                selection,
+                directory,
+                labs,
+                left_out,
+                side_by_side,
+                1 if where == "virtual" else tries,
+                where == "netns" and not keep_going,
+            )
+        except TooNoisy as error:
+            again = _command(spec, form_, only, switch, skip_unavailable, out)
+            for line in _too_noisy_in_words(error, again):
+                error_console.print(line, markup=False, soft_wrap=True)
+            raise typer.Exit(1) from None
     if any(verdict.status != "valid" for verdict in verdicts.values()):
         raise typer.Exit(1)
 
@@ -162,8 +189,10 @@ def _run_campaign(
     left_out: dict[str, str],
     jobs: int,
     tries: int,
+    stop_if_noisy: bool,
 ) -> dict[str, Verdict]:
-    """Runs what is to be run, then writes table and report. Raises typer.Exit if it is stopped."""
+    """Runs what is to be run, then writes table and report. Raises typer.Exit if it is stopped,
+    TooNoisy."""
     selection = repeats.grown(selection, directory.runs)
     campaign = directory.describe(selection, labs.name, left_out)
 
@@ -182,13 +211,14 @@ def _run_campaign(
             labs,
             jobs=jobs,
             tries=tries,
+            stop_if_noisy=stop_if_noisy,
             analyse=lambda run: results_cli.analyse_and_retain(run, campaign),
             grow=grow,
             observer=progress,
         )
         try:
             verdicts = runner.run()
-        except (Interrupted, LabError) as error:
+        except (Interrupted, LabError, TooNoisy) as error:
             progress.stop()
             give_to_user(directory.out)
             if isinstance(error, LabError):
@@ -199,6 +229,8 @@ def _run_campaign(
                 f"stopped; {done} of {'at least ' if until else ''}{len(plans)} runs are done "
                 "and kept. The same command goes on from there."
             )
+            if isinstance(error, TooNoisy):
+                raise
             raise typer.Exit(130 if isinstance(error, Interrupted) else 1) from None
     results_cli.conclude(directory, Campaign.read(directory.campaign))
     for line in (
@@ -335,6 +367,40 @@ def main() -> None:
             sys.exit(2)
         raise
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _command(
+    spec: Path,
+    form: str | None,
+    only: list[str] | None,
+    switch: str,
+    skip_unavailable: bool,
+    out: Path | None,
+) -> list[str]:
+    """The command line that runs the same."""
+    return [
+        *("nagi", "run", str(spec)),
+        *(("--form", form) if form else ()),
+        *(word for value in only or [] for word in ("--only", value)),
+        *(("--switch", switch) if switch != "nagi" else ()),
+        *(("--skip-unavailable",) if skip_unavailable else ()),
+        *(("--out", str(out)) if out else ()),
+    ]
+
+
+def _too_noisy_in_words(error: TooNoisy, command: list[str]) -> list[str]:
+    """Why a campaign was stopped, and the two ways to go on."""
+    first = ""
+    try:
+        require_able()
+    except InputError as lacking:
+        first = f" (first: {lacking})"
+    return [
+        f"nagi: this machine is too busy for runs in real time: {error}",
+        *noise.summarise(error.late),
+        f"in virtual time they are not late: {shlex.join([*command, '--lab', 'virtual'])}{first}",
+        f"to go on here all the same: {shlex.join([*command, '--lab', 'netns', '--keep-going'])}",
+    ]
 
 
 def _site(

@@ -179,7 +179,7 @@ def _verdict(
     if errors or damage:
         # What else failed then is for want of the one that was late.
         too_late = any(not node.in_time for node in nodes.values())
-        return failed(plan.run_id, errors or damage, too_late=too_late)
+        return failed(plan.run_id, errors or damage, too_late=too_late, nodes=nodes.values())
     try:
         links = Links.read(target / LINKS)
         records = read_records(sources[EMULATOR] / _RECORDS)

@@ -23,6 +23,7 @@ import pandas as pd
 from nagi_reports.capture import FRAGMENT, packets, scan
 from nagi_reports.flow_rows import is_of
 
+from nagi import host_response
 from nagi.clocks import Passages, ahead_ns, drift_ppm, estimate
 from nagi.contracts.plan import DirectionPlan, FlowPlan, Hop, RunPlan, Way
 from nagi.contracts.records import HostClock, Information
@@ -107,6 +108,13 @@ def gather(
         "capture_transit_p99": [],
         "capture_transit_max": [],
         "rate_error": [],
+        **host_response.measure(
+            plan,
+            {
+                (each.node, each.link): (run / each.file, captures[each.node, each.link].flows)
+                for each in plan.captures
+            },
+        ),
     }
     information = [
         each for node, clock in clocks.items() if clock for each in _of_clock(node, clock)
@@ -155,6 +163,8 @@ def gather(
         information += _of_radios(plan, transmissions)
     why = f"no clock of {', '.join(lost)}: no second with packets of both ways"
     unknown = {name: why for name in values if lost and name.startswith("capture_transit")}
+    if not any(flow.traffic == "bulk" for flow in plan.flows):
+        unknown |= dict.fromkeys(host_response.CHECKS, "programs say when data are sent and read")
     return Evidence(values, information, unknown, clocks)
 
 

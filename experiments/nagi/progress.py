@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
+from nagi import noise
 from nagi.contracts.plan import RunPlan
 from nagi.contracts.records import Verdict
 from nagi.labs.lab import BETWEEN_RUNS
@@ -108,6 +109,8 @@ class Progress:
             f"{verdict.status}{reasons}",
             markup=False,
         )
+        for sentence in noise.in_words(verdict):
+            self._console.print(f"  {sentence}", markup=False)
 
     def _follow(self, ends: list[float]) -> None:
         """While a batch runs, nothing is heard from it; the plans say how far it must be."""

@@ -15,7 +15,9 @@ import typer
 from nagi_reports import analysis, bundle, comparison, connections, summary, text
 from rich.console import Console
 
+from nagi import noise
 from nagi.campaign import CampaignDirectory
+from nagi.collection import verdict_of
 from nagi.contracts.records import Campaign
 from nagi.errors import refuse
 from nagi.progress import Progress
@@ -223,6 +225,9 @@ def conclude(directory: CampaignDirectory, campaign: Campaign) -> None:
     out_console.print(
         f"\n{found.runs} runs: {found.valid} valid, {found.invalid} invalid, {found.failed} failed"
     )
+    verdicts = [verdict_of(directory.runs, run.run_id) for run in campaign.runs]
+    for line in noise.summarise([verdict for verdict in verdicts if verdict is not None]):
+        out_console.print(line, markup=False, soft_wrap=True)
     if found.valid:
         path = report.write_report(directory.out, campaign, table)
         out_console.print(f"report: {path}", markup=False, soft_wrap=True)

@@ -127,7 +127,7 @@ class Bed:
         self._before = self.state()
 
     def arguments(self) -> list[object]:
-        return ["run", self.spec, "--out", self.out, "--tries", "1", "--jobs", "2"]
+        return ["run", self.spec, "--out", self.out, "--tries", "1", "--jobs", "2", "--keep-going"]
 
     # What there is
 

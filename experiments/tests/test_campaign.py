@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from nagi import campaign
 from nagi.ansible_runs import Interrupted, LabError, Unfit
-from nagi.campaign import CampaignDirectory, Runner, Selection, select
+from nagi.campaign import CampaignDirectory, Runner, Selection, TooNoisy, select
 from nagi.collection import verdict_of
 from nagi.contracts.plan import RunPlan
-from nagi.contracts.records import Build, Campaign, Until, Verdict
+from nagi.contracts.records import Build, Campaign, Check, Until, Verdict
 from nagi.contracts.results import Metrics
 from nagi.errors import InputError
 from nagi.paths import SCHEMAS
@@ -43,6 +43,7 @@ duration: 2 s
 matrix: {{rate: [1 Mb/s, 2 Mb/s, 3 Mb/s]}}
 report: {{x: rate, series: rate}}
 """
+MISSED = Check(name="", description="", value=2, limit=1, unit="ms", ok=False)
 # The AGI of each repeat: without spread, with some, and with too much.
 SPREAD = {"1 Mb/s": 0.0, "2 Mb/s": 0.02, "3 Mb/s": 0.5}
 
@@ -63,6 +64,7 @@ class Lab:
         self.batches = 0
         self.invalid: set[tuple[str, int]] = set()
         self.statuses: list[str] = []  # of the first tries of every run; then as `invalid` says
+        self.delayed: set[tuple[str, int]] = set()  # late at the first try
         self.tries: Counter[str] = Counter()
         self.over_now: set[str] = set()
         self.labs: list[tuple[int, list[str]]] = []  # cells, and what was run in them
@@ -123,10 +125,16 @@ class Lab:
         status = "invalid" if (plan.point["rate"], plan.repeat) in self.invalid else "valid"
         if self.tries[plan.run_id] < len(self.statuses):
             status = self.statuses[self.tries[plan.run_id]]
+        if not self.tries[plan.run_id] and (plan.point["rate"], plan.repeat) in self.delayed:
+            status = "delayed"
         self.tries[plan.run_id] += 1
         late = status == "late"
-        status = "failed" if late else status
-        verdict = Verdict(run_id=plan.run_id, status=status, reasons=[], too_late=late, checks=[])
+        missed = {"delayed": ["host_response_p99"], "spoiled": ["host_response_p99", "changes"]}
+        checks = [MISSED.model_copy(update={"name": name}) for name in missed.get(status, [])]
+        status = "failed" if late else "invalid" if checks else status
+        verdict = Verdict(
+            run_id=plan.run_id, status=status, reasons=[], too_late=late, checks=checks
+        )
         directory = runs / plan.run_id
         if directory.exists():
             directory.rename(f"{directory}.invalid-{self.tries[plan.run_id] - 1}")
@@ -185,7 +193,9 @@ def analyse(run: Path) -> None:
     Metrics(rows=rows, files={}, notices=[]).write(run / "metrics.json")
 
 
-def run(spec, out, lab, tries=1) -> tuple[Selection, Listener, CampaignDirectory]:
+def run(
+    spec, out, lab, tries=1, stop_if_noisy=False
+) -> tuple[Selection, Listener, CampaignDirectory]:
     """What `nagi run` does."""
     selection = select(read_experiment(spec, None), None, {}, BUILD)
     directory, listener = CampaignDirectory(out), Listener()
@@ -204,6 +214,7 @@ def run(spec, out, lab, tries=1) -> tuple[Selection, Listener, CampaignDirectory
             lab,
             jobs=2,
             tries=tries,
+            stop_if_noisy=stop_if_noisy,
             analyse=analyse,
             grow=grow,
             observer=listener,
@@ -406,3 +417,83 @@ def test_hosts_that_cannot_run_it_are_refused_before_anything_is_run(without_unt
     with pytest.raises(InputError, match="iperf is not installed; install it; nothing was run"):
         run(without_until, tmp_path / "out", lab)
     assert len(lab.labs) == 1
+
+
+def spread_over_batches(spec, repeats: int) -> None:
+    """Runs of 40 s: each of the two cells gets two at once."""
+    spec.write_text(
+        spec.read_text()
+        .replace("duration: 2 s", "duration: 40 s")
+        .replace("repeats: 3", f"repeats: {repeats}")
+        .replace("[1 Mb/s, 2 Mb/s, 3 Mb/s]", "[1 Mb/s]")
+    )
+
+
+@pytest.mark.parametrize("status", ["delayed", "late"])
+def test_a_campaign_most_of_whose_first_batch_is_late_is_stopped(
+    without_until, lab, tmp_path, status
+):
+    spread_over_batches(without_until, repeats=9)
+    lab.statuses = [status]
+    with pytest.raises(TooNoisy, match="4 of the first 4 runs were late") as stopped:
+        run(without_until, tmp_path / "out", lab, tries=3, stop_if_noisy=True)
+    assert stopped.value.runs == len(stopped.value.late) == 4
+    # Nothing was tried again, and what was done is kept.
+    assert lab.batches == 1
+    assert len(list((tmp_path / "out" / "runs").glob("*/verdict.json"))) == 4
+    assert not (tmp_path / "out" / ".lab").exists()
+
+
+def test_a_campaign_that_was_stopped_goes_on_if_it_is_told_to(without_until, lab, tmp_path):
+    spread_over_batches(without_until, repeats=9)
+    lab.statuses = ["delayed"]
+    with pytest.raises(TooNoisy):
+        run(without_until, tmp_path / "out", lab, tries=3, stop_if_noisy=True)
+    _, _, directory = run(without_until, tmp_path / "out", lab, tries=3)
+    assert statuses(directory) == {"valid"}
+    assert set(lab.tries.values()) == {2}
+
+
+def test_runs_that_are_late_after_the_first_batch_are_tried_again(without_until, lab, tmp_path):
+    spread_over_batches(without_until, repeats=9)
+    lab.delayed = {("1 Mb/s", repeat) for repeat in range(4, 9)}
+    _, _, directory = run(without_until, tmp_path / "out", lab, tries=3, stop_if_noisy=True)
+    assert statuses(directory) == {"valid"}
+    assert sorted(lab.tries.values()) == [1] * 4 + [2] * 5
+
+
+@pytest.mark.parametrize(
+    ("late", "stops"), [(0, False), (1, False), (2, False), (3, True), (4, True)]
+)
+def test_it_takes_more_than_half_of_the_first_batch(without_until, lab, tmp_path, late, stops):
+    spread_over_batches(without_until, repeats=9)
+    lab.delayed = {("1 Mb/s", repeat) for repeat in range(late)}
+    if stops:
+        with pytest.raises(TooNoisy, match=f"{late} of the first 4 runs"):
+            run(without_until, tmp_path / "out", lab, tries=2, stop_if_noisy=True)
+    else:
+        run(without_until, tmp_path / "out", lab, tries=2, stop_if_noisy=True)
+        assert len(lab.tries) == 9
+
+
+@pytest.mark.parametrize(("repeats", "stops"), [(2, False), (3, True)])
+def test_a_batch_of_few_runs_stops_a_campaign_only_if_more_wait(
+    without_until, lab, tmp_path, repeats, stops
+):
+    spread_over_batches(without_until, repeats)
+    without_until.write_text(without_until.read_text().replace("40 s", "80 s"))
+    lab.statuses = ["delayed"]
+    if stops:
+        with pytest.raises(TooNoisy, match="2 of the first 2 runs"):
+            run(without_until, tmp_path / "out", lab, tries=2, stop_if_noisy=True)
+    else:
+        _, _, directory = run(without_until, tmp_path / "out", lab, tries=2, stop_if_noisy=True)
+        assert statuses(directory) == {"valid"}
+
+
+@pytest.mark.parametrize("status", ["invalid", "spoiled", "failed"])
+def test_what_is_invalid_for_other_reasons_stops_nothing(without_until, lab, tmp_path, status):
+    spread_over_batches(without_until, repeats=9)
+    lab.statuses = [status]
+    run(without_until, tmp_path / "out", lab, tries=2, stop_if_noisy=True)
+    assert len(lab.tries) == 9

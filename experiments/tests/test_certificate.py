@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from changed_captures import captured, write_captured
-from nagi.certificate import LIMITS, certify
+from nagi.certificate import LIMITS, RADIO_LIMITS, SWITCH_LIMITS, certify
 from nagi.collection import own_clocks
 from nagi.contracts.links import Links
 from nagi.contracts.plan import RunPlan
@@ -150,8 +150,33 @@ def _asleep(case):
     case.nodes["client"]["late_s"] = 0.2
 
 
-def _overload(case):
-    case.nodes["emulator"]["processors_busy"] = 0.99
+def _acks_one_behind(case):
+    """The server acknowledges each time what it should have acknowledged the time before."""
+    file, flow = case.run / "server.core.pcap", case.plan.flows[0]
+    packets = captured(file)
+    acks = [each for each in packets if each.ports[0] == flow.port and not each.payload]
+    numbers = [each.acknowledgement for each in acks]
+    for packet, number in zip(acks[3:], numbers[2:-1], strict=True):
+        packet.acknowledge(number)
+    write_captured(file, packets)
+
+
+def _echo_earlier(case, by_ms, chosen):
+    """The client sends data as if it had not seen the ACKs of so much time."""
+    file, flow = case.run / "client.radio.pcap", case.plan.flows[0]
+    packets = captured(file)
+    data = [each for each in packets if each.ports[1] == flow.port and each.payload]
+    for packet in data[chosen]:
+        packet.echo(by_ms)
+    write_captured(file, packets)
+
+
+def _sometimes_echoes_behind(case):
+    _echo_earlier(case, 30, slice(20, None, 25))
+
+
+def _one_echo_behind(case):
+    _echo_earlier(case, 60, slice(150, 151))
 
 
 def _stalled(case):
@@ -218,7 +243,9 @@ def _slower_server(case):
         (_capture, "capture_drops", "server.core.pcap"),
         (_offload, "offloads", "server core: generic-receive-offload"),
         (_asleep, "agent_lateness", "client"),
-        (_overload, "processors_busy", "emulator"),
+        (_acks_one_behind, "host_response_median", "server, up"),
+        (_sometimes_echoes_behind, "host_response_p99", "client, up"),
+        (_one_echo_behind, "host_response_max", "client, up"),
     ],
 )
 def test_a_run_that_misses_a_limit_is_invalid_and_says_where(case, sabotage, check, subject):
@@ -227,8 +254,9 @@ def test_a_run_that_misses_a_limit_is_invalid_and_says_where(case, sabotage, che
     assert verdict.status == "invalid"
     missed = {each.name: each.subject for each in verdict.checks if not each.ok}
     assert missed.pop(check) in (subject, "up, data", "up, ACKs", "down, data", "down, ACKs")
-    # A packet that is late is also seen to be; nothing else is missed.
-    assert set(missed) <= {"capture_transit_p99", "capture_transit_max"}
+    # A packet that is late is also seen to be, and its host seems slow; nothing else is missed.
+    late = ("capture_transit_p99", "capture_transit_max", "host_response_p99", "host_response_max")
+    assert set(missed) <= set(late)
     reason = next(each for each in verdict.reasons if each.startswith(check))
     assert subject in reason
 
@@ -236,6 +264,9 @@ def test_a_run_that_misses_a_limit_is_invalid_and_says_where(case, sabotage, che
 def test_every_limit_has_a_sabotage():
     (marker,) = test_a_run_that_misses_a_limit_is_invalid_and_says_where.pytestmark
     assert {case[1] for case in marker.args[1]} == set(LIMITS)
+    # Those of switches and radios have theirs in test_switches.py and test_radio_records.py.
+    assert set(SWITCH_LIMITS) == {"switch_drops"}
+    assert set(RADIO_LIMITS) == {"radio_unanswered"}
 
 
 def test_an_emulator_that_died_certifies_nothing(case):

@@ -12,7 +12,11 @@ from pathlib import Path
 
 import pytest
 from kernels import needs_our_schemes
+from nagi import cli
+from nagi.campaign import TooNoisy
+from nagi.contracts.records import Explanation, Verdict
 from nagi.paths import ROOT, SCHEMAS, native_program
+from typer.testing import CliRunner
 
 NAGI = str(native_program("nagi"))
 ACHIEVEMENT = str(ROOT / "experiments" / "achievement-2008.yaml")
@@ -154,3 +158,33 @@ def test_trace_prints_what_nagi_link_takes_and_quotes_what_it_refuses(tmp_path):
     done = nagi("trace", str(path))
     assert done.returncode == 2
     assert "lte.mahimahi:2: not a number of milliseconds: 'root:x:0';" in done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root for the netns lab")
+def test_a_campaign_on_a_machine_that_is_too_busy_says_how_to_go_on(tmp_path, monkeypatch):
+    stolen = Explanation(
+        cause="stolen time",
+        description="the hypervisor took 20 % of the processors' time (stolen time)",
+        cure="give the virtual machine processors of its own",
+    )
+    late = Verdict(run_id="", status="invalid", reasons=[], checks=[], explanations=[stolen])
+    stopped: list[bool] = []
+
+    def stop(*arguments: object) -> None:
+        stopped.append(bool(arguments[-1]))
+        raise TooNoisy(4, [late] * 3)
+
+    monkeypatch.setattr(cli, "_run_campaign", stop)
+    out = str(tmp_path / "a directory")
+    command = ["run", EXAMPLE, "--lab", "netns", "--out", out]
+    done = CliRunner().invoke(cli.app, command)
+    assert done.exit_code == 1
+    busy, counted, example, virtual, insist = done.stderr.splitlines()
+    assert busy.endswith("too busy for runs in real time: 3 of the first 4 runs were late")
+    assert counted == "3 runs missed the timing limits: stolen time (3)"
+    assert "the hypervisor took 20 %" in example
+    again = f"nagi run {EXAMPLE} --out '{out}'"
+    assert f"{again} --lab virtual" in virtual
+    assert insist.endswith(f"{again} --lab netns --keep-going")
+    assert CliRunner().invoke(cli.app, [*command, "--keep-going"]).exit_code == 1
+    assert stopped == [True, False]

@@ -109,7 +109,7 @@ def spec(tmp_path):
 
 def start(spec, out, *arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [NAGI, "run", str(spec), "--out", str(out), "--tries", TRIES, *arguments],
+        [NAGI, "run", str(spec), "--out", str(out), "--tries", TRIES, "--keep-going", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

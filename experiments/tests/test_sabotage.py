@@ -180,6 +180,25 @@ def test_a_stalled_emulator_is_caught(tmp_path):
     assert {"transit_error_max", "capture_transit_max"} <= missed(verdict)
 
 
+def test_a_program_that_is_held_up_is_caught(tmp_path):
+    """The sender's program: what is in its socket is soon sent, then nothing is outstanding."""
+
+    def hold_up(out: Path) -> None:
+        clients = processes(out, "iperf", "-c")
+        for process in clients:
+            with suppress(ProcessLookupError):  # if the run is over
+                os.kill(process, signal.SIGSTOP)
+        time.sleep(1.5)
+        for process in clients:
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGCONT)
+
+    verdict = verdict_of_a_run(tmp_path, NAGI, hold_up)
+    assert "host_response_max" in missed(verdict)
+    (check,) = (each for each in verdict.checks if each.name == "host_response_max")
+    assert check.subject == "S, bulk" and check.value > 100
+
+
 def test_an_offload_switched_on_is_caught(tmp_path):
     def switch_on(out: Path) -> None:
         for process in [*processes(out, "iperf", "-s"), *processes(out, "iperf", "-c")]:

@@ -17,7 +17,7 @@ TRIES = "8"
 
 
 def test_a_switch_in_network_namespaces(tmp_path):
-    runs = run(tmp_path, "0 %, 1 %", "--lab", "netns", "--tries", TRIES)
+    runs = run(tmp_path, "0 %, 1 %", "--lab", "netns", "--tries", TRIES, "--keep-going")
     for loss, directory in runs.items():
         check(directory, float(loss.split()[0]))
     account = json.loads((directory / "switches.json").read_text())

@@ -9,8 +9,10 @@
 
 #include <array>
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 
 #include "io/descriptor.hpp"
 
@@ -18,19 +20,21 @@ namespace nagi::io {
 
 namespace {
 
+// Either commands that get and set it, or a feature by the kernel's name for it.
 struct Offload {
   const char* name;
   std::uint32_t get;
   std::uint32_t set;
-  std::uint32_t flag;  // for the commands that get and set a whole word: the bit
+  const char* feature;
 };
 
 constexpr std::array offloads = {
-    Offload{"tx-checksumming", ETHTOOL_GTXCSUM, ETHTOOL_STXCSUM, 0},
-    Offload{"tcp-segmentation-offload", ETHTOOL_GTSO, ETHTOOL_STSO, 0},
-    Offload{"generic-segmentation-offload", ETHTOOL_GGSO, ETHTOOL_SGSO, 0},
-    Offload{"generic-receive-offload", ETHTOOL_GGRO, ETHTOOL_SGRO, 0},
-    Offload{"large-receive-offload", ETHTOOL_GFLAGS, ETHTOOL_SFLAGS, ETH_FLAG_LRO},
+    Offload{"tx-checksumming", ETHTOOL_GTXCSUM, ETHTOOL_STXCSUM, nullptr},
+    Offload{"tcp-segmentation-offload", ETHTOOL_GTSO, ETHTOOL_STSO, nullptr},
+    Offload{"generic-segmentation-offload", ETHTOOL_GGSO, ETHTOOL_SGSO, nullptr},
+    Offload{"generic-receive-offload", 0, 0, "rx-gro"},
+    Offload{"large-receive-offload", 0, 0, "rx-lro"},
+    Offload{"rx-gro-hw", 0, 0, "rx-gro-hw"},
 };
 
 class Ethtool {
@@ -44,19 +48,90 @@ class Ethtool {
     std::memcpy(request_.ifr_name, interface.c_str(), interface.size());
   }
 
-  std::uint32_t call(std::uint32_t command, std::uint32_t data, const std::string& what) {
-    ethtool_value value{command, data};
-    request_.ifr_data = reinterpret_cast<char*>(&value);
-    if (ioctl(socket_.get(), SIOCETHTOOL, &request_) != 0) {
-      if (errno == EOPNOTSUPP) return 0;  // a device without this offload
-      throw_errno(what + " of " + request_.ifr_name);
+  [[nodiscard]] bool is_on(const Offload& offload) {
+    const std::string what = "cannot read offloads";
+    if (offload.feature == nullptr) {
+      ethtool_value value{offload.get, 0};
+      return call(&value, what) && value.data != 0;
     }
-    return value.data;
+    const std::optional<std::uint32_t> place = find(offload.feature);
+    if (!place) return false;
+    const std::uint32_t blocks = (feature_count() + 31) / 32;
+    std::vector<std::uint32_t> answer(2 + blocks * block_words, 0);
+    answer[0] = ETHTOOL_GFEATURES;
+    answer[1] = blocks;
+    if (!call(answer.data(), what)) return false;
+    const std::size_t active = 2 + *place / 32 * block_words + active_word;
+    return (answer[active] >> (*place % 32) & 1) != 0;
+  }
+
+  void set(const Offload& offload, bool on) {
+    const std::string what = std::string("cannot switch ") + offload.name;
+    if (offload.feature == nullptr) {
+      ethtool_value value{offload.set, on ? 1U : 0U};
+      call(&value, what);
+      return;
+    }
+    const std::optional<std::uint32_t> place = find(offload.feature);
+    if (!place) return;
+    const std::uint32_t blocks = (feature_count() + 31) / 32;
+    std::vector<std::uint32_t> wish(2 + blocks * 2, 0);  // of each block: which bits, their values
+    wish[0] = ETHTOOL_SFEATURES;
+    wish[1] = blocks;
+    const std::uint32_t bit = 1U << (*place % 32);
+    wish[2 + *place / 32 * 2] = bit;
+    if (on) wish[3 + *place / 32 * 2] = bit;
+    call(wish.data(), what);
   }
 
  private:
+  // Of ethtool_get_features_block: available, requested, active, never_changed.
+  static constexpr std::size_t block_words = 4;
+  static constexpr std::size_t active_word = 2;
+
+  /// Whether the device knows the command.
+  bool call(void* data, const std::string& what) {
+    request_.ifr_data = static_cast<char*>(data);
+    if (ioctl(socket_.get(), SIOCETHTOOL, &request_) >= 0) return true;
+    if (errno == EOPNOTSUPP) return false;
+    throw_errno(what + " of " + request_.ifr_name);
+  }
+
+  /// How many features this kernel has.
+  std::uint32_t feature_count() {
+    if (count_ == 0) {
+      ethtool_sset_info request{};
+      request.cmd = ETHTOOL_GSSET_INFO;
+      request.sset_mask = 1U << ETH_SS_FEATURES;
+      std::array<char, sizeof request + sizeof count_> answer{};
+      std::memcpy(answer.data(), &request, sizeof request);
+      if (call(answer.data(), "cannot count offloads")) {
+        std::memcpy(&count_, answer.data() + sizeof request, sizeof count_);
+      }
+    }
+    return count_;
+  }
+
+  /// The bit of a feature; none if this kernel does not have it.
+  std::optional<std::uint32_t> find(const std::string& feature) {
+    ethtool_gstrings request{};
+    request.cmd = ETHTOOL_GSTRINGS;
+    request.string_set = ETH_SS_FEATURES;
+    request.len = feature_count();
+    constexpr std::size_t head = sizeof request;
+    std::vector<char> names(head + std::size_t{request.len} * ETH_GSTRING_LEN, 0);
+    std::memcpy(names.data(), &request, head);
+    if (!call(names.data(), "cannot read the names of offloads")) return std::nullopt;
+    for (std::uint32_t bit = 0; bit < request.len; ++bit) {
+      const char* name = names.data() + head + std::size_t{bit} * ETH_GSTRING_LEN;
+      if (feature == std::string(name, strnlen(name, ETH_GSTRING_LEN))) return bit;
+    }
+    return std::nullopt;
+  }
+
   Descriptor socket_;
   ifreq request_{};
+  std::uint32_t count_ = 0;
 };
 
 }  // namespace
@@ -65,8 +140,7 @@ std::vector<std::string> offloads_on(const std::string& interface) {
   Ethtool ethtool(interface);
   std::vector<std::string> on;
   for (const Offload& offload : offloads) {
-    const std::uint32_t value = ethtool.call(offload.get, 0, "cannot read offloads");
-    if (offload.flag != 0 ? (value & offload.flag) != 0 : value != 0) on.emplace_back(offload.name);
+    if (ethtool.is_on(offload)) on.emplace_back(offload.name);
   }
   return on;
 }
@@ -74,13 +148,7 @@ std::vector<std::string> offloads_on(const std::string& interface) {
 void set_offload(const std::string& interface, const std::string& name, bool on) {
   Ethtool ethtool(interface);
   for (const Offload& offload : offloads) {
-    if (name != offload.name) continue;
-    std::uint32_t value = on ? 1 : 0;
-    if (offload.flag != 0) {
-      const std::uint32_t flags = ethtool.call(offload.get, 0, "cannot read offloads");
-      value = on ? flags | offload.flag : flags & ~offload.flag;
-    }
-    ethtool.call(offload.set, value, "cannot switch " + name);
+    if (name == offload.name) ethtool.set(offload, on);
   }
 }
 

@@ -15,7 +15,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from nagi.contracts.plan import RunPlan
-from nagi.contracts.records import Build, Campaign, CampaignRun, Manifest, Verdict
+from nagi.contracts.records import (
+    Build,
+    Campaign,
+    CampaignRun,
+    Explanation,
+    Manifest,
+    Verdict,
+)
 from nagi.contracts.results import ResultRow
 from nagi.packets import to_table
 from nagi.paths import SCHEMAS
@@ -25,6 +32,11 @@ from nagi.spec import read_experiment
 RECORDED = SCHEMAS / "example" / "campaign" / "runs" / "b2179ed8ba611ae4"
 BUILD = Build(
     id="0123456789abcdef", version="0.1.0", commit="abc123", nagi_link="1" * 64, nagi_agent="2" * 64
+)
+STOLEN = Explanation(
+    cause="stolen time",
+    description="the hypervisor took 20 % of the processors' time (stolen time)",
+    cure="give the virtual machine processors of its own",
 )
 TABLE_COLUMNS = [name for name in ResultRow.model_fields if name != "point"]
 FACTORS = (1.0, 0.97, 0.94, 0.8, 0.9, 1.6, 1.1, 0.7)  # of a scheme's AGI under loss, by its place
@@ -222,7 +234,7 @@ class Synthetic:
             "valid": [],
             "invalid": [
                 "transit_error_p99: 3.2 ms at wireless forward (limit 1)",
-                "processors_busy: 99 % at S (limit 95)",
+                "host_response_p99: 4.2 ms at S, bulk (limit 1)",
             ],
             "failed": ["an agent left no record"],
         }[status]
@@ -235,7 +247,13 @@ class Synthetic:
                 for check in checks
             ]
         return recorded.model_copy(
-            update={"run_id": plan.run_id, "status": status, "reasons": reasons, "checks": checks}
+            update={
+                "run_id": plan.run_id,
+                "status": status,
+                "reasons": reasons,
+                "checks": checks,
+                "explanations": [STOLEN] if status == "invalid" else [],
+            }
         )
 
     def _records(self, plan: RunPlan, directory: Path, number: int) -> None:

@@ -24,7 +24,7 @@ from nagi_reports.attribution import Taken
 from nagi_reports.chapters import compose, gather
 from nagi_reports.chapters.certificate import losses_in_words
 from nagi_reports.chapters.over_time import chosen_runs
-from nagi_reports.content import Column, Figure, Table
+from nagi_reports.content import Column, Figure, Paragraph, Table
 from nagi_reports.report import html, inline_svg, write_report
 from nagi_reports.series import read_series
 from nagi_reports.summary import summarise
@@ -256,6 +256,9 @@ def test_invalid_failed_and_left_out_are_listed(synthetic):
     certificate, bad = tables_of(report, "certificate")
     assert [row[2] for row in bad.rows] == ["invalid"] * 3 + ["failed"]
     assert "transit_error_p99: 3.2 ms at wireless forward (limit 1)" in bad.rows[0][3]
+    assert "the hypervisor took 20 % of the processors' time" in bad.rows[0][3]
+    paragraphs = [b.text for b in section(report, "certificate").blocks if isinstance(b, Paragraph)]
+    assert "3 runs missed the timing limits: stolen time (3)." in paragraphs[1]
     late = next(row for row in certificate.rows if "due, 99th percentile" in row[0])
     assert late[1:] == ["3.2 ms", "1 ms", "wireless forward", "3"]
     assert tables_of(report, "agi")[0].rows[0][1] == "–"  # newreno at 10 Mb/s: all invalid

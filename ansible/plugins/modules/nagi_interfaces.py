@@ -73,6 +73,7 @@ OFFLOADS = {
     "generic-segmentation-offload": "gso",
     "generic-receive-offload": "gro",
     "large-receive-offload": "lro",
+    "rx-gro-hw": "rx-gro-hw",
 }
 
 

@@ -88,7 +88,10 @@ class Inspection(Contract):
     io: str | None = Field(description="of the emulator: af_xdp, or af_packet and why")
     capture_error: str | None = Field(description="why tcpdump cannot capture; null: it can")
     missing_programs: list[str]
-    processors_busy: float = Field(description="share in use by others, over half a second")
+    processors_busy: float = Field(
+        description="share in use by others, or stolen, over half a second; without programs at "
+        "nice 1 to 19, which give way to a run"
+    )
     free_bytes: int = Field(description="where records go")
     cgroup2: bool
     btf: bool

@@ -175,6 +175,40 @@ class HostFacts(Contract):
     boot_id: str | None = Field(None, description="hosts with the same one share their clock")
 
 
+class Noise(Contract):
+    """What of a host may have disturbed a run during its traffic; of a run that failed before,
+    until then. Shares are 0 to 1; null: the host does not tell."""
+
+    interval_s: float = Field(description="over which it was measured")
+    stolen: float | None = Field(
+        description="share of all processors' time that a hypervisor gave to others (steal of "
+        "proc_stat(5))"
+    )
+    busy: float | None = Field(
+        description="share of all processors' time in programs of ordinary priority, the kernel "
+        "and interrupts; the run's own programs are among them"
+    )
+    nice: float | None = Field(
+        description="the same of programs at nice 1 to 19, which give way to others"
+    )
+    cpu_some: float | None = Field(
+        description="share of the time in which a program waited for a processor (pressure stall "
+        "information); programs at nice 1 to 19 count, too"
+    )
+    memory_some: float | None = Field(description="in which a program waited for memory")
+    memory_full: float | None = Field(description="in which all did that could have run")
+    io_some: float | None = Field(description="in which a program waited for input or output")
+    io_full: float | None = Field(description="in which all did that could have run")
+    throttled: int | None = Field(
+        description="periods in which a limit of the agent's cgroup, or of one above it, stopped "
+        "its processes (nr_throttled of cgroup v2's cpu.stat)"
+    )
+    throttled_s: float | None = Field(description="for how long, of all processors")
+    frequency_throttled: int | None = Field(
+        description="how often processors were slowed down as they were hot, all together"
+    )
+
+
 class NodeRecord(Contract):
     """node.json: what one agent records of its part of a run."""
 
@@ -196,7 +230,13 @@ class NodeRecord(Contract):
     ended: list[ClientEnd] = Field(
         [], exclude_if=is_empty, description="clients that ended before the traffic did"
     )
-    processors_busy: float | None = Field(description="share of all processors' time, 0 to 1")
+    processors_busy: float | None = Field(
+        description="share of all processors' time that was not idle, 0 to 1, at the emulator; for "
+        "information"
+    )
+    noise: Noise | None = Field(
+        None, exclude_if=is_none, description="null: in virtual time, where it means nothing"
+    )
     notices: list[str]
 
 
@@ -323,6 +363,26 @@ class HostClock(Contract):
     bound_ns: int = Field(description="the most by which all of it may be off")
 
 
+NoiseCause = Literal[
+    "stolen time",
+    "cgroup limit",
+    "hot processors",
+    "busy processors",
+    "waiting for processors",
+    "waiting for memory",
+    "waiting for input and output",
+    "no noise recorded",
+]
+
+
+class Explanation(Contract):
+    """What probably made a run miss its timing checks."""
+
+    cause: NoiseCause
+    description: str = Field(description="what was recorded, as a sentence")
+    cure: str = Field(description="what would help")
+
+
 class Verdict(Contract):
     """verdict.json: valid if every check is ok; failed if the run did not come to its end."""
 
@@ -336,6 +396,11 @@ class Verdict(Contract):
         description="it failed because a host was too busy to begin in time: another try may do",
     )
     checks: list[Check]
+    explanations: list[Explanation] = Field(
+        [],
+        exclude_if=is_empty,
+        description="why timing checks were probably missed, the likeliest cause first",
+    )
     information: list[Information] = Field([], description="measured, without a limit")
     clocks: dict[str, HostClock | None] = Field(
         {},

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import os
 import shutil
+from contextlib import ExitStack, closing
 from typing import Any
 
 from nagi_agent import hold, journal
+from nagi_agent.noise import NoiseMeter
 from nagi_agent.run import Job, NodeRun, Stopped, stop_on_signals
 
 # After a batch's end: until then the controller, which computes metrics meanwhile, ships another.
@@ -26,10 +28,12 @@ def run_batch(batch: dict[str, Any], start_at: float) -> int:
         ends = start_at + last["offset_s"] + last["plan"]["timeline"]["end_s"]
         hold.renew(job.state, batch["token"], ends + LEASE_S)
     try:
-        with hold.at_work(job.state):
+        with ExitStack() as cleanup:
+            cleanup.enter_context(hold.at_work(job.state))
             journal.restore(job.settings_journal)
+            meter = None if job.virtual else cleanup.enter_context(closing(NoiseMeter()))
             for run in batch["runs"]:
-                NodeRun(job, run["plan"], start_at + run["offset_s"]).execute()
+                NodeRun(job, run["plan"], start_at + run["offset_s"], meter).execute()
     except Stopped:
         return 3
     return 0

@@ -14,9 +14,9 @@ import os
 import platform
 import socket
 import struct
-import subprocess
-import tempfile
 from typing import Optional
+
+from nagi_agent import cgroups
 
 # Operation codes and helpers of include/uapi/linux/bpf.h.
 MOVE, MOVE_IMMEDIATE, ADD_IMMEDIATE = 0xBF, 0xB7, 0x07
@@ -78,7 +78,7 @@ class Attached:
         loaded = _load(kind, place, code, purpose)
         cgroup = None
         try:
-            cgroup = _root_cgroup(purpose)
+            cgroup = cgroups.open_root()
             self._link = _bpf(_LINK_CREATE, struct.pack("<IIII", loaded, cgroup, place, 0), purpose)
         except OSError as error:
             raise RuntimeError(f"cannot attach {purpose}: {error.strerror}") from None
@@ -121,28 +121,3 @@ def _load(kind: int, place: int, code: bytes, purpose: str) -> int:
     except OSError as error:
         said = log.value.decode(errors="replace").strip()[-300:]
         raise RuntimeError(f"the kernel refuses {purpose}: {error.strerror} {said}") from None
-
-
-def _root_cgroup(purpose: str) -> int:
-    """A descriptor of the root of the cgroup v2 hierarchy."""
-    with open("/proc/self/mountinfo", encoding="utf-8") as mounts:
-        for line in mounts:
-            fields = line.split()
-            if fields[fields.index("-") + 1] == "cgroup2" and fields[3] == "/":
-                try:
-                    return os.open(fields[4], os.O_RDONLY | os.O_DIRECTORY)
-                except OSError:
-                    continue  # hidden below another mount
-    # `ip netns exec` hides /sys/fs/cgroup; a mount of our own is gone once it is opened.
-    place = tempfile.mkdtemp(prefix="nagi-cgroup-")
-    try:
-        subprocess.run(["mount", "-t", "cgroup2", "none", place], check=True, capture_output=True)
-        try:
-            return os.open(place, os.O_RDONLY | os.O_DIRECTORY)
-        finally:
-            subprocess.run(["umount", "--lazy", place], check=True, capture_output=True)
-    except subprocess.CalledProcessError as error:
-        said = error.stderr.decode(errors="replace").strip()
-        raise RuntimeError(f"{purpose} needs cgroup v2: {said}") from None
-    finally:
-        os.rmdir(place)

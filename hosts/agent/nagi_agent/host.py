@@ -8,7 +8,7 @@ import json
 import os
 import platform
 import subprocess
-from typing import Any
+from typing import Any, NamedTuple, Optional
 
 from nagi_agent.processes import output_of
 
@@ -19,6 +19,7 @@ HARMFUL_OFFLOADS = (
     "generic-segmentation-offload",
     "generic-receive-offload",
     "large-receive-offload",
+    "rx-gro-hw",
 )
 
 
@@ -87,9 +88,23 @@ def boot_id() -> str:
         return file.read().strip()
 
 
-def processor_ticks() -> tuple[int, int]:
-    """(busy, all) clock ticks of all processors since boot, from /proc/stat."""
-    with open("/proc/stat", encoding="ascii") as file:
-        ticks = [int(value) for value in file.readline().split()[1:9]]
-    idle = ticks[3] + ticks[4]
-    return sum(ticks) - idle, sum(ticks)
+class Ticks(NamedTuple):
+    """Clock ticks of all processors since boot, from /proc/stat; see proc(5)."""
+
+    all: int
+    busy: int  # with programs of ordinary priority, the kernel and interrupts
+    nice: int  # with programs that give way to others: nice 1 to 19
+    stolen: Optional[int]  # which a hypervisor gave to others; None: the kernel does not tell
+
+
+def processor_ticks(root: str = "/") -> Ticks:
+    """Those of now. `root`: where /proc is."""
+    with open(os.path.join(root, "proc/stat"), encoding="ascii") as file:
+        fields = [int(value) for value in file.readline().split()[1:9]]
+    user, nice, system, _idle, _waiting, interrupts, soft_interrupts, *stolen = fields
+    return Ticks(
+        all=sum(fields),
+        busy=user + system + interrupts + soft_interrupts,
+        nice=nice,
+        stolen=stolen[0] if stolen else None,
+    )

@@ -39,9 +39,7 @@ def inspect(batch: dict[str, Any]) -> dict[str, Any]:
     missing = missing_programs(batch)
     nagi_link, nagi_link_error = _version(job.nagi_link) if job.is_emulator else (None, None)
     nagi_sdr, nagi_sdr_error = _nagi_sdr(job) if job.is_emulator else (None, None)
-    before = host.processor_ticks()
-    time.sleep(_BUSY_OVER_S)
-    after = host.processor_ticks()
+    busy = _processors_busy()
     return {
         "schema_version": SCHEMA_VERSION,
         "node": job.node,
@@ -63,7 +61,7 @@ def inspect(batch: dict[str, Any]) -> dict[str, Any]:
         if job.is_emulator or missing or not is_root
         else _capture_error(job, present),
         "missing_programs": missing,
-        "processors_busy": round((after[0] - before[0]) / max(1, after[1] - before[1]), 4),
+        "processors_busy": busy,
         "free_bytes": _free_bytes(job.spool),
         "cgroup2": _mounted("cgroup2"),
         "btf": os.path.exists("/sys/kernel/btf/vmlinux"),
@@ -71,6 +69,15 @@ def inspect(batch: dict[str, Any]) -> dict[str, Any]:
         "to_restore": to_restore(job.state),
         "problems": problems(batch),
     }
+
+
+def _processors_busy() -> float:
+    """The share of the processors' time that a run could not have."""
+    before = host.processor_ticks()
+    time.sleep(_BUSY_OVER_S)
+    after = host.processor_ticks()
+    taken = after.busy + (after.stolen or 0) - before.busy - (before.stolen or 0)
+    return round(taken / max(1, after.all - before.all), 4)
 
 
 def missing_programs(batch: dict[str, Any]) -> list[str]:

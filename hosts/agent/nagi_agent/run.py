@@ -21,6 +21,7 @@ from nagi_agent import emulator, flows, host, processes, switches
 from nagi_agent.capture import Capture
 from nagi_agent.hold import SETTINGS_JOURNAL
 from nagi_agent.journal import write_json
+from nagi_agent.noise import NoiseMeter
 from nagi_agent.schemes import Schemes
 from nagi_agent.settings import Settings, tcp_sysctls
 from nagi_agent.tcp_info import SockDiag
@@ -72,10 +73,13 @@ def node_of(plan: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 class NodeRun:
-    """One node's part of one run."""
+    """One node's part of one run. `meter`: measures noise; None: there is none, in virtual time."""
 
-    def __init__(self, job: Job, plan: dict[str, Any], begins: float) -> None:
+    def __init__(
+        self, job: Job, plan: dict[str, Any], begins: float, meter: Optional[NoiseMeter]
+    ) -> None:
         self._job = job
+        self._meter = meter
         self._plan = plan
         self._begins = begins
         self._directory = os.path.join(job.spool, plan["run_id"])
@@ -86,7 +90,7 @@ class NodeRun:
         self._notices: list[str] = []
         self._offloads: dict[str, list[str]] = {}
         self._sysctls: dict[str, str] = {}
-        self._busy: Optional[float] = None
+        self._noise: Optional[dict[str, Any]] = None
         self._in_time = True
 
     def execute(self) -> bool:
@@ -116,6 +120,8 @@ class NodeRun:
             raise
         except Exception as failure:  # whatever it is, the run's record must say so
             error = str(failure) or repr(failure)
+        if self._noise is None:  # it failed before its traffic was over
+            self._end_noise()
         write_json(
             os.path.join(self._directory, "node.json"),
             {
@@ -133,7 +139,8 @@ class NodeRun:
                 "captures": self._captures,
                 "flows": self._flows,
                 "ended": self._ended,
-                "processors_busy": self._busy,
+                "processors_busy": self._processors_busy(),
+                "noise": self._noise,
                 "notices": self._notices,
             },
         )
@@ -151,6 +158,22 @@ class NodeRun:
         """Waits for the beginning of a phase; notes by how much it was missed."""
         self._late_s = max(self._late_s, self._now() - at)
         self._sleep_until(at)
+
+    def _begin_noise(self) -> None:
+        if self._meter is not None:
+            self._meter.begin()
+
+    def _end_noise(self) -> None:
+        if self._meter is not None:
+            self._noise = self._meter.end()
+
+    def _processors_busy(self) -> Optional[float]:
+        """The share of all processors' time that was not idle, where the emulator is."""
+        if self._noise is None or not self._job.is_emulator:
+            return None
+        taken = [self._noise[name] for name in ("busy", "nice", "stolen")]
+        known: list[float] = [share for share in taken if share is not None]
+        return round(sum(known), 4)
 
     def _path(self, name: str) -> str:
         return os.path.join(self._directory, name)
@@ -171,10 +194,9 @@ class NodeRun:
         cleanup.callback(running.kill)
         running.wait_until_ready()
         self._phase(timeline["traffic_s"])
-        before = host.processor_ticks()
+        self._begin_noise()
         self._phase(timeline["traffic_end_s"])
-        after = host.processor_ticks()
-        self._busy = round((after[0] - before[0]) / max(1, after[1] - before[1]), 4)
+        self._end_noise()
         self._phase(timeline["capture_end_s"])
         running.stop()
 
@@ -191,12 +213,19 @@ class NodeRun:
             name: host.harmful_offloads(name) for name in sorted(job.interfaces.values())
         }
         self._phase(timeline["capture_s"])
-        end = timeline["capture_end_s"]
-        while self._now() + _LOOKING_S < end:
+        self._look_until(timeline["traffic_s"], running)
+        self._begin_noise()
+        self._look_until(timeline["traffic_end_s"], running)
+        self._end_noise()
+        self._look_until(timeline["capture_end_s"], running)
+        running.finish()
+
+    def _look_until(self, at: float, running: switches.RunningSwitch) -> None:
+        """Waits for the beginning of a phase, and sees whether a switch still runs."""
+        while self._now() + _LOOKING_S < at:
             self._sleep_until(self._now() + _LOOKING_S)
             running.look()
-        self._phase(end)
-        running.finish()
+        self._phase(at)
 
     def _take_part(self, schemes: Schemes, cleanup: ExitStack) -> None:
         job, timeline = self._job, self._plan["timeline"]
@@ -227,6 +256,7 @@ class NodeRun:
         watches = [self._watch(flow, cleanup) for flow in mine if self._is_watched(flow)]
         for server in servers:
             server.wait_until_listening(diag)
+        self._begin_noise()  # a moment before the traffic, which it must not hold up
         self._phase(timeline["traffic_s"])
         connects = [flow for flow in mine if not flows.listens_at(flow, job.node)]
         clients = self._traffic(connects, servers, watches, diag, cleanup)
@@ -236,6 +266,7 @@ class NodeRun:
         schemes.require_running()
         for program in clients + servers:
             program.kill()
+        self._end_noise()
         ended = [client.record() for client in clients]
         self._ended = [record for record in ended if record is not None]
         self._flows = [watch.report() for watch in watches if watch.sends]

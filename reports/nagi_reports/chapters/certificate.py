@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from nagi import noise
 from nagi.contracts.records import Check, Verdict
 from nagi.units import count_of
 
@@ -62,8 +63,10 @@ def blocks(material: Material) -> list[Block]:
             small=True,
         ),
     ]
+    if late := noise.summarise(material.verdicts.values()):
+        blocks.append(Paragraph(" ".join(f"{line[0].upper()}{line[1:]}." for line in late)))
     bad = [
-        [run.run_id, point_of(run), verdict.status, "\n".join(verdict.reasons) or "no reason given"]
+        [run.run_id, point_of(run), verdict.status, _reasons(verdict)]
         for run in material.campaign.runs
         for verdict in [material.verdicts.get(run.run_id)]
         if verdict is not None and verdict.status != "valid"
@@ -84,6 +87,11 @@ def blocks(material: Material) -> list[Block]:
             )
         )
     return [*blocks, *switches.blocks(material)]
+
+
+def _reasons(verdict: Verdict) -> str:
+    """A line a reason, then a line for what probably caused them."""
+    return "\n".join([*verdict.reasons, *noise.in_words(verdict)]) or "no reason given"
 
 
 def losses_in_words(verdicts: Iterable[Verdict]) -> str:
