@@ -15,6 +15,7 @@ import fcntl
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,8 +36,11 @@ from nagi.spec import Experiment, Point
 
 _LABS_IN_VAIN = 3
 _LATE_RUNS = 3  # so many say that a machine is too busy, fewer may be chance
-# Of runs a cell is given at once: what shipping costs is then little. Where it costs nothing, one.
+# Of runs a cell is given at once in real time: what shipping costs is then little.
 BATCH_SECONDS = 75.0
+# In virtual time shipping costs nothing, but all cells wait for the last run of a batch.
+_RUNS_A_BATCH = 8
+_LOOK_EVERY_S = 0.2
 
 
 @dataclass(frozen=True)
@@ -374,18 +378,25 @@ class Runner:
     def _run_batch(self, lab: Lab, plans: list[RunPlan]) -> tuple[list[RunPlan], LabError | None]:
         """Runs the next of `plans`. Returns those still to be run, and what went wrong: the run
         that it broke, the first that is not over in its cell, has then failed; the others wait."""
-        batch = next_batch(plans, lab.cells, BATCH_SECONDS if lab.in_real_time else 0.0)
+        about_s = BATCH_SECONDS
+        if not lab.in_real_time:
+            about_s = _RUNS_A_BATCH * max(plan.timeline.end_s for plan in plans)
+        batch = next_batch(plans, lab.cells, about_s)
         chosen = [plan for dealt in batch.values() for plan in dealt]
         self._observer.batch_starting(batch, lab.lead_s() if lab.in_real_time else None)
+        not_over = list(chosen)
         trouble = None
         reasons: dict[str, str] = {}
         try:
             with self.cost.batch(batch, in_real_time=lab.in_real_time):
-                reasons = lab.run_batch(batch)
+                if lab.in_real_time:  # which analyses would disturb
+                    reasons = lab.run_batch(batch)
+                else:
+                    reasons = self._collect_while(lambda: lab.run_batch(batch), not_over)
         except LabError as error:
             trouble = error
         finally:
-            left = {plan.run_id for plan in self._collect(chosen)}
+            left = {plan.run_id for plan in self._collect(not_over)}
         reason = str(trouble) if trouble else "an agent left no record"
         for cell, dealt in batch.items():
             unfinished = [plan for plan in dealt if plan.run_id in left]
@@ -402,6 +413,17 @@ class Runner:
             self._require_quiet(chosen)
         over = {plan.run_id for plan in chosen} - left
         return [plan for plan in plans if plan.run_id not in over], trouble
+
+    def _collect_while(
+        self, run: Callable[[], dict[str, str]], plans: list[RunPlan]
+    ) -> dict[str, str]:
+        """Does `run`. Each of `plans` is collected as soon as it is over, and taken out of them."""
+        with ThreadPoolExecutor(1) as pool:
+            running = pool.submit(run)
+            while not running.done():
+                wait([running], timeout=_LOOK_EVERY_S)
+                plans[:] = self._collect(plans)
+        return running.result()
 
     def _require_quiet(self, batch: list[RunPlan]) -> None:
         """Raises TooNoisy if that is wanted, this is the first batch and most of it was late: three

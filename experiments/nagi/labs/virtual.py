@@ -14,9 +14,11 @@ import subprocess
 import zipfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from itertools import zip_longest
 from pathlib import Path
+from queue import Empty, Queue
 
 from nagi import paths, schemes
 from nagi.ansible_runs import Unfit
@@ -96,16 +98,24 @@ class VirtualLab:
             raise Unfit(problems)
 
     def run_batch(self, plans: dict[str, list[RunPlan]]) -> dict[str, str]:
-        def run_all(cell: str) -> dict[str, str]:
+        """Whichever cell is free takes the next run, of whatever cell it was meant to be."""
+        waiting: Queue[RunPlan] = Queue()
+        for turn in zip_longest(*plans.values()):
+            for plan in filter(None, turn):
+                waiting.put(plan)
+
+        def run_waiting(cell: str) -> dict[str, str]:
             failures = {}
-            for plan in plans[cell]:
-                why = self._run(plan, cell)
-                if why is not None:
-                    failures[plan.run_id] = why
+            with suppress(Empty):
+                while True:
+                    plan = waiting.get_nowait()
+                    why = self._run(plan, cell)
+                    if why is not None:
+                        failures[plan.run_id] = why
             return failures
 
         with ThreadPoolExecutor(len(plans)) as pool:
-            found = [pool.submit(run_all, cell) for cell in plans]
+            found = [pool.submit(run_waiting, cell) for cell in plans]
         return {run_id: why for each in found for run_id, why in each.result().items()}
 
     def _run(self, plan: RunPlan, cell: str) -> str | None:
