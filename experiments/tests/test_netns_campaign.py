@@ -105,7 +105,7 @@ def spec(tmp_path):
 
 def start(spec, out, *arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [NAGI, "run", str(spec), "--out", str(out), "--tries", TRIES, *arguments],
+        [NAGI, "run", spec, "--lab", "netns", "--out", out, "--tries", TRIES, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
