@@ -158,12 +158,12 @@ test: setup sdr
 # pyproject.toml names.
 APART := $(wildcard $(patsubst %,%/tests/test_*.py,reports ansible p4 p4/control hosts/agent)) \
 	$(patsubst %,experiments/tests/test_%.py,campaign cells certificate clocks collection command contracts doctor \
-	estimate live planner progress radio_command radio_plan radio_records results_cli retention scratch spec ssh_hosts ssh_lab statements switches traces units)
+	estimate live new_cli planner progress radio_command radio_plan radio_records results_cli retention scratch selecting show_cli spec ssh_hosts ssh_lab statements switches traces units)
 test-apart:
 	@$(AS_ROOT) $(RUN)/python -m pytest $(SECOND_TRY) $(APART)
 
 # Neither are runs in virtual time.
-VIRTUAL_TESTS := $(patsubst %,experiments/tests/test_virtual_%.py,lab radio sabotage switch)
+VIRTUAL_TESTS := $(patsubst %,experiments/tests/test_virtual_%.py,commands lab radio sabotage switch)
 test-virtual: virtual-lab
 	@$(AS_ROOT) $(RUN)/python -m pytest $(VIRTUAL_TESTS)
 

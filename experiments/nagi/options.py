@@ -52,15 +52,16 @@ def _complete_only(ctx: typer.Context, incomplete: str) -> list[str]:
     return [each for each in found if each.startswith(incomplete)]
 
 
-def first_argument(ctx: typer.Context) -> Path | None:
-    """The file or directory that is on a command line to be completed."""
+def first_argument(ctx: typer.Context, name: str) -> Path | None:
+    """The file or directory `name` that is on a command line to be completed."""
     words = [word for word in ctx.args if not word.startswith("-")]
-    return Path(words[0]).expanduser() if words else None
+    found = ctx.params.get(name) or (words[0] if words else None)
+    return Path(found).expanduser() if found else None
 
 
 def _of_spec(ctx: typer.Context, key: str) -> dict[str, Any]:
     """A mapping of the experiment file on the command line; empty if there is none."""
-    spec = first_argument(ctx)
+    spec = first_argument(ctx, "spec")
     try:
         found = read_yaml(spec).data.get(key) if spec is not None else None
     except InputError:

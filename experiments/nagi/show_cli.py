@@ -24,11 +24,10 @@ from nagi.results_cli import Directory
 from nagi.units import count_of, in_bytes
 
 _SHOWN = 10  # runs that are not valid, if not all are asked for
-_ABSENT = "-"
 
 
 def _complete_run(ctx: typer.Context, incomplete: str) -> list[str]:
-    results = first_argument(ctx)
+    results = first_argument(ctx, "directory")
     if results is None or not (results / "runs").is_dir():
         return []
     names = [path.name for path in (results / "runs").iterdir() if path.suffix != ".partial"]
@@ -266,37 +265,47 @@ def _checks_table(checks: list[Check]) -> Table:
     return table
 
 
+# What people look at first; --json has all. Column of results.parquet -> what it is called, scale.
+_METRICS: dict[str, tuple[str, float]] = {
+    "bottleneck_bps": ("bottleneck (Mb/s)", 1e-6),
+    "goodput_bps": ("goodput (Mb/s)", 1e-6),
+    "agi": ("AGI", 1),
+    "agi_ceiling": ("AGI that headers permit", 1),
+    "base_rtt_s": ("base RTT (ms)", 1e3),
+    "rtt_mean_s": ("mean RTT (ms)", 1e3),
+    "queueing_delay_mean_s": ("mean queueing delay (ms)", 1e3),
+    "cwnd_mean_packets": ("mean cwnd (packets)", 1),
+    "segments_sent": ("segments sent", 1),
+    "segments_retransmitted": ("segments retransmitted", 1),
+    "queue_overflows": ("queue overflows", 1),
+    "channel_losses": ("channel losses", 1),
+}
+
+
 def _flows_table(rows: list[ResultRow]) -> Table:
-    """The metrics that people look at first; all are in --json."""
-    table = _table("flow", "scheme", "goodput (Mb/s)", "AGI", "RTT (ms)", "queueing (ms)")
-    for head in ("retransmitted", "queue drops", "channel losses"):
-        table.add_column(head, justify="right")
+    """A column a flow."""
+    table = Table(show_edge=False, pad_edge=False)
+    table.add_column("flow", no_wrap=True)
     for row in rows:
-        table.add_row(
-            f"{row.flow} (background)" if row.background else row.flow,
-            row.scheme,
-            _number(row.goodput_bps, 1e-6),
-            _number(row.agi),
-            _number(row.rtt_mean_s, 1e3),
-            _number(row.queueing_delay_mean_s, 1e3),
-            _count(row.segments_retransmitted),
-            _count(row.queue_overflows),
-            _count(row.channel_losses),
+        table.add_column(
+            f"{row.flow} (background)" if row.background else row.flow, justify="right"
         )
+    table.add_row("scheme", *(row.scheme for row in rows))
+    for name, (what, scale) in _METRICS.items():
+        table.add_row(what, *(_number(getattr(row, name), scale) for row in rows))
     return table
 
 
-def _table(*heads: str) -> Table:
+def _table(first: str, *heads: str) -> Table:
     table = Table(show_edge=False, pad_edge=False)
+    table.add_column(first, no_wrap=True)
     for head in heads:
-        numbers = head in ("value", "limit", "repeat", "tries", "AGI") or "(" in head
+        numbers = head in ("value", "limit", "repeat", "tries")
         table.add_column(head, justify="right" if numbers else "left", overflow="fold")
     return table
 
 
-def _number(value: float | None, scale: float = 1.0) -> str:
-    return _ABSENT if value is None or math.isnan(value) else f"{value * scale:.4g}"
-
-
-def _count(value: int | None) -> str:
-    return _ABSENT if value is None else f"{value:,}"
+def _number(value: float | None, scale: float) -> str:
+    if value is None or math.isnan(value):
+        return "-"
+    return f"{value:,}" if isinstance(value, int) and scale == 1 else f"{value * scale:.4g}"
