@@ -16,7 +16,7 @@ from nagi import radio
 from nagi.ansible_runs import Interrupted, LabError
 from nagi.build import current_build
 from nagi.campaign import has_radios, schemes_of, select
-from nagi.console import Json, complain, error_console, out_console, text_console, write_line
+from nagi.console import Json, complain, error_console, out_console, write_line
 from nagi.contracts.doctor import Doctor
 from nagi.contracts.live import Live
 from nagi.contracts.plan import RunPlan
@@ -57,7 +57,7 @@ def doctor(
     what: Annotated[
         str | None,
         typer.Argument(
-            metavar="[radio]",
+            metavar="radio",
             help="Check GNU Radio and nagi-sdr, stage by stage, instead of the machine",
             show_default=False,
             autocompletion=lambda: ["radio"],
@@ -71,11 +71,12 @@ def doctor(
         _radio_doctor(what, inventory, json_)
     stop = InterruptFlag()
     with scratch() as directory:
+        if not json_:
+            subject = f"the hosts of {inventory}" if inventory else "this machine"
+            write_line(f"looking at {subject}")
         if inventory is None:
-            write_line("looking at this machine", text_console(json_))
             seen = examine_this_machine(directory, stop)
         else:
-            write_line(f"looking at the hosts of {inventory}", text_console(json_))
             token = token_for(directory)
             with bench_for(inventory, directory, token, stop) as bench:
                 seen = examine_hosts(bench)
@@ -92,7 +93,8 @@ def _radio_doctor(what: str, inventory: Path | None, json_: bool) -> NoReturn:
             "doctor radio looks at this machine alone",
             "run it on the emulator's host, where `make sdr` has been run",
         )
-    write_line("looking at GNU Radio and nagi-sdr", text_console(json_))
+    if not json_:
+        write_line("looking at GNU Radio and nagi-sdr")
     _tell(examine_radio(), json_)
 
 

@@ -156,7 +156,7 @@ def compare(
     first: Directory,
     second: Annotated[
         Path | None,
-        typer.Argument(help="Directory of another campaign", metavar="[OTHER]", show_default=False),
+        typer.Argument(help="Directory of another campaign", metavar="OTHER", show_default=False),
     ] = None,
     metric: Metric = "agi",
     by: Annotated[

@@ -242,11 +242,17 @@ class _Launch:
         if isinstance(error, LabError):
             complain(str(error))
         plans = runner.selection.available()
-        done = sum(self._directory.has(plan) for plan in plans)
+        states = Counter(
+            verdict.status
+            for plan in plans
+            if (verdict := verdict_of(self._directory.runs, plan.run_id)) is not None
+        )
+        of_them = ", ".join(f"{number} {state}" for state, number in sorted(states.items()))
         at_least = "at least " if runner.selection.experiment.until else ""
         write_line(
-            f"stopped: {done} of {at_least}{len(plans)} runs are done and kept in "
-            f"{self._directory.out}; the same command continues",
+            f"stopped: {states.total()} of {at_least}{len(plans)} runs are done"
+            f"{f' ({of_them})' if states else ''} and kept in {self._directory.out}; the same "
+            "command continues",
             error_console,
         )
         return typer.Exit(130 if isinstance(error, Interrupted) else 1)

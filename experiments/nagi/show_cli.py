@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from nagi_reports import analysis, summary, text
@@ -40,7 +40,7 @@ def show(
         str | None,
         typer.Argument(
             help="A run: its id, or enough of its start",
-            metavar="[RUN]",
+            metavar="RUN",
             show_default=False,
             autocompletion=_complete_run,
         ),
@@ -118,24 +118,18 @@ def _show_facts(facts: dict[str, str]) -> None:
 
 
 def _show_runs(status: CampaignStatus, all_: bool) -> None:
-    """All runs, or those whose state or tries are worth a look."""
+    """All runs, or those that are invalid or failed; a line each."""
     bad = [run for run in status.runs if run.state in ("invalid", "failed")]
     shown = status.runs if all_ else bad[:_SHOWN]
     if not shown:
         return
-    table = _table("run", *status.campaign.runs[0].point, "repeat", "status", "tries", "reasons")
+    write_line("")
     for run in shown:
-        table.add_row(
-            run.run.run_id,
-            *run.run.point.values(),
-            str(run.run.repeat + 1),
-            run.state,
-            str(run.attempts),
-            "; ".join(run.reasons),
-            style="dim" if run.state == "missing" else None,
-        )
-    out_console.print()
-    out_console.print(table)
+        repeat = f", repeat {run.run.repeat + 1}" if run.run.repeat else ""
+        tries = f" after {run.attempts} tries" if run.attempts > 1 else ""
+        reasons = f": {'; '.join(run.reasons)}" if run.reasons else ""
+        point = ", ".join(run.run.point.values())
+        write_line(f"{run.run.run_id}  {run.state:7}  {point}{repeat}{tries}{reasons}")
     if (further := len(bad) - len(shown)) > 0:
         write_line(f"and {further} more: --all")
 
@@ -300,8 +294,8 @@ def _table(first: str, *heads: str) -> Table:
     table = Table(show_edge=False, pad_edge=False)
     table.add_column(first, no_wrap=True)
     for head in heads:
-        numbers = head in ("value", "limit", "repeat", "tries")
-        table.add_column(head, justify="right" if numbers else "left", overflow="fold")
+        justify: Literal["left", "right"] = "right" if head in ("value", "limit") else "left"
+        table.add_column(head, justify=justify, overflow="fold")
     return table
 
 

@@ -236,3 +236,10 @@ def test_there_is_a_script_for_a_shell():
     done = nagi("--show-completion", "bash")
     assert done.returncode == 0
     assert "_NAGI_COMPLETE=complete_bash" in done.stdout
+
+
+def test_what_is_up_needs_real_time(tmp_path):
+    said = refused("up", EXAMPLE, "--lab", "virtual", cwd=tmp_path)
+    assert "a topology that is up needs real time, and the virtual lab has none" in said
+    assert "use --lab netns, or have a flow with `traffic: command`" in said
+    assert "needs an inventory" in refused("up", EXAMPLE, "--lab", "physical", cwd=tmp_path)

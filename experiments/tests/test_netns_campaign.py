@@ -238,7 +238,7 @@ def test_ended_in_the_middle_it_goes_on_where_it_stopped(spec, tmp_path, how):
         assert process.returncode == -signal.SIGKILL
     else:
         assert process.returncode == 130
-        assert "stopped; 1 of 4 runs are done and kept" in said
+        assert "stopped: 1 of 4 runs are done (1 " in said
         assert list(verdicts(out)) == [over]
     said = run(spec, out)
     assert "4 runs: 4 valid" in said

@@ -86,10 +86,9 @@ def test_an_interrupted_campaign(stopped):
     said = show(stopped)
     assert "5: 1 valid, 1 invalid, 1 failed, 2 missing" in said
     assert "stopped; the same `nagi run` continues" in said
-    rows = [line.split("│") for line in said.splitlines() if RUN[1:] in line]
-    assert [[cell.strip() for cell in row[-4:]] for row in rows] == [
-        ["2", "invalid", "2", "rate_error: 2 %"],
-        ["3", "failed", "1", "rate_error: 2 %"],
+    assert [line for line in said.splitlines() if RUN[1:] in line] == [
+        f"x{RUN[1:]}  invalid  1 Mb/s, cubic, repeat 2 after 2 tries: rate_error: 2 %",
+        f"y{RUN[1:]}  failed   1 Mb/s, cubic, repeat 3: rate_error: 2 %",
     ]
     assert sum(RUN[1:] in line for line in show(stopped, "--all").splitlines()) == 5
     found = json.loads(show(stopped, "--json"))
