@@ -151,6 +151,7 @@ class Observer(Protocol):
 
     def done_before(self, plans: list[RunPlan]) -> None: ...
     def runs_added(self, plans: list[RunPlan]) -> None: ...
+    def round_starting(self, plans: list[RunPlan]) -> None: ...
     def lab_starting(self, lab: str, cells: int) -> None: ...
     def lab_failed(self, why: str, given_up: list[str]) -> None: ...
     def batch_starting(self, plans: dict[str, list[RunPlan]], lead_s: float | None) -> None: ...
@@ -166,6 +167,7 @@ class CampaignDirectory:
         self.records = self.out / ".records"
         self.lab = self.out / ".lab"
         self.campaign = self.out / "campaign.json"
+        self.lock = self.out / ".lock"
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -180,7 +182,7 @@ class CampaignDirectory:
                 "give another directory with --out",
                 file=str(self.out),
             ) from None
-        with (self.out / ".lock").open("w") as lock:
+        with self.lock.open("w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -193,7 +195,7 @@ class CampaignDirectory:
                 yield
             finally:
                 if self.out in made and not self.campaign.exists():
-                    (self.out / ".lock").unlink()
+                    self.lock.unlink()
                     with suppress(OSError):  # there is something in it
                         for path in made:
                             path.rmdir()
@@ -290,6 +292,7 @@ class Runner:
     def _run_pending(self) -> None:
         """Runs what is left to run; then every run that came to its end has its metrics."""
         while pending := [plan for plan in self._plans if self._is_pending(plan)]:
+            self._observer.round_starting(pending)
             shapes: dict[tuple[Shape, int], list[RunPlan]] = {}
             for plan in pending:
                 # Runs side by side can disturb each other: another try has the machine alone.

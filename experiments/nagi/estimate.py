@@ -35,6 +35,7 @@ from nagi.campaign import BATCH_SECONDS
 from nagi.contracts.plan import FlowPlan, Hop, RunPlan
 from nagi.contracts.records import Keep
 from nagi.errors import refuse
+from nagi.labs import virtual
 from nagi.labs.lab import BETWEEN_RUNS
 from nagi.units import in_bytes
 
@@ -110,6 +111,11 @@ def seconds_of(plan: RunPlan) -> float:
 def virtual_seconds_of(plan: RunPlan) -> float:
     """How long a run in virtual time takes by the clock on the wall."""
     return VIRTUAL_RUN_S + VIRTUAL_CROSSING_S * _crossings(plan)
+
+
+def seconds_in(lab: str) -> Callable[[RunPlan], float]:
+    """How long a run takes in a lab, by the clock on the wall."""
+    return virtual_seconds_of if lab == virtual.NAME else seconds_of
 
 
 def time_needed(

@@ -16,6 +16,7 @@ from nagi import radio
 from nagi.ansible_runs import Interrupted, LabError
 from nagi.build import current_build
 from nagi.campaign import has_radios, schemes_of, select
+from nagi.console import Json, complain, error_console, out_console, write_line
 from nagi.contracts.doctor import Doctor
 from nagi.contracts.live import Live
 from nagi.contracts.plan import RunPlan
@@ -23,6 +24,7 @@ from nagi.doctor import judge
 from nagi.doctor.text import show
 from nagi.errors import refuse
 from nagi.examination import examine_hosts, examine_radio, examine_this_machine
+from nagi.labs import netns, physical, virtual
 from nagi.labs.cells import read_cells
 from nagi.labs.netns import require_root
 from nagi.labs.physical import Bench, token_for
@@ -30,6 +32,7 @@ from nagi.labs.shape import EMULATOR, Shape
 from nagi.labs.site import require_ready
 from nagi.live import LiveLab, shell_command, state_directory
 from nagi.options import (
+    WHERE,
     Form,
     Inventory,
     Only,
@@ -37,11 +40,11 @@ from nagi.options import (
     Spec,
     Switch,
     chosen_form,
+    chosen_lab,
     chosen_switch,
     chosen_values,
 )
 from nagi.progress import InterruptFlag
-from nagi.results_cli import Json, error_console, out_console
 from nagi.schemes import Availability, Scheme
 from nagi.scratch import scratch
 from nagi.spec import read_experiment
@@ -53,32 +56,30 @@ _LEASE = "12 h"
 def doctor(
     what: Annotated[
         str | None,
-        typer.Argument(help="radio: GNU Radio, in stages; if not given, all of the rest"),
+        typer.Argument(
+            metavar="radio",
+            help="Check GNU Radio and nagi-sdr, stage by stage, instead of the machine",
+            show_default=False,
+            autocompletion=lambda: ["radio"],
+        ),
     ] = None,
     inventory: Inventory = None,
     json_: Json = False,
 ) -> None:
-    """Look whether this machine, or the hosts of an inventory, are fit for runs."""
+    """Check whether this machine, or the hosts of an inventory, are fit for runs."""
     if what is not None:
         _radio_doctor(what, inventory, json_)
     stop = InterruptFlag()
     with scratch() as directory:
-        try:
-            if inventory is None:
-                if not json_:
-                    out_console.print("looking at this machine")
-                seen = examine_this_machine(directory, stop)
-            else:
-                if not json_:
-                    out_console.print(f"looking at the hosts of {inventory}", markup=False)
-                token = token_for(directory)
-                with bench_for(inventory, directory, token, stop) as bench:
-                    seen = examine_hosts(bench)
-        except LabError as error:
-            error_console.print(f"nagi: {error}", markup=False, soft_wrap=True)
-            raise typer.Exit(1) from None
-        except Interrupted:
-            raise typer.Exit(130) from None
+        if not json_:
+            subject = f"the hosts of {inventory}" if inventory else "this machine"
+            write_line(f"looking at {subject}")
+        if inventory is None:
+            seen = examine_this_machine(directory, stop)
+        else:
+            token = token_for(directory)
+            with bench_for(inventory, directory, token, stop) as bench:
+                seen = examine_hosts(bench)
     _tell(judge(seen), json_)
 
 
@@ -93,7 +94,7 @@ def _radio_doctor(what: str, inventory: Path | None, json_: bool) -> NoReturn:
             "run it on the emulator's host, where `make sdr` has been run",
         )
     if not json_:
-        out_console.print("looking at GNU Radio and nagi-sdr")
+        write_line("looking at GNU Radio and nagi-sdr")
     _tell(examine_radio(), json_)
 
 
@@ -107,6 +108,17 @@ def _tell(found: Doctor, json_: bool) -> NoReturn:
 
 def up(
     spec: Spec,
+    lab: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LAB",
+            help="netns (default): this machine, as root; physical: the hosts of -i INVENTORY. "
+            "The virtual lab has no real time, which a person who types needs.",
+            show_default=False,
+            autocompletion=lambda: [netns.NAME, physical.NAME],
+            rich_help_panel=WHERE,
+        ),
+    ] = None,
     inventory: Inventory = None,
     quick: Quick = False,
     form: Form = None,
@@ -114,14 +126,25 @@ def up(
     switch: Switch = "nagi",
     lease: Annotated[
         str,
-        typer.Option("--for", help="with -i: after that, hosts put themselves back"),
+        typer.Option(
+            "--for",
+            metavar="TIME",
+            help="With -i: time after which hosts undo their settings",
+            rich_help_panel=WHERE,
+        ),
     ] = _LEASE,
 ) -> None:
-    """Keep an experiment's topology up, at one of its points, for your own application."""
-    lab = LiveLab(state_directory())
+    """Set up an experiment's topology and keep it up, for your own programs."""
+    where = netns.NAME if lab is None and inventory is None else chosen_lab(lab, inventory)
+    if where == virtual.NAME:
+        raise refuse(
+            "--lab virtual: a topology that is up needs real time, and the virtual lab has none",
+            "use --lab netns, or have a flow with `traffic: command` run your programs in "
+            "`nagi run`",
+        )
+    live_lab = LiveLab(state_directory())
     form_ = chosen_form(quick, form)
     points = read_experiment(spec, form_)
-    where = "netns" if inventory is None else "physical"
     target = chosen_switch(switch, points)
     selection = select(
         points,
@@ -139,17 +162,17 @@ def up(
     lasts = Duration.parse(lease).seconds
     if inventory is None:
         require_root()
-    lab.require_none()
+    live_lab.require_none()
     interrupted = InterruptFlag()
-    out_console.print(f"setting up {_named(plan)}", markup=False)
+    write_line(f"setting up {_named(plan)}")
     try:
         if inventory is None:
-            live = lab.up_in_netns(plan, interrupted)
+            live = live_lab.up_in_netns(plan, interrupted)
         else:
             wanted = schemes_of(selection.points)
-            live = _up_on_hosts(lab, plan, inventory, lasts, interrupted, wanted)
+            live = _up_on_hosts(live_lab, plan, inventory, lasts, interrupted, wanted)
     except LabError as error:
-        error_console.print(f"nagi: {error}; nothing is left", markup=False, soft_wrap=True)
+        complain(f"{error}; nothing is left")
         raise typer.Exit(1) from None
     except Interrupted:
         error_console.print("stopped; nothing is left")
@@ -158,9 +181,13 @@ def up(
 
 
 def shell(
-    node: Annotated[str, typer.Argument(help="a node of the topology", show_default=False)],
+    node: Annotated[
+        str,
+        typer.Argument(help="Node of the topology", show_default=False),
+    ],
     command: Annotated[
-        list[str] | None, typer.Argument(help="what to run there; a shell if not given")
+        list[str] | None,
+        typer.Argument(help="Command to run there, after --; a shell if not given"),
     ] = None,
 ) -> None:
     """Open a shell on a node of the topology that is up, or run a command there."""
@@ -174,25 +201,21 @@ def shell(
 def down(
     inventory: Inventory = None,
     force: Annotated[
-        bool, typer.Option("--force", help="with -i: take hosts from whoever holds them")
+        bool, typer.Option("--force", help="With -i: release hosts that others hold, too")
     ] = False,
 ) -> None:
-    """Take the topology down that is up; with -i, let the hosts of an inventory go."""
+    """Take down the topology that is up, or release the hosts of an inventory."""
     if inventory is None:
         if force:
             raise refuse("--force is for the hosts of an inventory", "give one with -i")
         live = LiveLab(state_directory()).down(_bench_of)
-        out_console.print(f"{live.experiment} is down", markup=False)
+        write_line(f"{live.experiment} is down")
         return
     with scratch() as directory:
         bench = bench_for(inventory, directory, token_for(state_directory()))
-        try:
-            bench.survey()  # brings the agent to hosts that have none
-            bench.release(force=force)
-        except LabError as error:
-            error_console.print(f"nagi: {error}", markup=False, soft_wrap=True)
-            raise typer.Exit(1) from None
-    out_console.print("all hosts are as they were before, and free")
+        bench.survey()  # brings the agent to hosts that have none
+        bench.release(force=force)
+    write_line("all hosts are as they were before, and free")
 
 
 def _up_on_hosts(
@@ -233,11 +256,8 @@ def bench_for(
     """The hosts of an inventory, for who shows `token`; with agents that have `wanted` schemes
     beside ours. Raises InputError."""
 
-    def say(what: str) -> None:
-        error_console.print(f"nagi: {what}", markup=False, soft_wrap=True)
-
     cells, given = read_cells(inventory), (wanted or {}).values()
-    return Bench(inventory, cells, directory, token, interrupted, say, given)
+    return Bench(inventory, cells, directory, token, interrupted, complain, given)
 
 
 def _named(plan: RunPlan) -> str:
@@ -265,4 +285,4 @@ def _show(live: Live) -> None:
         f"nagi shell {EMULATOR} -- {shlex.join(show)}",
         "nagi down                          takes it down",
     ):
-        out_console.print(line, markup=False, soft_wrap=True)
+        write_line(line)

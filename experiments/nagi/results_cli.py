@@ -6,47 +6,64 @@ What writes reports is imported where one is written: figures and typesetting ta
 
 from __future__ import annotations
 
-import json
 import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar, cast
 
 import typer
 from nagi_reports import analysis, bundle, comparison, connections, summary, text
-from rich.console import Console
 
 from nagi import noise
 from nagi.campaign import CampaignDirectory
+from nagi.campaign_status import CampaignStatus
 from nagi.collection import verdict_of
+from nagi.console import Json, error_console, out_console, text_console, write_json, write_line
 from nagi.contracts.records import Campaign
 from nagi.errors import refuse
+from nagi.options import Metric
 from nagi.progress import Progress
 from nagi.retention import retain
-from nagi.units import Bitrate, Duration, Quantity, in_bytes
+from nagi.units import Bitrate, Duration, Quantity, count_of, in_bytes
 
 if TYPE_CHECKING:
     from nagi_reports import report
 
-out_console = Console(highlight=False, emoji=False)
-error_console = Console(stderr=True, highlight=False, emoji=False)
 _Kind = TypeVar("_Kind", bound=Quantity)
 
-Directory = Annotated[Path, typer.Argument(help="directory of a campaign", show_default=False)]
+Directory = Annotated[
+    Path,
+    typer.Argument(
+        help="Directory of a campaign: the --out of `nagi run`",
+        metavar="RESULTS",
+        show_default=False,
+    ),
+]
 Results = Annotated[
-    Path, typer.Argument(help="directory of a campaign, or its bundle", show_default=False)
+    Path,
+    typer.Argument(
+        help="Directory of a campaign, or its bundle", metavar="RESULTS", show_default=False
+    ),
 ]
 UnpackTo = Annotated[
-    Path | None, typer.Option("--out", help="where a bundle is unpacked; beside it if not given")
+    Path | None,
+    typer.Option("--out", metavar="DIRECTORY", help="Directory to unpack a bundle to"),
 ]
-Json = Annotated[bool, typer.Option("--json", help="as JSON")]
 
 
-def analyze(directory: Results, out: UnpackTo = None) -> None:
-    """Compute all metrics again, from the captures."""
+def _complete_format(incomplete: str) -> list[str]:
+    from nagi_reports import report
+
+    return [name for name in report.FORMATS if name.startswith(incomplete)]
+
+
+def analyze(directory: Results, out: UnpackTo = None, json_: Json = False) -> None:
+    """Compute all metrics again from the captures, print them and write the report."""
+    console = text_console(json_)
     held, campaign = open_campaign(directory, out)
     without: list[str] = []
     with held.held():
-        with Progress(out_console, len(campaign.runs)) as progress:
+        with Progress(console, len(campaign.runs)) as progress:
             for entry in campaign.runs:
                 run = held.runs / entry.run_id
                 if (run / "manifest.json").exists() and (run / "links.json").exists():
@@ -54,22 +71,28 @@ def analyze(directory: Results, out: UnpackTo = None) -> None:
                         analysis.analyse_run(run)
                     else:
                         without.append(entry.run_id)
-                progress.step("analysed")
-        conclude(held, campaign)
+                progress.step("analysing")
+        conclude(held, campaign, json_)
         give_to_user(held.out)
     if without:
-        out_console.print(
-            f"{len(without)} runs keep the metrics they had, as their captures were removed "
-            "(the experiment's `keep`)"
+        write_line(
+            f"{count_of(len(without), 'run')} without captures (the experiment's `keep`): their "
+            "metrics are as they were",
+            console,
         )
 
 
 def write_report(
     directory: Results,
-    format_: Annotated[str, typer.Option("--format", help="pdf or html")] = "pdf",
+    format_: Annotated[
+        str,
+        typer.Option(
+            "--format", metavar="FORMAT", help="pdf or html", autocompletion=_complete_format
+        ),
+    ] = "pdf",
     out: UnpackTo = None,
 ) -> None:
-    """Write the report of a campaign."""
+    """Write the report of a campaign again, as PDF or HTML."""
     from nagi_reports import report
 
     if format_ not in report.FORMATS:
@@ -79,23 +102,35 @@ def write_report(
     with held.held():
         table = analysis.build_table(held.out, campaign)
         path = report.write_report(held.out, campaign, table, cast(report.Format, format_))
-        out_console.print(str(path), markup=False, soft_wrap=True)
+        write_line(str(path))
         give_to_user(held.out)
 
 
 def metrics(
-    receiver: Annotated[Path, typer.Option(help="capture at the receiver", show_default=False)],
-    sender: Annotated[Path | None, typer.Option(help="capture at the sender")] = None,
+    receiver: Annotated[
+        Path, typer.Option(metavar="FILE", help="Capture at the receiver", show_default=False)
+    ],
+    sender: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Capture at the sender: adds RTT, losses and delays"),
+    ] = None,
     bottleneck: Annotated[
-        str | None, typer.Option(help="smallest rate on the path, such as 10Mbit/s: gives AGI")
+        str | None,
+        typer.Option(metavar="RATE", help="Smallest rate on the path, such as 10Mbit: adds AGI"),
     ] = None,
     from_: Annotated[
-        str | None, typer.Option("--from", help="measure from then on, after the first packet: 2s")
+        str | None,
+        typer.Option(
+            "--from", metavar="TIME", help="Start of the measurement after the first packet: 2s"
+        ),
     ] = None,
-    to: Annotated[str | None, typer.Option(help="measure until then: 10s")] = None,
+    to: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="End of the measurement after the first packet: 10s"),
+    ] = None,
     json_: Json = False,
 ) -> None:
-    """Say what the TCP connections in captures from anywhere achieved."""
+    """Print the metrics of all TCP connections in captures, of nagi or any other tool."""
     rate = _quantity(Bitrate, "--bottleneck", bottleneck)
     begin, end = _quantity(Duration, "--from", from_), _quantity(Duration, "--to", to)
     if end is not None and end.value <= (begin.value if begin else 0):
@@ -110,34 +145,36 @@ def metrics(
         to_ns=end.value if end else None,
     )
     if json_:
-        typer.echo(json.dumps(connections.as_json(found), indent=1))
+        write_json(connections.as_json(found))
         return
     for table in connections.as_tables(found):
         out_console.print(table)
         out_console.print()
     for line in connections.notices(found):
-        out_console.print(line, markup=False, soft_wrap=True)
+        write_line(line)
 
 
 def compare(
     first: Directory,
     second: Annotated[
-        Path | None, typer.Argument(help="directory of another campaign", show_default=False)
+        Path | None,
+        typer.Argument(help="Directory of another campaign", metavar="OTHER", show_default=False),
     ] = None,
-    metric: Annotated[str, typer.Option(help="a column of results.parquet")] = "agi",
+    metric: Metric = "agi",
     by: Annotated[
         str | None,
         typer.Option(
-            metavar="AXIS=VALUE,VALUE", help="instead of a second campaign: two values in the first"
+            metavar="AXIS=VALUE,VALUE",
+            help="Compare two values of an axis of one campaign, such as scheme=newreno,cubic",
         ),
     ] = None,
-    json_: Json = False,
     out: Annotated[
         Path | None,
-        typer.Option(help="write a report, too: a file *.pdf or *.html", show_default=False),
+        typer.Option(metavar="FILE", help="Write a report, too: *.pdf or *.html"),
     ] = None,
+    json_: Json = False,
 ) -> None:
-    """Compare two campaigns (labs, builds, versions), run by run with the same point and seed."""
+    """Compare two campaigns in pairs of runs with the same point and seed."""
     format_ = None if out is None else _format_of(out)
     if (second is None) == (by is None):
         raise refuse(
@@ -154,14 +191,14 @@ def compare(
 
         report.write_document(out, comparing.compose(*found), format_)
     if json_:
-        typer.echo(json.dumps(comparison.comparison_json(*found), indent=1))
+        write_json(comparison.comparison_json(*found))
         return
     out_console.print(comparison.comparison_table(*found))
     out_console.print()
     for line in comparison.comparison_lines(*found):
-        out_console.print(line, markup=False, soft_wrap=True)
+        write_line(line)
     if out is not None:
-        out_console.print(str(out), markup=False, soft_wrap=True)
+        write_line(str(out))
 
 
 def _format_of(out: Path) -> report.Format:
@@ -179,22 +216,23 @@ def _format_of(out: Path) -> report.Format:
 def make_bundle(
     directory: Directory,
     out: Annotated[
-        Path | None, typer.Option(help="the file; NAME.tar.zst here if not given")
+        Path | None,
+        typer.Option(metavar="FILE", help="The archive; NAME-FORM.tar.zst if not given"),
     ] = None,
 ) -> None:
-    """Make one file of a campaign to publish, with checksums; `nagi analyze` reads it back."""
+    """Pack a campaign into one archive with checksums, for publication."""
     held, campaign = open_campaign(directory, None)
     target = out or Path(bundle.bundle_name(campaign) + bundle.SUFFIX)
     with held.held():
         size = bundle.write_bundle(held.out, target)
-    out_console.print(f"{target}: {in_bytes(size)}", markup=False, soft_wrap=True)
+    write_line(f"{target}: {in_bytes(size)}")
 
 
 def open_campaign(directory: Path, out: Path | None) -> tuple[CampaignDirectory, Campaign]:
     """A campaign's directory; a bundle is unpacked to `out` first. Raises InputError."""
     if directory.is_file():
         directory = bundle.read_bundle(directory, out)
-        out_console.print(f"unpacked to {directory}", markup=False, soft_wrap=True)
+        write_line(f"unpacked to {directory}", error_console)
     elif out is not None:
         raise refuse(
             "--out is where a bundle is unpacked, and this is none",
@@ -213,24 +251,29 @@ def analyse_and_retain(run: Path, campaign: Campaign) -> None:
     retain(run, campaign.keep)
 
 
-def conclude(directory: CampaignDirectory, campaign: Campaign) -> None:
-    """Table, text and report."""
+def conclude(directory: CampaignDirectory, campaign: Campaign, json_: bool) -> None:
+    """Table, text and report; as JSON what `nagi show --json` prints, and the report's path."""
     from nagi_reports import report
 
     table = analysis.build_table(directory.out, campaign)
     found = summary.summarise(campaign, table)
+    path = report.write_report(directory.out, campaign, table) if found.valid else None
+    if json_:
+        status = CampaignStatus.read(directory, campaign)
+        write_json({**status.as_data(), **text.as_data(found), "report": path and str(path)})
+        return
     for each in text.tables(found):
         out_console.print()
         out_console.print(each)
-    out_console.print(
+    write_line(
         f"\n{found.runs} runs: {found.valid} valid, {found.invalid} invalid, {found.failed} failed"
     )
     verdicts = [verdict_of(directory.runs, run.run_id) for run in campaign.runs]
     for line in noise.summarise([verdict for verdict in verdicts if verdict is not None]):
-        out_console.print(line, markup=False, soft_wrap=True)
-    if found.valid:
-        path = report.write_report(directory.out, campaign, table)
-        out_console.print(f"report: {path}", markup=False, soft_wrap=True)
+        write_line(line)
+    write_line(f"runs, one by one: nagi show {shlex.quote(str(directory.out))}")
+    if path is not None:
+        write_line(f"report: {path}")
 
 
 def give_to_user(out: Path) -> None:

@@ -3,25 +3,24 @@
 
 from __future__ import annotations
 
-import json
+from pathlib import Path
 from typing import Any
 
-import typer
 from rich.table import Table
 
 from nagi import schemes
-from nagi.ansible_runs import Interrupted, LabError
+from nagi.console import Json, complain, out_console, write_json, write_line
 from nagi.errors import refuse
 from nagi.lab_cli import bench_for
-from nagi.labs import virtual
+from nagi.labs import netns, virtual
 from nagi.labs.physical import token_for
 from nagi.labs.site import available_on_hosts
-from nagi.options import Inventory, Lab, chosen_lab
+from nagi.options import Inventory, Lab
 from nagi.programs import describe
 from nagi.progress import InterruptFlag
-from nagi.results_cli import Json, error_console, out_console
 from nagi.schemes import Availability, Scheme
 from nagi.scratch import scratch
+from nagi.selecting import choose_lab
 
 
 def list_schemes(
@@ -29,19 +28,24 @@ def list_schemes(
     inventory: Inventory = None,
     json_: Json = False,
 ) -> None:
-    """Say which TCP schemes this machine, or the hosts of an inventory, can run, and why not the
-    others; and what parameters they have."""
+    """List TCP schemes with their parameters, and why the lab cannot run some."""
     known = schemes.schemes()
-    where = chosen_lab(lab, inventory)
-    if where == "netns":
+    choice = choose_lab(lab, inventory, has_root=True)  # to list them needs no root
+    if choice.why_not_virtual:
+        complain(f"in the netns lab, as the virtual lab cannot be used: {choice.why_not_virtual}")
+    if choice.name == netns.NAME:
         found = {name: schemes.availability(scheme) for name, scheme in known.items()}
-    elif where == "virtual":
+    elif choice.name == virtual.NAME:
         found = {name: virtual.availability(scheme) for name, scheme in known.items()}
     else:
+        assert inventory is not None
         found = _on_hosts(inventory, known)
     if json_:
-        typer.echo(
-            json.dumps({name: _as_data(known[name], found[name]) for name in known}, indent=1)
+        write_json(
+            {
+                "lab": choice.name,
+                "schemes": {name: _as_data(known[name], found[name]) for name in known},
+            }
         )
         return
     table = Table(show_edge=False, pad_edge=False)
@@ -55,21 +59,15 @@ def list_schemes(
         given = _parameters(scheme)
         parameters = ", ".join(f"{key} {each['default']}" for key, each in given.items())
         table.add_row(name, "yes" if here.available else "no", what, parameters)
+    write_line(f"TCP schemes in the {choice.name} lab\n")
     out_console.print(table)
 
 
-def _on_hosts(inventory: Inventory, known: dict[str, Scheme]) -> dict[str, Availability]:
-    assert inventory is not None
+def _on_hosts(inventory: Path, known: dict[str, Scheme]) -> dict[str, Availability]:
     with scratch() as directory:
-        try:
-            token = token_for(directory)
-            with bench_for(inventory, directory, token, InterruptFlag()) as bench:
-                survey = bench.survey()
-        except LabError as error:
-            error_console.print(f"nagi: {error}", markup=False, soft_wrap=True)
-            raise typer.Exit(1) from None
-        except Interrupted:
-            raise typer.Exit(130) from None
+        token = token_for(directory)
+        with bench_for(inventory, directory, token, InterruptFlag()) as bench:
+            survey = bench.survey()
     if survey.failures:
         hosts = ", ".join(sorted({failure.host for failure in survey.failures}))
         raise refuse(

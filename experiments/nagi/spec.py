@@ -60,6 +60,7 @@ LEAST_REPEATS = 3  # before the width of an interval is believed
 
 # Names become parts of interface names, which Linux limits to 15 characters.
 Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,10}$")]
+EXPERIMENT_NAME = r"^[a-z0-9][a-z0-9-]*$"
 Axis = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 LossPlace = Literal["ingress", "egress"]
 
@@ -543,7 +544,7 @@ class Experiment(Strict):
     """An experiment file."""
 
     schema_version: Literal[1]
-    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
+    name: Annotated[str, Field(pattern=EXPERIMENT_NAME)]
     title: str
     reference: str = Field("", description="where the experiment comes from")
     seed: int = Field(ge=0, lt=2**63, description="every random draw follows from it")

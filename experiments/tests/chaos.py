@@ -127,7 +127,10 @@ class Bed:
         self._before = self.state()
 
     def arguments(self) -> list[object]:
-        return ["run", self.spec, "--out", self.out, "--tries", "1", "--jobs", "2", "--keep-going"]
+        return [*self._run(), "--lab", "netns", "--keep-going"]
+
+    def _run(self) -> list[object]:
+        return ["run", self.spec, "--out", self.out, "--tries", "1", "--jobs", "2"]
 
     # What there is
 
@@ -279,7 +282,7 @@ class SshBed(Bed):
         super().__init__(hosts, runs)
 
     def arguments(self) -> list[object]:
-        return [*super().arguments(), "-i", self.hosts.inventory]
+        return [*self._run(), "-i", self.hosts.inventory]
 
     def state(self) -> dict[str, list[str]]:
         files = "find /var/lib/nagi /run/nagi -type f ! -name '*.log' ! -name lock ! -name agent"

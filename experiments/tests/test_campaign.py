@@ -147,12 +147,16 @@ class Lab:
 class Listener:
     def __init__(self):
         self.added = 0
+        self.rounds = []
 
     def done_before(self, plans):
         self.before = len(plans)
 
     def runs_added(self, plans):
         self.added += len(plans)
+
+    def round_starting(self, plans):
+        self.rounds.append(len(plans))
 
     def lab_starting(self, lab, cells):
         pass

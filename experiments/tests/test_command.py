@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 from kernels import needs_our_schemes
-from nagi import cli
+from nagi import run_cli
 from nagi.campaign import TooNoisy
+from nagi.cli import app
 from nagi.contracts.records import Explanation, Verdict
 from nagi.paths import ROOT, SCHEMAS, native_program
 from typer.testing import CliRunner
@@ -22,6 +23,8 @@ NAGI = str(native_program("nagi"))
 ACHIEVEMENT = str(ROOT / "experiments" / "achievement-2008.yaml")
 WESTWOODVT = str(ROOT / "experiments" / "westwoodvt-2007.yaml")
 EXAMPLE = str(SCHEMAS / "example" / "experiment.yaml")
+(RECORDED,) = (run.name for run in (SCHEMAS / "example" / "campaign" / "runs").iterdir())
+NETNS = ("--lab", "netns")  # which needs nothing that may not have been built yet
 
 
 def nagi(*arguments: str, cwd=None, user: list[str] | None = None) -> subprocess.CompletedProcess:
@@ -49,33 +52,69 @@ def refused(*arguments: str, cwd=None) -> str:
 
 @needs_our_schemes
 def test_plan_shows_runs_and_time_and_what_is_missing():
-    done = nagi("plan", WESTWOODVT)
+    done = nagi("plan", WESTWOODVT, *NETNS)
     assert done.returncode == 0
-    assert "240 runs, 180 of them possible here" in done.stdout
-    assert "newjersey is not available" in done.stdout
-    assert re.search(r"^newjersey: this version of nagi lacks .*; use", done.stdout, re.M)
+    assert "240 runs, 180 of them possible in the netns lab" in done.stdout
+    lacking = r"^newjersey is not available: this version of nagi lacks .*; use"
+    assert re.search(lacking, done.stdout, re.M)
+    rows = nagi("plan", WESTWOODVT, *NETNS, "--all").stdout.splitlines()
+    assert sum("newjersey is not available" in row and "│" in row for row in rows) == 6
 
 
 @needs_our_schemes
 def test_plan_of_the_quick_form_is_possible_in_full():
-    done = nagi("plan", ACHIEVEMENT, "--quick")
-    assert "36 runs, 36 of them possible here; about" in done.stdout
-    done = nagi(
-        "plan", ACHIEVEMENT, "--quick", "--only", "scheme=vegas", "--only", "error_rate=0 %"
+    done = nagi("plan", ACHIEVEMENT, "--quick", *NETNS)
+    assert "36 runs, 36 of them possible in the netns lab; about" in done.stdout
+    only = ("--only", "scheme=vegas", "--only", "error_rate=0 %")
+    done = nagi("plan", ACHIEVEMENT, "--quick", *NETNS, *only)
+    assert "3 runs, 3 of them possible in the netns lab" in done.stdout
+
+
+def test_plan_sums_up_axes_and_paths():
+    done = nagi("plan", ACHIEVEMENT, *NETNS)
+    lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    assert "achievement-2008: Achievement of TCP schemes" in lines[0]
+    assert "capacity │ 15 │ 10 Mb/s, 20 Mb/s, 30 Mb/s, 40 Mb/s, ..., 200 Mb/s" in lines
+    assert (
+        "bulk │ S -(wired)- N -(wireless)- D │ 100 ms │ 10 Mb/s to 100 Mb/s │ 119 to 1189 packets"
+        in lines
     )
-    assert "3 runs, 3 of them possible here" in done.stdout
+    assert len(lines) < 20
+    rows = nagi("plan", ACHIEVEMENT, *NETNS, "--all").stdout.splitlines()
+    assert sum(" Mb/s " in row for row in rows) == 270
 
 
+def test_plan_as_json():
+    found = json.loads(nagi("plan", EXAMPLE, *NETNS, "--json").stdout)
+    assert (found["schema_version"], found["experiment"], found["lab"]) == (1, "example", "netns")
+    assert found["runs"] == found["possible_runs"] == {"min": 8, "max": 8}
+    assert found["axes"] == {"rate": ["1 Mb/s", "2 Mb/s"], "scheme": ["newreno", "cubic"]}
+    assert len(found["plans"]) == 8
+    first = found["plans"][0]
+    assert first["point"] == {"rate": "1 Mb/s", "scheme": "newreno"} and first["repeat"] == 0
+    up, down = first["flows"]
+    assert (up["path"], down["path"]) == (["radio", "core"], ["core", "radio"])
+    assert up["bottleneck_bps"] == 1_000_000 and up["base_rtt_s"] == 0.03
+    assert found["time_s"]["min"] == pytest.approx(
+        sum(each["time_s"] for each in found["plans"]) / found["jobs"], rel=1e-3
+    )
+
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root for the netns lab")
+
+
+@needs_root
 def test_run_refuses_what_this_kernel_lacks(tmp_path):
-    said = refused("run", WESTWOODVT, cwd=tmp_path)
+    said = refused("run", WESTWOODVT, *NETNS, cwd=tmp_path)
     assert f"{WESTWOODVT}:" in said
     assert "matrix.scheme: newjersey is not available: this version of nagi lacks" in said
     assert "--skip-unavailable" in said
 
 
+@needs_root
 def test_run_says_what_it_leaves_out(tmp_path):
     only = ["--skip-unavailable", "--only", "scheme=newjersey"]
-    said, refusal = refused("run", WESTWOODVT, *only, cwd=tmp_path).splitlines()
+    said, refusal = refused("run", WESTWOODVT, *NETNS, *only, cwd=tmp_path).splitlines()
     assert said.startswith("nagi: newjersey is left out: this version of nagi lacks")
     assert said.endswith("; use the other schemes")
     assert "no scheme of this experiment is available here" in refusal
@@ -87,8 +126,8 @@ def test_run_refuses_bad_input(tmp_path):
     assert f"{bad}:20: links.radio.delay: 10 has no unit" in refused("run", str(bad), cwd=tmp_path)
     assert "cannot read it" in refused("run", "missing.yaml", cwd=tmp_path)
     assert "there is no form 'quick'" in refused("run", EXAMPLE, "--quick", cwd=tmp_path)
-    assert "no such axis" in refused("run", EXAMPLE, "--only", "height=3", cwd=tmp_path)
-    assert "no such value" in refused("run", EXAMPLE, "--only", "scheme=vegas", cwd=tmp_path)
+    for axis, complaint in (("height=3", "no such axis"), ("scheme=vegas", "no such value")):
+        assert complaint in refused("plan", EXAMPLE, *NETNS, "--only", axis, cwd=tmp_path)
     assert "not AXIS=VALUE" in refused("run", EXAMPLE, "--only", "scheme", cwd=tmp_path)
     assert "no such lab" in refused("run", EXAMPLE, "--lab", "moon", cwd=tmp_path)
     assert "No such option" in refused("run", EXAMPLE, "--fast", cwd=tmp_path)
@@ -101,7 +140,7 @@ def test_run_without_root_says_so(tmp_path):
     if Path(sys.prefix).owner() != "root" or not _open_to_all(NAGI):
         pytest.skip("this checkout is closed to other users")
     nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]
-    done = nagi("run", EXAMPLE, "--lab", "netns", cwd="/", user=nobody)
+    done = nagi("run", EXAMPLE, *NETNS, cwd="/", user=nobody)
     assert done.returncode == 2
     assert "needs root; run the same command with sudo" in done.stderr
 
@@ -115,7 +154,6 @@ def _open_to_all(path: str) -> bool:
     return done.returncode == 0
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 def test_resume_refuses_to_begin_anew(tmp_path):
     out = tmp_path / "out"
     assert "no campaign to resume" in refused("run", EXAMPLE, "--resume", "--out", str(out))
@@ -124,13 +162,16 @@ def test_resume_refuses_to_begin_anew(tmp_path):
 
 @needs_our_schemes
 def test_schemes_say_what_they_lack():
-    done = nagi("schemes")
+    done = nagi("schemes", *NETNS)
     assert done.returncode == 0
+    assert done.stdout.startswith("TCP schemes in the netns lab\n")
     lines = {line.split("│")[0].strip(): line for line in done.stdout.splitlines() if "│" in line}
     assert lines["newreno"].split("│")[1].strip() == "yes"
     assert lines["newjersey"].split("│")[1].strip() == "no"
     assert "lacks routers that mark" in " ".join(lines["newjersey"].split())
-    ours = json.loads(nagi("schemes", "--json").stdout)
+    found = json.loads(nagi("schemes", *NETNS, "--json").stdout)
+    assert (found["schema_version"], found["lab"]) == (1, "netns")
+    ours = found["schemes"]
     assert ours["westwoodvt"]["available"]
     assert ours["westwoodvt"]["parameters"]["alpha"]["default"] == 14
     assert ours["newreno"]["parameters"] == {}
@@ -144,20 +185,67 @@ def test_help_and_version():
     assert nagi("no-such-command").returncode == 2
 
 
-def test_trace_prints_what_nagi_link_takes_and_quotes_what_it_refuses(tmp_path):
-    path = tmp_path / "lte.mahimahi"
-    path.write_text("1\n1\n3\n")
-    done = nagi("trace", str(path))
-    assert done.returncode == 0
-    assert json.loads(done.stdout) == {
-        "opportunities_ns": [1_000_000, 1_000_000, 3_000_000],
-        "bytes": 1504,
-        "period_ns": 3_000_000,
+COMMANDS = [each.name or each.callback.__name__ for each in app.registered_commands]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_says_what_it_does_in_one_line(command, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    said = CliRunner().invoke(app, [command, "--help"], prog_name="nagi").output
+    usage, summary, after = [line.strip() for line in said.splitlines()][1:6:2]
+    assert usage.startswith(f"Usage: nagi {command} ")
+    assert summary.endswith(".") and summary[:1].isupper()
+    assert after.startswith("╭─ ")
+
+
+def completed(words: str, cwd=None) -> set[str]:
+    """What bash is offered for the last of `words`."""
+    environment = {
+        "_NAGI_COMPLETE": "complete_bash",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(len(words.split(" ")) - 1),
     }
-    path.write_text("1\nroot:x:0\n")
-    done = nagi("trace", str(path))
-    assert done.returncode == 2
-    assert "lte.mahimahi:2: not a number of milliseconds: 'root:x:0';" in done.stderr
+    done = subprocess.run(
+        [NAGI],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=cwd,
+        env=os.environ | environment,
+    )
+    assert done.stderr == ""
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("nagi ne", {"new"}),
+        ("nagi run x.yaml --lab ", {"virtual", "netns", "physical"}),
+        ("nagi new x --template tr", {"trace"}),
+        ("nagi compare a b --metric goodput", {"goodput_bps"}),
+        (f"nagi run {ACHIEVEMENT} --form q", {"quick"}),
+        (f"nagi plan {ACHIEVEMENT} --only sch", {"scheme="}),
+        (f"nagi plan {ACHIEVEMENT} --only scheme=west", {"scheme=westwood"}),
+        ("nagi plan none.yaml --only sch", set()),
+        (f"nagi show {SCHEMAS / 'example' / 'campaign'} {RECORDED[:3]}", {RECORDED}),
+    ],
+)
+def test_shells_complete(words, offered, tmp_path):
+    assert completed(words, cwd=tmp_path) == offered
+
+
+def test_there_is_a_script_for_a_shell():
+    done = nagi("--show-completion", "bash")
+    assert done.returncode == 0
+    assert "_NAGI_COMPLETE=complete_bash" in done.stdout
+
+
+def test_what_is_up_needs_real_time(tmp_path):
+    said = refused("up", EXAMPLE, "--lab", "virtual", cwd=tmp_path)
+    assert "a topology that is up needs real time, and the virtual lab has none" in said
+    assert "use --lab netns, or have a flow with `traffic: command`" in said
+    assert "needs an inventory" in refused("up", EXAMPLE, "--lab", "physical", cwd=tmp_path)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root for the netns lab")
@@ -170,21 +258,21 @@ def test_a_campaign_on_a_machine_that_is_too_busy_says_how_to_go_on(tmp_path, mo
     late = Verdict(run_id="", status="invalid", reasons=[], checks=[], explanations=[stolen])
     stopped: list[bool] = []
 
-    def stop(*arguments: object) -> None:
-        stopped.append(bool(arguments[-1]))
+    def stop(launch: run_cli._Launch, selection: object) -> None:
+        stopped.append(launch._stop_if_noisy)
         raise TooNoisy(4, [late] * 3)
 
-    monkeypatch.setattr(cli, "_run_campaign", stop)
+    monkeypatch.setattr(run_cli._Launch, "carry_out", stop)
     out = str(tmp_path / "a directory")
     command = ["run", EXAMPLE, "--lab", "netns", "--out", out]
-    done = CliRunner().invoke(cli.app, command)
+    done = CliRunner().invoke(app, command)
     assert done.exit_code == 1
     busy, counted, example, virtual, insist = done.stderr.splitlines()
     assert busy.endswith("too busy for runs in real time: 3 of the first 4 runs were late")
     assert counted == "3 runs missed the timing limits: stolen time (3)"
     assert "the hypervisor took 20 %" in example
-    again = f"nagi run {EXAMPLE} --out '{out}'"
-    assert f"{again} --lab virtual" in virtual
-    assert insist.endswith(f"{again} --lab netns --keep-going")
-    assert CliRunner().invoke(cli.app, [*command, "--keep-going"]).exit_code == 1
+    again = f"nagi run {EXAMPLE}"
+    assert f"{again} --lab virtual --out '{out}-virtual'" in virtual
+    assert insist.endswith(f"{again} --lab netns --out '{out}' --keep-going")
+    assert CliRunner().invoke(app, [*command, "--keep-going"]).exit_code == 1
     assert stopped == [True, False]

@@ -109,7 +109,10 @@ def spec(tmp_path):
 
 def start(spec, out, *arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [NAGI, "run", str(spec), "--out", str(out), "--tries", TRIES, "--keep-going", *arguments],
+        [
+            *(NAGI, "run", spec, "--lab", "netns", "--out", out, "--tries", TRIES, "--keep-going"),
+            *arguments,
+        ],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -242,7 +245,7 @@ def test_ended_in_the_middle_it_goes_on_where_it_stopped(spec, tmp_path, how):
         assert process.returncode == -signal.SIGKILL
     else:
         assert process.returncode == 130
-        assert "stopped; 1 of 4 runs are done and kept" in said
+        assert "stopped: 1 of 4 runs are done (1 " in said
         assert list(verdicts(out)) == [over]
     said = run(spec, out)
     assert "4 runs: 4 valid" in said

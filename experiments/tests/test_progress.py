@@ -11,6 +11,7 @@ from rich.console import Console
 
 (RECORDED,) = sorted((SCHEMAS / "example" / "campaign" / "runs").iterdir())
 PLAN = RunPlan.read(RECORDED / "plan.json")
+RUN = "1 Mb/s, cubic"
 
 
 def runs(*names: str) -> list[RunPlan]:
@@ -21,10 +22,31 @@ def verdict(status: str) -> Verdict:
     return Verdict(run_id="", status=status, reasons=[], checks=[])
 
 
+class Told:
+    """A progress whose clock stands still until it is put on. Every run lasts 10 s."""
+
+    def __init__(self, total: int, **options) -> None:
+        self.now = 0.0
+        self._console = Console(width=100, record=True, force_terminal=False)
+        self.progress = Progress(
+            self._console, total, lasts=lambda plan: 10.0, clock=lambda: self.now, **options
+        )
+
+    def after(self, seconds: float) -> list[str]:
+        """What is said `seconds` later, and what was before."""
+        self.now += seconds
+        self.progress.tick()
+        return self.lines()
+
+    def lines(self) -> list[str]:
+        """What has been said since they were last asked for."""
+        return self._console.export_text().splitlines()
+
+
 def said_by(at_least: bool) -> list[str]:
-    console = Console(width=100, record=True, quiet=False, force_terminal=False)
     first, second, third, added = runs("a", "b", "c", "d")
-    with Progress(console, 3, at_least=at_least) as progress:
+    told = Told(3, at_least=at_least, tries=3)
+    with told.progress as progress:
         progress.done_before([first])
         progress.run_over(second, verdict("invalid"))
         progress.run_over(second, verdict("valid"))  # another try is not another run
@@ -32,20 +54,94 @@ def said_by(at_least: bool) -> list[str]:
         if at_least:
             progress.runs_added([added])
             progress.run_over(added, verdict("valid"))
-    return console.export_text().splitlines()
+    return told.lines()
 
 
 def test_every_run_is_counted_once():
     assert said_by(at_least=False) == [
-        "[2/3] 1 Mb/s, cubic: invalid",
-        "[2/3] 1 Mb/s, cubic: valid",
-        "[3/3] 1 Mb/s, cubic: valid",
+        f"[2/3] {RUN}: invalid",
+        f"[2/3] {RUN}, attempt 2 of 3: valid",
+        f"[3/3] {RUN}: valid",
     ]
 
 
 def test_a_total_that_may_grow_is_said_to_be_the_least():
     assert said_by(at_least=True)[2:] == [
-        "[3/at least 3] 1 Mb/s, cubic: valid",
+        f"[3/at least 3] {RUN}: valid",
         "1 more run, as intervals are wider than asked for",
-        "[4/at least 4] 1 Mb/s, cubic: valid",
+        f"[4/at least 4] {RUN}: valid",
     ]
+
+
+def test_retries_are_shown_as_retries():
+    first, second, third = plans = runs("a", "b", "c")
+    told = Told(3, tries=3, jobs=2)
+    with told.progress as progress:
+        progress.round_starting(plans)
+        progress.batch_starting({"cell0": [first, third], "cell1": [second]}, lead_s=3.0)
+        # 3 s until the first run begins, 2 s of shipping.
+        assert told.after(16) == ["running: about 2 of 3 runs done, 9 s left"]
+        for plan, status in zip(plans, ("invalid", "valid", "invalid"), strict=True):
+            progress.run_over(plan, verdict(status))
+        told.lines()
+        told.now = 25.0
+        progress.round_starting([first, third])
+        (said,) = told.lines()
+        # A batch that should last 20 s took 25.
+        assert said == ("3 of 3 runs tried; trying 2 runs again (attempt 2 of 3), 25 s left")
+        progress.batch_starting({"cell0": [first, third]}, lead_s=3.0)
+        assert told.after(16) == [
+            "trying 2 runs again (attempt 2 of 3): about 1 of 2 runs done, 9 s left"
+        ]
+        progress.run_over(first, verdict("valid"))
+        progress.run_over(third, verdict("invalid"))
+        assert told.lines() == [
+            f"[3/3] {RUN}, attempt 2 of 3: valid",
+            f"[3/3] {RUN}, attempt 2 of 3: invalid",
+        ]
+        progress.round_starting([third])
+        (said,) = told.lines()
+        assert said.startswith("3 of 3 runs tried; trying 1 run again (attempt 3 of 3), ")
+
+
+def test_what_an_earlier_nagi_tried_is_tried_again():
+    first, second, third = runs("a", "b", "c")
+    told = Told(3, tries=3, tried={"b": 1})
+    with told.progress as progress:
+        progress.done_before([first])
+        progress.round_starting([second, third])
+        assert told.lines() == [
+            "2 of 3 runs tried, 1 not yet; trying 1 run again (attempt 2 of 3), 20 s left"
+        ]
+        progress.run_over(third, verdict("valid"))
+        progress.run_over(second, verdict("valid"))
+    assert told.lines() == [f"[3/3] {RUN}: valid", f"[3/3] {RUN}, attempt 2 of 3: valid"]
+
+
+def test_in_virtual_time_the_time_left_is_estimated_and_learns():
+    plans = runs(*"abcdef")
+    told = Told(6, jobs=2)
+    with told.progress as progress:
+        progress.round_starting(plans)
+        for cell, batch in enumerate((plans[:2], plans[2:4], plans[4:])):
+            progress.batch_starting({"cell0": batch[:1], "cell1": batch[1:]}, lead_s=None)
+            if cell == 0:
+                assert told.after(15) == ["running: 0 of 6 runs done, 30 s left"]
+                # It is late: so will be what follows.
+                assert told.after(15) == ["running: 0 of 6 runs done, 60 s left"]
+            elif cell == 1:
+                # Batches take three times as long as they should.
+                assert told.after(15) == ["running: 2 of 6 runs done, 45 s left"]
+                told.now += 15
+            for plan in batch:
+                progress.run_over(plan, verdict("valid"))
+            told.lines()
+    assert told.after(100) == ["running: 6 of 6 runs done"]
+
+
+def test_metrics_that_are_computed_again_are_counted():
+    told = Told(3)
+    with told.progress as progress:
+        progress.step("analysing")
+        assert told.after(14) == []
+        assert told.after(1) == ["analysing: 1 of 3 runs done"]

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pandas as pd
 import pytest
-from nagi import cli, estimate
+from nagi import cli, estimate, run_cli
 from nagi.contracts.records import Campaign, Keep
 from nagi.contracts.results import Metrics
 from nagi.paths import SCHEMAS
@@ -183,7 +183,7 @@ def test_analyze_without_captures_keeps_the_metrics_and_says_so(nagi, campaign):
     retain(run, Keep(captures="none"))
     done = nagi("analyze", campaign)
     assert done.status == 0
-    assert "1 runs keep the metrics they had, as their captures were removed" in done.out
+    assert "1 run without captures (the experiment's `keep`): their metrics are as" in done.out
     assert Metrics.read(run / "metrics.json").rows == rows
     assert len(pd.read_parquet(campaign / "results.parquet")) == 2
 
@@ -195,7 +195,7 @@ def test_a_bundle_is_made_and_read_back(nagi, refused, campaign, tmp_path, monke
     assert "exists already" in refused("bundle", campaign)
     done = nagi("analyze", "example-short.tar.zst")
     assert done.status == 0
-    assert "unpacked to example-short" in done.out
+    assert "unpacked to example-short" in done.err
     (run,) = (tmp_path / "example-short" / "runs").iterdir()
     assert (run / "metrics.json").read_bytes() == (
         campaign / "runs" / run.name / "metrics.json"
@@ -262,12 +262,12 @@ def spec(tmp_path):
 
 
 def test_plan_says_least_and_most(nagi, spec, tmp_path):
-    done = nagi("plan", spec, "--out", tmp_path / "x")
+    done = nagi("plan", spec, "--lab", "netns", "--out", tmp_path / "x")
     assert done.status == 0
     assert "3 to 20" in done.out
-    assert "6 to 40 runs, 6 to 40 of them possible here; about " in done.out
+    assert "6 to 40 runs, 6 to 40 of them possible in the netns lab; about " in done.out
     assert "disk: at most about " in done.out
-    assert f"are free where {tmp_path / 'x'} is" in done.out
+    assert f"are free at {tmp_path / 'x'}" in done.out
     assert "fit" not in done.out
     assert not (tmp_path / "x").exists()
 
@@ -277,16 +277,16 @@ def test_plan_says_least_and_most(nagi, spec, tmp_path):
 )
 def test_plan_says_what_does_not_fit(nagi, spec, free, said, monkeypatch):
     monkeypatch.setattr(estimate.shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
-    done = nagi("plan", spec)
+    done = nagi("plan", spec, "--lab", "netns")
     assert done.status == 0
     assert said in done.out
 
 
 def test_run_refuses_what_does_not_fit(refused, spec, tmp_path, monkeypatch):
     monkeypatch.setattr(estimate.shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
-    monkeypatch.setattr(cli, "require_root", lambda: None)
+    monkeypatch.setattr(run_cli, "require_root", lambda: None)
     out = tmp_path / "out"
-    said = refused("run", spec, "--out", out)
+    said = refused("run", spec, "--lab", "netns", "--out", out)
     assert f"{out}: 6 runs need about " in said
     assert "1.0 kB are free there; give another place with --out" in said
     assert not out.exists()

@@ -131,7 +131,7 @@ def test_whatever_ends_the_controller_no_run_is_lost_and_the_same_command_goes_o
     os.kill(ssh_hosts.pid_of(process), signal.SIGINT)
     said, _ = process.communicate(timeout=60)
     assert process.returncode == 130, said
-    assert "The same command goes on from there" in said
+    assert "the same command continues" in said
     leaves_nothing(ssh_hosts, before)
 
     # Killed, it cannot; what is over by then is kept on the hosts.
@@ -219,6 +219,9 @@ def test_doctor_finds_hosts_fit_and_cables_swapped(ssh_hosts):
     stages = {finding.stage: finding for finding in doctor.findings if finding.status == "ok"}
     for stage in ("ssh", "versions", "kernel", "paths", "mtu", "capture", "emulator", "disk"):
         assert stage in stages
+    spec = spec_for(ssh_hosts)
+    said = ssh_hosts.run("plan", spec, "-i", ssh_hosts.inventory)
+    assert "4 runs, 4 of them possible in the physical lab; about " in " ".join(said.split())
     leaves_nothing(ssh_hosts, before)
 
     inventory = ssh_hosts.as_inventory()

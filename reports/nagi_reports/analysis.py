@@ -116,6 +116,13 @@ def find_capture(run: Path, file: str) -> Path | None:
 
 def build_table(out: Path, campaign: Campaign) -> pd.DataFrame:
     """The table of all runs of a campaign that came to their end; writes results.parquet."""
+    table = read_table(out, campaign)
+    table.to_parquet(out / "results.parquet", index=False)
+    return table
+
+
+def read_table(out: Path, campaign: Campaign) -> pd.DataFrame:
+    """The same, as the runs are now; writes nothing."""
     rows = []
     for run in campaign.runs:
         metrics = out / "runs" / run.run_id / "metrics.json"
@@ -129,9 +136,7 @@ def build_table(out: Path, campaign: Campaign) -> pd.DataFrame:
     table = pd.DataFrame(rows, columns=columns)
     # A column without any value has the type of its numbers all the same.
     numbers = [name for name in metrics_of_results() if table[name].isna().all()]
-    table = table.astype(dict.fromkeys(numbers, "float64"))
-    table.to_parquet(out / "results.parquet", index=False)
-    return table
+    return table.astype(dict.fromkeys(numbers, "float64"))
 
 
 @dataclass(frozen=True)

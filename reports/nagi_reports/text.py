@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The results as a text table, for the terminal."""
+"""The results as a text table, for the terminal; and as plain data, for JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from math import isnan
+from typing import Any
 
 from rich.table import Table
 
@@ -37,6 +38,32 @@ def tables(summary: Summary) -> Iterator[Table]:
         yield table
 
 
+def as_data(summary: Summary) -> dict[str, Any]:
+    """What the tables have, a list `panels` of lists `series`."""
+    axis = summary.panels_axis
+    return {
+        "x": summary.x.name,
+        "panels": [
+            {
+                **({axis.name: panel.label} if axis else {}),
+                "agi_ceiling": None if isnan(panel.ceiling) else panel.ceiling,
+                "series": [
+                    {
+                        "name": curve.series,
+                        "agi": [
+                            {summary.x.name: value, **_data(mean)}
+                            for value, mean in zip(summary.x.values, curve.agi, strict=True)
+                        ],
+                        "nagi": _data(curve.nagi),
+                    }
+                    for curve in panel.curves
+                ],
+            }
+            for panel in summary.panels
+        ],
+    }
+
+
 def title(summary: Summary, panel: Panel) -> str:
     """What a panel is called."""
     if summary.panels_axis is None:
@@ -50,3 +77,11 @@ def _text(mean: Mean | None) -> str:
     if mean.halfwidth == mean.halfwidth:  # not nan
         return f"{mean.value:.3f} ±{mean.halfwidth:.3f}"
     return f"{mean.value:.3f}"
+
+
+def _data(mean: Mean | None) -> dict[str, Any]:
+    """A mean with its 95 % interval; null where there is none."""
+    if mean is None:
+        return {"mean": None, "halfwidth": None, "runs": 0}
+    halfwidth = None if isnan(mean.halfwidth) else mean.halfwidth
+    return {"mean": mean.value, "halfwidth": halfwidth, "runs": mean.runs}

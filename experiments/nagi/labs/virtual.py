@@ -48,6 +48,7 @@ _LIMIT_S, _LIMIT_PER_VIRTUAL_S = 120.0, 20.0
 _CHECK_LIMIT_S = 60.0
 _JOB, _ANSWER, _SPOOL = "job.json", "answer.json", "spool"
 _SECCOMP_CURE = "; permit seccomp(2) and ptrace(2) (containers: --security-opt seccomp=unconfined)"
+_IN_NETNS = "run it with --lab netns"
 # A guest that broke off with no more than this free on the disk did so for want of room.
 _FULL_BYTES = 4 << 20
 # The cell's name in every guest: what is in there does not depend on which cell it is.
@@ -228,7 +229,8 @@ def availability(scheme: Scheme) -> Availability:
         return Availability(False, error.problems[0].what, error.problems[0].cure)
     if scheme.object is None:
         present = scheme.congestion_control in kernel.congestion_controls
-        return schemes.of_kernel(scheme, kernel.release, present)
+        found = schemes.of_kernel(scheme, kernel.release, present)
+        return found if present else replace(found, cure=_IN_NETNS)
     if scheme.congestion_control in kernel.modules:
         if kernel.module_sources != guest_kernel.module_sources():
             return Availability(
@@ -240,7 +242,7 @@ def availability(scheme: Scheme) -> Availability:
     return Availability(
         False,
         "the virtual lab's kernel has no eBPF struct_ops, only hosts/tcp as modules",
-        "run it with --lab netns",
+        _IN_NETNS,
     )
 
 

@@ -154,7 +154,8 @@ def reproduction(material: Material) -> list[Block]:
         form = f" --form {campaign.form}"
     seeds = _seeds(material)
     build = campaign.build
-    how = form + (" --lab virtual" if campaign.lab == "virtual" else "")
+    lab = "-i INVENTORY" if campaign.lab == "physical" else f"--lab {campaign.lab}"
+    how = f"{form} {lab}"
     how += " --switch bmv2" if build.simple_switch else ""
     switch = [
         ("nagi-switch", build.nagi_switch),

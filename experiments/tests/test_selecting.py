@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The lab that `nagi run` and `nagi plan` use, and what keeps a campaign in one lab."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from nagi import selecting
+from nagi.campaign import CampaignDirectory
+from nagi.cli import main
+from nagi.errors import InputError, refuse
+from nagi.labs import guest_kernel
+from nagi.paths import SCHEMAS
+from nagi.selecting import LabChoice, choose_lab, require_same_lab
+
+CAMPAIGN = SCHEMAS / "example" / "campaign"  # of the netns lab
+EXPERIMENT = SCHEMAS / "example" / "experiment.yaml"
+INVENTORY = Path("lab.yml")
+
+
+@pytest.fixture
+def no_guests(monkeypatch):
+    def complain():
+        raise refuse("no guests here", "build them")
+
+    monkeypatch.setattr(selecting, "require_able", complain)
+
+
+@pytest.mark.parametrize("has_root", [False, True])
+def test_the_virtual_lab_is_used_unless_another_is_asked_for(monkeypatch, has_root):
+    monkeypatch.setattr(selecting, "require_able", lambda: None)
+    assert choose_lab(None, None, has_root=has_root) == LabChoice("virtual")
+    assert choose_lab("netns", None, has_root=has_root) == LabChoice("netns")
+    assert choose_lab(None, INVENTORY, has_root=has_root) == LabChoice("physical")
+    with pytest.raises(InputError, match="the virtual lab has no inventory"):
+        choose_lab("virtual", INVENTORY, has_root=has_root)
+    with pytest.raises(InputError, match="no such lab; one of: virtual, netns, physical"):
+        choose_lab("moon", None, has_root=has_root)
+
+
+def test_where_it_cannot_be_used_root_gets_netns_and_is_told(no_guests, capsys):
+    choice = choose_lab(None, None, has_root=True)
+    assert choice == LabChoice("netns", "no guests here; build them")
+    selecting.say_lab_choice(choice)
+    said = capsys.readouterr().err
+    assert "the netns lab is used, as the virtual lab cannot be: no guests here; build them" in said
+    # Whoever asks for a lab gets that one.
+    assert choose_lab("virtual", None, has_root=True) == LabChoice("virtual")
+
+
+def test_where_it_cannot_be_used_others_get_both_cures(no_guests):
+    with pytest.raises(InputError) as refused:
+        choose_lab(None, None, has_root=False)
+    said = str(refused.value)
+    assert "the virtual lab cannot be used: no guests here; build them; or run the same" in said
+    assert "with sudo, for the netns lab" in said
+
+
+def test_without_a_guest_kernel_plans_are_for_netns(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(guest_kernel, "directory", lambda: tmp_path / "nowhere")
+    monkeypatch.setattr(sys, "argv", ["nagi", "plan", str(EXPERIMENT)])
+    with pytest.raises(SystemExit) as left:
+        main()
+    assert left.value.code == 0
+    said = capsys.readouterr()
+    assert "planned for the netns lab" in said.err
+    assert "build it: `make virtual-lab`" in said.err
+    assert "8 of them possible in the netns lab" in said.out
+
+
+def test_a_campaign_stays_in_its_lab(tmp_path):
+    directory = CampaignDirectory(Path(shutil.copytree(CAMPAIGN, tmp_path / "out")))
+    require_same_lab(directory, LabChoice("netns"))
+    with pytest.raises(InputError) as refused:
+        require_same_lab(directory, LabChoice("virtual"))
+    said = str(refused.value)
+    assert "are of the netns lab, and this would be the virtual lab" in said
+    assert "continue with --lab netns, or give another directory with --out" in said
+    text = directory.campaign.read_text().replace('"netns"', '"physical"')
+    directory.campaign.write_text(text)
+    with pytest.raises(InputError, match="continue with -i INVENTORY"):
+        require_same_lab(directory, LabChoice("netns"))
+
+
+def test_where_nothing_has_been_run_any_lab_may_be_used(tmp_path):
+    directory = CampaignDirectory(Path(shutil.copytree(CAMPAIGN, tmp_path / "out")))
+    for lab in ("virtual", "physical"):
+        require_same_lab(CampaignDirectory(tmp_path / "none"), LabChoice(lab))
+    shutil.rmtree(directory.runs)
+    require_same_lab(directory, LabChoice("virtual"))

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command `nagi show`: a campaign in whatever state, and one run of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from nagi.campaign import CampaignDirectory
+from nagi.cli import app
+from nagi.contracts.records import Campaign, Verdict
+from nagi.errors import InputError
+from nagi.paths import SCHEMAS
+from typer.testing import CliRunner
+
+EXAMPLE = SCHEMAS / "example" / "campaign"
+(RUN,) = (path.name for path in (EXAMPLE / "runs").iterdir())
+
+
+def show(*arguments: object) -> str:
+    done = CliRunner().invoke(app, ["show", *map(str, arguments)], env={"COLUMNS": "120"})
+    if done.exception is not None:
+        raise done.exception
+    assert done.exit_code == 0
+    return done.output
+
+
+def facts(said: str) -> dict[str, str]:
+    """What is said in front of the tables."""
+    lines = said.split("\n\n")[0].splitlines()
+    return {name: what for name, _, what in (line.partition("  ") for line in lines)}
+
+
+def contents(directory: Path) -> dict[Path, tuple[int, bytes]]:
+    return {
+        path: (path.stat().st_mtime_ns, path.read_bytes())
+        for path in directory.rglob("*")
+        if path.is_file()
+    }
+
+
+@pytest.fixture
+def campaign(tmp_path) -> Path:
+    return Path(shutil.copytree(EXAMPLE, tmp_path / "out"))
+
+
+@pytest.fixture
+def stopped(campaign) -> Path:
+    """A campaign of five runs: valid, invalid at the second try, failed, and two to do."""
+    about = Campaign.read(campaign / "campaign.json")
+    (valid,) = about.runs
+    others = [
+        valid.model_copy(update={"run_id": f"{name}{RUN[1:]}", "repeat": number})
+        for number, name in enumerate("xyzw", 1)
+    ]
+    runs = campaign / "runs"
+    for other, status in zip(others, ("invalid", "failed"), strict=False):
+        shutil.copytree(runs / RUN, runs / other.run_id)
+        (runs / other.run_id / "metrics.json").unlink()
+        (runs / other.run_id / "verdict.json").unlink()
+        Verdict(run_id=other.run_id, status=status, reasons=["rate_error: 2 %"], checks=[]).write(
+            runs / other.run_id / "verdict.json"
+        )
+    shutil.copytree(runs / others[0].run_id, runs / f"{others[0].run_id}.invalid-1")
+    about.model_copy(update={"runs": [valid, *others]}).write(campaign / "campaign.json")
+    return campaign
+
+
+def test_a_finished_campaign(campaign):
+    before = contents(campaign)
+    said = show(campaign)
+    assert contents(campaign) == before
+    told = {name: what.strip() for name, what in facts(said).items()}
+    assert told["experiment"].startswith("example (short): ")
+    assert told["lab"] == "netns"
+    assert told["runs"] == "1: 1 valid, 0 invalid, 0 failed, 0 missing"
+    assert "now" not in told
+    assert "AGI by rate" in said and "cubic" in said
+    assert RUN not in said and RUN in show(campaign, "--all")
+
+
+def test_an_interrupted_campaign(stopped):
+    said = show(stopped)
+    assert "5: 1 valid, 1 invalid, 1 failed, 2 missing" in said
+    assert "stopped; the same `nagi run` continues" in said
+    assert [line for line in said.splitlines() if RUN[1:] in line] == [
+        f"x{RUN[1:]}  invalid  1 Mb/s, cubic, repeat 2 after 2 tries: rate_error: 2 %",
+        f"y{RUN[1:]}  failed   1 Mb/s, cubic, repeat 3: rate_error: 2 %",
+    ]
+    assert sum(RUN[1:] in line for line in show(stopped, "--all").splitlines()) == 5
+    found = json.loads(show(stopped, "--json"))
+    assert found["counts"] == {"runs": 5, "valid": 1, "invalid": 1, "failed": 1, "missing": 2}
+    assert [run["status"] for run in found["runs"]] == [
+        *("valid", "invalid", "failed", "missing", "missing")
+    ]
+    assert (found["schema_version"], found["lab"], found["running"]) == (1, "netns", False)
+    (panel,) = found["panels"]
+    (curve,) = panel["series"]
+    assert curve["name"] == "cubic" and curve["nagi"]["runs"] == 1
+    assert 0 < curve["agi"][0]["mean"] < 1
+
+
+def test_a_campaign_that_is_running(stopped):
+    with CampaignDirectory(stopped).held():
+        assert f"nagi is at work on it, process {os.getpid()}" in show(stopped)
+    assert "at work" not in show(stopped)
+
+
+def test_a_campaign_of_which_nothing_has_been_run(campaign):
+    shutil.rmtree(campaign / "runs")
+    said = show(campaign)
+    assert "1: 0 valid, 0 invalid, 0 failed, 1 missing" in said
+    assert "AGI" not in said
+    said = show(campaign, RUN[:4])
+    assert "missing" in said and "files" not in said
+
+
+def test_one_run(campaign):
+    said = show(campaign, RUN[:3])
+    told = {name: what.strip() for name, what in facts(said).items()}
+    verdict = Verdict.read(campaign / "runs" / RUN / "verdict.json")
+    assert told["run"] == f"{RUN} of example (short)"
+    assert told["scheme"] == "cubic" and told["repeat"] == "1"
+    assert told["verdict"] == "valid" and int(told["seed"]) > 0
+    lines = [line.split() for line in said.splitlines()]
+    for check in verdict.checks:
+        (line,) = (line for line in lines if line[:1] == [check.name])
+        assert f"{check.limit:g}" in line
+    assert "segments retransmitted" in said and "packets.parquet" in said
+    found = json.loads(show(campaign, RUN, "--json"))
+    assert [check["name"] for check in found["checks"]] == [each.name for each in verdict.checks]
+    assert [flow["flow"] for flow in found["flows"]] == ["up", "down"]
+    assert {"plan.json", "verdict.json"} <= {file["name"] for file in found["files"]}
+
+
+def test_an_earlier_try_of_a_run(stopped):
+    name = f"x{RUN[1:]}"
+    assert "tries" in show(stopped, name)
+    said = show(stopped, f"{name}.invalid-1")
+    assert f"{name}.invalid-1 of example" in said
+    assert "invalid: rate_error: 2 %" in said
+
+
+def test_what_cannot_be_shown_is_refused(stopped, tmp_path):
+    bundle = tmp_path / "it.tar.zst"
+    bundle.touch()
+    for arguments, complaint in (
+        ([tmp_path / "none"], "no campaign here; give the --out of `nagi run`"),
+        ([bundle], f"if it is a bundle, unpack it: nagi report {bundle}"),
+        ([stopped, "nope"], "there is no run 'nope'; list them: nagi show"),
+        ([stopped, ""], "there is no run ''"),
+        ([stopped, f"x{RUN[1:]}.invalid-7"], "there is no run"),
+        ([stopped, "../runs"], "there is no run"),
+    ):
+        with pytest.raises(InputError) as refused:
+            show(*arguments)
+        assert complaint in str(refused.value)
+    about = Campaign.read(stopped / "campaign.json")
+    twin = about.runs[0].model_copy(update={"run_id": f"x{RUN[1:-1]}_"})
+    about.model_copy(update={"runs": [*about.runs, twin]}).write(stopped / "campaign.json")
+    with pytest.raises(InputError, match="2 runs begin with 'x'; give more of the id: x"):
+        show(stopped, "x")

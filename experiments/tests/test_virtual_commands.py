@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From `nagi new` to results, as a newcomer types it: without a lab named, in virtual time."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+from marks import needs_root
+from test_virtual_lab import NAGI, no_guest_left, pytestmark  # noqa: F401 - a fixture, and marks
+
+
+def nagi(directory, *arguments: str, status: int = 0) -> tuple[str, str]:
+    """What it says on standard output, and on standard error."""
+    done = subprocess.run(
+        [NAGI, *arguments], cwd=directory, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == status, done.stdout + done.stderr
+    return done.stdout, done.stderr
+
+
+def test_a_new_experiment_is_planned_run_and_shown(tmp_path):
+    nagi(tmp_path, "new", "first")
+    said, _ = nagi(tmp_path, "plan", "first.yaml")
+    assert "2 runs, 2 of them possible in the virtual lab; about " in said
+    said, _ = nagi(tmp_path, "run", "first.yaml")
+    out = tmp_path / "results" / "first"
+    announced = said.splitlines()
+    assert announced[0].startswith("first: 2 runs in the virtual lab, ")
+    assert announced[1] == f"results: {out}"
+    assert announced[2].startswith("to run: 2; about ")
+    assert "2 runs: 2 valid, 0 invalid, 0 failed" in said
+    # Again, as JSON: nothing is run, and nothing else is on standard output.
+    said, text = nagi(tmp_path, "run", "first.yaml", "--json")
+    assert "done before: 2" in text and "to run" not in text
+    found = json.loads(said)
+    assert (found["lab"], found["counts"]["valid"]) == ("virtual", 2)
+    assert found["report"] == str(out / "report.pdf")
+    shown = json.loads(nagi(tmp_path, "show", "results/first", "--json")[0])
+    assert shown == found
+    run_id = found["runs"][0]["run_id"]
+    said, _ = nagi(tmp_path, "show", "results/first", run_id[:6])
+    assert f"{run_id} of first" in said and "replay_differences" in said
+    analysed = json.loads(nagi(tmp_path, "analyze", "results/first", "--json")[0])
+    assert analysed["panels"] == found["panels"]
+
+
+@needs_root
+def test_its_campaign_is_not_continued_in_another_lab(tmp_path):
+    nagi(tmp_path, "new", "first")
+    only = ("--only", "scheme=cubic")
+    nagi(tmp_path, "run", "first.yaml", *only)
+    before = sorted((tmp_path / "results" / "first").rglob("*"))
+    _, said = nagi(tmp_path, "run", "first.yaml", *only, "--lab", "netns", status=2)
+    assert "are of the virtual lab, and this would be the netns lab; continue with --lab" in said
+    assert sorted((tmp_path / "results" / "first").rglob("*")) == before
