@@ -94,7 +94,10 @@ def shown(value: object) -> str:
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name that `name` was probably meant to be; None: it is like none of them."""
     folded = {each.casefold(): each for each in known}
-    found = difflib.get_close_matches(name[:MAX_SHOWN].casefold(), folded, n=1, cutoff=0.6)
+    wanted = name[:MAX_SHOWN].casefold()
+    found = difflib.get_close_matches(wanted, folded, n=1, cutoff=0.7)
+    if not found and len(wanted) > 2:
+        found = [each for each in folded if each.startswith(wanted)]
     return folded[found[0]] if found else None
 
 

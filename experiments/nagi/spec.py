@@ -13,7 +13,7 @@ import itertools
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -37,7 +37,7 @@ from nagi.commands import FIELDS, Command
 from nagi.contracts.records import Keep, Until
 from nagi.contracts.results import metrics_of_results
 from nagi.errors import (
-    MAX_SHOWN,
+    BadValue,
     InputError,
     Problem,
     choices,
@@ -69,6 +69,7 @@ from nagi.yaml_source import Place, Source, read_yaml
 
 LEAST_REPEATS = 3  # before the width of an interval is believed
 MAX_RUNS = 100_000
+_VALUES = str | int | float  # what an axis may have: true and false are whole numbers to Python
 _MAX_PROBLEMS = 20  # that are named at once
 
 # Names become parts of interface names, which Linux limits to 15 characters.
@@ -365,10 +366,12 @@ _FADINGS = Annotated[NoFading | RayleighFading | RicianFading, Field(discriminat
 def _fading(value: object) -> object:
     if value == "none":
         return {"kind": "none"}
+    further = {"rayleigh": "", "rician": ", k_factor: 6 dB"}
+    if isinstance(value, str) and value in further:
+        cure = f"write `{{kind: {value}, doppler: 5 Hz{further[value]}}}`"
+        raise BadValue(f"fading {value} without its settings", cure)
     if isinstance(value, str):
-        raise ValueError(
-            f"unknown fading {shown(value)}; write `none`, or `{{kind: rayleigh, doppler: 5 Hz}}`"
-        )
+        raise BadValue(f"unknown fading {shown(value)}", choices(value, ["none", *further]))
     return value
 
 
@@ -713,7 +716,7 @@ def experiment_schema() -> dict[str, Any]:
 
 _FOR_ALL_POINTS = ("Keep", "Until")  # what holds for the whole campaign has no axes in it
 # Keys whose values hold for the whole campaign: no axis stands in them.
-_NO_AXES = ("schema_version", "name", "title", "reference", "matrix", "report")
+_NO_AXES = ("schema_version", "name", "matrix", "report")
 
 # The keys that say which of several a mapping is, and of what.
 UNION_TAGS = {
@@ -817,7 +820,7 @@ def _matrix_of(document: Document) -> dict[str, list[Any]]:
         found: set[str] = set()
         for index, value in enumerate(values):
             place = ("matrix", axis, index)
-            if not isinstance(value, str | int | float):
+            if not isinstance(value, _VALUES):
                 what = f"{shown(value)} in place of a value"
                 raise document.error(place, what, "write a text, a number, true or false")
             text = _text(value)
@@ -1045,25 +1048,28 @@ def _values_of_all_forms(document: Document) -> dict[str, list[str]]:
     for matrix in matrices:
         for axis, values in matrix.items() if isinstance(matrix, dict) else ():
             if axis in found and isinstance(values, list):
-                found[axis] += [_text(value) for value in values]
+                found[axis] += [_text(each) for each in values if isinstance(each, _VALUES)]
     return {axis: list(dict.fromkeys(values)) for axis, values in found.items()}
 
 
 def _problems(document: Document, data: Any, errors: list[ErrorDetails]) -> list[Problem]:
     """pydantic's errors in our words. Unknown keys come first; what follows from the lack of the
     key that was meant is left out."""
+    in_base = replace(document, axes={})  # a key stands where it is, whatever its value is
     unknown: dict[Place, Problem] = {}
     others: list[tuple[Place, str, Problem]] = []
     for details in errors:
         place = _place_in_data(data, details["loc"])
         key = _unknown_key(details, place, data)
         if key is None:
-            problem = document.problem(*_explain(document, data, place, details))
+            of_key = details["type"] == "extra_forbidden"
+            explained = _explain(document, data, place, details)
+            problem = (in_base if of_key else document).problem(*explained)
             others.append((place, details["type"], problem))
         else:
             mapping = place[:-1] if details["type"] == "extra_forbidden" else place
             what, cure = _unknown(key, _known_keys(mapping, data))
-            unknown[*mapping, key] = document.problem((*mapping, key), what, cure)
+            unknown[*mapping, key] = in_base.problem((*mapping, key), what, cure)
     mistyped = {place[:-1] for place in unknown}
     rest = [
         problem
@@ -1089,9 +1095,10 @@ def _unknown_key(details: ErrorDetails, place: Place, data: Any) -> str | None:
 
 def _unknown(key: str, known: Iterable[str]) -> tuple[str, str]:
     name, colon, _ = key.partition(":")
+    what = f"unknown key `{excerpt(key)}`" if key else "an empty key"
     if colon and name in known:
-        return f"unknown key `{excerpt(key)}`", f"write a space after the colon: `{name}: ...`"
-    return f"unknown key `{excerpt(key)}`", choices(key, sorted(known), "known here")
+        return what, f"write a space after the colon: `{name}: ...`"
+    return what, choices(key, sorted(known), "known here")
 
 
 # Kind of pydantic's error -> what is wanted, and how to write it.
@@ -1147,12 +1154,16 @@ def _explain(
         return place, f"{shown(given)} in place of {wanted}", cure
     if kind in _RANGES:
         key, cure = _RANGES[kind]
-        return place, f"{shown(given)} is out of range", cure.format(shown(context[key]))
+        return place, f"{shown(given)} is out of range", cure.format(_plain(context[key]))
     if kind == "literal_error":
         known = re.findall(r"'([^']*)'", context["expected"])
-        return place, f"unknown value {shown(given)}", choices(str(given)[:MAX_SHOWN], known)
+        name = given if isinstance(given, str) else ""
+        return place, f"unknown value {shown(given)}", choices(name, known)
     if kind == "string_pattern_mismatch":
-        return place, f"{shown(given)} is no name", _PATTERNS[context["pattern"]]
+        cure = _PATTERNS[context["pattern"]]
+        if ":" in given:
+            cure += "; write a space after the colon between key and value"
+        return place, f"{shown(given)} is no name", cure
     if kind == "string_too_short":
         return place, "an empty text", "write one"
     if kind == "too_short":
@@ -1167,6 +1178,10 @@ def _explain(
     if kind == "value_error":
         return place, *in_two(context["error"])
     return place, f"{shown(given)} is not possible here", excerpt(details["msg"])
+
+
+def _plain(limit: float) -> str:
+    return str(limit) if isinstance(limit, int) else f"{limit:g}"
 
 
 def _at_place(data: Any, place: Place) -> Any:

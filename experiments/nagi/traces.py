@@ -66,7 +66,7 @@ def problem_with_instant(at: Duration, before: Duration | None) -> str | None:
     """Why no step can be `at` that instant, after a step at `before`: what is wrong; what would be
     right. None: it can."""
     if before is None:
-        return None if at.value == 0 else f"starts at {at}; give the value at 0 s first"
+        return None if at.value == 0 else f"the first step is at {at}; give the value at 0 s first"
     if at.value <= before.value:
         return f"{at} is not after {before}; give every instant once, in order"
     if at.value > LATEST.value:

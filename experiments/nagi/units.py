@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Self
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import core_schema
 
-from nagi.errors import BadValue, choices, shown
+from nagi.errors import BadValue, choices, excerpt, shown
 
 _TEXT = re.compile(r"\s*([-+]?[0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)\s*(.*?)\s*")
 _MAX_TEXT = 100  # characters
@@ -80,7 +80,7 @@ def _split(text: object, what: str, example: str) -> tuple[Decimal, str]:
 def _in_base_units(text: object, what: str, example: str, units: dict[str, Decimal]) -> Decimal:
     number, unit = _split(text, what, example)
     if not unit:
-        raise BadValue(f"{shown(text)} has no unit", f"write it like '{example}'")
+        raise BadValue(f"{excerpt(str(text))} has no unit", f"write it like '{example}'")
     if unit not in units:
         raise BadValue(f"{shown(unit)} is no unit of a {what}", choices(unit, units))
     return number * units[unit]
@@ -105,9 +105,9 @@ class Quantity(Text):
         value = _in_base_units(text, cls.what, cls.example, cls.units)
         if value != value.to_integral_value():
             unit = next(iter(cls.units))
-            raise BadValue(f"{shown(text)} is no whole number of {unit}", "round it")
+            raise BadValue(f"{excerpt(str(text))} is no whole number of {unit}", "round it")
         if value < cls.least:
-            what = f"a {cls.what} of {shown(text)} is too small"
+            what = f"a {cls.what} of {excerpt(str(text))} is too small"
             raise BadValue(what, f"give {cls(cls.least)} or more")
         return cls(int(value))
 
@@ -284,7 +284,7 @@ class Share(Text):
             raise BadValue(f"not a share: {shown(text)}", "write it like '0.1 %' or 0.001")
         share = number / 100 if unit == "%" else number
         if not 0 <= share <= 1:
-            what = f"a share of {shown(text)} is out of range"
+            what = f"a share of {excerpt(str(text))} is out of range"
             raise BadValue(what, "give 0 % to 100 %, or 0 to 1")
         return cls(float(share))
 
@@ -320,7 +320,7 @@ class Measure(Text):
         if not cls.least <= value <= cls.most:
             base = next(iter(cls.units))
             raise BadValue(
-                f"a {cls.what} of {shown(text)} is out of range",
+                f"a {cls.what} of {excerpt(str(text))} is out of range",
                 f"give {cls.least} {base} to {cls.most} {base}",
             )
         return cls(float(value))

@@ -328,7 +328,7 @@ def _explain(error: MarkedYAMLError, lines: list[str]) -> tuple[int, str, str]:
             what = f"a {match[1]} outside of brackets"
             return line, what, "remove it, or quote a text that has it"
         if match[1] == "<scalar>":
-            return line, "text after a closing quote", "put all of the text into the quotes"
+            return line, "text after a closing quote or bracket", "remove it, or quote all of it"
         what = "a line that is not indented as the others of its mapping or list"
         return line, what, "indent keys of a mapping, or entries of a list, by the same spaces"
     if "sequence entries are not allowed" in problem:
@@ -358,20 +358,13 @@ def _explain_colon(error: MarkedYAMLError, lines: list[str]) -> tuple[int, str, 
             return line, "no space after the colon", "write `key: value`"
     if "could not find" in str(error.problem):
         return here, "no colon", "write `key: value`, or indent the text to continue the one before"
-    text = lines[here - 1]
-    if before and _indent(text) > _indent(lines[before - 1]) and text[: mark.column].count(":") < 1:
-        if not re.match(r"\s*(- )?['\"]?[\w$.-]+['\"]?:", lines[before - 1]):
-            return before, "no colon", "write `key: value`"
+    if ":" in lines[here - 1][: mark.column] or not before:
+        return here, "a second colon in a value", 'quote the value: "..."'
+    if re.search(r":(\s|$)", lines[before - 1]):
         what = "a line that is indented farther than the one before, which already has a value"
         return here, what, "indent both by the same spaces, or remove the value before"
-    if before and not re.search(r":(\s|$)", lines[before - 1]) and ":" not in text[: mark.column]:
-        return before, "no colon", "write `key: value`"
-    return here, "a second colon in a value", 'quote the value: "..."'
+    return before, "no colon", "write `key: value`"
 
 
 def _content(line: str) -> str:
     return line.partition("#")[0].strip()
-
-
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip())

@@ -344,7 +344,7 @@ def test_a_download_is_a_flow_from_the_end_that_listens(tmp_path):
     (flow, _) = plan.flows
     assert (flow.sender, flow.listens) == ("server", "sender")
     assert flow.path == plan.flows[1].path
-    with pytest.raises(InputError, match="port 6001 of server is in use by flow up; give the flo"):
+    with pytest.raises(InputError, match="flow up already uses port 6001 of server; give the flo"):
         again = download.replace("traffic:", "port: 6001, traffic:")
         edited(
             tmp_path,
@@ -432,7 +432,7 @@ def test_parameters_may_be_axes(tmp_path):
     ("parameters", "said"),
     [
         ("{westwoodvt: {alpha: 100001}}", "100001 is out of range; give 0 to 100000 segments"),
-        ("{westwoodvt: {delta: 1}}", r"delta: no parameter of westwoodvt; it has: .*alpha"),
+        ("{westwoodvt: {delta: 1}}", "scheme westwoodvt has no parameter 'delta'; it has: al"),
         ("{westwoodvt: {alpha: much}}", r"spec\.yaml:\d+: parameters\.westwoodvt\.alpha"),
         ("{newreno: {alpha: 1}}", "newreno is the kernel's own and has no parameters"),
         ("{westwoodtv: {alpha: 1}}", "unknown scheme 'westwoodtv'"),
@@ -465,5 +465,5 @@ def test_two_schemes_of_a_run_cannot_have_the_same_name(tmp_path):
     text = text.replace("report: {x", "report: {series: loss, x")
     (tmp_path / "spec.yaml").write_text(text)
     (point, *_) = read_experiment(tmp_path / "spec.yaml", None)
-    with pytest.raises(InputError, match="another scheme of this run is called nagi_reno"):
+    with pytest.raises(InputError, match="two schemes of this run are called nagi_reno"):
         plan_runs(point, None)

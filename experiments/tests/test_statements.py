@@ -67,7 +67,7 @@ def test_a_value_that_only_another_form_has_is_one(tmp_path):
             "metric: agi",
             "metric: agi\n      why: so",
             "why: so",
-            "unknown key; known here: against",
+            "unknown key `",
         ),
         (
             "metric: agi",

@@ -80,7 +80,7 @@ BAD = [
     ("steps", "0 s 1 Mb/s\n", 1, "not a step: '0 s 1 Mb/s'; write it like '2 s, 100 Mb/s'"),
     ("steps", "0, 1 Mb/s\n", 1, "0 has no unit; write it like '45 ms'"),
     ("steps", "0 s, 1 Mb/s\n\n1 s, 5 ms\n", 3, "'ms' is no unit of a rate; one of: b/s, kb/s"),
-    ("steps", "1 s, 1 Mb/s\n", 1, "starts at 1 s; give the value at 0 s first"),
+    ("steps", "1 s, 1 Mb/s\n", 1, "the first step is at 1 s; give the value at 0 s first"),
     ("steps", "0 s, end\n", 1, "ends before the first step; give the value at 0 s first"),
     ("steps", "0 s, 1 Mb/s\n0 s, 2 Mb/s\n", 2, "0 ns is not after 0 ns; give every instant once,"),
     ("steps", "0 s, 1 Mb/s\n1 s, 2 Mb/s\n1 s, end\n", 3, "1 s is not after 1 s; give every inst"),
