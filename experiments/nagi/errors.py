@@ -39,12 +39,14 @@ class InputError(Exception):
 
 
 class BadValue(ValueError):
-    """A value of the input that cannot be taken, for whoever knows its place."""
+    """A value of the input that cannot be taken, for whoever knows its place. `key`: of a mapping,
+    the key below it that is to be changed, `a.b` if that is in a further mapping."""
 
-    def __init__(self, what: str, cure: str) -> None:
+    def __init__(self, what: str, cure: str, key: str = "") -> None:
         super().__init__(f"{what}; {cure}")
         self.what = what
         self.cure = cure
+        self.key = key
 
 
 def in_two(error: ValueError) -> tuple[str, str]:

@@ -31,7 +31,7 @@ from pydantic import (
     model_validator,
 )
 from pydantic.json_schema import GenerateJsonSchema
-from pydantic_core import ErrorDetails, PydanticCustomError
+from pydantic_core import ErrorDetails
 
 from nagi.commands import FIELDS, Command
 from nagi.contracts.records import Keep, Until
@@ -94,13 +94,8 @@ LossPlace = Literal["ingress", "egress"]
 
 def _version(value: object) -> object:
     if type(value) is not int or value != 1:
-        raise ValueError(f"unknown version {shown(value)}; write `schema_version: 1`")
+        raise BadValue(f"unknown version {shown(value)}", "write `schema_version: 1`")
     return value
-
-
-def _at(key: str, what: str, cure: str) -> PydanticCustomError:
-    """Of several keys together: the problem is named by `key`."""
-    return PydanticCustomError("at_key", "{what}; {cure}", {"what": what, "cure": cure, "key": key})
 
 
 class Strict(BaseModel):
@@ -136,7 +131,9 @@ class PoissonLoss(Strict):
     @model_validator(mode="after")
     def _possible(self) -> PoissonLoss:
         if self.rate.value == 1:
-            raise _at("rate", "a Poisson process cannot lose every packet", "give a rate below 1")
+            raise BadValue(
+                "a Poisson process cannot lose every packet", "give a rate below 1", "rate"
+            )
         return self
 
 
@@ -150,7 +147,9 @@ class BernoulliBitLoss(Strict):
     @model_validator(mode="after")
     def _possible(self) -> BernoulliBitLoss:
         if self.rate.value == 1:
-            raise _at("rate", "a bit error rate of 1 loses every packet", "give less, like 1e-6")
+            raise BadValue(
+                "a bit error rate of 1 loses every packet", "give less, like 1e-6", "rate"
+            )
         return self
 
 
@@ -261,10 +260,10 @@ class Steps(Strict):
     def _check_period(self, last: Duration) -> None:
         if self.period.value <= last.value:
             what = f"a period of {self.period} ends before the step at {last}"
-            raise _at("period", what, "give a longer one")
+            raise BadValue(what, "give a longer one", "period")
         if self.period.value > LATEST.value:
             what = f"a period of {self.period} is too long"
-            raise _at("period", what, f"give at most {LATEST}")
+            raise BadValue(what, f"give at most {LATEST}", "period")
 
 
 class RateSteps(Steps):
@@ -280,7 +279,7 @@ class RateSteps(Steps):
     def _possible(self) -> RateSteps:
         self._check_period(max(self.steps))
         if not any(rate.value for rate in self.steps.values()):
-            raise _at("steps", "the rate is always 0", "give a step another rate")
+            raise BadValue("the rate is always 0", "give a step another rate", "steps")
         return self
 
 
@@ -326,7 +325,7 @@ class Mark(Strict):
     @model_validator(mode="after")
     def _possible(self) -> Mark:
         if self.weight.value == 0:
-            raise _at("weight", "a weight of 0 ignores the queue", "give more, like 0.002")
+            raise BadValue("a weight of 0 ignores the queue", "give more, like 0.002", "weight")
         return self
 
 
@@ -420,18 +419,18 @@ class Radio(RadioChannel):
     @classmethod
     def _there(cls, by: object) -> object:
         if by == "uhd":
-            raise ValueError(
-                "this version of nagi does not support radio hardware (UHD); write `by: simulated` "
-                "or `by: virtual`"
+            raise BadValue(
+                "this version of nagi does not support radio hardware (UHD)",
+                "write `by: simulated` or `by: virtual`",
             )
         return by
 
     @model_validator(mode="after")
     def _one_rate(self) -> Radio:
         if self.rate is None and self.sample_rate is None:
-            raise ValueError("no rate and no sample_rate; give one, such as `rate: 2 Mb/s`")
+            raise BadValue("no rate and no sample_rate", "give one, such as `rate: 2 Mb/s`")
         if self.rate is not None and self.sample_rate is not None:
-            raise _at("sample_rate", "rate and sample_rate are both given", "remove one")
+            raise BadValue("rate and sample_rate are both given", "remove one", "sample_rate")
         return self
 
 
@@ -470,7 +469,7 @@ class DirectionSettings(Strict):
     def _exclusive(self) -> Self:
         for trace, constant in TRACES.items():
             if getattr(self, trace) is not None and getattr(self, constant) is not None:
-                raise _at(trace, f"{constant} and {trace} are both given", "remove one")
+                raise BadValue(f"{constant} and {trace} are both given", "remove one", trace)
         return self
 
 
@@ -560,12 +559,12 @@ class Flow(Strict):
             for key in ("client", "server", "listen"):
                 if key in self.model_fields_set and getattr(self, key) is not None:
                     what = f"{key} does not go with `traffic: bulk`"
-                    raise _at(key, what, "write `traffic: command`, or remove it")
+                    raise BadValue(what, "write `traffic: command`, or remove it", key)
         if self.traffic == "command" and self.client is None:
-            raise ValueError("no client; write `client: [PROGRAM, ARGUMENT, ...]`")
+            raise BadValue("no client", "write `client: [PROGRAM, ARGUMENT, ...]`")
         if not 88 <= self.payload.value <= 1448:
             what = f"a payload of {self.payload} does not fit into Ethernet's MTU"
-            raise _at("payload", what, "give 88 to 1448 bytes")
+            raise BadValue(what, "give 88 to 1448 bytes", "payload")
         return self
 
 
@@ -624,12 +623,14 @@ class Experiment(Strict):
     def _possible(self) -> Experiment:
         if self.duration.value < 10**9:
             what = f"a duration of {self.duration} is too short"
-            raise _at("duration", what, "give 1 s or more")
+            raise BadValue(what, "give 1 s or more", "duration")
         if self.duration.value > 24 * 3600 * 10**9:
-            raise _at("duration", f"a duration of {self.duration} is too long", "give 24 h or less")
+            raise BadValue(
+                f"a duration of {self.duration} is too long", "give 24 h or less", "duration"
+            )
         if self.warmup.value >= self.duration.value:
             what = f"a warmup of {self.warmup} leaves nothing of a duration of {self.duration}"
-            raise _at("warmup", what, "give less")
+            raise BadValue(what, "give less", "warmup")
         if self.until is not None:
             self._check_until(self.until)
         return self
@@ -637,16 +638,16 @@ class Experiment(Strict):
     def _check_until(self, until: Until) -> None:
         if until.metric not in metrics_of_results():
             what = f"unknown metric {shown(until.metric)}"
-            raise _at("until.metric", what, choices(until.metric, metrics_of_results()))
+            raise BadValue(what, choices(until.metric, metrics_of_results()), "until.metric")
         if self.repeats < LEAST_REPEATS:
             what = (
                 f"`until` with `repeats: {self.repeats}`: an interval of so few runs is narrow by "
                 "chance"
             )
-            raise _at("repeats", what, f"write `repeats: {LEAST_REPEATS}` or more")
+            raise BadValue(what, f"write `repeats: {LEAST_REPEATS}` or more", "repeats")
         if until.at_most < self.repeats:
             what = f"`at_most: {until.at_most}` is less than `repeats: {self.repeats}`"
-            raise _at("until.at_most", what, "raise it")
+            raise BadValue(what, "raise it", "until.at_most")
 
 
 @dataclass(frozen=True)
@@ -1172,11 +1173,10 @@ def _explain(
     if kind == "too_long":
         what = f"more than {context['max_length']} entries"
         return place, what, f"give {context['max_length']}"
-    if kind == "at_key":
-        inner = (*place, *context["key"].split("."))
-        return inner, context["what"], context["cure"]
     if kind == "value_error":
-        return place, *in_two(context["error"])
+        error = context["error"]
+        inner = error.key.split(".") if isinstance(error, BadValue) and error.key else []
+        return (*place, *inner), *in_two(error)
     return place, f"{shown(given)} is not possible here", excerpt(details["msg"])
 
 

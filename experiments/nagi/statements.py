@@ -296,15 +296,16 @@ class Statement(BaseModel):
     def _values(cls, against: dict[str, Condition]) -> dict[str, Condition]:
         for axis, condition in against.items():
             if condition.wanted != condition.named or not condition.wanted:
-                what = f"{shown(axis)}: {shown(str(condition))} is a comparison"
-                raise BadValue(what, "name values whose metric is compared")
+                what = f"comparison {shown(str(condition))} in place of a value"
+                raise BadValue(what, "name values whose metric is compared", axis)
         return against
 
     @model_validator(mode="after")
     def _possible(self) -> Statement:
         if self.topologies is not None and not self.metric.startswith("nagi"):
             what = f"`topologies` does not go with `metric: {self.metric}`"
-            raise BadValue(what, "remove it, or use metric nagi or nagi_of_ceiling")
+            cure = "remove it, or use metric nagi or nagi_of_ceiling"
+            raise BadValue(what, cure, "topologies")
         return self
 
 

@@ -20,8 +20,8 @@ from pydantic_core import core_schema
 from nagi.errors import BadValue, choices, excerpt, shown
 
 _TEXT = re.compile(r"\s*([-+]?[0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)\s*(.*?)\s*")
-_MAX_TEXT = 100  # characters
-_MAX_DIGITS = 24  # of a number, and powers of ten it may have
+_MAX_TEXT = 400  # characters
+_MAX_POWER = 24  # of ten, that a number may have
 _NUMBER_PATTERN = r"[0-9][0-9_]*(\.[0-9]+)?([eE][-+]?[0-9]+)?"
 
 
@@ -67,12 +67,11 @@ def _split(text: object, what: str, example: str) -> tuple[Decimal, str]:
     match = _TEXT.fullmatch(written) if len(written) <= _MAX_TEXT else None
     if match is None:
         raise BadValue(f"not a {what}: {shown(text)}", cure)
-    digits = match[1].replace("_", "")
     try:
-        number = Decimal(digits)
+        number = Decimal(match[1].replace("_", ""))
     except InvalidOperation:  # its exponent is too large even for a Decimal
         number = Decimal("Infinity")
-    if not number.is_finite() or max(abs(number.adjusted()), len(digits)) > _MAX_DIGITS:
+    if not number.is_finite() or number.adjusted() > _MAX_POWER:
         raise BadValue(f"a {what} of {shown(text)} is out of range", cure)
     return number, match[2]
 

@@ -145,7 +145,7 @@ REFUSED = [
     ("    backward:\n", "    backward:\n      delay: 1 ms\n", "links.wireless.backward.delay",
      "a delay of 1 ms backward"),
     ("emulator: sdr", "emulator: sdr\n    rate: 2 Mb/s", "links.wireless.rate",
-     "a radio's rate is its modem's; write `radio: {rate: ...}` instead"),
+     "the modem decides the rate of a radio; write `radio: {rate: ...}` instead"),
     ("emulator: sdr", "emulator: sdr\n    overhead: 4 bytes", "links.wireless.overhead",
      "the modem decides the framing of a radio; remove it"),
     ("emulator: sdr", "emulator: sdr\n    loss: {model: bernoulli, rate: 1 %}",

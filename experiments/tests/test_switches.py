@@ -135,8 +135,8 @@ REFUSED = [
      "      imposed_by: switch\n      mark: {threshold: 5 packets, weight: 0.3}\n",
      "links.radio.forward.mark", "no weight of 0.3; give a power of two, like 0.25"),
     ("imposed_by: switch", "imposed_by: nobody",
-     "links.radio.forward.imposed_by", "'nobody' is not possible here"),
-    ("N: switch", "N: swich", "nodes.N", "'swich' is not possible here"),
+     "links.radio.forward.imposed_by", "unknown value 'nobody'; one of: switch, emulator"),
+    ("N: switch", "N: swich", "nodes.N", "unknown value 'swich'; did you mean `switch`? one of"),
     ("to: D", "to: N", "flows.bulk.to", "N is a switch; hosts: S, D"),
 ]  # fmt: skip
 
