@@ -75,13 +75,13 @@ _MAX_PROBLEMS = 20  # that are named at once
 # Names become parts of interface names, which Linux limits to 15 characters.
 _NAME = r"^[A-Za-z][A-Za-z0-9_-]{0,10}$"
 _AXIS = r"^[a-z][a-z0-9_]{0,63}$"
-_EXPERIMENT_NAME = r"^[a-z0-9][a-z0-9-]{0,63}$"
+EXPERIMENT_NAME = r"^[a-z0-9][a-z0-9-]{0,63}$"
 _FORM_NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"
 # What each of them says.
 _PATTERNS = {
     _NAME: "use 1 to 11 of A-Z, a-z, 0-9, - and _, and begin with a letter",
     _AXIS: "use 1 to 64 of a-z, 0-9 and _, and begin with a letter",
-    _EXPERIMENT_NAME: "use 1 to 64 of a-z, 0-9 and -, and begin with a letter or digit",
+    EXPERIMENT_NAME: "use 1 to 64 of a-z, 0-9 and -, and begin with a letter or digit",
     _FORM_NAME: "use 1 to 64 of A-Z, a-z, 0-9, - and _, and begin with a letter or digit",
 }
 
@@ -253,7 +253,7 @@ class Steps(Strict):
                 continue  # is said of the key itself
             problem = problem_with_instant(at, before)
             if problem is not None:
-                raise ValueError(problem)
+                raise problem
             before = at
         return steps
 
@@ -583,7 +583,7 @@ class Experiment(Strict):
     """An experiment file."""
 
     schema_version: Annotated[Literal[1], BeforeValidator(_version)]
-    name: Annotated[str, Field(pattern=_EXPERIMENT_NAME)]
+    name: Annotated[str, Field(pattern=EXPERIMENT_NAME)]
     title: str
     reference: str = Field("", description="where the experiment comes from")
     seed: Whole = Field(ge=0, lt=2**63, description="every random draw follows from it")
