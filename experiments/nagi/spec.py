@@ -839,7 +839,7 @@ def _check_size(document: Document, runs: int, repeats: str) -> None:
         raise document.error(
             ("matrix",),
             f"the matrix gives {runs:,} runs ({factors}{repeats}), more than {MAX_RUNS:,}",
-            "remove values from the longest axes, or lower `repeats`",
+            "remove values from the longest axes" + (", or lower `repeats`" if repeats else ""),
         )
 
 

@@ -10,9 +10,10 @@ import shutil
 
 import jsonschema
 import pytest
-from nagi.contracts.plan import RunPlan
+from nagi.contracts.plan import RunPlan, digest
 from nagi.contracts.records import sha256_of
 from nagi.errors import InputError
+from nagi.memo import Memo
 from nagi.paths import SCHEMAS, scheme_object
 from nagi.planner import plan_runs
 from nagi.spec import experiment_schema, read_experiment
@@ -112,6 +113,23 @@ def test_ids_stand_for_plan_and_build(plans):
     points = {plan.with_ids("build").point_id for plan in plans}
     assert len(points) == len(plans) / 2  # two repeats a point
     assert plans[0].with_ids("other").point_id in points
+
+
+def test_plans_made_together_are_those_made_alone(plans):
+    memo = Memo()
+    together = [
+        plan.with_ids("build", memo)
+        for point in read_experiment(EXAMPLE, None)
+        for plan in plan_runs(point, None, memo=memo)
+    ]
+    assert together == [plan.with_ids("build") for plan in plans]
+    assert len({id(plan.link("core")) for plan in together}) == 1
+    for plan in together:
+        written = json.loads(plan.model_dump_json(exclude={"run_id", "point_id"}))
+        assert plan.run_id == digest({"plan": written, "build": "build"})
+        for key in ("repeat", "seed"):
+            del written[key]
+        assert plan.point_id == digest(written)
 
 
 def test_changing_one_value_changes_only_its_runs(plans, tmp_path):

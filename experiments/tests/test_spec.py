@@ -355,6 +355,58 @@ def test_flows_that_contradict_each_other(tmp_path):
     assert len(plan_all(tmp_path, again)) == 8
 
 
+def test_unknown_keys_come_before_what_follows_from_them(tmp_path):
+    text = GOOD.replace("delay: 45 ms", "delay: 45").replace("{from: S", "{fron: S")
+    text = text.replace("model: poisson", "modle: poisson").replace("title:", "tilte:")
+    with pytest.raises(InputError) as caught:
+        read(tmp_path, text)
+    said = [problem.what for problem in caught.value.problems]
+    assert said[:3] == ["unknown key `modle`", "unknown key `fron`", "unknown key `tilte`"]
+    assert said[3:] == ["45 has no unit"]
+
+
+def test_a_matrix_that_nobody_could_run_is_refused(tmp_path):
+    matrix = "".join(f"  {name}: [{', '.join(map(str, range(50)))}]\n" for name in "abc")
+    text = GOOD.replace("matrix:\n", f"matrix:\n{matrix}", 1)
+    with pytest.raises(InputError) as caught:
+        read(tmp_path, text)
+    assert str(caught.value) == (
+        f"{tmp_path / 'spec.yaml'}:18: matrix: the matrix gives 1,000,000 runs (50 a x 50 b x 50 c "
+        "x 2 loss x 2 capacity x 2 scheme), more than 100,000; remove values from the longest axes"
+    )
+    rates = ", ".join(f"{rate} Mb/s" for rate in range(1, 102))
+    text = GOOD.replace("10 Mb/s, 20 Mb/s", rates).replace("seed: 1", "seed: 1\nrepeats: 250")
+    with pytest.raises(InputError, match=r"gives 101,000 runs \(2 loss .* x 250 repeats\), more"):
+        read(tmp_path, text)
+    assert len(read(tmp_path, text.replace("repeats: 250", "repeats: 247"))) == 404
+
+
+def test_points_share_what_does_not_differ(tmp_path):
+    points = read(tmp_path, GOOD)
+    links = [point.experiment.links for point in points]
+    assert len({id(each["wired"]) for each in links}) == 1
+    assert len({id(each["radio"]) for each in links}) == 4  # a loss and a capacity
+    for point in points:
+        radio = point.experiment.links["radio"]
+        assert str(radio.rate) == point.values["capacity"]
+        assert str(radio.forward.loss.rate) == point.values["loss"]
+        assert point.experiment.flows["bulk"].scheme == point.values["scheme"]
+
+
+def test_what_an_axis_brings_anywhere_is_validated(tmp_path):
+    text = GOOD.replace("duration: 10 s", "duration: $time").replace("seed: 1", "seed: $seed")
+    text = text.replace("matrix:\n", "matrix:\n  time: [1 s, 2 s]\n  seed: [1, 2, 3]\n", 1)
+    points = read(tmp_path, text)
+    assert len(points) == 48
+    for point in points:
+        assert str(point.experiment.duration) == point.values["time"]
+        assert str(point.experiment.seed) == point.values["seed"]
+    with pytest.raises(InputError, match=r"spec.yaml:19: matrix.time.1: a duration of 2 ms is too"):
+        read(tmp_path, text.replace("2 s]", "2 ms]"))
+    with pytest.raises(InputError, match=r"spec.yaml:20: matrix.seed.2: true in place of a whole"):
+        read(tmp_path, text.replace("3]", "true]"))
+
+
 def test_merged_keys_are_named_by_the_line_of_their_mapping(tmp_path):
     text = GOOD.replace("links:\n", "links: # &same\n").replace(
         "wired: {between: [S, N], rate: 100 Mb/s, delay: 45 ms, queue: 1 bdp}",

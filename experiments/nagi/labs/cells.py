@@ -209,7 +209,9 @@ def _host(inventory: Path, name: str, cell: str, variables: dict[str, Any]) -> L
             ).validate_python(links)
         }
     except ValidationError:
-        what = "it is missing" if links is None else f"not a mapping as it should be: {excerpt(json.dumps(links))}"
+        what = (
+            "it is missing" if links is None else f"{excerpt(json.dumps(links))} is not understood"
+        )
         raise _error(inventory, name, "nagi_links", what, f"write it as {form}") from None
     host = LabHost(
         name,
