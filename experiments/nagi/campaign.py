@@ -28,9 +28,10 @@ from nagi.collection import attempts, collect, over, record_failure, verdict_of
 from nagi.contracts.plan import RunPlan, SwitchTarget
 from nagi.contracts.records import Build, Campaign, CampaignRun, Verdict
 from nagi.cost import Cost
-from nagi.errors import refuse
+from nagi.errors import choices, excerpt, refuse
 from nagi.labs.lab import BETWEEN_RUNS, Lab, Labs
 from nagi.labs.shape import Shape
+from nagi.memo import Memo
 from nagi.planner import plan_runs
 from nagi.spec import Experiment, Point
 
@@ -65,9 +66,12 @@ class Selection:
 
     def by_point(self) -> list[list[RunPlan]]:
         """The plans, a list a point."""
-        return [
-            [plan for plan in self.plans if plan.point == point.values] for point in self.points
-        ]
+        found: dict[tuple[str, ...], list[RunPlan]] = {
+            tuple(point.values.values()): [] for point in self.points
+        }
+        for plan in self.plans:
+            found[tuple(plan.point.values())].append(plan)
+        return list(found.values())
 
     def missing(self, plan: RunPlan) -> list[str]:
         """What a run needs and cannot have: schemes, and links that are radios."""
@@ -95,17 +99,19 @@ def select(
     for axis, value in only.items():
         known = sorted({point.values[axis] for point in points if axis in point.values})
         if not known:
-            axes = ", ".join(points[0].values)
-            raise refuse(f"--only {axis}=...: there is no such axis", f"axes: {axes}")
+            what = f"--only {excerpt(axis)}=...: there is no such axis"
+            raise refuse(what, choices(axis, points[0].values, "axes"))
         if value not in known:
-            raise refuse(f"--only {axis}={value}: no such value", f"values: {', '.join(known)}")
+            what = f"--only {axis}={excerpt(value)}: there is no such value"
+            raise refuse(what, choices(value, known, "values"))
     chosen = [p for p in points if all(p.values[axis] == value for axis, value in only.items())]
     if not chosen:
-        raise refuse("--only leaves no runs", "loosen it")
+        raise refuse("--only leaves no runs", "give fewer values, or others")
+    memo = Memo()
     plans = [
-        plan.with_ids(build.id)
+        plan.with_ids(build.id, memo)
         for point in chosen
-        for plan in plan_runs(point, form, switch=switch)
+        for plan in plan_runs(point, form, switch=switch, memo=memo)
     ]
     found = {name: available(scheme) for name, scheme in sorted(schemes_of(chosen).items())}
     unavailable = {name: each for name, each in found.items() if not each.available}

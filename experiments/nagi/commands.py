@@ -9,6 +9,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from nagi.errors import BadValue, shown
+
 FIELDS = ("sender", "receiver", "port", "duration_s", "flow")
 
 
@@ -18,27 +20,30 @@ def _as_text(value: object) -> object:
 
 
 def _check_argument(text: str) -> str:
-    """Raises ValueError if `text` has a field that is none of FIELDS, or cannot be an argument."""
+    """Raises BadValue if `text` has a field that is none of FIELDS, or cannot be an argument."""
     if "\0" in text:
-        raise ValueError("an argument cannot hold a zero byte; remove it")
+        raise BadValue("an argument with a zero byte", "remove it")
     known = ", ".join(f"{{{name}}}" for name in FIELDS)
     try:
         parts = list(Formatter().parse(text))
     except ValueError:
-        raise ValueError(
-            f"a single brace in {text!r}; write {{{{ or }}}} for a brace, or one of: {known}"
+        raise BadValue(
+            f"a single brace in {shown(text)}",
+            f"write {{{{ or }}}} for a brace, or one of: {known}",
         ) from None
     for _, name, form, conversion in parts:
         if name is not None and (name not in FIELDS or form or conversion):
-            raise ValueError(f"unknown field {{{name}}} in {text!r}; one of: {known}")
+            what = f"unknown field {shown(f'{{{name}}}')} in {shown(text)}"
+            raise BadValue(what, f"one of: {known}")
     return text
 
 
 def _check_program(command: list[str]) -> list[str]:
     program = command[0]
     if not program or ("/" in program and not program.startswith("/")):
-        raise ValueError(
-            f"{program!r} is no program; give its name, or its path on the host from / on"
+        raise BadValue(
+            f"{shown(program)} is not the name of a program or an absolute path",
+            "write `iperf3`, or `/usr/bin/iperf3`",
         )
     return command
 

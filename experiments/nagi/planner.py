@@ -7,6 +7,8 @@ import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any, get_args
 
 from nagi import radio
@@ -40,8 +42,9 @@ from nagi.contracts.plan import (
     Timeline,
     Way,
 )
-from nagi.errors import InputError
+from nagi.errors import InputError, choices, excerpt, shown
 from nagi.imposing import Impossible, of_emulator, of_switch, sample_every, sha256_of_edge
+from nagi.memo import Memo
 from nagi.programs import describe, plan_of
 from nagi.schemes import Profile, Scheme, base_sysctls, find, profiles, schemes
 from nagi.spec import (
@@ -75,6 +78,7 @@ from nagi.yaml_source import Place
 IP_AND_TCP_HEADER = 40
 TIMESTAMP_OPTION = 12
 FIRST_PORT = 5001
+WAYS: tuple[Way, Way] = get_args(Way)
 
 # Phases before and after the traffic, in seconds: how long agents have to set up and to finish.
 SETTING_UP = 0.25  # settings, emulator with two links
@@ -95,20 +99,20 @@ TCP_INFO_INTERVAL = 0.1
 
 # What the two kinds of links do not share: key -> why a radio refuses it, and the cure.
 _ITS_OWN_TIME = (
-    "a radio's delay does not change: waveforms are computed while packets are on the way"
+    "the delay of a radio does not change: it hides the time that waveforms take to compute"
 )
 _NOT_OF_RADIOS = {
-    "rate": ("a radio's rate is its modem's", "write `radio: {rate: ...}` instead"),
-    "rate_trace": ("a radio's rate does not change", "remove it, or `emulator: sdr`"),
-    "overhead": ("a radio's framing is its modem's", "remove it"),
+    "rate": ("the modem decides the rate of a radio", "write `radio: {rate: ...}` instead"),
+    "rate_trace": ("the rate of a radio does not change", "remove it, or `emulator: sdr`"),
+    "overhead": ("the modem decides the framing of a radio", "remove it"),
     "loss": (
-        "what a radio loses, its channel decides",
+        "the channel decides the losses of a radio",
         "remove it, and write `radio: {snr: ...}`",
     ),
     "jitter": (_ITS_OWN_TIME, "remove it"),
     "delay_trace": (_ITS_OWN_TIME, "give `delay`"),
-    "keep_order": ("nothing could reorder packets of a radio", "remove it"),
-    "imposed_by": ("a switch cannot be a radio", "remove it, or `emulator: sdr`"),
+    "keep_order": ("a radio always keeps packets in order", "remove it"),
+    "imposed_by": ("a switch cannot shape a radio", "remove it, or `emulator: sdr`"),
 }
 
 
@@ -122,47 +126,74 @@ class _Path:
     packet: ByteCount
 
 
+@dataclass(frozen=True)
+class _Crossing:
+    """Of the flows that cross a link, the longest RTT without queues and the largest packet; None:
+    none does."""
+
+    base_rtt_ns: int | None
+    packet: int | None
+
+
 def plan_runs(
     point: Point,
     form: str | None,
     repeats: range | None = None,
     switch: SwitchTarget = "nagi",
+    memo: Memo | None = None,
 ) -> list[RunPlan]:
     """One plan for every repeat of `point` (None: as many as the experiment says), without ids.
-    `switch`: the program that switches run.
+    `switch`: the program that switches run. `memo`: what other points of the same experiment share
+    with this one, of the same `form` and `switch`.
 
     Raises InputError.
     """
-    return _Planner(point, form, switch).plans(
+    return _Planner(point, form, switch, memo or Memo()).plans(
         range(point.experiment.repeats) if repeats is None else repeats
     )
 
 
 class _Planner:
-    def __init__(self, point: Point, form: str | None, switch: SwitchTarget) -> None:
+    def __init__(self, point: Point, form: str | None, switch: SwitchTarget, memo: Memo) -> None:
+        self.memo = memo
         self.point = point
         self.form = form
         self.has_switches = "switch" in point.experiment.nodes.values()
         self.switch = switch
         self.experiment = point.experiment
         self.document = point.document
-        self.topology = Topology(point.experiment, point.document)
+        links = self.experiment.links
+        self.topology = memo.of(
+            lambda: Topology(point.experiment, point.document),
+            ("topology", tuple((name, link.between) for name, link in links.items())),
+            self.experiment.nodes,
+        )
         self.profile = self._profile()
         self.radios = {
-            name: self._radio(name, link)
-            for name, link in self.experiment.links.items()
+            name: memo.of(partial(self._radio, name, link), ("radio", name), link)
+            for name, link in links.items()
             if self._is_radio(name, link)
         }
         self.channels = {
-            (link, way): self._channel(link, way)
-            for link in self.experiment.links
-            for way in get_args(Way)
+            (name, way): memo.of(partial(self._channel, name, way), ("channel", name, way), link)
+            for name, link in links.items()
+            for way in WAYS
         }
         self.schemes = {name: self._scheme(name, flow) for name, flow in self._flows()}
-        self._check_parameters()
+        memo.of(self._check_parameters, "parameters", self.experiment.parameters)
         self.paths = {name: self._path(name, flow) for name, flow in self._flows()}
-        self.sysctls = self._host_sysctls()
-        self.controls = self._route_controls()
+        self.crossings = {name: self._crossing(name) for name in links}
+        # What the settings of hosts follow from, beside the topology.
+        self.settings = (
+            self.experiment.host_profile,
+            self._ecn(),
+            *(
+                (name, flow.from_, flow.to, flow.traffic, flow.scheme, self.paths[name].packet)
+                for name, flow in self._flows()
+            ),
+        )
+        self.sysctls = memo.of(self._host_sysctls, ("sysctls", self.settings), self.topology)
+        self.controls = memo.of(self._route_controls, ("controls", self.settings), self.topology)
         commands = any(flow.server is not None for flow in self.experiment.flows.values())
         further = max(0, len(self.experiment.links) - 2)
         self.capture_s = SETTING_UP + SETTING_UP_A_LINK * further
@@ -183,14 +214,23 @@ class _Planner:
 
     def plans(self, repeats: range) -> list[RunPlan]:
         self.directions = {
-            (link, way): self._direction(link, way)
-            for link in self.experiment.links
-            for way in get_args(Way)
+            (name, way): self.memo.of(
+                partial(self._direction, name, way),
+                ("direction", name, way, self.crossings[name]),
+                link,
+                self.channels[name, way],
+            )
+            for name, link in self.experiment.links.items()
+            for way in WAYS
         }
         links = self._links()
         flows = self._flow_plans()
         timeline = self._timeline()
-        nodes = self._nodes()
+        nodes = (
+            self._nodes()
+            if self.has_switches  # whose ports follow from directions, too
+            else self.memo.of(self._nodes, ("nodes", self.settings), self.topology)
+        )
         imposed = [
             [node.name, port.model_dump(mode="json", include={"link", "imposes"})]
             for node in nodes
@@ -198,7 +238,8 @@ class _Planner:
             for port in node.switch.ports
             if port.imposes is not None
         ]
-        captures = self._captures()
+        captures = self.memo.of(self._captures, ("captures", self.settings), self.topology)
+        texts = [self.memo.of(partial(_json_of, link), "json", link) for link in links]
         plans = []
         for repeat in repeats:
             plans.append(
@@ -206,7 +247,7 @@ class _Planner:
                     experiment=ExperimentRef(name=self.experiment.name, form=self.form),
                     point=self.point.values,
                     repeat=repeat,
-                    seed=_seed(self.experiment.seed, links, imposed, repeat),
+                    seed=_seed(self.experiment.seed, texts, imposed, repeat),
                     host_profile=self.experiment.host_profile,
                     switch_target=self.switch if self.has_switches else None,
                     nodes=nodes,
@@ -226,29 +267,30 @@ class _Planner:
     def _profile(self) -> Profile:
         name = self.experiment.host_profile
         if name not in profiles():
-            known = ", ".join(profiles())
-            raise self._error(
-                ("host_profile",), f"unknown host profile {name!r}", f"one of: {known}"
-            )
+            what = f"unknown host profile {shown(name)}"
+            raise self._error(("host_profile",), what, choices(name, profiles()))
         return profiles()[name]
 
     def _scheme(self, flow_name: Name, flow: Flow) -> Scheme:
         return self._known_scheme(("flows", flow_name, "scheme"), flow.scheme)
 
     def _known_scheme(self, place: Place, name: str) -> Scheme:
+        return self.memo.of(partial(self._found_scheme, place, name), ("scheme", name))
+
+    def _found_scheme(self, place: Place, name: str) -> Scheme:
         found = find(name, self.document.beside)
         if found is None:
-            known = ", ".join(schemes())
-            raise self._error(
-                place, f"unknown scheme {name!r}", f"one of: {known}; or the path of an eBPF object"
-            )
-        if found.object is not None and name not in schemes() and not found.object.is_file():
-            raise self._error(
-                place,
-                f"there is no file {found.object}",
-                "give its path, relative to the experiment file",
-            )
+            cure = f"{choices(name, schemes())}; or the path of an eBPF object"
+            raise self._error(place, f"unknown scheme {shown(name)}", cure)
+        if found.object is not None and name not in schemes() and not _is_file(found.object):
+            raise self._no_file(place, name)
         return found
+
+    def _no_file(self, place: Place, name: str) -> InputError:
+        directory = self.document.beside(".").absolute()
+        return self._error(
+            place, f"there is no file {shown(name)}", f"give its path from {directory}"
+        )
 
     def _check_parameters(self) -> None:
         """Also of schemes that this point does not use: another one may."""
@@ -258,26 +300,32 @@ class _Planner:
             if scheme.object is None:
                 raise self._error(
                     place,
-                    f"{name} is the kernel's own and has no parameters here",
+                    f"scheme {name} is the kernel's own and has no parameters",
                     "remove it; `nagi schemes` lists parameters",
                 )
             known = describe(scheme.object).parameters
             for key, value in given.items():
                 if key not in known:
-                    has = ", ".join(known) or "none"
-                    raise self._error((*place, key), f"no parameter of {name}", f"it has: {has}")
-                if not known[key].least <= value <= known[key].most:
+                    what = f"scheme {excerpt(name)} has no parameter {shown(key)}"
+                    raise self._error((*place, key), what, choices(key, known, "it has"))
+                least, most = known[key].least, known[key].most
+                if not least <= value <= most:
+                    wanted = str(least) if least == most else f"{least} to {most}"
                     raise self._error(
                         (*place, key),
-                        f"{value} is out of range",
-                        f"give {known[key].least} to {known[key].most} {known[key].unit} "
-                        f"({known[key].meaning})",
+                        f"{shown(value)} is out of range",
+                        f"give {wanted} {known[key].unit} ({known[key].meaning})",
                     )
 
     def _program(self, flow: Flow, scheme: Scheme) -> ProgramPlan | None:
         if scheme.object is None:
             return None
-        return plan_of(scheme.object, self.experiment.parameters.get(flow.scheme, {}))
+        parameters = self.experiment.parameters
+        return self.memo.of(
+            partial(plan_of, scheme.object, parameters.get(flow.scheme, {})),
+            ("program", flow.scheme),
+            parameters,
+        )
 
     def _path(self, name: str, flow: Flow) -> _Path:
         for key, node in (("from", flow.from_), ("to", flow.to)):
@@ -285,27 +333,26 @@ class _Planner:
             if kind != "host":
                 hosts = [n for n, k in self.experiment.nodes.items() if k == "host"]
                 what = f"there is no node {node}" if kind is None else f"{node} is a {kind}"
-                raise self._error(("flows", name, key), what, f"hosts: {', '.join(hosts)}")
+                raise self._error(("flows", name, key), what, choices(node, hosts, "hosts"))
         if flow.from_ == flow.to:
-            raise self._error(
-                ("flows", name, "to"), "a flow to its own sender", "name another host"
-            )
+            what = f"{flow.to} is sender and receiver of the flow"
+            raise self._error(("flows", name, "to"), what, "name another host")
         if flow.start.value >= self.experiment.duration.value:
             raise self._error(
                 ("flows", name, "start"),
-                f"starts at {flow.start}, when the traffic has ended",
+                f"the flow starts at {flow.start}, after the end of the traffic",
                 f"start it before {self.experiment.duration}",
             )
-        there = self.topology.path(flow.from_, flow.to)
-        back = self.topology.path(flow.to, flow.from_)
-        if there is None or back is None:
+        hops, hops_back = (
+            self.memo.of(partial(self.topology.route, *ends), ("route", *ends), self.topology)
+            for ends in ((flow.from_, flow.to), (flow.to, flow.from_))
+        )
+        if hops is None or hops_back is None:
             raise self._error(
                 ("flows", name, "to"),
                 f"there is no path from {flow.from_} to {flow.to}",
-                "join them by links and routers",
+                "join them by links; only routers and switches forward packets",
             )
-        hops = self.topology.hops(flow.from_, there)
-        hops_back = self.topology.hops(flow.to, back)
         rtt = sum(channel.least_delay_ns for channel in self._along((*hops, *hops_back)))
         timestamps = self.profile.sysctls.get("net.ipv4.tcp_timestamps", 1)
         header = IP_AND_TCP_HEADER + (TIMESTAMP_OPTION if str(timestamps) == "1" else 0)
@@ -319,7 +366,10 @@ class _Planner:
         if self.experiment.ecn is not None:
             return self.experiment.ecn
         links = self.experiment.links.values()
-        return any(link.direction(way).mark is not None for link in links for way in get_args(Way))
+        return any(self._settings(link, way).mark is not None for link in links for way in WAYS)
+
+    def _settings(self, link: Link, way: Way) -> DirectionSettings:
+        return self.memo.of(partial(link.direction, way), ("settings", way), link)
 
     def _host_sysctls(self) -> dict[str, dict[str, str]]:
         """What each host sets. Flows whose schemes need different settings cannot share a host."""
@@ -337,9 +387,9 @@ class _Planner:
                     if other is not None and values[node][key] != str(value):
                         raise self._error(
                             ("flows", name, "scheme"),
-                            f"{flow.scheme} needs {key}={value} on {node}, where flow {other} "
-                            f"needs {values[node][key]}",
-                            "put the two flows on different hosts",
+                            f"scheme {excerpt(flow.scheme)} needs {key}={value} on {node}, where "
+                            f"flow {other} needs {values[node][key]}",
+                            "give the two flows different hosts",
                         )
                     values[node][key] = str(value)
                     wanted_by[node, key] = name
@@ -364,8 +414,8 @@ class _Planner:
                     raise self._error(
                         ("flows", name, "scheme"),
                         f"congestion control {self.schemes[name].congestion_control} from "
-                        f"{ends[0]} to {ends[1]}, where flow {first} has {controls[ends]}: with "
-                        "traffic: command it belongs to the route",
+                        f"{ends[0]} to {ends[1]}, where flow {first} has {controls[ends]}: a route "
+                        "has one for all flows if one of them has `traffic: command`",
                         "give the two flows the same scheme, or different hosts",
                     )
         return controls
@@ -398,14 +448,13 @@ class _Planner:
             imposes = None
             if self._is_imposed_by_switch(link, way):
                 imposes = self._part_of_switch(link, way)
-            packet = max((path.packet.value for path in self._crossing(link)), default=None)
+            packet = self.crossings[link].packet
             rate = imposes.rate_bps if imposes else None
             if rate is not None and packet is None and self.switch == "bmv2":
                 raise self._error(
                     self._place(link, way, "rate"),
-                    "bmv2's queues have rates in packets a second, and no flow crosses this link "
-                    "that says how large they are",
-                    "use --switch nagi, or leave the direction to the emulator",
+                    "bmv2 needs the size of packets to shape a rate, and no flow crosses this link",
+                    "use --switch nagi, or write `imposed_by: emulator`",
                 )
             ports.append(
                 SwitchPortPlan(
@@ -420,7 +469,7 @@ class _Planner:
 
     def _is_imposed_by_switch(self, link: str, way: Way) -> bool:
         """Whether a switch imposes what a direction does. Refuses a direction that leaves none."""
-        if self.experiment.links[link].direction(way).imposed_by != "switch":
+        if self._settings(self.experiment.links[link], way).imposed_by != "switch":
             return False
         first, second = self.experiment.links[link].between
         node = first if way == "forward" else second
@@ -429,9 +478,8 @@ class _Planner:
             other: Way = "backward" if way == "forward" else "forward"
             raise self._error(
                 self._place(link, way, "imposed_by"),
-                f"{way} leaves {node}, which is a {kind}: only a switch can impose something on "
-                "what leaves it",
-                f"write it under `{other}:` alone, or make {node} a switch",
+                f"direction {way} leaves {node}, which is a {kind} and not a switch",
+                f"write `imposed_by` under `{other}:` alone, or make {node} a switch",
             )
         return True
 
@@ -497,43 +545,54 @@ class _Planner:
             if merged.get(key) not in (None, False, value):
                 raise self._error(
                     ("flows", name),
-                    f"needs {key} {value} where another flow between the same hosts needs "
-                    f"{merged[key]}",
+                    f"the flow needs {key} {value}, where another flow between the same hosts "
+                    f"needs {merged[key]}",
                     "give the two flows the same payload, or different hosts",
                 )
             merged[key] = value
         return RoutePlan(**merged)
 
     def _links(self) -> list[LinkPlan]:
-        plans = []
-        for index, (name, link) in enumerate(self.experiment.links.items()):
-            first, second = (
-                LinkEnd(node=node, address=f"{end.address}/{end.prefix}")
-                for node in link.between
-                for end in [self.topology.attachment(name, node)]
+        return [
+            self.memo.of(
+                partial(self._link, index, name),
+                ("link", index, name),
+                self.topology,
+                link,
+                *(self.directions[name, way] for way in WAYS),
             )
-            plans.append(
-                LinkPlan(
-                    name=name,
-                    id=index,
-                    ends=(first, second),
-                    forward=self._part_of_emulator(name, "forward"),
-                    backward=self._part_of_emulator(name, "backward"),
-                    radio=self.radios.get(name),
-                )
-            )
-        return plans
+            for index, (name, link) in enumerate(self.experiment.links.items())
+        ]
+
+    def _link(self, index: int, name: str) -> LinkPlan:
+        first, second = (
+            LinkEnd(node=node, address=f"{end.address}/{end.prefix}")
+            for node in self.experiment.links[name].between
+            for end in [self.topology.attachment(name, node)]
+        )
+        return LinkPlan(
+            name=name,
+            id=index,
+            ends=(first, second),
+            forward=self._part_of_emulator(name, "forward"),
+            backward=self._part_of_emulator(name, "backward"),
+            radio=self.radios.get(name),
+        )
 
     def _part_of_emulator(self, link: str, way: Way) -> DirectionPlan:
         whole = self.directions[link, way]
         return of_emulator(whole) if self._is_imposed_by_switch(link, way) else whole
 
-    def _crossing(self, link: str) -> list[_Path]:
-        return [
+    def _crossing(self, link: str) -> _Crossing:
+        paths = [
             path
             for path in self.paths.values()
             if any(hop.link == link for hop in (*path.there, *path.back))
         ]
+        return _Crossing(
+            max((path.base_rtt_ns for path in paths), default=None),
+            max((path.packet.value for path in paths), default=None),
+        )
 
     def _place(self, link: str, way: Way, key: str) -> Place:
         inherits = self.experiment.links[link].inherits(way, key)
@@ -545,7 +604,7 @@ class _Planner:
             if link.radio is None:
                 raise self._error(
                     ("links", name),
-                    "emulator: sdr without a radio",
+                    "`emulator: sdr` without a radio",
                     "add `radio: {modem: ofdm, modulation: qpsk, rate: 2 Mb/s, snr: 12 dB}`",
                 )
             return True
@@ -554,8 +613,8 @@ class _Planner:
             if holder.radio is not None:
                 raise self._error(
                     ("links", name, *place),
-                    "a radio on a link that is none",
-                    "write `emulator: sdr` at the link, or remove it",
+                    "`radio` on a link that is not `emulator: sdr`",
+                    "write `emulator: sdr` at the link, or remove the radio",
                 )
         return False
 
@@ -563,9 +622,8 @@ class _Planner:
         """The radio that a link is. Refuses what a radio decides by itself."""
         asked = link.radio
         assert asked is not None
-        ways: tuple[Way, Way] = get_args(Way)
-        for way in ways:
-            settings = link.direction(way)
+        for way in WAYS:
+            settings = self._settings(link, way)
             for key, (what, cure) in _NOT_OF_RADIOS.items():
                 if getattr(settings, key) not in (None, "emulator"):
                     raise self._error(self._place(name, way, key), what, cure)
@@ -573,11 +631,10 @@ class _Planner:
                 known = self._place(name, way, "delay")
                 raise self._error(
                     known if settings.delay else ("links", name),
-                    f"a delay of {settings.delay or '0 ms'} {way}, in which no waveform can be "
-                    "computed while its packet is on the way",
+                    f"a delay of {settings.delay or '0 ms'} {way} is too short for a radio",
                     f"give `delay: {Duration(radio.LEAST_DELAY_NS)}` or more",
                 )
-        forward, backward = (self._radio_channel(name, link, way) for way in ways)
+        forward, backward = (self._radio_channel(name, link, way) for way in WAYS)
         return RadioPlan(
             by=asked.by,
             modem=asked.modem,
@@ -602,13 +659,13 @@ class _Planner:
         except ValueError as error:
             raise self._error(
                 ("links", name, "radio", key),
-                f"the modem cannot do that: {error}",
+                f"the modem cannot carry it: {error}",
                 "give another modem, modulation or rate",
             ) from None
         if carried < 1:
             raise self._error(
                 ("links", name, "radio", key),
-                "so few samples carry less than one bit a second",
+                "at this sample rate the modem carries less than 1 b/s",
                 "give more, such as `sample_rate: 2 MHz`",
             )
         return found
@@ -648,7 +705,7 @@ class _Planner:
 
     def _channel(self, link: str, way: Way) -> DirectionPlan:
         """What a direction does to packets whatever paths cross it: rate and delay."""
-        settings = self.experiment.links[link].direction(way)
+        settings = self._settings(self.experiment.links[link], way)
         if link in self.radios:
             return self._of_radio(link, settings)
         jitter = _jitter(settings)
@@ -663,8 +720,8 @@ class _Planner:
         if settings.keep_order is not None and not (settings.jitter or settings.delay_trace):
             raise self._error(
                 self._place(link, way, "keep_order"),
-                f"nothing could reorder packets {way}",
-                "give that direction jitter or a delay_trace, or remove it",
+                f"without jitter or delay_trace, packets {way} keep their order",
+                "give that direction jitter or a delay_trace, or remove keep_order",
             )
         traces = {}
         if settings.rate_trace is not None:
@@ -690,16 +747,12 @@ class _Planner:
         self, place: Place, file: str, format_: Format, quantity: Quantity = "rate"
     ) -> Trace:
         path = self.document.beside(file)
-        if not path.is_file():
-            raise self._error(
-                (*place, "file"),
-                f"there is no file {path}",
-                "give its path, relative to the experiment file",
-            )
+        if not _is_file(path):
+            raise self._no_file((*place, "file"), file)
         return read_trace(path, format_, quantity)
 
     def _direction(self, link: str, way: Way) -> DirectionPlan:
-        settings = self.experiment.links[link].direction(way)
+        settings = self._settings(self.experiment.links[link], way)
         return self.channels[link, way].model_copy(
             update={
                 "queue": self._queue(link, way, settings),
@@ -716,14 +769,14 @@ class _Planner:
         if settings.imposed_by == "switch":
             raise self._error(
                 self._place(link, way, "arq"),
-                "a switch loses packets before the emulator's ARQ has them",
-                "remove it, or leave the direction to the emulator: `imposed_by: emulator`",
+                "ARQ is the emulator's and does not see what a switch loses",
+                "remove it, or write `imposed_by: emulator`",
             )
         if settings.loss is not None and getattr(settings.loss, "at", "egress") == "ingress":
             raise self._error(
                 self._place(link, way, "arq"),
-                "losses at ingress come before the first transmission, so ARQ does not see them",
-                "remove `at: ingress`, or the ARQ",
+                "ARQ does not see losses at ingress, which come before the first transmission",
+                "remove `at: ingress`, or `arq`",
             )
         return ArqPlan(retries=arq.retries, feedback_ns=arq.feedback.value)
 
@@ -745,24 +798,28 @@ class _Planner:
     def _limit(self, link: str, way: Way, size: QueueSize, key: str) -> QueueLimit:
         """A size of a direction's queue in packets or bytes; `key` is what asks for it."""
         place = self._place(link, way, key)
-        rate = self.channels[link, way].mean_rate_bps
+        rate = self._rate_bps(self.channels[link, way])
         if rate is None:
-            raise self._error(place, f"a {key} on a link without a rate", "give the link a rate")
+            raise self._error(place, f"`{key}` on a link without a rate", "give the link a rate")
         limit = size.limit
         if isinstance(limit, PacketCount):
             return QueueLimit(packets=limit.value)
         if isinstance(limit, ByteCount):
             return QueueLimit(bytes=limit.value)
         assert isinstance(limit, BdpCount)
-        crossing = self._crossing(link)
-        rtt = max((path.base_rtt_ns for path in crossing), default=0)
-        if rtt == 0:
-            why = "no flow crosses this link" if not crossing else "the path has no delay"
-            raise self._error(
-                place, f"a {key} in BDPs, but {why}", "give it in packets: '20 packets'"
+        crossing = self.crossings[link]
+        if not crossing.base_rtt_ns or crossing.packet is None:
+            why = (
+                "no flow crosses this link" if crossing.packet is None else "the path has no delay"
             )
-        packet = max(path.packet for path in crossing)
-        return QueueLimit(packets=limit.packets(Bitrate(rate), Duration(rtt), packet))
+            what = f"`{key}` in bandwidth-delay products, but {why}"
+            raise self._error(place, what, "give it in packets, like '20 packets'")
+        rtt, packet = Duration(crossing.base_rtt_ns), ByteCount(crossing.packet)
+        return QueueLimit(packets=limit.packets(Bitrate(rate), rtt, packet))
+
+    def _rate_bps(self, direction: DirectionPlan) -> int | None:
+        """The mean of a trace is computed once."""
+        return self.memo.of(lambda: direction.mean_rate_bps, "rate", direction)
 
     def _loss(self, link: str, way: Way, settings: DirectionSettings) -> LossPlan:
         if link in self.radios:
@@ -799,23 +856,24 @@ class _Planner:
             if settings.rate_trace is not None:
                 raise self._error(
                     place,
-                    "Poisson loss on a link whose rate changes",
-                    "give the link a constant rate, or the loss the model markov or bernoulli",
+                    "Poisson loss on a link with a rate_trace",
+                    "give the link a constant rate, or use loss model markov or bernoulli",
                 )
             if settings.rate is None:
                 raise self._error(
                     place, "Poisson loss on a link without a rate", "give the link a rate"
                 )
-            crossing = self._crossing(link)
-            packet = loss.packet or max((path.packet for path in crossing), default=None)
+            packet = loss.packet.value if loss.packet else self.crossings[link].packet
             if packet is None:
                 raise self._error(
-                    place, "no flow crosses this link", "say what a full-size packet is: `packet:`"
+                    place,
+                    "Poisson loss without a packet size: no flow crosses this link",
+                    "add the size of a full-size packet: `packet: 1500 bytes`",
                 )
             return LossPlan(
                 model="poisson",
                 packet_loss_rate=loss.rate.value,
-                packet_bytes=packet.value,
+                packet_bytes=packet,
                 at=loss.at,
             )
         return LossPlan(model="none")
@@ -833,27 +891,24 @@ class _Planner:
             if other != name:
                 raise self._error(
                     ("flows", name, "port"),
-                    f"port {port} of {listener} is in use by flow {other}",
-                    "give the flows different ports",
+                    f"flow {other} already uses port {port} of {listener}",
+                    "give the flow another port",
                 )
-            rates = [
-                channel.mean_rate_bps
-                for channel in self._along(path.there)
-                if channel.mean_rate_bps is not None
-            ]
+            found = [self._rate_bps(channel) for channel in self._along(path.there)]
+            rates = [rate for rate in found if rate is not None]
             if not rates:
                 raise self._error(
                     ("flows", name),
-                    "no link on its path has a rate, so there is nothing to achieve",
-                    "give one a rate",
+                    "no link on the flow's path has a rate",
+                    "give one a rate: goodput is measured against the smallest",
                 )
             program = self._program(flow, self.schemes[name])
             control = self.schemes[name].congestion_control
             if programs.setdefault(control, program) != program:
                 raise self._error(
                     ("flows", name, "scheme"),
-                    f"another scheme of this run is called {control}, too",
-                    "give its file another name",
+                    f"two schemes of this run are called {control}",
+                    "rename the file of one",
                 )
             plans.append(
                 FlowPlan(
@@ -917,12 +972,13 @@ class _Planner:
         """Phases one after the other; after the traffic, what is on the way may still arrive."""
         queued = 0.0
         for (link, _), direction in self.directions.items():
-            if direction.queue is not None and direction.mean_rate_bps is not None:
-                packet = max((path.packet.value for path in self._crossing(link)), default=0)
+            rate = self._rate_bps(direction)
+            if direction.queue is not None and rate is not None:
+                packet = self.crossings[link].packet or 0
                 waiting = direction.queue.bytes or (direction.queue.packets or 0) * packet
                 if link in self.radios:
                     waiting += (direction.queue.packets or 0) * direction.overhead_bytes
-                drained = waiting * 8 / direction.mean_rate_bps
+                drained = waiting * 8 / rate
                 if direction.arq is not None:
                     drained *= 1 + direction.arq.retries
                     drained += direction.arq.retries * direction.arq.feedback_ns / 1e9
@@ -955,13 +1011,26 @@ def _jitter(settings: DirectionSettings) -> JitterPlan | None:
     return None
 
 
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name that no file can have
+        return False
+
+
 def _round(seconds: float) -> float:
     return round(seconds, 6)
 
 
-def _seed(campaign_seed: int, links: list[LinkPlan], imposed: list[Any], repeat: int) -> int:
-    """From campaign, links (and what switches impose on them) and repeat alone: schemes meet the
-    same channel, repeats another one."""
-    parts = [campaign_seed, [link.model_dump(mode="json") for link in links], repeat]
-    text = json.dumps([*parts, imposed] if imposed else parts, sort_keys=True)
+def _json_of(link: LinkPlan) -> str:
+    return json.dumps(link.model_dump(mode="json"), sort_keys=True)
+
+
+def _seed(campaign_seed: int, links: list[str], imposed: list[Any], repeat: int) -> int:
+    """From campaign, links (as JSON, and what switches impose on them) and repeat alone: schemes
+    meet the same channel, repeats another one."""
+    parts = [str(campaign_seed), f"[{', '.join(links)}]", str(repeat)]
+    if imposed:
+        parts.append(json.dumps(imposed, sort_keys=True))
+    text = f"[{', '.join(parts)}]"
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1  # fits an int64

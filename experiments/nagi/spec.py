@@ -10,11 +10,13 @@ the matrix.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -23,8 +25,8 @@ from pydantic import (
     Discriminator,
     Field,
     Tag,
+    TypeAdapter,
     ValidationError,
-    ValidationInfo,
     field_validator,
     model_validator,
 )
@@ -34,7 +36,17 @@ from pydantic_core import ErrorDetails
 from nagi.commands import FIELDS, Command
 from nagi.contracts.records import Keep, Until
 from nagi.contracts.results import metrics_of_results
-from nagi.errors import InputError, Problem
+from nagi.errors import (
+    BadValue,
+    InputError,
+    Problem,
+    choices,
+    excerpt,
+    in_two,
+    listed,
+    nearest,
+    shown,
+)
 from nagi.statements import Statement, check_axes
 from nagi.traces import LATEST, problem_with_instant
 from nagi.units import (
@@ -55,20 +67,41 @@ from nagi.units import (
 )
 from nagi.yaml_source import Place, Source, read_yaml
 
-SCHEMA_VERSION = 1
 LEAST_REPEATS = 3  # before the width of an interval is believed
+MAX_RUNS = 100_000
+_VALUES = str | int | float  # what an axis may have: true and false are whole numbers to Python
+_MAX_PROBLEMS = 20  # that are named at once
 
 # Names become parts of interface names, which Linux limits to 15 characters.
-Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,10}$")]
-EXPERIMENT_NAME = r"^[a-z0-9][a-z0-9-]*$"
-Axis = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+_NAME = r"^[A-Za-z][A-Za-z0-9_-]{0,10}$"
+_AXIS = r"^[a-z][a-z0-9_]{0,63}$"
+EXPERIMENT_NAME = r"^[a-z0-9][a-z0-9-]{0,63}$"
+_FORM_NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"
+# What each of them says.
+_PATTERNS = {
+    _NAME: "use 1 to 11 of A-Z, a-z, 0-9, - and _, and begin with a letter",
+    _AXIS: "use 1 to 64 of a-z, 0-9 and _, and begin with a letter",
+    EXPERIMENT_NAME: "use 1 to 64 of a-z, 0-9 and -, and begin with a letter or digit",
+    _FORM_NAME: "use 1 to 64 of A-Z, a-z, 0-9, - and _, and begin with a letter or digit",
+}
+
+Name = Annotated[str, Field(pattern=_NAME)]
+Axis = Annotated[str, Field(pattern=_AXIS)]
+Whole = Annotated[int, Field(strict=True)]  # true is no number here
+Flag = Annotated[bool, Field(strict=True)]
 LossPlace = Literal["ingress", "egress"]
+
+
+def _version(value: object) -> object:
+    if type(value) is not int or value != 1:
+        raise BadValue(f"unknown version {shown(value)}", "write `schema_version: 1`")
+    return value
 
 
 class Strict(BaseModel):
     """A part of the file: unknown keys are errors."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class NoLoss(Strict):
@@ -98,7 +131,9 @@ class PoissonLoss(Strict):
     @model_validator(mode="after")
     def _possible(self) -> PoissonLoss:
         if self.rate.value == 1:
-            raise ValueError("no Poisson process loses every packet; give a rate below 1")
+            raise BadValue(
+                "a Poisson process cannot lose every packet", "give a rate below 1", "rate"
+            )
         return self
 
 
@@ -112,7 +147,9 @@ class BernoulliBitLoss(Strict):
     @model_validator(mode="after")
     def _possible(self) -> BernoulliBitLoss:
         if self.rate.value == 1:
-            raise ValueError("a bit error rate of 1 loses everything; give less, like 1e-6")
+            raise BadValue(
+                "a bit error rate of 1 loses every packet", "give less, like 1e-6", "rate"
+            )
         return self
 
 
@@ -216,15 +253,17 @@ class Steps(Strict):
                 continue  # is said of the key itself
             problem = problem_with_instant(at, before)
             if problem is not None:
-                raise ValueError(problem)
+                raise problem
             before = at
         return steps
 
     def _check_period(self, last: Duration) -> None:
         if self.period.value <= last.value:
-            raise ValueError(f"repeats after {self.period}, before the step at {last}; give more")
+            what = f"a period of {self.period} ends before the step at {last}"
+            raise BadValue(what, "give a longer one", "period")
         if self.period.value > LATEST.value:
-            raise ValueError(f"repeats after {self.period}; give at most {LATEST}")
+            what = f"a period of {self.period} is too long"
+            raise BadValue(what, f"give at most {LATEST}", "period")
 
 
 class RateSteps(Steps):
@@ -240,7 +279,7 @@ class RateSteps(Steps):
     def _possible(self) -> RateSteps:
         self._check_period(max(self.steps))
         if not any(rate.value for rate in self.steps.values()):
-            raise ValueError("the rate is always 0; give one that is not")
+            raise BadValue("the rate is always 0", "give a step another rate", "steps")
         return self
 
 
@@ -286,14 +325,14 @@ class Mark(Strict):
     @model_validator(mode="after")
     def _possible(self) -> Mark:
         if self.weight.value == 0:
-            raise ValueError("a weight of 0 never sees the queue; give more, like 0.002")
+            raise BadValue("a weight of 0 ignores the queue", "give more, like 0.002", "weight")
         return self
 
 
 class Arq(Strict):
     """What was lost in transmission is sent again: automatic repeat request, on the link itself."""
 
-    retries: int = Field(ge=1, le=100, description="transmissions of a packet beside the first")
+    retries: Whole = Field(ge=1, le=100, description="transmissions of a packet beside the first")
     feedback: PositiveDuration = Field(
         description="from the end of a transmission until its sender knows of its loss"
     )
@@ -326,8 +365,12 @@ _FADINGS = Annotated[NoFading | RayleighFading | RicianFading, Field(discriminat
 def _fading(value: object) -> object:
     if value == "none":
         return {"kind": "none"}
+    further = {"rayleigh": "", "rician": ", k_factor: 6 dB"}
+    if isinstance(value, str) and value in further:
+        cure = f"write `{{kind: {value}, doppler: 5 Hz{further[value]}}}`"
+        raise BadValue(f"fading {value} without its settings", cure)
     if isinstance(value, str):
-        raise ValueError(f"no fading {value!r}; write none, or {{kind: {value}, doppler: 5 Hz}}")
+        raise BadValue(f"unknown fading {shown(value)}", choices(value, ["none", *further]))
     return value
 
 
@@ -376,24 +419,24 @@ class Radio(RadioChannel):
     @classmethod
     def _there(cls, by: object) -> object:
         if by == "uhd":
-            raise ValueError(
-                "not yet: this version of nagi has no radio hardware (UHD); write `by: simulated` "
-                "or `by: virtual`"
+            raise BadValue(
+                "this version of nagi does not support radio hardware (UHD)",
+                "write `by: simulated` or `by: virtual`",
             )
         return by
 
     @model_validator(mode="after")
     def _one_rate(self) -> Radio:
         if self.rate is None and self.sample_rate is None:
-            raise ValueError("neither rate nor sample_rate; give one, such as `rate: 2 Mb/s`")
+            raise BadValue("no rate and no sample_rate", "give one, such as `rate: 2 Mb/s`")
         if self.rate is not None and self.sample_rate is not None:
-            raise ValueError("rate and sample_rate at once; remove one")
+            raise BadValue("rate and sample_rate are both given", "remove one", "sample_rate")
         return self
 
 
+TRACES = {"rate_trace": "rate", "delay_trace": "delay"}
 # Either of a pair, when given for a direction, replaces what the link has of both.
-ALTERNATIVES = {"rate_trace": "rate", "delay_trace": "delay"}
-ALTERNATIVES |= {constant: trace for trace, constant in ALTERNATIVES.items()}
+ALTERNATIVES = TRACES | {constant: trace for trace, constant in TRACES.items()}
 
 
 class DirectionSettings(Strict):
@@ -407,7 +450,7 @@ class DirectionSettings(Strict):
         None, description="a delay that changes, instead of `delay`"
     )
     jitter: Jitter | None = Field(None, description="what is added to each packet's delay")
-    keep_order: bool | None = Field(
+    keep_order: Flag | None = Field(
         None, description="whether packets stay in order all the same; true if not given"
     )
     queue: QueueSize | None = Field(None, description="drop-tail limit; without it none")
@@ -422,13 +465,12 @@ class DirectionSettings(Strict):
         "switch that the direction leaves. Delay is always the emulator's",
     )
 
-    @field_validator("rate_trace", "delay_trace")
-    @classmethod
-    def _exclusive(cls, trace: object, info: ValidationInfo) -> object:
-        constant = ALTERNATIVES[str(info.field_name)]
-        if trace is not None and info.data.get(constant) is not None:
-            raise ValueError(f"{constant} and {info.field_name} at once; remove one")
-        return trace
+    @model_validator(mode="after")
+    def _exclusive(self) -> Self:
+        for trace, constant in TRACES.items():
+            if getattr(self, trace) is not None and getattr(self, constant) is not None:
+                raise BadValue(f"{constant} and {trace} are both given", "remove one", trace)
+        return self
 
 
 class OneDirection(DirectionSettings):
@@ -501,7 +543,7 @@ class Flow(Strict):
     listen: Literal["from", "to"] = Field(
         "to", description="the host whose port `port` is; `from` for a download"
     )
-    background: bool = Field(
+    background: Flag = Field(
         False,
         description="cross traffic: in tables of runs, but in no mean and no figure of them",
     )
@@ -509,23 +551,20 @@ class Flow(Strict):
         ByteCount(1000), description="payload bytes of a full-size segment (the MSS)"
     )
     start: Duration = Field(Duration(0), description="counted from the start of the traffic")
-    port: int | None = Field(None, ge=1024, le=65535, description="5001 and up if not given")
-
-    @field_validator("client", "server", "listen")
-    @classmethod
-    def _of_commands(cls, value: object, info: ValidationInfo) -> object:
-        if value is not None and info.data.get("traffic") == "bulk":
-            raise ValueError("traffic is bulk, which has none; write `traffic: command`")
-        return value
+    port: Whole | None = Field(None, ge=1024, le=65535, description="5001 and up if not given")
 
     @model_validator(mode="after")
     def _possible(self) -> Flow:
+        if self.traffic == "bulk":
+            for key in ("client", "server", "listen"):
+                if key in self.model_fields_set and getattr(self, key) is not None:
+                    what = f"{key} does not go with `traffic: bulk`"
+                    raise BadValue(what, "write `traffic: command`, or remove it", key)
         if self.traffic == "command" and self.client is None:
-            raise ValueError("no client; write `client: [PROGRAM, ARGUMENT, ...]`")
+            raise BadValue("no client", "write `client: [PROGRAM, ARGUMENT, ...]`")
         if not 88 <= self.payload.value <= 1448:
-            raise ValueError(
-                f"a payload of {self.payload} does not fit; give 88 to 1448 bytes (Ethernet's MTU)"
-            )
+            what = f"a payload of {self.payload} does not fit into Ethernet's MTU"
+            raise BadValue(what, "give 88 to 1448 bytes", "payload")
         return self
 
 
@@ -543,12 +582,12 @@ class ReportSettings(Strict):
 class Experiment(Strict):
     """An experiment file."""
 
-    schema_version: Literal[1]
+    schema_version: Annotated[Literal[1], BeforeValidator(_version)]
     name: Annotated[str, Field(pattern=EXPERIMENT_NAME)]
     title: str
     reference: str = Field("", description="where the experiment comes from")
-    seed: int = Field(ge=0, lt=2**63, description="every random draw follows from it")
-    repeats: int = Field(1, ge=1, le=1000, description="of each point; with `until`, the least")
+    seed: Whole = Field(ge=0, lt=2**63, description="every random draw follows from it")
+    repeats: Whole = Field(1, ge=1, le=1000, description="of each point; with `until`, the least")
     until: Until | None = Field(
         None, description="repeat each point until the interval of a metric is narrow enough"
     )
@@ -557,10 +596,10 @@ class Experiment(Strict):
     max_window: PacketCount | None = Field(
         None, description="cap of every sender's congestion window, as ns-2's `window_`"
     )
-    ecn: bool | None = Field(
+    ecn: Flag | None = Field(
         None, description="whether hosts ask for ECN; if not said, they do where a link marks"
     )
-    parameters: dict[str, dict[str, int]] = Field(
+    parameters: dict[str, dict[str, Whole]] = Field(
         {}, description="of schemes of ours: scheme -> parameter -> value; see `nagi schemes`"
     )
     nodes: dict[Name, Literal["host", "router", "switch"]] = Field(
@@ -583,31 +622,32 @@ class Experiment(Strict):
     @model_validator(mode="after")
     def _possible(self) -> Experiment:
         if self.duration.value < 10**9:
-            raise ValueError(f"a duration of {self.duration} is too short; give 1 s or more")
+            what = f"a duration of {self.duration} is too short"
+            raise BadValue(what, "give 1 s or more", "duration")
         if self.duration.value > 24 * 3600 * 10**9:
-            raise ValueError(f"a duration of {self.duration} is too long; give 24 h or less")
-        if self.warmup.value >= self.duration.value:
-            raise ValueError(
-                f"a warm-up of {self.warmup} leaves nothing of {self.duration}; shorten it"
+            raise BadValue(
+                f"a duration of {self.duration} is too long", "give 24 h or less", "duration"
             )
+        if self.warmup.value >= self.duration.value:
+            what = f"a warmup of {self.warmup} leaves nothing of a duration of {self.duration}"
+            raise BadValue(what, "give less", "warmup")
         if self.until is not None:
             self._check_until(self.until)
         return self
 
     def _check_until(self, until: Until) -> None:
         if until.metric not in metrics_of_results():
-            known = ", ".join(metrics_of_results())
-            raise ValueError(f"until: there is no metric {until.metric!r}; one of: {known}")
+            what = f"unknown metric {shown(until.metric)}"
+            raise BadValue(what, choices(until.metric, metrics_of_results()), "until.metric")
         if self.repeats < LEAST_REPEATS:
-            raise ValueError(
-                f"until with repeats: {self.repeats}, and so few agree by chance; "
-                f"write `repeats: {LEAST_REPEATS}` or more, the least there are to be"
+            what = (
+                f"`until` with `repeats: {self.repeats}`: an interval of so few runs is narrow by "
+                "chance"
             )
+            raise BadValue(what, f"write `repeats: {LEAST_REPEATS}` or more", "repeats")
         if until.at_most < self.repeats:
-            raise ValueError(
-                f"until: at_most {until.at_most} is less than repeats, {self.repeats}; "
-                "raise at_most"
-            )
+            what = f"`at_most: {until.at_most}` is less than `repeats: {self.repeats}`"
+            raise BadValue(what, "raise it", "until.at_most")
 
 
 @dataclass(frozen=True)
@@ -624,15 +664,21 @@ class Document:
     """An experiment as plain data, and for each place in it where the file has it."""
 
     source: Source
-    data: dict[str, Any]
-    origin: Mapping[Place, Place]
+    base: dict[str, Any]  # with `$axis` in it
+    origin: Mapping[Place, Place]  # what a form replaces -> where the form has it
+    axes: Mapping[Place, str] = field(default_factory=dict)  # where base has `$axis`
+    chosen: Mapping[str, int] = field(default_factory=dict)  # axis -> index of its value
 
     def place_in_file(self, place: Place) -> Place:
         """Where the file has what stands at `place`."""
-        found = place
-        while found and found not in self.origin:
-            found = found[:-1]
-        return (*self.origin.get(found, ()), *place[len(found) :])
+        for length in range(len(place), 0, -1):
+            start, rest = place[:length], place[length:]
+            axis = self.axes.get(start)
+            if axis is not None and axis in self.chosen:
+                return (*self.place_in_file(("matrix", axis, self.chosen[axis])), *rest)
+            if start in self.origin:
+                return (*self.origin[start], *rest)
+        return place
 
     def problem(self, place: Place, what: str, cure: str) -> Problem:
         """A problem with what stands at `place`, named by its place in the file."""
@@ -651,27 +697,11 @@ def read_experiment(path: Path, form: str | None) -> list[Point]:
 
     Raises InputError naming file, line and key of everything that is wrong.
     """
-    source = read_yaml(path)
-    document = _with_form(source, form)
-    points = []
-    problems: dict[str, Problem] = {}
-    used: set[str] = set()
-    for values, concrete in _expand(document, used):
-        try:
-            experiment = Experiment.model_validate(concrete.data)
-        except ValidationError as error:
-            for details in error.errors():
-                problem = _problem(concrete, details)
-                problems[str(problem)] = problem
-        else:
-            points.append(Point(values, experiment, concrete))
-    if problems:
-        raise InputError(*problems.values())
-    for axis in document.data["matrix"]:
-        if axis not in used:
-            raise document.error(
-                ("matrix", axis), "this axis is used nowhere", f"write ${axis} where its values go"
-            )
+    document = _with_form(read_yaml(path), form)
+    matrix = _matrix_of(document)
+    _check_size(document, math.prod(map(len, matrix.values())), "")
+    points = _Expansion(document, matrix).points()
+    _check_size(document, *_runs_of(points))
     _check_report(points[0])
     _check_campaign(points)
     return points
@@ -686,6 +716,8 @@ def experiment_schema() -> dict[str, Any]:
 
 
 _FOR_ALL_POINTS = ("Keep", "Until")  # what holds for the whole campaign has no axes in it
+# Keys whose values hold for the whole campaign: no axis stands in them.
+_NO_AXES = ("schema_version", "name", "matrix", "report")
 
 # The keys that say which of several a mapping is, and of what.
 UNION_TAGS = {
@@ -737,19 +769,23 @@ def _is_scalar(schema: dict[str, Any]) -> bool:
 
 
 def _with_form(source: Source, form: str | None) -> Document:
-    origin: dict[Place, Place] = {place: place for place in source.lines}
     data = {key: value for key, value in source.data.items() if key != "forms"}
     forms = source.data.get("forms", {})
     if not isinstance(forms, dict):
-        raise source.error(("forms",), "not a mapping of forms", "write `forms: {quick: {...}}`")
+        what = f"{shown(forms)} in place of a mapping of forms"
+        raise source.error(("forms",), what, "write `forms: {quick: {...}}`")
     for name, parts in forms.items():
+        if re.search(_FORM_NAME, name) is None:
+            raise source.error(("forms", name), f"{shown(name)} is no name", _PATTERNS[_FORM_NAME])
         if not isinstance(parts, dict):
-            raise source.error(("forms", name), "not a mapping", "write the keys that it replaces")
+            what = f"{shown(parts)} in place of a mapping"
+            raise source.error(("forms", name), what, "write the keys that the form replaces")
     if form is None:
-        return Document(source, data, origin)
+        return Document(source, data, {})
     if form not in forms:
-        known = ", ".join(forms) or "none"
-        raise source.error(("forms",), f"there is no form {form!r}", f"forms of this file: {known}")
+        what = f"there is no form {shown(form)}"
+        raise source.error(("forms",), what, choices(form, forms, "forms of this file"))
+    origin: dict[Place, Place] = {}
     return Document(source, _overlay(data, forms[form], (), ("forms", form), origin), origin)
 
 
@@ -762,35 +798,56 @@ def _overlay(
             key: _overlay(base.get(key), value, (*place, key), (*over_place, key), origin)
             for key, value in over.items()
         }
-    for replaced in [known for known in origin if known[: len(place)] == place]:
-        del origin[replaced]
     origin[place] = over_place
     return over
 
 
-def _expand(document: Document, used: set[str]) -> Iterator[tuple[dict[str, str], Document]]:
-    """The document at every point of its matrix, with `$axis` replaced; notes the axes `used`."""
-    matrix = document.data.get("matrix")
+def _matrix_of(document: Document) -> dict[str, list[Any]]:
+    """The values of each axis."""
+    matrix = document.base.get("matrix")
+    if matrix is None:
+        for key in document.base:
+            if key not in Experiment.model_fields and nearest(key, ["matrix"]):
+                raise document.error((key,), *_unknown(key, Experiment.model_fields))
     if not isinstance(matrix, dict) or not matrix:
-        raise document.error(("matrix",), "no matrix", "write `matrix: {scheme: [...], ...}`")
+        what = "no matrix" if matrix is None else "the matrix has no axis"
+        raise document.error(("matrix",), what, "write `matrix: {scheme: [newreno, cubic]}`")
     for axis, values in matrix.items():
+        if re.search(_AXIS, axis) is None:
+            raise document.error(("matrix", axis), f"{shown(axis)} is no name", _PATTERNS[_AXIS])
         if not isinstance(values, list) or not values:
-            raise document.error(("matrix", axis), "not a list of values", "write [a, b, ...]")
-        texts = [_text(value) for value in values]
-        for index, text in enumerate(texts):
-            if text in texts[:index]:
-                raise document.error(
-                    ("matrix", axis, index), f"{text} is named twice", "remove one"
-                )
-    rest = {key: value for key, value in document.data.items() if key != "matrix"}
-    for indices in itertools.product(*(range(len(values)) for values in matrix.values())):
-        chosen = dict(zip(matrix, indices, strict=True))
-        origin = dict(document.origin)
-        data = _substitute(rest, (), document, chosen, origin, used)
-        yield (
-            {axis: _text(matrix[axis][index]) for axis, index in chosen.items()},
-            Document(document.source, {**data, "matrix": matrix}, origin),
+            what = "an empty list" if values == [] else f"{shown(values)} in place of a list"
+            raise document.error(("matrix", axis), what, "write its values: [a, b, ...]")
+        found: set[str] = set()
+        for index, value in enumerate(values):
+            place = ("matrix", axis, index)
+            if not isinstance(value, _VALUES):
+                what = f"{shown(value)} in place of a value"
+                raise document.error(place, what, "write a text, a number, true or false")
+            text = _text(value)
+            if text in found:
+                raise document.error(place, f"{shown(text)} is given twice", "remove one")
+            found.add(text)
+    return matrix
+
+
+def _check_size(document: Document, runs: int, repeats: str) -> None:
+    """Refuses a matrix that nobody could run. `repeats`: what multiplies its points."""
+    if runs > MAX_RUNS:
+        matrix = document.base["matrix"]
+        factors = " x ".join(f"{len(values):,} {excerpt(axis)}" for axis, values in matrix.items())
+        raise document.error(
+            ("matrix",),
+            f"the matrix gives {runs:,} runs ({factors}{repeats}), more than {MAX_RUNS:,}",
+            "remove values from the longest axes" + (", or lower `repeats`" if repeats else ""),
         )
+
+
+def _runs_of(points: list[Point]) -> tuple[int, str]:
+    """How many runs `points` are, and in words how many times each is repeated."""
+    repeats = {point.experiment.repeats for point in points}
+    text = f" x {repeats.pop():,} repeats" if len(repeats) == 1 else ", with repeats"
+    return sum(point.experiment.repeats for point in points), text
 
 
 def _text(value: Any) -> str:
@@ -798,33 +855,159 @@ def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _substitute(
-    node: Any,
-    place: Place,
-    document: Document,
-    chosen: dict[str, int],
-    origin: dict[Place, Place],
-    used: set[str],
-) -> Any:
-    if isinstance(node, dict):
-        return {
-            key: _substitute(value, (*place, key), document, chosen, origin, used)
-            for key, value in node.items()
-        }
-    if isinstance(node, list):
-        return [
-            _substitute(value, (*place, index), document, chosen, origin, used)
-            for index, value in enumerate(node)
-        ]
-    if not isinstance(node, str) or not node.startswith("$"):
+# Where a part of a document has `$axis`: an axis, or steps into the part.
+_Uses = str | dict[str | int, Any]
+
+
+class _Expansion:
+    """Makes one experiment of a document for every point of its matrix.
+
+    Most points share most of their parts: a link or a flow is validated once for every combination
+    of the axes that it uses, everything else once for every combination of its own.
+    """
+
+    def __init__(self, document: Document, matrix: dict[str, list[Any]]) -> None:
+        self._document = document
+        self._matrix = matrix
+        self._axes: dict[Place, str] = {}
+        self._uses = self._find({k: v for k, v in document.base.items() if k not in _NO_AXES}, ())
+        self._parts: list[_Part] = []
+        uses = dict(self._uses) if isinstance(self._uses, dict) else {}
+        for key, adapter in _ADAPTERS.items():
+            inner = uses.pop(key, {})
+            entries = document.base.get(key)
+            if isinstance(inner, str) or not isinstance(entries, dict):
+                uses[key] = inner
+                continue
+            for name, data in entries.items():
+                self._parts.append(_Part(key, name, adapter, data, inner.get(name, {})))
+        self._rest_axes = _axes_of(uses)
+
+    def _find(self, node: Any, place: Place) -> _Uses:
+        """Where `node` has `$axis`; notes it in self._axes, too."""
+        if isinstance(node, dict | list):
+            found: dict[str | int, Any] = {}
+            for step, value in node.items() if isinstance(node, dict) else enumerate(node):
+                if inner := self._find(value, (*place, step)):
+                    found[step] = inner
+            return found
+        if not isinstance(node, str) or not node.startswith("$"):
+            return {}
+        axis = node[1:]
+        if axis not in self._matrix:
+            what = f"there is no axis {shown(axis)} in the matrix"
+            raise self._document.error(place, what, choices(axis, self._matrix, "axes"))
+        self._axes[place] = axis
+        return axis
+
+    def points(self) -> list[Point]:
+        """Raises InputError that names all that is wrong."""
+        texts = {axis: [_text(each) for each in values] for axis, values in self._matrix.items()}
+        points: list[Point] = []
+        problems: dict[str, Problem] = {}
+        bases: dict[tuple[int, ...], Experiment | None] = {}
+        for indices in itertools.product(*(range(len(each)) for each in texts.values())):
+            chosen = dict(zip(texts, indices, strict=True))
+            rest = tuple(chosen[axis] for axis in self._rest_axes)
+            parts = [part.at(chosen, self._matrix) for part in self._parts]
+            if rest not in bases or any(part.is_new_and_wrong for part in parts):
+                base, found = self._validate(chosen)
+                bases.setdefault(rest, base)
+                problems |= {str(problem): problem for problem in found}
+                if len(problems) >= _MAX_PROBLEMS:
+                    break
+            base = bases[rest]
+            if problems or base is None:
+                continue
+            changed: dict[str, dict[str, Any]] = {key: {} for key in _ADAPTERS}
+            for part, each in zip(self._parts, parts, strict=True):
+                changed[part.key][part.name] = each.value
+            changed = {key: entries for key, entries in changed.items() if entries}
+            experiment = base.model_copy(update=changed)
+            values = {axis: texts[axis][index] for axis, index in chosen.items()}
+            points.append(Point(values, experiment, self._at(chosen)))
+        for axis in texts:
+            if not problems and axis not in self._axes.values():
+                what = f"axis {axis} is used nowhere"
+                cure = f"write ${axis} where its values go"
+                raise self._document.error(("matrix", axis), what, cure)
+        if problems:
+            raise InputError(*list(problems.values())[:_MAX_PROBLEMS])
+        return points
+
+    def _at(self, chosen: dict[str, int]) -> Document:
+        document = self._document
+        return Document(document.source, document.base, document.origin, self._axes, chosen)
+
+    def _validate(self, chosen: dict[str, int]) -> tuple[Experiment | None, list[Problem]]:
+        """The whole experiment at a point, or what is wrong with it."""
+        data = _filled(self._document.base, self._uses, _values_at(self._matrix, chosen))
+        try:
+            return Experiment.model_validate(data), []
+        except ValidationError as error:
+            return None, _problems(self._at(chosen), data, error.errors())
+
+
+@dataclass(frozen=True)
+class _Validated:
+    value: Any  # None: the part is wrong
+    is_new_and_wrong: bool
+
+
+@dataclass
+class _Part:
+    """A link or a flow, and where it has `$axis`."""
+
+    key: str
+    name: str
+    adapter: TypeAdapter[Any]
+    data: Any
+    uses: _Uses
+    axes: tuple[str, ...] = ()
+    _seen: dict[tuple[int, ...], Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.axes = _axes_of(self.uses)
+
+    def at(self, chosen: dict[str, int], matrix: dict[str, list[Any]]) -> _Validated:
+        """The part with the chosen values."""
+        indices = tuple(chosen[axis] for axis in self.axes)
+        is_new = indices not in self._seen
+        if is_new:
+            data = _filled(self.data, self.uses, _values_at(matrix, chosen))
+            try:
+                self._seen[indices] = self.adapter.validate_python(data)
+            except ValidationError:
+                self._seen[indices] = None
+        value = self._seen[indices]
+        return _Validated(value, is_new and value is None)
+
+
+def _values_at(matrix: dict[str, list[Any]], chosen: dict[str, int]) -> dict[str, Any]:
+    return {axis: matrix[axis][index] for axis, index in chosen.items()}
+
+
+def _axes_of(uses: _Uses) -> tuple[str, ...]:
+    """The axes in `uses`, each once."""
+    if isinstance(uses, str):
+        return (uses,)
+    return tuple(dict.fromkeys(axis for inner in uses.values() for axis in _axes_of(inner)))
+
+
+def _filled(node: Any, uses: _Uses, values: dict[str, Any]) -> Any:
+    """`node` with the values of axes where it `uses` them; what uses none is shared."""
+    if isinstance(uses, str):
+        return values[uses]
+    if not uses:
         return node
-    axis = node[1:]
-    if axis not in chosen:
-        known = ", ".join(f"${name}" for name in chosen)
-        raise document.error(place, f"there is no axis {node} in the matrix", f"axes: {known}")
-    used.add(axis)
-    origin[place] = document.place_in_file(("matrix", axis, chosen[axis]))
-    return document.data["matrix"][axis][chosen[axis]]
+    filled: Any = dict(node) if isinstance(node, dict) else list(node)
+    for step, inner in uses.items():
+        filled[step] = _filled(node[step], inner, values)
+    return filled
+
+
+# What is validated apart from the rest: each entry of these keys.
+_ADAPTERS: dict[str, TypeAdapter[Any]] = {"links": TypeAdapter(Link), "flows": TypeAdapter(Flow)}
 
 
 def _check_report(point: Point) -> None:
@@ -832,10 +1015,8 @@ def _check_report(point: Point) -> None:
     for key in ("x", "series", "panels"):
         axis = getattr(settings, key)
         if axis is not None and axis not in point.values:
-            known = ", ".join(point.values)
-            raise point.document.error(
-                ("report", key), f"there is no axis {axis} in the matrix", f"one of: {known}"
-            )
+            what = f"there is no axis {axis} in the matrix"
+            raise point.document.error(("report", key), what, choices(axis, point.values, "axes"))
     problems = [
         point.document.problem(("report", "statements", *place), what, cure)
         for place, what, cure in check_axes(
@@ -843,7 +1024,7 @@ def _check_report(point: Point) -> None:
         )
     ]
     if problems:
-        raise InputError(*problems)
+        raise InputError(*problems[:_MAX_PROBLEMS])
 
 
 def _check_campaign(points: list[Point]) -> None:
@@ -860,49 +1041,153 @@ def _values_of_all_forms(document: Document) -> dict[str, list[str]]:
     """Every value that an axis has in the file or in one of its forms, as texts."""
     data = document.source.data
     matrices = [
-        document.data["matrix"],
+        document.base["matrix"],
         data.get("matrix"),
         *(form.get("matrix") for form in data.get("forms", {}).values()),
     ]
-    found: dict[str, list[str]] = {axis: [] for axis in document.data["matrix"]}
+    found: dict[str, list[str]] = {axis: [] for axis in document.base["matrix"]}
     for matrix in matrices:
         for axis, values in matrix.items() if isinstance(matrix, dict) else ():
             if axis in found and isinstance(values, list):
-                found[axis] += [_text(value) for value in values]
+                found[axis] += [_text(each) for each in values if isinstance(each, _VALUES)]
     return {axis: list(dict.fromkeys(values)) for axis, values in found.items()}
 
 
-def _problem(document: Document, details: ErrorDetails) -> Problem:
-    """One of pydantic's errors in our words."""
-    kind = details["type"]
-    place = _place_in_data(document.data, details["loc"])
+def _problems(document: Document, data: Any, errors: list[ErrorDetails]) -> list[Problem]:
+    """pydantic's errors in our words. Unknown keys come first; what follows from the lack of the
+    key that was meant is left out."""
+    in_base = replace(document, axes={})  # a key stands where it is, whatever its value is
+    unknown: dict[Place, Problem] = {}
+    others: list[tuple[Place, str, Problem]] = []
+    for details in errors:
+        place = _place_in_data(data, details["loc"])
+        key = _unknown_key(details, place, data)
+        if key is None:
+            of_key = details["type"] == "extra_forbidden"
+            explained = _explain(document, data, place, details)
+            problem = (in_base if of_key else document).problem(*explained)
+            others.append((place, details["type"], problem))
+        else:
+            mapping = place[:-1] if details["type"] == "extra_forbidden" else place
+            what, cure = _unknown(key, _known_keys(mapping, data))
+            unknown[*mapping, key] = in_base.problem((*mapping, key), what, cure)
+    mistyped = {place[:-1] for place in unknown}
+    rest = [
+        problem
+        for place, kind, problem in others
+        if not (kind == "missing" and place in mistyped)
+        and not (kind == "extra_forbidden" and place[:-1] in mistyped)
+    ]
+    return [*unknown.values(), *rest]
+
+
+def _unknown_key(details: ErrorDetails, place: Place, data: Any) -> str | None:
+    """The unknown key that an error is about, if it is about one."""
+    if details["type"] == "extra_forbidden":
+        key = str(place[-1])
+        return None if key in _known_keys(place[:-1], data) else key
+    if details["type"] == "union_tag_not_found":
+        tag = details["ctx"]["discriminator"].strip("'")
+        known = _known_keys(place, data)
+        keys = [key for key in _at_place(data, place) if key not in known]
+        return next((key for key in keys if nearest(key, [tag])), None)
+    return None
+
+
+def _unknown(key: str, known: Iterable[str]) -> tuple[str, str]:
+    name, colon, _ = key.partition(":")
+    what = f"unknown key `{excerpt(key)}`" if key else "an empty key"
+    if colon and name in known:
+        return what, f"write a space after the colon: `{name}: ...`"
+    return what, choices(key, sorted(known), "known here")
+
+
+# Kind of pydantic's error -> what is wanted, and how to write it.
+_WANTED = {
+    "string_type": ("a text", "write a text"),
+    "int_type": ("a whole number", "write one, such as 3"),
+    "int_from_float": ("a whole number", "write one, such as 3"),
+    "float_type": ("a number", "write one, such as 0.5"),
+    "finite_number": ("a finite number", "write one, such as 0.5"),
+    "bool_type": ("true or false", "write true or false"),
+    "list_type": ("a list", "write [a, b, ...]"),
+    "tuple_type": ("a list", "write [a, b]"),
+    "dict_type": ("a mapping", "write {key: value, ...}"),
+    "model_type": ("a mapping", ""),
+    "model_attributes_type": ("a mapping", ""),
+}
+_RANGES = {
+    "greater_than": ("gt", "give more than {}"),
+    "greater_than_equal": ("ge", "give {} or more"),
+    "less_than": ("lt", "give less than {}"),
+    "less_than_equal": ("le", "give {} or less"),
+}
+
+
+def _explain(
+    document: Document, data: Any, place: Place, details: ErrorDetails
+) -> tuple[Place, str, str]:
+    """One of pydantic's errors: its place, what is wrong, and the cure."""
+    kind, given, context = details["type"], details["input"], details.get("ctx", {})
     if kind == "missing":
         name = details["loc"][-1]
-        return document.problem(place, f"missing key {name!r}", f"add `{name}: ...`")
-    if kind in ("union_tag_invalid", "union_tag_not_found"):
-        context = details["ctx"]
-        key = context["discriminator"].strip("'")
-        if kind == "union_tag_not_found":
-            return document.problem(place, f"no {UNION_TAGS[key]}", f"write {{{key}: ...}}")
-        known = context["expected_tags"].replace("'", "")
-        what = f"unknown {UNION_TAGS[key]} {context['tag']!r}"
-        return document.problem(place, what, f"one of: {known}")
+        if isinstance(name, int):
+            return place, f"no entry {name + 1} in the list", "add it"
+        return place, f"missing key `{name}`", f"add `{name}: ...`"
     if kind == "extra_forbidden":
-        known = ", ".join(_known_keys(place[:-1], document.data)) or "none"
-        return document.problem(place, "unknown key", f"known here: {known}")
-    if kind in ("model_type", "model_attributes_type"):
-        known = ", ".join(_known_keys(place, document.data))
-        return document.problem(place, "not a mapping", f"known here: {known}")
-    message = details["msg"].removeprefix("Value error, ")
-    if kind == "value_error" and "; " in message:
-        what, cure = message.split("; ", 1)
-        return document.problem(place, what, cure)
-    what = (
-        f"{details['input']!r} is not possible here"
-        if not isinstance(details["input"], dict)
-        else "is not possible"
-    )
-    return document.problem(place, what, message[0].lower() + message[1:])
+        return place, f"`{place[-1]}` does not go with the other keys here", "remove it"
+    if kind in ("union_tag_invalid", "union_tag_not_found"):
+        key = context["discriminator"].strip("'")
+        known = re.findall(r"'([^']*)'", context.get("expected_tags", ""))
+        if kind == "union_tag_not_found" or not known:
+            known = _known_tags(place, data)
+            return place, f"no {UNION_TAGS[key]}", f"add `{key}: ...`, one of: {listed(known)}"
+        what = f"unknown {UNION_TAGS[key]} {shown(_at_place(data, (*place, key)))}"
+        return (*place, key), what, choices(context["tag"], known)
+    if kind in _WANTED:
+        wanted, cure = _WANTED[kind]
+        if kind.startswith("model"):
+            cure = f"known here: {listed(_known_keys(place, data))}"
+        if kind == "string_type" and isinstance(given, int | float):
+            cure = f"quote it: '{shown(given)}'"
+        if given is None and document.source.has_comment(document.place_in_file(place)):
+            cure += "; quote a text that begins with #"
+        return place, f"{shown(given)} in place of {wanted}", cure
+    if kind in _RANGES:
+        key, cure = _RANGES[kind]
+        return place, f"{shown(given)} is out of range", cure.format(_plain(context[key]))
+    if kind == "literal_error":
+        known = re.findall(r"'([^']*)'", context["expected"])
+        name = given if isinstance(given, str) else ""
+        return place, f"unknown value {shown(given)}", choices(name, known)
+    if kind == "string_pattern_mismatch":
+        cure = _PATTERNS[context["pattern"]]
+        if ":" in given:
+            cure += "; write a space after the colon between key and value"
+        return place, f"{shown(given)} is no name", cure
+    if kind == "string_too_short":
+        return place, "an empty text", "write one"
+    if kind == "too_short":
+        what = "1 entry" if context["actual_length"] else "no entry"
+        return place, what, f"give {context['min_length']} or more"
+    if kind == "too_long":
+        what = f"more than {context['max_length']} entries"
+        return place, what, f"give {context['max_length']}"
+    if kind == "value_error":
+        error = context["error"]
+        inner = error.key.split(".") if isinstance(error, BadValue) and error.key else []
+        return (*place, *inner), *in_two(error)
+    return place, f"{shown(given)} is not possible here", excerpt(details["msg"])
+
+
+def _plain(limit: float) -> str:
+    return str(limit) if isinstance(limit, int) else f"{limit:g}"
+
+
+def _at_place(data: Any, place: Place) -> Any:
+    for step in place:
+        data = data[step]
+    return data
 
 
 def _place_in_data(data: Any, loc: tuple[str | int, ...]) -> Place:
@@ -910,11 +1195,10 @@ def _place_in_data(data: Any, loc: tuple[str | int, ...]) -> Place:
     place: list[str | int] = []
     node = data
     for step in loc:
-        try:
+        is_key = isinstance(node, dict) and step in node
+        if is_key or (isinstance(node, list) and isinstance(step, int) and step < len(node)):
             node = node[step]
-        except (KeyError, IndexError, TypeError):
-            continue
-        place.append(step)
+            place.append(step)
     return tuple(place)
 
 
@@ -925,11 +1209,28 @@ def _schema() -> dict[str, Any]:
 
 def _known_keys(place: Place, data: Any) -> list[str]:
     """The keys that the schema knows at `place` of `data`."""
-    nodes = _resolved([_schema()], data)
+    nodes = _schema_at(place, data)
+    return sorted({key for node in _resolved(*nodes) for key in node.get("properties", {})})
+
+
+def _known_tags(place: Place, data: Any) -> list[str]:
+    """What the schema knows the mapping at `place` of `data` to be."""
+    nodes, _ = _schema_at(place, data)
+    found = []
+    while nodes:
+        node = nodes.pop()
+        found += node.get("discriminator", {}).get("mapping", {})
+        nodes += [each for key in ("anyOf", "oneOf") for each in node.get(key, [])]
+    return list(dict.fromkeys(found))
+
+
+def _schema_at(place: Place, data: Any) -> tuple[list[dict[str, Any]], Any]:
+    """The schema's nodes for `place` of `data`, references in them not followed; and its data."""
+    nodes = [_schema()]
     for step in place:
+        nodes = [child for node in _resolved(nodes, data) for child in _children(node, step)]
         data = data[step]
-        nodes = _resolved([child for node in nodes for child in _children(node, step)], data)
-    return sorted({key for node in nodes for key in node.get("properties", {})})
+    return nodes, data
 
 
 def _resolved(nodes: list[dict[str, Any]], data: Any) -> list[dict[str, Any]]:
@@ -940,8 +1241,10 @@ def _resolved(nodes: list[dict[str, Any]], data: Any) -> list[dict[str, Any]]:
             name = node["$ref"].rsplit("/", 1)[1]
             found += _resolved([_schema()["$defs"][name]], data)
         elif "discriminator" in node and isinstance(data, dict):
+            mapping = node["discriminator"]["mapping"]
             tag = data.get(node["discriminator"]["propertyName"])
-            found += _resolved([{"$ref": node["discriminator"]["mapping"][tag]}], data)
+            tags = [tag] if isinstance(tag, str) and tag in mapping else list(mapping)
+            found += _resolved([{"$ref": mapping[each]} for each in tags], data)
         elif "anyOf" in node or "oneOf" in node:
             found += _resolved(node.get("anyOf", []) + node.get("oneOf", []), data)
         else:

@@ -18,10 +18,12 @@ chooses of it. With `topologies: n` they count only if n values of x or more wer
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
@@ -36,6 +38,7 @@ from pydantic import (
 )
 from pydantic_core import core_schema
 
+from nagi.errors import BadValue, choices, in_two, shown
 from nagi.units import Bitrate, ByteCount, Duration, Level, PacketCount, Share, Text
 
 Metric = Literal["agi", "agi_of_ceiling", "goodput", "nagi", "nagi_of_ceiling"]
@@ -49,9 +52,11 @@ _ORDERS: dict[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt,
 }
 _COMPARISON = re.compile(r"(<=|>=|!=|<|>)\s*(.+)")
+_MAX_TEXT = 200  # characters of a condition or claim
 _KINDS = (Bitrate, Duration, ByteCount, PacketCount, Share, Level)
 
 
+@lru_cache(maxsize=2**16)
 def measure_of(text: str) -> tuple[str, float] | None:
     """A value of an axis as (kind, number), for comparison; None if it is no quantity."""
     for kind in _KINDS:
@@ -60,9 +65,10 @@ def measure_of(text: str) -> tuple[str, float] | None:
         except ValueError:
             continue
     try:
-        return "number", float(text)
+        number = float(text)
     except ValueError:
         return None
+    return ("number", number) if math.isfinite(number) else None
 
 
 def _same(one: str, other: str) -> bool:
@@ -79,12 +85,13 @@ class _Comparison:
     value: str
 
     def holds(self, text: str) -> bool:
-        """Raises ValueError if `text` cannot be compared with the value."""
+        """Raises BadValue if `text` cannot be compared with the value."""
         if self.sign in ("", "!="):
             return _same(text, self.value) == (self.sign == "")
         mine, other = measure_of(self.value), measure_of(text)
         if mine is None or other is None or mine[0] != other[0]:
-            raise ValueError(f"{text} and {self.value} cannot be compared; give the same unit")
+            what = f"{shown(text)} and {shown(self.value)} cannot be compared"
+            raise BadValue(what, "give the same unit")
         return _ORDERS[self.sign](other[1], mine[1])
 
 
@@ -101,18 +108,20 @@ class Condition(Text):
     def parse(cls, text: object) -> Condition:
         if isinstance(text, list | tuple):
             if not text:
-                raise ValueError("an empty list chooses nothing; name values")
+                raise BadValue("an empty list chooses nothing", "name values")
             values = tuple(_scalar(value) for value in text)
             for value in values:
                 if _COMPARISON.match(value):
-                    raise ValueError(
-                        f"{value!r} in a list of values; join comparisons: '> 1 ms and < 5 ms'"
+                    raise BadValue(
+                        f"comparison {shown(value)} in a list of values",
+                        "join comparisons by `and`: '> 1 ms and < 5 ms'",
                     )
             return cls(values)
         condition = cls(_scalar(text))
         for part in condition._comparisons():
             if part.sign not in ("", "!=") and measure_of(part.value) is None:
-                raise ValueError(f"{part.value!r} has no order; write it like '{cls.example}'")
+                what = f"{shown(part.value)} has no order"
+                raise BadValue(what, f"compare with a number, as in '{cls.example}'")
         return condition
 
     def _comparisons(self) -> Iterator[_Comparison]:
@@ -137,7 +146,7 @@ class Condition(Text):
         return tuple(part.value for part in self._comparisons() if part.sign == "")
 
     def holds(self, text: str) -> bool:
-        """Whether it chooses a value. Raises ValueError if they cannot be compared."""
+        """Whether it chooses a value. Raises BadValue if they cannot be compared."""
         if isinstance(self.given, tuple):
             return any(_same(text, value) for value in self.given)
         return all(part.holds(text) for part in self._comparisons())
@@ -168,9 +177,10 @@ class Condition(Text):
 def _scalar(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
-    if not isinstance(value, str | int | float) or not str(value).strip():
-        raise ValueError(f"not a value: {value!r}; write it like 'reno' or '< 80 Mb/s'")
-    return str(value).strip()
+    text = str(value).strip() if isinstance(value, str | int | float) else ""
+    if not 0 < len(text) <= _MAX_TEXT:
+        raise BadValue(f"not a value: {shown(value)}", "write it like 'reno' or '< 80 Mb/s'")
+    return text
 
 
 @dataclass(frozen=True)
@@ -189,8 +199,8 @@ class Claim(Text):
     @classmethod
     def parse(cls, text: object) -> Claim:
         cure = "write it like '> 0.95', '<= 80 Mb/s' or '0.05 to 0.15'"
-        if not isinstance(text, str):
-            raise ValueError(f"not a claim: {text!r}; {cure}")
+        if not isinstance(text, str) or len(text) > _MAX_TEXT:
+            raise BadValue(f"not a claim: {shown(text)}", cure)
         written = text.strip()
         match = _COMPARISON.fullmatch(written)
         if match and match[1] != "!=":
@@ -205,10 +215,13 @@ class Claim(Text):
             )
         ends = re.split(r"\s+to\s+", written)
         if len(ends) != 2:
-            raise ValueError(f"not a claim: {text!r}; {cure}")
+            raise BadValue(f"not a claim: {shown(text)}", cure)
         (least, unit), (most, other) = (_number(end, cure) for end in ends)
-        if unit != other or least >= most:
-            raise ValueError(f"{text!r} is no range; {cure}")
+        if unit != other:
+            raise BadValue(f"two units in {shown(text)}", "give both ends of a range in the same")
+        if least >= most:
+            what = f"{shown(text)} is an empty range: its end is not above its beginning"
+            raise BadValue(what, "write the smaller number first, as in '0.05 to 0.15'")
         return cls(least, most, False, unit, written)
 
     def holds(self, low: float, high: float) -> bool | None:
@@ -235,13 +248,15 @@ class Claim(Text):
 
 def _number(text: str, cure: str) -> tuple[float, str]:
     try:
-        return float(text), ""
+        number = float(text)
+        if math.isfinite(number):
+            return number, ""
     except ValueError:
         pass
     try:
         return float(Bitrate.parse(text).value), "b/s"
     except ValueError:
-        raise ValueError(f"{text!r} is no number and no rate; {cure}") from None
+        raise BadValue(f"{shown(text)} is no number and no rate", cure) from None
 
 
 class Statement(BaseModel):
@@ -259,7 +274,7 @@ class Statement(BaseModel):
     is_: Claim = Field(alias="is", description="what the metric, or the ratio, is said to be")
     for_: Quantifier = Field("all", alias="for", description="at how many of the points")
     topologies: int | None = Field(
-        None, ge=1, description="NAGI counts only over so many values of x or more"
+        None, strict=True, ge=1, description="NAGI counts only over so many values of x or more"
     )
 
     @field_validator("is_")
@@ -267,9 +282,13 @@ class Statement(BaseModel):
     def _in_the_metrics_unit(cls, claim: Claim, info: ValidationInfo) -> Claim:
         goodput = info.data.get("metric") == "goodput" and not info.data.get("against")
         if goodput and claim.unit == "":
-            raise ValueError("goodput is a rate; write it like '< 80 Mb/s'")
+            raise BadValue(
+                f"{shown(claim.written)} without a unit, but goodput is a rate",
+                "write it like '< 80 Mb/s'",
+            )
         if not goodput and claim.unit:
-            raise ValueError("a plain number is wanted here; write it like '> 0.95'")
+            what = f"a rate, {shown(claim.written)}, in place of a plain number"
+            raise BadValue(what, "write it like '> 0.95'")
         return claim
 
     @field_validator("against")
@@ -277,13 +296,16 @@ class Statement(BaseModel):
     def _values(cls, against: dict[str, Condition]) -> dict[str, Condition]:
         for axis, condition in against.items():
             if condition.wanted != condition.named or not condition.wanted:
-                raise ValueError(f"{axis}: {condition} is no value; name values to compare with")
+                what = f"comparison {shown(str(condition))} in place of a value"
+                raise BadValue(what, "name values whose metric is compared", axis)
         return against
 
     @model_validator(mode="after")
     def _possible(self) -> Statement:
         if self.topologies is not None and not self.metric.startswith("nagi"):
-            raise ValueError("only NAGI is over topologies; leave `topologies` out")
+            what = f"`topologies` does not go with `metric: {self.metric}`"
+            cure = "remove it, or use metric nagi or nagi_of_ceiling"
+            raise BadValue(what, cure, "topologies")
         return self
 
 
@@ -300,18 +322,20 @@ def check_axes(
             for axis, condition in getattr(statement, key).items():
                 place = (index, key, axis)
                 if axis not in values:
-                    what = f"there is no axis {axis} in the matrix"
-                    yield place, what, f"one of: {', '.join(values)}"
+                    yield place, f"there is no axis {shown(axis)}", choices(axis, values, "axes")
                     continue
                 if key == "against" and axis == x and statement.metric.startswith("nagi"):
-                    yield place, f"NAGI is a mean over {x}", "compare along another axis"
+                    yield (
+                        place,
+                        f"{statement.metric} is a mean over {x}, so its values cannot be compared",
+                        "compare along another axis",
+                    )
                 for name in condition.named:
                     if not any(_same(name, value) for value in values[axis]):
-                        known = ", ".join(values[axis])
-                        yield place, f"{axis} is never {name!r}", f"one of: {known}"
+                        what = f"axis {axis} has no value {shown(name)}"
+                        yield place, what, choices(name, values[axis])
                 try:
                     for value in values[axis]:
                         condition.holds(value)
                 except ValueError as error:
-                    what, _, cure = str(error).partition("; ")
-                    yield place, what, cure
+                    yield place, *in_two(error)

@@ -7,6 +7,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from nagi.contracts.plan import Hop, Way
+from nagi.errors import choices
 from nagi.spec import Document, Experiment, Link
 
 
@@ -28,22 +29,24 @@ class Topology:
         self.links: dict[str, Link] = experiment.links
         self._ends: dict[tuple[str, str], Attachment] = {}
         if len(self.links) > 250:
-            raise document.error(("links",), "more than 250 links", "use fewer")
+            what = f"{len(self.links)} links"
+            raise document.error(("links",), what, "give at most 250")
         for index, (name, link) in enumerate(self.links.items()):
             first, second = link.between
             for position, node in enumerate(link.between):
                 if node not in experiment.nodes:
-                    known = ", ".join(experiment.nodes)
                     raise document.error(
                         ("links", name, "between", position),
                         f"there is no node {node}",
-                        f"nodes: {known}",
+                        choices(node, experiment.nodes, "nodes"),
                     )
                 # 198.18.0.0/15 is set aside for measurements like ours (RFC 2544).
                 self._ends[name, node] = Attachment(name, f"198.18.{index}.{position + 1}")
             if first == second:
                 raise document.error(
-                    ("links", name, "between"), f"joins {first} to itself", "name two nodes"
+                    ("links", name, "between"),
+                    f"the link joins {first} to itself",
+                    "name two nodes",
                 )
 
     def attachment(self, link: str, node: str) -> Attachment:
@@ -81,6 +84,11 @@ class Topology:
             path.append(came_by[node])
             node = self.far_end(came_by[node], node)
         return path[::-1]
+
+    def route(self, origin: str, target: str) -> list[Hop] | None:
+        """The hops of the path; None if there is none."""
+        path = self.path(origin, target)
+        return None if path is None else self.hops(origin, path)
 
     def hops(self, origin: str, path: list[str]) -> list[Hop]:
         hops = []

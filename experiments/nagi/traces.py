@@ -19,14 +19,15 @@ wherever it is wanted; the trace repeats after its last packet. `#` begins a com
 from __future__ import annotations
 
 import re
+import stat
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
 from nagi.contracts.plan import LossPlan, OpportunityTrace, StepTrace
-from nagi.errors import InputError, refuse
-from nagi.units import Duration, StepRate
+from nagi.errors import BadValue, InputError, excerpt, in_two, refuse, shown
+from nagi.units import Duration, StepRate, in_bytes
 
 Format = Literal["mahimahi", "steps", "loss"]
 Quantity = Literal["rate", "delay"]
@@ -34,6 +35,7 @@ Trace = OpportunityTrace | StepTrace | LossPlan
 
 MAHIMAHI_BYTES = 1504  # mahimahi's PACKET_SIZE: Ethernet's MTU and 4 bytes of its TUN device
 MOST = 2_000_000  # lines, or packets of a loss trace
+MAX_BYTES = 100_000_000
 LATEST = Duration(3600 * 10**9)  # nagi-link's limit
 
 _VALUES: dict[Quantity, type[StepRate] | type[Duration]] = {"rate": StepRate, "delay": Duration}
@@ -48,6 +50,15 @@ def read_trace(path: Path, format_: Format, quantity: Quantity = "rate") -> Trac
         status = path.stat()
     except OSError as error:
         raise _unreadable(path, error.strerror or str(error)) from None
+    if not stat.S_ISREG(status.st_mode):
+        kind = "Is a directory" if stat.S_ISDIR(status.st_mode) else "Is not a regular file"
+        raise _unreadable(path, kind)
+    if status.st_size > MAX_BYTES:
+        raise refuse(
+            f"the file has {in_bytes(status.st_size)}, more than {in_bytes(MAX_BYTES)}",
+            "give a part of it: the trace repeats",
+            file=str(path),
+        )
     return _read(path, format_, quantity, (status.st_ino, status.st_size, status.st_mtime_ns))
 
 
@@ -62,15 +73,14 @@ def _read(path: Path, format_: Format, quantity: Quantity, version: tuple[int, i
     return _read_steps(path, quantity)
 
 
-def problem_with_instant(at: Duration, before: Duration | None) -> str | None:
-    """Why no step can be `at` that instant, after a step at `before`: what is wrong; what would be
-    right. None: it can."""
-    if before is None:
-        return None if at.value == 0 else f"starts at {at}; give the value at 0 s first"
-    if at.value <= before.value:
-        return f"{at} is not after {before}; give every instant once, in order"
+def problem_with_instant(at: Duration, before: Duration | None) -> BadValue | None:
+    """Why no step can be `at` that instant, after a step at `before`. None: it can."""
+    if before is None and at.value != 0:
+        return BadValue(f"the first step is at {at}", "give the value at 0 s first")
+    if before is not None and at.value <= before.value:
+        return BadValue(f"{at} is not after {before}", "give every instant once, in order")
     if at.value > LATEST.value:
-        return f"{at} is too late; give at most {LATEST}"
+        return BadValue(f"{at} is too late", f"give at most {LATEST}")
     return None
 
 
@@ -78,13 +88,16 @@ def _read_mahimahi(path: Path) -> OpportunityTrace:
     instants: list[int] = []
     for number, line in _lines(path):
         if re.fullmatch(r"[0-9]+", line, re.ASCII) is None:
-            what = f"not a number of milliseconds: {line!r}" if line else "an empty line"
+            what = f"not a number of milliseconds: {shown(line)}" if line else "an empty line"
             raise refuse(
                 what, "write one whole number a line, and nothing else", file=str(path), line=number
             )
         if len(line) > 19 or int(line) * 10**6 > LATEST.value:
             raise refuse(
-                f"{line} ms is too late", f"give at most {LATEST}", file=str(path), line=number
+                f"{excerpt(line)} ms is too late",
+                f"give at most {LATEST}",
+                file=str(path),
+                line=number,
             )
         instant = int(line) * 10**6
         if instants and instant < instants[-1]:
@@ -96,7 +109,7 @@ def _read_mahimahi(path: Path) -> OpportunityTrace:
             )
         instants.append(instant)
     if not instants:
-        raise refuse("no line in it", "write the instants, one a line", file=str(path))
+        raise refuse("the file has no line", "write the instants, one a line", file=str(path))
     if instants[-1] == 0:
         raise refuse(
             "the trace lasts 0 ms",
@@ -117,26 +130,24 @@ def _read_steps(path: Path, quantity: Quantity) -> StepTrace:
         try:
             at_text, comma, value_text = (part.strip() for part in line.partition(","))
             if not comma:
-                raise ValueError(f"not a step: {line!r}; write it like '2 s, {kind.example}'")
+                raise BadValue(f"not a step: {shown(line)}", f"write it like '2 s, {kind.example}'")
             at = Duration.parse(at_text)
             is_end = value_text == "end"
             if is_end and before is None:
-                raise ValueError("ends before the first step; give the value at 0 s first")
+                raise BadValue("no step before the end", "give the value at 0 s first")
             problem = problem_with_instant(at, before)
             if problem is not None:
-                raise ValueError(problem)
+                raise problem
             if is_end:
                 break
             steps.append((at.value, kind.parse(value_text).value))
             before = at
         except ValueError as error:
-            what, _, cure = str(error).partition("; ")
-            raise refuse(what, cure, file=str(path), line=number) from None
+            raise refuse(*in_two(error), file=str(path), line=number) from None
     else:
-        what = "has no end" if steps else "no step in it"
         raise refuse(
-            what,
-            "say when it repeats: let the last line be like '4 s, end'",
+            "the trace has no end" if steps else "the file has no step",
+            "say when the trace repeats, in a last line like '4 s, end'",
             file=str(path),
             line=number,
         )
@@ -144,7 +155,7 @@ def _read_steps(path: Path, quantity: Quantity) -> StepTrace:
     if rest is not None:
         raise refuse("a line after the end", "remove it", file=str(path), line=rest[0])
     if quantity == "rate" and not any(rate for _, rate in steps):
-        raise refuse("the rate is always 0", "give one that is not", file=str(path))
+        raise refuse("the rate is always 0", "give a step another rate", file=str(path))
     return StepTrace(steps=steps, period_ns=at.value)
 
 
@@ -156,7 +167,7 @@ def _read_loss(path: Path) -> LossPlan:
         wrong = re.search("[^01]", packets)
         if wrong is not None:
             raise refuse(
-                f"not a packet: {wrong[0]!r}",
+                f"not a packet: {shown(wrong[0])}",
                 "write 1 for a packet that is lost and 0 for any other",
                 file=str(path),
                 line=number,
@@ -166,7 +177,7 @@ def _read_loss(path: Path) -> LossPlan:
         if length > MOST:
             raise _too_long("packets", path, number)
     if not length:
-        raise refuse("no packet in it", "write 0 and 1, one for each packet", file=str(path))
+        raise refuse("the file has no packet", "write 0 or 1 for each packet", file=str(path))
     return LossPlan(model="trace", lost=lost, length=length)
 
 
@@ -182,7 +193,7 @@ def _lines(path: Path, *, comments: bool = False) -> Iterator[tuple[int, str]]:
                 if text or not comments:
                     yield number, text
     except UnicodeDecodeError:
-        raise _unreadable(path, "it is no text") from None
+        raise _unreadable(path, "Is not a text in UTF-8") from None
     except OSError as error:
         raise _unreadable(path, error.strerror or str(error)) from None
 

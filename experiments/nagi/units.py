@@ -17,7 +17,11 @@ from typing import Any, ClassVar, Self
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import core_schema
 
+from nagi.errors import BadValue, choices, excerpt, shown
+
 _TEXT = re.compile(r"\s*([-+]?[0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)\s*(.*?)\s*")
+_MAX_TEXT = 400  # characters
+_MAX_POWER = 24  # of ten, that a number may have
 _NUMBER_PATTERN = r"[0-9][0-9_]*(\.[0-9]+)?([eE][-+]?[0-9]+)?"
 
 
@@ -36,7 +40,7 @@ class Text(ABC):
     @classmethod
     @abstractmethod
     def parse(cls, text: object) -> Self:
-        """Reads a text. Raises ValueError: what is wrong; what would be right."""
+        """Reads a text. Raises BadValue."""
 
     @classmethod
     def __get_pydantic_core_schema__(
@@ -57,23 +61,27 @@ class Text(ABC):
 
 
 def _split(text: object, what: str, example: str) -> tuple[Decimal, str]:
-    if isinstance(text, bool) or not isinstance(text, str | int | float):
-        raise ValueError(f"not a {what}: {text!r}; write it like '{example}'")
-    match = _TEXT.fullmatch(str(text))
+    cure = f"write it like '{example}'"
+    is_known = isinstance(text, str | int | float) and not isinstance(text, bool)
+    written = str(text) if is_known else ""
+    match = _TEXT.fullmatch(written) if len(written) <= _MAX_TEXT else None
     if match is None:
-        raise ValueError(f"not a {what}: {text!r}; write it like '{example}'")
+        raise BadValue(f"not a {what}: {shown(text)}", cure)
     try:
-        return Decimal(match[1].replace("_", "")), match[2]
-    except InvalidOperation:
-        raise ValueError(f"not a {what}: {text!r}; write it like '{example}'") from None
+        number = Decimal(match[1].replace("_", ""))
+    except InvalidOperation:  # its exponent is too large even for a Decimal
+        number = Decimal("Infinity")
+    if not number.is_finite() or number.adjusted() > _MAX_POWER:
+        raise BadValue(f"a {what} of {shown(text)} is out of range", cure)
+    return number, match[2]
 
 
 def _in_base_units(text: object, what: str, example: str, units: dict[str, Decimal]) -> Decimal:
     number, unit = _split(text, what, example)
     if not unit:
-        raise ValueError(f"{text} has no unit; write it like '{example}'")
+        raise BadValue(f"{excerpt(str(text))} has no unit", f"write it like '{example}'")
     if unit not in units:
-        raise ValueError(f"{unit!r} is no unit of a {what}; one of: {', '.join(units)}")
+        raise BadValue(f"{shown(unit)} is no unit of a {what}", choices(unit, units))
     return number * units[unit]
 
 
@@ -95,9 +103,11 @@ class Quantity(Text):
     def parse(cls, text: object) -> Self:
         value = _in_base_units(text, cls.what, cls.example, cls.units)
         if value != value.to_integral_value():
-            raise ValueError(f"{text} is finer than a {cls.what} can be; round it")
+            unit = next(iter(cls.units))
+            raise BadValue(f"{excerpt(str(text))} is no whole number of {unit}", "round it")
         if value < cls.least:
-            raise ValueError(f"a {cls.what} of {text} is too small; write it like '{cls.example}'")
+            what = f"a {cls.what} of {excerpt(str(text))} is too small"
+            raise BadValue(what, f"give {cls(cls.least)} or more")
         return cls(int(value))
 
     def __str__(self) -> str:
@@ -219,7 +229,7 @@ class BdpCount(Text):
         number, unit = _split(text, "queue size", "1 bdp")
         millionths = number * 10**6
         if unit != "bdp" or millionths != millionths.to_integral_value() or millionths <= 0:
-            raise ValueError(f"not a queue size: {text!r}; write it like '1 bdp'")
+            raise BadValue(f"not a queue size: {shown(text)}", "write it like '1 bdp'")
         return cls(int(millionths))
 
     def packets(self, rate: Bitrate, base_rtt: Duration, packet: ByteCount) -> int:
@@ -249,8 +259,8 @@ class QueueSize(Text):
             return cls(ByteCount.parse(text))
         if unit == "bdp":
             return cls(BdpCount.parse(text))
-        raise ValueError(
-            f"not a queue size: {text!r}; write it like '1 bdp', '20 packets' or '64 kB'"
+        raise BadValue(
+            f"not a queue size: {shown(text)}", "write it like '1 bdp', '20 packets' or '64 kB'"
         )
 
     def __str__(self) -> str:
@@ -270,10 +280,11 @@ class Share(Text):
     def parse(cls, text: object) -> Self:
         number, unit = _split(text, "share", cls.example)
         if unit not in ("", "%"):
-            raise ValueError(f"not a share: {text!r}; write it like '0.1 %' or 0.001")
+            raise BadValue(f"not a share: {shown(text)}", "write it like '0.1 %' or 0.001")
         share = number / 100 if unit == "%" else number
         if not 0 <= share <= 1:
-            raise ValueError(f"a share of {text} is not between 0 and 1; write it like '0.1 %'")
+            what = f"a share of {excerpt(str(text))} is out of range"
+            raise BadValue(what, "give 0 % to 100 %, or 0 to 1")
         return cls(float(share))
 
     def __str__(self) -> str:
@@ -307,8 +318,9 @@ class Measure(Text):
         value = _in_base_units(text, cls.what, cls.example, cls.units)
         if not cls.least <= value <= cls.most:
             base = next(iter(cls.units))
-            raise ValueError(
-                f"a {cls.what} of {text} is out of range; give {cls.least} to {cls.most} {base}"
+            raise BadValue(
+                f"a {cls.what} of {excerpt(str(text))} is out of range",
+                f"give {cls.least} {base} to {cls.most} {base}",
             )
         return cls(float(value))
 

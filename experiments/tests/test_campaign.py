@@ -302,14 +302,20 @@ def test_how_many_are_added():
 @pytest.mark.parametrize(
     "change, complaint",
     [
-        (("metric: agi", "metric: speed"), r"until: there is no metric 'speed'; one of: .*agi"),
-        (("repeats: 3", "repeats: 2"), r"until with repeats: 2.*write `repeats: 3` or more"),
-        (("at_most: 12", "at_most: 2"), r"at_most 2 is less than repeats, 3; raise at_most"),
-        (("halfwidth: 0.02", "halfwidth: 0"), r"until\.halfwidth: 0 is not possible here"),
-        ((", at_most: 12", ""), r"until: missing key 'at_most'; add `at_most: ...`"),
+        (("metric: agi", "metric: speed"), r"until.metric: unknown metric 'speed'; one of: .*agi"),
+        (
+            ("repeats: 3", "repeats: 2"),
+            r"repeats: `until` with `repeats: 2`.*write `repeats: 3` or more",
+        ),
+        (("at_most: 12", "at_most: 2"), r"`at_most: 2` is less than `repeats: 3`; raise it"),
+        (
+            ("halfwidth: 0.02", "halfwidth: 0"),
+            r"until\.halfwidth: 0 is out of range; give more than 0",
+        ),
+        ((", at_most: 12", ""), r"until: missing key `at_most`; add `at_most: ...`"),
         (
             ("metric: agi", "metric: agi, every: 3"),
-            r"until\.every: unknown key; known here: .*agi|",
+            r"until\.every: unknown key `every`; known here: .*agi|",
         ),
     ],
 )

@@ -103,6 +103,27 @@ def test_what_makes_no_sense_is_refused_with_its_place(inventory, spoil, complai
     assert complaint in str(refused.value) and str(path) in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (b"\x7fELF\xff\xfe", "lab.yml: it is not a text in UTF-8; write it as ansible/inv"),
+        ("cells:\n".encode("utf-16"), "lab.yml: it is not a text in UTF-8; write it as"),
+        (
+            b"cells:\n  hosts:\n    a: {\n",
+            "lab.yml:4: Ansible cannot read it: While parsing a flow",
+        ),
+        (b"- a\n", "lab.yml: Ansible cannot read it: "),
+        (b"", "lab.yml: it has no group `cells`"),
+    ],
+)
+def test_files_that_are_no_inventories_are_refused(tmp_path, content, complaint):
+    path = tmp_path / "lab.yml"
+    path.write_bytes(content)
+    with pytest.raises(InputError) as refused:
+        read_cells(path)
+    assert str(refused.value).startswith(f"{tmp_path}/{complaint}"), str(refused.value)
+
+
 def test_an_inventory_that_is_not_there_is_refused(tmp_path):
     with pytest.raises(InputError, match="there is no such inventory"):
         read_cells(tmp_path / "nothing.yml")

@@ -139,41 +139,41 @@ def test_plans_without_either_are_as_they_were():
 # (what is replaced, by what, key, complaint and cure)
 REFUSED = [
     ("delay: 20 ms", "delay: 9 ms", "links.wireless.delay",
-     "a delay of 9 ms forward, in which no waveform can be computed while its packet is on the "
-     "way; give `delay: 10 ms` or more"),
+     "a delay of 9 ms forward is too short for a radio; "
+     "give `delay: 10 ms` or more"),
     ("    delay: 20 ms\n", "", "links.wireless", "a delay of 0 ms forward"),
     ("    backward:\n", "    backward:\n      delay: 1 ms\n", "links.wireless.backward.delay",
      "a delay of 1 ms backward"),
     ("emulator: sdr", "emulator: sdr\n    rate: 2 Mb/s", "links.wireless.rate",
-     "a radio's rate is its modem's; write `radio: {rate: ...}` instead"),
+     "the modem decides the rate of a radio; write `radio: {rate: ...}` instead"),
     ("emulator: sdr", "emulator: sdr\n    overhead: 4 bytes", "links.wireless.overhead",
-     "a radio's framing is its modem's; remove it"),
+     "the modem decides the framing of a radio; remove it"),
     ("emulator: sdr", "emulator: sdr\n    loss: {model: bernoulli, rate: 1 %}",
-     "links.wireless.loss", "what a radio loses, its channel decides; remove it, and write"),
+     "links.wireless.loss", "the channel decides the losses of a radio; remove it, and write"),
     ("emulator: sdr", "emulator: sdr\n    jitter: {distribution: uniform, half_width: 1 ms}",
-     "links.wireless.jitter", "a radio's delay does not change"),
+     "links.wireless.jitter", "the delay of a radio does not change"),
     ("delay: 20 ms", "delay_trace: {steps: {0 s: 20 ms}, period: 1 s}",
-     "links.wireless.delay_trace", "a radio's delay does not change"),
+     "links.wireless.delay_trace", "the delay of a radio does not change"),
     ("emulator: sdr", "emulator: sdr\n    rate_trace: {steps: {0 s: 1 Mb/s}, period: 1 s}",
-     "links.wireless.rate_trace", "a radio's rate does not change"),
+     "links.wireless.rate_trace", "the rate of a radio does not change"),
     ("emulator: sdr", "emulator: sdr\n    forward: {imposed_by: switch}",
-     "links.wireless.forward.imposed_by", "a switch cannot be a radio"),
+     "links.wireless.forward.imposed_by", "a switch cannot shape a radio"),
     ("emulator: sdr", "emulator: sdr\n    keep_order: true", "links.wireless.keep_order",
-     "nothing could reorder packets of a radio"),
+     "a radio always keeps packets in order; remove it"),
     ("emulator: sdr", "emulator: link\n    rate: 2 Mb/s", "links.wireless.radio",
-     "a radio on a link that is none; write `emulator: sdr`"),
+     "`radio` on a link that is not `emulator: sdr`; write `emu"),
     ("queue: 1 bdp}", "queue: 1 bdp, forward: {radio: {snr: $snr}}}", "links.wired.forward.radio",
-     "a radio on a link that is none"),
+     "`radio` on a link that is not `emulator: sdr`"),
     ("queue: 1 bdp}", "queue: 1 bdp, emulator: sdr}", "links.wired",
-     "emulator: sdr without a radio; add `radio: {modem: ofdm"),
+     "`emulator: sdr` without a radio; add `radio: {modem: ofdm"),
     ("modem: ofdm", "by: uhd\n      modem: ofdm", "links.wireless.radio.by",
-     "not yet: this version of nagi has no radio hardware (UHD); write `by: simulated`"),
+     "this version of nagi does not support radio hardware (UHD); write `by: simulated`"),
     ("      rate: 2 Mbit\n", "", "links.wireless.radio",
-     "neither rate nor sample_rate; give one, such as `rate: 2 Mb/s`"),
-    ("rate: 2 Mbit", "rate: 2 Mbit\n      sample_rate: 2 MHz", "links.wireless.radio",
-     "rate and sample_rate at once; remove one"),
+     "no rate and no sample_rate; give one, such as `rate: 2 Mb/s`"),
+    ("rate: 2 Mbit", "rate: 2 Mbit\n      sample_rate: 2 MHz", "links.wireless.radio.sample_rate",
+     "rate and sample_rate are both given; remove one"),
     ("rate: 2 Mbit", "rate: 2 Gbit", "links.wireless.radio.rate",
-     "the modem cannot do that: no radio has more than 500 Msample/s; give another modem"),
+     "the modem cannot carry it: no radio has more than 500 Msample/s; give another modem"),
     ("rate: 2 Mbit", "sample_rate: 0 Hz", "links.wireless.radio.sample_rate", "too small"),
     ("rate: 2 Mbit", "sample_rate: 2 Mb/s", "links.wireless.radio.sample_rate",
      "'Mb/s' is no unit of a sample rate; one of: Hz, kHz, MHz, GHz"),
@@ -182,25 +182,25 @@ REFUSED = [
     ("      snr: $snr\n", "      frequency_offset: 1 Hz\n    forward: {queue: $snr}\n",
      "matrix.snr.0", "not a queue size: '12 dB'"),
     ("snr: $snr", "snr: $snr\n      fading: rayleigh", "links.wireless.radio.fading",
-     "no fading 'rayleigh'; write none, or {kind: rayleigh, doppler: 5 Hz}"),
+     "fading rayleigh without its settings; write `{kind: rayleigh, doppler: 5 Hz}`"),
     ("snr: $snr", "snr: $snr\n      fading: {kind: rice, doppler: 5 Hz}",
-     "links.wireless.radio.fading", "unknown kind of fading 'rice'; one of: none, rayleigh, ric"),
+     "links.wireless.radio.fading.kind", "unknown kind of fading 'rice'; one of: none, rayl"),
     ("snr: $snr", "snr: $snr\n      fading: {kind: rician, doppler: 5 Hz}",
-     "links.wireless.radio.fading", "missing key 'k_factor'"),
+     "links.wireless.radio.fading", "missing key `k_factor`"),
     ("snr: $snr", "snr: $snr\n      fading: {kind: rayleigh, doppler: 5 Hz, k_factor: 6 dB}",
-     "links.wireless.radio.fading.k_factor", "unknown key; known here: doppler, kind"),
+     "links.wireless.radio.fading.k_factor", "unknown key `k_factor`; known here: doppler, kind"),
     ("snr: $snr", "snr: $snr\n      multipath: []", "links.wireless.radio.multipath", ""),
     ("modulation: qpsk", "modulation: 64qam", "links.wireless.radio.modulation",
-     "'64qam' is not possible here"),
+     "unknown value '64qam'; did you mean `16qam`? one of: bpsk, qpsk, 8psk"),
     ("radio: {snr: 30 dB}", "radio: {modem: ofdm}", "links.wireless.backward.radio.modem",
-     "unknown key; known here: fading, frequency_offset, multipath, snr"),
+     "unknown key `modem`; known here: fading, frequency_offset, multipath, snr"),
     ("queue: 1 bdp}", "queue: 1 bdp, arq: {retries: 0, feedback: 1 ms}}", "links.wired.arq.retries",
-     "0 is not possible here"),
+     "0 is out of range; give 1 or more"),
     ("queue: 1 bdp}", "queue: 1 bdp, arq: {retries: 2, feedback: 0 ms}}",
      "links.wired.arq.feedback", "a duration of 0 ms is too small"),
     ("queue: 1 bdp}", "queue: 1 bdp, arq: {retries: 2, feedback: 1 ms}, "
      "loss: {model: bernoulli, rate: 1 %, at: ingress}}", "links.wired.arq",
-     "losses at ingress come before the first transmission"),
+     "ARQ does not see losses at ingress, which come before"),
 ]  # fmt: skip
 
 
@@ -229,7 +229,9 @@ def test_arq_is_no_use_where_a_switch_loses_packets(tmp_path):
         ("queue: 20 packets", ARQ.replace("arq", "forward: {imposed_by: switch}\n    arq")),
         text=PLAIN,
     )
-    with pytest.raises(InputError, match="a switch loses packets before the emulator's ARQ"):
+    with pytest.raises(
+        InputError, match="ARQ is the emulator's and does not see what a switch loses"
+    ):
         plans_of(tmp_path, text)
 
 
@@ -310,11 +312,15 @@ def test_units_of_radios(kind, text, value):
     ("kind", "text", "complaint"),
     [
         (Level, "12", "12 has no unit; write it like '12 dB'"),
-        (Level, "101 dB", "a level of 101 dB is out of range; give -100 to 100 dB"),
+        (Level, "101 dB", "a level of 101 dB is out of range; give -100 dB to 100 dB"),
         (Level, "loud", "not a level: 'loud'"),
-        (DopplerSpread, "-1 Hz", "a Doppler spread of -1 Hz is out of range; give 0 to"),
+        (
+            DopplerSpread,
+            "-1 Hz",
+            "a Doppler spread of -1 Hz is out of range; give 0 Hz to 1000000 Hz",
+        ),
         (FrequencyOffset, "3 dB", "'dB' is no unit of a frequency offset; one of: Hz, kHz, MHz"),
-        (SampleRate, "0.5 Hz", "finer than a sample rate can be"),
+        (SampleRate, "0.5 Hz", "0.5 Hz is no whole number of Hz; round it"),
     ],
 )
 def test_what_is_no_quantity_of_a_radio(kind, text, complaint):

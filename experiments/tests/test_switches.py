@@ -119,9 +119,9 @@ def test_a_weight_becomes_the_power_of_two_that_is_near(tmp_path):
 
 REFUSED = [
     ("N: switch", "N: router",
-     "links.radio.forward.imposed_by", "forward leaves N, which is a router: only a switch can"),
+     "links.radio.forward.imposed_by", "direction forward leaves N, which is a router and not a"),
     ("    rate: $capacity\n", "    rate: $capacity\n    imposed_by: switch\n",
-     "links.radio.imposed_by", "backward leaves D, which is a host: only a switch can"),
+     "links.radio.imposed_by", "direction backward leaves D, which is a host and not a switch"),
     ("model: bernoulli", "model: poisson",
      "links.radio.forward.loss", "a switch does not know the loss model poisson; one of: none"),
     ("rate: $loss}", "rate: $loss, at: ingress}",
@@ -135,8 +135,8 @@ REFUSED = [
      "      imposed_by: switch\n      mark: {threshold: 5 packets, weight: 0.3}\n",
      "links.radio.forward.mark", "no weight of 0.3; give a power of two, like 0.25"),
     ("imposed_by: switch", "imposed_by: nobody",
-     "links.radio.forward.imposed_by", "'nobody' is not possible here"),
-    ("N: switch", "N: swich", "nodes.N", "'swich' is not possible here"),
+     "links.radio.forward.imposed_by", "unknown value 'nobody'; one of: switch, emulator"),
+    ("N: switch", "N: swich", "nodes.N", "unknown value 'swich'; did you mean `switch`? one of"),
     ("to: D", "to: N", "flows.bulk.to", "N is a switch; hosts: S, D"),
 ]  # fmt: skip
 

@@ -64,7 +64,7 @@ def test_losses_are_numbered_from_0(read):
 
 # (format, text, line, complaint and cure)
 BAD = [
-    ("mahimahi", "", 0, "no line in it; write the instants, one a line"),
+    ("mahimahi", "", 0, "the file has no line; write the instants, one a line"),
     ("mahimahi", "1\n\n2\n", 2, "an empty line; write one whole number a line, and nothing else"),
     ("mahimahi", "1\n2.5\n", 2, "not a number of milliseconds: '2.5'; write one whole number a l"),
     ("mahimahi", "-1\n", 1, "not a number of milliseconds: '-1'; write one whole number a line"),
@@ -74,22 +74,22 @@ BAD = [
     ("mahimahi", "0\n0\n", 2, "the trace lasts 0 ms; end it with a later instant, after which"),
     ("mahimahi", "1\n" + "9" * 5000, 2, "999"),
     ("mahimahi", "3600000\n3600001\n", 2, "3600001 ms is too late; give at most 3600 s"),
-    ("steps", "", 0, "no step in it; say when it repeats: let the last line be like '4 s, end'"),
-    ("steps", "# nothing\n", 0, "no step in it; say when it repeats"),
-    ("steps", "0 s, 1 Mb/s\n", 1, "has no end; say when it repeats: let the last line be like"),
+    ("steps", "", 0, "the file has no step; say when the trace repeats, in a last line like '4 s"),
+    ("steps", "# nothing\n", 0, "the file has no step; say when the trace repeats"),
+    ("steps", "0 s, 1 Mb/s\n", 1, "the trace has no end; say when the trace repeats, in a last"),
     ("steps", "0 s 1 Mb/s\n", 1, "not a step: '0 s 1 Mb/s'; write it like '2 s, 100 Mb/s'"),
     ("steps", "0, 1 Mb/s\n", 1, "0 has no unit; write it like '45 ms'"),
     ("steps", "0 s, 1 Mb/s\n\n1 s, 5 ms\n", 3, "'ms' is no unit of a rate; one of: b/s, kb/s"),
-    ("steps", "1 s, 1 Mb/s\n", 1, "starts at 1 s; give the value at 0 s first"),
-    ("steps", "0 s, end\n", 1, "ends before the first step; give the value at 0 s first"),
+    ("steps", "1 s, 1 Mb/s\n", 1, "the first step is at 1 s; give the value at 0 s first"),
+    ("steps", "0 s, end\n", 1, "no step before the end; give the value at 0 s first"),
     ("steps", "0 s, 1 Mb/s\n0 s, 2 Mb/s\n", 2, "0 ns is not after 0 ns; give every instant once,"),
     ("steps", "0 s, 1 Mb/s\n1 s, 2 Mb/s\n1 s, end\n", 3, "1 s is not after 1 s; give every inst"),
     ("steps", "0 s, 1 Mb/s\n1 s, end\n\n2 s, end\n", 4, "a line after the end; remove it"),
-    ("steps", "0 s, 0 b/s\n1 s, end\n", 0, "the rate is always 0; give one that is not"),
+    ("steps", "0 s, 0 b/s\n1 s, end\n", 0, "the rate is always 0; give a step another rate"),
     ("steps", "0 s, 1 Mb/s\n2 h, end\n", 2, "7200 s is too late; give at most 3600 s"),
-    ("loss", "", 0, "no packet in it; write 0 and 1, one for each packet"),
+    ("loss", "", 0, "the file has no packet; write 0 or 1 for each packet"),
     ("loss", "01\n012\n", 2, "not a packet: '2'; write 1 for a packet that is lost and 0 for any"),
-    ("loss", b"\xff\xfe", 0, "cannot read it: it is no text; give the path of a trace file"),
+    ("loss", b"\xff\xfe", 0, "cannot read it: Is not a text in UTF-8; give the path of a trace f"),
 ]
 
 
@@ -114,6 +114,19 @@ def test_files_that_are_not_there(tmp_path):
         read_trace(tmp_path / "gone", "mahimahi")
     with pytest.raises(InputError, match="cannot read it: Is a directory; give the path of a tr"):
         read_trace(tmp_path, "mahimahi")
+
+
+def test_files_that_are_no_traces(tmp_path):
+    with pytest.raises(InputError, match="cannot read it: Is not a regular file; give the path"):
+        read_trace(Path("/dev/zero"), "mahimahi")
+    with (tmp_path / "huge").open("wb") as file:
+        file.truncate(10**12)
+    with pytest.raises(InputError, match=r"huge: the file has 1.0 TB, more than 100 MB; give a pa"):
+        read_trace(tmp_path / "huge", "loss")
+    (tmp_path / "long").write_bytes(b"x" * 10**6)
+    with pytest.raises(InputError) as refused:
+        read_trace(tmp_path / "long", "steps")
+    assert f"not a step: '{'x' * 60}...'; write it like" in str(refused.value)
 
 
 def test_traces_have_an_end(read, monkeypatch):

@@ -10,12 +10,14 @@ from __future__ import annotations
 import hashlib
 import json
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, PrivateAttr, SerializerFunctionWrapHandler, model_serializer
 
 from nagi.contracts.base import Contract, is_false, is_none, is_true
+from nagi.memo import Memo
 
 Way = Literal["forward", "backward"]
 SwitchTarget = Literal["nagi", "bmv2"]
@@ -423,17 +425,25 @@ class RunPlan(Contract):
     timeline: Timeline
     measure: Interval
 
-    def with_ids(self, build: str) -> RunPlan:
-        """This plan with its ids, when run by `build`."""
-        everything = self.model_dump(mode="json", exclude={"run_id", "point_id"})
+    def with_ids(self, build: str, memo: Memo | None = None) -> RunPlan:
+        """This plan with its ids, when run by `build`. `memo`: nodes and links that several plans
+        share are written as JSON once."""
+        texts = self._as_json(memo or Memo())
         apart = ("repeat", "seed", "switch_target")
-        point = {key: value for key, value in everything.items() if key not in apart}
-        return self.model_copy(
-            update={
-                "run_id": digest({"plan": everything, "build": build}),
-                "point_id": digest(point),
-            }
-        )
+        point = _joined({key: text for key, text in texts.items() if key not in apart})
+        whole = _joined({"plan": _joined(texts), "build": canonical_json(build)})
+        return self.model_copy(update={"run_id": _digits(whole), "point_id": _digits(point)})
+
+    def _as_json(self, memo: Memo) -> dict[str, str]:
+        """The canonical JSON of each field, without the ids."""
+        shared: dict[str, list[NodePlan] | list[LinkPlan]]
+        shared = {"nodes": self.nodes, "links": self.links}
+        others = self.model_dump(mode="json", exclude={"run_id", "point_id", *shared})
+        texts = {key: canonical_json(value) for key, value in others.items()}
+        for key, parts in shared.items():
+            written = [memo.of(partial(_part_as_json, part), "JSON", part) for part in parts]
+            texts[key] = f"[{','.join(written)}]"
+        return texts
 
     def node(self, name: str) -> NodePlan:
         return next(node for node in self.nodes if node.name == name)
@@ -479,7 +489,24 @@ class RunPlan(Contract):
         return emulated.model_copy(update={name: getattr(imposed, name) for name in IMPOSED})
 
 
+def canonical_json(value: object) -> str:
+    """A JSON value as text, always the same."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
 def digest(value: object) -> str:
     """16 hexadecimal digits that stand for a JSON value."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return _digits(canonical_json(value))
+
+
+def _digits(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _part_as_json(part: Contract) -> str:
+    return canonical_json(part.model_dump(mode="json"))
+
+
+def _joined(texts: dict[str, str]) -> str:
+    """The canonical JSON of a mapping, of that of its values."""
+    return "{" + ",".join(f'"{key}":{texts[key]}' for key in sorted(texts)) + "}"

@@ -430,9 +430,14 @@ class Until(Contract):
 
     metric: str = Field(description="a column of results.parquet, such as agi or goodput_bps")
     halfwidth: float = Field(
-        gt=0, description="of the 95 % interval over valid runs, in the metric's own unit"
+        strict=True,
+        allow_inf_nan=False,
+        gt=0,
+        description="of the 95 % interval over valid runs, in the metric's own unit",
     )
-    at_most: int = Field(ge=2, le=1000, description="repeats of a point, whatever the interval is")
+    at_most: int = Field(
+        strict=True, ge=2, le=1000, description="repeats of a point, whatever the interval is"
+    )
 
 
 class CampaignRun(Contract):

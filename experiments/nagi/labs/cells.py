@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -24,7 +25,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from nagi import paths
-from nagi.errors import InputError, Problem, refuse
+from nagi.errors import InputError, Problem, excerpt, refuse
 from nagi.labs.shape import EMULATOR, Shape
 
 GROUP = "cells"
@@ -132,6 +133,8 @@ def list_inventory(inventory: Path) -> dict[str, Any]:
     """The inventory as `ansible-inventory --list` prints it. Raises InputError."""
     if not inventory.exists():
         raise refuse("there is no such inventory", f"see {EXAMPLE}", file=str(inventory))
+    if inventory.is_file() and not os.access(inventory, os.X_OK):  # else it is a program
+        _require_text(inventory)
     done = subprocess.run(
         [str(Path(sys.prefix) / "bin" / "ansible-inventory"), "-i", str(inventory), "--list"],
         env={
@@ -147,10 +150,37 @@ def list_inventory(inventory: Path) -> dict[str, Any]:
         check=False,
     )
     if done.returncode != 0:
-        said = " ".join((done.stderr or done.stdout).replace("[ERROR]:", "").split())
-        raise refuse(f"Ansible cannot read it: {said[:400]}", f"see {EXAMPLE}", file=str(inventory))
+        what, line = _complaint(done.stderr or done.stdout)
+        raise refuse(
+            f"Ansible cannot read it: {what}",
+            f"write it as {EXAMPLE} has it",
+            file=str(inventory),
+            line=line,
+        )
     found: dict[str, Any] = json.loads(done.stdout)
     return found
+
+
+def _require_text(inventory: Path) -> None:
+    try:
+        inventory.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise refuse(
+            "it is not a text in UTF-8", f"write it as {EXAMPLE} has it", file=str(inventory)
+        ) from None
+    except OSError as error:
+        raise refuse(
+            f"cannot read it: {error.strerror}", "give another inventory", file=str(inventory)
+        ) from None
+
+
+def _complaint(said: str) -> tuple[str, int]:
+    """What Ansible complains of, of all that it says; and the line, if it names one."""
+    text = " ".join(said.replace("[ERROR]:", "").split())
+    if reason := re.search(r"YAML parsing failed: (.+?)(?= Origin:| <<<| \[|$)", text):
+        line = re.search(r" Origin: \S+?:(\d+):\d+", text)
+        return reason[1].rstrip("."), int(line[1]) if line else 0
+    return text[:400], 0
 
 
 def _hosts_of(listed: dict[str, Any], group: str) -> list[str]:
@@ -179,7 +209,9 @@ def _host(inventory: Path, name: str, cell: str, variables: dict[str, Any]) -> L
             ).validate_python(links)
         }
     except ValidationError:
-        what = "it is missing" if links is None else f"{json.dumps(links)} is not understood"
+        what = (
+            "it is missing" if links is None else f"{excerpt(json.dumps(links))} is not understood"
+        )
         raise _error(inventory, name, "nagi_links", what, f"write it as {form}") from None
     host = LabHost(
         name,
