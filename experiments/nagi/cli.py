@@ -18,7 +18,7 @@ from typing import Annotated, cast, get_args
 import typer
 from rich.table import Table
 
-from nagi import __version__, lab_cli, noise, radio, repeats, results_cli, scheme_cli
+from nagi import __version__, lab_cli, noise, radio, repeats, results_cli, scheme_cli, setup_cli
 from nagi.ansible_runs import Interrupted, LabError
 from nagi.build import current_build
 from nagi.campaign import (
@@ -313,6 +313,7 @@ app.command(name="schemes")(scheme_cli.list_schemes)
 app.command()(lab_cli.up)
 app.command(context_settings={"ignore_unknown_options": True})(lab_cli.shell)
 app.command()(lab_cli.down)
+app.add_typer(setup_cli.app, name="setup")
 
 
 @app.command()

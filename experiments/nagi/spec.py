@@ -31,6 +31,7 @@ from pydantic import (
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import ErrorDetails
 
+from nagi import paths
 from nagi.commands import FIELDS, Command
 from nagi.contracts.records import Keep, Until
 from nagi.contracts.results import metrics_of_results
@@ -646,11 +647,12 @@ class Document:
 
 
 def read_experiment(path: Path, form: str | None) -> list[Point]:
-    """All points of the experiment in `path`, in its form `form` (None: as it stands).
+    """All points of the experiment in `path`, in its form `form` (None: as it stands). The name of
+    an experiment that comes with nagi is enough.
 
     Raises InputError naming file, line and key of everything that is wrong.
     """
-    source = read_yaml(path)
+    source = read_yaml(paths.experiment(path))
     document = _with_form(source, form)
     points = []
     problems: dict[str, Problem] = {}
