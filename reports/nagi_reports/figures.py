@@ -29,7 +29,7 @@ from nagi_reports.attribution import OUTCOMES, Taken
 from nagi_reports.series import Curve as TimeCurve
 from nagi_reports.series import Floats, Queue, RunSeries
 from nagi_reports.summary import Axis, Mean, Panel, Summary
-from nagi_reports.text import title
+from nagi_reports.text import of_points, title
 
 # Colours of Okabe and Ito, safe for colour-blind readers; markers and dashes carry the distinction
 # in print.
@@ -147,7 +147,6 @@ def normalised_index(summary: Summary) -> list[Figure]:
     """NAGI as bars with their names and values, a panel each."""
     found = []
     names = [curve.series for curve in summary.panels[0].curves]
-    full = len(summary.x.values)
     for panels in _chunks(summary.panels, _PANELS):
         columns = min(len(panels), 3)
         rows = math.ceil(len(panels) / columns)
@@ -159,14 +158,15 @@ def normalised_index(summary: Summary) -> list[Figure]:
             )
             for index, (axes, panel) in enumerate(_grid(figure, rows, columns, panels)):
                 for at, curve in enumerate(panel.curves):
-                    _bar(axes, at, curve.nagi, full)
+                    _bar(axes, at, curve.nagi, curve.agi)
                 axes.set_yticks(range(len(names)), [_wrapped(name) for name in names])
                 axes.set_ylim(len(names) - 0.45, -0.55)
                 axes.set_xlim(0, 1.55)
                 axes.set_xticks([0, 0.5, 1])
                 axes.spines["bottom"].set_bounds(0, 1)
                 axes.tick_params(axis="y", length=0)
-                axes.set_title(title(summary, panel) if summary.panels_axis else "", loc="left")
+                label = title(summary, panel) if summary.panels_axis else ""
+                axes.set_title(f"{label}{of_points(summary, panel)}".strip(), loc="left")
                 if index + columns >= len(panels):
                     axes.set_xlabel("NAGI", x=0.5 / 1.55)
                     axes.tick_params(labelbottom=True)
@@ -174,9 +174,10 @@ def normalised_index(summary: Summary) -> list[Figure]:
     return found
 
 
-def _bar(axes: Axes, at: int, mean: Mean | None, full: int) -> None:
+def _bar(axes: Axes, at: int, mean: Mean | None, points: list[Mean | None]) -> None:
     if mean is None:
-        axes.text(0.02, at, "no valid run", va="center", fontsize=7)
+        why = "no common point" if any(points) else "no valid run"
+        axes.text(0.02, at, why, va="center", fontsize=7)
         return
     axes.barh(at, mean.value, 0.66, color=_PALE, edgecolor="black", linewidth=0.6)
     apart = 0.0 if math.isnan(mean.halfwidth) else mean.halfwidth
@@ -185,8 +186,6 @@ def _bar(axes: Axes, at: int, mean: Mean | None, full: int) -> None:
             mean.value, at, xerr=apart, color="black", linewidth=0.9, capsize=2, linestyle="none"
         )
     said = f"{mean.value:.3f}" + (f" ± {apart:.3f}" if apart else "")
-    if mean.runs < full:
-        said += f" ({mean.runs} of {full})"
     axes.text(min(1.0, mean.value + apart) + 0.03, at, said, va="center", fontsize=7)
 
 

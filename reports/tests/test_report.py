@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import math
 import re
@@ -93,14 +94,50 @@ def test_points_without_a_valid_run_are_said(campaign, table):
     gone = (table["point.scheme"] == "newreno") & (table["point.capacity"] == "10 Mb/s")
     table = table[~gone]
     summary = summarise(campaign, table)
-    curve = summary.panels[0].curves[0]
-    assert curve.agi[0] is None
-    assert curve.nagi.runs == 1
+    newreno, cubic = summary.panels[0].curves
+    assert newreno.agi[0] is None
+    # Both over 20 Mb/s alone, so that they can be compared.
+    assert cubic.agi[0] is not None
+    assert (newreno.nagi.runs, cubic.nagi.runs) == (1, 1)
     assert summary.failed == 4
-    console = Console(width=120, record=True)
+    words = in_words(summary)
+    assert "NAGI (1 of 2 points)" in words
+    assert (
+        "NAGI at loss 0 % is over the 1 of 2 points at which all series have valid runs: "
+        "newreno has none at 10 Mb/s." in words
+    )
+    [figure] = figures.normalised_index(summary)
+    assert "Loss 0 % (1 of 2 points)" in {text.get_text() for text in figures.texts(figure)}
+
+
+def in_words(summary):
+    console = Console(width=200, record=True, file=io.StringIO())
     for each in tables(summary):
         console.print(each)
-    assert "(1 of 2)" in console.export_text()
+    return " ".join(console.export_text().split())  # captions are wrapped
+
+
+def test_series_without_a_common_point_have_no_nagi(campaign, table):
+    for scheme, capacity in (("newreno", "10 Mb/s"), ("cubic", "20 Mb/s")):
+        gone = (table["point.scheme"] == scheme) & (table["point.capacity"] == capacity)
+        table = table[~(gone & (table["point.loss"] == "0 %"))]
+    summary = summarise(campaign, table)
+    first, second = summary.panels
+    assert [curve.nagi for curve in first.curves] == [None, None]
+    assert [curve.nagi.runs for curve in second.curves] == [2, 2]
+    assert (
+        "There is no NAGI at loss 0 %, as at no capacity all series have valid runs: "
+        "newreno has none at 10 Mb/s; cubic has none at 20 Mb/s." in in_words(summary)
+    )
+    [figure] = figures.normalised_index(summary)
+    assert "no common point" in {text.get_text() for text in figures.texts(figure)}
+
+
+def test_a_series_without_any_valid_run_leaves_the_others_their_nagi(campaign, table):
+    summary = summarise(campaign, table[table["point.scheme"] != "newreno"])
+    newreno, cubic = summary.panels[0].curves
+    assert newreno.nagi is None
+    assert cubic.nagi.runs == 2
 
 
 def test_flows_of_one_run_are_one_run(campaign, table):
@@ -262,7 +299,9 @@ def test_invalid_failed_and_left_out_are_listed(synthetic):
     late = next(row for row in certificate.rows if "due, 99th percentile" in row[0])
     assert late[1:] == ["3.2 ms", "1 ms", "wireless forward", "3"]
     assert tables_of(report, "agi")[0].rows[0][1] == "–"  # newreno at 10 Mb/s: all invalid
-    assert tables_of(report, "agi")[0].rows[3][1].endswith("(2 of 3)")
+    assert tables_of(report, "agi")[0].rows[3][0] == "NAGI (2 of 3 points)"
+    assert tables_of(report, "result")[0].columns[1].head == "Error rate 0 % (2 of 3 points)"
+    assert "newreno has none at 10 Mb/s" in notes
     runs = tables_of(report, "runs")[0]
     status = [column.head for column in runs.columns].index("Status")
     assert [row[status] for row in runs.rows][:5] == ["invalid"] * 3 + ["failed", "valid"]

@@ -57,18 +57,20 @@ def blocks(material: Material) -> list[Block]:
         return []
     found: list[Block] = [
         Paragraph(
-            f"Means over all values of {summary.x.in_words} of the means over valid runs: how "
-            "a scheme came by its goodput."
+            f"Means over the same values of {summary.x.in_words} as NAGI of the means over valid "
+            "runs."
         )
     ]
     for panel in summary.panels:
         inside = valid
         if campaign.panels is not None:
             inside = valid[valid[f"point.{campaign.panels}"] == panel.label]
+        at = [summary.x.values[position] for position in panel.compared]
         rows = []
         for curve in panel.curves:
             mine = inside[inside[f"point.{campaign.series}"] == curve.series]
-            rows.append([curve.series, *(_cell(mine, campaign.x, each) for each in shown)])
+            points = [mine[mine[f"point.{campaign.x}"] == value] for value in at]
+            rows.append([curve.series, *(_cell(points, each) for each in shown)])
         which = f" at {title(summary, panel).lower()}" if summary.panels_axis else ""
         found.append(
             Table(
@@ -84,10 +86,9 @@ def blocks(material: Material) -> list[Block]:
     return found
 
 
-def _cell(rows: pd.DataFrame, x: str, measure: Measure) -> str:
-    known = rows[rows[measure.column].notna()]
-    means = [mean_of_runs(same, measure.column) for _, same in known.groupby(f"point.{x}")]
-    mean = normalised(list(means))
+def _cell(points: list[pd.DataFrame], measure: Measure) -> str:
+    """The mean over all points; none if it is not known at one of them."""
+    mean = normalised([mean_of_runs(rows, measure.column) for rows in points])
     if mean is None:
         return NONE
     scaled = Mean(mean.value * measure.scale, mean.halfwidth * measure.scale, mean.runs)

@@ -140,7 +140,10 @@ def _valued(mean: Mean, outcome: Outcome) -> str:
     if outcome.statement.metric == "goodput" and not outcome.statement.against:
         scaled = Mean(mean.value / 1e6, mean.halfwidth / 1e6, mean.runs)
         return f"{written(scaled, digits=2)} Mb/s"
-    return written(mean)
+    said = written(mean)
+    if mean.runs < outcome.topologies:
+        said += f" (over {mean.runs} of {outcome.topologies} points)"
+    return said
 
 
 def _named(finding: Finding) -> str:

@@ -12,14 +12,14 @@ from nagi_reports.summary import Mean, Summary
 NONE = "–"
 
 
-def written(mean: Mean | None, full: int = 0, digits: int = 3) -> str:
-    """A mean with its interval; of a NAGI, over how many of the `full` values, if not over all."""
+def written(mean: Mean | None, digits: int = 3) -> str:
+    """A mean with its interval."""
     if mean is None:
         return NONE
     said = f"{mean.value:.{digits}f}"
     if not math.isnan(mean.halfwidth):
         said += f" ± {mean.halfwidth:.{digits}f}"
-    return f"{said} ({mean.runs} of {full})" if full and mean.runs < full else said
+    return said
 
 
 def with_intervals(summary: Summary) -> str:
