@@ -423,7 +423,7 @@ def error_rates(curves: Sequence[tuple[str, Sequence[ErrorRate]]]) -> Figure:
                 linestyle="none",
             )
         axes.set_ylim(top=1.3)
-        axes.set_xlabel("SNR asked for (dB)")
+        axes.set_xlabel("SNR configured (dB)")
         axes.set_ylabel("Packet error rate")
         axes.grid(axis="y", color=_PALE, linewidth=0.4)
         handles, labels = axes.get_legend_handles_labels()
@@ -491,10 +491,10 @@ def _across(
 
 @dataclass(frozen=True)
 class Losses:
-    """What a scheme took its losses for."""
+    """How a scheme classified its losses."""
 
     name: str
-    known: str  # told, inferred
+    known: str  # where it is known from: reported, inferred
     channel: Taken
     queue: Taken
 
@@ -504,7 +504,7 @@ _TAKEN = ((_STYLES[1][0], ""), (_STYLES[5][0], "////"), (_PALE, "...."), ("#FFFF
 
 
 def taken_for(groups: Sequence[tuple[str, Sequence[Losses]]]) -> Figure:
-    """What lost segments were taken for, as stacked bars: (title, rows) a panel; losses on channels
+    """How lost segments were classified, as stacked bars: (title, rows) a panel; losses on channels
     on the left, in queues on the right."""
     names = [[_wrapped(f"{each.name} ({each.known})", 30) for each in rows] for _, rows in groups]
     lines = [sum(name.count("\n") + 1 for name in panel) for panel in names]
@@ -536,7 +536,7 @@ def taken_for(groups: Sequence[tuple[str, Sequence[Losses]]]) -> Figure:
                 Patch(facecolor=colour, hatch=hatch, edgecolor="black", linewidth=0.6, label=words)
                 for (colour, hatch), words in zip(
                     _TAKEN,
-                    ("taken for congestion", "for channel loss", *OUTCOMES[2:]),
+                    ("classified as congestion", "as channel loss", *OUTCOMES[2:]),
                     strict=True,
                 )
             ],

@@ -65,7 +65,7 @@ def test_not_confirmed_where_it_fails_somewhere_with_our_value():
     outcome = outcome_of(where={"loss": "0 %"}, metric="agi_of_ceiling", **{"is": "> 0.85"})
     assert outcome.result == "not confirmed"
     assert "Holds at 5 of 6 points" in ours(outcome)
-    assert "Farthest from it: 0.800 (40 Mb/s, reno)" in ours(outcome)
+    assert "Worst: 0.800 (40 Mb/s, reno)" in ours(outcome)
 
 
 def test_undecided_where_the_interval_straddles_the_limit():
@@ -100,7 +100,7 @@ def test_not_tested_names_what_is_missing():
         **{"is": "> 0.9"},
     )
     assert outcome.result == "not tested"
-    assert "Not tested for want of valid runs" in ours(outcome) and "vegas" in ours(outcome)
+    assert "Not tested, as there are no valid runs" in ours(outcome) and "vegas" in ours(outcome)
     outcome = outcome_of(where={"capacity": "> 100 Mb/s"}, metric="agi", **{"is": "> 0.9"})
     assert outcome.result == "not tested"
     assert ours(outcome) == "No run has capacity > 100 Mb/s."
@@ -113,7 +113,7 @@ def test_confirmed_in_part_where_runs_are_missing():
         **{"is": "> 0.9"},
     )
     assert outcome.result == "confirmed in part"
-    assert "for want of valid runs: vegas" in ours(outcome)
+    assert "as there are no valid runs: vegas" in ours(outcome)
 
 
 def test_invalid_runs_do_not_count():

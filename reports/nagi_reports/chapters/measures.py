@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What else was measured: means of other columns of the table of results, where they are there."""
+"""Other metrics: means of other columns of the table of results, where they are there."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MEASURES = (
     Measure("rtt_mean_s", "RTT, mean (ms)", 1e3, 1),
     Measure("rtt_p99_s", "RTT, 99th percentile (ms)", 1e3, 1),
     Measure("queueing_delay_mean_s", "Queueing delay, mean (ms)", 1e3, 1),
-    Measure("cwnd_mean_packets", "Window, mean (packets)", 1, 1),
+    Measure("cwnd_mean_packets", "cwnd, mean (packets)", 1, 1),
     Measure("jain_index", "Jain's index", 1, 3),
 )
 
@@ -56,10 +56,7 @@ def blocks(material: Material) -> list[Block]:
     if not shown:
         return []
     found: list[Block] = [
-        Paragraph(
-            f"Means over the same values of {summary.x.in_words} as NAGI of the means over valid "
-            "runs."
-        )
+        Paragraph(f"Each value is a mean over the same values of {summary.x.in_words} as NAGI.")
     ]
     for panel in summary.panels:
         inside = valid
@@ -74,7 +71,7 @@ def blocks(material: Material) -> list[Block]:
         which = f" at {title(summary, panel).lower()}" if summary.panels_axis else ""
         found.append(
             Table(
-                f"Other measures{which}.",
+                f"Other metrics{which}.",
                 [
                     Column(capital(spaced(campaign.series)), weight=1),
                     *(Column(measure.head, "right", 1) for measure in shown),

@@ -40,8 +40,7 @@ def blocks(material: Material, found: list[Outcome]) -> list[Block]:
         "ag",
         figures.achieved_goodput(summary),
         f"Achieved goodput (AG) against {summary.x.in_words}",
-        "The thick grey line is the bottleneck: what could have been achieved. "
-        f"{bars_in_words(summary)}",
+        f"The thick grey line is the bottleneck rate. {bars_in_words(summary)}",
         _alt_of_curves(summary, "Achieved goodput in Mb/s", "goodput_bps", 1e-6),
     )
     abstract = Paragraph(_abstract(material, found))
@@ -61,12 +60,12 @@ def _abstract(material: Material, found: list[Outcome]) -> str:
     measured = plan.measure.end_s - plan.measure.start_s
     said = (
         f"{count_of(summary.runs, 'run')} ({', '.join(counts)}) of real kernel TCP over emulated "
-        f"links, every point {each}, each measured over {measured:g} s."
+        f"links. Each point was run {each}; each run was measured for {measured:g} s."
     )
     if found:
         results = Counter(outcome.result for outcome in found)
         parts = ", ".join(f"{count} {result}" for result, count in ordered(results))
-        said += f" Of {count_of(len(found), 'statement')} held against the results: {parts}."
+        said += f" {count_of(len(found), 'statement')} checked: {parts}."
     return said
 
 
@@ -80,7 +79,7 @@ def _headline(material: Material) -> list[Block]:
     ]
     caption = (
         f"NAGI: the mean AGI over the values of {summary.x.in_words}"
-        f"{with_intervals(summary)}. Headers leave a ceiling of {summary.panels[0].ceiling:.3f}."
+        f"{with_intervals(summary)}. Headers set a ceiling of {summary.panels[0].ceiling:.3f}."
     )
     blocks: list[Block] = []
     for part, first in enumerate(range(0, len(labels), 6)):
@@ -104,13 +103,11 @@ def _notes(material: Material) -> list[Block]:
     notes = [f"Left out: {scheme}: {why}." for scheme, why in campaign.left_out.items()]
     notes += [note for panel in summary.panels if (note := nagi_note(summary, panel))]
     if summary.failed:
-        notes.append(
-            f"Not run, or not come to an end: {count_of(summary.failed, 'run')}, in no mean."
-        )
+        notes.append(f"{count_of(summary.failed, 'run')} failed or not run: not in any mean.")
     if summary.invalid:
         notes.append(
-            f"Invalid, because links did not do what was asked: "
-            f"{count_of(summary.invalid, 'run')}, listed below and in no mean."
+            f"{count_of(summary.invalid, 'run')} invalid, as links did not do what the plan asks: "
+            "listed under Certificate, not in any mean."
         )
     return [Bullets(notes)] if notes else []
 
@@ -123,7 +120,7 @@ def index(material: Material) -> list[Block]:
             "agi",
             figures.achieved_goodput_index(summary),
             f"AGI, goodput / bottleneck, against {x}",
-            f"The thin grey line is the ceiling that headers leave. {bars_in_words(summary)}",
+            f"The thin grey line is the ceiling that headers set. {bars_in_words(summary)}",
             _alt_of_curves(summary, "Achieved goodput index", "agi", 1.0),
         ),
         *_figures(

@@ -29,7 +29,7 @@ def with_intervals(summary: Summary) -> str:
 def bars_in_words(summary: Summary) -> str:
     if has_intervals(summary):
         return "Bars span 95 % intervals."
-    return "One run a point: there are no intervals."
+    return "One run per point: no intervals."
 
 
 def has_intervals(summary: Summary) -> bool:
