@@ -12,6 +12,7 @@
 #   make chaos   kills parts of campaigns at random: nothing may be lost (CHAOS=100 SEED=1)
 #   make lint    what a change must pass beside the tests; make lint-quick is its part without a compiler
 #   make sanitize, make fuzz   the native tests and parsers under sanitizers
+#   make dist    a wheel with all native programs, and the sdist it is built from, in dist/ (minutes)
 #   make setup   only sets up: system packages, .venv, native programs
 #   make virtual-lab   only builds the guest kernel of the virtual lab and the schemes as its modules
 
@@ -69,7 +70,7 @@ apt-get install -q -y -o=Dpkg::Use-Pty=0 --no-install-recommends "$$@" || exit 1
 case " $$* " in *" openssh-server "*) systemctl --quiet disable ssh;; esac
 endef
 
-.PHONY: setup packages python python-test native native-run sdr module virtual-lab guest-kernel demo test test-native \
+.PHONY: setup packages python python-test native native-run dist sdr module virtual-lab guest-kernel demo test test-native \
 	test-apart test-virtual test-realtime test-radio test-slow chaos bench bench-captures bench-modem bench-radio \
 	bench-switch bench-tcp bench-virtual sanitize fuzz lint lint-quick format example clean
 
@@ -117,6 +118,9 @@ native-run:
 	@cmake --build $(BUILD) --target nagi_run
 	@cmake --install $(BUILD) --prefix $(VENV) --component run >/dev/null
 
+dist: python-test
+	@$(RUN)/python -m build --outdir dist
+
 # GNU Radio is bound to the system's Python, not to the one of .venv.
 SDR := $(BUILD)/sdr
 sdr: setup
@@ -127,35 +131,23 @@ sdr: setup
 	@cmake --build $(SDR)
 	@cmake --install $(SDR) >/dev/null
 
-# Needs nothing of ours; a compiler and the kernel's headers do. Kbuild writes beside what it reads, so it
-# gets copies. Type information of the modules' own, for which it would need pahole, nobody asks for.
 MODULES ?= $(BUILD)/module
 KERNEL_BUILD ?= /lib/modules/$(shell uname -r)/build
 module:
 	@test -f $(KERNEL_BUILD)/Makefile || { \
 	    echo "nagi: $(KERNEL_BUILD): no headers of a kernel; as root, install $(KERNEL_HEADERS) (of the distribution's kernel)," \
 	        "then give KERNEL_BUILD=/lib/modules/RELEASE/build, RELEASE being a directory that has them" >&2; exit 2; }
-	@mkdir -p $(MODULES)
-	@cp -ru hosts/tcp/module/Kbuild hosts/tcp/arithmetic hosts/tcp/glue $(MODULES)
-	@for scheme in hosts/tcp/*.c; do cp -u $$scheme $(MODULES)/nagi_$${scheme##*/} || exit 1; done
-	@$(MAKE) --no-print-directory -j $(shell nproc) -C $(KERNEL_BUILD) M=$(abspath $(MODULES)) \
-	    CONFIG_DEBUG_INFO_BTF_MODULES= modules
+	@$(MAKE) --no-print-directory -f hosts/tcp/module/Makefile KERNEL_BUILD=$(KERNEL_BUILD) MODULES=$(MODULES)
 
 # The guest kernel of the virtual lab (some five minutes the first time), from Debian's linux-source package
-# (of apt's archive, or MIRROR=URL), or from TREE=DIRECTORY. It is kept outside the checkout and built once;
-# the schemes as its modules are built here.
-GUEST := $(BUILD)/guest
+# (of apt's archive, or MIRROR=URL), or from TREE=DIRECTORY. It is kept outside the checkout and built once.
 virtual-lab:
 	@$(MAKE) --no-print-directory packages PACKAGES="$(RUN_PACKAGES)"
 	@$(MAKE) --no-print-directory python
 	@$(MAKE) --no-print-directory -j 2 --output-sync=line native-run guest-kernel
 
 guest-kernel:
-	@mkdir -p $(BUILD)
-	@kernel=$$($(RUN)/python -m nagi.labs.guest_kernel build $(MIRROR:%=--mirror %) $(TREE:%=--tree %)) || exit 2; \
-	$(MAKE) -s module ARCH=um KERNEL_BUILD=$$kernel/build MODULES=$(GUEST) >$(GUEST).log 2>&1 || { \
-	    tail -n 20 $(GUEST).log; exit 2; }; \
-	$(RUN)/python -m nagi.labs.guest_kernel install $$kernel $(GUEST)/*.ko
+	@$(RUN)/python -m nagi.labs.guest_kernel $(MIRROR:%=--mirror %) $(TREE:%=--tree %)
 
 # The virtual lab, unless its kernel cannot be had; then network namespaces of this machine, as root.
 demo:

@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """nagi: how much of what a path could carry does a TCP scheme achieve?"""
 
-__version__ = "0.1.0"
+from importlib.metadata import version
+
+__version__ = version("nagi")

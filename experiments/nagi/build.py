@@ -77,6 +77,8 @@ def _simple_switch() -> Path:
 
 def _commit() -> str | None:
     """The checkout's commit, with `+` if it was changed since; None outside a checkout."""
+    if not paths.IN_CHECKOUT:
+        return None
     git = ["git", "-c", f"safe.directory={paths.ROOT}", "-C", str(paths.ROOT)]
     try:
         commit = subprocess.run(

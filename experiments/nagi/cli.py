@@ -14,7 +14,17 @@ from typing import Annotated, cast, get_args
 
 import typer
 
-from nagi import __version__, lab_cli, new_cli, plan_cli, results_cli, run_cli, scheme_cli, show_cli
+from nagi import (
+    __version__,
+    lab_cli,
+    new_cli,
+    plan_cli,
+    results_cli,
+    run_cli,
+    scheme_cli,
+    setup_cli,
+    show_cli,
+)
 from nagi.ansible_runs import Interrupted, LabError
 from nagi.console import complain
 from nagi.errors import InputError, refuse
@@ -99,6 +109,7 @@ app.command(rich_help_panel=_LABS)(lab_cli.doctor)
 app.command(rich_help_panel=_LABS)(lab_cli.up)
 app.command(context_settings={"ignore_unknown_options": True}, rich_help_panel=_LABS)(lab_cli.shell)
 app.command(rich_help_panel=_LABS)(lab_cli.down)
+app.add_typer(setup_cli.app, name="setup", rich_help_panel=_LABS)
 
 
 def main() -> None:

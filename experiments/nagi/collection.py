@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -93,6 +94,7 @@ def collect(records: Path, runs: Path, plan: RunPlan, cell: str, lab: str, build
         cell=cell,
         build=build,
         began_realtime_s=nodes[EMULATOR].began_realtime_s,
+        collected_s=round(time.time(), 3),
         nodes=nodes,
         files=files,
     ).write(partial / MANIFEST)

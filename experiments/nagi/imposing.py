@@ -82,7 +82,7 @@ def sample_every(rate_bps: int, packet_bytes: int) -> int:
 def sha256_of_edge() -> str:
     """Raises InputError if it is not there."""
     if not EDGE.exists():
-        raise refuse(f"there is no {EDGE}", "restore it: it belongs to the checkout")
+        raise refuse(f"there is no {EDGE}", "restore it: it belongs to nagi")
     return sha256_of(EDGE)
 
 

@@ -53,9 +53,9 @@ class AirTime(Protocol):
 @cache
 def air_time() -> AirTime:
     """gr-nagi's module. Raises InputError if it is not there."""
-    source = paths.GR_NAGI / "python" / "nagi" / "air_time.py"
+    source = paths.AIR_TIME
     if not source.is_file():
-        raise refuse(f"there is no {source}", "restore it: it belongs to the checkout")
+        raise refuse(f"there is no {source}", "restore it: it belongs to nagi")
     spec = importlib.util.spec_from_file_location("nagi_air_time", source)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

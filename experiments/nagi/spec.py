@@ -33,6 +33,7 @@ from pydantic import (
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import ErrorDetails
 
+from nagi import paths
 from nagi.commands import FIELDS, Command
 from nagi.contracts.records import Keep, Until
 from nagi.contracts.results import metrics_of_results
@@ -693,11 +694,12 @@ class Document:
 
 
 def read_experiment(path: Path, form: str | None) -> list[Point]:
-    """All points of the experiment in `path`, in its form `form` (None: as it stands).
+    """All points of the experiment in `path`, in its form `form` (None: as it stands). The name of
+    an experiment that comes with nagi is enough.
 
     Raises InputError naming file, line and key of everything that is wrong.
     """
-    document = _with_form(read_yaml(path), form)
+    document = _with_form(read_yaml(paths.experiment(path)), form)
     matrix = _matrix_of(document)
     _check_size(document, math.prod(map(len, matrix.values())), "")
     points = _Expansion(document, matrix).points()

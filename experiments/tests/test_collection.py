@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -71,12 +72,14 @@ def same_files(run: Path, names: list[str]) -> bool:
 
 
 def test_a_run_directory_is_made_of_records(records, runs):
+    before = time.time()
     verdict = collect_all(records, runs)
     assert verdict is not None and verdict.status == "valid", verdict
     captures = [capture.file for capture in PLAN.captures]
     assert same_files(runs / RUN, [*captures, "links.json", "drops.pcapng", "plan.json"])
     found = Manifest.read(runs / RUN / "manifest.json")
     assert found.nodes == MANIFEST.nodes and set(found.files) >= set(captures)
+    assert before - 0.001 <= found.date_s <= time.time() + 0.001  # not by the hosts' clocks
     assert not list(records.glob("*/*"))
 
 

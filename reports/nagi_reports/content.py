@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a report is made of: sections of blocks, without a layout. chapters.py makes it from a
+"""What a report is made of: sections of blocks, without a layout. chapters/ makes it from a
 campaign; report.py has it written as PDF (report.typ) and as HTML (report.html.jinja)."""
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Report:
     title: str
     reference: str
     footer: str
-    created_s: int  # Unix time: when the last of its runs began, so that it can be written again
+    created_s: int  # Unix time: when the last of its runs was run, so that it can be written again
     sections: list[Section]
 
     def figures(self) -> Iterator[Figure]:

@@ -29,7 +29,7 @@ from nagi_reports.attribution import OUTCOMES, Taken
 from nagi_reports.series import Curve as TimeCurve
 from nagi_reports.series import Floats, Queue, RunSeries
 from nagi_reports.summary import Axis, Mean, Panel, Summary
-from nagi_reports.text import title
+from nagi_reports.text import of_points, title
 
 # Colours of Okabe and Ito, safe for colour-blind readers; markers and dashes carry the distinction
 # in print.
@@ -147,7 +147,6 @@ def normalised_index(summary: Summary) -> list[Figure]:
     """NAGI as bars with their names and values, a panel each."""
     found = []
     names = [curve.series for curve in summary.panels[0].curves]
-    full = len(summary.x.values)
     for panels in _chunks(summary.panels, _PANELS):
         columns = min(len(panels), 3)
         rows = math.ceil(len(panels) / columns)
@@ -159,14 +158,15 @@ def normalised_index(summary: Summary) -> list[Figure]:
             )
             for index, (axes, panel) in enumerate(_grid(figure, rows, columns, panels)):
                 for at, curve in enumerate(panel.curves):
-                    _bar(axes, at, curve.nagi, full)
+                    _bar(axes, at, curve.nagi, curve.agi)
                 axes.set_yticks(range(len(names)), [_wrapped(name) for name in names])
                 axes.set_ylim(len(names) - 0.45, -0.55)
                 axes.set_xlim(0, 1.55)
                 axes.set_xticks([0, 0.5, 1])
                 axes.spines["bottom"].set_bounds(0, 1)
                 axes.tick_params(axis="y", length=0)
-                axes.set_title(title(summary, panel) if summary.panels_axis else "", loc="left")
+                label = title(summary, panel) if summary.panels_axis else ""
+                axes.set_title(f"{label}{of_points(summary, panel)}".strip(), loc="left")
                 if index + columns >= len(panels):
                     axes.set_xlabel("NAGI", x=0.5 / 1.55)
                     axes.tick_params(labelbottom=True)
@@ -174,9 +174,10 @@ def normalised_index(summary: Summary) -> list[Figure]:
     return found
 
 
-def _bar(axes: Axes, at: int, mean: Mean | None, full: int) -> None:
+def _bar(axes: Axes, at: int, mean: Mean | None, points: list[Mean | None]) -> None:
     if mean is None:
-        axes.text(0.02, at, "no valid run", va="center", fontsize=7)
+        why = "no common point" if any(points) else "no valid run"
+        axes.text(0.02, at, why, va="center", fontsize=7)
         return
     axes.barh(at, mean.value, 0.66, color=_PALE, edgecolor="black", linewidth=0.6)
     apart = 0.0 if math.isnan(mean.halfwidth) else mean.halfwidth
@@ -185,8 +186,6 @@ def _bar(axes: Axes, at: int, mean: Mean | None, full: int) -> None:
             mean.value, at, xerr=apart, color="black", linewidth=0.9, capsize=2, linestyle="none"
         )
     said = f"{mean.value:.3f}" + (f" ± {apart:.3f}" if apart else "")
-    if mean.runs < full:
-        said += f" ({mean.runs} of {full})"
     axes.text(min(1.0, mean.value + apart) + 0.03, at, said, va="center", fontsize=7)
 
 
@@ -424,7 +423,7 @@ def error_rates(curves: Sequence[tuple[str, Sequence[ErrorRate]]]) -> Figure:
                 linestyle="none",
             )
         axes.set_ylim(top=1.3)
-        axes.set_xlabel("SNR asked for (dB)")
+        axes.set_xlabel("SNR configured (dB)")
         axes.set_ylabel("Packet error rate")
         axes.grid(axis="y", color=_PALE, linewidth=0.4)
         handles, labels = axes.get_legend_handles_labels()
@@ -492,10 +491,10 @@ def _across(
 
 @dataclass(frozen=True)
 class Losses:
-    """What a scheme took its losses for."""
+    """How a scheme classified its losses."""
 
     name: str
-    known: str  # told, inferred
+    known: str  # where it is known from: reported, inferred
     channel: Taken
     queue: Taken
 
@@ -505,7 +504,7 @@ _TAKEN = ((_STYLES[1][0], ""), (_STYLES[5][0], "////"), (_PALE, "...."), ("#FFFF
 
 
 def taken_for(groups: Sequence[tuple[str, Sequence[Losses]]]) -> Figure:
-    """What lost segments were taken for, as stacked bars: (title, rows) a panel; losses on channels
+    """How lost segments were classified, as stacked bars: (title, rows) a panel; losses on channels
     on the left, in queues on the right."""
     names = [[_wrapped(f"{each.name} ({each.known})", 30) for each in rows] for _, rows in groups]
     lines = [sum(name.count("\n") + 1 for name in panel) for panel in names]
@@ -537,7 +536,7 @@ def taken_for(groups: Sequence[tuple[str, Sequence[Losses]]]) -> Figure:
                 Patch(facecolor=colour, hatch=hatch, edgecolor="black", linewidth=0.6, label=words)
                 for (colour, hatch), words in zip(
                     _TAKEN,
-                    ("taken for congestion", "for channel loss", *OUTCOMES[2:]),
+                    ("classified as congestion", "as channel loss", *OUTCOMES[2:]),
                     strict=True,
                 )
             ],

@@ -74,9 +74,9 @@ def agi_of_ceiling(index: float, ceiling: float) -> float:
 
 def nagi(indices: Iterable[float]) -> float:
     """Normalised achieved goodput index: the mean of the AGI over the topologies of a set.
-    [AG] equation 2. An AGI that is not known (nan) is in no mean."""
-    known = [index for index in indices if not math.isnan(index)]
-    return sum(known) / len(known) if known else math.nan
+    [AG] equation 2. Over an empty set, or one with an AGI that is not known (nan), it is nan."""
+    known = list(indices)
+    return _ratio(sum(known), len(known))
 
 
 def transfer_time_s(first_ns: int, last_ns: int) -> float:

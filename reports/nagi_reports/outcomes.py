@@ -4,6 +4,9 @@
 A value is a mean with its 95 % interval. A claim holds at a point if it holds of the whole
 interval, fails if it holds of none of it, and is undecided there if the interval straddles a limit.
 Of a single run there is no interval: its value decides.
+
+NAGI is over the values of x that a statement chooses, as far as every series has a valid run there,
+as everywhere in a report (summary.py).
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ import pandas as pd
 from nagi.contracts.records import Campaign
 from nagi.statements import Condition, Statement
 
-from nagi_reports.summary import Mean, mean_of_runs, normalised
+from nagi_reports.summary import Mean, mean_of_runs, normalised, shared
 
 Result = Literal["confirmed", "confirmed in part", "not confirmed", "undecided", "not tested"]
 Point = dict[str, str]
@@ -45,6 +48,7 @@ class Outcome:
     result: Result
     findings: list[Finding]
     nowhere: str = ""  # why there was no point to test it at
+    topologies: int = 0  # that the statement is about, if it is about NAGI
 
     def tested(self) -> list[Finding]:
         return [finding for finding in self.findings if finding.tested]
@@ -79,7 +83,7 @@ class _Evaluation:
     """The results of a campaign by point."""
 
     def __init__(self, campaign: Campaign, table: pd.DataFrame) -> None:
-        self._x = campaign.x
+        self._x, self._series = campaign.x, campaign.series
         self._axes = {
             axis: list(dict.fromkeys(run.point[axis] for run in campaign.runs))
             for axis in campaign.runs[0].point
@@ -102,9 +106,7 @@ class _Evaluation:
         for values in itertools.product(*(chosen[axis] for axis in free)):
             point = dict(zip(free, values, strict=True))
             for other in self._others(statement, point):
-                value = self._value(statement, point, chosen[self._x])
-                if other is not None:
-                    value = ratio(value, self._value(statement, other, chosen[self._x]))
+                value = self._value(statement, point, other, chosen[self._x])
                 named = {axis: point[axis] for axis in told or free[-1:]}
                 if other is not None:
                     named |= {
@@ -113,7 +115,8 @@ class _Evaluation:
                         if len(condition.wanted) > 1
                     }
                 findings.append(Finding(named, value, _holds(statement, value)))
-        return Outcome(statement, result_of(statement, findings), findings)
+        result = result_of(statement, findings)
+        return Outcome(statement, result, findings, topologies=len(chosen[self._x]) if along else 0)
 
     def _chosen(self, axis: str, condition: Condition | None) -> list[str]:
         """The values of an axis that a condition chooses; those it wants and no run has, too."""
@@ -146,18 +149,38 @@ class _Evaluation:
         known = (each for each in self._axes.get(axis, []) if Condition(value).holds(each))
         return next(known, value)
 
-    def _value(self, statement: Statement, point: Point, over: list[str]) -> Mean | None:
+    def _value(
+        self, statement: Statement, point: Point, other: Point | None, over: list[str]
+    ) -> Mean | None:
+        """The metric at a point, or its ratio to that at another; `over`: the values of x that a
+        statement about NAGI chooses."""
         metric = statement.metric
-        if metric == "goodput":
-            return self._mean(point, "goodput_bps")
+        points = [point] if other is None else [point, other]
         column = "agi_of_ceiling" if metric.endswith("of_ceiling") else "agi"
-        if not metric.startswith("nagi"):
-            return self._mean(point, column)
-        means = [self._mean(point | {self._x: value}, column) for value in over]
-        present = sum(mean is not None for mean in means)
-        if present < (statement.topologies or 1):
-            return None
-        return normalised(means)
+        if metric.startswith("nagi"):
+            over = [x for x in over if all(x in self._compared(each) for each in points)]
+            if len(over) < (statement.topologies or 1):
+                return None
+            values = [
+                normalised([self._mean(each | {self._x: x}, column) for x in over])
+                for each in points
+            ]
+        else:
+            column = "goodput_bps" if metric == "goodput" else column
+            values = [self._mean(each, column) for each in points]
+        return values[0] if other is None else ratio(*values)
+
+    def _compared(self, point: Point) -> list[str]:
+        """The values of x at which all series have valid runs, the other axes being as in `point`
+        (a series without any such run does not count)."""
+        at = shared(
+            [
+                self._mean(point | {self._series: name, self._x: x}, "agi")
+                for x in self._axes[self._x]
+            ]
+            for name in self._axes[self._series]
+        )
+        return [self._axes[self._x][position] for position in at]
 
     def _mean(self, point: Point, column: str) -> Mean | None:
         key = (*(point[axis] for axis in self._axes), column)

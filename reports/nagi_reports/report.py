@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report of a campaign, as PDF or HTML: chapters.py says what is in it, report.typ and
+"""The report of a campaign, as PDF or HTML: chapters/ says what is in it, report.typ and
 report.html.jinja lay it out. The same runs give the same bytes."""
 
 from __future__ import annotations

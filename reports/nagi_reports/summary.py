@@ -3,20 +3,35 @@
 
 Only valid runs enter a mean. A run with several flows counts with their mean. Every mean carries
 its number of runs and, from two on, its 95 % confidence interval (Student's t).
+
+NAGI compares series only over the same set: of a panel, over the values of x at which every series
+has a valid run. A series without any valid run in the panel has no NAGI, and does not count.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
 from nagi.contracts.records import Campaign
 from nagi.units import Bitrate, Duration, Level, Share
 
+from nagi_reports.metrics import nagi
 from nagi_reports.statistics import Mean, by_run, foreground, mean
 
-__all__ = ["Axis", "Curve", "Mean", "Panel", "Summary", "mean_of_runs", "normalised", "summarise"]
+__all__ = [
+    "Axis",
+    "Curve",
+    "Mean",
+    "Panel",
+    "Summary",
+    "mean_of_runs",
+    "normalised",
+    "shared",
+    "summarise",
+]
 
 
 _ACRONYMS = {"snr": "SNR"}
@@ -27,15 +42,21 @@ def mean_of_runs(rows: pd.DataFrame, column: str) -> Mean | None:
     return mean(by_run(rows, column).to_numpy())
 
 
-def normalised(means: list[Mean | None]) -> Mean | None:
+def normalised(means: Sequence[Mean | None]) -> Mean | None:
     """NAGI: the mean of the AGI, or of another measure, over the topologies of a set (the paper's
-    equation 2). Topologies without a valid run, None, are not in it; `runs` is how many are.
+    equation 2); `runs` is how many there are. None if there is none, or one without a value.
     Intervals add in squares."""
-    present = [mean for mean in means if mean is not None]
-    if not present:
+    known = [mean for mean in means if mean is not None]
+    if not known or len(known) < len(means):
         return None
-    halfwidth = math.sqrt(sum(mean.halfwidth**2 for mean in present)) / len(present)
-    return Mean(sum(mean.value for mean in present) / len(present), halfwidth, len(present))
+    halfwidth = math.sqrt(sum(mean.halfwidth**2 for mean in known)) / len(known)
+    return Mean(nagi(mean.value for mean in known), halfwidth, len(known))
+
+
+def shared(series: Iterable[Sequence[Mean | None]]) -> list[int]:
+    """The positions at which all series that have a value anywhere have one."""
+    known = [means for means in series if any(mean is not None for mean in means)]
+    return [at for at, means in enumerate(zip(*known, strict=True)) if None not in means]
 
 
 @dataclass(frozen=True)
@@ -77,7 +98,7 @@ class Curve:
     series: str
     agi: list[Mean | None]
     goodput_bps: list[Mean | None]
-    nagi: Mean | None  # over the values of x
+    nagi: Mean | None  # over the values of x that the panel compares; None if it cannot be told
 
 
 @dataclass(frozen=True)
@@ -88,6 +109,7 @@ class Panel:
     curves: list[Curve]
     bottleneck_bps: list[float]  # at each value of x; nan where nothing was run
     ceiling: float  # of the AGI
+    compared: list[int]  # positions of the values of x that NAGI is over
 
 
 @dataclass(frozen=True)
@@ -112,18 +134,24 @@ def summarise(campaign: Campaign, table: pd.DataFrame) -> Summary:
         inside = table[table[f"point.{campaign.panels}"] == label] if panels_axis else table
         inside = foreground(inside)
         good = inside.loc[inside.index.intersection(valid.index)]
-        curves = []
+        found = []
         for name in series.values:
             mine = good[good[f"point.{campaign.series}"] == name]
             at = [mine[mine[f"point.{x.name}"] == value] for value in x.values]
             indices = [mean_of_runs(rows, "agi") for rows in at]
             goodputs = [mean_of_runs(rows, "goodput_bps") for rows in at]
-            curves.append(Curve(name, indices, goodputs, normalised(indices)))
+            found.append((name, indices, goodputs))
+        compared = shared(indices for _, indices, _ in found)
+        curves = [
+            Curve(name, indices, goodputs, normalised([indices[at] for at in compared]))
+            for name, indices, goodputs in found
+        ]
         bottleneck = [
             float(inside[inside[f"point.{x.name}"] == value]["bottleneck_bps"].max())
             for value in x.values
         ]
-        panels.append(Panel(label, curves, bottleneck, float(inside["agi_ceiling"].max())))
+        ceiling = float(inside["agi_ceiling"].max())
+        panels.append(Panel(label, curves, bottleneck, ceiling, compared))
     ended = table.drop_duplicates("run_id")
     return Summary(
         x=x,

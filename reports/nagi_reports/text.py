@@ -20,7 +20,7 @@ def tables(summary: Summary) -> Iterator[Table]:
         table = Table(
             title=title(summary, panel),
             title_justify="left",
-            caption=None if isnan(panel.ceiling) else f"ceiling {panel.ceiling:.3f} (headers)",
+            caption="\n".join(_below(summary, panel)) or None,
             caption_justify="left",
             show_edge=False,
             pad_edge=False,
@@ -29,12 +29,9 @@ def tables(summary: Summary) -> Iterator[Table]:
         table.add_column(f"AGI by {axis}")
         for head in heads:
             table.add_column(head, justify="right")
-        table.add_column("NAGI", justify="right", style="bold")
+        table.add_column(f"NAGI{of_points(summary, panel)}", justify="right", style="bold")
         for curve in panel.curves:
-            nagi = _text(curve.nagi)
-            if curve.nagi is not None and curve.nagi.runs < len(numbers):
-                nagi += f" ({curve.nagi.runs} of {len(numbers)})"
-            table.add_row(curve.series, *(_text(mean) for mean in curve.agi), nagi)
+            table.add_row(curve.series, *(_text(mean) for mean in curve.agi), _text(curve.nagi))
         yield table
 
 
@@ -46,6 +43,7 @@ def as_data(summary: Summary) -> dict[str, Any]:
         "panels": [
             {
                 **({axis.name: panel.label} if axis else {}),
+                "nagi_points": list(panel.compared),
                 "agi_ceiling": None if isnan(panel.ceiling) else panel.ceiling,
                 "series": [
                     {
@@ -62,6 +60,43 @@ def as_data(summary: Summary) -> dict[str, Any]:
             for panel in summary.panels
         ],
     }
+
+
+def _below(summary: Summary, panel: Panel) -> Iterator[str]:
+    if not isnan(panel.ceiling):
+        yield f"ceiling {panel.ceiling:.3f} (headers)"
+    note = nagi_note(summary, panel)
+    if note is not None:
+        yield note
+
+
+def of_points(summary: Summary, panel: Panel) -> str:
+    """For the head of NAGI in a panel: the number of points it is over; empty if over all."""
+    compared, full = len(panel.compared), len(summary.x.values)
+    return "" if compared in (0, full) else f" ({compared} of {full} points)"
+
+
+def nagi_note(summary: Summary, panel: Panel) -> str | None:
+    """Which points NAGI leaves out in a panel and why, as a sentence; None if it is over all."""
+    missing = []
+    for curve in panel.curves:
+        without = [
+            value for value, mean in zip(summary.x.values, curve.agi, strict=True) if mean is None
+        ]
+        if without and len(without) < len(summary.x.values):
+            missing.append(f"{curve.series} has none at {', '.join(without)}")
+    if not missing:
+        return None
+    of = f" at {title(summary, panel).lower()}" if summary.panels_axis else ""
+    if not panel.compared:
+        return (
+            f"There is no NAGI{of}, as at no {summary.x.in_words} all series have valid runs: "
+            f"{'; '.join(missing)}."
+        )
+    points = f"{len(panel.compared)} of {len(summary.x.values)} points"
+    return (
+        f"NAGI{of} is over the {points} at which all series have valid runs: {'; '.join(missing)}."
+    )
 
 
 def title(summary: Summary, panel: Panel) -> str:

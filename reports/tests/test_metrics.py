@@ -42,8 +42,9 @@ def test_achievement():
     assert agi(47.5e6, 50e6) == pytest.approx(0.95)
     assert agi_ceiling(1000, 1052) == pytest.approx(0.95057, abs=1e-5)
     assert agi_of_ceiling(0.95, agi_ceiling(1000, 1052)) == pytest.approx(0.9994)
-    assert nagi([0.9, 0.6, math.nan, 0.3]) == pytest.approx(0.6)
-    assert math.isnan(nagi([math.nan]))
+    assert nagi([0.9, 0.6, 0.3]) == pytest.approx(0.6)
+    assert math.isnan(nagi([0.9, math.nan]))
+    assert math.isnan(nagi([]))
 
 
 def test_shares():

@@ -65,7 +65,7 @@ def test_not_confirmed_where_it_fails_somewhere_with_our_value():
     outcome = outcome_of(where={"loss": "0 %"}, metric="agi_of_ceiling", **{"is": "> 0.85"})
     assert outcome.result == "not confirmed"
     assert "Holds at 5 of 6 points" in ours(outcome)
-    assert "Farthest from it: 0.800 (40 Mb/s, reno)" in ours(outcome)
+    assert "Worst: 0.800 (40 Mb/s, reno)" in ours(outcome)
 
 
 def test_undecided_where_the_interval_straddles_the_limit():
@@ -100,7 +100,7 @@ def test_not_tested_names_what_is_missing():
         **{"is": "> 0.9"},
     )
     assert outcome.result == "not tested"
-    assert "Not tested for want of valid runs" in ours(outcome) and "vegas" in ours(outcome)
+    assert "Not tested, as there are no valid runs" in ours(outcome) and "vegas" in ours(outcome)
     outcome = outcome_of(where={"capacity": "> 100 Mb/s"}, metric="agi", **{"is": "> 0.9"})
     assert outcome.result == "not tested"
     assert ours(outcome) == "No run has capacity > 100 Mb/s."
@@ -113,7 +113,7 @@ def test_confirmed_in_part_where_runs_are_missing():
         **{"is": "> 0.9"},
     )
     assert outcome.result == "confirmed in part"
-    assert "for want of valid runs: vegas" in ours(outcome)
+    assert "as there are no valid runs: vegas" in ours(outcome)
 
 
 def test_invalid_runs_do_not_count():
@@ -153,6 +153,28 @@ def test_nagi_over_too_few_topologies_is_not_tested():
     assert outcome_of(topologies=4, **statement).result == "not tested"
     gone = [("1 %", "20 Mb/s", "reno")]
     assert outcome_of(topologies=3, without=gone, **statement).result == "not tested"
+
+
+def test_nagi_is_over_the_points_that_all_schemes_have():
+    # Without reno at 10 Mb/s, where it has 0.3: sack's NAGI is over 20 and 40 Mb/s, too.
+    gone = [("1 %", "10 Mb/s", "reno")]
+    where = {"loss": "1 %", "scheme": "sack"}
+    outcome = outcome_of(without=gone, where=where, metric="nagi_of_ceiling", **{"is": "> 0.299"})
+    assert outcome.result == "confirmed"
+    assert ours(outcome) == "0.300 (over 2 of 3 points) (sack)."
+    # 0.9 and 0.8 against 0.2 and 0.1, as another value of loss leaves out 10 Mb/s for both.
+    outcome = outcome_of(
+        without=gone,
+        where={"loss": "0 %", "scheme": "reno"},
+        against={"loss": "1 %"},
+        metric="nagi",
+        **{"is": "5.66 to 5.67"},
+    )
+    assert outcome.result == "confirmed"
+    # No capacity is left at which both have valid runs.
+    gone += [("1 %", capacity, "sack") for capacity in ("20 Mb/s", "40 Mb/s")]
+    outcome = outcome_of(without=gone, where=where, metric="nagi", **{"is": "> 0"})
+    assert outcome.result == "not tested"
 
 
 def test_ratios_to_another_scheme_and_to_another_value_of_x():
@@ -227,6 +249,8 @@ def test_intervals_of_ratios_and_of_nagi():
     assert math.isnan(ratio(Mean(1.0, math.nan, 1), Mean(2.0, 0.1, 4)).halfwidth)
     assert ratio(None, Mean(1.0, 0.0, 2)) is None
     assert ratio(Mean(1.0, 0.0, 2), Mean(0.0, 0.0, 2)) is None
-    found = normalised([Mean(0.4, 0.03, 3), None, Mean(0.6, 0.04, 3)])
+    found = normalised([Mean(0.4, 0.03, 3), Mean(0.6, 0.04, 3)])
     assert (found.value, found.halfwidth) == (pytest.approx(0.5), pytest.approx(0.025))
-    assert normalised([None]) is None
+    assert found.runs == 2
+    assert normalised([Mean(0.4, 0.03, 3), None]) is None
+    assert normalised([]) is None

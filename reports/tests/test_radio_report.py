@@ -123,7 +123,7 @@ def test_transmissions_are_counted_by_cause_at_each_snr(campaign):
     ]  # fmt: skip
     (said,) = blocks_of(report, "radio", Paragraph)
     assert "No packet was received with other bytes than were sent." in said.text
-    assert "Up to 8 runs a row" in said.text
+    assert "Up to 8 runs per row" in said.text
 
 
 def test_packet_error_rates_are_drawn_over_snr(campaign):
@@ -145,7 +145,7 @@ def test_what_a_radio_is_stands_with_the_setting(campaign):
     wireless = [row for row in links.rows if row[0] == "wireless"]
     losses = [row[-1] for row in wireless]
     assert losses == [
-        "what the radio does not receive; sent again on the link up to 3 times",
+        "what the radio does not receive; link-layer ARQ, up to 3 retries",
         "what the radio does not receive",
     ]
 
@@ -160,7 +160,7 @@ def test_packets_that_came_with_other_bytes_are_not_kept_quiet(campaign):
     links = [account.links[0], radio.model_copy(update={"a_to_b": direction})]
     account.model_copy(update={"links": links}).write(path)
     (said,) = blocks_of(report_of(out, described, table), "radio", Paragraph)
-    assert "2 packets came with other bytes than were sent, which the CRC did not" in said.text
+    assert "2 packets arrived with other bytes than were sent, which the CRC did not" in said.text
 
 
 def test_campaigns_without_radios_say_nothing_of_them(synthetic):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import math
 import re
@@ -15,7 +16,7 @@ import pytest
 from campaigns import campaign_of, valid_row
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
-from nagi.contracts.records import Campaign, Information, Verdict
+from nagi.contracts.records import Campaign, Information, Manifest, Verdict
 from nagi.errors import InputError
 from nagi.paths import SCHEMAS
 from nagi_reports import figures
@@ -24,7 +25,7 @@ from nagi_reports.attribution import Taken
 from nagi_reports.chapters import compose, gather
 from nagi_reports.chapters.certificate import losses_in_words
 from nagi_reports.chapters.over_time import chosen_runs
-from nagi_reports.content import Column, Figure, Paragraph, Table
+from nagi_reports.content import Column, Facts, Figure, Paragraph, Table
 from nagi_reports.report import html, inline_svg, write_report
 from nagi_reports.series import read_series
 from nagi_reports.summary import summarise
@@ -93,14 +94,50 @@ def test_points_without_a_valid_run_are_said(campaign, table):
     gone = (table["point.scheme"] == "newreno") & (table["point.capacity"] == "10 Mb/s")
     table = table[~gone]
     summary = summarise(campaign, table)
-    curve = summary.panels[0].curves[0]
-    assert curve.agi[0] is None
-    assert curve.nagi.runs == 1
+    newreno, cubic = summary.panels[0].curves
+    assert newreno.agi[0] is None
+    # Both over 20 Mb/s alone, so that they can be compared.
+    assert cubic.agi[0] is not None
+    assert (newreno.nagi.runs, cubic.nagi.runs) == (1, 1)
     assert summary.failed == 4
-    console = Console(width=120, record=True)
+    words = in_words(summary)
+    assert "NAGI (1 of 2 points)" in words
+    assert (
+        "NAGI at loss 0 % is over the 1 of 2 points at which all series have valid runs: "
+        "newreno has none at 10 Mb/s." in words
+    )
+    [figure] = figures.normalised_index(summary)
+    assert "Loss 0 % (1 of 2 points)" in {text.get_text() for text in figures.texts(figure)}
+
+
+def in_words(summary):
+    console = Console(width=200, record=True, file=io.StringIO())
     for each in tables(summary):
         console.print(each)
-    assert "(1 of 2)" in console.export_text()
+    return " ".join(console.export_text().split())  # captions are wrapped
+
+
+def test_series_without_a_common_point_have_no_nagi(campaign, table):
+    for scheme, capacity in (("newreno", "10 Mb/s"), ("cubic", "20 Mb/s")):
+        gone = (table["point.scheme"] == scheme) & (table["point.capacity"] == capacity)
+        table = table[~(gone & (table["point.loss"] == "0 %"))]
+    summary = summarise(campaign, table)
+    first, second = summary.panels
+    assert [curve.nagi for curve in first.curves] == [None, None]
+    assert [curve.nagi.runs for curve in second.curves] == [2, 2]
+    assert (
+        "There is no NAGI at loss 0 %, as at no capacity all series have valid runs: "
+        "newreno has none at 10 Mb/s; cubic has none at 20 Mb/s." in in_words(summary)
+    )
+    [figure] = figures.normalised_index(summary)
+    assert "no common point" in {text.get_text() for text in figures.texts(figure)}
+
+
+def test_a_series_without_any_valid_run_leaves_the_others_their_nagi(campaign, table):
+    summary = summarise(campaign, table[table["point.scheme"] != "newreno"])
+    newreno, cubic = summary.panels[0].curves
+    assert newreno.nagi is None
+    assert cubic.nagi.runs == 2
 
 
 def test_flows_of_one_run_are_one_run(campaign, table):
@@ -176,6 +213,30 @@ def test_the_pdf_says_what_was_found_with_its_fonts(example):
     assert listed and all(line.split()[-5] == "yes" for line in listed)
 
 
+def facts_of(report):
+    [facts] = [block for block in section(report, "setting").blocks if isinstance(block, Facts)]
+    return dict(facts.items)
+
+
+def test_runs_in_virtual_time_are_dated_by_the_machine_that_ran_them(example):
+    out, campaign = example
+    table = build_table(out, campaign)
+    said = facts_of(report_of(out, campaign, table))
+    assert "SCHED_" in said["Lab"] and "af_" in said["Lab"]
+    for file in out.glob("runs/*/manifest.json"):
+        manifest = Manifest.read(file)
+        assert manifest.date_s == manifest.began_realtime_s
+        dated = {"began_realtime_s": 1_000_000_010.0, "collected_s": 1_790_000_000.0}
+        manifest.model_copy(update=dated).write(file)
+    report = report_of(out, campaign.model_copy(update={"lab": "virtual"}), table)
+    assert report.created_s == 1_790_000_000
+    said = facts_of(report)
+    assert said["When"] == "2026-09-21 14:13 UTC"
+    # A clock that stands still while programs run leaves nothing for these to do.
+    assert said["Lab"].startswith("virtual") and said["Lab"].endswith(", in virtual time")
+    assert "SCHED_" not in said["Lab"] and "af_" not in said["Lab"]
+
+
 def test_the_report_of_the_recorded_example_is_what_was_recorded(example):
     out, campaign = example
     report = report_of(out, campaign, build_table(out, campaign))
@@ -232,7 +293,7 @@ statements:
 def test_other_measures_are_shown_where_the_table_has_them(synthetic):
     out, campaign, table = synthetic(repeats=1)
     with_loss = tables_of(report_of(out, campaign, table), "measures")[1]
-    assert with_loss.caption == "Other measures at error rate 1 %."
+    assert with_loss.caption == "Other metrics at error rate 1 %."
     assert [column.head for column in with_loss.columns][:3] == [
         "Scheme",
         "Retransmitted (%)",
@@ -251,8 +312,8 @@ def test_invalid_failed_and_left_out_are_listed(synthetic):
     report = report_of(out, campaign, table)
     notes = " ".join(section(report, "result").blocks[-1].items)
     assert "Left out: tahoe: this kernel has no tahoe." in notes
-    assert "Not run, or not come to an end: 1 run" in notes
-    assert "asked: 3 runs" in notes
+    assert "1 run failed or not run: not in any mean." in notes
+    assert "3 runs invalid, as links did not do what the plan asks" in notes
     certificate, bad = tables_of(report, "certificate")
     assert [row[2] for row in bad.rows] == ["invalid"] * 3 + ["failed"]
     assert "transit_error_p99: 3.2 ms at wireless forward (limit 1)" in bad.rows[0][3]
@@ -262,7 +323,9 @@ def test_invalid_failed_and_left_out_are_listed(synthetic):
     late = next(row for row in certificate.rows if "due, 99th percentile" in row[0])
     assert late[1:] == ["3.2 ms", "1 ms", "wireless forward", "3"]
     assert tables_of(report, "agi")[0].rows[0][1] == "–"  # newreno at 10 Mb/s: all invalid
-    assert tables_of(report, "agi")[0].rows[3][1].endswith("(2 of 3)")
+    assert tables_of(report, "agi")[0].rows[3][0] == "NAGI (2 of 3 points)"
+    assert tables_of(report, "result")[0].columns[1].head == "Error rate 0 % (2 of 3 points)"
+    assert "newreno has none at 10 Mb/s" in notes
     runs = tables_of(report, "runs")[0]
     status = [column.head for column in runs.columns].index("Status")
     assert [row[status] for row in runs.rows][:5] == ["invalid"] * 3 + ["failed", "valid"]
@@ -293,8 +356,8 @@ def test_verdicts_are_marked_on_the_window(synthetic):
     out, campaign, table = synthetic(told=("cubic",), error_rates=("1 %",), repeats=1)
     report = report_of(out, campaign, table)
     [figure] = [each for each in section(report, "time").blocks if isinstance(each, Figure)]
-    assert "At the edges of the window" in figure.caption
-    assert "taken 3 times for congestion and 2 times for the channel's" in figure.alt
+    assert "Marks at the edges of the window" in figure.caption
+    assert "classified 3 times as congestion and 2 times as channel loss" in figure.alt
     assert "newreno: window up to" in figure.alt  # which tells nothing
 
 
@@ -306,11 +369,11 @@ def test_losses_are_shown_with_what_they_were_taken_for(synthetic):
     names = [each.name for each in report.sections]
     assert names.index("losses") == names.index("time") + 1
     without, with_loss = tables_of(report, "losses")
-    assert with_loss.caption.startswith("What losses were taken for at error rate 1 %, with")
+    assert with_loss.caption.startswith("Loss differentiation at error rate 1 %, with")
     # 3 x 40 losses, of which 30 are taken for congestion in each, at 3 capacities.
     assert with_loss.rows[1] == [
         "cubic",
-        "told",
+        "reported",
         "360",
         "25.0 ± 0.0",
         "0.0",
@@ -325,10 +388,11 @@ def test_losses_are_shown_with_what_they_were_taken_for(synthetic):
     words = section(report, "losses").blocks[0].text
     assert "congestion marks (ECN) are not among them: cubic 18, sack 18" in words
     [figure] = [each for each in section(report, "losses").blocks if isinstance(each, Figure)]
-    assert "sack, told: 360 channel losses (50 % congestion" in figure.alt
+    assert "sack, reported: 360 channel losses (50 % congestion" in figure.alt
     assert "Error rate 0 %: newreno, inferred: 0 channel losses, 42 queue losses" in figure.alt
     definitions = [block.term for block in section(report, "definitions").blocks]
-    assert definitions[-3:] == ["Lost segment", "Taken for, told", "Taken for, inferred"]
+    ways = [f"Classification, {way}" for way in ("reported", "inferred")]
+    assert definitions[-3:] == ["Lost segment", *ways]
 
 
 def test_losses_of_invalid_runs_do_not_count(synthetic):
@@ -336,7 +400,7 @@ def test_losses_of_invalid_runs_do_not_count(synthetic):
     out, campaign, table = synthetic(**settings, invalid=(9,))
     assert table[table["status"] == "invalid"]["scheme"].tolist() == ["cubic"]
     [shown] = tables_of(report_of(out, campaign, table), "losses")
-    assert [row[:3] for row in shown.rows] == [["cubic", "told", "320"]]
+    assert [row[:3] for row in shown.rows] == [["cubic", "reported", "320"]]
 
 
 def test_without_losses_there_is_no_such_section(synthetic):
@@ -355,7 +419,7 @@ def test_many_panels_of_losses_are_taken_together(synthetic):
     )
     report = report_of(out, campaign, table)
     [shown] = tables_of(report, "losses")
-    assert shown.rows[0][:3] == ["cubic", "told", "480"]
+    assert shown.rows[0][:3] == ["cubic", "reported", "480"]
     words = section(report, "losses").blocks[0].text
     assert "all values of capacity and of error rate" in words
 
@@ -364,11 +428,11 @@ def test_a_panel_without_losses_says_so(synthetic):
     out, campaign, table = synthetic(told=("cubic",), capacities=(10,), repeats=1)
     report = report_of(out, campaign, table)
     without, with_loss = tables_of(report, "losses")
-    assert without.caption.startswith("What losses were taken for at error rate 0 %. The rest")
-    assert without.rows == [["cubic", "told", "0", "–", "–", "–", "0", "–", "–", "–"]]
+    assert without.caption.startswith("Loss differentiation at error rate 0 %. The rest")
+    assert without.rows == [["cubic", "reported", "0", "–", "–", "–", "0", "–", "–", "–"]]
     assert with_loss.rows[0][2:4] == ["40", "25.0"]
     [figure] = [each for each in section(report, "losses").blocks if isinstance(each, Figure)]
-    assert "Error rate 0 %: cubic, told: 0 channel losses, 0 queue losses." in figure.alt
+    assert "Error rate 0 %: cubic, reported: 0 channel losses, 0 queue losses." in figure.alt
 
 
 def test_flows_of_other_schemes_have_rows_of_their_own(synthetic):
@@ -377,7 +441,7 @@ def test_flows_of_other_schemes_have_rows_of_their_own(synthetic):
     beside = mine.assign(flow="cross", scheme="newreno", reactions="inferred")
     [shown] = tables_of(report_of(out, campaign, pd.concat([table, beside])), "losses")
     assert [row[:2] for row in shown.rows] == [
-        ["cubic", "told"],
+        ["cubic", "reported"],
         ["newreno beside cubic", "inferred"],
     ]
 
@@ -468,7 +532,7 @@ def test_no_label_covers_another_or_is_cut_off(synthetic, shape):
     for chosen in chosen_runs(material):
         rows = [(name, read_series(out / "runs" / run)) for name, run in chosen.runs]
         drawn.append(figures.over_time(rows))
-    for known in ("told", "inferred"):
+    for known in ("reported", "inferred"):
         groups = [(title(summary, panel), taken_by(summary, known)) for panel in summary.panels]
         drawn += [figures.taken_for(groups), figures.taken_for([("", groups[0][1])])]
     for figure in drawn:
@@ -639,7 +703,7 @@ def test_unlikely_losses_are_said_corrected_for_their_number():
 
     said = losses_in_words([verdict(p) for p in (0.4, 0.01, 0.9)])
     assert "on 3 channels" in said
-    assert "p = 0.01, 0.03 corrected" in said
+    assert "p-value is 0.01, 0.03 corrected" in said
     assert losses_in_words([]) == ""
 
 

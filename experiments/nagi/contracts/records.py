@@ -296,7 +296,13 @@ class Manifest(Contract):
     lab: str
     cell: str
     build: Build
-    began_realtime_s: float
+    began_realtime_s: float = Field(description="by the emulator's clock; a guest's has no date")
+    collected_s: float | None = Field(
+        None,
+        exclude_if=is_none,
+        description="when its records were collected: seconds since 1970 by the clock of the "
+        "machine that runs nagi; null: not recorded by earlier versions",
+    )
     nodes: dict[str, NodeRecord]
     files: dict[str, FileSum]
     removed: dict[str, FileSum] = Field(
@@ -304,6 +310,11 @@ class Manifest(Contract):
         exclude_if=is_empty,
         description="removed or compressed after the run's metrics were computed, as they were",
     )
+
+    @property
+    def date_s(self) -> float:
+        """When it was run, in seconds since 1970, for people."""
+        return self.began_realtime_s if self.collected_s is None else self.collected_s
 
     def fate(self, file: str) -> FileFate:
         """What became of a file that the run left."""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The guest kernel of the virtual lab: User-mode Linux, from one of Debian's linux-source packages.
 
-`python -m nagi.labs.guest_kernel build [--mirror URL | --tree DIRECTORY]` builds it, or takes it
-from the cache, and prints where it is there; `... install THERE MODULES` then puts kernel and
-modules where `nagi run --lab virtual` looks for them. `make virtual-lab` does both.
+`nagi setup virtual-lab` builds it, or takes it from the cache, builds the TCP schemes of hosts/tcp
+as its modules, and installs both where `nagi run --lab virtual` looks for them. So does `python -m
+nagi.labs.guest_kernel`, for `make virtual-lab`, while nagi's native parts are still being built.
 
 The cache is outside the checkout ($XDG_CACHE_HOME/nagi/guest-kernel), a directory for each content:
 configuration, source and compiler.
@@ -41,7 +41,7 @@ OLDEST = (6, 16)  # from here on system calls go by seccomp, not by ptrace
 SUITE = "trixie-backports"
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 _CONFIGURATION = paths.GUEST / "kernel.config"
-_MODULE_SOURCES = paths.ROOT / "hosts" / "tcp"
+_MODULE_SOURCES = paths.TCP
 _FILE = "kernel.json"
 _LINUX = "linux"
 _BUILD, _SOURCE = "build", "source"
@@ -51,6 +51,11 @@ _BUILD_S = 420
 # Of the sources, what modules need to be built.
 _FOR_MODULES = ("Makefile", "Kbuild", "Kconfig", "scripts", "include", "tools/include")
 _ARCHITECTURES = ("um", "x86")
+# What building kernel and modules takes, and what runs guests: program -> Debian's package.
+_PROGRAMS = {
+    **{"gcc": "gcc", "make": "make", "flex": "flex", "bison": "bison", "bc": "bc"},
+    **{"xz": "xz-utils", "bwrap": "bubblewrap"},
+}
 
 
 class GuestKernel(Contract):
@@ -66,10 +71,15 @@ class GuestKernel(Contract):
     modules: dict[str, str] = Field({}, description="name -> SHA-256; once installed")
     module_sources: str = Field("", description="stands for what the modules were built from")
 
+    def in_words(self) -> str:
+        return (
+            f"guest kernel: Linux {self.release} of {self.source}, with {', '.join(self.modules)}"
+        )
+
 
 def directory() -> Path:
     """Where kernel and modules are installed."""
-    return Path(sys.prefix) / "lib" / "nagi" / "guest"
+    return paths.prefix() / "lib" / "nagi" / "guest"
 
 
 def installed() -> GuestKernel | None:
@@ -86,12 +96,12 @@ def require_installed() -> GuestKernel:
     if found is None:
         raise refuse(
             "the virtual lab's guest kernel has not been built",
-            f"build it: `make virtual-lab` (about {_minutes()})",
+            f"build it: `nagi setup virtual-lab` (about {_minutes()})",
         )
     if found.configuration != sha256_of(_CONFIGURATION):
         raise refuse(
             "the virtual lab's guest kernel was built with another configuration than this nagi's",
-            "build it anew: `make virtual-lab`",
+            "build it anew: `nagi setup virtual-lab`",
         )
     return found
 
@@ -113,6 +123,22 @@ def module(name: str) -> Path:
     return directory() / f"{name}.ko"
 
 
+def set_up(tree: Path | None, mirror: str | None) -> GuestKernel:
+    """Builds and installs kernel and modules, as far as they are not there yet; `tree`, `mirror`:
+    see build(). Returns what is installed. Raises InputError."""
+    _require_programs()
+    cached = build(tree, mirror)
+    there = installed()
+    if (
+        there is not None
+        and there.linux == GuestKernel.read(cached / _FILE).linux
+        and there.module_sources == module_sources()
+    ):
+        return there
+    with tempfile.TemporaryDirectory(prefix="nagi-modules-") as scratch:
+        return _install(cached, _build_modules(cached / _BUILD, Path(scratch)))
+
+
 def build(tree: Path | None, mirror: str | None) -> Path:
     """Builds the kernel, unless the cache has it; its source comes from apt's Debian archive, or
     from `mirror`, another one. Returns its directory in the cache. Raises InputError."""
@@ -132,18 +158,59 @@ def build(tree: Path | None, mirror: str | None) -> Path:
     return _made(configuration, compiler, f"{tree} {_version(tree)}", tree)
 
 
-def install(cached: Path, modules: list[Path]) -> None:
-    """Puts a kernel of the cache and modules built against it where the lab looks for them."""
+def _require_programs() -> None:
+    missing = [package for name, package in _PROGRAMS.items() if shutil.which(name) is None]
+    if missing:
+        raise refuse(
+            f"the virtual lab needs programs that are not installed: {', '.join(missing)}",
+            f"install them: `apt-get install {' '.join(missing)}`",
+        )
+
+
+def _build_modules(kernel_build: Path, scratch: Path) -> list[Path]:
+    """The TCP schemes as modules of the kernel with this build directory. Raises InputError."""
+    environment = {key: value for key, value in os.environ.items() if key != "MAKEFLAGS"}
+    variables = [f"KERNEL_BUILD={kernel_build}", f"MODULES={scratch}"]
+    makefile = _MODULE_SOURCES / "module" / "Makefile"
+    done = subprocess.run(
+        ["make", "-s", "-f", str(makefile), "ARCH=um", *variables],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        said = [line for line in done.stderr.splitlines() if not line.startswith("make")]
+        raise refuse(
+            f"the TCP schemes cannot be built as modules: {' / '.join(said[:3])}",
+            "mend that, or give another kernel tree with --tree DIRECTORY",
+            file=str(kernel_build),
+        )
+    return sorted(scratch.glob("*.ko"))
+
+
+def _install(cached: Path, modules: list[Path]) -> GuestKernel:
+    """Puts a kernel of the cache and modules built against it where the lab looks for them. Raises
+    InputError if this user may not."""
     target = directory()
-    target.mkdir(parents=True, exist_ok=True)
     kernel = GuestKernel.read(cached / _FILE)
-    for file in (cached / _LINUX, *modules):
-        partial = target / f"{file.name}.partial"
-        shutil.copy2(file, partial)
-        partial.replace(target / file.name)
     sums = {file.stem: sha256_of(file) for file in sorted(modules)}
     update = {"modules": sums, "module_sources": module_sources()}
-    kernel.model_copy(update=update).write(target / _FILE)
+    kernel = kernel.model_copy(update=update)
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        for file in (cached / _LINUX, *modules):
+            partial = target / f"{file.name}.partial"
+            shutil.copy2(file, partial)
+            partial.replace(target / file.name)
+        kernel.write(target / _FILE)
+    except PermissionError:
+        raise refuse(
+            "this user may not write there",
+            "run it as the user who has installed nagi",
+            file=str(target),
+        ) from None
+    return kernel
 
 
 def _cache() -> Path:
@@ -188,8 +255,8 @@ def _debian_archive() -> str:
             return address
     raise refuse(
         "apt knows no Debian archive, which the kernel's source comes from",
-        "on Debian run `apt-get update`; elsewhere name an archive: make virtual-lab MIRROR=URL, "
-        "or a kernel tree: make virtual-lab TREE=DIRECTORY",
+        "on Debian run `apt-get update`; elsewhere name an archive with --mirror URL, or a "
+        "kernel tree with --tree DIRECTORY",
     )
 
 
@@ -222,7 +289,7 @@ def _download(mirror: str, scratch: Path) -> tuple[str, Path]:
             why = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
             raise refuse(
                 f"{' '.join(command)} of {mirror} {SUITE} failed: {' '.join(why)}",
-                "mend the connection, or give a kernel tree: make virtual-lab TREE=DIRECTORY",
+                "mend the connection, or give a kernel tree with --tree DIRECTORY",
             )
         return done.stdout
 
@@ -233,7 +300,7 @@ def _download(mirror: str, scratch: Path) -> tuple[str, Path]:
     if not versions:
         raise refuse(
             f"{SUITE} has no linux-source of {'.'.join(map(str, OLDEST))} or newer",
-            "give a kernel tree: make virtual-lab TREE=DIRECTORY",
+            "give a kernel tree with --tree DIRECTORY",
         )
     newest = max(versions, key=lambda name: versions[name])
     name = PACKAGE if PACKAGE in versions else newest
@@ -356,7 +423,7 @@ def _compile(tree: Path, output: Path) -> str:
             wrong = [line for line in lines if "error" in line] or lines[-3:]
             raise refuse(
                 f"the kernel cannot be built: {' / '.join(wrong[:3])}",
-                "mend that, or give another kernel tree: make virtual-lab TREE=DIRECTORY",
+                "mend that, or give another kernel tree with --tree DIRECTORY",
                 file=str(tree),
             )
         return said
@@ -456,20 +523,12 @@ def _say(what: str) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="guest_kernel", description="The virtual lab's kernel.")
-    commands = parser.add_subparsers(dest="command", required=True)
-    building = commands.add_parser("build")
-    origin = building.add_mutually_exclusive_group()
+    origin = parser.add_mutually_exclusive_group()
     origin.add_argument("--tree", type=Path, help="a Linux tree instead of Debian's package")
     origin.add_argument("--mirror", help="a Debian archive instead of the one apt has")
-    installing = commands.add_parser("install")
-    installing.add_argument("cached", type=Path)
-    installing.add_argument("modules", type=Path, nargs="*")
     given = parser.parse_args()
     try:
-        if given.command == "install":
-            install(given.cached, given.modules)
-        else:
-            print(build(given.tree, given.mirror))
+        print(set_up(given.tree, given.mirror).in_words())
     except InputError as error:
         print(f"nagi: {error}", file=sys.stderr)
         return 2

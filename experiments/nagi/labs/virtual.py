@@ -236,7 +236,7 @@ def availability(scheme: Scheme) -> Availability:
             return Availability(
                 False,
                 "the virtual lab has it from other sources than those in hosts/tcp now",
-                "build its modules anew: `make virtual-lab`",
+                "build its modules anew: `nagi setup virtual-lab`",
             )
         return Availability(True)
     return Availability(

@@ -28,25 +28,23 @@ def compose(material: Material) -> Report:
     found = outcomes(campaign, material.table)
     name = campaign.experiment + (f" ({campaign.form})" if campaign.form else "")
     sections = [
-        Section("result", "What was achieved", results.blocks(material, found)),
+        Section("result", "Results", results.blocks(material, found)),
         Section("agi", "Achieved goodput index", results.index(material)),
-        Section("measures", "What else was measured", measures.blocks(material)),
-        Section("statements", "What was said, and what was found", statements.blocks(found)),
-        Section("time", "What happened over time", over_time.blocks(material)),
-        Section("losses", "What losses were taken for", losses.blocks(material)),
+        Section("measures", "Other metrics", measures.blocks(material)),
+        Section("statements", "Statements checked", statements.blocks(found)),
+        Section("time", "Time series", over_time.blocks(material)),
+        Section("losses", "Loss differentiation", losses.blocks(material)),
         Section("radio", "Radio links", radios.blocks(material)),
-        Section("setting", "What was run, and on what", setting.blocks(material)),
-        Section(
-            "certificate", "Whether the links did what was asked", certificate.blocks(material)
-        ),
-        Section("definitions", "What the words mean", closing.definitions(material)),
-        Section("reproduce", "How to get the same again", closing.reproduction(material)),
+        Section("setting", "Setup", setting.blocks(material)),
+        Section("certificate", "Certificate", certificate.blocks(material)),
+        Section("definitions", "Definitions", closing.definitions(material)),
+        Section("reproduce", "Reproduction", closing.reproduction(material)),
         Section("runs", "All runs", runs.blocks(material)),
     ]
     return Report(
         title=campaign.title,
         reference=campaign.reference,
         footer=f"{name} · nagi {campaign.build.version} · build {campaign.build.id}",
-        created_s=int(max(each.began_realtime_s for each in material.manifests.values())),
+        created_s=int(max(each.date_s for each in material.manifests.values())),
         sections=[section for section in sections if section.blocks],
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the links did what was asked."""
+"""The certificate: whether the links did what the plan asks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def blocks(material: Material) -> list[Block]:
     judged = [verdict for verdict in material.verdicts.values() if verdict.checks]
     valid = sum(verdict.status == "valid" for verdict in judged)
     said = (
-        f"{valid} of {count_of(len(judged), 'run')} passed every check. Three witnesses are held "
+        f"{valid} of {count_of(len(judged), 'run')} passed all checks. Three records are checked "
         "against the plan and each other: the emulator's own account, the model replayed on the "
         "recorded arrivals, and the captures at the hosts. Each row shows the worst value of all "
         f"runs. {losses_in_words(judged)}"
@@ -51,7 +51,7 @@ def blocks(material: Material) -> list[Block]:
     blocks: list[Block] = [
         Paragraph(said),
         Table(
-            "The certificate.",
+            "Checks, and the worst value of each.",
             [
                 Column("Check", weight=6),
                 Column("Worst", "right"),
@@ -74,7 +74,7 @@ def blocks(material: Material) -> list[Block]:
     if bad:
         blocks.append(
             Table(
-                "Runs that are invalid or failed, and why. They are in no mean.",
+                "Invalid and failed runs, with reasons. They are not in any mean.",
                 [
                     Column("Run", mono=True),
                     Column("Point", weight=2),
@@ -106,7 +106,7 @@ def losses_in_words(verdicts: Iterable[Verdict]) -> str:
     if not found:
         return ""
     return (
-        f"The numbers of packets lost on {count_of(len(found), 'channel')} were compared with the "
-        f"loss rates asked for: the least likely has p = {min(found):.2g}, "
-        f"{min(1.0, min(found) * len(found)):.2g} corrected for their number."
+        f"Packets lost on {count_of(len(found), 'channel')} were tested against the configured "
+        f"loss rates: the smallest p-value is {min(found):.2g}, "
+        f"{min(1.0, min(found) * len(found)):.2g} corrected for the number of channels."
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the words mean, and how to get the same again."""
+"""Definitions, and how to reproduce the campaign."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def definitions(material: Material) -> list[Block]:
         Definition(
             "Achieved goodput",
             row(symbol("AG"), "=", text("(g, b)")),
-            "Goodput beside the bottleneck (Lee et al. 2008, 3.1).",
+            "The pair of goodput and bottleneck (Lee et al. 2008, 3.1).",
         ),
         Definition(
             "Achieved goodput index (AGI)",
@@ -71,8 +71,8 @@ def definitions(material: Material) -> list[Block]:
             "Normalised index (NAGI)",
             row(text("NAGI"), "=", fraction(symbol("1"), symbol("n")), total(a, "i", "n")),
             "The mean AGI over a set of topologies, here the values of "
-            f"{material.summary.x.in_words} (Lee et al. 2008, equation 2). Its interval: "
-            "those of its AGIs, added in squares, divided by n.",
+            f"{material.summary.x.in_words} at which all series have valid runs (Lee et al. 2008, "
+            "equation 2). Its interval: those of its AGIs, added in squares, divided by n.",
         ),
         Definition(
             "Mean and 95 % interval",
@@ -98,7 +98,7 @@ def definitions(material: Material) -> list[Block]:
 
 
 def _reactions(material: Material) -> list[Block]:
-    """What a loss is taken for, where the results have it."""
+    """How losses are classified, where the results have it."""
     if "reactions" not in material.table:
         return []
     ways = set(material.table["reactions"].dropna())
@@ -116,26 +116,26 @@ def _reactions(material: Material) -> list[Block]:
     if "told" in ways:
         found.append(
             Definition(
-                "Taken for, told",
+                "Classification, reported",
                 None,
-                "Of the scheme's events after the loss, the first that covers the segment (first "
+                "By the scheme's first event after the loss that covers the segment (first "
                 "sequence number not acknowledged ≤ its own < first not sent): three duplicate "
-                "ACKs, a timeout, or a partial ACK at this very segment, which counts with the "
-                "repair it belongs to. A segment lost again during a repair, of which nothing is "
-                "said afterwards but that it was acknowledged, counts with that repair. Else it "
-                "was not noticed: the flow ended first, or another copy had come.",
+                "ACKs, a timeout, or a partial ACK at this segment, which counts with the recovery "
+                "it belongs to. A segment that is lost again during recovery, and of which later "
+                "events show only that it was acknowledged, counts with that recovery. Otherwise "
+                "it was not noticed: the flow ended first, or another copy had arrived.",
             )
         )
     if "inferred" in ways:
         found.append(
             Definition(
-                "Taken for, inferred",
+                "Classification, inferred",
                 None,
                 "From TCP_INFO, sampled every "
                 f"{material.plan.tcp_info_interval_s:g} s: between the last sample outside of "
-                "recovery before the segment was sent again and the first one afterwards. For "
-                "congestion if the slow start threshold changed, or the window fell below "
-                f"{KEPT * 100:.0f} % of what it was; else for channel loss: nothing was reduced. "
+                "recovery before the segment was sent again and the first one afterwards. "
+                "Congestion if the slow start threshold changed, or the window fell below "
+                f"{KEPT * 100:.0f} % of what it was; else channel loss: nothing was reduced. "
                 f"({' and '.join(NO_THRESHOLD)}, which sets no threshold on a loss: by the window "
                 f"alone, from the last sample before to those of the following {RESTORED_RTTS} "
                 "RTTs.) "
@@ -184,8 +184,8 @@ def reproduction(material: Material) -> list[Block]:
                 ),
                 (
                     "Seeds",
-                    "They follow from campaign, links and repeat, not from the scheme: all schemes "
-                    "meet the same channel.",
+                    "They depend on campaign, links and repeat, not on the scheme: all schemes see "
+                    "the same channel.",
                 ),
             ]
         ),

@@ -22,16 +22,16 @@ from nagi_reports.statistics import Comparison, PointDifference
 def compose(first: Side, second: Side, found: Comparison) -> Report:
     """The report of a comparison."""
     sections = [
-        Section("result", "How far they agree", _result(first, second, found)),
-        Section("points", "Point by point", [_points(first, second, found)]),
-        Section("certificate", "Whether the links did what was asked", _checks(first, second)),
-        Section("definitions", "What the words mean", [_definitions(found)]),
+        Section("result", "Agreement", _result(first, second, found)),
+        Section("points", "Points", [_points(first, second, found)]),
+        Section("certificate", "Certificates", _checks(first, second)),
+        Section("definitions", "Definitions", [_definitions(found)]),
     ]
     return Report(
-        title=f"{first.name} beside {second.name}",
+        title=f"{first.name} compared with {second.name}",
         reference="",
-        footer=f"{first.name} beside {second.name} · nagi {__version__}",
-        created_s=int(max((*_began(first), *_began(second)), default=0)),
+        footer=f"{first.name} compared with {second.name} · nagi {__version__}",
+        created_s=int(max((*_dates(first), *_dates(second)), default=0)),
         sections=[section for section in sections if section.blocks],
     )
 
@@ -42,14 +42,14 @@ def _result(first: Side, second: Side, found: Comparison) -> list[Block]:
         for each in found.points
     ]
     intervals = any(not math.isnan(each.difference.halfwidth) for each in found.points)
-    bars = "Bars span 95 % intervals." if intervals else "One pair a point: no intervals."
+    bars = "Bars span 95 % intervals." if intervals else "One pair per point: no intervals."
     drawn: list[Block] = []
     for at, drawing in enumerate(
         figures.side_by_side((first.name, second.name), pairs, spaced(found.metric))
     ):
         caption = (
             f"{spaced(found.metric)} of each point, and the difference, {second.name} - "
-            f"{first.name}. {bars} A star: it differs."
+            f"{first.name}. {bars} A star marks a significant difference."
         )
         drawn.append(
             Figure(
@@ -141,11 +141,11 @@ def _by_name(side: Side) -> dict[str, list[Check]]:
     return found
 
 
-def _began(side: Side) -> Iterator[float]:
+def _dates(side: Side) -> Iterator[float]:
     for run_id in dict.fromkeys(side.table["run_id"]):
         file = side.campaign / "runs" / run_id / "manifest.json"
         if file.exists():
-            yield Manifest.read(file).began_realtime_s
+            yield Manifest.read(file).date_s
 
 
 def _label(each: PointDifference) -> str:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What losses were taken for: of each scheme, how many channel losses passed for congestion, and
-how many queue losses for the channel's."""
+"""Loss differentiation: how many channel losses each scheme classified as congestion, and how many
+queue losses as channel losses."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from nagi_reports.summary import Mean
 from nagi_reports.text import title
 
 MOST_PANELS = 4  # more are taken together
+_SOURCES = {"told": "reported", "inferred": "inferred"}  # `reactions` of results
 
 
 def blocks(material: Material) -> list[Block]:
@@ -45,8 +46,9 @@ def blocks(material: Material) -> list[Block]:
         Figure(
             "losses",
             figures.svg(figures.taken_for(groups)),
-            "What lost segments were taken for, as shares; how many there were is beside the bar. "
-            "On the left taken for congestion is a mistake, on the right taken for the channel's.",
+            "How each scheme classified its lost segments, as shares; the number beside a bar is "
+            "how many there were. Congestion is wrong for channel losses (left), channel loss is "
+            "wrong for queue losses (right).",
             _alt(groups),
         ),
     ]
@@ -77,7 +79,7 @@ def _losses(material: Material, rows: pd.DataFrame) -> Iterator[Losses]:
             other = len(schemes) > 1 and scheme != name
             yield Losses(
                 f"{scheme} beside {name}" if other else name,
-                " and ".join(dict.fromkeys(of_scheme["reactions"])),
+                " and ".join(_SOURCES[each] for each in dict.fromkeys(of_scheme["reactions"])),
                 taken(of_scheme, "channel"),
                 taken(of_scheme, "queue"),
             )
@@ -90,17 +92,17 @@ def _words(material: Material, known: pd.DataFrame) -> str:
     if len(summary.panels) > MOST_PANELS and summary.panels_axis is not None:
         over.append(f"of {summary.panels_axis.in_words}")
     said = (
-        "Links record every packet they drop, and why. What the sender then took the loss for is "
-        "told by the schemes that are nagi's own, and inferred for the kernel's from threshold and "
-        f"window, sampled every {material.plan.tcp_info_interval_s:g} s. Counted is every data "
-        f"segment lost in {count_of(runs, 'valid run')}, first sent or sent again, over "
-        f"{' and '.join(over)}."
+        "Links record every packet they drop, with the cause. How the sender classified the loss "
+        "is reported by nagi's own schemes. For the kernel's schemes it is inferred from slow "
+        f"start threshold and window, sampled every {material.plan.tcp_info_interval_s:g} s. The "
+        f"counts are of data segments lost in {count_of(runs, 'valid run')}, retransmissions "
+        f"included, over {' and '.join(over)}."
     )
     if known["congestion_control"].isin(NO_THRESHOLD).any():
         said += (
-            f" {' and '.join(NO_THRESHOLD)} sets no threshold on a loss: there it is congestion if "
-            f"the window is below {KEPT * 100:.0f} % of that before for {RESTORED_RTTS} RTTs, as "
-            "it also is at the end of its start."
+            f" {' and '.join(NO_THRESHOLD)} sets no threshold on a loss: its losses count as "
+            f"classified as congestion if the window stays below {KEPT * 100:.0f} % of its earlier "
+            f"value for {RESTORED_RTTS} RTTs, as it also does at the end of its startup."
         )
     marks = known[known["mark_reactions"].fillna(0).astype(float) > 0]
     if len(marks):
@@ -114,15 +116,15 @@ def _table(material: Material, which: str, senders: list[Losses]) -> Table:
     runs = [share.runs for each in senders for share in (*each.channel.shares, *each.queue.shares)]
     said = ", with 95 % intervals over runs" if max(runs, default=0) > 1 else ""
     return Table(
-        f"What losses were taken for{which}{said}. The rest was taken for what it was.",
+        f"Loss differentiation{which}{said}. The rest was classified correctly.",
         [
             Column(capital(spaced(material.campaign.series)), weight=1),
-            Column("Known"),
+            Column("Source"),
             Column("Channel losses", "right"),
-            Column("for congestion (%)", "right", 1),
+            Column("as congestion (%)", "right", 1),
             *(Column(f"{outcome} (%)", "right", 1) for outcome in OUTCOMES[UNDECIDED:]),
             Column("Queue losses", "right"),
-            Column("for channel loss (%)", "right", 1),
+            Column("as channel loss (%)", "right", 1),
             *(Column(f"{outcome} (%)", "right", 1) for outcome in OUTCOMES[UNDECIDED:]),
         ],
         [
@@ -152,7 +154,7 @@ def _cells(of: Taken, mistake: int) -> list[str]:
 
 
 def _alt(groups: list[tuple[str, list[Losses]]]) -> str:
-    said = ["What lost segments were taken for, a bar a row and cause."]
+    said = ["How lost segments were classified, a bar per row and cause."]
     for label, senders in groups:
         parts = []
         for each in senders:

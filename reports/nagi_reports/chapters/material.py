@@ -29,6 +29,11 @@ class Material:
         return self.out / "runs" / run_id
 
     @property
+    def in_virtual_time(self) -> bool:
+        """Whether clocks stood still while programs ran, so that nobody waits for a processor."""
+        return self.campaign.lab == "virtual"
+
+    @property
     def plan(self) -> RunPlan:
         """A plan to tell by what all have in common."""
         return next(iter(self.plans.values()))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What else was measured: means of other columns of the table of results, where they are there."""
+"""Other metrics: means of other columns of the table of results, where they are there."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MEASURES = (
     Measure("rtt_mean_s", "RTT, mean (ms)", 1e3, 1),
     Measure("rtt_p99_s", "RTT, 99th percentile (ms)", 1e3, 1),
     Measure("queueing_delay_mean_s", "Queueing delay, mean (ms)", 1e3, 1),
-    Measure("cwnd_mean_packets", "Window, mean (packets)", 1, 1),
+    Measure("cwnd_mean_packets", "cwnd, mean (packets)", 1, 1),
     Measure("jain_index", "Jain's index", 1, 3),
 )
 
@@ -56,23 +56,22 @@ def blocks(material: Material) -> list[Block]:
     if not shown:
         return []
     found: list[Block] = [
-        Paragraph(
-            f"Means over all values of {summary.x.in_words} of the means over valid runs: how "
-            "a scheme came by its goodput."
-        )
+        Paragraph(f"Each value is a mean over the same values of {summary.x.in_words} as NAGI.")
     ]
     for panel in summary.panels:
         inside = valid
         if campaign.panels is not None:
             inside = valid[valid[f"point.{campaign.panels}"] == panel.label]
+        at = [summary.x.values[position] for position in panel.compared]
         rows = []
         for curve in panel.curves:
             mine = inside[inside[f"point.{campaign.series}"] == curve.series]
-            rows.append([curve.series, *(_cell(mine, campaign.x, each) for each in shown)])
+            points = [mine[mine[f"point.{campaign.x}"] == value] for value in at]
+            rows.append([curve.series, *(_cell(points, each) for each in shown)])
         which = f" at {title(summary, panel).lower()}" if summary.panels_axis else ""
         found.append(
             Table(
-                f"Other measures{which}.",
+                f"Other metrics{which}.",
                 [
                     Column(capital(spaced(campaign.series)), weight=1),
                     *(Column(measure.head, "right", 1) for measure in shown),
@@ -84,10 +83,9 @@ def blocks(material: Material) -> list[Block]:
     return found
 
 
-def _cell(rows: pd.DataFrame, x: str, measure: Measure) -> str:
-    known = rows[rows[measure.column].notna()]
-    means = [mean_of_runs(same, measure.column) for _, same in known.groupby(f"point.{x}")]
-    mean = normalised(list(means))
+def _cell(points: list[pd.DataFrame], measure: Measure) -> str:
+    """The mean over all points; none if it is not known at one of them."""
+    mean = normalised([mean_of_runs(rows, measure.column) for rows in points])
     if mean is None:
         return NONE
     scaled = Mean(mean.value * measure.scale, mean.halfwidth * measure.scale, mean.runs)

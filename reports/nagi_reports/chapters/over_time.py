@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happened over time, in runs chosen by a rule."""
+"""Window, RTT and queue over time, of runs chosen by a rule."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ MOST_FLOWS = 4  # of a run
 
 
 _VERDICTS = (
-    " At the edges of the window: when the scheme took a loss for congestion (upper) or for the "
-    "channel's (lower; grey: not decided)."
+    " Marks at the edges of the window: the scheme classified a loss as congestion (upper edge) or "
+    "as channel loss (lower edge; grey: undecided)."
 )
 
 
@@ -93,7 +93,7 @@ def blocks(material: Material) -> list[Block]:
                     figures.svg(figures.over_time(part)),
                     f"At {where}: congestion window and slow start threshold, smoothed RTT, and "
                     f"the queue at the bottleneck ({links or 'none'}). Rows share a scale unless "
-                    f"their largest values are more than {figures.SHARED_WITHIN:g} times apart."
+                    f"their maxima differ by more than a factor of {figures.SHARED_WITHIN:g}."
                     f"{_VERDICTS if verdicts else ''}",
                     _alt_over_time(where, part),
                     floats=len(part) > 3,  # a small one stays where it is spoken of
@@ -107,11 +107,11 @@ def blocks(material: Material) -> list[Block]:
         else "each panel"
     )
     which = (
-        f"One run a {spaced(material.campaign.series)} is shown, by a rule: in {panels}, at the "
-        f"middle value of {summary.x.in_words} (of those with the most valid runs), the run "
-        "with the median AGI. Window and RTT are the sender's kernel's, sampled every "
-        f"{material.plan.tcp_info_interval_s:g} s; the queue follows, packet by packet, from the "
-        "emulator's record of arrivals and departures. Packets in transmission are not counted."
+        f"One run per {spaced(material.campaign.series)} is shown for {panels}: the run with the "
+        f"median AGI at the middle value of {summary.x.in_words}, of the values with the most "
+        "valid runs. Window and RTT are sampled from the sender's kernel every "
+        f"{material.plan.tcp_info_interval_s:g} s. The queue follows from the emulator's record of "
+        "every packet's arrival and departure; packets in transmission are not counted."
     )
     if material.plan.switches():
         which += (
@@ -148,8 +148,8 @@ def _alt_over_time(where: str, rows: list[tuple[str, RunSeries | None]]) -> str:
             said.append(f"window up to {series.cwnd.most.max():.0f} packets")
         if series.verdicts is not None:
             said.append(
-                f"losses taken {len(series.verdicts.congestion_s)} times for congestion and "
-                f"{len(series.verdicts.channel_s)} times for the channel's"
+                f"losses classified {len(series.verdicts.congestion_s)} times as congestion and "
+                f"{len(series.verdicts.channel_s)} times as channel loss"
             )
         if series.rtt_ms is not None:
             said.append(f"RTT up to {series.rtt_ms.most.max():.0f} ms")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What radio links did, over all runs: transmissions by what became of them, and the SNR that
-receivers measured, for each SNR that was asked for."""
+"""Radio links over all runs: transmissions by outcome, and the SNR that receivers measured, for
+each SNR configured."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class _Group:
         return self.answered - self.sum("received")
 
 
-_Key = tuple[str, Way, str, float]  # link, direction, what the radio is in words, SNR asked for
+_Key = tuple[str, Way, str, float]  # link, direction, what the radio is in words, SNR configured
 
 
 def blocks(material: Material) -> list[Block]:
@@ -60,16 +60,16 @@ def blocks(material: Material) -> list[Block]:
     said = (
         "Packets cross a radio link as waveforms: they are modulated, pass through a channel and "
         "are demodulated, by GNU Radio. What the receiver cannot read is lost, for one of three "
-        "causes: no burst was detected, its header had errors, or its payload had. The SNR asked "
-        "for is that of the channel without fading; measured is the mean power ratio over the "
-        "transmissions for which the receiver told one, so that what was not detected is not in "
-        f"it. Up to {count_of(runs, 'run')} a row. "
+        "causes: no burst was detected, its header had errors, or its payload had errors. The "
+        "configured SNR is that of the channel without fading. The measured SNR is the mean power "
+        "ratio over the transmissions for which the receiver reported one; bursts that were not "
+        f"detected are not in it. Up to {count_of(runs, 'run')} per row. "
     )
     said += (
         "No packet was received with other bytes than were sent."
         if not undetected
-        else f"{count_of(undetected, 'packet')} came with other bytes than were sent, which the "
-        "CRC did not find."
+        else f"{count_of(undetected, 'packet')} arrived with other bytes than were sent, which "
+        "the CRC did not detect."
     )
     found: list[Block] = [Paragraph(said), _table(groups)]
     curves = _curves(groups)
@@ -79,8 +79,8 @@ def blocks(material: Material) -> list[Block]:
             Figure(
                 "radio",
                 figures.svg(drawn),
-                "Share of transmissions that were lost, over the SNR asked for. A triangle: none "
-                "was lost; it stands where one of them would be.",
+                "Share of transmissions lost, over the configured SNR. A triangle marks an SNR "
+                "without losses, at the share that one loss would have.",
                 _alt(curves),
             )
         )
@@ -157,11 +157,11 @@ def _measured(material: Material, run_id: str, subject: str) -> list[float]:
 def _table(groups: dict[_Key, _Group]) -> Table:
     heads = ("Sent", "Not detected", "Header", "Payload", "Unanswered", "Lost", "SNR")
     return Table(
-        "What became of transmissions on radio links, by the SNR asked for.",
+        "Transmissions on radio links by outcome and configured SNR.",
         [
             Column("Direction", weight=2),
             Column("Radio", weight=3),
-            Column("SNR asked", "right"),
+            Column("SNR set", "right"),
             *(Column(head, "right") for head in heads),
         ],
         [

@@ -31,7 +31,7 @@ from nagi_reports.content import (
 )
 from nagi_reports.outcomes import Outcome
 from nagi_reports.summary import Curve, Panel, Summary
-from nagi_reports.text import title
+from nagi_reports.text import nagi_note, of_points, title
 
 
 def blocks(material: Material, found: list[Outcome]) -> list[Block]:
@@ -40,8 +40,7 @@ def blocks(material: Material, found: list[Outcome]) -> list[Block]:
         "ag",
         figures.achieved_goodput(summary),
         f"Achieved goodput (AG) against {summary.x.in_words}",
-        "The thick grey line is the bottleneck: what could have been achieved. "
-        f"{bars_in_words(summary)}",
+        f"The thick grey line is the bottleneck rate. {bars_in_words(summary)}",
         _alt_of_curves(summary, "Achieved goodput in Mb/s", "goodput_bps", 1e-6),
     )
     abstract = Paragraph(_abstract(material, found))
@@ -61,12 +60,12 @@ def _abstract(material: Material, found: list[Outcome]) -> str:
     measured = plan.measure.end_s - plan.measure.start_s
     said = (
         f"{count_of(summary.runs, 'run')} ({', '.join(counts)}) of real kernel TCP over emulated "
-        f"links, every point {each}, each measured over {measured:g} s."
+        f"links. Each point was run {each}; each run was measured for {measured:g} s."
     )
     if found:
         results = Counter(outcome.result for outcome in found)
         parts = ", ".join(f"{count} {result}" for result, count in ordered(results))
-        said += f" Of {count_of(len(found), 'statement')} held against the results: {parts}."
+        said += f" {count_of(len(found), 'statement')} checked: {parts}."
     return said
 
 
@@ -74,18 +73,20 @@ def _headline(material: Material) -> list[Block]:
     """NAGI of every series in every panel."""
     summary = material.summary
     names = [curve.series for curve in summary.panels[0].curves]
-    labels = [title(summary, panel) if summary.panels_axis else "NAGI" for panel in summary.panels]
-    full = len(summary.x.values)
+    labels = [
+        f"{title(summary, panel) if summary.panels_axis else 'NAGI'}{of_points(summary, panel)}"
+        for panel in summary.panels
+    ]
     caption = (
-        f"NAGI: the mean AGI over all values of {summary.x.in_words}"
-        f"{with_intervals(summary)}. Headers leave a ceiling of {summary.panels[0].ceiling:.3f}."
+        f"NAGI: the mean AGI over the values of {summary.x.in_words}"
+        f"{with_intervals(summary)}. Headers set a ceiling of {summary.panels[0].ceiling:.3f}."
     )
     blocks: list[Block] = []
     for part, first in enumerate(range(0, len(labels), 6)):
         rows = []
         for index, name in enumerate(names):
             means = [panel.curves[index].nagi for panel in summary.panels[first : first + 6]]
-            rows.append([name, *(written(mean, full) for mean in means)])
+            rows.append([name, *map(written, means)])
         heads = [Column(label, "right", 1) for label in labels[first : first + 6]]
         blocks.append(
             Table(
@@ -100,14 +101,13 @@ def _headline(material: Material) -> list[Block]:
 def _notes(material: Material) -> list[Block]:
     campaign, summary = material.campaign, material.summary
     notes = [f"Left out: {scheme}: {why}." for scheme, why in campaign.left_out.items()]
+    notes += [note for panel in summary.panels if (note := nagi_note(summary, panel))]
     if summary.failed:
-        notes.append(
-            f"Not run, or not come to an end: {count_of(summary.failed, 'run')}, in no mean."
-        )
+        notes.append(f"{count_of(summary.failed, 'run')} failed or not run: not in any mean.")
     if summary.invalid:
         notes.append(
-            f"Invalid, because links did not do what was asked: "
-            f"{count_of(summary.invalid, 'run')}, listed below and in no mean."
+            f"{count_of(summary.invalid, 'run')} invalid, as links did not do what the plan asks: "
+            "listed under Certificate, not in any mean."
         )
     return [Bullets(notes)] if notes else []
 
@@ -120,13 +120,13 @@ def index(material: Material) -> list[Block]:
             "agi",
             figures.achieved_goodput_index(summary),
             f"AGI, goodput / bottleneck, against {x}",
-            f"The thin grey line is the ceiling that headers leave. {bars_in_words(summary)}",
+            f"The thin grey line is the ceiling that headers set. {bars_in_words(summary)}",
             _alt_of_curves(summary, "Achieved goodput index", "agi", 1.0),
         ),
         *_figures(
             "nagi",
             figures.normalised_index(summary),
-            f"NAGI: the mean AGI over {count_of(len(summary.x.values), 'value')} of {x}",
+            f"NAGI: the mean AGI over the {_compared_values(summary)} of {x}",
             bars_in_words(summary),
             _alt_of_bars(summary),
         ),
@@ -138,6 +138,12 @@ def index(material: Material) -> list[Block]:
     return blocks
 
 
+def _compared_values(summary: Summary) -> str:
+    if all(len(panel.compared) == len(summary.x.values) for panel in summary.panels):
+        return count_of(len(summary.x.values), "value")
+    return "common values"
+
+
 def _index_tables(summary: Summary, panel: Panel, heads: list[str]) -> Iterator[Table]:
     """AGI in numbers: a row a value of x, a column a series; as many tables as it takes."""
     intervals = any(mean and not math.isnan(mean.halfwidth) for c in panel.curves for mean in c.agi)
@@ -146,7 +152,9 @@ def _index_tables(summary: Summary, panel: Panel, heads: list[str]) -> Iterator[
             [head, *(written(curve.agi[index]) for curve in curves)]
             for index, head in enumerate(heads)
         ]
-        rows.append(["NAGI", *(written(curve.nagi, len(heads)) for curve in curves)])
+        rows.append(
+            [f"NAGI{of_points(summary, panel)}", *(written(curve.nagi) for curve in curves)]
+        )
         which = f" at {title(summary, panel).lower()}" if summary.panels_axis else ""
         yield Table(
             f"AGI{which}{with_intervals(summary)}; the ceiling is {panel.ceiling:.3f}.",

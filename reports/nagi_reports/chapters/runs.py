@@ -67,9 +67,9 @@ def blocks(material: Material) -> list[Block]:
             )
     return [
         Table(
-            "Every flow of every run: data segments sent and retransmitted, packets that "
-            "overflowed queues and were lost on channels along the path; the first digits of its "
-            "manifest's SHA-256.",
+            "Every flow of every run. Sent, Retr.: data segments sent and retransmitted. Overfl., "
+            "Lost: packets dropped by full queues and lost on channels of the path. Manifest: the "
+            "first digits of its SHA-256.",
             columns,
             rows,
             small=True,

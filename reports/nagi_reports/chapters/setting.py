@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was run, and on what."""
+"""The setup: topology, links, lab, machine, programs."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def blocks(material: Material) -> list[Block]:
         )
         for way in ("both ways",) if both else ("forward", "backward"):
             hop = hops.get(way, forward)
-            by_switch = "; by the switch" if plan.imposed(hop) is not None else ""
+            by_switch = "; shaped by the switch" if plan.imposed(hop) is not None else ""
             rate, *others = _in_words([p.channel(hop) for p in plans])
             rows.append(
                 [
@@ -74,7 +74,7 @@ def blocks(material: Material) -> list[Block]:
             f"Diagram of the topology: {chain}. Flows: {flows}.",
         ),
         Table(
-            "The links. A range is over all runs; a queue holds what waits, without the packet in "
+            "The links. Ranges are over all runs. A queue's limit does not count the packet in "
             "transmission.",
             [
                 Column("Link"),
@@ -132,7 +132,7 @@ def _repeats(directions: list[DirectionPlan]) -> str:
     retries = [0 if each.arq is None else each.arq.retries for each in directions]
     if not any(retries):
         return ""
-    return f"; sent again on the link up to {_range(retries, 'times')}"
+    return f"; link-layer ARQ, up to {_range(retries, 'retries')}"
 
 
 def _rates(directions: list[DirectionPlan]) -> str:
@@ -196,7 +196,7 @@ def _facts(material: Material) -> list[tuple[str, str]]:
     facts = [node.facts for each in material.manifests.values() for node in each.nodes.values()]
     programs = sorted({version for each in facts for version in each.programs.values()})
     machines = {f"{each.machine}, {count_of(each.processors, 'processor')}" for each in facts}
-    began = sorted(each.began_realtime_s for each in material.manifests.values())
+    dates = sorted(each.date_s for each in material.manifests.values())
     payloads = sorted({flow.payload_bytes for p in material.plans.values() for flow in p.flows})
     windows = sorted(
         {
@@ -234,7 +234,7 @@ def _facts(material: Material) -> list[tuple[str, str]]:
         ),
         *_programs(material),
         *((f"Flow {flow.name}", _command(flow)) for flow in plan.flows if flow.command),
-        ("When", _when(began[0]) + ("" if len(began) == 1 else f" to {_when(began[-1])}")),
+        ("When", _period(_when(dates[0]), _when(dates[-1]))),
     ]
     return items
 
@@ -274,6 +274,8 @@ def _emulator(material: Material) -> str:
             links = Links.read(material.directory(run_id) / "links.json")
         except InputError:
             continue
+        if material.in_virtual_time:
+            return f" {links.version}, in virtual time"
         io = sorted({port.io for link in links.links for port in (link.a, link.b)})
         pinned = "" if links.cpu_pinned is None else f", processor {links.cpu_pinned} to itself"
         return f" {links.version} ({', '.join(io)}; {links.scheduling}{pinned})"
@@ -292,7 +294,8 @@ def _switches(material: Material) -> list[tuple[str, str]]:
         said = []
         for switch in found:
             program = {"nagi": "nagi-switch", "bmv2": "bmv2's simple_switch"}[switch.target]
-            how = f" ({switch.scheduling})" if switch.scheduling else ""
+            timed = switch.scheduling and not material.in_virtual_time
+            how = f" ({switch.scheduling})" if timed else ""
             notes = "".join(f"; {notice}" for notice in switch.notices)
             said.append(f"{switch.node}: edge.p4 on {program} {switch.version}{how}{notes}")
         return [("Switches", ". ".join(said))]
@@ -313,6 +316,10 @@ def _radios(material: Material) -> list[tuple[str, str]]:
                     words.append(f"{way} {beside}")
             said["; ".join(words)] = None
     return [("Radios", ". ".join(said))] if said else []
+
+
+def _period(first: str, last: str) -> str:
+    return first if first == last else f"{first} to {last}"
 
 
 def _when(realtime_s: float) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was said, and what was found."""
+"""The statements of an experiment, checked against the measurements."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from nagi.statements import Condition
+from nagi.units import count_of
 
 from nagi_reports.chapters.words import (
     capital,
@@ -43,22 +44,22 @@ def blocks(found: list[Outcome]) -> list[Block]:
     rows = []
     for number, outcome in enumerate(found, 1):
         statement = outcome.statement
-        said = f"{statement.text}\n{_source(statement.source)}Held: {held(outcome)}"
+        said = f"{statement.text}\n{_source(statement.source)}Checked: {held(outcome)}"
         sign = _RESULTS[outcome.result]
         rows.append([str(number), said, ours(outcome), f"{sign} {outcome.result}"])
     return [
         Paragraph(
-            "Each statement is held against the valid runs at every point that it is about. It is "
-            "confirmed where it holds of the whole 95 % interval, undecided where the interval "
-            "straddles a limit. Where there is one run a point there is no interval, and its value "
-            "decides. In part: it holds wherever it was tested, but was not tested everywhere."
+            "Each statement is checked against the valid runs at every point it covers. It is "
+            "confirmed if it holds for the whole 95 % interval, undecided if a limit is within the "
+            "interval. With one run per point there is no interval, and the value decides. "
+            "Confirmed in part: it holds wherever it was tested, but was not tested everywhere."
         ),
         Table(
-            "The statements, what each was held to mean, and our values.",
+            "Statements, the condition checked for each, and the measured values.",
             [
                 Column("No.", "right"),
                 Column("Statement", weight=5),
-                Column("Ours", weight=4),
+                Column("Measured", weight=4),
                 Column("Outcome", weight=2),
             ],
             rows,
@@ -109,7 +110,7 @@ def ours(outcome: Outcome) -> str:
     """What was found of a statement: how far the values reach, where it fails, what is missing."""
     tested = outcome.tested()
     if not tested:
-        return capital(f"{outcome.nowhere or _missing(outcome.missing())}.")
+        return capital(f"{_signs(outcome.nowhere) or _missing(outcome)}.")
     values = [finding.value for finding in tested if finding.value is not None]
     lowest = min(values, key=lambda mean: mean.value)
     highest = max(values, key=lambda mean: mean.value)
@@ -124,9 +125,8 @@ def ours(outcome: Outcome) -> str:
         said += f", undecided at {straddle}." if straddle else "."
         worst = _worst(outcome, [finding for finding in tested if finding.holds is not True])
         if worst is not None and worst.value is not None:
-            said += f" Farthest from it: {_valued(worst.value, outcome)} ({_named(worst)})."
-    missing = outcome.missing()
-    return f"{said} {capital(_missing(missing))}." if missing else said
+            said += f" Worst: {_valued(worst.value, outcome)} ({_named(worst)})."
+    return f"{said} {capital(_missing(outcome))}." if outcome.missing() else said
 
 
 def _worst(outcome: Outcome, findings: list[Finding]) -> Finding | None:
@@ -140,7 +140,10 @@ def _valued(mean: Mean, outcome: Outcome) -> str:
     if outcome.statement.metric == "goodput" and not outcome.statement.against:
         scaled = Mean(mean.value / 1e6, mean.halfwidth / 1e6, mean.runs)
         return f"{written(scaled, digits=2)} Mb/s"
-    return written(mean)
+    said = written(mean)
+    if mean.runs < outcome.topologies:
+        said += f" (over {mean.runs} of {outcome.topologies} points)"
+    return said
 
 
 def _named(finding: Finding) -> str:
@@ -151,9 +154,13 @@ def _named(finding: Finding) -> str:
     return ", ".join(parts)
 
 
-def _missing(findings: list[Finding]) -> str:
-    """Which runs are missing: by the axis whose values are missing altogether, if there is one."""
-    names = [_named(finding) for finding in findings]
+def _missing(outcome: Outcome) -> str:
+    """Where a statement was not tested, and why."""
+    names = [_named(finding) for finding in outcome.missing()]
     shown = "; ".join(names[:4])
     more = f" and {len(names) - 4} more" if len(names) > 4 else ""
-    return f"not tested for want of valid runs: {shown}{more}"
+    if outcome.topologies:
+        least = outcome.statement.topologies or 1
+        points = count_of(least, "point")
+        return f"not tested, as fewer than {points} have valid runs of all series: {shown}{more}"
+    return f"not tested, as there are no valid runs: {shown}{more}"

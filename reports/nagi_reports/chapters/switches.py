@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What switches did with packets, over all runs: of each port that imposes a link, drops by cause
-and by how much packets left late."""
+"""Switches over all runs: of each port that shapes a link, drops by cause, and by how much packets
+left late."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def blocks(material: Material) -> list[Block]:
         for port in account.ports:
             if plan.imposed(Hop(link=port.link, way=port.way)) is not None:
                 ports.setdefault((account.node, port.link, port.way), []).append(port)
-    said = "Of each direction that a switch imposes, packets of all runs that came to their end."
+    said = "Packets of all runs that ended, for each direction that a switch shapes."
     if others:
         causes = ", ".join(f"{count:,} {cause}" for cause, count in sorted(others.items()))
         said += f" Switches dropped for other causes: {causes}."
@@ -47,8 +47,8 @@ def blocks(material: Material) -> list[Block]:
     return [
         Paragraph(said),
         Table(
-            "What switches did. Marked: with ECN's CE. Late: how long after they were due packets "
-            "left, in the worst run.",
+            "Switches. Marked CE: by ECN. Late: how long after they were due packets left, in the "
+            "worst run.",
             [
                 Column("Switch"),
                 Column("Direction", weight=2),

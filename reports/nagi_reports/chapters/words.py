@@ -12,14 +12,14 @@ from nagi_reports.summary import Mean, Summary
 NONE = "–"
 
 
-def written(mean: Mean | None, full: int = 0, digits: int = 3) -> str:
-    """A mean with its interval; of a NAGI, over how many of the `full` values, if not over all."""
+def written(mean: Mean | None, digits: int = 3) -> str:
+    """A mean with its interval."""
     if mean is None:
         return NONE
     said = f"{mean.value:.{digits}f}"
     if not math.isnan(mean.halfwidth):
         said += f" ± {mean.halfwidth:.{digits}f}"
-    return f"{said} ({mean.runs} of {full})" if full and mean.runs < full else said
+    return said
 
 
 def with_intervals(summary: Summary) -> str:
@@ -29,7 +29,7 @@ def with_intervals(summary: Summary) -> str:
 def bars_in_words(summary: Summary) -> str:
     if has_intervals(summary):
         return "Bars span 95 % intervals."
-    return "One run a point: there are no intervals."
+    return "One run per point: no intervals."
 
 
 def has_intervals(summary: Summary) -> bool:

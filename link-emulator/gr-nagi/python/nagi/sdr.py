@@ -30,8 +30,8 @@ from .flowgraph import Flowgraph
 from .radio import WAYS
 from .settings import Settings, SettingsError
 from .stations import StationError
+from .version import VERSION
 
-VERSION = "0.1.0"
 END_PATIENCE_S = 5.0
 
 

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What pip installs: the wheel has everything that nagi reads, and works outside the checkout."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+from nagi import paths
+
+ROOT = Path(__file__).resolve().parents[2]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+BUILD = """
+import sys
+from scikit_build_core.build import build_wheel
+build_wheel(sys.argv[1], {"wheel.cmake": "false"})
+"""
+# The checkout that is installed in place has a finder of its own, which would go first.
+WITHOUT_CHECKOUT = """
+import sys
+sys.meta_path[:] = [finder for finder in sys.meta_path if isinstance(finder, type)]
+"""
+LOOK = """
+import json
+from pathlib import Path
+from nagi import paths
+found = {name: str(value) for name, value in vars(paths).items()
+         if name.isupper() and not name.startswith("_") and isinstance(value, Path)}
+missing = [name for name, path in found.items() if not Path(path).exists()]
+print(json.dumps({"found": found, "missing": missing}))
+"""
+
+
+@pytest.fixture(scope="module")
+def unpacked(tmp_path_factory) -> Path:
+    """The wheel without the native programs, as it would be installed."""
+    directory = tmp_path_factory.mktemp("wheel")
+    subprocess.run([sys.executable, "-c", BUILD, str(directory)], cwd=ROOT, check=True)
+    (wheel,) = directory.glob("*.whl")
+    target = directory / "unpacked"
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(target)
+    return target
+
+
+def python(unpacked: Path, code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-P", "-c", WITHOUT_CHECKOUT + code],
+        cwd=unpacked.parent,
+        env={**os.environ, "PYTHONPATH": str(unpacked)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+
+def in_checkout(*rooms: str) -> set[str]:
+    """Files of the checkout that belong to nagi at run time, of these directories."""
+    names = (
+        path.relative_to(ROOT)
+        for room in rooms
+        for path in (ROOT / room).rglob("*")
+        if path.is_file()
+    )
+    left_out = {"__pycache__", "tests", "bench", "loader", "CMakeLists.txt"}
+    return {
+        str(name)
+        for name in names
+        if not left_out & set(name.parts)
+        and name.suffix not in (".cpp", ".hpp", ".pyc")
+        and not any(part.startswith(".") for part in name.parts)
+    }
+
+
+def test_all_that_nagi_names_is_in_the_wheel(unpacked):
+    said = json.loads(python(unpacked, LOOK).stdout)
+    assert set(said["found"]) == {
+        name for name, value in vars(paths).items() if name.isupper() and isinstance(value, Path)
+    } - {"_PACKAGED", "_CHECKOUT"}
+    assert all(Path(each).is_relative_to(unpacked) for each in said["found"].values())
+    assert said["missing"] == []
+
+
+def test_no_data_file_is_forgotten(unpacked):
+    data = unpacked / "nagi" / "data"
+    found = {str(path.relative_to(data)) for path in data.rglob("*") if path.is_file()}
+    wanted = in_checkout(
+        "ansible", "experiments/schemas", "experiments/traces", "hosts", "p4/control"
+    )
+    wanted |= {f"experiments/{path.name}" for path in (ROOT / "experiments").glob("*.yaml")}
+    assert len(wanted) > 150
+    assert wanted - found == set()
+    assert found - wanted == {
+        "p4/edge.json",
+        "p4/edge.p4",
+        "link-emulator/gr-nagi/python/nagi/air_time.py",
+    }
+
+
+def test_an_experiment_of_the_wheel_is_read_by_its_name(unpacked):
+    read = "from nagi.spec import *; print(len(read_experiment(Path('achievement-2008'), 'quick')))"
+    assert int(python(unpacked, read).stdout) == 36
+    where = "from nagi import spec; print(spec.__file__)"
+    assert python(unpacked, where).stdout.startswith(str(unpacked))
+
+
+def test_a_file_goes_before_an_experiment_of_that_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    name = Path("achievement-2008.yaml")
+    assert paths.experiment(name) == paths.EXPERIMENTS / name
+    name.touch()
+    assert paths.experiment(name) == name
+    assert paths.experiment(Path("none")) == Path("none")
+    assert paths.experiment(Path("some/achievement-2008")) == Path("some/achievement-2008")
+
+
+def test_all_parts_have_one_version():
+    said = PYPROJECT["project"]["version"]
+    assert re.fullmatch(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)", said)  # SemVer
+    assert version("nagi") == said
+    programs = ["nagi-link", "nagi-tcp", "nagi-switch"]
+    if paths.native_program("nagi-sdr").exists():
+        programs.append("nagi-sdr")
+    for program in programs:
+        shown = subprocess.run(
+            [paths.native_program(program), "--version"], capture_output=True, text=True, check=True
+        )
+        assert shown.stdout.strip() == f"{program} {said}"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_nagi_works_where_its_wheel_is_installed(tmp_path):
+    """From the sdist, through the wheel, to a run: compiles all native programs."""
+    venv, dist, work = (tmp_path / name for name in ("venv", "dist", "work"))
+    work.mkdir()
+    python = str(venv / "bin" / "python")
+
+    def run(*command: object, cwd: Path = work) -> str:
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
+        done = subprocess.run(
+            list(map(str, command)),
+            cwd=cwd,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+        return done.stdout
+
+    run(sys.executable, "-m", "build", "--outdir", dist, cwd=ROOT)
+    (wheel,) = dist.glob("*.whl")
+    assert "linux" in wheel.name
+    run("/usr/bin/python3", "-m", "venv", venv)
+    run(python, "-m", "pip", "install", "-q", "-c", ROOT / "constraints.txt", wheel)
+    nagi = venv / "bin" / "nagi"
+    said = PYPROJECT["project"]["version"]
+    assert run(nagi, "--version") == f"nagi {said}\n"
+    assert run(venv / "bin" / "nagi-link", "--version") == f"nagi-link {said}\n"
+    assert "westwoodvt" in run(nagi, "schemes")
+    assert "36 runs" in run(nagi, "plan", "achievement-2008", "--quick")
+    by_path = paths.EXPERIMENTS.relative_to(ROOT) / "achievement-2008.yaml"
+    (work / "mine.yaml").write_text((ROOT / by_path).read_text(encoding="utf-8"))
+    assert "36 runs" in run(nagi, "plan", "mine.yaml", "--quick")
+    found = run(python, "-c", "import nagi, nagi_captures; print(nagi.__file__)")
+    assert str(venv) in found
+    run(nagi, "setup", "virtual-lab")
+    chosen = ["--only", "capacity=10 Mb/s", "--only", "error_rate=0.1 %", "--only", "scheme=reno"]
+    assert "1 valid" in run(nagi, "run", "achievement-2008", "--lab", "virtual", "--quick", *chosen)
+    assert (work / "results" / "achievement-2008-quick" / "report.pdf").exists()
