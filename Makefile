@@ -12,6 +12,7 @@
 #   make chaos   kills parts of campaigns at random: nothing may be lost (CHAOS=100 SEED=1)
 #   make lint    what a change must pass beside the tests
 #   make sanitize, make fuzz   the native tests and parsers under sanitizers
+#   make docs    the manuals as a site, in build/site
 #   make setup   only sets up: system packages, .venv, native programs
 
 SHELL := /bin/bash
@@ -65,7 +66,7 @@ apt-get install -q -y -o=Dpkg::Use-Pty=0 --no-install-recommends "$$@" || exit 1
 case " $$* " in *" openssh-server "*) systemctl --quiet disable ssh;; esac
 endef
 
-.PHONY: setup packages python native sdr module virtual-lab demo test test-apart test-virtual test-slow chaos bench bench-captures bench-modem bench-radio bench-switch bench-tcp bench-virtual sanitize fuzz lint format example clean
+.PHONY: setup packages python native sdr module virtual-lab demo test test-apart test-virtual test-slow chaos bench bench-captures bench-modem bench-radio bench-switch bench-tcp bench-virtual sanitize fuzz lint format docs example clean
 
 setup: native
 
@@ -273,6 +274,18 @@ $(VENV)/.lint: $(VENV)/.installed
 format: $(VENV)/.lint
 	@$(RUN)/ruff check -q --fix . ; $(RUN)/ruff format -q .
 	@$(RUN)/clang-format -i $$(git ls-files '*.cpp' '*.hpp' '*.hpp.in' 'link-emulator/gr-nagi/*.cc' 'link-emulator/gr-nagi/*.h' 'hosts/tcp/*.c' 'hosts/tcp/*.h')
+
+# Nothing is asked of the network but the packages, once.
+docs: $(VENV)/.docs
+	@NO_MKDOCS_2_WARNING=1 $(RUN)/mkdocs build --strict --quiet
+	@echo "the manuals: $(BUILD)/site/index.html"
+
+$(VENV)/.docs: $(VENV)/.installed | setup
+	@$(RUN)/pip install -q --disable-pip-version-check --progress-bar off -c constraints.txt -e '.[native,test,docs]'
+	@touch $@
+
+# Tests build the site, too.
+test: $(VENV)/.docs
 
 # The worked example of every contract, recorded anew after a contract has changed.
 EXAMPLE := experiments/schemas/example
