@@ -278,7 +278,7 @@ format: $(VENV)/.lint
 # Nothing is asked of the network but the packages, once.
 docs: $(VENV)/.docs
 	@NO_MKDOCS_2_WARNING=1 $(RUN)/mkdocs build --strict --quiet
-	@echo "the manuals: $(BUILD)/site/index.html"
+	@echo "the manuals: $(BUILD)/site/index.html; with their search: $(RUN)/python -m http.server -d $(BUILD)/site"
 
 $(VENV)/.docs: $(VENV)/.installed | setup
 	@$(RUN)/pip install -q --disable-pip-version-check --progress-bar off -c constraints.txt -e '.[native,test,docs]'

@@ -41,8 +41,8 @@ def commands() -> str:
     out = [
         "# Commands\n",
         _GENERATED.format(source="the programs themselves"),
-        "Exit status of `nagi`: 0 done; 1 some runs failed or are invalid; 2 the input was refused; 130 "
-        "interrupted.\n",
+        "Exit status of `nagi`: 0 done; 1 some runs failed or are invalid; 2 the input was "
+        "refused; 130 interrupted.\n",
         "## nagi\n",
         *_command(group, "nagi"),
     ]
@@ -64,7 +64,9 @@ def _command(command: Any, name: str) -> Iterator[str]:
     records = [
         record for p in command.get_params(context) if (record := p.get_help_record(context))
     ]
-    yield _table(("argument or option", ""), [(f"`{what}`", help_) for what, help_ in records])
+    yield _table(
+        ("argument or option", "meaning"), [(f"`{what}`", help_) for what, help_ in records]
+    )
 
 
 def _help_of(program: str, *command: str) -> str:
@@ -224,7 +226,11 @@ def _default(key: str, value: dict[str, Any], required: list[str]) -> str:
 def _value(value: Any) -> str:
     if value is None:
         return ""
-    return f"`{value}`" if isinstance(value, str) else f"`{json.dumps(value, ensure_ascii=False)}`"
+    return (
+        f"`{value}`"
+        if isinstance(value, str) and value
+        else f"`{json.dumps(value, ensure_ascii=False)}`"
+    )
 
 
 def _type(schema: dict[str, Any], parts: dict[str, Any], prefix: str) -> str:
@@ -290,4 +296,6 @@ def _table(heads: tuple[str, ...] | list[str], rows: list[Any]) -> str:
 
 
 def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
+    """A text on one line; what is not code could pass for HTML."""
+    parts = " ".join(text.split()).replace("|", "\\|").split("`")
+    return "`".join([p if n % 2 else p.replace("<", "&lt;") for n, p in enumerate(parts)])
