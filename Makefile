@@ -160,11 +160,13 @@ test: setup sdr
 APART := $(wildcard $(patsubst %,%/tests/test_*.py,reports ansible p4 p4/control hosts/agent)) \
 	$(patsubst %,experiments/tests/test_%.py,campaign cells certificate clocks collection command contracts doctor \
 	estimate live planner progress radio_command radio_plan radio_records results_cli retention scratch spec ssh_hosts ssh_lab statements switches traces units)
+APART += docs/tests/test_site.py
 test-apart:
 	@$(AS_ROOT) $(RUN)/python -m pytest $(SECOND_TRY) $(APART)
 
-# Neither are runs in virtual time.
+# Neither are runs in virtual time, in which most commands of the manuals are.
 VIRTUAL_TESTS := $(patsubst %,experiments/tests/test_virtual_%.py,lab radio sabotage switch)
+VIRTUAL_TESTS += docs/tests/test_commands.py
 test-virtual: virtual-lab
 	@$(AS_ROOT) $(RUN)/python -m pytest $(VIRTUAL_TESTS)
 
@@ -253,7 +255,7 @@ fuzz: setup
 	    $(BUILD)/fuzz/found-capture reports/native/fuzz/capture
 
 lint: $(VENV)/.lint sdr
-	@unmarked=$$(git ls-files | grep -vE '\.(jsonl?|pcap|pcapng|parquet|svg|md|mahimahi|txtpb|expected|packets|digests)$$|^p4/compiled-with.txt$$|^LICENSE$$|^\.gitignore$$' | xargs grep -L SPDX-License-Identifier); \
+	@unmarked=$$(git ls-files | grep -vE '\.(jsonl?|pcap|pcapng|parquet|svg|md|mahimahi|txtpb|expected|packets|digests)$$|^p4/compiled-with.txt$$|^LICENSE$$|^\.gitignore$$' | xargs grep -d skip -L SPDX-License-Identifier); \
 	if [ -n "$$unmarked" ]; then echo "no SPDX-License-Identifier: $$unmarked"; exit 1; fi
 	@$(RUN)/ruff check . && $(RUN)/ruff format --check .
 	@$(RUN)/mypy

@@ -10,7 +10,6 @@ import subprocess
 from collections.abc import Iterator
 from typing import Any
 
-import typer
 import yaml
 from nagi import certificate, paths, units
 from nagi.cli import app
@@ -36,18 +35,13 @@ def pages() -> dict[str, str]:
 def commands() -> str:
     """Every command of nagi with every argument and option; what the native programs say of
     themselves."""
-    group = get_command(app)
-    assert isinstance(group, typer.core.TyperGroup)
     out = [
         "# Commands\n",
         _GENERATED.format(source="the programs themselves"),
         "Exit status of `nagi`: 0 done; 1 some runs failed or are invalid; 2 the input was "
         "refused; 130 interrupted.\n",
-        "## nagi\n",
-        *_command(group, "nagi"),
+        *_command(get_command(app), "nagi"),
     ]
-    for name, command in sorted(group.commands.items()):
-        out += [f"## nagi {name}\n", *_command(command, f"nagi {name}")]
     for name in NATIVE:
         said = _help_of(name)
         out += [f"## {name}\n", f"```text\n{said}\n```\n"]
@@ -57,16 +51,17 @@ def commands() -> str:
 
 
 def _command(command: Any, name: str) -> Iterator[str]:
+    """A command, then the commands that it has."""
     context = type(command).context_class(command, info_name=name)
+    yield f"## {name}\n"
     if command.help:
         yield command.help + "\n"
     yield f"```text\n{command.get_usage(context)}\n```\n"
-    records = [
-        record for p in command.get_params(context) if (record := p.get_help_record(context))
-    ]
-    yield _table(
-        ("argument or option", "meaning"), [(f"`{what}`", help_) for what, help_ in records]
-    )
+    given = (each.get_help_record(context) for each in command.get_params(context))
+    records = [record for record in given if record]
+    yield _table(("argument or option", "meaning"), [(f"`{it}`", help_) for it, help_ in records])
+    for part, inner in sorted(getattr(command, "commands", {}).items()):
+        yield from _command(inner, f"{name} {part}")
 
 
 def _help_of(program: str, *command: str) -> str:
@@ -250,7 +245,7 @@ def _type(schema: dict[str, Any], parts: dict[str, Any], prefix: str) -> str:
         return ", ".join(_value(value) for value in schema["enum"])
     if schema.get("pattern") in _WHAT:
         return f"[{_WHAT[schema['pattern']]}](#quantities)"
-    kind = schema.get("type", "any")
+    kind = str(schema.get("type", "any"))
     if kind == "array":
         if "prefixItems" in schema:
             items = [_type(item, parts, prefix) for item in schema["prefixItems"]]
