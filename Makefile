@@ -13,6 +13,7 @@
 #   make lint    what a change must pass beside the tests; make lint-quick is its part without a compiler
 #   make sanitize, make fuzz   the native tests and parsers under sanitizers
 #   make dist    a wheel with all native programs, and the sdist it is built from, in dist/ (minutes)
+#   make docs    the manuals as a site, in build/site
 #   make setup   only sets up: system packages, .venv, native programs
 #   make virtual-lab   only builds the guest kernel of the virtual lab and the schemes as its modules
 
@@ -72,7 +73,7 @@ endef
 
 .PHONY: setup packages python python-test native native-run dist sdr module virtual-lab guest-kernel demo test test-native \
 	test-apart test-virtual test-realtime test-radio test-slow chaos bench bench-captures bench-modem bench-radio \
-	bench-switch bench-tcp bench-virtual sanitize fuzz lint lint-quick format example clean
+	bench-switch bench-tcp bench-virtual sanitize fuzz lint lint-quick format docs example clean
 
 setup: native
 
@@ -287,7 +288,7 @@ fuzz: setup
 
 # Under a minute, and without a compiler.
 lint-quick: $(VENV)/.lint
-	@unmarked=$$(git ls-files | grep -vE '\.(jsonl?|pcap|pcapng|parquet|svg|md|mahimahi|txtpb|expected|packets|digests)$$|^p4/compiled-with.txt$$|^LICENSE$$|^\.gitignore$$' | xargs grep -L SPDX-License-Identifier); \
+	@unmarked=$$(git ls-files | grep -vE '\.(jsonl?|pcap|pcapng|parquet|svg|md|mahimahi|txtpb|expected|packets|digests)$$|^p4/compiled-with.txt$$|^LICENSE$$|^\.gitignore$$' | xargs grep -d skip -L SPDX-License-Identifier); \
 	if [ -n "$$unmarked" ]; then echo "no SPDX-License-Identifier: $$unmarked"; exit 1; fi
 	@$(RUN)/ruff check . && $(RUN)/ruff format --check .
 	@$(RUN)/mypy
@@ -313,6 +314,18 @@ $(VENV)/.lint: pyproject.toml constraints.txt
 format: $(VENV)/.lint
 	@$(RUN)/ruff check -q --fix . ; $(RUN)/ruff format -q .
 	@$(RUN)/clang-format -i $$(git ls-files '*.cpp' '*.hpp' '*.hpp.in' 'link-emulator/gr-nagi/*.cc' 'link-emulator/gr-nagi/*.h' 'hosts/tcp/*.c' 'hosts/tcp/*.h')
+
+# Nothing is asked of the network but the packages, once.
+docs: $(VENV)/.docs
+	@NO_MKDOCS_2_WARNING=1 $(RUN)/mkdocs build --strict --quiet
+	@echo "the manuals: $(BUILD)/site/index.html; with their search: $(RUN)/python -m http.server -d $(BUILD)/site"
+
+$(VENV)/.docs: $(VENV)/.installed | setup
+	@$(RUN)/pip install -q --disable-pip-version-check --progress-bar off -c constraints.txt -e '.[native,test,docs]'
+	@touch $@
+
+# Tests build the site, too.
+test: $(VENV)/.docs
 
 # The worked example of every contract, recorded anew after a contract has changed.
 EXAMPLE := experiments/schemas/example

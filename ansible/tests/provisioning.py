@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
-from nagi.paths import ANSIBLE, native_program
+from nagi.paths import ROOT, native_program
 
 PLAYBOOK = f"{sys.prefix}/bin/ansible-playbook"
 
@@ -40,24 +40,28 @@ class Provision:
         self._directory = directory
 
     def __call__(self, *options: str, machines=None, **wanted: dict[str, object]) -> Outcome:
-        variables = {
-            "ansible_python_interpreter": "/usr/bin/python3",
-            "nagi_link_source": str(native_program("nagi-link")),
-            "nagi_switch_source": str(native_program("nagi-switch")),
-            "nagi_clock": "none",
-        }
-        machines = machines or self._machines
-        cells = {name: {**machines[name].variables, **wanted[name]} for name in wanted}
-        inventory = {"all": {"vars": variables, "children": {"cells": {"hosts": cells}}}}
-        (self._directory / "inventory.yml").write_text(yaml.safe_dump(inventory))
+        write_inventory(self._directory / "inventory.yml", machines or self._machines, wanted)
         return playbook(self._directory, *options)
+
+
+def write_inventory(path: Path, machines, wanted: dict[str, dict[str, object]]) -> None:
+    """An inventory of the machines that `wanted` names, each with the variables it has there."""
+    variables = {
+        "ansible_python_interpreter": "/usr/bin/python3",
+        "nagi_link_source": str(native_program("nagi-link")),
+        "nagi_switch_source": str(native_program("nagi-switch")),
+        "nagi_clock": "none",
+    }
+    cells = {name: {**machines[name].variables, **wanted[name]} for name in wanted}
+    inventory = {"all": {"vars": variables, "children": {"cells": {"hosts": cells}}}}
+    path.write_text(yaml.safe_dump(inventory))
 
 
 def playbook(directory: Path, *options: str) -> Outcome:
     """ansible-playbook with the inventory in `directory`."""
     done = subprocess.run(
-        [PLAYBOOK, "-i", directory / "inventory.yml", "playbooks/physical.yml", *options],
-        cwd=ANSIBLE,
+        [PLAYBOOK, "-i", directory / "inventory.yml", "ansible/playbooks/physical.yml", *options],
+        cwd=ROOT,
         env={
             **os.environ,
             "ANSIBLE_HOME": str(directory / "home"),

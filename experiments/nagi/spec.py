@@ -91,6 +91,8 @@ Axis = Annotated[str, Field(pattern=_AXIS)]
 Whole = Annotated[int, Field(strict=True)]  # true is no number here
 Flag = Annotated[bool, Field(strict=True)]
 LossPlace = Literal["ingress", "egress"]
+_MODEL = "how losses are drawn"
+_AT = "where packets are lost: before the queue (ingress), or after transmission (egress)"
 
 
 def _version(value: object) -> object:
@@ -108,26 +110,26 @@ class Strict(BaseModel):
 class NoLoss(Strict):
     """No packet is lost on the channel."""
 
-    model: Literal["none"] = "none"
+    model: Literal["none"] = Field("none", description=_MODEL)
 
 
 class BernoulliLoss(Strict):
     """Every packet is lost with the same probability, independently."""
 
-    model: Literal["bernoulli"]
+    model: Literal["bernoulli"] = Field(description=_MODEL)
     rate: Share = Field(description="the probability of losing a packet")
-    at: LossPlace = Field("egress", description="before the queue, or after transmission")
+    at: LossPlace = Field("egress", description=_AT)
 
 
 class PoissonLoss(Strict):
     """A Poisson process in time; a packet during whose transmission an event falls is lost."""
 
-    model: Literal["poisson"]
+    model: Literal["poisson"] = Field(description=_MODEL)
     rate: Share = Field(description="the share of full-size packets that is lost, below 1")
     packet: ByteCount | None = Field(
         None, description="what a full-size packet is, in IP bytes; the flows' if not given"
     )
-    at: LossPlace = "egress"
+    at: LossPlace = Field("egress", description=_AT)
 
     @model_validator(mode="after")
     def _possible(self) -> PoissonLoss:
@@ -141,9 +143,9 @@ class PoissonLoss(Strict):
 class BernoulliBitLoss(Strict):
     """Every bit is wrong with the same probability, independently; one wrong bit loses a packet."""
 
-    model: Literal["bernoulli_bit"]
+    model: Literal["bernoulli_bit"] = Field(description=_MODEL)
     rate: Share = Field(description="the bit error rate, below 1")
-    at: LossPlace = "egress"
+    at: LossPlace = Field("egress", description=_AT)
 
     @model_validator(mode="after")
     def _possible(self) -> BernoulliBitLoss:
@@ -157,33 +159,33 @@ class BernoulliBitLoss(Strict):
 class GilbertElliottLoss(Strict):
     """A good and a bad state with their own loss rates; after each packet the state may change."""
 
-    model: Literal["gilbert_elliott"]
+    model: Literal["gilbert_elliott"] = Field(description=_MODEL)
     good_to_bad: Share = Field(description="the probability of leaving the good state")
     bad_to_good: Share = Field(description="the probability of leaving the bad state")
     loss_in_good: Share = Field(Share(0), description="the probability of losing a packet")
     loss_in_bad: Share = Field(Share(1), description="the probability of losing a packet")
-    at: LossPlace = "egress"
+    at: LossPlace = Field("egress", description=_AT)
 
 
 class MarkovLoss(Strict):
     """A good and a bad state with their own loss rates, which change in continuous time."""
 
-    model: Literal["markov"]
+    model: Literal["markov"] = Field(description=_MODEL)
     good: Sojourn = Field(description="mean sojourn in the good state")
     bad: Sojourn = Field(description="mean sojourn in the bad state")
     loss_in_good: Share = Field(Share(0), description="the probability of losing a packet")
     loss_in_bad: Share = Field(Share(1), description="the probability of losing a packet")
-    at: LossPlace = "egress"
+    at: LossPlace = Field("egress", description=_AT)
 
 
 class TraceLoss(Strict):
     """The packets are lost that a file says, by their number; it repeats."""
 
-    model: Literal["trace"]
+    model: Literal["trace"] = Field(description=_MODEL)
     file: str = Field(
         min_length=1, description="0 and 1 (lost), a packet each; relative to this file"
     )
-    at: LossPlace = "egress"
+    at: LossPlace = Field("egress", description=_AT)
 
 
 Loss = Annotated[
@@ -201,22 +203,22 @@ Loss = Annotated[
 class UniformJitter(Strict):
     """As much earlier as later, at most by the half width."""
 
-    distribution: Literal["uniform"]
-    half_width: Duration
+    distribution: Literal["uniform"] = Field(description="distribution of the jitter")
+    half_width: Duration = Field(description="largest deviation from the delay")
 
 
 class NormalJitter(Strict):
     """A normal distribution around 0."""
 
-    distribution: Literal["normal"]
+    distribution: Literal["normal"] = Field(description="distribution of the jitter")
     deviation: Duration = Field(description="standard deviation")
 
 
 class ExponentialJitter(Strict):
     """An exponential distribution: always later."""
 
-    distribution: Literal["exponential"]
-    mean: Duration
+    distribution: Literal["exponential"] = Field(description="distribution of the jitter")
+    mean: Duration = Field(description="mean of what is added to the delay")
 
 
 Jitter = Annotated[
@@ -228,14 +230,14 @@ class RateTraceFile(Strict):
     """A rate that a file says, see nagi/traces.py."""
 
     file: str = Field(min_length=1, description="relative to this file")
-    format: Literal["mahimahi", "steps"]
+    format: Literal["mahimahi", "steps"] = Field(description="format of the file")
 
 
 class DelayTraceFile(Strict):
     """A delay that a file says, see nagi/traces.py."""
 
     file: str = Field(min_length=1, description="relative to this file")
-    format: Literal["steps"] = "steps"
+    format: Literal["steps"] = Field("steps", description="format of the file")
 
 
 class Steps(Strict):
@@ -318,7 +320,7 @@ DelayTrace = Annotated[
 class Mark(Strict):
     """ECN: packets are marked CE while the queue's moving average is over the threshold."""
 
-    threshold: QueueSize
+    threshold: QueueSize = Field(description="queue above which packets are marked")
     weight: Share = Field(
         Share(0.002), description="of a new value in the average, above 0; 1: the queue itself"
     )
@@ -342,20 +344,20 @@ class Arq(Strict):
 class NoFading(Strict):
     """The gain of the channel does not change."""
 
-    kind: Literal["none"]
+    kind: Literal["none"] = Field(description="kind of fading")
 
 
 class RayleighFading(Strict):
     """No path without obstacles: the gain is complex Gaussian, with Clarke's Doppler spectrum."""
 
-    kind: Literal["rayleigh"]
+    kind: Literal["rayleigh"] = Field(description="kind of fading")
     doppler: DopplerSpread = Field(description="the largest Doppler shift")
 
 
 class RicianFading(Strict):
     """A path without obstacles beside that."""
 
-    kind: Literal["rician"]
+    kind: Literal["rician"] = Field(description="kind of fading")
     doppler: DopplerSpread = Field(description="the largest Doppler shift")
     k_factor: Level = Field(description="power of that path over that of all others")
 
@@ -410,8 +412,12 @@ class Radio(RadioChannel):
         description="simulated: both ends and the channel in one process; virtual: in processes of "
         "their own, which exchange samples",
     )
-    modem: Literal["ofdm", "single_carrier"]
-    modulation: Literal["bpsk", "qpsk", "8psk", "16qam"]
+    modem: Literal["ofdm", "single_carrier"] = Field(
+        description="single_carrier has no equalizer: it is for channels of one path"
+    )
+    modulation: Literal["bpsk", "qpsk", "8psk", "16qam"] = Field(
+        description="constellation: 1, 2, 3 or 4 bits a symbol"
+    )
     rate: Bitrate | None = Field(None, description="what the body of a transmission carries")
     sample_rate: SampleRate | None = Field(None, description="instead of `rate`")
     fec: Literal["none", "convolutional"] = Field("none", description="forward error correction")
@@ -455,8 +461,8 @@ class DirectionSettings(Strict):
         None, description="whether packets stay in order all the same; true if not given"
     )
     queue: QueueSize | None = Field(None, description="drop-tail limit; without it none")
-    mark: Mark | None = None
-    loss: Loss | None = None
+    mark: Mark | None = Field(None, description="ECN marking; none if not given")
+    loss: Loss | None = Field(None, description="losses of the channel; none if not given")
     arq: Arq | None = Field(
         None, description="repeat on the link what was lost there; without it TCP has to"
     )
@@ -485,13 +491,19 @@ class OneDirection(DirectionSettings):
 class Link(DirectionSettings):
     """A link between two nodes. Forward is from the first to the second."""
 
-    between: tuple[Name, Name]
+    between: tuple[Name, Name] = Field(
+        description="the two nodes; forward is from the first to the second"
+    )
     emulator: Literal["link", "sdr"] = Field(
         "link", description="sdr: the link is a radio, by GNU Radio; rate and losses are its own"
     )
     radio: Radio | None = Field(None, description="of `emulator: sdr`")
-    forward: OneDirection = OneDirection()
-    backward: OneDirection = OneDirection()
+    forward: OneDirection = Field(
+        OneDirection(), description="settings from the first to the second node"
+    )
+    backward: OneDirection = Field(
+        OneDirection(), description="settings from the second to the first node"
+    )
 
     def direction(self, way: Literal["forward", "backward"]) -> DirectionSettings:
         """The settings of one direction: its own where given, else the link's."""
@@ -583,9 +595,13 @@ class ReportSettings(Strict):
 class Experiment(Strict):
     """An experiment file."""
 
-    schema_version: Annotated[Literal[1], BeforeValidator(_version)]
-    name: Annotated[str, Field(pattern=EXPERIMENT_NAME)]
-    title: str
+    schema_version: Annotated[Literal[1], BeforeValidator(_version)] = Field(
+        description="version of this format"
+    )
+    name: Annotated[str, Field(pattern=EXPERIMENT_NAME)] = Field(
+        description="names the directory of results; lower-case letters, digits, hyphens"
+    )
+    title: str = Field(description="title of the report")
     reference: str = Field("", description="where the experiment comes from")
     seed: Whole = Field(ge=0, lt=2**63, description="every random draw follows from it")
     repeats: Whole = Field(1, ge=1, le=1000, description="of each point; with `until`, the least")
@@ -606,16 +622,16 @@ class Experiment(Strict):
     nodes: dict[Name, Literal["host", "router", "switch"]] = Field(
         min_length=2, description="a router forwards by its kernel, a switch by p4/edge.p4"
     )
-    links: dict[Name, Link] = Field(min_length=1)
-    flows: dict[Name, Flow] = Field(min_length=1)
+    links: dict[Name, Link] = Field(min_length=1, description="name -> link")
+    flows: dict[Name, Flow] = Field(min_length=1, description="name -> flow")
     duration: Duration = Field(description="of the traffic")
     warmup: Duration = Field(
         Duration(0), description="at the start of the traffic, not part of the measurement"
     )
     matrix: dict[Axis, Annotated[list[str | bool | int | float], Field(min_length=1)]] = Field(
-        min_length=1
+        min_length=1, description="axis -> values; all combinations are run"
     )
-    report: ReportSettings
+    report: ReportSettings = Field(description="how the report arranges the matrix")
     forms: dict[str, dict[str, Any]] = Field(
         {}, description="named variants: parts that replace those of the file"
     )

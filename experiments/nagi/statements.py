@@ -267,7 +267,7 @@ class Statement(BaseModel):
     text: Annotated[str, Field(min_length=1, description="in words, as its source has it")]
     source: str = Field("", description="where its source says it")
     where: dict[str, Condition] = Field({}, description="axis -> values it is about")
-    metric: Metric
+    metric: Metric = Field(description="what is compared; goodput has a rate as its limit")
     against: dict[str, Condition] = Field(
         {}, description="axis -> other value; what is held is then the ratio to the metric there"
     )

@@ -43,7 +43,7 @@ def as_data(summary: Summary) -> dict[str, Any]:
         "panels": [
             {
                 **({axis.name: panel.label} if axis else {}),
-                "nagi_points": list(panel.compared),
+                "nagi_points": [summary.x.values[at] for at in panel.compared],
                 "agi_ceiling": None if isnan(panel.ceiling) else panel.ceiling,
                 "series": [
                     {

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Throw-away hosts: this machine's system, booted by a systemd of their own; nothing of it stays.
+
+Each is a set of namespaces with an overlay of this machine's / (in memory) as its root. It can
+neither set the clock nor load modules, and has a /proc/irq of its own, so nothing of the machine is
+changed. Ansible comes in by nagi's netns connection.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+SYSTEMD = Path("/lib/systemd/systemd")
+_NETNS = "self"
+_PATIENCE = 120.0  # seconds; a busy machine takes its time
+_NEW_NAMESPACES = [
+    *["setpriv", "--pdeathsig", "KILL", "unshare", "--kill-child", "--fork"],
+    *["--mount", "--pid", "--net", "--uts", "--ipc", "--cgroup"],
+]
+
+# Arguments: the directory that host and controller share.
+_BOOT = f"""
+set -e
+shared=$1
+mount --make-rprivate /
+mount -t tmpfs -o mode=0755 host /mnt
+mkdir /mnt/upper /mnt/work /mnt/root
+mount -t overlay -o lowerdir=/,upperdir=/mnt/upper,workdir=/mnt/work host /mnt/root
+cd /mnt/root
+mount -t proc proc proc
+mount -t tmpfs -o mode=0755 irq proc/irq
+echo ffffffff >proc/irq/default_smp_affinity
+mount -t sysfs sysfs sys
+mount -t cgroup2 cgroup2 sys/fs/cgroup
+mount -t tmpfs -o mode=0755 dev dev
+for device in null zero full random urandom tty console; do
+    touch dev/$device
+    mount --bind /dev/$(test $device = console && echo null || echo $device) dev/$device
+done
+mkdir dev/pts dev/shm
+mount -t devpts -o newinstance,ptmxmode=0666 devpts dev/pts
+ln -s pts/ptmx dev/ptmx
+mount -t tmpfs -o mode=0755 run run
+mount -t tmpfs -o mode=1777 tmp tmp  # systemd would empty this machine's, file by file
+mkdir -p run/netns run/systemd/system "./$shared"
+touch run/netns/{_NETNS}
+mount --bind /proc/self/ns/net run/netns/{_NETNS}
+mount --bind "$shared" "./$shared"
+test ! -e lib/modules || mount -t tmpfs none lib/modules
+: >etc/fstab
+echo 6e61676900000000000000006e616769 >etc/machine-id
+for unit in systemd-sysctl systemd-modules-load systemd-binfmt systemd-timesyncd systemd-logind \\
+    systemd-random-seed systemd-remount-fs systemd-udevd systemd-udev-trigger; do
+    ln -sf /dev/null run/systemd/system/$unit.service
+done
+mkdir .old
+pivot_root . .old
+umount -l /.old
+ip link set lo up
+exec env -i container=nagi PATH=/usr/sbin:/usr/bin:/sbin:/bin \\
+    setpriv --bounding-set=-sys_time,-sys_boot,-sys_module,-sys_rawio,-syslog \\
+    {SYSTEMD} --system --unit=basic.target --log-target=journal --show-status=no
+"""
+
+
+class Host:
+    """A throw-away host. Exists from entry to exit."""
+
+    def __init__(self, shared: Path) -> None:
+        self._shared = shared
+
+    def __enter__(self) -> Host:
+        self._process = subprocess.Popen(
+            [*_NEW_NAMESPACES, "/bin/sh", "-c", _BOOT, "boot", str(self._shared)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        deadline = time.monotonic() + _PATIENCE
+        state = ""
+        while state not in ("running", "degraded"):
+            if time.monotonic() > deadline or self._process.poll() is not None:
+                self._process.kill()
+                pytest.fail(f"systemd did not start: {state} {self._process.communicate()[0]}")
+            time.sleep(0.05)
+            state = self._state()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+    def _state(self) -> str:
+        children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text()
+        if not children:
+            return ""
+        self.pid = int(children)
+        done = subprocess.run(
+            self.command("systemctl", "is-system-running"), capture_output=True, text=True
+        )
+        return done.stdout.strip()
+
+    def command(self, *command: str) -> list[str]:
+        """The command line that runs `command` there."""
+        return ["nsenter", "--target", str(self.pid), "--all", "--wdns=/", "--", *command]
+
+    def run(self, *command: str) -> str:
+        """Runs a command there to its end and returns what it prints."""
+        done = subprocess.run(self.command(*command), capture_output=True, text=True)
+        assert done.returncode == 0, f"{command}: {done.stderr or done.stdout}"
+        return done.stdout
+
+    def copy(self, source: Path, target: str) -> None:
+        """Puts a file of this machine there; directories such as /tmp are the host's own."""
+        with source.open("rb") as file:
+            subprocess.run(self.command("cp", "/dev/stdin", target), stdin=file, check=True)
+
+    @property
+    def variables(self) -> dict[str, object]:
+        """What Ansible must know to get there."""
+        return {
+            "ansible_connection": "netns",
+            "ansible_remote_tmp": str(self._shared / "ansible"),
+            "nagi_keeper_pid": self.pid,
+            "nagi_namespace": _NETNS,
+        }
+
+
+@pytest.fixture(scope="module")
+def boot_host() -> Iterator[Callable[[], Host]]:
+    """Boots throw-away hosts for the tests of a module."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root for throw-away hosts: run `sudo make test`")
+    if not SYSTEMD.exists():
+        pytest.skip(f"needs {SYSTEMD} for throw-away hosts: install systemd")
+    with ExitStack() as hosts:
+        shared = Path(tempfile.mkdtemp(prefix="nagi-throw-away-"))
+        hosts.callback(shutil.rmtree, shared)
+        yield lambda: hosts.enter_context(Host(shared))

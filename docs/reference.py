@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pages of the reference, as Markdown: commands, experiment file, certificate, formats,
+inventory. Everything comes from where the program has it; nothing here is written by hand twice."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+from nagi import certificate, paths, units
+from nagi.cli import app
+from typer.main import get_command
+
+NATIVE = ("nagi-link", "nagi-switch", "nagi-tcp")
+_SUBCOMMAND = re.compile(r"^  ([a-z]+) ", re.M)  # in CLI11's help
+_ROLES = paths.ANSIBLE / "roles"
+_GENERATED = "Generated from {source} when the manuals are built.\n"
+
+
+def pages() -> dict[str, str]:
+    """Path in the site -> Markdown."""
+    return {
+        "reference/commands.md": commands(),
+        "reference/experiment.md": experiment(),
+        "reference/certificate.md": checks(),
+        "reference/formats.md": formats(),
+        "reference/inventory.md": inventory(),
+    }
+
+
+def commands() -> str:
+    """Every command of nagi with every argument and option; what the native programs say of
+    themselves."""
+    out = [
+        "# Commands\n",
+        _GENERATED.format(source="the programs themselves"),
+        "Exit status of `nagi`: 0 done; 1 some runs failed or are invalid; 2 the input was "
+        "refused; 130 interrupted.\n",
+        *_command(get_command(app), "nagi"),
+    ]
+    for name in NATIVE:
+        said = _help_of(name)
+        out += [f"## {name}\n", f"```text\n{said}\n```\n"]
+        for command in _SUBCOMMAND.findall(said.partition("Subcommands:")[2]):
+            out += [f"### {name} {command}\n", f"```text\n{_help_of(name, command)}\n```\n"]
+    return "\n".join(out)
+
+
+def _command(command: Any, name: str) -> Iterator[str]:
+    """A command, then the commands that it has."""
+    context = type(command).context_class(command, info_name=name)
+    yield f"## {name}\n"
+    if command.help:
+        yield command.help + "\n"
+    yield f"```text\n{command.get_usage(context)}\n```\n"
+    given = (each.get_help_record(context) for each in command.get_params(context))
+    records = [record for record in given if record]
+    yield _table(("argument or option", "meaning"), [(f"`{it}`", help_) for it, help_ in records])
+    for part, inner in sorted(getattr(command, "commands", {}).items()):
+        yield from _command(inner, f"{name} {part}")
+
+
+def _help_of(program: str, *command: str) -> str:
+    path = paths.native_program(program)
+    if not path.exists():
+        raise FileNotFoundError(f"{path}: the reference has its options; run `make setup` first")
+    asked = [program, *command, "--help"]
+    done = subprocess.run(asked, executable=path, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def experiment() -> str:
+    """Every key of the experiment file."""
+    schema = json.loads((paths.SCHEMAS / "experiment.schema.json").read_text())
+    out = [
+        "# Experiment file\n",
+        _GENERATED.format(source="`experiments/schemas/experiment.schema.json`"),
+        "An experiment file is YAML. [Experiments](../experiments.md) explains it. A key without a "
+        "default must be given, unless its type says that it may be null. In the column `$axis`, "
+        "*yes* means that `$NAME` may stand for the value: it takes the values of the axis NAME "
+        "of `matrix`, one run after the other.\n",
+        "## Quantities {#quantities}\n",
+        "A quantity is a number and a unit. Prefixes are decimal: 1 Mb/s is 10^6 bit/s.\n",
+        _table(
+            ("quantity", "example", "units"),
+            [
+                (kind.what, f"`{kind.example}`", ", ".join(f"`{unit}`" for unit in kind.units))
+                for kind in _QUANTITIES
+            ]
+            + [
+                ("share", f"`{units.Share.example}`", "`%`, or a plain number from 0 to 1"),
+                ("queue size", f"`{units.QueueSize.example}`", "`packets`, `bdp`, or a size"),
+            ],
+        ),
+        "## Top level {#experiment}\n",
+        *_object(schema, schema["$defs"], axes=True),
+    ]
+    for name, definition in sorted(schema["$defs"].items()):
+        out += [
+            f"## {name} {{#{name.lower()}}}\n",
+            *_object(definition, schema["$defs"], axes=True),
+        ]
+    return "\n".join(out)
+
+
+def formats() -> str:
+    """Every published format but the experiment's."""
+    out = [
+        "# Formats\n",
+        _GENERATED.format(source="`experiments/schemas/*.schema.json`"),
+        "[Run directory](../run-directory.md) says which file has which format. A schema of a row "
+        "describes the columns of a Parquet file.\n",
+    ]
+    for path in sorted(paths.SCHEMAS.glob("*.schema.json")):
+        name = path.name.removesuffix(".schema.json")
+        if name == "experiment":
+            continue
+        schema = json.loads(path.read_text())
+        parts = schema.get("$defs", {})
+        out += [f"## {name}\n", *_object(schema, parts, prefix=f"{name}-")]
+        for part, definition in sorted(parts.items()):
+            out += [f"### {name}: {part} {{#{name}-{part.lower()}}}\n"]
+            out += _object(definition, parts, prefix=f"{name}-")
+    return "\n".join(out)
+
+
+def checks() -> str:
+    """The limits of the certificate."""
+    out = [
+        "# Checks of the certificate\n",
+        _GENERATED.format(source="`experiments/nagi/certificate.py`"),
+        "A run is valid if no measured value exceeds its limit. "
+        "[Reports and metrics](../reports-and-metrics.md#the-certificate) explains the checks.\n",
+    ]
+    for head, limits in (
+        ("Every run", certificate.LIMITS),
+        ("Runs with switches", certificate.SWITCH_LIMITS),
+        ("Runs with radios", certificate.RADIO_LIMITS),
+    ):
+        rows = [
+            (f"`{name}`", f"{limit.most:g} {limit.unit}", limit.description)
+            for name, limit in limits.items()
+        ]
+        out += [f"## {head}\n", _table(("check", "limit", "what is measured"), rows)]
+    return "\n".join(out)
+
+
+def inventory() -> str:
+    """Every variable that provisioning reads, by role."""
+    out = [
+        "# Variables of an inventory\n",
+        _GENERATED.format(source="the `meta/argument_specs.yml` of each role"),
+        "[Real hosts](../real-hosts.md) shows an inventory.\n",
+    ]
+    for path in sorted(_ROLES.glob("*/meta/argument_specs.yml")):
+        spec = yaml.safe_load(path.read_text())["argument_specs"]["main"]
+        role = path.parts[-3]
+        defaults = _defaults(role)
+        rows = []
+        for name, about in spec.get("options", {}).items():
+            default = about.get("default", defaults.get(name))
+            shown = "required" if about.get("required") else _value(default)
+            rows.append((f"`{name}`", about.get("type", "str"), shown, _text(about["description"])))
+        summary = _text(spec.get("description") or spec.get("short_description", ""))
+        out += [f"## {role}\n", f"{summary}\n"]
+        out += [_table(("variable", "type", "default", "meaning"), rows)]
+    return "\n".join(out)
+
+
+def _defaults(role: str) -> dict[str, Any]:
+    path = _ROLES / role / "defaults" / "main.yml"
+    return yaml.safe_load(path.read_text()) or {} if path.exists() else {}
+
+
+_QUANTITIES: tuple[Any, ...] = (
+    units.Bitrate,
+    units.Duration,
+    units.ByteCount,
+    units.PacketCount,
+    units.SampleRate,
+    units.Level,
+    units.FrequencyOffset,
+)
+_WHAT = {f"^{kind.pattern}$": kind.what for kind in reversed(_QUANTITIES)} | {
+    f"^{units.Share.pattern}$": "share",
+    f"^{units.QueueSize.pattern}$": "queue size",
+}
+_AXIS = {"type": "string", "pattern": r"^\$"}
+
+
+def _object(
+    schema: dict[str, Any], parts: dict[str, Any], *, axes: bool = False, prefix: str = ""
+) -> Iterator[str]:
+    """An object of a schema: what it is, and a table of its keys. Raises ValueError if a key of
+    the experiment file has no description."""
+    if schema.get("description"):
+        yield schema["description"] + "\n"
+    rows = []
+    required = schema.get("required", ())
+    for key, value in schema.get("properties", {}).items():
+        said = value.get("description", "")
+        if axes and not said:
+            raise ValueError(f"{schema['title']}.{key} has no description")
+        row = [f"`{key}`", _type(value, parts, prefix), _default(key, value, required), said]
+        if axes:
+            row.insert(3, "yes" if _AXIS in value.get("anyOf", ()) else "")
+        rows.append(row)
+    heads = ["key", "type", "default", *(["`$axis`"] if axes else []), "meaning"]
+    if rows:
+        yield _table(heads, rows)
+
+
+def _default(key: str, value: dict[str, Any], required: list[str]) -> str:
+    return "required" if key in required else _value(value.get("default"))
+
+
+def _value(value: Any) -> str:
+    if value is None:
+        return ""
+    return (
+        f"`{value}`"
+        if isinstance(value, str) and value
+        else f"`{json.dumps(value, ensure_ascii=False)}`"
+    )
+
+
+def _type(schema: dict[str, Any], parts: dict[str, Any], prefix: str) -> str:
+    """A schema's type in words; parts of the file are links to their tables."""
+    if "$ref" in schema:
+        name = schema["$ref"].rsplit("/", 1)[1]
+        if parts[name].get("properties") is None:
+            return _type(parts[name], parts, prefix)
+        return f"[{name}](#{prefix}{name.lower()})"
+    for several in ("anyOf", "oneOf"):
+        if several in schema:
+            kinds = [_type(one, parts, prefix) for one in schema[several] if one != _AXIS]
+            return " or ".join(dict.fromkeys(kinds))
+    if "const" in schema:
+        return _value(schema["const"])
+    if "enum" in schema:
+        return ", ".join(_value(value) for value in schema["enum"])
+    if schema.get("pattern") in _WHAT:
+        return f"[{_WHAT[schema['pattern']]}](#quantities)"
+    kind = str(schema.get("type", "any"))
+    if kind == "array":
+        if "prefixItems" in schema:
+            items = [_type(item, parts, prefix) for item in schema["prefixItems"]]
+            return f"list of {len(items)}: {', '.join(dict.fromkeys(items))}"
+        return f"list of {_type(schema.get('items', {}), parts, prefix)}"
+    if kind == "object":
+        inside = [*schema.get("patternProperties", {}).values()]
+        inside += [schema["additionalProperties"]] if schema.get("additionalProperties") else []
+        values = dict.fromkeys(_type(one, parts, prefix) for one in inside if one is not True)
+        return f"mapping to {' or '.join(values)}" if values else "mapping"
+    return {"string": "text", "integer": "whole number"}.get(kind, kind) + _range(schema)
+
+
+def _range(schema: dict[str, Any]) -> str:
+    bounds = [
+        f"{words} {schema[key]:,}"
+        for key, words in (
+            ("minimum", "at least"),
+            ("exclusiveMinimum", "more than"),
+            ("maximum", "at most"),
+            ("exclusiveMaximum", "less than"),
+        )
+        if key in schema
+    ]
+    return f", {' and '.join(bounds)}" if bounds else ""
+
+
+def _text(text: str | list[str]) -> str:
+    """Ansible's descriptions: a text, or paragraphs; I(name) and C(code) are code."""
+    joined = " ".join(text) if isinstance(text, list) else text
+    for mark in ("I(", "C(", "V(", "O("):
+        while mark in joined:
+            before, _, rest = joined.partition(mark)
+            inside, _, after = rest.partition(")")
+            joined = f"{before}`{inside}`{after}"
+    return joined
+
+
+def _table(heads: tuple[str, ...] | list[str], rows: list[Any]) -> str:
+    lines = [" | ".join(heads), " | ".join("---" for _ in heads)]
+    lines += [" | ".join(_cell(each) for each in row) for row in rows]
+    return "\n".join(f"| {line} |" for line in lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    """A text on one line; what is not code could pass for HTML."""
+    parts = " ".join(text.split()).replace("|", "\\|").split("`")
+    return "`".join([p if n % 2 else p.replace("<", "&lt;") for n, p in enumerate(parts)])

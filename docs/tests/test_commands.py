@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every command that README.md and the manuals print, run as it is printed.
+
+The shell blocks of a page run in their order, from the root of a clone of the checkout's HEAD with
+its .venv, each in a shell that ends at the first failure, with .venv/bin on PATH. A YAML block with
+a title is first written to the file that the title names. A comment right before a block says what
+it needs:
+
+    <!-- runs: needs root -->    network namespaces of this machine
+    <!-- runs: slow -->          minutes, or an idle machine: only in `make test-slow`
+    <!-- runs: hosts -->         lab.yml with hosts that are reached over SSH; slow
+    <!-- runs: new hosts -->     lab.yml with hosts that nobody has provisioned; slow
+    <!-- not run: REASON -->     it cannot be run here
+    <!-- printed above -->       (a block of text) the last shell block prints these lines, whatever
+                                 the numbers in them
+
+A block without such a comment needs the virtual lab at most.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+from controller import USER_ID, Controller
+from jsonschema import Draft202012Validator
+from markdown_it import MarkdownIt
+from nagi import paths
+from nagi.labs import guest_kernel
+from provisioning import write_inventory
+from ssh_hosts import SshHosts, require_ssh_hosts
+from throw_away import Host, boot_host
+
+__all__ = ["boot_host"]
+
+NEEDS = ("needs root", "slow", "hosts", "new hosts")
+SHELL, OTHER = ("sh",), ("yaml", "json", "text")
+LINKS = {"wired": ("S", "N"), "wireless": ("N", "D")}  # of the experiment that real-hosts.md runs
+NEW_HOSTS: dict[str, dict[str, object]] = {
+    "alice": {"nagi_node": "S", "nagi_links": {"wired": "enp2s0"}},
+    "heron": {"nagi_node": "emulator", "nagi_links": {"wired": {"S": "enp2s0", "N": "enp3s0"}}},
+}
+_PRINTED = "<!-- printed above -->"
+_COMMENT = re.compile(r"<!-- (runs|not run): (.+?) -->")
+_TITLE = re.compile(r'title="([^"]+)"')
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page."""
+
+    page: str
+    line: int
+    language: str
+    text: str
+    title: str | None  # the file that it is
+    needs: frozenset[str]
+    not_run: str | None  # why
+    printed: bool = False  # by the shell block before
+
+    @property
+    def place(self) -> str:
+        return f"{self.page}:{self.line}"
+
+
+def read_blocks(page: Path) -> list[Block]:
+    """All blocks of a page. Raises ValueError for one that says not what it is, or needs what
+    there is not."""
+    name = str(page.relative_to(paths.ROOT))
+    tokens = MarkdownIt("commonmark").parse(page.read_text(encoding="utf-8"))
+    found = []
+    for before, token in zip([None, *tokens], tokens, strict=False):
+        if token.type not in ("fence", "code_block"):
+            continue
+        assert token.map is not None
+        line = token.map[0] + 1
+        language, _, rest = token.info.partition(" ")
+        if language not in SHELL + OTHER:
+            known = ", ".join(SHELL + OTHER)
+            raise ValueError(f"{name}:{line}: a block of {language or 'nothing'}; one of: {known}")
+        comment = before.content.strip() if before is not None else ""
+        said = _COMMENT.fullmatch(comment)
+        needs = said[2].split(", ") if said is not None and said[1] == "runs" else []
+        if not set(needs) <= set(NEEDS):
+            raise ValueError(f"{name}:{line}: needs {', '.join(needs)}; known: {', '.join(NEEDS)}")
+        title = _TITLE.search(rest)
+        found.append(
+            Block(
+                page=name,
+                line=line,
+                language=language,
+                text=token.content,
+                title=title[1] if title else None,
+                needs=frozenset(needs),
+                not_run=said[2] if said is not None and said[1] == "not run" else None,
+                printed=comment == _PRINTED,
+            )
+        )
+    return found
+
+
+PAGES = [paths.ROOT / "README.md", *sorted((paths.ROOT / "docs").glob("*.md"))]
+BLOCKS = {page.name: read_blocks(page) for page in PAGES}
+ALL = [block for blocks in BLOCKS.values() for block in blocks if block.language in SHELL]
+HOSTS = frozenset({"hosts", "new hosts"})
+
+
+def pages_with(wanted: Callable[[Block], bool]) -> list[str]:
+    return list(dict.fromkeys(Path(block.page).name for block in ALL if wanted(block)))
+
+
+def is_quick(block: Block) -> bool:
+    return block.not_run is None and block.needs <= {"needs root"}
+
+
+def is_slow(block: Block) -> bool:
+    return block.not_run is None and "slow" in block.needs and not block.needs & HOSTS
+
+
+needs_lab = pytest.mark.skipif(
+    guest_kernel.installed() is None, reason="no guest kernel: `make virtual-lab` builds it"
+)
+
+
+def make_clone(target: Path) -> Path:
+    """A clone of the checkout's HEAD, with its .venv."""
+    git = ["git", "-c", "safe.directory=*", "-c", "advice.detachedHead=false"]
+    subprocess.run([*git, "clone", "-q", "--shared", paths.ROOT, target], check=True)
+    (target / ".venv").symlink_to(sys.prefix)
+    return target
+
+
+def environment(home: Path) -> dict[str, str]:
+    """What a reader's shell has, in a home of its own. Root has sudo, whether or not it is
+    installed."""
+    programs = home / "bin"
+    programs.mkdir(parents=True, exist_ok=True)
+    if os.geteuid() == 0 and shutil.which("sudo") is None:
+        (programs / "sudo").write_text('#!/bin/sh\nexec "$@"\n')
+        (programs / "sudo").chmod(0o755)
+    dropped = ("SUDO_", "XDG_", "PYTEST_", "ANSIBLE_", "COV_")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
+    path = f"{sys.prefix}/bin:{programs}:{os.environ['PATH']}"
+    return {**kept, "PATH": path, "HOME": str(home), "TERM": "dumb", "NO_COLOR": "1"}
+
+
+def run_blocks(
+    blocks: Iterable[Block],
+    clone: Path,
+    variables: Mapping[str, str],
+    inside: Callable[[Block], Sequence[object]] = lambda _: (),
+) -> None:
+    """Writes, runs and compares blocks in their order; `inside` is a command line that runs
+    another."""
+    said = ""
+    for block in blocks:
+        if block.title is not None:
+            (clone / block.title).write_text(block.text, encoding="utf-8")
+        if block.printed:
+            lines = block.text.strip().splitlines()
+            missing = [line for line in lines if _shape(line) not in _shapes(said)]
+            assert not missing, f"{block.place}: not printed: {missing}:\n{said}"
+        if block.language in SHELL:
+            said = _run(block, clone, variables, inside(block))
+
+
+def _run(block: Block, clone: Path, variables: Mapping[str, str], inside: Sequence[object]) -> str:
+    """What a block prints."""
+    shell = ["env", "-C", clone, "bash", "-euo", "pipefail", "-c", block.text]
+    done = subprocess.run(
+        [*map(str, inside), *map(str, shell)],
+        env=dict(variables),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    ended = f"{block.place} ended with {done.returncode}"
+    assert done.returncode == 0, f"{ended}:\n{block.text}\n{done.stdout}"
+    return done.stdout
+
+
+def _shapes(text: str) -> set[str]:
+    return {_shape(line) for line in text.splitlines()}
+
+
+def _shape(line: str) -> str:
+    """A line without its numbers, and without how wide its columns are."""
+    return " ".join(re.sub(r"[0-9]+", "0", line).replace("━", "").split())
+
+
+def of_page(page: str, wanted: Callable[[Block], bool]) -> list[Block]:
+    """The shell blocks of a page that are wanted, without those that need root where there is none;
+    and what is no shell block."""
+    may = os.geteuid() == 0
+    found: list[Block] = []
+    ran = False
+    for block in BLOCKS[page]:
+        if block.language in SHELL:
+            ran = wanted(block) and (may or "needs root" not in block.needs)
+        if ran or (block.language not in SHELL and not block.printed):
+            found.append(block)
+    return found
+
+
+def run_here(blocks: list[Block], directory: Path) -> None:
+    """Runs blocks on this machine; what needs root in namespaces of their own, so that nothing
+    meets what others do or outlives the test."""
+    clone, variables = make_clone(directory / "nagi"), environment(directory / "home")
+    with ExitStack() as stack:
+        inside: list[str] = []
+        if any("needs root" in block.needs for block in blocks):
+            inside = stack.enter_context(Controller(root=True)).command()
+        run_blocks(
+            blocks, clone, variables, lambda block: inside if "needs root" in block.needs else ()
+        )
+
+
+@needs_lab
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("page", pages_with(is_quick))
+def test_commands_run_as_printed(page: str, tmp_path: Path) -> None:
+    run_here(of_page(page, is_quick), tmp_path)
+
+
+@pytest.mark.slow
+@needs_lab
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("page", pages_with(is_slow))
+def test_slow_commands_run_as_printed(page: str, tmp_path: Path) -> None:
+    """All of the page, as they may build on what went before."""
+    run_here(of_page(page, lambda block: is_quick(block) or is_slow(block)), tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("page", pages_with(lambda block: "hosts" in block.needs))
+def test_commands_for_hosts_run_as_printed(page: str) -> None:
+    """By an ordinary user, against hosts that are only SSH addresses."""
+    require_ssh_hosts()
+    with SshHosts(links=LINKS) as hosts:
+        clone = make_clone(hosts.home / "nagi")
+        shutil.copy(hosts.inventory, clone / "lab.yml")
+        variables = environment(hosts.home) | {"TMPDIR": str(hosts.temporary)}
+        for path in (clone, *clone.rglob("*"), hosts.home / "bin"):
+            os.chown(path, USER_ID, USER_ID, follow_symlinks=False)
+        blocks = of_page(page, lambda block: "hosts" in block.needs)
+        run_blocks(blocks, clone, variables, lambda _: hosts.command())
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("page", pages_with(lambda block: "new hosts" in block.needs))
+def test_commands_for_new_hosts_run_as_printed(
+    page: str, boot_host: Callable[[], Host], tmp_path: Path
+) -> None:
+    clone, variables = make_clone(tmp_path / "nagi"), environment(tmp_path / "home")
+    machines = {name: boot_host() for name in NEW_HOSTS}
+    for name, interface in (("alice", "enp2s0"), ("heron", "enp2s0"), ("heron", "enp3s0")):
+        veth = f"ip link add {interface} type veth peer name far-{interface}"
+        machines[name].run(*veth.split())
+    write_inventory(clone / "lab.yml", machines, NEW_HOSTS)
+    run_blocks(of_page(page, lambda block: "new hosts" in block.needs), clone, variables)
+
+
+@pytest.mark.parametrize(
+    "block", [b for b in ALL if b.not_run is not None], ids=lambda block: block.place
+)
+def test_what_is_not_run_says_why(block: Block) -> None:
+    assert block.not_run is not None
+    pytest.skip(f"{block.text.splitlines()[0].strip()}: {block.not_run}")
+
+
+def test_a_command_that_fails_is_found(tmp_path: Path) -> None:
+    """A block ends at its first failure, and the error names its place."""
+    page = paths.ROOT / "docs" / "sample.md"
+    failing = Block(str(page), 7, "sh", "false\ntrue\n", None, frozenset(), None)
+    with pytest.raises(AssertionError, match=r"sample\.md:7 ended with 1"):
+        run_blocks([failing], tmp_path, environment(tmp_path))
+
+
+def test_links_of_the_readme_lead_somewhere() -> None:
+    """Those of the manuals are checked by `mkdocs build --strict`."""
+    for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "ARCHITECTURE.md"):
+        for target in re.findall(r"\]\(([^)#]+)[^)]*\)", (paths.ROOT / name).read_text()):
+            known = target.startswith("https://") or (paths.ROOT / target).exists()
+            assert known, f"{name}: no such file: {target}"
+
+
+def test_snippets_of_experiments_keep_to_the_schema() -> None:
+    """Keys and values of YAML blocks, be they an experiment's or a link's."""
+    schema = json.loads((paths.SCHEMAS / "experiment.schema.json").read_text())
+    known = {**schema["$defs"]["Link"]["properties"], **schema["properties"]}
+    snippets = [b for blocks in BLOCKS.values() for b in blocks if b.language == "yaml"]
+    assert len(snippets) > 10
+    for block in snippets:
+        for key, value in (yaml.safe_load(block.text) or {}).items():
+            if key == "all":  # an inventory
+                continue
+            assert key in known, f"{block.place}: {key}"
+            part = {**known[key], "$defs": schema["$defs"]}
+            errors = [error.message for error in Draft202012Validator(part).iter_errors(value)]
+            assert not errors, f"{block.place}: {key}: {errors}"
