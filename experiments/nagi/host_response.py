@@ -90,7 +90,7 @@ def measure(
 
 def _read(file: Path) -> pd.DataFrame:
     """The packets of a capture, of the columns that are needed."""
-    tables = [table[_COLUMNS].copy() for table in capture.packets(file)]
+    tables = [table[_COLUMNS] for table in capture.packets(file)]
     return pd.concat(tables) if tables else pd.DataFrame(columns=_COLUMNS, dtype=np.int64)
 
 
@@ -102,9 +102,9 @@ def _conversation(
     if not len(mine):
         return None
     connection, direction = divmod(int(mine.index[-1]), 2)
-    both = packets[packets["connection"] == connection]
-    forward = both["direction"] == direction
-    return Conversation.of(both[forward], both[~forward])
+    is_its = packets["connection"] == connection
+    is_forward = packets["direction"] == direction
+    return Conversation.of(packets[is_its & is_forward], packets[is_its & ~is_forward])
 
 
 def _is_paced(flow: FlowPlan) -> bool:
@@ -130,22 +130,28 @@ class Conversation:
     @classmethod
     def of(cls, data: pd.DataFrame, acks: pd.DataFrame) -> Conversation:
         """Of both directions' packets (capture.PACKET_COLUMNS), until the first FIN or RST."""
-        until = min(
-            (table["time_ns"][table["flags"] & (_FIN | _RST) != 0].min() for table in (data, acks)),
-            key=lambda at: np.inf if pd.isna(at) else at,
-        )
-        if not pd.isna(until):
-            data, acks = (table[table["time_ns"] <= until] for table in (data, acks))
-        return cls(*(table.sort_values("time_ns", kind="stable") for table in (data, acks)))
+        tables = [
+            table
+            if table["time_ns"].is_monotonic_increasing
+            else table.sort_values("time_ns", kind="stable")
+            for table in (data, acks)
+        ]
+        ends = [
+            table["time_ns"].to_numpy()[table["flags"].to_numpy() & (_FIN | _RST) != 0]
+            for table in tables
+        ]
+        until = min((end[0] for end in ends if len(end)), default=np.iinfo(np.int64).max)
+        return cls(*(table[: table["time_ns"].searchsorted(until, "right")] for table in tables))
 
 
 def of_receiver(seen: Conversation, *, every_segment: bool) -> Nanoseconds:
     """Time from each segment that must be acknowledged at once to its acknowledgement.
     `every_segment`: all must. Of one that is not acknowledged, the time to the last packet."""
-    fresh = seen.data[seen.data["new_bytes"] > 0]
-    start = fresh["sequence"].to_numpy()
-    end = start + fresh["payload"].to_numpy()
-    came_ns = fresh["time_ns"].to_numpy()
+    is_new = (seen.data["new_bytes"] > 0).to_numpy()
+    start, payload, came_ns = (
+        seen.data[name].to_numpy()[is_new] for name in ("sequence", "payload", "time_ns")
+    )
+    end = start + payload
     order = np.argsort(end, kind="stable")
     start, end, came_ns = start[order], end[order], came_ns[order]
     # In order are the bytes up to the first that never came.
@@ -159,7 +165,7 @@ def of_receiver(seen: Conversation, *, every_segment: bool) -> Nanoseconds:
         return np.zeros(0, np.int64)
     first = np.searchsorted(answer, end, side="left")  # acknowledges it
     before = np.where(first > 0, answer[first - 1], 1)
-    at_once = end - before > (0 if every_segment else int(fresh["payload"].max()))
+    at_once = end - before > (0 if every_segment else int(payload.max()))
     last_ns = max(int(seen.data["time_ns"].max()), int(answer_ns[-1]))
     answered_ns = np.append(answer_ns, last_ns)[first]
     waited: Nanoseconds = np.maximum(answered_ns - in_order_ns, 0)[at_once]
@@ -169,15 +175,19 @@ def of_receiver(seen: Conversation, *, every_segment: bool) -> Nanoseconds:
 def of_sender(seen: Conversation, *, is_paced: bool) -> Nanoseconds:
     """Time from ACKs that were not processed, and, unless `is_paced`, from those that left nothing
     outstanding, to the segments that tell so."""
-    sent = seen.data[seen.data["payload"] > 0]
-    came = seen.acks[(seen.acks["flags"] & (_ACK | _SYN)) == _ACK]
-    if not len(sent) or not len(came):
+    has_data = (seen.data["payload"] > 0).to_numpy()
+    is_ack = (seen.acks["flags"].to_numpy() & (_ACK | _SYN)) == _ACK
+    sent_ns, sequence, payload, echoed = (
+        seen.data[name].to_numpy()[has_data] for name in ("time_ns", "sequence", "payload", "tsecr")
+    )
+    came_ns, acknowledged, stamped = (
+        seen.acks[name].to_numpy()[is_ack] for name in ("time_ns", "acknowledgement", "tsval")
+    )
+    if not len(sent_ns) or not len(came_ns):
         return np.zeros(0, np.int64)
-    sent_ns, came_ns = sent["time_ns"].to_numpy(), came["time_ns"].to_numpy()
-    found = [_unprocessed(sent_ns, sent["tsecr"].to_numpy(), came_ns, came["tsval"].to_numpy())]
+    found = [_unprocessed(sent_ns, echoed, came_ns, stamped)]
     if not is_paced:
-        end = (sent["sequence"] + sent["payload"]).to_numpy()
-        found.append(_idle(sent_ns, end, came_ns, came["acknowledgement"].to_numpy()))
+        found.append(_idle(sent_ns, sequence + payload, came_ns, acknowledged))
     return np.concatenate(found)
 
 
