@@ -54,3 +54,13 @@ def test_its_campaign_is_not_continued_in_another_lab(tmp_path):
     _, said = nagi(tmp_path, "run", "first.yaml", *only, "--lab", "netns", status=2)
     assert "are of the virtual lab, and this would be the netns lab; continue with --lab" in said
     assert sorted((tmp_path / "results" / "first").rglob("*")) == before
+
+
+def test_names_may_be_words_of_ip(tmp_path):
+    """`ip link set link up` would not do."""
+    nagi(tmp_path, "new", "words")
+    spec = tmp_path / "words.yaml"
+    text = spec.read_text().replace("bottleneck", "link").replace("sender", "dev")
+    spec.write_text(text.replace("duration: 10 s", "duration: 3 s").replace("receiver", "type"))
+    said, _ = nagi(tmp_path, "run", "words.yaml", "--only", "scheme=cubic")
+    assert "1 runs: 1 valid" in said

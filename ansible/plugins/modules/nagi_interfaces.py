@@ -142,7 +142,7 @@ class Interface:
     def _up(self) -> list[Change]:
         if "UP" in self._state["flags"]:
             return []
-        up, down = (["ip", "link", "set", self._name, way] for way in ("up", "down"))
+        up, down = (["ip", "link", "set", "dev", self._name, way] for way in ("up", "down"))
         return [(up, [down])]
 
     def _address(self) -> list[Change]:

@@ -120,7 +120,7 @@ def netns_inventory(
 def _veths(shape: Shape, cell: str) -> list[str]:
     """ip(8) commands for the veth pairs of a cell: one end a node's, the other the emulator's."""
     return [
-        f"link add {end.link} netns {host_of(cell, end.node)} address {end.mac} type veth "
+        f"link add name {end.link} netns {host_of(cell, end.node)} address {end.mac} type veth "
         f"peer name {peer} netns {host_of(cell, EMULATOR)}"
         for end, peer in veth_pairs(shape)
     ]

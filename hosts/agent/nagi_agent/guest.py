@@ -112,8 +112,8 @@ def _serve(job: dict[str, Any]) -> dict[str, list[str]]:
     _run(
         ["ip", "-batch", "-"],
         "".join(
-            f"link add {veth['name']} netns {pids[veth['node']]} address {veth['mac']} type veth "
-            f"peer name {veth['peer']} netns {pids['emulator']}\n"
+            f"link add name {veth['name']} netns {pids[veth['node']]} address {veth['mac']} "
+            f"type veth peer name {veth['peer']} netns {pids['emulator']}\n"
             for veth in job["veths"]
         ),
     )
@@ -198,7 +198,7 @@ class _Node:
                 f"neighbour replace {address} lladdr {mac} dev {name} nud permanent"
                 for address, mac in interface["neighbours"].items()
             ]
-            lines.append(f"link set {name} up")
+            lines.append(f"link set dev {name} up")
             if not interface["address"]:  # one of nagi-link's, which sends ahead of time
                 _run(["tc", "qdisc", "replace", "dev", name, "root", *_BY_INSTANT.split()])
             _run(["ethtool", "-K", name, *["tx", "off", "tso", "off", "gso", "off", "gro", "off"]])
