@@ -32,15 +32,39 @@ _SHIPPING_S = 2.0
 
 @dataclass
 class _Batch:
-    """Runs that go on now. Nothing is heard of them until all are over. `ends`: seconds since
-    `begun` at which each will be, in order; none in virtual time, where nobody knows. `lasts_s`:
-    what all take by the estimate."""
+    """Runs that go on now, in real time. Nothing is heard of them until all are over. `ends`:
+    seconds since `begun` at which each will be, in order. `lasts_s`: what all take by the
+    estimate."""
 
     plans: set[str]
     begun: float
     ends: list[float]
     lasts_s: float
     collected: int = 0  # runs whose verdict is known
+
+
+class _Pace:
+    """How fast runs in virtual time are over, `jobs` side by side, beside the estimate."""
+
+    def __init__(self, jobs: int, now: float) -> None:
+        self._jobs = jobs
+        # Each run begins when another is over, the first ones now.
+        self._starts = [now] * jobs
+        self._took_s = self._estimated_s = 0.0
+
+    def run_over(self, estimated_s: float, now: float) -> None:
+        self._took_s += now - self._starts[-self._jobs]
+        self._estimated_s += estimated_s
+        self._starts.append(now)
+
+    def seconds_left(self, estimated_s: list[float], now: float) -> float:
+        """Until runs are over that take so long by the estimate; the first of them are under
+        way."""
+        underway = self._starts[-min(self._jobs, len(estimated_s)) :]
+        pace = self._took_s / self._estimated_s if self._estimated_s else 1.0
+        pace = max(pace, (now - underway[0]) / estimated_s[0])  # that one is late by now
+        elapsed_s = sum(now - start for start in underway)
+        return max(0.0, sum(estimated_s) * pace - elapsed_s) / len(underway)
 
 
 class Progress:
@@ -75,6 +99,7 @@ class Progress:
         self._waiting: dict[str, RunPlan] = {}  # of this round
         self._again: set[str] = set()  # those that had been tried before this round
         self._batch: _Batch | None = None
+        self._virtual_pace: _Pace | None = None
         self._lasted_s = self._took_s = 0.0  # of batches that are over: estimated, and by the clock
         self._said_at = clock()
         self._bar = Bar(
@@ -150,16 +175,19 @@ class Progress:
     def batch_starting(self, plans: dict[str, list[RunPlan]], lead_s: float | None) -> None:
         """In real time the plans say when which run will be over: they begin after `lead_s`. In
         virtual time (None) that is estimated."""
-        lasts = [list(accumulate(map(self._lasts, runs))) for runs in plans.values()]
-        ends = []
-        if lead_s is not None:
-            ends = sorted(lead_s + _SHIPPING_S + each for cell in lasts for each in cell)
-        lasts_s = max(each for cell in lasts for each in cell)
+        names = {plan.run_id for runs in plans.values() for plan in runs}
         with self._lock:
             self._end_batch()
-            names = {plan.run_id for runs in plans.values() for plan in runs}
-            self._batch = _Batch(names, self._clock(), ends, lasts_s)
             self._what = self._trying_again() if names <= self._again else "running"
+            if lead_s is None:
+                self._virtual_pace = self._virtual_pace or _Pace(self._jobs, self._clock())
+                return
+            lasts = [list(accumulate(map(self._lasts, runs))) for runs in plans.values()]
+            ends = sorted(each for cell in lasts for each in cell)
+            begin = lead_s + _SHIPPING_S
+            self._batch = _Batch(
+                names, self._clock(), [begin + each for each in ends], lasts_s=ends[-1]
+            )
 
     def run_over(self, plan: RunPlan, verdict: Verdict) -> None:
         with self._lock:
@@ -168,6 +196,8 @@ class Progress:
             self._waiting.pop(plan.run_id, None)
             if self._batch is not None:
                 self._batch.collected += 1
+            if self._virtual_pace is not None:
+                self._virtual_pace.run_over(self._lasts(plan), self._clock())
             point = ", ".join(plan.point.values())
             repeat = f", repeat {plan.repeat + 1}" if plan.repeat else ""
             attempt = self._tried[plan.run_id]
@@ -231,6 +261,13 @@ class Progress:
         """The time that is left of this round; empty if nothing is known of it."""
         if not self._waiting:
             return ""
+        left_s = self._seconds_left()
+        return f"{in_time(left_s)} left" if left_s >= 0.5 else "longer than estimated"
+
+    def _seconds_left(self) -> float:
+        if self._virtual_pace is not None:
+            estimated = [self._lasts(plan) for plan in self._waiting.values()]
+            return self._virtual_pace.seconds_left(estimated, self._clock())
         underway = self._batch.plans if self._batch is not None else set()
         further_s = sum(
             # Another try has the lab alone.
@@ -241,11 +278,8 @@ class Progress:
         pace = self._took_s / self._lasted_s if self._lasted_s else 1.0
         batch_s = 0.0
         if self._batch is not None:
-            elapsed = self._clock() - self._batch.begun
-            lasts_s = self._batch.ends[-1] if self._batch.ends else self._batch.lasts_s * pace
-            batch_s = max(0.0, lasts_s - elapsed)
-            pace = max(pace, elapsed / self._batch.lasts_s)  # one that is late, so far
-        return f"{in_time(batch_s + further_s * pace)} left"
+            batch_s = max(0.0, self._batch.ends[-1] - (self._clock() - self._batch.begun))
+        return batch_s + further_s * pace
 
     def _end_batch(self) -> None:
         """What follows a batch before the next, such as computing metrics, is of its time."""

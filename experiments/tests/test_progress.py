@@ -123,19 +123,23 @@ def test_in_virtual_time_the_time_left_is_estimated_and_learns():
     told = Told(6, jobs=2)
     with told.progress as progress:
         progress.round_starting(plans)
-        for cell, batch in enumerate((plans[:2], plans[2:4], plans[4:])):
-            progress.batch_starting({"cell0": batch[:1], "cell1": batch[1:]}, lead_s=None)
-            if cell == 0:
-                assert told.after(15) == ["running: 0 of 6 runs done, 30 s left"]
-                # It is late: so will be what follows.
-                assert told.after(15) == ["running: 0 of 6 runs done, 60 s left"]
-            elif cell == 1:
-                # Batches take three times as long as they should.
-                assert told.after(15) == ["running: 2 of 6 runs done, 45 s left"]
-                told.now += 15
-            for plan in batch:
-                progress.run_over(plan, verdict("valid"))
-            told.lines()
+        progress.batch_starting({"cell0": plans[::2], "cell1": plans[1::2]}, lead_s=None)
+        assert told.after(15) == ["running: 0 of 6 runs done, 30 s left"]
+        # It is late: so will be what follows.
+        assert told.after(15) == ["running: 0 of 6 runs done, 60 s left"]
+        for plan in plans[:2]:
+            progress.run_over(plan, verdict("valid"))
+        told.lines()
+        # Runs take three times as long as they should.
+        assert told.after(15) == ["running: 2 of 6 runs done, 45 s left"]
+        told.now += 10
+        progress.run_over(plans[2], verdict("valid"))
+        told.lines()
+        # The three that are left take 40 s each, as one of them has by now; another has 15 s.
+        assert told.after(15) == ["running: 3 of 6 runs done, 32 s left"]
+        for plan in plans[3:]:
+            progress.run_over(plan, verdict("valid"))
+        told.lines()
     assert told.after(100) == ["running: 6 of 6 runs done"]
 
 
