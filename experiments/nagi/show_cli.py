@@ -11,6 +11,7 @@ import typer
 from nagi_reports import analysis, summary, text
 from rich.table import Table
 
+from nagi import noise
 from nagi.campaign import CampaignDirectory
 from nagi.campaign_status import CampaignStatus, RunStatus
 from nagi.collection import MANIFEST, PLAN, VERDICT
@@ -175,6 +176,8 @@ def _show_run(status: CampaignStatus, wanted: str, json_: bool) -> None:
         facts["tries"] = str(run.attempts)
     reasons = f": {'; '.join(run.reasons)}" if run.reasons else ""
     facts["verdict"] = f"{run.state}{reasons}"
+    if verdict is not None and (why := noise.in_words(verdict)):
+        facts["why late"] = "; ".join(why)
     _show_facts(facts)
     if verdict is not None and verdict.checks:
         out_console.print()
