@@ -112,6 +112,10 @@ app.command(rich_help_panel=_LABS)(lab_cli.down)
 app.add_typer(setup_cli.app, name="setup", rich_help_panel=_LABS)
 
 
+# What the place of a file has to do with, not the program.
+_NOT_THERE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EISDIR, errno.ENOTDIR, errno.ELOOP)
+
+
 def main() -> None:
     """The entry point: errors become one message and an exit status."""
     try:
@@ -128,9 +132,12 @@ def main() -> None:
     except Interrupted:
         sys.exit(130)
     except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        if error.errno in _NOT_THERE:
+            complain(f"{where}{error.strerror}; give a path that you may read and write")
+            sys.exit(2)
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
-        where = f"{error.filename}: " if error.filename else ""
         complain(
             f"{where}{os.strerror(error.errno)}; make room, then give the same command again: what "
             "is done is kept"

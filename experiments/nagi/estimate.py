@@ -81,7 +81,7 @@ def size_of(plan: RunPlan, keep: Keep) -> RunSize:
         raw_captures += total
         if wanted:
             kept_captures += round(total * (COMPRESSED_SHARE if keep.compress == "zstd" else 1))
-    crossings = _crossings(plan) + _crossings(plan, _watched(plan))
+    crossings = _crossings(plan, packets) + _crossings(plan, packets, _watched(plan))
     other = OTHER_BYTES + sum(
         round((flow.end_s - flow.start_s) / plan.tcp_info_interval_s) * SAMPLE_BYTES
         for flow in plan.flows
@@ -110,7 +110,7 @@ def seconds_of(plan: RunPlan) -> float:
 
 def virtual_seconds_of(plan: RunPlan) -> float:
     """How long a run in virtual time takes by the clock on the wall."""
-    return VIRTUAL_RUN_S + VIRTUAL_CROSSING_S * _crossings(plan)
+    return VIRTUAL_RUN_S + VIRTUAL_CROSSING_S * _crossings(plan, _all_packets(plan))
 
 
 def seconds_in(lab: str) -> Callable[[RunPlan], float]:
@@ -158,8 +158,9 @@ def _bottleneck(plan: RunPlan, flow: FlowPlan) -> tuple[str, str]:
 
 def _all_packets(plan: RunPlan) -> dict[str, float]:
     """How many full-size packets each flow sends."""
-    sharing = Counter(_bottleneck(plan, flow) for flow in plan.flows)
-    return {flow.name: _packets(flow, sharing[_bottleneck(plan, flow)]) for flow in plan.flows}
+    bottlenecks = {flow.name: _bottleneck(plan, flow) for flow in plan.flows}
+    sharing = Counter(bottlenecks.values())
+    return {flow.name: _packets(flow, sharing[bottlenecks[flow.name]]) for flow in plan.flows}
 
 
 def _watched(plan: RunPlan) -> set[str]:
@@ -171,10 +172,9 @@ def _watched(plan: RunPlan) -> set[str]:
     }
 
 
-def _crossings(plan: RunPlan, links: set[str] | None = None) -> int:
+def _crossings(plan: RunPlan, packets: dict[str, float], links: set[str] | None = None) -> int:
     """How many packets cross links (None: all), acknowledgements included, one counted on every
-    link."""
-    packets = _all_packets(plan)
+    link. `packets`: how many each flow sends."""
     return sum(
         round(packets[flow.name]) * 2
         for flow in plan.flows

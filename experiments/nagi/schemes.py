@@ -82,7 +82,9 @@ def _read(path: Path, key: str, entry: type[_Entry]) -> dict[str, _Entry]:
             entries[name] = TypeAdapter(entry).validate_python(value)
         except ValidationError as error:
             first: Any = error.errors()[0]
-            raise source.error((key, name, *first["loc"]), first["msg"], "mend it") from None
+            raise source.error(
+                (key, name, *first["loc"]), first["msg"], "correct the entry"
+            ) from None
     return entries
 
 

@@ -881,7 +881,8 @@ class _Expansion:
     """Makes one experiment of a document for every point of its matrix.
 
     Most points share most of their parts: a link or a flow is validated once for every combination
-    of the axes that it uses, everything else once for every combination of its own.
+    of the axes that it uses, everything else once for every combination of its own. So a validator
+    of Experiment must not look into links and flows together with the rest: the planner does.
     """
 
     def __init__(self, document: Document, matrix: dict[str, list[Any]]) -> None:
@@ -1035,14 +1036,14 @@ def _check_report(point: Point) -> None:
         if axis is not None and axis not in point.values:
             what = f"there is no axis {axis} in the matrix"
             raise point.document.error(("report", key), what, choices(axis, point.values, "axes"))
+    values = _values_of_all_forms(point.document)
+    found = check_axes(settings.statements, settings.x, values)
     problems = [
         point.document.problem(("report", "statements", *place), what, cure)
-        for place, what, cure in check_axes(
-            settings.statements, settings.x, _values_of_all_forms(point.document)
-        )
+        for place, what, cure in itertools.islice(found, _MAX_PROBLEMS)
     ]
     if problems:
-        raise InputError(*problems[:_MAX_PROBLEMS])
+        raise InputError(*problems)
 
 
 def _check_campaign(points: list[Point]) -> None:
@@ -1051,7 +1052,7 @@ def _check_campaign(points: list[Point]) -> None:
         first = getattr(points[0].experiment, key)
         if any(getattr(point.experiment, key) != first for point in points):
             raise points[0].document.error(
-                (key,), "differs from point to point", "give values, not axes of the matrix"
+                (key,), f"`{key}` differs between points", "give values, not axes of the matrix"
             )
 
 
@@ -1077,7 +1078,7 @@ def _problems(document: Document, data: Any, errors: list[ErrorDetails]) -> list
     in_base = replace(document, axes={})  # a key stands where it is, whatever its value is
     unknown: dict[Place, Problem] = {}
     others: list[tuple[Place, str, Problem]] = []
-    for details in errors:
+    for details in errors[: 5 * _MAX_PROBLEMS]:
         place = _place_in_data(data, details["loc"])
         key = _unknown_key(details, place, data)
         if key is None:

@@ -79,6 +79,43 @@ def channel(capacity, repeat):
     return 0.5 + 0.05 * ((capacity * 7 + repeat * 3) % 5)
 
 
+@pytest.mark.parametrize(
+    ("name", "damage", "line"),
+    [
+        ("campaign.json", lambda content: content[:100], "campaign.json: "),
+        ("campaign.json", lambda _: b"[" * 100_000, "campaign.json: "),
+        ("campaign.json", lambda _: b"", "campaign.json: "),
+        ("campaign.json", None, "campaign.json: "),
+        ("plan.json", lambda content: content[:1000], "plan.json: "),
+        ("metrics.json", lambda content: content[:1000], "metrics.json: "),
+        ("tcp_info.parquet", lambda content: content[: len(content) // 2], "tcp_info.parquet: "),
+        ("packets.parquet", lambda content: content[: len(content) // 2], "packets.parquet: "),
+        ("packets.parquet", lambda _: b"", "packets.parquet: "),
+        ("results.parquet", None, "Failed to open local file"),
+    ],
+)
+def test_a_damaged_campaign_is_refused_by_its_file(refused, campaign, name, damage, line):
+    (path,) = campaign.rglob(name)
+    content = path.read_bytes()
+    path.unlink()
+    if damage is None:
+        path.mkdir()
+    else:
+        path.write_bytes(damage(content))
+    said = refused("report", campaign, "--format", "html")
+    assert said.startswith("nagi: ") and line in said
+    assert said.count("\n") == 1 and "; " in said
+
+
+def test_a_table_that_is_cut_off_is_made_again(nagi, refused, campaign):
+    table = campaign / "results.parquet"
+    whole = table.read_bytes()
+    table.write_bytes(whole[:100])
+    assert "not a table of results" in refused("compare", campaign, campaign)
+    assert nagi("analyze", campaign).status == 0
+    assert table.stat().st_size > 100
+
+
 def test_compare_two_campaigns(nagi, tmp_path):
     one = campaign_of(tmp_path / "one", lambda s, c, r: channel(c, r))
     two = campaign_of(

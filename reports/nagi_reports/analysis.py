@@ -40,6 +40,7 @@ from nagi_reports.metrics import (
     throughput_bps,
     time_mean,
 )
+from nagi_reports.parquet import read_parquet
 
 # Rates swing with the windows: whether flows share fairly is looked at over whole seconds, or over
 # ten round trips where that is longer, and with this much of the fair share allowed for.
@@ -176,8 +177,10 @@ class _Recorded:
             manifest=manifest,
             verdict=verdict,
             links=Links.read(run / "links.json"),
-            tcp_info=_table(run / "tcp_info.parquet", _TCP_INFO),
-            events=_table(events) if (events := run / "scheme_events.parquet").exists() else None,
+            tcp_info=read_parquet(run / "tcp_info.parquet", _TCP_INFO),
+            events=read_parquet(events)
+            if (events := run / "scheme_events.parquet").exists()
+            else None,
             drops=_all_drops(run, plan),
             switches=Switches.read(run / "switches.json") if plan.switches() else None,
             captures=captures,
@@ -438,14 +441,6 @@ def _cwnd_mean(recorded: _Recorded, flow: FlowPlan) -> float:
         round(measure.start_s * 1e9),
         round(measure.end_s * 1e9),
     )
-
-
-def _table(path: Path, columns: list[str] | None = None) -> pd.DataFrame:
-    try:
-        return pd.read_parquet(path, columns=columns)
-    except (OSError, ValueError) as error:
-        what = " ".join(str(error).split())
-        raise refuse(f"cannot read it: {what}", "is the run complete?", file=str(path)) from None
 
 
 def _sending(flow: FlowPlan) -> tuple[str, str]:

@@ -18,6 +18,7 @@ from nagi.contracts.records import Manifest
 from nagi.switch_records import drops_file
 
 from nagi_reports.drops import interface_of, read_drops
+from nagi_reports.parquet import read_parquet
 
 Floats = npt.NDArray[np.float64]
 
@@ -115,7 +116,7 @@ def _samples(path: Path, flow: FlowPlan) -> pd.DataFrame:
     columns = ["t_s", "flow", "snd_cwnd", "snd_ssthresh", "rtt"]
     if not path.exists():
         return pd.DataFrame(columns=columns)
-    table = pd.read_parquet(path, columns=columns)
+    table = read_parquet(path, columns=columns)
     mine = table[table["flow"] == flow.name]
     if flow.traffic == "bulk":
         return mine.sort_values("t_s")
@@ -136,7 +137,7 @@ def _curve(samples: pd.DataFrame, column: str, begin_s: float) -> Curve | None:
 def _verdicts(path: Path, flow: FlowPlan, begin_s: float) -> Verdicts | None:
     if not path.exists():
         return None
-    table = pd.read_parquet(path, columns=["t_s", "flow", "event", "verdict"])
+    table = read_parquet(path, columns=["t_s", "flow", "event", "verdict"])
     mine = table[table["flow"] == flow.name]
     if mine.empty:
         return None
@@ -160,7 +161,7 @@ def _queue(path: Path, plan: RunPlan, flow: FlowPlan, hop: Hop) -> tuple[Queue |
     if not path.exists():
         return None, "not recorded"
     columns = ["link", "way", "arrived_ns", "left_ns", "fate"]
-    table = pd.read_parquet(path, columns=columns)
+    table = read_parquet(path, columns=columns)
     table = table[(table["link"] == hop.link) & (table["way"] == hop.way)]
     if table.empty:
         return None, "not recorded"
@@ -201,7 +202,7 @@ def _queue_of_switch(
     path = run / "queue_samples.parquet"
     if not path.exists():
         return None, "not recorded"
-    table = pd.read_parquet(path)
+    table = read_parquet(path)
     table = table[(table["link"] == hop.link) & (table["way"] == hop.way)]
     if table.empty:
         return None, "the switch told nothing of it"

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parquet files that a run leaves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+from nagi.errors import excerpt, refuse
+
+
+def read_parquet(path: Path, columns: list[str] | None = None) -> pd.DataFrame:
+    """The table in a run's file, or some columns of it. Raises InputError if it is damaged."""
+    try:
+        return pd.read_parquet(path, columns=columns)
+    except (OSError, ValueError, pa.ArrowException) as error:
+        reason = excerpt(str(error).removeprefix("Could not open Parquet input source "))
+        raise refuse(
+            f"cannot read the table: {reason}",
+            f"restore the file, or remove {path.parent} and run the campaign again",
+            file=str(path),
+        ) from None
