@@ -444,6 +444,7 @@ json Emulator::change(model::ObjectReader request) {
 }
 
 void Emulator::finish() {
+  ports_.note_oversized();
   for (const Lane* lane : lanes_)
     lane->model.for_each_held([&](const model::Packet& packet) {
       record(*lane, pool_.note<Held>(slot_of(packet)), packet, 0,

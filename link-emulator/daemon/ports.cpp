@@ -10,6 +10,7 @@
 
 #include "io/input_error.hpp"
 #include "io/interface.hpp"
+#include "io/ip_header.hpp"
 #include "io/offloads.hpp"
 
 namespace nagi::daemon {
@@ -115,11 +116,43 @@ bool Ports::is_free_to_ask() const {
 }
 
 bool Ports::receive(io::Port& port, std::vector<io::Arrival>& arrivals) {
+  const std::size_t before = arrivals.size();
   try {
-    return port.receive(arrivals);
+    const bool more = port.receive(arrivals);
+    const auto fresh = std::span(arrivals).subspan(before);
+    complete_checksums(port, fresh);
+    if (!fresh.empty() && fresh.back().monotonic_ns >= behind_[&port].look_again_ns) {
+      behind_[&port].look_again_ns = fresh.back().monotonic_ns + 1'000'000'000;
+      note_oversized(port);
+    }
+    return more;
   } catch (const std::system_error& error) {
     notices_.add(error.what());
     return false;
+  }
+}
+
+void Ports::note_oversized(io::Port& port) {
+  Behind& behind = behind_[&port];
+  if (behind.oversized_noted || port.counters().oversized == 0) return;
+  behind.oversized_noted = true;
+  notices_.add(port.interface() +
+               ": frames longer than its MTU come, and are discarded: the host behind it leaves "
+               "segmentation to hardware that is not there. Switch that off at the host: "
+               "ethtool -K INTERFACE tx off");
+}
+
+void Ports::note_oversized() {
+  for (const auto& port : ports_) note_oversized(*port);
+}
+
+void Ports::complete_checksums(const io::Port& port, std::span<const io::Arrival> arrivals) {
+  for (const auto& [frame, monotonic_ns] : arrivals) {
+    io::IpHeader header({pool_.data(frame.slot) + frame.offset, frame.length});
+    if (!header.complete_checksum() || ++behind_[&port].checksums_completed != 1) continue;
+    notices_.add(port.interface() +
+                 ": the host behind it leaves checksums to hardware that is not there; they are "
+                 "completed here. Switch that off at the host: ethtool -K INTERFACE tx off");
   }
 }
 
@@ -128,13 +161,14 @@ json Ports::account_of(const io::Port& port, const io::PortCounters& count) cons
   for (const SwitchedOff& off : switched_off_) {
     if (off.interface == port.interface()) switched_off.push_back(off.offload);
   }
+  const auto behind = behind_.find(&port);
   return {{"interface", port.interface()},
           {"io", port.kind()},
           {"received", count.received},
           {"sent", count.sent},
           {"socket_drops", count.socket_drops},
           {"oversized", count.oversized},
-          {"checksum_missing", count.checksum_missing},
+          {"checksum_missing", behind == behind_.end() ? 0 : behind->second.checksums_completed},
           {"send_failures", count.send_failures},
           {"offloads_switched_off", switched_off}};
 }

@@ -6,9 +6,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -50,9 +52,13 @@ class Ports {
   [[nodiscard]] std::vector<int> descriptors() const;
   /// Whether all ports can be asked for frames at next to no cost, without their descriptors.
   [[nodiscard]] bool is_free_to_ask() const;
-  /// Appends what waits at a port, at most one batch. False when nothing more waits, or the
-  /// interface is gone, which is noted.
+  /// Appends what waits at a port, at most one batch, with checksums of TCP and UDP that were left
+  /// to hardware completed. False when nothing more waits, or the interface is gone, which is
+  /// noted.
   bool receive(io::Port& port, std::vector<io::Arrival>& arrivals);
+  /// Notes, once a port, that there were frames longer than the MTU, which are discarded. Is done
+  /// every second while frames come, too.
+  void note_oversized();
   /// `counters`: the port's own, or with what was sent past it.
   [[nodiscard]] nlohmann::json account_of(const io::Port& port,
                                           const io::PortCounters& counters) const;
@@ -63,7 +69,16 @@ class Ports {
     std::string offload;
   };
 
+  /// What offloads of the host behind a port have come to.
+  struct Behind {
+    std::uint64_t checksums_completed = 0;
+    bool oversized_noted = false;
+    std::int64_t look_again_ns = 0;  // when counters are looked at next
+  };
+
   void settle_offloads(const std::string& interface);
+  void note_oversized(io::Port& port);
+  void complete_checksums(const io::Port& port, std::span<const io::Arrival> arrivals);
 
   OffloadPolicy offloads_;
   Notices& notices_;
@@ -72,6 +87,7 @@ class Ports {
   io::PortOpener opener_;
   std::vector<std::unique_ptr<io::Port>> ports_;
   std::vector<SwitchedOff> switched_off_;
+  std::map<const io::Port*, Behind> behind_;
 };
 
 }  // namespace nagi::daemon

@@ -151,7 +151,6 @@ class AfPacket final : public Port {
       } else if (part->cmsg_level == SOL_PACKET && part->cmsg_type == PACKET_AUXDATA) {
         tpacket_auxdata auxiliary{};
         std::memcpy(&auxiliary, CMSG_DATA(part), sizeof auxiliary);
-        if ((auxiliary.tp_status & TP_STATUS_CSUMNOTREADY) != 0) ++counters_.checksum_missing;
         if ((auxiliary.tp_status & TP_STATUS_VLAN_VALID) != 0) {
           put_tag_back(pool_.data(slots_[i]), auxiliary);
           arrival.frame.offset = 0;

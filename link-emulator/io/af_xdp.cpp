@@ -21,7 +21,6 @@
 #include "io/clock.hpp"
 #include "io/descriptor.hpp"
 #include "io/interface.hpp"
-#include "io/ip_header.hpp"
 
 namespace nagi::io {
 
@@ -241,7 +240,6 @@ class AfXdp final : public Port {
     std::memcpy(&stamp, data - sizeof stamp, sizeof stamp);
     const bool stamped = stamp.magic == magic;
     std::memset(data - sizeof stamp, 0, sizeof stamp.magic);  // the chunk will be used again
-    if (IpHeader({data, length}).lacks_checksum()) ++counters_.checksum_missing;
     Frame frame{chunk, offset, length};
     if (pool_.free_registered() > send_ring) {
       to_return_.push_back(pool_.take_registered());

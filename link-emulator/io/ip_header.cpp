@@ -69,8 +69,7 @@ void IpHeader::mark() {
     const auto checksum =
         static_cast<std::uint16_t>(~fold(std::uint64_t{static_cast<std::uint16_t>(~word(10))} +
                                          static_cast<std::uint16_t>(~before) + word(0)));
-    ip_[10] = static_cast<std::uint8_t>(checksum >> 8);
-    ip_[11] = static_cast<std::uint8_t>(checksum);
+    put(10, checksum);
   }
 }
 
@@ -102,7 +101,7 @@ std::uint32_t IpHeader::identity() const {
   return version_ == 4 ? std::uint32_t{word(4)} << 16 | checksum : checksum;
 }
 
-bool IpHeader::lacks_checksum() const {
+bool IpHeader::complete_checksum() {
   const std::size_t place = checksum_place();
   if (place == 0 || (protocol_ != IPPROTO_TCP && protocol_ != IPPROTO_UDP)) return false;
   if (protocol_ == IPPROTO_UDP && word(place) == 0) return false;  // none (RFC 768)
@@ -115,7 +114,13 @@ bool IpHeader::lacks_checksum() const {
   // A sender that leaves the checksum to hardware puts the pseudo-header's sum there; only then
   // is the whole packet summed.
   if (fold(pseudo) != word(place)) return false;
-  return fold(pseudo + sum_words(ip_ + header_, end - header_)) != 0xffff;
+  const std::uint64_t payload = sum_words(ip_ + header_, end - header_);
+  if (fold(pseudo + payload) == 0xffff) return false;  // it happens to be the right one
+  // The payload's sum has the pseudo-header's in the checksum's place.
+  auto checksum = static_cast<std::uint16_t>(~fold(payload));
+  if (checksum == 0 && protocol_ == IPPROTO_UDP) checksum = 0xffff;  // 0 is none (RFC 768)
+  put(place, checksum);
+  return true;
 }
 
 }  // namespace nagi::io

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What of an IP packet's header an emulator needs: its ECN field (RFC 3168, section 5) and
-// something to know the packet by. Frames that are no IP, or too short to be, have neither.
+// What of an IP packet's header an emulator needs: its ECN field (RFC 3168, section 5), something
+// to know the packet by, and the checksum of what it carries. Frames that are no IP, or too short
+// to be, have neither.
 #pragma once
 
 #include <cstddef>
@@ -27,13 +28,18 @@ class IpHeader {
   /// same from hop to hop and hardly ever is another packet's at the same time. It is how packets
   /// in captures are found again in the emulator's record.
   [[nodiscard]] std::uint32_t identity() const;
-  /// Whether the checksum of TCP or UDP was left to hardware: it is the pseudo-header's alone, and
-  /// wrong.
-  [[nodiscard]] bool lacks_checksum() const;
+  /// Completes the checksum of TCP or UDP if its sender left that to hardware: it is the
+  /// pseudo-header's sum then, and wrong. Returns whether it was. A checksum that is right, one
+  /// that is wrong in another way, and UDP's 0 (none, RFC 768) stay as they are.
+  bool complete_checksum();
 
  private:
   [[nodiscard]] std::uint16_t word(std::size_t at) const {
     return static_cast<std::uint16_t>(ip_[at] << 8 | ip_[at + 1]);
+  }
+  void put(std::size_t at, std::uint16_t word) {
+    ip_[at] = static_cast<std::uint8_t>(word >> 8);
+    ip_[at + 1] = static_cast<std::uint8_t>(word);
   }
   [[nodiscard]] std::size_t checksum_place() const;
 

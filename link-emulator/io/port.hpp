@@ -32,8 +32,7 @@ struct PortCounters {
   std::uint64_t socket_drops = 0;  // lost between the wire and us: the socket's buffer was full
   std::uint64_t oversized =
       0;  // discarded, longer than the MTU: somebody merges segments (GRO, TSO)
-  std::uint64_t checksum_missing = 0;  // the sender left the checksum to hardware that is not there
-  std::uint64_t send_failures = 0;     // frames the kernel would not take
+  std::uint64_t send_failures = 0;  // frames the kernel would not take
 };
 
 class Port {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -78,17 +80,143 @@ TEST(IpHeader, MarksIpv6) {
   EXPECT_EQ(frame[15], 0x30);
 }
 
-TEST(IpHeader, TellsAChecksumLeftToHardware) {
+/// Whether the checksum of TCP or UDP is right: pseudo-header and payload add up to 0xffff.
+bool is_right(const Bytes& frame) {
+  const std::size_t ip = frame[12] == 0x81 ? 18 : 14;
+  const bool four = frame[ip] >> 4 == 4;
+  const std::size_t payload = ip + (four ? (frame[ip] & 15U) * 4U : 40U);
+  const std::size_t end =
+      ip + (four ? frame[ip + 2] << 8 | frame[ip + 3] : 40U + (frame[ip + 4] << 8 | frame[ip + 5]));
+  std::uint32_t sum = frame[ip + (four ? 9 : 6)] + static_cast<std::uint32_t>(end - payload);
+  const auto add = [&](std::size_t from, std::size_t to) {
+    for (std::size_t i = from; i < to; ++i) sum += frame[i] << ((i - from) % 2 == 0 ? 8 : 0);
+  };
+  add(ip + (four ? 12 : 8), ip + (four ? 20 : 40));
+  add(payload, end);
+  while (sum >> 16 != 0) sum = (sum & 0xffff) + (sum >> 16);
+  return sum == 0xffff;
+}
+
+/// An IP packet of a host that leaves checksums to hardware, and the place of its checksum.
+struct LeftOut {
+  Bytes frame;
+  std::size_t place;
+};
+
+LeftOut left_out(bool four, bool tcp, const Bytes& data, bool tagged = false) {
+  const std::size_t head = tcp ? 20 : 8;
+  const std::size_t length = head + data.size();
+  const auto high = static_cast<std::uint8_t>(length >> 8);
+  const auto low = static_cast<std::uint8_t>(length);
+  Bytes frame = from_hex("020202020202010101010101");
+  const auto append = [&frame](const Bytes& bytes) {
+    frame.insert(frame.end(), bytes.begin(), bytes.end());
+  };
+  if (tagged) append({0x81, 0, 0, 5});
+  append(four ? Bytes{8, 0} : Bytes{0x86, 0xdd});
+  const std::size_t ip = frame.size();
+  const auto protocol = static_cast<std::uint8_t>(tcp ? 6 : 17);
+  if (four) {
+    append({0x45, 0, static_cast<std::uint8_t>((length + 20) >> 8),
+            static_cast<std::uint8_t>(length + 20), 0, 1, 0x40, 0, 64, protocol, 0, 0});
+    append({10, 0, 0, 1, 10, 0, 0, 2});
+  } else {
+    append({0x60, 0, 0, 0, high, low, protocol, 64});
+    append(from_hex("20010db8000000000000000000000001fd00aaaabbbbccccddddeeeeffff0002"));
+  }
+  const std::size_t payload = frame.size();
+  append({0x13, 0x89, 0x13, 0x8a});
+  append(tcp ? Bytes{0, 0, 0, 1, 0, 0, 0, 2, 0x50, 0x18, 1, 0, 0, 0, 0, 0}
+             : Bytes{high, low, 0, 0});
+  append(data);
+  // What Linux leaves: the pseudo-header's sum, folded and not complemented.
+  std::uint32_t sum = protocol + static_cast<std::uint32_t>(length);
+  for (std::size_t i = ip + (four ? 12 : 8); i < payload; i += 2) {
+    sum += static_cast<std::uint32_t>(frame[i] << 8 | frame[i + 1]);
+  }
+  while (sum >> 16 != 0) sum = (sum & 0xffff) + (sum >> 16);
+  const std::size_t place = payload + (tcp ? 16 : 6);
+  frame[place] = static_cast<std::uint8_t>(sum >> 8);
+  frame[place + 1] = static_cast<std::uint8_t>(sum);
+  return {frame, place};
+}
+
+TEST(IpHeader, CompletesAChecksumLeftToHardware) {
   // Pseudo-header: 0a00 + 0001 + 0a00 + 0002 + 0011 + 000c = 1420. Payload: 0009 + 000a + 000c +
   // 6e61 + 6769 = d5e9. The right checksum is ~(1420 + d5e9) = ~ea09 = 15f6.
-  Bytes left = packet("1420");
-  EXPECT_TRUE(IpHeader(view(left)).lacks_checksum());
-  Bytes right = packet("15f6");
-  EXPECT_FALSE(IpHeader(view(right)).lacks_checksum());
-  Bytes damaged = packet("15f7");  // on the way, not left out
-  EXPECT_FALSE(IpHeader(view(damaged)).lacks_checksum());
-  Bytes without = packet("0000");
-  EXPECT_FALSE(IpHeader(view(without)).lacks_checksum());
+  Bytes frame = packet("1420");
+  EXPECT_TRUE(IpHeader(view(frame)).complete_checksum());
+  EXPECT_EQ(frame, packet("15f6"));
+  EXPECT_FALSE(IpHeader(view(frame)).complete_checksum());
+  EXPECT_EQ(frame, packet("15f6"));
+}
+
+TEST(IpHeader, LeavesOtherChecksumsAsTheyAre) {
+  // Right; damaged on the way; none.
+  for (const char* checksum : {"15f6", "15f7", "0000"}) {
+    Bytes frame = packet(checksum);
+    EXPECT_FALSE(IpHeader(view(frame)).complete_checksum());
+    EXPECT_EQ(frame, packet(checksum));
+  }
+}
+
+TEST(IpHeader, CompletesChecksumsOfAllKindsOfPackets) {
+  std::mt19937 random(1);
+  for (const bool four : {true, false}) {
+    for (const bool tcp : {true, false}) {
+      for (const bool tagged : {true, false}) {
+        for (std::size_t length = 0; length < 1400; length = length * 2 + 1) {
+          Bytes data(length);
+          for (auto& byte : data) byte = static_cast<std::uint8_t>(random());
+          auto [frame, place] = left_out(four, tcp, data, tagged);
+          Bytes expected = frame;
+          ASSERT_FALSE(is_right(frame));
+          frame.resize(std::max<std::size_t>(frame.size(), 60));  // Ethernet's padding
+          expected.resize(frame.size());
+          EXPECT_TRUE(IpHeader(view(frame)).complete_checksum());
+          EXPECT_TRUE(is_right(frame)) << four << tcp << tagged << length;
+          expected[place] = frame[place];
+          expected[place + 1] = frame[place + 1];
+          EXPECT_EQ(frame, expected);  // nothing else
+          const Bytes whole = frame;
+          EXPECT_FALSE(IpHeader(view(frame)).complete_checksum());
+          EXPECT_EQ(frame, whole);
+        }
+      }
+    }
+  }
+}
+
+TEST(IpHeader, WritesAChecksumOfZeroAsUdpHasIt) {
+  // Data that make the sum 0xffff, so that the checksum is 0, which UDP writes as 0xffff.
+  for (const bool tcp : {false, true}) {
+    auto [frame, place] = left_out(true, tcp, {0, 0});
+    Bytes zero = frame;
+    IpHeader(view(zero)).complete_checksum();
+    frame[frame.size() - 2] = zero[place];
+    frame[frame.size() - 1] = zero[place + 1];
+    EXPECT_TRUE(IpHeader(view(frame)).complete_checksum());
+    EXPECT_EQ(frame[place] << 8 | frame[place + 1], tcp ? 0 : 0xffff);
+    EXPECT_TRUE(is_right(frame));
+  }
+}
+
+TEST(IpHeader, LeavesFragmentsAndWhatIsCutOffAlone) {
+  const auto [whole, place] = left_out(true, false, Bytes(100, 7));
+  for (const bool first : {true, false}) {  // more fragments come; a later one
+    Bytes frame = whole;
+    frame[14 + 6] = first ? 0x20 : 0;
+    frame[14 + 7] = first ? 0 : 1;
+    const Bytes before = frame;
+    EXPECT_FALSE(IpHeader(view(frame)).complete_checksum());
+    EXPECT_EQ(frame, before);
+  }
+  for (std::size_t length = 0; length < whole.size(); ++length) {
+    Bytes frame(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length));
+    const Bytes before = frame;
+    EXPECT_FALSE(IpHeader(view(frame)).complete_checksum());
+    EXPECT_EQ(frame, before);
+  }
 }
 
 TEST(IpHeader, LeavesEverythingElseAlone) {
@@ -103,7 +231,7 @@ TEST(IpHeader, LeavesEverythingElseAlone) {
     IpHeader header(view(frame));
     EXPECT_FALSE(header.is_ecn_capable());
     EXPECT_EQ(header.identity(), 0u);
-    EXPECT_FALSE(header.lacks_checksum());
+    EXPECT_FALSE(header.complete_checksum());
     header.mark();
     EXPECT_EQ(frame, before) << hex;
   }

@@ -159,6 +159,7 @@ void LiveSwitch::hand_over(LivePort& port) {
 }
 
 void LiveSwitch::finish() {
+  ports_.note_oversized();
   logs_.take_digests(switch_.machine());
   if (logs_.wants_samples()) logs_.sample(switch_);
   for (const std::string& trouble : logs_.close()) notices_.add(trouble);
