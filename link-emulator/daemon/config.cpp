@@ -5,6 +5,7 @@
 #include <set>
 
 #include "daemon/packet_record.hpp"
+#include "model/text.hpp"
 
 namespace nagi::daemon {
 
@@ -15,30 +16,33 @@ using model::ObjectReader;
 
 constexpr std::uint64_t schema_version = 1;
 
-std::string interface_name(ObjectReader& reader, const std::string& key,
+std::string interface_name(const ObjectReader& reader, const std::string& key,
                            std::set<std::string>& taken) {
   std::string interface = reader.text(key);
   if (!taken.insert(interface).second) {
-    throw ConfigError(reader.at(key), "interface " + interface + " is used twice",
+    throw ConfigError(reader.at(key), "interface " + model::shortened(interface) + " is used twice",
                       "give every end of every link an interface of its own");
   }
   return interface;
 }
 
-void read_carriers(ObjectReader& reader, LinkConfig& link) {
+void read_carriers(const ObjectReader& reader, LinkConfig& link) {
   if (!reader.has("carriers")) return;
   ObjectReader carriers = reader.object("carriers");
+  carriers.only({"a_to_b", "b_to_a"});
   const auto descriptor = [&carriers](const std::string& way) -> std::optional<int> {
     if (!carriers.has(way)) return std::nullopt;
     return static_cast<int>(carriers.whole(way, 3, std::numeric_limits<std::int16_t>::max()));
   };
   link.carrier_a_to_b = descriptor("a_to_b");
   link.carrier_b_to_a = descriptor("b_to_a");
-  carriers.finish();
 }
 
 Config read(ObjectReader reader) {
   Config config;
+  std::vector<std::string_view> keys = settings_keys();
+  keys.insert(keys.end(), {"packets", "transmissions", "links"});
+  reader.only(keys);
   read_settings(reader, "nagi-link", config);
   if (reader.has("packets")) config.packets = reader.text("packets");
   if (reader.has("transmissions")) config.transmissions = reader.text("transmissions");
@@ -52,10 +56,11 @@ Config read(ObjectReader reader) {
   }
   for (std::size_t i = 0; i < links.size(); ++i) {
     ObjectReader item(links[i], reader.at("links") / i);
+    item.only({"name", "id", "a", "b", "a_to_b", "b_to_a", "radio", "carriers"});
     LinkConfig link;
     link.name = item.text("name");
     if (!names.insert(link.name).second) {
-      throw ConfigError(item.at("name"), "two links are called " + link.name,
+      throw ConfigError(item.at("name"), "two links are called " + model::shortened(link.name),
                         "give each link a name of its own");
     }
     link.id =
@@ -69,11 +74,10 @@ Config read(ObjectReader reader) {
     link.a_to_b = model::read_direction(item.object("a_to_b"));
     link.b_to_a = model::read_direction(item.object("b_to_a"));
     if (item.has("radio")) {
-      throw ConfigError(item.at("radio"), "link " + link.name + " is a radio",
+      throw ConfigError(item.at("radio"), "link " + model::shortened(link.name) + " is a radio",
                         "start nagi-sdr with this configuration (`make sdr` installs it)");
     }
     read_carriers(item, link);
-    item.finish();
     config.links.push_back(std::move(link));
   }
   if (!config.packets.empty() && config.links.size() > most_recorded_links) {
@@ -81,7 +85,6 @@ Config read(ObjectReader reader) {
                       "cannot record more than " + std::to_string(most_recorded_links) + " links",
                       "leave the record out, or run two nagi-links");
   }
-  reader.finish();
   return config;
 }
 

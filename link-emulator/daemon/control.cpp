@@ -240,7 +240,13 @@ bool ControlServer::send_some(Client& client) {
 
 namespace {
 
-/// The client's end of a conversation.
+/// Whether it is as the protocol has it.
+bool is_answer(const json& answer) {
+  if (!answer.is_object() || !answer.contains("ok") || !answer["ok"].is_boolean()) return false;
+  return answer["ok"] == true || (answer.contains("error") && answer["error"].is_string());
+}
+
+/// The client's end of a conversation. Who listens there may be anybody.
 class Conversation {
  public:
   explicit Conversation(const std::string& path) : path_(path), socket_(connect_to(path)) {
@@ -259,8 +265,12 @@ class Conversation {
     for (;;) {
       const auto end = unread_.find('\n', looked_at);
       if (end != std::string::npos) {
-        const json answer = json::parse(unread_.substr(0, end));
+        json answer = JsonSource(path_, unread_.substr(0, end)).value();
         unread_.erase(0, end + 1);
+        if (!is_answer(answer)) {
+          throw InputError(path_ + ": an answer that none of our programs gives: " +
+                           model::shown(answer) + "; give the control socket of a running one");
+        }
         return answer;
       }
       looked_at = unread_.size();

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "io/ip_header.hpp"
+#include "model/text.hpp"
 
 namespace nagi::daemon {
 
@@ -392,17 +393,18 @@ void Emulator::record(const Lane& lane, const Held& held, const model::Packet& p
   packets_->append(std::as_bytes(std::span(&record, 1)));
 }
 
-Emulator::Lane& Emulator::lane_of(model::ObjectReader& request) {
+Emulator::Lane& Emulator::lane_of(const model::ObjectReader& request) {
   const std::string name = request.text("link");
   const std::string way = request.text("way");
   const auto link = std::ranges::find(links_, name, &Link::name);
   if (link == links_.end()) {
     std::string known;
     for (const Link& each : links_) known += (known.empty() ? "" : ", ") + each.name;
-    throw model::ConfigError(request.at("link"), "there is no link " + name, "links: " + known);
+    throw model::ConfigError(request.at("link"), "there is no link " + model::shortened(name),
+                             "links: " + known);
   }
   if (way != "a_to_b" && way != "b_to_a") {
-    throw model::ConfigError(request.at("way"), "unknown way \"" + way + "\"",
+    throw model::ConfigError(request.at("way"), "unknown way " + model::shown(way),
                              R"("a_to_b" or "b_to_a")");
   }
   return way == "a_to_b" ? *link->a_to_b : *link->b_to_a;
@@ -412,21 +414,21 @@ json Emulator::answer(const json& request) {
   model::ObjectReader reader(request, json::json_pointer());
   const std::string command = reader.text("command");
   if (command == "set") return {{"ok", true}, {"config", change(std::move(reader))}};
-  reader.finish();
+  reader.only({"command"});
   if (command == "show") return {{"ok", true}, {"account", account(false)}};
   if (command == "stop") {
     stopped_ = true;
     return {{"ok", true}};
   }
-  throw model::ConfigError(reader.at("command"), "unknown command \"" + command + "\"",
+  throw model::ConfigError(reader.at("command"), "unknown command " + model::shown(command),
                            R"("show", "set" or "stop")");
 }
 
 json Emulator::change(model::ObjectReader request) {
+  request.only({"command", "link", "way", "config"});
   Lane& lane = lane_of(request);
   const json& wanted = request.any("config");
   const auto where = request.at("config");
-  request.finish();
   const model::DirectionConfig config = model::changed(lane.config, wanted, where);
   if (std::holds_alternative<model::RadioConfig>(config.loss) != lane.model.is_radio()) {
     throw model::ConfigError(

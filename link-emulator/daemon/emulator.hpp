@@ -142,7 +142,7 @@ class Emulator final : public Service {
   void send_ahead(Lane& lane, model::Instant now);
   void record(const Lane& lane, const Held& held, const model::Packet& packet, std::int64_t left_ns,
               std::uint8_t fate, std::int64_t late_ns);
-  Lane& lane_of(model::ObjectReader& request);
+  Lane& lane_of(const model::ObjectReader& request);
   [[nodiscard]] static nlohmann::json account_of(const Lane& lane);
   [[nodiscard]] static nlohmann::json transmissions_of(const Lane& lane);
   [[nodiscard]] nlohmann::json account_of(io::Port& port) const;

@@ -11,11 +11,16 @@
 #include <utility>
 #include <vector>
 
+#include "model/json_text.hpp"
+#include "model/text.hpp"
+
 namespace nagi::daemon {
 
 namespace {
 
 using nlohmann::json;
+
+constexpr std::size_t most_of_a_key = 200;  // characters, with all it is in
 
 /// Walks over text and counts the lines it has passed.
 class LineCounter {
@@ -53,7 +58,6 @@ class LineRecorder final : public nlohmann::json_sax<json> {
   }
 
   [[nodiscard]] const std::string& repeated_key() const { return repeated_key_; }
-  [[nodiscard]] const std::string& syntax_error() const { return syntax_error_; }
 
   bool null() override { return value(); }
   bool boolean(bool /*value*/) override { return value(); }
@@ -74,9 +78,9 @@ class LineRecorder final : public nlohmann::json_sax<json> {
     return repeated_key_.empty();
   }
 
+  /// What is walked over has been read before.
   bool parse_error(std::size_t /*position*/, const std::string& /*token*/,
-                   const json::exception& error) override {
-    syntax_error_ = error.what();
+                   const json::exception& /*error*/) override {
     return false;
   }
 
@@ -111,7 +115,6 @@ class LineRecorder final : public nlohmann::json_sax<json> {
   json::json_pointer next_;
   std::vector<Open> open_;
   std::string repeated_key_;
-  std::string syntax_error_;
 };
 
 void walk(const std::string& text, int& line, LineRecorder& recorder) {
@@ -156,19 +159,24 @@ std::size_t members_in(const std::string& text) {
 
 JsonSource::JsonSource(std::string name, std::string text, int first_line)
     : name_(std::move(name)), first_line_(first_line), text_(std::move(text)) {
-  // Where everything stands takes far longer to note than to read, and is wanted of few.
-  value_ = json::parse(text_, nullptr, false);
-  if (!value_.is_discarded() && members_in(value_) == members_in(text_)) return;
+  try {
+    value_ = model::parse_json(text_);
+  } catch (const model::JsonTextError& error) {
+    throw InputError(place(first_line_ - 1 + error.line()) + error.what());
+  }
+  if (members_in(value_) == members_in(text_)) return;
 
+  // Where everything stands takes far longer to note than to read, and is wanted of few.
   int line = first_line_;
   std::map<std::string, int> lines;
   LineRecorder recorder(line, lines);
   walk(text_, line, recorder);
-  const std::string place = name_ + ":" + std::to_string(line) + ": ";
-  if (!recorder.repeated_key().empty()) {
-    throw InputError(place + recorder.repeated_key() + ": key given twice; remove one of them");
-  }
-  throw InputError(place + "not JSON: " + recorder.syntax_error());
+  throw InputError(place(line) + model::shortened(recorder.repeated_key()) +
+                   ": key given twice; remove one of them");
+}
+
+std::string JsonSource::place(int line) const {
+  return model::printable(name_) + ":" + std::to_string(line) + ": ";
 }
 
 JsonSource JsonSource::from_file(const std::string& path) {
@@ -176,7 +184,7 @@ JsonSource JsonSource::from_file(const std::string& path) {
   std::ostringstream text;
   if (file) text << file.rdbuf();
   if (!file) {
-    throw InputError(path + ": cannot read it: " + std::strerror(errno) +
+    throw InputError(model::printable(path) + ": cannot read it: " + std::strerror(errno) +
                      "; give the path of a JSON configuration");
   }
   return {path, text.str()};
@@ -199,9 +207,8 @@ InputError JsonSource::located(const model::ConfigError& error) const {
   for (char& letter : key) {
     if (letter == '/') letter = '.';
   }
-  if (!key.empty()) key = key.substr(1) + ": ";
-  return InputError{name_ + ":" + std::to_string(line) + ": " + key + error.what() + "; " +
-                    error.cure()};
+  if (!key.empty()) key = model::shortened(key.substr(1), most_of_a_key) + ": ";
+  return InputError{place(line) + key + error.what() + "; " + error.cure()};
 }
 
 }  // namespace nagi::daemon

@@ -15,26 +15,41 @@ using model::ObjectReader;
 constexpr std::uint64_t schema_version = 1;
 constexpr std::uint64_t most_spin = 1'000'000;  // ns: who waits longer had better sleep
 
-io::Choice read_io(ObjectReader& reader) {
+io::Choice read_io(const ObjectReader& reader) {
   const std::string choice = reader.text("io");
   if (choice == "best") return io::Choice::best;
   if (choice == "af_xdp") return io::Choice::af_xdp;
   if (choice == "af_packet") return io::Choice::af_packet;
-  throw ConfigError(reader.at("io"), "unknown packet I/O \"" + choice + "\"",
+  throw ConfigError(reader.at("io"), "unknown packet I/O " + model::shown(choice),
                     R"(one of "best", "af_xdp", "af_packet")");
 }
 
-OffloadPolicy read_offloads(ObjectReader& reader) {
+OffloadPolicy read_offloads(const ObjectReader& reader) {
   const std::string policy = reader.text("offloads");
   if (policy == "switch_off") return OffloadPolicy::switch_off;
   if (policy == "refuse") return OffloadPolicy::refuse;
-  throw ConfigError(reader.at("offloads"), "unknown policy \"" + policy + "\"",
+  throw ConfigError(reader.at("offloads"), "unknown policy " + model::shown(policy),
                     R"("switch_off" or "refuse")");
 }
 
 }  // namespace
 
-void read_settings(ObjectReader& reader, const std::string& program, ServiceSettings& settings) {
+std::vector<std::string_view> settings_keys() {
+  return {"schema_version",
+          "seed",
+          "epoch_realtime_ns",
+          "offloads",
+          "io",
+          "spin_ns",
+          "virtual_time",
+          "cpu",
+          "account",
+          "drops",
+          "control_socket"};
+}
+
+void read_settings(const ObjectReader& reader, const std::string& program,
+                   ServiceSettings& settings) {
   const std::uint64_t version = reader.whole("schema_version");
   if (version != schema_version) {
     throw ConfigError(reader.at("schema_version"),

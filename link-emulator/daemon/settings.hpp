@@ -18,6 +18,8 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "io/open.hpp"
 #include "model/json.hpp"
@@ -39,9 +41,12 @@ struct ServiceSettings {
   std::string control_socket;
 };
 
+/// The keys that are said above, and "schema_version".
+std::vector<std::string_view> settings_keys();
+
 /// Reads what is said above, after "schema_version", which must be 1. `program` is what errors call
 /// the reader. Throws model::ConfigError.
-void read_settings(model::ObjectReader& reader, const std::string& program,
+void read_settings(const model::ObjectReader& reader, const std::string& program,
                    ServiceSettings& settings);
 
 }  // namespace nagi::daemon

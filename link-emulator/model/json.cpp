@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <set>
 #include <utility>
+
+#include "model/text.hpp"
 
 namespace nagi::model {
 
@@ -12,13 +15,12 @@ using nlohmann::json;
 
 namespace {
 
-constexpr std::uint64_t most_rate = 1'000'000'000'000;          // 1 Tb/s
-constexpr std::uint64_t most_delay = 3'600ULL * 1'000'000'000;  // an hour
-constexpr std::uint64_t most_packet = 65'535;
-constexpr std::uint64_t most_queue = 1ULL << 40;
-constexpr std::uint64_t most_retries = 100;
-constexpr std::uint64_t least_sojourn =
-    1'000;  // ns: shorter ones cost more to follow than they matter
+const std::vector<std::string_view>& direction_keys() {
+  static const std::vector<std::string_view> keys = {
+      "rate_bps",    "rate_trace", "overhead_bytes", "queue", "mark", "delay_ns",
+      "delay_trace", "jitter",     "keep_order",     "loss",  "arq"};
+  return keys;
+}
 
 bool is_whole(const json& value, std::uint64_t least, std::uint64_t most) {
   if (!value.is_number_integer()) return false;
@@ -27,40 +29,60 @@ bool is_whole(const json& value, std::uint64_t least, std::uint64_t most) {
   return number >= least && number <= most;
 }
 
-ConfigError not_whole(const json& value, const json::json_pointer& where, std::uint64_t least,
-                      std::uint64_t most) {
-  return {where, "not a possible value: " + value.dump(),
-          "a whole number from " + std::to_string(least) + " to " + std::to_string(most)};
+ConfigError not_possible(const json& value, const json::json_pointer& where,
+                         const std::string& cure) {
+  return {where, "not a possible value: " + shown(value), cure};
 }
 
-Duration duration(ObjectReader& reader, const std::string& key, std::uint64_t least = 0) {
-  return Duration{static_cast<std::int64_t>(reader.whole(key, least, most_delay))};
+std::string whole_from(std::uint64_t least, std::uint64_t most) {
+  if (least == most) return "must be " + std::to_string(least);
+  return "a whole number from " + std::to_string(least) + " to " + std::to_string(most);
 }
 
-std::uint64_t whole_at(const json& list, std::size_t index, const json::json_pointer& where,
-                       std::uint64_t least, std::uint64_t most) {
+Duration duration(const ObjectReader& reader, const std::string& key, Bound<std::uint64_t> bound) {
+  return Duration{static_cast<std::int64_t>(reader.whole(key, bound))};
+}
+
+/// An element of a list of numbers that follow each other: the first from 0 on, each `apart` or
+/// more after the one before, and all less than `end`, which is what `end_name` says.
+std::uint64_t next_in(const json& list, std::size_t index, const json::json_pointer& where,
+                      std::optional<std::uint64_t> before, std::uint64_t apart, std::uint64_t end,
+                      const std::string& end_name) {
   const json& value = list[index];
-  if (!is_whole(value, least, most)) throw not_whole(value, where / index, least, most);
-  return value.get<std::uint64_t>();
+  const std::uint64_t least = before ? *before + apart : 0;
+  if (end > 0 && is_whole(value, least, end - 1)) return value.get<std::uint64_t>();
+  std::string cure = "must be a whole number ";
+  if (before) {
+    cure += (apart == 0 ? "not less than the previous, " : "greater than the previous, ") +
+            std::to_string(*before) + ", and ";
+  }
+  throw not_possible(value, where / index, cure + end_name);
 }
 
 /// {"steps": [[at_ns, value], ...], "period_ns": P}
 template <class Value, class Make>
-Trace<Value> read_steps(ObjectReader& reader, std::uint64_t most, Make make) {
+Trace<Value> read_steps(const ObjectReader& reader, Bound<std::uint64_t> bound, Make make) {
   Trace<Value> trace;
-  trace.period = duration(reader, "period_ns", 1);
+  trace.period = duration(reader, "period_ns", bounds::period_ns);
   const json& steps = reader.array("steps");
   const auto where = reader.at("steps");
   const auto period = static_cast<std::uint64_t>(trace.period.count());
+  std::optional<std::uint64_t> before;
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const json& step = steps[i];
     if (!step.is_array() || step.size() != 2) {
-      throw ConfigError(where / i, "not a step: " + step.dump(), "write [at_ns, value]");
+      throw ConfigError(where / i, "not a step: " + shown(step), "write [at_ns, value]");
     }
-    const auto least = i == 0 ? 0 : static_cast<std::uint64_t>(trace.steps.back().at.count()) + 1;
-    const auto at = whole_at(step, 0, where / i, least, i == 0 ? 0 : period - 1);
-    trace.steps.push_back(
-        {Duration{static_cast<std::int64_t>(at)}, make(whole_at(step, 1, where / i, 0, most))});
+    if (!before && step[0] != 0) {
+      throw not_possible(step[0], where / i / 0, "must be 0: a trace begins with its first step");
+    }
+    before = next_in(step, 0, where / i, before, 1, period,
+                     "less than the period, " + std::to_string(period));
+    if (!is_whole(step[1], bound.least, bound.most)) {
+      throw not_possible(step[1], where / i / 1, whole_from(bound.least, bound.most));
+    }
+    trace.steps.push_back({Duration{static_cast<std::int64_t>(*before)},
+                           make(step[1].template get<std::uint64_t>())});
   }
   if (trace.steps.empty()) throw ConfigError(where, "no steps", "list at least [0, value]");
   return trace;
@@ -68,28 +90,39 @@ Trace<Value> read_steps(ObjectReader& reader, std::uint64_t most, Make make) {
 
 RateConfig read_rate_trace(ObjectReader reader) {
   RateConfig rate;
+  reader.only({"steps", "opportunities_ns", "bytes", "period_ns"});
   if (reader.has("opportunities_ns")) {
+    reader.only({"opportunities_ns", "bytes", "period_ns"});
     Opportunities all;
-    all.period = duration(reader, "period_ns", 1);
-    all.each = Bytes{reader.whole("bytes", 1, most_queue)};
+    all.period = duration(reader, "period_ns", bounds::period_ns);
+    all.each = Bytes{reader.whole("bytes", bounds::opportunity_bytes)};
     const json& instants = reader.array("opportunities_ns");
     const auto where = reader.at("opportunities_ns");
+    const auto period = static_cast<std::uint64_t>(all.period.count());
+    std::optional<std::uint64_t> before;
     for (std::size_t i = 0; i < instants.size(); ++i) {
-      const auto least = i == 0 ? 0 : static_cast<std::uint64_t>(all.at.back().count());
-      all.at.emplace_back(static_cast<std::int64_t>(
-          whole_at(instants, i, where, least, static_cast<std::uint64_t>(all.period.count()))));
+      before = next_in(instants, i, where, before, 0, period + 1,
+                       "at most the period, " + std::to_string(period));
+      all.at.emplace_back(static_cast<std::int64_t>(*before));
     }
     if (all.at.empty()) throw ConfigError(where, "no opportunities", "list at least one");
     rate = std::move(all);
   } else {
-    auto trace = read_steps<Bitrate>(reader, most_rate, [](auto bits) { return Bitrate{bits}; });
-    rate = std::move(trace);
+    reader.only({"steps", "period_ns"});
+    rate =
+        read_steps<Bitrate>(reader, bounds::step_rate_bps, [](auto bits) { return Bitrate{bits}; });
   }
-  if (mean_rate(rate) < Bitrate{1}) {
-    throw ConfigError(reader.here(), "less than 1 bit/s on average",
+  const std::uint64_t mean = mean_rate(rate)->bits_per_second;
+  if (mean < bounds::rate_bps.least) {
+    throw ConfigError(reader.here(),
+                      "less than " + std::to_string(bounds::rate_bps.least) + " bit/s on average",
                       "give it more to send, or a shorter period");
   }
-  reader.finish();
+  if (mean > bounds::rate_bps.most) {
+    throw ConfigError(reader.here(),
+                      "more than " + std::to_string(bounds::rate_bps.most) + " bit/s on average",
+                      "give it less to send, or a longer period");
+  }
   return rate;
 }
 
@@ -101,104 +134,139 @@ void need_rate(const RateConfig& rate, const json::json_pointer& where, const st
 
 QueueLimit read_queue(ObjectReader reader, const RateConfig& rate) {
   QueueLimit limit;
+  reader.only({"packets", "bytes", "bdp", "base_rtt_ns", "packet_bytes"});
   need_rate(rate, reader.here(), "a queue");
   if (reader.has("packets")) {
-    limit = Packets{reader.whole("packets", 1, most_queue)};
+    reader.only({"packets"});
+    limit = Packets{reader.whole("packets", bounds::queue_packets)};
   } else if (reader.has("bytes")) {
-    limit = Bytes{reader.whole("bytes", 1, most_queue)};
+    reader.only({"bytes"});
+    limit = Bytes{reader.whole("bytes", bounds::queue_bytes)};
   } else if (reader.has("bdp")) {
-    const double bdp = reader.number("bdp", 1e-6, 1e6);
-    const Duration base_rtt = duration(reader, "base_rtt_ns", 1);
-    limit = bandwidth_delay_product(static_cast<std::uint64_t>(std::llround(bdp * 1e6)),
-                                    *mean_rate(rate), base_rtt,
-                                    Bytes{reader.whole("packet_bytes", 1, most_packet)});
+    const double bdp = reader.number("bdp", bounds::queue_bdp);
+    const Duration base_rtt = duration(reader, "base_rtt_ns", bounds::base_rtt_ns);
+    const Packets packets = bandwidth_delay_product(
+        static_cast<std::uint64_t>(std::llround(bdp * 1e6)), *mean_rate(rate), base_rtt,
+        Bytes{reader.whole("packet_bytes", bounds::packet_bytes)});
+    if (packets.count > bounds::queue_packets.most) {
+      throw ConfigError(reader.at("bdp"),
+                        shown(reader.any("bdp")) + " BDP are more than " +
+                            std::to_string(bounds::queue_packets.most) + " packets",
+                        "give less: a BDP is rate x base RTT / (8 x packet), here of a rate of " +
+                            std::to_string(mean_rate(rate)->bits_per_second) + " bit/s");
+    }
+    limit = packets;
   } else {
     throw ConfigError(
         reader.here(), "a queue without a size",
         R"(give one of "packets", "bytes", or "bdp" with "base_rtt_ns" and "packet_bytes")");
   }
-  reader.finish();
   return limit;
 }
 
 MarkConfig read_mark(ObjectReader reader, const RateConfig& rate) {
   MarkConfig mark;
+  reader.only({"threshold_packets", "threshold_bytes", "weight"});
   need_rate(rate, reader.here(), "marking");
   if (reader.has("threshold_bytes")) {
-    mark.threshold = Bytes{reader.whole("threshold_bytes", 0, most_queue)};
+    reader.only({"threshold_bytes", "weight"});
+    mark.threshold = Bytes{reader.whole("threshold_bytes", bounds::mark_threshold_bytes)};
   } else {
-    mark.threshold = Packets{reader.whole("threshold_packets", 0, most_queue)};
+    mark.threshold = Packets{reader.whole("threshold_packets", bounds::mark_threshold_packets)};
   }
-  mark.weight = reader.number("weight", 1e-9, 1);
-  reader.finish();
+  mark.weight = reader.number("weight", bounds::mark_weight);
   return mark;
 }
 
 JitterConfig read_jitter(ObjectReader reader) {
   JitterConfig jitter;
+  reader.only({"distribution", "half_width_ns", "deviation_ns", "mean_ns"});
   const std::string distribution = reader.text("distribution");
   if (distribution == "uniform") {
-    jitter = UniformJitter{duration(reader, "half_width_ns")};
+    reader.only({"distribution", "half_width_ns"});
+    jitter = UniformJitter{duration(reader, "half_width_ns", bounds::jitter_ns)};
   } else if (distribution == "normal") {
-    jitter = NormalJitter{duration(reader, "deviation_ns")};
+    reader.only({"distribution", "deviation_ns"});
+    jitter = NormalJitter{duration(reader, "deviation_ns", bounds::jitter_ns)};
   } else if (distribution == "exponential") {
-    jitter = ExponentialJitter{duration(reader, "mean_ns")};
+    reader.only({"distribution", "mean_ns"});
+    jitter = ExponentialJitter{duration(reader, "mean_ns", bounds::jitter_ns)};
   } else {
-    throw ConfigError(reader.at("distribution"), "unknown distribution \"" + distribution + "\"",
+    throw ConfigError(reader.at("distribution"), "unknown distribution " + shown(distribution),
                       R"(one of "uniform", "normal", "exponential")");
   }
-  reader.finish();
   return jitter;
 }
 
-double probability(ObjectReader& reader, const std::string& key) {
-  return reader.number(key, 0, 1);
+double probability(const ObjectReader& reader, const std::string& key) {
+  return reader.number(key, bounds::probability);
 }
-double probability(ObjectReader& reader, const std::string& key, double otherwise) {
+double probability(const ObjectReader& reader, const std::string& key, double otherwise) {
   return reader.has(key) ? probability(reader, key) : otherwise;
 }
 
-LossTraceConfig read_loss_trace(ObjectReader& reader) {
+LossTraceConfig read_loss_trace(const ObjectReader& reader) {
   LossTraceConfig trace;
-  trace.length = reader.whole("length", 1, most_queue);
+  trace.length = reader.whole("length", bounds::loss_trace_packets);
   const json& lost = reader.array("lost");
+  std::optional<std::uint64_t> before;
   for (std::size_t i = 0; i < lost.size(); ++i) {
-    const auto least = i == 0 ? 0 : trace.lost.back() + 1;
-    trace.lost.push_back(whole_at(lost, i, reader.at("lost"), least, trace.length - 1));
+    before = next_in(lost, i, reader.at("lost"), before, 1, trace.length,
+                     "less than the length, " + std::to_string(trace.length));
+    trace.lost.push_back(*before);
   }
   return trace;
 }
 
 LossConfig read_loss_model(ObjectReader& reader, const RateConfig& rate) {
-  constexpr double below_1 = 1 - 0x1p-53;
   const std::string model = reader.text("model");
-  if (model == "none") return NoLossConfig{};
-  if (model == "bernoulli") return BernoulliConfig{probability(reader, "probability")};
+  const auto only = [&reader](std::vector<std::string_view> keys) {
+    keys.insert(keys.end(), {"model", "at"});
+    reader.only(keys);
+  };
+  if (model == "none") {
+    only({});
+    return NoLossConfig{};
+  }
+  if (model == "bernoulli") {
+    only({"probability"});
+    return BernoulliConfig{probability(reader, "probability")};
+  }
   if (model == "bernoulli_bit") {
-    return BernoulliBitConfig{reader.number("bit_error_rate", 0, below_1)};
+    only({"bit_error_rate"});
+    return BernoulliBitConfig{reader.number("bit_error_rate", bounds::bit_error_rate)};
   }
   if (model == "poisson") {
+    only({"packet_loss_rate", "packet_bytes"});
     if (!std::holds_alternative<Bitrate>(rate)) {
       throw ConfigError(reader.at("model"), "Poisson loss on a direction without a constant rate",
                         "give \"rate_bps\" too: the process's rate follows from it");
     }
-    return PoissonConfig{reader.number("packet_loss_rate", 0, below_1),
-                         Bytes{reader.whole("packet_bytes", 1, most_packet)}};
+    return PoissonConfig{reader.number("packet_loss_rate", bounds::packet_loss_rate),
+                         Bytes{reader.whole("packet_bytes", bounds::packet_bytes)}};
   }
   if (model == "gilbert_elliott") {
+    only({"good_to_bad", "bad_to_good", "loss_in_good", "loss_in_bad"});
     return GilbertElliottConfig{
         probability(reader, "good_to_bad"), probability(reader, "bad_to_good"),
         probability(reader, "loss_in_good", 0), probability(reader, "loss_in_bad", 1)};
   }
   if (model == "markov") {
-    return MarkovConfig{duration(reader, "good_sojourn_ns", least_sojourn),
-                        duration(reader, "bad_sojourn_ns", least_sojourn),
+    only({"good_sojourn_ns", "bad_sojourn_ns", "loss_in_good", "loss_in_bad"});
+    return MarkovConfig{duration(reader, "good_sojourn_ns", bounds::sojourn_ns),
+                        duration(reader, "bad_sojourn_ns", bounds::sojourn_ns),
                         probability(reader, "loss_in_good", 0),
                         probability(reader, "loss_in_bad", 1)};
   }
-  if (model == "trace") return read_loss_trace(reader);
-  if (model == "radio") return RadioConfig{};
-  throw ConfigError(reader.at("model"), "unknown loss model \"" + model + "\"",
+  if (model == "trace") {
+    only({"lost", "length"});
+    return read_loss_trace(reader);
+  }
+  if (model == "radio") {
+    only({});
+    return RadioConfig{};
+  }
+  throw ConfigError(reader.at("model"), "unknown loss model " + shown(model),
                     R"(one of "none", "bernoulli", "bernoulli_bit", "poisson", )"
                     R"("gilbert_elliott", "markov", "trace", "radio")");
 }
@@ -278,21 +346,35 @@ ObjectReader::ObjectReader(const json& value, json::json_pointer where)
   }
 }
 
-bool ObjectReader::has(const std::string& key) {
-  known_.push_back(key);
-  return object_.contains(key);
-}
-
-const json& ObjectReader::any(const std::string& key) {
-  known_.push_back(key);
-  const auto found = object_.find(key);
-  if (found == object_.end()) {
-    throw ConfigError(where_, "missing key \"" + key + "\"", "add \"" + key + "\"");
+void ObjectReader::only(const std::vector<std::string_view>& known) {
+  for (auto each = object_.begin(); each != object_.end(); ++each) {
+    const std::string& key = each.key();
+    if (std::ranges::find(known, key) != known.end()) continue;
+    const std::string meant = nearest(key, known);
+    std::string all;
+    for (const std::string_view name : std::set(known.begin(), known.end())) {
+      all += (all.empty() ? "" : ", ") + std::string(name);
+    }
+    throw ConfigError(where_ / key, "unknown key " + shortened(key),
+                      meant.empty() ? "known here: " + all : "did you mean " + meant);
   }
-  return *found;
+  keys_are_known_ = true;
 }
 
-const json& ObjectReader::array(const std::string& key) {
+const json& ObjectReader::any(const std::string& key) const {
+  const auto found = object_.find(key);
+  if (found != object_.end()) return *found;
+  if (!keys_are_known_) {
+    for (auto each = object_.begin(); each != object_.end(); ++each) {
+      if (nearest(each.key(), {key}).empty()) continue;
+      throw ConfigError(where_ / each.key(), "unknown key " + shortened(each.key()),
+                        "did you mean " + key);
+    }
+  }
+  throw ConfigError(where_, "missing key " + key, "add \"" + key + "\"");
+}
+
+const json& ObjectReader::array(const std::string& key) const {
   const json& value = any(key);
   if (!value.is_array()) {
     throw ConfigError(at(key), std::string("expected a list, found ") + value.type_name(),
@@ -301,72 +383,70 @@ const json& ObjectReader::array(const std::string& key) {
   return value;
 }
 
-std::string ObjectReader::text(const std::string& key) {
+std::string ObjectReader::text(const std::string& key) const {
   const json& value = any(key);
   if (!value.is_string() || value.get_ref<const std::string&>().empty()) {
-    throw ConfigError(at(key), std::string("expected text, found ") + value.dump(),
+    throw ConfigError(at(key), "expected text, found " + shown(value),
                       "write a text in quotes that is not empty");
   }
-  return value.get<std::string>();
+  const auto& text = value.get_ref<const std::string&>();
+  if (has_unprintable(text)) {
+    throw ConfigError(at(key), "a control character in " + shown(value), "write it without");
+  }
+  return text;
 }
 
-std::uint64_t ObjectReader::whole(const std::string& key, std::uint64_t least, std::uint64_t most) {
+std::uint64_t ObjectReader::whole(const std::string& key, std::uint64_t least,
+                                  std::uint64_t most) const {
   const json& value = any(key);
-  if (!is_whole(value, least, most)) throw not_whole(value, at(key), least, most);
+  if (!is_whole(value, least, most)) throw not_possible(value, at(key), whole_from(least, most));
   return value.get<std::uint64_t>();
 }
 
-bool ObjectReader::flag(const std::string& key) {
+bool ObjectReader::flag(const std::string& key) const {
   const json& value = any(key);
-  if (!value.is_boolean()) {
-    throw ConfigError(at(key), "not a possible value: " + value.dump(), "true or false");
-  }
+  if (!value.is_boolean()) throw not_possible(value, at(key), "true or false");
   return value.get<bool>();
 }
 
-double ObjectReader::number(const std::string& key, double least, double most) {
+double ObjectReader::number(const std::string& key, Bound<double> bound) const {
   const json& value = any(key);
-  if (!value.is_number() || !(value.get<double>() >= least) || !(value.get<double>() <= most)) {
-    throw ConfigError(at(key), "not a possible value: " + value.dump(),
-                      "a number from " + json(least).dump() + " to " + json(most).dump());
+  if (!value.is_number() || !(value.get<double>() >= bound.least) ||
+      !(value.get<double>() <= bound.most)) {
+    throw not_possible(
+        value, at(key),
+        "a number from " + json(bound.least).dump() + " to " + json(bound.most).dump());
   }
   return value.get<double>();
 }
 
-void ObjectReader::finish() const {
-  for (auto each = object_.begin(); each != object_.end(); ++each) {
-    const std::string& key = each.key();
-    if (std::ranges::find(known_, key) != known_.end()) continue;
-    std::string known;
-    for (const std::string& name : std::set(known_.begin(), known_.end())) {
-      known += (known.empty() ? "" : ", ") + name;
-    }
-    throw ConfigError(where_ / key, "unknown key \"" + key + "\"", "known here: " + known);
-  }
+std::string shown(const json& value) {
+  return shortened(value.dump(-1, ' ', false, json::error_handler_t::replace));
 }
 
 DirectionConfig read_direction(ObjectReader reader) {
   DirectionConfig config;
+  reader.only(direction_keys());
   const auto exclusive = [&reader](const std::string& one, const std::string& other) {
     if (!reader.has(one) || !reader.has(other)) return;
     throw ConfigError(reader.at(other), "given beside \"" + one + "\"", "give one of the two");
   };
   exclusive("rate_bps", "rate_trace");
   exclusive("delay_ns", "delay_trace");
-  if (reader.has("rate_bps")) config.rate = Bitrate{reader.whole("rate_bps", 1, most_rate)};
+  if (reader.has("rate_bps")) config.rate = Bitrate{reader.whole("rate_bps", bounds::rate_bps)};
   if (reader.has("rate_trace")) config.rate = read_rate_trace(reader.object("rate_trace"));
   if (reader.has("overhead_bytes")) {
-    config.overhead = Bytes{reader.whole("overhead_bytes", 0, most_packet)};
+    config.overhead = Bytes{reader.whole("overhead_bytes", bounds::overhead_bytes)};
   }
   if (reader.has("queue")) config.queue = read_queue(reader.object("queue"), config.rate);
   if (reader.has("mark")) config.mark = read_mark(reader.object("mark"), config.rate);
-  if (reader.has("delay_ns")) config.delay = duration(reader, "delay_ns");
+  if (reader.has("delay_ns")) config.delay = duration(reader, "delay_ns", bounds::delay_ns);
   if (reader.has("delay_trace")) {
     ObjectReader trace = reader.object("delay_trace");
-    config.delay = read_steps<Duration>(trace, most_delay, [](std::uint64_t nanoseconds) {
+    trace.only({"steps", "period_ns"});
+    config.delay = read_steps<Duration>(trace, bounds::delay_ns, [](std::uint64_t nanoseconds) {
       return Duration{static_cast<std::int64_t>(nanoseconds)};
     });
-    trace.finish();
   }
   if (reader.has("jitter")) config.jitter = read_jitter(reader.object("jitter"));
   if (reader.has("keep_order")) config.keep_order = reader.flag("keep_order");
@@ -376,21 +456,19 @@ DirectionConfig read_direction(ObjectReader reader) {
     if (loss.has("at")) {
       const std::string place = loss.text("at");
       if (place != "ingress" && place != "egress") {
-        throw ConfigError(loss.at("at"), "unknown place \"" + place + "\"",
+        throw ConfigError(loss.at("at"), "unknown place " + shown(place),
                           R"("ingress" (before the queue) or "egress" (after transmission))");
       }
       config.loss_at = place == "ingress" ? LossPlace::ingress : LossPlace::egress;
     }
-    loss.finish();
   }
   if (reader.has("arq")) {
     ObjectReader arq = reader.object("arq");
-    config.arq = {static_cast<unsigned>(arq.whole("retries", 1, most_retries)),
-                  duration(arq, "feedback_ns")};
-    arq.finish();
+    arq.only({"retries", "feedback_ns"});
+    config.arq = {static_cast<unsigned>(arq.whole("retries", bounds::arq_retries)),
+                  duration(arq, "feedback_ns", bounds::arq_feedback_ns)};
   }
   refuse_ingress(reader, config);
-  reader.finish();
   return config;
 }
 
@@ -443,6 +521,7 @@ DirectionConfig changed(const DirectionConfig& config, const json& changes,
     throw ConfigError(where, "expected an object, found " + std::string(changes.type_name()),
                       R"(write {"rate_bps": 1000000, ...})");
   }
+  ObjectReader(changes, where).only(direction_keys());
   json merged = to_json(config);
   const auto instead_of = [&](const char* given, const char* replaced) {
     if (changes.contains(given)) merged.erase(replaced);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The link model's configuration as JSON, read strictly: an unknown key, a missing one, a wrong
-// type or a value outside its range is an error that names the key and says what would be right.
+// type or a value outside its bounds (bounds.json) is an error that names the key and says what
+// would be right.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +10,10 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "model/bounds.hpp"
 #include "model/link.hpp"
 
 namespace nagi::model {
@@ -29,37 +32,49 @@ class ConfigError : public std::runtime_error {
   std::string cure_;
 };
 
-/// One JSON object being read. Every key must be asked for before finish(), or it is unknown.
+/// One JSON object being read. Whoever reads it says by only() which keys it may have, before a key
+/// is found missing that was merely misspelt.
 class ObjectReader {
  public:
+  /// Throws if `value` is no object.
   ObjectReader(const nlohmann::json& value, nlohmann::json::json_pointer where);
 
-  [[nodiscard]] bool has(const std::string& key);
+  /// Throws if there is a key that is not one of `known`.
+  void only(const std::vector<std::string_view>& known);
+
+  [[nodiscard]] bool has(const std::string& key) const { return object_.contains(key); }
   [[nodiscard]] const nlohmann::json::json_pointer& here() const { return where_; }
   [[nodiscard]] nlohmann::json::json_pointer at(const std::string& key) const {
     return where_ / key;
   }
 
-  [[nodiscard]] const nlohmann::json& any(const std::string& key);
-  [[nodiscard]] ObjectReader object(const std::string& key) { return {any(key), at(key)}; }
-  [[nodiscard]] const nlohmann::json& array(const std::string& key);
-  [[nodiscard]] std::string text(const std::string& key);
-  [[nodiscard]] std::uint64_t whole(const std::string& key, std::uint64_t least = 0,
-                                    std::uint64_t most = std::numeric_limits<std::int64_t>::max());
-  [[nodiscard]] double number(const std::string& key, double least, double most);
-  [[nodiscard]] bool flag(const std::string& key);
-
-  /// Throws if there is a key nobody asked for.
-  void finish() const;
+  // The value of a key. They throw if it is missing or not what is asked for.
+  [[nodiscard]] const nlohmann::json& any(const std::string& key) const;
+  [[nodiscard]] ObjectReader object(const std::string& key) const { return {any(key), at(key)}; }
+  [[nodiscard]] const nlohmann::json& array(const std::string& key) const;
+  /// Not empty, and without control characters.
+  [[nodiscard]] std::string text(const std::string& key) const;
+  [[nodiscard]] std::uint64_t whole(
+      const std::string& key, std::uint64_t least = 0,
+      std::uint64_t most = std::numeric_limits<std::int64_t>::max()) const;
+  [[nodiscard]] std::uint64_t whole(const std::string& key, Bound<std::uint64_t> bound) const {
+    return whole(key, bound.least, bound.most);
+  }
+  [[nodiscard]] double number(const std::string& key, Bound<double> bound) const;
+  [[nodiscard]] bool flag(const std::string& key) const;
 
  private:
   const nlohmann::json& object_;
   nlohmann::json::json_pointer where_;
-  std::vector<std::string> known_;  // that were asked for: few, so not sorted
+  bool keys_are_known_ = false;  // only() has found no other
 };
 
+/// A value as messages show it: on one line, and not long.
+std::string shown(const nlohmann::json& value);
+
 /// Reads one direction's configuration. All keys may be missing: no rate limit, no delay, no queue
-/// limit, no loss. Instants of traces count from the link's epoch.
+/// limit, no loss. Instants of traces count from the link's epoch. What values may be, bounds.json
+/// says.
 ///
 ///   "rate_bps": 10000000                     or, instead of it,
 ///   "rate_trace": {"steps": [[0, 10000000], [2000000000, 1000000]], "period_ns": 4000000000}, or

@@ -43,20 +43,19 @@ unsigned __int128 work_in_a_period(const Trace<Bitrate>& trace) {
 
 std::optional<Bitrate> mean_rate(const RateConfig& rate) {
   using Wide = unsigned __int128;
-  return std::visit(Match{[](Unlimited) -> std::optional<Bitrate> { return std::nullopt; },
-                          [](Bitrate constant) -> std::optional<Bitrate> { return constant; },
-                          [](const Trace<Bitrate>& trace) -> std::optional<Bitrate> {
-                            const Wide bits = work_in_a_period(trace);
-                            return Bitrate{static_cast<std::uint64_t>(
-                                bits / static_cast<std::uint64_t>(trace.period.count()))};
-                          },
-                          [](const Opportunities& all) -> std::optional<Bitrate> {
-                            const Wide bits =
-                                Wide{all.at.size()} * all.each.count * 8 * 1'000'000'000;
-                            return Bitrate{static_cast<std::uint64_t>(
-                                bits / static_cast<std::uint64_t>(all.period.count()))};
-                          }},
-                    rate);
+  return std::visit(
+      Match{[](Unlimited) -> std::optional<Bitrate> { return std::nullopt; },
+            [](Bitrate constant) -> std::optional<Bitrate> { return constant; },
+            [](const Trace<Bitrate>& trace) -> std::optional<Bitrate> {
+              const Wide bits = work_in_a_period(trace);
+              return Bitrate{static_cast<std::uint64_t>(
+                  bits / static_cast<std::uint64_t>(trace.period.count()))};
+            },
+            [](const Opportunities& all) -> std::optional<Bitrate> {
+              const Wide bits = Wide{all.at.size()} * all.each.count * 8 * 1'000'000'000;
+              return Bitrate{saturated(bits / static_cast<std::uint64_t>(all.period.count()))};
+            }},
+      rate);
 }
 
 Instant RateServer::begin(Bytes size, Instant at, bool at_once) {

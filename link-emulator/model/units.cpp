@@ -1,15 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/units.hpp"
 
+#include <limits>
+
 namespace nagi::model {
+
+std::uint64_t saturated(unsigned __int128 value) {
+  constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+  return value > most ? most : static_cast<std::uint64_t>(value);
+}
 
 Packets bandwidth_delay_product(std::uint64_t bdp_millionths, Bitrate rate, Duration base_rtt,
                                 Bytes packet) {
   using Wide = unsigned __int128;
-  const Wide bit_nanoseconds =
-      Wide{bdp_millionths} * rate.bits_per_second * static_cast<std::uint64_t>(base_rtt.count());
   const Wide per_packet = Wide{packet.count} * 8 * 1'000'000'000 * 1'000'000;
-  return {static_cast<std::uint64_t>((bit_nanoseconds + per_packet - 1) / per_packet)};
+  Wide bit_nanoseconds = 0;
+  if (__builtin_mul_overflow(Wide{bdp_millionths} * rate.bits_per_second,
+                             static_cast<Wide>(base_rtt.count()), &bit_nanoseconds)) {
+    return {std::numeric_limits<std::uint64_t>::max()};
+  }
+  const bool rounds_up = bit_nanoseconds % per_packet != 0;
+  return {saturated(bit_nanoseconds / per_packet + (rounds_up ? 1 : 0))};
 }
 
 }  // namespace nagi::model

@@ -48,9 +48,12 @@ struct Bitrate {
   auto operator<=>(const Bitrate&) const = default;
 };
 
+/// The smaller of `value` and 2^64 - 1.
+std::uint64_t saturated(unsigned __int128 value);
+
 /// The queue of n bandwidth-delay products, in packets, rounded up:
 /// n x rate x base RTT / (8 x packet size). `bdp_millionths` is n x 10^6, so that the result is
-/// exact.
+/// exact. At most 2^64 - 1, whatever the operands.
 Packets bandwidth_delay_product(std::uint64_t bdp_millionths, Bitrate rate, Duration base_rtt,
                                 Bytes packet);
 

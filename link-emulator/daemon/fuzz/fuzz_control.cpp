@@ -26,11 +26,11 @@ class Link {
 
   json answer(const json& request) {
     model::ObjectReader reader(request, json::json_pointer());
+    reader.only({"command", "config"});
     if (reader.text("command") != "set") {
       throw model::ConfigError(reader.at("command"), "unknown command", "set");
     }
     const auto config = model::changed(config_, reader.any("config"), reader.at("config"));
-    reader.finish();
     direction_->change(config, model::Instant{model::Duration{1'000'000}}, departures_);
     config_ = config;
     if (departures_.size() + direction_->held() != 20) std::abort();

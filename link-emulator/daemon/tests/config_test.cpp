@@ -52,8 +52,8 @@ TEST(Config, IsRead) {
 TEST(Config, ErrorsNameFileLineAndKey) {
   EXPECT_THAT(refusal(with("rate_bps\": 100000000", "rate_bps\": 0")),
               AllOf(StartsWith("test.json:7: links.0.a_to_b.rate_bps: "), HasSubstr("from 1")));
-  EXPECT_THAT(refusal(with("\"seed\"", "\"sead\"")),
-              StartsWith("test.json:1: missing key \"seed\""));
+  EXPECT_THAT(refusal(with("\"seed\": 18446744073709551615,", "")),
+              StartsWith("test.json:1: missing key seed"));
   EXPECT_THAT(refusal(with("\"id\": 0", "\"id\": 0, \"colour\": 3")),
               StartsWith("test.json:6: links.0.colour: unknown key"));
   EXPECT_THAT(refusal(with("\"b\": \"eth1\"", "\"b\": \"eth0\"")),
@@ -72,6 +72,46 @@ TEST(Config, KeysGivenTwiceAreRefused) {
 TEST(Config, SyntaxErrorsNameTheLine) {
   EXPECT_THAT(refusal(with("\"wired\",", "\"wired\"")), StartsWith("test.json:6: not JSON"));
   EXPECT_THAT(refusal(""), StartsWith("test.json:1: not JSON"));
+}
+
+TEST(Config, SyntaxErrorsAreInOurWords) {
+  EXPECT_EQ(refusal("{\"seed\": 1,\n \"links\" []}"),
+            "test.json:2: not JSON: column 10: unexpected '['; expected ':'");
+}
+
+TEST(Config, DeepNestingIsRefused) {
+  for (const int depth : {65, 100'000}) {
+    const std::string deep = std::string(depth, '[') + std::string(depth, ']');
+    EXPECT_THAT(refusal(deep), AllOf(StartsWith("test.json:1: column 65: "),
+                                     HasSubstr("more than 64 levels deep; write it with fewer")));
+    EXPECT_THAT(refusal(with("{\"rate_bps\": 100000000}", deep)),
+                AllOf(StartsWith("test.json:7: "), HasSubstr("64 levels")));
+  }
+}
+
+TEST(Config, AMisspeltKeyIsNamedBeforeTheOneThatIsMissing) {
+  EXPECT_THAT(refusal(with("\"seed\"", "\"sead\"")),
+              StartsWith("test.json:3: sead: unknown key sead; did you mean seed"));
+  EXPECT_THAT(refusal(with("\"a_to_b\"", "\"a_to_B\"")),
+              StartsWith("test.json:7: links.0.a_to_B: unknown key a_to_B; did you mean a_to_b"));
+  EXPECT_THAT(refusal(with("\"b_to_a\": {}", "\"b_to_a\": {}, \"carriers\": {\"a_tob\": 3}")),
+              HasSubstr("links.0.carriers.a_tob: unknown key a_tob; did you mean a_to_b"));
+}
+
+TEST(Config, NamesHaveNoControlCharacters) {
+  for (const std::string bad : {"\\u0000", "\\n", "\\u001b[2J", "\\u009b", "\\u202e"}) {
+    for (const char* name : {"wired", "eth0", "eth1"}) {
+      const std::string said = refusal(with(name, name + bad));
+      EXPECT_THAT(said, AllOf(StartsWith("test.json:6: links.0."), HasSubstr("control character")));
+      EXPECT_EQ(said.find_first_of(std::string("\0\n\x1b", 3)), std::string::npos);
+    }
+  }
+}
+
+TEST(Config, LongValuesAreShortened) {
+  const std::string name(10'000, 'x');
+  EXPECT_LT(refusal(with("\"seed\"", "\"offloads\": \"" + name + "\", \"seed\"")).size(), 200u);
+  EXPECT_LT(refusal(with("\"seed\"", "\"" + name + "\": 1, \"seed\"")).size(), 500u);
 }
 
 TEST(Config, AnEmptyListOfLinksIsRefused) {

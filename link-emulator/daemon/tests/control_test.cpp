@@ -34,8 +34,8 @@ class ControlTest : public testing::Test {
 
   static json answer(const json& request) {
     model::ObjectReader reader(request, json::json_pointer());
+    reader.only({"number"});
     const std::uint64_t number = reader.whole("number");
-    reader.finish();
     return {{"ok", true}, {"twice", 2 * number}};
   }
 
@@ -235,6 +235,47 @@ TEST(Answer, IsTextWhateverTheRequest) {
   const json refused = json::parse(answer("{\"c\xa0mmand\": 1}", handler));
   EXPECT_EQ(refused["ok"], false);
   EXPECT_THAT(refused["error"].get<std::string>(), testing::HasSubstr("not JSON"));
+}
+
+TEST(Answer, RefusesDeepNesting) {
+  const auto handler = [](const json& request) -> json { return {{"ok", true}, {"is", request}}; };
+  for (const int depth : {65, 20'000}) {
+    for (const std::string open : {"[", "{\"a\":"}) {
+      std::string line;
+      for (int i = 0; i < depth; ++i) line += open;
+      const json refused = json::parse(answer(line, handler));
+      EXPECT_EQ(refused["ok"], false);
+      EXPECT_THAT(refused["error"].get<std::string>(), HasSubstr("64 levels deep"));
+    }
+  }
+  EXPECT_EQ(json::parse(answer("{}", handler))["ok"], true);
+}
+
+TEST_F(ControlTest, TakesNothingForAnAnswerThatIsNone) {
+  for (const char* line : {"[]", "{}", R"({"ok": 1})", R"({"ok": false})", "what?"}) {
+    const io::Descriptor listener(socket(AF_UNIX, SOCK_STREAM, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path, path_.c_str(), path_.size());
+    unlink(path_.c_str());
+    ASSERT_EQ(bind(listener.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    ASSERT_EQ(listen(listener.get(), 1), 0);
+    std::thread other([&] {
+      const io::Descriptor client(accept(listener.get(), nullptr, nullptr));
+      const std::string text = std::string(line) + "\n";
+      EXPECT_EQ(write(client.get(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
+      char request[64];
+      EXPECT_GT(read(client.get(), request, sizeof request), 0);
+    });
+    try {
+      ask(path_, json::object());
+      ADD_FAILURE() << line;
+    } catch (const InputError& error) {
+      EXPECT_THAT(error.what(), testing::AllOf(testing::StartsWith(path_), HasSubstr("; "),
+                                               testing::Not(HasSubstr("json.exception"))));
+    }
+    other.join();
+  }
 }
 
 }  // namespace

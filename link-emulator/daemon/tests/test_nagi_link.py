@@ -225,7 +225,8 @@ def test_set_refuses_what_cannot_be(wire, tmp_path):
     with Emulator(wire, tmp_path) as emulator:
         for arguments, said in (
             (('{"rate_bps": 0}',), "config.rate_bps: not a possible value: 0"),
-            (('{"rate": 5}',), "config.rate: unknown key"),
+            (('{"rate": 5}',), "config.rate: unknown key rate; did you mean rate_bps"),
+            (('{"rat_bps": null}',), "config.rat_bps: unknown key rat_bps; did you mean rate_bps"),
             (("[]",), "expected an object"),
             (("{",), "not JSON"),
             (("{}", "other"), "there is no link other; links: link"),
@@ -236,6 +237,67 @@ def test_set_refuses_what_cannot_be(wire, tmp_path):
             assert said in done.stderr
         account = emulator.stop()
     assert account.links[0].a_to_b.changes == []
+
+
+def ask(wire, directory: Path, line: str) -> dict:
+    """What a running nagi-link answers to a line on its control socket."""
+    asked = (
+        "import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); "
+        "s.sendall(sys.stdin.buffer.read() + b'\\n'); print(s.makefile().readline())"
+    )
+    return json.loads(
+        wire.run("middle", "python3", "-c", asked, str(directory / "sock"), text=line)
+    )
+
+
+def test_deep_nesting_stops_no_link(wire, tmp_path):
+    with Emulator(wire, tmp_path) as emulator:
+        head = '{"command": "set", "link": "link", "way": "a_to_b", "config": '
+        for depth in (64, 20_000):
+            for opening, closing in (("[", "]"), ('{"loss":', "}")):
+                deep = opening * depth + ("0" if closing == "}" else "") + closing * depth
+                for line in (head + deep + "}", head + opening * depth, deep):
+                    if len(line) >= 64 * 1024 or (depth == 64 and line == deep):
+                        continue
+                    answer = ask(wire, tmp_path, line)
+                    assert not answer["ok"]
+                    assert answer["error"].startswith("control message:1: column ")
+                    assert "nested more than 64 levels deep; " in answer["error"]
+            done = change(wire, tmp_path, "[" * depth + "]" * depth)
+            assert done.returncode == 2
+            assert "nested more than 64 levels deep" in done.stderr
+        assert ask(wire, tmp_path, '{"command": "show"}')["ok"]
+        got = send(wire, 20, 0.001)
+        account = emulator.stop()
+    assert [number for number, _ in got] == list(range(20))
+    assert account.complete and account.links[0].a_to_b.changes == []
+
+
+def test_errors_are_in_our_words_and_on_one_line(wire, tmp_path):
+    with Emulator(wire, tmp_path):
+        for line, said in (
+            (
+                "{",
+                "control message:1: not JSON: column 2: unexpected end of input; expected",
+            ),
+            ('{"comand": "show"}', "comand: unknown key comand; did you mean command"),
+            ('{"command": "show", "links": 1}', "links: unknown key links; known here: command"),
+            (
+                '{"command": "set", "lnk": "link", "way": "a_to_b", "config": {}}',
+                "lnk: unknown key lnk; did you mean link",
+            ),
+            (
+                '{"command": "set", "link": "\\u001b[2Jx", "way": "a_to_b", "config": {}}',
+                'link: a control character in "\\u001b[2Jx"; write it without',
+            ),
+        ):
+            answer = ask(wire, tmp_path, line)
+            assert not answer["ok"]
+            assert said in answer["error"] and "json.exception" not in answer["error"]
+        done = change(wire, tmp_path, '{"rat_bps": 5}', link="\x1b[2J\nno" + "x" * 1000)
+        assert done.returncode == 2
+        assert done.stderr.count("\n") == 1 and "\x1b" not in done.stderr
+        assert len(done.stderr) < 200
 
 
 def test_records_what_became_of_every_packet(wire, tmp_path):
@@ -375,13 +437,102 @@ def test_refuses_offloads_when_told_to(wire, tmp_path):
     assert "ethtool -K e1 generic-receive-offload off" in said
 
 
+def leave_checksums_to_hardware(wire) -> None:
+    """As veths do that nobody has changed."""
+    for host in ("left", "right"):
+        wire.run(host, "ethtool", "-K", "eth0", "tx", "on", "gso", "on", "tso", "on")
+
+
 @both_kinds_of_io
-def test_notices_a_peer_that_leaves_checksums_to_hardware(wire, tmp_path, io):
-    wire.run("left", "ethtool", "-K", "eth0", "tx", "on")
+def test_completes_checksums_that_a_peer_leaves_to_hardware(wire, tmp_path, io):
+    leave_checksums_to_hardware(wire)
     with Emulator(wire, tmp_path, io=io) as emulator:
-        send(wire, 5, 0.001, patience=0.2)
+        got = send(wire, 50, 0.001)
         account = emulator.stop()
-    assert account.links[0].a.checksum_missing == 5
+        said = emulator.process.stdout.read()
+    assert [number for number, _ in got] == list(range(50))
+    link = account.links[0]
+    assert (link.a.checksum_missing, link.b.checksum_missing) == (50, 0)
+    (notice,) = account.notices
+    assert notice.startswith("e0: ") and notice.endswith("ethtool -K INTERFACE tx off")
+    assert said.count(notice) == 1
+
+
+ECHO = """
+import socket, sys
+family = socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET
+kind = {"udp": socket.SOCK_DGRAM, "tcp": socket.SOCK_STREAM}[sys.argv[2]]
+s = socket.socket(family, kind)
+s.bind((sys.argv[1], 7))
+if kind == socket.SOCK_STREAM:
+    s.listen()
+print("ready", flush=True)
+if kind == socket.SOCK_STREAM:
+    s, _ = s.accept()
+data, sender = s.recvfrom(2000)
+while data:  # until an empty datagram comes, or the end of the connection
+    s.sendto(data, sender) if sender else s.sendall(data)
+    data, sender = s.recvfrom(2000)
+"""
+ASK = """
+import random, socket, sys
+family = socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET
+kind = {"udp": socket.SOCK_DGRAM, "tcp": socket.SOCK_STREAM}[sys.argv[2]]
+s = socket.socket(family, kind)
+s.settimeout(5)
+s.connect((sys.argv[1], 7))
+random = random.Random(1)
+for length in range(1, 1200, 37):
+    sent = random.randbytes(length)
+    s.sendall(sent)
+    got = b""
+    while len(got) < length:
+        got += s.recv(2000)
+    assert got == sent
+s.send(b"")
+print("same")
+"""
+
+
+@both_kinds_of_io
+@pytest.mark.parametrize("protocol", ["udp", "tcp"])
+@pytest.mark.parametrize("address", ["10.0.0.2", "fd00::2"])
+def test_datagrams_and_connections_of_default_veths_pass(wire, tmp_path, io, protocol, address):
+    if ":" in address:
+        for number, (name, other) in enumerate((("left", "right"), ("right", "left")), start=1):
+            wire.run(name, "sysctl", "-qw", "net.ipv6.conf.eth0.disable_ipv6=0")
+            wire.run(name, "ip", "address", "add", f"fd00::{number}/64", "dev", "eth0", "nodad")
+            shown = json.loads(wire.run(other, "ip", "-j", "link", "show", "eth0"))
+            neighbour = [f"fd00::{3 - number}", "lladdr", shown[0]["address"], "dev", "eth0"]
+            wire.run(name, "ip", "neighbour", "add", *neighbour)
+    leave_checksums_to_hardware(wire)
+    with Emulator(wire, tmp_path, io=io, forward={"delay_ns": 100_000}) as emulator:
+        server = wire.start("right", "python3", "-c", ECHO, address, protocol)
+        assert server.stdout.readline() == "ready\n"
+        assert wire.run("left", "python3", "-c", ASK, address, protocol) == "same\n"
+        server.communicate(timeout=10)
+        account = emulator.stop()
+    link = account.links[0]
+    assert link.a.checksum_missing >= 33 and link.b.checksum_missing >= 33
+    assert link.a.oversized == link.b.oversized == 0
+
+
+@both_kinds_of_io
+def test_leaves_datagrams_without_a_checksum_alone(wire, tmp_path, io):
+    sender = (
+        "import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); "
+        "s.setsockopt(socket.SOL_SOCKET, 11, 1); "  # SO_NO_CHECK
+        "[s.sendto(bytes(100), ('10.0.0.2', 9000)) for _ in range(5)]"
+    )
+    with Emulator(wire, tmp_path, io=io) as emulator:
+        receiver = wire.start("right", "python3", "-c", RECEIVE_TOS)
+        assert receiver.stdout.readline() == "ready\n"
+        wire.run("left", "python3", "-c", sender)
+        said, _ = receiver.communicate(timeout=10)
+        account = emulator.stop()
+    assert said.split() == ["0"] * 5
+    assert account.links[0].a.checksum_missing == 0
+    assert account.notices == []
 
 
 SEND_MERGED = """
@@ -403,6 +554,8 @@ def test_notices_merged_segments(wire, tmp_path, io):
         account = emulator.stop()
     assert account.links[0].a.oversized == 5
     assert account.links[0].a_to_b.packets.offered == 0
+    (notice,) = account.notices
+    assert "longer than its MTU" in notice and "ethtool -K INTERFACE tx off" in notice
 
 
 def test_refuses_what_it_cannot_do(wire, tmp_path):

@@ -75,7 +75,7 @@ TEST(ReadDirection, ComesBackAsItWas) {
                "loss":{"at":"egress","model":"bernoulli_bit","bit_error_rate":1e-6},
                "jitter":{"distribution":"exponential","mean_ns":5}})",
            R"({"delay_ns":0,"overhead_bytes":0,
-               "rate_trace":{"opportunities_ns":[0,5,5,9],"bytes":1504,"period_ns":9},
+               "rate_trace":{"opportunities_ns":[0,5,5,9],"bytes":1504,"period_ns":9000},
                "loss":{"at":"egress","model":"gilbert_elliott","good_to_bad":0.5,
                        "bad_to_good":0.25,"loss_in_good":0.125,"loss_in_bad":0.75}})",
            R"({"delay_ns":0,"overhead_bytes":0,
@@ -149,6 +149,118 @@ TEST(ReadDirection, NamesWhatIsWrongWithATrace) {
             "/link/rate_trace/opportunities_ns/1");
   EXPECT_EQ(rate_trace(R"({"opportunities_ns": [10], "bytes": 1, "period_ns": 9})").where,
             "/link/rate_trace/opportunities_ns/0");
+}
+
+TEST(ReadDirection, NamesAMisspeltKeyBeforeWhatIsMissingForIt) {
+  const auto said = [](const char* text) {
+    const Refusal each = refusal(text);
+    return each.where + ": " + each.what + "; " + each.cure;
+  };
+  EXPECT_EQ(said(R"({"rate_bp": 5, "queue": {"packets": 3}})"),
+            "/link/rate_bp: unknown key rate_bp; did you mean rate_bps");
+  EXPECT_EQ(
+      said(R"({"rate_trace": {"opportunitys_ns": [0], "bytes": 1504, "period_ns": 1000000}})"),
+      "/link/rate_trace/opportunitys_ns: unknown key opportunitys_ns; "
+      "did you mean opportunities_ns");
+  EXPECT_EQ(said(R"({"rate_trace": {"opportunities": [0], "bytes": 1504, "period_ns": 1000000}})"),
+            "/link/rate_trace/opportunities: unknown key opportunities; "
+            "did you mean opportunities_ns");
+  EXPECT_EQ(said(R"({"rate_trace": {"file": "a.trace"}})"),
+            "/link/rate_trace/file: unknown key file; "
+            "known here: bytes, opportunities_ns, period_ns, steps");
+  EXPECT_EQ(said(R"({"delay_trace": {"step": [[0, 1]], "period_ns": 9}})"),
+            "/link/delay_trace/step: unknown key step; did you mean steps");
+  EXPECT_EQ(said(R"({"rate_bps": 9, "queue": {"packet": 3}})"),
+            "/link/queue/packet: unknown key packet; did you mean packets");
+  EXPECT_EQ(said(R"({"rate_bps": 9, "mark": {"threshold_packet": 3, "weight": 1}})"),
+            "/link/mark/threshold_packet: unknown key threshold_packet; "
+            "did you mean threshold_packets");
+  EXPECT_EQ(said(R"({"jitter": {"distribution": "normal", "deviation": 3}})"),
+            "/link/jitter/deviation: unknown key deviation; did you mean deviation_ns");
+  EXPECT_EQ(said(R"({"jitter": {"distribution": "normal", "mean_ns": 3}})"),
+            "/link/jitter/mean_ns: unknown key mean_ns; known here: deviation_ns, distribution");
+  EXPECT_EQ(said(R"({"loss": {"modle": "bernoulli", "probability": 0.1}})"),
+            "/link/loss/modle: unknown key modle; did you mean model");
+  EXPECT_EQ(said(R"({"loss": {"model": "bernoulli", "probabilty": 0.1}})"),
+            "/link/loss/probabilty: unknown key probabilty; did you mean probability");
+  EXPECT_EQ(said(R"({"loss": {"model": "none", "probability": 0.1}})"),
+            "/link/loss/probability: unknown key probability; known here: at, model");
+  EXPECT_EQ(said(R"({"arq": {"retrys": 1, "feedback_ns": 1}})"),
+            "/link/arq/retrys: unknown key retrys; did you mean retries");
+  EXPECT_EQ(said(R"({"loss": {"model": "bernoulli"}})"),
+            "/link/loss: missing key probability; add \"probability\"");
+}
+
+TEST(ReadDirection, NoObjectTakesAKeyMore) {
+  const json whole = json::parse(R"({
+    "rate_trace": {"steps": [[0, 9]], "period_ns": 9}, "queue": {"packets": 3},
+    "mark": {"threshold_packets": 3, "weight": 1},
+    "delay_trace": {"steps": [[0, 9]], "period_ns": 9},
+    "jitter": {"distribution": "uniform", "half_width_ns": 5},
+    "loss": {"model": "bernoulli", "probability": 0.5}, "arq": {"retries": 1, "feedback_ns": 1}})");
+  read(whole.dump().c_str());
+  for (const char* place :
+       {"", "/rate_trace", "/queue", "/mark", "/delay_trace", "/jitter", "/loss", "/arq"}) {
+    json more = whole;
+    more[json::json_pointer(place)]["zzz"] = 1;
+    EXPECT_EQ(refusal(more.dump().c_str()).where, "/link" + std::string(place) + "/zzz");
+  }
+}
+
+TEST(ReadDirection, SaysWhatANumberMustBeWhereThereIsNoRange) {
+  const auto cure = [](const std::string& trace) {
+    return refusal((R"({"rate_trace": )" + trace + "}").c_str()).cure;
+  };
+  EXPECT_EQ(cure(R"({"steps": [[1, 5]], "period_ns": 9})"),
+            "must be 0: a trace begins with its first step");
+  EXPECT_EQ(cure(R"({"steps": [[0, 5], [8, 5], [8, 5]], "period_ns": 9})"),
+            "must be a whole number greater than the previous, 8, and less than the period, 9");
+  EXPECT_EQ(cure(R"({"opportunities_ns": [5, 4], "bytes": 1, "period_ns": 9})"),
+            "must be a whole number not less than the previous, 5, and at most the period, 9");
+  EXPECT_EQ(refusal(R"({"loss": {"model": "trace", "lost": [2, 2], "length": 3}})").cure,
+            "must be a whole number greater than the previous, 2, and less than the length, 3");
+  EXPECT_EQ(refusal(R"({"loss": {"model": "trace", "lost": [3], "length": 3}})").cure,
+            "must be a whole number less than the length, 3");
+  const json value = 7;
+  const json object = {{"key", value}};
+  try {
+    (void)ObjectReader(object, json::json_pointer()).whole("key", 5, 5);
+    ADD_FAILURE();
+  } catch (const ConfigError& error) {
+    EXPECT_EQ(error.cure(), "must be 5");
+  }
+}
+
+TEST(ReadDirection, ShowsValuesOnOneShortLine) {
+  const std::string what =
+      refusal(("{\"rate_bps\": \"\\u001b[31m\\n" + std::string(1000, 'x') + "\"}").c_str()).what;
+  EXPECT_THAT(what, HasSubstr("\\u001b[31m\\nxxx"));
+  EXPECT_LT(what.size(), 120u);
+  const Refusal key = refusal(("{\"\\u009b" + std::string(1000, 'x') + "\": 1}").c_str());
+  EXPECT_THAT(key.what, HasSubstr("unknown key \\u009bxxx"));
+  EXPECT_LT(key.what.size(), 120u);
+  EXPECT_THAT(refusal(R"({"loss": {"model": "none\u0000"}})").what,
+              HasSubstr("a control character"));
+}
+
+TEST(ReadDirection, RefusesQueuesThatNoNumberHolds) {
+  // 10^6 BDP of 1 Tb/s and an hour are 4.5 x 10^20 packets of a byte: more than 2^64.
+  const Refusal huge = refusal(R"({"rate_bps": 1000000000000,
+    "queue": {"bdp": 1000000, "base_rtt_ns": 3600000000000, "packet_bytes": 1}})");
+  EXPECT_EQ(huge.where, "/link/queue/bdp");
+  EXPECT_THAT(huge.what, HasSubstr("more than 1099511627776 packets"));
+}
+
+TEST(ReadDirection, RefusesATraceWhoseMeanIsNoRate) {
+  EXPECT_THAT(refusal(R"({"rate_trace": {"opportunities_ns": [0, 0], "bytes": 1099511627776,
+                          "period_ns": 1}})")
+                  .what,
+              HasSubstr("more than 1000000000000 bit/s on average"));
+}
+
+TEST(Changed, RefusesToTakeAwayWhatThereIsNot) {
+  EXPECT_THROW(changed(read("{}"), json::parse(R"({"rat_bps": null})"), json::json_pointer()),
+               ConfigError);
 }
 
 TEST(Changed, ReplacesWhatIsGiven) {

@@ -4,6 +4,8 @@
 #include <optional>
 #include <set>
 
+#include "model/text.hpp"
+
 namespace nagi::p4 {
 
 namespace {
@@ -12,23 +14,20 @@ using model::ConfigError;
 using model::ObjectReader;
 using nlohmann::json;
 
-constexpr std::uint64_t most_rate = 1'000'000'000'000;  // 1 Tb/s
 constexpr std::uint64_t most_packet_rate = 1'000'000'000;
-constexpr std::uint64_t most_overhead = 65'535;
-constexpr std::uint64_t most_depth = 1ULL << 40;
 constexpr std::uint64_t most_priorities = 8;  // the field has three bits
 constexpr std::uint64_t least_interval = 100'000;
 constexpr std::uint64_t most_interval = 3'600'000'000'000;
 
 /// Whether the key is there and not null.
-bool is_given(ObjectReader& reader, const std::string& key) {
+bool is_given(const ObjectReader& reader, const std::string& key) {
   return reader.has(key) && !reader.any(key).is_null();
 }
 
 /// Replaces `value` if the key is there; null empties it.
 template <class Value, class Make>
-void read_limit(ObjectReader& reader, const std::string& key, std::uint64_t most,
-                std::optional<Value>& value, Make make) {
+void read_limit(const ObjectReader& reader, const std::string& key,
+                model::Bound<std::uint64_t> bound, std::optional<Value>& value, Make make) {
   if (!reader.has(key)) return;
   if (!is_given(reader, key)) {
     value.reset();
@@ -38,24 +37,29 @@ void read_limit(ObjectReader& reader, const std::string& key, std::uint64_t most
     throw ConfigError(reader.at(key), "zero: nothing would ever leave or wait",
                       "give a whole number from 1 on, or null for no limit");
   }
-  value = make(reader.whole(key, 1, most));
+  value = make(reader.whole(key, bound));
 }
 
-std::string optional_text(ObjectReader& reader, const std::string& key) {
+std::string optional_text(const ObjectReader& reader, const std::string& key) {
   return is_given(reader, key) ? reader.text(key) : std::string();
 }
 
 /// A name that no other port may have.
-std::string unshared(ObjectReader& reader, const std::string& key, std::set<std::string>& taken) {
+std::string unshared(const ObjectReader& reader, const std::string& key,
+                     std::set<std::string>& taken) {
   std::string name = reader.text(key);
   if (!taken.insert(name).second) {
-    throw ConfigError(reader.at(key), name + " is used twice", "give every port its own");
+    throw ConfigError(reader.at(key), model::shortened(name) + " is used twice",
+                      "give every port its own");
   }
   return name;
 }
 
 PortConfig read_port(ObjectReader reader, Medium medium, std::set<std::string>& taken) {
   PortConfig port;
+  std::vector<std::string_view> keys = queue_keys();
+  keys.insert(keys.end(), {"number", "interface", "in", "out", "priorities"});
+  reader.only(keys);
   port.number = static_cast<Port>(reader.whole("number", 0, most_ports - 1));
   if (medium == Medium::interfaces) {
     for (const char* key : {"in", "out"}) {
@@ -81,12 +85,15 @@ PortConfig read_port(ObjectReader reader, Medium medium, std::set<std::string>& 
         static_cast<std::uint32_t>(reader.whole("priorities", 1, most_priorities));
   }
   read_queue(reader, port.queue);
-  reader.finish();
   return port;
 }
 
 SwitchConfig read(ObjectReader reader, Medium medium) {
   SwitchConfig config;
+  std::vector<std::string_view> keys = daemon::settings_keys();
+  keys.insert(keys.end(),
+              {"program", "entries", "digests", "queues", "queue_interval_ns", "ports"});
+  reader.only(keys);
   read_settings(reader, "nagi-switch", config);
   config.program = reader.text("program");
   config.entries = optional_text(reader, "entries");
@@ -109,7 +116,6 @@ SwitchConfig read(ObjectReader reader, Medium medium) {
                         "give each port a number of its own");
     }
   }
-  reader.finish();
   return config;
 }
 
@@ -123,18 +129,23 @@ SwitchConfig read_config(const daemon::JsonSource& source, Medium medium) {
   }
 }
 
-void read_queue(ObjectReader& reader, QueueConfig& queue) {
+std::vector<std::string_view> queue_keys() {
+  return {"rate_bps", "rate_pps", "overhead_bytes", "depth_packets", "depth_bytes"};
+}
+
+void read_queue(const ObjectReader& reader, QueueConfig& queue) {
   const auto plain = [](std::uint64_t value) { return value; };
   const auto bytes = [](std::uint64_t value) { return model::Bytes{value}; };
-  read_limit(reader, "rate_bps", most_rate, queue.rates.bits,
+  read_limit(reader, "rate_bps", model::bounds::rate_bps, queue.rates.bits,
              [](std::uint64_t value) { return model::Bitrate{value}; });
-  read_limit(reader, "rate_pps", most_packet_rate, queue.rates.packets, plain);
-  read_limit(reader, "depth_packets", most_depth, queue.depth_packets, plain);
-  read_limit(reader, "depth_bytes", most_depth, queue.depth_bytes, bytes);
+  read_limit(reader, "rate_pps", {1, most_packet_rate}, queue.rates.packets, plain);
+  read_limit(reader, "depth_packets", model::bounds::queue_packets, queue.depth_packets, plain);
+  read_limit(reader, "depth_bytes", model::bounds::queue_bytes, queue.depth_bytes, bytes);
   if (reader.has("overhead_bytes")) {
-    queue.rates.overhead = is_given(reader, "overhead_bytes")
-                               ? model::Bytes{reader.whole("overhead_bytes", 0, most_overhead)}
-                               : model::Bytes{};
+    queue.rates.overhead =
+        is_given(reader, "overhead_bytes")
+            ? model::Bytes{reader.whole("overhead_bytes", model::bounds::overhead_bytes)}
+            : model::Bytes{};
   }
 }
 

@@ -26,6 +26,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "daemon/json_source.hpp"
@@ -60,9 +61,11 @@ enum class Medium { interfaces, captures };
 /// Reads a configuration. Throws InputError, naming file, line and key.
 SwitchConfig read_config(const daemon::JsonSource& source, Medium medium);
 
+/// The keys of rates, overhead and depths.
+std::vector<std::string_view> queue_keys();
 /// Reads rates, overhead and depths over what `queue` has; null takes one away.
 /// Throws model::ConfigError.
-void read_queue(model::ObjectReader& reader, QueueConfig& queue);
+void read_queue(const model::ObjectReader& reader, QueueConfig& queue);
 /// The same, as JSON.
 nlohmann::json to_json(const QueueConfig& queue);
 

@@ -38,7 +38,7 @@ json Controller::Batch::perform(const json& operation, const json::json_pointer&
   ObjectReader reader(operation, where);
   const std::string op = reader.text("op");
   if (is_alone(op)) {
-    throw ConfigError(reader.at("op"), "\"" + op + "\" in a batch or a file of entries",
+    throw ConfigError(reader.at("op"), op + " in a batch or a file of entries",
                       "ask for it by itself");
   }
   return controller_.perform_one(reader, op, changes_);
@@ -55,7 +55,7 @@ json Controller::answer(const json& request) {
   const std::string op = reader.text("op");
   if (op == "batch") return batch(reader);
   if (is_alone(op)) {
-    reader.finish();
+    reader.only({"op"});
     if (op == "digests") return {{"ok", true}, {"digests", driver_.digests()}};
     if (op == "show") return {{"ok", true}, {"account", driver_.account()}};
     stopped_ = true;
@@ -68,9 +68,9 @@ json Controller::answer(const json& request) {
 }
 
 json Controller::batch(ObjectReader& reader) {
+  reader.only({"op", "operations"});
   const json& operations = reader.array("operations");
   const auto where = reader.at("operations");
-  reader.finish();
   json answers = json::array();
   Batch batch(*this);
   for (std::size_t i = 0; i < operations.size(); ++i) {
@@ -91,6 +91,9 @@ json Controller::perform_one(ObjectReader& reader, const std::string& op,
 }
 
 json Controller::queue_set(ObjectReader& reader, std::vector<Change>& changes) {
+  std::vector<std::string_view> keys = queue_keys();
+  keys.insert(keys.end(), {"op", "port"});
+  reader.only(keys);
   const Port number = static_cast<Port>(reader.whole("port", 0, most_ports - 1));
   const auto port = switch_.place_of(number);
   if (!port) {
@@ -101,7 +104,6 @@ json Controller::queue_set(ObjectReader& reader, std::vector<Change>& changes) {
   const auto earlier = std::ranges::find(changes.rbegin(), changes.rend(), *port, &Change::port);
   Change change{*port, earlier != changes.rend() ? earlier->queue : switch_.queue(*port)};
   read_queue(reader, change.queue);
-  reader.finish();
   changes.push_back(change);
   return {{"ok", true}, {"queue", to_json(change.queue)}};
 }

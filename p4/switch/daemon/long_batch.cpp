@@ -101,11 +101,12 @@ std::string LongBatch::finish() {
   const std::string checked = daemon::answer(text_.rest(), [](const json& request) {
     model::ObjectReader reader(request, json::json_pointer());
     if (const std::string op = reader.text("op"); op != "batch") {
-      throw model::ConfigError(reader.at("operations"), "unknown key \"operations\" of " + op,
+      throw model::ConfigError(reader.at("operations"),
+                               "unknown key operations of " + model::shown(op),
                                "give it to a batch");
     }
+    reader.only({"op", "operations"});
     (void)reader.array("operations");
-    reader.finish();
     return json();
   });
   if (checked != "null") {

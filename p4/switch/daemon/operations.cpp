@@ -94,13 +94,12 @@ Bytes number(const json& value, const Where& where) {
   if (value.is_string()) {
     if (auto bytes = number_in(value.get_ref<const std::string&>())) return *bytes;
   }
-  throw ConfigError(where(),
-                    "no number: " + value.dump(-1, ' ', false, json::error_handler_t::replace),
+  throw ConfigError(where(), "no number: " + model::shown(value),
                     R"(write an integer from 0 on, "0x...", or an address: "10.0.0.1", )"
                     R"("2001:db8::1", "02:00:00:00:00:01")");
 }
 
-std::uint32_t small(ObjectReader& reader, const std::string& key) {
+std::uint32_t small(const ObjectReader& reader, const std::string& key) {
   return static_cast<std::uint32_t>(reader.whole(key, 0, most_32));
 }
 
@@ -115,27 +114,26 @@ Match match_text(const std::string& text, const json& value, const Where& where)
   const char* end = text.data() + text.size();
   const auto read = std::from_chars(text.data() + slash + 1, end, length);
   if (!bytes || read.ec != std::errc() || read.ptr != end || length > most_bits) {
-    throw ConfigError(where(), "no prefix: \"" + text + "\"", R"(write it as "10.0.0.0/8")");
+    throw ConfigError(where(), "no prefix: " + model::shown(text), R"(write it as "10.0.0.0/8")");
   }
   return Prefix{*bytes, length};
 }
 
 Match match_object(ObjectReader reader) {
-  Match match;
+  reader.only({"value", "prefix", "mask", "low", "high"});
   const auto at = [&](const char* key) {
     return number(reader.any(key), [&] { return reader.at(key); });
   };
   if (reader.has("low") || reader.has("high")) {
-    match = Range{at("low"), at("high")};
-  } else if (reader.has("prefix")) {
-    match = Prefix{at("value"), static_cast<std::uint32_t>(reader.whole("prefix", 0, most_bits))};
-  } else if (reader.has("mask")) {
-    match = Ternary{at("value"), at("mask")};
-  } else {
-    match = Exact{at("value")};
+    reader.only({"low", "high"});
+    return Range{at("low"), at("high")};
   }
-  reader.finish();
-  return match;
+  if (reader.has("prefix")) {
+    reader.only({"value", "prefix"});
+    return Prefix{at("value"), static_cast<std::uint32_t>(reader.whole("prefix", 0, most_bits))};
+  }
+  if (reader.has("mask")) return Ternary{at("value"), at("mask")};
+  return Exact{at("value")};
 }
 
 std::vector<Match> read_match(ObjectReader& reader) {
@@ -174,6 +172,9 @@ Target read_target(ObjectReader& reader) {
     throw ConfigError(reader.here(), "more than one of \"action\", \"member\" and \"group\"",
                       "give one of them");
   }
+  if (reader.has("data") && !reader.has("action")) {
+    throw ConfigError(reader.at("data"), "data without an action", "give \"action\" too");
+  }
   if (reader.has("member")) return Member{small(reader, "member")};
   if (reader.has("group")) return Group{small(reader, "group")};
   return read_call(reader);
@@ -190,8 +191,8 @@ std::vector<MeterRate> read_rates(ObjectReader& reader) {
   const json& list = reader.array("rates");
   for (std::size_t i = 0; i < list.size(); ++i) {
     ObjectReader rate(list[i], reader.at("rates") / i);
-    rates.push_back({rate.number("per_us", 0, 1e9), rate.whole("burst")});
-    rate.finish();
+    rate.only({"per_us", "burst"});
+    rates.push_back({rate.number("per_us", {0, 1e9}), rate.whole("burst")});
   }
   return rates;
 }
@@ -201,18 +202,18 @@ std::vector<Copies> read_copies(ObjectReader& reader) {
   const json& list = reader.array("copies");
   for (std::size_t i = 0; i < list.size(); ++i) {
     ObjectReader item(list[i], reader.at("copies") / i);
+    item.only({"rid", "ports"});
     Copies copies;
     if (item.has("rid")) copies.rid = static_cast<std::uint32_t>(item.whole("rid", 0, 65535));
     const json& ports = item.array("ports");
     for (std::size_t port = 0; port < ports.size(); ++port) {
       const json& value = ports[port];
       if (!is_natural(value) || value.get<std::uint64_t>() > 511) {
-        throw ConfigError(item.at("ports") / port, "no port: " + value.dump(),
+        throw ConfigError(item.at("ports") / port, "no port: " + model::shown(value),
                           "write a whole number from 0 to 511");
       }
       copies.ports.push_back(value.get<Port>());
     }
-    item.finish();
     all.push_back(std::move(copies));
   }
   return all;
@@ -226,7 +227,6 @@ json table_add(Control& control, ObjectReader& reader) {
   const std::vector<Match> match = read_match(reader);
   const Target target = read_target(reader);
   const auto priority = read_priority(reader);
-  reader.finish();
   return {{"ok", true}, {"handle", control.table_add(table, match, target, priority)}};
 }
 
@@ -234,7 +234,6 @@ json table_modify(Control& control, ObjectReader& reader) {
   const std::string table = reader.text("table");
   const Handle handle = reader.whole("handle");
   const Target target = read_target(reader);
-  reader.finish();
   control.table_modify(table, handle, target);
   return {{"ok", true}};
 }
@@ -242,14 +241,12 @@ json table_modify(Control& control, ObjectReader& reader) {
 json table_delete(Control& control, ObjectReader& reader) {
   const std::string table = reader.text("table");
   const Handle handle = reader.whole("handle");
-  reader.finish();
   control.table_delete(table, handle);
   return {{"ok", true}};
 }
 
 json table_clear(Control& control, ObjectReader& reader) {
   const std::string table = reader.text("table");
-  reader.finish();
   control.table_clear(table);
   return {{"ok", true}};
 }
@@ -257,7 +254,6 @@ json table_clear(Control& control, ObjectReader& reader) {
 json table_default(Control& control, ObjectReader& reader) {
   const std::string table = reader.text("table");
   const Target target = read_target(reader);
-  reader.finish();
   control.table_default(table, target);
   return {{"ok", true}};
 }
@@ -265,7 +261,6 @@ json table_default(Control& control, ObjectReader& reader) {
 json member_add(Control& control, ObjectReader& reader) {
   const std::string profile = reader.text("profile");
   const ActionCall call = read_call(reader);
-  reader.finish();
   return {{"ok", true}, {"member", control.member_add(profile, call)}};
 }
 
@@ -273,7 +268,6 @@ json member_modify(Control& control, ObjectReader& reader) {
   const std::string profile = reader.text("profile");
   const std::uint32_t member = small(reader, "member");
   const ActionCall call = read_call(reader);
-  reader.finish();
   control.member_modify(profile, member, call);
   return {{"ok", true}};
 }
@@ -281,14 +275,12 @@ json member_modify(Control& control, ObjectReader& reader) {
 json member_delete(Control& control, ObjectReader& reader) {
   const std::string profile = reader.text("profile");
   const std::uint32_t member = small(reader, "member");
-  reader.finish();
   control.member_delete(profile, member);
   return {{"ok", true}};
 }
 
 json group_create(Control& control, ObjectReader& reader) {
   const std::string profile = reader.text("profile");
-  reader.finish();
   return {{"ok", true}, {"group", control.group_create(profile)}};
 }
 
@@ -297,7 +289,6 @@ json group_member(Control& control, ObjectReader& reader) {
   const std::string profile = reader.text("profile");
   const std::uint32_t group = small(reader, "group");
   const std::uint32_t member = small(reader, "member");
-  reader.finish();
   (control.*change)(profile, group, member);
   return {{"ok", true}};
 }
@@ -305,7 +296,6 @@ json group_member(Control& control, ObjectReader& reader) {
 json group_delete(Control& control, ObjectReader& reader) {
   const std::string profile = reader.text("profile");
   const std::uint32_t group = small(reader, "group");
-  reader.finish();
   control.group_delete(profile, group);
   return {{"ok", true}};
 }
@@ -315,10 +305,8 @@ json register_read(Control& control, ObjectReader& reader) {
   json values = json::array();
   if (reader.has("index")) {
     const std::uint64_t index = reader.whole("index");
-    reader.finish();
     values.push_back(number_to_json(control.register_read(name, index)));
   } else {
-    reader.finish();
     for (const Bytes& value : control.register_read_all(name)) {
       values.push_back(number_to_json(value));
     }
@@ -330,14 +318,12 @@ json register_write(Control& control, ObjectReader& reader) {
   const std::string name = reader.text("register");
   const std::uint64_t index = reader.whole("index");
   const Bytes value = number(reader.any("value"), [&] { return reader.at("value"); });
-  reader.finish();
   control.register_write(name, index, value);
   return {{"ok", true}};
 }
 
 json register_reset(Control& control, ObjectReader& reader) {
   const std::string name = reader.text("register");
-  reader.finish();
   control.register_reset(name);
   return {{"ok", true}};
 }
@@ -345,14 +331,14 @@ json register_reset(Control& control, ObjectReader& reader) {
 json counter_read(Control& control, ObjectReader& reader) {
   Count count;
   if (reader.has("table")) {
+    reader.only({"op", "table", "handle"});
     const std::string table = reader.text("table");
     const Handle handle = reader.whole("handle");
-    reader.finish();
     count = control.direct_counter_read(table, handle);
   } else {
+    reader.only({"op", "counter", "index"});
     const std::string name = reader.text("counter");
     const std::uint64_t index = reader.whole("index");
-    reader.finish();
     count = control.counter_read(name, index);
   }
   return {{"ok", true}, {"packets", count.packets}, {"bytes", count.bytes}};
@@ -360,7 +346,6 @@ json counter_read(Control& control, ObjectReader& reader) {
 
 json counter_reset(Control& control, ObjectReader& reader) {
   const std::string name = reader.text("counter");
-  reader.finish();
   control.counter_reset(name);
   return {{"ok", true}};
 }
@@ -368,19 +353,18 @@ json counter_reset(Control& control, ObjectReader& reader) {
 json meter_rates(Control& control, ObjectReader& reader) {
   const std::vector<MeterRate> rates = read_rates(reader);
   if (reader.has("table")) {
+    reader.only({"op", "table", "handle", "rates"});
     const std::string table = reader.text("table");
     const Handle handle = reader.whole("handle");
-    reader.finish();
     control.direct_meter_rates(table, handle, rates);
     return {{"ok", true}};
   }
+  reader.only({"op", "meter", "index", "rates"});
   const std::string name = reader.text("meter");
   if (reader.has("index")) {
     const std::uint64_t index = reader.whole("index");
-    reader.finish();
     control.meter_rates(name, index, rates);
   } else {
-    reader.finish();
     control.meter_rates_all(name, rates);
   }
   return {{"ok", true}};
@@ -395,14 +379,12 @@ json mirror_add(Control& control, ObjectReader& reader) {
     throw ConfigError(reader.here(), "a mirror session that goes nowhere",
                       "give \"port\", \"group\", or both");
   }
-  reader.finish();
   control.mirror_add(session, mirror);
   return {{"ok", true}};
 }
 
 json mirror_delete(Control& control, ObjectReader& reader) {
   const std::uint32_t session = small(reader, "session");
-  reader.finish();
   control.mirror_delete(session);
   return {{"ok", true}};
 }
@@ -410,14 +392,12 @@ json mirror_delete(Control& control, ObjectReader& reader) {
 json multicast_create(Control& control, ObjectReader& reader) {
   const std::uint32_t group = small(reader, "group");
   const std::vector<Copies> copies = read_copies(reader);
-  reader.finish();
   control.multicast_create(group, copies);
   return {{"ok", true}};
 }
 
 json multicast_delete(Control& control, ObjectReader& reader) {
   const std::uint32_t group = small(reader, "group");
-  reader.finish();
   control.multicast_delete(group);
   return {{"ok", true}};
 }
@@ -425,45 +405,50 @@ json multicast_delete(Control& control, ObjectReader& reader) {
 json value_set_add(Control& control, ObjectReader& reader) {
   const std::string set = reader.text("set");
   const Bytes value = number(reader.any("value"), [&] { return reader.at("value"); });
-  reader.finish();
   control.value_set_add(set, value);
   return {{"ok", true}};
 }
 
 json value_set_clear(Control& control, ObjectReader& reader) {
   const std::string set = reader.text("set");
-  reader.finish();
   control.value_set_clear(set);
   return {{"ok", true}};
 }
 
-using Operation = json (*)(Control&, ObjectReader&);
+struct Operation {
+  json (*perform)(Control&, ObjectReader&);
+  std::vector<std::string_view> keys;
+};
 const std::unordered_map<std::string, Operation>& operations() {
   static const std::unordered_map<std::string, Operation> all = {
-      {"table_add", table_add},
-      {"table_modify", table_modify},
-      {"table_delete", table_delete},
-      {"table_clear", table_clear},
-      {"table_default", table_default},
-      {"member_add", member_add},
-      {"member_modify", member_modify},
-      {"member_delete", member_delete},
-      {"group_create", group_create},
-      {"group_add_member", group_member<&Control::group_add_member>},
-      {"group_remove_member", group_member<&Control::group_remove_member>},
-      {"group_delete", group_delete},
-      {"register_read", register_read},
-      {"register_write", register_write},
-      {"register_reset", register_reset},
-      {"counter_read", counter_read},
-      {"counter_reset", counter_reset},
-      {"meter_rates", meter_rates},
-      {"mirror_add", mirror_add},
-      {"mirror_delete", mirror_delete},
-      {"multicast_create", multicast_create},
-      {"multicast_delete", multicast_delete},
-      {"value_set_add", value_set_add},
-      {"value_set_clear", value_set_clear}};
+      {"table_add",
+       {table_add, {"op", "table", "match", "action", "data", "member", "group", "priority"}}},
+      {"table_modify",
+       {table_modify, {"op", "table", "handle", "action", "data", "member", "group"}}},
+      {"table_delete", {table_delete, {"op", "table", "handle"}}},
+      {"table_clear", {table_clear, {"op", "table"}}},
+      {"table_default", {table_default, {"op", "table", "action", "data", "member", "group"}}},
+      {"member_add", {member_add, {"op", "profile", "action", "data"}}},
+      {"member_modify", {member_modify, {"op", "profile", "member", "action", "data"}}},
+      {"member_delete", {member_delete, {"op", "profile", "member"}}},
+      {"group_create", {group_create, {"op", "profile"}}},
+      {"group_add_member",
+       {group_member<&Control::group_add_member>, {"op", "profile", "group", "member"}}},
+      {"group_remove_member",
+       {group_member<&Control::group_remove_member>, {"op", "profile", "group", "member"}}},
+      {"group_delete", {group_delete, {"op", "profile", "group"}}},
+      {"register_read", {register_read, {"op", "register", "index"}}},
+      {"register_write", {register_write, {"op", "register", "index", "value"}}},
+      {"register_reset", {register_reset, {"op", "register"}}},
+      {"counter_read", {counter_read, {"op", "table", "handle", "counter", "index"}}},
+      {"counter_reset", {counter_reset, {"op", "counter"}}},
+      {"meter_rates", {meter_rates, {"op", "table", "handle", "meter", "index", "rates"}}},
+      {"mirror_add", {mirror_add, {"op", "session", "port", "group"}}},
+      {"mirror_delete", {mirror_delete, {"op", "session"}}},
+      {"multicast_create", {multicast_create, {"op", "group", "copies"}}},
+      {"multicast_delete", {multicast_delete, {"op", "group"}}},
+      {"value_set_add", {value_set_add, {"op", "set", "value"}}},
+      {"value_set_clear", {value_set_clear, {"op", "set"}}}};
   return all;
 }
 
@@ -477,10 +462,11 @@ json perform(Control& control, ObjectReader& reader, const std::string& op) {
     std::ranges::sort(names);
     std::string known;
     for (const std::string& name : names) known += (known.empty() ? "" : ", ") + name;
-    throw ConfigError(reader.at("op"), "unknown operation \"" + op + "\"",
+    throw ConfigError(reader.at("op"), "unknown operation " + model::shown(op),
                       "one of " + known + ", queue_set, digests, show, stop, batch");
   }
-  return found->second(control, reader);
+  reader.only(found->second.keys);
+  return found->second.perform(control, reader);
 }
 
 json number_to_json(const Bytes& big_endian) {

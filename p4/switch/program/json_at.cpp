@@ -2,6 +2,7 @@
 #include "program/json_at.hpp"
 
 #include "io/input_error.hpp"
+#include "model/json.hpp"
 
 namespace nagi::p4 {
 
@@ -99,8 +100,7 @@ std::string JsonAt::source() const {
 std::string JsonAt::what_it_is() const {
   if (value_->is_object()) return "an object";
   if (value_->is_array()) return "an array";
-  const std::string text = value_->dump(-1, ' ', true, Json::error_handler_t::replace);
-  return text.size() > 60 ? text.substr(0, 60) + "..." : text;
+  return model::shown(*value_);
 }
 
 }  // namespace nagi::p4

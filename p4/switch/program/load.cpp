@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "io/input_error.hpp"
+#include "model/json_text.hpp"
 #include "program/loader.hpp"
 #include "program/state.hpp"
 
@@ -11,6 +12,7 @@ namespace nagi::p4 {
 
 namespace {
 
+constexpr std::size_t most_nesting = 1024;  // Loader::deepest expressions of some levels each
 constexpr std::uint64_t most_array_bytes = 1ULL << 30;
 constexpr std::uint32_t most_words = 1 << 16;  // of one packet's fields
 constexpr std::uint64_t most_elements = 1ULL << 32;
@@ -598,9 +600,10 @@ std::unique_ptr<Compiled> Loader::load() {
 Program load_program(const std::string& text, const std::string& file) {
   nlohmann::json root;
   try {
-    root = nlohmann::json::parse(text);
-  } catch (const nlohmann::json::parse_error& error) {
-    throw InputError(file + ": not JSON: " + error.what() + "; compile the program again with p4c");
+    root = model::parse_json(text, most_nesting);
+  } catch (const model::JsonTextError& error) {
+    throw InputError(file + ":" + std::to_string(error.line()) + ": " + error.what() +
+                     ", or compile the program again with p4c");
   }
   return Program(Loader(root, file).load());
 }

@@ -27,9 +27,7 @@ void read_configuration(const std::string& text) {
         json once = to_json(port.queue);
         once.erase("priorities");
         p4::QueueConfig again;
-        model::ObjectReader reader(once, json::json_pointer());
-        read_queue(reader, again);
-        reader.finish();
+        read_queue(model::ObjectReader(once, json::json_pointer()), again);
         again.priorities = port.queue.priorities;
         if (to_json(again) != to_json(port.queue)) std::abort();
       }

@@ -123,7 +123,7 @@ TEST(Load, NothingBrokenGetsFurtherThanAComplaint) {
 }
 
 TEST(Load, SaysWhere) {
-  EXPECT_THAT(refusal("{"), HasSubstr("broken.json: not JSON"));
+  EXPECT_THAT(refusal("{"), HasSubstr("broken.json:1: not JSON"));
   EXPECT_THAT(refusal("[]"), HasSubstr("broken.json: the whole program: not an object"));
   EXPECT_THAT(refusal("{}"), HasSubstr("has no \"header_types\""));
   SmallProgram program;

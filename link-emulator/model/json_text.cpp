@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/json_text.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+
+#include "model/text.hpp"
+
+namespace nagi::model {
+
+namespace {
+
+using nlohmann::json;
+
+/// Of a byte of a text, counted from 1; columns in characters.
+struct Place {
+  int line;
+  std::size_t column;
+};
+
+/// Of a character of UTF-8 text.
+bool is_first_byte(char byte) { return (byte & 0xc0) != 0x80; }
+
+Place place_of(const std::string& text, std::size_t byte) {
+  const std::string_view before = std::string_view(text).substr(0, byte);
+  const auto begin = before.rfind('\n') + 1;  // 0 without one
+  return {static_cast<int>(1 + std::ranges::count(before, '\n')),
+          1 + static_cast<std::size_t>(std::ranges::count_if(before.substr(begin), is_first_byte))};
+}
+
+/// The bracket that opens a level too many, if there is one. In what comes before the first error
+/// of syntax, brackets and strings are what they look like; what comes behind is refused anyway.
+std::optional<std::size_t> too_deep(const std::string& text, std::size_t deepest) {
+  std::size_t depth = 0;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char letter = text[i];
+    if (letter == '"') {
+      in_string = !in_string;
+    } else if (in_string) {
+      if (letter == '\\') ++i;
+    } else if (letter == '[' || letter == '{') {
+      if (depth++ == deepest) return i;
+    } else if ((letter == ']' || letter == '}') && depth > 0) {
+      --depth;
+    }
+  }
+  return std::nullopt;
+}
+
+/// Hears of the first error of syntax: the bytes that were read until then, and the library's
+/// words.
+class ErrorListener final : public nlohmann::json_sax<json> {
+ public:
+  std::size_t bytes = 0;
+  std::string words;
+
+  bool null() override { return true; }
+  bool boolean(bool /*value*/) override { return true; }
+  bool number_integer(number_integer_t /*value*/) override { return true; }
+  bool number_unsigned(number_unsigned_t /*value*/) override { return true; }
+  bool number_float(number_float_t /*value*/, const string_t& /*text*/) override { return true; }
+  bool string(string_t& /*value*/) override { return true; }
+  bool binary(binary_t& /*value*/) override { return true; }
+  bool start_object(std::size_t /*size*/) override { return true; }
+  bool key(string_t& /*key*/) override { return true; }
+  bool end_object() override { return true; }
+  bool start_array(std::size_t /*size*/) override { return true; }
+  bool end_array() override { return true; }
+  bool parse_error(std::size_t position, const std::string& /*token*/,
+                   const json::exception& error) override {
+    bytes = position;
+    words = error.what();
+    return false;
+  }
+};
+
+/// The last characters of a text.
+std::string end_of(std::string_view text) {
+  if (text.size() <= most_shown) return printable(text);
+  text.remove_prefix(text.size() - most_shown);
+  while (!text.empty() && !is_first_byte(text.front())) text.remove_prefix(1);
+  return "..." + printable(text);
+}
+
+/// What was unexpected and what would have been expected, out of the library's words:
+/// "[ID] parse error at line L, column C: syntax error while parsing CONTEXT - PROBLEM; last read:
+/// 'TEXT'; expected TOKEN". TEXT and TOKEN may be missing.
+struct Problem {
+  std::string what;
+  std::string cure;
+};
+
+Problem problem_in(std::string_view words) {
+  constexpr std::string_view read_mark = "; last read: '";
+  constexpr std::string_view expected_mark = "; expected ";
+  const auto skip = [&words](std::string_view mark) {
+    const auto found = words.find(mark);
+    if (found != std::string_view::npos) words.remove_prefix(found + mark.size());
+  };
+  skip("] ");
+  if (words.starts_with("parse error at line ")) skip(": ");
+  if (words.starts_with("syntax error while parsing ")) skip(" - ");
+
+  Problem problem;
+  const auto expected = words.rfind(expected_mark);
+  const auto read = words.find(read_mark);
+  if (expected != std::string_view::npos && (read == std::string_view::npos || expected > read)) {
+    problem.cure = "expected " + shortened(words.substr(expected + expected_mark.size()));
+    words = words.substr(0, expected);
+  } else if (words.starts_with("number overflow")) {
+    problem.cure = "write a smaller number";
+  } else {
+    problem.cure = "write names and texts in double quotes, and all else as RFC 8259 says";
+  }
+  if (read == std::string_view::npos) {
+    problem.what = shortened(words, 2 * most_shown);
+  } else {
+    auto text = words.substr(read + read_mark.size());
+    if (text.ends_with('\'')) text.remove_suffix(1);
+    problem.what =
+        shortened(words.substr(0, read), 2 * most_shown) + ", at the end of " + end_of(text);
+  }
+  return problem;
+}
+
+[[noreturn]] void refuse_syntax(const std::string& text) {
+  ErrorListener listener;
+  json::sax_parse(text, &listener);
+  const std::size_t last = std::clamp<std::size_t>(listener.bytes, 1, text.size() + 1) - 1;
+  const Place place = place_of(text, last);
+  const Problem problem = problem_in(listener.words);
+  throw JsonTextError(place.line, "not JSON: column " + std::to_string(place.column) + ": " +
+                                      problem.what + "; " + problem.cure);
+}
+
+}  // namespace
+
+json parse_json(const std::string& text, std::size_t deepest) {
+  if (const auto byte = too_deep(text, deepest)) {
+    const Place place = place_of(text, *byte);
+    throw JsonTextError(place.line, "column " + std::to_string(place.column) +
+                                        ": lists and objects nested more than " +
+                                        std::to_string(deepest) +
+                                        " levels deep; write it with fewer levels");
+  }
+  json value = json::parse(text, nullptr, false);
+  if (value.is_discarded()) refuse_syntax(text);
+  return value;
+}
+
+}  // namespace nagi::model

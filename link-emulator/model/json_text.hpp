@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// JSON text from anybody: what is no JSON, and what is nested so deeply that it would take all of
+// the memory or of the stack, is refused in words of ours.
+#pragma once
+
+#include <cstddef>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+
+namespace nagi::model {
+
+/// Levels of objects and lists. Configurations and control messages have less than ten.
+constexpr std::size_t most_nesting = 64;
+
+/// What is wrong with a JSON text; what would be right.
+class JsonTextError : public std::runtime_error {
+ public:
+  JsonTextError(int line, const std::string& what) : std::runtime_error(what), line_(line) {}
+  /// Counted from 1.
+  [[nodiscard]] int line() const { return line_; }
+
+ private:
+  int line_;
+};
+
+/// Reads a JSON text. Of members with the same key the last one holds. Throws JsonTextError.
+nlohmann::json parse_json(const std::string& text, std::size_t deepest = most_nesting);
+
+}  // namespace nagi::model
