@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from nagi import radio
+from nagi.bounds import whole
 from nagi.commands import fill
 from nagi.contracts.plan import (
     ArqPlan,
@@ -71,7 +72,7 @@ from nagi.spec import (
     UniformJitter,
 )
 from nagi.topology import Topology
-from nagi.traces import Format, Quantity, Trace, read_trace
+from nagi.traces import Format, Quantity, Trace, problem_with_mean, read_trace
 from nagi.units import BdpCount, Bitrate, ByteCount, Duration, PacketCount, QueueSize
 from nagi.yaml_source import Place
 
@@ -741,7 +742,11 @@ class _Planner:
         if isinstance(trace, RateTraceFile | DelayTraceFile):
             return self._trace_file(place, trace.file, trace.format, quantity)
         steps = [(at.value, value.value) for at, value in trace.steps.items()]
-        return StepTrace(steps=steps, period_ns=trace.period.value)
+        plan = StepTrace(steps=steps, period_ns=trace.period.value)
+        problem = problem_with_mean(plan) if quantity == "rate" else None
+        if problem is not None:
+            raise self._error(place, problem.what, problem.cure)
+        return plan
 
     def _trace_file(
         self, place: Place, file: str, format_: Format, quantity: Quantity = "rate"
@@ -815,7 +820,12 @@ class _Planner:
             what = f"`{key}` in bandwidth-delay products, but {why}"
             raise self._error(place, what, "give it in packets, like '20 packets'")
         rtt, packet = Duration(crossing.base_rtt_ns), ByteCount(crossing.packet)
-        return QueueLimit(packets=limit.packets(Bitrate(rate), rtt, packet))
+        packets = limit.packets(Bitrate(rate), rtt, packet)
+        _, most = whole("queue_packets" if key == "queue" else "mark_threshold_packets")
+        if packets > most:
+            what = f"{limit} at {Bitrate(rate)} and {rtt} is {packets} packets of {packet}"
+            raise self._error(place, what, f"give less: at most {most} packets")
+        return QueueLimit(packets=packets)
 
     def _rate_bps(self, direction: DirectionPlan) -> int | None:
         """The mean of a trace is computed once."""

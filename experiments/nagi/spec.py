@@ -34,6 +34,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import ErrorDetails
 
 from nagi import paths
+from nagi.bounds import real, whole
 from nagi.commands import FIELDS, Command
 from nagi.contracts.records import Keep, Until
 from nagi.contracts.results import metrics_of_results
@@ -53,11 +54,16 @@ from nagi.traces import LATEST, problem_with_instant
 from nagi.units import (
     Bitrate,
     ByteCount,
+    Delay,
     DopplerSpread,
     Duration,
+    Feedback,
     FrequencyOffset,
+    JitterWidth,
     Level,
+    Overhead,
     PacketCount,
+    PacketSize,
     PositiveDuration,
     QueueSize,
     SampleRate,
@@ -65,9 +71,11 @@ from nagi.units import (
     Sojourn,
     StepRate,
     Text,
+    Threshold,
 )
 from nagi.yaml_source import Place, Source, read_yaml
 
+LEAST_RETRIES, MOST_RETRIES = whole("arq_retries")
 LEAST_REPEATS = 3  # before the width of an interval is believed
 MAX_RUNS = 100_000
 _VALUES = str | int | float  # what an axis may have: true and false are whole numbers to Python
@@ -126,14 +134,14 @@ class PoissonLoss(Strict):
 
     model: Literal["poisson"] = Field(description=_MODEL)
     rate: Share = Field(description="the share of full-size packets that is lost, below 1")
-    packet: ByteCount | None = Field(
+    packet: PacketSize | None = Field(
         None, description="what a full-size packet is, in IP bytes; the flows' if not given"
     )
     at: LossPlace = Field("egress", description=_AT)
 
     @model_validator(mode="after")
     def _possible(self) -> PoissonLoss:
-        if self.rate.value == 1:
+        if self.rate.value > real("packet_loss_rate")[1]:
             raise BadValue(
                 "a Poisson process cannot lose every packet", "give a rate below 1", "rate"
             )
@@ -149,7 +157,7 @@ class BernoulliBitLoss(Strict):
 
     @model_validator(mode="after")
     def _possible(self) -> BernoulliBitLoss:
-        if self.rate.value == 1:
+        if self.rate.value > real("bit_error_rate")[1]:
             raise BadValue(
                 "a bit error rate of 1 loses every packet", "give less, like 1e-6", "rate"
             )
@@ -204,21 +212,21 @@ class UniformJitter(Strict):
     """As much earlier as later, at most by the half width."""
 
     distribution: Literal["uniform"] = Field(description="distribution of the jitter")
-    half_width: Duration = Field(description="largest deviation from the delay")
+    half_width: JitterWidth = Field(description="largest deviation from the delay")
 
 
 class NormalJitter(Strict):
     """A normal distribution around 0."""
 
     distribution: Literal["normal"] = Field(description="distribution of the jitter")
-    deviation: Duration = Field(description="standard deviation")
+    deviation: JitterWidth = Field(description="standard deviation")
 
 
 class ExponentialJitter(Strict):
     """An exponential distribution: always later."""
 
     distribution: Literal["exponential"] = Field(description="distribution of the jitter")
-    mean: Duration = Field(description="mean of what is added to the delay")
+    mean: JitterWidth = Field(description="mean of what is added to the delay")
 
 
 Jitter = Annotated[
@@ -289,7 +297,7 @@ class RateSteps(Steps):
 class DelaySteps(Steps):
     """A piecewise-constant delay, from the start of the run."""
 
-    steps: dict[Duration, Duration] = Field(
+    steps: dict[Duration, Delay] = Field(
         min_length=1,
         description="instant -> delay from then on",
         json_schema_extra={"additionalProperties": False},
@@ -320,23 +328,31 @@ DelayTrace = Annotated[
 class Mark(Strict):
     """ECN: packets are marked CE while the queue's moving average is over the threshold."""
 
-    threshold: QueueSize = Field(description="queue above which packets are marked")
+    threshold: Threshold = Field(description="queue above which packets are marked")
     weight: Share = Field(
         Share(0.002), description="of a new value in the average, above 0; 1: the queue itself"
     )
 
     @model_validator(mode="after")
     def _possible(self) -> Mark:
-        if self.weight.value == 0:
-            raise BadValue("a weight of 0 ignores the queue", "give more, like 0.002", "weight")
+        if self.weight.value < real("mark_weight")[0]:
+            raise BadValue(
+                f"a weight of {self.weight.value:g} never sees the queue",
+                "give more, like 0.002",
+                "weight",
+            )
         return self
 
 
 class Arq(Strict):
     """What was lost in transmission is sent again: automatic repeat request, on the link itself."""
 
-    retries: Whole = Field(ge=1, le=100, description="transmissions of a packet beside the first")
-    feedback: PositiveDuration = Field(
+    retries: Whole = Field(
+        ge=LEAST_RETRIES,
+        le=MOST_RETRIES,
+        description="transmissions of a packet beside the first",
+    )
+    feedback: Feedback = Field(
         description="from the end of a transmission until its sender knows of its loss"
     )
 
@@ -451,8 +467,8 @@ class DirectionSettings(Strict):
 
     rate: Bitrate | None = Field(None, description="of IP bytes; without it nothing queues")
     rate_trace: RateTrace | None = Field(None, description="a rate that changes, instead of `rate`")
-    overhead: ByteCount | None = Field(None, description="framing a packet has on the link")
-    delay: Duration | None = Field(None, description="propagation delay, one way")
+    overhead: Overhead | None = Field(None, description="framing a packet has on the link")
+    delay: Delay | None = Field(None, description="propagation delay, one way")
     delay_trace: DelayTrace | None = Field(
         None, description="a delay that changes, instead of `delay`"
     )

@@ -22,23 +22,25 @@ import re
 import stat
 from collections.abc import Iterator
 from functools import lru_cache
+from math import floor
 from pathlib import Path
 from typing import Literal
 
+from nagi.bounds import whole
 from nagi.contracts.plan import LossPlan, OpportunityTrace, StepTrace
 from nagi.errors import BadValue, InputError, excerpt, in_two, refuse, shown
-from nagi.units import Duration, StepRate, in_bytes
+from nagi.units import Bitrate, Delay, Duration, StepRate, in_bytes
 
 Format = Literal["mahimahi", "steps", "loss"]
 Quantity = Literal["rate", "delay"]
 Trace = OpportunityTrace | StepTrace | LossPlan
 
 MAHIMAHI_BYTES = 1504  # mahimahi's PACKET_SIZE: Ethernet's MTU and 4 bytes of its TUN device
-MOST = 2_000_000  # lines, or packets of a loss trace
+MOST = whole("loss_trace_packets")[1]  # packets of a loss trace, or lines of any
 MAX_BYTES = 100_000_000
-LATEST = Duration(3600 * 10**9)  # nagi-link's limit
+LATEST = Duration(whole("period_ns")[1])
 
-_VALUES: dict[Quantity, type[StepRate] | type[Duration]] = {"rate": StepRate, "delay": Duration}
+_VALUES: dict[Quantity, type[StepRate] | type[Delay]] = {"rate": StepRate, "delay": Delay}
 
 
 def read_trace(path: Path, format_: Format, quantity: Quantity = "rate") -> Trace:
@@ -66,11 +68,13 @@ def read_trace(path: Path, format_: Format, quantity: Quantity = "rate") -> Trac
 def _read(path: Path, format_: Format, quantity: Quantity, version: tuple[int, int, int]) -> Trace:
     """The trace in `path`. All points of an experiment share it while the file's `version` (inode,
     size, time of change) stays."""
-    if format_ == "mahimahi":
-        return _read_mahimahi(path)
     if format_ == "loss":
         return _read_loss(path)
-    return _read_steps(path, quantity)
+    trace = _read_mahimahi(path) if format_ == "mahimahi" else _read_steps(path, quantity)
+    problem = problem_with_mean(trace) if quantity == "rate" else None
+    if problem is not None:
+        raise refuse(problem.what, problem.cure, file=str(path))
+    return trace
 
 
 def problem_with_instant(at: Duration, before: Duration | None) -> BadValue | None:
@@ -81,6 +85,17 @@ def problem_with_instant(at: Duration, before: Duration | None) -> BadValue | No
         return BadValue(f"{at} is not after {before}", "give every instant once, in order")
     if at.value > LATEST.value:
         return BadValue(f"{at} is too late", f"give at most {LATEST}")
+    return None
+
+
+def problem_with_mean(trace: OpportunityTrace | StepTrace) -> BadValue | None:
+    """Why a link cannot have the mean rate of `trace`. None: it can."""
+    least, most = whole("rate_bps")
+    mean = floor(trace.exact_mean)
+    if mean < least:
+        return BadValue(f"less than {Bitrate(least)} on average", "give more, or a shorter period")
+    if mean > most:
+        return BadValue(f"more than {Bitrate(most)} on average", "give less, or a longer period")
     return None
 
 

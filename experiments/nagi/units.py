@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Self
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import core_schema
 
+from nagi.bounds import real, whole
 from nagi.errors import BadValue, choices, excerpt, shown
 
 _TEXT = re.compile(r"\s*([-+]?[0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)\s*(.*?)\s*")
@@ -94,6 +95,7 @@ class Quantity(Text):
     what: ClassVar[str]
     units: ClassVar[dict[str, Decimal]]  # name -> base units; the first of equal size prints
     least: ClassVar[int] = 0
+    most: ClassVar[int | None] = None
 
     def __init_subclass__(cls) -> None:
         names = "|".join(re.escape(name) for name in cls.units)
@@ -108,6 +110,9 @@ class Quantity(Text):
         if value < cls.least:
             what = f"a {cls.what} of {excerpt(str(text))} is too small"
             raise BadValue(what, f"give {cls(cls.least)} or more")
+        if cls.most is not None and value > cls.most:
+            what = f"a {cls.what} of {excerpt(str(text))} is too large"
+            raise BadValue(what, f"give at most {cls(cls.most)}")
         return cls(int(value))
 
     def __str__(self) -> str:
@@ -124,7 +129,7 @@ class Bitrate(Quantity):
 
     what = "rate"
     example = "100 Mb/s"
-    least = 1
+    least, most = whole("rate_bps")
     units: ClassVar[dict[str, Decimal]] = {
         f"{prefix}{spelling}": Decimal(factor)
         for spelling in ("b/s", "bit/s", "bit")
@@ -135,7 +140,7 @@ class Bitrate(Quantity):
 class StepRate(Bitrate):
     """A rate in bit/s that may be 0: an outage."""
 
-    least = 0
+    least, most = whole("step_rate_bps")
 
 
 class Duration(Quantity):
@@ -169,10 +174,28 @@ class PositiveDuration(Duration):
     least = 1
 
 
+class Delay(Duration):
+    """A propagation delay in nanoseconds."""
+
+    least, most = whole("delay_ns")
+
+
+class JitterWidth(Duration):
+    """How much a delay varies, in nanoseconds."""
+
+    least, most = whole("jitter_ns")
+
+
+class Feedback(Duration):
+    """How long a sender takes to know of a loss, in nanoseconds, not 0."""
+
+    least, most = whole("arq_feedback_ns")
+
+
 class Sojourn(Duration):
     """A mean time in a state, in nanoseconds; nagi-link follows no shorter ones."""
 
-    least = 1000
+    least, most = whole("sojourn_ns")
 
 
 class ByteCount(Quantity):
@@ -192,6 +215,30 @@ class ByteCount(Quantity):
 
     def __str__(self) -> str:
         return f"{self.value} bytes"
+
+
+class Overhead(ByteCount):
+    """The framing of a packet in bytes."""
+
+    least, most = whole("overhead_bytes")
+
+
+class PacketSize(ByteCount):
+    """An IP packet's size in bytes."""
+
+    least, most = whole("packet_bytes")
+
+
+class QueueBytes(ByteCount):
+    """A queue in bytes."""
+
+    least, most = whole("queue_bytes")
+
+
+class ThresholdBytes(ByteCount):
+    """A threshold of a queue in bytes."""
+
+    least, most = whole("mark_threshold_bytes")
 
 
 class SampleRate(Quantity):
@@ -215,6 +262,18 @@ class PacketCount(Quantity):
     units: ClassVar[dict[str, Decimal]] = {"packets": Decimal(1), "packet": Decimal(1)}
 
 
+class QueuePackets(PacketCount):
+    """A queue in packets."""
+
+    least, most = whole("queue_packets")
+
+
+class ThresholdPackets(PacketCount):
+    """A threshold of a queue in packets."""
+
+    least, most = whole("mark_threshold_packets")
+
+
 @dataclass(frozen=True)
 class BdpCount(Text):
     """A multiple of the bandwidth-delay product."""
@@ -230,6 +289,12 @@ class BdpCount(Text):
         millionths = number * 10**6
         if unit != "bdp" or millionths != millionths.to_integral_value() or millionths <= 0:
             raise BadValue(f"not a queue size: {shown(text)}", "write it like '1 bdp'")
+        least, most = (Decimal(repr(bound)) for bound in real("queue_bdp"))
+        if not least <= number <= most:
+            raise BadValue(
+                f"a queue of {shown(text)} is out of range",
+                f"give {least:f} to {_plain(most)} bdp",
+            )
         return cls(int(millionths))
 
     def packets(self, rate: Bitrate, base_rtt: Duration, packet: ByteCount) -> int:
@@ -247,6 +312,8 @@ class QueueSize(Text):
 
     limit: PacketCount | ByteCount | BdpCount
 
+    packets: ClassVar[type[PacketCount]] = QueuePackets
+    bytes: ClassVar[type[ByteCount]] = QueueBytes
     pattern = f"({PacketCount.pattern}|{ByteCount.pattern}|{BdpCount.pattern})"
     example = "1 bdp"
 
@@ -254,9 +321,9 @@ class QueueSize(Text):
     def parse(cls, text: object) -> Self:
         _, unit = _split(text, "queue size", cls.example)
         if unit in PacketCount.units:
-            return cls(PacketCount.parse(text))
+            return cls(cls.packets.parse(text))
         if unit in ByteCount.units:
-            return cls(ByteCount.parse(text))
+            return cls(cls.bytes.parse(text))
         if unit == "bdp":
             return cls(BdpCount.parse(text))
         raise BadValue(
@@ -265,6 +332,13 @@ class QueueSize(Text):
 
     def __str__(self) -> str:
         return str(self.limit)
+
+
+class Threshold(QueueSize):
+    """The size of a queue from which on packets are marked."""
+
+    packets = ThresholdPackets
+    bytes = ThresholdBytes
 
 
 @dataclass(frozen=True, order=True)

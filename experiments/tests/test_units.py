@@ -8,8 +8,9 @@ import re
 import subprocess
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
+from nagi.bounds import whole
 from nagi.paths import native_program
 from nagi.units import BdpCount, Bitrate, ByteCount, Duration, PacketCount, QueueSize, Share
 
@@ -71,7 +72,7 @@ def test_what_is_refused_and_how(kind, text, complaint):
         kind.parse(text)
 
 
-@given(st.integers(1, 10**13))
+@given(st.integers(1, 10**12))  # the largest rate
 def test_what_is_printed_is_read_back(value):
     for kind in (Bitrate, Duration, ByteCount, PacketCount):
         assert kind.parse(str(kind(value))) == kind(value)
@@ -85,7 +86,8 @@ def test_shares_are_read_back(value):
 @given(st.integers(1, 10**9))
 def test_queue_sizes_are_read_back(value):
     for limit in (PacketCount(value), ByteCount(value), BdpCount(value)):
-        assert QueueSize.parse(str(QueueSize(limit))).limit == limit
+        read = QueueSize.parse(str(QueueSize(limit))).limit
+        assert isinstance(read, type(limit)) and str(read) == str(limit)
 
 
 def test_patterns_of_the_schema_agree_with_the_parser():
@@ -115,7 +117,12 @@ def test_patterns_of_the_schema_agree_with_the_parser():
 )
 def test_bdps_are_the_same_packets_in_nagi_link(tmp_path_factory, cases):
     links = []
+    expected = []
     for index, (millionths, rate, rtt, packet) in enumerate(cases):
+        ours = BdpCount(millionths).packets(Bitrate(rate), Duration(rtt), ByteCount(packet))
+        if ours > whole("queue_packets")[1]:
+            continue  # refused by both: see test_bounds.py
+        expected.append(ours)
         queue = {"bdp": millionths / 1e6, "base_rtt_ns": rtt, "packet_bytes": packet}
         links.append(
             {
@@ -127,12 +134,10 @@ def test_bdps_are_the_same_packets_in_nagi_link(tmp_path_factory, cases):
                 "b_to_a": {},
             }
         )
+    assume(links)
     config = tmp_path_factory.mktemp("bdp") / "config.json"
     config.write_text(json.dumps({"schema_version": 1, "seed": 0, "links": links}))
     program = native_program("nagi-link")
     shown = subprocess.run([program, "check", config], capture_output=True, check=True)
-    for link, (millionths, rate, rtt, packet) in zip(
-        json.loads(shown.stdout)["links"], cases, strict=True
-    ):
-        ours = BdpCount(millionths).packets(Bitrate(rate), Duration(rtt), ByteCount(packet))
+    for link, ours in zip(json.loads(shown.stdout)["links"], expected, strict=True):
         assert link["a_to_b"]["queue"] == {"packets": ours}

@@ -33,11 +33,16 @@ class StepTrace(Contract):
     period_ns: int = Field(description="after which the trace repeats; later than every instant")
 
     @property
-    def mean(self) -> int:
-        """The value's mean over time, rounded."""
+    def exact_mean(self) -> Fraction:
+        """The value's mean over time."""
         ends = [at for at, _ in self.steps[1:]] + [self.period_ns]
         total = sum(value * (end - at) for (at, value), end in zip(self.steps, ends, strict=True))
-        return round(Fraction(total, self.period_ns))
+        return Fraction(total, self.period_ns)
+
+    @property
+    def mean(self) -> int:
+        """The same, rounded."""
+        return round(self.exact_mean)
 
 
 class OpportunityTrace(Contract):
@@ -49,10 +54,15 @@ class OpportunityTrace(Contract):
     period_ns: int = Field(description="after which the trace repeats")
 
     @property
-    def mean(self) -> int:
-        """The rate's mean over time in bit/s, rounded."""
+    def exact_mean(self) -> Fraction:
+        """The rate's mean over time in bit/s."""
         bits = self.bytes * 8 * len(self.opportunities_ns)
-        return round(Fraction(bits * 10**9, self.period_ns))
+        return Fraction(bits * 10**9, self.period_ns)
+
+    @property
+    def mean(self) -> int:
+        """The same, rounded."""
+        return round(self.exact_mean)
 
 
 class JitterPlan(Contract):

@@ -1,0 +1,303 @@
+# SPDX-License-Identifier: Apache-2.0
+"""nagi-link and `nagi plan` have one set of bounds: what one refuses, the other refuses, too."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from nagi.bounds import bounds
+from nagi.contracts.plan import RunPlan
+from nagi.errors import InputError
+from nagi.paths import native_program
+from nagi.planner import plan_runs
+from nagi.spec import read_experiment
+
+Settings = dict[str, Any]
+RATE = {"rate_bps": 10**7}
+LOSS_FILE = "packets.loss"
+
+
+def _constant(key: str, name: str, unit: str) -> Callable[[Any], tuple[Settings, Settings]]:
+    return lambda value: ({**RATE, key: value}, {name: f"{value} {unit}"})
+
+
+def _inside(
+    key: str, fields: Settings, name: str, own: Settings
+) -> Callable[[Any], tuple[Settings, Settings]]:
+    """The value stands in an object: `...` in `fields`, and in a text of `own` the braces."""
+
+    def settings(value: Any) -> tuple[Settings, Settings]:
+        ours = {k: v.format(value) if isinstance(v, str) else v for k, v in own.items()}
+        return (
+            {**RATE, key: {k: value if v is ... else v for k, v in fields.items()}},
+            {name: ours},
+        )
+
+    return settings
+
+
+def _queue(key: str, unit: str) -> Callable[[Any], tuple[Settings, Settings]]:
+    return lambda value: ({**RATE, "queue": {key: value}}, {"queue": f"{value} {unit}"})
+
+
+def _step_rate(value: int) -> tuple[Settings, Settings]:
+    return (
+        {"rate_trace": {"steps": [[0, 10**6], [500, value]], "period_ns": 1000}},
+        {
+            "rate": None,
+            "rate_trace": {
+                "steps": {"0 ns": "1 Mb/s", "500 ns": f"{value} b/s"},
+                "period": "1000 ns",
+            },
+        },
+    )
+
+
+def _period(value: int) -> tuple[Settings, Settings]:
+    return (
+        {**RATE, "delay_trace": {"steps": [[0, 5]], "period_ns": value}},
+        {"delay": None, "delay_trace": {"steps": {"0 ns": "5 ns"}, "period": f"{value} ns"}},
+    )
+
+
+def _bdp(value: float) -> tuple[Settings, Settings]:
+    queue = {"bdp": value, "base_rtt_ns": 10**7, "packet_bytes": 1052}
+    return {**RATE, "queue": queue}, {"queue": f"{value!r} bdp"}
+
+
+def _threshold(key: str, unit: str) -> Callable[[Any], tuple[Settings, Settings]]:
+    return _inside(
+        "mark", {key: ..., "weight": 0.5}, "mark", {"threshold": "{} " + unit, "weight": 0.5}
+    )
+
+
+def _loss(model: str, key: str, more: Settings) -> Callable[[Any], tuple[Settings, Settings]]:
+    return _inside(
+        "loss", {"model": model, key: ..., **more}, "loss", {"model": model, "rate": "{!r}"}
+    )
+
+
+# A bound -> what a value of it is in a direction of nagi-link's, and in a link of an experiment.
+PLACES: dict[str, Callable[[Any], tuple[Settings, Settings]]] = {
+    "rate_bps": lambda value: ({"rate_bps": value}, {"rate": f"{value} b/s"}),
+    "step_rate_bps": _step_rate,
+    "overhead_bytes": _constant("overhead_bytes", "overhead", "bytes"),
+    "packet_bytes": _inside(
+        "loss",
+        {"model": "poisson", "packet_loss_rate": 0.01, "packet_bytes": ...},
+        "loss",
+        {"model": "poisson", "rate": 0.01, "packet": "{} bytes"},
+    ),
+    "delay_ns": _constant("delay_ns", "delay", "ns"),
+    "jitter_ns": _inside(
+        "jitter",
+        {"distribution": "uniform", "half_width_ns": ...},
+        "jitter",
+        {"distribution": "uniform", "half_width": "{} ns"},
+    ),
+    "period_ns": _period,
+    "queue_packets": _queue("packets", "packets"),
+    "queue_bytes": _queue("bytes", "bytes"),
+    "queue_bdp": _bdp,
+    "mark_threshold_packets": _threshold("threshold_packets", "packets"),
+    "mark_threshold_bytes": _threshold("threshold_bytes", "bytes"),
+    "mark_weight": _inside(
+        "mark",
+        {"threshold_packets": 5, "weight": ...},
+        "mark",
+        {"threshold": "5 packets", "weight": "{!r}"},
+    ),
+    "probability": _loss("bernoulli", "probability", {}),
+    "bit_error_rate": _loss("bernoulli_bit", "bit_error_rate", {}),
+    "packet_loss_rate": _loss("poisson", "packet_loss_rate", {"packet_bytes": 1052}),
+    "sojourn_ns": _inside(
+        "loss",
+        {"model": "markov", "good_sojourn_ns": ..., "bad_sojourn_ns": 10**6},
+        "loss",
+        {"model": "markov", "good": "{} ns", "bad": "1 ms"},
+    ),
+    "loss_trace_packets": _inside(
+        "loss",
+        {"model": "trace", "lost": [], "length": ...},
+        "loss",
+        {"model": "trace", "file": LOSS_FILE},
+    ),
+    "arq_retries": lambda value: (
+        {**RATE, "arq": {"retries": value, "feedback_ns": 1}},
+        {"arq": {"retries": value, "feedback": "1 ns"}},
+    ),
+    "arq_feedback_ns": _inside(
+        "arq", {"retries": 1, "feedback_ns": ...}, "arq", {"retries": 1, "feedback": "{} ns"}
+    ),
+}
+# What an experiment cannot say: its planner resolves BDPs itself, and mahimahi's bytes are fixed.
+OF_NAGI_LINK_ALONE: dict[str, Callable[[Any], Settings]] = {
+    "base_rtt_ns": lambda value: {
+        "rate_bps": 8,
+        "queue": {"bdp": 1, "base_rtt_ns": value, "packet_bytes": 1},
+    },
+    "opportunity_bytes": lambda value: {
+        "rate_trace": {
+            "opportunities_ns": [0],
+            "bytes": value,
+            "period_ns": 10**9 if value < 1000 else 3600 * 10**9,  # for a possible mean
+        }
+    },
+}
+
+
+def answer_of_nagi_link(direction: Settings, directory: Path) -> str | None:
+    """Why it refuses a direction; None: it takes it."""
+    link = {"name": "wired", "id": 0, "a": "e0", "b": "e1", "a_to_b": direction, "b_to_a": {}}
+    config = directory / "config.json"
+    config.write_text(json.dumps({"schema_version": 1, "seed": 0, "links": [link]}))
+    done = subprocess.run(
+        [native_program("nagi-link"), "check", config], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == (2 if done.stderr else 0)
+    return done.stderr or None
+
+
+def experiment_with(link: Settings, directory: Path) -> Path:
+    wired = {"between": ["S", "D"], "rate": "10 Mb/s", "delay": "5 ms", **link}
+    experiment = {
+        "schema_version": 1,
+        "name": "bounds",
+        "title": "Bounds",
+        "seed": 1,
+        "nodes": {"S": "host", "D": "host"},
+        "links": {"wired": {key: value for key, value in wired.items() if value is not None}},
+        "flows": {"bulk": {"from": "S", "to": "D", "scheme": "$scheme"}},
+        "duration": "10 s",
+        "matrix": {"scheme": ["cubic"]},
+        "report": {"x": "scheme"},
+    }
+    path = directory / "experiment.yaml"
+    path.write_text(json.dumps(experiment, indent=1))
+    return path
+
+
+def planned(link: Settings, directory: Path) -> RunPlan:
+    """Raises InputError."""
+    (point,) = read_experiment(experiment_with(link, directory), None)
+    (plan,) = plan_runs(point, None)
+    return plan
+
+
+def answer_of_planner(link: Settings, directory: Path) -> InputError | None:
+    try:
+        plan = planned(link, directory)
+    except InputError as error:
+        return error
+    forward = plan.links[0].forward.model_dump(mode="json", exclude_none=True)
+    assert answer_of_nagi_link(forward, directory) is None
+    return None
+
+
+def values_of(key: str) -> list[tuple[Any, bool]]:
+    """Values at the bounds and just beyond, and whether they are possible."""
+    bound = bounds()[key]
+    if bound.type == "integer":
+        below, above = bound.least - 1, bound.most + 1
+    else:
+        below, above = math.nextafter(bound.least, -math.inf), math.nextafter(bound.most, math.inf)
+    return [(bound.least, True), (below, False), (bound.most, True), (above, False)]
+
+
+def test_every_bound_is_tried():
+    assert set(bounds()) == set(PLACES) | set(OF_NAGI_LINK_ALONE)
+
+
+@pytest.mark.parametrize("key", PLACES)
+def test_nagi_link_and_the_planner_give_the_same_answer(tmp_path, key):
+    for value, possible in values_of(key):
+        direction, link = PLACES[key](value)
+        if key == "loss_trace_packets":
+            (tmp_path / LOSS_FILE).write_text("0" * value)
+        theirs = answer_of_nagi_link(direction, tmp_path)
+        ours = answer_of_planner(link, tmp_path)
+        assert (theirs is None, ours is None) == (possible, possible), (value, theirs, ours)
+        if ours is None:
+            continue
+        for problem in ours.problems:
+            assert problem.file and problem.what and problem.cure
+            if key != "loss_trace_packets":  # that file's line, or the whole of it
+                assert problem.key.startswith("links.wired") and problem.line > 0
+
+
+@pytest.mark.parametrize("key", OF_NAGI_LINK_ALONE)
+def test_nagi_link_alone(tmp_path, key):
+    for value, possible in values_of(key):
+        refused = answer_of_nagi_link(OF_NAGI_LINK_ALONE[key](value), tmp_path)
+        assert (refused is None) == possible, (value, refused)
+
+
+@pytest.mark.parametrize(
+    ("link", "key", "complaint"),
+    [
+        ({"rate": "2000 Gb/s"}, "rate", "a rate of 2000 Gb/s is too large; give at most 1000 Gb/s"),
+        ({"queue": "1e15 B"}, "queue", "a size of 1e15 B is too large; give at most 1099511627776"),
+        ({"overhead": "1 MB"}, "overhead", "a size of 1 MB is too large; give at most 65535 bytes"),
+        (
+            {"mark": {"threshold": "5 packets", "weight": 1e-30}},
+            "mark",
+            "a weight of 1e-30 never sees the queue; give more, like 0.002",
+        ),
+        ({"delay": "2 h"}, "delay", "a duration of 2 h is too large; give at most 3600 s"),
+        (
+            {"queue": "2000000 bdp"},
+            "queue",
+            "a queue of 2000000 bdp is out of range; give 0.000001 to 1000000 bdp",
+        ),
+        # 10^6 x 1 Tb/s x 2 h / 8 bits are 8.5 x 10^17 packets.
+        (
+            {"rate": "1000 Gb/s", "delay": "1 h", "queue": "1000000 bdp"},
+            "queue",
+            "give less: at most 1099511627776 packets",
+        ),
+        (
+            {
+                "rate": "1000 Gb/s",
+                "delay": "1 h",
+                "mark": {"threshold": "1000000 bdp", "weight": 1},
+            },
+            "mark",
+            "give less: at most 1099511627776 packets",
+        ),
+        (
+            {
+                "rate": None,
+                "rate_trace": {"steps": {"0 s": "1 b/s", "1 ns": "0 b/s"}, "period": "1 s"},
+            },
+            "rate_trace",
+            "less than 1 b/s on average; give more, or a shorter period",
+        ),
+    ],
+)
+def test_refusals_name_the_place_and_the_cure(tmp_path, link, key, complaint):
+    with pytest.raises(InputError) as refused:
+        planned(link, tmp_path)
+    (problem,) = refused.value.problems
+    assert problem.key == f"links.wired.{key}"
+    text = (tmp_path / "experiment.yaml").read_text().splitlines()
+    assert f'"{key}"' in text[problem.line - 1]
+    assert complaint in str(problem)
+
+
+def test_a_mahimahi_trace_beyond_any_interface_is_refused(tmp_path):
+    # 90,000 x 1,504 bytes a millisecond are 1.08 Tb/s.
+    (tmp_path / "fast.trace").write_text("1\n" * 90_000)
+    trace = {"rate": None, "rate_trace": {"file": "fast.trace", "format": "mahimahi"}}
+    with pytest.raises(InputError, match=r"more than 1000 Gb/s on average; give less, or a longer"):
+        planned(trace, tmp_path)
+    direction = {
+        "rate_trace": {"opportunities_ns": [10**6] * 90_000, "bytes": 1504, "period_ns": 10**6}
+    }
+    refused = answer_of_nagi_link(direction, tmp_path)
+    assert refused is not None and "more than 1000000000000 bit/s on average" in refused
