@@ -1,26 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Makes model/bounds.hpp of bounds.json, in `generated`, which users of the model have to include.
-set(bounds_json ${CMAKE_CURRENT_LIST_DIR}/bounds.json)
-set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${bounds_json})
-file(READ ${bounds_json} bounds)
-set(constants)
-string(JSON count LENGTH "${bounds}")
-math(EXPR last "${count} - 1")
-foreach(index RANGE ${last})
-  string(JSON name MEMBER "${bounds}" ${index})
-  foreach(part type least most unit why)
-    string(JSON ${part} GET "${bounds}" ${name} ${part})
+function(nagi_make_bounds)
+  set(file ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/bounds.json)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+  file(READ ${file} bounds)
+  string(JSON count LENGTH "${bounds}")
+  math(EXPR last "${count} - 1")
+  foreach(index RANGE ${last})
+    string(JSON name MEMBER "${bounds}" ${index})
+    foreach(part type least most unit why)
+      string(JSON ${part} GET "${bounds}" ${name} ${part})
+    endforeach()
+    if(type STREQUAL "integer")
+      set(type "std::uint64_t")
+    else()
+      set(type "double")
+    endif()
+    string(APPEND constants "/// ${unit}: ${why}\n"
+           "inline constexpr Bound<${type}> ${name}{${least}, ${most}};\n")
   endforeach()
-  if(type STREQUAL "integer")
-    set(type "std::uint64_t")
-  else()
-    set(type "double")
-  endif()
-  string(APPEND constants "/// ${unit}: ${why}\n"
-         "inline constexpr Bound<${type}> ${name}{${least}, ${most}};\n")
-endforeach()
-file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/generated/model/bounds.hpp @ONLY CONTENT
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/generated/model/bounds.hpp @ONLY CONTENT
 "// SPDX-License-Identifier: Apache-2.0
 //
 // What values of a link may be. Made of link-emulator/model/bounds.json.
@@ -42,3 +42,5 @@ namespace bounds {
 
 }  // namespace nagi::model
 ")
+endfunction()
+nagi_make_bounds()

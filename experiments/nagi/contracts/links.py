@@ -93,7 +93,9 @@ class PortAccount(Contract):
     oversized: int = Field(
         description="discarded: longer than the MTU, so somebody merges segments"
     )
-    checksum_missing: int = Field(description="left to hardware that is not there")
+    checksum_missing: int = Field(
+        description="packets whose sender left the checksum of TCP or UDP to hardware; completed"
+    )
     send_failures: int
     offloads_switched_off: list[str]
 

@@ -26,7 +26,7 @@ class Link {
 
   json answer(const json& request) {
     model::ObjectReader reader(request, json::json_pointer());
-    reader.only({"command", "config"});
+    reader.only({"command", "link", "way", "config"});
     if (reader.text("command") != "set") {
       throw model::ConfigError(reader.at("command"), "unknown command", "set");
     }

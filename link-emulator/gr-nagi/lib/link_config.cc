@@ -6,16 +6,17 @@
 #include <stdexcept>
 
 #include "model/json.hpp"
+#include "model/json_text.hpp"
 
 namespace gr::nagi {
 
 ::nagi::model::DirectionConfig read_link_config(const std::string& json) {
   try {
     return ::nagi::model::read_direction(
-        {nlohmann::json::parse(json), nlohmann::json::json_pointer()});
-  } catch (const nlohmann::json::parse_error& error) {
-    throw std::invalid_argument(std::string("link: the configuration is not JSON: ") +
-                                error.what());
+        {::nagi::model::parse_json(json), nlohmann::json::json_pointer()});
+  } catch (const ::nagi::model::JsonTextError& error) {
+    throw std::invalid_argument("link: the configuration, line " + std::to_string(error.line()) +
+                                ": " + error.what());
   } catch (const ::nagi::model::ConfigError& error) {
     throw std::invalid_argument("link: " + error.where().to_string() + ": " + error.what() + "; " +
                                 error.cure());

@@ -125,6 +125,7 @@ class Link(gr_unittest.TestCase):
     def test_what_is_refused(self):
         for config, what in (
             ("{", "not JSON"),
+            ("[" * 100_000, "64 levels"),
             ('{"rate": 5}', "rate"),
             ('{"rate_bps": 8, "queue": {"packets": 0}}', "/queue/packets"),
             ('{"loss": {"model": "bernoulli", "probability": 2}}', "/loss/probability"),

@@ -60,6 +60,10 @@ def read(path: str) -> Settings:
         raise SettingsError(f"{path}: cannot read it: {error.strerror}") from error
     except ValueError as error:
         raise SettingsError(f"{path}: no JSON: {error}") from error
+    except RecursionError:
+        raise SettingsError(
+            f"{path}: nested too deeply; `nagi-link check {path}` says where"
+        ) from None
     try:
         return parse(document)
     except ConfigError as error:

@@ -176,6 +176,34 @@ def test_bad_operations_are_refused_with_their_line_and_change_nothing(wire, tmp
     assert account["ports"][1]["changes"] == []
 
 
+def test_deep_nesting_stops_no_switch(wire, tmp_path):
+    with Running(wire, tmp_path) as switch:
+        for depth in (65, 20_000, 100_000):  # the last is taken piece by piece
+            deep = "[" * depth + "]" * depth
+            for line in (deep, '{"op": "batch", "operations": [' + deep + "]}"):
+                (answer,) = ask(switch.socket, line)
+                assert not answer["ok"]
+                assert "nested more than 64 levels deep; " in answer["error"]
+        for line in ("[" * 100_000, '{"op": "batch", "operations": ' + '{"a":' * 20_000):
+            (answer,) = ask(switch.socket, line)
+            assert not answer["ok"]
+        assert len(send(wire, 20, 0.001)) == 20
+        assert switch.stop()["complete"]
+
+
+@pytest.mark.parametrize("io", ["af_xdp", "af_packet"])
+def test_completes_checksums_that_a_host_leaves_to_hardware(wire, tmp_path, io):
+    wire.run("left", "ethtool", "-K", "eth0", "tx", "on")
+    with Running(wire, tmp_path, io=io) as switch:
+        got = send(wire, 50, 0.001)
+        account = switch.stop()
+    assert [number for number, _ in got] == list(range(50))
+    assert account["ports"][0]["interface"]["checksum_missing"] == 50
+    assert account["ports"][1]["interface"]["checksum_missing"] == 0
+    (notice,) = account["notices"]
+    assert notice.endswith("ethtool -K INTERFACE tx off")
+
+
 TABLE = "ingress.ipv4_routes"
 
 

@@ -124,6 +124,8 @@ TEST(Load, NothingBrokenGetsFurtherThanAComplaint) {
 
 TEST(Load, SaysWhere) {
   EXPECT_THAT(refusal("{"), HasSubstr("broken.json:1: not JSON"));
+  EXPECT_THAT(refusal(std::string(100'000, '[')),
+              HasSubstr("broken.json:1: column 1025: lists and objects nested more than 1024"));
   EXPECT_THAT(refusal("[]"), HasSubstr("broken.json: the whole program: not an object"));
   EXPECT_THAT(refusal("{}"), HasSubstr("has no \"header_types\""));
   SmallProgram program;
