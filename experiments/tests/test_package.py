@@ -174,6 +174,6 @@ def test_nagi_works_where_its_wheel_is_installed(tmp_path):
     found = run(python, "-c", "import nagi, nagi_captures; print(nagi.__file__)")
     assert str(venv) in found
     run(nagi, "setup", "virtual-lab")
-    chosen = ["--only", "capacity=10 Mb/s", "--only", "error_rate=0.1 %", "--only", "scheme=reno"]
+    chosen = ["--only", "capacity=50 Mb/s", "--only", "error_rate=0.1 %", "--only", "scheme=reno"]
     assert "1 valid" in run(nagi, "run", "achievement-2008", "--lab", "virtual", "--quick", *chosen)
     assert (work / "results" / "achievement-2008-quick" / "report.pdf").exists()
