@@ -333,7 +333,7 @@ example: setup
 	@$(RUN)/python -m nagi.contracts.schemas
 	@$(RUN)/python -m nagi.labs.inventory
 	@rm -rf $(EXAMPLE)/campaign
-	@$(SUDO) $(RUN)/nagi run $(EXAMPLE)/experiment.yaml --form short --only scheme=cubic --out $(EXAMPLE)/campaign
+	@$(SUDO) $(RUN)/nagi run $(EXAMPLE)/experiment.yaml --form short --only scheme=cubic --lab netns --out $(EXAMPLE)/campaign
 	@rm -rf $(EXAMPLE)/campaign/.lock $(EXAMPLE)/campaign/report.pdf $(EXAMPLE)/campaign/figures $(EXAMPLE)/campaign/runs/*.invalid-*
 
 clean:

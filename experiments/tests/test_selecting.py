@@ -67,7 +67,7 @@ def test_without_a_guest_kernel_plans_are_for_netns(tmp_path, monkeypatch, capsy
     assert left.value.code == 0
     said = capsys.readouterr()
     assert "planned for the netns lab" in said.err
-    assert "build it: `make virtual-lab`" in said.err
+    assert "build it: `nagi setup virtual-lab`" in said.err
     assert "8 of them possible in the netns lab" in said.out
 
 
