@@ -337,7 +337,7 @@ class Mark(Strict):
     def _possible(self) -> Mark:
         if self.weight.value < real("mark_weight")[0]:
             raise BadValue(
-                f"a weight of {self.weight.value:g} never sees the queue",
+                f"a weight of {self.weight.value:g} ignores the queue",
                 "give more, like 0.002",
                 "weight",
             )

@@ -292,7 +292,7 @@ class BdpCount(Text):
         least, most = (Decimal(repr(bound)) for bound in real("queue_bdp"))
         if not least <= number <= most:
             raise BadValue(
-                f"a queue of {shown(text)} is out of range",
+                f"a queue of {excerpt(str(text))} is out of range",
                 f"give {least:f} to {_plain(most)} bdp",
             )
         return cls(int(millionths))

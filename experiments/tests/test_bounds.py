@@ -246,8 +246,8 @@ def test_nagi_link_alone(tmp_path, key):
         ({"overhead": "1 MB"}, "overhead", "a size of 1 MB is too large; give at most 65535 bytes"),
         (
             {"mark": {"threshold": "5 packets", "weight": 1e-30}},
-            "mark",
-            "a weight of 1e-30 never sees the queue; give more, like 0.002",
+            "mark.weight",
+            "a weight of 1e-30 ignores the queue; give more, like 0.002",
         ),
         ({"delay": "2 h"}, "delay", "a duration of 2 h is too large; give at most 3600 s"),
         (
@@ -286,7 +286,7 @@ def test_refusals_name_the_place_and_the_cure(tmp_path, link, key, complaint):
     (problem,) = refused.value.problems
     assert problem.key == f"links.wired.{key}"
     text = (tmp_path / "experiment.yaml").read_text().splitlines()
-    assert f'"{key}"' in text[problem.line - 1]
+    assert f'"{key.split(".")[-1]}"' in text[problem.line - 1]
     assert complaint in str(problem)
 
 
