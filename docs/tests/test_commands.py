@@ -7,7 +7,10 @@ a title is first written to the file that the title names. A comment right befor
 it needs:
 
     <!-- runs: needs root -->    network namespaces of this machine
-    <!-- runs: slow -->          minutes, or an idle machine: only in `make test-slow`
+    <!-- runs: slow -->          minutes: only in `make test-slow`
+    <!-- runs: real time -->     an idle machine: if runs are late, no block that needs this is run
+                                 any more, and the test says so; slow
+    <!-- runs: radio -->         GNU Radio and nagi-sdr; slow
     <!-- runs: hosts -->         lab.yml with hosts that are reached over SSH; slow
     <!-- runs: new hosts -->     lab.yml with hosts that nobody has provisioned; slow
     <!-- not run: REASON -->     it cannot be run here
@@ -29,6 +32,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -43,13 +47,15 @@ from throw_away import Host, boot_host
 
 __all__ = ["boot_host"]
 
-NEEDS = ("needs root", "slow", "hosts", "new hosts")
+NEEDS = ("needs root", "slow", "real time", "radio", "hosts", "new hosts")
 SHELL, OTHER = ("sh",), ("yaml", "json", "text")
 LINKS = {"wired": ("S", "N"), "wireless": ("N", "D")}  # of the experiment that real-hosts.md runs
 NEW_HOSTS: dict[str, dict[str, object]] = {
     "alice": {"nagi_node": "S", "nagi_links": {"wired": "enp2s0"}},
     "heron": {"nagi_node": "emulator", "nagi_links": {"wired": {"S": "enp2s0", "N": "enp3s0"}}},
 }
+# What `nagi run` says where the machine was too busy for real time.
+_LATE = re.compile(r"[1-9][0-9]* invalid, 0 failed|were late")
 _PRINTED = "<!-- printed above -->"
 _COMMENT = re.compile(r"<!-- (runs|not run): (.+?) -->")
 _TITLE = re.compile(r'title="([^"]+)"')
@@ -124,7 +130,23 @@ def is_quick(block: Block) -> bool:
 
 
 def is_slow(block: Block) -> bool:
-    return block.not_run is None and "slow" in block.needs and not block.needs & HOSTS
+    slow = {"slow", "real time", "radio"}
+    return block.not_run is None and bool(block.needs & slow) and not block.needs & HOSTS
+
+
+class TooBusy(Exception):
+    """A block that needs real time ended with runs that were late."""
+
+
+def slow_pages() -> list[Any]:
+    """Those with radios need what `make sdr` installs."""
+    there = paths.native_program("nagi-sdr").exists()
+    without = pytest.mark.skipif(not there, reason="no nagi-sdr: `make sdr` builds it")
+    radio = pages_with(lambda block: "radio" in block.needs)
+    return [
+        pytest.param(page, marks=[pytest.mark.radio, without] if page in radio else [])
+        for page in pages_with(is_slow)
+    ]
 
 
 needs_lab = pytest.mark.skipif(
@@ -161,8 +183,9 @@ def run_blocks(
     inside: Callable[[Block], Sequence[object]] = lambda _: (),
 ) -> None:
     """Writes, runs and compares blocks in their order; `inside` is a command line that runs
-    another."""
+    another. Skips the test at the end if the machine was too busy for some."""
     said = ""
+    busy: TooBusy | None = None
     for block in blocks:
         if block.title is not None:
             (clone / block.title).write_text(block.text, encoding="utf-8")
@@ -170,8 +193,13 @@ def run_blocks(
             lines = block.text.strip().splitlines()
             missing = [line for line in lines if _shape(line) not in _shapes(said)]
             assert not missing, f"{block.place}: not printed: {missing}:\n{said}"
-        if block.language in SHELL:
-            said = _run(block, clone, variables, inside(block))
+        if block.language in SHELL and not (busy and "real time" in block.needs):
+            try:
+                said = _run(block, clone, variables, inside(block))
+            except TooBusy as error:
+                busy = error
+    if busy is not None:
+        pytest.skip(f"too busy for real time: {busy}")
 
 
 def _run(block: Block, clone: Path, variables: Mapping[str, str], inside: Sequence[object]) -> str:
@@ -186,6 +214,8 @@ def _run(block: Block, clone: Path, variables: Mapping[str, str], inside: Sequen
         text=True,
     )
     ended = f"{block.place} ended with {done.returncode}"
+    if "real time" in block.needs and done.returncode == 1 and _LATE.search(done.stdout):
+        raise TooBusy(ended)
     assert done.returncode == 0, f"{ended}:\n{block.text}\n{done.stdout}"
     return done.stdout
 
@@ -226,6 +256,7 @@ def run_here(blocks: list[Block], directory: Path) -> None:
         )
 
 
+@pytest.mark.virtual
 @needs_lab
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("page", pages_with(is_quick))
@@ -236,7 +267,7 @@ def test_commands_run_as_printed(page: str, tmp_path: Path) -> None:
 @pytest.mark.slow
 @needs_lab
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("page", pages_with(is_slow))
+@pytest.mark.parametrize("page", slow_pages())
 def test_slow_commands_run_as_printed(page: str, tmp_path: Path) -> None:
     """All of the page, as they may build on what went before."""
     run_here(of_page(page, lambda block: is_quick(block) or is_slow(block)), tmp_path)
@@ -279,6 +310,20 @@ def test_commands_for_new_hosts_run_as_printed(
 def test_what_is_not_run_says_why(block: Block) -> None:
     assert block.not_run is not None
     pytest.skip(f"{block.text.splitlines()[0].strip()}: {block.not_run}")
+
+
+def test_a_busy_machine_spoils_only_what_needs_real_time(tmp_path: Path) -> None:
+    late = Block("x.md", 1, "sh", "echo 1 valid, 2 invalid, 0 failed; exit 1", None,
+                 frozenset({"real time"}), None)  # fmt: skip
+    follows = Block("x.md", 2, "sh", "exit 5", None, frozenset({"real time"}), None)
+    other = Block("x.md", 3, "sh", "touch ran", None, frozenset(), None)
+    with pytest.raises(pytest.skip.Exception, match=r"x\.md:1 ended with 1"):
+        run_blocks([late, follows, other], tmp_path, environment(tmp_path))
+    assert (tmp_path / "ran").exists()
+    failed = Block("x.md", 4, "sh", "echo 0 valid, 1 invalid, 1 failed; exit 1", None,
+                   frozenset({"real time"}), None)  # fmt: skip
+    with pytest.raises(AssertionError, match=r"x\.md:4 ended with 1"):
+        run_blocks([failed], tmp_path, environment(tmp_path))
 
 
 def test_a_command_that_fails_is_found(tmp_path: Path) -> None:
