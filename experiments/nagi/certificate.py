@@ -58,8 +58,8 @@ LIMITS: dict[str, Limit] = {
     "merged_segments": Limit(
         0, "packets", "frames longer than the MTU: an offload merges segments"
     ),
-    # nagi-link completes them, so these packets got through. But they say that an offload was on at a
-    # host, and that its captures do not show the packets as the emulator has recorded them.
+    # nagi-link completes them, so these packets got through. But they say that an offload was on at
+    # a host, and that its captures do not show the packets as the emulator has recorded them.
     "missing_checksums": Limit(
         0, "packets", "packets whose host left the checksum to hardware: an offload was on there"
     ),
