@@ -332,7 +332,7 @@ def test_keep_is_the_same_at_every_point(spec):
             "matrix: {", "matrix: {what: [both, none], "
         )
     )
-    with pytest.raises(InputError, match="keep: differs from point to point"):
+    with pytest.raises(InputError, match="keep: `keep` differs between points"):
         read_experiment(spec, None)
 
 

@@ -148,7 +148,7 @@ def test_a_comparison_as_a_report(nagi, refused, tmp_path):
     assert done.status == 0
     assert str(page) in done.out
     said = page.read_text()
-    assert "<h1>one beside two</h1>" in said
+    assert "<h1>one compared with two</h1>" in said
     assert "7 of 14 points tested differ" in said
     assert said.count(">differs</td>") == 7
     assert said.count("<svg") == 1
