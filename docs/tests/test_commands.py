@@ -212,6 +212,7 @@ def _run(block: Block, clone: Path, variables: Mapping[str, str], inside: Sequen
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        start_new_session=True,  # whoever signals a process group spares the tests
     )
     ended = f"{block.place} ended with {done.returncode}"
     if "real time" in block.needs and done.returncode == 1 and _LATE.search(done.stdout):
