@@ -140,12 +140,12 @@ module:
 	        "then give KERNEL_BUILD=/lib/modules/RELEASE/build, RELEASE being a directory that has them" >&2; exit 2; }
 	@$(MAKE) --no-print-directory -f hosts/tcp/module/Makefile KERNEL_BUILD=$(KERNEL_BUILD) MODULES=$(MODULES)
 
-# The guest kernel of the virtual lab (some five minutes the first time), from Debian's linux-source package
+# The guest kernel of the virtual lab (some three minutes the first time), from Debian's linux-source package
 # (of apt's archive, or MIRROR=URL), or from TREE=DIRECTORY. It is kept outside the checkout and built once.
 virtual-lab:
 	@$(MAKE) --no-print-directory packages PACKAGES="$(RUN_PACKAGES)"
 	@$(MAKE) --no-print-directory python
-	@$(MAKE) --no-print-directory -j 2 --output-sync=line native-run guest-kernel
+	@$(MAKE) --no-print-directory -j 2 native-run guest-kernel
 
 guest-kernel:
 	@$(RUN)/python -m nagi.labs.guest_kernel $(MIRROR:%=--mirror %) $(TREE:%=--tree %)
@@ -170,7 +170,7 @@ PYTEST := $(RUN)/python -m pytest
 # those of real time, alone.
 test: setup
 	@$(if $(GUEST_ORIGIN),,echo "== leaving out the virtual lab: name a Debian archive (MIRROR=URL) or a kernel tree (TREE=DIRECTORY)")
-	@$(MAKE) --no-print-directory -j 2 --output-sync=line $(if $(GUEST_ORIGIN),guest-kernel) test-native test-apart
+	@$(MAKE) --no-print-directory -j 2 $(if $(GUEST_ORIGIN),guest-kernel) test-native test-apart
 	@$(if $(GUEST_ORIGIN),$(MAKE) --no-print-directory test-virtual)
 	@$(MAKE) --no-print-directory test-realtime
 	@test -x $(RUN)/nagi-sdr || echo "== left out: tests of radios, which need GNU Radio (600 MB): make test-radio"
@@ -294,7 +294,7 @@ lint-quick: $(VENV)/.lint
 	@$(RUN)/mypy
 	@$(RUN)/clang-format --dry-run --Werror $$(git ls-files '*.cpp' '*.hpp' '*.hpp.in' 'link-emulator/gr-nagi/*.cc' 'link-emulator/gr-nagi/*.h' 'hosts/tcp/*.c' 'hosts/tcp/*.h')
 	@cd ansible && ../$(RUN)/ansible-lint --offline -q
-	@shellcheck .ci/run
+	@shellcheck .ci/run && shellcheck -s bash hosts/guest/compile.sh
 	@echo "lint-quick: all good"
 
 lint: lint-quick setup sdr

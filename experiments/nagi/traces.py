@@ -36,7 +36,7 @@ Quantity = Literal["rate", "delay"]
 Trace = OpportunityTrace | StepTrace | LossPlan
 
 MAHIMAHI_BYTES = 1504  # mahimahi's PACKET_SIZE: Ethernet's MTU and 4 bytes of its TUN device
-MOST = whole("loss_trace_packets")[1]  # packets of a loss trace, or lines of any
+MOST = 2_000_000  # packets of a loss trace, or lines of any: they are held in memory
 MAX_BYTES = 100_000_000
 LATEST = Duration(whole("period_ns")[1])
 

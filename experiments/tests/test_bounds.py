@@ -20,7 +20,6 @@ from nagi.spec import read_experiment
 
 Settings = dict[str, Any]
 RATE = {"rate_bps": 10**7}
-LOSS_FILE = "packets.loss"
 
 
 def _constant(key: str, name: str, unit: str) -> Callable[[Any], tuple[Settings, Settings]]:
@@ -122,12 +121,6 @@ PLACES: dict[str, Callable[[Any], tuple[Settings, Settings]]] = {
         "loss",
         {"model": "markov", "good": "{} ns", "bad": "1 ms"},
     ),
-    "loss_trace_packets": _inside(
-        "loss",
-        {"model": "trace", "lost": [], "length": ...},
-        "loss",
-        {"model": "trace", "file": LOSS_FILE},
-    ),
     "arq_retries": lambda value: (
         {**RATE, "arq": {"retries": value, "feedback_ns": 1}},
         {"arq": {"retries": value, "feedback": "1 ns"}},
@@ -136,7 +129,8 @@ PLACES: dict[str, Callable[[Any], tuple[Settings, Settings]]] = {
         "arq", {"retries": 1, "feedback_ns": ...}, "arq", {"retries": 1, "feedback": "{} ns"}
     ),
 }
-# What an experiment cannot say: its planner resolves BDPs itself, and mahimahi's bytes are fixed.
+# What an experiment cannot say: its planner resolves BDPs itself, mahimahi's bytes are fixed, and its
+# loss traces are files, which end sooner.
 OF_NAGI_LINK_ALONE: dict[str, Callable[[Any], Settings]] = {
     "base_rtt_ns": lambda value: {
         "rate_bps": 8,
@@ -148,6 +142,10 @@ OF_NAGI_LINK_ALONE: dict[str, Callable[[Any], Settings]] = {
             "bytes": value,
             "period_ns": 10**9 if value < 1000 else 3600 * 10**9,  # for a possible mean
         }
+    },
+    "loss_trace_packets": lambda value: {
+        "rate_bps": 8,
+        "loss": {"model": "trace", "lost": [], "length": value},
     },
 }
 
@@ -218,8 +216,6 @@ def test_every_bound_is_tried():
 def test_nagi_link_and_the_planner_give_the_same_answer(tmp_path, key):
     for value, possible in values_of(key):
         direction, link = PLACES[key](value)
-        if key == "loss_trace_packets":
-            (tmp_path / LOSS_FILE).write_text("0" * value)
         theirs = answer_of_nagi_link(direction, tmp_path)
         ours = answer_of_planner(link, tmp_path)
         assert (theirs is None, ours is None) == (possible, possible), (value, theirs, ours)
@@ -227,8 +223,7 @@ def test_nagi_link_and_the_planner_give_the_same_answer(tmp_path, key):
             continue
         for problem in ours.problems:
             assert problem.file and problem.what and problem.cure
-            if key != "loss_trace_packets":  # that file's line, or the whole of it
-                assert problem.key.startswith("links.wired") and problem.line > 0
+            assert problem.key.startswith("links.wired") and problem.line > 0
 
 
 @pytest.mark.parametrize("key", OF_NAGI_LINK_ALONE)
