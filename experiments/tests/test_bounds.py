@@ -129,8 +129,8 @@ PLACES: dict[str, Callable[[Any], tuple[Settings, Settings]]] = {
         "arq", {"retries": 1, "feedback_ns": ...}, "arq", {"retries": 1, "feedback": "{} ns"}
     ),
 }
-# What an experiment cannot say: its planner resolves BDPs itself, mahimahi's bytes are fixed, and its
-# loss traces are files, which end sooner.
+# What an experiment cannot say: its planner resolves BDPs itself, mahimahi's bytes are fixed, and
+# its loss traces are files, which end sooner.
 OF_NAGI_LINK_ALONE: dict[str, Callable[[Any], Settings]] = {
     "base_rtt_ns": lambda value: {
         "rate_bps": 8,

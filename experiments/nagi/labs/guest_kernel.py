@@ -52,6 +52,13 @@ _OBJECTS = 700  # that are compiled, about; for the progress
 _BUILD_S = 320
 # So many at once a processor: where others are at work, too, the build gets the greater part of it.
 _JOBS_A_PROCESSOR = 3
+# Of the sources, what is no part of this kernel, for tar: most. Kconfig reads its files everywhere.
+_UNUSED = (
+    *("*/Documentation/*.*", "*/sound/*.[ch]", "*/tools/testing/*", "*/tools/perf/*"),
+    *(f"*/arch/[!ux]*/*.{kind}" for kind in ("[chS]", "dts", "dtsi", "dtso")),
+    # Of the drivers, base, char, net, pci and tty are.
+    *("*/drivers/[!bcnpt]*/*.[ch]", "*/drivers/net/*/*.[ch]", "*/drivers/c[lpr]*/*.[ch]"),
+)
 # Of the sources, what modules need to be built.
 _FOR_MODULES = ("Makefile", "Kbuild", "Kconfig", "scripts", "include", "tools/include")
 _ARCHITECTURES = ("um", "x86")
@@ -385,9 +392,11 @@ def _unpack(package: Path, target: Path) -> None:
     name = package.name.split("_")[0]
     command = (
         f'dpkg-deb --fsys-tarfile "$1" | tar -xO ./usr/src/{name}.tar.xz'
-        ' | tar -xJ -C "$2" --strip-components=1'
+        ' | xz -dc -T0 | tar -x -b 512 -C "$2" --strip-components=1 "${@:3}"'
     )
-    subprocess.run(["bash", "-o", "pipefail", "-c", command, "bash", package, target], check=True)
+    unused = [f"--exclude={pattern}" for pattern in _UNUSED]
+    arguments = ["bash", str(package), str(target), *unused]
+    subprocess.run(["bash", "-o", "pipefail", "-c", command, *arguments], check=True)
 
 
 def _version(tree: Path) -> str:
