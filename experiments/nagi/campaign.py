@@ -87,24 +87,25 @@ class Selection:
 def select(
     points: list[Point],
     form: str | None,
-    only: dict[str, str],
+    only: dict[str, list[str]],
     build: Build,
     available: Callable[[schemes.Scheme], schemes.Availability] = schemes.availability,
     switch: SwitchTarget = "nagi",
     radios: Callable[[], schemes.Availability] = radio.availability,
 ) -> Selection:
-    """Plans the points that have the values in `only`. `available` says whether a scheme can run
-    where the runs are to take place, `switch` what switches run, `radios` whether links can be
-    radios there; it is asked if any is. Raises InputError."""
-    for axis, value in only.items():
+    """Plans the points that have, of each axis in `only`, one of its values. `available` says
+    whether a scheme can run where the runs are to take place, `switch` what switches run, `radios`
+    whether links can be radios there; it is asked if any is. Raises InputError."""
+    for axis, values in only.items():
         known = sorted({point.values[axis] for point in points if axis in point.values})
         if not known:
             what = f"--only {excerpt(axis)}=...: there is no such axis"
             raise refuse(what, choices(axis, points[0].values, "axes"))
-        if value not in known:
-            what = f"--only {axis}={excerpt(value)}: there is no such value"
-            raise refuse(what, choices(value, known, "values"))
-    chosen = [p for p in points if all(p.values[axis] == value for axis, value in only.items())]
+        for value in values:
+            if value not in known:
+                what = f"--only {axis}={excerpt(value)}: there is no such value"
+                raise refuse(what, choices(value, known, "values"))
+    chosen = [p for p in points if all(p.values[axis] in values for axis, values in only.items())]
     if not chosen:
         raise refuse("--only leaves no runs", "give fewer values, or others")
     memo = Memo()

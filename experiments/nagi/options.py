@@ -112,7 +112,7 @@ Only = Annotated[
     typer.Option(
         "--only",
         metavar="AXIS=VALUE",
-        help="Only the runs with this value; may be given for several axes",
+        help="Only the runs with this value; may be given several times",
         autocompletion=_complete_only,
         rich_help_panel=WHAT,
     ),
@@ -154,14 +154,14 @@ def chosen_switch(name: str, points: list[Point]) -> SwitchTarget | None:
     return cast(SwitchTarget, name)
 
 
-def chosen_values(only: list[str] | None) -> dict[str, str]:
-    """Axis -> value. Raises InputError."""
-    chosen = {}
+def chosen_values(only: list[str] | None) -> dict[str, list[str]]:
+    """Axis -> values. Raises InputError."""
+    chosen: dict[str, list[str]] = {}
     for text in only or []:
         axis, sign, value = text.partition("=")
         if not sign:
             raise refuse(f"--only {text}: not AXIS=VALUE", "write --only scheme=newreno")
-        chosen[axis] = value
+        chosen.setdefault(axis, []).append(value)
     return chosen
 
 

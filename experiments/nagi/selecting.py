@@ -29,7 +29,7 @@ class Wanted:
 
     points: list[Point]
     form: str | None
-    values: dict[str, str]  # axis -> the only value
+    values: dict[str, list[str]]  # axis -> the only values
     switch: str
 
     @classmethod
