@@ -113,7 +113,7 @@ native: packages
 	@cmake --install $(BUILD) --prefix $(VENV) >/dev/null
 
 # What a run in virtual time needs, and no more.
-native-run:
+native-run: python
 	@test -f $(BUILD)/build.ninja || cmake -S . -B $(BUILD) -G Ninja --log-level=WARNING -DNAGI_ALL=OFF >/dev/null
 	@echo "== building nagi-link, nagi-tcp and the capture reader"
 	@cmake --build $(BUILD) --target nagi_run
@@ -144,11 +144,10 @@ module:
 # (of apt's archive, or MIRROR=URL), or from TREE=DIRECTORY. It is kept outside the checkout and built once.
 virtual-lab:
 	@$(MAKE) --no-print-directory packages PACKAGES="$(RUN_PACKAGES)"
-	@$(MAKE) --no-print-directory python
 	@$(MAKE) --no-print-directory -j 2 native-run guest-kernel
 
 guest-kernel:
-	@$(RUN)/python -m nagi.labs.guest_kernel $(MIRROR:%=--mirror %) $(TREE:%=--tree %)
+	@/usr/bin/python3 hosts/guest/kernel.py --to $(VENV)/lib/nagi/guest $(MIRROR:%=--mirror %) $(TREE:%=--tree %)
 
 # The virtual lab, unless its kernel cannot be had; then network namespaces of this machine, as root.
 demo:

@@ -32,4 +32,4 @@ def virtual_lab(
     """Build the virtual lab's guest kernel, with the TCP schemes as its modules."""
     if mirror is not None and tree is not None:
         raise refuse("--mirror and --tree contradict each other", "give one of them")
-    typer.echo(guest_kernel.set_up(tree, mirror).in_words())
+    typer.echo(guest_kernel.set_up(tree, mirror))

@@ -1,72 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The guest kernel of the virtual lab: User-mode Linux, from one of Debian's linux-source packages.
-
-`nagi setup virtual-lab` builds it, or takes it from the cache, builds the TCP schemes of hosts/tcp
-as its modules, and installs both where `nagi run --lab virtual` looks for them. So does `python -m
-nagi.labs.guest_kernel`, for `make virtual-lab`, while nagi's native parts are still being built.
-
-The cache is outside the checkout ($XDG_CACHE_HOME/nagi/guest-kernel), a directory for each content:
-configuration, source and compiler.
-"""
+"""The guest kernel that is installed. hosts/guest/kernel.py builds and installs it."""
 
 from __future__ import annotations
 
-import argparse
-import hashlib
-import os
-import re
-import shlex
-import shutil
-import subprocess
-import sys
-import tempfile
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+import importlib.util
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol, cast
 
 from pydantic import Field
 
 from nagi import paths
 from nagi.contracts.base import Contract
-from nagi.contracts.plan import digest
-from nagi.contracts.records import sha256_of
 from nagi.errors import InputError, refuse
-from nagi.units import count_of, in_bytes
-
-# What it was tried with. Backports drop packages; then the newest one there is does.
-PACKAGE = "linux-source-7.2"
-OLDEST = (6, 16)  # from here on system calls go by seccomp, not by ptrace
-SUITE = "trixie-backports"
-KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
-_CONFIGURATION = paths.GUEST / "kernel.config"
-_COMPILE, _COMMON = paths.GUEST / "compile.sh", paths.GUEST / "common.h"
-_MODULE_SOURCES = paths.TCP
-_FILE = "kernel.json"
-_LINUX = "linux"
-_BUILD, _SOURCE = "build", "source"
-_OBJECTS = 700  # that are compiled, about; for the progress
-# Processor seconds that the build takes, about.
-_BUILD_S = 320
-# So many at once a processor: where others are at work, too, the build gets the greater part of it.
-_JOBS_A_PROCESSOR = 3
-# Of the sources, what is no part of this kernel, for tar: most. Kconfig reads its files everywhere.
-_UNUSED = (
-    *("*/Documentation/*.*", "*/sound/*.[ch]", "*/tools/testing/*", "*/tools/perf/*"),
-    *(f"*/arch/[!ux]*/*.{kind}" for kind in ("[chS]", "dts", "dtsi", "dtso")),
-    # Of the drivers, base, char, net, pci and tty are.
-    *("*/drivers/[!bcnpt]*/*.[ch]", "*/drivers/net/*/*.[ch]", "*/drivers/c[lpr]*/*.[ch]"),
-)
-# Of the sources, what modules need to be built.
-_FOR_MODULES = ("Makefile", "Kbuild", "Kconfig", "scripts", "include", "tools/include")
-_ARCHITECTURES = ("um", "x86")
-# What building kernel and modules takes, and what runs guests: program -> Debian's package.
-_PROGRAMS = {
-    **{"gcc": "gcc", "make": "make", "flex": "flex", "bison": "bison", "bc": "bc"},
-    **{"xz": "xz-utils", "bwrap": "bubblewrap"},
-}
 
 
 class GuestKernel(Contract):
@@ -75,17 +21,39 @@ class GuestKernel(Contract):
     schema_version: Literal[1] = 1
     release: str
     source: str
-    configuration: str = Field(description="stands for its configuration, and how it is compiled")
+    configuration: str = Field(description="stands for its configuration and how it is compiled")
     compiler: str
-    linux: str  # SHA-256
+    linux: str = Field(description="SHA-256")
     congestion_controls: list[str]
-    modules: dict[str, str] = Field({}, description="name -> SHA-256; once installed")
-    module_sources: str = Field("", description="stands for what the modules were built from")
+    modules: dict[str, str] = Field(description="name -> SHA-256")
+    module_sources: str = Field(description="stands for what the modules were built from")
 
-    def in_words(self) -> str:
-        return (
-            f"guest kernel: Linux {self.release} of {self.source}, with {', '.join(self.modules)}"
-        )
+
+class _Refused(Exception):
+    what: str
+    cure: str
+    file: str
+
+
+class _Builder(Protocol):
+    """hosts/guest/kernel.py"""
+
+    FILE: str
+    Refused: type[_Refused]
+
+    def configuration(self) -> str: ...
+    def module_sources(self) -> str: ...
+    def minutes(self) -> str: ...
+    def set_up(self, target: Path, tree: Path | None, mirror: str | None) -> str: ...
+
+
+@cache
+def _builder() -> _Builder:
+    spec = importlib.util.spec_from_file_location("nagi_guest_kernel", paths.GUEST / "kernel.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return cast(_Builder, module)
 
 
 def directory() -> Path:
@@ -93,10 +61,21 @@ def directory() -> Path:
     return paths.prefix() / "lib" / "nagi" / "guest"
 
 
+def set_up(tree: Path | None, mirror: str | None) -> str:
+    """Builds and installs what is not there yet; `tree`: a Linux tree instead of Debian's package,
+    `mirror`: a Debian archive instead of the one apt has. Returns what there is, in words. Raises
+    InputError."""
+    builder = _builder()
+    try:
+        return builder.set_up(directory(), tree, mirror)
+    except builder.Refused as error:
+        raise refuse(error.what, error.cure, file=error.file) from None
+
+
 def installed() -> GuestKernel | None:
     """The kernel that is installed, if one is."""
     try:
-        return GuestKernel.read(directory() / _FILE)
+        return GuestKernel.read(directory() / _builder().FILE)
     except InputError:
         return None
 
@@ -107,9 +86,9 @@ def require_installed() -> GuestKernel:
     if found is None:
         raise refuse(
             "the virtual lab's guest kernel has not been built",
-            f"build it: `nagi setup virtual-lab` (about {_minutes()})",
+            f"build it: `nagi setup virtual-lab` (about {_builder().minutes()})",
         )
-    if found.configuration != _configuration():
+    if found.configuration != _builder().configuration():
         raise refuse(
             "the virtual lab's guest kernel was built with another configuration than this nagi's",
             "build it anew: `nagi setup virtual-lab`",
@@ -120,442 +99,9 @@ def require_installed() -> GuestKernel:
 @cache
 def module_sources() -> str:
     """Stands for what modules of ours are built from now."""
-    files = [*_MODULE_SOURCES.glob("*.c"), *_MODULE_SOURCES.glob("*/*.h")]
-    return digest({file.name: sha256_of(file) for file in files})
-
-
-def linux() -> Path:
-    """The installed kernel, a program."""
-    return directory() / _LINUX
+    return _builder().module_sources()
 
 
 def module(name: str) -> Path:
     """An installed module of ours."""
     return directory() / f"{name}.ko"
-
-
-def set_up(tree: Path | None, mirror: str | None) -> GuestKernel:
-    """Builds and installs kernel and modules, as far as they are not there yet; `tree`, `mirror`:
-    see build(). Returns what is installed. Raises InputError."""
-    _require_programs()
-    cached = build(tree, mirror)
-    there = installed()
-    if (
-        there is not None
-        and there.linux == GuestKernel.read(cached / _FILE).linux
-        and there.module_sources == module_sources()
-    ):
-        return there
-    with tempfile.TemporaryDirectory(prefix="nagi-modules-") as scratch:
-        return _install(cached, _build_modules(cached / _BUILD, Path(scratch)))
-
-
-def build(tree: Path | None, mirror: str | None) -> Path:
-    """Builds the kernel, unless the cache has it; its source comes from apt's Debian archive, or
-    from `mirror`, another one. Returns its directory in the cache. Raises InputError."""
-    configuration, compiler = _configuration(), _compiler()
-    if tree is None:
-        found = _cached(configuration, compiler)
-        if found is not None:
-            return found
-        with tempfile.TemporaryDirectory(prefix="nagi-linux-source-") as scratch:
-            source, package = _download(mirror or _debian_archive(), Path(scratch))
-            return _made(configuration, compiler, source, package)
-    if not (tree / "Makefile").exists():
-        raise refuse(
-            "no kernel's sources are there", "give the top of a Linux tree", file=str(tree)
-        )
-    tree = tree.resolve()
-    return _made(configuration, compiler, f"{tree} {_version(tree)}", tree)
-
-
-def _require_programs() -> None:
-    missing = [package for name, package in _PROGRAMS.items() if shutil.which(name) is None]
-    if missing:
-        raise refuse(
-            f"the virtual lab needs programs that are not installed: {', '.join(missing)}",
-            f"install them: `apt-get install {' '.join(missing)}`",
-        )
-
-
-def _build_modules(kernel_build: Path, scratch: Path) -> list[Path]:
-    """The TCP schemes as modules of the kernel with this build directory. Raises InputError."""
-    environment = {key: value for key, value in os.environ.items() if key != "MAKEFLAGS"}
-    variables = [f"KERNEL_BUILD={kernel_build}", f"MODULES={scratch}"]
-    makefile = _MODULE_SOURCES / "module" / "Makefile"
-    done = subprocess.run(
-        ["make", "-s", "-f", str(makefile), "ARCH=um", *variables],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode != 0:
-        said = [line for line in done.stderr.splitlines() if not line.startswith("make")]
-        raise refuse(
-            f"the TCP schemes cannot be built as modules: {' / '.join(said[:3])}",
-            "mend that, or give another kernel tree with --tree DIRECTORY",
-            file=str(kernel_build),
-        )
-    return sorted(scratch.glob("*.ko"))
-
-
-def _install(cached: Path, modules: list[Path]) -> GuestKernel:
-    """Puts a kernel of the cache and modules built against it where the lab looks for them. Raises
-    InputError if this user may not."""
-    target = directory()
-    kernel = GuestKernel.read(cached / _FILE)
-    sums = {file.stem: sha256_of(file) for file in sorted(modules)}
-    update = {"modules": sums, "module_sources": module_sources()}
-    kernel = kernel.model_copy(update=update)
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-        for file in (cached / _LINUX, *modules):
-            partial = target / f"{file.name}.partial"
-            shutil.copy2(file, partial)
-            partial.replace(target / file.name)
-        kernel.write(target / _FILE)
-    except PermissionError:
-        raise refuse(
-            "this user may not write there",
-            "run it as the user who has installed nagi",
-            file=str(target),
-        ) from None
-    return kernel
-
-
-def _configuration() -> str:
-    return digest([sha256_of(file) for file in (_CONFIGURATION, _COMPILE, _COMMON)])
-
-
-def _cache() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "nagi" / "guest-kernel"
-
-
-def _cached(configuration: str, compiler: str) -> Path | None:
-    """The newest kernel of a linux-source package with this configuration."""
-    found = []
-    for file in _cache().glob(f"*/{_FILE}"):
-        kernel = GuestKernel.read(file)
-        same = (kernel.configuration, kernel.compiler) == (configuration, compiler)
-        if same and kernel.source.startswith("linux-source-"):
-            found.append((_numbers(kernel.release), file.parent))
-    return max(found)[1] if found else None
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in re.findall(r"\d+", text))
-
-
-def _compiler() -> str:
-    try:
-        said = subprocess.run(["gcc", "--version"], capture_output=True, text=True, check=True)
-    except OSError:
-        raise refuse("there is no gcc", "install it: `apt-get install gcc`") from None
-    return said.stdout.splitlines()[0]
-
-
-def _debian_archive() -> str:
-    """Where apt has Debian's packages from. Raises InputError if it has none."""
-    said = subprocess.run(
-        ["apt-get", "indextargets", "--format", "$(ORIGIN)|$(LABEL)|$(REPO_URI)"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    for line in said.stdout.splitlines():
-        origin, label, address = line.split("|", 2)
-        if origin == label == "Debian":
-            return address
-    raise refuse(
-        "apt knows no Debian archive, which the kernel's source comes from",
-        "on Debian run `apt-get update`; elsewhere name an archive with --mirror URL, or a "
-        "kernel tree with --tree DIRECTORY",
-    )
-
-
-def _download(mirror: str, scratch: Path) -> tuple[str, Path]:
-    """Fetches a linux-source package by apt, whose own sources and lists stay as they are. Returns
-    its name with version, and the file. Raises InputError."""
-    if not KEYRING.exists():
-        raise refuse(
-            f"there is no {KEYRING}", "install it: `apt-get install debian-archive-keyring`"
-        )
-    (scratch / "lists" / "partial").mkdir(parents=True)
-    sources = scratch / "sources.list"
-    sources.write_text(f"deb [signed-by={KEYRING}] {mirror} {SUITE} main\n")
-    options = [
-        *("-q", "-o", f"Dir::State::lists={scratch}/lists", "-o", f"Dir::Cache={scratch}"),
-        *("-o", f"Dir::Etc::sourcelist={sources}", "-o", "Dir::Etc::sourceparts=-"),
-        *("-o", "APT::Sandbox::User=", "-o", "Acquire::Languages=none"),
-        *("-o", "APT::Update::Error-Mode=any"),
-    ]
-
-    def apt(*command: str) -> str:
-        done = subprocess.run(
-            [command[0], *options, *command[1:]],
-            cwd=scratch,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode != 0:
-            why = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
-            raise refuse(
-                f"{' '.join(command)} of {mirror} {SUITE} failed: {' '.join(why)}",
-                "mend the connection, or give a kernel tree with --tree DIRECTORY",
-            )
-        return done.stdout
-
-    _say(f"asking {mirror} for {SUITE}")
-    apt("apt-get", "update")
-    names = [line.split()[0] for line in apt("apt-cache", "search", "^linux-source-").splitlines()]
-    versions = {name: _numbers(name) for name in names if _numbers(name) >= OLDEST}
-    if not versions:
-        raise refuse(
-            f"{SUITE} has no linux-source of {'.'.join(map(str, OLDEST))} or newer",
-            "give a kernel tree with --tree DIRECTORY",
-        )
-    newest = max(versions, key=lambda name: versions[name])
-    name = PACKAGE if PACKAGE in versions else newest
-    if name != PACKAGE:
-        _say(f"{SUITE} has no {PACKAGE} any more; taking {name}, which nobody has tried here")
-    _say(f"downloading {name} (about 165 MB)")
-    apt("apt-get", "download", name)
-    (file,) = scratch.glob("*.deb")
-    return f"{name} {file.name.split('_')[1]}", file
-
-
-def _made(configuration: str, compiler: str, source: str, origin: Path) -> Path:
-    """The kernel in the cache, built there if it is not yet. `origin`: a package or a tree."""
-    key = hashlib.sha256("\n".join((configuration, compiler, source)).encode()).hexdigest()[:16]
-    cached = _cache() / key
-    if (cached / _FILE).exists():
-        return cached
-    with _partial(cached) as partial:
-        tree = origin
-        if origin.is_file():
-            tree = partial / _SOURCE
-            _unpack(origin, tree)
-        if _numbers(_version(tree))[:2] < OLDEST:
-            raise refuse(
-                f"it is Linux {_version(tree)}",
-                f"give one of {'.'.join(map(str, OLDEST))} or newer",
-                file=str(origin),
-            )
-        output = partial / _BUILD
-        release = _compile(tree, output)
-        shutil.copy2(output / _LINUX, partial / _LINUX)
-        if origin.is_file():
-            _prune(tree)
-        _prune_objects(output)
-        _relocate(output, partial, cached)
-        GuestKernel(
-            release=release,
-            source=source,
-            configuration=configuration,
-            compiler=compiler,
-            linux=sha256_of(partial / _LINUX),
-            congestion_controls=_congestion_controls(output / ".config"),
-        ).write(partial / _FILE)
-    return cached
-
-
-@contextmanager
-def _partial(target: Path) -> Iterator[Path]:
-    """A directory that becomes `target` at the end, or goes. Raises InputError for want of room."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    for left in target.parent.glob("*.partial-*"):
-        if not Path(f"/proc/{left.name.rpartition('-')[2]}").exists():
-            shutil.rmtree(left, ignore_errors=True)
-    partial = target.with_name(f"{target.name}.partial-{os.getpid()}")
-    needed, free = 4 << 30, shutil.disk_usage(target.parent).free
-    if free < needed:
-        raise refuse(
-            f"building the kernel takes {in_bytes(needed)}, and {in_bytes(free)} are free",
-            "make room, or set XDG_CACHE_HOME to a directory elsewhere",
-            file=str(target.parent),
-        )
-    partial.mkdir()
-    try:
-        yield partial
-        shutil.rmtree(target, ignore_errors=True)
-        partial.rename(target)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-
-
-def _unpack(package: Path, target: Path) -> None:
-    _say("unpacking it")
-    target.mkdir()
-    name = package.name.split("_")[0]
-    command = (
-        f'dpkg-deb --fsys-tarfile "$1" | tar -xO ./usr/src/{name}.tar.xz'
-        ' | xz -dc -T0 | tar -x -b 512 -C "$2" --strip-components=1 "${@:3}"'
-    )
-    unused = [f"--exclude={pattern}" for pattern in _UNUSED]
-    arguments = ["bash", str(package), str(target), *unused]
-    subprocess.run(["bash", "-o", "pipefail", "-c", command, *arguments], check=True)
-
-
-def _version(tree: Path) -> str:
-    text = (tree / "Makefile").read_text(encoding="utf-8")
-    parts = (re.search(rf"^{part} = (\d+)", text, re.M) for part in ("VERSION", "PATCHLEVEL"))
-    return ".".join(part[1] for part in parts if part is not None)
-
-
-def _compile(tree: Path, output: Path) -> str:
-    """Returns the kernel's release. Raises InputError if a tree lacks what is asked for."""
-    processors = os.cpu_count() or 1
-    compiler = shlex.join(["bash", str(_COMPILE), str(output), "gcc"])
-    make = ["make", "-C", str(tree), "ARCH=um", f"O={output}", f"CC={compiler}"]
-    make += [f"-j{processors * _JOBS_A_PROCESSOR}"]
-    environment = {
-        **os.environ,
-        "KCONFIG_ALLCONFIG": str(_CONFIGURATION),
-        # The same kernel, whoever builds it and when.
-        "KBUILD_BUILD_TIMESTAMP": "@0",
-        "KBUILD_BUILD_USER": "nagi",
-        "KBUILD_BUILD_HOST": "nagi",
-        "KBUILD_BUILD_VERSION": "1",
-    }
-    environment.pop("MAKEFLAGS", None)
-    output.mkdir()
-    shutil.copy2(_COMMON, output)
-    log = output / "build.log"
-
-    def run(*goals: str) -> str:
-        with log.open("a+", encoding="utf-8") as file:
-            before = file.tell()
-            process = subprocess.Popen(
-                [*make, *goals],
-                stdin=subprocess.DEVNULL,
-                stdout=file,
-                stderr=subprocess.STDOUT,
-                env=environment,
-            )
-            _follow(process, log)
-            file.seek(before)
-            said = file.read()
-        if process.returncode != 0:
-            lines = [line for line in said.splitlines() if not line.startswith("make")]
-            wrong = [line for line in lines if "error" in line] or lines[-3:]
-            raise refuse(
-                f"the kernel cannot be built: {' / '.join(wrong[:3])}",
-                "mend that, or give another kernel tree with --tree DIRECTORY",
-                file=str(tree),
-            )
-        return said
-
-    run("allnoconfig")
-    _check_configuration(tree, output / ".config")
-    _say(f"building it (about {_minutes()} with {count_of(processors, 'processor')})")
-    run("linux", "modules")
-    return run("-s", "--no-print-directory", "kernelrelease").strip().splitlines()[-1]
-
-
-def _follow(process: subprocess.Popen[bytes], log: Path) -> None:
-    """Waits for a build, saying now and then how far it is."""
-    said = time.monotonic()
-    while True:
-        try:
-            process.wait(1)
-            return
-        except subprocess.TimeoutExpired:
-            pass
-        if time.monotonic() - said > 30:
-            said = time.monotonic()
-            done = log.read_text(encoding="utf-8").count("\n  CC ")
-            _say(f"compiled {done} files of about {_OBJECTS}")
-
-
-def _check_configuration(tree: Path, made: Path) -> None:
-    have = set(made.read_text(encoding="utf-8").splitlines())
-    wanted = [
-        line
-        for line in _CONFIGURATION.read_text(encoding="utf-8").splitlines()
-        if line.startswith("CONFIG_")
-    ]
-    missing = [line for line in wanted if line not in have]
-    if missing:
-        raise refuse(
-            f"this kernel cannot have {', '.join(missing)}", "take another tree", file=str(tree)
-        )
-
-
-def _congestion_controls(configuration: Path) -> list[str]:
-    found = re.findall(r"^CONFIG_TCP_CONG_(\w+)=y", configuration.read_text(encoding="utf-8"), re.M)
-    return sorted({"reno", *(name.lower() for name in found if name != "ADVANCED")})
-
-
-def _prune(tree: Path) -> None:
-    """Leaves of the sources what modules need."""
-    keep = [tree / name for name in _FOR_MODULES]
-    keep += [
-        each
-        for name in _ARCHITECTURES
-        for top in [tree / "arch" / name]
-        for each in (top / "include", top / "um", *top.glob("Makefile*"), *top.glob("Kconfig*"))
-    ]
-
-    def prune(directory: Path) -> None:
-        for entry in directory.iterdir():
-            if entry in keep or any(kept in entry.parents for kept in keep):
-                continue
-            if any(entry in kept.parents for kept in keep):
-                prune(entry)
-            elif entry.is_dir() and not entry.is_symlink():
-                shutil.rmtree(entry)
-            else:
-                entry.unlink()
-
-    prune(tree)
-
-
-def _prune_objects(output: Path) -> None:
-    for pattern in ("*.o", "*.o.h", "*.a", ".*.cmd", f"{_COMMON.name}*"):
-        for file in output.rglob(pattern):
-            if "scripts" not in file.parts and file.name != "module.lds":
-                file.unlink()
-    for name in (_LINUX, "vmlinux", "build.log"):
-        (output / name).unlink(missing_ok=True)
-
-
-def _relocate(output: Path, partial: Path, cached: Path) -> None:
-    """The build directory names itself and the sources by paths that are others from now on."""
-    makefile = output / "Makefile"
-    text = makefile.read_text(encoding="utf-8")
-    makefile.write_text(text.replace(str(partial), str(cached)), encoding="utf-8")
-    link = output / _SOURCE
-    to = str(link.readlink())
-    link.unlink()
-    link.symlink_to(to.replace(str(partial), str(cached)))
-
-
-def _minutes() -> str:
-    return count_of(max(1, round(_BUILD_S / (os.cpu_count() or 1) / 60)), "minute")
-
-
-def _say(what: str) -> None:
-    print(f"== guest kernel: {what}", file=sys.stderr, flush=True)
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="guest_kernel", description="The virtual lab's kernel.")
-    origin = parser.add_mutually_exclusive_group()
-    origin.add_argument("--tree", type=Path, help="a Linux tree instead of Debian's package")
-    origin.add_argument("--mirror", help="a Debian archive instead of the one apt has")
-    given = parser.parse_args()
-    try:
-        print(set_up(given.tree, given.mirror).in_words())
-    except InputError as error:
-        print(f"nagi: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        return 130
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
