@@ -164,7 +164,9 @@ demo:
 
 # Ubuntu's apt has no Debian archive.
 GUEST_ORIGIN := $(if $(IS_UBUNTU),$(MIRROR)$(TREE),apt)
-PYTEST := $(RUN)/python -m pytest
+PYTEST := $(RUN)/python -u -m pytest
+# Where time does not matter: a file's tests in one process, and so with one another's fixtures.
+SIDE_BY_SIDE := -n 2 --dist loadfile
 # The guest kernel's build and the tests that keep to no clock share the processors; then come those in virtual time, then
 # those of real time, alone.
 test: setup
@@ -181,12 +183,12 @@ test-native:
 # What keeps to no clock of the machine: others at work do not disturb it.
 test-apart:
 	@echo "== testing what keeps to no clock"
-	@$(AS_ROOT) $(PYTEST) -m "not slow and not virtual and not realtime and not radio"
+	@$(AS_ROOT) $(PYTEST) $(SIDE_BY_SIDE) -m "not slow and not virtual and not realtime and not radio"
 
 # Runs in virtual time.
 test-virtual:
 	@echo "== testing in virtual time"
-	@$(AS_ROOT) $(PYTEST) -m "virtual and not slow and not radio"
+	@$(AS_ROOT) $(PYTEST) $(SIDE_BY_SIDE) -m "virtual and not slow and not radio"
 
 # Real time itself: the netns lab, nagi-link and nagi-switch between real sockets.
 test-realtime:

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from forked import nagi
 from kernels import needs_our_schemes
 from nagi import run_cli
 from nagi.campaign import TooNoisy
@@ -25,18 +26,6 @@ WESTWOODVT = str(ROOT / "experiments" / "westwoodvt-2007.yaml")
 EXAMPLE = str(SCHEMAS / "example" / "experiment.yaml")
 (RECORDED,) = (run.name for run in (SCHEMAS / "example" / "campaign" / "runs").iterdir())
 NETNS = ("--lab", "netns")  # which needs nothing that may not have been built yet
-
-
-def nagi(*arguments: str, cwd=None, user: list[str] | None = None) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [*(user or []), NAGI, *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=cwd,
-        timeout=60,
-        env={**os.environ, "COLUMNS": "200"},
-    )
 
 
 def refused(*arguments: str, cwd=None) -> str:
@@ -139,8 +128,7 @@ def test_run_refuses_bad_input(tmp_path):
 def test_run_without_root_says_so(tmp_path):
     if Path(sys.prefix).owner() != "root" or not _open_to_all(NAGI):
         pytest.skip("this checkout is closed to other users")
-    nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]
-    done = nagi("run", EXAMPLE, *NETNS, cwd="/", user=nobody)
+    done = nagi("run", EXAMPLE, *NETNS, cwd=Path("/"), user=65534)
     assert done.returncode == 2
     assert "needs root; run the same command with sudo" in done.stderr
 
@@ -205,14 +193,7 @@ def completed(words: str, cwd=None) -> set[str]:
         "COMP_WORDS": words,
         "COMP_CWORD": str(len(words.split(" ")) - 1),
     }
-    done = subprocess.run(
-        [NAGI],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=cwd,
-        env=os.environ | environment,
-    )
+    done = nagi(cwd=cwd, environment=environment)
     assert done.stderr == ""
     return set(done.stdout.split())
 

@@ -523,7 +523,10 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(
+    "shape",
+    [pytest.param(each, marks=[] if each == "one panel" else pytest.mark.slow) for each in SHAPES],
+)
 def test_no_label_covers_another_or_is_cut_off(synthetic, shape):
     out, campaign, table = synthetic(**SHAPES[shape])
     summary = summarise(campaign, table)

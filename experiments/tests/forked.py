@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command in a process of its own that need not load it: a fork of this one. Loading it takes a
+second or two, and some tests run it sixty times."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from pathlib import Path
+from typing import NoReturn, TextIO
+
+from nagi.cli import main
+
+_PATIENCE_S = 60.0
+
+
+def nagi(
+    *arguments: str,
+    cwd: Path | None = None,
+    user: int | None = None,
+    environment: dict[str, str] | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """Runs `nagi ARGUMENTS` for a terminal of 200 columns, to its end; as `user`, by number."""
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        child = os.fork()
+        if child == 0:
+            os.environ.update({"COLUMNS": "200", **(environment or {})})
+            _run(list(arguments), cwd, user, out, err)
+        status = _status(child)
+        out.seek(0)
+        err.seek(0)
+        return subprocess.CompletedProcess(arguments, status, out.read(), err.read())
+
+
+def _run(
+    arguments: list[str], cwd: Path | None, user: int | None, out: TextIO, err: TextIO
+) -> NoReturn:
+    status = 1
+    try:
+        os.dup2(out.fileno(), 1)
+        os.dup2(err.fileno(), 2)
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: PTH123, SIM115
+        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+        sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+        sys.argv = ["nagi", *arguments]
+        sys.modules["__main__"].__package__ = None  # it is no `python -m pytest`
+        if cwd is not None:
+            os.chdir(cwd)
+        if user is not None:
+            os.setgroups([])
+            os.setgid(user)
+            os.setuid(user)
+        main()
+    except SystemExit as leave:
+        status = leave.code if isinstance(leave.code, int) else int(leave.code is not None)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def _status(child: int) -> int:
+    """Its exit status, as subprocess gives it."""
+    until = time.monotonic() + _PATIENCE_S
+    while time.monotonic() < until:
+        ended, how = os.waitpid(child, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(how)
+        time.sleep(0.01)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    raise AssertionError(f"nagi was not done after {_PATIENCE_S:g} s")
