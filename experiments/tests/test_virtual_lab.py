@@ -85,9 +85,21 @@ def runs_of(out: Path) -> dict[str, Path]:
     return {each.point["scheme"]: out / "runs" / each.run_id for each in campaign.runs}
 
 
+def parents_of(pid: int) -> Iterator[int]:
+    """The process, its parent, and so on."""
+    while pid > 0:
+        yield pid
+        try:
+            stat = Path(f"/proc/{pid}/stat").read_text()
+        except OSError:
+            return
+        pid = int(stat.rpartition(")")[2].split()[1])
+
+
 def guests() -> set[int]:
-    """Processes of guests on this machine."""
+    """Processes of guests on this machine, but for those of tests that run beside these."""
     found = set()
+    beside = os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else None
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
@@ -95,7 +107,9 @@ def guests() -> set[int]:
             except OSError:
                 continue
             if Path(os.fsdecode(words[0])).name in ("bwrap", "linux") or b"uml-userspace" in words:
-                found.add(int(entry.name))
+                parents = set(parents_of(int(entry.name)))
+                if os.getpid() in parents or beside not in parents:
+                    found.add(int(entry.name))
     return found
 
 
@@ -124,10 +138,10 @@ ALL_EXACT = ("capture_transit_median", "capture_transit_p99", "capture_transit_m
 
 
 def test_the_same_plan_gives_the_same_bytes_on_a_busy_machine_too(tmp_path, request):
-    names = "cubic, bbr, westwoodvt"
+    names = "cubic, westwoodvt"
     spec = written(tmp_path, names)
     said = run(spec, tmp_path / "first")
-    assert "3 valid" in said and "virtual seconds" in said
+    assert "2 valid" in said and "virtual seconds" in said
     request.getfixturevalue("busy")
     run(spec, tmp_path / "second", "--jobs", "1")
     first, second = runs_of(tmp_path / "first"), runs_of(tmp_path / "second")
