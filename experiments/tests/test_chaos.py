@@ -12,6 +12,7 @@ from marks import needs_root
 pytestmark = [pytest.mark.realtime, needs_root, needs_our_schemes, pytest.mark.timeout(1200)]
 
 
+@pytest.mark.slow
 def test_a_campaign_that_is_struck_again_and_again_loses_nothing():
     struck = []
     for _, launch in series(["netns"], blows=2, seed=1):

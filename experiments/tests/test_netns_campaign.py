@@ -23,7 +23,7 @@ from nagi.contracts.records import Campaign, Flows, Manifest, Verdict
 from nagi.labs.keeper import Keeper
 from nagi.labs.netns import NetnsLab
 from nagi.labs.shape import Shape
-from nagi.paths import ROOT, native_program
+from nagi.paths import native_program
 from nagi.planner import plan_runs
 from nagi.schemes import loaded
 from nagi.spec import read_experiment
@@ -141,25 +141,6 @@ def kept(out) -> list[Path]:
     return [path for path in (out / "runs").iterdir() if ".invalid-" not in path.name]
 
 
-def test_everything_a_link_can_do_is_done_and_certified(tmp_path):
-    out = tmp_path / "out"
-    said = run(ROOT / "experiments" / "impairments.yaml", out, "--form", "short")
-    assert "1 runs: 1 valid, 0 invalid, 0 failed" in said
-    (directory,) = kept(out)
-    packets = pd.read_parquet(directory / "packets.parquet")
-    there = packets[(packets["link"] == "satellite") & (packets["way"] == "forward")]
-    assert (there["fate"] == "channel loss").sum() > 0
-    # The jitter reordered, the other links did not.
-    delivered = there[there["fate"] == "delivered"].sort_values("index")
-    assert (delivered["left_ns"].diff() < 0).any()
-    access = packets[(packets["link"] == "access") & (packets["way"] == "forward")]
-    assert (
-        access[access["fate"] == "delivered"]
-        .sort_values("index")["left_ns"]
-        .is_monotonic_increasing
-    )
-
-
 @needs_our_schemes
 def test_a_campaign_from_experiment_to_report(spec, tmp_path):
     out = tmp_path / "out"
@@ -266,6 +247,7 @@ def test_a_second_nagi_in_the_same_directory_is_refused(spec, tmp_path):
     process.communicate(timeout=30)
 
 
+@pytest.mark.slow
 @needs_our_schemes
 def test_a_run_whose_emulator_dies_fails_and_the_others_go_on(spec, tmp_path):
     out = tmp_path / "out"

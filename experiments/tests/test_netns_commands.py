@@ -86,6 +86,7 @@ def spec_of(tmp_path, flows: str, axis: str):
     return path
 
 
+@pytest.mark.slow
 def test_applications_from_experiment_to_metrics(tmp_path):
     out = tmp_path / "out"
     said = run(spec_of(tmp_path, APPLICATIONS, "{axis: [cubic]}"), out)
@@ -121,6 +122,7 @@ def test_applications_from_experiment_to_metrics(tmp_path):
     assert len(set(files)) == 1 and len(files) >= web.connections - 1
 
 
+@pytest.mark.slow
 def test_programs_that_fail_fail_the_run_with_their_last_words(tmp_path):
     out = tmp_path / "out"
     scripts = '{axis: ["echo it is broken >&2; exit 7", "exit 0"]}'

@@ -63,6 +63,7 @@ def written(tmp_path: Path, schemes: str) -> Path:
     return spec
 
 
+@pytest.mark.slow
 def test_two_of_ours_side_by_side_say_what_they_made_of_losses(tmp_path):
     out = tmp_path / "out"
     assert "2 valid" in run(written(tmp_path, "tahoe, westwoodvt"), out, "--jobs", "2")

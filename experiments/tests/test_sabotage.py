@@ -180,6 +180,7 @@ def test_a_stalled_emulator_is_caught(tmp_path):
     assert {"transit_error_max", "capture_transit_max"} <= missed(verdict)
 
 
+@pytest.mark.slow
 def test_a_program_that_is_held_up_is_caught(tmp_path):
     """The sender's program: what is in its socket is soon sent, then nothing is outstanding."""
 
@@ -199,6 +200,7 @@ def test_a_program_that_is_held_up_is_caught(tmp_path):
     assert check.subject == "S, bulk" and check.value > 100
 
 
+@pytest.mark.slow
 def test_an_offload_switched_on_is_caught(tmp_path):
     def switch_on(out: Path) -> None:
         for process in [*processes(out, "iperf", "-s"), *processes(out, "iperf", "-c")]:

@@ -177,6 +177,7 @@ def test_a_cell_that_is_lost_leaves_its_runs_to_the_others():
         assert process.returncode == (1 if "failed" in statuses else 0)
 
 
+@pytest.mark.slow
 def test_hosts_that_cannot_do_it_are_refused_by_name_before_anything_is_run():
     require_ssh_hosts()
     with SshHosts(without_root=["alice"], wrong_key=["bob"]) as hosts:
@@ -191,6 +192,7 @@ def test_hosts_that_cannot_do_it_are_refused_by_name_before_anything_is_run():
         assert snapshots(hosts) == before
 
 
+@pytest.mark.slow
 def test_what_only_a_look_at_hosts_can_show_is_refused_by_name(ssh_hosts):
     inventory = ssh_hosts.as_inventory()
     cell = inventory["all"]["children"]["cells"]["children"]["bench1"]["hosts"]
@@ -211,6 +213,7 @@ def test_what_only_a_look_at_hosts_can_show_is_refused_by_name(ssh_hosts):
     assert not out.exists()
 
 
+@pytest.mark.slow
 def test_doctor_finds_hosts_fit_and_cables_swapped(ssh_hosts):
     before = snapshots(ssh_hosts)
     said = ssh_hosts.run("doctor", "-i", ssh_hosts.inventory, "--json")
@@ -234,6 +237,7 @@ def test_doctor_finds_hosts_fit_and_cables_swapped(ssh_hosts):
     assert "not ready" in said
 
 
+@pytest.mark.slow
 def test_a_topology_is_kept_up_for_ones_own_programs(ssh_hosts):
     before = snapshots(ssh_hosts)
     said = ssh_hosts.run("up", spec_for(ssh_hosts), "-i", ssh_hosts.inventory)

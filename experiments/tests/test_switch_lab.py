@@ -16,6 +16,7 @@ pytestmark = [pytest.mark.realtime, needs_root, needs_nagi_switch, pytest.mark.t
 TRIES = "8"
 
 
+@pytest.mark.slow
 def test_a_switch_in_network_namespaces(tmp_path):
     runs = run(tmp_path, "0 %, 1 %", "--lab", "netns", "--tries", TRIES, "--keep-going")
     for loss, directory in runs.items():

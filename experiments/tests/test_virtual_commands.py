@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import subprocess
 
+import pandas as pd
 from marks import needs_root
 from test_virtual_lab import NAGI, no_guest_left, pytestmark  # noqa: F401 - a fixture, and marks
 
@@ -64,3 +65,22 @@ def test_names_may_be_words_of_ip(tmp_path):
     spec.write_text(text.replace("duration: 10 s", "duration: 3 s").replace("receiver", "type"))
     said, _ = nagi(tmp_path, "run", "words.yaml", "--only", "scheme=cubic")
     assert "1 runs: 1 valid" in said
+
+
+def test_everything_a_link_can_do_is_done_and_certified(tmp_path):
+    out = tmp_path / "out"
+    said, _ = nagi(tmp_path, "run", "impairments", "--form", "short", "--out", str(out))
+    assert "1 runs: 1 valid, 0 invalid, 0 failed" in said
+    (directory,) = (out / "runs").iterdir()
+    packets = pd.read_parquet(directory / "packets.parquet")
+    there = packets[(packets["link"] == "satellite") & (packets["way"] == "forward")]
+    assert (there["fate"] == "channel loss").sum() > 0
+    # The jitter reordered, the other links did not.
+    delivered = there[there["fate"] == "delivered"].sort_values("index")
+    assert (delivered["left_ns"].diff() < 0).any()
+    access = packets[(packets["link"] == "access") & (packets["way"] == "forward")]
+    assert (
+        access[access["fate"] == "delivered"]
+        .sort_values("index")["left_ns"]
+        .is_monotonic_increasing
+    )
