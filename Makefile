@@ -294,7 +294,7 @@ lint-quick: $(VENV)/.lint
 	@$(RUN)/ruff check . && $(RUN)/ruff format --check .
 	@$(RUN)/mypy
 	@$(RUN)/clang-format --dry-run --Werror $$(git ls-files '*.cpp' '*.hpp' '*.hpp.in' 'link-emulator/gr-nagi/*.cc' 'link-emulator/gr-nagi/*.h' 'hosts/tcp/*.c' 'hosts/tcp/*.h')
-	@cd ansible && ../$(RUN)/ansible-lint --offline -q
+	@cd ansible && PATH="$(abspath $(RUN)):$$PATH" ansible-lint --offline -q
 	@shellcheck .ci/run && shellcheck -s bash hosts/guest/compile.sh
 	@echo "lint-quick: all good"
 

@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import NoReturn, TextIO
 
 from nagi.cli import main
+from nagi.console import error_console, out_console
 
 _PATIENCE_S = 60.0
+_COLUMNS = 200
 
 
 def nagi(
@@ -29,7 +31,9 @@ def nagi(
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         child = os.fork()
         if child == 0:
-            os.environ.update({"COLUMNS": "200", **(environment or {})})
+            os.environ.update({"COLUMNS": str(_COLUMNS), **(environment or {})})
+            for console in (out_console, error_console):
+                console.width = _COLUMNS  # they have looked at theirs
             _run(list(arguments), cwd, user, out, err)
         status = _status(child)
         out.seek(0)

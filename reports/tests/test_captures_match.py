@@ -38,13 +38,13 @@ def path_of(tmp_path, count, lost, delay_ns, ahead_ns=0, back_ns=20 * MS, step_n
 
 @pytest.mark.parametrize("ahead_ns", [0, 3600 * SECOND, -SECOND])
 def test_delays_and_clocks(tmp_path, ahead_ns):
-    sent, received = path_of(tmp_path, 1500, set(), lambda i: (20 + i % 100) * MS, ahead_ns)
+    sent, received = path_of(tmp_path, 3000, set(), lambda i: (20 + i % 100) * MS, ahead_ns)
     found = match(sent, received)
     there, back = found.flows.iloc[0], found.flows.iloc[1]
     assert (there.forward, back.forward) == (True, False)
     assert (there.source, back.source) == ("10.0.0.1", "10.0.0.2")
-    assert (there.sent, there.received, there.lost) == (1500, 1500, 0)
-    assert (there.data_sent, back.data_sent, back.sent) == (1500, 0, 1500)
+    assert (there.sent, there.received, there.lost) == (3000, 3000, 0)
+    assert (there.data_sent, back.data_sent, back.sent) == (3000, 0, 3000)
     assert there.delay_min_ns == 20 * MS + ahead_ns
     assert there.delay_max_ns == 119 * MS + ahead_ns
     assert there.delay_mean_ns - ahead_ns == pytest.approx(69.5 * MS, rel=1e-3)
