@@ -141,6 +141,7 @@ def kept(out) -> list[Path]:
     return [path for path in (out / "runs").iterdir() if ".invalid-" not in path.name]
 
 
+@pytest.mark.slow
 @needs_our_schemes
 def test_a_campaign_from_experiment_to_report(spec, tmp_path):
     out = tmp_path / "out"
