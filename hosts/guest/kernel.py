@@ -120,10 +120,10 @@ def set_up(target: Path, tree: Path | None, mirror: str | None) -> str:
     cached = _build(tree, mirror)
     built, there = _read(cached), _read(target)
     assert built is not None
-    same = there is not None and there["linux"] == built["linux"]
-    if there is None or not same or there["module_sources"] != module_sources():
+    wanted = {**built, "module_sources": module_sources()}
+    if there is None or not wanted.items() <= there.items():
         with tempfile.TemporaryDirectory(prefix="nagi-modules-") as scratch:
-            there = _install(built, cached, _build_modules(cached / _BUILD, Path(scratch)), target)
+            there = _install(wanted, cached, _build_modules(cached / _BUILD, Path(scratch)), target)
     return (
         f"guest kernel: Linux {there['release']} of {there['source']}, "
         f"with {', '.join(there['modules'])}"
@@ -183,8 +183,7 @@ def _install(
     kernel: dict[str, Any], cached: Path, modules: list[Path], target: Path
 ) -> dict[str, Any]:
     """Puts a kernel of the cache and modules built against it where the lab looks for them."""
-    sums = {file.stem: _sha256_of(file) for file in sorted(modules)}
-    kernel = {**kernel, "modules": sums, "module_sources": module_sources()}
+    kernel = {**kernel, "modules": {file.stem: _sha256_of(file) for file in modules}}
     try:
         target.mkdir(parents=True, exist_ok=True)
         for file in (cached / _LINUX, *modules):
@@ -209,11 +208,12 @@ def _cache() -> Path:
 def _cached(compiler: str) -> Path | None:
     """The newest kernel of a linux-source package with this configuration."""
     found = []
+    wanted = (configuration(), compiler)
     for file in _cache().glob(f"*/{FILE}"):
         kernel = _read(file.parent)
         if (
             kernel is not None
-            and (kernel["configuration"], kernel["compiler"]) == (configuration(), compiler)
+            and (kernel["configuration"], kernel["compiler"]) == wanted
             and kernel["source"].startswith("linux-source-")
         ):
             found.append((_numbers(kernel["release"]), file.parent))
