@@ -147,7 +147,7 @@ virtual-lab:
 	@$(MAKE) --no-print-directory -j 2 native-run guest-kernel
 
 guest-kernel:
-	@/usr/bin/python3 hosts/guest/kernel.py --to $(VENV)/lib/nagi/guest $(MIRROR:%=--mirror %) $(TREE:%=--tree %)
+	@$(PYTHON) hosts/guest/kernel.py --to $(VENV)/lib/nagi/guest $(MIRROR:%=--mirror %) $(TREE:%=--tree %)
 
 # The virtual lab, unless its kernel cannot be had; then network namespaces of this machine, as root.
 demo:

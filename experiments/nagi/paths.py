@@ -7,10 +7,12 @@ A wheel has the files that nagi reads below nagi/data, in the places where the c
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 from functools import cache
 from importlib.metadata import distribution
 from pathlib import Path
+from types import ModuleType
 
 _PACKAGED = Path(__file__).resolve().parent / "data"
 _CHECKOUT = Path(__file__).resolve().parents[2]
@@ -49,6 +51,16 @@ def native_program(name: str) -> Path:
 def scheme_object(program: str) -> Path:
     """The eBPF object of a scheme of ours (`program` in hosts/schemes.yaml)."""
     return prefix() / "lib" / "nagi" / "tcp" / f"{program}.bpf.o"
+
+
+def module_at(source: Path) -> ModuleType:
+    """A Python file of nagi's that is in none of its packages, loaded."""
+    spec = importlib.util.spec_from_file_location(f"nagi_{source.stem}", source)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
 
 
 def experiment(named: Path) -> Path:

@@ -8,10 +8,8 @@ and transmitted by the same lines.
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 import subprocess
-import sys
 from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
@@ -56,12 +54,7 @@ def air_time() -> AirTime:
     source = paths.AIR_TIME
     if not source.is_file():
         raise refuse(f"there is no {source}", "restore it: it belongs to nagi")
-    spec = importlib.util.spec_from_file_location("nagi_air_time", source)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return cast(AirTime, module)
+    return cast(AirTime, paths.module_at(source))
 
 
 def sample_rate_for(modem: str, modulation: str, fec: str, rate_bps: int) -> int:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from functools import cache
 from pathlib import Path
 from typing import Literal, Protocol, cast
@@ -49,11 +48,7 @@ class _Builder(Protocol):
 
 @cache
 def _builder() -> _Builder:
-    spec = importlib.util.spec_from_file_location("nagi_guest_kernel", paths.GUEST / "kernel.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return cast(_Builder, module)
+    return cast(_Builder, paths.module_at(paths.GUEST / "kernel.py"))
 
 
 def directory() -> Path:
