@@ -743,7 +743,7 @@ class _Planner:
             return self._trace_file(place, trace.file, trace.format, quantity)
         steps = [(at.value, value.value) for at, value in trace.steps.items()]
         plan = StepTrace(steps=steps, period_ns=trace.period.value)
-        problem = problem_with_mean(plan) if quantity == "rate" else None
+        problem = problem_with_mean(plan, quantity)
         if problem is not None:
             raise self._error(place, problem.what, problem.cure)
         return plan

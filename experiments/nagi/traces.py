@@ -71,7 +71,7 @@ def _read(path: Path, format_: Format, quantity: Quantity, version: tuple[int, i
     if format_ == "loss":
         return _read_loss(path)
     trace = _read_mahimahi(path) if format_ == "mahimahi" else _read_steps(path, quantity)
-    problem = problem_with_mean(trace) if quantity == "rate" else None
+    problem = problem_with_mean(trace, quantity)
     if problem is not None:
         raise refuse(problem.what, problem.cure, file=str(path))
     return trace
@@ -88,8 +88,10 @@ def problem_with_instant(at: Duration, before: Duration | None) -> BadValue | No
     return None
 
 
-def problem_with_mean(trace: OpportunityTrace | StepTrace) -> BadValue | None:
-    """Why a link cannot have the mean rate of `trace`. None: it can."""
+def problem_with_mean(trace: OpportunityTrace | StepTrace, quantity: Quantity) -> BadValue | None:
+    """Why a link cannot have the mean rate of `trace`. None: it can, or these are delays."""
+    if quantity != "rate":
+        return None
     least, most = whole("rate_bps")
     mean = floor(trace.exact_mean)
     if mean < least:
