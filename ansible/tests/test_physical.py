@@ -11,10 +11,10 @@ import time
 
 import pytest
 from nagi.labs.physical import APART
-from nagi.paths import AGENT, ANSIBLE, P4
-from provisioning import Provision, playbook
+from nagi.paths import AGENT, P4
+from provisioning import Provision
 
-EXAMPLE = ANSIBLE / "inventories" / "physical.example.yml"
+pytestmark = pytest.mark.slow  # hosts boot, and are provisioned from nothing
 HOST = {"nagi_node": "S", "nagi_links": {"wired": "enp2s0"}}
 EMULATOR = {"nagi_node": "emulator", "nagi_links": {"wired": {"S": "enp2s0", "N": "enp3s0"}}}
 PROVISIONED = EMULATOR | {"nagi_capture_group": "capture", "nagi_congestion_controls": ["reno"]}
@@ -24,7 +24,6 @@ SWITCH = HOST | {
     "nagi_switch_entries": str(P4 / "tests/programs/edge.entries.jsonl"),
     "nagi_switch_ports": [{"number": 1, "interface": "enp2s0", "rate_bps": 10_000_000}],
 }
-throw_away_hosts = pytest.mark.slow  # each boots systemd, and is provisioned from nothing
 # What provisioning may change.
 STATE = """
 find /etc /usr/local /var/lib/nagi /run/nagi /usr/bin/tcpdump -printf '%p %m %u %g %s %T@\\n' 2>&1
@@ -69,7 +68,6 @@ def emulator(hosts, provisioned):
     return hosts["heron"]
 
 
-@throw_away_hosts
 def test_check_mode_on_fresh_hosts_says_everything_and_changes_nothing(hosts, provision):
     before = {name: machine.run("sh", "-c", STATE) for name, machine in hosts.items()}
     # With what is missing here, as on a fresh host: it would need a package server.
@@ -87,7 +85,6 @@ def test_check_mode_on_fresh_hosts_says_everything_and_changes_nothing(hosts, pr
     assert {name: machine.run("sh", "-c", STATE) for name, machine in hosts.items()} == before
 
 
-@throw_away_hosts
 def test_the_first_run_provisions_and_the_second_changes_nothing(provisioned, provision, emulator):
     assert provisioned.changed["heron"] > 10
     state = emulator.run("sh", "-c", STATE)
@@ -106,7 +103,6 @@ def test_the_first_run_provisions_and_the_second_changes_nothing(provisioned, pr
     assert emulator.run("sh", "-c", STATE) == state
 
 
-@throw_away_hosts
 def test_units_are_what_systemd_wants(emulator):
     units = emulator.run("sh", "-c", "ls /etc/systemd/system/nagi-*").split()
     assert len(units) == 2
@@ -114,7 +110,6 @@ def test_units_are_what_systemd_wants(emulator):
     assert emulator.run("systemctl", "is-enabled", "nagi-interrupts") == "enabled\n"
 
 
-@throw_away_hosts
 def test_interrupts_stay_off_the_processor_of_nagi_link(emulator):
     last = int(re.findall(r"\d+", emulator.run("cat", "/sys/devices/system/cpu/online"))[-1])
     mask = int(emulator.run("cat", "/proc/irq/default_smp_affinity").replace(",", ""), 16)
@@ -123,7 +118,6 @@ def test_interrupts_stay_off_the_processor_of_nagi_link(emulator):
     assert f"\nEnvironment=IRQBALANCE_BANNED_CPULIST={last}\n" in drop_in
 
 
-@throw_away_hosts
 def test_interrupts_of_a_card_are_moved(emulator):
     online = emulator.run("cat", "/sys/devices/system/cpu/online").strip()
     # A card with two interrupts, in place of what the kernel says of its interfaces.
@@ -144,7 +138,6 @@ def test_interrupts_of_a_card_are_moved(emulator):
         assert masks and int(masks[1][: len(masks[1]) // 2].replace(",", ""), 16) & 1 == 0
 
 
-@throw_away_hosts
 def test_members_of_the_group_may_capture_and_others_not(emulator):
     emulator.run("useradd", "--groups", "capture", "eve")
     emulator.run("useradd", "mallory")
@@ -155,7 +148,6 @@ def test_members_of_the_group_may_capture_and_others_not(emulator):
         emulator.run("runuser", "-u", "mallory", "--", "tcpdump", "--version")
 
 
-@throw_away_hosts
 def test_a_permanent_emulator_has_what_it_needs_and_no_more(emulator):
     ways = {"rate_bps": 10**8, "delay_ns": 10**6, "queue": {"packets": 100}}
     configuration = {
@@ -182,7 +174,6 @@ def test_a_permanent_emulator_has_what_it_needs_and_no_more(emulator):
     assert json.loads(emulator.run("cat", "/var/lib/nagi-link/bench/account.json"))["complete"]
 
 
-@throw_away_hosts
 def test_a_permanent_switch_has_what_it_needs_and_nobody_else_reaches_it(emulator, hosts):
     alice, socket = hosts["alice"], "/run/nagi-switch/switch/socket"
     account = json.loads(alice.run("nagi-switch", "show", socket))
@@ -197,7 +188,6 @@ def test_a_permanent_switch_has_what_it_needs_and_nobody_else_reaches_it(emulato
     assert alice.run("systemd-analyze", "verify", units) == ""
 
 
-@throw_away_hosts
 def test_agents_are_units_of_their_own(emulator, tmp_path):
     """What a campaign starts over SSH stays when the connection, and the user's session, go."""
     agent, state = "/root/nagi-agent.pyz", "/run/nagi"
@@ -294,7 +284,6 @@ THERE = {
 }
 
 
-@throw_away_hosts
 @pytest.mark.parametrize("wrong", [MISSING, CHOICES, LINKS, TOGETHER, THERE], ids=" ".join)
 def test_what_is_wrong_is_refused_by_name_before_anything_is_changed(hosts, provision, wrong):
     machines = dict.fromkeys(wrong, hosts["alice"]) | hosts
@@ -314,32 +303,3 @@ def test_what_is_wrong_is_refused_by_name_before_anything_is_changed(hosts, prov
     for name, (_, complaint) in wrong.items():
         refusals = re.findall(rf"^(?:fatal|failed): \[{name}\].*", outcome.said, re.M)
         assert any(re.search(complaint, each) for each in refusals), f"{name}: {outcome.said}"
-
-
-def test_an_inventory_without_cells_is_refused(tmp_path):
-    (tmp_path / "inventory.yml").write_text("all: {hosts: {alice: {}}}\n")
-    outcome = playbook(tmp_path)
-    assert outcome.status != 0
-    assert "no hosts in a group `cells`; see inventories/physical.example.yml" in outcome.said
-
-
-def test_the_example_inventory_is_a_whole_testbed():
-    shown = subprocess.run(
-        [f"{sys.prefix}/bin/ansible-inventory", "--list", "-i", EXAMPLE],
-        cwd=ANSIBLE,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    inventory = json.loads(shown.stdout)
-    variables = inventory["_meta"]["hostvars"]
-    assert inventory["cells"]["children"]
-    for cell in inventory["cells"]["children"]:
-        nodes = {variables[host]["nagi_node"]: variables[host] for host in inventory[cell]["hosts"]}
-        ends = {
-            (link, node)
-            for link, interfaces in nodes.pop("emulator")["nagi_links"].items()
-            for node in interfaces
-        }
-        assert ends == {(link, node) for node in nodes for link in nodes[node]["nagi_links"]}
-        assert len({host["ansible_host"] for host in nodes.values()}) == len(nodes)
