@@ -31,10 +31,7 @@ def nagi(
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         child = os.fork()
         if child == 0:
-            os.environ.update({"COLUMNS": str(_COLUMNS), **(environment or {})})
-            for console in (out_console, error_console):
-                console.width = _COLUMNS  # they have looked at theirs
-            _run(list(arguments), cwd, user, out, err)
+            _run(list(arguments), cwd, user, environment or {}, out, err)
         status = _status(child)
         out.seek(0)
         err.seek(0)
@@ -42,7 +39,12 @@ def nagi(
 
 
 def _run(
-    arguments: list[str], cwd: Path | None, user: int | None, out: TextIO, err: TextIO
+    arguments: list[str],
+    cwd: Path | None,
+    user: int | None,
+    environment: dict[str, str],
+    out: TextIO,
+    err: TextIO,
 ) -> NoReturn:
     status = 1
     try:
@@ -51,6 +53,9 @@ def _run(
         sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: PTH123, SIM115
         sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
         sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+        os.environ.update({"COLUMNS": str(_COLUMNS), **environment})
+        for console in (out_console, error_console):
+            console.width = _COLUMNS  # they have looked at theirs
         sys.argv = ["nagi", *arguments]
         sys.modules["__main__"].__package__ = None  # it is no `python -m pytest`
         if cwd is not None:
