@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import jsonschema
 import pytest
@@ -19,11 +20,13 @@ from nagi.contracts.inspection import (
 from nagi.contracts.plan import RunPlan
 from nagi.contracts.records import HostFacts
 from nagi.doctor import Seen, Wanted, failures, judge
+from nagi.doctor.hosts import package_of
 from nagi.doctor.text import last_line, show
 from nagi.errors import InputError
-from nagi.paths import SCHEMAS
+from nagi.paths import ROOT, SCHEMAS
 from nagi.programs import object_name
 from nagi.schemes import schemes
+from nagi_agent.inspection import missing_programs
 from pydantic import ValidationError
 from rich.console import Console
 
@@ -621,3 +624,13 @@ def test_words_of_hosts_are_not_taken_for_markup():
     said = "[bold]ssh[/bold]: connect to host [2001:db8::1]: Connection refused"
     text = shown(judge(seen(but=["bob"], unreachable={"bob": said})))
     assert said in " ".join(text.split())
+
+
+@pytest.mark.parametrize(("virtual", "variable"), [(True, "RUN_PACKAGES"), (False, "PACKAGES")])
+def test_make_installs_every_program_that_agents_ask_for(virtual, variable, monkeypatch):
+    monkeypatch.setenv("PATH", "")  # all are missing
+    missing = missing_programs({"virtual": virtual, "is_emulator": False, "runs": []})
+    makefile = (ROOT / "Makefile").read_text()
+    assigned = dict(re.findall(r"^(\w+) := ((?:.*\\\n)*.*)", makefile, re.M))
+    installed = assigned[variable].replace("$(RUN_PACKAGES)", assigned["RUN_PACKAGES"]).split()
+    assert missing and {package_of(program) for program in missing} <= {*installed}

@@ -14,7 +14,14 @@ from nagi.schemes import Scheme, availability_on, schemes
 OLDEST_PYTHON = (3, 9)
 _PYTHON_CURE = "install Python 3.9 or newer there; see `ansible_python_interpreter`"
 # Debian's packages that are not called as what is in them.
-_PACKAGES = {"ip": "iproute2", "ping": "iputils-ping", "setpriv": "util-linux", "sysctl": "procps"}
+_PACKAGES = {
+    "ip": "iproute2",
+    "ping": "iputils-ping",
+    "setpriv": "util-linux",
+    "sh": "dash",
+    "sysctl": "procps",
+    "unshare": "util-linux",
+}
 
 # What ssh or sudo says, and what helps; the first that is found counts.
 _CURES = (
@@ -74,13 +81,18 @@ def look_at_versions(seen: Seen) -> Iterator[Said]:
     yield from seen.without_ssh()
 
 
+def package_of(program: str) -> str:
+    """Debian's package that has `program`."""
+    return _PACKAGES.get(program, program)
+
+
 def _wrong_versions(inspection: Inspection) -> Iterator[tuple[str, str]]:
     """What is wrong, and its cure."""
     facts, missing = inspection.facts, inspection.missing_programs
     if tuple(int(part) for part in facts.python.split(".")[:2]) < OLDEST_PYTHON:
         yield f"Python {facts.python} is too old for nagi-agent", _PYTHON_CURE
     if missing:
-        packages = sorted({_PACKAGES.get(program, program) for program in missing})
+        packages = sorted({package_of(program) for program in missing})
         are = "is" if len(missing) == 1 else "are"
         yield f"{', '.join(missing)} {are} missing", f"install there: {', '.join(packages)}"
     iperf = facts.programs.get("iperf", "")
