@@ -299,7 +299,7 @@ lint-quick: $(VENV)/.lint
 	@echo "lint-quick: all good"
 
 lint: lint-quick setup sdr
-	@cmake -S . -B $(BUILD)/lint -G Ninja -DNAGI_WERROR=ON -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON \
+	@cmake -S . -B $(BUILD)/lint -G Ninja -DNAGI_WERROR=ON -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON -DNAGI_TOGETHER=OFF \
 	    --log-level=WARNING && cmake --build $(BUILD)/lint
 	@cmake -S link-emulator/gr-nagi -B $(BUILD)/lint-sdr -G Ninja -DNAGI_WERROR=ON -DPYTHON_EXECUTABLE=/usr/bin/python3 \
 	    --log-level=WARNING && cmake --build $(BUILD)/lint-sdr

@@ -6,8 +6,6 @@
 namespace nagi::p4::test {
 namespace {
 
-const Bytes eight = {1, 2, 3, 4, 5, 6, 7, 8};
-
 /// What becomes of the packet when these primitives run in ingress.
 Bytes after(SmallProgram& program, const std::vector<Json>& steps, const Bytes& packet = eight) {
   program.ingress(steps);

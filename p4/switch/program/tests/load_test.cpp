@@ -12,7 +12,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-std::string refusal(const std::string& text) {
+std::string refusal_of(const std::string& text) {
   try {
     (void)load_program(text, "broken.json");
   } catch (const InputError& error) {
@@ -125,11 +125,11 @@ TEST(Load, NothingBrokenGetsFurtherThanAComplaint) {
 }
 
 TEST(Load, SaysWhere) {
-  EXPECT_THAT(refusal("{"), HasSubstr("broken.json:1: not JSON"));
-  EXPECT_THAT(refusal(std::string(100'000, '[')),
+  EXPECT_THAT(refusal_of("{"), HasSubstr("broken.json:1: not JSON"));
+  EXPECT_THAT(refusal_of(std::string(100'000, '[')),
               HasSubstr("broken.json:1: column 1025: lists and objects nested more than 1024"));
-  EXPECT_THAT(refusal("[]"), HasSubstr("broken.json: the whole program: not an object"));
-  EXPECT_THAT(refusal("{}"), HasSubstr("has no \"header_types\""));
+  EXPECT_THAT(refusal_of("[]"), HasSubstr("broken.json: the whole program: not an object"));
+  EXPECT_THAT(refusal_of("{}"), HasSubstr("has no \"header_types\""));
   SmallProgram program;
   program.root["headers"][2]["header_type"] = "nothing";
   EXPECT_THAT(program.refusal(),

@@ -8,8 +8,6 @@
 namespace nagi::p4::test {
 namespace {
 
-const Bytes eight = {1, 2, 3, 4, 5, 6, 7, 8};
-
 Json standard(const std::string& name) { return field("standard_metadata", name); }
 
 Bytes joined(Bytes a, const Bytes& b) {

@@ -22,6 +22,8 @@ namespace nagi::p4::test {
 
 using Json = nlohmann::json;
 
+inline const Bytes eight = {1, 2, 3, 4, 5, 6, 7, 8};
+
 inline Json field(const std::string& header, const std::string& name) {
   return {{"type", "field"}, {"value", Json::array({header, name})}};
 }
