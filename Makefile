@@ -190,10 +190,11 @@ test-virtual:
 	@echo "== testing in virtual time"
 	@$(AS_ROOT) $(PYTEST) $(SIDE_BY_SIDE) -m "virtual and not slow and not radio"
 
-# Real time itself: the netns lab, nagi-link and nagi-switch between real sockets.
+# Real time itself: first programs between real sockets, which mostly wait, then the netns lab, alone.
 test-realtime:
 	@echo "== testing in real time"
-	@$(AS_ROOT) $(PYTEST) -m "realtime and not slow and not radio"
+	@$(AS_ROOT) $(PYTEST) $(SIDE_BY_SIDE) -m "realtime and not slow and not radio" link-emulator p4 hosts
+	@$(AS_ROOT) $(PYTEST) -m "realtime and not slow and not radio" ansible reports experiments docs
 
 # GNU Radio, gr-nagi, nagi-sdr, and runs over radios.
 test-radio: sdr

@@ -144,6 +144,7 @@ def with_another_link(tmp_path: Path, change: str) -> list[str]:
     return [sys.executable, "-c", WITH_ANOTHER_LINK.format(wrapper=str(wrapper))]
 
 
+@pytest.mark.slow  # asks for a machine that nobody else uses
 def test_the_same_run_is_valid_if_nobody_spoils_it(tmp_path):
     # More than one try: others may hold up the machine that tests run on.
     verdict = verdict_of_a_run(tmp_path, with_another_link(tmp_path, "pass"), tries=8)
@@ -216,6 +217,7 @@ def test_an_offload_switched_on_is_caught(tmp_path):
     assert "missing_checksums" in missed(verdict)
 
 
+@pytest.mark.slow
 def test_a_link_changed_on_the_way_is_caught(tmp_path):
     def change(out: Path) -> None:
         for process in emulators(out):
