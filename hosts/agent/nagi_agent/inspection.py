@@ -84,7 +84,7 @@ def missing_programs(batch: dict[str, Any]) -> list[str]:
     """Programs that the agent needs for this batch and this host lacks."""
     programs = ["ip", "ethtool", "sysctl"]
     if not batch["virtual"]:
-        programs.append("ping")  # `nagi doctor` and `nagi up` try links; nothing but runs is virtual
+        programs.append("ping")  # for `nagi doctor` and `nagi up`; only runs are virtual
     if not batch["is_emulator"]:
         programs += ["tcpdump", "iperf", "setpriv"]
         if any(commands.commands_on(run["plan"], batch["node"]) for run in batch["runs"]):
