@@ -194,7 +194,7 @@ test-virtual:
 test-realtime:
 	@echo "== testing in real time"
 	@$(AS_ROOT) $(PYTEST) $(SIDE_BY_SIDE) -m "realtime and not slow and not radio" link-emulator p4 hosts
-	@$(AS_ROOT) $(PYTEST) -m "realtime and not slow and not radio" ansible reports experiments docs
+	@$(AS_ROOT) $(PYTEST) -m "realtime and not slow and not radio" ansible captures reports experiments docs
 
 # GNU Radio, gr-nagi, nagi-sdr, and runs over radios.
 test-radio: sdr
@@ -245,7 +245,7 @@ bench-modem: sdr
 
 # CAPTURES="--large-gb 20" reads a file as large as that, and whatever else bench_captures.py takes.
 bench-captures: setup
-	@$(RUN)/python reports/bench/bench_captures.py --json $(BUILD)/bench-captures.json $(CAPTURES)
+	@$(RUN)/python captures/bench/bench_captures.py --json $(BUILD)/bench-captures.json $(CAPTURES)
 
 # TCP="throughput --seconds 0.5 --rounds 2" takes a minute and a half.
 bench-tcp: setup
@@ -284,9 +284,9 @@ fuzz: setup
 	    -artifact_prefix=$(BUILD)/fuzz/ -print_final_stats=1 -verbosity=0 $(BUILD)/fuzz/found-p4-packets
 	@mkdir -p $(BUILD)/fuzz/found-capture
 	@echo "== fuzzing the capture reader for $(FUZZ_SECONDS) s"
-	@$(BUILD)/fuzz/reports/native/fuzz_capture -max_total_time=$(FUZZ_SECONDS) -max_len=8192 -timeout=10 \
+	@$(BUILD)/fuzz/captures/native/fuzz_capture -max_total_time=$(FUZZ_SECONDS) -max_len=8192 -timeout=10 \
 	    -artifact_prefix=$(BUILD)/fuzz/ -print_final_stats=1 -verbosity=0 \
-	    $(BUILD)/fuzz/found-capture reports/native/fuzz/capture
+	    $(BUILD)/fuzz/found-capture captures/native/fuzz/capture
 
 # Under a minute, and without a compiler.
 lint-quick: $(VENV)/.lint
@@ -294,6 +294,7 @@ lint-quick: $(VENV)/.lint
 	if [ -n "$$unmarked" ]; then echo "no SPDX-License-Identifier: $$unmarked"; exit 1; fi
 	@$(RUN)/ruff check . && $(RUN)/ruff format --check .
 	@$(RUN)/mypy
+	@$(RUN)/lint-imports --no-cache --no-logo
 	@$(RUN)/clang-format --dry-run --Werror $$(git ls-files '*.cpp' '*.hpp' '*.hpp.in' 'link-emulator/gr-nagi/*.cc' 'link-emulator/gr-nagi/*.h' 'hosts/tcp/*.c' 'hosts/tcp/*.h')
 	@cd ansible && PATH="$(abspath $(RUN)):$$PATH" ansible-lint --offline -q
 	@shellcheck .ci/run && shellcheck -s bash hosts/guest/compile.sh
@@ -332,7 +333,7 @@ test: $(VENV)/.docs
 # The worked example of every contract, recorded anew after a contract has changed.
 EXAMPLE := experiments/schemas/example
 example: setup
-	@$(RUN)/python -m nagi.contracts.schemas
+	@$(RUN)/python -m nagi.json_schemas
 	@$(RUN)/python -m nagi.labs.inventory
 	@rm -rf $(EXAMPLE)/campaign
 	@$(SUDO) $(RUN)/nagi run $(EXAMPLE)/experiment.yaml --form short --only scheme=cubic --lab netns --out $(EXAMPLE)/campaign

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import yaml
-from nagi import certificate, paths, units
-from nagi.cli import app
+from nagi.cli.main import app
+from nagi.verdict import certificate
+from nagi_contracts import paths, units
 from typer.main import get_command
 
 NATIVE = ("nagi-link", "nagi-switch", "nagi-tcp")
@@ -132,7 +133,7 @@ def checks() -> str:
     """The limits of the certificate."""
     out = [
         "# Checks of the certificate\n",
-        _GENERATED.format(source="`experiments/nagi/certificate.py`"),
+        _GENERATED.format(source="`experiments/nagi/verdict/certificate.py`"),
         "A run is valid if no measured value exceeds its limit. "
         "[Reports and metrics](../reports-and-metrics.md#the-certificate) explains the checks.\n",
     ]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
-from nagi.paths import ROOT, native_program
+from nagi_contracts.paths import ROOT, native_program
 
 PLAYBOOK = f"{sys.prefix}/bin/ansible-playbook"
 

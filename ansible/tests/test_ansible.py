@@ -8,9 +8,9 @@ import subprocess
 import sys
 
 import pytest
-from nagi.ansible_runs import Interrupted, LabError, Playbooks
+from nagi.labs.ansible_runs import Interrupted, LabError, Playbooks
 from nagi.labs.inventory import EXAMPLE, example_text
-from nagi.paths import AGENT, ANSIBLE, P4_CONTROL, ROOT
+from nagi_contracts.paths import AGENT, ANSIBLE, P4_CONTROL, ROOT
 
 INTERFACES = [
     {"name": "eth0", "address": "10.1.0.1/30", "neighbours": {"10.1.0.2": "02:00:00:00:00:09"}}

@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 
-from nagi.paths import ANSIBLE
+from nagi_contracts.paths import ANSIBLE
 from provisioning import playbook
 
 EXAMPLE = ANSIBLE / "inventories" / "physical.example.yml"

@@ -11,7 +11,7 @@ import time
 
 import pytest
 from nagi.labs.physical import APART
-from nagi.paths import AGENT, P4
+from nagi_contracts.paths import AGENT, P4
 from provisioning import Provision
 
 pytestmark = pytest.mark.slow  # hosts boot, and are provisioned from nothing

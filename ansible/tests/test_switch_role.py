@@ -15,7 +15,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from nagi.paths import P4
+from nagi_contracts.paths import P4
 from nagi_p4 import simple_switch
 from provisioning import Provision
 

@@ -39,8 +39,8 @@ import yaml
 from controller import USER_ID, Controller
 from jsonschema import Draft202012Validator
 from markdown_it import MarkdownIt
-from nagi import paths
 from nagi.labs import guest_kernel
+from nagi_contracts import paths
 from provisioning import write_inventory
 from ssh_hosts import SshHosts, require_ssh_hosts
 from throw_away import Host, boot_host

@@ -12,8 +12,9 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from nagi import certificate, paths
-from nagi.cli import app
+from nagi.cli.main import app
+from nagi.verdict import certificate
+from nagi_contracts import paths
 from typer.main import get_command
 
 pytest.importorskip("mkdocs", reason="`make docs` installs what builds the site")

@@ -23,13 +23,13 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2] / "link-emulator" / "bench"))
 
 from bench_report import Row, machine, report, verdict
-from nagi.build import current_build
-from nagi.collection import collect
-from nagi.errors import InputError
+from nagi.campaign.build import current_build
+from nagi.campaign.collection import collect
 from nagi.labs import guest, virtual
 from nagi.labs.shape import Shape
-from nagi.planner import plan_runs
-from nagi.spec import read_experiment
+from nagi.plan.planner import plan_runs
+from nagi.spec.points import read_experiment
+from nagi_contracts.errors import InputError
 
 TARGETS = {10: 5.0, 50: 3.0, 100: 2.0, 200: 1.0}  # Mb/s -> virtual seconds a wall second
 SPEC = """\

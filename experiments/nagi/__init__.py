@@ -1,6 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
 """nagi: how much of what a path could carry does a TCP scheme achieve?"""
 
-from importlib.metadata import version
-
-__version__ = version("nagi")
+from nagi_contracts import __version__ as __version__

@@ -40,8 +40,8 @@ from typing import Any
 
 import pyarrow as pa
 from controller import Controller, read_process, wait_for
-from nagi.contracts.records import COMPRESSED, Campaign, Verdict
-from nagi.errors import InputError
+from nagi_contracts.errors import InputError
+from nagi_contracts.records import COMPRESSED, Campaign, Verdict
 from ssh_hosts import CELLS, MANAGEMENT, SshHosts
 
 SPEC = """\

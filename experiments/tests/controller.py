@@ -16,8 +16,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Self, TypeVar
 
-from nagi import paths
 from nagi.labs.keeper import Keeper
+from nagi_contracts import paths
 
 _Found = TypeVar("_Found")
 

@@ -14,8 +14,8 @@ import traceback
 from pathlib import Path
 from typing import NoReturn, TextIO
 
-from nagi.cli import main
-from nagi.console import error_console, out_console
+from nagi.cli.console import error_console, out_console
+from nagi.cli.main import main
 
 _PATIENCE_S = 60.0
 _COLUMNS = 200

@@ -12,9 +12,9 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from nagi.contracts.links import Links
-from nagi.contracts.records import Verdict
-from nagi.paths import ROOT, native_program
+from nagi_contracts.links import Links
+from nagi_contracts.paths import ROOT, native_program
+from nagi_contracts.records import Verdict
 
 needs_nagi_sdr = [
     pytest.mark.radio,
@@ -48,12 +48,13 @@ report: {x: snr, series: snr}
 WITH_DOUBLE = """
 import sys
 from pathlib import Path
-import nagi.paths, nagi.radio
-from nagi.schemes import Availability
-real = nagi.paths.native_program
-nagi.paths.native_program = lambda name: Path({double!r}) if name == "nagi-sdr" else real(name)
-nagi.radio.availability = lambda: Availability(True)
-from nagi.cli import main
+import nagi_contracts.paths as paths
+import nagi.plan.radio as radio
+from nagi.plan.schemes import Availability
+real = paths.native_program
+paths.native_program = lambda name: Path({double!r}) if name == "nagi-sdr" else real(name)
+radio.availability = lambda: Availability(True)
+from nagi.cli.main import main
 sys.argv = ["nagi", *sys.argv[1:]]
 main()
 """
@@ -66,7 +67,7 @@ def run(
     nothing: nagi-sdr itself. More than one try: others may hold the machine up."""
     spec, out, program = (tmp_path / each for each in ("spec.yaml", name, "nagi-sdr"))
     spec.write_text(text)
-    start = "from nagi.cli import main\nmain()"
+    start = "from nagi.cli.main import main\nmain()"
     if double:
         rules = json.dumps(double)
         program.write_text(

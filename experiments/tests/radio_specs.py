@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The experiment that tests of radio links change a line of. Tests name its lines."""
 
-from nagi.planner import plan_runs
-from nagi.spec import read_experiment
+from nagi.plan.planner import plan_runs
+from nagi.spec.points import read_experiment
 
 RADIO = """\
 schema_version: 1

@@ -30,8 +30,8 @@ from typing import Any
 import pytest
 import yaml
 from controller import NAMESPACE, USER_ID, Controller, read_process, wait_for
-from nagi import paths
 from nagi.labs.shape import EMULATOR
+from nagi_contracts import paths
 
 MANAGEMENT = "management"  # what `unplug` calls the link that sshd is reached over
 LINKS = {"wired": ("S", "N"), "radio": ("N", "D")}

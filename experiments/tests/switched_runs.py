@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from nagi.contracts.plan import Hop, RunPlan
-from nagi.contracts.records import Campaign, Verdict
-from nagi.contracts.results import Metrics
-from nagi.contracts.switches import QueueSample, Switches
-from nagi.paths import native_program
-from nagi_reports.drops import read_drops
+from nagi_captures.drops import read_drops
+from nagi_contracts.paths import native_program
+from nagi_contracts.plan import Hop, RunPlan
+from nagi_contracts.records import Campaign, Verdict
+from nagi_contracts.results import Metrics
+from nagi_contracts.switches import QueueSample, Switches
 from nagi_reports.series import read_series
 
 needs_nagi_switch = pytest.mark.skipif(

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nagi.bounds import bounds
-from nagi.contracts.plan import RunPlan
-from nagi.errors import InputError
-from nagi.paths import native_program
-from nagi.planner import plan_runs
-from nagi.spec import read_experiment
+from nagi.plan.planner import plan_runs
+from nagi.spec.points import read_experiment
+from nagi_contracts.bounds import bounds
+from nagi_contracts.errors import InputError
+from nagi_contracts.paths import native_program
+from nagi_contracts.plan import RunPlan
 
 Settings = dict[str, Any]
 RATE = {"rate_bps": 10**7}

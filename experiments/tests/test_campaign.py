@@ -10,17 +10,17 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from nagi import campaign
-from nagi.ansible_runs import Interrupted, LabError, Unfit
-from nagi.campaign import CampaignDirectory, Runner, Selection, TooNoisy, select
-from nagi.collection import verdict_of
-from nagi.contracts.plan import RunPlan
-from nagi.contracts.records import Build, Campaign, Check, Until, Verdict
-from nagi.contracts.results import Metrics
-from nagi.errors import InputError
-from nagi.paths import SCHEMAS
-from nagi.repeats import grown, next_count, too_wide_in_words
-from nagi.spec import read_experiment
+from nagi.campaign import campaign
+from nagi.campaign.campaign import CampaignDirectory, Runner, Selection, TooNoisy, select
+from nagi.campaign.collection import verdict_of
+from nagi.campaign.repeats import grown, next_count, too_wide_in_words
+from nagi.labs.ansible_runs import Interrupted, LabError, Unfit
+from nagi.spec.points import read_experiment
+from nagi_contracts.errors import InputError
+from nagi_contracts.paths import SCHEMAS
+from nagi_contracts.plan import RunPlan
+from nagi_contracts.records import Build, Campaign, Check, Until, Verdict
+from nagi_contracts.results import Metrics
 from nagi_reports.statistics import halfwidth
 
 (RECORDED,) = sorted((SCHEMAS / "example" / "campaign" / "runs").iterdir())

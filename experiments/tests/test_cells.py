@@ -7,8 +7,8 @@ import copy
 
 import pytest
 import yaml
-from nagi.errors import InputError
 from nagi.labs.cells import read_cells
+from nagi_contracts.errors import InputError
 
 HOSTS = {
     "alice": {"nagi_node": "S", "nagi_links": {"wired": "enp2s0"}},

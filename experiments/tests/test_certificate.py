@@ -12,15 +12,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from changed_captures import captured, write_captured
-from nagi.certificate import LIMITS, RADIO_LIMITS, SWITCH_LIMITS, certify
-from nagi.collection import own_clocks
-from nagi.contracts.links import Links
-from nagi.contracts.plan import RunPlan
-from nagi.contracts.records import Manifest, Verdict
-from nagi.evidence import gather
-from nagi.lanes import lane
-from nagi.packets import Records, fates, from_table, in_order, replay, to_table
-from nagi.paths import SCHEMAS
+from nagi.campaign.collection import own_clocks
+from nagi.records.lanes import lane
+from nagi.records.packets import Records, fates, from_table, in_order, replay, to_table
+from nagi.verdict.certificate import LIMITS, RADIO_LIMITS, SWITCH_LIMITS, certify
+from nagi.verdict.evidence import gather
+from nagi_contracts.links import Links
+from nagi_contracts.paths import SCHEMAS
+from nagi_contracts.plan import RunPlan
+from nagi_contracts.records import Manifest, Verdict
 
 (RUN,) = sorted((SCHEMAS / "example" / "campaign" / "runs").iterdir())
 

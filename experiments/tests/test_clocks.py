@@ -10,16 +10,16 @@ import numpy as np
 import pandas as pd
 import pytest
 from changed_captures import captured, write_captured
-from nagi.certificate import certify
-from nagi.clocks import Passages, ahead_ns, drift_ppm, estimate, host_ns
-from nagi.collection import own_clocks
-from nagi.contracts.links import Links
-from nagi.contracts.plan import RunPlan
-from nagi.contracts.records import Manifest
-from nagi.contracts.results import Metrics
-from nagi.evidence import gather
-from nagi.packets import from_table
-from nagi.paths import SCHEMAS
+from nagi.campaign.collection import own_clocks
+from nagi.records.packets import from_table
+from nagi.verdict.certificate import certify
+from nagi.verdict.evidence import gather
+from nagi_captures.clocks import Passages, ahead_ns, drift_ppm, estimate, host_ns
+from nagi_contracts.links import Links
+from nagi_contracts.paths import SCHEMAS
+from nagi_contracts.plan import RunPlan
+from nagi_contracts.records import Manifest
+from nagi_contracts.results import Metrics
 from nagi_reports.analysis import analyse_run
 
 MS, US, SECOND = 1_000_000, 1_000, 10**9

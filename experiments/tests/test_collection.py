@@ -14,14 +14,14 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from nagi import collection
-from nagi.collection import collect, over, record_failure, verdict_of
-from nagi.contracts.plan import RunPlan
-from nagi.contracts.records import Manifest, SchemeEvent, Verdict
-from nagi.errors import InputError
-from nagi.packets import from_table, write_records
-from nagi.paths import SCHEMAS
-from nagi.scheme_events import read_events
+from nagi.campaign import collection
+from nagi.campaign.collection import collect, over, record_failure, verdict_of
+from nagi.records.packets import from_table, write_records
+from nagi.records.scheme_events import read_events
+from nagi_contracts.errors import InputError
+from nagi_contracts.paths import SCHEMAS
+from nagi_contracts.plan import RunPlan
+from nagi_contracts.records import Manifest, SchemeEvent, Verdict
 
 (RECORDED,) = sorted((SCHEMAS / "example" / "campaign" / "runs").iterdir())
 PLAN, MANIFEST = RunPlan.read(RECORDED / "plan.json"), Manifest.read(RECORDED / "manifest.json")

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from forked import nagi
 from kernels import needs_our_schemes
-from nagi import run_cli
-from nagi.campaign import TooNoisy
-from nagi.cli import app
-from nagi.contracts.records import Explanation, Verdict
-from nagi.paths import ROOT, SCHEMAS, native_program
+from nagi.campaign.campaign import TooNoisy
+from nagi.cli import run as run_cli
+from nagi.cli.main import app
+from nagi_contracts.paths import ROOT, SCHEMAS, native_program
+from nagi_contracts.records import Explanation, Verdict
 from typer.testing import CliRunner
 
 NAGI = str(native_program("nagi"))

@@ -13,15 +13,15 @@ import shutil
 import jsonschema
 import pandas as pd
 import pytest
-from nagi.contracts.batch import Batch, ScheduledRun
-from nagi.contracts.plan import RunPlan
-from nagi.contracts.records import Campaign, Manifest, sha256_of
-from nagi.contracts.results import Metrics
-from nagi.contracts.schemas import CONTRACTS, TABLES, schemas, text_of
-from nagi.errors import InputError
-from nagi.paths import ROOT, SCHEMAS
-from nagi.planner import plan_runs
-from nagi.spec import read_experiment
+from nagi.json_schemas import CONTRACTS, TABLES, schemas, text_of
+from nagi.plan.planner import plan_runs
+from nagi.spec.points import read_experiment
+from nagi_contracts.batch import Batch, ScheduledRun
+from nagi_contracts.errors import InputError
+from nagi_contracts.paths import ROOT, SCHEMAS
+from nagi_contracts.plan import RunPlan
+from nagi_contracts.records import Campaign, Manifest, sha256_of
+from nagi_contracts.results import Metrics
 from nagi_reports.analysis import analyse_run, build_table
 from ruamel.yaml import YAML
 
@@ -33,7 +33,7 @@ CAMPAIGN = EXAMPLE / "campaign"
 @pytest.mark.parametrize("name", sorted(schemas()))
 def test_published_schemas_are_the_ones_in_use(name):
     published = (SCHEMAS / name).read_text(encoding="utf-8")
-    assert published == text_of(schemas()[name]), "run: python -m nagi.contracts.schemas"
+    assert published == text_of(schemas()[name]), "run: python -m nagi.json_schemas"
 
 
 @pytest.mark.parametrize("name", sorted(schemas()))

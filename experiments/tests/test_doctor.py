@@ -8,25 +8,25 @@ import re
 
 import jsonschema
 import pytest
-from nagi import __version__
-from nagi.contracts.doctor import STAGES, ClockReading, Doctor, Finding, PathReading, PortReading
-from nagi.contracts.inspection import (
+from nagi.doctor import Seen, Wanted, failures, judge
+from nagi.doctor.hosts import package_of
+from nagi.doctor.text import last_line, show
+from nagi.plan.programs import object_name
+from nagi.plan.schemes import schemes
+from nagi_agent.inspection import missing_programs
+from nagi_contracts import __version__
+from nagi_contracts.doctor import STAGES, ClockReading, Doctor, Finding, PathReading, PortReading
+from nagi_contracts.errors import InputError
+from nagi_contracts.inspection import (
     ClockFacts,
     Holder,
     Inspection,
     InterfaceFacts,
     SwitchFacts,
 )
-from nagi.contracts.plan import RunPlan
-from nagi.contracts.records import HostFacts
-from nagi.doctor import Seen, Wanted, failures, judge
-from nagi.doctor.hosts import package_of
-from nagi.doctor.text import last_line, show
-from nagi.errors import InputError
-from nagi.paths import ROOT, SCHEMAS
-from nagi.programs import object_name
-from nagi.schemes import schemes
-from nagi_agent.inspection import missing_programs
+from nagi_contracts.paths import ROOT, SCHEMAS
+from nagi_contracts.plan import RunPlan
+from nagi_contracts.records import HostFacts
 from pydantic import ValidationError
 from rich.console import Console
 

@@ -6,21 +6,21 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
-from nagi import estimate
-from nagi.contracts.plan import RunPlan
-from nagi.contracts.records import Keep
-from nagi.errors import InputError
-from nagi.estimate import (
+from nagi.campaign import estimate
+from nagi.campaign.estimate import (
     disk_needed,
     require_disk,
     size_of,
     time_needed,
     virtual_seconds_of,
 )
-from nagi.paths import ROOT, SCHEMAS
-from nagi.planner import plan_runs
-from nagi.spec import read_experiment
-from nagi.units import in_bytes, in_time
+from nagi.plan.planner import plan_runs
+from nagi.spec.points import read_experiment
+from nagi_contracts.errors import InputError
+from nagi_contracts.paths import ROOT, SCHEMAS
+from nagi_contracts.plan import RunPlan
+from nagi_contracts.records import Keep
+from nagi_contracts.units import in_bytes, in_time
 
 (RECORDED,) = sorted((SCHEMAS / "example" / "campaign" / "runs").iterdir())
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from nagi.host_response import Conversation, of_receiver, of_sender
+from nagi.verdict.host_response import Conversation, of_receiver, of_sender
 
 MS = 1_000_000
 SEGMENT = 1000

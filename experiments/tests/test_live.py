@@ -7,7 +7,7 @@ import os
 import subprocess
 
 from marks import needs_root
-from nagi.paths import SCHEMAS, native_program
+from nagi_contracts.paths import SCHEMAS, native_program
 
 pytestmark = needs_root
 EXAMPLE = SCHEMAS / "example" / "experiment.yaml"

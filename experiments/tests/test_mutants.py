@@ -14,12 +14,12 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from mutants import mutants
-from nagi.errors import InputError
-from nagi.estimate import disk_needed, virtual_seconds_of
-from nagi.memo import Memo
-from nagi.paths import ROOT, SCHEMAS
-from nagi.planner import plan_runs
-from nagi.spec import read_experiment
+from nagi.campaign.estimate import disk_needed, virtual_seconds_of
+from nagi.plan.planner import plan_runs
+from nagi.spec.points import read_experiment
+from nagi_contracts.errors import InputError
+from nagi_contracts.memo import Memo
+from nagi_contracts.paths import ROOT, SCHEMAS
 
 EXPERIMENTS = sorted((ROOT / "experiments").glob("*.yaml"))
 EXPERIMENTS += [SCHEMAS / "example" / "experiment.yaml"]

@@ -17,16 +17,16 @@ import pytest
 from campaign_processes import emulators
 from kernels import needs_our_schemes
 from marks import needs_root
-from nagi.ansible_runs import LabError
-from nagi.contracts.links import Links
-from nagi.contracts.records import Campaign, Flows, Manifest, Verdict
+from nagi.labs.ansible_runs import LabError
 from nagi.labs.keeper import Keeper
 from nagi.labs.netns import NetnsLab
 from nagi.labs.shape import Shape
-from nagi.paths import native_program
-from nagi.planner import plan_runs
-from nagi.schemes import loaded
-from nagi.spec import read_experiment
+from nagi.plan.planner import plan_runs
+from nagi.plan.schemes import loaded
+from nagi.spec.points import read_experiment
+from nagi_contracts.links import Links
+from nagi_contracts.paths import native_program
+from nagi_contracts.records import Campaign, Flows, Manifest, Verdict
 
 pytestmark = [
     pytest.mark.realtime,

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 from marks import needs_root
-from nagi.contracts.records import Flows, Manifest, Verdict
+from nagi_contracts.records import Flows, Manifest, Verdict
 from test_netns_campaign import kept, nothing_left_behind, run  # noqa: F401 - a fixture
 
 pytestmark = [pytest.mark.realtime, needs_root, pytest.mark.timeout(900)]  # several tries

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 from marks import needs_root
-from nagi.contracts.records import Manifest
+from nagi_contracts.records import Manifest
 from radio_runs import check, needs_nagi_sdr, run
 
 pytestmark = [needs_root, *needs_nagi_sdr, pytest.mark.realtime, pytest.mark.timeout(900)]

@@ -12,8 +12,8 @@ import pytest
 from bpf_objects import ours, wait_until_gone
 from kernels import needs_our_schemes
 from marks import needs_root
-from nagi.contracts.plan import RunPlan
-from nagi.contracts.records import Flows, SchemeEvent, Verdict
+from nagi_contracts.plan import RunPlan
+from nagi_contracts.records import Flows, SchemeEvent, Verdict
 from own_schemes import OWN_SCHEME, compiled
 from test_netns_campaign import nothing_left_behind, run  # noqa: F401 - a fixture
 

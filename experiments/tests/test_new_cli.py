@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import pytest
-from nagi.cli import app
-from nagi.errors import InputError
-from nagi.new_cli import TEMPLATES
-from nagi.planner import plan_runs
-from nagi.spec import read_experiment
+from nagi.cli.main import app
+from nagi.cli.new import TEMPLATES
+from nagi.plan.planner import plan_runs
+from nagi.spec.points import read_experiment
+from nagi_contracts.errors import InputError
 from typer.testing import CliRunner
 
 

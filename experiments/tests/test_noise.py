@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import pytest
-from nagi.certificate import failed, is_late
-from nagi.contracts.records import Manifest, NodeRecord, Noise, Verdict
-from nagi.noise import explain, in_words, summarise
-from nagi.paths import SCHEMAS
+from nagi.verdict.certificate import failed, is_late
+from nagi_contracts.noise import explain, in_words, summarise
+from nagi_contracts.paths import SCHEMAS
+from nagi_contracts.records import Manifest, NodeRecord, Noise, Verdict
 
 (RUN,) = sorted((SCHEMAS / "example" / "campaign" / "runs").iterdir())
 NODES = Manifest.read(RUN / "manifest.json").nodes

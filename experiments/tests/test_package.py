@@ -14,7 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-from nagi import paths
+from nagi_contracts import paths
 
 ROOT = Path(__file__).resolve().parents[2]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -31,7 +31,7 @@ sys.meta_path[:] = [finder for finder in sys.meta_path if isinstance(finder, typ
 LOOK = """
 import json
 from pathlib import Path
-from nagi import paths
+from nagi_contracts import paths
 found = {name: str(value) for name, value in vars(paths).items()
          if name.isupper() and not name.startswith("_") and isinstance(value, Path)}
 missing = [name for name, path in found.items() if not Path(path).exists()]
@@ -107,7 +107,10 @@ def test_no_data_file_is_forgotten(unpacked):
 
 
 def test_an_experiment_of_the_wheel_is_read_by_its_name(unpacked):
-    read = "from nagi.spec import *; print(len(read_experiment(Path('achievement-2008'), 'quick')))"
+    read = (
+        "from nagi.spec.points import *; "
+        "print(len(read_experiment(Path('achievement-2008'), 'quick')))"
+    )
     assert int(python(unpacked, read).stdout) == 36
     where = "from nagi import spec; print(spec.__file__)"
     assert python(unpacked, where).stdout.startswith(str(unpacked))
@@ -172,7 +175,7 @@ def test_nagi_works_where_its_wheel_is_installed(tmp_path):
     by_path = paths.EXPERIMENTS.relative_to(ROOT) / "achievement-2008.yaml"
     (work / "mine.yaml").write_text((ROOT / by_path).read_text(encoding="utf-8"))
     assert "36 runs" in run(nagi, "plan", "mine.yaml", "--quick")
-    found = run(python, "-c", "import nagi, nagi_captures; print(nagi.__file__)")
+    found = run(python, "-c", "import nagi, nagi_captures_native; print(nagi.__file__)")
     assert str(venv) in found
     run(nagi, "setup", "virtual-lab")
     chosen = ["--only", "capacity=50 Mb/s", "--only", "error_rate=0.1 %", "--only", "scheme=reno"]

@@ -10,13 +10,14 @@ import shutil
 
 import jsonschema
 import pytest
-from nagi.contracts.plan import RunPlan, digest
-from nagi.contracts.records import sha256_of
-from nagi.errors import InputError
-from nagi.memo import Memo
-from nagi.paths import SCHEMAS, scheme_object
-from nagi.planner import plan_runs
-from nagi.spec import experiment_schema, read_experiment
+from nagi.plan.planner import plan_runs
+from nagi.spec.points import read_experiment
+from nagi.spec.schema import experiment_schema
+from nagi_contracts.errors import InputError
+from nagi_contracts.memo import Memo
+from nagi_contracts.paths import SCHEMAS, scheme_object
+from nagi_contracts.plan import RunPlan, digest
+from nagi_contracts.records import sha256_of
 from ruamel.yaml import YAML
 from specs import GOOD
 

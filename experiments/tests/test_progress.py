@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from nagi.contracts.plan import RunPlan
-from nagi.contracts.records import Verdict
-from nagi.paths import SCHEMAS
-from nagi.progress import Progress
+from nagi.cli.progress import Progress
+from nagi_contracts.paths import SCHEMAS
+from nagi_contracts.plan import RunPlan
+from nagi_contracts.records import Verdict
 from rich.console import Console
 
 (RECORDED,) = sorted((SCHEMAS / "example" / "campaign" / "runs").iterdir())

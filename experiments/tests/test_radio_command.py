@@ -7,21 +7,21 @@ from __future__ import annotations
 import json
 
 import pytest
-from nagi import radio
-from nagi.build import current_build
-from nagi.campaign import has_radios, select
-from nagi.cli import app
-from nagi.contracts.doctor import STAGES_OF_RADIO, Doctor
-from nagi.contracts.inspection import Inspection
-from nagi.contracts.records import Keep
-from nagi.contracts.schemas import CONTRACTS
-from nagi.errors import InputError
-from nagi.estimate import size_of
-from nagi.examination import examine_radio
+from nagi.campaign.build import current_build
+from nagi.campaign.campaign import has_radios, select
+from nagi.campaign.estimate import size_of
+from nagi.cli.main import app
+from nagi.cli.run import leave_out
+from nagi.cli.site import jobs_for, radios_on_hosts
+from nagi.doctor.examination import examine_radio
+from nagi.json_schemas import CONTRACTS
 from nagi.labs.physical import Survey
-from nagi.labs.site import jobs_for, radios_on_hosts
-from nagi.run_cli import leave_out
-from nagi.schemes import Availability
+from nagi.plan import radio
+from nagi.plan.schemes import Availability
+from nagi_contracts.doctor import STAGES_OF_RADIO, Doctor
+from nagi_contracts.errors import InputError
+from nagi_contracts.inspection import Inspection
+from nagi_contracts.records import Keep
 from radio_specs import ARQ, PLAIN, changed, plans_of, points_of
 from typer.testing import CliRunner
 

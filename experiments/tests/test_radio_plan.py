@@ -12,13 +12,13 @@ import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nagi import planner
-from nagi.errors import InputError
-from nagi.paths import ROOT, SCHEMAS
-from nagi.planner import plan_runs
-from nagi.radio import air_time, sample_rate_for
-from nagi.spec import read_experiment
-from nagi.units import DopplerSpread, FrequencyOffset, Level, SampleRate
+from nagi.plan import timeline
+from nagi.plan.planner import plan_runs
+from nagi.plan.radio import air_time, sample_rate_for
+from nagi.spec.points import read_experiment
+from nagi_contracts.errors import InputError
+from nagi_contracts.paths import ROOT, SCHEMAS
+from nagi_contracts.units import DopplerSpread, FrequencyOffset, Level, SampleRate
 from radio_specs import ARQ, PLAIN, RADIO, changed, plans_of, points_of
 from ruamel.yaml import YAML
 
@@ -98,13 +98,13 @@ def test_schemes_meet_the_same_radio_and_snrs_another(tmp_path):
 
 def test_a_radio_has_the_time_to_start(tmp_path):
     without, with_one = plans_of(tmp_path, PLAIN)[0], plans_of(tmp_path)[0]
-    later = planner.STARTING_RADIOS + planner.STARTING_A_RADIO
+    later = timeline.STARTING_RADIOS + timeline.STARTING_A_RADIO
     for phase in ("capture_s", "serve_s", "traffic_s", "traffic_end_s"):
         apart = getattr(with_one.timeline, phase) - getattr(without.timeline, phase)
         assert apart == pytest.approx(later)
     virtual = plans_of(tmp_path, changed(("modem: ofdm", "by: virtual\n      modem: ofdm")))[0]
     further = virtual.timeline.capture_s - with_one.timeline.capture_s
-    assert further == pytest.approx(planner.STARTING_PROCESSES)
+    assert further == pytest.approx(timeline.STARTING_PROCESSES)
     # What waits when the traffic ends still has its time on the air, framing included.
     wireless = with_one.link("wireless").forward
     air_s = (1052 + wireless.overhead_bytes) * 8 / wireless.rate_bps

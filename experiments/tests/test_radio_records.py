@@ -10,15 +10,10 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
-from nagi.certificate import LIMITS, RADIO_LIMITS
-from nagi.collection import collect
-from nagi.contracts.links import Links, TransmissionCounts
-from nagi.contracts.plan import ArqPlan, LossPlan, RadioChannelPlan, RadioPlan, RunPlan
-from nagi.contracts.records import Keep, Manifest, TransmissionRow
-from nagi.errors import InputError
-from nagi.evidence import _repeating_loss_information, _repeating_rate_error
-from nagi.lanes import lane
-from nagi.packets import (
+from nagi.campaign.collection import collect
+from nagi.campaign.retention import retain
+from nagi.records.lanes import lane
+from nagi.records.packets import (
     CHANNEL_LOSS,
     DELIVERED,
     QUEUE_OVERFLOW,
@@ -30,9 +25,7 @@ from nagi.packets import (
     replay,
     write_records,
 )
-from nagi.paths import SCHEMAS
-from nagi.retention import retain
-from nagi.transmissions import (
+from nagi.records.transmissions import (
     HEADER,
     HEADER_ERROR,
     LOST,
@@ -47,6 +40,13 @@ from nagi.transmissions import (
     to_table,
     write_transmissions,
 )
+from nagi.verdict.certificate import LIMITS, RADIO_LIMITS
+from nagi.verdict.evidence import _repeating_loss_information, _repeating_rate_error
+from nagi_contracts.errors import InputError
+from nagi_contracts.links import Links, TransmissionCounts
+from nagi_contracts.paths import SCHEMAS
+from nagi_contracts.plan import ArqPlan, LossPlan, RadioChannelPlan, RadioPlan, RunPlan
+from nagi_contracts.records import Keep, Manifest, TransmissionRow
 from radio_specs import ARQ, PLAIN, changed, plans_of
 
 (RUN,) = sorted((SCHEMAS / "example" / "campaign" / "runs").iterdir())

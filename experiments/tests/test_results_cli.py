@@ -11,11 +11,13 @@ from types import SimpleNamespace
 
 import pandas as pd
 import pytest
-from nagi import cli, estimate, run_cli
-from nagi.contracts.records import Campaign, Keep
-from nagi.contracts.results import Metrics
-from nagi.paths import SCHEMAS
-from nagi.retention import retain
+from nagi.campaign import estimate
+from nagi.campaign.retention import retain
+from nagi.cli import main as cli
+from nagi.cli import run as run_cli
+from nagi_contracts.paths import SCHEMAS
+from nagi_contracts.records import Campaign, Keep
+from nagi_contracts.results import Metrics
 
 EXAMPLE = SCHEMAS / "example"
 

@@ -7,13 +7,13 @@ import shutil
 
 import pyarrow as pa
 import pytest
-from nagi.contracts.plan import RunPlan
-from nagi.contracts.records import Keep, Manifest, sha256_of
-from nagi.contracts.results import Metrics
-from nagi.paths import SCHEMAS
-from nagi.planner import plan_runs
-from nagi.retention import retain
-from nagi.spec import read_experiment
+from nagi.campaign.retention import retain
+from nagi.plan.planner import plan_runs
+from nagi.spec.points import read_experiment
+from nagi_contracts.paths import SCHEMAS
+from nagi_contracts.plan import RunPlan
+from nagi_contracts.records import Keep, Manifest, sha256_of
+from nagi_contracts.results import Metrics
 from nagi_reports.analysis import analyse_run, can_analyse
 
 (RECORDED,) = sorted((SCHEMAS / "example" / "campaign" / "runs").iterdir())

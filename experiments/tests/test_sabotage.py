@@ -16,8 +16,8 @@ import pandas as pd
 import pytest
 from campaign_processes import emulators, has_traffic, processes
 from marks import needs_root
-from nagi.contracts.records import Verdict
-from nagi.paths import native_program
+from nagi_contracts.paths import native_program
+from nagi_contracts.records import Verdict
 
 pytestmark = [
     pytest.mark.realtime,
@@ -53,10 +53,10 @@ report: {x: capacity, series: capacity}
 WITH_ANOTHER_LINK = """
 import sys
 from pathlib import Path
-import nagi.paths
-real = nagi.paths.native_program
-nagi.paths.native_program = lambda name: Path({wrapper!r}) if name == "nagi-link" else real(name)
-from nagi.cli import main
+import nagi_contracts.paths as paths
+real = paths.native_program
+paths.native_program = lambda name: Path({wrapper!r}) if name == "nagi-link" else real(name)
+from nagi.cli.main import main
 sys.argv = ["nagi", *sys.argv[1:]]
 main()
 """

@@ -8,13 +8,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from nagi import selecting
-from nagi.campaign import CampaignDirectory
-from nagi.cli import main
-from nagi.errors import InputError, refuse
+from nagi.campaign.campaign import CampaignDirectory
+from nagi.cli import selecting
+from nagi.cli.main import main
+from nagi.cli.selecting import LabChoice, choose_lab, require_same_lab
 from nagi.labs import guest_kernel
-from nagi.paths import SCHEMAS
-from nagi.selecting import LabChoice, choose_lab, require_same_lab
+from nagi_contracts.errors import InputError, refuse
+from nagi_contracts.paths import SCHEMAS
 
 CAMPAIGN = SCHEMAS / "example" / "campaign"  # of the netns lab
 EXPERIMENT = SCHEMAS / "example" / "experiment.yaml"

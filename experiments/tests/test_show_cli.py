@@ -9,11 +9,11 @@ import shutil
 from pathlib import Path
 
 import pytest
-from nagi.campaign import CampaignDirectory
-from nagi.cli import app
-from nagi.contracts.records import Campaign, Verdict
-from nagi.errors import InputError
-from nagi.paths import SCHEMAS
+from nagi.campaign.campaign import CampaignDirectory
+from nagi.cli.main import app
+from nagi_contracts.errors import InputError
+from nagi_contracts.paths import SCHEMAS
+from nagi_contracts.records import Campaign, Verdict
 from typer.testing import CliRunner
 
 EXAMPLE = SCHEMAS / "example" / "campaign"

@@ -7,10 +7,10 @@ import re
 from pathlib import Path
 
 import pytest
-from nagi.errors import InputError
-from nagi.paths import ROOT
-from nagi.planner import plan_runs
-from nagi.spec import read_experiment
+from nagi.plan.planner import plan_runs
+from nagi.spec.points import read_experiment
+from nagi_contracts.errors import InputError
+from nagi_contracts.paths import ROOT
 from specs import GOOD
 
 ACHIEVEMENT = ROOT / "experiments" / "achievement-2008.yaml"

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from nagi import paths
+from nagi_contracts import paths
 from ssh_hosts import CELLS, MANAGEMENT, SshHosts, require_ssh_hosts, ssh_hosts
 
 __all__ = ["ssh_hosts"]

@@ -9,10 +9,10 @@ import time
 
 import pytest
 from kernels import needs_our_schemes
-from nagi.contracts.doctor import Doctor
-from nagi.contracts.inspection import Holder
-from nagi.contracts.records import Manifest, Verdict
-from nagi.contracts.switches import Switches
+from nagi_contracts.doctor import Doctor
+from nagi_contracts.inspection import Holder
+from nagi_contracts.records import Manifest, Verdict
+from nagi_contracts.switches import Switches
 from ssh_hosts import CELLS, SshHosts, require_ssh_hosts, ssh_hosts
 
 __all__ = ["ssh_hosts"]

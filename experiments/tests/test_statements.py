@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import pytest
-from nagi.contracts.records import Campaign
-from nagi.errors import InputError
-from nagi.paths import ROOT, SCHEMAS
-from nagi.spec import read_experiment
-from nagi.statements import Claim, Condition, Statement
+from nagi.spec.points import read_experiment
+from nagi_contracts.errors import InputError
+from nagi_contracts.paths import ROOT, SCHEMAS
+from nagi_contracts.records import Campaign
+from nagi_contracts.statements import Claim, Condition, Statement
 from specs import GOOD
 
 REPORT = """\

@@ -8,7 +8,7 @@ import json
 import jsonschema
 import pytest
 from marks import needs_root
-from nagi.paths import SCHEMAS
+from nagi_contracts.paths import SCHEMAS
 from switched_runs import check, needs_nagi_switch, run
 
 pytestmark = [pytest.mark.realtime, needs_root, needs_nagi_switch, pytest.mark.timeout(900)]

@@ -8,24 +8,24 @@ import hashlib
 
 import numpy as np
 import pytest
-from nagi.build import current_build
-from nagi.campaign import select
-from nagi.certificate import LIMITS, SWITCH_LIMITS, certify
-from nagi.contracts.links import Links
-from nagi.contracts.plan import Hop
-from nagi.contracts.records import Manifest
-from nagi.contracts.switches import Switches
-from nagi.errors import InputError
-from nagi.evidence import Evidence, _passage_rate_error, _unaccounted
-from nagi.imposing import EDGE
+from nagi.campaign.build import current_build
+from nagi.campaign.campaign import select
+from nagi.cli.options import chosen_switch
 from nagi.labs.shape import Shape
-from nagi.lanes import lane
-from nagi.options import chosen_switch
-from nagi.packets import DELIVERED, RECORD
-from nagi.passages import passages
-from nagi.paths import SCHEMAS
-from nagi.planner import plan_runs
-from nagi.spec import read_experiment
+from nagi.plan.imposing import EDGE
+from nagi.plan.planner import plan_runs
+from nagi.records.lanes import lane
+from nagi.records.packets import DELIVERED, RECORD
+from nagi.spec.points import read_experiment
+from nagi.verdict.certificate import LIMITS, SWITCH_LIMITS, certify
+from nagi.verdict.evidence import Evidence, _passage_rate_error, _unaccounted
+from nagi.verdict.passages import passages
+from nagi_contracts.errors import InputError
+from nagi_contracts.links import Links
+from nagi_contracts.paths import SCHEMAS
+from nagi_contracts.plan import Hop
+from nagi_contracts.records import Manifest
+from nagi_contracts.switches import Switches
 from specs import GOOD
 
 RADIO = """\

@@ -10,11 +10,11 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nagi import traces
-from nagi.cli import app
-from nagi.contracts.plan import DirectionPlan, LossPlan, OpportunityTrace, StepTrace
-from nagi.errors import InputError
-from nagi.traces import read_trace
+from nagi.cli.main import app
+from nagi.spec import traces
+from nagi.spec.traces import read_trace
+from nagi_contracts.errors import InputError
+from nagi_contracts.plan import DirectionPlan, LossPlan, OpportunityTrace, StepTrace
 from typer.testing import CliRunner
 
 MS = 10**6

@@ -10,9 +10,17 @@ import subprocess
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from nagi.bounds import whole
-from nagi.paths import native_program
-from nagi.units import BdpCount, Bitrate, ByteCount, Duration, PacketCount, QueueSize, Share
+from nagi_contracts.bounds import whole
+from nagi_contracts.paths import native_program
+from nagi_contracts.units import (
+    BdpCount,
+    Bitrate,
+    ByteCount,
+    Duration,
+    PacketCount,
+    QueueSize,
+    Share,
+)
 
 
 @pytest.mark.parametrize(

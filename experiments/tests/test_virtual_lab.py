@@ -16,12 +16,12 @@ from pathlib import Path
 
 import pytest
 from marks import in_virtual_time, needs_root
-from nagi.contracts.records import Campaign, Verdict
-from nagi.errors import InputError
 from nagi.labs import guest, guest_kernel, virtual
 from nagi.labs.guest import Guest
-from nagi.paths import ROOT, native_program
-from nagi.schemes import schemes
+from nagi.plan.schemes import schemes
+from nagi_contracts.errors import InputError
+from nagi_contracts.paths import ROOT, native_program
+from nagi_contracts.records import Campaign, Verdict
 
 pytestmark = in_virtual_time
 
@@ -259,7 +259,7 @@ def test_a_run_whose_guest_hangs_has_failed_and_the_others_go_on(tmp_path, monke
     monkeypatch.setattr(
         sys, "argv", command(spec, tmp_path / "out", "--jobs", "2", "--only", "scheme=cubic")
     )
-    from nagi.cli import main
+    from nagi.cli.main import main
 
     with pytest.raises(SystemExit) as left:
         main()

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import pandas as pd
 from marks import in_virtual_time
-from nagi.contracts.links import Links
-from nagi.contracts.records import Verdict
+from nagi_contracts.links import Links
+from nagi_contracts.records import Verdict
 from radio_runs import SPEC, check, needs_nagi_sdr, run
 
 pytestmark = [*needs_nagi_sdr, *in_virtual_time]

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import pytest
 from marks import in_virtual_time
-from nagi.contracts.records import Verdict
-from nagi.contracts.switches import Switches
+from nagi_contracts.records import Verdict
+from nagi_contracts.switches import Switches
 from nagi_p4.simple_switch import client_directory, problem
 from switched_runs import check, needs_nagi_switch, run
 

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import pytest
-from nagi import yaml_source
-from nagi.errors import InputError
-from nagi.yaml_source import MAX_BYTES, MAX_DEPTH, MAX_NODES, read_yaml
+from nagi.spec import yaml_source
+from nagi.spec.yaml_source import MAX_BYTES, MAX_DEPTH, MAX_NODES, read_yaml
+from nagi_contracts.errors import InputError
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from corpus import PORTS
-from nagi.paths import native_program
+from nagi_contracts.paths import native_program
 from programs import Program, Sent, capture_header, capture_records, instants, read_packets
 from scapy.utils import RawPcapReader
 

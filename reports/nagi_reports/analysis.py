@@ -10,20 +10,19 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from nagi.clocks import ahead_ns, host_ns
-from nagi.contracts.links import Links
-from nagi.contracts.plan import FlowPlan, RunPlan
-from nagi.contracts.records import COMPRESSED, Campaign, HostClock, Manifest, Verdict
-from nagi.contracts.results import Metrics, ResultRow, metrics_of_results
-from nagi.contracts.switches import Switches
-from nagi.errors import refuse
-from nagi.switch_records import drops_file
+from nagi_captures.capture import Knots, Scan, match, packets, scan
+from nagi_captures.clocks import ahead_ns, host_ns
+from nagi_captures.drops import read_drops
+from nagi_captures.flow_rows import is_of, matched, scanned
+from nagi_contracts.errors import refuse
+from nagi_contracts.links import Links
+from nagi_contracts.plan import FlowPlan, RunPlan
+from nagi_contracts.records import COMPRESSED, Campaign, HostClock, Manifest, Verdict
+from nagi_contracts.results import Metrics, ResultRow, metrics_of_results
+from nagi_contracts.switches import Switches, drops_file
 
 from nagi_reports import attribution
-from nagi_reports.capture import Knots, Scan, match, packets, scan
 from nagi_reports.connections import known, rtt_seconds
-from nagi_reports.drops import read_drops
-from nagi_reports.flow_rows import is_of, matched, scanned
 from nagi_reports.metrics import (
     agi,
     agi_ceiling,

@@ -28,8 +28,8 @@ from io import BytesIO
 from pathlib import Path, PurePosixPath
 
 import pyarrow as pa
-from nagi.contracts.records import Campaign, Manifest, sha256_of
-from nagi.errors import refuse
+from nagi_contracts.errors import refuse
+from nagi_contracts.records import Campaign, Manifest, sha256_of
 
 SUFFIX = ".tar.zst"
 README, SUMS = "README.md", "SHA256SUMS"

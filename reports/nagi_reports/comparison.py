@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from nagi.contracts.results import metrics_of_results
-from nagi.errors import refuse
+from nagi_contracts.errors import refuse
+from nagi_contracts.results import metrics_of_results
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 

@@ -4,7 +4,7 @@
 A row a TCP connection, in the direction that carries more payload. From the receiver's capture come
 goodput, throughput and transfer time; from the sender's, if there is one, retransmissions, RTT,
 bytes in flight and windows; from both together one-way delays and losses. What each is, is said in
-nagi_reports.metrics and nagi_reports.capture. With both captures, connections whose payload goes
+nagi_reports.metrics and nagi_captures.capture. With both captures, connections whose payload goes
 from the receiver's place to the sender's are measured the other way round.
 
 The measurement interval is the one asked for; without one it is each connection's own, from its
@@ -21,10 +21,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from nagi.errors import refuse
+from nagi_captures.capture import Clocks, Scan, match, scan
+from nagi_contracts.errors import refuse
 from rich.table import Table
 
-from nagi_reports.capture import Clocks, Scan, match, scan
 from nagi_reports.metrics import (
     agi,
     agi_ceiling,

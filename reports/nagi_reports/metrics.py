@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The metrics, each with its definition, unit and source. Numbers in, a number out: what is counted
-in captures is counted by `nagi_reports.capture`.
+in captures is counted by `nagi_captures.capture`.
 
 Sources, by the names used below:
 

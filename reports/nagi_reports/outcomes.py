@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import pandas as pd
-from nagi.contracts.records import Campaign
-from nagi.statements import Condition, Statement
+from nagi_contracts.records import Campaign
+from nagi_contracts.statements import Condition, Statement
 
 from nagi_reports.summary import Mean, mean_of_runs, normalised, shared
 

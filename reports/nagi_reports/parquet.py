@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
-from nagi.errors import excerpt, refuse
+from nagi_contracts.errors import excerpt, refuse
 
 
 def read_parquet(path: Path, columns: list[str] | None = None) -> pd.DataFrame:

@@ -18,8 +18,8 @@ import jinja2
 import pandas as pd
 import typst
 from markupsafe import Markup
-from nagi.contracts.records import Campaign
-from nagi.errors import refuse
+from nagi_contracts.errors import refuse
+from nagi_contracts.records import Campaign
 
 from nagi_reports.chapters import compose, gather
 from nagi_reports.content import Report

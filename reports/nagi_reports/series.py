@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from nagi.contracts.plan import FlowPlan, Hop, RunPlan
-from nagi.contracts.records import Manifest
-from nagi.switch_records import drops_file
+from nagi_captures.drops import interface_of, read_drops
+from nagi_contracts.plan import FlowPlan, Hop, RunPlan
+from nagi_contracts.records import Manifest
+from nagi_contracts.switches import drops_file
 
-from nagi_reports.drops import interface_of, read_drops
 from nagi_reports.parquet import read_parquet
 
 Floats = npt.NDArray[np.float64]

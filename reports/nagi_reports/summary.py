@@ -15,8 +15,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
-from nagi.contracts.records import Campaign
-from nagi.units import Bitrate, Duration, Level, Share
+from nagi_contracts.records import Campaign
+from nagi_contracts.units import Bitrate, Duration, Level, Share
 
 from nagi_reports.metrics import nagi
 from nagi_reports.statistics import Mean, by_run, foreground, mean

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from nagi.contracts.records import Build, Campaign, CampaignRun
+from nagi_contracts.records import Build, Campaign, CampaignRun
 
 CEILING = 0.95  # of the AGI
 

@@ -14,8 +14,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from nagi.contracts.plan import RunPlan
-from nagi.contracts.records import (
+from nagi.plan.planner import plan_runs
+from nagi.records.packets import to_table
+from nagi.spec.points import read_experiment
+from nagi_contracts.paths import SCHEMAS
+from nagi_contracts.plan import RunPlan
+from nagi_contracts.records import (
     Build,
     Campaign,
     CampaignRun,
@@ -23,11 +27,7 @@ from nagi.contracts.records import (
     Manifest,
     Verdict,
 )
-from nagi.contracts.results import ResultRow
-from nagi.packets import to_table
-from nagi.paths import SCHEMAS
-from nagi.planner import plan_runs
-from nagi.spec import read_experiment
+from nagi_contracts.results import ResultRow
 
 RECORDED = SCHEMAS / "example" / "campaign" / "runs" / "b2179ed8ba611ae4"
 BUILD = Build(

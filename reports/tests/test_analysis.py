@@ -8,11 +8,11 @@ import shutil
 
 import pandas as pd
 import pytest
-from nagi.contracts.plan import RunPlan
-from nagi.contracts.records import Campaign, Manifest
-from nagi.contracts.results import Metrics, ResultRow, metrics_of_results
-from nagi.errors import InputError
-from nagi.paths import SCHEMAS
+from nagi_contracts.errors import InputError
+from nagi_contracts.paths import SCHEMAS
+from nagi_contracts.plan import RunPlan
+from nagi_contracts.records import Campaign, Manifest
+from nagi_contracts.results import Metrics, ResultRow, metrics_of_results
 from nagi_reports.analysis import analyse_run, build_table, can_analyse
 
 EXAMPLE = SCHEMAS / "example" / "campaign"

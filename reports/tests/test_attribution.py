@@ -10,9 +10,10 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nagi.contracts.records import Manifest
-from nagi.contracts.results import Metrics
-from nagi.paths import SCHEMAS
+from nagi_captures.drops import read_drops
+from nagi_contracts.paths import SCHEMAS
+from nagi_contracts.records import Manifest
+from nagi_contracts.results import Metrics
 from nagi_reports.analysis import analyse_run
 from nagi_reports.attribution import (
     NOT_NOTICED,
@@ -24,7 +25,6 @@ from nagi_reports.attribution import (
     taken,
     told,
 )
-from nagi_reports.drops import read_drops
 
 SEGMENT = 1000
 (RECORDED,) = sorted((SCHEMAS / "example" / "campaign" / "runs").iterdir())
@@ -317,7 +317,7 @@ def test_what_a_scheme_tells_goes_before_what_is_inferred_flow_by_flow(run):
 
 
 def test_a_run_without_a_drop_log_is_refused_by_name(run):
-    from nagi.errors import InputError
+    from nagi_contracts.errors import InputError
 
     (run / "drops.pcapng").unlink()
     with pytest.raises(InputError, match=r"drops\.pcapng: cannot read it"):

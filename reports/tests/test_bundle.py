@@ -11,10 +11,10 @@ import tarfile
 
 import pyarrow as pa
 import pytest
-from nagi.contracts.records import Campaign, Keep, Verdict
-from nagi.errors import InputError
-from nagi.paths import SCHEMAS
-from nagi.retention import retain
+from nagi.campaign.retention import retain
+from nagi_contracts.errors import InputError
+from nagi_contracts.paths import SCHEMAS
+from nagi_contracts.records import Campaign, Keep, Verdict
 from nagi_reports.analysis import analyse_run, build_table
 from nagi_reports.bundle import bundle_name, read_bundle, write_bundle
 

@@ -7,8 +7,8 @@ import json
 import struct
 
 import pytest
-from nagi.errors import InputError
-from nagi_reports.capture import Clocks
+from nagi_captures.capture import Clocks
+from nagi_contracts.errors import InputError
 from nagi_reports.connections import as_json, as_tables, clocks_in_words, measure, notices
 from rich.console import Console
 from scapy.layers.inet import IP, TCP, UDP

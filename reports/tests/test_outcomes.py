@@ -8,7 +8,7 @@ import math
 import pandas as pd
 import pytest
 from campaigns import CEILING, campaign_of, valid_row
-from nagi.statements import Statement
+from nagi_contracts.statements import Statement
 from nagi_reports.chapters.statements import held, ours
 from nagi_reports.outcomes import Finding, outcomes, ratio, result_of
 from nagi_reports.summary import Mean, normalised

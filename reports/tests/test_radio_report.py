@@ -5,11 +5,11 @@ from campaigns with known answers."""
 from __future__ import annotations
 
 import pytest
-from nagi.contracts.links import Links, TransmissionCounts
-from nagi.contracts.plan import ArqPlan, LossPlan, RadioChannelPlan, RadioPlan, RunPlan, TapPlan
-from nagi.contracts.records import Information, Verdict
-from nagi.paths import SCHEMAS
-from nagi.statements import measure_of
+from nagi_contracts.links import Links, TransmissionCounts
+from nagi_contracts.paths import SCHEMAS
+from nagi_contracts.plan import ArqPlan, LossPlan, RadioChannelPlan, RadioPlan, RunPlan, TapPlan
+from nagi_contracts.records import Information, Verdict
+from nagi_contracts.statements import measure_of
 from nagi_reports import figures
 from nagi_reports.chapters import compose, gather
 from nagi_reports.content import Facts, Figure, Paragraph, Table

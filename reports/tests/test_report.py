@@ -16,9 +16,9 @@ import pytest
 from campaigns import campaign_of, valid_row
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
-from nagi.contracts.records import Campaign, Information, Manifest, Verdict
-from nagi.errors import InputError
-from nagi.paths import SCHEMAS
+from nagi_contracts.errors import InputError
+from nagi_contracts.paths import SCHEMAS
+from nagi_contracts.records import Campaign, Information, Manifest, Verdict
 from nagi_reports import figures
 from nagi_reports.analysis import build_table
 from nagi_reports.attribution import Taken

@@ -8,8 +8,8 @@ import shutil
 
 import numpy as np
 import pytest
-from nagi.contracts.links import Links
-from nagi.paths import SCHEMAS
+from nagi_contracts.links import Links
+from nagi_contracts.paths import SCHEMAS
 from nagi_reports.series import backlog, condensed, condensed_steps, read_series
 
 RUN = SCHEMAS / "example" / "campaign" / "runs" / "b2179ed8ba611ae4"

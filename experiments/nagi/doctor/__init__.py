@@ -2,7 +2,7 @@
 """From what was seen of hosts to what is wrong with them, and what would help: the judgement behind
 `nagi doctor`, and at the start of every campaign.
 
-Stages are in the order of contracts/doctor.py. Every host has a finding in every stage that
+Stages are in the order of nagi_contracts/doctor.py. Every host has a finding in every stage that
 concerns it. What could not be looked at, because the host was not reached or something before it
 failed, is `skipped`, and says so.
 """
@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from nagi.contracts.doctor import Doctor, Finding, HostStage
+from nagi_contracts.doctor import Doctor, Finding, HostStage
+from nagi_contracts.errors import InputError, Problem
+
 from nagi.doctor import clocks, hosts, links, readiness
 from nagi.doctor.seen import Said, Seen, Wanted
-from nagi.errors import InputError, Problem
 
 __all__ = ["Seen", "Wanted", "failures", "judge"]
 

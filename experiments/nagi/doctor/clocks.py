@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations
 
-from nagi.contracts.doctor import ClockReading
-from nagi.contracts.inspection import Inspection
+from nagi_contracts.doctor import ClockReading
+from nagi_contracts.inspection import Inspection
+from nagi_contracts.units import in_time
+
 from nagi.doctor.seen import Said, Seen
-from nagi.units import in_time
 
 APART_S = 0.05  # an agent that is 0.1 s late fails its run (certificate.py)
 _CHRONY = "let chrony keep it (`apt install chrony`), by the same server on all hosts"

@@ -6,10 +6,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from nagi.contracts.doctor import Status
-from nagi.contracts.inspection import Inspection
+from nagi_contracts.doctor import Status
+from nagi_contracts.inspection import Inspection
+
 from nagi.doctor.seen import Said, Seen
-from nagi.schemes import Scheme, availability_on, schemes
+from nagi.plan.schemes import Scheme, availability_on, schemes
 
 OLDEST_PYTHON = (3, 9)
 _PYTHON_CURE = "install Python 3.9 or newer there; see `ansible_python_interpreter`"

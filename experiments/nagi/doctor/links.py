@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from nagi.contracts.doctor import PathReading
-from nagi.contracts.inspection import Inspection
+from nagi_contracts.doctor import PathReading
+from nagi_contracts.inspection import Inspection
+
 from nagi.doctor.seen import Said, Seen
 from nagi.labs.shape import EMULATOR
 

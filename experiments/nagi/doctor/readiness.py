@@ -6,12 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from nagi import __version__, radio
-from nagi.contracts.doctor import Status
-from nagi.contracts.inspection import Holder, Inspection, SwitchFacts
-from nagi.contracts.plan import SwitchTarget
+from nagi_contracts import __version__
+from nagi_contracts.doctor import Status
+from nagi_contracts.inspection import Holder, Inspection, SwitchFacts
+from nagi_contracts.plan import SwitchTarget
+from nagi_contracts.units import in_bytes, in_time
+
 from nagi.doctor.seen import Said, Seen
-from nagi.units import in_bytes, in_time
+from nagi.plan import radio
 
 BUSY = 0.2  # share of all processors' time that others use
 LEAST_FREE_BYTES = 10**9  # where it is not known what a campaign takes

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 
-from nagi import radio
-from nagi.contracts.doctor import ClockReading, PathReading, PortReading, Status
-from nagi.contracts.inspection import Inspection
-from nagi.contracts.plan import RunPlan, SwitchTarget
+from nagi_contracts.doctor import ClockReading, PathReading, PortReading, Status
+from nagi_contracts.inspection import Inspection
+from nagi_contracts.plan import RunPlan, SwitchTarget
+
 from nagi.labs.shape import EMULATOR
+from nagi.plan import radio
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
+from nagi_contracts.doctor import Doctor, Finding, Stage, Status
+from nagi_contracts.units import count_of
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
-
-from nagi.contracts.doctor import Doctor, Finding, Stage, Status
-from nagi.units import count_of
 
 TITLES: dict[Stage, str] = {
     "ssh": "SSH",

@@ -22,10 +22,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from nagi_contracts import paths
+from nagi_contracts.errors import InputError, Problem, excerpt, refuse
 from pydantic import TypeAdapter, ValidationError
 
-from nagi import paths
-from nagi.errors import InputError, Problem, excerpt, refuse
 from nagi.labs.shape import EMULATOR, Shape
 
 GROUP = "cells"

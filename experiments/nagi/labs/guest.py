@@ -18,9 +18,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from nagi.ansible_runs import Interrupted
-from nagi.errors import refuse
+from nagi_contracts.errors import refuse
+
 from nagi.labs import guest_kernel
+from nagi.labs.ansible_runs import Interrupted
 
 INSIDE = Path("/mnt/nagi")
 OWN, AGENT, LIBRARY, NAGI_LINK, NAGI_SWITCH = (

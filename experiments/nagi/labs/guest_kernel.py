@@ -7,11 +7,10 @@ from functools import cache
 from pathlib import Path
 from typing import Literal, Protocol, cast
 
+from nagi_contracts import paths
+from nagi_contracts.base import Contract
+from nagi_contracts.errors import InputError, refuse
 from pydantic import Field
-
-from nagi import paths
-from nagi.contracts.base import Contract
-from nagi.errors import InputError, refuse
 
 
 class GuestKernel(Contract):

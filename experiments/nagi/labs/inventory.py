@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from nagi_contracts import paths
 
-from nagi import paths
 from nagi.labs.lab import Place, SwitchPrograms
 from nagi.labs.shape import EMULATOR, Interface, Shape
-from nagi.planner import plan_runs
-from nagi.spec import read_experiment
+from nagi.plan.planner import plan_runs
+from nagi.spec.points import read_experiment
 
 EXAMPLE = paths.ANSIBLE / "inventories" / "netns.example.yml"
 _EXAMPLE_HEAD = """\

@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from nagi_contracts import paths
+from nagi_contracts.batch import Batch, ScheduledRun
+from nagi_contracts.plan import RunPlan
 from nagi_p4.simple_switch import client_directory
 
-from nagi import paths
-from nagi.ansible_runs import LabError, Playbooks, Results, Unfit
-from nagi.contracts.batch import Batch, ScheduledRun
-from nagi.contracts.plan import RunPlan
+from nagi.labs.ansible_runs import LabError, Playbooks, Results, Unfit
 from nagi.labs.shape import EMULATOR, Shape
-from nagi.programs import NAGI_TCP, nagi_tcp, object_name
-from nagi.schemes import Scheme
+from nagi.plan.programs import NAGI_TCP, nagi_tcp, object_name
+from nagi.plan.schemes import Scheme
 
 BETWEEN_RUNS = 0.1  # seconds
 

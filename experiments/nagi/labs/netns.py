@@ -12,14 +12,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from nagi import paths, schemes
-from nagi.ansible_runs import Playbooks
-from nagi.contracts.plan import RunPlan
-from nagi.errors import refuse
+from nagi_contracts import paths
+from nagi_contracts.errors import refuse
+from nagi_contracts.plan import RunPlan
+
+from nagi.labs.ansible_runs import Playbooks
 from nagi.labs.inventory import netns_inventory, netns_places
 from nagi.labs.keeper import Keeper
 from nagi.labs.lab import Batches, LabsHere, SwitchPrograms, make_agent, objects_of
 from nagi.labs.shape import Shape
+from nagi.plan import schemes
 
 NAME = "netns"
 # From choosing the first run's instant to it every agent must have started: seen to take 0.13 s a

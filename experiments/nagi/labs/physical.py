@@ -15,17 +15,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from nagi import paths
-from nagi.ansible_runs import Failure, LabError, Playbooks, Results, Unfit
-from nagi.contracts.doctor import ClockReading
-from nagi.contracts.inspection import Holder, Inspection
-from nagi.contracts.plan import RunPlan, digest
-from nagi.errors import refuse
+from nagi_contracts import paths
+from nagi_contracts.doctor import ClockReading
+from nagi_contracts.errors import refuse
+from nagi_contracts.inspection import Holder, Inspection
+from nagi_contracts.plan import RunPlan, digest
+
+from nagi.labs.ansible_runs import Failure, LabError, Playbooks, Results, Unfit
 from nagi.labs.cells import Cell, LabHost
 from nagi.labs.inventory import module_interfaces
 from nagi.labs.lab import Batches, Place, SwitchPrograms, make_agent, objects_in
 from nagi.labs.shape import EMULATOR, Shape
-from nagi.schemes import Scheme, schemes
+from nagi.plan.schemes import Scheme, schemes
 
 NAME = "physical"
 LEASE_S = 900.0  # until the first batch; then its agents renew it

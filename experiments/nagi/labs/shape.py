@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nagi.contracts.plan import RunPlan
+from nagi_contracts.plan import RunPlan
 
 EMULATOR = "emulator"
 

@@ -20,9 +20,9 @@ from itertools import zip_longest
 from pathlib import Path
 from queue import Empty, Queue
 
-from nagi import paths, schemes
-from nagi.ansible_runs import Unfit
-from nagi.contracts.guest import (
+from nagi_contracts import paths
+from nagi_contracts.errors import InputError
+from nagi_contracts.guest import (
     Action,
     GuestAnswer,
     GuestInterface,
@@ -31,14 +31,16 @@ from nagi.contracts.guest import (
     GuestNode,
     Veth,
 )
-from nagi.contracts.plan import RunPlan
-from nagi.errors import InputError
+from nagi_contracts.plan import RunPlan
+
 from nagi.labs import guest, guest_kernel
+from nagi.labs.ansible_runs import Unfit
 from nagi.labs.guest import Guest
 from nagi.labs.inventory import host_of, module_interfaces, netns_places, veth_pairs
 from nagi.labs.lab import LabsHere, SwitchPrograms, make_agent, schedule
 from nagi.labs.shape import Shape
-from nagi.schemes import Availability, Scheme
+from nagi.plan import schemes
+from nagi.plan.schemes import Availability, Scheme
 
 NAME = "virtual"
 # By the guest's clock, from boot to the first run's begin. It passes in no time.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command nagi-agent. What it is told is in a batch (contracts/batch.py): a file or, for `-`,
-its standard input. It answers in JSON.
+"""The command nagi-agent. What it is told is in a batch (nagi_contracts/batch.py): a file or, for
+`-`, its standard input. It answers in JSON.
 
     inspect BATCH              what is this host like?
     check BATCH                what would keep this batch from running?

@@ -2,8 +2,8 @@
 """The first process of a guest of the virtual lab. It makes the nodes, a network namespace each,
 and does every node's part as the agent that it is; then the guest is switched off.
 
-What it is told is a file (contracts/guest.py). Agents are forked from one process, as starting them
-one by one would take most of the time. Time passes here only when all of them sleep.
+What it is told is a file (nagi_contracts/guest.py). Agents are forked from one process, as starting
+them one by one would take most of the time. Time passes here only when all of them sleep.
 """
 
 from __future__ import annotations

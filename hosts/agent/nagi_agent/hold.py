@@ -43,7 +43,7 @@ class Held(Exception):
 
 
 def holder_of(state: str) -> Optional[dict[str, Any]]:
-    """Who holds the host: contracts/inspection.py's Holder. None: nobody does."""
+    """Who holds the host: nagi_contracts/inspection.py's Holder. None: nobody does."""
     try:
         lock = _locked(os.path.join(state, _LOCK))
     except PermissionError:

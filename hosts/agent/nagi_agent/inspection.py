@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What this host is like before a run. Looks at everything, changes nothing.
 
-What it prints is contracts/inspection.py's Inspection.
+What it prints is nagi_contracts/inspection.py's Inspection.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ def stay_up(job: Job, plan: dict[str, Any]) -> NoReturn:
 
 def paths(job: Job, plan: dict[str, Any]) -> list[dict[str, Any]]:
     """For each link of this node, whether the far end answers, and packets of full size get there:
-    a reading each (contracts/doctor.py's PathReading)."""
+    a reading each (nagi_contracts/doctor.py's PathReading)."""
     readings = []
     for link in plan["links"]:
         nodes = [end["node"] for end in link["ends"]]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What of this host disturbs a run while it goes on: processors that others had, programs that had
-to wait, limits. The contract is contracts/records.py's Noise.
+to wait, limits. The contract is nagi_contracts/records.py's Noise.
 
 What a host does not tell is None, not 0. In virtual time none of it means anything.
 """
@@ -43,7 +43,7 @@ class NoiseMeter:
         self._before = self._counters()
 
     def end(self) -> dict[str, Any]:
-        """What has happened, as contracts/records.py has it."""
+        """What has happened, as nagi_contracts/records.py has it."""
         before, self._before = self._before, self._counters()
         after = self._before
         grown = {name: _difference(before[name], after[name]) for name in after}

@@ -3,7 +3,7 @@
 that follow from its plan.
 
 It leaves in the run's directory
-    switch.json            what it did: contracts/switches.py's SwitchRecord
+    switch.json            what it did: nagi_contracts/switches.py's SwitchRecord
     digests.jsonl          samples of the queues, {"values": [...]} a line
     switch_drops.pcapng    nagi-switch's: every packet dropped, with the cause
 """
@@ -148,8 +148,8 @@ def nagi_switch_problem(program: Optional[str]) -> Optional[str]:
 
 
 def installed(job: Any, is_root: bool) -> dict[str, Any]:
-    """What this host could be a switch by (contracts/inspection.py's SwitchFacts), by target; `job`
-    is the agent's (run.Job)."""
+    """What this host could be a switch by (nagi_contracts/inspection.py's SwitchFacts), by target;
+    `job` is the agent's (run.Job)."""
     found: dict[str, Any] = {}
     program = job.nagi_switch or shutil.which(NAGI)
     if program:

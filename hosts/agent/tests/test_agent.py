@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from nagi.paths import AGENT, P4_CONTROL, SCHEMAS
+from nagi_contracts.paths import AGENT, P4_CONTROL, SCHEMAS
 
 AGENT_PATH = [str(AGENT), str(P4_CONTROL)]
 WITH_AGENT = f"PYTHONPATH={AGENT}:{P4_CONTROL}"

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from nagi.paths import AGENT, P4_CONTROL
+from nagi_contracts.paths import AGENT, P4_CONTROL
 
 AGENT_PATH = [str(AGENT), str(P4_CONTROL)]
 WITH_AGENT = f"PYTHONPATH={AGENT}:{P4_CONTROL}"

@@ -8,8 +8,8 @@ import subprocess
 import time
 
 import pytest
-from nagi.contracts.inspection import Holder, Inspection
-from nagi.paths import AGENT, P4_CONTROL
+from nagi_contracts.inspection import Holder, Inspection
+from nagi_contracts.paths import AGENT, P4_CONTROL
 
 WITH_AGENT = f"PYTHONPATH={AGENT}:{P4_CONTROL}"
 

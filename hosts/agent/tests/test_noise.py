@@ -6,8 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from nagi.contracts.records import Noise
 from nagi_agent.noise import NoiseMeter
+from nagi_contracts.records import Noise
 
 CGROUP = "system.slice/agent.service"
 

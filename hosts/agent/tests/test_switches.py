@@ -8,9 +8,9 @@ import json
 from pathlib import Path
 
 import pytest
-from nagi.paths import AGENT, P4_CONTROL
 from nagi_agent import standing
 from nagi_agent.switches import bmv2_queues, configuration, edge_node, problem_with, seed_of
+from nagi_contracts.paths import AGENT, P4_CONTROL
 
 WITH_AGENT = f"PYTHONPATH={AGENT}:{P4_CONTROL}"
 INTERFACES = {"wired": "eth0", "radio": "eth1"}

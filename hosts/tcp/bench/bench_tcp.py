@@ -35,8 +35,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from bench_command import status_of
 from bench_report import Row, machine, report, verdict
 from bpf_objects import RunTime, ours, run_times, timed, wait_until_gone
-from nagi.paths import native_program, scheme_object
-from nagi.schemes import loaded, schemes
+from nagi.plan.schemes import loaded, schemes
+from nagi_contracts.paths import native_program, scheme_object
 from tcp_lab import NETWORKS, TcpLab, Trial, held
 
 DISTURBED = "disturbed"  # others were at work: no verdict

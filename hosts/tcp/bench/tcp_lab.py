@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench_lab import BenchError, Lab, Program
-from nagi.paths import native_program, scheme_object
-from nagi.schemes import base_sysctls, schemes
+from nagi.plan.schemes import base_sysctls, schemes
+from nagi_contracts.paths import native_program, scheme_object
 
 NETWORKS = {"offloads off": "10.0.0", "kernel's offloads": "10.0.1"}  # by kind of path
 RECEIVE_BUFFER = 1 << 20  # bytes; of it, the window is about half

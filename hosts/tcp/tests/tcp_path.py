@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from emulated import Emulator, lay_wire
-from nagi.packets import QUEUE_OVERFLOW, fates, read_records
-from nagi.paths import native_program, scheme_object
-from nagi.schemes import base_sysctls, profiles, schemes
+from nagi.plan.schemes import base_sysctls, profiles, schemes
+from nagi.records.packets import QUEUE_OVERFLOW, fates, read_records
+from nagi_contracts.paths import native_program, scheme_object
 
 NAGI_TCP = str(native_program("nagi-tcp"))
 # The interpreter behind this environment, which other users may not enter.

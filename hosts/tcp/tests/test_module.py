@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from nagi.paths import native_program, scheme_object
-from nagi.schemes import schemes
+from nagi.plan.schemes import schemes
+from nagi_contracts.paths import native_program, scheme_object
 
 ROOT = Path(__file__).resolve().parents[3]
 SCHEMES = sorted(scheme.program for scheme in schemes().values() if scheme.program)

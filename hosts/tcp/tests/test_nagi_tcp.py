@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 from bpf_objects import ours, wait_until_gone
 from kernels import needs_our_schemes
-from nagi.paths import scheme_object
-from nagi.schemes import schemes
+from nagi.plan.schemes import schemes
+from nagi_contracts.paths import scheme_object
 from own_schemes import OWN_SCHEME, compiled
 from tcp_path import NAGI_TCP, PYTHON, held, unique
 

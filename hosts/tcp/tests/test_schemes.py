@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 from kernels import needs_our_schemes
-from nagi.schemes import availability, schemes
+from nagi.plan.schemes import availability, schemes
 from tcp_path import (
     FIRST_DATA,
     LOSS,

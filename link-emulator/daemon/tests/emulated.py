@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from nagi.contracts.links import Links
-from nagi.paths import native_program
+from nagi_contracts.links import Links
+from nagi_contracts.paths import native_program
 
 NAGI_LINK = str(native_program("nagi-link"))
 DELAY_NS = 20_000_000

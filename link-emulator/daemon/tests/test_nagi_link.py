@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 from emulated import NAGI_LINK, Emulator, configuration, lay_wire
-from nagi.contracts.links import Links
-from nagi.packets import fates, in_order, read_records
+from nagi.records.packets import fates, in_order, read_records
+from nagi_contracts.links import Links
 from numbered import Numbered
 
 pytestmark = pytest.mark.realtime

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from emulated import NAGI_LINK, configuration, lay_wire
-from nagi.packets import read_records
-from nagi.transmissions import HEADER, TRANSMISSION
+from nagi.records.packets import read_records
+from nagi.records.transmissions import HEADER, TRANSMISSION
 from numbered import Numbered
 
 pytestmark = pytest.mark.realtime

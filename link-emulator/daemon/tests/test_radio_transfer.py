@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 from emulated import lay_wire
-from nagi.paths import native_program
-from nagi.radio import air_time
+from nagi.plan.radio import air_time
+from nagi_contracts.paths import native_program
 
 NAGI_SDR = native_program("nagi-sdr")
 pytestmark = [

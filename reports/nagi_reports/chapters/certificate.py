@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from nagi import noise
-from nagi.contracts.records import Check, Verdict
-from nagi.units import count_of
+from nagi_contracts import noise
+from nagi_contracts.records import Check, Verdict
+from nagi_contracts.units import count_of
 
 from nagi_reports.chapters import switches
 from nagi_reports.chapters.material import Material

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from nagi.contracts.records import CampaignRun
+from nagi_contracts.records import CampaignRun
 
 from nagi_reports.attribution import KEPT, NO_THRESHOLD, RESTORED_RTTS
 from nagi_reports.chapters.material import Material

@@ -7,10 +7,10 @@ import math
 import statistics
 from collections.abc import Iterator
 
-from nagi import __version__
-from nagi.contracts.records import Check, Manifest, Verdict
-from nagi.contracts.results import metrics_of_results
-from nagi.units import count_of
+from nagi_contracts import __version__
+from nagi_contracts.records import Check, Manifest, Verdict
+from nagi_contracts.results import metrics_of_results
+from nagi_contracts.units import count_of
 
 from nagi_reports import figures
 from nagi_reports.chapters.words import NONE, spaced, written

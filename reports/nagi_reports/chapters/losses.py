@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pandas as pd
-from nagi.units import count_of
+from nagi_contracts.units import count_of
 
 from nagi_reports import figures
 from nagi_reports.attribution import (

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pandas as pd
-from nagi.contracts.plan import RunPlan
-from nagi.contracts.records import Campaign, Manifest, Verdict
+from nagi_contracts.plan import RunPlan
+from nagi_contracts.records import Campaign, Manifest, Verdict
 
 from nagi_reports.summary import Summary
 

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import get_args
 
-from nagi.contracts.links import Links, TransmissionCounts
-from nagi.contracts.plan import LinkPlan, RadioChannelPlan, RadioPlan, Way
-from nagi.errors import InputError
-from nagi.units import count_of
+from nagi_contracts.errors import InputError
+from nagi_contracts.links import Links, TransmissionCounts
+from nagi_contracts.plan import LinkPlan, RadioChannelPlan, RadioPlan, Way
+from nagi_contracts.units import count_of
 
 from nagi_reports import figures
 from nagi_reports.chapters.material import Material

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from matplotlib.figure import Figure as Drawing
-from nagi.units import count_of
+from nagi_contracts.units import count_of
 
 from nagi_reports import figures
 from nagi_reports.chapters.material import Material

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 
 import pandas as pd
-from nagi.contracts.records import Campaign, sha256_of
+from nagi_contracts.records import Campaign, sha256_of
 
 from nagi_reports.chapters.material import Material
 from nagi_reports.chapters.words import (

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import get_args
 
-from nagi.contracts.links import Links
-from nagi.contracts.plan import DirectionPlan, FlowPlan, Hop, LossPlan, RunPlan, Way
-from nagi.contracts.switches import Switches
-from nagi.errors import InputError
-from nagi.units import count_of
+from nagi_contracts.errors import InputError
+from nagi_contracts.links import Links
+from nagi_contracts.plan import DirectionPlan, FlowPlan, Hop, LossPlan, RunPlan, Way
+from nagi_contracts.switches import Switches
+from nagi_contracts.units import count_of
 
 from nagi_reports import figures
 from nagi_reports.chapters import radios

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from nagi.statements import Condition
-from nagi.units import count_of
+from nagi_contracts.statements import Condition
+from nagi_contracts.units import count_of
 
 from nagi_reports.chapters.words import (
     capital,

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from nagi.contracts.plan import Hop
-from nagi.contracts.switches import SwitchAccount, Switches, SwitchPortAccount
-from nagi.errors import InputError
+from nagi_contracts.errors import InputError
+from nagi_contracts.plan import Hop
+from nagi_contracts.switches import SwitchAccount, Switches, SwitchPortAccount
 
 from nagi_reports.chapters.material import Material
 from nagi_reports.content import Block, Column, Paragraph, Table

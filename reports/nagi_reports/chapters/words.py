@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 
-from nagi.contracts.records import CampaignRun
+from nagi_contracts.records import CampaignRun
 
 from nagi_reports.summary import Mean, Summary
 

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from nagi.paths import native_program
+from nagi_contracts.paths import native_program
 
 NAGI_SWITCH = str(native_program("nagi-switch"))
 EDGE = Path(__file__).parents[3] / "edge.json"

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How fast the capture reader is beside tcptrace, tcpdump and tshark, and what memory it takes.
+
+One long connection, headers only (make_capture.py), in the page cache. Every program reads it
+three times, in turns; its best time counts. tcptrace and we compute all metrics of the connection,
+tcpdump copies the packets to nowhere, tshark finds retransmissions and RTTs (of fewer packets: it
+is slow). Starting Python and importing pandas is not in our time, which is that of one scan(). A
+second, large file shows that memory does not grow with the file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "link-emulator" / "bench"))
+
+import make_capture
+from bench_report import Row, machine, table, verdict, write
+
+ROUNDS = 3
+TSHARK_SHARE = 20  # reads one packet in so many
+RATIO_ASKED = 2.0  # of tcptrace's packets a second
+MEMORY_ASKED_MB = 100.0
+PACKET_BYTES = 86  # of the made files, records' headers included
+
+SCAN = """
+import sys, time
+from pathlib import Path
+if sys.argv[2] == "tables":
+    from nagi_captures.capture import scan
+else:
+    import nagi_captures_native
+    scan = lambda path: nagi_captures_native.scan(path.encode(), None, None, 0)
+began = time.perf_counter()
+scan(sys.argv[1])
+took = time.perf_counter() - began
+status = Path("/proc/self/status").read_text()
+print(took, status.split("VmHWM:")[1].split()[0])
+"""
+
+
+@dataclass
+class Subject:
+    """A program that reads captures."""
+
+    name: str
+    packets: int
+    run: Callable[[], float]  # seconds
+    best_s: float = float("inf")
+
+    def rate(self) -> float:
+        return self.packets / self.best_s
+
+
+def scanned(path: Path, how: str = "tables") -> tuple[float, float]:
+    """Seconds and peak memory (MB) of one scan in a process of its own. `how`: "tables", or
+    "reader": without pandas."""
+    done = subprocess.run(
+        [sys.executable, "-c", SCAN, str(path), how], capture_output=True, text=True, check=True
+    )
+    seconds, kib = done.stdout.split()
+    return float(seconds), int(kib) * 1024 / 1e6
+
+
+def timed(*command: str) -> float:
+    began = time.perf_counter()
+    subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+    return time.perf_counter() - began
+
+
+def speed(folder: Path, packets: int) -> tuple[list[Row], dict[str, float]]:
+    path, part = folder / "long.pcap", folder / "part.pcap"
+    packets = make_capture.write(path, packets)
+    fewer = make_capture.write(part, packets // TSHARK_SHARE)
+    path.read_bytes()  # now it is in the page cache
+    analysis = ["-e", "tcp.analysis.ack_rtt", "-e", "tcp.analysis.retransmission"]
+    commands = {
+        "tcptrace -l -r": (packets, ["tcptrace", "-l", "-r", "-n", str(path)]),
+        "tcpdump -w": (packets, ["tcpdump", "-r", str(path), "-w", "/dev/null"]),
+        "tshark": (fewer, ["tshark", "-n", "-r", str(part), "-T", "fields", *analysis]),
+    }
+    ours = Subject("scan()", packets, lambda: scanned(path)[0])
+    subjects = [ours]
+    for name, (count, command) in commands.items():
+        if shutil.which(command[0]) is None:
+            print(f"{command[0]} is not installed: not compared with")
+            continue
+        subjects.append(Subject(name, count, lambda command=command: timed(*command)))
+    for _ in range(ROUNDS):
+        for subject in subjects:
+            subject.best_s = min(subject.best_s, subject.run())
+    rows = [Row("one long flow, all metrics", millions(ours.rate()))]
+    for subject in subjects[1:]:
+        ratio = ours.rate() / subject.rate()
+        asked = RATIO_ASKED if subject.name.startswith("tcptrace") else None
+        rows.append(
+            Row(
+                f"  against {subject.name}",
+                millions(ours.rate()),
+                millions(subject.rate()),
+                ratio,
+                f">= {asked:g}" if asked else "",
+                verdict(ratio >= asked) if asked else "-",
+            )
+        )
+    path.unlink()
+    part.unlink()
+    return rows, {subject.name: subject.rate() for subject in subjects}
+
+
+def memory(folder: Path, gigabytes: float) -> tuple[list[Row], dict[str, float]]:
+    """Peak memory with a large file, beside that with a few packets."""
+    size = min(gigabytes * 1e9, shutil.disk_usage(folder).free * 0.9)
+    small, large = folder / "small.pcap", folder / "large.pcap"
+    make_capture.write(small, 10)
+    make_capture.write(large, int(size / PACKET_BYTES))
+    size = large.stat().st_size
+    rows, details = [], {"large_file_bytes": float(size)}
+    for how, what in (("reader", "the reader's"), ("tables", "scan()'s, with pandas loaded")):
+        without = scanned(small, how)[1]
+        seconds, peak = scanned(large, how)
+        details |= {f"{how}_peak_mb": peak, f"{how}_peak_mb_small": without, f"{how}_s": seconds}
+        asked = how == "reader"
+        rows.append(
+            Row(
+                f"memory, {what}: {size / 1e9:.1f} GB in {seconds:.0f} s",
+                f"{peak:.0f} MB",
+                f"{without:.0f} MB for 10 packets",
+                peak / without,
+                f"< {MEMORY_ASKED_MB:.0f} MB" if asked else "",
+                verdict(peak < MEMORY_ASKED_MB) if asked else "-",
+            )
+        )
+    small.unlink()
+    large.unlink()
+    return rows, details
+
+
+def millions(rate: float) -> str:
+    return f"{rate / 1e6:.2f} M/s"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--packets", type=int, default=5_000_000, help="of the long flow")
+    parser.add_argument("--large-gb", type=float, default=4, help="size of the large file; 0: none")
+    parser.add_argument("--folder", type=Path, help="where the files are made (default: /tmp)")
+    parser.add_argument("--json", type=Path, help="also write the result here")
+    arguments = parser.parse_args()
+    about = {"machine": machine()}
+    with tempfile.TemporaryDirectory(dir=arguments.folder) as name:
+        rows, details = speed(Path(name), arguments.packets)
+        if arguments.large_gb > 0:
+            more, peaks = memory(Path(name), arguments.large_gb)
+            rows += more
+            details |= peaks
+    print(table(rows))
+    if arguments.json:
+        write(arguments.json, about, rows, details)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all contracts share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from nagi_contracts.errors import refuse
+
+
+def file_of_run(path: Path) -> bytes:
+    """What a file that a run leaves has in it. Raises InputError if it cannot be read."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise refuse(
+            f"cannot read it: {error.strerror}", "is the run complete?", file=str(path)
+        ) from None
+
+
+# For a field's `exclude_if`: what came later is written only where it is in use.
+
+
+def is_none(value: Any) -> bool:
+    return value is None
+
+
+def is_true(value: Any) -> bool:
+    return value is True
+
+
+def is_false(value: Any) -> bool:
+    return value is False
+
+
+def is_empty(value: Any) -> bool:
+    return not value
+
+
+class Contract(BaseModel):
+    """A part of a contract: unknown keys are errors, so that writers and readers stay together."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Reads a file. Raises InputError if it is missing or does not keep to the contract."""
+        content = file_of_run(path)
+        try:
+            return cls.model_validate_json(content)
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise refuse(
+                first["msg"],
+                "it was damaged, or written by another version of nagi",
+                file=str(path),
+                key=".".join(map(str, first["loc"])),
+            ) from None
+
+    def write(self, path: Path) -> None:
+        """Writes a file whole or not at all."""
+        partial = path.with_name(path.name + ".partial")
+        partial.write_text(self.model_dump_json(indent=1, by_alias=True) + "\n")
+        partial.replace(path)

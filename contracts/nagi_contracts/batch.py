@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a lab ships to one agent: its place in the lab, and the runs to take part in."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from nagi_contracts.base import Contract, is_none
+from nagi_contracts.plan import RunPlan
+
+
+class ScheduledRun(Contract):
+    offset_s: float = Field(description="begins so long after the batch does")
+    plan: RunPlan
+
+
+class Batch(Contract):
+    """batch.json"""
+
+    schema_version: Literal[1] = 1
+    node: str
+    is_emulator: bool
+    interfaces: dict[str, str] | dict[str, tuple[str, str]] = Field(
+        description="link -> interface; on the emulator, the interfaces of the link's two ends"
+    )
+    spool: str = Field(description="directory on the agent's host for its records")
+    state: str = Field(description="directory on that host for locks and journals")
+    user: str | None = Field(
+        None,
+        description="traffic programs and tcpdump run as this user; null: as `nagi` where there is "
+        "such a service user, else as nobody",
+    )
+    token: str | None = Field(
+        None, description="for whom the host must be held; null: hosts need not be held"
+    )
+    nagi_link: str = Field(description="path of the program nagi-link")
+    nagi_sdr: str | None = Field(
+        None,
+        exclude_if=is_none,
+        description="path of the program nagi-sdr, which is the emulator of plans with radios",
+    )
+    nagi_switch: str | None = Field(None, description="path of nagi-switch; null: not a switch")
+    simple_switch: str | None = Field(
+        None, description="path of bmv2's program; null: where the host's programs are"
+    )
+    simple_switch_client: str | None = Field(
+        None, description="directory of bmv2's Python modules; null: where Python looks for such"
+    )
+    virtual: bool = Field(
+        False,
+        description="in a guest of the virtual lab: time stands still while programs run, and the "
+        "kernel has schemes of ours as modules, by the plans' names",
+    )
+    server_preload: str | None = Field(
+        None, description="a library that iperf's servers are started with"
+    )
+    runs: list[ScheduledRun]
+    collected: list[str] = Field(
+        [], description="earlier runs whose records are no longer needed on that host"
+    )

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""links.json: the emulator's own account of what it did. Written by nagi-link."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from nagi_contracts.base import Contract, is_false, is_none
+from nagi_contracts.plan import DirectionPlan
+
+
+class PacketCounts(Contract):
+    """offered = delivered + queue_overflows + channel_losses + held"""
+
+    offered: int
+    delivered: int
+    queue_overflows: int
+    channel_losses: int
+    held: int = Field(description="still waiting or under way")
+    marked: int = Field(description="given ECN's CE on entering the queue")
+
+
+class ByteCounts(Contract):
+    offered: int
+    delivered: int
+
+
+class ServerCounts(Contract):
+    """The rate server: what it sent (overhead included), and how long it was busy doing so."""
+
+    packets: int
+    bytes: int
+    busy_ns: int
+
+
+class Lateness(Contract):
+    """How a time in nanoseconds was distributed over packets, by the emulator's own clock."""
+
+    count: int
+    median: int
+    p99: int
+    max: int
+    histogram: list[tuple[int, int]] = Field(description="(largest value, how many) a bucket")
+
+
+class Change(Contract):
+    """A direction was changed while it ran."""
+
+    at_ns: int = Field(description="since the epoch")
+    config: DirectionPlan
+
+
+class TransmissionCounts(Contract):
+    """sent = received + not_detected + header_errors + payload_errors + lost, and those of which
+    the radio has not told what became of them"""
+
+    sent: int
+    received: int
+    not_detected: int = Field(description="no burst was found")
+    header_errors: int
+    payload_errors: int
+    lost: int = Field(description="drawn by a loss model, of a link that is no radio")
+    undetected_errors: int = Field(description="received with other bytes than were sent")
+
+
+class DirectionAccount(Contract):
+    config: DirectionPlan = Field(description="at the end")
+    changes: list[Change]
+    packets: PacketCounts
+    bytes: ByteCounts
+    server: ServerCounts
+    most_waiting_packets: int
+    arrival_lateness_ns: Lateness = Field(
+        description="by how much the model had moved past an arrival when it was seen"
+    )
+    transit_error_ns: Lateness = Field(
+        description="between a packet being due and being handed to the kernel"
+    )
+    transmissions: TransmissionCounts | None = Field(
+        None, exclude_if=is_none, description="of a radio, or with ARQ"
+    )
+    late_events: int = Field(description="packets handed over more than 1 ms late")
+
+
+class PortAccount(Contract):
+    interface: str
+    io: str = Field(description="af_xdp with its mode, or af_packet")
+    received: int
+    sent: int
+    socket_drops: int = Field(description="lost before the emulator saw them")
+    oversized: int = Field(
+        description="discarded: longer than the MTU, so somebody merges segments"
+    )
+    checksum_missing: int = Field(
+        description="packets whose sender left the checksum of TCP or UDP to hardware; completed"
+    )
+    send_failures: int
+    offloads_switched_off: list[str]
+
+
+class LinkAccount(Contract):
+    name: str
+    id: int
+    a: PortAccount
+    b: PortAccount
+    a_to_b: DirectionAccount
+    b_to_a: DirectionAccount
+
+
+class Cpu(Contract):
+    user_s: float
+    system_s: float
+    max_resident_bytes: int
+
+
+class Links(Contract):
+    """links.json"""
+
+    schema_version: Literal[1] = 1
+    program: str
+    version: str
+    scheduling: str = Field(description="SCHED_FIFO, or SCHED_OTHER where that was refused")
+    memory_locked: bool
+    cpu_pinned: int | None = Field(description="the processor it stayed on, if it did")
+    virtual_time: bool = Field(
+        False,
+        exclude_if=is_false,
+        description="time stood still while it ran, and frames were given to the kernel ahead of "
+        "time: transit errors then only count those given too late",
+    )
+    spin_ns: int = Field(description="how long at most it waited awake for a packet's instant")
+    complete: bool = Field(description="false: a first account; the emulator did not end in order")
+    seed: int
+    epoch_realtime_ns: int
+    started_realtime_ns: int
+    ended_realtime_ns: int
+    cpu: Cpu
+    records_lost: int = Field(description="of packets and drops, for want of disk")
+    notices: list[str]
+    links: list[LinkAccount]

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the parts of nagi are: in its checkout, installed in place (`make`), or in a wheel.
+
+A wheel has the files that nagi reads below nagi/data, in the places where the checkout has them
+(pyproject.toml). Native programs are below one prefix with the command nagi.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from functools import cache
+from importlib.metadata import distribution
+from pathlib import Path
+from types import ModuleType
+
+_PACKAGED = Path(__file__).resolve().parents[1] / "nagi" / "data"
+_CHECKOUT = Path(__file__).resolve().parents[2]
+IN_CHECKOUT = not _PACKAGED.is_dir()
+
+ROOT = _CHECKOUT if IN_CHECKOUT else _PACKAGED
+ANSIBLE = ROOT / "ansible"
+AGENT = ROOT / "hosts" / "agent"
+GUEST = ROOT / "hosts" / "guest"
+TCP = ROOT / "hosts" / "tcp"
+P4 = ROOT / "p4"
+P4_CONTROL = P4 / "control"
+AIR_TIME = ROOT / "link-emulator" / "gr-nagi" / "python" / "nagi" / "air_time.py"
+BOUNDS = ROOT / "link-emulator" / "model" / "bounds.json"
+SCHEMES = ROOT / "hosts" / "schemes.yaml"
+PROFILES = ROOT / "hosts" / "profiles.yaml"
+EXPERIMENTS = ROOT / "experiments"
+SCHEMAS = EXPERIMENTS / "schemas"
+
+
+@cache
+def prefix() -> Path:
+    """Below which bin/ and lib/nagi/ are: where pip installed a wheel's programs, or where `make`
+    did."""
+    for file in distribution("nagi").files or []:
+        if file.name == "nagi-link":
+            return Path(str(file.locate())).resolve().parents[1]
+    return Path(sys.prefix)
+
+
+def native_program(name: str) -> Path:
+    """A native program of nagi's."""
+    return prefix() / "bin" / name
+
+
+def scheme_object(program: str) -> Path:
+    """The eBPF object of a scheme of ours (`program` in hosts/schemes.yaml)."""
+    return prefix() / "lib" / "nagi" / "tcp" / f"{program}.bpf.o"
+
+
+def module_at(source: Path) -> ModuleType:
+    """A Python file of nagi's that is in none of its packages, loaded."""
+    spec = importlib.util.spec_from_file_location(f"nagi_{source.stem}", source)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+def experiment(named: Path) -> Path:
+    """The experiment file that is meant: `named`, or if there is no such file and it is only a
+    name, with or without .yaml, the one that comes with nagi."""
+    if named.exists() or named.parent != Path():
+        return named
+    own = EXPERIMENTS / named.with_suffix(".yaml")
+    return own if own.is_file() else named

@@ -1,0 +1,522 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The run plan: everything one run needs, resolved. The one contract between the experiment side
+and every lab; a lab adds nothing to a run that its plan does not say.
+
+Instants are seconds from the start of the run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, PrivateAttr, SerializerFunctionWrapHandler, model_serializer
+
+from nagi_contracts.base import Contract, is_false, is_none, is_true
+from nagi_contracts.memo import Memo
+
+Way = Literal["forward", "backward"]
+SwitchTarget = Literal["nagi", "bmv2"]
+
+
+class StepTrace(Contract):
+    """A piecewise-constant value: a rate in bit/s (0: an outage) or a delay in nanoseconds.
+    Instants count from the start of the run."""
+
+    steps: list[tuple[int, int]] = Field(
+        description="(instant in ns, value from then on); the first at 0, strictly increasing"
+    )
+    period_ns: int = Field(description="after which the trace repeats; later than every instant")
+
+    @property
+    def exact_mean(self) -> Fraction:
+        """The value's mean over time."""
+        ends = [at for at, _ in self.steps[1:]] + [self.period_ns]
+        total = sum(value * (end - at) for (at, value), end in zip(self.steps, ends, strict=True))
+        return Fraction(total, self.period_ns)
+
+    @property
+    def mean(self) -> int:
+        """The same, rounded."""
+        return round(self.exact_mean)
+
+
+class OpportunityTrace(Contract):
+    """mahimahi's trace of a rate: at each instant that many bytes may leave. Instants count from
+    the start of the run."""
+
+    opportunities_ns: list[int] = Field(description="nondecreasing, from 0 to the period")
+    bytes: int = Field(description="that may leave at each instant")
+    period_ns: int = Field(description="after which the trace repeats")
+
+    @property
+    def exact_mean(self) -> Fraction:
+        """The rate's mean over time in bit/s."""
+        bits = self.bytes * 8 * len(self.opportunities_ns)
+        return Fraction(bits * 10**9, self.period_ns)
+
+    @property
+    def mean(self) -> int:
+        """The same, rounded."""
+        return round(self.exact_mean)
+
+
+class JitterPlan(Contract):
+    """What is added to each packet's delay: uniform from -half width to half width, normal around
+    0, or exponential."""
+
+    distribution: Literal["uniform", "normal", "exponential"]
+    half_width_ns: int | None = None
+    deviation_ns: int | None = None
+    mean_ns: int | None = None
+
+
+class QueueLimit(Contract):
+    """Drop-tail limit of what waits; one of the two."""
+
+    packets: int | None = None
+    bytes: int | None = None
+
+
+class MarkPlan(Contract):
+    """ECN: packets are marked CE while the queue's moving average is over the threshold, which is
+    one of the two."""
+
+    threshold_packets: int | None = None
+    threshold_bytes: int | None = None
+    weight: float = Field(description="of a new value in the moving average; 1: the queue itself")
+
+
+class LossPlan(Contract):
+    """A loss model with its parameters, in the terms of nagi-link's configuration."""
+
+    model: Literal[
+        "none",
+        "bernoulli",
+        "poisson",
+        "bernoulli_bit",
+        "gilbert_elliott",
+        "markov",
+        "trace",
+        "radio",
+    ] = Field(description="radio: what the link's radio does not receive")
+    probability: float | None = None
+    packet_loss_rate: float | None = None
+    packet_bytes: int | None = None
+    bit_error_rate: float | None = Field(None, exclude_if=is_none)
+    good_to_bad: float | None = Field(
+        None, exclude_if=is_none, description="probability, after each packet"
+    )
+    bad_to_good: float | None = Field(
+        None, exclude_if=is_none, description="probability, after each packet"
+    )
+    good_sojourn_ns: int | None = Field(None, exclude_if=is_none, description="mean")
+    bad_sojourn_ns: int | None = Field(None, exclude_if=is_none, description="mean")
+    loss_in_good: float | None = Field(None, exclude_if=is_none, description="probability")
+    loss_in_bad: float | None = Field(None, exclude_if=is_none, description="probability")
+    lost: list[int] | None = Field(
+        None, exclude_if=is_none, description="indices of lost packets, strictly increasing"
+    )
+    length: int | None = Field(
+        None, exclude_if=is_none, description="packets after which the trace repeats"
+    )
+    at: Literal["ingress", "egress"] = "egress"
+
+
+class ArqPlan(Contract):
+    """Automatic repeat request: transmissions that were lost are repeated."""
+
+    retries: int = Field(description="transmissions of a packet beside the first")
+    feedback_ns: int = Field(
+        description="from the end of a transmission until its sender knows of its loss"
+    )
+
+
+class DirectionPlan(Contract):
+    """One direction of a link; nagi-link takes it as it stands, without what is null.
+
+    What version 0.1 did not know is left out where it is not in use, so that plans that do without
+    it keep their ids and seeds.
+    """
+
+    rate_bps: int | None = None
+    rate_trace: StepTrace | OpportunityTrace | None = Field(
+        None, exclude_if=is_none, description="instead of rate_bps"
+    )
+    overhead_bytes: int = 0
+    delay_ns: int = 0
+    delay_trace: StepTrace | None = Field(
+        None, exclude_if=is_none, description="instead of delay_ns"
+    )
+    jitter: JitterPlan | None = Field(None, exclude_if=is_none)
+    keep_order: bool = Field(
+        True, exclude_if=is_true, description="whether packets leave in order all the same"
+    )
+    queue: QueueLimit | None = None
+    mark: MarkPlan | None = Field(None, exclude_if=is_none)
+    loss: LossPlan = LossPlan(model="none")
+    arq: ArqPlan | None = Field(None, exclude_if=is_none)
+
+    # Without a type, the published schema stays that of the fields.
+    @model_serializer(mode="wrap")
+    def _one_delay(self, handler: SerializerFunctionWrapHandler):  # type: ignore[no-untyped-def]
+        """nagi-link refuses two delays, even if one is 0."""
+        written = handler(self)
+        if self.delay_trace is not None:
+            del written["delay_ns"]
+        return written
+
+    @property
+    def mean_rate_bps(self) -> int | None:
+        """The rate in bit/s; of a trace its mean over time, at least 1. None: unlimited."""
+        if self.rate_trace is not None:
+            return max(1, self.rate_trace.mean)
+        return self.rate_bps
+
+    @property
+    def least_delay_ns(self) -> int:
+        """The propagation delay without jitter; of a trace the smallest."""
+        return min(self._delays_ns)
+
+    @property
+    def most_delay_ns(self) -> int:
+        """The propagation delay without jitter; of a trace the largest."""
+        return max(self._delays_ns)
+
+    @property
+    def _delays_ns(self) -> list[int]:
+        if self.delay_trace is not None:
+            return [delay for _, delay in self.delay_trace.steps]
+        return [self.delay_ns]
+
+
+# What of a direction a switch can impose.
+IMPOSED = ("rate_bps", "overhead_bytes", "queue", "mark", "loss")
+
+
+class LinkEnd(Contract):
+    node: str
+    address: str = Field(description="of the node's interface on this link, with prefix length")
+
+
+class TapPlan(Contract):
+    """A path from sender to receiver."""
+
+    delay_ns: int
+    power_db: float = Field(description="relative: nagi-sdr scales all to a sum of 1")
+
+
+class RadioChannelPlan(Contract):
+    """What waveforms go through in one direction."""
+
+    snr_db: float = Field(
+        description="mean power of a burst's body over that of the noise, as nagi-sdr has it"
+    )
+    fading: Literal["none", "rayleigh", "rician"] = "none"
+    doppler_hz: float | None = Field(None, exclude_if=is_none, description="where it fades")
+    k_factor_db: float | None = Field(None, exclude_if=is_none, description="where it is Rician")
+    taps: list[TapPlan] | None = Field(None, exclude_if=is_none, description="null: one path")
+    frequency_offset_hz: float = 0.0
+
+
+class RadioPlan(Contract):
+    """The radio that a link is; nagi-sdr takes it as it stands, with the channels under the names
+    of its directions. Rates and overheads of the link's directions follow from it."""
+
+    by: Literal["simulated", "virtual"]
+    modem: Literal["ofdm", "single_carrier"]
+    modulation: Literal["bpsk", "qpsk", "8psk", "16qam"]
+    sample_rate_hz: int
+    fec: Literal["none", "convolutional"]
+    forward: RadioChannelPlan
+    backward: RadioChannelPlan
+
+
+class LinkPlan(Contract):
+    """A link; forward is from its first end to its second. The directions are what the emulator
+    does: what a switch imposes is at the switch's port."""
+
+    name: str
+    id: int = Field(description="names the link in random draws")
+    ends: tuple[LinkEnd, LinkEnd]
+    forward: DirectionPlan
+    backward: DirectionPlan
+    radio: RadioPlan | None = Field(
+        None, exclude_if=is_none, description="the emulator is nagi-sdr; null: nagi-link"
+    )
+
+
+class RoutePlan(Contract):
+    """A route of a node, with what Linux attaches to it: see ip-route(8)."""
+
+    destination: str
+    via: str | None = Field(description="next hop; null if the destination is on the link")
+    link: str
+    mtu: int | None = Field(None, description="locked: IP bytes of a full-size packet")
+    advmss: int | None = Field(None, description="MSS to advertise, options included")
+    initcwnd: int | None = Field(None, description="initial window, packets")
+    quickack: bool = Field(False, description="acknowledge every segment at once")
+    congctl: str | None = Field(
+        None, exclude_if=is_none, description="congestion control of all connections, locked"
+    )
+
+
+class SwitchPortPlan(Contract):
+    """A port of a switch."""
+
+    number: int
+    link: str
+    imposes: DirectionPlan | None = Field(
+        None,
+        description="what the switch does to packets that leave by this port, and the emulator "
+        "therefore does not: rate, queue, marking and loss; null: it sends them on at once",
+    )
+    packet_bytes: int | None = Field(
+        None,
+        description="IP bytes of a full-size packet, by which targets convert that only know rates "
+        "in packets",
+    )
+    sample_every: int | None = Field(
+        None, description="every so many packets one tells what the queue is like; null: none"
+    )
+
+
+class SwitchPlan(Contract):
+    """How a node forwards that is a switch: by a P4 program, with the node's routes."""
+
+    program: Literal["edge"] = Field("edge", description="p4/PROGRAM.p4")
+    sha256: str = Field(description="of what the P4 compiler made of it")
+    ports: list[SwitchPortPlan]
+
+
+class NodePlan(Contract):
+    name: str
+    kind: Literal["host", "router", "switch"]
+    sysctls: dict[str, str]
+    routes: list[RoutePlan]
+    switch: SwitchPlan | None = Field(None, exclude_if=is_none, description="of a switch")
+
+
+class Hop(Contract):
+    link: str
+    way: Way
+
+
+class CommandPlan(Contract):
+    """The user's own programs that make a flow, as command lines without a shell."""
+
+    client: list[str] = Field(description="started at the flow's start, where `server` is not")
+    server: list[str] | None = Field(
+        None, description="started in phase serve, listens on the flow's port; null: none is"
+    )
+    listens: Literal["sender", "receiver"] = Field(
+        "receiver", description="the end of the flow whose port it is"
+    )
+
+
+class ProgramPlan(Contract):
+    """A congestion control that is an eBPF object, of ours (hosts/tcp) or a user's. Agents come
+    with it, and register it under a name of its own for each run."""
+
+    object: str = Field(description="its name among what agents come with")
+    sha256: str
+    events: bool = Field(description="whether it tells of its connections")
+    parameters: dict[str, int] = Field(description="all that it has")
+    _source: Path | None = PrivateAttr(None)
+
+    @property
+    def source(self) -> Path:
+        """The object's file, where the plan was made."""
+        assert self._source is not None
+        return self._source
+
+    def of_file(self, source: Path) -> Self:
+        """The same, knowing where it came from."""
+        self._source = source
+        return self
+
+
+class FlowPlan(Contract):
+    """A flow of data from one host to another: a single TCP connection (bulk), or all TCP and UDP
+    that a command sends between the two hosts to and from the flow's port."""
+
+    name: str
+    sender: str
+    receiver: str
+    sender_address: str
+    receiver_address: str
+    port: int
+    scheme: str
+    congestion_control: str = Field(
+        description="the kernel's name; of a program what records call it"
+    )
+    program: ProgramPlan | None = Field(None, exclude_if=is_none)
+    traffic: Literal["bulk", "command"]
+    command: CommandPlan | None = Field(
+        None, exclude_if=is_none, description="of traffic `command`"
+    )
+    background: bool = Field(
+        False, exclude_if=is_false, description="cross traffic, which no mean has in it"
+    )
+    payload_bytes: int = Field(description="payload of a full-size segment (MSS)")
+    packet_bytes: int = Field(description="IP bytes of a full-size segment")
+    max_window: int | None = Field(None, description="cap of the congestion window, packets")
+    start_s: float
+    end_s: float
+    path: list[Hop]
+    bottleneck_bps: int = Field(
+        description="smallest configured rate on the path; a trace counts with its mean"
+    )
+    base_rtt_s: float = Field(
+        description="propagation there and back; a trace counts with its smallest delay"
+    )
+
+    @property
+    def listens(self) -> Literal["sender", "receiver"]:
+        """The end whose port `port` is."""
+        return "receiver" if self.command is None else self.command.listens
+
+
+class CapturePlan(Contract):
+    node: str
+    link: str
+    file: str
+    snap_bytes: int = 128
+
+
+class Timeline(Contract):
+    """When each phase of the run begins, and when the run must be over."""
+
+    capture_s: float
+    serve_s: float
+    traffic_s: float
+    traffic_end_s: float
+    capture_end_s: float
+    end_s: float
+
+
+class Interval(Contract):
+    start_s: float
+    end_s: float
+
+
+class ExperimentRef(Contract):
+    name: str
+    form: str | None
+
+
+class RunPlan(Contract):
+    """One run."""
+
+    schema_version: Literal[1] = 1
+    run_id: str = Field("", description="hash of plan and build")
+    point_id: str = Field(
+        "", description="hash of the plan without repeat, seed and the switches' target"
+    )
+    experiment: ExperimentRef
+    point: dict[str, str] = Field(description="axis of the matrix -> value, as the file has it")
+    repeat: int
+    seed: Annotated[int, Field(ge=0, lt=2**64)]
+    host_profile: str
+    switch_target: SwitchTarget | None = Field(
+        None,
+        exclude_if=is_none,
+        description="which program switches run: nagi-switch or bmv2's; null: there are none",
+    )
+    nodes: list[NodePlan]
+    links: list[LinkPlan]
+    flows: list[FlowPlan]
+    captures: list[CapturePlan]
+    tcp_info_interval_s: float
+    timeline: Timeline
+    measure: Interval
+
+    def with_ids(self, build: str, memo: Memo | None = None) -> RunPlan:
+        """This plan with its ids, when run by `build`. `memo`: nodes and links that several plans
+        share are written as JSON once."""
+        texts = self._as_json(memo or Memo())
+        apart = ("repeat", "seed", "switch_target")
+        point = _joined({key: text for key, text in texts.items() if key not in apart})
+        whole = _joined({"plan": _joined(texts), "build": canonical_json(build)})
+        return self.model_copy(update={"run_id": _digits(whole), "point_id": _digits(point)})
+
+    def _as_json(self, memo: Memo) -> dict[str, str]:
+        """The canonical JSON of each field, without the ids."""
+        shared: dict[str, list[NodePlan] | list[LinkPlan]]
+        shared = {"nodes": self.nodes, "links": self.links}
+        others = self.model_dump(mode="json", exclude={"run_id", "point_id", *shared})
+        texts = {key: canonical_json(value) for key, value in others.items()}
+        for key, parts in shared.items():
+            written = [memo.of(partial(_part_as_json, part), "JSON", part) for part in parts]
+            texts[key] = f"[{','.join(written)}]"
+        return texts
+
+    def node(self, name: str) -> NodePlan:
+        return next(node for node in self.nodes if node.name == name)
+
+    def link(self, name: str) -> LinkPlan:
+        return next(link for link in self.links if link.name == name)
+
+    def radios(self) -> list[LinkPlan]:
+        """The links that are radios."""
+        return [link for link in self.links if link.radio is not None]
+
+    def records_transmissions(self) -> bool:
+        """Whether the emulator tells what became of every transmission."""
+        directions = [each for link in self.links for each in (link.forward, link.backward)]
+        return bool(self.radios()) or any(each.arq is not None for each in directions)
+
+    def switches(self) -> list[NodePlan]:
+        return [node for node in self.nodes if node.switch is not None]
+
+    def leaves(self, hop: Hop) -> str:
+        """The node from which packets enter a direction of a link."""
+        return self.link(hop.link).ends[0 if hop.way == "forward" else 1].node
+
+    def port(self, hop: Hop) -> SwitchPortPlan | None:
+        """The switch's port by which packets enter a direction of a link; None: no switch's."""
+        switch = self.node(self.leaves(hop)).switch
+        if switch is None:
+            return None
+        return next(port for port in switch.ports if port.link == hop.link)
+
+    def imposed(self, hop: Hop) -> DirectionPlan | None:
+        """What a switch imposes on a direction of a link; None: all is the emulator's."""
+        port = self.port(hop)
+        return None if port is None else port.imposes
+
+    def channel(self, hop: Hop) -> DirectionPlan:
+        """What a direction of a link does to packets, whoever imposes it."""
+        link = self.link(hop.link)
+        emulated = link.forward if hop.way == "forward" else link.backward
+        imposed = self.imposed(hop)
+        if imposed is None:
+            return emulated
+        return emulated.model_copy(update={name: getattr(imposed, name) for name in IMPOSED})
+
+
+def canonical_json(value: object) -> str:
+    """A JSON value as text, always the same."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def digest(value: object) -> str:
+    """16 hexadecimal digits that stand for a JSON value."""
+    return _digits(canonical_json(value))
+
+
+def _digits(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _part_as_json(part: Contract) -> str:
+    return canonical_json(part.model_dump(mode="json"))
+
+
+def _joined(texts: dict[str, str]) -> str:
+    """The canonical JSON of a mapping, of that of its values."""
+    return "{" + ",".join(f'"{key}":{texts[key]}' for key in sorted(texts)) + "}"

@@ -1,0 +1,457 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Quantities that parse and print themselves: `100 Mb/s`, `45 ms`, `1000 bytes`, `1 bdp`, `0.1 %`,
+`12 dB`, `5 Hz`.
+
+A bare number is refused: every quantity names its unit. Prefixes are decimal (1 Mb/s = 10^6 bit/s).
+Each type is a pydantic field type whose JSON form is the text, and has a JSON Schema pattern.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import Any, ClassVar, Self
+
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic_core import core_schema
+
+from nagi_contracts.bounds import real, whole
+from nagi_contracts.errors import BadValue, choices, excerpt, shown
+
+_TEXT = re.compile(r"\s*([-+]?[0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)\s*(.*?)\s*")
+_MAX_TEXT = 400  # characters
+_MAX_POWER = 24  # of ten, that a number may have
+_NUMBER_PATTERN = r"[0-9][0-9_]*(\.[0-9]+)?([eE][-+]?[0-9]+)?"
+
+
+def _plain(number: Decimal) -> str:
+    """A decimal without exponent or trailing zeros."""
+    text = format(number.normalize(), "f")
+    return "0" if text in ("-0", "") else text
+
+
+class Text(ABC):
+    """A pydantic field type that is read from a text and written as one."""
+
+    pattern: ClassVar[str]
+    example: ClassVar[str]
+
+    @classmethod
+    @abstractmethod
+    def parse(cls, text: object) -> Self:
+        """Reads a text. Raises BadValue."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(
+        cls, source: Any, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        def validate(value: object) -> Text:
+            return value if isinstance(value, cls) else cls.parse(value)
+
+        return core_schema.no_info_plain_validator_function(
+            validate, serialization=core_schema.to_string_ser_schema()
+        )
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return {"type": "string", "pattern": f"^{cls.pattern}$", "examples": [cls.example]}
+
+
+def _split(text: object, what: str, example: str) -> tuple[Decimal, str]:
+    cure = f"write it like '{example}'"
+    is_known = isinstance(text, str | int | float) and not isinstance(text, bool)
+    written = str(text) if is_known else ""
+    match = _TEXT.fullmatch(written) if len(written) <= _MAX_TEXT else None
+    if match is None:
+        raise BadValue(f"not a {what}: {shown(text)}", cure)
+    try:
+        number = Decimal(match[1].replace("_", ""))
+    except InvalidOperation:  # its exponent is too large even for a Decimal
+        number = Decimal("Infinity")
+    if not number.is_finite() or number.adjusted() > _MAX_POWER:
+        raise BadValue(f"a {what} of {shown(text)} is out of range", cure)
+    return number, match[2]
+
+
+def _in_base_units(text: object, what: str, example: str, units: dict[str, Decimal]) -> Decimal:
+    number, unit = _split(text, what, example)
+    if not unit:
+        raise BadValue(f"{excerpt(str(text))} has no unit", f"write it like '{example}'")
+    if unit not in units:
+        raise BadValue(f"{shown(unit)} is no unit of a {what}", choices(unit, units))
+    return number * units[unit]
+
+
+@dataclass(frozen=True, order=True)
+class Quantity(Text):
+    """A whole number of base units, not negative."""
+
+    value: int
+
+    what: ClassVar[str]
+    units: ClassVar[dict[str, Decimal]]  # name -> base units; the first of equal size prints
+    least: ClassVar[int] = 0
+    most: ClassVar[int | None] = None
+
+    def __init_subclass__(cls) -> None:
+        names = "|".join(re.escape(name) for name in cls.units)
+        cls.pattern = f"{_NUMBER_PATTERN} ?({names})"
+
+    @classmethod
+    def parse(cls, text: object) -> Self:
+        value = _in_base_units(text, cls.what, cls.example, cls.units)
+        if value != value.to_integral_value():
+            unit = next(iter(cls.units))
+            raise BadValue(f"{excerpt(str(text))} is no whole number of {unit}", "round it")
+        if value < cls.least:
+            what = f"a {cls.what} of {excerpt(str(text))} is too small"
+            raise BadValue(what, f"give {cls(cls.least)} or more")
+        if cls.most is not None and value > cls.most:
+            what = f"a {cls.what} of {excerpt(str(text))} is too large"
+            raise BadValue(what, f"give at most {cls(cls.most)}")
+        return cls(int(value))
+
+    def __str__(self) -> str:
+        best = None
+        for name, size in self.units.items():
+            if self.value >= size and (best is None or size > self.units[best]):
+                best = name
+        unit = best or next(iter(self.units))
+        return f"{_plain(self.value / self.units[unit])} {unit}"
+
+
+class Bitrate(Quantity):
+    """A rate in bit/s."""
+
+    what = "rate"
+    example = "100 Mb/s"
+    least, most = whole("rate_bps")
+    units: ClassVar[dict[str, Decimal]] = {
+        f"{prefix}{spelling}": Decimal(factor)
+        for spelling in ("b/s", "bit/s", "bit")
+        for prefix, factor in (("", 1), ("k", 10**3), ("M", 10**6), ("G", 10**9))
+    }
+
+
+class StepRate(Bitrate):
+    """A rate in bit/s that may be 0: an outage."""
+
+    least, most = whole("step_rate_bps")
+
+
+class Duration(Quantity):
+    """A time span in nanoseconds."""
+
+    what = "duration"
+    example = "45 ms"
+    units: ClassVar[dict[str, Decimal]] = {
+        "ns": Decimal(1),
+        "us": Decimal(10**3),
+        "ms": Decimal(10**6),
+        "s": Decimal(10**9),
+        "min": Decimal(60 * 10**9),
+        "h": Decimal(3600 * 10**9),
+    }
+
+    @property
+    def seconds(self) -> float:
+        return self.value / 1e9
+
+    def __str__(self) -> str:
+        # Minutes and hours are for reading only: nobody compares 0.75 min with 50 s.
+        if self.value >= 10**9:
+            return f"{_plain(Decimal(self.value) / 10**9)} s"
+        return super().__str__()
+
+
+class PositiveDuration(Duration):
+    """A time span in nanoseconds, not 0."""
+
+    least = 1
+
+
+class Delay(Duration):
+    """A propagation delay in nanoseconds."""
+
+    least, most = whole("delay_ns")
+
+
+class JitterWidth(Duration):
+    """How much a delay varies, in nanoseconds."""
+
+    least, most = whole("jitter_ns")
+
+
+class Feedback(Duration):
+    """How long a sender takes to know of a loss, in nanoseconds, not 0."""
+
+    least, most = whole("arq_feedback_ns")
+
+
+class Sojourn(Duration):
+    """A mean time in a state, in nanoseconds; nagi-link follows no shorter ones."""
+
+    least, most = whole("sojourn_ns")
+
+
+class ByteCount(Quantity):
+    """A size in bytes."""
+
+    what = "size"
+    example = "1000 bytes"
+    least = 1
+    units: ClassVar[dict[str, Decimal]] = {
+        "bytes": Decimal(1),
+        "byte": Decimal(1),
+        "B": Decimal(1),
+        "kB": Decimal(10**3),
+        "MB": Decimal(10**6),
+        "GB": Decimal(10**9),
+    }
+
+    def __str__(self) -> str:
+        return f"{self.value} bytes"
+
+
+class Overhead(ByteCount):
+    """The framing of a packet in bytes."""
+
+    least, most = whole("overhead_bytes")
+
+
+class PacketSize(ByteCount):
+    """An IP packet's size in bytes."""
+
+    least, most = whole("packet_bytes")
+
+
+class QueueBytes(ByteCount):
+    """A queue in bytes."""
+
+    least, most = whole("queue_bytes")
+
+
+class ThresholdBytes(ByteCount):
+    """A threshold of a queue in bytes."""
+
+    least, most = whole("mark_threshold_bytes")
+
+
+class SampleRate(Quantity):
+    """Samples a second, written as a frequency."""
+
+    what = "sample rate"
+    example = "2 MHz"
+    least = 1
+    units: ClassVar[dict[str, Decimal]] = {
+        f"{prefix}Hz": Decimal(factor)
+        for prefix, factor in (("", 1), ("k", 10**3), ("M", 10**6), ("G", 10**9))
+    }
+
+
+class PacketCount(Quantity):
+    """A number of packets."""
+
+    what = "number of packets"
+    example = "1000 packets"
+    least = 1
+    units: ClassVar[dict[str, Decimal]] = {"packets": Decimal(1), "packet": Decimal(1)}
+
+
+class QueuePackets(PacketCount):
+    """A queue in packets."""
+
+    least, most = whole("queue_packets")
+
+
+class ThresholdPackets(PacketCount):
+    """A threshold of a queue in packets."""
+
+    least, most = whole("mark_threshold_packets")
+
+
+@dataclass(frozen=True)
+class BdpCount(Text):
+    """A multiple of the bandwidth-delay product."""
+
+    millionths: int
+
+    pattern = rf"{_NUMBER_PATTERN} ?bdp"
+    example = "1 bdp"
+
+    @classmethod
+    def parse(cls, text: object) -> Self:
+        number, unit = _split(text, "queue size", "1 bdp")
+        millionths = number * 10**6
+        if unit != "bdp" or millionths != millionths.to_integral_value() or millionths <= 0:
+            raise BadValue(f"not a queue size: {shown(text)}", "write it like '1 bdp'")
+        least, most = (Decimal(repr(bound)) for bound in real("queue_bdp"))
+        if not least <= number <= most:
+            raise BadValue(
+                f"a queue of {excerpt(str(text))} is out of range",
+                f"give {least:f} to {_plain(most)} bdp",
+            )
+        return cls(int(millionths))
+
+    def packets(self, rate: Bitrate, base_rtt: Duration, packet: ByteCount) -> int:
+        """n x rate x RTT / (8 x packet), rounded up; the link model rounds in the same way."""
+        bit_nanoseconds = self.millionths * rate.value * base_rtt.value
+        return -(-bit_nanoseconds // (packet.value * 8 * 10**9 * 10**6))
+
+    def __str__(self) -> str:
+        return f"{_plain(Decimal(self.millionths) / 10**6)} bdp"
+
+
+@dataclass(frozen=True)
+class QueueSize(Text):
+    """What a queue holds: packets, bytes or bandwidth-delay products."""
+
+    limit: PacketCount | ByteCount | BdpCount
+
+    packets: ClassVar[type[PacketCount]] = QueuePackets
+    bytes: ClassVar[type[ByteCount]] = QueueBytes
+    pattern = f"({PacketCount.pattern}|{ByteCount.pattern}|{BdpCount.pattern})"
+    example = "1 bdp"
+
+    @classmethod
+    def parse(cls, text: object) -> Self:
+        _, unit = _split(text, "queue size", cls.example)
+        if unit in PacketCount.units:
+            return cls(cls.packets.parse(text))
+        if unit in ByteCount.units:
+            return cls(cls.bytes.parse(text))
+        if unit == "bdp":
+            return cls(BdpCount.parse(text))
+        raise BadValue(
+            f"not a queue size: {shown(text)}", "write it like '1 bdp', '20 packets' or '64 kB'"
+        )
+
+    def __str__(self) -> str:
+        return str(self.limit)
+
+
+class Threshold(QueueSize):
+    """The size of a queue from which on packets are marked."""
+
+    packets = ThresholdPackets
+    bytes = ThresholdBytes
+
+
+@dataclass(frozen=True, order=True)
+class Share(Text):
+    """A share from 0 to 1, written as a percentage or as a plain number: `0.1 %`, `0.001`."""
+
+    value: float
+
+    pattern = rf"{_NUMBER_PATTERN}( ?%)?"
+    example = "0.1 %"
+
+    @classmethod
+    def parse(cls, text: object) -> Self:
+        number, unit = _split(text, "share", cls.example)
+        if unit not in ("", "%"):
+            raise BadValue(f"not a share: {shown(text)}", "write it like '0.1 %' or 0.001")
+        share = number / 100 if unit == "%" else number
+        if not 0 <= share <= 1:
+            what = f"a share of {excerpt(str(text))} is out of range"
+            raise BadValue(what, "give 0 % to 100 %, or 0 to 1")
+        return cls(float(share))
+
+    def __str__(self) -> str:
+        return f"{_plain(Decimal(repr(self.value)) * 100)} %"
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        text = super().__get_pydantic_json_schema__(schema, handler)
+        return {"anyOf": [text, {"type": "number", "minimum": 0, "maximum": 1}]}
+
+
+@dataclass(frozen=True, order=True)
+class Measure(Text):
+    """A real number of base units, which may be negative."""
+
+    value: float
+
+    what: ClassVar[str]
+    units: ClassVar[dict[str, Decimal]]  # name -> base units; the first is 1 and prints
+    least: ClassVar[int]
+    most: ClassVar[int]
+
+    def __init_subclass__(cls) -> None:
+        names = "|".join(re.escape(name) for name in cls.units)
+        cls.pattern = f"[-+]?{_NUMBER_PATTERN} ?({names})"
+
+    @classmethod
+    def parse(cls, text: object) -> Self:
+        value = _in_base_units(text, cls.what, cls.example, cls.units)
+        if not cls.least <= value <= cls.most:
+            base = next(iter(cls.units))
+            raise BadValue(
+                f"a {cls.what} of {excerpt(str(text))} is out of range",
+                f"give {cls.least} {base} to {cls.most} {base}",
+            )
+        return cls(float(value))
+
+    def __str__(self) -> str:
+        return f"{_plain(Decimal(repr(self.value)))} {next(iter(self.units))}"
+
+
+class Level(Measure):
+    """A ratio of powers in decibels."""
+
+    what = "level"
+    example = "12 dB"
+    least, most = -100, 100
+    units: ClassVar[dict[str, Decimal]] = {"dB": Decimal(1)}
+
+
+class FrequencyOffset(Measure):
+    """A difference of frequencies in Hz."""
+
+    what = "frequency offset"
+    example = "100 Hz"
+    least, most = -(10**9), 10**9
+    units: ClassVar[dict[str, Decimal]] = {
+        "Hz": Decimal(1),
+        "kHz": Decimal(10**3),
+        "MHz": Decimal(10**6),
+    }
+
+
+class DopplerSpread(FrequencyOffset):
+    """The largest Doppler shift of a fading channel, in Hz."""
+
+    what = "Doppler spread"
+    example = "5 Hz"
+    least, most = 0, 10**6
+
+
+def in_bytes(count: float) -> str:
+    """A number of bytes for people: decimal units, two digits and more."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if count < 1000:
+            return (
+                f"{count:.0f} {unit}" if count >= 10 or unit == "bytes" else f"{count:.1f} {unit}"
+            )
+        count /= 1000
+    return f"{count:.0f} TB" if count >= 10 else f"{count:.1f} TB"
+
+
+def in_time(seconds: float) -> str:
+    """A time for people."""
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    if seconds < 7200:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"
+
+
+def count_of(number: int, noun: str) -> str:
+    """A number of things for people."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")

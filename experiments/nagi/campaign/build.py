@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What runs the runs: the programs whose every change makes earlier results another build's."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+from pathlib import Path
+
+from nagi_contracts import __version__, paths
+from nagi_contracts.errors import refuse
+from nagi_contracts.plan import SwitchTarget, digest
+from nagi_contracts.records import Build, sha256_of
+from nagi_p4.simple_switch import client_directory
+from nagi_p4.simple_switch import problem as simple_switch_problem
+
+from nagi.labs import guest_kernel, physical, virtual
+from nagi.plan import programs, radio
+
+
+def current_build(
+    lab: str = "", switch: SwitchTarget | None = None, *, radios: bool = False
+) -> Build:
+    """The build in use; of the virtual lab its guest is a part, of experiments with switches the
+    program that these run, of those with radios nagi-sdr, unless they are what real hosts have.
+    Raises InputError if nagi-link or nagi-tcp has not been built, the guest or nagi-switch, or bmv2
+    is not installed."""
+    program = paths.native_program("nagi-link")
+    if not program.exists():
+        raise refuse(f"there is no {program}", "build it: `make setup`")
+    nagi_link = sha256_of(program)
+    nagi_tcp = sha256_of(programs.nagi_tcp())
+    sources = sorted((paths.AGENT / "nagi_agent").glob("*.py"))
+    sources += sorted((paths.P4_CONTROL / "nagi_p4").glob("*.py"))
+    nagi_agent = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
+    guest = None
+    if lab == virtual.NAME:
+        kernel = guest_kernel.require_installed()
+        preloaded = sorted(guest_kernel.directory().glob("*.so"))
+        guest = digest([kernel.linux, kernel.modules, *map(sha256_of, preloaded)])
+    here = lab != physical.NAME  # bmv2, as kernels and iperf there, is the hosts' own
+    nagi_switch = sha256_of(_nagi_switch()) if switch == "nagi" else None
+    simple_switch = sha256_of(_simple_switch()) if here and switch == "bmv2" else None
+    nagi_sdr = radio.checksum() if here and radios else None
+    parts = [__version__, nagi_link, nagi_agent, nagi_tcp]
+    further = [part for part in (guest, nagi_switch, simple_switch, nagi_sdr) if part is not None]
+    return Build(
+        id=digest([*parts, *further]),
+        version=__version__,
+        commit=_commit(),
+        nagi_link=nagi_link,
+        nagi_sdr=nagi_sdr,
+        nagi_agent=nagi_agent,
+        nagi_tcp=nagi_tcp,
+        nagi_switch=nagi_switch,
+        simple_switch=simple_switch,
+        guest=guest,
+    )
+
+
+def _nagi_switch() -> Path:
+    program = paths.native_program("nagi-switch")
+    if not program.exists():
+        raise refuse(f"there is no {program}", "build it: `make setup`")
+    return program
+
+
+def _simple_switch() -> Path:
+    said = simple_switch_problem(client=client_directory())
+    if said is not None:
+        what, _, cure = said.partition("; ")
+        raise refuse(f"--switch bmv2: {what}", cure)
+    found = shutil.which("simple_switch")
+    assert found is not None
+    return Path(found)
+
+
+def _commit() -> str | None:
+    """The checkout's commit, with `+` if it was changed since; None outside a checkout."""
+    if not paths.IN_CHECKOUT:
+        return None
+    git = ["git", "-c", f"safe.directory={paths.ROOT}", "-C", str(paths.ROOT)]
+    try:
+        commit = subprocess.run(
+            [*git, "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        changes = subprocess.run(
+            [*git, "status", "--porcelain"], capture_output=True, text=True, check=True
+        ).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return commit + ("+" if changes else "")

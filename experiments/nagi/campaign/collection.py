@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From what agents recorded to run directories.
+
+Agents leave `records/HOST/RUN_ID/`, with node.json written last. A run all of whose agents have
+left one is over, whatever became of the batch it was in; it becomes `runs/RUN_ID/`.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+import pandas as pd
+from nagi_contracts.errors import InputError
+from nagi_contracts.links import Links
+from nagi_contracts.plan import RunPlan
+from nagi_contracts.records import (
+    Build,
+    FileSum,
+    FlowRecord,
+    Flows,
+    Manifest,
+    NodeRecord,
+    TcpInfoSample,
+    Verdict,
+)
+from nagi_contracts.switches import Switches, drops_file
+
+from nagi.campaign.retention import PACKETS, TRANSMISSIONS
+from nagi.labs.shape import EMULATOR
+from nagi.records.packets import read_records, to_table
+from nagi.records.scheme_events import read_events
+from nagi.records.switch_records import DROPS as SWITCH_DROPS
+from nagi.records.switch_records import read_account, read_samples
+from nagi.records.transmissions import Transmissions, read_transmissions
+from nagi.records.transmissions import to_table as transmissions_table
+from nagi.verdict.certificate import certify, failed
+from nagi.verdict.evidence import gather
+
+PLAN, MANIFEST, VERDICT = "plan.json", "manifest.json", "verdict.json"
+LINKS, FLOWS, TCP_INFO = "links.json", "flows.json", "tcp_info.parquet"
+EVENTS = "scheme_events.parquet"
+DROPS = "drops.pcapng"
+SWITCHES, QUEUE_SAMPLES = "switches.json", "queue_samples.parquet"
+_NODE, _SAMPLES, _RECORDS = "node.json", "tcp_info.jsonl", "packets.bin"
+_TRANSMISSIONS = "transmissions.bin"
+_COMMAND_LOGS = "command-*.log"  # what programs of the user's own said is a result
+
+
+def over(records: Path, runs: Path, plan: RunPlan) -> str | None:
+    """The cell in which `plan` was run to its end, if it was, and is to be collected. Records that
+    have been collected already, by a process that ended before it had removed them, are removed."""
+    for first in records.glob(f"*_{EMULATOR}/{plan.run_id}"):
+        cell = first.parent.name.removesuffix(f"_{EMULATOR}")
+        sources = _sources(records, plan, cell)
+        begun = {_began(source / _NODE, NodeRecord) for source in sources.values()}
+        # What agents left of a try that was broken off is no part of this one.
+        if None in begun or len(begun) != 1:
+            continue
+        if begun == {_began(runs / plan.run_id / MANIFEST, Manifest)}:
+            _remove(sources)
+            continue
+        return cell
+    return None
+
+
+def collect(records: Path, runs: Path, plan: RunPlan, cell: str, lab: str, build: Build) -> Verdict:
+    """Makes the run directory of a run that is over, and then removes the records it is made from.
+
+    Raises OSError, such as for want of space; the records are then still there.
+    """
+    sources = _sources(records, plan, cell)
+    partial = _new(runs, plan)
+    nodes = {node: NodeRecord.read(source / _NODE) for node, source in sources.items()}
+    samples, damage = _samples(plan, nodes, sources)
+    damage += _bring_events(plan, nodes, sources, partial)
+    verdict = _verdict(plan, nodes, sources, damage, partial)
+    Flows(flows=_flow_records(nodes.values())).write(partial / FLOWS)
+    samples.to_parquet(partial / TCP_INFO, index=False)
+    for source in sources.values():
+        for log in source.glob(_COMMAND_LOGS):
+            shutil.copyfile(log, partial / log.name)
+    if verdict.status == "failed":
+        _keep_logs(sources, partial / "logs")
+    files = {path.name: FileSum.of(path) for path in sorted(partial.iterdir()) if path.is_file()}
+    Manifest(
+        run_id=plan.run_id,
+        point_id=plan.point_id,
+        lab=lab,
+        cell=cell,
+        build=build,
+        began_realtime_s=nodes[EMULATOR].began_realtime_s,
+        collected_s=round(time.time(), 3),
+        nodes=nodes,
+        files=files,
+    ).write(partial / MANIFEST)
+    verdict.write(partial / VERDICT)
+    _replace(partial, runs / plan.run_id)
+    _remove(sources)
+    return verdict
+
+
+def record_failure(runs: Path, plan: RunPlan, reason: str) -> Verdict:
+    """A run directory for a run that was begun but is not over: its plan, and why it failed."""
+    partial = _new(runs, plan)
+    verdict = failed(plan.run_id, [reason])
+    verdict.write(partial / VERDICT)
+    _replace(partial, runs / plan.run_id)
+    return verdict
+
+
+def attempts(runs: Path, run_id: str) -> int:
+    """How often a run has been found invalid before."""
+    return len(list(runs.glob(f"{run_id}.invalid-*")))
+
+
+def _replace(new: Path, old: Path) -> None:
+    """Puts `new` in the place of `old`. An invalid run is kept beside it, a failed one is not."""
+    before = verdict_of(old.parent, old.name)
+    if before is not None and before.status == "invalid":
+        old.rename(old.with_name(f"{old.name}.invalid-{attempts(old.parent, old.name) + 1}"))
+    shutil.rmtree(old, ignore_errors=True)
+    new.rename(old)
+
+
+def verdict_of(runs: Path, run_id: str) -> Verdict | None:
+    """The verdict on a run, if it has been run."""
+    try:
+        return Verdict.read(runs / run_id / VERDICT)
+    except InputError:
+        return None
+
+
+def _sources(records: Path, plan: RunPlan, cell: str) -> dict[str, Path]:
+    """node -> where its agent left its record of a run."""
+    nodes = (*(node.name for node in plan.nodes), EMULATOR)
+    return {node: records / f"{cell}_{node}" / plan.run_id for node in nodes}
+
+
+def _began(file: Path, kind: type[NodeRecord] | type[Manifest]) -> float | None:
+    """When a run began, by what is recorded of it; None if there is no record, or no whole one."""
+    try:
+        return kind.read(file).began_realtime_s
+    except InputError:
+        return None
+
+
+def _new(runs: Path, plan: RunPlan) -> Path:
+    """A run directory that is not in its place yet."""
+    partial = runs / f"{plan.run_id}.partial"
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    plan.write(partial / PLAN)
+    return partial
+
+
+def _remove(sources: dict[str, Path]) -> None:
+    for source in sources.values():
+        shutil.rmtree(source)
+
+
+def _verdict(
+    plan: RunPlan,
+    nodes: dict[str, NodeRecord],
+    sources: dict[str, Path],
+    damage: list[str],
+    target: Path,
+) -> Verdict:
+    """Brings captures and account over, and judges the run."""
+    for capture in plan.captures:
+        _bring(sources[capture.node], target, capture.file)
+    for name in (LINKS, DROPS):
+        _bring(sources[EMULATOR], target, name)
+    for switch in plan.switches():
+        _bring(sources[switch.name], target, SWITCH_DROPS, drops_file(switch.name))
+    errors = [f"{name}: {node.error}" for name, node in nodes.items() if node.status == "failed"]
+    if errors or damage:
+        # What else failed then is for want of the one that was late.
+        too_late = any(not node.in_time for node in nodes.values())
+        return failed(plan.run_id, errors or damage, too_late=too_late, nodes=nodes.values())
+    try:
+        links = Links.read(target / LINKS)
+        records = read_records(sources[EMULATOR] / _RECORDS)
+        to_table(records, plan).to_parquet(target / PACKETS, index=False, compression="zstd")
+        began = nodes[EMULATOR].began_realtime_s
+        switches = _bring_switches(plan, sources, began, target)
+        transmissions = _bring_transmissions(plan, sources[EMULATOR], target)
+        evidence = gather(plan, began, records, target, own_clocks(nodes), switches, transmissions)
+    except InputError as error:
+        # Without where the campaign is: run directories are published.
+        said = str(error).replace(f"{target}/", "")
+        for node, source in sources.items():
+            said = said.replace(f"{source}/", f"{node}: ")
+        return failed(plan.run_id, [said])
+    return certify(plan, links, nodes.values(), evidence, switches)
+
+
+def _bring_switches(
+    plan: RunPlan, sources: dict[str, Path], began: float, target: Path
+) -> Switches | None:
+    """Writes what switches did and what their queues were like, if there are any. Raises
+    InputError."""
+    if not plan.switches():
+        return None
+    accounts, samples = [], []
+    for node in plan.switches():
+        accounts.append(read_account(plan, node, sources[node.name]))
+        samples.append(read_samples(plan, node, sources[node.name], began))
+    switches = Switches(switches=accounts)
+    switches.write(target / SWITCHES)
+    table = pd.concat(samples).sort_values("t_s", kind="stable")
+    table.to_parquet(target / QUEUE_SAMPLES, index=False, compression="zstd")
+    return switches
+
+
+def _bring_transmissions(plan: RunPlan, source: Path, target: Path) -> Transmissions | None:
+    """Writes what became of transmissions, if the emulator tells it. Raises InputError."""
+    if not plan.records_transmissions():
+        return None
+    found = read_transmissions(source / _TRANSMISSIONS, plan)
+    table = transmissions_table(found, plan)
+    table.to_parquet(target / TRANSMISSIONS, index=False, compression="zstd")
+    return found
+
+
+def _flow_records(nodes: Iterable[NodeRecord]) -> list[FlowRecord]:
+    """Each flow as its sender saw it, with how its client ended, which may be at the other end."""
+    nodes = list(nodes)
+    ended = {end.flow: end for node in nodes for end in node.ended}
+    records = []
+    for record in (record for node in nodes for record in node.flows):
+        end = ended.get(record.flow)
+        if end is not None:
+            update = {"ended_s": end.ended_s, "status": end.status}
+            record = record.model_copy(update=update)
+        records.append(record)
+    return records
+
+
+def own_clocks(nodes: dict[str, NodeRecord]) -> list[str]:
+    """The nodes whose clock is not the emulator's: another kernel keeps it."""
+    shared = nodes[EMULATOR].facts.boot_id
+    return [name for name, node in nodes.items() if node.facts.boot_id != shared]
+
+
+def _bring(source: Path, target: Path, name: str, as_: str = "") -> None:
+    """A recorded file, if there is one, at no cost where the file system has hard links; `as_`:
+    what it is called from now on. It stays where it was, too, until the run directory is whole."""
+    if (source / name).exists():
+        try:
+            (target / (as_ or name)).hardlink_to(source / name)
+        except OSError:
+            shutil.copyfile(source / name, target / (as_ or name))
+
+
+def _samples(
+    plan: RunPlan, nodes: dict[str, NodeRecord], sources: dict[str, Path]
+) -> tuple[pd.DataFrame, list[str]]:
+    """All senders' samples, ordered by flow and time; and whose are not whole, as when there was no
+    space left."""
+    samples, damage = [], []
+    for node, source in sources.items():
+        # Of a command's flow there need not be any: it may be UDP, or silent.
+        bulk = {flow.name for flow in plan.flows if flow.traffic == "bulk"}
+        watched = bulk & {record.flow for record in nodes[node].flows}
+        lines = []
+        with suppress(FileNotFoundError):
+            lines = (source / _SAMPLES).read_bytes().splitlines()
+        try:
+            read = [json.loads(line) for line in lines]
+        except ValueError:
+            damage.append(f"{node}: {_SAMPLES}: it is damaged; run it again")
+            continue
+        samples += read
+        missing = watched - {sample["flow"] for sample in read}
+        if missing:
+            damage.append(f"{node}: {_SAMPLES}: nothing of flow {', '.join(sorted(missing))}")
+    table = pd.DataFrame(samples, columns=list(TcpInfoSample.model_fields))
+    return table.sort_values(["flow", "t_s"]), damage
+
+
+def _bring_events(
+    plan: RunPlan, nodes: dict[str, NodeRecord], sources: dict[str, Path], target: Path
+) -> list[str]:
+    """Writes what schemes told, if any could; returns whose files are not whole."""
+    if not any(flow.program is not None and flow.program.events for flow in plan.flows):
+        return []
+    tables, damage = [], []
+    for node, source in sources.items():
+        if nodes[node].status == "failed":
+            continue
+        try:
+            tables.append(read_events(plan, node, source, nodes[node].began_realtime_s))
+        except InputError as error:
+            damage.append(str(error))
+    if tables:
+        told = pd.concat(tables).sort_values(["flow", "t_s"], kind="stable")
+        told.to_parquet(target / EVENTS, index=False, compression="zstd")
+    return damage
+
+
+def _keep_logs(sources: dict[str, Path], target: Path) -> None:
+    for node, source in sources.items():
+        for log in source.glob("*.log"):
+            target.mkdir(exist_ok=True)
+            shutil.copyfile(log, target / f"{node}.{log.name}")

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a campaign costs beyond the runs' own timelines."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Literal
+
+from nagi_contracts.plan import RunPlan
+
+from nagi.labs.lab import BETWEEN_RUNS
+
+What = Literal["labs", "results"]
+
+
+class Cost:
+    """Adds up, by a monotonic clock, where the time of a campaign goes, in seconds.
+
+    `labs`: making labs, shipping batches, waiting for agents and bringing records; of a batch, what
+    it takes longer than the runs of the cell that has most. `results`: certificates and metrics.
+    Runs that do not take place in real time count with what they take.
+    """
+
+    def __init__(self) -> None:
+        self.runs = 0
+        self.seconds: dict[What, float] = {"labs": 0.0, "results": 0.0}
+        self._virtual_s = self._wall_s = 0.0
+
+    @contextmanager
+    def spent(self, what: What) -> Iterator[None]:
+        """What is done meanwhile is not part of any run."""
+        begun = time.monotonic()
+        try:
+            yield
+        finally:
+            self.seconds[what] += time.monotonic() - begun
+
+    @contextmanager
+    def batch(
+        self, plans: dict[str, list[RunPlan]], *, in_real_time: bool = True
+    ) -> Iterator[None]:
+        """A batch goes on meanwhile."""
+        timelines = [
+            sum(plan.timeline.end_s + BETWEEN_RUNS for plan in dealt) for dealt in plans.values()
+        ]
+        begun = time.monotonic()
+        yield
+        took = time.monotonic() - begun
+        if in_real_time:
+            self.seconds["labs"] += took - max(timelines)
+        else:
+            self._virtual_s += sum(timelines)
+            self._wall_s += took
+        self.runs += sum(map(len, plans.values()))
+
+    def in_words(self) -> str:
+        """One line for the campaign's summary; empty if nothing was run."""
+        if not self.runs:
+            return ""
+        labs, results = (self.seconds[what] / self.runs for what in ("labs", "results"))
+        if self._wall_s:
+            return (
+                f"{self._virtual_s:.0f} virtual seconds in {self._wall_s:.0f} s of wall time; "
+                f"beyond that {results:.2f} s a run for certificates and metrics"
+            )
+        return (
+            f"beyond the timelines of {self.runs} runs: {labs:.2f} s a run for orchestration, "
+            f"{results:.2f} s a run for certificates and metrics"
+        )

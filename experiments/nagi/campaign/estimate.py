@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a campaign will take of time and disk, before it is run.
+
+Disk, an upper estimate from these assumptions:
+- Every flow sends full-size packets from its start to the end of the traffic, at the rate of its
+  bottleneck shared equally with the flows that cross it, or with a window cap at no more than
+  cap / base RTT. Retransmissions are part of that rate.
+- Every packet is acknowledged at once (delayed ACKs would halve their number) by 78 bytes of frame:
+  timestamps and one SACK block.
+- A captured packet takes 16 bytes of record header and what is captured of its frame: at most the
+  snap length, 128 bytes.
+- zstd brings captures of headers to a quarter (recorded ones came to a fifth).
+- nagi-link records 32 bytes a packet and link; as packets.parquet they are 26. On links that are
+  radios or have ARQ the same again for transmissions, of which repeated ones are left out.
+- TCP_INFO takes 100 bytes a sample, everything else 100 kB a run.
+- While runs are under way, the raw records of one batch are there beside what is kept: all that
+  cells are given at once.
+
+Time: each run takes its timeline; runs side by side divide it. Setting up the lab (some 10 s) and
+computing metrics are not in it. In virtual time a run takes what its packets do: 2.5 s and 8 us for
+every packet on every link, metrics included, on the two processors it was measured with
+(bench_virtual measures it; others take half or twice as long).
+"""
+
+from __future__ import annotations
+
+import math
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from nagi_contracts.errors import refuse
+from nagi_contracts.plan import FlowPlan, Hop, RunPlan
+from nagi_contracts.records import Keep
+from nagi_contracts.units import in_bytes
+
+from nagi.campaign.campaign import BATCH_SECONDS
+from nagi.labs import virtual
+from nagi.labs.lab import BETWEEN_RUNS
+
+ETHERNET_BYTES = 14
+ACK_BYTES = 78 - ETHERNET_BYTES
+PCAP_RECORD_BYTES = 16
+COMPRESSED_SHARE = 0.25
+RECORD_BYTES = 32
+PARQUET_BYTES = 26
+SAMPLE_BYTES = 100
+OTHER_BYTES = 100_000
+VIRTUAL_RUN_S, VIRTUAL_CROSSING_S = 2.5, 8e-6
+MORE_DISK = (
+    "give another place with --out, run a part with --only, or keep less with `keep: {captures: "
+    "none, packets: drop}` in the experiment"
+)
+
+
+@dataclass(frozen=True)
+class RunSize:
+    """What a run takes of disk, in bytes."""
+
+    raw: int  # as recorded
+    kept: int  # once `keep` has been applied
+
+
+def size_of(plan: RunPlan, keep: Keep) -> RunSize:
+    """What a run of `plan` takes."""
+    packets = _all_packets(plan)
+    raw_captures = kept_captures = 0
+    for capture in plan.captures:
+        total, wanted = 0, False
+        for flow in plan.flows:
+            sends = (flow.sender, flow.path[0].link) == (capture.node, capture.link)
+            receives = (flow.receiver, flow.path[-1].link) == (capture.node, capture.link)
+            if sends or receives:
+                frames = [flow.packet_bytes + ETHERNET_BYTES, ACK_BYTES + ETHERNET_BYTES]
+                each = sum(PCAP_RECORD_BYTES + min(capture.snap_bytes, size) for size in frames)
+                total += round(packets[flow.name] * each)
+                wanted |= keep.captures == "both"
+                wanted |= keep.captures == "sender" and sends
+                wanted |= keep.captures == "receiver" and receives
+        raw_captures += total
+        if wanted:
+            kept_captures += round(total * (COMPRESSED_SHARE if keep.compress == "zstd" else 1))
+    crossings = _crossings(plan, packets) + _crossings(plan, packets, _watched(plan))
+    other = OTHER_BYTES + sum(
+        round((flow.end_s - flow.start_s) / plan.tcp_info_interval_s) * SAMPLE_BYTES
+        for flow in plan.flows
+    )
+    table = crossings * PARQUET_BYTES
+    return RunSize(
+        raw=raw_captures + crossings * RECORD_BYTES + table + other,
+        kept=kept_captures + (table if keep.packets == "keep" else 0) + other,
+    )
+
+
+def disk_needed(plans: list[RunPlan], keep: Keep, jobs: int) -> int:
+    """Bytes that `plans` take at most at once, when run `jobs` side by side."""
+    if not plans:
+        return 0
+    sizes = [size_of(plan, keep) for plan in plans]
+    at_once = jobs * max(math.ceil(BATCH_SECONDS / seconds_of(plan)) for plan in plans)
+    largest = sorted((size.raw for size in sizes), reverse=True)[:at_once]
+    return sum(size.kept for size in sizes) + sum(largest)
+
+
+def seconds_of(plan: RunPlan) -> float:
+    """How long a cell is busy with a run."""
+    return plan.timeline.end_s + BETWEEN_RUNS
+
+
+def virtual_seconds_of(plan: RunPlan) -> float:
+    """How long a run in virtual time takes by the clock on the wall."""
+    return VIRTUAL_RUN_S + VIRTUAL_CROSSING_S * _crossings(plan, _all_packets(plan))
+
+
+def seconds_in(lab: str) -> Callable[[RunPlan], float]:
+    """How long a run takes in a lab, by the clock on the wall."""
+    return virtual_seconds_of if lab == virtual.NAME else seconds_of
+
+
+def time_needed(
+    plans: list[RunPlan], jobs: int, lasts: Callable[[RunPlan], float] = seconds_of
+) -> float:
+    """Seconds that `plans` take, `jobs` side by side."""
+    return sum(lasts(plan) for plan in plans) / jobs
+
+
+def free_disk(out: Path) -> int:
+    """Bytes free where `out` is, or would be made."""
+    there = out.absolute()
+    while not there.exists():
+        there = there.parent
+    return shutil.disk_usage(there).free
+
+
+def require_disk(plans: list[RunPlan], keep: Keep, jobs: int, out: Path) -> None:
+    """Raises InputError if what `plans` take is more than is free where `out` is."""
+    needed, free = disk_needed(plans, keep, jobs), free_disk(out)
+    if needed > free:
+        raise refuse(
+            f"{len(plans)} runs need about {in_bytes(needed)} of disk, and {in_bytes(free)} are "
+            "free there",
+            MORE_DISK,
+            file=str(out),
+        )
+
+
+def _bottleneck(plan: RunPlan, flow: FlowPlan) -> tuple[str, str]:
+    """The first hop of a flow's path with the smallest rate."""
+
+    def rate(hop: Hop) -> float:
+        mean_rate_bps = plan.channel(hop).mean_rate_bps
+        return math.inf if mean_rate_bps is None else mean_rate_bps
+
+    hop = min(flow.path, key=rate)
+    return hop.link, hop.way
+
+
+def _all_packets(plan: RunPlan) -> dict[str, float]:
+    """How many full-size packets each flow sends."""
+    bottlenecks = {flow.name: _bottleneck(plan, flow) for flow in plan.flows}
+    sharing = Counter(bottlenecks.values())
+    return {flow.name: _packets(flow, sharing[bottlenecks[flow.name]]) for flow in plan.flows}
+
+
+def _watched(plan: RunPlan) -> set[str]:
+    """Links whose transmissions are recorded."""
+    return {
+        link.name
+        for link in plan.links
+        if link.radio is not None or link.forward.arq is not None or link.backward.arq is not None
+    }
+
+
+def _crossings(plan: RunPlan, packets: dict[str, float], links: set[str] | None = None) -> int:
+    """How many packets cross links (None: all), acknowledgements included, one counted on every
+    link. `packets`: how many each flow sends."""
+    return sum(
+        round(packets[flow.name]) * 2
+        for flow in plan.flows
+        for hop in flow.path
+        if links is None or hop.link in links
+    )
+
+
+def _packets(flow: FlowPlan, sharing: int) -> float:
+    """How many full-size packets a flow sends."""
+    rate = flow.bottleneck_bps / sharing
+    if flow.max_window is not None and flow.base_rtt_s > 0:
+        rate = min(rate, flow.max_window * flow.packet_bytes * 8 / flow.base_rtt_s)
+    return rate * (flow.end_s - flow.start_s) / (8 * flow.packet_bytes)

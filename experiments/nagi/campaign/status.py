@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How far a campaign has come, read from its directory without holding it: nagi may be at work."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from nagi_contracts.records import Campaign, CampaignRun
+
+from nagi.campaign.campaign import CampaignDirectory
+from nagi.campaign.collection import VERDICT, attempts, verdict_of
+
+STATES = ("valid", "invalid", "failed", "missing")
+
+
+@dataclass(frozen=True)
+class RunStatus:
+    """A run of the campaign. `state` is one of STATES, `attempts` counts all tries."""
+
+    run: CampaignRun
+    state: str
+    reasons: list[str]
+    attempts: int
+
+    @classmethod
+    def read(cls, runs: Path, run: CampaignRun) -> RunStatus:
+        verdict = verdict_of(runs, run.run_id)
+        before = attempts(runs, run.run_id)
+        if verdict is None:
+            return cls(run, "missing", [], before)
+        return cls(run, verdict.status, verdict.reasons, before + 1)
+
+    def as_data(self) -> dict[str, Any]:
+        return {
+            "run_id": self.run.run_id,
+            "point": self.run.point,
+            "repeat": self.run.repeat,
+            "status": self.state,
+            "reasons": self.reasons,
+            "attempts": self.attempts,
+        }
+
+
+@dataclass(frozen=True)
+class CampaignStatus:
+    """All runs of a campaign. `worker`: the process that works on it now, if there is one."""
+
+    directory: CampaignDirectory
+    campaign: Campaign
+    runs: list[RunStatus]
+    worker: int | None
+
+    @classmethod
+    def read(cls, directory: CampaignDirectory, campaign: Campaign) -> CampaignStatus:
+        runs = [RunStatus.read(directory.runs, run) for run in campaign.runs]
+        return cls(directory, campaign, runs, holder_of(directory.lock))
+
+    @property
+    def name(self) -> str:
+        """Of experiment and form."""
+        form = self.campaign.form
+        return f"{self.campaign.experiment} ({form})" if form else self.campaign.experiment
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """State -> runs."""
+        found = Counter(run.state for run in self.runs)
+        return {state: found[state] for state in STATES}
+
+    def ended(self) -> tuple[datetime, datetime] | None:
+        """When the first and the last run ended, as far as their files say; None: none has."""
+        stamps = list(self._stamps())
+        if not stamps:
+            return None
+        first, last = min(stamps), max(stamps)
+        return datetime.fromtimestamp(first).astimezone(), datetime.fromtimestamp(last).astimezone()
+
+    def _stamps(self) -> Iterator[float]:
+        for each in self.runs:
+            try:
+                yield (self.directory.runs / each.run.run_id / VERDICT).stat().st_mtime
+            except OSError:
+                continue
+
+    def as_data(self) -> dict[str, Any]:
+        ended = self.ended()
+        first, last = (None, None) if ended is None else (each.isoformat() for each in ended)
+        return {
+            "results": str(self.directory.out),
+            "experiment": self.campaign.experiment,
+            "form": self.campaign.form,
+            "title": self.campaign.title,
+            "lab": self.campaign.lab,
+            "build": self.campaign.build.model_dump(mode="json"),
+            "running": self.worker is not None and self.worker != os.getpid(),
+            "first_run_ended": first,
+            "last_run_ended": last,
+            "counts": {"runs": len(self.runs), **self.counts},
+            "left_out": self.campaign.left_out,
+            "runs": [run.as_data() for run in self.runs],
+        }
+
+
+def holder_of(lock: Path) -> int | None:
+    """The process that has locked a file by flock(2), by /proc/locks; None: none, or it cannot be
+    seen from here."""
+    try:
+        status = lock.stat()
+        locks = Path("/proc/locks").read_text()
+    except OSError:
+        return None
+    device = status.st_dev
+    file = f"{os.major(device):02x}:{os.minor(device):02x}:{status.st_ino}"
+    for line in locks.splitlines():
+        # 1: FLOCK  ADVISORY  WRITE 1234 fe:01:5678 0 EOF
+        words = line.split()
+        if len(words) > 5 and words[1] == "FLOCK" and words[5] == file:
+            return int(words[4])
+    return None

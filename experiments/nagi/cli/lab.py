@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands that work on labs: a live topology. cli.py makes them commands."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+from nagi_contracts.doctor import Doctor
+from nagi_contracts.errors import refuse
+from nagi_contracts.live import Live
+from nagi_contracts.plan import RunPlan
+from nagi_contracts.units import Duration
+from rich.table import Table
+
+from nagi.campaign.build import current_build
+from nagi.campaign.campaign import has_radios, schemes_of, select
+from nagi.cli.console import Json, complain, error_console, out_console, write_line
+from nagi.cli.options import (
+    WHERE,
+    Form,
+    Inventory,
+    Only,
+    Quick,
+    Spec,
+    Switch,
+    chosen_form,
+    chosen_lab,
+    chosen_switch,
+    chosen_values,
+)
+from nagi.cli.progress import InterruptFlag
+from nagi.cli.site import require_ready
+from nagi.doctor import judge
+from nagi.doctor.examination import examine_hosts, examine_radio, examine_this_machine
+from nagi.doctor.text import show
+from nagi.labs import netns, physical, virtual
+from nagi.labs.ansible_runs import Interrupted, LabError
+from nagi.labs.cells import read_cells
+from nagi.labs.live import LiveLab, shell_command, state_directory
+from nagi.labs.netns import require_root
+from nagi.labs.physical import Bench, token_for
+from nagi.labs.shape import EMULATOR, Shape
+from nagi.plan import radio
+from nagi.plan.schemes import Availability, Scheme
+from nagi.scratch import scratch
+from nagi.spec.points import read_experiment
+
+_LEASE = "12 h"
+
+
+def doctor(
+    what: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="radio",
+            help="Check GNU Radio and nagi-sdr, stage by stage, instead of the machine",
+            show_default=False,
+            autocompletion=lambda: ["radio"],
+        ),
+    ] = None,
+    inventory: Inventory = None,
+    json_: Json = False,
+) -> None:
+    """Check whether this machine, or the hosts of an inventory, are fit for runs."""
+    if what is not None:
+        _radio_doctor(what, inventory, json_)
+    stop = InterruptFlag()
+    with scratch() as directory:
+        if not json_:
+            subject = f"the hosts of {inventory}" if inventory else "this machine"
+            write_line(f"looking at {subject}")
+        if inventory is None:
+            seen = examine_this_machine(directory, stop)
+        else:
+            token = token_for(directory)
+            with bench_for(inventory, directory, token, stop) as bench:
+                seen = examine_hosts(bench)
+    _tell(judge(seen), json_)
+
+
+def _radio_doctor(what: str, inventory: Path | None, json_: bool) -> NoReturn:
+    if what != "radio":
+        raise refuse(
+            f"doctor {what}: there is no such thing to look at", "write `nagi doctor radio`"
+        )
+    if inventory is not None:
+        raise refuse(
+            "doctor radio looks at this machine alone",
+            "run it on the emulator's host, where `make sdr` has been run",
+        )
+    if not json_:
+        write_line("looking at GNU Radio and nagi-sdr")
+    _tell(examine_radio(), json_)
+
+
+def _tell(found: Doctor, json_: bool) -> NoReturn:
+    if json_:
+        typer.echo(found.model_dump_json(indent=1))
+    else:
+        show(out_console, found)
+    raise typer.Exit(found.exit_status)
+
+
+def up(
+    spec: Spec,
+    lab: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LAB",
+            help="netns (default): this machine, as root; physical: the hosts of -i INVENTORY. "
+            "The virtual lab has no real time, which a person who types needs.",
+            show_default=False,
+            autocompletion=lambda: [netns.NAME, physical.NAME],
+            rich_help_panel=WHERE,
+        ),
+    ] = None,
+    inventory: Inventory = None,
+    quick: Quick = False,
+    form: Form = None,
+    only: Only = None,
+    switch: Switch = "nagi",
+    lease: Annotated[
+        str,
+        typer.Option(
+            "--for",
+            metavar="TIME",
+            help="With -i: time after which hosts undo their settings",
+            rich_help_panel=WHERE,
+        ),
+    ] = _LEASE,
+) -> None:
+    """Set up an experiment's topology and keep it up, for your own programs."""
+    where = netns.NAME if lab is None and inventory is None else chosen_lab(lab, inventory)
+    if where == virtual.NAME:
+        raise refuse(
+            "--lab virtual: a topology that is up needs real time, and the virtual lab has none",
+            "use --lab netns, or have a flow with `traffic: command` run your programs in "
+            "`nagi run`",
+        )
+    live_lab = LiveLab(state_directory())
+    form_ = chosen_form(quick, form)
+    points = read_experiment(spec, form_)
+    target = chosen_switch(switch, points)
+    selection = select(
+        points,
+        form_,
+        chosen_values(only),
+        current_build(where, target, radios=has_radios(points)),
+        switch=target or "nagi",
+        # Of real hosts, agents are asked.
+        radios=radio.availability if inventory is None else lambda: Availability(True),
+    )
+    plan = selection.plans[0]
+    links, lacking = radio.names([plan]), selection.no_radios
+    if links and lacking is not None:
+        raise refuse(f"{radio.of_links(links)}: {lacking.reason}", lacking.cure)
+    lasts = Duration.parse(lease).seconds
+    if inventory is None:
+        require_root()
+    live_lab.require_none()
+    interrupted = InterruptFlag()
+    write_line(f"setting up {_named(plan)}")
+    try:
+        if inventory is None:
+            live = live_lab.up_in_netns(plan, interrupted)
+        else:
+            wanted = schemes_of(selection.points)
+            live = _up_on_hosts(live_lab, plan, inventory, lasts, interrupted, wanted)
+    except LabError as error:
+        complain(f"{error}; nothing is left")
+        raise typer.Exit(1) from None
+    except Interrupted:
+        error_console.print("stopped; nothing is left")
+        raise typer.Exit(130) from None
+    _show(live)
+
+
+def shell(
+    node: Annotated[
+        str,
+        typer.Argument(help="Node of the topology", show_default=False),
+    ],
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(help="Command to run there, after --; a shell if not given"),
+    ] = None,
+) -> None:
+    """Open a shell on a node of the topology that is up, or run a command there."""
+    live = LiveLab(state_directory()).get()
+    if live.lab == "netns":
+        require_root()
+    words = shell_command(live, node, command or [])
+    os.execvp(words[0], words)
+
+
+def down(
+    inventory: Inventory = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="With -i: release hosts that others hold, too")
+    ] = False,
+) -> None:
+    """Take down the topology that is up, or release the hosts of an inventory."""
+    if inventory is None:
+        if force:
+            raise refuse("--force is for the hosts of an inventory", "give one with -i")
+        live = LiveLab(state_directory()).down(_bench_of)
+        write_line(f"{live.experiment} is down")
+        return
+    with scratch() as directory:
+        bench = bench_for(inventory, directory, token_for(state_directory()))
+        bench.survey()  # brings the agent to hosts that have none
+        bench.release(force=force)
+    write_line("all hosts are as they were before, and free")
+
+
+def _up_on_hosts(
+    lab: LiveLab,
+    plan: RunPlan,
+    inventory: Path,
+    lasts: float,
+    interrupted: Callable[[], bool],
+    wanted: dict[str, Scheme],
+) -> Live:
+    directory = lab.new_directory()
+    token = token_for(state_directory())
+    with bench_for(inventory, directory, token, interrupted, wanted) as bench:
+        survey = bench.survey()
+        require_ready(bench, survey)
+        shape = Shape.of(plan)
+        if all(cell.lacks(shape) for cell in bench.cells):
+            raise refuse(
+                "; ".join(f"{cell.name}: {', '.join(cell.lacks(shape))}" for cell in bench.cells),
+                "give the inventory a cell with the experiment's nodes and links",
+                file=str(inventory),
+            )
+        return lab.up_on_hosts(plan, bench, survey, directory, lasts)
+
+
+def _bench_of(live: Live) -> Bench:
+    assert live.inventory is not None
+    return bench_for(Path(live.inventory), Path(live.directory), token_for(state_directory()))
+
+
+def bench_for(
+    inventory: Path,
+    directory: Path,
+    token: str,
+    interrupted: Callable[[], bool] = lambda: False,
+    wanted: dict[str, Scheme] | None = None,
+) -> Bench:
+    """The hosts of an inventory, for who shows `token`; with agents that have `wanted` schemes
+    beside ours. Raises InputError."""
+
+    cells, given = read_cells(inventory), (wanted or {}).values()
+    return Bench(inventory, cells, directory, token, interrupted, complain, given)
+
+
+def _named(plan: RunPlan) -> str:
+    point = ", ".join(f"{axis} {value}" for axis, value in plan.point.items())
+    return f"{plan.experiment.name} ({point})" if point else plan.experiment.name
+
+
+def _show(live: Live) -> None:
+    table = Table(show_edge=False, pad_edge=False)
+    for head in ("node", "host", "link", "address"):
+        table.add_column(head)
+    for node in live.nodes:
+        links = node.addresses or {"": ""}
+        for number, (link, address) in enumerate(links.items()):
+            table.add_row(*((node.node, node.host) if number == 0 else ("", "")), link, address)
+    out_console.print(table)
+    (emulator,) = (node for node in live.nodes if node.node == EMULATOR)
+    show = [emulator.nagi_link, "show", f"{emulator.spool}/nagi-link.sock"]
+    first, last = live.nodes[0], live.nodes[-2]
+    target = next(iter(last.addresses.values())).split("/")[0]
+    for line in (
+        "",
+        f"nagi shell {first.node}                       a shell there",
+        f"nagi shell {first.node} -- ping -c 3 {target}",
+        f"nagi shell {EMULATOR} -- {shlex.join(show)}",
+        "nagi down                          takes it down",
+    ):
+        write_line(line)

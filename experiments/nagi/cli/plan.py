@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command `nagi plan`: what `nagi run` would do, summed up."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from nagi_contracts.plan import FlowPlan, Hop, QueueLimit, RunPlan
+from nagi_contracts.units import Bitrate, Duration, in_bytes, in_time
+from rich.table import Table
+
+from nagi.campaign.campaign import Selection
+from nagi.campaign.estimate import MORE_DISK, disk_needed, free_disk, seconds_in, time_needed
+from nagi.cli.console import Json, complain, out_console, write_json, write_line
+from nagi.cli.options import RESULTS, Form, Inventory, Lab, Only, Quick, Spec, Switch
+from nagi.cli.selecting import Wanted, choose_lab, is_root, problems_with, radios_lacking, site_of
+from nagi.cli.site import Site
+from nagi.scratch import scratch
+
+_SHOWN = 6  # values of an axis
+
+
+def plan(
+    spec: Spec,
+    quick: Quick = False,
+    form: Form = None,
+    only: Only = None,
+    lab: Lab = None,
+    inventory: Inventory = None,
+    switch: Switch = "nagi",
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIRECTORY",
+            help="Directory for results; results/NAME-FORM if not given",
+            rich_help_panel=RESULTS,
+        ),
+    ] = None,
+    all_: Annotated[bool, typer.Option("--all", help="List every point")] = False,
+    json_: Json = False,
+) -> None:
+    """Show what would be run, the time and disk it takes and what the lab lacks; run nothing."""
+    wanted = Wanted.read(spec, quick, form, only, switch)
+    # To plan for the netns lab needs no root.
+    choice = choose_lab(lab, inventory, has_root=True)
+    if choice.why_not_virtual:
+        what = "planned for the netns lab" + ("" if is_root() else ", which needs root")
+        complain(f"{what}, as the virtual lab cannot be used: {choice.why_not_virtual}")
+    with ExitStack() as cleanup:
+        directory = cleanup.enter_context(scratch())
+        site = site_of(choice.name, inventory, wanted.points, directory, _never, cleanup)
+        selection = wanted.select(site)
+        estimate = _Estimate.of(selection, site, out or wanted.default_out)
+    if json_:
+        write_json(_as_data(wanted, selection, site, estimate))
+        return
+    if all_:
+        out_console.print(_points(selection, site))
+    else:
+        write_line(f"{wanted.name}: {selection.experiment.title}\n")
+        out_console.print(_axes(selection))
+        out_console.print()
+        out_console.print(_flows(selection.plans))
+    for line in ("", *estimate.in_words(site.name)):
+        write_line(line)
+    for name, found in selection.unavailable.items():
+        write_line(f"{name} is not available: {found.reason}; {found.cure}")
+    if (lacking := radios_lacking(selection)) is not None:
+        write_line(str(lacking))
+
+
+@dataclass(frozen=True)
+class _Estimate:
+    """What there is to run, and what it takes of time and disk: at least and, as `until` may add
+    repeats, at most."""
+
+    out: Path
+    jobs: int
+    runs: tuple[int, int]
+    possible: tuple[int, int]
+    seconds: tuple[float, float]
+    disk_bytes: tuple[int, int]
+    free_bytes: int
+
+    @classmethod
+    def of(cls, selection: Selection, site: Site, out: Path) -> _Estimate:
+        available, keep = selection.available(), selection.experiment.keep
+        until = selection.experiment.until
+        most = available
+        if until is not None:
+            # Repeats differ in their seeds only.
+            most = [
+                plans[0]
+                for plans in selection.by_point()
+                if not selection.missing(plans[0])
+                for _ in range(until.at_most)
+            ]
+        all_runs = len(selection.plans)
+        jobs, lasts = site.jobs(available), seconds_in(site.name)
+        return cls(
+            out,
+            jobs,
+            (all_runs, until.at_most * len(selection.points) if until else all_runs),
+            (len(available), len(most)),
+            (time_needed(available, jobs, lasts), time_needed(most, jobs, lasts)),
+            (disk_needed(available, keep, jobs), disk_needed(most, keep, jobs)),
+            free_disk(out),
+        )
+
+    def in_words(self, lab: str) -> list[str]:
+        runs, possible = _range(*map(str, self.runs)), _range(*map(str, self.possible))
+        lines = [
+            f"{runs} runs, {possible} of them possible in the {lab} lab; about "
+            f"{_range(*map(in_time, self.seconds))} with {self.jobs} side by side",
+            f"disk: at most about {_range(*map(in_bytes, self.disk_bytes))}; "
+            f"{in_bytes(self.free_bytes)} are free at {self.out}",
+        ]
+        least, most = self.disk_bytes
+        if least > self.free_bytes:
+            lines.append(f"this does not fit: {MORE_DISK}")
+        elif most > self.free_bytes:
+            lines.append(f"this may not fit, if points take many repeats: {MORE_DISK}")
+        return lines
+
+    def as_data(self) -> dict[str, Any]:
+        def both(pair: tuple[float, float]) -> dict[str, float]:
+            return {"min": pair[0], "max": pair[1]}
+
+        return {
+            "results": str(self.out),
+            "jobs": self.jobs,
+            "runs": both(self.runs),
+            "possible_runs": both(self.possible),
+            "time_s": both(self.seconds),
+            "disk_bytes": both(self.disk_bytes),
+            "free_bytes": self.free_bytes,
+        }
+
+
+def _axes(selection: Selection) -> Table:
+    table = Table(show_edge=False, pad_edge=False)
+    table.add_column("axis", no_wrap=True)
+    table.add_column("", justify="right")
+    table.add_column("values", overflow="fold")
+    for axis, values in _values(selection).items():
+        shown = values
+        if len(values) > _SHOWN:
+            shown = [*values[: _SHOWN - 2], "...", values[-1]]
+        table.add_row(axis, str(len(values)), ", ".join(shown))
+    until, repeats = selection.experiment.until, selection.experiment.repeats
+    if until is not None:
+        goal = f"until {until.metric} is known to ±{until.halfwidth:g}"
+        table.add_row("repeats", _range(str(repeats), str(until.at_most)), goal)
+    elif repeats > 1:
+        table.add_row("repeats", str(repeats), "of each point")
+    return table
+
+
+def _values(selection: Selection) -> dict[str, list[str]]:
+    """Axis -> its values in the runs, in the file's order."""
+    points = selection.points
+    return {
+        axis: list(dict.fromkeys(point.values[axis] for point in points))
+        for axis in points[0].values
+    }
+
+
+def _flows(plans: list[RunPlan]) -> Table:
+    """A row a flow; what differs from point to point as a range."""
+    table = Table(show_edge=False, pad_edge=False)
+    for head in ("flow", "path", "base RTT", "bottleneck", "queue there"):
+        table.add_column(head, overflow="fold", no_wrap=head not in ("flow", "path"))
+    for name, found in _by_flow(plans).items():
+        first = found[0][1]
+        table.add_row(
+            f"{name} (background)" if first.background else name,
+            _path(*found[0]),
+            _span([round(flow.base_rtt_s * 1e9) for _, flow in found], Duration),
+            _span([flow.bottleneck_bps for _, flow in found], Bitrate),
+            _queues([_queue(plan, flow) for plan, flow in found]),
+        )
+    return table
+
+
+def _by_flow(plans: list[RunPlan]) -> dict[str, list[tuple[RunPlan, FlowPlan]]]:
+    found: dict[str, list[tuple[RunPlan, FlowPlan]]] = {}
+    for each in plans:
+        for flow in each.flows:
+            found.setdefault(flow.name, []).append((each, flow))
+    return found
+
+
+def _path(plan: RunPlan, flow: FlowPlan) -> str:
+    """`S -(wired)- N -(radio)- D`."""
+    words = [flow.sender]
+    for hop in flow.path:
+        ends = plan.link(hop.link).ends
+        words += [f"-({hop.link})-", ends[1 if hop.way == "forward" else 0].node]
+    return " ".join(words)
+
+
+def _queue(plan: RunPlan, flow: FlowPlan) -> QueueLimit | None:
+    """The queue at the bottleneck."""
+
+    def rate(hop: Hop) -> float:
+        bps = plan.channel(hop).mean_rate_bps
+        return float("inf") if bps is None else bps
+
+    return plan.channel(min(flow.path, key=rate)).queue
+
+
+def _queues(queues: list[QueueLimit | None]) -> str:
+    packets = [queue.packets for queue in queues if queue and queue.packets is not None]
+    sizes = [queue.bytes for queue in queues if queue and queue.bytes is not None]
+    found = []
+    if packets:
+        found.append(f"{_range(str(min(packets)), str(max(packets)))} packets")
+    if sizes:
+        found.append(_range(in_bytes(min(sizes)), in_bytes(max(sizes))))
+    if None in queues:
+        found.append("no limit")
+    return " or ".join(found)
+
+
+def _span(values: list[int], kind: type[Bitrate] | type[Duration]) -> str:
+    return _range(str(kind(min(values))), str(kind(max(values))))
+
+
+def _points(selection: Selection, site: Site) -> Table:
+    """A row a point."""
+    table = Table(show_edge=False, pad_edge=False)
+    for axis in selection.points[0].values:
+        table.add_column(axis)
+    for head in ("runs", "seconds"):
+        table.add_column(head, justify="right")
+    table.add_column("first run, or why there is none")
+    until, lasts = selection.experiment.until, seconds_in(site.name)
+    for plans in selection.by_point():
+        first, least = plans[0], len(plans)
+        most = until.at_most if until else least
+        missing = selection.missing(first)
+        table.add_row(
+            *first.point.values(),
+            _range(str(least), str(most)),
+            _range(f"{lasts(first) * least:.1f}", f"{lasts(first) * most:.1f}"),
+            f"{missing[0]} is not available" if missing else first.run_id,
+            style="dim" if missing else None,
+        )
+    return table
+
+
+def _as_data(
+    wanted: Wanted, selection: Selection, site: Site, estimate: _Estimate
+) -> dict[str, Any]:
+    lasts = seconds_in(site.name)
+    return {
+        "experiment": selection.experiment.name,
+        "form": wanted.form,
+        "title": selection.experiment.title,
+        "lab": site.name,
+        "build": selection.build.model_dump(mode="json"),
+        **estimate.as_data(),
+        "axes": _values(selection),
+        "problems": [str(each) for each in problems_with(selection)],
+        "plans": [
+            {
+                "run_id": each.run_id,
+                "point": each.point,
+                "repeat": each.repeat,
+                "time_s": round(lasts(each), 3),
+                "not_available": selection.missing(each),
+                "flows": [
+                    {
+                        "name": flow.name,
+                        "scheme": flow.scheme,
+                        "background": flow.background,
+                        "path": [hop.link for hop in flow.path],
+                        "base_rtt_s": flow.base_rtt_s,
+                        "bottleneck_bps": flow.bottleneck_bps,
+                        "queue_packets": queue.packets if queue else None,
+                        "queue_bytes": queue.bytes if queue else None,
+                    }
+                    for flow in each.flows
+                    for queue in [_queue(each, flow)]
+                ],
+            }
+            for each in selection.plans
+        ],
+    }
+
+
+def _range(least: str, most: str) -> str:
+    return least if least == most else f"{least} to {most}"
+
+
+def _never() -> bool:
+    return False

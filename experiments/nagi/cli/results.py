@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands that work on results: captures, campaigns, bundles. cli.py makes them commands.
+
+What writes reports is imported where one is written: figures and typesetting take long to import.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeVar, cast
+
+import typer
+from nagi_contracts import noise
+from nagi_contracts.errors import refuse
+from nagi_contracts.records import Campaign
+from nagi_contracts.units import Bitrate, Duration, Quantity, count_of, in_bytes
+from nagi_reports import analysis, bundle, comparison, connections, summary, text
+
+from nagi.campaign.campaign import CampaignDirectory
+from nagi.campaign.collection import verdict_of
+from nagi.campaign.retention import retain
+from nagi.campaign.status import CampaignStatus
+from nagi.cli.console import Json, error_console, out_console, text_console, write_json, write_line
+from nagi.cli.options import Metric
+from nagi.cli.progress import Progress
+
+if TYPE_CHECKING:
+    from nagi_reports import report
+
+_Kind = TypeVar("_Kind", bound=Quantity)
+
+Directory = Annotated[
+    Path,
+    typer.Argument(
+        help="Directory of a campaign: the --out of `nagi run`",
+        metavar="RESULTS",
+        show_default=False,
+    ),
+]
+Results = Annotated[
+    Path,
+    typer.Argument(
+        help="Directory of a campaign, or its bundle", metavar="RESULTS", show_default=False
+    ),
+]
+UnpackTo = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="DIRECTORY", help="Directory to unpack a bundle to"),
+]
+
+
+def _complete_format(incomplete: str) -> list[str]:
+    from nagi_reports import report
+
+    return [name for name in report.FORMATS if name.startswith(incomplete)]
+
+
+def analyze(directory: Results, out: UnpackTo = None, json_: Json = False) -> None:
+    """Compute all metrics again from the captures, print them and write the report."""
+    console = text_console(json_)
+    held, campaign = open_campaign(directory, out)
+    without: list[str] = []
+    with held.held():
+        with Progress(console, len(campaign.runs)) as progress:
+            for entry in campaign.runs:
+                run = held.runs / entry.run_id
+                if (run / "manifest.json").exists() and (run / "links.json").exists():
+                    if analysis.can_analyse(run):
+                        analysis.analyse_run(run)
+                    else:
+                        without.append(entry.run_id)
+                progress.step("analysing")
+        conclude(held, campaign, json_)
+        give_to_user(held.out)
+    if without:
+        write_line(
+            f"{count_of(len(without), 'run')} without captures (the experiment's `keep`): their "
+            "metrics are as they were",
+            console,
+        )
+
+
+def write_report(
+    directory: Results,
+    format_: Annotated[
+        str,
+        typer.Option(
+            "--format", metavar="FORMAT", help="pdf or html", autocompletion=_complete_format
+        ),
+    ] = "pdf",
+    out: UnpackTo = None,
+) -> None:
+    """Write the report of a campaign again, as PDF or HTML."""
+    from nagi_reports import report
+
+    if format_ not in report.FORMATS:
+        known = ", ".join(report.FORMATS)
+        raise refuse(f"--format {format_}: no such format", f"one of: {known}")
+    held, campaign = open_campaign(directory, out)
+    with held.held():
+        table = analysis.build_table(held.out, campaign)
+        path = report.write_report(held.out, campaign, table, cast(report.Format, format_))
+        write_line(str(path))
+        give_to_user(held.out)
+
+
+def metrics(
+    receiver: Annotated[
+        Path, typer.Option(metavar="FILE", help="Capture at the receiver", show_default=False)
+    ],
+    sender: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Capture at the sender: adds RTT, losses and delays"),
+    ] = None,
+    bottleneck: Annotated[
+        str | None,
+        typer.Option(metavar="RATE", help="Smallest rate on the path, such as 10Mbit: adds AGI"),
+    ] = None,
+    from_: Annotated[
+        str | None,
+        typer.Option(
+            "--from", metavar="TIME", help="Start of the measurement after the first packet: 2s"
+        ),
+    ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="End of the measurement after the first packet: 10s"),
+    ] = None,
+    json_: Json = False,
+) -> None:
+    """Print the metrics of all TCP connections in captures, of nagi or any other tool."""
+    rate = _quantity(Bitrate, "--bottleneck", bottleneck)
+    begin, end = _quantity(Duration, "--from", from_), _quantity(Duration, "--to", to)
+    if end is not None and end.value <= (begin.value if begin else 0):
+        raise refuse(
+            f"--to {to}: is not after the beginning", "give a later end, or an earlier --from"
+        )
+    found = connections.measure(
+        receiver,
+        sender,
+        bottleneck_bps=rate.value if rate else None,
+        from_ns=begin.value if begin else None,
+        to_ns=end.value if end else None,
+    )
+    if json_:
+        write_json(connections.as_json(found))
+        return
+    for table in connections.as_tables(found):
+        out_console.print(table)
+        out_console.print()
+    for line in connections.notices(found):
+        write_line(line)
+
+
+def compare(
+    first: Directory,
+    second: Annotated[
+        Path | None,
+        typer.Argument(help="Directory of another campaign", metavar="OTHER", show_default=False),
+    ] = None,
+    metric: Metric = "agi",
+    by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="AXIS=VALUE,VALUE",
+            help="Compare two values of an axis of one campaign, such as scheme=newreno,cubic",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a report, too: *.pdf or *.html"),
+    ] = None,
+    json_: Json = False,
+) -> None:
+    """Compare two campaigns in pairs of runs with the same point and seed."""
+    format_ = None if out is None else _format_of(out)
+    if (second is None) == (by is None):
+        raise refuse(
+            "there must be two sides to compare",
+            "give two campaigns, or one and --by such as --by scheme=newreno,cubic",
+        )
+    if second is not None:
+        found = comparison.compare_campaigns(first, second, metric)
+    else:
+        found = comparison.compare_within(first, by or "", metric)
+    if out is not None and format_ is not None:
+        from nagi_reports import report
+        from nagi_reports.chapters import comparing
+
+        report.write_document(out, comparing.compose(*found), format_)
+    if json_:
+        write_json(comparison.comparison_json(*found))
+        return
+    out_console.print(comparison.comparison_table(*found))
+    out_console.print()
+    for line in comparison.comparison_lines(*found):
+        write_line(line)
+    if out is not None:
+        write_line(str(out))
+
+
+def _format_of(out: Path) -> report.Format:
+    from nagi_reports import report
+
+    format_ = out.suffix.removeprefix(".")
+    if format_ not in report.FORMATS:
+        known = " or ".join(f"*.{each}" for each in report.FORMATS)
+        raise refuse(f"--out {out}: no such format", f"name a file {known}")
+    if not out.absolute().parent.is_dir():
+        raise refuse("no such directory", "make it first", file=str(out.parent))
+    return cast(report.Format, format_)
+
+
+def make_bundle(
+    directory: Directory,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The archive; NAME-FORM.tar.zst if not given"),
+    ] = None,
+) -> None:
+    """Pack a campaign into one archive with checksums, for publication."""
+    held, campaign = open_campaign(directory, None)
+    target = out or Path(bundle.bundle_name(campaign) + bundle.SUFFIX)
+    with held.held():
+        size = bundle.write_bundle(held.out, target)
+    write_line(f"{target}: {in_bytes(size)}")
+
+
+def open_campaign(directory: Path, out: Path | None) -> tuple[CampaignDirectory, Campaign]:
+    """A campaign's directory; a bundle is unpacked to `out` first. Raises InputError."""
+    if directory.is_file():
+        directory = bundle.read_bundle(directory, out)
+        write_line(f"unpacked to {directory}", error_console)
+    elif out is not None:
+        raise refuse(
+            "--out is where a bundle is unpacked, and this is none",
+            "leave --out out",
+            file=str(directory),
+        )
+    held = CampaignDirectory(directory)
+    if not held.campaign.exists():
+        raise refuse("no campaign here", "give the --out of `nagi run`", file=str(directory))
+    return held, Campaign.read(held.campaign)
+
+
+def analyse_and_retain(run: Path, campaign: Campaign) -> None:
+    """Computes the metrics of a run that has none yet, then keeps of it what is to be kept."""
+    analysis.ensure_metrics(run)
+    retain(run, campaign.keep)
+
+
+def conclude(directory: CampaignDirectory, campaign: Campaign, json_: bool) -> None:
+    """Table, text and report; as JSON what `nagi show --json` prints, and the report's path."""
+    from nagi_reports import report
+
+    table = analysis.build_table(directory.out, campaign)
+    found = summary.summarise(campaign, table)
+    path = report.write_report(directory.out, campaign, table) if found.valid else None
+    if json_:
+        status = CampaignStatus.read(directory, campaign)
+        write_json({**status.as_data(), **text.as_data(found), "report": path and str(path)})
+        return
+    for each in text.tables(found):
+        out_console.print()
+        out_console.print(each)
+    write_line(
+        f"\n{found.runs} runs: {found.valid} valid, {found.invalid} invalid, {found.failed} failed"
+    )
+    verdicts = [verdict_of(directory.runs, run.run_id) for run in campaign.runs]
+    for line in noise.summarise([verdict for verdict in verdicts if verdict is not None]):
+        write_line(line)
+    write_line(f"runs, one by one: nagi show {shlex.quote(str(directory.out))}")
+    if path is not None:
+        write_line(f"report: {path}")
+
+
+def give_to_user(out: Path) -> None:
+    """Under sudo, results belong to the user who asked for them."""
+    try:
+        owner = int(os.environ["SUDO_UID"]), int(os.environ["SUDO_GID"])
+    except (KeyError, ValueError):
+        return
+    if os.geteuid() == 0:
+        for path in (out, *out.rglob("*")):
+            os.chown(path, *owner, follow_symlinks=False)
+
+
+def _quantity(kind: type[_Kind], option: str, value: str | None) -> _Kind | None:
+    if value is None:
+        return None
+    try:
+        return kind.parse(value)
+    except ValueError as error:
+        what, _, cure = str(error).partition("; ")
+        raise refuse(f"{option}: {what}", cure) from None

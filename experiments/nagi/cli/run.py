@@ -1,0 +1,342 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command `nagi run`. cli.py makes it one."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from nagi_contracts import noise
+from nagi_contracts.errors import InputError, Problem, refuse
+from nagi_contracts.plan import RunPlan
+from nagi_contracts.records import Campaign, Verdict
+from nagi_contracts.units import count_of, in_bytes, in_time
+
+from nagi.campaign import repeats
+from nagi.campaign.campaign import CampaignDirectory, Runner, Selection, TooNoisy
+from nagi.campaign.collection import attempts, verdict_of
+from nagi.campaign.estimate import disk_needed, free_disk, require_disk, seconds_in, time_needed
+from nagi.cli import results as results_cli
+from nagi.cli.console import Json, complain, error_console, text_console, write_line
+from nagi.cli.options import RESULTS, WHAT, WHERE, Form, Inventory, Lab, Only, Quick, Spec, Switch
+from nagi.cli.progress import InterruptFlag, Progress
+from nagi.cli.results import give_to_user
+from nagi.cli.selecting import (
+    Wanted,
+    choose_lab,
+    is_root,
+    problems_with,
+    radios_lacking,
+    require_same_lab,
+    say_lab_choice,
+    site_of,
+)
+from nagi.labs import netns, virtual
+from nagi.labs.ansible_runs import Interrupted, LabError
+from nagi.labs.guest import require_able
+from nagi.labs.lab import Labs
+from nagi.labs.netns import require_root
+
+
+def run(
+    spec: Spec,
+    quick: Quick = False,
+    form: Form = None,
+    only: Only = None,
+    skip_unavailable: Annotated[
+        bool,
+        typer.Option(
+            "--skip-unavailable",
+            help="Leave out schemes and radios that the lab cannot run",
+            rich_help_panel=WHAT,
+        ),
+    ] = False,
+    lab: Lab = None,
+    inventory: Inventory = None,
+    switch: Switch = "nagi",
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=64,
+            help="Runs side by side; one a processor if not given",
+            rich_help_panel=WHERE,
+        ),
+    ] = None,
+    tries: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            help="Times that an invalid run is tried, further ones alone; in virtual time always "
+            "one, as every try gives the same",
+            rich_help_panel=WHERE,
+        ),
+    ] = 3,
+    keep_going: Annotated[
+        bool,
+        typer.Option(
+            "--keep-going",
+            help="In the netns lab: do not stop if most of the first runs are late",
+            rich_help_panel=WHERE,
+        ),
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIRECTORY",
+            help="Directory for results; results/NAME-FORM if not given",
+            rich_help_panel=RESULTS,
+        ),
+    ] = None,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume",
+            help="Only continue: refuse if the directory has no campaign",
+            rich_help_panel=RESULTS,
+        ),
+    ] = False,
+    json_: Json = False,
+) -> None:
+    """Run an experiment, print its results and write a report; run again, it continues."""
+    wanted = Wanted.read(spec, quick, form, only, switch)
+    directory = CampaignDirectory(out or wanted.default_out)
+    if resume and not directory.campaign.exists():
+        raise refuse(
+            "there is no campaign to resume", "leave --resume out", file=str(directory.out)
+        )
+    stop = InterruptFlag()
+    choice = choose_lab(lab, inventory, has_root=is_root())
+    say_lab_choice(choice)
+    if choice.name == netns.NAME:
+        require_root()
+    elif choice.name == virtual.NAME:
+        require_able()
+    with ExitStack() as cleanup:
+        cleanup.enter_context(directory.held())
+        require_same_lab(directory, choice)
+        site = site_of(choice.name, inventory, wanted.points, directory.out, stop, cleanup)
+        selection = wanted.select(site)
+        left_out = leave_out(selection, skip_unavailable)
+        site.require_fit(selection.available())
+        side_by_side = jobs or site.jobs(selection.available())
+        to_do = [plan for plan in selection.available() if not directory.has(plan)]
+        require_disk(to_do, selection.experiment.keep, side_by_side, directory.out)
+        labs = cleanup.enter_context(site.labs(directory, selection.experiment.name))
+        launch = _Launch(
+            wanted.name,
+            directory,
+            labs,
+            left_out,
+            side_by_side,
+            # What is invalid in virtual time is so every time.
+            tries=1 if choice.name == virtual.NAME else tries,
+            stop_if_noisy=choice.name == netns.NAME and not keep_going,
+            json_=json_,
+        )
+        try:
+            verdicts = launch.carry_out(selection)
+        except TooNoisy as error:
+            again = _command(wanted, spec, only, switch, skip_unavailable)
+            for line in _too_noisy_in_words(error, again, out or wanted.default_out):
+                write_line(line, error_console)
+            raise typer.Exit(1) from None
+    if any(verdict.status != "valid" for verdict in verdicts.values()):
+        raise typer.Exit(1)
+
+
+class _Launch:
+    """A campaign that is run, and what is said of it."""
+
+    def __init__(
+        self,
+        name: str,
+        directory: CampaignDirectory,
+        labs: Labs,
+        left_out: dict[str, str],
+        jobs: int,
+        *,
+        tries: int,
+        stop_if_noisy: bool,
+        json_: bool,
+    ) -> None:
+        self._name = name
+        self._directory = directory
+        self._labs = labs
+        self._left_out = left_out
+        self._jobs = jobs
+        self._tries = tries
+        self._stop_if_noisy = stop_if_noisy
+        self._json = json_
+        self._console = text_console(json_)
+
+    def carry_out(self, selection: Selection) -> dict[str, Verdict]:
+        """Runs what is to be run, then writes table and report. Raises typer.Exit if it is
+        stopped, TooNoisy."""
+        directory = self._directory
+        selection = repeats.grown(selection, directory.runs)
+        campaign = directory.describe(selection, self._labs.name, self._left_out)
+        self._announce(selection)
+
+        def grow(selection: Selection) -> Selection:
+            larger = repeats.grown(selection, directory.runs)
+            if larger is not selection:
+                directory.describe(larger, self._labs.name, self._left_out)
+            return larger
+
+        progress = Progress(
+            self._console,
+            len(selection.available()),
+            at_least=selection.experiment.until is not None,
+            tries=self._tries,
+            tried=self._tried(selection.available()),
+            jobs=self._jobs,
+            lasts=seconds_in(self._labs.name),
+        )
+        with progress:
+            runner = Runner(
+                selection,
+                directory,
+                self._labs,
+                jobs=self._jobs,
+                tries=self._tries,
+                stop_if_noisy=self._stop_if_noisy,
+                analyse=lambda run: results_cli.analyse_and_retain(run, campaign),
+                grow=grow,
+                observer=progress,
+            )
+            try:
+                verdicts = runner.run()
+            except (Interrupted, LabError, TooNoisy) as error:
+                progress.stop()
+                leave = self._stopped(runner, error)
+                if isinstance(error, TooNoisy):
+                    raise
+                raise leave from None
+        results_cli.conclude(directory, Campaign.read(directory.campaign), self._json)
+        for line in (
+            runner.cost.in_words(),
+            *repeats.too_wide_in_words(runner.selection, directory.runs),
+        ):
+            if line:
+                write_line(line, self._console)
+        give_to_user(directory.out)
+        return verdicts
+
+    def _announce(self, selection: Selection) -> None:
+        """What is about to be run, where results go, and what it takes."""
+        plans, directory = selection.available(), self._directory
+        waiting = [plan for plan in plans if not directory.has(plan)]
+        lasts = seconds_in(self._labs.name)
+        needed = disk_needed(waiting, selection.experiment.keep, self._jobs)
+        at_least = "at least " if selection.experiment.until else ""
+        time = f"{at_least}about {in_time(time_needed(waiting, self._jobs, lasts))}"
+        lines = [
+            f"{self._name}: {at_least}{count_of(len(plans), 'run')} in the {self._labs.name} lab, "
+            f"{self._jobs} side by side",
+            f"results: {directory.out}",
+        ]
+        if done := len(plans) - len(waiting):
+            lines.append(f"done before: {done}; they are not run again unless they are not valid")
+        if waiting:
+            lines.append(
+                f"to run: {len(waiting)}; {time}; disk: at most about {in_bytes(needed)}, "
+                f"{in_bytes(free_disk(directory.out))} free"
+            )
+        for line in lines:
+            write_line(line, self._console)
+
+    def _tried(self, plans: list[RunPlan]) -> Counter[str]:
+        """How often runs that were found invalid have been tried by now."""
+        runs = self._directory.runs
+        found: Counter[str] = Counter()
+        for plan in plans:
+            verdict = verdict_of(runs, plan.run_id)
+            if verdict is not None and verdict.status == "invalid":
+                found[plan.run_id] = attempts(runs, plan.run_id) + 1
+        return found
+
+    def _stopped(self, runner: Runner, error: Interrupted | LabError | TooNoisy) -> typer.Exit:
+        """Says how far it has come."""
+        give_to_user(self._directory.out)
+        if isinstance(error, LabError):
+            complain(str(error))
+        plans = runner.selection.available()
+        states = Counter(
+            verdict.status
+            for plan in plans
+            if (verdict := verdict_of(self._directory.runs, plan.run_id)) is not None
+        )
+        of_them = ", ".join(f"{number} {state}" for state, number in sorted(states.items()))
+        at_least = "at least " if runner.selection.experiment.until else ""
+        write_line(
+            f"stopped: {states.total()} of {at_least}{len(plans)} runs are done"
+            f"{f' ({of_them})' if states else ''} and kept in {self._directory.out}; the same "
+            "command continues",
+            error_console,
+        )
+        return typer.Exit(130 if isinstance(error, Interrupted) else 1)
+
+
+def _command(
+    wanted: Wanted,
+    spec: Path,
+    only: list[str] | None,
+    switch: str,
+    skip_unavailable: bool,
+) -> list[str]:
+    """The command line that runs the same, wherever."""
+    return [
+        *("nagi", "run", str(spec)),
+        *(("--form", wanted.form) if wanted.form else ()),
+        *(word for value in only or [] for word in ("--only", value)),
+        *(("--switch", switch) if switch != "nagi" else ()),
+        *(("--skip-unavailable",) if skip_unavailable else ()),
+    ]
+
+
+def _too_noisy_in_words(error: TooNoisy, command: list[str], out: Path) -> list[str]:
+    """Why a campaign was stopped, and the two ways to continue. One campaign is of one lab, so
+    that in virtual time has a directory of its own."""
+    virtual_ = [*command, "--lab", virtual.NAME, "--out", f"{out}-{virtual.NAME}"]
+    here = [*command, "--lab", netns.NAME, "--out", str(out), "--keep-going"]
+    first = ""
+    try:
+        require_able()
+    except InputError as lacking:
+        first = f" (first: {lacking})"
+    return [
+        f"nagi: this machine is too busy for runs in real time: {error}",
+        *noise.summarise(error.late),
+        f"in virtual time no run is late: {shlex.join(virtual_)}{first}",
+        f"to continue here all the same: {shlex.join(here)}",
+    ]
+
+
+def leave_out(selection: Selection, skip_unavailable: bool) -> dict[str, str]:
+    """The schemes to leave out, and links that are radios, and why, which is also said. Raises
+    InputError if that was not asked for, or nothing is left."""
+    if not skip_unavailable and (problems := problems_with(selection)):
+        skip = "or leave out what is not available with --skip-unavailable"
+        raise InputError(
+            *(
+                Problem(each.what, f"{each.cure}, {skip}", each.file, each.line, each.key)
+                for each in problems
+            )
+        )
+    left_out = {name: found.reason for name, found in selection.unavailable.items()}
+    for name, found in selection.unavailable.items():
+        complain(f"{name} is left out: {found.reason}; {found.cure}")
+    lacking = radios_lacking(selection)
+    if lacking is not None:
+        complain(f"left out: {lacking}")
+        left_out |= {f"link {name}": lacking.what for name in selection.radios_missing()}
+    if not selection.available():
+        if lacking is not None:
+            raise InputError(lacking)
+        raise refuse("no scheme of this experiment is available here", "see `nagi plan`")
+    return left_out

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `nagi run` and `nagi plan` have in common: the lab, the runs in it, and what it lacks."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from nagi_contracts.errors import InputError, Problem, refuse
+
+from nagi.campaign.build import current_build
+from nagi.campaign.campaign import CampaignDirectory, Selection, has_radios, schemes_of, select
+from nagi.cli.console import complain, error_console, write_line
+from nagi.cli.options import chosen_form, chosen_lab, chosen_switch, chosen_values
+from nagi.cli.site import Site, netns_site, physical_site, virtual_site
+from nagi.labs import netns, physical, virtual
+from nagi.labs.guest import require_able
+from nagi.plan import radio
+from nagi.scratch import scratch
+from nagi.spec.points import Point, read_experiment
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """An experiment as options of the command choose it."""
+
+    points: list[Point]
+    form: str | None
+    values: dict[str, list[str]]  # axis -> the only values
+    switch: str
+
+    @classmethod
+    def read(
+        cls, spec: Path, quick: bool, form: str | None, only: list[str] | None, switch: str
+    ) -> Wanted:
+        """Raises InputError."""
+        variant = chosen_form(quick, form)
+        return cls(read_experiment(spec, variant), variant, chosen_values(only), switch)
+
+    @property
+    def name(self) -> str:
+        """Of experiment and form, for people."""
+        name = self.points[0].experiment.name
+        return f"{name} ({self.form})" if self.form else name
+
+    @property
+    def default_out(self) -> Path:
+        """Where results go if nobody says."""
+        name = self.points[0].experiment.name
+        return Path("results") / (f"{name}-{self.form}" if self.form else name)
+
+    def select(self, site: Site) -> Selection:
+        """The runs, as they would be at `site`. Raises InputError."""
+        target = chosen_switch(self.switch, self.points)
+        return select(
+            self.points,
+            self.form,
+            self.values,
+            current_build(site.name, target, radios=has_radios(self.points)),
+            site.available,
+            target or "nagi",
+            site.radios,
+        )
+
+
+@dataclass(frozen=True)
+class LabChoice:
+    """A lab. `why_not_virtual`: why it is not the one that is used by default; empty otherwise."""
+
+    name: str
+    why_not_virtual: str = ""
+
+
+def choose_lab(lab: str | None, inventory: Path | None, *, has_root: bool) -> LabChoice:
+    """The lab that is meant. If none is given and the virtual lab cannot be used here, it is netns
+    for who has root (`has_root`). Raises InputError."""
+    name = chosen_lab(lab, inventory)
+    if lab is not None or name != virtual.NAME:
+        return LabChoice(name)
+    try:
+        require_able()
+    except InputError as error:
+        (problem,) = error.problems
+        if not has_root:
+            raise refuse(
+                f"the virtual lab cannot be used: {problem.what}",
+                f"{problem.cure}; or run the same command with sudo, for the netns lab",
+            ) from None
+        return LabChoice(netns.NAME, f"{problem.what}; {problem.cure}")
+    return LabChoice(name)
+
+
+def is_root() -> bool:
+    return os.geteuid() == 0
+
+
+def say_lab_choice(choice: LabChoice) -> None:
+    """Says so if the lab is not the one that is used by default."""
+    if choice.why_not_virtual:
+        complain(
+            f"the netns lab is used, as the virtual lab cannot be: {choice.why_not_virtual} "
+            "(--lab netns does not ask for it)"
+        )
+
+
+def require_same_lab(directory: CampaignDirectory, choice: LabChoice) -> None:
+    """Raises InputError if there are runs of another lab: one campaign is of one lab."""
+    before = _lab_before(directory)
+    if before in (None, choice.name) or not any(directory.runs.glob("*/verdict.json")):
+        return
+    again = "-i INVENTORY" if before == physical.NAME else f"--lab {before}"
+    raise refuse(
+        f"the runs in this directory are of the {before} lab, and this would be the {choice.name} "
+        "lab",
+        f"continue with {again}, or give another directory with --out",
+        file=str(directory.out),
+    )
+
+
+def _lab_before(directory: CampaignDirectory) -> str | None:
+    """The lab of the campaign that is there. The campaign may be another version's."""
+    try:
+        found = json.loads(directory.campaign.read_text())
+    except (OSError, ValueError):
+        return None
+    lab = found.get("lab") if isinstance(found, dict) else None
+    return lab if isinstance(lab, str) else None
+
+
+def site_of(
+    lab: str,
+    inventory: Path | None,
+    points: list[Point],
+    out: Path,
+    interrupted: Callable[[], bool],
+    cleanup: ExitStack,
+) -> Site:
+    """Where runs of a lab take place; looks at the hosts of an inventory. Raises InputError."""
+    if lab == virtual.NAME:
+        return virtual_site(interrupted)
+    if lab == netns.NAME or inventory is None:
+        return netns_site(interrupted)
+    directory = cleanup.enter_context(scratch())
+    write_line(f"looking at the hosts of {inventory}", error_console)
+    return physical_site(
+        inventory, out, directory, complain, interrupted, cleanup, schemes_of(points).values()
+    )
+
+
+def problems_with(selection: Selection) -> list[Problem]:
+    """What schemes and radios of the selection's runs lack where these are to take place, at the
+    line of the experiment that asks for it."""
+    document = selection.points[0].document
+    found = [
+        document.problem(("matrix", "scheme"), f"{name} is not available: {why.reason}", why.cure)
+        for name, why in selection.unavailable.items()
+    ]
+    lacking = radios_lacking(selection)
+    return found if lacking is None else [*found, lacking]
+
+
+def radios_lacking(selection: Selection) -> Problem | None:
+    """What radios of the selection's runs lack where these are to take place."""
+    links, found = selection.radios_missing(), selection.no_radios
+    if not links or found is None:
+        return None
+    place = ("links", links[0], "emulator")
+    with_it = next(p for p in selection.points if links[0] in p.experiment.links)
+    return with_it.document.problem(place, f"{radio.of_links(links)}: {found.reason}", found.cure)

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`nagi setup`: builds what a lab needs and nagi's installation does not bring. cli.py makes it a
+command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from nagi_contracts.errors import refuse
+
+from nagi.labs import guest_kernel
+
+app = typer.Typer(no_args_is_help=True, help="Build what a lab needs beside nagi itself.")
+
+
+@app.callback()
+def _group() -> None:
+    pass
+
+
+@app.command("virtual-lab")
+def virtual_lab(
+    mirror: Annotated[
+        str | None, typer.Option(help="Debian archive to use instead of the one apt has")
+    ] = None,
+    tree: Annotated[
+        Path | None, typer.Option(help="Linux source tree to use instead of Debian's package")
+    ] = None,
+) -> None:
+    """Build the virtual lab's guest kernel, with the TCP schemes as its modules."""
+    if mirror is not None and tree is not None:
+        raise refuse("--mirror and --tree contradict each other", "give one of them")
+    typer.echo(guest_kernel.set_up(tree, mirror))

@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command `nagi show`: how far a campaign has come, or what became of a run. It only reads."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+from nagi_contracts import noise
+from nagi_contracts.errors import refuse
+from nagi_contracts.plan import RunPlan
+from nagi_contracts.records import Campaign, Check, Manifest, Verdict
+from nagi_contracts.results import Metrics, ResultRow
+from nagi_contracts.units import count_of, in_bytes
+from nagi_reports import analysis, summary, text
+from rich.table import Table
+
+from nagi.campaign.campaign import CampaignDirectory
+from nagi.campaign.collection import MANIFEST, PLAN, VERDICT
+from nagi.campaign.status import CampaignStatus, RunStatus
+from nagi.cli.console import Json, out_console, write_json, write_line
+from nagi.cli.options import first_argument
+from nagi.cli.results import Directory
+
+_SHOWN = 10  # runs that are not valid, if not all are asked for
+
+
+def _complete_run(ctx: typer.Context, incomplete: str) -> list[str]:
+    results = first_argument(ctx, "directory")
+    if results is None or not (results / "runs").is_dir():
+        return []
+    names = [path.name for path in (results / "runs").iterdir() if path.suffix != ".partial"]
+    return sorted(name for name in names if name.startswith(incomplete))
+
+
+def show(
+    directory: Directory,
+    run: Annotated[
+        str | None,
+        typer.Argument(
+            help="A run: its id, or enough of its start",
+            metavar="RUN",
+            show_default=False,
+            autocompletion=_complete_run,
+        ),
+    ] = None,
+    all_: Annotated[bool, typer.Option("--all", help="List all runs with their ids")] = False,
+    json_: Json = False,
+) -> None:
+    """Print state and results of a campaign, or everything about one run; change nothing."""
+    held = _open(directory)
+    status = CampaignStatus.read(held, Campaign.read(held.campaign))
+    if run is not None:
+        _show_run(status, run, json_)
+        return
+    found = summary.summarise(status.campaign, analysis.read_table(held.out, status.campaign))
+    report = held.out / "report.pdf"
+    if json_:
+        path = str(report) if report.exists() else None
+        write_json({**status.as_data(), **text.as_data(found), "report": path})
+        return
+    _show_state(status)
+    _show_runs(status, all_)
+    if found.valid:
+        for each in text.tables(found):
+            out_console.print()
+            out_console.print(each)
+    if report.exists():
+        write_line(f"\nreport: {report}")
+
+
+def _open(directory: Path) -> CampaignDirectory:
+    if directory.is_file():
+        raise refuse(
+            "a file, and no directory of a campaign",
+            f"if it is a bundle, unpack it: nagi report {directory}",
+            file=str(directory),
+        )
+    held = CampaignDirectory(directory)
+    if not held.campaign.exists():
+        raise refuse("no campaign here", "give the --out of `nagi run`", file=str(directory))
+    return held
+
+
+def _show_state(status: CampaignStatus) -> None:
+    campaign, counts = status.campaign, status.counts
+    build = campaign.build
+    states = ", ".join(f"{number} {state}" for state, number in counts.items())
+    facts = {
+        "experiment": f"{status.name}: {campaign.title}",
+        "results": str(status.directory.out),
+        "lab": campaign.lab,
+        "build": f"{build.id} (nagi {build.version}{f', {build.commit}' if build.commit else ''})",
+        "runs": f"{len(status.runs)}: {states}",
+    }
+    if campaign.until is not None:
+        facts["repeats"] = (
+            f"until {campaign.until.metric} is known to ±{campaign.until.halfwidth:g}, at most "
+            f"{campaign.until.at_most} a point"
+        )
+    if (ended := status.ended()) is not None:
+        first, last = (f"{each:%Y-%m-%d %H:%M:%S}" for each in ended)
+        facts["runs ended"] = first if first == last else f"{first} to {last}"
+    if status.worker is not None:
+        facts["now"] = f"nagi is at work on it, process {status.worker}"
+    elif counts["missing"]:
+        facts["now"] = "stopped; the same `nagi run` continues"
+    for name, why in campaign.left_out.items():
+        facts[f"left out: {name}"] = why
+    _show_facts(facts)
+
+
+def _show_facts(facts: dict[str, str]) -> None:
+    width = max(map(len, facts))
+    for name, what in facts.items():
+        write_line(f"{name:{width}}  {what}")
+
+
+def _show_runs(status: CampaignStatus, all_: bool) -> None:
+    """All runs, or those that are invalid or failed; a line each."""
+    bad = [run for run in status.runs if run.state in ("invalid", "failed")]
+    shown = status.runs if all_ else bad[:_SHOWN]
+    if not shown:
+        return
+    write_line("")
+    for run in shown:
+        repeat = f", repeat {run.run.repeat + 1}" if run.run.repeat else ""
+        tries = f" after {run.attempts} tries" if run.attempts > 1 else ""
+        reasons = f": {'; '.join(run.reasons)}" if run.reasons else ""
+        point = ", ".join(run.run.point.values())
+        write_line(f"{run.run.run_id}  {run.state:7}  {point}{repeat}{tries}{reasons}")
+    if (further := len(bad) - len(shown)) > 0:
+        write_line(f"and {further} more: --all")
+
+
+def _show_run(status: CampaignStatus, wanted: str, json_: bool) -> None:
+    name, run = _find(status, wanted)
+    directory = status.directory.runs / name
+    verdict = _read(Verdict, directory / VERDICT)
+    manifest = _read(Manifest, directory / MANIFEST)
+    metrics = _read(Metrics, directory / "metrics.json")
+    plan = _read(RunPlan, directory / PLAN)
+    files = _files(directory)
+    if json_:
+        write_json(
+            {
+                "results": str(status.directory.out),
+                "directory": str(directory),
+                **run.as_data(),
+                "lab": manifest.lab if manifest else status.campaign.lab,
+                "cell": manifest and manifest.cell,
+                "seed": plan and plan.seed,
+                "checks": [each.model_dump(mode="json") for each in verdict.checks]
+                if verdict
+                else [],
+                "information": [each.model_dump(mode="json") for each in verdict.information]
+                if verdict
+                else [],
+                "flows": [each.model_dump(mode="json") for each in metrics.rows] if metrics else [],
+                "files": [{"name": name, "bytes": size} for name, size in files.items()],
+            }
+        )
+        return
+    facts = {
+        "run": f"{name} of {status.name}",
+        **run.run.point,
+        "repeat": str(run.run.repeat + 1),
+    }
+    if plan is not None:
+        facts["seed"] = str(plan.seed)
+    if manifest is not None:
+        facts |= {"lab": f"{manifest.lab}, {manifest.cell}", "build": manifest.build.id}
+    if run.attempts > 1:
+        facts["tries"] = str(run.attempts)
+    reasons = f": {'; '.join(run.reasons)}" if run.reasons else ""
+    facts["verdict"] = f"{run.state}{reasons}"
+    if verdict is not None and (why := noise.in_words(verdict)):
+        facts["why late"] = "; ".join(why)
+    _show_facts(facts)
+    if verdict is not None and verdict.checks:
+        out_console.print()
+        out_console.print(_checks_table(verdict.checks))
+    if verdict is not None and verdict.information:
+        table = _table("for information", "value", "unit", "at")
+        for info in verdict.information:
+            table.add_row(info.name, f"{info.value:.4g}", info.unit, info.subject)
+        out_console.print()
+        out_console.print(table)
+    if metrics is not None:
+        out_console.print()
+        out_console.print(_flows_table(metrics.rows))
+        for notice in metrics.notices:
+            write_line(notice)
+    if files:
+        write_line(f"\nfiles in {directory}:")
+        for file, size in files.items():
+            write_line(f"  {file}  {in_bytes(size)}")
+
+
+def _find(status: CampaignStatus, wanted: str) -> tuple[str, RunStatus]:
+    """The directory's name of the run that is meant, and the run: `ID.invalid-1` is an earlier try.
+    Raises InputError."""
+    # An earlier try is named in full.
+    start, dot, _ = wanted.partition(".invalid-")
+    matching = [each for each in status.runs if each.run.run_id.startswith(start)]
+    exact = [each for each in matching if each.run.run_id == start]
+    matching = exact or matching
+    where = str(status.directory.out)
+    if not wanted or not matching:
+        raise refuse(
+            f"there is no run {wanted!r}", f"list them: nagi show {where} --all", file=where
+        )
+    if len(matching) > 1:
+        known = ", ".join(each.run.run_id for each in matching[:4])
+        more = ", ..." if len(matching) > 4 else ""
+        raise refuse(
+            f"{count_of(len(matching), 'run')} begin with {wanted!r}",
+            f"give more of the id: {known}{more}",
+            file=where,
+        )
+    (found,) = matching
+    if not dot:
+        return found.run.run_id, found
+    name = found.run.run_id + wanted[len(start) :]
+    directory = status.directory.runs / name
+    verdict = _read(Verdict, directory / VERDICT)
+    if verdict is None or "/" in name:
+        raise refuse(
+            f"there is no run {wanted!r}", f"list them: nagi show {where} --all", file=where
+        )
+    return name, RunStatus(found.run, verdict.status, verdict.reasons, int(name.rsplit("-")[-1]))
+
+
+def _read(kind: type[Any], path: Path) -> Any:
+    """A file of a run; None if the run has none."""
+    return kind.read(path) if path.exists() else None
+
+
+def _files(directory: Path) -> dict[str, int]:
+    """File -> bytes."""
+    return {
+        str(path.relative_to(directory)): path.stat().st_size
+        for path in sorted(directory.rglob("*"))
+        if path.is_file()
+    }
+
+
+def _checks_table(checks: list[Check]) -> Table:
+    table = _table("check", "value", "limit", "unit", "", "at")
+    for check in checks:
+        table.add_row(
+            check.name,
+            "n/a" if check.value is None else f"{check.value:.4g}",
+            f"{check.limit:g}",
+            check.unit,
+            "ok" if check.ok else "not ok",
+            check.subject,
+            style=None if check.ok else "bold red",
+        )
+    return table
+
+
+# What people look at first; --json has all. Column of results.parquet -> what it is called, scale.
+_METRICS: dict[str, tuple[str, float]] = {
+    "bottleneck_bps": ("bottleneck (Mb/s)", 1e-6),
+    "goodput_bps": ("goodput (Mb/s)", 1e-6),
+    "agi": ("AGI", 1),
+    "agi_ceiling": ("AGI that headers permit", 1),
+    "base_rtt_s": ("base RTT (ms)", 1e3),
+    "rtt_mean_s": ("mean RTT (ms)", 1e3),
+    "queueing_delay_mean_s": ("mean queueing delay (ms)", 1e3),
+    "cwnd_mean_packets": ("mean cwnd (packets)", 1),
+    "segments_sent": ("segments sent", 1),
+    "segments_retransmitted": ("segments retransmitted", 1),
+    "queue_overflows": ("queue overflows", 1),
+    "channel_losses": ("channel losses", 1),
+}
+
+
+def _flows_table(rows: list[ResultRow]) -> Table:
+    """A column a flow."""
+    table = Table(show_edge=False, pad_edge=False)
+    table.add_column("flow", no_wrap=True)
+    for row in rows:
+        table.add_column(
+            f"{row.flow} (background)" if row.background else row.flow, justify="right"
+        )
+    table.add_row("scheme", *(row.scheme for row in rows))
+    for name, (what, scale) in _METRICS.items():
+        table.add_row(what, *(_number(getattr(row, name), scale) for row in rows))
+    return table
+
+
+def _table(first: str, *heads: str) -> Table:
+    table = Table(show_edge=False, pad_edge=False)
+    table.add_column(first, no_wrap=True)
+    for head in heads:
+        justify: Literal["left", "right"] = "right" if head in ("value", "limit") else "left"
+        table.add_column(head, justify=justify, overflow="fold")
+    return table
+
+
+def _number(value: float | None, scale: float) -> str:
+    if value is None or math.isnan(value):
+        return "-"
+    return f"{value:,}" if isinstance(value, int) and scale == 1 else f"{value * scale:.4g}"

@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Looking at hosts, for `nagi doctor` to judge: what their agents say, and what their links do."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from nagi_contracts.batch import Batch
+from nagi_contracts.doctor import STAGES_OF_RADIO, Doctor, Finding, PathReading, PortReading
+from nagi_contracts.inspection import Inspection
+from nagi_contracts.links import Links
+from nagi_contracts.paths import native_program
+from nagi_contracts.plan import (
+    DirectionPlan,
+    ExperimentRef,
+    Interval,
+    LinkEnd,
+    LinkPlan,
+    NodePlan,
+    RunPlan,
+    Timeline,
+)
+
+from nagi.doctor import Seen, Wanted, judge
+from nagi.doctor.text import TITLES
+from nagi.labs.ansible_runs import LabError, Results
+from nagi.labs.keeper import Keeper
+from nagi.labs.lab import Batches, make_agent, objects_in
+from nagi.labs.netns import NetnsLab
+from nagi.labs.physical import Bench, PhysicalLab, Survey
+from nagi.labs.shape import EMULATOR, Shape
+from nagi.plan.radio import INSTALL, look_at_stages
+from nagi.plan.schemes import schemes
+
+HERE = "this machine"
+_DELAY_NS = 10_000_000  # of the netns lab's link, each way
+_LEASE_S = 300.0
+_PYTHON = "/usr/bin/python3"
+
+
+def seen_of(survey: Survey, inventory: Path, token: str, wanted: Wanted | None = None) -> Seen:
+    """What a survey of an inventory's hosts tells."""
+    hosts = [host for cell in survey.cells for host in cell.hosts.values()]
+    return Seen(
+        cells={host.name: host.cell for host in hosts},
+        inspections=survey.inspections,
+        now_s=time.time(),
+        inventory=str(inventory),
+        unreachable={f.host: f.message for f in survey.failures if f.unreachable},
+        silent={f.host: f.message for f in survey.failures if not f.unreachable},
+        clocks=survey.clocks,
+        wanted=wanted,
+        token=token,
+    )
+
+
+def examine_hosts(bench: Bench) -> Seen:
+    """Looks at all hosts of an inventory. If nothing that is seen forbids it, holds them, sets
+    their links up without any impairment, and tries each."""
+    survey = bench.survey()
+    seen = seen_of(survey, bench.inventory, bench.token)
+    if judge(seen).status == "failure":
+        return replace(seen, paths_left_out="its links were not tried, as something else failed")
+    try:
+        for cell in bench.cells:
+            plan = _plain(cell.shape(), 0)
+            lab = PhysicalLab(
+                bench, [cell], Shape.of(plan), survey, [], bench.directory / "records", "doctor"
+            )
+            lab.prepare([plan], _LEASE_S)
+            tried = _try_links(plan, lab.batches)
+            inspections = {
+                host: found.model_copy(update={"io": tried.io.get(host, found.io)})
+                for host, found in seen.inspections.items()
+            }
+            seen = replace(
+                seen,
+                inspections=inspections,
+                paths={**seen.paths, **tried.paths},
+                ports={**seen.ports, **tried.ports},
+            )
+    except LabError as error:
+        seen = replace(seen, paths_left_out=f"its links could not be tried: {error}")
+    return seen
+
+
+def examine_this_machine(scratch: Path, interrupted: Callable[[], bool]) -> Seen:
+    """Looks at this machine; if it can have a netns lab, tries a link in one."""
+    seen = Seen(
+        cells={HERE: "netns"}, inspections={HERE: _inspection_here(scratch)}, now_s=time.time()
+    )
+    if os.geteuid() != 0:
+        return replace(seen, no_namespaces="this is not root")
+    if judge(seen).status == "failure":
+        return seen
+    plan = _plain(Shape(("S", "D"), (_LINK,)), _DELAY_NS)
+    try:
+        with Keeper() as keeper:
+            lab = NetnsLab(
+                keeper.pid, Shape.of(plan), 1, [], scratch, scratch / "records", interrupted
+            )
+            lab.prepare([plan])
+            tried = _try_links(plan, lab.batches)
+    except LabError as error:
+        return replace(seen, no_namespaces=str(error))
+    (emulator,) = tried.ports
+    here = seen.inspections[HERE].model_copy(update={"io": tried.io[emulator]})
+    return replace(
+        seen,
+        inspections={HERE: here},
+        paths={HERE: [reading for readings in tried.paths.values() for reading in readings]},
+        ports={HERE: tried.ports[emulator]},
+    )
+
+
+_LINK = ("path", 0, ("S", "D"), ("198.18.0.1/30", "198.18.0.2/30"))
+
+
+def _inspection_here(scratch: Path) -> Inspection:
+    """This machine as a host and as an emulator."""
+    agent = make_agent(scratch, objects_in(schemes().values()))
+    nagi_link = str(native_program("nagi-link"))
+    found = []
+    for is_emulator in (False, True):
+        request = scratch / "inspect.json"
+        Batch(
+            node=EMULATOR if is_emulator else HERE,
+            is_emulator=is_emulator,
+            interfaces={},
+            spool=str(scratch),
+            state=str(scratch / "state"),
+            nagi_link=nagi_link,
+            nagi_sdr=str(native_program("nagi-sdr")) if is_emulator else None,
+            runs=[],
+        ).write(request)
+        done = subprocess.run(
+            [_PYTHON, agent, "inspect", request], capture_output=True, text=True, check=True
+        )
+        found.append(Inspection.model_validate_json(done.stdout))
+    host, emulator = found
+    return host.model_copy(
+        update={
+            "nagi_link": emulator.nagi_link,
+            "nagi_link_error": emulator.nagi_link_error,
+            "nagi_sdr": emulator.nagi_sdr,
+            "nagi_sdr_error": emulator.nagi_sdr_error,
+            "problems": list(dict.fromkeys(host.problems + emulator.problems)),
+        }
+    )
+
+
+def examine_radio() -> Doctor:
+    """How far links of this machine can be radios, stage by stage; those after one that fails are
+    skipped."""
+    looked = look_at_stages()
+    failed = next((stage for stage in looked if not stage.ok), None)
+    findings = [
+        Finding(
+            stage=stage.stage,
+            cell=None,
+            hosts=[HERE],
+            status="ok" if stage.ok else "failure",
+            what=stage.detail,
+            cure="" if stage.ok else stage.cure or INSTALL,
+        )
+        for stage in looked
+    ]
+    if failed is not None:
+        findings += [
+            Finding(
+                stage=stage,
+                cell=None,
+                hosts=[HERE],
+                status="skipped",
+                what="it builds on what failed",
+                cure=f"see {TITLES[failed.stage]}",
+            )
+            for stage in STAGES_OF_RADIO[len(looked) :]
+        ]
+    return Doctor.of(findings)
+
+
+def _plain(shape: Shape, delay_ns: int) -> RunPlan:
+    """A run in which nothing happens, over links that do nothing but delay."""
+    direction = DirectionPlan(delay_ns=delay_ns)
+    return RunPlan(
+        experiment=ExperimentRef(name="doctor", form=None),
+        point={},
+        repeat=0,
+        seed=0,
+        host_profile="linux",
+        nodes=[NodePlan(name=node, kind="host", sysctls={}, routes=[]) for node in shape.nodes],
+        links=[
+            LinkPlan(
+                name=name,
+                id=number,
+                ends=(
+                    LinkEnd(node=nodes[0], address=addresses[0]),
+                    LinkEnd(node=nodes[1], address=addresses[1]),
+                ),
+                forward=direction,
+                backward=direction,
+            )
+            for name, number, nodes, addresses in shape.links
+        ],
+        flows=[],
+        captures=[],
+        tcp_info_interval_s=1,
+        timeline=Timeline(
+            capture_s=0, serve_s=0, traffic_s=0, traffic_end_s=0, capture_end_s=0, end_s=0
+        ),
+        measure=Interval(start_s=0, end_s=0),
+    )
+
+
+@dataclass(frozen=True)
+class _Tried:
+    """What trying links told, by host."""
+
+    paths: dict[str, list[PathReading]]
+    ports: dict[str, list[PortReading]]
+    io: dict[str, str]
+
+
+def _try_links(plan: RunPlan, batches: Batches) -> _Tried:
+    """Tries the links of a lab that is prepared for `plan`. Raises LabError."""
+    batches.play("up.yml")
+    results = batches.play("paths.yml")
+    places = {place.host: place for place in batches.places}
+    ports: dict[str, list[PortReading]] = {}
+    io: dict[str, str] = {}
+    for host, said in _said(results, "Ask nagi-link"):
+        faces = {
+            interface: end.node
+            for link in plan.links
+            for interface, end in zip(places[host].interfaces[link.name], link.ends, strict=True)
+        }
+        account = Links.model_validate_json(said)
+        found = [(link.name, port) for link in account.links for port in (link.a, link.b)]
+        ports[host] = [
+            PortReading(
+                link=link,
+                node=faces[port.interface],
+                interface=port.interface,
+                received=port.received,
+                sent=port.sent,
+            )
+            for link, port in found
+        ]
+        io[host] = ", ".join(sorted({port.io for _, port in found}))
+    return _Tried(
+        paths={
+            host: [PathReading.model_validate(reading) for reading in json.loads(said)]
+            for host, said in _said(results, "Ask the far ends")
+        },
+        ports=ports,
+        io=io,
+    )
+
+
+def _said(results: Results, task: str) -> Iterator[tuple[str, str]]:
+    """What each host's command printed."""
+    for host, result in results.get(task, {}).items():
+        if "stdout" in result:  # not skipped
+            yield host, result["stdout"]

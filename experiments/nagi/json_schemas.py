@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The published JSON Schemas. `python -m nagi.json_schemas` writes them anew."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from nagi_contracts import paths
+from nagi_contracts.base import Contract
+from nagi_contracts.batch import Batch
+from nagi_contracts.doctor import Doctor
+from nagi_contracts.inspection import Holder, Inspection
+from nagi_contracts.links import Links
+from nagi_contracts.live import Live
+from nagi_contracts.plan import RunPlan
+from nagi_contracts.records import (
+    Campaign,
+    Flows,
+    Manifest,
+    NodeRecord,
+    PacketRow,
+    SchemeEvent,
+    TcpInfoSample,
+    TransmissionRow,
+    Verdict,
+)
+from nagi_contracts.results import Metrics, ResultRow
+from nagi_contracts.switches import QueueSample, Switches, SwitchRecord
+
+from nagi.spec.schema import experiment_schema
+
+CONTRACTS: dict[str, type[Contract]] = {
+    "plan": RunPlan,
+    "batch": Batch,
+    "inspection": Inspection,
+    "holder": Holder,
+    "live": Live,
+    "doctor": Doctor,
+    "node": NodeRecord,
+    "manifest": Manifest,
+    "links": Links,
+    "switch": SwitchRecord,
+    "switches": Switches,
+    "queue_samples": QueueSample,
+    "flows": Flows,
+    "tcp_info": TcpInfoSample,
+    "packets": PacketRow,
+    "transmissions": TransmissionRow,
+    "scheme_events": SchemeEvent,
+    "verdict": Verdict,
+    "metrics": Metrics,
+    "results": ResultRow,
+    "campaign": Campaign,
+}
+TABLES = (
+    "tcp_info",
+    "packets",
+    "transmissions",
+    "queue_samples",
+    "scheme_events",
+    "results",
+)  # their schema is a row's
+
+
+def schemas() -> dict[str, dict[str, Any]]:
+    """Every schema by the name of its file."""
+    found = {"experiment": experiment_schema()}
+    for name, contract in CONTRACTS.items():
+        schema = contract.model_json_schema(by_alias=True, mode="serialization")
+        found[name] = {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+    return {f"{name}.schema.json": schema for name, schema in found.items()}
+
+
+def text_of(schema: dict[str, Any]) -> str:
+    """A schema as its file has it."""
+    return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    for name, schema in schemas().items():
+        (paths.SCHEMAS / name).write_text(text_of(schema), encoding="utf-8")

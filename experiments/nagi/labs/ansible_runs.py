@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Running playbooks, and telling in plain words what went wrong on which host."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import ansible_runner
+import yaml
+from nagi_contracts import paths
+
+_PATIENCE = 10.0
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A task that failed on a host, or a host that could not be reached."""
+
+    host: str
+    task: str
+    message: str
+    unreachable: bool = False
+
+    def __str__(self) -> str:
+        return (
+            f"{self.host}: {self.message if self.unreachable else f'{self.task}: {self.message}'}"
+        )
+
+
+Results = dict[str, dict[str, dict[str, Any]]]  # of tasks, by task and host
+
+
+class LabError(Exception):
+    """A lab could not do its part. Nothing is left behind; finished runs are kept.
+
+    `failures`: on which hosts, if it is known; `results`: of the tasks that did succeed.
+    """
+
+    def __init__(
+        self, what: str, failures: Sequence[Failure] = (), results: Results | None = None
+    ) -> None:
+        super().__init__(what)
+        self.failures = list(failures)
+        self.results = results or {}
+        self.cells: set[str] | None = None  # whose hosts they are; None: not known
+
+
+class Unfit(LabError):
+    """Hosts cannot run what is asked, and say why: nothing to try again."""
+
+
+class Interrupted(Exception):
+    """The user asked to stop."""
+
+
+Window = tuple[float, float]  # seconds since the epoch, by the controller's clock
+
+
+class Playbooks:
+    """Runs playbooks against one inventory. Ansible's own records go to `directory`."""
+
+    def __init__(
+        self,
+        directory: Path,
+        inventory: dict[str, Any],
+        interrupted: Callable[[], bool],
+        beside: Path | None = None,
+    ) -> None:
+        """`beside`: another inventory, of the user's; `inventory` adds to it."""
+        self._directory = directory
+        self._interrupted = interrupted
+        (directory / "tmp").mkdir(parents=True, exist_ok=True)
+        added = directory / "inventory.yml"
+        added.write_text(yaml.safe_dump(inventory, sort_keys=False))
+        self._home = directory / "home"
+        _end_workers(self._home)  # of a process that was killed
+        self._inventories = [str(path.absolute()) for path in (beside, added) if path is not None]
+        self.windows: dict[tuple[str, str], Window] = {}  # task and host -> when it was carried out
+
+    def run(
+        self,
+        playbook: str,
+        *,
+        to_the_end: bool = False,
+        stop_at_failure: bool = False,
+        limit: str | None = None,
+        **variables: object,
+    ) -> Results:
+        """Runs a playbook; `to_the_end`, even if the user asks to stop; `stop_at_failure`, without
+        waiting for the other hosts when a task has failed on one; `limit`, on these hosts alone.
+
+        Raises LabError naming host, task and complaint, or Interrupted.
+        """
+        results: Results = {}
+        failures: list[Failure] = []
+
+        def note(event: dict[str, Any]) -> bool:
+            kind, data = event.get("event"), event.get("event_data", {})
+            if kind == "runner_on_ok":
+                results.setdefault(data["task"], {})[data["host"]] = data.get("res", {})
+                self.windows[data["task"], data["host"]] = _window(data)
+            elif kind in ("runner_on_failed", "runner_on_unreachable") and not data.get(
+                "ignore_errors"
+            ):
+                failures.append(
+                    Failure(
+                        data["host"],
+                        data.get("task", ""),
+                        _complaint(data.get("res", {})),
+                        unreachable=kind == "runner_on_unreachable",
+                    )
+                )
+            return True
+
+        with _leaving_no_workers(self._home):
+            done = ansible_runner.run(
+                private_data_dir=str(self._directory),
+                project_dir=str(paths.ANSIBLE),
+                playbook=str(Path("playbooks") / playbook),
+                inventory=self._inventories,
+                extravars=variables,
+                limit=limit,
+                envvars={
+                    "ANSIBLE_CONFIG": str(paths.ANSIBLE / "ansible.cfg"),
+                    "ANSIBLE_HOME": str(self._home),
+                    # Modules that are killed, with the lab they run in, leave their files.
+                    "TMPDIR": str(self._directory / "tmp"),
+                    "ANSIBLE_DEPRECATION_WARNINGS": "False",
+                    "ANSIBLE_NOCOLOR": "True",
+                    # Ansible refuses to work in a locale that is not UTF-8.
+                    "LC_ALL": "C.UTF-8",
+                    "PATH": ":".join(
+                        [
+                            f"{sys.prefix}/bin",
+                            os.environ.get("PATH", "/usr/bin:/bin"),
+                            "/usr/sbin:/sbin",
+                        ]
+                    ),
+                },
+                quiet=True,
+                rotate_artifacts=10,
+                event_handler=note,
+                cancel_callback=lambda: (
+                    (bool(failures) and stop_at_failure) or (self._interrupted() and not to_the_end)
+                ),
+                settings={"idle_timeout": 0, "suppress_env_files": True},
+            )
+        if self._interrupted() and not to_the_end:
+            raise Interrupted
+        if failures:
+            said = "; ".join(str(failure) for failure in failures[:3])
+            raise LabError(said, failures, results)
+        if done.status != "successful":
+            said = done.stdout.read() if done.stdout else ""
+            how = done.status if done.rc is not None else "ansible-playbook was killed"
+            raise LabError(f"playbook {playbook}: {how}: {_tail(said)}")
+        return results
+
+
+@contextmanager
+def _leaving_no_workers(home: Path) -> Iterator[None]:
+    """When a playbook was broken off, Ansible's workers, which are in sessions of their own, wait
+    for ever to tell a result to a parent that is gone."""
+    try:
+        yield
+    finally:
+        _end_workers(home)
+
+
+def _end_workers(home: Path) -> None:
+    """Ends what runs with this ANSIBLE_HOME, but for connections that are kept open: those have
+    written over their environment."""
+    mark = f"ANSIBLE_HOME={home}".encode()
+    deadline = time.monotonic() + _PATIENCE
+    while time.monotonic() < deadline:
+        left = []
+        for entry in Path("/proc").iterdir():
+            with suppress(OSError):  # it has just ended, or is another user's
+                if entry.name.isdigit() and mark in (entry / "environ").read_bytes().split(b"\0"):
+                    left.append(int(entry.name))
+                    os.kill(left[-1], signal.SIGKILL)
+        if not left:
+            return
+        time.sleep(0.02)
+
+
+def _window(data: dict[str, Any]) -> Window:
+    """When a task was carried out, from an event of ansible-runner (UTC without saying so)."""
+    began, ended = (
+        datetime.fromisoformat(data[key]).replace(tzinfo=UTC).timestamp()
+        for key in ("start", "end")
+    )
+    return began, ended
+
+
+def _complaint(result: dict[str, Any]) -> str:
+    status = result.get("rc")
+    if isinstance(status, int) and status < 0:
+        return f"killed by signal {-status} ({signal.strsignal(-status)})"
+    for key in ("stderr", "msg", "module_stderr", "stdout"):
+        text = result.get(key)
+        if text:
+            said = text if isinstance(text, str) else json.dumps(text)
+            return _tail(said.removeprefix("Task failed: "))
+    return "failed without a word"
+
+
+def _tail(text: str, length: int = 300) -> str:
+    return " ".join(text.split())[-length:]

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Live topologies: links as an experiment has them, kept up for one's own application."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from nagi_contracts.errors import InputError, refuse
+from nagi_contracts.live import Live, LiveNode
+from nagi_contracts.plan import RunPlan
+
+from nagi.labs import keeper
+from nagi.labs.cells import list_inventory
+from nagi.labs.lab import Place
+from nagi.labs.netns import NetnsLab
+from nagi.labs.physical import Bench, PhysicalLab, Survey
+from nagi.labs.shape import Shape
+
+
+class LiveLab:
+    """The live topology of this user, if there is one; in `state` is what is known of it."""
+
+    def __init__(self, state: Path) -> None:
+        self._state = state
+        self._file = state / "live.json"
+
+    def get(self) -> Live:
+        """Raises InputError if nothing is up."""
+        live = self._read()
+        if live is None or not _is_alive(live):
+            raise refuse("nothing is up", "bring a topology up with `nagi up SPEC`")
+        return live
+
+    def require_none(self) -> None:
+        """Raises InputError if something is up."""
+        live = self._read()
+        if live is not None and _is_alive(live):
+            raise refuse(f"{live.experiment} is up already", "take it down with `nagi down`")
+        self._forget(live)
+
+    def up_in_netns(self, plan: RunPlan, interrupted: Callable[[], bool]) -> Live:
+        """Brings a run's topology up on this machine. Raises LabError or Interrupted; then nothing
+        is left."""
+        directory = self.new_directory()
+        pid = keeper.start_keeper()
+        try:
+            lab = NetnsLab(
+                pid,
+                Shape.of(plan),
+                1,
+                [plan],
+                directory,
+                directory / "records",
+                interrupted,
+            )
+            live = Live(
+                lab="netns",
+                experiment=plan.experiment.name,
+                point=plan.point,
+                directory=str(directory),
+                nodes=_nodes(plan, lab.batches.places),
+                keeper=pid,
+                keeper_started=keeper.started(pid),
+                inventory=None,
+                cell=lab.cells[0],
+                expires_s=None,
+            )
+            live.write(self._file)
+            lab.prepare([plan])
+            lab.batches.play("up.yml")
+        except BaseException:
+            keeper.end_keeper(pid)
+            self._forget(self._read())
+            raise
+        return live
+
+    def up_on_hosts(
+        self, plan: RunPlan, bench: Bench, survey: Survey, directory: Path, lease_s: float
+    ) -> Live:
+        """Brings a run's topology up on the hosts of the first cell that has it, where it stays.
+        Raises LabError or Interrupted; then it does not."""
+        shape = Shape.of(plan)
+        (cell, *_) = [cell for cell in bench.cells if not cell.lacks(shape)]
+        lab = PhysicalLab(
+            bench, [cell], shape, survey, [], directory / "records", f"up {plan.experiment.name}"
+        )
+        expires = time.time() + lease_s
+        live = Live(
+            lab="physical",
+            experiment=plan.experiment.name,
+            point=plan.point,
+            directory=str(directory),
+            nodes=_nodes(plan, lab.batches.places),
+            keeper=None,
+            keeper_started=None,
+            inventory=str(bench.inventory),
+            cell=cell.name,
+            expires_s=expires,
+        )
+        live.write(self._file)
+        try:
+            lab.prepare([plan], lease_s)
+            lab.batches.play("up.yml")
+        except BaseException:
+            self._forget(live)
+            raise
+        bench.stay = True
+        return live
+
+    def down(self, bench_of: Callable[[Live], Bench]) -> Live:
+        """Takes down what is up. Raises InputError if nothing is, LabError if hosts could not be
+        let go (they put themselves back when the lease ends)."""
+        live = self.get()
+        if live.lab == "netns":
+            assert live.keeper is not None
+            keeper.end_keeper(live.keeper)
+        else:
+            bench_of(live).release()
+        self._forget(live)
+        return live
+
+    def new_directory(self) -> Path:
+        """A place for the controller's files of a topology."""
+        self._state.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return Path(tempfile.mkdtemp(prefix="lab-", dir=self._state))
+
+    def _read(self) -> Live | None:
+        try:
+            return Live.read(self._file)
+        except InputError:
+            return None
+
+    def _forget(self, live: Live | None) -> None:
+        if live is not None:
+            shutil.rmtree(live.directory, ignore_errors=True)
+        self._file.unlink(missing_ok=True)
+
+
+def state_directory() -> Path:
+    """Where this user's live topology is noted (XDG base directories)."""
+    base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
+    return Path(base) / "nagi"
+
+
+def shell_command(live: Live, node: str, command: list[str]) -> list[str]:
+    """The command line that runs `command` (none: a shell) on a node. Raises InputError."""
+    known = {each.node: each for each in live.nodes}
+    if node not in known:
+        raise refuse(f"there is no node {node}", f"nodes: {', '.join(known)}")
+    host = known[node].host
+    if live.lab == "netns":
+        shell = command or [os.environ.get("SHELL", "/bin/sh")]
+        enter = [
+            "nsenter",
+            "--target",
+            str(live.keeper),
+            "--mount",
+            "--pid",
+            f"--wdns={Path.cwd()}",
+        ]
+        return [*enter, "--", "ip", "netns", "exec", host, *shell]
+    assert live.inventory is not None
+    variables = list_inventory(Path(live.inventory))["_meta"]["hostvars"].get(host, {})
+    return [*_ssh(variables, host), *([shlex.join(command)] if command else [])]
+
+
+def _ssh(variables: dict[str, Any], host: str) -> list[str]:
+    """How Ansible would reach a host."""
+    command = ["ssh", "-t"]
+    for variable, option in (
+        ("ansible_user", "-l"),
+        ("ansible_port", "-p"),
+        ("ansible_ssh_private_key_file", "-i"),
+    ):
+        if variable in variables:
+            command += [option, str(variables[variable])]
+    for variable in ("ansible_ssh_common_args", "ansible_ssh_extra_args"):
+        command += shlex.split(str(variables.get(variable, "")))
+    return [*command, str(variables.get("ansible_host", host))]
+
+
+def _nodes(plan: RunPlan, places: list[Place]) -> list[LiveNode]:
+    addresses: dict[str, dict[str, str]] = {}
+    for link in plan.links:
+        for end in link.ends:
+            addresses.setdefault(end.node, {})[link.name] = end.address
+    return [
+        LiveNode(
+            node=place.node,
+            host=place.host,
+            addresses=addresses.get(place.node, {}),
+            spool=place.spool,
+            nagi_link=place.nagi_link,
+        )
+        for place in places
+    ]
+
+
+def _is_alive(live: Live) -> bool:
+    if live.lab == "netns":
+        assert live.keeper is not None
+        return keeper.started(live.keeper) == live.keeper_started
+    assert live.expires_s is not None
+    return time.time() < live.expires_s

@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Flows: their schemes, their paths, and what crosses each link."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+from nagi_contracts.errors import choices, excerpt, shown
+from nagi_contracts.plan import CapturePlan, CommandPlan, FlowPlan, Hop, ProgramPlan
+from nagi_contracts.units import ByteCount
+
+from nagi.plan.channels import Channels
+from nagi.plan.programs import describe, plan_of
+from nagi.plan.request import PlanRequest
+from nagi.plan.schemes import Scheme, find, schemes
+from nagi.plan.timeline import rounded
+from nagi.plan.trace_files import is_file
+from nagi.spec.base import Name
+from nagi.spec.commands import fill
+from nagi.spec.experiment import Flow
+from nagi.spec.yaml_source import Place
+
+IP_AND_TCP_HEADER = 40
+TIMESTAMP_OPTION = 12
+FIRST_PORT = 5001
+
+
+@dataclass(frozen=True)
+class FlowPath:
+    """A flow's way through the topology."""
+
+    there: list[Hop]
+    back: list[Hop]
+    base_rtt_ns: int
+    packet: ByteCount
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """Of the flows that cross a link, the longest RTT without queues and the largest packet; None:
+    none does."""
+
+    base_rtt_ns: int | None
+    packet: int | None
+
+
+class Flows:
+    """The flows of a point. Raises InputError where schemes, parameters or paths are wrong."""
+
+    def __init__(self, request: PlanRequest, channels: Channels) -> None:
+        self._request = request
+        self._channels = channels
+        self.schemes = {name: self._scheme(name, flow) for name, flow in request.flows()}
+        request.memo.of(self._check_parameters, "parameters", request.experiment.parameters)
+        self.paths = {name: self._path(name, flow) for name, flow in request.flows()}
+        self.crossings = {name: self._crossing(name) for name in request.experiment.links}
+
+    def plans(self, traffic_s: float) -> list[FlowPlan]:
+        """The flows of a run whose traffic begins at `traffic_s`."""
+        plans = []
+        window = self._request.experiment.max_window
+        taken: dict[tuple[str, int], str] = {}
+        programs: dict[str, ProgramPlan | None] = {}
+        for index, (name, flow) in enumerate(self._request.flows()):
+            path = self.paths[name]
+            port = flow.port or FIRST_PORT + index
+            listener = flow.from_ if flow.listen == "from" else flow.to
+            other = taken.setdefault((listener, port), name)
+            if other != name:
+                raise self._request.error(
+                    ("flows", name, "port"),
+                    f"flow {other} already uses port {port} of {listener}",
+                    "give the flow another port",
+                )
+            found = [
+                self._request.rate_bps(channel) for channel in self._channels.along(path.there)
+            ]
+            rates = [rate for rate in found if rate is not None]
+            if not rates:
+                raise self._request.error(
+                    ("flows", name),
+                    "no link on the flow's path has a rate",
+                    "give one a rate: goodput is measured against the smallest",
+                )
+            program = self._program(flow, self.schemes[name])
+            control = self.schemes[name].congestion_control
+            if programs.setdefault(control, program) != program:
+                raise self._request.error(
+                    ("flows", name, "scheme"),
+                    f"two schemes of this run are called {control}",
+                    "rename the file of one",
+                )
+            plans.append(
+                FlowPlan(
+                    name=name,
+                    sender=flow.from_,
+                    receiver=flow.to,
+                    sender_address=self._request.endpoint(flow.from_, path.there[0]),
+                    receiver_address=self._request.endpoint(flow.to, path.there[-1]),
+                    port=port,
+                    scheme=flow.scheme,
+                    congestion_control=control,
+                    program=program,
+                    traffic=flow.traffic,
+                    command=self._command(name, flow, port),
+                    background=flow.background,
+                    payload_bytes=flow.payload.value,
+                    packet_bytes=path.packet.value,
+                    max_window=window.value if window else None,
+                    start_s=rounded(traffic_s + flow.start.seconds),
+                    end_s=rounded(traffic_s + self._request.experiment.duration.seconds),
+                    path=path.there,
+                    bottleneck_bps=min(rates),
+                    base_rtt_s=path.base_rtt_ns / 1e9,
+                )
+            )
+        return plans
+
+    def captures(self) -> list[CapturePlan]:
+        """Both ends of every flow."""
+        wanted = {
+            (node, hop.link)
+            for name, flow in self._request.flows()
+            for node, hop in (
+                (flow.from_, self.paths[name].there[0]),
+                (flow.to, self.paths[name].there[-1]),
+            )
+        }
+        return [
+            CapturePlan(node=node, link=link, file=f"{node}.{link}.pcap")
+            for node, link in sorted(wanted)
+        ]
+
+    def _scheme(self, flow_name: Name, flow: Flow) -> Scheme:
+        return self._known_scheme(("flows", flow_name, "scheme"), flow.scheme)
+
+    def _known_scheme(self, place: Place, name: str) -> Scheme:
+        return self._request.memo.of(partial(self._found_scheme, place, name), ("scheme", name))
+
+    def _found_scheme(self, place: Place, name: str) -> Scheme:
+        found = find(name, self._request.document.beside)
+        if found is None:
+            cure = f"{choices(name, schemes())}; or the path of an eBPF object"
+            raise self._request.error(place, f"unknown scheme {shown(name)}", cure)
+        if found.object is not None and name not in schemes() and not is_file(found.object):
+            raise self._request.no_file(place, name)
+        return found
+
+    def _check_parameters(self) -> None:
+        """Also of schemes that this point does not use: another one may."""
+        for name, given in self._request.experiment.parameters.items():
+            place: Place = ("parameters", name)
+            scheme = self._known_scheme(place, name)
+            if scheme.object is None:
+                raise self._request.error(
+                    place,
+                    f"scheme {name} is the kernel's own and has no parameters",
+                    "remove it; `nagi schemes` lists parameters",
+                )
+            known = describe(scheme.object).parameters
+            for key, value in given.items():
+                if key not in known:
+                    what = f"scheme {excerpt(name)} has no parameter {shown(key)}"
+                    raise self._request.error((*place, key), what, choices(key, known, "it has"))
+                least, most = known[key].least, known[key].most
+                if not least <= value <= most:
+                    wanted = str(least) if least == most else f"{least} to {most}"
+                    raise self._request.error(
+                        (*place, key),
+                        f"{shown(value)} is out of range",
+                        f"give {wanted} {known[key].unit} ({known[key].meaning})",
+                    )
+
+    def _program(self, flow: Flow, scheme: Scheme) -> ProgramPlan | None:
+        if scheme.object is None:
+            return None
+        parameters = self._request.experiment.parameters
+        return self._request.memo.of(
+            partial(plan_of, scheme.object, parameters.get(flow.scheme, {})),
+            ("program", flow.scheme),
+            parameters,
+        )
+
+    def _path(self, name: str, flow: Flow) -> FlowPath:
+        for key, node in (("from", flow.from_), ("to", flow.to)):
+            kind = self._request.experiment.nodes.get(node)
+            if kind != "host":
+                hosts = [n for n, k in self._request.experiment.nodes.items() if k == "host"]
+                what = f"there is no node {node}" if kind is None else f"{node} is a {kind}"
+                raise self._request.error(("flows", name, key), what, choices(node, hosts, "hosts"))
+        if flow.from_ == flow.to:
+            what = f"{flow.to} is sender and receiver of the flow"
+            raise self._request.error(("flows", name, "to"), what, "name another host")
+        if flow.start.value >= self._request.experiment.duration.value:
+            raise self._request.error(
+                ("flows", name, "start"),
+                f"the flow starts at {flow.start}, after the end of the traffic",
+                f"start it before {self._request.experiment.duration}",
+            )
+        hops, hops_back = (
+            self._request.memo.of(
+                partial(self._request.topology.route, *ends),
+                ("route", *ends),
+                self._request.topology,
+            )
+            for ends in ((flow.from_, flow.to), (flow.to, flow.from_))
+        )
+        if hops is None or hops_back is None:
+            raise self._request.error(
+                ("flows", name, "to"),
+                f"there is no path from {flow.from_} to {flow.to}",
+                "join them by links; only routers and switches forward packets",
+            )
+        rtt = sum(channel.least_delay_ns for channel in self._channels.along((*hops, *hops_back)))
+        timestamps = self._request.profile.sysctls.get("net.ipv4.tcp_timestamps", 1)
+        header = IP_AND_TCP_HEADER + (TIMESTAMP_OPTION if str(timestamps) == "1" else 0)
+        return FlowPath(hops, hops_back, rtt, ByteCount(flow.payload.value + header))
+
+    def _crossing(self, link: str) -> Crossing:
+        paths = [
+            path
+            for path in self.paths.values()
+            if any(hop.link == link for hop in (*path.there, *path.back))
+        ]
+        return Crossing(
+            max((path.base_rtt_ns for path in paths), default=None),
+            max((path.packet.value for path in paths), default=None),
+        )
+
+    def _command(self, name: str, flow: Flow, port: int) -> CommandPlan | None:
+        if flow.client is None:
+            return None
+        path = self.paths[name]
+        seconds = self._request.experiment.duration.seconds - flow.start.seconds
+        values = {
+            "sender": self._request.endpoint(flow.from_, path.there[0]),
+            "receiver": self._request.endpoint(flow.to, path.there[-1]),
+            "port": str(port),
+            "duration_s": f"{seconds:.6f}".rstrip("0").rstrip("."),
+            "flow": name,
+        }
+        return CommandPlan(
+            client=fill(flow.client, values),
+            server=None if flow.server is None else fill(flow.server, values),
+            listens="sender" if flow.listen == "from" else "receiver",
+        )
+
+    def longest_rtt_ns(self) -> int:
+        """Of the paths there and back, without queues, with the most that delays vary."""
+        return max(
+            sum(
+                channel.most_delay_ns for channel in self._channels.along((*path.there, *path.back))
+            )
+            for path in self.paths.values()
+        )

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nodes: settings and routes of hosts and routers, ports of switches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nagi_contracts.errors import excerpt
+from nagi_contracts.plan import NodePlan, RoutePlan, SwitchPlan, SwitchPortPlan
+
+from nagi.plan.directions import Directions
+from nagi.plan.flows import IP_AND_TCP_HEADER, Flows
+from nagi.plan.imposing import sample_every, sha256_of_edge
+from nagi.plan.request import PlanRequest
+from nagi.plan.schemes import base_sysctls
+
+
+class Nodes:
+    """The nodes of a point. Raises InputError where flows ask for different settings of one."""
+
+    def __init__(self, request: PlanRequest, flows: Flows) -> None:
+        self._request = request
+        self._flows = flows
+        # What the settings of hosts follow from, beside the topology.
+        self.settings = (
+            request.experiment.host_profile,
+            request.asks_for_ecn(),
+            *(
+                (name, flow.from_, flow.to, flow.traffic, flow.scheme, flows.paths[name].packet)
+                for name, flow in request.flows()
+            ),
+        )
+        memo, topology = request.memo, request.topology
+        self._sysctls = memo.of(self._host_sysctls, ("sysctls", self.settings), topology)
+        self._controls = memo.of(self._route_controls, ("controls", self.settings), topology)
+
+    def plans(self, directions: Directions) -> list[NodePlan]:
+        if self._request.has_switches:  # whose ports follow from directions, too
+            return self._nodes(directions)
+        memo, topology = self._request.memo, self._request.topology
+        return memo.of(lambda: self._nodes(directions), ("nodes", self.settings), topology)
+
+    def _nodes(self, directions: Directions) -> list[NodePlan]:
+        nodes = []
+        for name, kind in self._request.experiment.nodes.items():
+            if kind == "router":
+                sysctls = {"net.ipv4.ip_forward": "1", "net.ipv4.conf.all.rp_filter": "0"}
+            elif kind == "switch":
+                sysctls = {"net.ipv4.ip_forward": "0"}  # what the switch forwards, it does alone
+            else:
+                sysctls = self._sysctls[name]
+            nodes.append(
+                NodePlan(
+                    name=name,
+                    kind=kind,
+                    sysctls=sysctls,
+                    routes=self._routes(name),
+                    switch=self._switch(name, directions) if kind == "switch" else None,
+                )
+            )
+        return nodes
+
+    def _switch(self, node: str, directions: Directions) -> SwitchPlan:
+        links = [
+            name for name, link in self._request.experiment.links.items() if node in link.between
+        ]
+        ports = []
+        for number, link in enumerate(links, start=1):
+            way = self._request.topology.way(link, node)
+            imposes = None
+            if self._request.is_imposed_by_switch(link, way):
+                imposes = directions.part_of_switch(link, way)
+            packet = self._flows.crossings[link].packet
+            rate = imposes.rate_bps if imposes else None
+            if rate is not None and packet is None and self._request.switch == "bmv2":
+                raise self._request.error(
+                    self._request.place(link, way, "rate"),
+                    "bmv2 needs the size of packets to shape a rate, and no flow crosses this link",
+                    "use --switch nagi, or write `imposed_by: emulator`",
+                )
+            ports.append(
+                SwitchPortPlan(
+                    number=number,
+                    link=link,
+                    imposes=imposes,
+                    packet_bytes=packet,
+                    sample_every=sample_every(rate, packet) if rate and packet else None,
+                )
+            )
+        return SwitchPlan(sha256=sha256_of_edge(), ports=ports)
+
+    def _host_sysctls(self) -> dict[str, dict[str, str]]:
+        """What each host sets. Flows whose schemes need different settings cannot share a host."""
+        values: dict[str, dict[str, str]] = {}
+        wanted_by: dict[tuple[str, str], str] = {}
+        for node, kind in self._request.experiment.nodes.items():
+            if kind == "host":
+                profile = {key: str(value) for key, value in self._request.profile.sysctls.items()}
+                ecn = {"net.ipv4.tcp_ecn": "1"} if self._request.asks_for_ecn() else {}
+                values[node] = base_sysctls() | ecn | profile
+        for name, flow in self._request.flows():
+            for node in (flow.from_, flow.to):
+                for key, value in self._flows.schemes[name].sysctls.items():
+                    other = wanted_by.get((node, key))
+                    if other is not None and values[node][key] != str(value):
+                        raise self._request.error(
+                            ("flows", name, "scheme"),
+                            f"scheme {excerpt(flow.scheme)} needs {key}={value} on {node}, where "
+                            f"flow {other} needs {values[node][key]}",
+                            "give the two flows different hosts",
+                        )
+                    values[node][key] = str(value)
+                    wanted_by[node, key] = name
+        return values
+
+    def _route_controls(self) -> dict[tuple[str, str], str]:
+        """(node, far end) -> the congestion control that the route has for programs of others:
+        iperf asks for its own, and a route's goes before that. Both ends of a flow have it."""
+        wanted: dict[tuple[str, str], list[str]] = {}
+        for name, flow in self._request.flows():
+            wanted.setdefault((flow.from_, flow.to), []).append(name)
+            if flow.traffic == "command":
+                wanted.setdefault((flow.to, flow.from_), []).append(name)
+        controls = {}
+        for ends, names in wanted.items():
+            if all(self._request.experiment.flows[name].traffic == "bulk" for name in names):
+                continue
+            first, *others = names
+            controls[ends] = self._flows.schemes[first].congestion_control
+            for name in others:
+                if self._flows.schemes[name].congestion_control != controls[ends]:
+                    raise self._request.error(
+                        ("flows", name, "scheme"),
+                        f"congestion control {self._flows.schemes[name].congestion_control} from "
+                        f"{ends[0]} to {ends[1]}, where flow {first} has {controls[ends]}: a route "
+                        "has one for all flows if one of them has `traffic: command`",
+                        "give the two flows the same scheme, or different hosts",
+                    )
+        return controls
+
+    def _routes(self, node: str) -> list[RoutePlan]:
+        """A route to every flow's far end; on the flows' own hosts with what the flow asks for."""
+        routes: dict[str, RoutePlan] = {}
+        for name, flow in self._request.flows():
+            path = self._flows.paths[name]
+            for target, last_hop, ends_here in (
+                (flow.to, path.there[-1], flow.from_ == node),
+                (flow.from_, path.there[0], flow.to == node),
+            ):
+                if target == node:
+                    continue
+                links = self._request.topology.path(node, target)
+                if links is None or (
+                    self._request.experiment.nodes[node] == "host" and not ends_here
+                ):
+                    continue
+                destination = self._request.endpoint(target, last_hop)
+                neighbour = self._request.topology.far_end(links[0], node)
+                via = self._request.topology.attachment(links[0], neighbour).address
+                route = RoutePlan(
+                    destination=f"{destination}/32",
+                    via=None if via == destination else via,
+                    link=links[0],
+                    **self._attributes(name, node, target) if ends_here else {},
+                )
+                before = routes.setdefault(destination, route)
+                if before != route and ends_here:
+                    routes[destination] = self._merge(name, before, route)
+        return list(routes.values())
+
+    def _attributes(self, name: str, node: str, target: str) -> dict[str, Any]:
+        """What a flow's route from one of its ends to the other has."""
+        flow, packet = self._request.experiment.flows[name], self._flows.paths[name].packet
+        attributes: dict[str, Any] = {
+            "mtu": packet.value,
+            "advmss": packet.value - IP_AND_TCP_HEADER,
+            "congctl": self._controls.get((node, target)),
+        }
+        # What programs of others say to each other goes both ways.
+        if node == flow.from_ or flow.traffic == "command":
+            attributes["initcwnd"] = self._request.profile.initial_window
+        if node == flow.to or flow.traffic == "command":
+            attributes["quickack"] = not self._request.profile.delayed_acks
+        return attributes
+
+    def _merge(self, name: str, one: RoutePlan, other: RoutePlan) -> RoutePlan:
+        """Two flows over the same route: what one leaves open, the other may say."""
+        merged = one.model_dump()
+        for key, value in other.model_dump().items():
+            if value in (None, False):
+                continue
+            if merged.get(key) not in (None, False, value):
+                raise self._request.error(
+                    ("flows", name),
+                    f"the flow needs {key} {value}, where another flow between the same hosts "
+                    f"needs {merged[key]}",
+                    "give the two flows the same payload, or different hosts",
+                )
+            merged[key] = value
+        return RoutePlan(**merged)

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a point of an experiment to run plans: everything resolved, nothing left to the lab."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from functools import partial
+from typing import Any
+
+from nagi_contracts.memo import Memo
+from nagi_contracts.plan import (
+    ExperimentRef,
+    Interval,
+    LinkEnd,
+    LinkPlan,
+    NodePlan,
+    RadioPlan,
+    RunPlan,
+    SwitchTarget,
+)
+
+from nagi.plan.channels import Channels
+from nagi.plan.directions import Directions
+from nagi.plan.flows import Flows
+from nagi.plan.nodes import Nodes
+from nagi.plan.radio_links import RadioLinks
+from nagi.plan.request import WAYS, PlanRequest
+from nagi.plan.timeline import rounded, timeline, traffic_begins
+from nagi.spec.points import Point
+
+TCP_INFO_INTERVAL = 0.1
+
+
+def plan_runs(
+    point: Point,
+    form: str | None,
+    repeats: range | None = None,
+    switch: SwitchTarget = "nagi",
+    memo: Memo | None = None,
+) -> list[RunPlan]:
+    """One plan for every repeat of `point` (None: as many as the experiment says), without ids.
+    `switch`: the program that switches run. `memo`: what other points of the same experiment share
+    with this one, of the same `form` and `switch`.
+
+    Raises InputError.
+    """
+    request = PlanRequest(point, form, switch, memo or Memo())
+    radios = RadioLinks(request)
+    channels = Channels(request, radios)
+    flows = Flows(request, channels)
+    nodes = Nodes(request, flows)
+    directions = Directions(request, radios, channels, flows.crossings)
+    links = _links(request, directions, radios.plans)
+    begins = traffic_begins(request, radios.plans)
+    flow_plans = flows.plans(begins[-1])
+    phases = timeline(
+        request,
+        begins,
+        flows.longest_rtt_ns() / 1e9,
+        directions.longest_queueing_s(),
+        bool(radios.plans),
+    )
+    node_plans = nodes.plans(directions)
+    captures = request.memo.of(flows.captures, ("captures", nodes.settings), request.topology)
+    texts = [request.memo.of(partial(_json_of, link), "json", link) for link in links]
+    experiment = request.experiment
+    return [
+        RunPlan(
+            experiment=ExperimentRef(name=experiment.name, form=form),
+            point=point.values,
+            repeat=repeat,
+            seed=_seed(experiment.seed, texts, _imposed_by_switches(node_plans), repeat),
+            host_profile=experiment.host_profile,
+            switch_target=switch if request.has_switches else None,
+            nodes=node_plans,
+            links=links,
+            flows=flow_plans,
+            captures=captures,
+            tcp_info_interval_s=TCP_INFO_INTERVAL,
+            timeline=phases,
+            measure=Interval(
+                start_s=rounded(phases.traffic_s + experiment.warmup.seconds),
+                end_s=phases.traffic_end_s,
+            ),
+        )
+        for repeat in (range(experiment.repeats) if repeats is None else repeats)
+    ]
+
+
+def _links(
+    request: PlanRequest, directions: Directions, radios: dict[str, RadioPlan]
+) -> list[LinkPlan]:
+    return [
+        request.memo.of(
+            partial(_link, request, directions, radios.get(name), index, name),
+            ("link", index, name),
+            request.topology,
+            link,
+            *(directions.plans[name, way] for way in WAYS),
+        )
+        for index, (name, link) in enumerate(request.experiment.links.items())
+    ]
+
+
+def _link(
+    request: PlanRequest, directions: Directions, radio: RadioPlan | None, index: int, name: str
+) -> LinkPlan:
+    first, second = (
+        LinkEnd(node=node, address=f"{end.address}/{end.prefix}")
+        for node in request.experiment.links[name].between
+        for end in [request.topology.attachment(name, node)]
+    )
+    return LinkPlan(
+        name=name,
+        id=index,
+        ends=(first, second),
+        forward=directions.part_of_emulator(name, "forward"),
+        backward=directions.part_of_emulator(name, "backward"),
+        radio=radio,
+    )
+
+
+def _imposed_by_switches(nodes: list[NodePlan]) -> list[Any]:
+    """What switches do to links, as JSON."""
+    return [
+        [node.name, port.model_dump(mode="json", include={"link", "imposes"})]
+        for node in nodes
+        if node.switch is not None
+        for port in node.switch.ports
+        if port.imposes is not None
+    ]
+
+
+def _json_of(link: LinkPlan) -> str:
+    return json.dumps(link.model_dump(mode="json"), sort_keys=True)
+
+
+def _seed(campaign_seed: int, links: list[str], imposed: list[Any], repeat: int) -> int:
+    """From campaign, links (as JSON, and what switches impose on them) and repeat alone: schemes
+    meet the same channel, repeats another one."""
+    parts = [str(campaign_seed), f"[{', '.join(links)}]", str(repeat)]
+    if imposed:
+        parts.append(json.dumps(imposed, sort_keys=True))
+    text = f"[{', '.join(parts)}]"
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1  # fits an int64

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Links that are radios: what is asked of them, and what follows from their modems."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from nagi_contracts.plan import DirectionPlan, RadioChannelPlan, RadioPlan, TapPlan, Way
+from nagi_contracts.units import Duration
+
+from nagi.plan import radio
+from nagi.plan.request import WAYS, PlanRequest
+from nagi.spec.links import DirectionSettings, Link, NoFading, Radio, RicianFading
+
+# What the two kinds of links do not share: key -> why a radio refuses it, and the cure.
+_ITS_OWN_TIME = (
+    "the delay of a radio does not change: it hides the time that waveforms take to compute"
+)
+_NOT_OF_RADIOS = {
+    "rate": ("the modem decides the rate of a radio", "write `radio: {rate: ...}` instead"),
+    "rate_trace": ("the rate of a radio does not change", "remove it, or `emulator: sdr`"),
+    "overhead": ("the modem decides the framing of a radio", "remove it"),
+    "loss": (
+        "the channel decides the losses of a radio",
+        "remove it, and write `radio: {snr: ...}`",
+    ),
+    "jitter": (_ITS_OWN_TIME, "remove it"),
+    "delay_trace": (_ITS_OWN_TIME, "give `delay`"),
+    "keep_order": ("a radio always keeps packets in order", "remove it"),
+    "imposed_by": ("a switch cannot shape a radio", "remove it, or `emulator: sdr`"),
+}
+
+
+class RadioLinks:
+    """The radios among the links. Raises InputError where a link has settings of the other kind."""
+
+    def __init__(self, request: PlanRequest) -> None:
+        self._request = request
+        self.plans = {
+            name: request.memo.of(partial(self._radio, name, link), ("radio", name), link)
+            for name, link in request.experiment.links.items()
+            if self._is_radio(name, link)
+        }
+
+    def channel(self, link: str, settings: DirectionSettings) -> DirectionPlan:
+        """Rate and overhead of a direction of a radio: those of its modem."""
+        modem = self.plans[link]
+        asked = (modem.modem, modem.modulation, modem.sample_rate_hz, modem.fec)
+        assert settings.delay is not None
+        return DirectionPlan(
+            rate_bps=radio.air_time().rate_bps(*asked),
+            overhead_bytes=radio.air_time().overhead_bytes(*asked),
+            delay_ns=settings.delay.value,
+        )
+
+    def _is_radio(self, name: str, link: Link) -> bool:
+        """Whether a link is a radio. Refuses settings that belong to the other kind of link."""
+        if link.emulator == "sdr":
+            if link.radio is None:
+                raise self._request.error(
+                    ("links", name),
+                    "`emulator: sdr` without a radio",
+                    "add `radio: {modem: ofdm, modulation: qpsk, rate: 2 Mb/s, snr: 12 dB}`",
+                )
+            return True
+        for place in (("radio",), ("forward", "radio"), ("backward", "radio")):
+            holder = link if len(place) == 1 else getattr(link, place[0])
+            if holder.radio is not None:
+                raise self._request.error(
+                    ("links", name, *place),
+                    "`radio` on a link that is not `emulator: sdr`",
+                    "write `emulator: sdr` at the link, or remove the radio",
+                )
+        return False
+
+    def _radio(self, name: str, link: Link) -> RadioPlan:
+        """The radio that a link is. Refuses what a radio decides by itself."""
+        asked = link.radio
+        assert asked is not None
+        for way in WAYS:
+            settings = self._request.settings(link, way)
+            for key, (what, cure) in _NOT_OF_RADIOS.items():
+                if getattr(settings, key) not in (None, "emulator"):
+                    raise self._request.error(self._request.place(name, way, key), what, cure)
+            if settings.delay is None or settings.delay.value < radio.LEAST_DELAY_NS:
+                known = self._request.place(name, way, "delay")
+                raise self._request.error(
+                    known if settings.delay else ("links", name),
+                    f"a delay of {settings.delay or '0 ms'} {way} is too short for a radio",
+                    f"give `delay: {Duration(radio.LEAST_DELAY_NS)}` or more",
+                )
+        forward, backward = (self._radio_channel(name, link, way) for way in WAYS)
+        return RadioPlan(
+            by=asked.by,
+            modem=asked.modem,
+            modulation=asked.modulation,
+            sample_rate_hz=self._sample_rate(name, asked),
+            fec=asked.fec,
+            forward=forward,
+            backward=backward,
+        )
+
+    def _sample_rate(self, name: str, asked: Radio) -> int:
+        key = "rate" if asked.sample_rate is None else "sample_rate"
+        try:
+            if asked.sample_rate is None:
+                assert asked.rate is not None
+                found = radio.sample_rate_for(
+                    asked.modem, asked.modulation, asked.fec, asked.rate.value
+                )
+            else:
+                found = asked.sample_rate.value
+            carried = radio.air_time().rate_bps(asked.modem, asked.modulation, found, asked.fec)
+        except ValueError as error:
+            raise self._request.error(
+                ("links", name, "radio", key),
+                f"the modem cannot carry it: {error}",
+                "give another modem, modulation or rate",
+            ) from None
+        if carried < 1:
+            raise self._request.error(
+                ("links", name, "radio", key),
+                "at this sample rate the modem carries less than 1 b/s",
+                "give more, such as `sample_rate: 2 MHz`",
+            )
+        return found
+
+    def _radio_channel(self, name: str, link: Link, way: Way) -> RadioChannelPlan:
+        channel = link.channel(way)
+        if channel.snr is None:
+            raise self._request.error(
+                ("links", name, "radio"),
+                f"no SNR {way}",
+                f"add `snr: 12 dB`, or write it under `{way}: {{radio: ...}}`",
+            )
+        fading = channel.fading or NoFading(kind="none")
+        taps = channel.multipath
+        offset = channel.frequency_offset
+        return RadioChannelPlan(
+            snr_db=channel.snr.value,
+            fading=fading.kind,
+            doppler_hz=None if isinstance(fading, NoFading) else fading.doppler.value,
+            k_factor_db=fading.k_factor.value if isinstance(fading, RicianFading) else None,
+            taps=None
+            if taps is None
+            else [TapPlan(delay_ns=tap.delay.value, power_db=tap.power.value) for tap in taps],
+            frequency_offset_hz=offset.value if offset else 0.0,
+        )

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is to be planned: a point of an experiment, read as the planner needs it."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import get_args
+
+from nagi_contracts.errors import InputError, choices, shown
+from nagi_contracts.memo import Memo
+from nagi_contracts.plan import DirectionPlan, Hop, SwitchTarget, Way
+
+from nagi.plan.schemes import Profile, profiles
+from nagi.plan.topology import Topology
+from nagi.spec.experiment import Flow
+from nagi.spec.links import DirectionSettings, Link
+from nagi.spec.points import Point
+from nagi.spec.yaml_source import Place
+
+WAYS: tuple[Way, Way] = get_args(Way)
+
+
+class PlanRequest:
+    """A point, the program that switches run, and what other points share with this one. Raises
+    InputError where nodes, links or the host profile do not fit."""
+
+    def __init__(self, point: Point, form: str | None, switch: SwitchTarget, memo: Memo) -> None:
+        self.memo = memo
+        self.point = point
+        self.form = form
+        self.switch = switch
+        self.experiment = point.experiment
+        self.document = point.document
+        self.has_switches = "switch" in self.experiment.nodes.values()
+        links = self.experiment.links
+        self.topology = memo.of(
+            lambda: Topology(point.experiment, point.document),
+            ("topology", tuple((name, link.between) for name, link in links.items())),
+            self.experiment.nodes,
+        )
+        self.profile = self._profile()
+
+    def _profile(self) -> Profile:
+        name = self.experiment.host_profile
+        if name not in profiles():
+            what = f"unknown host profile {shown(name)}"
+            raise self.error(("host_profile",), what, choices(name, profiles()))
+        return profiles()[name]
+
+    def flows(self) -> list[tuple[str, Flow]]:
+        return list(self.experiment.flows.items())
+
+    def error(self, place: Place, what: str, cure: str) -> InputError:
+        return self.document.error(place, what, cure)
+
+    def no_file(self, place: Place, name: str) -> InputError:
+        directory = self.document.beside(".").absolute()
+        return self.error(
+            place, f"there is no file {shown(name)}", f"give its path from {directory}"
+        )
+
+    def settings(self, link: Link, way: Way) -> DirectionSettings:
+        return self.memo.of(partial(link.direction, way), ("settings", way), link)
+
+    def place(self, link: str, way: Way, key: str) -> Place:
+        inherits = self.experiment.links[link].inherits(way, key)
+        return ("links", link, key) if inherits else ("links", link, way, key)
+
+    def asks_for_ecn(self) -> bool:
+        """Whether hosts ask for ECN."""
+        if self.experiment.ecn is not None:
+            return self.experiment.ecn
+        links = self.experiment.links.values()
+        return any(self.settings(link, way).mark is not None for link in links for way in WAYS)
+
+    def endpoint(self, node: str, hop: Hop) -> str:
+        return self.topology.attachment(hop.link, node).address
+
+    def is_imposed_by_switch(self, link: str, way: Way) -> bool:
+        """Whether a switch imposes what a direction does. Refuses a direction that leaves none."""
+        if self.settings(self.experiment.links[link], way).imposed_by != "switch":
+            return False
+        first, second = self.experiment.links[link].between
+        node = first if way == "forward" else second
+        kind = self.experiment.nodes[node]
+        if kind != "switch":
+            other: Way = "backward" if way == "forward" else "forward"
+            raise self.error(
+                self.place(link, way, "imposed_by"),
+                f"direction {way} leaves {node}, which is a {kind} and not a switch",
+                f"write `imposed_by` under `{other}:` alone, or make {node} a switch",
+            )
+        return True
+
+    def rate_bps(self, direction: DirectionPlan) -> int | None:
+        """The mean of a trace is computed once."""
+        return self.memo.of(lambda: direction.mean_rate_bps, "rate", direction)

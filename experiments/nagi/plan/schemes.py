@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TCP schemes and host profiles by name: what they set, and whether a kernel can run them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+from nagi_contracts import paths
+from nagi_contracts.base import Contract
+from nagi_contracts.inspection import Inspection
+from pydantic import Field, TypeAdapter, ValidationError, model_validator
+
+from nagi.plan import programs
+from nagi.spec.yaml_source import read_yaml
+
+
+class Scheme(Contract):
+    """An entry of hosts/schemes.yaml."""
+
+    summary: str
+    reference: str
+    kernel: str | None = Field(None, description="a congestion control of the kernel's own")
+    program: str | None = Field(
+        None, description="one of ours, in hosts/tcp; or the path of an object, relative to here"
+    )
+    waits_for: str | None = Field(None, description="what this version of nagi lacks for it")
+    sysctls: dict[str, str | int] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Scheme:
+        if sum(source is not None for source in (self.kernel, self.program, self.waits_for)) != 1:
+            raise ValueError("give one of `kernel`, `program` and `waits_for`")
+        return self
+
+    @property
+    def congestion_control(self) -> str:
+        """The name it has in the kernel; of a program, in plans and records."""
+        if self.program is None:
+            return self.kernel or "none"
+        return f"nagi_{Path(self.program).name.split('.')[0]}"
+
+    @property
+    def object(self) -> Path | None:
+        """The file of its eBPF object, if it is one."""
+        if self.program is None:
+            return None
+        if self.program.endswith(programs.SUFFIX):
+            return paths.SCHEMES.parent / self.program
+        return paths.scheme_object(self.program)
+
+
+class Profile(Contract):
+    """An entry of hosts/profiles.yaml: what differs between kinds of hosts."""
+
+    summary: str
+    sysctls: dict[str, str | int] = Field(default_factory=dict)
+    initial_window: int | None = Field(None, description="packets; the kernel's own if not given")
+    delayed_acks: bool = True
+
+
+@dataclass(frozen=True)
+class Availability:
+    """Whether a scheme can run, and if not, why not and what would help."""
+
+    available: bool
+    reason: str = ""
+    cure: str = ""
+
+
+_Entry = TypeVar("_Entry", bound=Contract)
+
+
+def _read(path: Path, key: str, entry: type[_Entry]) -> dict[str, _Entry]:
+    source = read_yaml(path)
+    entries: dict[str, _Entry] = {}
+    for name, value in source.data.get(key, {}).items():
+        try:
+            entries[name] = TypeAdapter(entry).validate_python(value)
+        except ValidationError as error:
+            first: Any = error.errors()[0]
+            raise source.error(
+                (key, name, *first["loc"]), first["msg"], "correct the entry"
+            ) from None
+    return entries
+
+
+@cache
+def schemes() -> dict[str, Scheme]:
+    """All schemes by name."""
+    return _read(paths.SCHEMES, "schemes", Scheme)
+
+
+def find(name: str, beside: Callable[[str], Path]) -> Scheme | None:
+    """The scheme of this name. The path of an eBPF object is one, too: a user's own, with what
+    Linux sets by default; `beside` says where a relative one is."""
+    if name.endswith(programs.SUFFIX):
+        return Scheme(
+            summary="a scheme of the user's own",
+            reference=name,
+            program=str(beside(name).absolute()),
+        )
+    return schemes().get(name)
+
+
+@cache
+def profiles() -> dict[str, Profile]:
+    """All host profiles by name."""
+    return _read(paths.PROFILES, "profiles", Profile)
+
+
+@cache
+def base_sysctls() -> dict[str, str]:
+    """What every host has set, whatever its profile and schemes."""
+    values = read_yaml(paths.PROFILES).data["sysctls"]
+    return {key: str(value) for key, value in values.items()}
+
+
+def _kernel_release() -> str:
+    return Path("/proc/sys/kernel/osrelease").read_text().strip()
+
+
+def loaded() -> set[str]:
+    """Congestion controls the kernel has ready."""
+    return set(Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split())
+
+
+def _loadable(congestion_control: str) -> bool:
+    modules = Path("/lib/modules") / _kernel_release() / "modules.dep"
+    try:
+        return f"/tcp_{congestion_control}.ko" in modules.read_text()
+    except OSError:
+        return False
+
+
+def availability(scheme: Scheme) -> Availability:
+    """Whether this machine's kernel can run `scheme`."""
+    if scheme.waits_for is not None:
+        return not_yet(scheme.waits_for)
+    if scheme.object is not None:
+        if os.geteuid() != 0:
+            return Availability(True, "not tried, which needs root", "run the same with sudo")
+        refusal = programs.refusal(scheme.object)
+        return Availability(True) if refusal is None else Availability(False, *refusal)
+    name = scheme.congestion_control
+    return of_kernel(scheme, _kernel_release(), name in loaded() or _loadable(name))
+
+
+def availability_on(scheme: Scheme, found: Inspection) -> Availability:
+    """Whether a host's kernel can run `scheme`, as its agent has found it."""
+    if scheme.waits_for is not None:
+        return not_yet(scheme.waits_for)
+    if scheme.object is None:
+        present = scheme.congestion_control in found.congestion_controls
+        return of_kernel(scheme, found.facts.kernel, present)
+    # A user's own object comes with the agents of a campaign, which are asked before it begins.
+    complaint = found.refused_objects.get(programs.object_name(scheme.object))
+    return (
+        Availability(True)
+        if complaint is None
+        else Availability(False, *programs.in_two(complaint))
+    )
+
+
+def not_yet(what: str) -> Availability:
+    """Of a scheme for which nagi lacks something."""
+    return Availability(False, f"this version of nagi lacks {what}", "use the other schemes")
+
+
+def of_kernel(scheme: Scheme, kernel: str, present: bool) -> Availability:
+    """Of a congestion control of the kernel's own; `present`: the kernel has it."""
+    if present:
+        return Availability(True)
+    return Availability(
+        False,
+        f"kernel {kernel} has no tcp_{scheme.kernel}",
+        f"boot a kernel with CONFIG_TCP_CONG_{str(scheme.kernel).upper()}, such as Debian's",
+    )

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When the phases of a run begin."""
+
+from __future__ import annotations
+
+from nagi_contracts.plan import RadioPlan, Timeline
+
+from nagi.plan.request import PlanRequest
+
+# Phases before and after the traffic, in seconds: how long agents have to set up and to finish.
+SETTING_UP = 0.25  # settings, emulator with two links
+SETTING_UP_A_LINK = 0.2  # each further link's interfaces, in the emulator
+CAPTURING = 0.15  # captures are running before servers are
+STARTING_SWITCHES = 1.0  # beside that, if there are any
+STARTING_RADIOS = 3.5  # the same: Python imports GNU Radio, in about a second on an idle machine
+STARTING_A_RADIO = 0.5  # each link's flowgraphs
+STARTING_PROCESSES = 3.0  # of a virtual radio's stations and channel, which import it once more
+SERVING = 0.3  # servers are running before clients are
+SERVING_COMMANDS = 2.0  # the same of programs that are not ours to know
+DRAINING = 0.1  # beside what the path itself needs
+FLUSHING = 1.05  # tcpdump reads a packet within a second (the kernel's block timeout, packet(7))
+FINISHING = 0.3
+FINISHING_RADIOS = 2.0  # beside that: flowgraphs stop, and their processes end
+
+
+def rounded(seconds: float) -> float:
+    """As plans have times: whole microseconds."""
+    return round(seconds, 6)
+
+
+def traffic_begins(
+    request: PlanRequest, radios: dict[str, RadioPlan]
+) -> tuple[float, float, float]:
+    """When captures, servers and traffic begin, in seconds."""
+    commands = any(flow.server is not None for flow in request.experiment.flows.values())
+    further = max(0, len(request.experiment.links) - 2)
+    capture_s = SETTING_UP + SETTING_UP_A_LINK * further
+    if request.has_switches:
+        capture_s += STARTING_SWITCHES
+    if radios:
+        capture_s += STARTING_RADIOS + STARTING_A_RADIO * len(radios)
+    if any(each.by == "virtual" for each in radios.values()):
+        capture_s += STARTING_PROCESSES
+    serve_s = capture_s + CAPTURING
+    return capture_s, serve_s, serve_s + (SERVING_COMMANDS if commands else SERVING)
+
+
+def timeline(
+    request: PlanRequest,
+    begins: tuple[float, float, float],
+    rtt_s: float,
+    queued_s: float,
+    has_radios: bool,
+) -> Timeline:
+    """Phases one after the other; after the traffic, what is on the way (`rtt_s`) or in queues
+    (`queued_s`) may still arrive."""
+    capture_s, serve_s, traffic_s = begins
+    traffic_end = traffic_s + request.experiment.duration.seconds
+    capture_end = traffic_end + rtt_s + queued_s + DRAINING + FLUSHING
+    return Timeline(
+        capture_s=rounded(capture_s),
+        serve_s=rounded(serve_s),
+        traffic_s=rounded(traffic_s),
+        traffic_end_s=rounded(traffic_end),
+        capture_end_s=rounded(capture_end),
+        end_s=rounded(capture_end + FINISHING + (FINISHING_RADIOS if has_radios else 0)),
+    )

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What became of every packet the emulator saw: nagi-link's record, as a table, and once more from
+the model.
+
+The record's format is described in link-emulator/daemon/packet_record.hpp.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from nagi_contracts.base import file_of_run
+from nagi_contracts.errors import refuse
+from nagi_contracts.paths import native_program
+from nagi_contracts.plan import LinkPlan, RunPlan, Way
+from nagi_contracts.records import PacketRow
+
+from nagi.records.lanes import WAYS, link_names, way_names
+from nagi.records.transmissions import Transmissions, of_radios
+from nagi.scratch import scratch
+
+Records = npt.NDArray[np.void]  # structured: RECORD
+
+RECORD = np.dtype(
+    [
+        ("arrived_ns", "<i8"),
+        ("left_ns", "<i8"),
+        ("index", "<u4"),
+        ("identity", "<u4"),
+        ("late_ns", "<i4"),
+        ("bytes", "<u2"),
+        ("lane", "u1"),
+        ("fate", "u1"),
+    ]
+)
+HEADER = b"nagi-pkt" + np.array([1, RECORD.itemsize], "<u4").tobytes()
+FATES = ("delivered", "queue overflow", "channel loss", "held")
+DELIVERED, QUEUE_OVERFLOW, CHANNEL_LOSS, HELD = range(4)
+_FATE, _ECN_CAPABLE, _MARKED = 15, 16, 32
+
+
+def read_records(path: Path) -> Records:
+    """Reads nagi-link's record of packets. Raises InputError if it is none, or cut off."""
+    data = file_of_run(path)
+    if not data.startswith(HEADER) or (len(data) - len(HEADER)) % RECORD.itemsize:
+        raise refuse("not a whole record of packets", "run it again", file=str(path))
+    return np.frombuffer(data, RECORD, offset=len(HEADER))
+
+
+def write_records(records: Records, path: Path) -> None:
+    path.write_bytes(HEADER + records.tobytes())
+
+
+def fates(records: Records) -> npt.NDArray[np.int64]:
+    """Of each record: DELIVERED, QUEUE_OVERFLOW, CHANNEL_LOSS or HELD."""
+    return (records["fate"] & _FATE).astype(np.int64)
+
+
+def to_table(records: Records, plan: RunPlan) -> pd.DataFrame:
+    """Records as packets.parquet has them; see contracts.records.PacketRow."""
+    flags = records["fate"]
+    columns: dict[str, Any] = {name: records[name] for name in RECORD.names or ()}
+    columns |= {
+        "link": link_names(records["lane"], plan),
+        "way": way_names(records["lane"]),
+        "fate": pd.Categorical.from_codes(fates(records), pd.Index(FATES)),
+        "ecn_capable": flags & _ECN_CAPABLE != 0,
+        "marked": flags & _MARKED != 0,
+    }
+    return pd.DataFrame({name: columns[name] for name in PacketRow.model_fields})
+
+
+def from_table(table: pd.DataFrame, plan: RunPlan) -> Records:
+    """The records that to_table() made a table of."""
+    records = np.zeros(len(table), RECORD)
+    for name in RECORD.names or ():
+        if name in table and name != "fate":
+            records[name] = table[name]
+    links = pd.Categorical(table["link"], categories=[link.name for link in plan.links])
+    ways = pd.Categorical(table["way"], categories=list(WAYS))
+    codes = pd.Categorical(table["fate"], categories=list(FATES)).codes
+    records["lane"] = links.codes * 2 + ways.codes
+    records["fate"] = (
+        codes
+        + table["ecn_capable"].to_numpy() * _ECN_CAPABLE
+        + table["marked"].to_numpy() * _MARKED
+    )
+    return records
+
+
+def configuration(plan: RunPlan, transmissions: Transmissions | None = None) -> dict[str, Any]:
+    """nagi-link's configuration for a plan, for use without interfaces. What radios lost, the model
+    cannot know: it is told by `transmissions`."""
+    lost = {} if transmissions is None else of_radios(plan, transmissions)
+
+    def direction(link: LinkPlan, way: Way) -> dict[str, Any]:
+        planned = link.forward if way == "forward" else link.backward
+        written = planned.model_dump(mode="json", exclude_none=True)
+        return written | ({"loss": lost[link.name, way]} if (link.name, way) in lost else {})
+
+    return {
+        "schema_version": 1,
+        "seed": plan.seed,
+        "links": [
+            {
+                "name": link.name,
+                "id": link.id,
+                "a": f"{link.name}.a",
+                "b": f"{link.name}.b",
+                "a_to_b": direction(link, "forward"),
+                "b_to_a": direction(link, "backward"),
+            }
+            for link in plan.links
+        ],
+    }
+
+
+def replay(plan: RunPlan, records: Records, transmissions: Transmissions | None = None) -> Records:
+    """What the model makes of the recorded arrivals if it does what the plan says, and radios lost
+    of the transmissions what they say: the same records, ordered by lane and arrival, with
+    `left_ns` and `fate` as they should be.
+
+    Raises InputError if the record makes no sense.
+    """
+    with scratch() as directory:
+        config, recorded, output = (directory / f for f in ("link.json", "packets", "replayed"))
+        config.write_text(json.dumps(configuration(plan, transmissions)))
+        write_records(records, recorded)
+        done = subprocess.run(
+            [native_program("nagi-link"), "replay", config, recorded, output],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise refuse(f"the arrivals cannot be replayed: {done.stderr.strip()}", "run it again")
+        return read_records(output)
+
+
+def in_order(records: Records) -> Records:
+    """Records ordered by lane and arrival, as replay() has them."""
+    return records[np.lexsort((records["index"], records["arrived_ns"], records["lane"]))]

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From what agents of switches recorded to switches.json and queue_samples.parquet."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from nagi_contracts.errors import refuse
+from nagi_contracts.links import Lateness, PortAccount
+from nagi_contracts.plan import NodePlan, RunPlan, Way
+from nagi_contracts.switches import (
+    Backlogged,
+    QueueSample,
+    SwitchAccount,
+    SwitchPortAccount,
+    SwitchRecord,
+)
+from nagi_p4.edge import sample_of
+
+RECORD, DIGESTS, DROPS = "switch.json", "digests.jsonl", "switch_drops.pcapng"
+
+
+def read_account(plan: RunPlan, node: NodePlan, directory: Path) -> SwitchAccount:
+    """What a switch did, from what its agent left in `directory`. Raises InputError."""
+    file = directory / RECORD
+    record = SwitchRecord.read(file)
+    try:
+        return _account(plan, node, record)
+    except (KeyError, ValueError, StopIteration) as error:
+        raise refuse(
+            f"not what nagi-switch says of itself: {error!r}", "build it anew", file=str(file)
+        ) from None
+
+
+def _account(plan: RunPlan, node: NodePlan, record: SwitchRecord) -> SwitchAccount:
+    assert node.switch is not None
+    account = record.account
+    drops = {cause: count for cause, count in record.counters.drops.items() if count}
+    if account is not None:
+        # Ingress drops what its counters name; everything else is counted here.
+        by_edge = ("ingress", "malformed", "checksum")
+        told = account["p4"]["dropped"]
+        others = {cause: n for cause, n in told.items() if cause not in by_edge}
+        others["ingress"] = sum(told[cause] for cause in by_edge) - sum(drops.values())
+        others["egress"] -= sum(port.lost for port in record.counters.ports)
+        del others["recirculated"]  # samples of queues end there, on purpose
+        for port in account["ports"]:
+            others["no such port"] = others.get("no such port", 0) + port["in"]["no_such_port"]
+            others["no such priority"] = (
+                others.get("no such priority", 0) + port["out"]["no_such_priority"]
+            )
+        drops |= {cause: count for cause, count in others.items() if count}
+    return SwitchAccount(
+        node=node.name,
+        target=record.target,
+        version=record.version,
+        scheduling=account["scheduling"] if account else None,
+        complete=account["complete"] if account else True,
+        records_lost=account["records_lost"] + account["p4"]["digests_lost"] if account else 0,
+        drops=drops,
+        notices=record.notices,
+        ports=[_port(plan, node, port.number, record) for port in node.switch.ports],
+    )
+
+
+def _port(plan: RunPlan, node: NodePlan, number: int, record: SwitchRecord) -> SwitchPortAccount:
+    assert node.switch is not None
+    planned = next(port for port in node.switch.ports if port.number == number)
+    counters = next(port for port in record.counters.ports if port.number == number)
+    told: dict[str, Any] | None = None
+    if record.account is not None:
+        told = next(port for port in record.account["ports"] if port["number"] == number)
+    backlogged = None
+    if told is not None and told["backlogged"]["intervals"]:
+        sums = told["backlogged"]
+        backlogged = Backlogged(
+            packets=sums["packets"], bytes=sums["bytes"], length_ns=sums["length_ns"]
+        )
+    return SwitchPortAccount(
+        number=number,
+        link=planned.link,
+        way=_way(plan, node.name, planned.link),
+        counters=counters,
+        queue_overflows=told and told["out"]["queue_overflows"],
+        waiting=told and told["out"]["waiting"] + told["out"]["sending"],
+        most_waiting_packets=told and told["depth"]["most_packets"],
+        backlogged=backlogged,
+        added_delay_ns=told and Lateness.model_validate(told["added_delay_ns"]),
+        arrival_lateness_ns=told and Lateness.model_validate(told["arrival_lateness_ns"]),
+        changes=told and len(told["changes"]),
+        interface=told and PortAccount.model_validate(told["interface"]),
+    )
+
+
+def _way(plan: RunPlan, node: str, link: str) -> Way:
+    return "forward" if plan.link(link).ends[0].node == node else "backward"
+
+
+def read_samples(
+    plan: RunPlan, node: NodePlan, directory: Path, began_realtime_s: float
+) -> pd.DataFrame:
+    """The rows (contract QueueSample) of what a switch told of its queues, by time. Raises
+    InputError, without the directory's name, if the file is not whole."""
+    assert node.switch is not None
+    record = SwitchRecord.read(directory / RECORD)
+    links = {port.number: port.link for port in node.switch.ports}
+    rows = []
+    try:
+        for line in (directory / DIGESTS).read_bytes().splitlines():
+            sample = sample_of(json.loads(line))
+            at_ns = record.epoch_realtime_ns + sample.left_us * 1000
+            rows.append(
+                {
+                    "t_s": round(at_ns / 1e9 - began_realtime_s, 6),
+                    "link": links[sample.port],
+                    "way": _way(plan, node.name, links[sample.port]),
+                    "depth_at_enqueue": sample.depth_at_enqueue,
+                    "depth_at_dequeue": sample.depth_at_dequeue,
+                    "in_queue_us": sample.in_queue_us,
+                }
+            )
+    except (OSError, ValueError, KeyError, TypeError):
+        raise refuse(f"{node.name}: {DIGESTS}: it is damaged", "run it again") from None
+    return pd.DataFrame(rows, columns=list(QueueSample.model_fields)).sort_values("t_s")

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What became of every transmission: the emulator's record of links that are radios or repeat what
+was lost (ARQ), as a table, and as what the model has to be told to do the same again.
+
+transmissions.bin, little-endian: "nagi-trn", u32 version (1), u32 bytes a record (32), then records
+as TRANSMISSION has them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from nagi_contracts.base import file_of_run
+from nagi_contracts.errors import refuse
+from nagi_contracts.plan import RunPlan, Way
+from nagi_contracts.records import TransmissionRow
+
+from nagi.records.lanes import WAYS, lane, link_names, way_names
+
+Transmissions = npt.NDArray[np.void]  # structured: TRANSMISSION
+
+TRANSMISSION = np.dtype(
+    [
+        ("start_ns", "<i8"),
+        ("end_ns", "<i8"),
+        ("number", "<u4"),
+        ("index", "<u4"),
+        ("lane", "u1"),
+        ("outcome", "u1"),
+        ("snr", "<i2"),
+        ("attempt", "u1"),
+        ("reserved", "V3"),
+    ]
+)
+HEADER = b"nagi-trn" + np.array([1, TRANSMISSION.itemsize], "<u4").tobytes()
+OUTCOMES = (
+    "received",
+    "not detected",
+    "header error",
+    "payload error",
+    "unanswered",
+    "lost",
+)
+RECEIVED, NOT_DETECTED, HEADER_ERROR, PAYLOAD_ERROR, UNANSWERED, LOST = range(6)
+SNR_UNKNOWN, SNR_STEPS = -32768, 100  # of a dB
+_ENDLESS = 1 << 32  # numbers are modulo 2^32
+
+
+def read_transmissions(path: Path, plan: RunPlan) -> Transmissions:
+    """Reads the record. Raises InputError if it is none, cut off, or of other links."""
+    data = file_of_run(path)
+    if not data.startswith(HEADER) or (len(data) - len(HEADER)) % TRANSMISSION.itemsize:
+        raise refuse("not a whole record of transmissions", "run it again", file=str(path))
+    found = np.frombuffer(data, TRANSMISSION, offset=len(HEADER))
+    if (found["outcome"] >= len(OUTCOMES)).any() or (found["lane"] >= 2 * len(plan.links)).any():
+        raise refuse("a transmission of no kind that there is", "run it again", file=str(path))
+    return found
+
+
+def write_transmissions(transmissions: Transmissions, path: Path) -> None:
+    path.write_bytes(HEADER + transmissions.tobytes())
+
+
+def snr_db(transmissions: Transmissions) -> npt.NDArray[np.float64]:
+    """As the receiver measured it; nan where it did not."""
+    known = transmissions["snr"] != SNR_UNKNOWN
+    return np.where(known, transmissions["snr"] / SNR_STEPS, np.nan)
+
+
+def to_table(transmissions: Transmissions, plan: RunPlan) -> pd.DataFrame:
+    """The record as transmissions.parquet has it; see contracts.records.TransmissionRow."""
+    names = TRANSMISSION.names or ()
+    columns: dict[str, Any] = {name: transmissions[name] for name in names}
+    columns |= {
+        "link": link_names(transmissions["lane"], plan),
+        "way": way_names(transmissions["lane"]),
+        "outcome": pd.Categorical.from_codes(
+            transmissions["outcome"].astype(np.int64), pd.Index(OUTCOMES)
+        ),
+        "snr_db": snr_db(transmissions),
+    }
+    return pd.DataFrame({name: columns[name] for name in TransmissionRow.model_fields})
+
+
+def of_lane(transmissions: Transmissions, number: int) -> Transmissions:
+    """Those of a lane, in their order."""
+    mine = transmissions[transmissions["lane"] == number]
+    ordered: Transmissions = mine[np.argsort(mine["number"], kind="stable")]
+    return ordered
+
+
+def of_radios(plan: RunPlan, transmissions: Transmissions) -> dict[tuple[str, Way], dict[str, Any]]:
+    """(link, way) of each direction of a radio -> a loss model that loses the transmissions that
+    the radio lost. As the model counts transmissions, a packet that ARQ repeats is another one."""
+    found: dict[tuple[str, Way], dict[str, Any]] = {}
+    for link in plan.radios():
+        for way in WAYS:
+            mine = of_lane(transmissions, lane(plan, link.name, way))
+            lost = np.unique(mine["number"][mine["outcome"] != RECEIVED])
+            direction = link.forward if way == "forward" else link.backward
+            found[link.name, way] = {
+                "model": "trace",
+                "lost": lost.tolist(),
+                "length": _ENDLESS,
+                "at": direction.loss.at,
+            }
+    return found

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names and numbers as experiment files have them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+)
+
+# Names become parts of interface names, which Linux limits to 15 characters.
+NAME_PATTERN = r"^[A-Za-z][A-Za-z0-9_-]{0,10}$"
+AXIS_PATTERN = r"^[a-z][a-z0-9_]{0,63}$"
+EXPERIMENT_NAME = r"^[a-z0-9][a-z0-9-]{0,63}$"
+FORM_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"
+# What each of them says.
+PATTERNS = {
+    NAME_PATTERN: "use 1 to 11 of A-Z, a-z, 0-9, - and _, and begin with a letter",
+    AXIS_PATTERN: "use 1 to 64 of a-z, 0-9 and _, and begin with a letter",
+    EXPERIMENT_NAME: "use 1 to 64 of a-z, 0-9 and -, and begin with a letter or digit",
+    FORM_PATTERN: "use 1 to 64 of A-Z, a-z, 0-9, - and _, and begin with a letter or digit",
+}
+Name = Annotated[str, Field(pattern=NAME_PATTERN)]
+Axis = Annotated[str, Field(pattern=AXIS_PATTERN)]
+Whole = Annotated[int, Field(strict=True)]  # true is no number here
+Flag = Annotated[bool, Field(strict=True)]
+
+
+class Strict(BaseModel):
+    """A part of the file: unknown keys are errors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The experiment file: what it may say.
+
+An experiment is a topology, flows over it, and a matrix of values to try. Wherever a value may
+stand, `$axis` stands for the values of that axis of the matrix, one run after the other. A form
+(`quick`) replaces parts of the file. points.py reads it.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from nagi_contracts.errors import (
+    BadValue,
+    choices,
+    shown,
+)
+from nagi_contracts.records import Keep, Until
+from nagi_contracts.results import metrics_of_results
+from nagi_contracts.statements import Statement
+from nagi_contracts.units import (
+    ByteCount,
+    Duration,
+    PacketCount,
+)
+from pydantic import (
+    BeforeValidator,
+    Field,
+    model_validator,
+)
+
+from nagi.spec.base import EXPERIMENT_NAME, Axis, Flag, Name, Strict, Whole
+from nagi.spec.commands import FIELDS, Command
+from nagi.spec.links import Link
+
+LEAST_REPEATS = 3  # before the width of an interval is believed
+
+
+def _version(value: object) -> object:
+    if type(value) is not int or value != 1:
+        raise BadValue(f"unknown version {shown(value)}", "write `schema_version: 1`")
+    return value
+
+
+class Flow(Strict):
+    """Data from one host to another: one TCP connection, or what a command sends."""
+
+    from_: Name = Field(alias="from", description="the host that sends the data")
+    to: Name = Field(description="the host that receives it")
+    scheme: str = Field(
+        description="a name from hosts/schemes.yaml, or the path of an eBPF object (.o), relative "
+        "to this file"
+    )
+    traffic: Literal["bulk", "command"] = Field(
+        "bulk",
+        description="bulk: as much as goes, until the end; command: what `client` and `server` do",
+    )
+    client: Command | None = Field(
+        None,
+        description="program and arguments, started at the flow's start on the host that does not "
+        "listen; fields: " + ", ".join(f"{{{name}}}" for name in FIELDS),
+    )
+    server: Command | None = Field(
+        None,
+        description="the same, started before on the host that listens; without it, what `client` "
+        "talks to must be there",
+    )
+    listen: Literal["from", "to"] = Field(
+        "to", description="the host whose port `port` is; `from` for a download"
+    )
+    background: Flag = Field(
+        False,
+        description="cross traffic: in tables of runs, but in no mean and no figure of them",
+    )
+    payload: ByteCount = Field(
+        ByteCount(1000), description="payload bytes of a full-size segment (the MSS)"
+    )
+    start: Duration = Field(Duration(0), description="counted from the start of the traffic")
+    port: Whole | None = Field(None, ge=1024, le=65535, description="5001 and up if not given")
+
+    @model_validator(mode="after")
+    def _possible(self) -> Flow:
+        if self.traffic == "bulk":
+            for key in ("client", "server", "listen"):
+                if key in self.model_fields_set and getattr(self, key) is not None:
+                    what = f"{key} does not go with `traffic: bulk`"
+                    raise BadValue(what, "write `traffic: command`, or remove it", key)
+        if self.traffic == "command" and self.client is None:
+            raise BadValue("no client", "write `client: [PROGRAM, ARGUMENT, ...]`")
+        if not 88 <= self.payload.value <= 1448:
+            what = f"a payload of {self.payload} does not fit into Ethernet's MTU"
+            raise BadValue(what, "give 88 to 1448 bytes", "payload")
+        return self
+
+
+class ReportSettings(Strict):
+    """How the report arranges the matrix."""
+
+    x: Axis = Field(description="the axis along which curves run; NAGI is the mean over it")
+    series: Axis = Field("scheme", description="the axis that tells the curves apart")
+    panels: Axis | None = Field(None, description="the axis that tells the panels apart")
+    statements: list[Statement] = Field(
+        [], description="what is said of the results, to be held against them"
+    )
+
+
+class Experiment(Strict):
+    """An experiment file."""
+
+    schema_version: Annotated[Literal[1], BeforeValidator(_version)] = Field(
+        description="version of this format"
+    )
+    name: Annotated[str, Field(pattern=EXPERIMENT_NAME)] = Field(
+        description="names the directory of results; lower-case letters, digits, hyphens"
+    )
+    title: str = Field(description="title of the report")
+    reference: str = Field("", description="where the experiment comes from")
+    seed: Whole = Field(ge=0, lt=2**63, description="every random draw follows from it")
+    repeats: Whole = Field(1, ge=1, le=1000, description="of each point; with `until`, the least")
+    until: Until | None = Field(
+        None, description="repeat each point until the interval of a metric is narrow enough"
+    )
+    keep: Keep = Field(Keep(), description="what is kept of each run's files")
+    host_profile: str = Field("linux", description="a name from hosts/profiles.yaml")
+    max_window: PacketCount | None = Field(
+        None, description="cap of every sender's congestion window, as ns-2's `window_`"
+    )
+    ecn: Flag | None = Field(
+        None, description="whether hosts ask for ECN; if not said, they do where a link marks"
+    )
+    parameters: dict[str, dict[str, Whole]] = Field(
+        {}, description="of schemes of ours: scheme -> parameter -> value; see `nagi schemes`"
+    )
+    nodes: dict[Name, Literal["host", "router", "switch"]] = Field(
+        min_length=2, description="a router forwards by its kernel, a switch by p4/edge.p4"
+    )
+    links: dict[Name, Link] = Field(min_length=1, description="name -> link")
+    flows: dict[Name, Flow] = Field(min_length=1, description="name -> flow")
+    duration: Duration = Field(description="of the traffic")
+    warmup: Duration = Field(
+        Duration(0), description="at the start of the traffic, not part of the measurement"
+    )
+    matrix: dict[Axis, Annotated[list[str | bool | int | float], Field(min_length=1)]] = Field(
+        min_length=1, description="axis -> values; all combinations are run"
+    )
+    report: ReportSettings = Field(description="how the report arranges the matrix")
+    forms: dict[str, dict[str, Any]] = Field(
+        {}, description="named variants: parts that replace those of the file"
+    )
+
+    @model_validator(mode="after")
+    def _possible(self) -> Experiment:
+        if self.duration.value < 10**9:
+            what = f"a duration of {self.duration} is too short"
+            raise BadValue(what, "give 1 s or more", "duration")
+        if self.duration.value > 24 * 3600 * 10**9:
+            raise BadValue(
+                f"a duration of {self.duration} is too long", "give 24 h or less", "duration"
+            )
+        if self.warmup.value >= self.duration.value:
+            what = f"a warmup of {self.warmup} leaves nothing of a duration of {self.duration}"
+            raise BadValue(what, "give less", "warmup")
+        if self.until is not None:
+            self._check_until(self.until)
+        return self
+
+    def _check_until(self, until: Until) -> None:
+        if until.metric not in metrics_of_results():
+            what = f"unknown metric {shown(until.metric)}"
+            raise BadValue(what, choices(until.metric, metrics_of_results()), "until.metric")
+        if self.repeats < LEAST_REPEATS:
+            what = (
+                f"`until` with `repeats: {self.repeats}`: an interval of so few runs is narrow by "
+                "chance"
+            )
+            raise BadValue(what, f"write `repeats: {LEAST_REPEATS}` or more", "repeats")
+        if until.at_most < self.repeats:
+            what = f"`at_most: {until.at_most}` is less than `repeats: {self.repeats}`"
+            raise BadValue(what, "raise it", "until.at_most")

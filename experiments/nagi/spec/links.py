@@ -1,0 +1,479 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Links: rates, delays, queues, losses, marking, ARQ and radios, by direction."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from nagi_contracts.bounds import real, whole
+from nagi_contracts.errors import (
+    BadValue,
+    choices,
+    shown,
+)
+from nagi_contracts.units import (
+    Bitrate,
+    Delay,
+    DopplerSpread,
+    Duration,
+    Feedback,
+    FrequencyOffset,
+    JitterWidth,
+    Level,
+    Overhead,
+    PacketSize,
+    PositiveDuration,
+    QueueSize,
+    SampleRate,
+    Share,
+    Sojourn,
+    StepRate,
+    Threshold,
+)
+from pydantic import (
+    BeforeValidator,
+    Discriminator,
+    Field,
+    Tag,
+    field_validator,
+    model_validator,
+)
+
+from nagi.spec.base import Flag, Name, Strict, Whole
+from nagi.spec.traces import LATEST, problem_with_instant
+
+LEAST_RETRIES, MOST_RETRIES = whole("arq_retries")
+LossPlace = Literal["ingress", "egress"]
+_MODEL = "how losses are drawn"
+_AT = "where packets are lost: before the queue (ingress), or after transmission (egress)"
+
+
+class NoLoss(Strict):
+    """No packet is lost on the channel."""
+
+    model: Literal["none"] = Field("none", description=_MODEL)
+
+
+class BernoulliLoss(Strict):
+    """Every packet is lost with the same probability, independently."""
+
+    model: Literal["bernoulli"] = Field(description=_MODEL)
+    rate: Share = Field(description="the probability of losing a packet")
+    at: LossPlace = Field("egress", description=_AT)
+
+
+class PoissonLoss(Strict):
+    """A Poisson process in time; a packet during whose transmission an event falls is lost."""
+
+    model: Literal["poisson"] = Field(description=_MODEL)
+    rate: Share = Field(description="the share of full-size packets that is lost, below 1")
+    packet: PacketSize | None = Field(
+        None, description="what a full-size packet is, in IP bytes; the flows' if not given"
+    )
+    at: LossPlace = Field("egress", description=_AT)
+
+    @model_validator(mode="after")
+    def _possible(self) -> PoissonLoss:
+        if self.rate.value > real("packet_loss_rate")[1]:
+            raise BadValue(
+                "a Poisson process cannot lose every packet", "give a rate below 1", "rate"
+            )
+        return self
+
+
+class BernoulliBitLoss(Strict):
+    """Every bit is wrong with the same probability, independently; one wrong bit loses a packet."""
+
+    model: Literal["bernoulli_bit"] = Field(description=_MODEL)
+    rate: Share = Field(description="the bit error rate, below 1")
+    at: LossPlace = Field("egress", description=_AT)
+
+    @model_validator(mode="after")
+    def _possible(self) -> BernoulliBitLoss:
+        if self.rate.value > real("bit_error_rate")[1]:
+            raise BadValue(
+                "a bit error rate of 1 loses every packet", "give less, like 1e-6", "rate"
+            )
+        return self
+
+
+class GilbertElliottLoss(Strict):
+    """A good and a bad state with their own loss rates; after each packet the state may change."""
+
+    model: Literal["gilbert_elliott"] = Field(description=_MODEL)
+    good_to_bad: Share = Field(description="the probability of leaving the good state")
+    bad_to_good: Share = Field(description="the probability of leaving the bad state")
+    loss_in_good: Share = Field(Share(0), description="the probability of losing a packet")
+    loss_in_bad: Share = Field(Share(1), description="the probability of losing a packet")
+    at: LossPlace = Field("egress", description=_AT)
+
+
+class MarkovLoss(Strict):
+    """A good and a bad state with their own loss rates, which change in continuous time."""
+
+    model: Literal["markov"] = Field(description=_MODEL)
+    good: Sojourn = Field(description="mean sojourn in the good state")
+    bad: Sojourn = Field(description="mean sojourn in the bad state")
+    loss_in_good: Share = Field(Share(0), description="the probability of losing a packet")
+    loss_in_bad: Share = Field(Share(1), description="the probability of losing a packet")
+    at: LossPlace = Field("egress", description=_AT)
+
+
+class TraceLoss(Strict):
+    """The packets are lost that a file says, by their number; it repeats."""
+
+    model: Literal["trace"] = Field(description=_MODEL)
+    file: str = Field(
+        min_length=1, description="0 and 1 (lost), a packet each; relative to this file"
+    )
+    at: LossPlace = Field("egress", description=_AT)
+
+
+Loss = Annotated[
+    NoLoss
+    | BernoulliLoss
+    | PoissonLoss
+    | BernoulliBitLoss
+    | GilbertElliottLoss
+    | MarkovLoss
+    | TraceLoss,
+    Field(discriminator="model"),
+]
+
+
+class UniformJitter(Strict):
+    """As much earlier as later, at most by the half width."""
+
+    distribution: Literal["uniform"] = Field(description="distribution of the jitter")
+    half_width: JitterWidth = Field(description="largest deviation from the delay")
+
+
+class NormalJitter(Strict):
+    """A normal distribution around 0."""
+
+    distribution: Literal["normal"] = Field(description="distribution of the jitter")
+    deviation: JitterWidth = Field(description="standard deviation")
+
+
+class ExponentialJitter(Strict):
+    """An exponential distribution: always later."""
+
+    distribution: Literal["exponential"] = Field(description="distribution of the jitter")
+    mean: JitterWidth = Field(description="mean of what is added to the delay")
+
+
+Jitter = Annotated[
+    UniformJitter | NormalJitter | ExponentialJitter, Field(discriminator="distribution")
+]
+
+
+class RateTraceFile(Strict):
+    """A rate that a file says, see nagi/traces.py."""
+
+    file: str = Field(min_length=1, description="relative to this file")
+    format: Literal["mahimahi", "steps"] = Field(description="format of the file")
+
+
+class DelayTraceFile(Strict):
+    """A delay that a file says, see nagi/traces.py."""
+
+    file: str = Field(min_length=1, description="relative to this file")
+    format: Literal["steps"] = Field("steps", description="format of the file")
+
+
+class Steps(Strict):
+    """A piecewise-constant value, from the start of the run."""
+
+    period: PositiveDuration = Field(description="after which the trace repeats")
+
+    @field_validator("steps", mode="before", check_fields=False)
+    @classmethod
+    def _in_order(cls, steps: object) -> object:
+        before: Duration | None = None
+        for text in steps if isinstance(steps, dict) else ():
+            try:
+                at = Duration.parse(text)
+            except ValueError:
+                continue  # is said of the key itself
+            problem = problem_with_instant(at, before)
+            if problem is not None:
+                raise problem
+            before = at
+        return steps
+
+    def _check_period(self, last: Duration) -> None:
+        if self.period.value <= last.value:
+            what = f"a period of {self.period} ends before the step at {last}"
+            raise BadValue(what, "give a longer one", "period")
+        if self.period.value > LATEST.value:
+            what = f"a period of {self.period} is too long"
+            raise BadValue(what, f"give at most {LATEST}", "period")
+
+
+class RateSteps(Steps):
+    """A piecewise-constant rate, from the start of the run."""
+
+    steps: dict[Duration, StepRate] = Field(
+        min_length=1,
+        description="instant -> rate from then on; 0 b/s is an outage",
+        json_schema_extra={"additionalProperties": False},
+    )
+
+    @model_validator(mode="after")
+    def _possible(self) -> RateSteps:
+        self._check_period(max(self.steps))
+        if not any(rate.value for rate in self.steps.values()):
+            raise BadValue("the rate is always 0", "give a step another rate", "steps")
+        return self
+
+
+class DelaySteps(Steps):
+    """A piecewise-constant delay, from the start of the run."""
+
+    steps: dict[Duration, Delay] = Field(
+        min_length=1,
+        description="instant -> delay from then on",
+        json_schema_extra={"additionalProperties": False},
+    )
+
+    @model_validator(mode="after")
+    def _possible(self) -> DelaySteps:
+        self._check_period(max(self.steps))
+        return self
+
+
+def _trace_kind(value: object) -> str:
+    has_steps = "steps" in value if isinstance(value, dict) else isinstance(value, Steps)
+    return "trace in place" if has_steps else "trace in a file"
+
+
+RateTrace = Annotated[
+    Annotated[RateTraceFile, Tag("trace in a file")] | Annotated[RateSteps, Tag("trace in place")],
+    Discriminator(_trace_kind),
+]
+DelayTrace = Annotated[
+    Annotated[DelayTraceFile, Tag("trace in a file")]
+    | Annotated[DelaySteps, Tag("trace in place")],
+    Discriminator(_trace_kind),
+]
+
+
+class Mark(Strict):
+    """ECN: packets are marked CE while the queue's moving average is over the threshold."""
+
+    threshold: Threshold = Field(description="queue above which packets are marked")
+    weight: Share = Field(
+        Share(0.002), description="of a new value in the average, above 0; 1: the queue itself"
+    )
+
+    @model_validator(mode="after")
+    def _possible(self) -> Mark:
+        if self.weight.value < real("mark_weight")[0]:
+            raise BadValue(
+                f"a weight of {self.weight.value:g} ignores the queue",
+                "give more, like 0.002",
+                "weight",
+            )
+        return self
+
+
+class Arq(Strict):
+    """What was lost in transmission is sent again: automatic repeat request, on the link itself."""
+
+    retries: Whole = Field(
+        ge=LEAST_RETRIES,
+        le=MOST_RETRIES,
+        description="transmissions of a packet beside the first",
+    )
+    feedback: Feedback = Field(
+        description="from the end of a transmission until its sender knows of its loss"
+    )
+
+
+class NoFading(Strict):
+    """The gain of the channel does not change."""
+
+    kind: Literal["none"] = Field(description="kind of fading")
+
+
+class RayleighFading(Strict):
+    """No path without obstacles: the gain is complex Gaussian, with Clarke's Doppler spectrum."""
+
+    kind: Literal["rayleigh"] = Field(description="kind of fading")
+    doppler: DopplerSpread = Field(description="the largest Doppler shift")
+
+
+class RicianFading(Strict):
+    """A path without obstacles beside that."""
+
+    kind: Literal["rician"] = Field(description="kind of fading")
+    doppler: DopplerSpread = Field(description="the largest Doppler shift")
+    k_factor: Level = Field(description="power of that path over that of all others")
+
+
+_FADINGS = Annotated[NoFading | RayleighFading | RicianFading, Field(discriminator="kind")]
+
+
+def _fading(value: object) -> object:
+    if value == "none":
+        return {"kind": "none"}
+    further = {"rayleigh": "", "rician": ", k_factor: 6 dB"}
+    if isinstance(value, str) and value in further:
+        cure = f"write `{{kind: {value}, doppler: 5 Hz{further[value]}}}`"
+        raise BadValue(f"fading {value} without its settings", cure)
+    if isinstance(value, str):
+        raise BadValue(f"unknown fading {shown(value)}", choices(value, ["none", *further]))
+    return value
+
+
+Fading = Annotated[
+    _FADINGS, BeforeValidator(_fading, json_schema_input_type=Literal["none"] | _FADINGS)
+]
+
+
+class Tap(Strict):
+    """A path from sender to receiver."""
+
+    delay: Duration = Field(description="beside the link's")
+    power: Level = Field(description="beside the others'; their sum is that of the signal")
+
+
+class RadioChannel(Strict):
+    """What waveforms go through in one direction. Given on the radio itself, it holds for both."""
+
+    snr: Level | None = Field(
+        None, description="mean power of the signal over that of the noise; without fading"
+    )
+    fading: Fading | None = Field(None, description="none if not given")
+    multipath: Annotated[list[Tap], Field(min_length=1)] | None = Field(
+        None, description="one path if not given"
+    )
+    frequency_offset: FrequencyOffset | None = Field(
+        None, description="of the sender's carrier against the receiver's; 0 Hz if not given"
+    )
+
+
+class Radio(RadioChannel):
+    """A radio: packets become waveforms, cross a channel and become packets again, or are lost."""
+
+    by: Literal["simulated", "virtual"] = Field(
+        "simulated",
+        description="simulated: both ends and the channel in one process; virtual: in processes of "
+        "their own, which exchange samples",
+    )
+    modem: Literal["ofdm", "single_carrier"] = Field(
+        description="single_carrier has no equalizer: it is for channels of one path"
+    )
+    modulation: Literal["bpsk", "qpsk", "8psk", "16qam"] = Field(
+        description="constellation: 1, 2, 3 or 4 bits a symbol"
+    )
+    rate: Bitrate | None = Field(None, description="what the body of a transmission carries")
+    sample_rate: SampleRate | None = Field(None, description="instead of `rate`")
+    fec: Literal["none", "convolutional"] = Field("none", description="forward error correction")
+
+    @field_validator("by", mode="before")
+    @classmethod
+    def _there(cls, by: object) -> object:
+        if by == "uhd":
+            raise BadValue(
+                "this version of nagi does not support radio hardware (UHD)",
+                "write `by: simulated` or `by: virtual`",
+            )
+        return by
+
+    @model_validator(mode="after")
+    def _one_rate(self) -> Radio:
+        if self.rate is None and self.sample_rate is None:
+            raise BadValue("no rate and no sample_rate", "give one, such as `rate: 2 Mb/s`")
+        if self.rate is not None and self.sample_rate is not None:
+            raise BadValue("rate and sample_rate are both given", "remove one", "sample_rate")
+        return self
+
+
+TRACES = {"rate_trace": "rate", "delay_trace": "delay"}
+# Either of a pair, when given for a direction, replaces what the link has of both.
+ALTERNATIVES = TRACES | {constant: trace for trace, constant in TRACES.items()}
+
+
+class DirectionSettings(Strict):
+    """What one direction of a link does. Given on the link itself, it holds for both directions."""
+
+    rate: Bitrate | None = Field(None, description="of IP bytes; without it nothing queues")
+    rate_trace: RateTrace | None = Field(None, description="a rate that changes, instead of `rate`")
+    overhead: Overhead | None = Field(None, description="framing a packet has on the link")
+    delay: Delay | None = Field(None, description="propagation delay, one way")
+    delay_trace: DelayTrace | None = Field(
+        None, description="a delay that changes, instead of `delay`"
+    )
+    jitter: Jitter | None = Field(None, description="what is added to each packet's delay")
+    keep_order: Flag | None = Field(
+        None, description="whether packets stay in order all the same; true if not given"
+    )
+    queue: QueueSize | None = Field(None, description="drop-tail limit; without it none")
+    mark: Mark | None = Field(None, description="ECN marking; none if not given")
+    loss: Loss | None = Field(None, description="losses of the channel; none if not given")
+    arq: Arq | None = Field(
+        None, description="repeat on the link what was lost there; without it TCP has to"
+    )
+    imposed_by: Literal["switch", "emulator"] | None = Field(
+        None,
+        description="who imposes rate, queue, marking and loss: the emulator if not given, or the "
+        "switch that the direction leaves. Delay is always the emulator's",
+    )
+
+    @model_validator(mode="after")
+    def _exclusive(self) -> Self:
+        for trace, constant in TRACES.items():
+            if getattr(self, trace) is not None and getattr(self, constant) is not None:
+                raise BadValue(f"{constant} and {trace} are both given", "remove one", trace)
+        return self
+
+
+class OneDirection(DirectionSettings):
+    """What one direction has of its own."""
+
+    radio: RadioChannel | None = Field(
+        None, description="what of the radio's channel differs in this direction"
+    )
+
+
+class Link(DirectionSettings):
+    """A link between two nodes. Forward is from the first to the second."""
+
+    between: tuple[Name, Name] = Field(
+        description="the two nodes; forward is from the first to the second"
+    )
+    emulator: Literal["link", "sdr"] = Field(
+        "link", description="sdr: the link is a radio, by GNU Radio; rate and losses are its own"
+    )
+    radio: Radio | None = Field(None, description="of `emulator: sdr`")
+    forward: OneDirection = Field(
+        OneDirection(), description="settings from the first to the second node"
+    )
+    backward: OneDirection = Field(
+        OneDirection(), description="settings from the second to the first node"
+    )
+
+    def direction(self, way: Literal["forward", "backward"]) -> DirectionSettings:
+        """The settings of one direction: its own where given, else the link's."""
+        return DirectionSettings(
+            **{
+                name: getattr(self if self.inherits(way, name) else getattr(self, way), name)
+                for name in DirectionSettings.model_fields
+            }
+        )
+
+    def inherits(self, way: Literal["forward", "backward"], name: str) -> bool:
+        """Whether the setting `name` of a direction is the link's."""
+        own = getattr(self, way)
+        alternative = ALTERNATIVES.get(name, name)
+        return getattr(own, name) is None and getattr(own, alternative) is None
+
+    def channel(self, way: Literal["forward", "backward"]) -> RadioChannel:
+        """What waveforms go through in one direction: its own where given, else the radio's."""
+        own = getattr(self, way).radio
+        found = {}
+        for name in RadioChannel.model_fields:
+            value = getattr(own, name, None)
+            found[name] = getattr(self.radio, name, None) if value is None else value
+        return RadioChannel.model_construct(**found)

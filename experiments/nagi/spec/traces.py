@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trace files: rates, delays and losses that were recorded elsewhere, or written by hand.
+
+mahimahi (rates): a line is an instant in whole milliseconds at which 1504 bytes may leave. Instants
+do not decrease, and the trace repeats after the last one, as in mahimahi's link_queue.cc.
+
+steps (rates or delays): a line is an instant and the value from then on; the last line ends the
+period, after which the trace repeats. `#` begins a comment; empty lines mean nothing.
+
+    0 s, 10 Mb/s
+    2 s, 0 Mb/s     # an outage
+    2.5 s, 1 Mb/s
+    4 s, end
+
+loss: a 0 for every packet that arrives and a 1 for every packet that is lost, with white space
+wherever it is wanted; the trace repeats after its last packet. `#` begins a comment.
+"""
+
+from __future__ import annotations
+
+import re
+import stat
+from collections.abc import Iterator
+from functools import lru_cache
+from math import floor
+from pathlib import Path
+from typing import Literal
+
+from nagi_contracts.bounds import whole
+from nagi_contracts.errors import BadValue, InputError, excerpt, in_two, refuse, shown
+from nagi_contracts.plan import LossPlan, OpportunityTrace, StepTrace
+from nagi_contracts.units import Bitrate, Delay, Duration, StepRate, in_bytes
+
+Format = Literal["mahimahi", "steps", "loss"]
+Quantity = Literal["rate", "delay"]
+Trace = OpportunityTrace | StepTrace | LossPlan
+
+MAHIMAHI_BYTES = 1504  # mahimahi's PACKET_SIZE: Ethernet's MTU and 4 bytes of its TUN device
+MOST = 2_000_000  # packets of a loss trace, or lines of any: they are held in memory
+MAX_BYTES = 100_000_000
+LATEST = Duration(whole("period_ns")[1])
+
+_VALUES: dict[Quantity, type[StepRate] | type[Delay]] = {"rate": StepRate, "delay": Delay}
+
+
+def read_trace(path: Path, format_: Format, quantity: Quantity = "rate") -> Trace:
+    """Reads the trace in `path`; `quantity` says what the values of a steps file are.
+
+    Raises InputError naming file and line of the first thing that is wrong.
+    """
+    try:
+        status = path.stat()
+    except OSError as error:
+        raise _unreadable(path, error.strerror or str(error)) from None
+    if not stat.S_ISREG(status.st_mode):
+        kind = "Is a directory" if stat.S_ISDIR(status.st_mode) else "Is not a regular file"
+        raise _unreadable(path, kind)
+    if status.st_size > MAX_BYTES:
+        raise refuse(
+            f"the file has {in_bytes(status.st_size)}, more than {in_bytes(MAX_BYTES)}",
+            "give a part of it: the trace repeats",
+            file=str(path),
+        )
+    return _read(path, format_, quantity, (status.st_ino, status.st_size, status.st_mtime_ns))
+
+
+@lru_cache(maxsize=16)
+def _read(path: Path, format_: Format, quantity: Quantity, version: tuple[int, int, int]) -> Trace:
+    """The trace in `path`. All points of an experiment share it while the file's `version` (inode,
+    size, time of change) stays."""
+    if format_ == "loss":
+        return _read_loss(path)
+    trace = _read_mahimahi(path) if format_ == "mahimahi" else _read_steps(path, quantity)
+    problem = problem_with_mean(trace, quantity)
+    if problem is not None:
+        raise refuse(problem.what, problem.cure, file=str(path))
+    return trace
+
+
+def problem_with_instant(at: Duration, before: Duration | None) -> BadValue | None:
+    """Why no step can be `at` that instant, after a step at `before`. None: it can."""
+    if before is None and at.value != 0:
+        return BadValue(f"the first step is at {at}", "give the value at 0 s first")
+    if before is not None and at.value <= before.value:
+        return BadValue(f"{at} is not after {before}", "give every instant once, in order")
+    if at.value > LATEST.value:
+        return BadValue(f"{at} is too late", f"give at most {LATEST}")
+    return None
+
+
+def problem_with_mean(trace: OpportunityTrace | StepTrace, quantity: Quantity) -> BadValue | None:
+    """Why a link cannot have the mean rate of `trace`. None: it can, or these are delays."""
+    if quantity != "rate":
+        return None
+    least, most = whole("rate_bps")
+    mean = floor(trace.exact_mean)
+    if mean < least:
+        return BadValue(f"less than {Bitrate(least)} on average", "give more, or a shorter period")
+    if mean > most:
+        return BadValue(f"more than {Bitrate(most)} on average", "give less, or a longer period")
+    return None
+
+
+def _read_mahimahi(path: Path) -> OpportunityTrace:
+    instants: list[int] = []
+    for number, line in _lines(path):
+        if re.fullmatch(r"[0-9]+", line, re.ASCII) is None:
+            what = f"not a number of milliseconds: {shown(line)}" if line else "an empty line"
+            raise refuse(
+                what, "write one whole number a line, and nothing else", file=str(path), line=number
+            )
+        if len(line) > 19 or int(line) * 10**6 > LATEST.value:
+            raise refuse(
+                f"{excerpt(line)} ms is too late",
+                f"give at most {LATEST}",
+                file=str(path),
+                line=number,
+            )
+        instant = int(line) * 10**6
+        if instants and instant < instants[-1]:
+            raise refuse(
+                f"{line} ms is before {instants[-1] // 10**6} ms",
+                "sort the lines: instants do not decrease",
+                file=str(path),
+                line=number,
+            )
+        instants.append(instant)
+    if not instants:
+        raise refuse("the file has no line", "write the instants, one a line", file=str(path))
+    if instants[-1] == 0:
+        raise refuse(
+            "the trace lasts 0 ms",
+            "end it with a later instant, after which it repeats",
+            file=str(path),
+            line=len(instants),
+        )
+    return OpportunityTrace(opportunities_ns=instants, bytes=MAHIMAHI_BYTES, period_ns=instants[-1])
+
+
+def _read_steps(path: Path, quantity: Quantity) -> StepTrace:
+    kind = _VALUES[quantity]
+    steps: list[tuple[int, int]] = []
+    before: Duration | None = None
+    number = 0
+    lines = _lines(path, comments=True)
+    for number, line in lines:
+        try:
+            at_text, comma, value_text = (part.strip() for part in line.partition(","))
+            if not comma:
+                raise BadValue(f"not a step: {shown(line)}", f"write it like '2 s, {kind.example}'")
+            at = Duration.parse(at_text)
+            is_end = value_text == "end"
+            if is_end and before is None:
+                raise BadValue("no step before the end", "give the value at 0 s first")
+            problem = problem_with_instant(at, before)
+            if problem is not None:
+                raise problem
+            if is_end:
+                break
+            steps.append((at.value, kind.parse(value_text).value))
+            before = at
+        except ValueError as error:
+            raise refuse(*in_two(error), file=str(path), line=number) from None
+    else:
+        raise refuse(
+            "the trace has no end" if steps else "the file has no step",
+            "say when the trace repeats, in a last line like '4 s, end'",
+            file=str(path),
+            line=number,
+        )
+    rest = next(lines, None)
+    if rest is not None:
+        raise refuse("a line after the end", "remove it", file=str(path), line=rest[0])
+    if quantity == "rate" and not any(rate for _, rate in steps):
+        raise refuse("the rate is always 0", "give a step another rate", file=str(path))
+    return StepTrace(steps=steps, period_ns=at.value)
+
+
+def _read_loss(path: Path) -> LossPlan:
+    lost: list[int] = []
+    length = 0
+    for number, line in _lines(path, comments=True):
+        packets = "".join(line.split())
+        wrong = re.search("[^01]", packets)
+        if wrong is not None:
+            raise refuse(
+                f"not a packet: {shown(wrong[0])}",
+                "write 1 for a packet that is lost and 0 for any other",
+                file=str(path),
+                line=number,
+            )
+        lost += [length + match.start() for match in re.finditer("1", packets)]
+        length += len(packets)
+        if length > MOST:
+            raise _too_long("packets", path, number)
+    if not length:
+        raise refuse("the file has no packet", "write 0 or 1 for each packet", file=str(path))
+    return LossPlan(model="trace", lost=lost, length=length)
+
+
+def _lines(path: Path, *, comments: bool = False) -> Iterator[tuple[int, str]]:
+    """The lines of `path` with their numbers, without white space at their ends; where there may be
+    `comments`, without these, and without what is empty then."""
+    try:
+        with path.open(encoding="utf-8") as file:
+            for number, line in enumerate(file, start=1):
+                if number > MOST:
+                    raise _too_long("lines", path, number)
+                text = (line.partition("#")[0] if comments else line).strip()
+                if text or not comments:
+                    yield number, text
+    except UnicodeDecodeError:
+        raise _unreadable(path, "Is not a text in UTF-8") from None
+    except OSError as error:
+        raise _unreadable(path, error.strerror or str(error)) from None
+
+
+def _too_long(what: str, path: Path, line: int) -> InputError:
+    return refuse(
+        f"more than {MOST:,} {what}",
+        "give a part of it: the trace repeats",
+        file=str(path),
+        line=line,
+    )
+
+
+def _unreadable(path: Path, reason: str) -> InputError:
+    return refuse(f"cannot read it: {reason}", "give the path of a trace file", file=str(path))

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The certificate: whether a run's links did what was asked, measured, not assumed.
+
+Every check compares one measured value with the limit in `LIMITS`; the verdict shows both. A run
+that misses one is invalid: kept, shown as such, and in no mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from nagi_contracts.links import DirectionAccount, Links, PortAccount
+from nagi_contracts.noise import explain
+from nagi_contracts.plan import RunPlan
+from nagi_contracts.records import Check, NodeRecord, Verdict
+from nagi_contracts.switches import SwitchAccount, Switches
+
+from nagi.verdict.evidence import Evidence, Value
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The most that a measured value may be."""
+
+    most: float
+    unit: str
+    description: str
+    timing: bool = False  # whether a machine that is too busy makes runs miss it
+
+
+# The one table of thresholds. Timing limits are for paths of tens of milliseconds: 1 ms is 1 % of
+# the papers' 100 ms round trip.
+LIMITS: dict[str, Limit] = {
+    "transit_error_median": Limit(0.1, "ms", "packets sent later than due, median", timing=True),
+    "transit_error_p99": Limit(
+        1.0, "ms", "packets sent later than due, 99th percentile", timing=True
+    ),
+    "transit_error_max": Limit(25.0, "ms", "packets sent later than due, the latest", timing=True),
+    "capture_transit_median": Limit(
+        0.2, "ms", "time between captures against what the links should take, median", timing=True
+    ),
+    "capture_transit_p99": Limit(2.0, "ms", "the same, 99th percentile", timing=True),
+    "capture_transit_max": Limit(25.0, "ms", "the same, the worst packet", timing=True),
+    "capture_unmatched": Limit(1.0, "%", "packets received that the emulator has no record of"),
+    "rate_error": Limit(
+        0.1, "%", "rate while packets wait against the rate asked for", timing=True
+    ),
+    "replay_differences": Limit(
+        0, "packets", "packets that did not fare as the model says of the recorded arrivals"
+    ),
+    "changes": Limit(0, "changes", "links changed while they ran"),
+    "records_lost": Limit(0, "records", "packets and drops missing in the emulator's record"),
+    "arrival_lateness_p99": Limit(
+        0.5, "ms", "packets seen later than they came, 99th percentile", timing=True
+    ),
+    "unaccounted": Limit(0, "packets", "packets neither delivered, dropped nor under way"),
+    "emulator_drops": Limit(0, "packets", "packets lost on the way into the emulator", timing=True),
+    "merged_segments": Limit(
+        0, "packets", "frames longer than the MTU: an offload merges segments"
+    ),
+    # nagi-link completes them, so these packets got through. But they say that an offload was on at
+    # a host, and that its captures do not show the packets as the emulator has recorded them.
+    "missing_checksums": Limit(
+        0, "packets", "packets whose host left the checksum to hardware: an offload was on there"
+    ),
+    "send_failures": Limit(0, "packets", "packets the kernel would not take from the emulator"),
+    "capture_drops": Limit(0, "packets", "packets missing in a capture", timing=True),
+    "offloads": Limit(0, "offloads", "harmful offloads on at a host"),
+    "agent_lateness": Limit(
+        0.1, "s", "by how much an agent missed the beginning of a phase", timing=True
+    ),
+    # What a host adds to the round trip: as much as an emulator may. See host_response.py.
+    "host_response_median": Limit(
+        0.2, "ms", "ACKs and data sent later than the host's TCP permits, median", timing=True
+    ),
+    "host_response_p99": Limit(
+        1.0, "ms", "ACKs and data sent later than that, 99th percentile", timing=True
+    ),
+    "host_response_max": Limit(
+        25.0, "ms", "ACKs and data sent later than that, the latest", timing=True
+    ),
+}
+
+
+# What there is beside that where nodes are switches.
+SWITCH_LIMITS: dict[str, Limit] = {
+    "switch_drops": Limit(
+        0, "packets", "packets a switch dropped that neither its queue nor its loss asked for"
+    ),
+}
+
+
+# And where links are radios.
+RADIO_LIMITS: dict[str, Limit] = {
+    "radio_unanswered": Limit(
+        0, "transmissions", "transmissions of which the radio did not tell what became of them"
+    ),
+}
+
+
+def limits_of(plan: RunPlan) -> dict[str, Limit]:
+    """The limits for runs of `plan`."""
+    limits = LIMITS
+    if plan.switches():
+        limits = limits | SWITCH_LIMITS
+    return limits | RADIO_LIMITS if plan.radios() else limits
+
+
+def certify(
+    plan: RunPlan,
+    links: Links,
+    nodes: Iterable[NodeRecord],
+    evidence: Evidence,
+    switches: Switches | None = None,
+) -> Verdict:
+    """The verdict on a run that came to its end."""
+    nodes = list(nodes)
+    limits = limits_of(plan)
+    measured: dict[str, list[Value]] = {name: [] for name in limits} | evidence.values
+    measured["records_lost"].append((links.records_lost, links.program))
+    for name, direction in _directions(links):
+        error = direction.transit_error_ns
+        if error.count:
+            measured["transit_error_median"].append((error.median / 1e6, name))
+            measured["transit_error_p99"].append((error.p99 / 1e6, name))
+            measured["transit_error_max"].append((error.max / 1e6, name))
+        measured["changes"].append((len(direction.changes), name))
+        packets = direction.packets
+        if packets.offered:
+            late = direction.arrival_lateness_ns
+            measured["arrival_lateness_p99"].append((late.p99 / 1e6, name))
+        accounted = (
+            packets.delivered + packets.queue_overflows + packets.channel_losses + packets.held
+        )
+        measured["unaccounted"].append((abs(packets.offered - accounted), name))
+    for link in links.links:
+        for port in (link.a, link.b):
+            _add_interface(measured, port, port.interface)
+    for switch in switches.switches if switches else ():
+        _add_switch(measured, switch)
+    for node in nodes:
+        measured["agent_lateness"].append((node.late_s, node.node))
+        for capture in node.captures:
+            missing = capture.dropped + max(0, capture.received - capture.captured)
+            measured["capture_drops"].append((missing, capture.file))
+        for interface, on in node.offloads.items():
+            measured["offloads"].append((len(on), f"{node.node} {interface}: {', '.join(on)}"))
+    checks = [
+        _check(name, limit, measured[name], evidence.unknown.get(name))
+        for name, limit in limits.items()
+    ]
+    reasons = [
+        f"{check.name}: {check.value:g} {check.unit} at {check.subject} (limit {check.limit:g})"
+        for check in checks
+        if not check.ok
+    ]
+    if not links.complete:
+        reasons.append("the emulator did not end in order")
+    for switch in switches.switches if switches else ():
+        if not switch.complete:
+            reasons.append(f"switch {switch.node} did not end in order")
+    was_late = any(limits[check.name].timing for check in checks if not check.ok)
+    return Verdict(
+        run_id=plan.run_id,
+        status="invalid" if reasons else "valid",
+        reasons=reasons,
+        checks=checks,
+        explanations=explain(nodes) if was_late else [],
+        information=evidence.information,
+        clocks=evidence.clocks,
+    )
+
+
+def failed(
+    run_id: str, reasons: list[str], *, too_late: bool = False, nodes: Iterable[NodeRecord] = ()
+) -> Verdict:
+    """The verdict on a run that did not come to its end. `nodes`: what agents recorded of it."""
+    return Verdict(
+        run_id=run_id,
+        status="failed",
+        reasons=reasons,
+        too_late=too_late,
+        checks=[],
+        explanations=explain(nodes) if too_late else [],
+    )
+
+
+def is_late(verdict: Verdict) -> bool:
+    """Whether a run has failed or is invalid for its timing alone, so that a machine that is less
+    busy, or virtual time, would help."""
+    if verdict.status != "invalid":
+        return verdict.too_late
+    missed = [check.name for check in verdict.checks if not check.ok]
+    return bool(missed) and all(name in LIMITS and LIMITS[name].timing for name in missed)
+
+
+def _directions(links: Links) -> Iterator[tuple[str, DirectionAccount]]:
+    for link in links.links:
+        yield f"{link.name} forward", link.a_to_b
+        yield f"{link.name} backward", link.b_to_a
+
+
+def _add_interface(measured: dict[str, list[Value]], port: PortAccount, subject: str) -> None:
+    measured["emulator_drops"].append((port.socket_drops, subject))
+    measured["merged_segments"].append((port.oversized, subject))
+    measured["missing_checksums"].append((port.checksum_missing, subject))
+    measured["send_failures"].append((port.send_failures, subject))
+
+
+def _add_switch(measured: dict[str, list[Value]], switch: SwitchAccount) -> None:
+    """What a switch says of itself. Of bmv2 that is little."""
+    measured["records_lost"].append((switch.records_lost, f"switch {switch.node}"))
+    drops = ", ".join(f"{count} {cause}" for cause, count in switch.drops.items())
+    measured["switch_drops"].append(
+        (sum(switch.drops.values()), f"{switch.node}: {drops}" if drops else switch.node)
+    )
+    for port in switch.ports:
+        subject = f"switch {switch.node}, {port.link} {port.way}"
+        added, late = port.added_delay_ns, port.arrival_lateness_ns
+        if added is not None and added.count:
+            measured["transit_error_median"].append((added.median / 1e6, subject))
+            measured["transit_error_p99"].append((added.p99 / 1e6, subject))
+            measured["transit_error_max"].append((added.max / 1e6, subject))
+        if late is not None and late.count:
+            measured["arrival_lateness_p99"].append((late.p99 / 1e6, subject))
+        if port.changes is not None:
+            measured["changes"].append((port.changes, subject))
+        if port.interface is not None:
+            _add_interface(measured, port.interface, subject)
+
+
+def _check(name: str, limit: Limit, values: list[Value], unknown: str | None) -> Check:
+    """The check for the worst of `values`; with none, it does not apply. `unknown`: why there are
+    none, or not all."""
+    worst = max(values, default=None)
+    said = [] if worst is None else [worst[1]]
+    if unknown is not None:
+        said.append(f"n/a: {unknown}")
+    return Check(
+        name=name,
+        description=limit.description,
+        value=None if worst is None else round(worst[0], 6),
+        limit=limit.most,
+        unit=limit.unit,
+        ok=worst is None or worst[0] <= limit.most,
+        subject="; ".join(said),
+    )

@@ -1,0 +1,684 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the record of packets and the captures say of a run's links, for the certificate.
+
+Times of captures are by the emulator's clock: those of hosts that do not share it are corrected
+(clocks.py) before anything is compared.
+
+A packet is found again from hop to hop by its identity (IP identification and TCP checksum).
+Identities that occur twice on the way, which chance makes of one packet in some thousands, are left
+out of what is measured by them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from statistics import NormalDist
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from nagi_captures.capture import FRAGMENT, packets, scan
+from nagi_captures.clocks import Passages, ahead_ns, drift_ppm, estimate
+from nagi_captures.flow_rows import is_of
+from nagi_captures.identities import Nanoseconds, look_up, once
+from nagi_contracts.errors import refuse
+from nagi_contracts.plan import DirectionPlan, FlowPlan, Hop, RunPlan, Way
+from nagi_contracts.records import HostClock, Information
+from nagi_contracts.switches import Switches
+
+from nagi.records.lanes import WAYS, lane
+from nagi.records.packets import (
+    CHANNEL_LOSS,
+    DELIVERED,
+    HELD,
+    QUEUE_OVERFLOW,
+    Records,
+    fates,
+    in_order,
+    replay,
+)
+from nagi.records.transmissions import (
+    HEADER_ERROR,
+    LOST,
+    NOT_DETECTED,
+    PAYLOAD_ERROR,
+    RECEIVED,
+    UNANSWERED,
+    Transmissions,
+    of_lane,
+    snr_db,
+)
+from nagi.verdict import host_response
+from nagi.verdict.passages import Passage, passages
+
+Value = tuple[float, str]  # a measured value, and of what
+UDP_HEADERS = 28  # and IPv4's
+LEAST_PERIOD_NS = 100_000_000  # busy periods that are shorter say too little about a rate
+LEAST_BACKLOG_NS = 500_000_000  # in all such periods together
+_OTHER_WAY: dict[Way, Way] = {"forward": "backward", "backward": "forward"}
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Of one run. Values are by the certificate's names of checks."""
+
+    values: dict[str, list[Value]]
+    information: list[Information]
+    unknown: dict[str, str] = field(default_factory=dict)  # check -> what it could not measure, why
+    clocks: dict[str, HostClock | None] = field(default_factory=dict)  # as in the verdict
+
+
+def gather(
+    plan: RunPlan,
+    began_realtime_s: float,
+    records: Records,
+    run: Path,
+    own_clocks: Collection[str] = (),
+    switches: Switches | None = None,
+    transmissions: Transmissions | None = None,
+) -> Evidence:
+    """Weighs the record of packets of a run against the plan, and against the captures in `run`.
+    `own_clocks`: nodes that do not share the emulator's clock; `switches`: what switches say, if
+    there are any; `transmissions`: the record of them, if links are radios or have ARQ.
+
+    Raises InputError if record or captures make no sense.
+    """
+    recorded = in_order(records)
+    due = replay(plan, recorded, transmissions)
+    epoch_ns = int(began_realtime_s * 1e9)
+    captures = {(each.node, each.link): _read(run / each.file, epoch_ns) for each in plan.captures}
+    _check_commands(plan, captures)
+    strangers = sorted({node for node, _ in captures} & set(own_clocks))
+    clocks = {node: _clock(plan, node, captures, recorded) for node in strangers}
+    captures = {end: each.corrected(clocks.get(end[0])) for end, each in captures.items()}
+    lost = [node for node, clock in clocks.items() if clock is None]
+    through = {(each.hop.link, each.hop.way): each for each in passages(plan, recorded)}
+    crossings = [
+        crossing
+        for flow in plan.flows
+        for crossing in _crossings(plan, flow, captures, due, through, lost)
+    ]
+    values: dict[str, list[Value]] = {
+        "replay_differences": [],
+        "capture_unmatched": [],
+        "capture_transit_median": [],
+        "capture_transit_p99": [],
+        "capture_transit_max": [],
+        "rate_error": [],
+        **host_response.measure(
+            plan,
+            {
+                (each.node, each.link): (run / each.file, captures[each.node, each.link].flows)
+                for each in plan.captures
+            },
+        ),
+    }
+    information = [
+        each for node, clock in clocks.items() if clock for each in _of_clock(node, clock)
+    ]
+    for crossing in crossings:
+        values["capture_unmatched"].append((crossing.unmatched * 100, crossing.subject))
+        if len(crossing.error_ns):
+            errors = np.abs(crossing.error_ns) / 1e6
+            values["capture_transit_median"].append((float(np.median(errors)), crossing.subject))
+            p99 = float(np.quantile(errors, 0.99))
+            values["capture_transit_p99"].append((p99, crossing.subject))
+            values["capture_transit_max"].append((float(errors.max()), crossing.subject))
+    for subject, number, direction, last_hop in _lanes(plan, crossings):
+        mine = recorded["lane"] == number
+        values["replay_differences"].append(
+            (float(_differences(recorded[mine], due[mine])), subject)
+        )
+        seen_ns = recorded["left_ns"][mine] + recorded["late_ns"][mine]
+        by = "handed to the kernel"
+        if last_hop is not None:
+            seen_ns, by = last_hop.arrivals(due["identity"][mine]), "captured"
+        if direction.arq is not None and transmissions is not None:
+            sent = of_lane(transmissions, number)
+            rate_error = _repeating_rate_error(due[mine], seen_ns, direction, sent)
+            told = _repeating_loss_information(recorded[mine], direction, sent, subject)
+        else:
+            rate_error = _rate_error(due[mine], seen_ns, direction)
+            told = _loss_information(recorded[mine], direction, subject)
+        if rate_error is not None:
+            values["rate_error"].append((rate_error * 100, f"{subject}, as {by}"))
+        information += told
+    for passage in through.values():
+        rate = plan.channel(passage.hop).rate_bps if plan.imposed(passage.hop) else None
+        if rate is not None:
+            rate_error = _passage_rate_error(passage, rate)
+            if rate_error is not None:
+                subject = f"switch {passage.node}, {passage.hop.link} {passage.hop.way}"
+                values["rate_error"].append(
+                    (rate_error * 100, f"{subject}, as seen by the emulator")
+                )
+    if switches is not None:
+        values["unaccounted"] = _unaccounted(plan, recorded, switches)
+        information += _of_switches(plan, switches)
+    if plan.radios() and transmissions is not None:
+        values["radio_unanswered"] = list(_unanswered(plan, transmissions))
+        information += _of_radios(plan, transmissions)
+    why = f"no clock of {', '.join(lost)}: no second with packets of both ways"
+    unknown = {name: why for name in values if lost and name.startswith("capture_transit")}
+    if not any(flow.traffic == "bulk" for flow in plan.flows):
+        unknown |= dict.fromkeys(host_response.CHECKS, "programs say when data are sent and read")
+    return Evidence(values, information, unknown, clocks)
+
+
+def _clock(
+    plan: RunPlan,
+    node: str,
+    captures: dict[tuple[str, str], _Captured],
+    recorded: Records,
+) -> HostClock | None:
+    """The clock of a host, from the flows' packets on its own links; None if they do not say."""
+    passages: dict[bool, list[Passages]] = {True: [], False: []}
+    for flow in plan.flows:
+        for end, hop, sends in (
+            (flow.sender, flow.path[0], True),
+            (flow.receiver, flow.path[-1], False),
+        ):
+            if end != node:
+                continue
+            capture = captures[node, hop.link]
+            for outward in (True, False):
+                mine = capture.of(flow, data=outward == sends)
+                key, host_ns = once(capture.identity[mine], capture.time_ns[mine])
+                way = hop.way if outward == sends else _OTHER_WAY[hop.way]
+                passing = recorded[recorded["lane"] == lane(plan, hop.link, way)]
+                instant = passing["arrived_ns"]
+                if not outward:
+                    passing = passing[fates(passing) == DELIVERED]
+                    instant = passing["left_ns"] + passing["late_ns"]
+                seen, emulator_ns = once(passing["identity"].astype(np.int64), instant)
+                at = look_up(seen, emulator_ns, key)
+                passages[outward].append(Passages(host_ns[at > 0], at[at > 0]))
+    sent, received = (
+        Passages(
+            np.concatenate([each.host_ns for each in passages[outward]]),
+            np.concatenate([each.emulator_ns for each in passages[outward]]),
+        )
+        for outward in (True, False)
+    )
+    return estimate(sent, received, round(plan.timeline.end_s * 1e9))
+
+
+def _of_clock(node: str, clock: HostClock) -> Iterator[Information]:
+    """What is said of a clock that had to be corrected."""
+    middle = np.array([clock.knots[-1][0] // 2])
+    for name, description, value, unit in (
+        (
+            "clock_offset",
+            "clock ahead of the emulator's in the middle of the run, corrected",
+            float(ahead_ns(clock, middle)[0]) / 1e6,
+            "ms",
+        ),
+        ("clock_drift", "clock faster than the emulator's, corrected", drift_ppm(clock), "ppm"),
+        (
+            "clock_bound",
+            "half of the smallest delays of both ways together: the most by which the correction "
+            "may be off",
+            clock.bound_ns / 1e6,
+            "ms",
+        ),
+    ):
+        yield Information(
+            name=name, description=description, value=round(value, 6), unit=unit, subject=node
+        )
+
+
+def _check_commands(plan: RunPlan, captures: dict[tuple[str, str], _Captured]) -> None:
+    """Raises InputError if what the user's own programs sent is not what a flow's captures show."""
+    commands = [flow for flow in plan.flows if flow.traffic == "command"]
+    for flow in commands:
+        ends = ((flow.sender, flow.path[0].link), (flow.receiver, flow.path[-1].link))
+        if not any(captures[end].has(flow) for end in ends):
+            listener = flow.sender if flow.listens == "sender" else flow.receiver
+            raise refuse(
+                f"flow {flow.name}: no packet to or from port {flow.port} of {listener}",
+                "have its programs use that port: they are told it as {port}",
+            )
+        fragments = max(captures[end].fragments for end in ends)
+        if fragments:
+            raise refuse(
+                f"{fragments} fragments of IP packets between {flow.sender} and {flow.receiver}, "
+                "which are in no flow",
+                f"have programs there send datagrams of at most {flow.packet_bytes - UDP_HEADERS} "
+                "bytes, or give the flow a larger `payload:`",
+            )
+
+
+@dataclass(frozen=True)
+class _Captured:
+    """The packets of one capture."""
+
+    time_ns: Nanoseconds  # since the run began
+    row: Nanoseconds  # in flows
+    identity: Nanoseconds
+    flows: pd.DataFrame  # a row a direction of a connection: capture.FLOW_COLUMNS
+    fragments: int
+
+    def of(self, flow: FlowPlan, *, data: bool) -> npt.NDArray[np.bool_]:
+        """Which TCP packets are a flow's: from its sender, or from its receiver."""
+        mine = is_of(self.flows, flow, data=data) & (self.flows["protocol"] == "tcp")
+        return np.isin(self.row, np.flatnonzero(mine))
+
+    def corrected(self, clock: HostClock | None) -> _Captured:
+        """The same by the emulator's clock; None: it is the emulator's clock, or not known."""
+        if clock is None:
+            return self
+        ahead = np.rint(ahead_ns(clock, self.time_ns)).astype(np.int64)
+        return replace(self, time_ns=self.time_ns - ahead)
+
+    def has(self, flow: FlowPlan) -> bool:
+        """Whether there is a packet of a flow, TCP or UDP."""
+        mine = is_of(self.flows, flow) | is_of(self.flows, flow, data=False)
+        return bool(mine.any())
+
+
+@dataclass(frozen=True)
+class _Crossing:
+    """Packets of one flow in one direction, from the sender's capture to the receiver's."""
+
+    subject: str
+    hops: list[Hop]
+    error_ns: Nanoseconds  # time between the captures, less what the links should have taken
+    unmatched: float  # share of received packets that the emulator's record does not know
+    identity: Nanoseconds  # of packets received, sorted, each once; and when
+    received_ns: Nanoseconds
+
+    def arrivals(self, identity: npt.NDArray[np.uint32]) -> Nanoseconds:
+        """When packets were received; 0 for those that were not, or twice."""
+        return look_up(self.identity, self.received_ns, identity.astype(np.int64))
+
+
+def _crossings(
+    plan: RunPlan,
+    flow: FlowPlan,
+    captures: dict[tuple[str, str], _Captured],
+    due: Records,
+    through: dict[tuple[str, Way], Passage],
+    lost: list[str],
+) -> Iterator[_Crossing]:
+    """The two crossings of a flow; without times where the clock of one of its hosts is `lost`."""
+    back = [Hop(link=hop.link, way=_OTHER_WAY[hop.way]) for hop in reversed(flow.path)]
+    timed = flow.sender not in lost and flow.receiver not in lost
+    sender = captures[flow.sender, flow.path[0].link]
+    receiver = captures[flow.receiver, flow.path[-1].link]
+    for what, hops, first, last, data in (
+        ("data", flow.path, sender, receiver, True),
+        ("ACKs", back, receiver, sender, False),
+    ):
+        sent, received = first.of(flow, data=data), last.of(flow, data=data)
+        identity, sent_ns = once(first.identity[sent], first.time_ns[sent])
+        came, received_ns = once(last.identity[received], last.time_ns[received])
+        inside = np.zeros(len(identity), np.int64)
+        known = np.ones(len(identity), bool)
+        for hop in hops:
+            mine = due[(due["lane"] == lane(plan, hop.link, hop.way)) & (fates(due) == DELIVERED)]
+            key, took = once(
+                mine["identity"].astype(np.int64), mine["left_ns"] - mine["arrived_ns"]
+            )
+            found = look_up(key, took + 1, identity)
+            inside += found - 1
+            known &= found > 0
+            if (hop.link, hop.way) in through:
+                key, took = through[hop.link, hop.way].took_ns
+                found = look_up(key, took + 1, identity)
+                inside += found - 1
+                known &= found > 0
+        arrived = look_up(came, received_ns, identity)
+        both = known & (arrived > 0)
+        yield _Crossing(
+            subject=f"{flow.name}, {what}",
+            hops=hops,
+            error_ns=(arrived - sent_ns - inside)[both & timed],
+            unmatched=1 - both.sum() / len(came) if len(came) else 0.0,
+            identity=came,
+            received_ns=received_ns,
+        )
+
+
+def _read(capture: Path, epoch_ns: int) -> _Captured:
+    """The packets of a capture, of a run that began at `epoch_ns`. Raises InputError if it is
+    none."""
+    none = np.zeros(0, np.int64)
+    times, rows, identities = [none], [none], [none]
+    for table in packets(capture):
+        times.append(table["time_ns"].to_numpy() - epoch_ns)
+        rows.append(table["connection"].to_numpy(np.int64) * 2 + table["direction"].to_numpy())
+        identities.append(
+            table["identification"].to_numpy(np.int64) << 16 | table["checksum"].to_numpy(np.int64)
+        )
+    whole = scan(capture)
+    return _Captured(
+        time_ns=np.concatenate(times),
+        row=np.concatenate(rows),
+        identity=np.concatenate(identities),
+        flows=whole.flows,
+        fragments=whole.unused.get(FRAGMENT, 0),
+    )
+
+
+def _lanes(
+    plan: RunPlan, crossings: list[_Crossing]
+) -> Iterator[tuple[str, int, DirectionPlan, _Crossing | None]]:
+    """Each direction of each link: what it is called, its number, its plan, and the packets whose
+    last hop it is, if they are those of one flow."""
+    for link in plan.links:
+        ways: tuple[tuple[Way, DirectionPlan], ...] = (
+            ("forward", link.forward),
+            ("backward", link.backward),
+        )
+        for way, direction in ways:
+            hop = Hop(link=link.name, way=way)
+            ending = [c for c in crossings if c.hops[-1] == hop and len(c.identity)]
+            yield (
+                f"{link.name} {way}",
+                lane(plan, link.name, way),
+                direction,
+                ending[0] if len(ending) == 1 else None,
+            )
+
+
+def _differences(recorded: Records, due: Records) -> int:
+    """How many packets did not fare as the model says. Those still held have not fared yet."""
+    over = fates(recorded) != HELD
+    same = (recorded["fate"] == due["fate"]) & (recorded["left_ns"] == due["left_ns"])
+    return int((over & ~same).sum())
+
+
+def _rate_error(due: Records, seen_ns: Nanoseconds, direction: DirectionPlan) -> float | None:
+    """By how much, relatively, the rate while packets wait differs from the rate asked for.
+
+    Measured between the first and the last packet seen of every busy period; the bits of packets
+    lost on the channel count, for they were transmitted. None: the rate or the delay changes, or
+    there were no busy periods long enough.
+    """
+    rate = direction.rate_bps
+    if rate is None or direction.delay_trace is not None or direction.jitter is not None:
+        return None
+    fate = fates(due)
+    lost_after = direction.loss.at == "egress"
+    served = (fate == DELIVERED) | (fate == HELD) | (lost_after & (fate == CHANNEL_LOSS))
+    sent, seen_ns = due[served], seen_ns[served]
+    if not len(sent):
+        return None
+    bits = (sent["bytes"].astype(np.int64) + direction.overhead_bytes) * 8
+    ends = sent["left_ns"] - np.where(fates(sent) == DELIVERED, direction.delay_ns, 0)
+    starts = ends - bits * 10**9 // rate
+    usable = (fates(sent) == DELIVERED) & (seen_ns > 0)
+    return _error_of_rate(starts, ends, bits, usable, seen_ns, rate)
+
+
+def _repeating_rate_error(
+    due: Records, seen_ns: Nanoseconds, direction: DirectionPlan, transmissions: Transmissions
+) -> float | None:
+    """The same where ARQ repeats transmissions: the bits of all of them count. Only packets that
+    were not held back afterwards for others, to stay in order, say when they were transmitted."""
+    rate = direction.rate_bps
+    if rate is None or direction.delay_trace is not None or direction.jitter is not None:
+        return None
+    if not len(transmissions):
+        return None
+    place = _packets_of(transmissions, due)
+    packet, seen_ns = due[place], seen_ns[place]
+    bits = (packet["bytes"].astype(np.int64) + direction.overhead_bytes) * 8
+    at_once = packet["left_ns"] == transmissions["end_ns"] + direction.delay_ns
+    usable = (transmissions["outcome"] == RECEIVED) & at_once & (fates(packet) == DELIVERED)
+    return _error_of_rate(
+        transmissions["start_ns"],
+        transmissions["end_ns"],
+        bits,
+        usable & (seen_ns > 0),
+        seen_ns,
+        rate,
+    )
+
+
+def _packets_of(transmissions: Transmissions, records: Records) -> npt.NDArray[np.int64]:
+    """Where in the records of a lane the packet of each of its transmissions is. Raises InputError
+    if one is not there."""
+    order = np.argsort(records["index"], kind="stable")
+    place = np.searchsorted(records["index"], transmissions["index"], sorter=order)
+    known = place < len(order)
+    found = order[np.where(known, place, 0)] if len(order) else np.zeros(len(place), np.int64)
+    if not known.all() or (records["index"][found] != transmissions["index"]).any():
+        raise refuse("transmissions of packets that were not recorded", "run it again")
+    return found.astype(np.int64)
+
+
+def _passage_rate_error(passage: Passage, rate: int) -> float | None:
+    """The same of a switch's port, by the packets that the emulator had of it."""
+    if not len(passage.bits):
+        return None
+    usable = passage.entered_ns > 0
+    return _error_of_rate(
+        passage.started_ns, passage.ended_ns, passage.bits, usable, passage.seen_ns, rate
+    )
+
+
+def _error_of_rate(
+    starts: Nanoseconds,
+    ends: Nanoseconds,
+    bits: npt.NDArray[np.int64],
+    usable: npt.NDArray[np.bool_],
+    seen_ns: Nanoseconds,
+    rate: int,
+) -> float | None:
+    """By how much the rate at which `usable` packets were seen differs from `rate`, over the
+    periods in which each starts to be sent when the one before it ends."""
+    idle = starts[1:] - ends[:-1] > 1000  # more than rounding
+    first = np.append(0, np.flatnonzero(idle) + 1)
+    last = np.append(first[1:], len(bits)) - 1
+    total_bits = np.cumsum(bits)
+    measured_bits = measured_ns = 0
+    for begin, end in zip(first, last, strict=True):
+        if ends[end] - starts[begin] < LEAST_PERIOD_NS:
+            continue
+        inside = begin + np.flatnonzero(usable[begin : end + 1])
+        if len(inside) > 1:
+            measured_bits += total_bits[inside[-1]] - total_bits[inside[0]]
+            measured_ns += seen_ns[inside[-1]] - seen_ns[inside[0]]
+    if measured_ns < LEAST_BACKLOG_NS:
+        return None
+    return float(abs(measured_bits * 1e9 / measured_ns / rate - 1))
+
+
+def _unaccounted(plan: RunPlan, recorded: Records, switches: Switches) -> list[Value]:
+    """Packets that the emulator gave to a switch or had of it, and the switch does not know of, or
+    the other way round."""
+    delivered = fates(recorded) == DELIVERED
+    found = []
+    for switch in switches.switches:
+        held = 0  # of what it received: neither sent on nor known to be dropped
+        for port in switch.ports:
+            other = _OTHER_WAY[port.way]
+            came = delivered & (recorded["lane"] == lane(plan, port.link, other))
+            left = recorded["lane"] == lane(plan, port.link, port.way)
+            subject = f"switch {switch.node}, {port.link}"
+            found += [
+                (float(abs(int(came.sum()) - port.counters.received)), f"{subject} {other}"),
+                (float(abs(int(left.sum()) - port.counters.sent)), f"{subject} {port.way}"),
+            ]
+            held += port.counters.received - port.counters.sent - port.counters.lost
+            held -= (port.queue_overflows or 0) + (port.waiting or 0)
+        if all(port.queue_overflows is not None for port in switch.ports):
+            held -= sum(switch.drops.values())
+            found.append((float(abs(held)), f"switch {switch.node}"))
+    return found
+
+
+def _unanswered(plan: RunPlan, transmissions: Transmissions) -> Iterator[Value]:
+    """Transmissions of which a radio did not tell what became of them, though their packets were
+    due before the end of the captures; those after may have been on the air when it was stopped."""
+    ended_ns = round(plan.timeline.capture_end_s * 1e9)
+    for link in plan.radios():
+        for way in WAYS:
+            mine = of_lane(transmissions, lane(plan, link.name, way))
+            direction = link.forward if way == "forward" else link.backward
+            due = mine["end_ns"] + direction.delay_ns < ended_ns
+            count = int((due & (mine["outcome"] == UNANSWERED)).sum())
+            yield float(count), f"{link.name} {way}"
+
+
+_CAUSES = {
+    "radio_not_detected": (NOT_DETECTED, "transmissions that the receiver did not detect"),
+    "radio_header_errors": (HEADER_ERROR, "transmissions whose header could not be read"),
+    "radio_payload_errors": (PAYLOAD_ERROR, "transmissions whose payload had errors"),
+}
+
+
+def _of_radios(plan: RunPlan, transmissions: Transmissions) -> Iterator[Information]:
+    """What radios did: transmissions by cause of loss, and the SNR that receivers measured."""
+    for link in plan.radios():
+        assert link.radio is not None
+        for way in WAYS:
+            mine = of_lane(transmissions, lane(plan, link.name, way))
+            channel = link.radio.forward if way == "forward" else link.radio.backward
+            subject = f"{link.name} {way}"
+            counts = {
+                "radio_transmissions": ("transmissions", len(mine)),
+                **{
+                    name: (description, int((mine["outcome"] == outcome).sum()))
+                    for name, (outcome, description) in _CAUSES.items()
+                },
+            }
+            for name, (description, count) in counts.items():
+                yield Information(
+                    name=name,
+                    description=description,
+                    value=count,
+                    unit="transmissions",
+                    subject=subject,
+                )
+            measured = snr_db(mine)
+            measured = measured[~np.isnan(measured)]
+            if len(measured):
+                mean = 10 * math.log10(float(np.mean(10 ** (measured / 10))))
+                yield Information(
+                    name="radio_snr",
+                    description="measured SNR, mean over the transmissions for which there is one; "
+                    f"{channel.snr_db:g} dB was asked for",
+                    value=round(mean, 4),
+                    unit="dB",
+                    subject=subject,
+                )
+
+
+def _of_switches(plan: RunPlan, switches: Switches) -> Iterator[Information]:
+    """What switches dropped, by cause, at the rate at which they say they worked."""
+    for switch in switches.switches:
+        for port in switch.ports:
+            hop = Hop(link=port.link, way=port.way)
+            imposed = plan.imposed(hop)
+            if imposed is None:
+                continue
+            subject = f"switch {switch.node}, {port.link} {port.way}"
+            counts = {
+                "switch_overflows": ("packets that found the queue full", port.queue_overflows),
+                "switch_losses": ("packets that the loss model took", port.counters.lost),
+                "switch_marks": ("packets given ECN's CE", imposed.mark and port.counters.marked),
+            }
+            for name, (description, count) in counts.items():
+                if count is not None:
+                    yield Information(
+                        name=name,
+                        description=description,
+                        value=count,
+                        unit="packets",
+                        subject=subject,
+                    )
+            if port.backlogged is not None and imposed.rate_bps is not None:
+                rate = port.backlogged.bytes * 8e9 / port.backlogged.length_ns
+                yield Information(
+                    name="switch_rate",
+                    description="while packets waited, by its own clock; "
+                    f"{imposed.rate_bps / 1e6:g} Mb/s was asked for",
+                    value=round(rate / 1e6, 6),
+                    unit="Mb/s",
+                    subject=subject,
+                )
+            loss = imposed.loss
+            if loss.model == "bernoulli" and loss.probability:
+                probability = np.full(
+                    port.counters.sent + port.counters.lost, loss.probability, np.float64
+                )
+                yield from _chance_of_losses(probability, port.counters.lost, subject)
+
+
+def _loss_information(
+    recorded: Records, direction: DirectionPlan, subject: str
+) -> Iterator[Information]:
+    """How likely it is that a channel as asked for loses so many packets or so few."""
+    fate = fates(recorded)
+    offered = (fate == DELIVERED) | (fate == CHANNEL_LOSS)
+    if direction.loss.at == "ingress":
+        offered |= fate == QUEUE_OVERFLOW
+    probability = _loss_probability(recorded["bytes"][offered], direction)
+    if probability is not None:
+        yield from _chance_of_losses(probability, int((fate == CHANNEL_LOSS).sum()), subject)
+
+
+def _repeating_loss_information(
+    recorded: Records, direction: DirectionPlan, transmissions: Transmissions, subject: str
+) -> Iterator[Information]:
+    """The same where ARQ repeats transmissions, each of which may be lost."""
+    sizes = recorded["bytes"][_packets_of(transmissions, recorded)]
+    probability = _loss_probability(sizes, direction)
+    if probability is not None:
+        lost = int((transmissions["outcome"] == LOST).sum())
+        yield from _chance_of_losses(probability, lost, subject, "transmissions")
+
+
+def _chance_of_losses(
+    probability: npt.NDArray[np.float64], lost: int, subject: str, what: str = "packets"
+) -> Iterator[Information]:
+    """The same, of packets each lost with a probability of its own."""
+    if not probability.any():
+        return
+    expected = float(probability.sum())
+    deviation = math.sqrt(float((probability * (1 - probability)).sum()))
+    if deviation == 0:
+        p_value = 1.0 if lost == expected else 0.0
+    else:
+        # The normal approximation, with half a packet for continuity.
+        distance = max(0.0, abs(lost - expected) - 0.5) / deviation
+        p_value = 2 * (1 - NormalDist().cdf(distance))
+    yield Information(
+        name="loss_rate",
+        description=f"{what} lost on the channel; {expected / len(probability):.4%} was asked for",
+        value=lost / len(probability) * 100,
+        unit="%",
+        subject=subject,
+    )
+    yield Information(
+        name="loss_p_value",
+        description="chance of a loss rate as far off as this, not corrected for other runs",
+        value=p_value,
+        unit="",
+        subject=subject,
+    )
+
+
+def _loss_probability(
+    sizes: npt.NDArray[np.uint16], direction: DirectionPlan
+) -> npt.NDArray[np.float64] | None:
+    """Of each packet; None where losses depend on each other, or there are none to be."""
+    loss = direction.loss
+    if loss.model == "bernoulli" and loss.probability is not None:
+        return np.full(len(sizes), loss.probability)
+    if loss.model == "bernoulli_bit" and loss.bit_error_rate is not None:
+        bits = 8.0 * sizes
+        hit: npt.NDArray[np.float64] = -np.expm1(bits * math.log1p(-loss.bit_error_rate))
+        return hit
+    if loss.model == "poisson" and loss.packet_loss_rate is not None and loss.packet_bytes:
+        framed = sizes.astype(np.float64) + direction.overhead_bytes
+        each: npt.NDArray[np.float64] = -np.expm1(
+            framed / loss.packet_bytes * math.log1p(-loss.packet_loss_rate)
+        )
+        return each
+    return None

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long hosts take to respond to what arrives at their interfaces, from their own captures.
+
+A capture stamps a packet that arrives before the host's TCP sees it, and a packet that leaves when
+it does. What lies between the two is time that the host took, beyond what its TCP permits:
+
+receiver  From the arrival of a segment that must be acknowledged at once to the first packet that
+          acknowledges it. That is every second full-sized segment (RFC 5681 section 4.2; Linux
+          `__tcp_ack_snd_check`: more than one segment beyond the last ACK), with `quickack` routes
+          every segment. Only data in order count: ACKs of others may be compressed (Linux
+          `tcp_comp_sack_delay_ns`). What a delayed-ACK timer may hold up is not measured.
+sender    From the arrival of an ACK that the host had not processed when it sent a segment to that
+          segment: the segment echoes the timestamp of an older ACK (RFC 7323 section 4.3). 0 where
+          the segment echoes the newest. This holds for paced schemes, too.
+          From the arrival of the ACK that left nothing outstanding to the next segment: the
+          program had not written any. Not of paced schemes, which may wait.
+
+So neither a window that shrinks, nor pacing, nor a timer of TCP's makes a host look slow. One
+sample of a sender is a timestamp (1 ms of Linux's clock). Until the first FIN or RST.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from nagi_captures import capture
+from nagi_captures.flow_rows import is_of
+from nagi_captures.identities import Nanoseconds
+from nagi_contracts.plan import FlowPlan, RunPlan
+
+from nagi.plan import programs
+
+CHECKS = ("host_response_median", "host_response_p99", "host_response_max")
+_FIN, _SYN, _RST, _ACK = 1, 2, 4, 16
+_TIMESTAMPS = 1 << 32  # they wrap
+_COLUMNS = [
+    "time_ns",
+    "connection",
+    "direction",
+    "sequence",
+    "acknowledgement",
+    "payload",
+    "new_bytes",
+    "flags",
+    "tsval",
+    "tsecr",
+]
+
+
+def measure(
+    plan: RunPlan, captures: Mapping[tuple[str, str], tuple[Path, pd.DataFrame]]
+) -> dict[str, list[tuple[float, str]]]:
+    """The checks' values (ms, and of which host) of each bulk flow at both ends. When programs of
+    the user's own write and read is theirs to say. `captures`: node and link -> file and its flows
+    (capture.FLOW_COLUMNS). Memory grows with the largest capture.
+
+    Raises InputError if a capture cannot be read.
+    """
+    values: dict[str, list[tuple[float, str]]] = {name: [] for name in CHECKS}
+    for (node, link), (file, flows) in captures.items():
+        mine = [
+            flow
+            for flow in plan.flows
+            if flow.traffic == "bulk"
+            and (node, link)
+            in ((flow.sender, flow.path[0].link), (flow.receiver, flow.path[-1].link))
+        ]
+        packets = _read(file) if mine else None
+        for flow in mine:
+            assert packets is not None
+            seen = _conversation(flow, flows, packets)
+            if seen is None:
+                continue
+            if node == flow.sender:
+                waited_ns = of_sender(seen, is_paced=_is_paced(flow))
+            else:
+                every = _acknowledges_every_segment(plan, flow)
+                waited_ns = of_receiver(seen, every_segment=every)
+            if len(waited_ns):
+                found = np.quantile(waited_ns / 1e6, [0.5, 0.99, 1.0])
+                for name, value in zip(CHECKS, found, strict=True):
+                    values[name].append((float(value), f"{node}, {flow.name}"))
+    return values
+
+
+def _read(file: Path) -> pd.DataFrame:
+    """The packets of a capture, of the columns that are needed."""
+    tables = [table[_COLUMNS] for table in capture.packets(file)]
+    return pd.concat(tables) if tables else pd.DataFrame(columns=_COLUMNS, dtype=np.int64)
+
+
+def _conversation(
+    flow: FlowPlan, flows: pd.DataFrame, packets: pd.DataFrame
+) -> Conversation | None:
+    """A flow's packets; None if there are none. Of several connections that with the most data."""
+    mine = flows[is_of(flows, flow)].sort_values("first_time_bytes", kind="stable")
+    if not len(mine):
+        return None
+    connection, direction = divmod(int(mine.index[-1]), 2)
+    is_its = packets["connection"] == connection
+    is_forward = packets["direction"] == direction
+    return Conversation.of(packets[is_its & is_forward], packets[is_its & ~is_forward])
+
+
+def _is_paced(flow: FlowPlan) -> bool:
+    """Whether its scheme paces what it sends. Of a scheme of the user's own that is not known."""
+    return flow.congestion_control.startswith("bbr") or flow.scheme.endswith(programs.SUFFIX)
+
+
+def _acknowledges_every_segment(plan: RunPlan, flow: FlowPlan) -> bool:
+    """Whether the receiver's route to the sender has `quickack`."""
+    destination = f"{flow.sender_address}/32"
+    routes = plan.node(flow.receiver).routes
+    return any(route.quickack for route in routes if route.destination == destination)
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """The packets of one connection at a host, each table in the order of time: data from the
+    flow's sender, and what its receiver sends back."""
+
+    data: pd.DataFrame
+    acks: pd.DataFrame
+
+    @classmethod
+    def of(cls, data: pd.DataFrame, acks: pd.DataFrame) -> Conversation:
+        """Of both directions' packets (capture.PACKET_COLUMNS), until the first FIN or RST."""
+        tables = [
+            table
+            if table["time_ns"].is_monotonic_increasing
+            else table.sort_values("time_ns", kind="stable")
+            for table in (data, acks)
+        ]
+        ends = [
+            table["time_ns"].to_numpy()[table["flags"].to_numpy() & (_FIN | _RST) != 0]
+            for table in tables
+        ]
+        until = min((end[0] for end in ends if len(end)), default=np.iinfo(np.int64).max)
+        return cls(*(table[: table["time_ns"].searchsorted(until, "right")] for table in tables))
+
+
+def of_receiver(seen: Conversation, *, every_segment: bool) -> Nanoseconds:
+    """Time from each segment that must be acknowledged at once to its acknowledgement.
+    `every_segment`: all must. Of one that is not acknowledged, the time to the last packet."""
+    is_new = (seen.data["new_bytes"] > 0).to_numpy()
+    start, payload, came_ns = (
+        seen.data[name].to_numpy()[is_new] for name in ("sequence", "payload", "time_ns")
+    )
+    end = start + payload
+    order = np.argsort(end, kind="stable")
+    start, end, came_ns = start[order], end[order], came_ns[order]
+    # In order are the bytes up to the first that never came.
+    holes = np.flatnonzero(start > np.append(1, end)[:-1])
+    whole = holes[0] if len(holes) else len(end)
+    end, in_order_ns = end[:whole], np.maximum.accumulate(came_ns[:whole])
+    has_ack = seen.acks["acknowledgement"] >= 0
+    answer_ns = seen.acks["time_ns"][has_ack].to_numpy()
+    answer = np.maximum.accumulate(seen.acks["acknowledgement"][has_ack].to_numpy())
+    if not len(end) or not len(answer):
+        return np.zeros(0, np.int64)
+    first = np.searchsorted(answer, end, side="left")  # acknowledges it
+    before = np.where(first > 0, answer[first - 1], 1)
+    at_once = end - before > (0 if every_segment else int(payload.max()))
+    last_ns = max(int(seen.data["time_ns"].max()), int(answer_ns[-1]))
+    answered_ns = np.append(answer_ns, last_ns)[first]
+    waited: Nanoseconds = np.maximum(answered_ns - in_order_ns, 0)[at_once]
+    return waited
+
+
+def of_sender(seen: Conversation, *, is_paced: bool) -> Nanoseconds:
+    """Time from ACKs that were not processed, and, unless `is_paced`, from those that left nothing
+    outstanding, to the segments that tell so."""
+    has_data = (seen.data["payload"] > 0).to_numpy()
+    is_ack = (seen.acks["flags"].to_numpy() & (_ACK | _SYN)) == _ACK
+    sent_ns, sequence, payload, echoed = (
+        seen.data[name].to_numpy()[has_data] for name in ("time_ns", "sequence", "payload", "tsecr")
+    )
+    came_ns, acknowledged, stamped = (
+        seen.acks[name].to_numpy()[is_ack] for name in ("time_ns", "acknowledgement", "tsval")
+    )
+    if not len(sent_ns) or not len(came_ns):
+        return np.zeros(0, np.int64)
+    found = [_unprocessed(sent_ns, echoed, came_ns, stamped)]
+    if not is_paced:
+        found.append(_idle(sent_ns, sequence + payload, came_ns, acknowledged))
+    return np.concatenate(found)
+
+
+def _unprocessed(
+    sent_ns: Nanoseconds,
+    echoed: npt.NDArray[np.int64],
+    came_ns: Nanoseconds,
+    stamped: npt.NDArray[np.int64],
+) -> Nanoseconds:
+    """By timestamps: of each that is echoed, the first segment that does. None without them."""
+    if (echoed < 0).any() or (stamped < 0).any():
+        return np.zeros(0, np.int64)
+    origin = stamped[0] - _TIMESTAMPS // 2
+    echoed, stamped = (echoed - origin) % _TIMESTAMPS, (stamped - origin) % _TIMESTAMPS
+    echoed, first = np.unique(echoed, return_index=True)
+    sent_ns = sent_ns[first]
+    newer = np.searchsorted(np.maximum.accumulate(stamped), echoed, side="right")
+    newer_ns = np.append(came_ns, np.iinfo(np.int64).max)[newer]
+    late: Nanoseconds = sent_ns - np.minimum(newer_ns, sent_ns)
+    return late
+
+
+def _idle(
+    sent_ns: Nanoseconds,
+    end: npt.NDArray[np.int64],
+    came_ns: Nanoseconds,
+    acknowledged: npt.NDArray[np.int64],
+) -> Nanoseconds:
+    """While nothing was outstanding: from the ACK of all that was sent to the next segment."""
+    outstanding = np.maximum.accumulate(end)[:-1]  # before the second segment, and so on
+    acknowledged = np.maximum.accumulate(acknowledged)
+    all_of_it = np.searchsorted(acknowledged, outstanding, side="left")
+    done_ns = np.append(came_ns, np.iinfo(np.int64).max)[all_of_it]
+    waited: Nanoseconds = sent_ns[1:] - np.minimum(done_ns, sent_ns[1:])
+    return waited[waited > 0]
