@@ -336,7 +336,7 @@ example: setup
 	@$(RUN)/python -m nagi.json_schemas
 	@$(RUN)/python -m nagi.labs.inventory
 	@rm -rf $(EXAMPLE)/campaign
-	@$(SUDO) $(RUN)/nagi run $(EXAMPLE)/experiment.yaml --form short --only scheme=cubic --lab netns --out $(EXAMPLE)/campaign
+	@$(SUDO) $(RUN)/nagi run $(EXAMPLE)/experiment.yaml --variant short --only scheme=cubic --lab netns --out $(EXAMPLE)/campaign
 	@rm -rf $(EXAMPLE)/campaign/.lock $(EXAMPLE)/campaign/report.pdf $(EXAMPLE)/campaign/figures $(EXAMPLE)/campaign/runs/*.invalid-*
 
 clean:

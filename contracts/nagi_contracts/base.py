@@ -21,6 +21,9 @@ def file_of_run(path: Path) -> bytes:
         ) from None
 
 
+# Keys that had another name until 0.1.
+RENAMED = {"form": "variant", "forms": "variants", "imposed_by": "shaped_by"}
+
 # For a field's `exclude_if`: what came later is written only where it is in use.
 
 
@@ -52,10 +55,17 @@ class Contract(BaseModel):
         try:
             return cls.model_validate_json(content)
         except ValidationError as error:
-            first = error.errors()[0]
+            errors = error.errors()
+            old = [each for each in errors if each["loc"] and each["loc"][-1] in RENAMED]
+            first = (old or errors)[0]
+            what, cure = first["msg"], "it was damaged, or written by another version of nagi"
+            if old:
+                name = str(first["loc"][-1])
+                what = f"an older nagi wrote it: `{name}` is `{RENAMED[name]}` now"
+                cure = "read it with that version, or run the campaign again"
             raise refuse(
-                first["msg"],
-                "it was damaged, or written by another version of nagi",
+                what,
+                cure,
                 file=str(path),
                 key=".".join(map(str, first["loc"])),
             ) from None

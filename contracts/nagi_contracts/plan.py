@@ -406,7 +406,7 @@ class Interval(Contract):
 
 class ExperimentRef(Contract):
     name: str
-    form: str | None
+    variant: str | None
 
 
 class RunPlan(Contract):

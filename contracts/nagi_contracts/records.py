@@ -463,7 +463,7 @@ class Campaign(Contract):
 
     schema_version: Literal[1] = 1
     experiment: str
-    form: str | None
+    variant: str | None
     title: str
     reference: str
     lab: str

@@ -315,7 +315,7 @@ Place = tuple[str | int, ...]
 def check_axes(
     statements: list[Statement], x: str, values: Mapping[str, list[str]]
 ) -> Iterator[tuple[Place, str, str]]:
-    """What is wrong with `statements` about a matrix with these `values` by axis, of any form of
+    """What is wrong with `statements` about a matrix with these `values` by axis, of any variant of
     the file: (place in the list of statements, what, cure)."""
     for index, statement in enumerate(statements):
         for key in ("where", "against"):

@@ -32,7 +32,7 @@ VALUES = [
 ]  # fmt: skip
 KEYS = [
     "", "~", "1", "true", "[a, b]", "{a: 1}", "? x", "<<", "''", '"\\n"', '"\\0"', "a.b", "a/b",
-    "x" * 300, "e\u0301", "💥", "name", "model", "rate", "schema_version", "forms", "matrix",
+    "x" * 300, "e\u0301", "💥", "name", "model", "rate", "schema_version", "variants", "matrix",
     "!x k", "&k k", "*k", "from_",
 ]  # fmt: skip
 

@@ -24,7 +24,7 @@ matrix:
   capacity: [10 Mb/s, 20 Mb/s]
   scheme: [newreno, cubic]
 report: {x: capacity, panels: loss}
-forms:
+variants:
   quick:
     duration: 2 s
     matrix:

@@ -35,7 +35,7 @@ links:
     delay: 2 ms
     queue: 30 packets
     forward:
-      imposed_by: switch
+      shaped_by: switch
       loss: {model: bernoulli, rate: $loss}
 flows:
   bulk: {from: S, to: D, scheme: newreno}

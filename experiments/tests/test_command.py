@@ -114,7 +114,7 @@ def test_run_refuses_bad_input(tmp_path):
     bad.write_text((SCHEMAS / "example" / "experiment.yaml").read_text().replace("10 ms", "10"))
     assert f"{bad}:20: links.radio.delay: 10 has no unit" in refused("run", str(bad), cwd=tmp_path)
     assert "cannot read it" in refused("run", "missing.yaml", cwd=tmp_path)
-    assert "there is no form 'quick'" in refused("run", EXAMPLE, "--quick", cwd=tmp_path)
+    assert "there is no variant 'quick'" in refused("run", EXAMPLE, "--quick", cwd=tmp_path)
     for axis, complaint in (("height=3", "no such axis"), ("scheme=vegas", "no such value")):
         assert complaint in refused("plan", EXAMPLE, *NETNS, "--only", axis, cwd=tmp_path)
     assert "not AXIS=VALUE" in refused("run", EXAMPLE, "--only", "scheme", cwd=tmp_path)
@@ -205,7 +205,7 @@ def completed(words: str, cwd=None) -> set[str]:
         ("nagi run x.yaml --lab ", {"virtual", "netns", "physical"}),
         ("nagi new x --template tr", {"trace"}),
         ("nagi compare a b --metric goodput", {"goodput_bps"}),
-        (f"nagi run {ACHIEVEMENT} --form q", {"quick"}),
+        (f"nagi run {ACHIEVEMENT} --variant q", {"quick"}),
         (f"nagi plan {ACHIEVEMENT} --only sch", {"scheme="}),
         (f"nagi plan {ACHIEVEMENT} --only scheme=west", {"scheme=westwood"}),
         ("nagi plan none.yaml --only sch", set()),

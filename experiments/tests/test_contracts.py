@@ -70,6 +70,13 @@ def test_files_of_the_example_keep_to_schema_and_model(name):
         jsonschema.validate(data, schema)
 
 
+def test_a_plan_of_an_older_nagi_is_refused_with_the_new_name(tmp_path):
+    old = tmp_path / "plan.json"
+    old.write_text((RUN / "plan.json").read_text().replace('"variant"', '"form"'))
+    with pytest.raises(InputError, match=r"experiment\.form: .*`form` is `variant` now"):
+        RunPlan.read(old)
+
+
 def without_nulls(value):
     if isinstance(value, dict):
         return {key: without_nulls(item) for key, item in value.items() if item is not None}
@@ -111,8 +118,8 @@ def test_tables_have_the_columns_that_are_documented(name):
 
 def test_the_example_is_what_its_experiment_asks_for():
     campaign = Campaign.read(CAMPAIGN / "campaign.json")
-    points = read_experiment(EXAMPLE / "experiment.yaml", campaign.form)
-    plans = [plan for point in points for plan in plan_runs(point, campaign.form)]
+    points = read_experiment(EXAMPLE / "experiment.yaml", campaign.variant)
+    plans = [plan for point in points for plan in plan_runs(point, campaign.variant)]
     ids = {plan.with_ids(campaign.build.id).run_id for plan in plans}
     assert {run.run_id for run in campaign.runs} <= ids
 

@@ -27,13 +27,13 @@ PLANNED = 12  # points of each mutant
 PER_FILE = 45
 
 
-def check(path: Path, form: str | None) -> str:
+def check(path: Path, variant: str | None) -> str:
     """Reads and plans an experiment file; returns what is wrong with it, "" for nothing."""
     try:
-        points = read_experiment(path, form)
+        points = read_experiment(path, variant)
         memo = Memo()
         for point in points[:: max(1, len(points) // PLANNED)]:
-            for plan in plan_runs(point, form, range(1), memo=memo):
+            for plan in plan_runs(point, variant, range(1), memo=memo):
                 plan.with_ids("build", memo)
                 assert disk_needed([plan], point.experiment.keep, 2) > 0
                 assert virtual_seconds_of(plan) > 0
@@ -62,14 +62,14 @@ def is_about_the_file(said: str) -> bool:
 
 
 def mutants_of(experiment: Path, directory: Path, seed: object, count: int):
-    """Paths of mutants, and the form to read them in."""
+    """Paths of mutants, and the variant to read them in."""
     random = Random(f"{experiment.name} {seed}")
     path = directory / "mutant.yaml"
     text = experiment.read_text()
-    forms = [name for name in ("quick", "short") if f"\n  {name}:" in text]
+    variants = [name for name in ("quick", "short") if f"\n  {name}:" in text]
     for content in islice(mutants(text, random), count):
         path.write_bytes(content)
-        yield path, random.choice([None, None, *forms])
+        yield path, random.choice([None, None, *variants])
 
 
 @pytest.fixture
@@ -81,8 +81,8 @@ def directory(tmp_path):
 @pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda path: path.stem)
 def test_mutants_are_accepted_or_refused(directory, experiment):
     refused = 0
-    for path, form in mutants_of(experiment, directory, 0, PER_FILE):
-        refused += check(path, form) != ""
+    for path, variant in mutants_of(experiment, directory, 0, PER_FILE):
+        refused += check(path, variant) != ""
     assert refused > PER_FILE / 2  # else mutants are too tame
 
 
@@ -94,14 +94,16 @@ if __name__ == "__main__":
     with TemporaryDirectory() as scratch:
         shutil.copytree(ROOT / "experiments" / "traces", Path(scratch) / "traces")
         for experiment in EXPERIMENTS:
-            for path, form in mutants_of(experiment, Path(scratch), sys.argv[1], int(sys.argv[2])):
+            for path, variant in mutants_of(
+                experiment, Path(scratch), sys.argv[1], int(sys.argv[2])
+            ):
                 began = time.process_time()
                 try:
-                    refusals.add(check(path, form).replace(str(path), "FILE"))
+                    refusals.add(check(path, variant).replace(str(path), "FILE"))
                 except Exception:
                     failed += 1
                     shutil.copy(path, f"/tmp/mutant-{failed}.yaml")
-                    print(f"--- {failed}: {experiment.name}, {form}")
+                    print(f"--- {failed}: {experiment.name}, {variant}")
                     print("\n".join(traceback.format_exc().splitlines()[-6:])[-1500:])
                 slowest = max(slowest, time.process_time() - began)
     print(f"{failed} failed; slowest {slowest:.1f} s; {len(refusals)} different refusals")

@@ -26,7 +26,7 @@ def new(*arguments: str) -> str:
     return done.output
 
 
-def test_every_template_can_be_planned_in_all_its_forms(here):
+def test_every_template_can_be_planned_in_all_its_variants(here):
     for template in TEMPLATES:
         said = new(f"my-{template}", "--template", template)
         assert f"wrote my-{template}.yaml\n" in said
@@ -36,8 +36,8 @@ def test_every_template_can_be_planned_in_all_its_forms(here):
         assert "SPDX" not in text and text.startswith("# ")
         points = read_experiment(path, None)
         assert points[0].experiment.name == f"my-{template}"
-        for form in (None, *points[0].experiment.forms):
-            assert all(plan_runs(point, form) for point in read_experiment(path, form))
+        for variant in (None, *points[0].experiment.variants):
+            assert all(plan_runs(point, variant) for point in read_experiment(path, variant))
 
 
 def test_the_smallest_is_small(here):

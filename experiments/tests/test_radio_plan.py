@@ -156,8 +156,8 @@ REFUSED = [
      "links.wireless.delay_trace", "the delay of a radio does not change"),
     ("emulator: sdr", "emulator: sdr\n    rate_trace: {steps: {0 s: 1 Mb/s}, period: 1 s}",
      "links.wireless.rate_trace", "the rate of a radio does not change"),
-    ("emulator: sdr", "emulator: sdr\n    forward: {imposed_by: switch}",
-     "links.wireless.forward.imposed_by", "a switch cannot shape a radio"),
+    ("emulator: sdr", "emulator: sdr\n    forward: {shaped_by: switch}",
+     "links.wireless.forward.shaped_by", "a switch cannot shape a radio"),
     ("emulator: sdr", "emulator: sdr\n    keep_order: true", "links.wireless.keep_order",
      "a radio always keeps packets in order; remove it"),
     ("emulator: sdr", "emulator: link\n    rate: 2 Mb/s", "links.wireless.radio",
@@ -226,7 +226,7 @@ def test_an_snr_that_is_missing_is_asked_for(tmp_path):
 def test_arq_is_no_use_where_a_switch_loses_packets(tmp_path):
     text = changed(
         ("N: router", "N: switch"),
-        ("queue: 20 packets", ARQ.replace("arq", "forward: {imposed_by: switch}\n    arq")),
+        ("queue: 20 packets", ARQ.replace("arq", "forward: {shaped_by: switch}\n    arq")),
         text=PLAIN,
     )
     with pytest.raises(
@@ -260,23 +260,23 @@ def test_editors_take_what_nagi_takes(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "forms"),
+    ("name", "variants"),
     [
         ("achievement-intro-radio",
          ["quick", "arq", "arq-quick", "fading", "fading-quick", "virtual-quick"]),
         ("westwoodvt-2007-radio", ["quick", "arq", "arq-quick"]),
     ],
 )  # fmt: skip
-def test_experiments_with_radios_can_be_planned(name, forms):
-    for form in (None, *forms):
-        points = read_experiment(ROOT / "experiments" / f"{name}.yaml", form)
-        plans = [plan for point in points for plan in plan_runs(point, form)]
+def test_experiments_with_radios_can_be_planned(name, variants):
+    for variant in (None, *variants):
+        points = read_experiment(ROOT / "experiments" / f"{name}.yaml", variant)
+        plans = [plan for point in points for plan in plan_runs(point, variant)]
         assert all(len(plan.radios()) == 1 for plan in plans)
         assert {plan.flows[0].bottleneck_bps for plan in plans} == {2_000_000}
-        if form is not None and form.endswith("quick"):
+        if variant is not None and variant.endswith("quick"):
             assert sum(plan.timeline.end_s for plan in plans) / 2 < 500
         seen = {plan.link("wireless").forward.arq is not None for plan in plans}
-        assert seen == {form is not None and "arq" in form}
+        assert seen == {variant is not None and "arq" in variant}
 
 
 @given(

@@ -16,10 +16,10 @@ from specs import GOOD
 ACHIEVEMENT = ROOT / "experiments" / "achievement-2008.yaml"
 
 
-def read(tmp_path, text, form=None):
+def read(tmp_path, text, variant=None):
     path = tmp_path / "spec.yaml"
     path.write_text(text)
-    return read_experiment(path, form)
+    return read_experiment(path, variant)
 
 
 def test_every_point_of_the_matrix_in_the_order_of_the_file(tmp_path):
@@ -139,7 +139,7 @@ BAD = [
     ("name: test", "name: a/b", 2, "name", "'a/b' is no name; use 1 to 64 of a-z, 0-9 and -, and"),
     ("name: test", "name: Test", 2, "name", "'Test' is no name; use 1 to 64 of a-z, 0-9 and -"),
     ("  loss: [", "  Loss: [", 19, "matrix.Loss", "'Loss' is no name; use 1 to 64 of a-z, 0-9 an"),
-    ("  quick:", "  ../quick:", 24, "forms.../quick", "'../quick' is no name; use 1 to 64 of A-Z"),
+    ("  quick:", "  ../quick:", 24, "variants.../quick", "'../quick' is no name; use 1 to 64 of A"),
     # Values of another kind
     ("schema_version: 1", "schema_version: true",
      1, "schema_version", "unknown version true; write `schema_version: 1`"),
@@ -177,6 +177,9 @@ BAD = [
     ("{S: host, N: router, D: host}", "{S: host}", 5, "nodes", "1 entry; give 2 or more"),
     ("[0 %, 1 %]", "[0 %, [1 %]]", 19, "matrix.loss.1", "a list in place of a value; write a tex"),
     ("[0 %, 1 %]", "[]", 19, "matrix.loss", "an empty list; write its values: [a, b, ...]"),
+    ("variants:", "forms:", 23, "forms", "unknown key `forms`; it is called `variants` now"),
+    ("    rate: $capacity", "    imposed_by: switch\n    rate: $capacity", 10,
+     "links.radio.imposed_by", "unknown key `imposed_by`; it is called `shaped_by` now"),
     ("matrix:", "matrx:", 18, "matrx", "unknown key `matrx`; did you mean `matrix`? known here: "),
     ("links:", "linsk:", 6, "linsk", "unknown key `linsk`; did you mean `links`? known here: dur"),
     # Loss models
@@ -314,10 +317,10 @@ def test_an_unknown_loss_model_is_answered_with_all_there_are(tmp_path):
 def test_errors_in_a_form_name_the_form(tmp_path):
     text = GOOD.replace("[5 Mb/s]", "[5 Mb]")
     with pytest.raises(
-        InputError, match=re.escape("spec.yaml:27: forms.quick.matrix.capacity.0: ")
+        InputError, match=re.escape("spec.yaml:27: variants.quick.matrix.capacity.0: ")
     ):
         read(tmp_path, text, "quick")
-    with pytest.raises(InputError, match="there is no form 'slow'; forms of this file: quick"):
+    with pytest.raises(InputError, match="no variant 'slow'; variants of this file: quick"):
         read(tmp_path, GOOD, "slow")
 
 

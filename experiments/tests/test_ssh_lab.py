@@ -107,7 +107,7 @@ def test_a_host_can_be_a_switch(ssh_hosts):
     before = snapshots(ssh_hosts)
     out = ssh_hosts.home / "out"
     spec = SPEC.replace("N: router", "N: switch").replace(
-        "queue: 1 bdp}\nflows", "queue: 1 bdp, forward: {imposed_by: switch}}\nflows"
+        "queue: 1 bdp}\nflows", "queue: 1 bdp, forward: {shaped_by: switch}}\nflows"
     )
     path = spec_for(ssh_hosts, spec)
     choice = ["--only", "capacity=4 Mb/s", "--only", "scheme=newreno", "--tries", "8"]

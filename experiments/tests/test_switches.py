@@ -12,8 +12,8 @@ from nagi.campaign.build import current_build
 from nagi.campaign.campaign import select
 from nagi.cli.options import chosen_switch
 from nagi.labs.shape import Shape
-from nagi.plan.imposing import EDGE
 from nagi.plan.planner import plan_runs
+from nagi.plan.shaping import EDGE
 from nagi.records.lanes import lane
 from nagi.records.packets import DELIVERED, RECORD
 from nagi.spec.points import read_experiment
@@ -35,7 +35,7 @@ RADIO = """\
     delay: 5 ms
     queue: 20 packets
     forward:
-      imposed_by: switch
+      shaped_by: switch
       loss: {model: bernoulli, rate: $loss}
 """
 BEFORE = GOOD[GOOD.index("  radio:") : GOOD.index("flows:")]
@@ -80,7 +80,7 @@ def test_the_plan_says_which_part_is_whose(tmp_path):
 
 def test_whoever_imposes_it_a_direction_is_the_same(tmp_path):
     by_switch = plan_of(tmp_path)
-    by_emulator = plan_of(tmp_path, SWITCHED.replace("      imposed_by: switch\n", ""))
+    by_emulator = plan_of(tmp_path, SWITCHED.replace("      shaped_by: switch\n", ""))
     for hop in (FORWARD, BACKWARD):
         assert by_switch.channel(hop) == by_emulator.channel(hop)
     assert by_emulator.link("radio").forward.rate_bps == 20_000_000
@@ -110,8 +110,8 @@ def test_what_switches_impose_decides_seeds_and_ids_what_they_run_only_runs(tmp_
 
 def test_a_weight_becomes_the_power_of_two_that_is_near(tmp_path):
     marked = SWITCHED.replace(
-        "      imposed_by: switch\n",
-        "      imposed_by: switch\n      mark: {threshold: 5 packets}\n",
+        "      shaped_by: switch\n",
+        "      shaped_by: switch\n      mark: {threshold: 5 packets}\n",
     )
     mark = plan_of(tmp_path, marked).port(FORWARD).imposes.mark
     assert (mark.threshold_packets, mark.weight) == (5, 2**-9)
@@ -119,23 +119,23 @@ def test_a_weight_becomes_the_power_of_two_that_is_near(tmp_path):
 
 REFUSED = [
     ("N: switch", "N: router",
-     "links.radio.forward.imposed_by", "direction forward leaves N, which is a router and not a"),
-    ("    rate: $capacity\n", "    rate: $capacity\n    imposed_by: switch\n",
-     "links.radio.imposed_by", "direction backward leaves D, which is a host and not a switch"),
+     "links.radio.forward.shaped_by", "direction forward leaves N, which is a router and not a"),
+    ("    rate: $capacity\n", "    rate: $capacity\n    shaped_by: switch\n",
+     "links.radio.shaped_by", "direction backward leaves D, which is a host and not a switch"),
     ("model: bernoulli", "model: poisson",
      "links.radio.forward.loss", "a switch does not know the loss model poisson; one of: none"),
     ("rate: $loss}", "rate: $loss, at: ingress}",
      "links.radio.forward.loss", "as they leave its queue, not before it; remove `at: ingress`"),
     ("    rate: $capacity\n", "    rate_trace: {steps: {0 s: $capacity}, period: 1 s}\n",
      "links.radio.rate_trace", "a switch's rate does not change; give `rate`, or leave the dir"),
-    ("      imposed_by: switch\n",
-     "      imposed_by: switch\n      mark: {threshold: 5 kB}\n",
+    ("      shaped_by: switch\n",
+     "      shaped_by: switch\n      mark: {threshold: 5 kB}\n",
      "links.radio.forward.mark", "a switch marks over a number of packets; give the threshold in"),
-    ("      imposed_by: switch\n",
-     "      imposed_by: switch\n      mark: {threshold: 5 packets, weight: 0.3}\n",
+    ("      shaped_by: switch\n",
+     "      shaped_by: switch\n      mark: {threshold: 5 packets, weight: 0.3}\n",
      "links.radio.forward.mark", "no weight of 0.3; give a power of two, like 0.25"),
-    ("imposed_by: switch", "imposed_by: nobody",
-     "links.radio.forward.imposed_by", "unknown value 'nobody'; one of: switch, emulator"),
+    ("shaped_by: switch", "shaped_by: nobody",
+     "links.radio.forward.shaped_by", "unknown value 'nobody'; one of: switch, emulator"),
     ("N: switch", "N: swich", "nodes.N", "unknown value 'swich'; did you mean `switch`? one of"),
     ("to: D", "to: N", "flows.bulk.to", "N is a switch; hosts: S, D"),
 ]  # fmt: skip

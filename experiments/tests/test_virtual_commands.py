@@ -69,7 +69,7 @@ def test_names_may_be_words_of_ip(tmp_path):
 
 def test_everything_a_link_can_do_is_done_and_certified(tmp_path):
     out = tmp_path / "out"
-    said, _ = nagi(tmp_path, "run", "impairments", "--form", "short", "--out", str(out))
+    said, _ = nagi(tmp_path, "run", "impairments", "--variant", "short", "--out", str(out))
     assert "1 runs: 1 valid, 0 invalid, 0 failed" in said
     (directory,) = (out / "runs").iterdir()
     packets = pd.read_parquet(directory / "packets.parquet")

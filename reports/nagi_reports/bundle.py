@@ -78,7 +78,7 @@ def write_bundle(campaign_directory: Path, out: Path) -> int:
 
 def bundle_name(campaign: Campaign) -> str:
     """What a campaign's bundle and its folder are called."""
-    return f"{campaign.experiment}-{campaign.form}" if campaign.form else campaign.experiment
+    return f"{campaign.experiment}-{campaign.variant}" if campaign.variant else campaign.experiment
 
 
 def read_bundle(bundle: Path, out: Path | None) -> Path:
@@ -238,7 +238,7 @@ def _readme(campaign: Campaign, names: list[str]) -> str:
 # {campaign.title}
 {reference}
 A campaign of nagi {campaign.build.version} (build {campaign.build.id}) in the {campaign.lab} lab:
-experiment {campaign.experiment}, form {campaign.form or "as it stands"}; {done} of \
+experiment {campaign.experiment}, variant {campaign.variant or "as it stands"}; {done} of \
 {len(campaign.runs)} runs.
 
 ## Reading it

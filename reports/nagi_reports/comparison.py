@@ -57,7 +57,7 @@ def compare_campaigns(first: Path, second: Path, metric: str) -> tuple[Side, Sid
         points = [set(side.table["point_id"]) for side in sides]
         if not points[0] & points[1]:
             what = "the two campaigns have no point in common"
-            cure = "compare runs of the same experiment and form; `--by` compares within one"
+            cure = "compare runs of the same experiment and variant; `--by` compares within one"
         else:
             what = "the two campaigns have no valid run with the same point and seed"
             cure = "give their experiments the same `seed`"

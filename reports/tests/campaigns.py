@@ -15,7 +15,7 @@ def campaign_of(points: Iterable[tuple[dict[str, str], int]]) -> Campaign:
     """Runs at these points (axes loss, capacity, scheme), each with the number of its repeat."""
     return Campaign(
         experiment="test",
-        form=None,
+        variant=None,
         title="A test",
         reference="",
         lab="netns",

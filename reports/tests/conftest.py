@@ -29,7 +29,7 @@ from nagi_contracts.records import (
 )
 from nagi_contracts.results import ResultRow
 
-RECORDED = SCHEMAS / "example" / "campaign" / "runs" / "b2179ed8ba611ae4"
+RECORDED = SCHEMAS / "example" / "campaign" / "runs" / "bb7c5446f128639a"
 BUILD = Build(
     id="0123456789abcdef", version="0.1.0", commit="abc123", nagi_link="1" * 64, nagi_agent="2" * 64
 )
@@ -130,7 +130,7 @@ class Synthetic:
             self._records(plan, directory, number)
         campaign = Campaign(
             experiment="synthetic",
-            form=None,
+            variant=None,
             title=self.title,
             reference=points[0].experiment.reference,
             lab="netns",

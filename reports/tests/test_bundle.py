@@ -229,4 +229,4 @@ def test_where_it_cannot_be_unpacked_is_said(bundle, tmp_path):
 def test_names():
     campaign = Campaign.read(EXAMPLE / "campaign.json")
     assert bundle_name(campaign) == "example-short"
-    assert bundle_name(campaign.model_copy(update={"form": None})) == "example"
+    assert bundle_name(campaign.model_copy(update={"variant": None})) == "example"

@@ -17,7 +17,7 @@ from nagi_reports.figures import ErrorRate
 from nagi_reports.report import html, write_report
 from nagi_reports.summary import Axis, summarise
 
-RECORDED = SCHEMAS / "example" / "campaign" / "runs" / "b2179ed8ba611ae4"
+RECORDED = SCHEMAS / "example" / "campaign" / "runs" / "bb7c5446f128639a"
 SNRS = {"0 %": 20.0, "1 %": 12.0}  # what the runs' error rates are replaced by
 # What became of transmissions forward, of each run.
 COUNTS = {

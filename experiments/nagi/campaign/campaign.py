@@ -50,7 +50,7 @@ _LOOK_EVERY_S = 0.2
 class Selection:
     """The runs of a campaign, and what was left out."""
 
-    form: str | None
+    variant: str | None
     points: list[Point]
     plans: list[RunPlan]
     unavailable: dict[str, schemes.Availability]  # scheme -> why this machine cannot run it
@@ -88,7 +88,7 @@ class Selection:
 
 def select(
     points: list[Point],
-    form: str | None,
+    variant: str | None,
     only: dict[str, list[str]],
     build: Build,
     available: Callable[[schemes.Scheme], schemes.Availability] = schemes.availability,
@@ -114,13 +114,13 @@ def select(
     plans = [
         plan.with_ids(build.id, memo)
         for point in chosen
-        for plan in plan_runs(point, form, switch=switch, memo=memo)
+        for plan in plan_runs(point, variant, switch=switch, memo=memo)
     ]
     found = {name: available(scheme) for name, scheme in sorted(schemes_of(chosen).items())}
     unavailable = {name: each for name, each in found.items() if not each.available}
     can_be = radios() if radio.names(plans) else None
     no_radios = None if can_be is None or can_be.available else can_be
-    return Selection(form, chosen, plans, unavailable, build, switch, no_radios)
+    return Selection(variant, chosen, plans, unavailable, build, switch, no_radios)
 
 
 def has_switches(points: list[Point]) -> bool:
@@ -218,7 +218,7 @@ class CampaignDirectory:
         experiment = selection.experiment
         campaign = Campaign(
             experiment=experiment.name,
-            form=selection.form,
+            variant=selection.variant,
             title=experiment.title,
             reference=experiment.reference,
             lab=lab,

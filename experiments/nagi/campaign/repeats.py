@@ -49,7 +49,7 @@ def grown(selection: Selection, runs: Path) -> Selection:
         # What is added may have been run already, before the campaign was stopped.
         while (wanted := _wanted(mine, runs, until)) > len(mine):
             added = plan_runs(
-                point, selection.form, range(len(mine), wanted), switch=selection.switch
+                point, selection.variant, range(len(mine), wanted), switch=selection.switch
             )
             mine = [*mine, *(plan.with_ids(selection.build.id) for plan in added)]
         plans += mine

@@ -63,9 +63,9 @@ class CampaignStatus:
 
     @property
     def name(self) -> str:
-        """Of experiment and form."""
-        form = self.campaign.form
-        return f"{self.campaign.experiment} ({form})" if form else self.campaign.experiment
+        """Of experiment and variant."""
+        variant = self.campaign.variant
+        return f"{self.campaign.experiment} ({variant})" if variant else self.campaign.experiment
 
     @property
     def counts(self) -> dict[str, int]:
@@ -94,7 +94,7 @@ class CampaignStatus:
         return {
             "results": str(self.directory.out),
             "experiment": self.campaign.experiment,
-            "form": self.campaign.form,
+            "variant": self.campaign.variant,
             "title": self.campaign.title,
             "lab": self.campaign.lab,
             "build": self.campaign.build.model_dump(mode="json"),

@@ -22,16 +22,16 @@ from nagi.campaign.campaign import has_radios, schemes_of, select
 from nagi.cli.console import Json, complain, error_console, out_console, write_line
 from nagi.cli.options import (
     WHERE,
-    Form,
     Inventory,
     Only,
     Quick,
     Spec,
     Switch,
-    chosen_form,
+    Variant,
     chosen_lab,
     chosen_switch,
     chosen_values,
+    chosen_variant,
 )
 from nagi.cli.progress import InterruptFlag
 from nagi.cli.site import require_ready
@@ -121,7 +121,7 @@ def up(
     ] = None,
     inventory: Inventory = None,
     quick: Quick = False,
-    form: Form = None,
+    variant: Variant = None,
     only: Only = None,
     switch: Switch = "nagi",
     lease: Annotated[
@@ -143,12 +143,12 @@ def up(
             "`nagi run`",
         )
     live_lab = LiveLab(state_directory())
-    form_ = chosen_form(quick, form)
-    points = read_experiment(spec, form_)
+    variant_ = chosen_variant(quick, variant)
+    points = read_experiment(spec, variant_)
     target = chosen_switch(switch, points)
     selection = select(
         points,
-        form_,
+        variant_,
         chosen_values(only),
         current_build(where, target, radios=has_radios(points)),
         switch=target or "nagi",

@@ -38,7 +38,7 @@ def _complete_metric(incomplete: str) -> list[str]:
 
 
 def _complete_form(ctx: typer.Context, incomplete: str) -> list[str]:
-    return [name for name in _of_spec(ctx, "forms") if str(name).startswith(incomplete)]
+    return [name for name in _of_spec(ctx, "variants") if str(name).startswith(incomplete)]
 
 
 def _complete_only(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -96,13 +96,15 @@ Lab = Annotated[
         rich_help_panel=WHERE,
     ),
 ]
-Quick = Annotated[bool, typer.Option("--quick", help="Same as --form quick", rich_help_panel=WHAT)]
-Form = Annotated[
+Quick = Annotated[
+    bool, typer.Option("--quick", help="Same as --variant quick", rich_help_panel=WHAT)
+]
+Variant = Annotated[
     str | None,
     typer.Option(
-        "--form",
+        "--variant",
         metavar="NAME",
-        help="A variant that the experiment names under `forms`",
+        help="A variant that the experiment names under `variants`",
         autocompletion=_complete_form,
         rich_help_panel=WHAT,
     ),
@@ -137,11 +139,11 @@ Metric = Annotated[
 ]
 
 
-def chosen_form(quick: bool, form: str | None) -> str | None:
-    """The form that is meant. Raises InputError."""
-    if quick and form not in (None, "quick"):
-        raise refuse("--quick and --form contradict each other", "give one of them")
-    return "quick" if quick else form
+def chosen_variant(quick: bool, variant: str | None) -> str | None:
+    """The variant that is meant. Raises InputError."""
+    if quick and variant not in (None, "quick"):
+        raise refuse("--quick and --variant contradict each other", "give one of them")
+    return "quick" if quick else variant
 
 
 def chosen_switch(name: str, points: list[Point]) -> SwitchTarget | None:

@@ -16,7 +16,7 @@ from rich.table import Table
 from nagi.campaign.campaign import Selection
 from nagi.campaign.estimate import MORE_DISK, disk_needed, free_disk, seconds_in, time_needed
 from nagi.cli.console import Json, complain, out_console, write_json, write_line
-from nagi.cli.options import RESULTS, Form, Inventory, Lab, Only, Quick, Spec, Switch
+from nagi.cli.options import RESULTS, Inventory, Lab, Only, Quick, Spec, Switch, Variant
 from nagi.cli.selecting import Wanted, choose_lab, is_root, problems_with, radios_lacking, site_of
 from nagi.cli.site import Site
 from nagi.scratch import scratch
@@ -27,7 +27,7 @@ _SHOWN = 6  # values of an axis
 def plan(
     spec: Spec,
     quick: Quick = False,
-    form: Form = None,
+    variant: Variant = None,
     only: Only = None,
     lab: Lab = None,
     inventory: Inventory = None,
@@ -44,7 +44,7 @@ def plan(
     json_: Json = False,
 ) -> None:
     """Show what would be run, the time and disk it takes and what the lab lacks; run nothing."""
-    wanted = Wanted.read(spec, quick, form, only, switch)
+    wanted = Wanted.read(spec, quick, variant, only, switch)
     # To plan for the netns lab needs no root.
     choice = choose_lab(lab, inventory, has_root=True)
     if choice.why_not_virtual:
@@ -259,7 +259,7 @@ def _as_data(
     lasts = seconds_in(site.name)
     return {
         "experiment": selection.experiment.name,
-        "form": wanted.form,
+        "variant": wanted.variant,
         "title": selection.experiment.title,
         "lab": site.name,
         "build": selection.build.model_dump(mode="json"),

@@ -22,7 +22,18 @@ from nagi.campaign.collection import attempts, verdict_of
 from nagi.campaign.estimate import disk_needed, free_disk, require_disk, seconds_in, time_needed
 from nagi.cli import results as results_cli
 from nagi.cli.console import Json, complain, error_console, text_console, write_line
-from nagi.cli.options import RESULTS, WHAT, WHERE, Form, Inventory, Lab, Only, Quick, Spec, Switch
+from nagi.cli.options import (
+    RESULTS,
+    WHAT,
+    WHERE,
+    Inventory,
+    Lab,
+    Only,
+    Quick,
+    Spec,
+    Switch,
+    Variant,
+)
 from nagi.cli.progress import InterruptFlag, Progress
 from nagi.cli.results import give_to_user
 from nagi.cli.selecting import (
@@ -45,7 +56,7 @@ from nagi.labs.netns import require_root
 def run(
     spec: Spec,
     quick: Quick = False,
-    form: Form = None,
+    variant: Variant = None,
     only: Only = None,
     skip_unavailable: Annotated[
         bool,
@@ -103,7 +114,7 @@ def run(
     json_: Json = False,
 ) -> None:
     """Run an experiment, print its results and write a report; run again, it continues."""
-    wanted = Wanted.read(spec, quick, form, only, switch)
+    wanted = Wanted.read(spec, quick, variant, only, switch)
     directory = CampaignDirectory(out or wanted.default_out)
     if resume and not directory.campaign.exists():
         raise refuse(
@@ -292,7 +303,7 @@ def _command(
     """The command line that runs the same, wherever."""
     return [
         *("nagi", "run", str(spec)),
-        *(("--form", wanted.form) if wanted.form else ()),
+        *(("--variant", wanted.variant) if wanted.variant else ()),
         *(word for value in only or [] for word in ("--only", value)),
         *(("--switch", switch) if switch != "nagi" else ()),
         *(("--skip-unavailable",) if skip_unavailable else ()),

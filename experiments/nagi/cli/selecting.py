@@ -15,7 +15,7 @@ from nagi_contracts.errors import InputError, Problem, refuse
 from nagi.campaign.build import current_build
 from nagi.campaign.campaign import CampaignDirectory, Selection, has_radios, schemes_of, select
 from nagi.cli.console import complain, error_console, write_line
-from nagi.cli.options import chosen_form, chosen_lab, chosen_switch, chosen_values
+from nagi.cli.options import chosen_lab, chosen_switch, chosen_values, chosen_variant
 from nagi.cli.site import Site, netns_site, physical_site, virtual_site
 from nagi.labs import netns, physical, virtual
 from nagi.labs.guest import require_able
@@ -29,36 +29,36 @@ class Wanted:
     """An experiment as options of the command choose it."""
 
     points: list[Point]
-    form: str | None
+    variant: str | None
     values: dict[str, list[str]]  # axis -> the only values
     switch: str
 
     @classmethod
     def read(
-        cls, spec: Path, quick: bool, form: str | None, only: list[str] | None, switch: str
+        cls, spec: Path, quick: bool, variant: str | None, only: list[str] | None, switch: str
     ) -> Wanted:
         """Raises InputError."""
-        variant = chosen_form(quick, form)
+        variant = chosen_variant(quick, variant)
         return cls(read_experiment(spec, variant), variant, chosen_values(only), switch)
 
     @property
     def name(self) -> str:
-        """Of experiment and form, for people."""
+        """Of experiment and variant, for people."""
         name = self.points[0].experiment.name
-        return f"{name} ({self.form})" if self.form else name
+        return f"{name} ({self.variant})" if self.variant else name
 
     @property
     def default_out(self) -> Path:
         """Where results go if nobody says."""
         name = self.points[0].experiment.name
-        return Path("results") / (f"{name}-{self.form}" if self.form else name)
+        return Path("results") / (f"{name}-{self.variant}" if self.variant else name)
 
     def select(self, site: Site) -> Selection:
         """The runs, as they would be at `site`. Raises InputError."""
         target = chosen_switch(self.switch, self.points)
         return select(
             self.points,
-            self.form,
+            self.variant,
             self.values,
             current_build(site.name, target, radios=has_radios(self.points)),
             site.available,

@@ -190,7 +190,7 @@ def _plain(shape: Shape, delay_ns: int) -> RunPlan:
     """A run in which nothing happens, over links that do nothing but delay."""
     direction = DirectionPlan(delay_ns=delay_ns)
     return RunPlan(
-        experiment=ExperimentRef(name="doctor", form=None),
+        experiment=ExperimentRef(name="doctor", variant=None),
         point={},
         repeat=0,
         seed=0,

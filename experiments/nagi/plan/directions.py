@@ -11,9 +11,9 @@ from nagi_contracts.units import BdpCount, Bitrate, ByteCount, Duration, PacketC
 
 from nagi.plan.channels import Channels
 from nagi.plan.flows import Crossing
-from nagi.plan.imposing import Impossible, of_emulator, of_switch
 from nagi.plan.radio_links import RadioLinks
 from nagi.plan.request import WAYS, PlanRequest
+from nagi.plan.shaping import Impossible, of_emulator, of_switch
 from nagi.plan.trace_files import trace_file
 from nagi.spec.links import (
     BernoulliBitLoss,
@@ -60,7 +60,7 @@ class Directions:
 
     def part_of_emulator(self, link: str, way: Way) -> DirectionPlan:
         whole = self.plans[link, way]
-        return of_emulator(whole) if self._request.is_imposed_by_switch(link, way) else whole
+        return of_emulator(whole) if self._request.is_shaped_by_switch(link, way) else whole
 
     def _direction(self, link: str, way: Way) -> DirectionPlan:
         settings = self._request.settings(self._request.experiment.links[link], way)
@@ -77,11 +77,11 @@ class Directions:
         arq = settings.arq
         if arq is None:
             return None
-        if settings.imposed_by == "switch":
+        if settings.shaped_by == "switch":
             raise self._request.error(
                 self._request.place(link, way, "arq"),
                 "ARQ is the emulator's and does not see what a switch loses",
-                "remove it, or write `imposed_by: emulator`",
+                "remove it, or write `shaped_by: emulator`",
             )
         if settings.loss is not None and getattr(settings.loss, "at", "egress") == "ingress":
             raise self._request.error(

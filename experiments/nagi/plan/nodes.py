@@ -10,9 +10,9 @@ from nagi_contracts.plan import NodePlan, RoutePlan, SwitchPlan, SwitchPortPlan
 
 from nagi.plan.directions import Directions
 from nagi.plan.flows import IP_AND_TCP_HEADER, Flows
-from nagi.plan.imposing import sample_every, sha256_of_edge
 from nagi.plan.request import PlanRequest
 from nagi.plan.schemes import base_sysctls
+from nagi.plan.shaping import sample_every, sha256_of_edge
 
 
 class Nodes:
@@ -68,7 +68,7 @@ class Nodes:
         for number, link in enumerate(links, start=1):
             way = self._request.topology.way(link, node)
             imposes = None
-            if self._request.is_imposed_by_switch(link, way):
+            if self._request.is_shaped_by_switch(link, way):
                 imposes = directions.part_of_switch(link, way)
             packet = self._flows.crossings[link].packet
             rate = imposes.rate_bps if imposes else None
@@ -76,7 +76,7 @@ class Nodes:
                 raise self._request.error(
                     self._request.place(link, way, "rate"),
                     "bmv2 needs the size of packets to shape a rate, and no flow crosses this link",
-                    "use --switch nagi, or write `imposed_by: emulator`",
+                    "use --switch nagi, or write `shaped_by: emulator`",
                 )
             ports.append(
                 SwitchPortPlan(

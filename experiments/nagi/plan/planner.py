@@ -34,18 +34,18 @@ TCP_INFO_INTERVAL = 0.1
 
 def plan_runs(
     point: Point,
-    form: str | None,
+    variant: str | None,
     repeats: range | None = None,
     switch: SwitchTarget = "nagi",
     memo: Memo | None = None,
 ) -> list[RunPlan]:
     """One plan for every repeat of `point` (None: as many as the experiment says), without ids.
     `switch`: the program that switches run. `memo`: what other points of the same experiment share
-    with this one, of the same `form` and `switch`.
+    with this one, of the same `variant` and `switch`.
 
     Raises InputError.
     """
-    request = PlanRequest(point, form, switch, memo or Memo())
+    request = PlanRequest(point, variant, switch, memo or Memo())
     radios = RadioLinks(request)
     channels = Channels(request, radios)
     flows = Flows(request, channels)
@@ -67,10 +67,10 @@ def plan_runs(
     experiment = request.experiment
     return [
         RunPlan(
-            experiment=ExperimentRef(name=experiment.name, form=form),
+            experiment=ExperimentRef(name=experiment.name, variant=variant),
             point=point.values,
             repeat=repeat,
-            seed=_seed(experiment.seed, texts, _imposed_by_switches(node_plans), repeat),
+            seed=_seed(experiment.seed, texts, _shaped_by_switches(node_plans), repeat),
             host_profile=experiment.host_profile,
             switch_target=switch if request.has_switches else None,
             nodes=node_plans,
@@ -121,7 +121,7 @@ def _link(
     )
 
 
-def _imposed_by_switches(nodes: list[NodePlan]) -> list[Any]:
+def _shaped_by_switches(nodes: list[NodePlan]) -> list[Any]:
     """What switches do to links, as JSON."""
     return [
         [node.name, port.model_dump(mode="json", include={"link", "imposes"})]

@@ -27,7 +27,7 @@ _NOT_OF_RADIOS = {
     "jitter": (_ITS_OWN_TIME, "remove it"),
     "delay_trace": (_ITS_OWN_TIME, "give `delay`"),
     "keep_order": ("a radio always keeps packets in order", "remove it"),
-    "imposed_by": ("a switch cannot shape a radio", "remove it, or `emulator: sdr`"),
+    "shaped_by": ("a switch cannot shape a radio", "remove it, or `emulator: sdr`"),
 }
 
 

@@ -24,10 +24,10 @@ class PlanRequest:
     """A point, the program that switches run, and what other points share with this one. Raises
     InputError where nodes, links or the host profile do not fit."""
 
-    def __init__(self, point: Point, form: str | None, switch: SwitchTarget, memo: Memo) -> None:
+    def __init__(self, point: Point, variant: str | None, switch: SwitchTarget, memo: Memo) -> None:
         self.memo = memo
         self.point = point
-        self.form = form
+        self.variant = variant
         self.switch = switch
         self.experiment = point.experiment
         self.document = point.document
@@ -76,9 +76,9 @@ class PlanRequest:
     def endpoint(self, node: str, hop: Hop) -> str:
         return self.topology.attachment(hop.link, node).address
 
-    def is_imposed_by_switch(self, link: str, way: Way) -> bool:
+    def is_shaped_by_switch(self, link: str, way: Way) -> bool:
         """Whether a switch imposes what a direction does. Refuses a direction that leaves none."""
-        if self.settings(self.experiment.links[link], way).imposed_by != "switch":
+        if self.settings(self.experiment.links[link], way).shaped_by != "switch":
             return False
         first, second = self.experiment.links[link].between
         node = first if way == "forward" else second
@@ -86,9 +86,9 @@ class PlanRequest:
         if kind != "switch":
             other: Way = "backward" if way == "forward" else "forward"
             raise self.error(
-                self.place(link, way, "imposed_by"),
+                self.place(link, way, "shaped_by"),
                 f"direction {way} leaves {node}, which is a {kind} and not a switch",
-                f"write `imposed_by` under `{other}:` alone, or make {node} a switch",
+                f"write `shaped_by` under `{other}:` alone, or make {node} a switch",
             )
         return True
 

@@ -22,7 +22,7 @@ class Document:
 
     source: Source
     base: dict[str, Any]  # with `$axis` in it
-    origin: Mapping[Place, Place]  # what a form replaces -> where the form has it
+    origin: Mapping[Place, Place]  # what a variant replaces -> where the variant has it
     axes: Mapping[Place, str] = field(default_factory=dict)  # where base has `$axis`
     chosen: Mapping[str, int] = field(default_factory=dict)  # axis -> index of its value
 

@@ -2,7 +2,7 @@
 """The experiment file: what it may say.
 
 An experiment is a topology, flows over it, and a matrix of values to try. Wherever a value may
-stand, `$axis` stands for the values of that axis of the matrix, one run after the other. A form
+stand, `$axis` stands for the values of that axis of the matrix, one run after the other. A variant
 (`quick`) replaces parts of the file. points.py reads it.
 """
 
@@ -144,7 +144,7 @@ class Experiment(Strict):
         min_length=1, description="axis -> values; all combinations are run"
     )
     report: ReportSettings = Field(description="how the report arranges the matrix")
-    forms: dict[str, dict[str, Any]] = Field(
+    variants: dict[str, dict[str, Any]] = Field(
         {}, description="named variants: parts that replace those of the file"
     )
 

@@ -415,7 +415,7 @@ class DirectionSettings(Strict):
     arq: Arq | None = Field(
         None, description="repeat on the link what was lost there; without it TCP has to"
     )
-    imposed_by: Literal["switch", "emulator"] | None = Field(
+    shaped_by: Literal["switch", "emulator"] | None = Field(
         None,
         description="who imposes rate, queue, marking and loss: the emulator if not given, or the "
         "switch that the direction leaves. Delay is always the emulator's",

@@ -25,7 +25,7 @@ from pydantic import (
     ValidationError,
 )
 
-from nagi.spec.base import AXIS_PATTERN, FORM_PATTERN, PATTERNS
+from nagi.spec.base import AXIS_PATTERN, PATTERNS, VARIANT_PATTERN
 from nagi.spec.document import Document
 from nagi.spec.experiment import Experiment, Flow
 from nagi.spec.links import Link
@@ -46,13 +46,13 @@ class Point:
     document: Document
 
 
-def read_experiment(path: Path, form: str | None) -> list[Point]:
-    """All points of the experiment in `path`, in its form `form` (None: as it stands). The name of
-    an experiment that comes with nagi is enough.
+def read_experiment(path: Path, variant: str | None) -> list[Point]:
+    """All points of the experiment in `path`, as its `variant` changes it (None: as it stands). The
+    name of an experiment that comes with nagi is enough.
 
     Raises InputError naming file, line and key of everything that is wrong.
     """
-    document = _with_form(read_yaml(paths.experiment(path)), form)
+    document = _with_variant(read_yaml(paths.experiment(path)), variant)
     matrix = _matrix_of(document)
     _check_size(document, math.prod(map(len, matrix.values())), "")
     points = _Expansion(document, matrix).points()
@@ -62,25 +62,29 @@ def read_experiment(path: Path, form: str | None) -> list[Point]:
     return points
 
 
-def _with_form(source: Source, form: str | None) -> Document:
-    data = {key: value for key, value in source.data.items() if key != "forms"}
-    forms = source.data.get("forms", {})
-    if not isinstance(forms, dict):
-        what = f"{shown(forms)} in place of a mapping of forms"
-        raise source.error(("forms",), what, "write `forms: {quick: {...}}`")
-    for name, parts in forms.items():
-        if re.search(FORM_PATTERN, name) is None:
-            raise source.error(("forms", name), f"{shown(name)} is no name", PATTERNS[FORM_PATTERN])
+def _with_variant(source: Source, variant: str | None) -> Document:
+    data = {key: value for key, value in source.data.items() if key != "variants"}
+    variants = source.data.get("variants", {})
+    if not isinstance(variants, dict):
+        what = f"{shown(variants)} in place of a mapping of variants"
+        raise source.error(("variants",), what, "write `variants: {quick: {...}}`")
+    for name, parts in variants.items():
+        if re.search(VARIANT_PATTERN, name) is None:
+            raise source.error(
+                ("variants", name), f"{shown(name)} is no name", PATTERNS[VARIANT_PATTERN]
+            )
         if not isinstance(parts, dict):
             what = f"{shown(parts)} in place of a mapping"
-            raise source.error(("forms", name), what, "write the keys that the form replaces")
-    if form is None:
+            raise source.error(("variants", name), what, "write the keys that the variant replaces")
+    if variant is None:
         return Document(source, data, {})
-    if form not in forms:
-        what = f"there is no form {shown(form)}"
-        raise source.error(("forms",), what, choices(form, forms, "forms of this file"))
+    if variant not in variants:
+        what = f"there is no variant {shown(variant)}"
+        raise source.error(("variants",), what, choices(variant, variants, "variants of this file"))
     origin: dict[Place, Place] = {}
-    return Document(source, _overlay(data, forms[form], (), ("forms", form), origin), origin)
+    return Document(
+        source, _overlay(data, variants[variant], (), ("variants", variant), origin), origin
+    )
 
 
 def _overlay(
@@ -314,7 +318,7 @@ def _check_report(point: Point) -> None:
         if axis is not None and axis not in point.values:
             what = f"there is no axis {axis} in the matrix"
             raise point.document.error(("report", key), what, choices(axis, point.values, "axes"))
-    values = _values_of_all_forms(point.document)
+    values = _values_of_all_variants(point.document)
     found = check_axes(settings.statements, settings.x, values)
     problems = [
         point.document.problem(("report", "statements", *place), what, cure)
@@ -334,13 +338,13 @@ def _check_campaign(points: list[Point]) -> None:
             )
 
 
-def _values_of_all_forms(document: Document) -> dict[str, list[str]]:
-    """Every value that an axis has in the file or in one of its forms, as texts."""
+def _values_of_all_variants(document: Document) -> dict[str, list[str]]:
+    """Every value that an axis has in the file or in one of its variants, as texts."""
     data = document.source.data
     matrices = [
         document.base["matrix"],
         data.get("matrix"),
-        *(form.get("matrix") for form in data.get("forms", {}).values()),
+        *(variant.get("matrix") for variant in data.get("variants", {}).values()),
     ]
     found: dict[str, list[str]] = {axis: [] for axis in document.base["matrix"]}
     for matrix in matrices:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from nagi_contracts.base import RENAMED
 from nagi_contracts.errors import (
     BadValue,
     Problem,
@@ -74,6 +75,8 @@ def unknown_key_and_cure(key: str, known: Iterable[str]) -> tuple[str, str]:
     what = f"unknown key `{excerpt(key)}`" if key else "an empty key"
     if colon and name in known:
         return what, f"write a space after the colon: `{name}: ...`"
+    if key in RENAMED and RENAMED[key] in known:
+        return what, f"it is called `{RENAMED[key]}` now"
     return what, choices(key, sorted(known), "known here")
 
 

@@ -50,7 +50,7 @@ def _allow_axes(node: Any, under_key: str) -> None:
     for key, value in list(node.items()):
         if key in ("properties", "patternProperties"):
             for name, schema in value.items():
-                if name in ("schema_version", "name", "matrix", "forms", "report", "between"):
+                if name in ("schema_version", "name", "matrix", "variants", "report", "between"):
                     continue
                 kept = {
                     k: schema.pop(k) for k in ("description", "default", "title") if k in schema

@@ -26,7 +26,7 @@ def compose(material: Material) -> Report:
     """The report of a campaign."""
     campaign = material.campaign
     found = outcomes(campaign, material.table)
-    name = campaign.experiment + (f" ({campaign.form})" if campaign.form else "")
+    name = campaign.experiment + (f" ({campaign.variant})" if campaign.variant else "")
     sections = [
         Section("result", "Results", results.blocks(material, found)),
         Section("agi", "Achieved goodput index", results.index(material)),

@@ -149,13 +149,13 @@ def _reactions(material: Material) -> list[Block]:
 
 def reproduction(material: Material) -> list[Block]:
     campaign = material.campaign
-    form = f" --{campaign.form}" if campaign.form == "quick" else ""
-    if campaign.form and campaign.form != "quick":
-        form = f" --form {campaign.form}"
+    variant = f" --{campaign.variant}" if campaign.variant == "quick" else ""
+    if campaign.variant and campaign.variant != "quick":
+        variant = f" --variant {campaign.variant}"
     seeds = _seeds(material)
     build = campaign.build
     lab = "-i INVENTORY" if campaign.lab == "physical" else f"--lab {campaign.lab}"
-    how = f"{form} {lab}"
+    how = f"{variant} {lab}"
     how += " --switch bmv2" if build.simple_switch else ""
     switch = [
         ("nagi-switch", build.nagi_switch),

@@ -21,7 +21,7 @@ LOSSES = ("none", "bernoulli", "gilbert_elliott")
 _NEAR = 0.05  # so near a power of two a weight counts as one: 0.002, RED's usual one, is 2^-9
 SAMPLES_PER_S = 100  # of a queue, about
 
-_LEAVE_IT = "leave the direction to the emulator: `imposed_by: emulator`"
+_LEAVE_IT = "leave the direction to the emulator: `shaped_by: emulator`"
 
 
 class Impossible(Exception):
@@ -55,7 +55,7 @@ def of_switch(whole: DirectionPlan, target: SwitchTarget) -> DirectionPlan:
         )
     if whole.rate_bps is None and whole.queue is None and loss.model == "none":
         raise Impossible(
-            "imposed_by", "there is nothing to impose", "give a rate or a loss, or remove it"
+            "shaped_by", "there is nothing to impose", "give a rate or a loss, or remove it"
         )
     if target == "bmv2" and whole.queue is not None and whole.queue.bytes is not None:
         raise Impossible(
