@@ -73,7 +73,7 @@ class Namespaces:
 
 
 @pytest.fixture(scope="module")
-def burials() -> Iterator[ThreadPoolExecutor]:
+def teardown_pool() -> Iterator[ThreadPoolExecutor]:
     """Takes labs down behind the next test's back, as the kernel needs two seconds for each. With
     the file's last test all are gone."""
     with ThreadPoolExecutor(32) as pool:
@@ -81,13 +81,13 @@ def burials() -> Iterator[ThreadPoolExecutor]:
 
 
 @pytest.fixture
-def namespaces(burials: ThreadPoolExecutor) -> Iterator[Namespaces]:
+def namespaces(teardown_pool: ThreadPoolExecutor) -> Iterator[Namespaces]:
     """Needs root; without it, the test is skipped, and says so."""
     if os.geteuid() != 0:
         pytest.skip("needs root for network namespaces: run `sudo make test`")
     keeper = Keeper()
     yield Namespaces(keeper.__enter__())
-    burials.submit(keeper.__exit__)
+    teardown_pool.submit(keeper.__exit__)
 
 
 @pytest.fixture(scope="module")

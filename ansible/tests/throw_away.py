@@ -21,7 +21,7 @@ import pytest
 
 SYSTEMD = Path("/lib/systemd/systemd")
 _NETNS = "self"
-_PATIENCE = 120.0  # seconds; a busy machine takes its time
+_TIMEOUT_S = 120.0  # seconds; a busy machine takes its time
 _NEW_NAMESPACES = [
     *["setpriv", "--pdeathsig", "KILL", "unshare", "--kill-child", "--fork"],
     *["--mount", "--pid", "--net", "--uts", "--ipc", "--cgroup"],
@@ -86,7 +86,7 @@ class Host:
             stderr=subprocess.STDOUT,
             text=True,
         )
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + _TIMEOUT_S
         state = ""
         while state not in ("running", "degraded"):
             if time.monotonic() > deadline or self._process.poll() is not None:

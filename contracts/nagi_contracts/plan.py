@@ -178,12 +178,12 @@ class DirectionPlan(Contract):
         return self.rate_bps
 
     @property
-    def least_delay_ns(self) -> int:
+    def min_delay_ns(self) -> int:
         """The propagation delay without jitter; of a trace the smallest."""
         return min(self._delays_ns)
 
     @property
-    def most_delay_ns(self) -> int:
+    def max_delay_ns(self) -> int:
         """The propagation delay without jitter; of a trace the largest."""
         return max(self._delays_ns)
 

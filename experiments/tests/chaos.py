@@ -71,9 +71,9 @@ report: {{x: capacity, series: capacity}}
 DISK_BYTES = 48 << 20  # of the file system that results go to
 # What nagi may take beyond its runs' timelines after the last blow: a lab made anew three times,
 # hosts that do not answer.
-PATIENCE = 120.0
+TIMEOUT_S = 120.0
 # Until what has been killed is gone: Ansible looks after its children every now and then.
-LEFT_PATIENCE = 30.0
+LEFT_TIMEOUT_S = 30.0
 # What a full disk does: an error at once, or files that are not whole.
 _NO_SPACE = r"No space left on device|is the disk full|(links.json|packets.bin|pcap|tcp_info.*):"
 _FINISHES = 4
@@ -386,9 +386,9 @@ class Chaos:
                 if not self._wait(blow, process, done):
                     break
                 self._strike(blow, process)
-            launch.status = process.wait(PATIENCE)
+            launch.status = process.wait(TIMEOUT_S)
         except subprocess.TimeoutExpired:
-            launch.faults.append(f"it did not end within {PATIENCE:.0f} s")
+            launch.faults.append(f"it did not end within {TIMEOUT_S:.0f} s")
             with suppress(ProcessLookupError):
                 os.kill(self.bed.controller.pid_of(process), signal.SIGKILL)
             process.wait()
@@ -524,7 +524,7 @@ class Chaos:
         launch.counts["to do"] = len(set(bed.expected()) - set(verdicts))
         if not (killed and bed.outlasts()):
             with suppress(AssertionError):
-                wait_for(lambda: not bed.left(), "the end of everything", LEFT_PATIENCE)
+                wait_for(lambda: not bed.left(), "the end of everything", LEFT_TIMEOUT_S)
             launch.left = bed.left()
             if launch.left:
                 faults.append(f"left: {json.dumps(launch.left)[:1500]}")

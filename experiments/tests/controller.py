@@ -23,7 +23,7 @@ _Found = TypeVar("_Found")
 
 NAMESPACE = "controller"  # the network namespace
 USER, USER_ID = "experimenter", 20077  # the ordinary user
-_PATIENCE = 20.0
+_TIMEOUT_S = 20.0
 _NS_GET_PARENT = 0xB702  # ioctl(2) of namespaces
 _AS_KEEPER = ("--mount", "--pid", "--wd=/")
 
@@ -104,17 +104,17 @@ class Controller:
         *arguments: object,
         program: str = "nagi",
         status: int | None = 0,
-        patience: float = 400,
+        timeout_s: float = 400,
         **variables: str,
     ) -> str:
         """Runs `nagi` to its end; what it says. `status` is what it must end with; None: any."""
         with self.start(*arguments, program=program, **variables) as process:
             try:
-                said, _ = process.communicate(timeout=patience)
+                said, _ = process.communicate(timeout=timeout_s)
             except subprocess.TimeoutExpired:
                 os.kill(self.pid_of(process), signal.SIGKILL)
                 said, _ = process.communicate()
-                raise AssertionError(f"it did not end within {patience} s: {said}") from None
+                raise AssertionError(f"it did not end within {timeout_s} s: {said}") from None
         assert status is None or process.returncode == status, said
         return said
 
@@ -210,10 +210,10 @@ class Controller:
 
 
 def wait_for(
-    condition: Callable[[], _Found | None], what: str, patience: float = _PATIENCE
+    condition: Callable[[], _Found | None], what: str, timeout_s: float = _TIMEOUT_S
 ) -> _Found:
     """Waits until `condition` is true, and returns what it returns."""
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + timeout_s
     while not (found := condition()):
         assert time.monotonic() < deadline, f"{what} did not come"
         time.sleep(0.01)

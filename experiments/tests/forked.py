@@ -17,7 +17,7 @@ from typing import NoReturn, TextIO
 from nagi.cli.console import error_console, out_console
 from nagi.cli.main import main
 
-_PATIENCE_S = 60.0
+_TIMEOUT_S = 60.0
 _COLUMNS = 200
 
 
@@ -77,7 +77,7 @@ def _run(
 
 def _status(child: int) -> int:
     """Its exit status, as subprocess gives it."""
-    until = time.monotonic() + _PATIENCE_S
+    until = time.monotonic() + _TIMEOUT_S
     while time.monotonic() < until:
         ended, how = os.waitpid(child, os.WNOHANG)
         if ended:
@@ -85,4 +85,4 @@ def _status(child: int) -> int:
         time.sleep(0.01)
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    raise AssertionError(f"nagi was not done after {_PATIENCE_S:g} s")
+    raise AssertionError(f"nagi was not done after {_TIMEOUT_S:g} s")

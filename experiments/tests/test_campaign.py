@@ -13,7 +13,7 @@ import pytest
 from nagi.campaign import campaign
 from nagi.campaign.campaign import CampaignDirectory, Runner, Selection, TooNoisy, select
 from nagi.campaign.collection import verdict_of
-from nagi.campaign.repeats import grown, next_count, too_wide_in_words
+from nagi.campaign.repeats import add_repeats, next_count, too_wide_in_words
 from nagi.labs.ansible_runs import Interrupted, LabError, Unfit
 from nagi.spec.points import read_experiment
 from nagi_contracts.errors import InputError
@@ -117,7 +117,7 @@ class Lab:
         self.over_now |= set(ran)
         return {}
 
-    def over(self, records, runs, plan):
+    def finished_cell(self, records, runs, plan):
         return "cell0" if plan.run_id in self.over_now else None
 
     def collect(self, records, runs, plan, cell, lab, build):
@@ -181,7 +181,7 @@ def spec(tmp_path):
 @pytest.fixture
 def lab(tmp_path, monkeypatch):
     lab = Lab(tmp_path / "out")
-    for name in ("over", "collect"):
+    for name in ("finished_cell", "collect"):
         monkeypatch.setattr(campaign, name, getattr(lab, name))
     return lab
 
@@ -204,11 +204,11 @@ def run(
     selection = select(read_experiment(spec, None), None, {}, BUILD)
     directory, listener = CampaignDirectory(out), Listener()
     with directory.held():
-        selection = grown(selection, directory.runs)
+        selection = add_repeats(selection, directory.runs)
         directory.describe(selection, "netns", {})
 
         def grow(selection: Selection) -> Selection:
-            larger = grown(selection, directory.runs)
+            larger = add_repeats(selection, directory.runs)
             directory.describe(larger, "netns", {})
             return larger
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from nagi.campaign import collection
-from nagi.campaign.collection import collect, over, record_failure, verdict_of
+from nagi.campaign.collection import collect, finished_cell, record_failure, verdict_of
 from nagi.records.packets import from_table, write_records
 from nagi.records.scheme_events import read_events
 from nagi_contracts.errors import InputError
@@ -61,7 +61,7 @@ def runs(tmp_path) -> Path:
 
 def collect_all(records: Path, runs: Path) -> Verdict | None:
     """What a campaign does with what there is."""
-    cell = over(records, runs, PLAN)
+    cell = finished_cell(records, runs, PLAN)
     if cell is not None:
         collect(records, runs, PLAN, cell, "netns", MANIFEST.build)
     return verdict_of(runs, RUN)
@@ -112,7 +112,7 @@ def test_damaged_records_make_a_failed_run(records, runs, node, file, status, sa
 @pytest.mark.parametrize("damage", [b"", b'{"schema_version": 1, "run_id"'])
 def test_a_run_is_not_over_before_every_agent_has_said_so(records, runs, damage):
     (records / "cell0_server" / RUN / "node.json").write_bytes(damage)
-    assert over(records, runs, PLAN) is None
+    assert finished_cell(records, runs, PLAN) is None
     assert (records / "cell0_server" / RUN / "server.core.pcap").exists()
 
 
@@ -122,7 +122,7 @@ def test_what_is_left_of_another_try_is_no_part_of_a_run(records, runs):
         update={"began_realtime_s": MANIFEST.began_realtime_s - 60}
     )
     earlier.write(path)
-    assert over(records, runs, PLAN) is None
+    assert finished_cell(records, runs, PLAN) is None
 
 
 class Killed(BaseException):
@@ -210,7 +210,7 @@ def test_collecting_can_be_broken_off_at_any_step(
         assert same_files(runs / RUN, [*captures, "links.json", "drops.pcapng"])
         earlier_tries = [f"{RUN}.invalid-1"] if before == "invalid" else []
         assert sorted(path.name for path in runs.iterdir()) == [RUN, *earlier_tries], step
-        assert over(records, runs, PLAN) is None
+        assert finished_cell(records, runs, PLAN) is None
         step += 1
     assert step > 20
 

@@ -8,7 +8,7 @@ import re
 
 import jsonschema
 import pytest
-from nagi.doctor import Seen, Wanted, failures, judge
+from nagi.doctor import Observations, Wanted, failures, judge
 from nagi.doctor.hosts import package_of
 from nagi.doctor.text import last_line, show
 from nagi.plan.programs import object_name
@@ -125,7 +125,7 @@ def port(link: str, node: str, **changes) -> PortReading:
     return reading.model_copy(update=changes)
 
 
-def seen(*, hosts: dict[str, dict] | None = None, but=(), cells=None, **changes) -> Seen:
+def seen(*, hosts: dict[str, dict] | None = None, but=(), cells=None, **changes) -> Observations:
     """A testbed with which all is well, but for `changes` to the inspections of `hosts`; `but` some
     hosts are not inspected at all."""
     there = [host for host in HOSTS if host not in but]
@@ -138,13 +138,13 @@ def seen(*, hosts: dict[str, dict] | None = None, but=(), cells=None, **changes)
         "paths": {host: paths_of(host) for host in there if HOSTS[host] != "emulator"},
         "ports": {"heron": [port(link, node) for link, ends in LINKS.items() for node in ends]},
     }
-    return Seen(**(known | changes))
+    return Observations(**(known | changes))
 
 
-def here(**changes) -> Seen:
+def here(**changes) -> Observations:
     """This machine, for the netns lab."""
     host = inspection("heron", node="here", interfaces={}, io=None, **changes.pop("host", {}))
-    return Seen(
+    return Observations(
         **({"cells": {"here": "netns"}, "inspections": {"here": host}, "now_s": NOW} | changes)
     )
 

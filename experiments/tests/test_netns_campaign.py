@@ -200,8 +200,8 @@ def test_a_campaign_from_experiment_to_report(spec, tmp_path):
     assert "2 runs: 2 valid" in analysed.stdout
 
 
-def wait_for(condition, process, patience: float = 60) -> None:
-    deadline = time.monotonic() + patience
+def wait_for(condition, process, timeout_s: float = 60) -> None:
+    deadline = time.monotonic() + timeout_s
     while not condition():
         assert process.poll() is None, process.stdout.read()
         assert time.monotonic() < deadline, "it did not happen"

@@ -275,7 +275,7 @@ def test_a_direction_s_own_rate_replaces_the_link_s_trace_and_the_other_way_roun
         ),
     )
     radio = plan.link("radio")
-    assert (radio.forward.delay_ns, radio.forward.least_delay_ns) == (0, 1_000_000)
+    assert (radio.forward.delay_ns, radio.forward.min_delay_ns) == (0, 1_000_000)
     assert (radio.backward.delay_ns, radio.backward.delay_trace) == (10_000_000, None)
 
 

@@ -254,8 +254,8 @@ def test_a_topology_is_kept_up_for_ones_own_programs(ssh_hosts):
     assert "nothing is up" in ssh_hosts.run("shell", "S", status=2)
 
 
-def wait_for(condition, process, patience: float = 90) -> None:
-    deadline = time.monotonic() + patience
+def wait_for(condition, process, timeout_s: float = 90) -> None:
+    deadline = time.monotonic() + timeout_s
     while not condition():
         assert process.poll() is None, process.stdout.read()
         assert time.monotonic() < deadline, "it did not happen"

@@ -167,7 +167,7 @@ def test_a_mean_is_between_the_least_and_the_most(later, first, rest):
     assert min(values) <= trace.mean <= max(values)
     direction = DirectionPlan(rate_trace=trace, delay_trace=trace)
     assert direction.mean_rate_bps == max(1, trace.mean)
-    assert (direction.least_delay_ns, direction.most_delay_ns) == (min(values), max(values))
+    assert (direction.min_delay_ns, direction.max_delay_ns) == (min(values), max(values))
 
 
 def test_the_command_prints_what_nagi_link_takes(tmp_path, monkeypatch):

@@ -34,7 +34,7 @@ LEAST_INJECTED = 100_000  # frames/s: the injector cannot wait for long
 HELD_UP_S = 0.01  # 8,000 frames of 800,000/s: as much as a ring of the bare forwarder
 
 _PLACED = ("taskset", "-c", str(SOURCE_CPU), "nice", "-n", "-20")
-_PATIENCE = 10.0
+_TIMEOUT_S = 10.0
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -101,10 +101,10 @@ class Program:
                 raise BenchError(f"a program did not start: {self._said.strip()}")
             self._said += line
 
-    def finish(self, patience: float) -> str:
+    def finish(self, timeout_s: float) -> str:
         """Waits for its end; returns what it printed, if it ended well."""
         try:
-            said, _ = self.process.communicate(timeout=patience)
+            said, _ = self.process.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired:
             self.kill()
             raise BenchError(f"a program did not end: {self.process.args!r}") from None
@@ -115,7 +115,7 @@ class Program:
     def stop(self) -> str:
         """Ends it in order; returns what it printed since it was ready."""
         self.process.terminate()
-        return self.finish(_PATIENCE)
+        return self.finish(_TIMEOUT_S)
 
     def kill(self) -> None:
         """Ends it in any case. Harmless when it has ended."""
@@ -287,7 +287,7 @@ def trial(
     def start() -> Program:
         return lab.start_source(rate, burst, seconds, *options)
 
-    return _trial(lab, pid, rate, room, start, seconds + _PATIENCE, drain)
+    return _trial(lab, pid, rate, room, start, seconds + _TIMEOUT_S, drain)
 
 
 def count_trial(lab: Lab, pid: int | None, rate: float, burst: int, seconds: float) -> Trial:
@@ -298,7 +298,7 @@ def count_trial(lab: Lab, pid: int | None, rate: float, burst: int, seconds: flo
             return lab.start_source(rate, burst, seconds)
         return lab.start_injector(rate, burst, seconds)
 
-    return _trial(lab, pid, rate, ["--count-only"], start, seconds + _PATIENCE, drain=0.3)
+    return _trial(lab, pid, rate, ["--count-only"], start, seconds + _TIMEOUT_S, drain=0.3)
 
 
 def _trial(
@@ -307,12 +307,12 @@ def _trial(
     rate: float,
     sink_options: Sequence[str],
     start: Callable[[], Program],
-    patience: float,
+    timeout_s: float,
     drain: float,
 ) -> Trial:
     sink = lab.start_sink("right", "eth0", *sink_options)
     before = cpu_time(pid)
-    sent = json.loads(start().finish(patience))
+    sent = json.loads(start().finish(timeout_s))
     time.sleep(drain)
     spent = cpu_time(pid).since(before)
     return Trial(rate, sent, json.loads(sink.stop()), spent)

@@ -26,7 +26,7 @@ from nagi_contracts.memo import Memo
 from nagi_contracts.plan import RunPlan, SwitchTarget
 from nagi_contracts.records import Build, Campaign, CampaignRun, Verdict
 
-from nagi.campaign.collection import attempts, collect, over, record_failure, verdict_of
+from nagi.campaign.collection import attempts, collect, finished_cell, record_failure, verdict_of
 from nagi.campaign.cost import Cost
 from nagi.labs.ansible_runs import LabError, Unfit
 from nagi.labs.lab import BETWEEN_RUNS, Lab, Labs
@@ -349,7 +349,7 @@ class Runner:
         directory = self._directory
         left = []
         for plan in plans:
-            cell = over(directory.records, directory.runs, plan)
+            cell = finished_cell(directory.records, directory.runs, plan)
             if cell is None:
                 left.append(plan)
                 continue
@@ -423,8 +423,8 @@ class Runner:
                 self._observer.run_over(plan, record_failure(self._directory.runs, plan, why))
         if trouble is None:
             self._require_quiet(chosen)
-        over = {plan.run_id for plan in chosen} - left
-        return [plan for plan in plans if plan.run_id not in over], trouble
+        finished = {plan.run_id for plan in chosen} - left
+        return [plan for plan in plans if plan.run_id not in finished], trouble
 
     def _collect_while(
         self, run: Callable[[], dict[str, str]], plans: list[RunPlan]

@@ -51,7 +51,7 @@ _TRANSMISSIONS = "transmissions.bin"
 _COMMAND_LOGS = "command-*.log"  # what programs of the user's own said is a result
 
 
-def over(records: Path, runs: Path, plan: RunPlan) -> str | None:
+def finished_cell(records: Path, runs: Path, plan: RunPlan) -> str | None:
     """The cell in which `plan` was run to its end, if it was, and is to be collected. Records that
     have been collected already, by a process that ended before it had removed them, are removed."""
     for first in records.glob(f"*_{EMULATOR}/{plan.run_id}"):

@@ -38,7 +38,7 @@ class Width:
     halfwidth: float  # nan for fewer than two valid runs
 
 
-def grown(selection: Selection, runs: Path) -> Selection:
+def add_repeats(selection: Selection, runs: Path) -> Selection:
     """The selection with the repeats that `until` asks for, given what is in `runs`; the same if
     there are none to add."""
     until = selection.experiment.until

@@ -43,7 +43,7 @@ from nagi.labs.ansible_runs import Interrupted, LabError
 from nagi.labs.cells import read_cells
 from nagi.labs.live import LiveLab, shell_command, state_directory
 from nagi.labs.netns import require_root
-from nagi.labs.physical import Bench, token_for
+from nagi.labs.physical import HostPool, token_for
 from nagi.labs.shape import EMULATOR, Shape
 from nagi.plan import radio
 from nagi.plan.schemes import Availability, Scheme
@@ -78,8 +78,8 @@ def doctor(
             seen = examine_this_machine(directory, stop)
         else:
             token = token_for(directory)
-            with bench_for(inventory, directory, token, stop) as bench:
-                seen = examine_hosts(bench)
+            with bench_for(inventory, directory, token, stop) as pool:
+                seen = examine_hosts(pool)
     _tell(judge(seen), json_)
 
 
@@ -208,13 +208,13 @@ def down(
     if inventory is None:
         if force:
             raise refuse("--force is for the hosts of an inventory", "give one with -i")
-        live = LiveLab(state_directory()).down(_bench_of)
+        live = LiveLab(state_directory()).down(_pool_of)
         write_line(f"{live.experiment} is down")
         return
     with scratch() as directory:
-        bench = bench_for(inventory, directory, token_for(state_directory()))
-        bench.survey()  # brings the agent to hosts that have none
-        bench.release(force=force)
+        pool = bench_for(inventory, directory, token_for(state_directory()))
+        pool.survey()  # brings the agent to hosts that have none
+        pool.release(force=force)
     write_line("all hosts are as they were before, and free")
 
 
@@ -228,20 +228,20 @@ def _up_on_hosts(
 ) -> Live:
     directory = lab.new_directory()
     token = token_for(state_directory())
-    with bench_for(inventory, directory, token, interrupted, wanted) as bench:
-        survey = bench.survey()
-        require_ready(bench, survey)
+    with bench_for(inventory, directory, token, interrupted, wanted) as pool:
+        survey = pool.survey()
+        require_ready(pool, survey)
         shape = Shape.of(plan)
-        if all(cell.lacks(shape) for cell in bench.cells):
+        if all(cell.lacks(shape) for cell in pool.cells):
             raise refuse(
-                "; ".join(f"{cell.name}: {', '.join(cell.lacks(shape))}" for cell in bench.cells),
+                "; ".join(f"{cell.name}: {', '.join(cell.lacks(shape))}" for cell in pool.cells),
                 "give the inventory a cell with the experiment's nodes and links",
                 file=str(inventory),
             )
-        return lab.up_on_hosts(plan, bench, survey, directory, lasts)
+        return lab.up_on_hosts(plan, pool, survey, directory, lasts)
 
 
-def _bench_of(live: Live) -> Bench:
+def _pool_of(live: Live) -> HostPool:
     assert live.inventory is not None
     return bench_for(Path(live.inventory), Path(live.directory), token_for(state_directory()))
 
@@ -252,12 +252,12 @@ def bench_for(
     token: str,
     interrupted: Callable[[], bool] = lambda: False,
     wanted: dict[str, Scheme] | None = None,
-) -> Bench:
+) -> HostPool:
     """The hosts of an inventory, for who shows `token`; with agents that have `wanted` schemes
     beside ours. Raises InputError."""
 
     cells, given = read_cells(inventory), (wanted or {}).values()
-    return Bench(inventory, cells, directory, token, interrupted, complain, given)
+    return HostPool(inventory, cells, directory, token, interrupted, complain, given)
 
 
 def _named(plan: RunPlan) -> str:

@@ -189,12 +189,12 @@ class _Launch:
         """Runs what is to be run, then writes table and report. Raises typer.Exit if it is
         stopped, TooNoisy."""
         directory = self._directory
-        selection = repeats.grown(selection, directory.runs)
+        selection = repeats.add_repeats(selection, directory.runs)
         campaign = directory.describe(selection, self._labs.name, self._left_out)
         self._announce(selection)
 
         def grow(selection: Selection) -> Selection:
-            larger = repeats.grown(selection, directory.runs)
+            larger = repeats.add_repeats(selection, directory.runs)
             if larger is not selection:
                 directory.describe(larger, self._labs.name, self._left_out)
             return larger

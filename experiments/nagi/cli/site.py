@@ -20,7 +20,7 @@ from nagi.labs import virtual
 from nagi.labs.cells import read_cells
 from nagi.labs.lab import Labs
 from nagi.labs.netns import NetnsLabs
-from nagi.labs.physical import Bench, PhysicalLabs, Survey, token_for
+from nagi.labs.physical import HostPool, PhysicalLabs, Survey, token_for
 from nagi.labs.shape import EMULATOR
 from nagi.labs.virtual import VirtualLabs
 from nagi.plan import radio, schemes
@@ -78,13 +78,13 @@ def physical_site(
     campaign's directory, `scratch` one that is there as long as the site is used. `say` is told
     what does not keep runs from being done; `cleanup` lets hosts go. Raises InputError."""
     cells = read_cells(inventory)
-    bench = cleanup.enter_context(
-        Bench(inventory, cells, scratch, token_for(out), interrupted, say, wanted)
+    pool = cleanup.enter_context(
+        HostPool(inventory, cells, scratch, token_for(out), interrupted, say, wanted)
     )
-    survey = bench.survey()
+    survey = pool.survey()
 
     def require_fit(plans: list[RunPlan]) -> None:
-        found = require_ready(bench, survey, Wanted.of(plans))
+        found = require_ready(pool, survey, Wanted.of(plans))
         if warnings := found.count("warning"):
             say(f"{count_of(warnings, 'warning')}: see `nagi doctor -i {inventory}`")
 
@@ -93,15 +93,15 @@ def physical_site(
         lambda plans: len(cells),
         lambda scheme: available_on_hosts(scheme, survey),
         require_fit,
-        lambda directory, campaign: PhysicalLabs(bench, survey, directory.records, campaign),
+        lambda directory, campaign: PhysicalLabs(pool, survey, directory.records, campaign),
         lambda: radios_on_hosts(survey),
     )
 
 
-def require_ready(bench: Bench, survey: Survey, wanted: Wanted | None = None) -> Doctor:
+def require_ready(pool: HostPool, survey: Survey, wanted: Wanted | None = None) -> Doctor:
     """What is found of hosts. Raises InputError if anything would keep runs from being done."""
-    found = judge(seen_of(survey, bench.inventory, bench.token, wanted))
-    if (problems := failures(found, str(bench.inventory))) is not None:
+    found = judge(seen_of(survey, pool.inventory, pool.token, wanted))
+    if (problems := failures(found, str(pool.inventory))) is not None:
         raise problems
     return found
 

@@ -15,11 +15,11 @@ from nagi_contracts.doctor import Doctor, Finding, HostStage
 from nagi_contracts.errors import InputError, Problem
 
 from nagi.doctor import clocks, hosts, links, readiness
-from nagi.doctor.seen import Said, Seen, Wanted
+from nagi.doctor.observations import Observations, StageFinding, Wanted
 
-__all__ = ["Seen", "Wanted", "failures", "judge"]
+__all__ = ["Observations", "Wanted", "failures", "judge"]
 
-_STAGES: dict[HostStage, Callable[[Seen], Iterator[Said]]] = {
+_STAGES: dict[HostStage, Callable[[Observations], Iterator[StageFinding]]] = {
     "ssh": hosts.look_at_ssh,
     "versions": hosts.look_at_versions,
     "kernel": hosts.look_at_kernels,
@@ -39,7 +39,7 @@ _STAGES: dict[HostStage, Callable[[Seen], Iterator[Said]]] = {
 }
 
 
-def judge(seen: Seen) -> Doctor:
+def judge(seen: Observations) -> Doctor:
     """All findings, in the order of the stages."""
     return Doctor.of(
         Finding(

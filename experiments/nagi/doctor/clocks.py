@@ -10,13 +10,13 @@ from nagi_contracts.doctor import ClockReading
 from nagi_contracts.inspection import Inspection
 from nagi_contracts.units import in_time
 
-from nagi.doctor.seen import Said, Seen
+from nagi.doctor.observations import Observations, StageFinding
 
 APART_S = 0.05  # an agent that is 0.1 s late fails its run (certificate.py)
 _CHRONY = "let chrony keep it (`apt install chrony`), by the same server on all hosts"
 
 
-def look_at_clocks(seen: Seen) -> Iterator[Said]:
+def look_at_clocks(seen: Observations) -> Iterator[StageFinding]:
     inspected = dict(seen.inspected())
     boots = {inspection.facts.boot_id for inspection in inspected.values()}
     is_only_one = len(boots) == 1 and None not in boots
@@ -24,11 +24,11 @@ def look_at_clocks(seen: Seen) -> Iterator[Said]:
     for host, inspection in inspected.items():
         reading = seen.clocks.get(host)
         if seen.is_local:
-            yield Said([host], "ok", "one clock")
+            yield StageFinding([host], "ok", "one clock")
         elif reading is not None and _is_too_far(reading.offset_s, reading.halfwidth_s):
             ahead = "ahead of" if reading.offset_s > 0 else "behind"
             what = f"its clock is {_seconds(reading)} {ahead} this machine's"
-            yield Said([host], "failure", what, _CHRONY)
+            yield StageFinding([host], "failure", what, _CHRONY)
         else:
             yield _kept(host, inspection, reading, is_only_one)
             if reading is not None:
@@ -40,24 +40,26 @@ def look_at_clocks(seen: Seen) -> Iterator[Said]:
 
 def _kept(
     host: str, inspection: Inspection, reading: ClockReading | None, is_only_one: bool
-) -> Said:
+) -> StageFinding:
     """What a host's kernel says of its clock. `is_only_one`: all hosts have the same."""
     clock = inspection.clock
     if reading is None:
         what = "its clock was not compared with this machine's"
-        return Said([host], "skipped", what, "mend what failed before it, and look again")
+        return StageFinding([host], "skipped", what, "mend what failed before it, and look again")
     if is_only_one:
-        return Said([host], "ok", "one clock")
+        return StageFinding([host], "ok", "one clock")
     if not clock.synchronised:
         keeper = f", though {clock.keeper} runs" if clock.keeper else ""
-        return Said([host], "warning", f"its clock is not synchronised{keeper}", _CHRONY)
+        return StageFinding([host], "warning", f"its clock is not synchronised{keeper}", _CHRONY)
     if clock.max_error_s > APART_S:
         what = f"its clock may be wrong by {clock.max_error_s:.2g} s, its kernel says"
-        return Said([host], "warning", what, "give chrony a time server that is nearer")
-    return Said([host], "ok", f"synchronised by {clock.keeper or 'an unknown program'}")
+        return StageFinding([host], "warning", what, "give chrony a time server that is nearer")
+    return StageFinding([host], "ok", f"synchronised by {clock.keeper or 'an unknown program'}")
 
 
-def _apart(hosts: dict[str, Inspection], readings: dict[str, ClockReading]) -> Iterator[Said]:
+def _apart(
+    hosts: dict[str, Inspection], readings: dict[str, ClockReading]
+) -> Iterator[StageFinding]:
     """The two hosts of a cell whose clocks are the farthest apart, if that is too far."""
     worst: tuple[float, str, str, ClockReading] | None = None
     for one, other in combinations(hosts, 2):
@@ -73,7 +75,9 @@ def _apart(hosts: dict[str, Inspection], readings: dict[str, ClockReading]) -> I
             worst = surely, one, other, apart
     if worst is not None:
         _, one, other, apart = worst
-        yield Said([one, other], "failure", f"their clocks are {_seconds(apart)} apart", _CHRONY)
+        yield StageFinding(
+            [one, other], "failure", f"their clocks are {_seconds(apart)} apart", _CHRONY
+        )
 
 
 def _is_too_far(offset_s: float, halfwidth_s: float) -> bool:

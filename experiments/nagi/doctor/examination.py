@@ -27,13 +27,13 @@ from nagi_contracts.plan import (
     Timeline,
 )
 
-from nagi.doctor import Seen, Wanted, judge
+from nagi.doctor import Observations, Wanted, judge
 from nagi.doctor.text import TITLES
 from nagi.labs.ansible_runs import LabError, Results
 from nagi.labs.keeper import Keeper
 from nagi.labs.lab import Batches, make_agent, objects_in
 from nagi.labs.netns import NetnsLab
-from nagi.labs.physical import Bench, PhysicalLab, Survey
+from nagi.labs.physical import HostPool, PhysicalLab, Survey
 from nagi.labs.shape import EMULATOR, Shape
 from nagi.plan.radio import INSTALL, look_at_stages
 from nagi.plan.schemes import schemes
@@ -44,10 +44,12 @@ _LEASE_S = 300.0
 _PYTHON = "/usr/bin/python3"
 
 
-def seen_of(survey: Survey, inventory: Path, token: str, wanted: Wanted | None = None) -> Seen:
+def seen_of(
+    survey: Survey, inventory: Path, token: str, wanted: Wanted | None = None
+) -> Observations:
     """What a survey of an inventory's hosts tells."""
     hosts = [host for cell in survey.cells for host in cell.hosts.values()]
-    return Seen(
+    return Observations(
         cells={host.name: host.cell for host in hosts},
         inspections=survey.inspections,
         now_s=time.time(),
@@ -60,18 +62,18 @@ def seen_of(survey: Survey, inventory: Path, token: str, wanted: Wanted | None =
     )
 
 
-def examine_hosts(bench: Bench) -> Seen:
+def examine_hosts(pool: HostPool) -> Observations:
     """Looks at all hosts of an inventory. If nothing that is seen forbids it, holds them, sets
     their links up without any impairment, and tries each."""
-    survey = bench.survey()
-    seen = seen_of(survey, bench.inventory, bench.token)
+    survey = pool.survey()
+    seen = seen_of(survey, pool.inventory, pool.token)
     if judge(seen).status == "failure":
         return replace(seen, paths_left_out="its links were not tried, as something else failed")
     try:
-        for cell in bench.cells:
+        for cell in pool.cells:
             plan = _plain(cell.shape(), 0)
             lab = PhysicalLab(
-                bench, [cell], Shape.of(plan), survey, [], bench.directory / "records", "doctor"
+                pool, [cell], Shape.of(plan), survey, [], pool.directory / "records", "doctor"
             )
             lab.prepare([plan], _LEASE_S)
             tried = _try_links(plan, lab.batches)
@@ -90,9 +92,9 @@ def examine_hosts(bench: Bench) -> Seen:
     return seen
 
 
-def examine_this_machine(scratch: Path, interrupted: Callable[[], bool]) -> Seen:
+def examine_this_machine(scratch: Path, interrupted: Callable[[], bool]) -> Observations:
     """Looks at this machine; if it can have a netns lab, tries a link in one."""
-    seen = Seen(
+    seen = Observations(
         cells={HERE: "netns"}, inspections={HERE: _inspection_here(scratch)}, now_s=time.time()
     )
     if os.geteuid() != 0:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from nagi_contracts.doctor import Status
 from nagi_contracts.inspection import Inspection
 
-from nagi.doctor.seen import Said, Seen
+from nagi.doctor.observations import Observations, StageFinding
 from nagi.plan.schemes import Scheme, availability_on, schemes
 
 OLDEST_PYTHON = (3, 9)
@@ -59,26 +59,26 @@ def _cure_of(said: str, otherwise: str) -> str:
     return next((cure for words, cure in _CURES if re.search(words, said.lower())), otherwise)
 
 
-def look_at_ssh(seen: Seen) -> Iterator[Said]:
+def look_at_ssh(seen: Observations) -> Iterator[StageFinding]:
     for host in () if seen.is_local else seen.cells:
         if host in seen.unreachable:
             said = " ".join(seen.unreachable[host].split())
             cure = _cure_of(said, "try `ssh` to it by hand, as the inventory has it")
-            yield Said([host], "failure", said, cure)
+            yield StageFinding([host], "failure", said, cure)
         else:
-            yield Said([host], "ok", "reached")
+            yield StageFinding([host], "ok", "reached")
 
 
-def look_at_versions(seen: Seen) -> Iterator[Said]:
+def look_at_versions(seen: Observations) -> Iterator[StageFinding]:
     for host, inspection in seen.inspected():
         wrong = list(_wrong_versions(inspection))
-        yield from (Said([host], "failure", what, cure) for what, cure in wrong)
+        yield from (StageFinding([host], "failure", what, cure) for what, cure in wrong)
         if not wrong:
-            yield Said([host], "ok", _versions(inspection))
+            yield StageFinding([host], "ok", _versions(inspection))
     for host in seen.without_agent():
         said = " ".join(seen.silent.get(host, "").split()) or "it said nothing"
         cure = _cure_of(said, _PYTHON_CURE)
-        yield Said([host], "failure", f"nagi-agent cannot run there: {said}", cure)
+        yield StageFinding([host], "failure", f"nagi-agent cannot run there: {said}", cure)
     yield from seen.without_ssh()
 
 
@@ -109,26 +109,26 @@ def _versions(inspection: Inspection) -> str:
     return ", ".join(found)
 
 
-def look_at_kernels(seen: Seen) -> Iterator[Said]:
+def look_at_kernels(seen: Observations) -> Iterator[StageFinding]:
     for host, inspection in seen.inspected():
         found = list(_kernel(seen, host, inspection))
-        yield from found or [Said([host], "ok", f"Linux {inspection.facts.kernel}")]
+        yield from found or [StageFinding([host], "ok", f"Linux {inspection.facts.kernel}")]
     yield from _differing_kernels(dict(seen.traffic()))
     yield from seen.not_inspected()
 
 
-def _kernel(seen: Seen, host: str, inspection: Inspection) -> Iterator[Said]:
+def _kernel(seen: Observations, host: str, inspection: Inspection) -> Iterator[StageFinding]:
     if not inspection.is_root:
         cure = "connect as root, or give it `ansible_become: true`"
         if seen.is_local:
             cure = "run the same command with sudo"
         who = "nagi" if seen.is_local else "nagi-agent"
-        yield Said([host], "failure", f"{who} is not root", cure)
+        yield StageFinding([host], "failure", f"{who} is not root", cure)
     elif seen.no_namespaces:
         what = f"it cannot make network namespaces: {seen.no_namespaces}"
-        yield Said([host], "failure", what, _namespaces_cure(seen.no_namespaces.lower()))
+        yield StageFinding([host], "failure", what, _namespaces_cure(seen.no_namespaces.lower()))
     if not inspection.cgroup2 and (seen.wanted is None or seen.wanted.window_cap):
-        yield Said(
+        yield StageFinding(
             [host],
             "warning" if seen.wanted is None else "failure",
             "its kernel has no cgroup2, which `max_window` needs",
@@ -144,7 +144,7 @@ def _namespaces_cure(why: str) -> str:
     return "boot a kernel with CONFIG_NET_NS"
 
 
-def _differing_kernels(traffic: dict[str, Inspection]) -> Iterator[Said]:
+def _differing_kernels(traffic: dict[str, Inspection]) -> Iterator[StageFinding]:
     """Results of different kernels are not results of one campaign."""
     by_kernel: dict[str, list[str]] = {}
     for host, inspection in traffic.items():
@@ -152,10 +152,10 @@ def _differing_kernels(traffic: dict[str, Inspection]) -> Iterator[Said]:
     if len(by_kernel) > 1:
         which = "; ".join(f"{kernel} on {', '.join(on)}" for kernel, on in by_kernel.items())
         what = f"kernels differ between hosts with traffic: {which}"
-        yield Said(list(traffic), "failure", what, "boot the same kernel on all of them")
+        yield StageFinding(list(traffic), "failure", what, "boot the same kernel on all of them")
 
 
-def look_at_schemes(seen: Seen) -> Iterator[Said]:
+def look_at_schemes(seen: Observations) -> Iterator[StageFinding]:
     hosts = dict(seen.traffic())
     status: Status = "warning" if seen.wanted is None else "failure"
     ready = []
@@ -168,9 +168,9 @@ def look_at_schemes(seen: Seen) -> Iterator[Said]:
         if not lacking:
             ready.append(name)
         for (reason, cure), on in lacking.items():
-            yield Said(on, status, f"{name} is not available: {reason}", cure)
+            yield StageFinding(on, status, f"{name} is not available: {reason}", cure)
     if hosts and ready:
-        yield Said(list(hosts), "ok", ", ".join(ready))
+        yield StageFinding(list(hosts), "ok", ", ".join(ready))
     yield from seen.not_inspected()
 
 

@@ -12,25 +12,25 @@ from nagi_contracts.inspection import Holder, Inspection, SwitchFacts
 from nagi_contracts.plan import SwitchTarget
 from nagi_contracts.units import in_bytes, in_time
 
-from nagi.doctor.seen import Said, Seen
+from nagi.doctor.observations import Observations, StageFinding
 from nagi.plan import radio
 
 BUSY = 0.2  # share of all processors' time that others use
 LEAST_FREE_BYTES = 10**9  # where it is not known what a campaign takes
 
 
-def look_at_captures(seen: Seen) -> Iterator[Said]:
+def look_at_captures(seen: Observations) -> Iterator[StageFinding]:
     for host, inspection in seen.nodes():
         if not inspection.is_root:
-            yield Said([host], "skipped", "only root can try to capture", "see kernel")
+            yield StageFinding([host], "skipped", "only root can try to capture", "see kernel")
         elif inspection.missing_programs:
-            yield Said([host], "skipped", "programs it needs are missing", "see versions")
+            yield StageFinding([host], "skipped", "programs it needs are missing", "see versions")
         elif inspection.capture_error is None:
-            yield Said([host], "ok", "tcpdump captures")
+            yield StageFinding([host], "ok", "tcpdump captures")
         else:
             said = " ".join(inspection.capture_error.split())
             cure = _capture_cure(said.lower())
-            yield Said([host], "failure", f"tcpdump cannot capture: {said}", cure)
+            yield StageFinding([host], "failure", f"tcpdump cannot capture: {said}", cure)
     yield from seen.not_inspected()
 
 
@@ -42,7 +42,7 @@ def _capture_cure(said: str) -> str:
     return "try `tcpdump` there by hand"
 
 
-def look_at_emulators(seen: Seen) -> Iterator[Said]:
+def look_at_emulators(seen: Observations) -> Iterator[StageFinding]:
     bring = "build it: `make setup`"
     if not seen.is_local:
         bring = f"install that of nagi {__version__} there, or say where it is as `nagi_link`"
@@ -50,22 +50,22 @@ def look_at_emulators(seen: Seen) -> Iterator[Said]:
         version = (inspection.nagi_link or "").split()[-1:]
         if not version:
             said = " ".join((inspection.nagi_link_error or "it says no version").split())
-            yield Said([host], "failure", f"nagi-link does not run: {said}", bring)
+            yield StageFinding([host], "failure", f"nagi-link does not run: {said}", bring)
         elif version != [__version__]:
             what = f"its nagi-link is of version {version[0]}, nagi of {__version__}"
-            yield Said([host], "failure", what, bring)
+            yield StageFinding([host], "failure", what, bring)
         else:
             yield _packet_io(host, inspection, f"nagi-link {version[0]}")
     yield from seen.not_inspected()
 
 
-def _packet_io(host: str, inspection: Inspection, program: str) -> Said:
+def _packet_io(host: str, inspection: Inspection, program: str) -> StageFinding:
     if inspection.io is None:
         what = f"{program}; which packet I/O it takes shows when it runs"
-        return Said([host], "skipped", what, "see `ports` in a run's links.json")
+        return StageFinding([host], "skipped", what, "see `ports` in a run's links.json")
     if inspection.io.startswith("af_xdp"):
-        return Said([host], "ok", f"{program}, {inspection.io}")
-    return Said(
+        return StageFinding([host], "ok", f"{program}, {inspection.io}")
+    return StageFinding(
         [host],
         "warning",
         f"{program} takes {inspection.io}",
@@ -74,7 +74,7 @@ def _packet_io(host: str, inspection: Inspection, program: str) -> Said:
     )
 
 
-def look_at_radios(seen: Seen) -> Iterator[Said]:
+def look_at_radios(seen: Observations) -> Iterator[StageFinding]:
     """Whether links can be radios; of this machine `nagi doctor radio` tells more."""
     wanted = seen.wanted.radios if seen.wanted else ()
     cure = radio.INSTALL if seen.is_local else radio.INSTALL_THERE
@@ -83,21 +83,21 @@ def look_at_radios(seen: Seen) -> Iterator[Said]:
         if inspection.nagi_sdr_error is not None:
             said = " ".join(inspection.nagi_sdr_error.split())
             status: Status = "failure" if wanted else "warning"
-            yield Said([host], status, f"nagi-sdr does not run: {said}", cure)
+            yield StageFinding([host], status, f"nagi-sdr does not run: {said}", cure)
         elif not version and wanted:
             what = f"{radio.of_links(wanted)}, and there is no nagi-sdr"
-            yield Said([host], "failure", what, cure)
+            yield StageFinding([host], "failure", what, cure)
         elif not version:
-            yield Said([host], "ok", "no nagi-sdr is installed")
+            yield StageFinding([host], "ok", "no nagi-sdr is installed")
         elif version != [__version__]:
             what = f"its nagi-sdr is of version {version[0]}, nagi of {__version__}"
-            yield Said([host], "failure" if wanted else "warning", what, cure)
+            yield StageFinding([host], "failure" if wanted else "warning", what, cure)
         else:
-            yield Said([host], "ok", f"nagi-sdr {version[0]}")
+            yield StageFinding([host], "ok", f"nagi-sdr {version[0]}")
     yield from seen.not_inspected()
 
 
-def look_at_switches(seen: Seen) -> Iterator[Said]:
+def look_at_switches(seen: Observations) -> Iterator[StageFinding]:
     for host, inspection in seen.nodes():
         wanted = {
             target
@@ -110,23 +110,25 @@ def look_at_switches(seen: Seen) -> Iterator[Said]:
             if facts.problem is not None:
                 what, _, cure = facts.problem.partition("; ")
                 status: Status = "failure" if target in wanted else "warning"
-                yield Said([host], status, what, cure)
+                yield StageFinding([host], status, what, cure)
         versions = [
             _version(target, facts)
             for target, facts in inspection.switches.items()
             if facts.problem is None
         ]
         if versions or not (wanted or inspection.switches):
-            yield Said([host], "ok", ", ".join(versions) or "none is installed")
+            yield StageFinding([host], "ok", ", ".join(versions) or "none is installed")
     yield from seen.not_inspected()
 
 
-def _missing_switch(host: str, target: SwitchTarget) -> Said:
+def _missing_switch(host: str, target: SwitchTarget) -> StageFinding:
     cure = f"provision it with nagi_switch_target: {target}"
     if target == "nagi":
         what = "nagi-switch comes with the campaign; whether the host has its libraries shows then"
-        return Said([host], "skipped", what, cure)
-    return Said([host], "failure", "there is no simple_switch", f"{cure}, or use --switch nagi")
+        return StageFinding([host], "skipped", what, cure)
+    return StageFinding(
+        [host], "failure", "there is no simple_switch", f"{cure}, or use --switch nagi"
+    )
 
 
 def _version(target: SwitchTarget, facts: SwitchFacts) -> str:
@@ -134,47 +136,47 @@ def _version(target: SwitchTarget, facts: SwitchFacts) -> str:
     return " ".join([name, *facts.version.split()[-1:]])
 
 
-def look_at_processors(seen: Seen) -> Iterator[Said]:
+def look_at_processors(seen: Observations) -> Iterator[StageFinding]:
     for host, inspection in seen.inspected():
         share = inspection.processors_busy
         busy = f"{100 * share:.0f} % busy"
         if share <= BUSY:
-            yield Said([host], "ok", busy)
+            yield StageFinding([host], "ok", busy)
         else:
             cure = "end what keeps them busy (`top` there names it), or wait"
-            yield Said([host], "warning", f"its processors are {busy} without a run", cure)
+            yield StageFinding([host], "warning", f"its processors are {busy} without a run", cure)
     yield from seen.not_inspected()
 
 
-def look_at_disks(seen: Seen) -> Iterator[Said]:
+def look_at_disks(seen: Observations) -> Iterator[StageFinding]:
     needed = seen.wanted.free_bytes if seen.wanted else None
     room = "make room" if seen.is_local else "make room there, or name another `nagi_spool`"
     for host, inspection in seen.inspected():
         free = in_bytes(inspection.free_bytes)
         if needed is not None and inspection.free_bytes < needed:
             what = f"{free} are free where records go, {in_bytes(needed)} are needed"
-            yield Said([host], "failure", what, room)
+            yield StageFinding([host], "failure", what, room)
         elif needed is None and inspection.free_bytes < LEAST_FREE_BYTES:
             what = f"only {free} are free where records go"
-            yield Said([host], "warning", what, f"{room}; `nagi plan` says what runs take")
+            yield StageFinding([host], "warning", what, f"{room}; `nagi plan` says what runs take")
         else:
-            yield Said([host], "ok", f"{free} free")
+            yield StageFinding([host], "ok", f"{free} free")
     yield from seen.not_inspected()
 
 
-def look_at_locks(seen: Seen) -> Iterator[Said]:
+def look_at_locks(seen: Observations) -> Iterator[StageFinding]:
     for host, inspection in seen.inspected():
         if inspection.holder is None:
-            yield Said([host], "ok", "free")
+            yield StageFinding([host], "ok", "free")
         elif inspection.holder.token == seen.token:
-            yield Said([host], "ok", "held by this campaign")
+            yield StageFinding([host], "ok", "held by this campaign")
         else:
             what, cure = _held(seen, host, inspection.holder)
-            yield Said([host], "failure", what, cure)
+            yield StageFinding([host], "failure", what, cure)
     yield from seen.not_inspected()
 
 
-def _held(seen: Seen, host: str, holder: Holder) -> tuple[str, str]:
+def _held(seen: Observations, host: str, holder: Holder) -> tuple[str, str]:
     """Who has the host, and how to get it. Its holder's times are by its own clock."""
     now_s = seen.now_s + (seen.clocks[host].offset_s if host in seen.clocks else 0.0)
     since = in_time(max(0.0, now_s - holder.since_s))
@@ -188,14 +190,16 @@ def _held(seen: Seen, host: str, holder: Holder) -> tuple[str, str]:
     return f"{who}; {lease}", f"look again in a minute; if it is stale, free it by {force}"
 
 
-def look_at_leftovers(seen: Seen) -> Iterator[Said]:
+def look_at_leftovers(seen: Observations) -> Iterator[StageFinding]:
     for host, inspection in seen.inspected():
-        found = [Said([host], "failure", what, cure) for what, cure in _obstacles(inspection)]
+        found = [
+            StageFinding([host], "failure", what, cure) for what, cure in _obstacles(inspection)
+        ]
         if inspection.to_restore:
             what = "an agent that died has left its settings behind"
             cure = f"the next run puts back what was before, or do so now: `{_down(seen)}`"
-            found.append(Said([host], "warning", what, cure))
-        yield from found or [Said([host], "ok", "none")]
+            found.append(StageFinding([host], "warning", what, cure))
+        yield from found or [StageFinding([host], "ok", "none")]
     yield from seen.not_inspected()
 
 
@@ -208,5 +212,5 @@ def _obstacles(inspection: Inspection) -> Iterator[tuple[str, str]]:
             yield what, cure or "mend that, and look again"
 
 
-def _down(seen: Seen) -> str:
+def _down(seen: Observations) -> str:
     return "nagi down" if seen.is_local else f"nagi down -i {seen.inventory}"

@@ -19,7 +19,7 @@ import ansible_runner
 import yaml
 from nagi_contracts import paths
 
-_PATIENCE = 10.0
+_TIMEOUT_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ def _end_workers(home: Path) -> None:
     """Ends what runs with this ANSIBLE_HOME, but for connections that are kept open: those have
     written over their environment."""
     mark = f"ANSIBLE_HOME={home}".encode()
-    deadline = time.monotonic() + _PATIENCE
+    deadline = time.monotonic() + _TIMEOUT_S
     while time.monotonic() < deadline:
         left = []
         for entry in Path("/proc").iterdir():

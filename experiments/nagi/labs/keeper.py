@@ -37,7 +37,7 @@ _NEW_NAMESPACES = [
     "--fork",
     "--mount-proc",
 ]
-_PATIENCE = 10.0
+_TIMEOUT_S = 10.0
 
 
 class Keeper:
@@ -91,7 +91,7 @@ def _start(new_namespaces: list[str]) -> tuple[subprocess.Popen[bytes], int]:
 
 def _wait_for_end(pid: int) -> None:
     """The kernel takes a namespace's processes down; waits until the last is gone."""
-    deadline = time.monotonic() + _PATIENCE
+    deadline = time.monotonic() + _TIMEOUT_S
     while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
         time.sleep(0.01)
 

@@ -20,7 +20,7 @@ from nagi.labs import keeper
 from nagi.labs.cells import list_inventory
 from nagi.labs.lab import Place
 from nagi.labs.netns import NetnsLab
-from nagi.labs.physical import Bench, PhysicalLab, Survey
+from nagi.labs.physical import HostPool, PhysicalLab, Survey
 from nagi.labs.shape import Shape
 
 
@@ -82,14 +82,14 @@ class LiveLab:
         return live
 
     def up_on_hosts(
-        self, plan: RunPlan, bench: Bench, survey: Survey, directory: Path, lease_s: float
+        self, plan: RunPlan, pool: HostPool, survey: Survey, directory: Path, lease_s: float
     ) -> Live:
         """Brings a run's topology up on the hosts of the first cell that has it, where it stays.
         Raises LabError or Interrupted; then it does not."""
         shape = Shape.of(plan)
-        (cell, *_) = [cell for cell in bench.cells if not cell.lacks(shape)]
+        (cell, *_) = [cell for cell in pool.cells if not cell.lacks(shape)]
         lab = PhysicalLab(
-            bench, [cell], shape, survey, [], directory / "records", f"up {plan.experiment.name}"
+            pool, [cell], shape, survey, [], directory / "records", f"up {plan.experiment.name}"
         )
         expires = time.time() + lease_s
         live = Live(
@@ -100,7 +100,7 @@ class LiveLab:
             nodes=_nodes(plan, lab.batches.places),
             keeper=None,
             keeper_started=None,
-            inventory=str(bench.inventory),
+            inventory=str(pool.inventory),
             cell=cell.name,
             expires_s=expires,
         )
@@ -111,10 +111,10 @@ class LiveLab:
         except BaseException:
             self._forget(live)
             raise
-        bench.stay = True
+        pool.stay = True
         return live
 
-    def down(self, bench_of: Callable[[Live], Bench]) -> Live:
+    def down(self, bench_of: Callable[[Live], HostPool]) -> Live:
         """Takes down what is up. Raises InputError if nothing is, LabError if hosts could not be
         let go (they put themselves back when the lease ends)."""
         live = self.get()

@@ -54,7 +54,7 @@ class Survey:
     failures: list[Failure]  # of hosts that could not be looked at
 
 
-class Bench:
+class HostPool:
     """The hosts of some cells, for one owner.
 
     `directory` is the controller's own for this. `token` says for whom hosts are held, and names
@@ -85,7 +85,7 @@ class Bench:
         self._interrupted = interrupted
         self._agent = make_agent(directory, objects_in([*schemes().values(), *wanted]))
 
-    def __enter__(self) -> Bench:
+    def __enter__(self) -> HostPool:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -260,7 +260,7 @@ class PhysicalLab:
 
     def __init__(
         self,
-        bench: Bench,
+        pool: HostPool,
         cells: list[Cell],
         shape: Shape,
         survey: Survey,
@@ -268,18 +268,18 @@ class PhysicalLab:
         records: Path,
         campaign: str,
     ) -> None:
-        self._bench = bench
+        self._pool = pool
         self._campaign = campaign
-        playbooks = bench.playbooks(cells, shape, survey.inspections, modules)
-        self.batches = bench.batches(cells, shape, playbooks, records)
+        playbooks = pool.playbooks(cells, shape, survey.inspections, modules)
+        self.batches = pool.batches(cells, shape, playbooks, records)
 
     @property
     def cells(self) -> list[str]:
         return self.batches.cells
 
     def prepare(self, plans: list[RunPlan], lease_s: float = LEASE_S) -> None:
-        self._bench.held = True
-        holder = self._bench.holder(self._campaign, time.time() + lease_s)
+        self._pool.held = True
+        holder = self._pool.holder(self._campaign, time.time() + lease_s)
         self.batches.prepare("physical_lab.yml", plans, nagi_holder=holder)
 
     def run_batch(self, plans: dict[str, list[RunPlan]]) -> dict[str, str]:
@@ -297,12 +297,12 @@ class PhysicalLabs:
 
     def __init__(
         self,
-        bench: Bench,
+        pool: HostPool,
         survey: Survey,
         records: Path,
         campaign: str,
     ) -> None:
-        self._bench = bench
+        self._pool = pool
         self._survey = survey
         self._records = records
         self._campaign = campaign
@@ -310,13 +310,13 @@ class PhysicalLabs:
 
     def __enter__(self) -> PhysicalLabs:
         """Holds the hosts and brings what an earlier process left on them. Raises InputError."""
-        playbooks = self._bench.playbooks(self._bench.cells, None, {}, [])
-        batches = self._bench.batches(self._bench.cells, None, playbooks, self._records)
-        self._bench.held = True
+        playbooks = self._pool.playbooks(self._pool.cells, None, {}, [])
+        batches = self._pool.batches(self._pool.cells, None, playbooks, self._records)
+        self._pool.held = True
         try:
             batches.play(
                 "hold.yml",
-                nagi_holder=self._bench.holder(self._campaign, time.time() + LEASE_S),
+                nagi_holder=self._pool.holder(self._campaign, time.time() + LEASE_S),
             )
         except LabError as error:
             raise refuse(str(error), "see `nagi doctor`; nothing was run") from None
@@ -324,21 +324,21 @@ class PhysicalLabs:
         return self
 
     def __exit__(self, *_: object) -> None:
-        pass  # the bench lets the hosts go
+        pass  # the pool lets the hosts go
 
     @contextmanager
     def open(self, shape: Shape, plans: list[RunPlan], jobs: int) -> Iterator[PhysicalLab]:
         """Of the cells that have all nodes and links of `shape`."""
-        cells = [cell for cell in self._bench.cells if cell.name not in self._given_up]
+        cells = [cell for cell in self._pool.cells if cell.name not in self._given_up]
         fitting = [cell for cell in cells if not cell.lacks(shape)]
         if not fitting:
             raise Unfit(
                 "; ".join(
-                    f"{cell.name}: {', '.join(cell.lacks(shape))}" for cell in self._bench.cells
+                    f"{cell.name}: {', '.join(cell.lacks(shape))}" for cell in self._pool.cells
                 )
             )
         yield PhysicalLab(
-            self._bench,
+            self._pool,
             fitting[: min(jobs, len(plans))],
             shape,
             self._survey,
@@ -349,7 +349,7 @@ class PhysicalLabs:
 
     def give_up(self, trouble: LabError) -> list[str]:
         failed = {failure.host for failure in trouble.failures}
-        cells = [cell for cell in self._bench.cells if cell.name not in self._given_up]
+        cells = [cell for cell in self._pool.cells if cell.name not in self._given_up]
         broken = sorted(
             cell.name for cell in cells if failed & {host.name for host in cell.hosts.values()}
         )

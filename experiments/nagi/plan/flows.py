@@ -212,7 +212,7 @@ class Flows:
                 f"there is no path from {flow.from_} to {flow.to}",
                 "join them by links; only routers and switches forward packets",
             )
-        rtt = sum(channel.least_delay_ns for channel in self._channels.along((*hops, *hops_back)))
+        rtt = sum(channel.min_delay_ns for channel in self._channels.along((*hops, *hops_back)))
         timestamps = self._request.profile.sysctls.get("net.ipv4.tcp_timestamps", 1)
         header = IP_AND_TCP_HEADER + (TIMESTAMP_OPTION if str(timestamps) == "1" else 0)
         return FlowPath(hops, hops_back, rtt, ByteCount(flow.payload.value + header))
@@ -249,8 +249,6 @@ class Flows:
     def longest_rtt_ns(self) -> int:
         """Of the paths there and back, without queues, with the most that delays vary."""
         return max(
-            sum(
-                channel.most_delay_ns for channel in self._channels.along((*path.there, *path.back))
-            )
+            sum(channel.max_delay_ns for channel in self._channels.along((*path.there, *path.back)))
             for path in self.paths.values()
         )

@@ -28,7 +28,7 @@ LEAST_DELAY_NS = 10_000_000  # waveforms are computed while the packet is on its
 INSTALL = "install GNU Radio and nagi-sdr with `make sdr`"
 INSTALL_THERE = f"{INSTALL} there, or say where it is as `nagi_sdr`"
 SYSTEM_PYTHON = "/usr/bin/python3"  # GNU Radio is of its modules
-_PATIENCE_S = 120.0
+_TIMEOUT_S = 120.0
 # What belongs to nagi-sdr, beside its program, below the prefix where `make sdr` installs.
 _INSTALLED = (
     "lib/nagi/sdr/**/*",
@@ -168,9 +168,9 @@ def _run(command: list[str]) -> subprocess.CompletedProcess[str] | str:
     """How a program ended, or why it could not be run."""
     try:
         return subprocess.run(
-            command, capture_output=True, text=True, check=False, timeout=_PATIENCE_S
+            command, capture_output=True, text=True, check=False, timeout=_TIMEOUT_S
         )
     except subprocess.TimeoutExpired:
-        return f"{command[0]} was not done after {_PATIENCE_S:.0f} s"
+        return f"{command[0]} was not done after {_TIMEOUT_S:.0f} s"
     except OSError as error:
         return f"{command[0]} cannot be run: {error.strerror}"

@@ -23,7 +23,7 @@ import pandas as pd
 from nagi_captures.capture import FRAGMENT, packets, scan
 from nagi_captures.clocks import Passages, ahead_ns, drift_ppm, estimate
 from nagi_captures.flow_rows import is_of
-from nagi_captures.identities import Nanoseconds, look_up, once
+from nagi_captures.identities import Nanoseconds, look_up, unique_keys
 from nagi_contracts.errors import refuse
 from nagi_contracts.plan import DirectionPlan, FlowPlan, Hop, RunPlan, Way
 from nagi_contracts.records import HostClock, Information
@@ -186,14 +186,14 @@ def _clock(
             capture = captures[node, hop.link]
             for outward in (True, False):
                 mine = capture.of(flow, data=outward == sends)
-                key, host_ns = once(capture.identity[mine], capture.time_ns[mine])
+                key, host_ns = unique_keys(capture.identity[mine], capture.time_ns[mine])
                 way = hop.way if outward == sends else _OTHER_WAY[hop.way]
                 passing = recorded[recorded["lane"] == lane(plan, hop.link, way)]
                 instant = passing["arrived_ns"]
                 if not outward:
                     passing = passing[fates(passing) == DELIVERED]
                     instant = passing["left_ns"] + passing["late_ns"]
-                seen, emulator_ns = once(passing["identity"].astype(np.int64), instant)
+                seen, emulator_ns = unique_keys(passing["identity"].astype(np.int64), instant)
                 at = look_up(seen, emulator_ns, key)
                 passages[outward].append(Passages(host_ns[at > 0], at[at > 0]))
     sent, received = (
@@ -313,13 +313,13 @@ def _crossings(
         ("ACKs", back, receiver, sender, False),
     ):
         sent, received = first.of(flow, data=data), last.of(flow, data=data)
-        identity, sent_ns = once(first.identity[sent], first.time_ns[sent])
-        came, received_ns = once(last.identity[received], last.time_ns[received])
+        identity, sent_ns = unique_keys(first.identity[sent], first.time_ns[sent])
+        came, received_ns = unique_keys(last.identity[received], last.time_ns[received])
         inside = np.zeros(len(identity), np.int64)
         known = np.ones(len(identity), bool)
         for hop in hops:
             mine = due[(due["lane"] == lane(plan, hop.link, hop.way)) & (fates(due) == DELIVERED)]
-            key, took = once(
+            key, took = unique_keys(
                 mine["identity"].astype(np.int64), mine["left_ns"] - mine["arrived_ns"]
             )
             found = look_up(key, took + 1, identity)

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from nagi_captures.identities import Nanoseconds, look_up, once
+from nagi_captures.identities import Nanoseconds, look_up, unique_keys
 from nagi_contracts.plan import Hop, RunPlan
 from nagi_p4.simple_switch import packet_rate
 
@@ -49,7 +49,7 @@ class Passage:
         """The identities that are known on both sides, sorted, and how long each packet should have
         been in the switch."""
         known = self.entered_ns > 0
-        return once(self.identity[known], (self.due_ns - self.entered_ns)[known])
+        return unique_keys(self.identity[known], (self.due_ns - self.entered_ns)[known])
 
 
 def passages(plan: RunPlan, recorded: Records) -> list[Passage]:
@@ -74,7 +74,9 @@ def _passage(plan: RunPlan, hop: Hop, node: str, recorded: Records, inward: list
     came = recorded[np.isin(recorded["lane"], inward) & (fates(recorded) == DELIVERED)]
     left = recorded[recorded["lane"] == lane(plan, hop.link, hop.way)]
     left = left[np.argsort(left["arrived_ns"], kind="stable")]
-    key, handed_ns = once(came["identity"].astype(np.int64), came["left_ns"] + came["late_ns"])
+    key, handed_ns = unique_keys(
+        came["identity"].astype(np.int64), came["left_ns"] + came["late_ns"]
+    )
     identity = left["identity"].astype(np.int64)
     entered = look_up(key, handed_ns, identity)
     imposed, port = plan.imposed(hop), plan.port(hop)

@@ -13,7 +13,7 @@ from nagi_p4.operations import Refused
 from nagi_p4.simple_switch import DEFAULT_PORT, SimpleSwitch, client_directory
 
 from nagi_agent.commands import status_in_words
-from nagi_agent.daemons import END_PATIENCE, START_PATIENCE
+from nagi_agent.daemons import END_TIMEOUT_S, START_TIMEOUT_S
 from nagi_agent.loopback import OnLoopback
 from nagi_agent.processes import end, log_of, output_of, start
 
@@ -86,7 +86,7 @@ class SimpleSwitchProcess:
 
     def wait_until_ready(self) -> SimpleSwitch:
         """Its control. Raises RuntimeError."""
-        deadline = time.monotonic() + START_PATIENCE
+        deadline = time.monotonic() + START_TIMEOUT_S
         notifications = os.path.join(self._directory, _NOTIFICATIONS)
         while True:
             self.check()
@@ -111,11 +111,11 @@ class SimpleSwitchProcess:
     def stop(self) -> None:
         self._release()
         # It does not end in order: SIGTERM is as good as SIGKILL to it.
-        end(self._process, signal.SIGTERM, END_PATIENCE)
+        end(self._process, signal.SIGTERM, END_TIMEOUT_S)
 
     def kill(self) -> None:
         self._release()
-        end(self._process, signal.SIGKILL, END_PATIENCE)
+        end(self._process, signal.SIGKILL, END_TIMEOUT_S)
 
     def _release(self) -> None:
         """What it listens at is bound by now, or never will be."""

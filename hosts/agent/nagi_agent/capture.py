@@ -14,8 +14,8 @@ from nagi_agent.processes import end, log_of, start, unprivileged
 
 _BUFFER_KIB = 32768  # what may pile up while tcpdump is not scheduled
 _VIRTUAL_BUFFER_KIB = 4096
-_START_PATIENCE = 2.0
-_END_PATIENCE = 5.0
+_START_TIMEOUT_S = 2.0
+_END_TIMEOUT_S = 5.0
 _FILE_HEADER, _RECORD_HEADER = 24, 16  # bytes
 
 
@@ -53,7 +53,7 @@ class Capture:
 
     def wait_until_running(self) -> None:
         """Returns when tcpdump listens. Raises RuntimeError if it does not."""
-        deadline = time.monotonic() + _START_PATIENCE
+        deadline = time.monotonic() + _START_TIMEOUT_S
         while time.monotonic() < deadline:
             said = log_of(self._log)
             if "listening on" in said:
@@ -72,7 +72,7 @@ class Capture:
     def stop(self) -> dict[str, Any]:
         """Ends the capture. Returns tcpdump's own count of packets and drops."""
         self._check()
-        end(self._process, signal.SIGINT, _END_PATIENCE)
+        end(self._process, signal.SIGINT, _END_TIMEOUT_S)
         said = log_of(self._log, lines=5)
         counts = {}
         for key, words in (
@@ -93,4 +93,4 @@ class Capture:
         return counts
 
     def kill(self) -> None:
-        end(self._process, signal.SIGKILL, _END_PATIENCE)
+        end(self._process, signal.SIGKILL, _END_TIMEOUT_S)

@@ -46,14 +46,14 @@ def contained(command: list[str], user: str) -> list[str]:
     ]
 
 
-def end_all(process: subprocess.Popen[bytes], patience: float) -> None:
+def end_all(process: subprocess.Popen[bytes], timeout_s: float) -> None:
     """Ends what contained() started; on return nothing of it is left."""
     if process.poll() is None:
         # The namespace's first process is killed with unshare, and has not ended before all others.
         first = [os.pidfd_open(child) for child in children(process.pid)]
-        end(process, signal.SIGKILL, patience)
+        end(process, signal.SIGKILL, timeout_s)
         for descriptor in first:
-            select.select([descriptor], [], [], patience)
+            select.select([descriptor], [], [], timeout_s)
             os.close(descriptor)
 
 

@@ -14,14 +14,14 @@ from nagi_p4.unix_sockets import connect
 from nagi_agent.commands import status_in_words
 from nagi_agent.processes import end, log_of, start
 
-START_PATIENCE = 10.0  # an interface takes about 0.1 s
-END_PATIENCE = 5.0
+START_TIMEOUT_S = 10.0  # an interface takes about 0.1 s
+END_TIMEOUT_S = 5.0
 
 
 class Daemon:
     """A running one. Its files are in `directory`, which is also where it runs: socket paths may
     not be long, file paths may. `name` is the program's, and theirs; `socket` the control socket's,
-    if it is another; `patience`: seconds in which it must have started, and half of them to end;
+    if it is another; `timeout_s`: seconds in which it must have started, and half of them to end;
     `environment`: what it has of its own there."""
 
     def __init__(
@@ -32,12 +32,12 @@ class Daemon:
         directory: str,
         *,
         socket: Optional[str] = None,
-        patience: float = START_PATIENCE,
+        timeout_s: float = START_TIMEOUT_S,
         environment: Optional[dict[str, str]] = None,
     ) -> None:
         self.name = name
         self.socket = os.path.join(directory, socket or control_socket(name))
-        self._patience = patience
+        self._timeout_s = timeout_s
         self._log = os.path.join(directory, f"{name}.log")
         with open(os.path.join(directory, f"{name}.json"), "w", encoding="utf-8") as file:
             json.dump(configuration, file, indent=1)
@@ -50,10 +50,10 @@ class Daemon:
             )
 
     def wait_until_ready(self) -> None:
-        deadline = time.monotonic() + self._patience
+        deadline = time.monotonic() + self._timeout_s
         while time.monotonic() < deadline:
             try:
-                connect(self.socket, self._patience).close()
+                connect(self.socket, self._timeout_s).close()
                 return
             except OSError:
                 pass
@@ -70,11 +70,11 @@ class Daemon:
 
     def stop(self) -> None:
         self.check()
-        if end(self._process, signal.SIGTERM, self._patience / 2) != 0:
+        if end(self._process, signal.SIGTERM, self._timeout_s / 2) != 0:
             raise RuntimeError(f"{self.name} {self._end_in_words()}: {self._said()}")
 
     def kill(self) -> None:
-        end(self._process, signal.SIGKILL, END_PATIENCE)
+        end(self._process, signal.SIGKILL, END_TIMEOUT_S)
 
     def _end_in_words(self) -> str:
         return status_in_words(self._process.returncode)

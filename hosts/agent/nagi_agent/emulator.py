@@ -7,10 +7,10 @@ from __future__ import annotations
 import shutil
 from typing import Any, Optional
 
-from nagi_agent.daemons import START_PATIENCE, Daemon, control_socket
+from nagi_agent.daemons import START_TIMEOUT_S, Daemon, control_socket
 
 NAME, RADIO_NAME = "nagi-link", "nagi-sdr"
-RADIO_START_PATIENCE = 60.0  # Python imports GNU Radio, on a busy machine and in several processes
+RADIO_START_TIMEOUT_S = 60.0  # Python imports GNU Radio, on a busy machine and in several processes
 ACCOUNT = "links.json"
 PACKETS = "packets.bin"
 TRANSMISSIONS = "transmissions.bin"
@@ -109,6 +109,6 @@ class Emulator(Daemon):
             configuration,
             directory,
             socket=control_socket(NAME),
-            patience=RADIO_START_PATIENCE if is_radio else START_PATIENCE,
+            timeout_s=RADIO_START_TIMEOUT_S if is_radio else START_TIMEOUT_S,
             environment={"NAGI_LINK": nagi_link} if is_radio else None,
         )

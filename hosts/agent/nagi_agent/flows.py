@@ -17,8 +17,8 @@ from nagi_agent import commands
 from nagi_agent.processes import end, log_of, start, unprivileged
 from nagi_agent.tcp_info import LISTEN, SockDiag
 
-_START_PATIENCE = 2.0
-_END_PATIENCE = 2.0
+_START_TIMEOUT_S = 2.0
+_END_TIMEOUT_S = 2.0
 # iperf's own end must never come before the plan's.
 _SPARE_SECONDS = 60
 
@@ -84,7 +84,7 @@ class Program:
 
     def wait_until_listening(self, diag: SockDiag) -> None:
         port = self._flow["port"]
-        deadline = time.monotonic() + _START_PATIENCE
+        deadline = time.monotonic() + _START_TIMEOUT_S
         while time.monotonic() < deadline:
             if diag.connections(local_port=port, states=1 << LISTEN):
                 return
@@ -98,7 +98,7 @@ class Program:
                 )
             time.sleep(0.01)
         raise RuntimeError(
-            f"{self._who} does not listen on port {port} after {_START_PATIENCE:g} s: "
+            f"{self._who} does not listen on port {port} after {_START_TIMEOUT_S:g} s: "
             f"{log_of(self._log)}"
         )
 
@@ -129,9 +129,9 @@ class Program:
 
     def kill(self) -> None:
         if self._is_command:
-            commands.end_all(self._process, _END_PATIENCE)
+            commands.end_all(self._process, _END_TIMEOUT_S)
         else:
-            end(self._process, signal.SIGKILL, _END_PATIENCE)
+            end(self._process, signal.SIGKILL, _END_TIMEOUT_S)
 
     def _end_in_words(self) -> str:
         return commands.status_in_words(self._process.returncode)

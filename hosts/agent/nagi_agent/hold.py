@@ -30,7 +30,7 @@ _JOURNALS = (SETTINGS_JOURNAL, INTERFACES_JOURNAL)  # in the order in which they
 _LOCK, _AGENT, _HOLDER, _LOG = "lock", "agent", "holder.json", "guard.log"
 _LET_GO = {signal.SIGTERM, signal.SIGINT}
 _LOOK_EVERY = 0.5
-_PATIENCE = 20.0  # for an agent to end its run and put back its settings
+_TIMEOUT_S = 20.0  # for an agent to end its run and put back its settings
 
 
 class Held(Exception):
@@ -82,7 +82,7 @@ def hold(state: str, holder: dict[str, Any]) -> bool:
 def release(state: str, token: Optional[str]) -> bool:
     """Lets the host go; with no token, whoever holds it. Returns whether it was held. Raises Held
     by another token, or RuntimeError if something could not be put back."""
-    deadline = time.monotonic() + _PATIENCE + 10
+    deadline = time.monotonic() + _TIMEOUT_S + 10
     held = False
     while (present := holder_of(state)) is not None:
         if token is not None and present["token"] != token:
@@ -124,7 +124,7 @@ def at_work(state: str) -> Iterator[None]:
 def end_agent(state: str) -> None:
     """Ends the agent that is at work, if there is one; by force if it takes too long."""
     path = os.path.join(state, _AGENT)
-    deadline = time.monotonic() + _PATIENCE
+    deadline = time.monotonic() + _TIMEOUT_S
     told = False
     while (lock := _locked(path)) is None:
         try:

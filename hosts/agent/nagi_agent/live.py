@@ -18,7 +18,7 @@ from nagi_agent.settings import Settings
 
 _PINGS = 10
 _PING_INTERVAL_S = 0.02
-_PING_PATIENCE_S = 3
+_PING_TIMEOUT_S = 3
 _IP_AND_ICMP_HEADER = 28
 
 
@@ -94,7 +94,7 @@ def _ping(interface: str, address: str, size: int) -> list[float]:
     """Round-trip times in ms of the pings that were answered."""
     command = f"ping -n -I {interface} -M do -s {size} -c {_PINGS} -i {_PING_INTERVAL_S} -W 1"
     done = subprocess.run(
-        [*command.split(), "-w", str(_PING_PATIENCE_S), address],
+        [*command.split(), "-w", str(_PING_TIMEOUT_S), address],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -73,15 +73,15 @@ def start(
     )
 
 
-def end(process: subprocess.Popen[bytes], how: signal.Signals, patience: float) -> int:
-    """Ends `process` with a signal, by force if it takes longer than `patience` seconds.
+def end(process: subprocess.Popen[bytes], how: signal.Signals, timeout_s: float) -> int:
+    """Ends `process` with a signal, by force if it takes longer than `timeout_s` seconds.
 
     Returns its exit status.
     """
     if process.poll() is None:
         process.send_signal(how)
     try:
-        return process.wait(patience)
+        return process.wait(timeout_s)
     except subprocess.TimeoutExpired:
         process.kill()
         return process.wait()

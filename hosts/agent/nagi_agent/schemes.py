@@ -20,8 +20,8 @@ from nagi_agent import commands
 from nagi_agent.processes import end, start
 
 NAGI_TCP = "nagi-tcp"
-_READY_PATIENCE = 10.0
-_END_PATIENCE = 5.0
+_READY_TIMEOUT_S = 10.0
+_END_TIMEOUT_S = 5.0
 
 
 def refused() -> dict[str, str]:
@@ -189,9 +189,9 @@ class _Held:
     def wait_until_ready(self) -> None:
         assert self._process.stdout is not None
         output = self._process.stdout.fileno()
-        ready, _, _ = select.select([output], [], [], _READY_PATIENCE)
+        ready, _, _ = select.select([output], [], [], _READY_TIMEOUT_S)
         if not ready:
-            raise RuntimeError(f"{self._object}: not registered after {_READY_PATIENCE:g} s")
+            raise RuntimeError(f"{self._object}: not registered after {_READY_TIMEOUT_S:g} s")
         if not os.read(output, 4096):
             raise RuntimeError(self.end() or self._ended())
 
@@ -200,12 +200,12 @@ class _Held:
             raise RuntimeError(": ".join(part for part in (self._ended(), self.end()) if part))
 
     def _ended(self) -> str:
-        how = commands.status_in_words(self._process.wait(_END_PATIENCE))
+        how = commands.status_in_words(self._process.wait(_END_TIMEOUT_S))
         return f"{self._object}: {NAGI_TCP} {how}"
 
     def end(self) -> str:
         """Returns what it complained of."""
-        end(self._process, signal.SIGTERM, _END_PATIENCE)
+        end(self._process, signal.SIGTERM, _END_TIMEOUT_S)
         _, said = self._process.communicate()
         return _in_words(said.decode(errors="replace"), self._given, self._object)
 

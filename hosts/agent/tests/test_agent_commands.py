@@ -51,8 +51,8 @@ def program(code: str, flow: dict, tmp_path: Path) -> str:
         from nagi_agent.watch import Watch
         flow, log = {flow!r}, {str(tmp_path / "log")!r}
         diag = SockDiag()
-        def until(condition, patience=10):
-            end = time.monotonic() + patience
+        def until(condition, timeout_s=10):
+            end = time.monotonic() + timeout_s
             while not condition():
                 assert time.monotonic() < end, log_of(log)
                 time.sleep(0.01)
@@ -111,8 +111,8 @@ def test_with_the_agent_too(host, tmp_path):
     wait_for(lambda: sleepers(host) == 0)
 
 
-def wait_for(condition, patience=10):
-    end = time.monotonic() + patience
+def wait_for(condition, timeout_s=10):
+    end = time.monotonic() + timeout_s
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.02)

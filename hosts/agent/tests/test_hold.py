@@ -95,8 +95,8 @@ class Host:
         """Its process, as the namespace numbers it."""
         return json.loads((self.state / "holder.json").read_text())["guard"]
 
-    def wait_until(self, condition, patience: float = 10) -> None:
-        deadline = time.monotonic() + patience
+    def wait_until(self, condition, timeout_s: float = 10) -> None:
+        deadline = time.monotonic() + timeout_s
         while not condition():
             assert time.monotonic() < deadline, "it did not happen"
             time.sleep(0.05)

@@ -27,7 +27,7 @@ SETTLE_S = 0.5  # from when all are connected until something is measured
 
 _HOSTS = ("left", "right")
 _PORT = 5001
-_PATIENCE_S = 15.0
+_TIMEOUT_S = 15.0
 _TICKS = os.sysconf("SC_CLK_TCK")
 _CONNECTION = re.compile(rf":(\d+)\s+\S+:{_PORT}\s")
 
@@ -117,7 +117,7 @@ class TcpLab(Lab):
         settings = [f"{key}={value}" for key, value in sysctls.items()]
         for name in _HOSTS:
             self.add_namespace(name)
-            self.start(name, "sysctl", "-qw", *settings).finish(_PATIENCE_S)
+            self.start(name, "sysctl", "-qw", *settings).finish(_TIMEOUT_S)
         for number, (kind, network) in enumerate(NETWORKS.items()):
             interface = f"eth{number}"
             peer = f"peer name {interface} netns right"
@@ -148,7 +148,7 @@ class TcpLab(Lab):
                 "iperf listens",
                 lambda: bool(self.run("right", f"ss -Hltn sport = :{_PORT}")),
             )
-            lasts = seconds + SETTLE_S + 2 * _PATIENCE_S
+            lasts = seconds + SETTLE_S + 2 * _TIMEOUT_S
             client = self.start("left", "iperf", *to, "-t", f"{lasts:g}")
             self._programs_at_work = (server, client)
             _until("all flows are connected", lambda: len(self._connections()) == flows)
@@ -221,8 +221,8 @@ def _user_s(pid: int) -> float:
 
 
 def _until(what: str, is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + _PATIENCE_S
+    deadline = time.monotonic() + _TIMEOUT_S
     while not is_so():
         if time.monotonic() > deadline:
-            raise BenchError(f"waited {_PATIENCE_S:g} s in vain until {what}")
+            raise BenchError(f"waited {_TIMEOUT_S:g} s in vain until {what}")
         time.sleep(0.02)

@@ -87,9 +87,9 @@ def ours() -> set[tuple[str, int]]:
     return found
 
 
-def wait_until_gone(before: set[tuple[str, int]], patience: float = 10.0) -> None:
+def wait_until_gone(before: set[tuple[str, int]], timeout_s: float = 10.0) -> None:
     """The kernel frees programs a little later than they are given up."""
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + timeout_s
     while left := ours() - before:
         assert time.monotonic() < deadline, f"left behind: {left}"
         time.sleep(0.02)

@@ -19,7 +19,7 @@ s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
 s.bind(("{to}", 9000))
 print("ready", flush=True)
-s.settimeout({patience})
+s.settimeout({timeout_s})
 got = []
 try:
     while True:
@@ -39,9 +39,9 @@ class Numbered:
         self._wire = wire
         self._to = to
 
-    def receiver(self, patience: float = 1.0) -> subprocess.Popen[str]:
-        """Listens until nothing has come for `patience` seconds; then it prints a line a packet."""
-        program = _RECEIVE.format(to=self._to, patience=patience)
+    def receiver(self, timeout_s: float = 1.0) -> subprocess.Popen[str]:
+        """Listens until nothing has come for `timeout_s`; then it prints a line a packet."""
+        program = _RECEIVE.format(to=self._to, timeout_s=timeout_s)
         process: subprocess.Popen[str] = self._wire.start("right", "python3", "-c", program)
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
         return process
@@ -51,10 +51,10 @@ class Numbered:
         self._wire.run("left", "python3", "-c", program)
 
     def exchange(
-        self, count: int, gap: float, size: int = 1000, patience: float = 1.0
+        self, count: int, gap: float, size: int = 1000, timeout_s: float = 1.0
     ) -> list[tuple[int, float]]:
         """Sends packets; returns what arrived and when (CLOCK_MONOTONIC, s)."""
-        receiver = self.receiver(patience)
+        receiver = self.receiver(timeout_s)
         self.send(count, gap, size)
         lines, _ = receiver.communicate(timeout=60)
         return [

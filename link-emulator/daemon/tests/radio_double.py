@@ -68,8 +68,8 @@ while process.poll() is None and carried < rules.get("ends_after", 1 << 31):
     while waiting and waiting[0][0] <= now:
         _, ours, said = waiting.popleft()
         ours.send(said)
-    patience = max(waiting[0][0] - now, 0) if waiting else 0.05
-    for key, _ in selector.select(patience):
+    timeout_s = max(waiting[0][0] - now, 0) if waiting else 0.05
+    for key, _ in selector.select(timeout_s):
         assert isinstance(key.fileobj, socket.socket)
         message = key.fileobj.recv(1 << 16)
         if not message:

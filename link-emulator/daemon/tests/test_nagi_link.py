@@ -47,9 +47,9 @@ def wire(namespaces):
     return namespaces
 
 
-def send(wire, count: int, gap: float, size: int = 1000, patience: float = 1.0):
+def send(wire, count: int, gap: float, size: int = 1000, timeout_s: float = 1.0):
     """Sends numbered packets from left to right; returns what arrived and when."""
-    return Numbered(wire, "10.0.0.2").exchange(count, gap, size, patience)
+    return Numbered(wire, "10.0.0.2").exchange(count, gap, size, timeout_s)
 
 
 both_kinds_of_io = pytest.mark.parametrize("io", ["af_xdp", "af_packet"])

@@ -144,8 +144,8 @@ def _rates(directions: list[DirectionPlan]) -> str:
 
 
 def _delays(directions: list[DirectionPlan]) -> str:
-    delays = [each.least_delay_ns / 1e6 for each in directions]
-    delays += [each.most_delay_ns / 1e6 for each in directions]
+    delays = [each.min_delay_ns / 1e6 for each in directions]
+    delays += [each.max_delay_ns / 1e6 for each in directions]
     jitter = {each.jitter.distribution for each in directions if each.jitter}
     return _range(delays, "ms") + (f", {' or '.join(sorted(jitter))} jitter" if jitter else "")
 

@@ -32,7 +32,7 @@ from .settings import Settings, SettingsError
 from .stations import StationError
 from .version import VERSION
 
-END_PATIENCE_S = 5.0
+END_TIMEOUT_S = 5.0
 
 
 class Broken(Exception):
@@ -124,12 +124,12 @@ def run(path: str, emulator: Process) -> int:
         for name, process in flowgraph.processes():
             ends.watch(name, process)
         start_nagi_link(emulator, program, path, configuration, carriers)
-        cleanup.callback(emulator.end, END_PATIENCE_S)
+        cleanup.callback(emulator.end, END_TIMEOUT_S)
         ends.watch("nagi-link", emulator)
         flowgraph.start()
         ended = ends.wait()
         if ended is None:
-            emulator.end(END_PATIENCE_S)
+            emulator.end(END_TIMEOUT_S)
         elif ended[1] is not emulator:
             raise Broken(f"the {ended[0]} {status_in_words(ended[1].returncode or 0)}")
         for error in flowgraph.errors():

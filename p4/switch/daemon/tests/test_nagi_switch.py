@@ -37,9 +37,9 @@ def wire(namespaces):
     return namespaces
 
 
-def send(wire, count: int, gap: float, size: int = 1000, patience: float = 1.0):
+def send(wire, count: int, gap: float, size: int = 1000, timeout_s: float = 1.0):
     """Sends numbered packets from left to right; returns what arrived and when."""
-    return Numbered(wire, "10.0.2.2").exchange(count, gap, size, patience)
+    return Numbered(wire, "10.0.2.2").exchange(count, gap, size, timeout_s)
 
 
 def ask(path: str, *requests: dict[str, Any] | str) -> list[dict[str, Any]]:
@@ -346,7 +346,7 @@ def test_killed_it_leaves_nothing_behind(wire, tmp_path):
 
 def test_ends_in_order_with_sigterm(wire, tmp_path):
     with Running(wire, tmp_path, there={"rate_bps": 1000}) as switch:
-        send(wire, 5, 0, patience=0.1)
+        send(wire, 5, 0, timeout_s=0.1)
         account = switch.stop("TERM")
         assert switch.process.returncode == 0
     assert account["complete"]

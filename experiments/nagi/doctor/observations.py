@@ -48,7 +48,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Seen:
+class Observations:
     """What is known of hosts, by the names that the inventory gives them."""
 
     cells: dict[str, str]  # host -> its cell; all hosts, in the inventory's order
@@ -92,25 +92,25 @@ class Seen:
             if self.is_local or not self.wanted or inspection.node in self.wanted.traffic_nodes:
                 yield host, inspection
 
-    def without_ssh(self) -> Iterator[Said]:
+    def without_ssh(self) -> Iterator[StageFinding]:
         """What every stage after SSH says of hosts that were not reached."""
         hosts = [host for host in self.cells if host in self.unreachable]
         if hosts:
-            yield Said(hosts, "skipped", "not reached", "see SSH")
+            yield StageFinding(hosts, "skipped", "not reached", "see SSH")
 
     def without_agent(self) -> list[str]:
         """Hosts that were reached, but whose agent did not answer."""
         known = self.inspections.keys() | self.unreachable.keys()
         return [host for host in self.cells if host not in known]
 
-    def not_inspected(self) -> Iterator[Said]:
+    def not_inspected(self) -> Iterator[StageFinding]:
         """What later stages say of hosts of which nothing is known."""
         yield from self.without_ssh()
         if hosts := self.without_agent():
-            yield Said(hosts, "skipped", "no answer from nagi-agent", "see versions")
+            yield StageFinding(hosts, "skipped", "no answer from nagi-agent", "see versions")
 
 
-class Said(NamedTuple):
+class StageFinding(NamedTuple):
     """What a stage says of hosts: a Finding, but for its stage and cell."""
 
     hosts: Sequence[str]
