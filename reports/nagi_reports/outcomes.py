@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a campaign's results make of the statements of its experiment (nagi/statements.py).
+"""What a campaign's results make of its experiment's statements (nagi_contracts/statements.py).
 
 A value is a mean with its 95 % interval. A claim holds at a point if it holds of the whole
 interval, fails if it holds of none of it, and is undecided there if the interval straddles a limit.

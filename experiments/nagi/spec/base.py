@@ -5,11 +5,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-)
+from pydantic import BaseModel, ConfigDict, Field
 
 # Names become parts of interface names, which Linux limits to 15 characters.
 NAME_PATTERN = r"^[A-Za-z][A-Za-z0-9_-]{0,10}$"
@@ -23,6 +19,7 @@ PATTERNS = {
     EXPERIMENT_NAME: "use 1 to 64 of a-z, 0-9 and -, and begin with a letter or digit",
     VARIANT_PATTERN: "use 1 to 64 of A-Z, a-z, 0-9, - and _, and begin with a letter or digit",
 }
+
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 Axis = Annotated[str, Field(pattern=AXIS_PATTERN)]
 Whole = Annotated[int, Field(strict=True)]  # true is no number here

@@ -8,10 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from nagi_contracts.errors import (
-    InputError,
-    Problem,
-)
+from nagi_contracts.errors import InputError, Problem
 
 from nagi.spec.yaml_source import Place, Source
 

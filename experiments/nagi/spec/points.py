@@ -11,19 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from nagi_contracts import paths
-from nagi_contracts.errors import (
-    InputError,
-    Problem,
-    choices,
-    excerpt,
-    nearest,
-    shown,
-)
+from nagi_contracts.errors import InputError, Problem, choices, excerpt, nearest, shown
 from nagi_contracts.statements import check_axes
-from pydantic import (
-    TypeAdapter,
-    ValidationError,
-)
+from pydantic import TypeAdapter, ValidationError
 
 from nagi.spec.base import AXIS_PATTERN, PATTERNS, VARIANT_PATTERN
 from nagi.spec.document import Document

@@ -6,9 +6,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from nagi_contracts.units import (
-    Text,
-)
+from nagi_contracts.units import Text
 from pydantic.json_schema import GenerateJsonSchema
 
 from nagi.spec.experiment import Experiment
