@@ -12,7 +12,7 @@ import json
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, get_args
 
 from pydantic import Field, PrivateAttr, SerializerFunctionWrapHandler, model_serializer
 
@@ -20,6 +20,7 @@ from nagi_contracts.base import Contract, is_false, is_none, is_true
 from nagi_contracts.memo import Memo
 
 Way = Literal["forward", "backward"]
+WAYS: tuple[Way, Way] = get_args(Way)
 SwitchTarget = Literal["nagi", "bmv2"]
 
 

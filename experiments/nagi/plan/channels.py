@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 
-from nagi_contracts.plan import DirectionPlan, Hop, JitterPlan, StepTrace, Way
+from nagi_contracts.plan import WAYS, DirectionPlan, Hop, JitterPlan, StepTrace, Way
 
 from nagi.plan.radio_links import RadioLinks
-from nagi.plan.request import WAYS, PlanRequest
+from nagi.plan.request import PlanRequest
 from nagi.plan.trace_files import trace_file
 from nagi.spec.links import (
     DelaySteps,

@@ -6,13 +6,13 @@ from __future__ import annotations
 from functools import partial
 
 from nagi_contracts.bounds import whole
-from nagi_contracts.plan import ArqPlan, DirectionPlan, LossPlan, MarkPlan, QueueLimit, Way
+from nagi_contracts.plan import WAYS, ArqPlan, DirectionPlan, LossPlan, MarkPlan, QueueLimit, Way
 from nagi_contracts.units import BdpCount, Bitrate, ByteCount, Duration, PacketCount, QueueSize
 
 from nagi.plan.channels import Channels
 from nagi.plan.flows import Crossing
 from nagi.plan.radio_links import RadioLinks
-from nagi.plan.request import WAYS, PlanRequest
+from nagi.plan.request import PlanRequest
 from nagi.plan.shaping import Impossible, of_emulator, of_switch
 from nagi.plan.trace_files import trace_file
 from nagi.spec.links import (

@@ -10,6 +10,7 @@ from typing import Any
 
 from nagi_contracts.memo import Memo
 from nagi_contracts.plan import (
+    WAYS,
     ExperimentRef,
     Interval,
     LinkEnd,
@@ -25,7 +26,7 @@ from nagi.plan.directions import Directions
 from nagi.plan.flows import Flows
 from nagi.plan.nodes import Nodes
 from nagi.plan.radio_links import RadioLinks
-from nagi.plan.request import WAYS, PlanRequest
+from nagi.plan.request import PlanRequest
 from nagi.plan.timeline import rounded, timeline, traffic_begins
 from nagi.spec.points import Point
 
@@ -45,7 +46,7 @@ def plan_runs(
 
     Raises InputError.
     """
-    request = PlanRequest(point, variant, switch, memo or Memo())
+    request = PlanRequest(point, switch, memo or Memo())
     radios = RadioLinks(request)
     channels = Channels(request, radios)
     flows = Flows(request, channels)
@@ -53,16 +54,17 @@ def plan_runs(
     directions = Directions(request, radios, channels, flows.crossings)
     links = _links(request, directions, radios.plans)
     begins = traffic_begins(request, radios.plans)
-    flow_plans = flows.plans(begins[-1])
+    flow_plans = flows.plans(begins.traffic_s)
     phases = timeline(
         request,
         begins,
         flows.longest_rtt_ns() / 1e9,
         directions.longest_queueing_s(),
-        bool(radios.plans),
+        has_radios=bool(radios.plans),
     )
     node_plans = nodes.plans(directions)
     captures = request.memo.of(flows.captures, ("captures", nodes.settings), request.topology)
+    imposed = _imposed_by_switches(node_plans)
     texts = [request.memo.of(partial(_json_of, link), "json", link) for link in links]
     experiment = request.experiment
     return [
@@ -70,7 +72,7 @@ def plan_runs(
             experiment=ExperimentRef(name=experiment.name, variant=variant),
             point=point.values,
             repeat=repeat,
-            seed=_seed(experiment.seed, texts, _shaped_by_switches(node_plans), repeat),
+            seed=_seed(experiment.seed, texts, imposed, repeat),
             host_profile=experiment.host_profile,
             switch_target=switch if request.has_switches else None,
             nodes=node_plans,
@@ -121,7 +123,7 @@ def _link(
     )
 
 
-def _shaped_by_switches(nodes: list[NodePlan]) -> list[Any]:
+def _imposed_by_switches(nodes: list[NodePlan]) -> list[Any]:
     """What switches do to links, as JSON."""
     return [
         [node.name, port.model_dump(mode="json", include={"link", "imposes"})]

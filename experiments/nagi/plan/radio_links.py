@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from nagi_contracts.plan import DirectionPlan, RadioChannelPlan, RadioPlan, TapPlan, Way
+from nagi_contracts.plan import WAYS, DirectionPlan, RadioChannelPlan, RadioPlan, TapPlan, Way
 from nagi_contracts.units import Duration
 
 from nagi.plan import radio
-from nagi.plan.request import WAYS, PlanRequest
+from nagi.plan.request import PlanRequest
 from nagi.spec.links import DirectionSettings, Link, NoFading, Radio, RicianFading
 
 # What the two kinds of links do not share: key -> why a radio refuses it, and the cure.

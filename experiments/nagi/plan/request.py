@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import get_args
 
 from nagi_contracts.errors import InputError, choices, shown
 from nagi_contracts.memo import Memo
-from nagi_contracts.plan import DirectionPlan, Hop, SwitchTarget, Way
+from nagi_contracts.plan import WAYS, DirectionPlan, Hop, SwitchTarget, Way
 
 from nagi.plan.schemes import Profile, profiles
 from nagi.plan.topology import Topology
@@ -17,17 +16,13 @@ from nagi.spec.links import DirectionSettings, Link
 from nagi.spec.points import Point
 from nagi.spec.yaml_source import Place
 
-WAYS: tuple[Way, Way] = get_args(Way)
-
 
 class PlanRequest:
     """A point, the program that switches run, and what other points share with this one. Raises
     InputError where nodes, links or the host profile do not fit."""
 
-    def __init__(self, point: Point, variant: str | None, switch: SwitchTarget, memo: Memo) -> None:
+    def __init__(self, point: Point, switch: SwitchTarget, memo: Memo) -> None:
         self.memo = memo
-        self.point = point
-        self.variant = variant
         self.switch = switch
         self.experiment = point.experiment
         self.document = point.document

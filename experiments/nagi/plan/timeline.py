@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from nagi_contracts.plan import RadioPlan, Timeline
 
 from nagi.plan.request import PlanRequest
@@ -28,10 +30,16 @@ def rounded(seconds: float) -> float:
     return round(seconds, 6)
 
 
-def traffic_begins(
-    request: PlanRequest, radios: dict[str, RadioPlan]
-) -> tuple[float, float, float]:
-    """When captures, servers and traffic begin, in seconds."""
+class Begins(NamedTuple):
+    """When phases begin, in seconds since the run does."""
+
+    capture_s: float
+    serve_s: float
+    traffic_s: float
+
+
+def traffic_begins(request: PlanRequest, radios: dict[str, RadioPlan]) -> Begins:
+    """The phases up to the traffic."""
     commands = any(flow.server is not None for flow in request.experiment.flows.values())
     further = max(0, len(request.experiment.links) - 2)
     capture_s = SETTING_UP + SETTING_UP_A_LINK * further
@@ -42,25 +50,21 @@ def traffic_begins(
     if any(each.by == "virtual" for each in radios.values()):
         capture_s += STARTING_PROCESSES
     serve_s = capture_s + CAPTURING
-    return capture_s, serve_s, serve_s + (SERVING_COMMANDS if commands else SERVING)
+    traffic_s = serve_s + (SERVING_COMMANDS if commands else SERVING)
+    return Begins(capture_s, serve_s, traffic_s)
 
 
 def timeline(
-    request: PlanRequest,
-    begins: tuple[float, float, float],
-    rtt_s: float,
-    queued_s: float,
-    has_radios: bool,
+    request: PlanRequest, begins: Begins, rtt_s: float, queued_s: float, *, has_radios: bool
 ) -> Timeline:
     """Phases one after the other; after the traffic, what is on the way (`rtt_s`) or in queues
     (`queued_s`) may still arrive."""
-    capture_s, serve_s, traffic_s = begins
-    traffic_end = traffic_s + request.experiment.duration.seconds
+    traffic_end = begins.traffic_s + request.experiment.duration.seconds
     capture_end = traffic_end + rtt_s + queued_s + DRAINING + FLUSHING
     return Timeline(
-        capture_s=rounded(capture_s),
-        serve_s=rounded(serve_s),
-        traffic_s=rounded(traffic_s),
+        capture_s=rounded(begins.capture_s),
+        serve_s=rounded(begins.serve_s),
+        traffic_s=rounded(begins.traffic_s),
         traffic_end_s=rounded(traffic_end),
         capture_end_s=rounded(capture_end),
         end_s=rounded(capture_end + FINISHING + (FINISHING_RADIOS if has_radios else 0)),

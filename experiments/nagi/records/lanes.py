@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy.typing as npt
 import pandas as pd
-from nagi_contracts.plan import RunPlan, Way
-
-WAYS: tuple[Way, Way] = ("forward", "backward")
+from nagi_contracts.plan import WAYS, RunPlan, Way
 
 
 def lane(plan: RunPlan, link: str, way: Way) -> int:

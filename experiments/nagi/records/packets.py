@@ -18,10 +18,10 @@ import pandas as pd
 from nagi_contracts.base import file_of_run
 from nagi_contracts.errors import refuse
 from nagi_contracts.paths import native_program
-from nagi_contracts.plan import LinkPlan, RunPlan, Way
+from nagi_contracts.plan import WAYS, LinkPlan, RunPlan, Way
 from nagi_contracts.records import PacketRow
 
-from nagi.records.lanes import WAYS, link_names, way_names
+from nagi.records.lanes import link_names, way_names
 from nagi.records.transmissions import Transmissions, of_radios
 from nagi.scratch import scratch
 

@@ -16,10 +16,10 @@ import numpy.typing as npt
 import pandas as pd
 from nagi_contracts.base import file_of_run
 from nagi_contracts.errors import refuse
-from nagi_contracts.plan import RunPlan, Way
+from nagi_contracts.plan import WAYS, RunPlan, Way
 from nagi_contracts.records import TransmissionRow
 
-from nagi.records.lanes import WAYS, lane, link_names, way_names
+from nagi.records.lanes import lane, link_names, way_names
 
 Transmissions = npt.NDArray[np.void]  # structured: TRANSMISSION
 

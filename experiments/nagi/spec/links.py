@@ -6,11 +6,8 @@ from __future__ import annotations
 from typing import Annotated, Literal, Self
 
 from nagi_contracts.bounds import real, whole
-from nagi_contracts.errors import (
-    BadValue,
-    choices,
-    shown,
-)
+from nagi_contracts.errors import BadValue, choices, shown
+from nagi_contracts.plan import Way
 from nagi_contracts.units import (
     Bitrate,
     Delay,
@@ -30,14 +27,7 @@ from nagi_contracts.units import (
     StepRate,
     Threshold,
 )
-from pydantic import (
-    BeforeValidator,
-    Discriminator,
-    Field,
-    Tag,
-    field_validator,
-    model_validator,
-)
+from pydantic import BeforeValidator, Discriminator, Field, Tag, field_validator, model_validator
 
 from nagi.spec.base import Flag, Name, Strict, Whole
 from nagi.spec.traces import LATEST, problem_with_instant
@@ -454,7 +444,7 @@ class Link(DirectionSettings):
         OneDirection(), description="settings from the second to the first node"
     )
 
-    def direction(self, way: Literal["forward", "backward"]) -> DirectionSettings:
+    def direction(self, way: Way) -> DirectionSettings:
         """The settings of one direction: its own where given, else the link's."""
         return DirectionSettings(
             **{
@@ -463,13 +453,13 @@ class Link(DirectionSettings):
             }
         )
 
-    def inherits(self, way: Literal["forward", "backward"], name: str) -> bool:
+    def inherits(self, way: Way, name: str) -> bool:
         """Whether the setting `name` of a direction is the link's."""
         own = getattr(self, way)
         alternative = ALTERNATIVES.get(name, name)
         return getattr(own, name) is None and getattr(own, alternative) is None
 
-    def channel(self, way: Literal["forward", "backward"]) -> RadioChannel:
+    def channel(self, way: Way) -> RadioChannel:
         """What waveforms go through in one direction: its own where given, else the radio's."""
         own = getattr(self, way).radio
         found = {}

@@ -25,11 +25,11 @@ from nagi_captures.clocks import Passages, ahead_ns, drift_ppm, estimate
 from nagi_captures.flow_rows import is_of
 from nagi_captures.identities import Nanoseconds, look_up, unique_keys
 from nagi_contracts.errors import refuse
-from nagi_contracts.plan import DirectionPlan, FlowPlan, Hop, RunPlan, Way
+from nagi_contracts.plan import WAYS, DirectionPlan, FlowPlan, Hop, RunPlan, Way
 from nagi_contracts.records import HostClock, Information
 from nagi_contracts.switches import Switches
 
-from nagi.records.lanes import WAYS, lane
+from nagi.records.lanes import lane
 from nagi.records.packets import (
     CHANNEL_LOSS,
     DELIVERED,

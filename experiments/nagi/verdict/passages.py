@@ -22,10 +22,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 from nagi_captures.identities import Nanoseconds, look_up, unique_keys
-from nagi_contracts.plan import Hop, RunPlan
+from nagi_contracts.plan import WAYS, Hop, RunPlan
 from nagi_p4.simple_switch import packet_rate
 
-from nagi.records.lanes import WAYS, lane
+from nagi.records.lanes import lane
 from nagi.records.packets import DELIVERED, Records, fates
 
 

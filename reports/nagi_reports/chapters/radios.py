@@ -7,11 +7,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import get_args
 
 from nagi_contracts.errors import InputError
 from nagi_contracts.links import Links, TransmissionCounts
-from nagi_contracts.plan import LinkPlan, RadioChannelPlan, RadioPlan, Way
+from nagi_contracts.plan import WAYS, LinkPlan, RadioChannelPlan, RadioPlan, Way
 from nagi_contracts.units import count_of
 
 from nagi_reports import figures
@@ -137,10 +136,9 @@ def _accounts(material: Material) -> Iterator[tuple[str, LinkPlan, Way, Transmis
         except InputError:  # the run did not come to its end
             continue
         by_name = {account.name: account for account in accounts.links}
-        ways: tuple[Way, Way] = get_args(Way)
         for link in plan.radios():
             account = by_name[link.name]
-            for way, direction in zip(ways, (account.a_to_b, account.b_to_a), strict=True):
+            for way, direction in zip(WAYS, (account.a_to_b, account.b_to_a), strict=True):
                 if direction.transmissions is not None:
                     yield run_id, link, way, direction.transmissions
 

@@ -6,11 +6,10 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from typing import get_args
 
 from nagi_contracts.errors import InputError
 from nagi_contracts.links import Links
-from nagi_contracts.plan import DirectionPlan, FlowPlan, Hop, LossPlan, RunPlan, Way
+from nagi_contracts.plan import WAYS, DirectionPlan, FlowPlan, Hop, LossPlan, RunPlan
 from nagi_contracts.switches import Switches
 from nagi_contracts.units import count_of
 
@@ -45,7 +44,7 @@ def blocks(material: Material) -> list[Block]:
     )
     rows = []
     for link in plan.links:
-        hops: dict[str, Hop] = {way: Hop(link=link.name, way=way) for way in get_args(Way)}
+        hops: dict[str, Hop] = {way: Hop(link=link.name, way=way) for way in WAYS}
         forward, backward = hops.values()
         both = all(
             p.channel(forward) == p.channel(backward)
@@ -53,7 +52,7 @@ def blocks(material: Material) -> list[Block]:
             and p.imposed(backward) is None
             for p in plans
         )
-        for way in ("both ways",) if both else ("forward", "backward"):
+        for way in ("both ways",) if both else WAYS:
             hop = hops.get(way, forward)
             by_switch = "; shaped by the switch" if plan.imposed(hop) is not None else ""
             rate, *others = _in_words([p.channel(hop) for p in plans])
@@ -310,7 +309,7 @@ def _radios(material: Material) -> list[tuple[str, str]]:
             radio = link.radio
             assert radio is not None
             words = [f"{link.name}: {radio.by}, {radios.radio_in_words(radio)}"]
-            for way in get_args(Way):
+            for way in WAYS:
                 beside = radios.channel_in_words(radios.channel_of(radio, way))
                 if beside:
                     words.append(f"{way} {beside}")
