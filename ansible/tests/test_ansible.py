@@ -32,7 +32,7 @@ def test_all_parts_name_the_same_offloads():
         check=True,
     )
     agent, module = (line.split() for line in done.stdout.splitlines())
-    source = (ROOT / "link-emulator" / "io" / "offloads.cpp").read_text()
+    source = (ROOT / "runtime" / "io" / "offloads.cpp").read_text()
     assert agent == module == re.findall(r'^    Offload\{"([^"]+)"', source, re.MULTILINE)
     assert "rx-gro-hw" in agent
 

@@ -2,7 +2,7 @@
 """Drop logs as tables: the TCP segments that links, or switches for them, dropped, with when and
 why.
 
-Format: draft-ietf-opsawg-pcapng as nagi-link writes it (link-emulator/daemon/pcapng_file.hpp):
+Format: draft-ietf-opsawg-pcapng as nagi-link writes it (runtime/io/pcapng_file.hpp):
 little endian, nanoseconds, Ethernet, the cause as the packet's comment. The capture reader makes
 flows of packets, and knows neither comments nor sequence numbers as on the wire; both are needed
 here.

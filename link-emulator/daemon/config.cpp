@@ -40,10 +40,10 @@ void read_carriers(const ObjectReader& reader, LinkConfig& link) {
 
 Config read(ObjectReader reader) {
   Config config;
-  std::vector<std::string_view> keys = settings_keys();
+  std::vector<std::string_view> keys = runtime::settings_keys();
   keys.insert(keys.end(), {"packets", "transmissions", "links"});
   reader.only(keys);
-  read_settings(reader, "nagi-link", config);
+  runtime::read_settings(reader, "nagi-link", config);
   if (reader.has("packets")) config.packets = reader.text("packets");
   if (reader.has("transmissions")) config.transmissions = reader.text("transmissions");
 
@@ -90,7 +90,7 @@ Config read(ObjectReader reader) {
 
 }  // namespace
 
-Config read_config(const JsonSource& source) {
+Config read_config(const runtime::JsonSource& source) {
   try {
     return read(ObjectReader(source.value(), nlohmann::json::json_pointer()));
   } catch (const ConfigError& error) {

@@ -3,13 +3,13 @@
 // What nagi-link is asked to do: its configuration file.
 //
 //   {"schema_version": 1,
-//    ...                                    what every such program is told: see settings.hpp
+//    ...                                    what every such program is told: runtime's
+//                                           service/settings.hpp
 //    "packets": "packets.bin",              what became of every packet (packet_record.hpp); may be
 //                                           missing
-//    "transmissions": "transmissions.bin",  what became of every transmission of links that are
-//    radios
-//                                           or repeat what was lost (transmission_record.hpp); may
-//                                           be missing
+//    "transmissions": "transmissions.bin",  what became of every transmission of links that
+//                                           are radios or repeat what was lost
+//                                           (transmission_record.hpp); may be missing
 //    "links": [{"name": "wireless", "id": 1, "a": "eth0", "b": "eth1",
 //               "a_to_b": {...}, "b_to_a": {...},          directions: see model/json.hpp
 //               "carriers": {"a_to_b": 3, "b_to_a": 4}}]}  of directions that are radios: inherited
@@ -21,9 +21,9 @@
 #include <string>
 #include <vector>
 
-#include "daemon/json_source.hpp"
-#include "daemon/settings.hpp"
+#include "control/json_source.hpp"
 #include "model/link.hpp"
+#include "service/settings.hpp"
 
 namespace nagi::daemon {
 
@@ -38,14 +38,14 @@ struct LinkConfig {
   std::optional<int> carrier_b_to_a;
 };
 
-struct Config : ServiceSettings {
+struct Config : runtime::ServiceSettings {
   std::string packets;
   std::string transmissions;
   std::vector<LinkConfig> links;
 };
 
 /// Reads a configuration. Throws InputError, naming file, line and key.
-Config read_config(const JsonSource& source);
+Config read_config(const runtime::JsonSource& source);
 
 /// The links of a configuration, resolved: queues in BDPs have become packets.
 nlohmann::json to_json(const Config& config);

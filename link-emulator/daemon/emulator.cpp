@@ -36,16 +36,17 @@ std::vector<std::string> interfaces_of(const Config& config) {
 }
 
 /// As far as the configuration says.
-Expected expected_of(const Config& config) {
+runtime::Expected expected_of(const Config& config) {
   double frames = 0;
-  Expected expected;
+  runtime::Expected expected;
   for (const LinkConfig& link : config.links) {
     for (const model::DirectionConfig* direction : {&link.a_to_b, &link.b_to_a}) {
       const auto rate = model::mean_rate(direction->rate);
       expected.rates.push_back(rate);
       const auto* delay = std::get_if<model::Duration>(&direction->delay);
       if (!rate || delay == nullptr) continue;
-      frames += static_cast<double>(rate->bits_per_second) / static_cast<double>(usual_frame_bits) *
+      frames += static_cast<double>(rate->bits_per_second) /
+                static_cast<double>(runtime::usual_frame_bits) *
                 std::chrono::duration<double>(*delay).count();
       const auto* packets = std::get_if<model::Packets>(&direction->queue);
       if (packets != nullptr) frames += static_cast<double>(packets->count);
@@ -96,12 +97,12 @@ Emulator::Emulator(const Config& config)
 
 void Emulator::open_files() {
   if (!config_.packets.empty()) {
-    packets_ = make_file<io::BackgroundFile>(config_.packets);
+    packets_ = runtime::make_file<io::BackgroundFile>(config_.packets);
     const PacketRecordHeader header;
     packets_->append(std::as_bytes(std::span(&header, 1)));
   }
   if (!config_.transmissions.empty()) {
-    transmissions_ = make_file<io::BackgroundFile>(config_.transmissions);
+    transmissions_ = runtime::make_file<io::BackgroundFile>(config_.transmissions);
     const TransmissionRecordHeader header;
     transmissions_->append(std::as_bytes(std::span(&header, 1)));
   }
@@ -111,7 +112,8 @@ void Emulator::open_files() {
       names.push_back(link.name + ".a_to_b");
       names.push_back(link.name + ".b_to_a");
     }
-    drops_ = make_file<PcapngFile>(config_.drops, "nagi-link", names, PcapngFile::headers);
+    drops_ = runtime::make_file<io::PcapngFile>(config_.drops, "nagi-link", names,
+                                                io::PcapngFile::headers);
   }
 }
 
@@ -133,11 +135,11 @@ model::Duration Emulator::patience() const {
   return least;
 }
 
-Served Emulator::serve(const std::vector<int>& readable) {
+runtime::Served Emulator::serve(const std::vector<int>& readable) {
   // The clock is read before the ports are: whatever arrived earlier is then in them, and the model
   // may move up to this instant.
   const Instant now = time_.now();
-  Served served;
+  runtime::Served served;
   served.now_ns = time_.monotonic_ns(now);
   for (Lane* lane : lanes_) {
     const std::uint64_t arrived = lane->arrived;
@@ -161,9 +163,9 @@ Served Emulator::serve(const std::vector<int>& readable) {
   return served;
 }
 
-Served Emulator::serve_ahead() {
+runtime::Served Emulator::serve_ahead() {
   const Instant now = time_.now();
-  Served served;
+  runtime::Served served;
   served.now_ns = time_.monotonic_ns(now);
   for (Lane* lane : lanes_) {
     bring_on(*lane, take_in(*lane, now));
@@ -460,7 +462,7 @@ void Emulator::finish() {
     }
   }
   const auto close = [this](const std::string& path, io::BackgroundFile& file) {
-    const std::string trouble = close_file(path, file);
+    const std::string trouble = runtime::close_file(path, file);
     if (!trouble.empty()) notices_.add(trouble);
   };
   if (packets_) close(config_.packets, *packets_);
@@ -491,8 +493,8 @@ json Emulator::account_of(const Lane& lane) {
         {"bytes", count.transmitted_bytes.count},
         {"busy_ns", count.transmitting.count()}}},
       {"most_waiting_packets", count.most_waiting},
-      {"arrival_lateness_ns", daemon::account_of(lane.arrival_lateness)},
-      {"transit_error_ns", daemon::account_of(lane.transit_error)},
+      {"arrival_lateness_ns", runtime::account_of(lane.arrival_lateness)},
+      {"transit_error_ns", runtime::account_of(lane.transit_error)},
       {"late_events", lane.late_events}};
   if (lane.model.is_watched()) account["transmissions"] = transmissions_of(lane);
   return account;
@@ -537,7 +539,7 @@ json Emulator::account(bool complete) {
                      {"a_to_b", account_of(*link.a_to_b)},
                      {"b_to_a", account_of(*link.b_to_a)}});
   }
-  json account = account_head("nagi-link", config_, privileges_, complete);
+  json account = runtime::account_head("nagi-link", config_, privileges_, complete);
   account.update(
       {{"epoch_realtime_ns", time_.epoch_realtime_ns()},
        {"started_realtime_ns", started_realtime_ns_},

@@ -14,26 +14,26 @@
 #include <string>
 #include <vector>
 
-#include "daemon/account.hpp"
 #include "daemon/carrier.hpp"
-#include "daemon/clock.hpp"
 #include "daemon/config.hpp"
-#include "daemon/histogram.hpp"
 #include "daemon/packet_record.hpp"
-#include "daemon/pcapng_file.hpp"
-#include "daemon/ports.hpp"
-#include "daemon/service.hpp"
 #include "daemon/transmission_record.hpp"
 #include "io/background_file.hpp"
 #include "io/frame_pool.hpp"
+#include "io/pcapng_file.hpp"
 #include "io/port.hpp"
 #include "io/timed_sender.hpp"
 #include "model/json.hpp"
 #include "model/link.hpp"
+#include "service/account.hpp"
+#include "service/clock.hpp"
+#include "service/histogram.hpp"
+#include "service/ports.hpp"
+#include "service/service.hpp"
 
 namespace nagi::daemon {
 
-class Emulator final : public Service {
+class Emulator final : public runtime::Service {
  public:
   /// Opens all interfaces and files of `config`, but for account and control socket. Offloads that
   /// spoil emulation are switched off (and on again at the end) or refused. Throws InputError, or
@@ -42,16 +42,16 @@ class Emulator final : public Service {
 
   [[nodiscard]] std::vector<int> descriptors() const override;
   [[nodiscard]] bool is_free_to_ask() const override { return ports_.is_free_to_ask(); }
-  Served serve(const std::vector<int>& readable) override;
+  runtime::Served serve(const std::vector<int>& readable) override;
   [[nodiscard]] model::Duration patience() const override;
-  Served serve_ahead() override;
+  runtime::Served serve_ahead() override;
   void hold_time() override { time_.hold(); }
 
   /// {"command": "show"}, {"command": "stop"}, and {"command": "set"} with what change() takes.
   nlohmann::json answer(const nlohmann::json& request) override;
   [[nodiscard]] bool stopped() const override { return stopped_; }
 
-  void set_privileges(const Privileges& privileges) override { privileges_ = privileges; }
+  void set_privileges(const runtime::Privileges& privileges) override { privileges_ = privileges; }
   void finish() override;
   /// As links.json has it.
   [[nodiscard]] nlohmann::json account(bool complete) override;
@@ -99,8 +99,9 @@ class Emulator final : public Service {
     io::Port& in;
     io::Port& out;
     std::uint64_t arrived = 0;
-    Histogram transit_error;     // ns between being due and being handed over
-    Histogram arrival_lateness;  // ns by which the model had moved past an arrival; 0 for most
+    runtime::Histogram transit_error;  // ns between being due and being handed over
+    runtime::Histogram
+        arrival_lateness;  // ns by which the model had moved past an arrival; 0 for most
     std::uint64_t late_events = 0;
     std::vector<model::Departure> due;
     std::unique_ptr<io::TimedSender> ahead;  // with `virtual_time`
@@ -148,17 +149,17 @@ class Emulator final : public Service {
   [[nodiscard]] nlohmann::json account_of(io::Port& port) const;
 
   Config config_;
-  RealTime time_;
+  runtime::RealTime time_;
   std::int64_t started_realtime_ns_;
-  Notices notices_;
-  Ports ports_;
+  runtime::Notices notices_;
+  runtime::Ports ports_;
   io::FramePool& pool_;
   std::vector<Link> links_;
   std::vector<Lane*> lanes_;
-  Privileges privileges_;
+  runtime::Privileges privileges_;
   std::unique_ptr<io::BackgroundFile> packets_;
   std::unique_ptr<io::BackgroundFile> transmissions_;
-  std::unique_ptr<PcapngFile> drops_;
+  std::unique_ptr<io::PcapngFile> drops_;
   bool stopped_ = false;
   std::vector<io::Arrival> arrivals_;
   std::vector<model::Departure> departures_;

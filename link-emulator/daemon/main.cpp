@@ -6,16 +6,17 @@
 
 #include <iostream>
 
-#include "daemon/command_line.hpp"
+#include "control/command_line.hpp"
 #include "daemon/config.hpp"
 #include "daemon/emulator.hpp"
 #include "daemon/replay.hpp"
-#include "daemon/service.hpp"
+#include "service/service.hpp"
 
 namespace nagi::daemon {
 namespace {
 
 using nlohmann::json;
+using runtime::JsonSource;
 
 /// What the command line asks for.
 struct Arguments {
@@ -30,9 +31,9 @@ struct Arguments {
 
 int run(const Arguments& arguments) {
   const Config config = read_config(JsonSource::from_file(arguments.config));
-  const Signals signals;
+  const runtime::Signals signals;
   Emulator emulator(config);
-  run_service(emulator, config, signals, std::to_string(config.links.size()) + " links");
+  runtime::run_service(emulator, config, signals, std::to_string(config.links.size()) + " links");
   return 0;
 }
 
@@ -42,17 +43,17 @@ int check(const Arguments& arguments) {
 }
 
 int show(const Arguments& arguments) {
-  const json answer = ask_or_refuse(arguments.socket, {{"command", "show"}});
+  const json answer = runtime::ask_or_refuse(arguments.socket, {{"command", "show"}});
   std::cout << answer.at("account").dump(1) << "\n";
   return 0;
 }
 
 int set(const Arguments& arguments) {
   const JsonSource changes("CHANGES", arguments.changes);
-  const json answer = ask_or_refuse(arguments.socket, {{"command", "set"},
-                                                       {"link", arguments.link},
-                                                       {"way", arguments.way},
-                                                       {"config", changes.value()}});
+  const json answer = runtime::ask_or_refuse(arguments.socket, {{"command", "set"},
+                                                                {"link", arguments.link},
+                                                                {"way", arguments.way},
+                                                                {"config", changes.value()}});
   std::cout << answer.at("config").dump(1) << "\n";
   return 0;
 }
@@ -63,7 +64,8 @@ int replay_records(const Arguments& arguments) {
 }
 
 int main(int argc, char** argv) {
-  CommandLine line("nagi-link", "emulates links (queue, rate, delay, loss) between interfaces");
+  runtime::CommandLine line("nagi-link",
+                            "emulates links (queue, rate, delay, loss) between interfaces");
   Arguments arguments;
   const auto command = [&](const char* name, const char* what, int (*perform)(const Arguments&)) {
     return line.add(name, what, [&arguments, perform] { return perform(arguments); });

@@ -21,7 +21,7 @@
 #include <system_error>
 #include <vector>
 
-#include "daemon/version.hpp"
+#include "runtime/version.hpp"
 #include "events.hpp"
 #include "io/descriptor.hpp"
 #include "io/input_error.hpp"
@@ -133,7 +133,7 @@ int main(int argc, char** argv) {
   libbpf_set_print(nullptr);
 
   CLI::App app{"nagi-tcp: TCP congestion controls as eBPF programs"};
-  app.set_version_flag("--version", std::string("nagi-tcp ") + daemon::program_version);
+  app.set_version_flag("--version", std::string("nagi-tcp ") + runtime::program_version);
   app.require_subcommand(1);
   Arguments arguments;
   int status = 0;

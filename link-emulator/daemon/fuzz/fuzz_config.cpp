@@ -32,13 +32,13 @@ void use(const model::DirectionConfig& config, std::uint64_t seed) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {
     const daemon::Config config = daemon::read_config(
-        daemon::JsonSource("fuzz", std::string(reinterpret_cast<const char*>(data), size)));
+        runtime::JsonSource("fuzz", std::string(reinterpret_cast<const char*>(data), size)));
     const std::string once = to_json(config).dump();
     for (const daemon::LinkConfig& link : config.links) {
       use(link.a_to_b, config.seed);
       use(link.b_to_a, config.seed);
     }
-    const daemon::JsonSource again("again", once);
+    const runtime::JsonSource again("again", once);
     if (to_json(daemon::read_config(again)).dump() != once) std::abort();
   } catch (const InputError&) {
   }

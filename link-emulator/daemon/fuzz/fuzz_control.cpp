@@ -4,7 +4,7 @@
 // leaves a link that packets still pass.
 #include <cstdlib>
 
-#include "daemon/control.hpp"
+#include "control/control_socket.hpp"
 #include "model/json.hpp"
 
 namespace {
@@ -49,7 +49,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Link link;
   const std::string line(reinterpret_cast<const char*>(data), size);
   const std::string answer =
-      daemon::answer(line, [&](const json& request) { return link.answer(request); });
+      runtime::answer(line, [&](const json& request) { return link.answer(request); });
   if (!json::parse(answer).contains("ok")) std::abort();
   return 0;
 }

@@ -23,7 +23,7 @@ constexpr const char* good = R"({
   ]
 })";
 
-Config read(const std::string& text) { return read_config(JsonSource("test.json", text)); }
+Config read(const std::string& text) { return read_config(runtime::JsonSource("test.json", text)); }
 
 std::string refusal(const std::string& text) {
   try {
@@ -43,7 +43,7 @@ std::string with(const std::string& old, const std::string& replacement) {
 TEST(Config, IsRead) {
   const Config config = read(good);
   EXPECT_EQ(config.seed, ~std::uint64_t{0});
-  EXPECT_EQ(config.offloads, OffloadPolicy::switch_off);
+  EXPECT_EQ(config.offloads, runtime::OffloadPolicy::switch_off);
   ASSERT_EQ(config.links.size(), 1u);
   EXPECT_EQ(config.links[0].b, "eth1");
   EXPECT_EQ(std::get<model::Bitrate>(config.links[0].a_to_b.rate), model::Bitrate{100'000'000});
@@ -119,7 +119,7 @@ TEST(Config, AnEmptyListOfLinksIsRefused) {
 }
 
 TEST(Config, AMissingFileIsRefused) {
-  EXPECT_THROW(JsonSource::from_file("/nonexistent/config.json"), InputError);
+  EXPECT_THROW(runtime::JsonSource::from_file("/nonexistent/config.json"), InputError);
 }
 
 std::string with(const std::string& keys) { return std::string("{") + keys + "," + (good + 1); }

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "daemon/json_source.hpp"
+#include "control/json_source.hpp"
 #include "daemon/packet_record.hpp"
 
 namespace nagi::daemon {
@@ -41,7 +41,8 @@ class Replay : public testing::Test {
     }
   }
   [[nodiscard]] std::vector<PacketRecord> replayed() const {
-    replay(read_config(JsonSource("test.json", configuration)), path("recorded"), path("again"));
+    replay(read_config(runtime::JsonSource("test.json", configuration)), path("recorded"),
+           path("again"));
     return read_records(path("again"));
   }
 

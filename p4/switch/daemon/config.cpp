@@ -90,7 +90,7 @@ PortConfig read_port(ObjectReader reader, Medium medium, std::set<std::string>& 
 
 SwitchConfig read(ObjectReader reader, Medium medium) {
   SwitchConfig config;
-  std::vector<std::string_view> keys = daemon::settings_keys();
+  std::vector<std::string_view> keys = runtime::settings_keys();
   keys.insert(keys.end(),
               {"program", "entries", "digests", "queues", "queue_interval_ns", "ports"});
   reader.only(keys);
@@ -121,7 +121,7 @@ SwitchConfig read(ObjectReader reader, Medium medium) {
 
 }  // namespace
 
-SwitchConfig read_config(const daemon::JsonSource& source, Medium medium) {
+SwitchConfig read_config(const runtime::JsonSource& source, Medium medium) {
   try {
     return read(ObjectReader(source.value(), json::json_pointer()), medium);
   } catch (const ConfigError& error) {

@@ -3,8 +3,8 @@
 // What nagi-switch is asked to do: its configuration file.
 //
 //   {"schema_version": 1,
-//    ...                                what every such program is told: link-emulator's
-//                                       daemon/settings.hpp
+//    ...                                what every such program is told: runtime's
+//                                       service/settings.hpp
 //    "program": "edge.json",            what p4c made of a P4 program for v1model
 //    "entries": "entries.jsonl",        operations to begin with, one a line: operations.hpp
 //    "digests": "digests.jsonl",        what packets tell the controller: logs.hpp
@@ -29,9 +29,9 @@
 #include <string_view>
 #include <vector>
 
-#include "daemon/json_source.hpp"
-#include "daemon/settings.hpp"
+#include "control/json_source.hpp"
 #include "program/machine.hpp"
+#include "service/settings.hpp"
 #include "traffic/output_port.hpp"
 
 namespace nagi::p4 {
@@ -46,7 +46,7 @@ struct PortConfig {
   QueueConfig queue;
 };
 
-struct SwitchConfig : daemon::ServiceSettings {
+struct SwitchConfig : runtime::ServiceSettings {
   std::string program;
   std::string entries;
   std::string digests;
@@ -59,7 +59,7 @@ struct SwitchConfig : daemon::ServiceSettings {
 enum class Medium { interfaces, captures };
 
 /// Reads a configuration. Throws InputError, naming file, line and key.
-SwitchConfig read_config(const daemon::JsonSource& source, Medium medium);
+SwitchConfig read_config(const runtime::JsonSource& source, Medium medium);
 
 /// The keys of rates, overhead and depths.
 std::vector<std::string_view> queue_keys();

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <fstream>
 
-#include "daemon/json_source.hpp"
+#include "control/json_source.hpp"
 #include "io/input_error.hpp"
 #include "program/control.hpp"
 #include "switch/daemon/config.hpp"
@@ -127,7 +127,7 @@ void Controller::load(const std::string& path) {
   std::string line;
   for (int number = 1; std::getline(file, line); ++number) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    const daemon::JsonSource source(path, std::move(line), number);
+    const runtime::JsonSource source(path, std::move(line), number);
     const std::string place = path + ":" + std::to_string(number) + ": ";
     try {
       batch.perform(source.value(), json::json_pointer());

@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/control.hpp"
+#include "control/control_socket.hpp"
 #include "model/json.hpp"
 #include "switch/daemon/switch.hpp"
 

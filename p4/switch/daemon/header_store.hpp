@@ -11,12 +11,12 @@
 #include <limits>
 #include <vector>
 
-#include "daemon/pcapng_file.hpp"
+#include "io/pcapng_file.hpp"
 
 namespace nagi::p4 {
 
 struct Headers {
-  std::array<std::uint8_t, daemon::PcapngFile::headers> bytes;
+  std::array<std::uint8_t, io::PcapngFile::headers> bytes;
   std::uint32_t length = 0;  // of the frame
 };
 

@@ -21,11 +21,11 @@ std::vector<std::string> interfaces_of(const SwitchConfig& config) {
 }
 
 /// As far as the configuration says. What comes in may come at any rate.
-daemon::Expected expected_of(const SwitchConfig& config) {
-  daemon::Expected expected;
+runtime::Expected expected_of(const SwitchConfig& config) {
+  runtime::Expected expected;
   expected.rates.resize(config.ports.size());
   for (const PortConfig& port : config.ports) {
-    constexpr std::uint64_t usual_bytes = daemon::usual_frame_bits / 8;
+    constexpr std::uint64_t usual_bytes = runtime::usual_frame_bits / 8;
     const QueueConfig& queue = port.queue;
     const std::uint64_t packets = queue.depth_packets ? *queue.depth_packets
                                   : queue.depth_bytes ? queue.depth_bytes->count / usual_bytes
@@ -68,11 +68,11 @@ LiveSwitch::LiveSwitch(const SwitchConfig& config)
   }
 }
 
-daemon::Served LiveSwitch::serve(const std::vector<int>& readable) {
+runtime::Served LiveSwitch::serve(const std::vector<int>& readable) {
   // The clock is read before the ports are: whatever arrived earlier is then in them, and the
   // switch may move up to this instant.
   const Instant now = time_.now();
-  daemon::Served served;
+  runtime::Served served;
   served.now_ns = time_.monotonic_ns(now);
   const bool more = receive(readable);
   served.frames = arrivals_.size();
@@ -173,7 +173,7 @@ json LiveSwitch::account(bool complete) {
     port["interface"] = ports_.account_of(*live_[i].port, live_[i].port->counters());
     ports.push_back(std::move(port));
   }
-  json account = daemon::account_head("nagi-switch", config_, privileges_, complete);
+  json account = runtime::account_head("nagi-switch", config_, privileges_, complete);
   account.update({{"epoch_realtime_ns", time_.epoch_realtime_ns()},
                   {"started_realtime_ns", started_realtime_ns_},
                   {"ended_realtime_ns", io::read_clock(CLOCK_REALTIME)},

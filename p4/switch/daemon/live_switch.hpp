@@ -10,10 +10,10 @@
 #include <optional>
 #include <vector>
 
-#include "daemon/account.hpp"
-#include "daemon/clock.hpp"
-#include "daemon/ports.hpp"
-#include "daemon/service.hpp"
+#include "service/account.hpp"
+#include "service/clock.hpp"
+#include "service/ports.hpp"
+#include "service/service.hpp"
 #include "switch/daemon/config.hpp"
 #include "switch/daemon/controller.hpp"
 #include "switch/daemon/logs.hpp"
@@ -23,7 +23,7 @@
 
 namespace nagi::p4 {
 
-class LiveSwitch final : public daemon::Service {
+class LiveSwitch final : public runtime::Service {
  public:
   /// Loads the program and its entries, and opens all interfaces and files of `config`, but for
   /// account and control socket. Throws InputError, or std::system_error if the kernel refuses.
@@ -31,16 +31,16 @@ class LiveSwitch final : public daemon::Service {
 
   [[nodiscard]] std::vector<int> descriptors() const override { return ports_.descriptors(); }
   [[nodiscard]] bool is_free_to_ask() const override { return ports_.is_free_to_ask(); }
-  daemon::Served serve(const std::vector<int>& readable) override;
+  runtime::Served serve(const std::vector<int>& readable) override;
   void hold_time() override { time_.hold(); }
   nlohmann::json answer(const nlohmann::json& request) override {
     return controller_.answer(request);
   }
-  daemon::LongHandler long_handler() override {
+  runtime::LongHandler long_handler() override {
     return [this] { return std::make_unique<LongBatch>(controller_); };
   }
   [[nodiscard]] bool stopped() const override { return controller_.stopped(); }
-  void set_privileges(const daemon::Privileges& privileges) override { privileges_ = privileges; }
+  void set_privileges(const runtime::Privileges& privileges) override { privileges_ = privileges; }
   void finish() override;
   [[nodiscard]] nlohmann::json account(bool complete) override;
 
@@ -63,17 +63,17 @@ class LiveSwitch final : public daemon::Service {
   void hand_over(LivePort& port);
 
   SwitchConfig config_;
-  daemon::RealTime time_;
+  runtime::RealTime time_;
   std::int64_t started_realtime_ns_;
   Program program_;
   Description description_;
-  daemon::Notices notices_;
-  daemon::Ports ports_;
+  runtime::Notices notices_;
+  runtime::Ports ports_;
   Logs logs_;
   Switch switch_;
   Controller controller_;
   std::vector<LivePort> live_;
-  daemon::Privileges privileges_;
+  runtime::Privileges privileges_;
   std::vector<io::Arrival> batch_;
   std::vector<Arrival> arrivals_;
   std::vector<io::Frame> frames_;

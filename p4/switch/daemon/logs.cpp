@@ -5,7 +5,7 @@
 #include <span>
 #include <utility>
 
-#include "daemon/service.hpp"
+#include "service/service.hpp"
 #include "switch/daemon/operations.hpp"
 
 namespace nagi::p4 {
@@ -23,10 +23,10 @@ Logs::Logs(const SwitchConfig& config, const Description& program, std::int64_t 
       epoch_realtime_ns_(epoch_realtime_ns),
       seen_(config.ports.size()) {
   if (!config.digests.empty()) {
-    digests_ = daemon::make_file<io::BackgroundFile>(config.digests, when_behind);
+    digests_ = runtime::make_file<io::BackgroundFile>(config.digests, when_behind);
   }
   if (!config.queues.empty()) {
-    queues_ = daemon::make_file<io::BackgroundFile>(config.queues, when_behind);
+    queues_ = runtime::make_file<io::BackgroundFile>(config.queues, when_behind);
   }
   if (!config.drops.empty()) {
     std::vector<std::string> names;
@@ -34,8 +34,8 @@ Logs::Logs(const SwitchConfig& config, const Description& program, std::int64_t 
       names.push_back(std::to_string(port.number) + ".in");
       names.push_back(std::to_string(port.number) + ".out");
     }
-    drops_ = daemon::make_file<daemon::PcapngFile>(config.drops, "nagi-switch", names,
-                                                   daemon::PcapngFile::headers, when_behind);
+    drops_ = runtime::make_file<io::PcapngFile>(config.drops, "nagi-switch", names,
+                                                io::PcapngFile::headers, when_behind);
   }
 }
 
@@ -109,7 +109,7 @@ std::vector<Logs::File> Logs::files() const {
 std::vector<std::string> Logs::close() {
   std::vector<std::string> troubles;
   for (const File& each : files()) {
-    std::string trouble = daemon::close_file(each.path, *each.file);
+    std::string trouble = runtime::close_file(each.path, *each.file);
     if (!trouble.empty()) troubles.push_back(std::move(trouble));
   }
   return troubles;

@@ -27,8 +27,8 @@
 #include <string>
 #include <vector>
 
-#include "daemon/pcapng_file.hpp"
 #include "io/background_file.hpp"
+#include "io/pcapng_file.hpp"
 #include "switch/daemon/config.hpp"
 #include "switch/daemon/switch.hpp"
 
@@ -77,7 +77,7 @@ class Logs {
   std::int64_t epoch_realtime_ns_;
   std::unique_ptr<io::BackgroundFile> digests_;
   std::unique_ptr<io::BackgroundFile> queues_;
-  std::unique_ptr<daemon::PcapngFile> drops_;
+  std::unique_ptr<io::PcapngFile> drops_;
   std::deque<nlohmann::json> for_controller_;
   std::uint64_t digests_not_fetched_ = 0;
   std::vector<Seen> seen_;

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "daemon/json_source.hpp"
+#include "control/json_source.hpp"
 #include "io/input_error.hpp"
 
 namespace nagi::p4 {
@@ -68,13 +68,13 @@ void LongBatch::perform(const std::string& operation) {
   const auto refuse = [&](const InputError& error) {
     throw InputError("operations." + std::to_string(performed_) + ": " + error.what());
   };
-  std::optional<daemon::JsonSource> source;
+  std::optional<runtime::JsonSource> source;
   try {
     source.emplace("control message", operation);
     if (!batch_) batch_.emplace(controller_);
     const auto where = json::json_pointer("/operations") / performed_;
     const json answer = batch_->perform(source->value(), where);
-    answers_ += (performed_ == 0 ? "" : ",") + daemon::line_of(answer);
+    answers_ += (performed_ == 0 ? "" : ",") + runtime::line_of(answer);
   } catch (const model::ConfigError& error) {
     throw source->located(error);
   } catch (const InputError& error) {
@@ -88,17 +88,17 @@ std::optional<std::string> LongBatch::take(std::string_view piece) {
     while (text_.next(piece)) perform(text_.element());
   } catch (const InputError& error) {
     batch_.reset();
-    return daemon::refusal(error.what());
+    return runtime::refusal(error.what());
   }
   return std::nullopt;
 }
 
 std::string LongBatch::finish() {
   if (!batch_) {  // nothing that need be done in pieces
-    return daemon::answer(text_.rest(),
-                          [&](const json& request) { return controller_.answer(request); });
+    return runtime::answer(text_.rest(),
+                           [&](const json& request) { return controller_.answer(request); });
   }
-  const std::string checked = daemon::answer(text_.rest(), [](const json& request) {
+  const std::string checked = runtime::answer(text_.rest(), [](const json& request) {
     model::ObjectReader reader(request, json::json_pointer());
     if (const std::string op = reader.text("op"); op != "batch") {
       throw model::ConfigError(reader.at("operations"),

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "daemon/control.hpp"
+#include "control/control_socket.hpp"
 #include "switch/daemon/controller.hpp"
 
 namespace nagi::p4 {
@@ -42,7 +42,7 @@ class BatchText {
   bool at_end_ = false;  // of an element
 };
 
-class LongBatch final : public daemon::LongRequest {
+class LongBatch final : public runtime::LongRequest {
  public:
   explicit LongBatch(Controller& controller) : controller_(controller) {}
   std::optional<std::string> take(std::string_view piece) override;

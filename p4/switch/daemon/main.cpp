@@ -11,9 +11,9 @@
 #include <iostream>
 #include <vector>
 
-#include "daemon/command_line.hpp"
-#include "daemon/json_source.hpp"
-#include "daemon/service.hpp"
+#include "control/command_line.hpp"
+#include "control/json_source.hpp"
+#include "service/service.hpp"
 #include "switch/daemon/config.hpp"
 #include "switch/daemon/live_switch.hpp"
 #include "switch/daemon/load.hpp"
@@ -22,8 +22,8 @@
 namespace nagi::p4 {
 namespace {
 
-using daemon::JsonSource;
 using nlohmann::json;
+using runtime::JsonSource;
 
 /// What the command line asks for.
 struct Arguments {
@@ -36,10 +36,10 @@ struct Arguments {
 int run(const Arguments& arguments) {
   const SwitchConfig config =
       read_config(JsonSource::from_file(arguments.config), Medium::interfaces);
-  const daemon::Signals signals;
+  const runtime::Signals signals;
   LiveSwitch live(config);
-  daemon::run_service(live, config, signals, std::to_string(config.ports.size()) + " ports",
-                      longest_request);
+  runtime::run_service(live, config, signals, std::to_string(config.ports.size()) + " ports",
+                       longest_request);
   return 0;
 }
 
@@ -54,13 +54,13 @@ int check(const Arguments& arguments) {
 }
 
 int show(const Arguments& arguments) {
-  const json answer = daemon::ask_or_refuse(arguments.socket, {{"op", "show"}});
+  const json answer = runtime::ask_or_refuse(arguments.socket, {{"op", "show"}});
   std::cout << answer.at("account").dump(1) << "\n";
   return 0;
 }
 
 int stop(const Arguments& arguments) {
-  daemon::ask_or_refuse(arguments.socket, {{"op", "stop"}});
+  runtime::ask_or_refuse(arguments.socket, {{"op", "stop"}});
   return 0;
 }
 
@@ -84,7 +84,7 @@ int control(const Arguments& arguments) {
     }
     return false;
   };
-  daemon::ask_all(arguments.socket, next, [&](std::size_t number, const json& answer) {
+  runtime::ask_all(arguments.socket, next, [&](std::size_t number, const json& answer) {
     std::cout << answer.dump() << "\n";
     if (answer.value("ok", false)) return;
     ++refused;
@@ -95,7 +95,7 @@ int control(const Arguments& arguments) {
 }
 
 int main(int argc, char** argv) {
-  daemon::CommandLine line("nagi-switch", "runs a P4 program between network interfaces");
+  runtime::CommandLine line("nagi-switch", "runs a P4 program between network interfaces");
   Arguments arguments;
   const auto command = [&](const char* name, const char* what, int (*perform)(const Arguments&)) {
     return line.add(name, what, [&arguments, perform] { return perform(arguments); });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "switch/daemon/port_account.hpp"
 
-#include "daemon/account.hpp"
+#include "service/account.hpp"
 
 namespace nagi::p4 {
 
@@ -60,8 +60,8 @@ json PortAccount::to_json(const Switch& whole, std::size_t port) const {
             {"most_bytes", depth.most.bytes.count},
             {"mean_packets", depth.mean_packets},
             {"mean_bytes", depth.mean_bytes}}},
-          {"arrival_lateness_ns", daemon::account_of(arrival_lateness_)},
-          {"added_delay_ns", daemon::account_of(added_delay_)},
+          {"arrival_lateness_ns", runtime::account_of(arrival_lateness_)},
+          {"added_delay_ns", runtime::account_of(added_delay_)},
           {"late_events", late_events_}};
 }
 

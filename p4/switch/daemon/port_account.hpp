@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "daemon/histogram.hpp"
 #include "model/units.hpp"
+#include "service/histogram.hpp"
 #include "switch/daemon/switch.hpp"
 
 namespace nagi::p4 {
@@ -80,8 +80,8 @@ class PortAccount {
  private:
   static constexpr std::int64_t late_event_ns = 1'000'000;
 
-  daemon::Histogram added_delay_;       // ns from being due to being handed over
-  daemon::Histogram arrival_lateness_;  // ns by which the switch had moved past an arrival
+  runtime::Histogram added_delay_;       // ns from being due to being handed over
+  runtime::Histogram arrival_lateness_;  // ns by which the switch had moved past an arrival
   std::uint64_t late_events_ = 0;
   AchievedRate rate_;
   nlohmann::json changes_ = nlohmann::json::array();

@@ -9,13 +9,13 @@
 #include <optional>
 #include <vector>
 
-#include "daemon/account.hpp"
-#include "daemon/pcapng_file.hpp"
-#include "daemon/service.hpp"
-#include "daemon/version.hpp"
 #include "io/frame_pool.hpp"
 #include "io/input_error.hpp"
+#include "io/pcapng_file.hpp"
 #include "native/capture_file.hpp"
+#include "runtime/version.hpp"
+#include "service/account.hpp"
+#include "service/service.hpp"
 #include "switch/daemon/controller.hpp"
 #include "switch/daemon/load.hpp"
 #include "switch/daemon/logs.hpp"
@@ -85,7 +85,7 @@ class Source {
 
 struct ReplayPort {
   std::unique_ptr<Source> in;
-  std::unique_ptr<daemon::PcapngFile> out;
+  std::unique_ptr<io::PcapngFile> out;
   PortAccount account;
 };
 
@@ -141,9 +141,9 @@ class Replay {
     for (std::size_t i = 0; i < ports.size(); ++i) {
       const PortConfig& port = config.ports[i];
       if (port.out.empty()) continue;
-      ports[i].out = daemon::make_file<daemon::PcapngFile>(
-          port.out, "nagi-switch", std::vector{std::to_string(port.number)},
-          daemon::PcapngFile::whole, io::WhenBehind::wait);
+      ports[i].out = runtime::make_file<io::PcapngFile>(
+          port.out, "nagi-switch", std::vector{std::to_string(port.number)}, io::PcapngFile::whole,
+          io::WhenBehind::wait);
     }
     return ports;
   }
@@ -192,11 +192,11 @@ class Replay {
     std::vector<std::string> troubles = logs_.close();
     for (std::size_t i = 0; i < ports_.size(); ++i) {
       if (!ports_[i].out) continue;
-      const std::string trouble = daemon::close_file(config_.ports[i].out, ports_[i].out->file());
+      const std::string trouble = runtime::close_file(config_.ports[i].out, ports_[i].out->file());
       if (!trouble.empty()) troubles.push_back(trouble);
     }
     if (!troubles.empty()) throw InputError(troubles.front());
-    if (!config_.account.empty()) daemon::write_account(config_.account, account());
+    if (!config_.account.empty()) runtime::write_account(config_.account, account());
   }
 
   /// Without what is another every time: processor time, the machine's clock.
@@ -209,7 +209,7 @@ class Replay {
     }
     return {{"schema_version", 1},
             {"program", "nagi-switch"},
-            {"version", daemon::program_version},
+            {"version", runtime::program_version},
             {"replay", true},
             {"complete", true},
             {"seed", config_.seed},

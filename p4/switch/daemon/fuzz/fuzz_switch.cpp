@@ -9,7 +9,7 @@
 #include <sstream>
 
 #include "../tests/frames.hpp"
-#include "daemon/control.hpp"
+#include "control/control_socket.hpp"
 #include "program/control.hpp"
 #include "switch/daemon/controller.hpp"
 #include "switch/daemon/switch.hpp"
@@ -22,7 +22,7 @@ using nlohmann::json;
 void read_configuration(const std::string& text) {
   for (const p4::Medium medium : {p4::Medium::interfaces, p4::Medium::captures}) {
     try {
-      const p4::SwitchConfig config = p4::read_config(daemon::JsonSource("fuzz", text), medium);
+      const p4::SwitchConfig config = p4::read_config(runtime::JsonSource("fuzz", text), medium);
       for (const p4::PortConfig& port : config.ports) {
         json once = to_json(port.queue);
         once.erase("priorities");
@@ -48,7 +48,7 @@ class Fuzzed {
   void perform(const std::string& line) {
     const std::size_t before = entries();
     const json answer = json::parse(
-        daemon::answer(line, [this](const json& request) { return controller_.answer(request); }));
+        runtime::answer(line, [this](const json& request) { return controller_.answer(request); }));
     if (!answer.contains("ok")) std::abort();
     if (answer["ok"] == false && entries() != before) std::abort();
     pass();

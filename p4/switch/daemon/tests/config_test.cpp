@@ -12,8 +12,8 @@ using testing::HasSubstr;
 SwitchConfig read(const std::string& ports, const std::string& more = "",
                   Medium medium = Medium::interfaces) {
   return read_config(
-      daemon::JsonSource("s.json", "{\"schema_version\": 1,\n\"seed\": 3," + more +
-                                       "\n\"program\": \"p.json\",\n\"ports\": [" + ports + "]}"),
+      runtime::JsonSource("s.json", "{\"schema_version\": 1,\n\"seed\": 3," + more +
+                                        "\n\"program\": \"p.json\",\n\"ports\": [" + ports + "]}"),
       medium);
 }
 

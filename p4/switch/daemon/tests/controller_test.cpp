@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "daemon/control.hpp"
+#include "control/control_socket.hpp"
 #include "frames.hpp"
 #include "switch/daemon/operations.hpp"
 
@@ -28,7 +28,7 @@ class ControllerTest : public testing::Test {
 
   json ask(const std::string& line) {
     return json::parse(
-        daemon::answer(line, [this](const json& request) { return controller_.answer(request); }));
+        runtime::answer(line, [this](const json& request) { return controller_.answer(request); }));
   }
   json ask(const json& request) { return ask(request.dump()); }
   std::string refusal(const json& request) {

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the main functions of our programs share: their log, their subcommands, and what becomes of
+// errors. Exit status: 0 ended in order, 1 the kernel refused something, 2 the input was refused.
+#pragma once
+
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "control/control_socket.hpp"
+#include "io/input_error.hpp"
+#include "model/text.hpp"
+#include "runtime/version.hpp"
+
+namespace nagi::runtime {
+
+/// What the program at a control socket answers. Throws InputError if that refuses.
+inline nlohmann::json ask_or_refuse(const std::string& socket, const nlohmann::json& request) {
+  nlohmann::json answer = ask(socket, request);
+  if (!answer.value("ok", false)) throw InputError(answer.value("error", "refused"));
+  return answer;
+}
+
+/// A program of several commands, one of which is run.
+class CommandLine {
+ public:
+  CommandLine(const std::string& name, const std::string& what) : app_(name + ": " + what) {
+    spdlog::set_default_logger(spdlog::stderr_color_st(name));
+    spdlog::set_pattern("%n: %v");
+    app_.set_version_flag("--version", name + " " + program_version);
+    app_.require_subcommand(1);
+  }
+
+  /// Adds a command; `perform` returns its exit status.
+  CLI::App* add(const char* name, const char* what, std::function<int()> perform) {
+    CLI::App* added = app_.add_subcommand(name, what);
+    added->final_callback([this, perform = std::move(perform)] { status_ = perform(); });
+    return added;
+  }
+
+  int run(int argc, char** argv) {
+    try {
+      app_.parse(argc, argv);
+      return status_;
+    } catch (const CLI::ParseError& error) {
+      return app_.exit(error) == 0 ? 0 : 2;
+    } catch (const InputError& error) {
+      spdlog::error("{}", model::printable(error.what()));
+      return 2;
+    } catch (const std::system_error& error) {
+      const bool forbidden = error.code().value() == EPERM || error.code().value() == EACCES;
+      spdlog::error("{}{}", model::printable(error.what()),
+                    forbidden ? "; run it as root, or with CAP_NET_RAW and CAP_NET_ADMIN" : "");
+      return forbidden || error.code().value() == ENODEV ? 2 : 1;
+    } catch (const std::exception& error) {
+      spdlog::error("{}", model::printable(error.what()));
+      return 1;
+    }
+  }
+
+ private:
+  CLI::App app_;
+  int status_ = 0;
+};
+
+}  // namespace nagi::runtime

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The one place where model time meets real time. The model's instants are CLOCK_MONOTONIC since an
+// epoch, so that a step of the wall clock moves no packet.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "io/clock.hpp"
+#include "io/input_error.hpp"
+#include "model/units.hpp"
+
+namespace nagi::runtime {
+
+class RealTime {
+ public:
+  /// `epoch_realtime_ns`: the wall-clock time of instant 0; 0 means now. Throws InputError if it
+  /// does not lie in the last 24 hours.
+  explicit RealTime(std::int64_t epoch_realtime_ns) {
+    const std::int64_t monotonic = io::read_clock(CLOCK_MONOTONIC);
+    const std::int64_t realtime = io::read_clock(CLOCK_REALTIME);
+    epoch_realtime_ = epoch_realtime_ns != 0 ? epoch_realtime_ns : realtime;
+    const std::int64_t age = realtime - epoch_realtime_;
+    if (age < 0 || age > oldest_epoch_ns) {
+      throw InputError("epoch_realtime_ns: the epoch must lie in the last 24 hours; it is " +
+                       std::to_string(age / 1'000'000'000) + " s ago");
+    }
+    epoch_monotonic_ = monotonic - age;
+  }
+
+  [[nodiscard]] model::Instant now() const {
+    return held_ ? *held_ : from_monotonic(io::read_clock(CLOCK_MONOTONIC));
+  }
+  /// From now on now() is this instant, until it is held again: where time stands still while this
+  /// process runs, reading it more often than after each sleep would only cost system calls.
+  void hold() { held_ = from_monotonic(io::read_clock(CLOCK_MONOTONIC)); }
+  [[nodiscard]] model::Instant from_monotonic(std::int64_t monotonic_ns) const {
+    return model::Instant{model::Duration{monotonic_ns - epoch_monotonic_}};
+  }
+  [[nodiscard]] std::int64_t monotonic_ns(model::Instant instant) const {
+    return instant.time_since_epoch().count() + epoch_monotonic_;
+  }
+  [[nodiscard]] std::int64_t realtime_ns(model::Instant instant) const {
+    return instant.time_since_epoch().count() + epoch_realtime_;
+  }
+  [[nodiscard]] std::int64_t epoch_realtime_ns() const { return epoch_realtime_; }
+
+ private:
+  static constexpr std::int64_t oldest_epoch_ns = 86'400LL * 1'000'000'000;
+
+  std::int64_t epoch_realtime_ = 0;
+  std::int64_t epoch_monotonic_ = 0;
+  std::optional<model::Instant> held_;
+};
+
+}  // namespace nagi::runtime

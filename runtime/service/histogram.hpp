@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A histogram of durations in logarithmic buckets, 32 to an octave: quantiles to 3 %, in constant
+// memory, at the cost of a few instructions a value. (Same idea as HdrHistogram.)
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace nagi::runtime {
+
+class Histogram {
+ public:
+  /// Counts one value; what is below zero counts as zero.
+  void add(std::int64_t value) {
+    const auto positive = static_cast<std::uint64_t>(std::max<std::int64_t>(value, 0));
+    const std::size_t bucket = bucket_of(positive);
+    if (bucket >= counts_.size()) counts_.resize(bucket + 1);
+    ++counts_[bucket];
+    ++count_;
+    most_ = std::max(most_, positive);
+  }
+
+  [[nodiscard]] std::uint64_t count() const { return count_; }
+  [[nodiscard]] std::uint64_t most() const { return most_; }
+
+  /// The smallest bucket limit that at least `share` of the values do not exceed; 0 if there are
+  /// none.
+  [[nodiscard]] std::uint64_t quantile(double share) const {
+    const auto wanted = static_cast<std::uint64_t>(share * static_cast<double>(count_));
+    std::uint64_t passed = 0;
+    for (std::size_t bucket = 0; bucket < counts_.size(); ++bucket) {
+      passed += counts_[bucket];
+      if (passed > wanted || passed == count_) return std::min(upper(bucket), most_);
+    }
+    return 0;
+  }
+
+  /// The filled buckets: largest value that falls into it, how many did.
+  [[nodiscard]] std::vector<std::pair<std::uint64_t, std::uint64_t>> buckets() const {
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> filled;
+    for (std::size_t bucket = 0; bucket < counts_.size(); ++bucket) {
+      if (counts_[bucket] != 0) filled.emplace_back(upper(bucket), counts_[bucket]);
+    }
+    return filled;
+  }
+
+ private:
+  static constexpr unsigned bits = 5;
+  static constexpr std::uint64_t per_octave = 1U << bits;
+
+  static std::size_t bucket_of(std::uint64_t value) {
+    if (value < per_octave) return value;
+    const unsigned shift = static_cast<unsigned>(std::bit_width(value)) - 1 - bits;
+    return shift * per_octave + (value >> shift);
+  }
+  static std::uint64_t upper(std::size_t bucket) {
+    if (bucket < 2 * per_octave) return bucket;
+    const std::size_t shift = bucket / per_octave - 1;
+    return ((bucket - shift * per_octave + 1) << shift) - 1;
+  }
+
+  std::vector<std::uint64_t> counts_;
+  std::uint64_t count_ = 0;
+  std::uint64_t most_ = 0;
+};
+
+}  // namespace nagi::runtime

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "service/ports.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <system_error>
+
+#include "io/input_error.hpp"
+#include "io/interface.hpp"
+#include "io/ip_header.hpp"
+#include "io/offloads.hpp"
+
+namespace nagi::runtime {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t slots_at_start = 4096;
+constexpr std::size_t most_in_flight = 65536;  // 134 MB
+
+/// How many frames a port holds while this process does not run: those of 50 ms at the highest rate
+/// asked for, as long as the kernel may give the processor to others. Each takes 2 KB.
+std::uint32_t receive_ring(const Expected& expected) {
+  constexpr std::uint64_t least = 4096;  // 160 ms of 25,000 packets/s
+  constexpr std::uint64_t without_rate = 8192;
+  constexpr std::uint64_t most = 32768;
+  std::uint64_t frames = least;
+  for (const auto& rate : expected.rates) {
+    frames = std::max(frames, rate ? rate->bits_per_second / 20 / usual_frame_bits : without_rate);
+  }
+  return static_cast<std::uint32_t>(std::bit_ceil(std::min(frames, most)));
+}
+
+std::size_t slot_bytes(const std::vector<std::string>& interfaces) {
+  std::size_t longest = 0;
+  for (const std::string& interface : interfaces) {
+    longest = std::max(longest, io::longest_frame(interface));
+  }
+  return (longest + 63) / 64 * 64;
+}
+
+}  // namespace
+
+Ports::Ports(const ServiceSettings& settings, const std::vector<std::string>& interfaces,
+             const Expected& expected, Notices& notices)
+    : offloads_(settings.offloads),
+      notices_(notices),
+      ring_(receive_ring(expected)),
+      pool_(slot_bytes(interfaces),
+            io::registered_slots(interfaces.size(), ring_,
+                                 std::min(expected.frames_in_flight, most_in_flight), settings.io)),
+      opener_(pool_, settings.io, ring_) {
+  pool_.reserve(slots_at_start);
+}
+
+Ports::~Ports() {
+  for (const SwitchedOff& off : switched_off_) {
+    try {
+      io::set_offload(off.interface, off.offload, true);
+    } catch (const std::system_error& error) {
+      spdlog::warn("could not switch {} of {} on again: {}", off.offload, off.interface,
+                   error.what());
+    }
+  }
+}
+
+void Ports::settle_offloads(const std::string& interface) {
+  for (const std::string& offload : io::offloads_on(interface)) {
+    if (offloads_ == OffloadPolicy::refuse) {
+      throw InputError("interface " + interface + ": " + offload +
+                       " is on and would spoil the emulation; switch it off: ethtool -K " +
+                       interface + " " + offload + " off");
+    }
+    io::set_offload(interface, offload, false);
+    switched_off_.push_back({interface, offload});
+    spdlog::info("switched {} of {} off; it comes back at the end", offload, interface);
+  }
+  for (const std::string& offload : io::offloads_on(interface)) {
+    throw InputError("interface " + interface + ": " + offload +
+                     " would not be switched off; use another interface or driver");
+  }
+}
+
+io::Port& Ports::open(const std::string& interface) {
+  settle_offloads(interface);
+  const auto opening = [&] {
+    try {
+      return opener_.open(interface);
+    } catch (const std::system_error& error) {
+      if (error.code().value() != EBUSY) throw;
+      throw InputError("interface " + interface + ": another program takes its packets (" +
+                       error.what() + "); end that one, or give another interface");
+    }
+  };
+  io::Opened opened = opening();
+  if (!opened.fallback.empty()) {
+    notices_.add(interface +
+                 " uses AF_PACKET, which takes more time a packet than AF_XDP: " + opened.fallback);
+  }
+  ports_.push_back(std::move(opened.port));
+  return *ports_.back();
+}
+
+std::vector<int> Ports::descriptors() const {
+  std::vector<int> all;
+  for (const auto& port : ports_) all.push_back(port->descriptor());
+  return all;
+}
+
+bool Ports::is_free_to_ask() const {
+  return std::ranges::all_of(ports_, [](const auto& port) { return port->is_free_to_ask(); });
+}
+
+bool Ports::receive(io::Port& port, std::vector<io::Arrival>& arrivals) {
+  const std::size_t before = arrivals.size();
+  try {
+    const bool more = port.receive(arrivals);
+    const auto fresh = std::span(arrivals).subspan(before);
+    complete_checksums(port, fresh);
+    if (!fresh.empty() && fresh.back().monotonic_ns >= behind_[&port].look_again_ns) {
+      behind_[&port].look_again_ns = fresh.back().monotonic_ns + 1'000'000'000;
+      note_oversized(port);
+    }
+    return more;
+  } catch (const std::system_error& error) {
+    notices_.add(error.what());
+    return false;
+  }
+}
+
+void Ports::note_oversized(io::Port& port) {
+  Behind& behind = behind_[&port];
+  if (behind.oversized_noted || port.counters().oversized == 0) return;
+  behind.oversized_noted = true;
+  notices_.add(port.interface() +
+               ": frames longer than its MTU come, and are discarded: the host behind it leaves "
+               "segmentation to hardware that is not there. Switch that off at the host: "
+               "ethtool -K INTERFACE tx off");
+}
+
+void Ports::note_oversized() {
+  for (const auto& port : ports_) note_oversized(*port);
+}
+
+void Ports::complete_checksums(const io::Port& port, std::span<const io::Arrival> arrivals) {
+  for (const auto& [frame, monotonic_ns] : arrivals) {
+    io::IpHeader header({pool_.data(frame.slot) + frame.offset, frame.length});
+    if (!header.complete_checksum() || ++behind_[&port].checksums_completed != 1) continue;
+    notices_.add(port.interface() +
+                 ": the host behind it leaves checksums to hardware that is not there; they are "
+                 "completed here. Switch that off at the host: ethtool -K INTERFACE tx off");
+  }
+}
+
+json Ports::account_of(const io::Port& port, const io::PortCounters& count) const {
+  json switched_off = json::array();
+  for (const SwitchedOff& off : switched_off_) {
+    if (off.interface == port.interface()) switched_off.push_back(off.offload);
+  }
+  const auto behind = behind_.find(&port);
+  return {{"interface", port.interface()},
+          {"io", port.kind()},
+          {"received", count.received},
+          {"sent", count.sent},
+          {"socket_drops", count.socket_drops},
+          {"oversized", count.oversized},
+          {"checksum_missing", behind == behind_.end() ? 0 : behind->second.checksums_completed},
+          {"send_failures", count.send_failures},
+          {"offloads_switched_off", switched_off}};
+}
+
+}  // namespace nagi::runtime

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "service/privileges.hpp"
+
+#include <cap-ng.h>
+#include <sched.h>
+#include <spdlog/spdlog.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/utsname.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+namespace nagi::runtime {
+
+namespace {
+// Above ordinary real-time programs' default of 1, well below the kernel's own threads at 50.
+constexpr int realtime_priority = 20;
+}  // namespace
+
+Privileges take_privileges(std::optional<int> cpu) {
+  Privileges taken;
+  sched_param parameters{};
+  parameters.sched_priority = realtime_priority;
+  taken.scheduling = "SCHED_OTHER";
+  if (sched_setscheduler(0, SCHED_FIFO, &parameters) == 0) {
+    taken.scheduling = "SCHED_FIFO";
+  } else {
+    spdlog::warn("runs at normal priority and will be less exact: {}; run it with CAP_SYS_NICE",
+                 std::strerror(errno));
+  }
+
+  // Pages are locked as they come into use: threads' stacks are never used whole.
+  taken.memory_locked = mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) == 0;
+  if (!taken.memory_locked) {
+    spdlog::warn("its memory is not locked: {}; run it with CAP_IPC_LOCK", std::strerror(errno));
+  }
+
+  if (cpu) {
+    cpu_set_t only;
+    CPU_ZERO(&only);
+    CPU_SET(static_cast<std::size_t>(*cpu), &only);
+    if (sched_setaffinity(0, sizeof only, &only) == 0) {
+      taken.cpu = cpu;
+    } else {
+      spdlog::warn("does not stay on processor {}: {}; give one it may run on, see taskset(1)",
+                   *cpu, std::strerror(errno));
+    }
+  }
+  return taken;
+}
+
+bool has_fair_server(const std::string& kernel_release) {
+  int major = 0;
+  int minor = 0;
+  std::sscanf(kernel_release.c_str(), "%d.%d", &major, &minor);
+  return std::pair(major, minor) >= std::pair(6, 12);
+}
+
+std::string kernel_release() {
+  utsname names{};
+  uname(&names);
+  return names.release;
+}
+
+void drop_privileges() {
+  capng_get_caps_process();
+  const auto had = [](unsigned capability) {
+    return capng_have_capability(CAPNG_PERMITTED, capability) != 0;
+  };
+  const std::array kept = {std::pair(CAP_NET_ADMIN, had(CAP_NET_ADMIN)),
+                           std::pair(CAP_IPC_LOCK, had(CAP_IPC_LOCK))};
+  capng_clear(CAPNG_SELECT_CAPS);
+  constexpr auto in_effect = static_cast<capng_type_t>(CAPNG_EFFECTIVE | CAPNG_PERMITTED);
+  for (const auto& [capability, available] : kept) {
+    if (available) capng_update(CAPNG_ADD, in_effect, static_cast<unsigned>(capability));
+  }
+  if (capng_apply(CAPNG_SELECT_CAPS) != 0) spdlog::warn("could not give up all capabilities");
+  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+}
+
+}  // namespace nagi::runtime

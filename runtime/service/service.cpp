@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "service/service.hpp"
+
+#include <fcntl.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "io/descriptor.hpp"
+#include "io/stop_signals.hpp"
+#include "service/loop.hpp"
+
+namespace nagi::runtime {
+
+namespace {
+
+using nlohmann::json;
+
+/// The file the account goes to. Opened before privileges are given up; holds a first account,
+/// marked incomplete, until the last one is written.
+class AccountFile {
+ public:
+  explicit AccountFile(const std::string& path)
+      : path_(path), file_(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) {
+    if (file_.get() < 0) {
+      throw InputError(path + ": cannot write the account: " + std::strerror(errno) +
+                       "; give a path in a directory that exists and is yours");
+    }
+  }
+
+  void write(const json& account) {
+    const std::string text = account.dump(1) + "\n";
+    if (pwrite(file_.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()) ||
+        ftruncate(file_.get(), static_cast<off_t>(text.size())) != 0 || fsync(file_.get()) != 0) {
+      io::throw_errno("writing " + path_);
+    }
+  }
+
+ private:
+  std::string path_;
+  io::Descriptor file_;
+};
+
+}  // namespace
+
+std::string close_file(const std::string& path, io::BackgroundFile& file) {
+  const std::string trouble = file.close();
+  if (file.lost() == 0 && trouble.empty()) return {};
+  return path + " is not complete" + (trouble.empty() ? "" : ": " + trouble) + "; " +
+         std::to_string(file.lost()) + " records were lost";
+}
+
+void write_account(const std::string& path, const json& account) {
+  AccountFile(path).write(account);
+}
+
+Signals::Signals() : stop_(io::stop_signals()) { io::die_with_parent(); }
+
+void run_service(Service& service, const ServiceSettings& settings, const Signals& signals,
+                 const std::string& what, std::size_t longest_request) {
+  std::optional<AccountFile> account;
+  if (!settings.account.empty()) account.emplace(settings.account);
+  std::optional<ControlServer> control;
+  if (!settings.control_socket.empty()) {
+    control.emplace(
+        settings.control_socket, [&](const json& request) { return service.answer(request); },
+        longest_request, service.long_handler());
+  }
+  service.set_privileges(take_privileges(settings.cpu));
+  drop_privileges();
+
+  Watch watch(service);
+  watch.add(signals.descriptor(), [&watch] { watch.end(); });
+  if (control) {
+    watch.add(control->descriptor(), [&] {
+      control->serve();
+      if (service.stopped()) watch.end();
+    });
+  }
+  if (account) account->write(service.account(false));
+  spdlog::info("ready: {}", what);
+  if (settings.virtual_time) {
+    serve_in_virtual_time(service, watch);
+  } else {
+    serve_in_real_time(service, watch, settings.spin_ns);
+  }
+  service.finish();
+  if (account) account->write(service.account(true));
+  spdlog::info("stopped");
+}
+
+}  // namespace nagi::runtime
