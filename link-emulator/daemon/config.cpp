@@ -26,16 +26,16 @@ std::string interface_name(const ObjectReader& reader, const std::string& key,
   return interface;
 }
 
-void read_carriers(const ObjectReader& reader, LinkConfig& link) {
+void read_medium_sockets(const ObjectReader& reader, LinkConfig& link) {
   if (!reader.has("carriers")) return;
-  ObjectReader carriers = reader.object("carriers");
-  carriers.only({"a_to_b", "b_to_a"});
-  const auto descriptor = [&carriers](const std::string& way) -> std::optional<int> {
-    if (!carriers.has(way)) return std::nullopt;
-    return static_cast<int>(carriers.whole(way, 3, std::numeric_limits<std::int16_t>::max()));
+  ObjectReader sockets = reader.object("carriers");
+  sockets.only({"a_to_b", "b_to_a"});
+  const auto descriptor = [&sockets](const std::string& way) -> std::optional<int> {
+    if (!sockets.has(way)) return std::nullopt;
+    return static_cast<int>(sockets.whole(way, 3, std::numeric_limits<std::int16_t>::max()));
   };
-  link.carrier_a_to_b = descriptor("a_to_b");
-  link.carrier_b_to_a = descriptor("b_to_a");
+  link.medium_a_to_b = descriptor("a_to_b");
+  link.medium_b_to_a = descriptor("b_to_a");
 }
 
 Config read(ObjectReader reader) {
@@ -77,7 +77,7 @@ Config read(ObjectReader reader) {
       throw ConfigError(item.at("radio"), "link " + model::shortened(link.name) + " is a radio",
                         "start nagi-sdr with this configuration (`make sdr` installs it)");
     }
-    read_carriers(item, link);
+    read_medium_sockets(item, link);
     config.links.push_back(std::move(link));
   }
   if (!config.packets.empty() && config.links.size() > most_recorded_links) {

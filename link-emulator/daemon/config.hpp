@@ -13,7 +13,7 @@
 //    "links": [{"name": "wireless", "id": 1, "a": "eth0", "b": "eth1",
 //               "a_to_b": {...}, "b_to_a": {...},          directions: see model/json.hpp
 //               "carriers": {"a_to_b": 3, "b_to_a": 4}}]}  of directions that are radios: inherited
-//                                                          sockets (carrier.hpp)
+//                                                          sockets (medium.hpp)
 #pragma once
 
 #include <cstdint>
@@ -34,8 +34,8 @@ struct LinkConfig {
   std::string b;
   model::DirectionConfig a_to_b;
   model::DirectionConfig b_to_a;
-  std::optional<int> carrier_a_to_b;  // descriptors
-  std::optional<int> carrier_b_to_a;
+  std::optional<int> medium_a_to_b;  // descriptors
+  std::optional<int> medium_b_to_a;
 };
 
 struct Config : runtime::ServiceSettings {

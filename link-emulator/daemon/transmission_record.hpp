@@ -8,8 +8,8 @@
 //            number             uint32   counts the transmissions of its lane
 //            index              uint32   of its packet: see packet_record.hpp
 //            lane               uint8    as there
-//            outcome            uint8    see carrier.hpp
-//            snr                int16    see carrier.hpp
+//            outcome            uint8    see medium.hpp
+//            snr                int16    see medium.hpp
 //            attempt            uint8    from 1
 //            3 bytes 0
 //
@@ -19,7 +19,7 @@
 #include <array>
 #include <cstdint>
 
-#include "daemon/carrier.hpp"
+#include "daemon/medium.hpp"
 
 namespace nagi::daemon {
 

@@ -138,7 +138,7 @@ def test_with_its_radio_ends_nagi_link(wire, tmp_path):
     assert "link link, a_to_b: the radio ended" in said
 
 
-def test_a_radio_without_a_carrier_is_refused(wire, tmp_path):
+def test_a_radio_without_a_medium_is_refused(wire, tmp_path):
     config = configuration(tmp_path, forward=RADIO)
     process = wire.start("middle", NAGI_LINK, "run", str(config))
     said, _ = process.communicate(timeout=10)

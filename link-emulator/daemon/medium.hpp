@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whoever carries the packets of a radio, for one direction of a link: a process that makes
-// waveforms of them and packets of these again, at the other end of a SOCK_SEQPACKET socket. One
-// message a transmission there, one answer a transmission back, in the same order; little-endian:
+// The radio's process, for one direction of a link: it makes waveforms of packets and packets of
+// these again, at the other end of a SOCK_SEQPACKET socket. One message a transmission there, one
+// answer a transmission back, in the same order; little-endian:
 //
 //   there   uint32 number of the transmission, uint32 0, int64 begin, int64 end (ns since the
 //           epoch), then the IP packet
@@ -34,7 +34,7 @@ enum class Outcome : std::uint8_t {
 constexpr std::size_t outcomes = 6;
 constexpr std::int16_t no_snr = std::numeric_limits<std::int16_t>::min();
 
-class Carrier {
+class Medium {
  public:
   struct Answer {
     std::uint32_t number = 0;
@@ -45,7 +45,7 @@ class Carrier {
 
   /// `descriptor`: inherited, and closed with this. `name`: what errors call it. Throws InputError
   /// if it is no such socket.
-  Carrier(int descriptor, std::string name);
+  Medium(int descriptor, std::string name);
 
   [[nodiscard]] int descriptor() const { return socket_.get(); }
   /// Throws std::system_error if the other end is gone or does not read.

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/controller.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "model/text.hpp"
+
+namespace nagi::daemon {
+
+using nlohmann::json;
+
+json Controller::answer(const json& request) {
+  model::ObjectReader reader(request, json::json_pointer());
+  const std::string command = reader.text("command");
+  if (command == "set") return {{"ok", true}, {"config", change(std::move(reader))}};
+  reader.only({"command"});
+  if (command == "show") return {{"ok", true}, {"account", account_()}};
+  if (command == "stop") {
+    stopped_ = true;
+    return {{"ok", true}};
+  }
+  throw model::ConfigError(reader.at("command"), "unknown command " + model::shown(command),
+                           R"("show", "set" or "stop")");
+}
+
+json Controller::change(model::ObjectReader request) {
+  request.only({"command", "link", "way", "config"});
+  return find_direction(request).change(request.any("config"), request.at("config"));
+}
+
+LinkDirection& Controller::find_direction(const model::ObjectReader& request) const {
+  const std::string name = request.text("link");
+  const std::string way = request.text("way");
+  const auto link = std::ranges::find(links_, name, &Link::name);
+  if (link == links_.end()) {
+    std::string known;
+    for (const Link& each : links_) known += (known.empty() ? "" : ", ") + each.name;
+    throw model::ConfigError(request.at("link"), "there is no link " + model::shortened(name),
+                             "links: " + known);
+  }
+  if (way != "a_to_b" && way != "b_to_a") {
+    throw model::ConfigError(request.at("way"), "unknown way " + model::shown(way),
+                             R"("a_to_b" or "b_to_a")");
+  }
+  return way == "a_to_b" ? *link->a_to_b : *link->b_to_a;
+}
+
+}  // namespace nagi::daemon

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A link at work: the ports at its two ends, and both directions between them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "daemon/link_direction.hpp"
+#include "io/port.hpp"
+
+namespace nagi::daemon {
+
+struct Link {
+  std::string name;
+  std::uint32_t id;
+  io::Port* a;
+  io::Port* b;
+  std::unique_ptr<LinkDirection> a_to_b;
+  std::unique_ptr<LinkDirection> b_to_a;
+};
+
+}  // namespace nagi::daemon

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/link_direction.hpp"
+
+#include <linux/if_ether.h>
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "io/ip_header.hpp"
+
+namespace nagi::daemon {
+
+namespace {
+
+using model::Instant;
+using nlohmann::json;
+
+constexpr std::int64_t late_event_ns = 1'000'000;
+constexpr std::size_t most_kept_out = 1024;
+constexpr int most_batches = 8;  // read from one port before the others have their turn
+
+model::Bytes ip_bytes(const io::Frame& frame) {
+  return {frame.length > ETH_HLEN ? frame.length - ETH_HLEN : 0U};
+}
+
+}  // namespace
+
+LinkDirection::LinkDirection(std::uint8_t number, const model::DirectionConfig& config,
+                             model::Direction model, std::unique_ptr<Medium> medium, io::Port& in,
+                             io::Port& out, const Surroundings& surroundings)
+    : number_(number),
+      config_(config),
+      model_(std::move(model)),
+      in_(in),
+      out_(out),
+      time_(surroundings.time),
+      ports_(surroundings.ports),
+      pool_(surroundings.ports.pool()),
+      recorder_(surroundings.recorder),
+      transmissions_(number, std::move(medium), pool_, recorder_) {}
+
+Instant LinkDirection::take_in(Instant now) {
+  transmissions_.take_outcomes(model_);
+  while (!kept_out_.empty() && take_in_one(kept_out_.front())) kept_out_.pop_front();
+  // What cannot be taken yet is read all the same: waiting frames would not let this process sleep.
+  bool more = true;
+  for (int batch = 0; more && batch < most_batches && kept_out_.size() < most_kept_out; ++batch) {
+    arrivals_.clear();
+    more = ports_.receive(in_, arrivals_);
+    for (const io::Arrival& arrival : arrivals_) {
+      if (!kept_out_.empty() || !take_in_one(arrival)) kept_out_.push_back(arrival);
+    }
+  }
+  return more || !kept_out_.empty() ? model_.now() : now;
+}
+
+bool LinkDirection::take_in_one(const io::Arrival& arrival) {
+  // The kernel stamps a frame before it queues it; we may see it only after that.
+  const Instant stamped = time_.from_monotonic(arrival.monotonic_ns);
+  const Instant at = std::max(stamped, model_.now());
+  if (medium() != nullptr) {
+    model_.advance(at, departures_);
+    if (model_.awaits_outcome()) return false;
+  }
+  arrival_lateness_.add((at - stamped).count());
+  const io::Frame& frame = arrival.frame;
+  const io::IpHeader header({pool_.data(frame.slot) + frame.offset, frame.length});
+  pool_.note<HeldFrame>(frame.slot) = {at, frame, static_cast<std::uint32_t>(arrived_++),
+                                       recorder_.has_packets() ? header.identity() : 0};
+  model_.offer({ip_bytes(frame), frame.slot, header.is_ecn_capable()}, at, departures_);
+  return true;
+}
+
+void LinkDirection::bring_on(Instant known) {
+  if (known > model_.now()) model_.advance(known, departures_);
+}
+
+void LinkDirection::take_under_way() { model_.take_under_way(departures_); }
+
+void LinkDirection::settle() {
+  transmissions_.settle(model_);
+  for (const model::Departure& departure : departures_) {
+    if (departure.fate == model::Fate::delivered) {
+      due_.push_back(departure);
+    } else {
+      drop(departure);
+    }
+  }
+  departures_.clear();
+}
+
+void LinkDirection::drop(const model::Departure& departure) {
+  const HeldFrame& held = held_frame(pool_, departure.packet);
+  recorder_.record_drop(number_, departure, time_.realtime_ns(departure.at),
+                        bytes_of(pool_, held.frame));
+  recorder_.record_departure(number_, held, departure, 0);
+  pool_.give_back(held.frame.slot);
+}
+
+const HeldFrame& LinkDirection::leaving(const model::Departure& departure) {
+  const HeldFrame& held = held_frame(pool_, departure.packet);
+  if (departure.packet.marked) {
+    io::IpHeader({pool_.data(held.frame.slot) + held.frame.offset, held.frame.length}).mark();
+  }
+  return held;
+}
+
+void LinkDirection::note_handed_over(const HeldFrame& held, const model::Departure& departure,
+                                     std::int64_t late_ns) {
+  transit_error_.add(late_ns);
+  if (late_ns > late_event_ns) ++late_events_;
+  recorder_.record_departure(number_, held, departure, late_ns);
+}
+
+void LinkDirection::note_handed_over_ahead(const HeldFrame& held,
+                                           const model::Departure& departure) {
+  recorder_.record_departure(number_, held, departure, 0);
+}
+
+json LinkDirection::change(const json& wanted, const json::json_pointer& where) {
+  const model::DirectionConfig config = model::changed(config_, wanted, where);
+  if (std::holds_alternative<model::RadioConfig>(config.loss) != model_.is_radio()) {
+    throw model::ConfigError(
+        where / "loss",
+        model_.is_radio() ? "this direction is a radio" : "this direction is no radio",
+        "a link stays what it was started as; leave its loss as it is");
+  }
+
+  const Instant now = std::max(take_in(time_.now()), model_.now());
+  model_.change(config, now, departures_);
+  settle();
+  config_ = config;
+  changes_.push_back({now, model::to_json(config)});
+  return changes_.back().config;
+}
+
+void LinkDirection::finish() {
+  model_.for_each_held([this](const model::Packet& packet) {
+    recorder_.record_held(number_, held_frame(pool_, packet), packet);
+  });
+  transmissions_.finish();
+}
+
+json LinkDirection::account() const {
+  const model::DirectionCounters& count = model_.counters();
+  json changes = json::array();
+  for (const Change& change : changes_) {
+    changes.push_back({{"at_ns", change.at.time_since_epoch().count()}, {"config", change.config}});
+  }
+  json account = {
+      {"config", model::to_json(config_)},
+      {"changes", changes},
+      {"packets",
+       {{"offered", count.offered},
+        {"delivered", count.delivered},
+        {"queue_overflows", count.queue_overflows},
+        {"channel_losses", count.channel_losses},
+        {"held", model_.held()},
+        {"marked", count.marked}}},
+      {"bytes",
+       {{"offered", count.offered_bytes.count}, {"delivered", count.delivered_bytes.count}}},
+      {"server",
+       {{"packets", count.transmitted},
+        {"bytes", count.transmitted_bytes.count},
+        {"busy_ns", count.transmitting.count()}}},
+      {"most_waiting_packets", count.most_waiting},
+      {"arrival_lateness_ns", runtime::account_of(arrival_lateness_)},
+      {"transit_error_ns", runtime::account_of(transit_error_)},
+      {"late_events", late_events_}};
+  if (model_.is_watched()) account["transmissions"] = transmissions_.account();
+  return account;
+}
+
+}  // namespace nagi::daemon

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One direction of a link at work: frames that come in at one port go through the model, and are
+// due at the other. Frames enter the model at the instant the kernel saw them. Who hands them over
+// when they are due, and when this is brought on, is a driver's business.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "daemon/held_frame.hpp"
+#include "daemon/recorder.hpp"
+#include "daemon/transmissions.hpp"
+#include "io/port.hpp"
+#include "model/json.hpp"
+#include "model/link.hpp"
+#include "service/clock.hpp"
+#include "service/histogram.hpp"
+#include "service/ports.hpp"
+
+namespace nagi::daemon {
+
+/// What all directions share.
+struct Surroundings {
+  runtime::RealTime& time;
+  runtime::Ports& ports;
+  Recorder& recorder;
+};
+
+class LinkDirection {
+ public:
+  /// `number` is that of packet_record.hpp. `medium`: of a radio; else null.
+  LinkDirection(std::uint8_t number, const model::DirectionConfig& config, model::Direction model,
+                std::unique_ptr<Medium> medium, io::Port& in, io::Port& out,
+                const Surroundings& surroundings);
+  LinkDirection(const LinkDirection&) = delete;
+  LinkDirection& operator=(const LinkDirection&) = delete;
+
+  [[nodiscard]] io::Port& in() const { return in_; }
+  [[nodiscard]] io::Port& out() const { return out_; }
+  /// The medium of a radio; else null.
+  [[nodiscard]] const Medium* medium() const { return transmissions_.medium(); }
+  [[nodiscard]] const model::Direction& model() const { return model_; }
+  /// Frames taken in so far.
+  [[nodiscard]] std::uint64_t arrived() const { return arrived_; }
+
+  /// Takes in what waits at the port. Returns the instant up to which everything that arrived is
+  /// known; `now` was read before.
+  model::Instant take_in(model::Instant now);
+  /// Brings the model to `known`, unless it has been there.
+  void bring_on(model::Instant known);
+  /// Has all that is under way leave the model, at the instants at which it will be due.
+  void take_under_way();
+  /// Sorts out what has left the model: what was dropped, and what is due.
+  void settle();
+
+  /// What is due at the other port. Whoever hands it over notes each frame, and empties this.
+  [[nodiscard]] std::vector<model::Departure>& due() { return due_; }
+  /// What is noted of a frame that is due; it is marked, if its packet is.
+  const HeldFrame& leaving(const model::Departure& departure);
+  /// A frame was handed over `late_ns` after it was due.
+  void note_handed_over(const HeldFrame& held, const model::Departure& departure,
+                        std::int64_t late_ns);
+  /// A frame was handed over before it was due.
+  void note_handed_over_ahead(const HeldFrame& held, const model::Departure& departure);
+
+  /// Replaces keys of the configuration from now on: `wanted` is an object at `where`. No packet is
+  /// lost by it. Returns the new configuration. Throws model::ConfigError.
+  nlohmann::json change(const nlohmann::json& wanted, const nlohmann::json::json_pointer& where);
+
+  /// It is over: records what is still held.
+  void finish();
+  /// As links.json has it.
+  [[nodiscard]] nlohmann::json account() const;
+
+ private:
+  struct Change {
+    model::Instant at;
+    nlohmann::json config;
+  };
+
+  /// False: the model cannot take it yet.
+  bool take_in_one(const io::Arrival& arrival);
+  void drop(const model::Departure& departure);
+
+  std::uint8_t number_;
+  model::DirectionConfig config_;
+  std::vector<Change> changes_;
+  model::Direction model_;
+  io::Port& in_;
+  io::Port& out_;
+  runtime::RealTime& time_;
+  runtime::Ports& ports_;
+  io::FramePool& pool_;
+  Recorder& recorder_;
+  Transmissions transmissions_;
+  std::uint64_t arrived_ = 0;
+  runtime::Histogram transit_error_;     // ns between being due and being handed over
+  runtime::Histogram arrival_lateness_;  // ns by which the model had moved past an arrival
+  std::uint64_t late_events_ = 0;
+  std::vector<io::Arrival> arrivals_;
+  std::deque<io::Arrival> kept_out_;  // the model stands still for want of an outcome
+  std::vector<model::Departure> departures_;
+  std::vector<model::Departure> due_;
+};
+
+}  // namespace nagi::daemon

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/real_time_driver.hpp"
+
+#include <algorithm>
+#include <optional>
+
+namespace nagi::daemon {
+
+using model::Instant;
+
+runtime::Served RealTimeDriver::serve(const std::vector<int>& readable) {
+  // The clock is read before the ports are: whatever arrived earlier is then in them, and the model
+  // may move up to this instant.
+  const Instant now = time_.now();
+  runtime::Served served;
+  served.now_ns = time_.monotonic_ns(now);
+  for (LinkDirection* direction : directions_) {
+    const std::uint64_t arrived = direction->arrived();
+    const io::Port& in = direction->in();
+    const bool may_have_frames = in.is_free_to_ask() || direction->medium() != nullptr ||
+                                 std::ranges::find(readable, in.descriptor()) != readable.end();
+    direction->bring_on(may_have_frames ? direction->take_in(now) : now);
+    direction->settle();
+    served.frames += direction->arrived() - arrived + direction->due().size();
+  }
+  for (LinkDirection* direction : directions_) hand_over(*direction);
+
+  std::optional<Instant> next;
+  for (const LinkDirection* direction : directions_) {
+    const auto delivery = direction->model().next_delivery();
+    served.quiet = served.quiet && !delivery;
+    if (direction->model().awaits_outcome()) continue;  // its medium wakes us
+    if (delivery && (!next || *delivery < *next)) next = delivery;
+  }
+  if (next) served.next_delivery_ns = time_.monotonic_ns(*next);
+  return served;
+}
+
+void RealTimeDriver::hand_over(LinkDirection& direction) {
+  std::vector<model::Departure>& due = direction.due();
+  if (due.empty()) return;
+  frames_.clear();
+  leaving_.clear();
+  // After a long delay a note is in no cache any more.
+  for (const model::Departure& departure : due) {
+    __builtin_prefetch(&held_frame(pool_, departure.packet));
+  }
+  for (const model::Departure& departure : due) {
+    leaving_.push_back(direction.leaving(departure));
+    frames_.push_back(leaving_.back().frame);
+  }
+  // A frame is handed over when the kernel is done with those before it. What the kernel then does
+  // with it, the far end's receiving included, is no longer ours.
+  const Instant started = time_.now();
+  direction.out().send(frames_);
+  const double each =
+      static_cast<double>((time_.now() - started).count()) / static_cast<double>(frames_.size());
+  double waited = 0;
+  for (std::size_t i = 0; i < due.size(); ++i) {
+    const auto late = (started - due[i].at).count() + static_cast<std::int64_t>(waited);
+    waited += each;
+    direction.note_handed_over(leaving_[i], due[i], late);
+  }
+  due.clear();
+}
+
+}  // namespace nagi::daemon

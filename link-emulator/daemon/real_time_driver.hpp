@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Drives links in real time: the model goes on with the clock, and what it delivers is handed to
+// the kernel as soon as it is due.
+#pragma once
+
+#include <vector>
+
+#include "daemon/held_frame.hpp"
+#include "daemon/link_direction.hpp"
+#include "io/frame_pool.hpp"
+#include "io/port.hpp"
+#include "service/clock.hpp"
+#include "service/service.hpp"
+
+namespace nagi::daemon {
+
+class RealTimeDriver {
+ public:
+  RealTimeDriver(std::vector<LinkDirection*> directions, const runtime::RealTime& time,
+                 io::FramePool& pool)
+      : directions_(std::move(directions)), time_(time), pool_(pool) {}
+
+  /// Takes in what waits at the descriptors in `readable`, and hands over what is due.
+  runtime::Served serve(const std::vector<int>& readable);
+
+ private:
+  void hand_over(LinkDirection& direction);
+
+  std::vector<LinkDirection*> directions_;
+  const runtime::RealTime& time_;
+  io::FramePool& pool_;
+  std::vector<io::Frame> frames_;
+  std::vector<HeldFrame> leaving_;  // their slots are no longer ours when they are recorded
+};
+
+}  // namespace nagi::daemon

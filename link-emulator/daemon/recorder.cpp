@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/recorder.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "daemon/packet_record.hpp"
+#include "daemon/transmission_record.hpp"
+#include "service/service.hpp"
+
+namespace nagi::daemon {
+
+namespace {
+
+const char* cause_of(model::Fate fate) {
+  return fate == model::Fate::queue_overflow ? "queue overflow" : "channel loss";
+}
+
+/// A file of records of one size, with its header.
+template <class Header>
+std::unique_ptr<io::BackgroundFile> make_record_file(const std::string& path) {
+  if (path.empty()) return nullptr;
+  auto file = runtime::make_file<io::BackgroundFile>(path);
+  const Header header;
+  file->append(std::as_bytes(std::span(&header, 1)));
+  return file;
+}
+
+std::unique_ptr<io::PcapngFile> make_drop_file(const Config& config) {
+  if (config.drops.empty()) return nullptr;
+  std::vector<std::string> names;
+  for (const LinkConfig& link : config.links) {
+    names.push_back(link.name + ".a_to_b");
+    names.push_back(link.name + ".b_to_a");
+  }
+  return runtime::make_file<io::PcapngFile>(config.drops, "nagi-link", names,
+                                            io::PcapngFile::headers);
+}
+
+}  // namespace
+
+Recorder::Recorder(const Config& config)
+    : packets_path_(config.packets),
+      transmissions_path_(config.transmissions),
+      drops_path_(config.drops),
+      packets_(make_record_file<PacketRecordHeader>(packets_path_)),
+      transmissions_(make_record_file<TransmissionRecordHeader>(transmissions_path_)),
+      drops_(make_drop_file(config)) {}
+
+void Recorder::record_departure(std::uint8_t direction, const HeldFrame& held,
+                                const model::Departure& departure, std::int64_t late_ns) {
+  if (!packets_) return;
+  record_packet(direction, held, departure.packet, departure.at.time_since_epoch().count(),
+                fate_code(departure.fate, departure.packet), late_ns);
+}
+
+void Recorder::record_held(std::uint8_t direction, const HeldFrame& held,
+                           const model::Packet& packet) {
+  if (!packets_) return;
+  const unsigned flags = fate_code(model::Fate::delivered, packet) & ~fate_mask;
+  record_packet(direction, held, packet, 0, static_cast<std::uint8_t>(flags | fate_held), 0);
+}
+
+void Recorder::record_packet(std::uint8_t direction, const HeldFrame& held,
+                             const model::Packet& packet, std::int64_t left_ns, std::uint8_t fate,
+                             std::int64_t late_ns) {
+  const PacketRecord record = {held.arrived.time_since_epoch().count(),
+                               left_ns,
+                               held.index,
+                               held.identity,
+                               static_cast<std::int32_t>(std::min<std::int64_t>(
+                                   late_ns, std::numeric_limits<std::int32_t>::max())),
+                               static_cast<std::uint16_t>(packet.size.count),
+                               direction,
+                               fate};
+  packets_->append(std::as_bytes(std::span(&record, 1)));
+}
+
+void Recorder::record_drop(std::uint8_t direction, const model::Departure& departure,
+                           std::int64_t realtime_ns, std::span<const std::uint8_t> frame) {
+  if (!drops_) return;
+  drops_->add(direction, realtime_ns, frame.data(), static_cast<std::uint32_t>(frame.size()),
+              cause_of(departure.fate));
+}
+
+void Recorder::record_transmission(std::uint8_t direction, const model::Sending& transmission,
+                                   const HeldFrame& held, Outcome outcome, std::int16_t snr) {
+  if (!transmissions_) return;
+  const TransmissionRecord record = {transmission.start.time_since_epoch().count(),
+                                     transmission.end.time_since_epoch().count(),
+                                     static_cast<std::uint32_t>(transmission.number),
+                                     held.index,
+                                     direction,
+                                     outcome,
+                                     snr,
+                                     static_cast<std::uint8_t>(transmission.attempt)};
+  transmissions_->append(std::as_bytes(std::span(&record, 1)));
+}
+
+void Recorder::close(runtime::Notices& notices) {
+  const auto close_one = [&notices](const std::string& path, io::BackgroundFile& file) {
+    const std::string trouble = runtime::close_file(path, file);
+    if (!trouble.empty()) notices.add(trouble);
+  };
+  if (packets_) close_one(packets_path_, *packets_);
+  if (transmissions_) close_one(transmissions_path_, *transmissions_);
+  if (drops_) close_one(drops_path_, drops_->file());
+}
+
+std::uint64_t Recorder::lost() const {
+  return (packets_ ? packets_->lost() : 0) + (drops_ ? drops_->file().lost() : 0) +
+         (transmissions_ ? transmissions_->lost() : 0);
+}
+
+}  // namespace nagi::daemon

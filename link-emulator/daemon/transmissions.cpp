@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/transmissions.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <string>
+#include <system_error>
+
+#include "daemon/held_frame.hpp"
+
+namespace nagi::daemon {
+
+void Transmissions::take_outcomes(model::Direction& model) {
+  if (!medium_) return;
+  auto next = std::ranges::find_if(under_way_, [](const UnderWay& each) { return !each.outcome; });
+  while (const auto answer = medium_->receive()) {
+    if (next == under_way_.end() ||
+        static_cast<std::uint32_t>(next->transmission.number) != answer->number) {
+      throw std::system_error(EPROTO, std::generic_category(),
+                              "the radio answers for transmission " +
+                                  std::to_string(answer->number) + ", which was not its turn");
+    }
+    take_outcome(*next, *answer);
+    model.tell(next->outcome != Outcome::received);
+    ++next;
+  }
+}
+
+void Transmissions::take_outcome(UnderWay& under_way, const Medium::Answer& answer) {
+  under_way.outcome = answer.outcome;
+  under_way.snr = answer.snr;
+  if (answer.outcome != Outcome::received) return;
+  const std::span<std::byte> packet = ip_packet(pool_, under_way.transmission.packet);
+  if (std::ranges::equal(packet, answer.packet)) return;
+  ++undetected_errors_;
+  if (packet.size() == answer.packet.size()) {
+    std::ranges::copy(answer.packet, packet.begin());
+  } else {
+    under_way.outcome = Outcome::payload_error;
+  }
+}
+
+void Transmissions::settle(model::Direction& model) {
+  if (!model.is_watched()) return;
+  for (const model::Sending& transmission : model.begun()) start(transmission);
+  model.begun().clear();
+  for (const model::Sending& transmission : model.decided()) resolve(transmission);
+  model.decided().clear();
+}
+
+void Transmissions::start(const model::Sending& transmission) {
+  medium_->send(transmission, ip_packet(pool_, transmission.packet));
+  under_way_.push_back({transmission, std::nullopt});
+}
+
+void Transmissions::resolve(const model::Sending& transmission) {
+  Outcome outcome = transmission.lost ? Outcome::lost : Outcome::received;
+  std::int16_t snr = no_snr;
+  if (medium_) {
+    outcome = *under_way_.front().outcome;
+    snr = under_way_.front().snr;
+    under_way_.pop_front();
+  }
+  record(transmission, outcome, snr);
+  ++resolved_[static_cast<std::size_t>(outcome)];
+}
+
+void Transmissions::record(const model::Sending& transmission, Outcome outcome, std::int16_t snr) {
+  recorder_.record_transmission(direction_, transmission, held_frame(pool_, transmission.packet),
+                                outcome, snr);
+}
+
+void Transmissions::finish() {
+  for (const UnderWay& each : under_way_) {
+    record(each.transmission, each.outcome.value_or(Outcome::unanswered), each.snr);
+  }
+}
+
+nlohmann::json Transmissions::account() const {
+  auto ended_by = resolved_;
+  for (const UnderWay& each : under_way_) {
+    ++ended_by[static_cast<std::size_t>(each.outcome.value_or(Outcome::unanswered))];
+  }
+  std::uint64_t sent = 0;
+  for (const std::uint64_t ended : ended_by) sent += ended;
+  const auto count = [&ended_by](Outcome outcome) {
+    return ended_by[static_cast<std::size_t>(outcome)];
+  };
+  return {{"sent", sent},
+          {"received", count(Outcome::received)},
+          {"not_detected", count(Outcome::not_detected)},
+          {"header_errors", count(Outcome::header_error)},
+          {"payload_errors", count(Outcome::payload_error)},
+          {"lost", count(Outcome::lost)},
+          {"undetected_errors", undetected_errors_}};
+}
+
+}  // namespace nagi::daemon

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/virtual_time_driver.hpp"
+
+#include <algorithm>
+
+namespace nagi::daemon {
+
+using model::Instant;
+
+VirtualTimeDriver::VirtualTimeDriver(const std::vector<LinkDirection*>& directions,
+                                     const runtime::RealTime& time, io::FramePool& pool)
+    : time_(time) {
+  for (LinkDirection* direction : directions) {
+    leads_.push_back({direction, io::TimedSender(direction->out().interface(), pool)});
+  }
+}
+
+model::Duration VirtualTimeDriver::patience() const {
+  model::Duration least = model::Duration::max();
+  for (const Lead& lead : leads_) {
+    // Transmissions start at their instants, not ahead of them.
+    if (lead.direction->medium() != nullptr) return {};
+    least = std::min(least, lead.direction->model().least_delay());
+  }
+  return least;
+}
+
+runtime::Served VirtualTimeDriver::serve_ahead() {
+  const Instant now = time_.now();
+  runtime::Served served;
+  served.now_ns = time_.monotonic_ns(now);
+  for (Lead& lead : leads_) {
+    LinkDirection& direction = *lead.direction;
+    direction.bring_on(direction.take_in(now));
+    direction.take_under_way();
+    direction.settle();
+    hand_over(lead, now);
+    served.quiet = served.quiet && direction.model().held() == 0;
+  }
+  return served;
+}
+
+void VirtualTimeDriver::hand_over(Lead& lead, Instant now) {
+  std::vector<model::Departure>& due = lead.direction->due();
+  if (due.empty()) return;
+  timed_.clear();
+  for (const model::Departure& departure : due) {
+    const HeldFrame& held = lead.direction->leaving(departure);
+    timed_.push_back({held.frame, time_.monotonic_ns(departure.at)});
+    const std::int64_t late = (now - departure.at).count();
+    if (late > 0) {
+      lead.direction->note_handed_over(held, departure, late);
+    } else {
+      lead.direction->note_handed_over_ahead(held, departure);
+    }
+  }
+  const std::uint64_t failed = lead.sender.send(timed_);
+  lead.sent += timed_.size() - failed;
+  lead.not_sent += failed;
+  due.clear();
+}
+
+void VirtualTimeDriver::add_sent(const io::Port& port, io::PortCounters& count) const {
+  for (const Lead& lead : leads_) {
+    if (&lead.direction->out() != &port) continue;
+    count.sent += lead.sent;
+    count.send_failures += lead.not_sent;
+  }
+}
+
+}  // namespace nagi::daemon
