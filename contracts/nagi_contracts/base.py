@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from nagi_contracts.errors import refuse
 
@@ -41,6 +42,24 @@ def is_false(value: Any) -> bool:
 
 def is_empty(value: Any) -> bool:
     return not value
+
+
+def is_zero(value: Any) -> bool:
+    return bool(value == 0)
+
+
+def is_default(default: str) -> Callable[[Any], bool]:
+    return lambda value: bool(value == default)
+
+
+Whole = Annotated[int, Field(strict=True)]  # true is no number here
+Flag = Annotated[bool, Field(strict=True)]
+
+
+class Strict(BaseModel):
+    """A part of a file that people write: unknown keys are errors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Contract(BaseModel):

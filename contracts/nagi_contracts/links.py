@@ -12,14 +12,18 @@ from nagi_contracts.plan import DirectionPlan
 
 
 class PacketCounts(Contract):
-    """offered = delivered + queue_overflows + channel_losses + held"""
+    """offered = delivered + queue_overflows + aqm_drops + channel_losses + held"""
 
     offered: int
-    delivered: int
+    delivered: int = Field(description="without copies")
     queue_overflows: int
+    aqm_drops: int = Field(description="by active queue management, before the queue was full")
     channel_losses: int
     held: int = Field(description="still waiting or under way")
-    marked: int = Field(description="given ECN's CE on entering the queue")
+    marked: int = Field(description="given ECN's CE by the queue")
+    corrupted: int = Field(description="delivered with a wrong checksum")
+    duplicated: int = Field(description="copies delivered, beside the packets")
+    reordered: int = Field(description="delivered after having been held back for others")
 
 
 class ByteCounts(Contract):
@@ -71,7 +75,7 @@ class DirectionAccount(Contract):
     packets: PacketCounts
     bytes: ByteCounts
     server: ServerCounts
-    most_waiting_packets: int
+    max_waiting_packets: int
     arrival_lateness_ns: Lateness = Field(
         description="by how much the model had moved past an arrival when it was seen"
     )

@@ -17,6 +17,12 @@ from typing import Annotated, Literal, Self, get_args
 from pydantic import Field, PrivateAttr, SerializerFunctionWrapHandler, model_serializer
 
 from nagi_contracts.base import Contract, is_false, is_none, is_true
+from nagi_contracts.impairments.effects import EffectPlans
+from nagi_contracts.impairments.jitters import JitterPlan
+from nagi_contracts.impairments.losses import LossPlan
+from nagi_contracts.impairments.losses.none import NoLossPlan
+from nagi_contracts.impairments.markings import MarkingPlan
+from nagi_contracts.impairments.queues import QueuePlan
 from nagi_contracts.memo import Memo
 
 Way = Literal["forward", "backward"]
@@ -66,68 +72,6 @@ class OpportunityTrace(Contract):
         return round(self.exact_mean)
 
 
-class JitterPlan(Contract):
-    """What is added to each packet's delay: uniform from -half width to half width, normal around
-    0, or exponential."""
-
-    distribution: Literal["uniform", "normal", "exponential"]
-    half_width_ns: int | None = None
-    deviation_ns: int | None = None
-    mean_ns: int | None = None
-
-
-class QueueLimit(Contract):
-    """Drop-tail limit of what waits; one of the two."""
-
-    packets: int | None = None
-    bytes: int | None = None
-
-
-class MarkPlan(Contract):
-    """ECN: packets are marked CE while the queue's moving average is over the threshold, which is
-    one of the two."""
-
-    threshold_packets: int | None = None
-    threshold_bytes: int | None = None
-    weight: float = Field(description="of a new value in the moving average; 1: the queue itself")
-
-
-class LossPlan(Contract):
-    """A loss model with its parameters, in the terms of nagi-link's configuration."""
-
-    model: Literal[
-        "none",
-        "bernoulli",
-        "poisson",
-        "bernoulli_bit",
-        "gilbert_elliott",
-        "markov",
-        "trace",
-        "radio",
-    ] = Field(description="radio: what the link's radio does not receive")
-    probability: float | None = None
-    packet_loss_rate: float | None = None
-    packet_bytes: int | None = None
-    bit_error_rate: float | None = Field(None, exclude_if=is_none)
-    good_to_bad: float | None = Field(
-        None, exclude_if=is_none, description="probability, after each packet"
-    )
-    bad_to_good: float | None = Field(
-        None, exclude_if=is_none, description="probability, after each packet"
-    )
-    good_sojourn_ns: int | None = Field(None, exclude_if=is_none, description="mean")
-    bad_sojourn_ns: int | None = Field(None, exclude_if=is_none, description="mean")
-    loss_in_good: float | None = Field(None, exclude_if=is_none, description="probability")
-    loss_in_bad: float | None = Field(None, exclude_if=is_none, description="probability")
-    lost: list[int] | None = Field(
-        None, exclude_if=is_none, description="indices of lost packets, strictly increasing"
-    )
-    length: int | None = Field(
-        None, exclude_if=is_none, description="packets after which the trace repeats"
-    )
-    at: Literal["ingress", "egress"] = "egress"
-
-
 class ArqPlan(Contract):
     """Automatic repeat request: transmissions that were lost are repeated."""
 
@@ -137,7 +81,7 @@ class ArqPlan(Contract):
     )
 
 
-class DirectionPlan(Contract):
+class DirectionPlan(EffectPlans):
     """One direction of a link; nagi-link takes it as it stands, without what is null.
 
     What version 0.1 did not know is left out where it is not in use, so that plans that do without
@@ -145,6 +89,9 @@ class DirectionPlan(Contract):
     """
 
     rate_bps: int | None = None
+    burst_bytes: int | None = Field(
+        None, exclude_if=is_none, description="of a token bucket that fills at rate_bps"
+    )
     rate_trace: StepTrace | OpportunityTrace | None = Field(
         None, exclude_if=is_none, description="instead of rate_bps"
     )
@@ -157,9 +104,9 @@ class DirectionPlan(Contract):
     keep_order: bool = Field(
         True, exclude_if=is_true, description="whether packets leave in order all the same"
     )
-    queue: QueueLimit | None = None
-    mark: MarkPlan | None = Field(None, exclude_if=is_none)
-    loss: LossPlan = LossPlan(model="none")
+    queue: QueuePlan | None = None
+    mark: MarkingPlan | None = Field(None, exclude_if=is_none)
+    loss: LossPlan = NoLossPlan()
     arq: ArqPlan | None = Field(None, exclude_if=is_none)
 
     # Without a type, the published schema stays that of the fields.

@@ -139,9 +139,12 @@ class PacketRow(Contract):
     late_ns: int = Field(description="by how much later than due it was handed to the kernel")
     bytes: int = Field(description="IP bytes")
     identity: int = Field(description="IPv4 identification << 16 | checksum of the payload")
-    fate: Literal["delivered", "queue overflow", "channel loss", "held"]
-    ecn_capable: bool
+    flow: int = Field(description="a hash of its flow, where the queue tells flows apart; else 0")
+    fate: Literal["delivered", "queue overflow", "channel loss", "held", "AQM drop"]
+    ecn: int = Field(description="the ECN field as it came: 0 not ECT, 1 ECT(1), 2 ECT(0), 3 CE")
     marked: bool
+    corrupted: bool = Field(description="bits were changed on the way")
+    is_copy: bool = Field(description="a duplicate of the packet with the same index")
 
 
 class TransmissionRow(Contract):

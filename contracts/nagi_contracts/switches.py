@@ -62,7 +62,7 @@ class SwitchPortAccount(Contract):
     counters: PortCounters
     queue_overflows: int | None
     waiting: int | None = Field(description="packets, at the end")
-    most_waiting_packets: int | None
+    max_waiting_packets: int | None
     backlogged: Backlogged | None
     added_delay_ns: Lateness | None = Field(
         description="between a packet being due and being handed to the kernel"

@@ -198,6 +198,24 @@ class Sojourn(Duration):
     least, most = whole("sojourn_ns")
 
 
+class AqmTarget(Duration):
+    """A queueing delay that active queue management keeps to, in nanoseconds."""
+
+    least, most = whole("aqm_target_ns")
+
+
+class AqmInterval(Duration):
+    """An interval of active queue management, in nanoseconds."""
+
+    least, most = whole("aqm_interval_ns")
+
+
+class AqmUpdate(Duration):
+    """Time between updates of a controller, in nanoseconds."""
+
+    least, most = whole("aqm_update_ns")
+
+
 class ByteCount(Quantity):
     """A size in bytes."""
 
@@ -227,6 +245,12 @@ class PacketSize(ByteCount):
     """An IP packet's size in bytes."""
 
     least, most = whole("packet_bytes")
+
+
+class Burst(ByteCount):
+    """The burst of a token bucket, in bytes."""
+
+    least, most = whole("burst_bytes")
 
 
 class QueueBytes(ByteCount):
@@ -372,6 +396,19 @@ class Share(Text):
         return {"anyOf": [text, {"type": "number", "minimum": 0, "maximum": 1}]}
 
 
+class Correlation(Share):
+    """How much a value is like the one before it: from 0 to less than 1."""
+
+    @classmethod
+    def parse(cls, text: object) -> Self:
+        share = super().parse(text)
+        most = real("correlation")[1]
+        if share.value > most:
+            what = f"a correlation of {excerpt(str(text))} never changes"
+            raise BadValue(what, f"give at most {cls(most)}")
+        return share
+
+
 @dataclass(frozen=True, order=True)
 class Measure(Text):
     """A real number of base units, which may be negative."""
@@ -380,8 +417,8 @@ class Measure(Text):
 
     what: ClassVar[str]
     units: ClassVar[dict[str, Decimal]]  # name -> base units; the first is 1 and prints
-    least: ClassVar[int]
-    most: ClassVar[int]
+    least: ClassVar[float]
+    most: ClassVar[float]
 
     def __init_subclass__(cls) -> None:
         names = "|".join(re.escape(name) for name in cls.units)
@@ -409,6 +446,15 @@ class Level(Measure):
     example = "12 dB"
     least, most = -100, 100
     units: ClassVar[dict[str, Decimal]] = {"dB": Decimal(1)}
+
+
+class Gain(Measure):
+    """The gain of a controller of a probability, in Hz."""
+
+    what = "gain"
+    example = "0.125 Hz"
+    least, most = real("aqm_gain_hz")
+    units: ClassVar[dict[str, Decimal]] = {"Hz": Decimal(1)}
 
 
 class FrequencyOffset(Measure):

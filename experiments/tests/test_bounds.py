@@ -76,6 +76,17 @@ def _threshold(key: str, unit: str) -> Callable[[Any], tuple[Settings, Settings]
     )
 
 
+def _discipline(
+    name: str, key: str, own_key: str, own: str
+) -> Callable[[Any], tuple[Settings, Settings]]:
+    return _inside(
+        "queue",
+        {"discipline": name, "packets": 5, key: ...},
+        "queue",
+        {"discipline": name, "limit": "5 packets", own_key: own},
+    )
+
+
 def _loss(model: str, key: str, more: Settings) -> Callable[[Any], tuple[Settings, Settings]]:
     return _inside(
         "loss", {"model": model, key: ..., **more}, "loss", {"model": model, "rate": "{!r}"}
@@ -121,6 +132,25 @@ PLACES: dict[str, Callable[[Any], tuple[Settings, Settings]]] = {
         "loss",
         {"model": "markov", "good": "{} ns", "bad": "1 ms"},
     ),
+    "burst_bytes": _constant("burst_bytes", "burst", "bytes"),
+    "correlation": _inside(
+        "jitter",
+        {"distribution": "normal", "deviation_ns": 5, "correlation": ...},
+        "jitter",
+        {"distribution": "normal", "deviation": "5 ns", "correlation": "{!r}"},
+    ),
+    "aqm_target_ns": _discipline("codel", "target_ns", "target", "{} ns"),
+    "aqm_interval_ns": _discipline("codel", "interval_ns", "interval", "{} ns"),
+    "aqm_update_ns": _discipline("pie", "update_ns", "update", "{} ns"),
+    "aqm_gain_hz": _discipline("pie", "alpha_hz", "alpha", "{!r} Hz"),
+    "aqm_coupling": lambda value: (
+        {**RATE, "queue": {"discipline": "dualpi2", "packets": 5, "coupling": value}},
+        {"queue": {"discipline": "dualpi2", "limit": "5 packets", "coupling": value}},
+    ),
+    "queue_flows": lambda value: (
+        {**RATE, "queue": {"discipline": "fq_codel", "packets": 5, "flows": value}},
+        {"queue": {"discipline": "fq_codel", "limit": "5 packets", "flows": value}},
+    ),
     "arq_retries": lambda value: (
         {**RATE, "arq": {"retries": value, "feedback_ns": 1}},
         {"arq": {"retries": value, "feedback": "1 ns"}},
@@ -130,7 +160,7 @@ PLACES: dict[str, Callable[[Any], tuple[Settings, Settings]]] = {
     ),
 }
 # What an experiment cannot say: its planner resolves BDPs itself, mahimahi's bytes are fixed, and
-# its loss traces are files, which end sooner.
+# its loss traces and tables of quantiles are files, which end sooner.
 OF_NAGI_LINK_ALONE: dict[str, Callable[[Any], Settings]] = {
     "base_rtt_ns": lambda value: {
         "rate_bps": 8,
@@ -142,6 +172,9 @@ OF_NAGI_LINK_ALONE: dict[str, Callable[[Any], Settings]] = {
             "bytes": value,
             "period_ns": 10**9 if value < 1000 else 3600 * 10**9,  # for a possible mean
         }
+    },
+    "quantile": lambda value: {
+        "jitter": {"distribution": "table", "deviation_ns": 5, "quantiles": [value]}
     },
     "loss_trace_packets": lambda value: {
         "rate_bps": 8,

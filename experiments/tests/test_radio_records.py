@@ -43,9 +43,11 @@ from nagi.records.transmissions import (
 from nagi.verdict.certificate import LIMITS, RADIO_LIMITS
 from nagi.verdict.evidence import _repeating_loss_information, _repeating_rate_error
 from nagi_contracts.errors import InputError
+from nagi_contracts.impairments.losses.bernoulli import BernoulliLossPlan
+from nagi_contracts.impairments.losses.radio import RadioLossPlan
 from nagi_contracts.links import Links, TransmissionCounts
 from nagi_contracts.paths import SCHEMAS
-from nagi_contracts.plan import ArqPlan, LossPlan, RadioChannelPlan, RadioPlan, RunPlan
+from nagi_contracts.plan import ArqPlan, RadioChannelPlan, RadioPlan, RunPlan
 from nagi_contracts.records import Keep, Manifest, TransmissionRow
 from radio_specs import ARQ, PLAIN, changed, plans_of
 
@@ -148,7 +150,7 @@ def bursts(plan, sizes=(1052, 40, 600), count=400):
     for index in range(count):
         arrived = 10**9 * (index // 40) + 300_000 * (index % 40)
         size = sizes[index % len(sizes)]
-        records[index] = (arrived, 0, index, index + 1, 0, size, number, 0)
+        records[index] = (arrived, 0, index, index + 1, 0, 0, size, number, 0, 0, 0, 0)
         waiting = [each for each in waiting if each[0] > arrived]
         if len(waiting) >= direction.queue.packets and free > arrived:
             records["fate"][index], records["left_ns"][index] = QUEUE_OVERFLOW, arrived
@@ -223,7 +225,7 @@ def test_with_arq_each_transmission_may_be_lost(tmp_path):
     """About 3,000 transmissions, each lost with 20 %. Seeded: one seed in a thousand would give a
     p-value below 0.001, this one does not."""
     plan = plans_of(tmp_path, changed(("queue: 20 packets", ARQ), text=PLAIN))[0]
-    loss = LossPlan(model="bernoulli", probability=0.2)
+    loss = BernoulliLossPlan(probability=0.2)
     direction = plan.link("wireless").forward.model_copy(update={"loss": loss})
     draws = np.random.default_rng(9).random(10_000) < 0.2
     sent = []
@@ -258,10 +260,8 @@ def as_radio(plan: RunPlan, **forward) -> RunPlan:
         link.model_copy(
             update={
                 "radio": RADIO,
-                "forward": link.forward.model_copy(
-                    update={"loss": LossPlan(model="radio"), **forward}
-                ),
-                "backward": link.backward.model_copy(update={"loss": LossPlan(model="radio")}),
+                "forward": link.forward.model_copy(update={"loss": RadioLossPlan(), **forward}),
+                "backward": link.backward.model_copy(update={"loss": RadioLossPlan()}),
             }
         )
         if link.name == "radio"

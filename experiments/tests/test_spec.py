@@ -186,7 +186,7 @@ BAD = [
     ("poisson", "gilbert", 14, f"{LOSS}.model",
      "unknown loss model 'gilbert'; did you mean `gilbert_elliott`? one of: none, bernoulli, pois"),
     ("model: poisson, ", "",
-     14, LOSS, "no loss model; add `model: ...`, one of: bernoulli, bernoulli_bit, gilbert_ellio"),
+     14, LOSS, "no loss model; add `model: ...`, one of: bernoulli, bernoulli_bit, bernoulli_tr"),
     ("model: poisson", "modle: poisson",
      14, f"{LOSS}.modle", "unknown key `modle`; did you mean `model`? known here: at, bad"),
     (POISSON, "{model: bernoulli_bit, rate: 1}", 14, f"{LOSS}.rate", "a bit error rate of 1 lose"),
@@ -247,9 +247,9 @@ BAD = [
     ("delay: 5 ms", "jitter: {mean: 1 ms}",
      11, "links.radio.jitter", "no jitter distribution; add `distribution: ...`, one of: exponen"),
     ("delay: 5 ms", "jitter: 1 ms",
-     11, "links.radio.jitter", "'1 ms' in place of a mapping; known here: deviation, distributio"),
+     11, "links.radio.jitter", "'1 ms' in place of a mapping; known here: correlation, deviation"),
     ("delay: 5 ms", "jitter: {distribution: normal, mean: 1 ms}",
-     11, "links.radio.jitter.mean", "unknown key `mean`; known here: deviation, distribution"),
+     11, "links.radio.jitter.mean", "unknown key `mean`; known here: correlation, deviation, d"),
     ("delay: 5 ms", "keep_order: false",
      11, "links.radio.keep_order", "without jitter or delay_trace, packets forward keep their or"),
     ("delay: 5 ms", "backward: {keep_order: true}",
@@ -309,7 +309,9 @@ def plan_all(tmp_path, text):
 
 
 def test_an_unknown_loss_model_is_answered_with_all_there_are(tmp_path):
-    known = "none, bernoulli, poisson, bernoulli_bit, gilbert_elliott, markov, trace"
+    known = (
+        "none, bernoulli, poisson, bernoulli_bit, bernoulli_trace, gilbert_elliott, markov, trace"
+    )
     with pytest.raises(InputError, match=f"unknown loss model 'poison'; .* one of: {known}$"):
         read(tmp_path, GOOD.replace("poisson", "poison"))
 

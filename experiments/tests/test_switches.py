@@ -280,7 +280,7 @@ def account(**changes):
             "number": number, "link": link, "way": way, "queue_overflows": 0, "waiting": 0,
             "counters": {"number": number, "received": received, "sent": sent, "lost": 0,
                          "marked": 0},
-            "most_waiting_packets": 0, "backlogged": None, "added_delay_ns": lateness,
+            "max_waiting_packets": 0, "backlogged": None, "added_delay_ns": lateness,
             "arrival_lateness_ns": lateness, "changes": 0, "interface": interface,
         }
         for number, link, way, received, sent in (

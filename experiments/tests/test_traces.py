@@ -14,7 +14,8 @@ from nagi.cli.main import app
 from nagi.spec import traces
 from nagi.spec.traces import read_trace
 from nagi_contracts.errors import InputError
-from nagi_contracts.plan import DirectionPlan, LossPlan, OpportunityTrace, StepTrace
+from nagi_contracts.impairments.losses.trace import TraceLossPlan
+from nagi_contracts.plan import DirectionPlan, OpportunityTrace, StepTrace
 from typer.testing import CliRunner
 
 MS = 10**6
@@ -58,7 +59,7 @@ def test_steps_are_rates_or_delays(read):
 
 def test_losses_are_numbered_from_0(read):
     found = read("# a burst\n0001 11 0 # and\n\n01\n", "loss")
-    assert found == LossPlan(model="trace", lost=[3, 4, 5, 8], length=9)
+    assert found == TraceLossPlan(lost=[3, 4, 5, 8], length=9)
     assert read("000", "loss").lost == []
 
 
@@ -199,7 +200,10 @@ def printed(*arguments):
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["--format", "pcap"], "--format pcap: no such format; one of: mahimahi, steps, loss"),
+        (
+            ["--format", "pcap"],
+            "--format pcap: no such format; one of: mahimahi, steps, loss, quantiles",
+        ),
         (["--quantity", "loss"], "--quantity loss: no such quantity; one of: rate, delay"),
         (["--quantity", "delay"], "--format mahimahi: no format of delays; use --format steps"),
         ([], "gone: cannot read it: No such file or directory; give the path of a trace file"),

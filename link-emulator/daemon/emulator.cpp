@@ -34,7 +34,7 @@ runtime::Expected expected_of(const Config& config) {
       frames += static_cast<double>(rate->bits_per_second) /
                 static_cast<double>(runtime::usual_frame_bits) *
                 std::chrono::duration<double>(*delay).count();
-      const auto* packets = std::get_if<model::Packets>(&direction->queue);
+      const auto* packets = std::get_if<model::Packets>(&model::limit_of(direction->queue));
       if (packets != nullptr) frames += static_cast<double>(packets->count);
     }
   }

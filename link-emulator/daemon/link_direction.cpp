@@ -68,7 +68,8 @@ bool LinkDirection::take_in_one(const io::Arrival& arrival) {
   const io::IpHeader header({pool_.data(frame.slot) + frame.offset, frame.length});
   pool_.note<HeldFrame>(frame.slot) = {at, frame, static_cast<std::uint32_t>(arrived_++),
                                        recorder_.has_packets() ? header.identity() : 0};
-  model_.offer({ip_bytes(frame), frame.slot, header.is_ecn_capable()}, at, departures_);
+  const std::uint32_t flow = model_.tells_flows_apart() ? header.flow() : 0;
+  model_.offer({ip_bytes(frame), frame.slot, model::Ecn{header.ecn()}, flow}, at, departures_);
   return true;
 }
 
@@ -81,7 +82,9 @@ void LinkDirection::take_under_way() { model_.take_under_way(departures_); }
 void LinkDirection::settle() {
   transmissions_.settle(model_);
   for (const model::Departure& departure : departures_) {
-    if (departure.fate == model::Fate::delivered) {
+    if (departure.is_copy) {
+      due_.push_back(copy_of(departure));
+    } else if (departure.fate == model::Fate::delivered) {
       due_.push_back(departure);
     } else {
       drop(departure);
@@ -98,10 +101,25 @@ void LinkDirection::drop(const model::Departure& departure) {
   pool_.give_back(held.frame.slot);
 }
 
+model::Departure LinkDirection::copy_of(const model::Departure& departure) {
+  const HeldFrame original = held_frame(pool_, departure.packet);
+  const io::Slot slot = pool_.take();
+  HeldFrame& held = pool_.note<HeldFrame>(slot);
+  held = original;
+  held.frame.slot = slot;
+  held.frame.offset = 0;
+  std::ranges::copy(bytes_of(pool_, original.frame), pool_.data(slot));
+  model::Departure copy = departure;
+  copy.packet.tag = slot;
+  return copy;
+}
+
 const HeldFrame& LinkDirection::leaving(const model::Departure& departure) {
   const HeldFrame& held = held_frame(pool_, departure.packet);
-  if (departure.packet.marked) {
-    io::IpHeader({pool_.data(held.frame.slot) + held.frame.offset, held.frame.length}).mark();
+  if (departure.packet.marked || departure.packet.corrupted) {
+    io::IpHeader header({pool_.data(held.frame.slot) + held.frame.offset, held.frame.length});
+    if (departure.packet.marked) header.mark();
+    if (departure.packet.corrupted) header.corrupt();
   }
   return held;
 }
@@ -120,7 +138,7 @@ void LinkDirection::note_handed_over_ahead(const HeldFrame& held,
 
 json LinkDirection::change(const json& wanted, const json::json_pointer& where) {
   const model::DirectionConfig config = model::changed(config_, wanted, where);
-  if (std::holds_alternative<model::RadioConfig>(config.loss) != model_.is_radio()) {
+  if (std::holds_alternative<model::RadioLoss>(config.loss) != model_.is_radio()) {
     throw model::ConfigError(
         where / "loss",
         model_.is_radio() ? "this direction is a radio" : "this direction is no radio",
@@ -155,20 +173,24 @@ json LinkDirection::account() const {
        {{"offered", count.offered},
         {"delivered", count.delivered},
         {"queue_overflows", count.queue_overflows},
+        {"aqm_drops", count.aqm_drops},
         {"channel_losses", count.channel_losses},
         {"held", model_.held()},
-        {"marked", count.marked}}},
+        {"marked", count.marked},
+        {"corrupted", count.corrupted},
+        {"duplicated", count.duplicated},
+        {"reordered", count.reordered}}},
       {"bytes",
        {{"offered", count.offered_bytes.count}, {"delivered", count.delivered_bytes.count}}},
       {"server",
        {{"packets", count.transmitted},
         {"bytes", count.transmitted_bytes.count},
         {"busy_ns", count.transmitting.count()}}},
-      {"most_waiting_packets", count.most_waiting},
+      {"max_waiting_packets", count.max_waiting},
       {"arrival_lateness_ns", runtime::account_of(arrival_lateness_)},
       {"transit_error_ns", runtime::account_of(transit_error_)},
       {"late_events", late_events_}};
-  if (model_.is_watched()) account["transmissions"] = transmissions_.account();
+  if (model_.reports_transmissions()) account["transmissions"] = transmissions_.account();
   return account;
 }
 

@@ -59,7 +59,7 @@ class LinkDirection {
 
   /// What is due at the other port. Whoever hands it over notes each frame, and empties this.
   [[nodiscard]] std::vector<model::Departure>& due() { return due_; }
-  /// What is noted of a frame that is due; it is marked, if its packet is.
+  /// What is noted of a frame that is due; it is marked or corrupted, if its packet is.
   const HeldFrame& leaving(const model::Departure& departure);
   /// A frame was handed over `late_ns` after it was due.
   void note_handed_over(const HeldFrame& held, const model::Departure& departure,
@@ -85,6 +85,8 @@ class LinkDirection {
   /// False: the model cannot take it yet.
   bool take_in_one(const io::Arrival& arrival);
   void drop(const model::Departure& departure);
+  /// A duplicate, in a frame of its own.
+  model::Departure copy_of(const model::Departure& departure);
 
   std::uint8_t number_;
   model::DirectionConfig config_;

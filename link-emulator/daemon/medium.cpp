@@ -49,7 +49,7 @@ Medium::Medium(int descriptor, std::string name)
   setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &buffered_bytes, sizeof buffered_bytes);
 }
 
-void Medium::send(const model::Sending& sending, std::span<const std::byte> packet) {
+void Medium::send(const model::Transmission& sending, std::span<const std::byte> packet) {
   Head head{static_cast<std::uint32_t>(sending.number), 0, sending.start.time_since_epoch().count(),
             sending.end.time_since_epoch().count()};
   std::array<iovec, 2> parts = {iovec{&head, sizeof head},

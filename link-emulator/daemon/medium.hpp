@@ -49,7 +49,7 @@ class Medium {
 
   [[nodiscard]] int descriptor() const { return socket_.get(); }
   /// Throws std::system_error if the other end is gone or does not read.
-  void send(const model::Sending& sending, std::span<const std::byte> packet);
+  void send(const model::Transmission& sending, std::span<const std::byte> packet);
   /// The next answer; nothing if there is none yet. Throws std::system_error if the other end is
   /// gone, or does not keep to what is said above.
   std::optional<Answer> receive();

@@ -3,16 +3,21 @@
 // packets.bin: what became of every packet that came in, so that anybody can give the same arrivals
 // to the model again and must find the same. A header and records of one size, little-endian:
 //
-//   header   8 bytes "nagi-pkt", version (32 bit, 1), bytes of a record (32 bit, 32)
+//   header   8 bytes "nagi-pkt", version (32 bit, 2), bytes of a record (32 bit, 40)
 //   record   arrived_ns   int64    when the packet entered the model, since the epoch
 //            left_ns      int64    when it was due at the far end, or dropped; 0 while it is held
-//            index        uint32   counts the packets of its lane, modulo 2^32
+//            index        uint32   counts the packets of its direction, modulo 2^32
 //            identity     uint32   see io/ip_header.hpp
 //            late_ns      int32    by how much later than due it was handed to the kernel; at most
-//            2^31 - 1 bytes        uint16   IP bytes lane         uint8    link's place in the
-//            configuration x 2, + 1 for b to a fate         uint8    bits 0-3: 0 delivered, 1 queue
-//            overflow, 2 channel loss, 3 held;
-//                                  bit 4: ECN-capable; bit 5: marked
+//                                  2^31 - 1
+//            flow         uint32   a hash of its flow, where the queue tells flows apart; else 0
+//            bytes        uint16   IP bytes
+//            lane         uint8    link's place in the configuration x 2, + 1 for b to a
+//            fate         uint8    0 delivered, 1 queue overflow, 2 channel loss, 3 held, 4 AQM
+//            drop ecn          uint8    the ECN field as the packet came flags        uint8    bit
+//            0: marked; 1: corrupted; 2: a copy (of the packet with the
+//                                  same index)
+//            reserved     uint16   0
 //
 // Records stand in the order in which packets left.
 #pragma once
@@ -32,29 +37,37 @@ struct PacketRecord {
   std::uint32_t index = 0;
   std::uint32_t identity = 0;
   std::int32_t late_ns = 0;
+  std::uint32_t flow = 0;
   std::uint16_t bytes = 0;
   std::uint8_t lane = 0;
   std::uint8_t fate = 0;
+  std::uint8_t ecn = 0;
+  std::uint8_t flags = 0;
+  std::uint16_t reserved = 0;
 };
-static_assert(sizeof(PacketRecord) == 32);
+static_assert(sizeof(PacketRecord) == 40);
 
 struct PacketRecordHeader {
   std::array<char, 8> magic = {'n', 'a', 'g', 'i', '-', 'p', 'k', 't'};
-  std::uint32_t version = 1;
+  std::uint32_t version = 2;
   std::uint32_t record_bytes = sizeof(PacketRecord);
 };
 static_assert(sizeof(PacketRecordHeader) == 16);
 
 constexpr std::size_t most_recorded_links = 128;  // a lane's number has 8 bits
-constexpr std::uint8_t fate_held = 3;
-constexpr std::uint8_t fate_mask = 15;
-constexpr std::uint8_t ecn_capable_bit = 1 << 4;
-constexpr std::uint8_t marked_bit = 1 << 5;
+constexpr std::uint8_t marked_flag = 1;
+constexpr std::uint8_t corrupted_flag = 2;
+constexpr std::uint8_t copy_flag = 4;
 
-inline std::uint8_t fate_code(model::Fate fate, const model::Packet& packet) {
-  return static_cast<std::uint8_t>(static_cast<unsigned>(fate) |
-                                   (packet.ecn_capable ? ecn_capable_bit : 0U) |
-                                   (packet.marked ? marked_bit : 0U));
+/// What a record says of a packet's end; `fate_held` while it has none.
+constexpr std::uint8_t fate_held = 3;
+inline std::uint8_t fate_code(model::Fate fate) {
+  return fate == model::Fate::aqm_drop ? 4 : static_cast<std::uint8_t>(fate);
+}
+inline std::uint8_t flags_of(const model::Packet& packet, bool is_copy = false) {
+  return static_cast<std::uint8_t>((packet.marked ? marked_flag : 0U) |
+                                   (packet.corrupted ? corrupted_flag : 0U) |
+                                   (is_copy ? copy_flag : 0U));
 }
 
 /// Reads a file of records. Throws InputError if it is none.

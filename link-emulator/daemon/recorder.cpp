@@ -14,7 +14,27 @@ namespace nagi::daemon {
 namespace {
 
 const char* cause_of(model::Fate fate) {
-  return fate == model::Fate::queue_overflow ? "queue overflow" : "channel loss";
+  switch (fate) {
+    case model::Fate::queue_overflow:
+      return "queue overflow";
+    case model::Fate::aqm_drop:
+      return "AQM drop";
+    default:
+      return "channel loss";
+  }
+}
+
+/// Of a packet that is held.
+PacketRecord record_of(std::uint8_t direction, const HeldFrame& held, const model::Packet& packet) {
+  return {.arrived_ns = held.arrived.time_since_epoch().count(),
+          .index = held.index,
+          .identity = held.identity,
+          .flow = packet.flow,
+          .bytes = static_cast<std::uint16_t>(packet.size.count),
+          .lane = direction,
+          .fate = fate_held,
+          .ecn = static_cast<std::uint8_t>(packet.ecn),
+          .flags = flags_of(packet)};
 }
 
 /// A file of records of one size, with its header.
@@ -51,29 +71,19 @@ Recorder::Recorder(const Config& config)
 void Recorder::record_departure(std::uint8_t direction, const HeldFrame& held,
                                 const model::Departure& departure, std::int64_t late_ns) {
   if (!packets_) return;
-  record_packet(direction, held, departure.packet, departure.at.time_since_epoch().count(),
-                fate_code(departure.fate, departure.packet), late_ns);
+  PacketRecord record = record_of(direction, held, departure.packet);
+  record.left_ns = departure.at.time_since_epoch().count();
+  record.fate = fate_code(departure.fate);
+  record.flags = flags_of(departure.packet, departure.is_copy);
+  record.late_ns = static_cast<std::int32_t>(
+      std::min<std::int64_t>(late_ns, std::numeric_limits<std::int32_t>::max()));
+  packets_->append(std::as_bytes(std::span(&record, 1)));
 }
 
 void Recorder::record_held(std::uint8_t direction, const HeldFrame& held,
                            const model::Packet& packet) {
   if (!packets_) return;
-  const unsigned flags = fate_code(model::Fate::delivered, packet) & ~fate_mask;
-  record_packet(direction, held, packet, 0, static_cast<std::uint8_t>(flags | fate_held), 0);
-}
-
-void Recorder::record_packet(std::uint8_t direction, const HeldFrame& held,
-                             const model::Packet& packet, std::int64_t left_ns, std::uint8_t fate,
-                             std::int64_t late_ns) {
-  const PacketRecord record = {held.arrived.time_since_epoch().count(),
-                               left_ns,
-                               held.index,
-                               held.identity,
-                               static_cast<std::int32_t>(std::min<std::int64_t>(
-                                   late_ns, std::numeric_limits<std::int32_t>::max())),
-                               static_cast<std::uint16_t>(packet.size.count),
-                               direction,
-                               fate};
+  const PacketRecord record = record_of(direction, held, packet);
   packets_->append(std::as_bytes(std::span(&record, 1)));
 }
 
@@ -84,7 +94,7 @@ void Recorder::record_drop(std::uint8_t direction, const model::Departure& depar
               cause_of(departure.fate));
 }
 
-void Recorder::record_transmission(std::uint8_t direction, const model::Sending& transmission,
+void Recorder::record_transmission(std::uint8_t direction, const model::Transmission& transmission,
                                    const HeldFrame& held, Outcome outcome, std::int16_t snr) {
   if (!transmissions_) return;
   const TransmissionRecord record = {transmission.start.time_since_epoch().count(),

@@ -37,7 +37,7 @@ class Recorder {
   void record_drop(std::uint8_t direction, const model::Departure& departure,
                    std::int64_t realtime_ns, std::span<const std::uint8_t> frame);
   /// A transmission was resolved.
-  void record_transmission(std::uint8_t direction, const model::Sending& transmission,
+  void record_transmission(std::uint8_t direction, const model::Transmission& transmission,
                            const HeldFrame& held, Outcome outcome, std::int16_t snr);
 
   /// Writes what is left. Notes what was lost.
@@ -46,9 +46,6 @@ class Recorder {
   [[nodiscard]] std::uint64_t lost() const;
 
  private:
-  void record_packet(std::uint8_t direction, const HeldFrame& held, const model::Packet& packet,
-                     std::int64_t left_ns, std::uint8_t fate, std::int64_t late_ns);
-
   std::string packets_path_;
   std::string transmissions_path_;
   std::string drops_path_;

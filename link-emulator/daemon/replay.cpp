@@ -16,34 +16,45 @@ namespace {
 using model::Duration;
 using model::Instant;
 
-/// Replaces what became of `records`, which are one lane's, by what `direction` makes of them.
-void replay_lane(model::Direction& direction, std::vector<PacketRecord>& records) {
+/// What `direction` makes of `arrivals`, which are its own: the same records with what becomes of
+/// them, in the order of their arrival, each followed by its copies.
+std::vector<PacketRecord> replay_direction(model::Direction& direction,
+                                           const std::vector<PacketRecord>& arrivals) {
+  std::vector<std::vector<PacketRecord>> results(arrivals.size());
   std::vector<model::Departure> departures;
   const auto settle = [&] {
     for (const model::Departure& departure : departures) {
-      PacketRecord& record = records[departure.packet.tag];
+      PacketRecord record = arrivals[departure.packet.tag];
       record.left_ns = departure.at.time_since_epoch().count();
-      record.fate = fate_code(departure.fate, departure.packet);
+      record.late_ns = 0;
+      record.fate = fate_code(departure.fate);
+      record.flags = flags_of(departure.packet, departure.is_copy);
+      auto& same = results[departure.packet.tag];
+      same.insert(departure.is_copy ? same.end() : same.begin(), record);
     }
     departures.clear();
   };
-  for (std::size_t tag = 0; tag < records.size(); ++tag) {
-    PacketRecord& record = records[tag];
-    const Instant at{Duration{record.arrived_ns}};
+  for (std::size_t tag = 0; tag < arrivals.size(); ++tag) {
+    const PacketRecord& arrival = arrivals[tag];
+    const Instant at{Duration{arrival.arrived_ns}};
     if (at < direction.now()) {
-      throw InputError("packet " + std::to_string(record.index) + " of lane " +
-                       std::to_string(record.lane) +
+      throw InputError("packet " + std::to_string(arrival.index) + " of lane " +
+                       std::to_string(arrival.lane) +
                        " arrives before the one before it; the record is damaged");
     }
-    record.late_ns = 0;
-    const bool ecn_capable = (record.fate & ecn_capable_bit) != 0;
-    direction.offer({{record.bytes}, tag, ecn_capable}, at, departures);
+    direction.offer({{arrival.bytes}, tag, model::Ecn{arrival.ecn}, arrival.flow}, at, departures);
     settle();
   }
   while (const auto next = direction.next_event()) {
     direction.advance(*next, departures);
     settle();
   }
+  std::vector<PacketRecord> replayed;
+  for (std::size_t tag = 0; tag < arrivals.size(); ++tag) {
+    if (results[tag].empty()) results[tag] = {arrivals[tag]};  // it never leaves
+    replayed.insert(replayed.end(), results[tag].begin(), results[tag].end());
+  }
+  return replayed;
 }
 
 }  // namespace
@@ -51,6 +62,7 @@ void replay_lane(model::Direction& direction, std::vector<PacketRecord>& records
 void replay(const Config& config, const std::string& recorded, const std::string& output) {
   std::vector<std::vector<PacketRecord>> lanes(config.links.size() * 2);
   for (const PacketRecord& record : read_records(recorded)) {
+    if ((record.flags & copy_flag) != 0) continue;  // did not arrive
     if (record.lane >= lanes.size()) {
       throw InputError(recorded + ": has packets of lane " + std::to_string(record.lane) +
                        ", the configuration has " + std::to_string(lanes.size()) +
@@ -70,9 +82,9 @@ void replay(const Config& config, const std::string& recorded, const std::string
     const bool back = lane % 2 != 0;
     model::Direction direction(back ? link.b_to_a : link.a_to_b, config.seed, link.id,
                                back ? model::Way::b_to_a : model::Way::a_to_b);
-    replay_lane(direction, records);
-    file.write(reinterpret_cast<const char*>(records.data()),
-               static_cast<std::streamsize>(records.size() * sizeof(PacketRecord)));
+    const std::vector<PacketRecord> replayed = replay_direction(direction, records);
+    file.write(reinterpret_cast<const char*>(replayed.data()),
+               static_cast<std::streamsize>(replayed.size() * sizeof(PacketRecord)));
   }
   file.close();
   if (!file) {

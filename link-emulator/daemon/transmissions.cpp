@@ -21,7 +21,7 @@ void Transmissions::take_outcomes(model::Direction& model) {
                                   std::to_string(answer->number) + ", which was not its turn");
     }
     take_outcome(*next, *answer);
-    model.tell(next->outcome != Outcome::received);
+    model.report(next->outcome != Outcome::received);
     ++next;
   }
 }
@@ -41,19 +41,19 @@ void Transmissions::take_outcome(UnderWay& under_way, const Medium::Answer& answ
 }
 
 void Transmissions::settle(model::Direction& model) {
-  if (!model.is_watched()) return;
-  for (const model::Sending& transmission : model.begun()) start(transmission);
-  model.begun().clear();
-  for (const model::Sending& transmission : model.decided()) resolve(transmission);
-  model.decided().clear();
+  if (!model.reports_transmissions()) return;
+  for (const model::Transmission& transmission : model.started()) start(transmission);
+  model.started().clear();
+  for (const model::Transmission& transmission : model.resolved()) resolve(transmission);
+  model.resolved().clear();
 }
 
-void Transmissions::start(const model::Sending& transmission) {
+void Transmissions::start(const model::Transmission& transmission) {
   medium_->send(transmission, ip_packet(pool_, transmission.packet));
   under_way_.push_back({transmission, std::nullopt});
 }
 
-void Transmissions::resolve(const model::Sending& transmission) {
+void Transmissions::resolve(const model::Transmission& transmission) {
   Outcome outcome = transmission.lost ? Outcome::lost : Outcome::received;
   std::int16_t snr = no_snr;
   if (medium_) {
@@ -65,7 +65,8 @@ void Transmissions::resolve(const model::Sending& transmission) {
   ++resolved_[static_cast<std::size_t>(outcome)];
 }
 
-void Transmissions::record(const model::Sending& transmission, Outcome outcome, std::int16_t snr) {
+void Transmissions::record(const model::Transmission& transmission, Outcome outcome,
+                           std::int16_t snr) {
   recorder_.record_transmission(direction_, transmission, held_frame(pool_, transmission.packet),
                                 outcome, snr);
 }

@@ -43,15 +43,15 @@ class Transmissions {
  private:
   /// On the medium, until the model has resolved it.
   struct UnderWay {
-    model::Sending transmission;
+    model::Transmission transmission;
     std::optional<Outcome> outcome;  // as reported
     std::int16_t snr = no_snr;
   };
 
   void take_outcome(UnderWay& under_way, const Medium::Answer& answer);
-  void start(const model::Sending& transmission);
-  void resolve(const model::Sending& transmission);
-  void record(const model::Sending& transmission, Outcome outcome, std::int16_t snr);
+  void start(const model::Transmission& transmission);
+  void resolve(const model::Transmission& transmission);
+  void record(const model::Transmission& transmission, Outcome outcome, std::int16_t snr);
 
   std::uint8_t direction_;
   std::unique_ptr<Medium> medium_;

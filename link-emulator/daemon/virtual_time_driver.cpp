@@ -20,7 +20,7 @@ model::Duration VirtualTimeDriver::patience() const {
   for (const Lead& lead : leads_) {
     // Transmissions start at their instants, not ahead of them.
     if (lead.direction->medium() != nullptr) return {};
-    least = std::min(least, lead.direction->model().least_delay());
+    least = std::min(least, lead.direction->model().min_delay());
   }
   return least;
 }

@@ -1,41 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/delay.hpp"
 
-#include <cmath>
+#include <algorithm>
 
 namespace nagi::model {
 
-Duration Delay::of(std::uint64_t index, Instant sent) const {
+namespace {
+
+constexpr int max_redraws = 100;  // where jitter is hardly ever high enough, 0 it is
+
+}  // namespace
+
+Duration Delay::next(std::uint64_t index, Instant sent) {
   const auto* constant = std::get_if<Duration>(&delay_);
   const Duration base = constant ? *constant : std::get<Trace<Duration>>(delay_).at(sent).value;
-  return std::max(base + jitter(index), Duration::zero());
+  if (std::holds_alternative<std::monostate>(jitter_.distribution)) return base;
+  const bool is_repeated = has_last_ && jitter_.correlation > 0 &&
+                           Chance(jitter_.correlation).happens(streams_.repeats.draw(index));
+  Duration jitter = is_repeated ? last_jitter_ : jitter_at(streams_.draws.draw(index));
+  for (int i = 0; jitter_.redraw_negative && base + jitter < Duration::zero() && i < max_redraws;
+       ++i) {
+    jitter = jitter_at(streams_.redraws.draw(redraws_++));
+  }
+  last_jitter_ = jitter;
+  has_last_ = true;
+  return std::max(base + jitter, Duration::zero());
 }
 
-Duration Delay::least() const {
+Duration Delay::min() const {
   const auto* constant = std::get_if<Duration>(&delay_);
-  if (constant == nullptr || std::holds_alternative<NormalJitter>(jitter_)) return Duration::zero();
-  if (const auto* uniform = std::get_if<UniformJitter>(&jitter_)) {
-    return std::max(*constant - uniform->half_width, Duration::zero());
-  }
-  return *constant;
+  if (constant == nullptr) return Duration::zero();
+  return std::visit(
+      [constant]<class Distribution>(const Distribution& distribution) {
+        if constexpr (std::is_same_v<Distribution, std::monostate>) {
+          return *constant;
+        } else {
+          const Duration earliest = distribution.min();
+          return -earliest > *constant || earliest == Duration::min() ? Duration::zero()
+                                                                      : *constant + earliest;
+        }
+      },
+      jitter_.distribution);
 }
 
-Duration Delay::jitter(std::uint64_t index) const {
-  if (const auto* uniform = std::get_if<UniformJitter>(&jitter_)) {
-    using Wide = unsigned __int128;
-    const auto width = static_cast<std::uint64_t>(uniform->half_width.count()) * 2;
-    const auto drawn = static_cast<std::int64_t>((Wide{stream_.draw(index)} * width) >> 64);
-    return Duration{drawn} - uniform->half_width;
-  }
-  if (const auto* normal = std::get_if<NormalJitter>(&jitter_)) {
-    const double deviates = standard_normal(stream_.draw(index));
-    return Duration{std::llround(deviates * static_cast<double>(normal->deviation.count()))};
-  }
-  if (const auto* exponential_jitter = std::get_if<ExponentialJitter>(&jitter_)) {
-    return exponential(stream_.draw(index),
-                       static_cast<std::uint64_t>(exponential_jitter->mean.count()) * 1000);
-  }
-  return Duration::zero();
+Duration Delay::jitter_at(std::uint64_t draw) const {
+  return std::visit(
+      [draw]<class Distribution>(const Distribution& distribution) {
+        if constexpr (std::is_same_v<Distribution, std::monostate>) {
+          return Duration::zero();
+        } else {
+          return distribution.at(draw);
+        }
+      },
+      jitter_.distribution);
 }
 
 }  // namespace nagi::model

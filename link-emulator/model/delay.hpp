@@ -8,45 +8,58 @@
 #include <cstdint>
 #include <variant>
 
+#include "model/jitter/exponential.hpp"
+#include "model/jitter/normal.hpp"
+#include "model/jitter/table.hpp"
+#include "model/jitter/uniform.hpp"
 #include "model/random.hpp"
 #include "model/trace.hpp"
 #include "model/units.hpp"
 
 namespace nagi::model {
 
-struct NoJitter {};
-/// Uniform in [-half_width, half_width).
-struct UniformJitter {
-  Duration half_width{};
+/// All distributions of jitter. One of its own file is added here.
+using JitterDistribution =
+    std::variant<std::monostate, UniformJitter, NormalJitter, ExponentialJitter, TableJitter>;
+
+struct JitterConfig {
+  JitterDistribution distribution;
+  /// The probability that a packet has the jitter of the one before it. The distribution stays what
+  /// it is, and the autocorrelation at lag k is correlation^k.
+  double correlation = 0;
+  /// A sum of delay and jitter below 0 is drawn anew, which truncates the distribution. Otherwise
+  /// it becomes 0.
+  bool redraw_negative = false;
 };
-/// Normal with mean 0.
-struct NormalJitter {
-  Duration deviation{};
-};
-/// Exponential: never early.
-struct ExponentialJitter {
-  Duration mean{};
-};
-using JitterConfig = std::variant<NoJitter, UniformJitter, NormalJitter, ExponentialJitter>;
 
 using DelayConfig = std::variant<Duration, Trace<Duration>>;
 
+struct JitterStreams {
+  Stream draws;
+  Stream repeats;  // whether the jitter is the one before
+  Stream redraws;
+};
+
 class Delay {
  public:
-  Delay(DelayConfig delay, const JitterConfig& jitter, const Stream& stream)
-      : delay_(std::move(delay)), jitter_(jitter), stream_(stream) {}
+  Delay(DelayConfig delay, JitterConfig jitter, const JitterStreams& streams)
+      : delay_(std::move(delay)), jitter_(std::move(jitter)), streams_(streams) {}
 
-  /// How long packet number `index`, sent at `sent`, is under way. Never below 0.
-  [[nodiscard]] Duration of(std::uint64_t index, Instant sent) const;
+  /// How long packet number `index`, sent at `sent`, is under way. Never below 0. Packets are asked
+  /// about in the order in which they were sent.
+  [[nodiscard]] Duration next(std::uint64_t index, Instant sent);
   /// No packet is under way for less.
-  [[nodiscard]] Duration least() const;
+  [[nodiscard]] Duration min() const;
 
  private:
-  [[nodiscard]] Duration jitter(std::uint64_t index) const;
+  [[nodiscard]] Duration jitter_at(std::uint64_t draw) const;
 
   DelayConfig delay_;
   JitterConfig jitter_;
-  Stream stream_;
+  JitterStreams streams_;
+  Duration last_jitter_{};
+  bool has_last_ = false;
+  std::uint64_t redraws_ = 0;
 };
 
 }  // namespace nagi::model

@@ -1,96 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The link model's configuration as JSON, read strictly: an unknown key, a missing one, a wrong
-// type or a value outside its bounds (bounds.json) is an error that names the key and says what
-// would be right.
+// A direction's configuration as JSON.
 #pragma once
 
-#include <cstdint>
-#include <limits>
 #include <nlohmann/json.hpp>
-#include <stdexcept>
-#include <string>
-#include <string_view>
-#include <vector>
 
-#include "model/bounds.hpp"
 #include "model/link.hpp"
+#include "model/object_reader.hpp"
 
 namespace nagi::model {
-
-/// What is wrong with a configuration, where (a JSON pointer), and what would be right.
-class ConfigError : public std::runtime_error {
- public:
-  ConfigError(nlohmann::json::json_pointer where, const std::string& what_is_wrong,
-              std::string cure)
-      : std::runtime_error(what_is_wrong), where_(std::move(where)), cure_(std::move(cure)) {}
-  [[nodiscard]] const nlohmann::json::json_pointer& where() const { return where_; }
-  [[nodiscard]] const std::string& cure() const { return cure_; }
-
- private:
-  nlohmann::json::json_pointer where_;
-  std::string cure_;
-};
-
-/// One JSON object being read. Whoever reads it says by only() which keys it may have, before a key
-/// is found missing that was merely misspelt.
-class ObjectReader {
- public:
-  /// Throws if `value` is no object.
-  ObjectReader(const nlohmann::json& value, nlohmann::json::json_pointer where);
-
-  /// Throws if there is a key that is not one of `known`.
-  void only(const std::vector<std::string_view>& known);
-
-  [[nodiscard]] bool has(const std::string& key) const { return object_.contains(key); }
-  [[nodiscard]] const nlohmann::json::json_pointer& here() const { return where_; }
-  [[nodiscard]] nlohmann::json::json_pointer at(const std::string& key) const {
-    return where_ / key;
-  }
-
-  // The value of a key. They throw if it is missing or not what is asked for.
-  [[nodiscard]] const nlohmann::json& any(const std::string& key) const;
-  [[nodiscard]] ObjectReader object(const std::string& key) const { return {any(key), at(key)}; }
-  [[nodiscard]] const nlohmann::json& array(const std::string& key) const;
-  /// Not empty, and without control characters.
-  [[nodiscard]] std::string text(const std::string& key) const;
-  [[nodiscard]] std::uint64_t whole(
-      const std::string& key, std::uint64_t least = 0,
-      std::uint64_t most = std::numeric_limits<std::int64_t>::max()) const;
-  [[nodiscard]] std::uint64_t whole(const std::string& key, Bound<std::uint64_t> bound) const {
-    return whole(key, bound.least, bound.most);
-  }
-  [[nodiscard]] double number(const std::string& key, Bound<double> bound) const;
-  [[nodiscard]] bool flag(const std::string& key) const;
-
- private:
-  const nlohmann::json& object_;
-  nlohmann::json::json_pointer where_;
-  bool keys_are_known_ = false;  // only() has found no other
-};
-
-/// A value as messages show it: on one line, and not long.
-std::string shown(const nlohmann::json& value);
 
 /// Reads one direction's configuration. All keys may be missing: no rate limit, no delay, no queue
 /// limit, no loss. Instants of traces count from the link's epoch. What values may be, bounds.json
 /// says.
 ///
-///   "rate_bps": 10000000                     or, instead of it,
+///   "rate_bps": 10000000, "burst_bytes": 32000   with a burst: a token bucket; or, instead of it,
 ///   "rate_trace": {"steps": [[0, 10000000], [2000000000, 1000000]], "period_ns": 4000000000}, or
 ///                 {"opportunities_ns": [0, 1000000], "bytes": 1504, "period_ns": 1000000}
 ///   "overhead_bytes": 0
 ///   "queue": {"packets": 119}, {"bytes": 125000}, or
-///            {"bdp": 1.0, "base_rtt_ns": 100000000, "packet_bytes": 1052}
-///   "mark": {"threshold_packets": 20 or "threshold_bytes": 20000, "weight": 0.002}
+///            {"bdp": 1.0, "base_rtt_ns": 100000000, "packet_bytes": 1052}; each with
+///            "discipline": "drop_tail", "codel", "fq_codel", "pie" or "dualpi2" and what fields()
+///            of model/queue/DISCIPLINE.hpp has
+///   "mark": {"threshold_packets": 20 or "threshold_bytes": 20000, "weight": 0.002,
+///            "packet_bytes": 1500}
 ///   "delay_ns": 5000000                      or, instead of it,
 ///   "delay_trace": {"steps": [[0, 5000000], [1000000000, 8000000]], "period_ns": 2000000000}
 ///   "jitter": {"distribution": "uniform", "half_width_ns": 1000000},
-///             {"distribution": "normal", "deviation_ns": 1000000}, or
-///             {"distribution": "exponential", "mean_ns": 1000000}
+///             {"distribution": "normal", "deviation_ns": 1000000},
+///             {"distribution": "exponential", "mean_ns": 1000000}, or
+///             {"distribution": "table", "deviation_ns": 1000000, "quantiles": [-1.5, 0, 1.5]},
+///             each with "correlation": 0.5 and "redraw_negative": true
 ///   "keep_order": true                       false: jitter and delay traces may reorder
+///   "corruption": {"probability": 0.01}, "duplication": {"probability": 0.01},
+///   "reordering": {"probability": 0.01, "delay_ns": 5000000}
 ///   "loss": {"model": "none"},
 ///           {"model": "bernoulli", "probability": 0.01},
+///           {"model": "bernoulli_trace", "steps": [[0, 0.0], [1000000000, 0.5]],
+///            "period_ns": 2000000000},
 ///           {"model": "bernoulli_bit", "bit_error_rate": 1e-6},
 ///           {"model": "poisson", "packet_loss_rate": 0.01, "packet_bytes": 1052},
 ///           {"model": "gilbert_elliott", "good_to_bad": 0.01, "bad_to_good": 0.3,

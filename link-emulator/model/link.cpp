@@ -7,24 +7,33 @@
 namespace nagi::model {
 
 Direction::Direction(const DirectionConfig& config, std::uint64_t seed, std::uint32_t link, Way way)
-    : seed_(seed), link_(link), way_(way), config_(config), server_(config.rate) {
+    : seed_(seed),
+      link_(link),
+      way_(way),
+      config_(config),
+      queue_(make_queue(config.queue, stream(Purpose::queue))),
+      server_(config.rate) {
   make_models(Instant{});
 }
 
 void Direction::make_models(Instant from) {
-  const auto stream = [this](Purpose purpose) { return Stream{seed_, link_, way_, purpose}; };
   const auto* constant_rate = std::get_if<Bitrate>(&config_.rate);
-  loss_ =
-      make_loss(config_.loss, constant_rate ? std::optional<Bitrate>(*constant_rate) : std::nullopt,
-                {stream(Purpose::loss), stream(Purpose::loss_state)}, from);
-  delay_.emplace(config_.delay, config_.jitter, stream(Purpose::jitter));
-  if (!config_.mark) {
-    average_.reset();
-  } else if (average_) {
-    average_->change(*config_.mark);
-  } else {
-    average_.emplace(*config_.mark);
-  }
+  loss_ = make_loss(config_.loss,
+                    {constant_rate ? std::optional(*constant_rate) : std::nullopt, config_.overhead,
+                     stream(Purpose::loss), stream(Purpose::loss_state), from});
+  delay_.emplace(config_.delay, config_.jitter,
+                 JitterStreams{stream(Purpose::jitter), stream(Purpose::jitter_repeat),
+                               stream(Purpose::jitter_redraw)});
+  effects_.clear();
+  const auto add = [this]<class Config>(const std::optional<Config>& effect) {
+    if (!effect) return;
+    effects_.push_back(std::make_unique<typename Config::Model>(*effect, stream(Config::purpose)));
+  };
+  std::apply([&add](const auto&... effects) { (add(effects), ...); }, config_.effects);
+  const std::unique_ptr<MarkingRule> before = std::move(marking_);
+  if (!config_.mark) return;
+  marking_ = make_marking(*config_.mark);
+  if (before) marking_->resume(*before);
 }
 
 void Direction::change(const DirectionConfig& config, Instant at,
@@ -33,6 +42,9 @@ void Direction::change(const DirectionConfig& config, Instant at,
   advance(at, departures);
   config_ = config;
   make_models(at);
+  auto queue = make_queue(config.queue, stream(Purpose::queue));
+  for (const Waiting& waiting : queue_->take_all()) queue->adopt(waiting);
+  queue_ = std::move(queue);
   const Instant end = server_.change(config_.rate, at);
   if (in_service_) in_service_->end = end;
   advance(at, departures);  // without a rate, all that waits goes at once
@@ -44,179 +56,169 @@ void Direction::offer(Packet packet, Instant at, std::vector<Departure>& departu
   ++counters_.offered;
   counters_.offered_bytes += packet.size;
 
-  if (config_.loss_at == LossPlace::ingress &&
-      lost(packet, at, at + server_.air_time(framed(packet), at))) {
+  if (config_.loss_at == LossPlace::ingress && loss_ &&
+      is_lost({.packet = packet, .start = at, .end = at + server_.air_time(framed(packet), at)})) {
     drop(packet, Fate::channel_loss, at, departures);
     return;
   }
-  mark(packet, at);
-  if (in_service_ && !queue_has_room(packet)) {
-    drop(packet, Fate::queue_overflow, at, departures);
-    return;
-  }
-  counters_.marked += packet.marked ? 1 : 0;
-  if (in_service_) {
-    waiting_.push_back(packet);
-    waiting_bytes_ += packet.size;
-    counters_.most_waiting = std::max<std::uint64_t>(counters_.most_waiting, waiting_.size());
-  } else {
-    start_transmission(packet, at, false);
+  const bool is_idle = !in_service_;
+  if (is_marked_on_arrival(packet, at)) try_to_mark(packet, queue_events_);
+  queue_->enqueue(packet, at, is_idle ? std::nullopt : std::optional(in_service_->packet.size),
+                  queue_events_);
+  // A mark of a packet that found no room does not count.
+  if (packet.marked && !queue_events_.drops.empty()) queue_events_.marks = 0;
+  settle_queue_events(at, departures);
+  if (is_idle) {
+    start_next(at, false, departures);
     advance(at, departures);  // a link without a rate is through with it at once
   }
+  counters_.max_waiting = std::max<std::uint64_t>(counters_.max_waiting, queue_->packets());
+}
+
+bool Direction::has_stages() const {
+  return reports_transmissions() || radio_.has_ended() || !repetitions_.is_empty();
 }
 
 void Direction::advance(Instant to, std::vector<Departure>& departures) {
   assert(to >= now_);
-  if (is_watched() || !undecided_.empty() || !repetitions_.empty()) {
-    advance_watched(to, departures);
+  if (has_stages()) {
+    advance_by_stages(to, departures);
     return;
   }
-  while (in_service_ && in_service_->end <= to) end_transmission(departures);
-  while (!on_the_way_.empty() && on_the_way_.front().at <= to) deliver(departures);
+  while (in_service_ && in_service_->end <= to) {
+    const Instant end = in_service_->end;
+    end_transmission(departures);
+    start_next(end, true, departures);
+  }
+  deliver_until(to, departures);
   now_ = to;
 }
 
-void Direction::advance_watched(Instant to, std::vector<Departure>& departures) {
+bool Direction::can_start() const {
+  return !in_service_ && (repetitions_.has_known() || queue_->packets() > 0);
+}
+
+void Direction::advance_by_stages(Instant to, std::vector<Departure>& departures) {
   const auto never = Instant::max();
   for (;;) {
     const Instant end = in_service_ ? in_service_->end : never;
-    const Instant decided = undecided_.empty() ? never : decision(undecided_.front());
-    const Instant again = repetitions_.empty() ? never : repetitions_.front().at;
-    const Instant next = std::min({end, decided, again});
+    const Instant outcome = radio_.has_ended() ? needed_at(radio_.first_ended()) : never;
+    const Instant feedback = repetitions_.next_known().value_or(never);
+    const Instant start = can_start() ? now_ : never;
+    const Instant next = std::min({end, outcome, feedback, start});
     if (next > to || next == never) break;
+    now_ = std::max(now_, next);
     if (next == end) {
       end_transmission(departures);
-    } else if (next == again && again < decided) {
-      repeat(departures);
-    } else if (!outcomes_.empty()) {
-      Sending sent = undecided_.front();
-      sent.lost = outcomes_.front();
-      undecided_.pop_front();
-      outcomes_.pop_front();
-      conclude(sent, departures);
+    } else if (next == outcome) {
+      if (!radio_.knows_first()) {
+        deliver_until(now_, departures);
+        return;
+      }
+      conclude(radio_.resolve_first(), departures);
+    } else if (next == feedback) {
+      repetitions_.know_next();
     } else {
-      to = next;
-      break;
+      start_next(now_, now_ == idle_since_, departures);
     }
   }
-  while (!on_the_way_.empty() && on_the_way_.front().at <= to) deliver(departures);
+  deliver_until(to, departures);
   now_ = std::max(now_, to);
 }
 
-void Direction::repeat(std::vector<Departure>& departures) {
-  const Repetition due = repetitions_.front();
-  repetitions_.pop_front();
-  if (in_service_) {
-    again_.push_back(due.sending);
-    return;
-  }
-  start_transmission(due.sending, due.at, false);
-  while (in_service_ && in_service_->end <= due.at) end_transmission(departures);
-}
-
-/// When the outcome is needed at the latest.
-Instant Direction::decision(const Sending& sent) const {
-  const Duration least = delay_->least();
-  return sent.end + (config_.arq ? std::min(least, config_.arq->feedback) : least);
+Instant Direction::needed_at(const Transmission& transmission) const {
+  const Duration min = delay_->min();
+  return transmission.end + (config_.arq ? std::min(min, config_.arq->feedback) : min);
 }
 
 void Direction::take_under_way(std::vector<Departure>& departures) {
-  if (!on_the_way_.empty()) taken_until_ = on_the_way_.back().at;
-  while (!on_the_way_.empty()) deliver(departures);
+  while (!under_way_.is_empty()) deliver_next(departures);
 }
 
-void Direction::deliver(std::vector<Departure>& departures) {
-  const OnTheWay& arriving = on_the_way_.front();
+void Direction::deliver_until(Instant to, std::vector<Departure>& departures) {
+  while (!under_way_.is_empty() && under_way_.next() <= to) deliver_next(departures);
+}
+
+void Direction::deliver_next(std::vector<Departure>& departures) {
+  const Arrival arrival = under_way_.take_next();
+  for (unsigned i = 0; i < arrival.copies; ++i) {
+    departures.push_back({arrival.packet, Fate::delivered, arrival.at, true});
+  }
   ++counters_.delivered;
-  counters_.delivered_bytes += arriving.packet.size;
-  departures.push_back({arriving.packet, Fate::delivered, arriving.at});
-  on_the_way_.pop_front();
+  counters_.delivered_bytes += arrival.packet.size;
+  counters_.duplicated += arrival.copies;
+  counters_.corrupted += arrival.packet.corrupted ? 1 : 0;
+  counters_.reordered += arrival.keeps_order ? 0 : 1;
+  departures.push_back({arrival.packet, Fate::delivered, arrival.at});
 }
 
 std::optional<Instant> Direction::next_event() const {
   std::optional<Instant> next;
-  if (in_service_) next = in_service_->end;
   const auto sooner = [&next](Instant at) {
     if (!next || at < *next) next = at;
   };
-  if (!undecided_.empty()) sooner(decision(undecided_.front()));
-  if (!repetitions_.empty()) sooner(repetitions_.front().at);
-  if (!on_the_way_.empty()) sooner(on_the_way_.front().at);
+  if (in_service_) sooner(in_service_->end);
+  if (can_start()) sooner(now_);
+  if (radio_.has_ended()) sooner(needed_at(radio_.first_ended()));
+  if (const auto feedback = repetitions_.next_known()) sooner(*feedback);
+  if (!under_way_.is_empty()) sooner(under_way_.next());
   return next;
 }
 
 std::optional<Instant> Direction::next_delivery() const {
-  if (is_watched()) return next_event();  // before all that it may lead to
+  if (reports_transmissions()) return next_event();  // before all that it may lead to
   std::optional<Instant> next;
   if (in_service_) {
-    const Duration least = delay_->least();
+    const Duration min = delay_->min();
     // A transmission that an outage stops for good has no end.
-    next = in_service_->end > Instant::max() - least ? Instant::max() : in_service_->end + least;
+    next = in_service_->end > Instant::max() - min ? Instant::max() : in_service_->end + min;
   }
-  if (!on_the_way_.empty() && (!next || on_the_way_.front().at < *next)) {
-    next = on_the_way_.front().at;
-  }
+  if (!under_way_.is_empty() && (!next || under_way_.next() < *next)) next = under_way_.next();
   return next;
 }
 
 std::size_t Direction::held() const {
-  const auto given_up =
-      std::ranges::count_if(landed_, [](const auto& landed) { return landed.second.given_up; });
-  return waiting_.size() + (in_service_ ? 1U : 0U) + on_the_way_.size() + undecided_.size() +
-         repetitions_.size() + again_.size() + landed_.size() - static_cast<std::size_t>(given_up);
+  std::size_t resequenced = 0;
+  resequencer_.for_each([&resequenced](const Packet& /*any*/) { ++resequenced; });
+  return queue_->packets() + (in_service_ ? 1U : 0U) + under_way_.size() + radio_.size() +
+         repetitions_.size() + resequenced;
 }
 
-bool Direction::queue_has_room(Packet packet) const {
-  if (const auto* packets = std::get_if<Packets>(&config_.queue)) {
-    return waiting_.size() < packets->count;
-  }
-  if (const auto* bytes = std::get_if<Bytes>(&config_.queue)) {
-    return waiting_bytes_ + packet.size <= *bytes;
-  }
-  return true;
+bool Direction::is_lost(const Transmission& transmission) {
+  return loss_ && loss_->loses(loss_index_++, transmission);
 }
 
-bool Direction::lost(Packet packet, Instant start, Instant end) {
-  return loss_ && loss_->loses({loss_index_++, packet.size, start, end});
-}
-
-void Direction::mark(Packet& packet, Instant at) {
-  if (!average_) return;
+bool Direction::is_marked_on_arrival(const Packet& packet, Instant at) {
+  if (!marking_) return false;
   if (!in_service_) {
-    const Duration air = std::max(server_.air_time(framed(packet), at), Duration{1});
-    average_->idle(static_cast<std::uint64_t>((at - idle_since_) / air));
+    const Bytes typical = marking_->typical_packet() + config_.overhead;
+    const Duration air = std::max(server_.air_time(typical, at), Duration{1});
+    marking_->idle(static_cast<std::uint64_t>((at - idle_since_) / air));
   }
-  const bool over = average_->is_over({waiting_.size()}, waiting_bytes_);
-  packet.marked = over && packet.ecn_capable;
+  return marking_->marks({queue_->packets()}, queue_->bytes()) && packet.may_be_marked();
 }
 
-void Direction::start_transmission(Packet packet, Instant at, bool at_once) {
-  start_transmission(Sending{.packet = packet, .order = orders_++}, at, at_once);
+void Direction::start(Transmission transmission, Instant at, bool at_once) {
+  transmission.number = transmissions_++;
+  transmission.start = at;
+  transmission.end = server_.begin(framed(transmission.packet), at, at_once);
+  in_service_ = transmission;
+  if (is_radio()) radio_.start(transmission);
 }
 
-void Direction::start_transmission(Sending sending, Instant at, bool at_once) {
-  sending.number = numbers_++;
-  sending.start = at;
-  sending.end = server_.begin(framed(sending.packet), at, at_once);
-  in_service_ = sending;
-  if (is_radio()) begun_.push_back(sending);
-}
-
-void Direction::start_next(Instant at) {
-  if (!again_.empty()) {
-    const Sending next = again_.front();
-    again_.pop_front();
-    start_transmission(next, at, true);
-  } else if (!waiting_.empty()) {
-    const Packet next = waiting_.front();
-    waiting_.pop_front();
-    waiting_bytes_ -= next.size;
-    start_transmission(next, at, true);
+/// `at_once`: the packet before was being sent until `at`.
+void Direction::start_next(Instant at, bool at_once, std::vector<Departure>& departures) {
+  if (repetitions_.has_known()) {
+    start(repetitions_.take_known(), at, at_once);
+    return;
   }
+  const std::optional<Packet> packet = queue_->dequeue(at, queue_events_);
+  settle_queue_events(at, departures);
+  if (packet) start({.packet = *packet, .order = orders_++}, at, at_once);
 }
 
 void Direction::end_transmission(std::vector<Departure>& departures) {
-  Sending sent = *in_service_;
+  Transmission sent = *in_service_;
   in_service_.reset();
   idle_since_ = sent.end;
   ++counters_.transmitted;
@@ -224,63 +226,66 @@ void Direction::end_transmission(std::vector<Departure>& departures) {
   counters_.transmitting += sent.end - sent.start;
 
   if (is_radio()) {
-    undecided_.push_back(sent);
+    radio_.end(sent);
   } else {
-    sent.lost = config_.loss_at == LossPlace::egress && lost(sent.packet, sent.start, sent.end);
+    sent.lost = config_.loss_at == LossPlace::egress && is_lost(sent);
     conclude(sent, departures);
   }
-  start_next(sent.end);
 }
 
-/// It is decided whether a transmission was lost.
-void Direction::conclude(Sending sent, std::vector<Departure>& departures) {
-  if (is_watched()) decided_.push_back(sent);
-  if (!sent.lost) {
-    land(sent, false);
-  } else if (config_.arq && sent.attempt <= config_.arq->retries) {
-    ++sent.attempt;
-    repetitions_.push_back({sent, sent.end + config_.arq->feedback});
+/// It is resolved whether a transmission was lost.
+void Direction::conclude(const Transmission& transmission, std::vector<Departure>& departures) {
+  if (reports_transmissions()) resolved_.push_back(transmission);
+  if (!transmission.lost) {
+    land(transmission, false);
+  } else if (config_.arq && transmission.attempt <= config_.arq->retries) {
+    repetitions_.add(transmission, transmission.end + config_.arq->feedback);
   } else {
-    drop(sent.packet, Fate::channel_loss, sent.end, departures);
-    land(sent, true);
+    drop(transmission.packet, Fate::channel_loss, transmission.end, departures);
+    land(transmission, true);
   }
 }
 
 /// A packet is at the far end, or not expected there any more.
-void Direction::land(const Sending& sent, bool given_up) {
-  if (!config_.keep_order || (!config_.arq && landed_.empty())) {
-    next_landing_ = sent.order + 1;
-    if (!given_up) send_on_its_way(sent);
+void Direction::land(const Transmission& transmission, bool given_up) {
+  const auto release = [this](const Resequencer::Landed& landed) {
+    if (landed.given_up) {
+      under_way_.hold_until(landed.at);
+    } else {
+      send_on(landed.packet, landed.order, landed.at);
+    }
+  };
+  if (given_up && !config_.arq) {
+    resequencer_.pass(transmission.order, transmission.end, release);
     return;
   }
-  landed_[sent.order] = {sent.packet, sent.end + delay_->of(sent.number, sent.end), given_up};
-  for (auto first = landed_.begin(); first != landed_.end() && first->first == next_landing_;
-       first = landed_.erase(first)) {
-    const Landed& landed = first->second;
-    landed_until_ = std::max(landed_until_, landed.at);
-    if (!landed.given_up) send_on_its_way({landed.packet, landed_until_});
-    ++next_landing_;
+  const Instant at = transmission.end + delay_->next(transmission.number, transmission.end);
+  if (config_.keep_order) {
+    resequencer_.land({transmission.packet, transmission.order, at, given_up}, release);
+    return;
   }
+  if (!given_up) send_on(transmission.packet, transmission.order, at);
+  resequencer_.pass(transmission.order, at, release);
 }
 
-void Direction::send_on_its_way(const Sending& sent) {
-  OnTheWay going{sent.packet, sent.end + delay_->of(sent.number, sent.end)};
-  if (config_.keep_order) going.at = std::max(going.at, taken_until_);
-  send_on_its_way(going);
+void Direction::send_on(const Packet& packet, std::uint64_t order, Instant at) {
+  Arrival arrival{.packet = packet, .at = at};
+  for (const auto& effect : effects_) effect->apply(order, arrival);
+  under_way_.send(arrival, config_.keep_order);
 }
 
-void Direction::send_on_its_way(OnTheWay going) {
-  if (on_the_way_.empty() || on_the_way_.back().at <= going.at) {
-    on_the_way_.push_back(going);
-  } else if (config_.keep_order) {
-    on_the_way_.push_back({going.packet, on_the_way_.back().at});
-  } else {
-    on_the_way_.insert(std::ranges::upper_bound(on_the_way_, going.at, {}, &OnTheWay::at), going);
-  }
+void Direction::settle_queue_events(Instant at, std::vector<Departure>& departures) {
+  counters_.marked += queue_events_.marks;
+  for (const auto& [packet, fate] : queue_events_.drops) drop(packet, fate, at, departures);
+  queue_events_.drops.clear();
+  queue_events_.marks = 0;
 }
 
-void Direction::drop(Packet packet, Fate fate, Instant at, std::vector<Departure>& departures) {
-  ++(fate == Fate::queue_overflow ? counters_.queue_overflows : counters_.channel_losses);
+void Direction::drop(const Packet& packet, Fate fate, Instant at,
+                     std::vector<Departure>& departures) {
+  ++(fate == Fate::queue_overflow ? counters_.queue_overflows
+     : fate == Fate::aqm_drop     ? counters_.aqm_drops
+                                  : counters_.channel_losses);
   departures.push_back({packet, fate, at});
 }
 

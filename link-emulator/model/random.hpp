@@ -14,7 +14,18 @@
 namespace nagi::model {
 
 enum class Way : std::uint32_t { a_to_b = 0, b_to_a = 1 };
-enum class Purpose : std::uint32_t { loss = 0, loss_state = 1, jitter = 2, program = 3 };
+enum class Purpose : std::uint32_t {
+  loss = 0,
+  loss_state = 1,
+  jitter = 2,
+  program = 3,
+  jitter_repeat = 4,
+  jitter_redraw = 5,
+  corruption = 6,
+  duplication = 7,
+  reordering = 8,
+  queue = 9
+};
 
 /// One independent stream of 64-bit draws.
 class Stream {

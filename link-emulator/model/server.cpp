@@ -46,6 +46,7 @@ std::optional<Bitrate> mean_rate(const RateConfig& rate) {
   return std::visit(
       Match{[](Unlimited) -> std::optional<Bitrate> { return std::nullopt; },
             [](Bitrate constant) -> std::optional<Bitrate> { return constant; },
+            [](const TokenBucket& bucket) -> std::optional<Bitrate> { return bucket.rate; },
             [](const Trace<Bitrate>& trace) -> std::optional<Bitrate> {
               const Wide bits = work_in_a_period(trace);
               return Bitrate{static_cast<std::uint64_t>(
@@ -73,11 +74,13 @@ Duration RateServer::air_time(Bytes size, Instant at) const {
 }
 
 Instant RateServer::change(RateConfig rate, Instant at) {
-  const Work left = serve(work_, started_, at, used_before_).left;
+  const Progress before = serve(work_, started_, at, used_before_);
+  const bool had_tokens = std::holds_alternative<TokenBucket>(rate_);
   rate_ = std::move(rate);
   started_ = at;
-  work_ = left;
+  work_ = before.left;
   used_before_ = Used{};
+  if (had_tokens && std::holds_alternative<TokenBucket>(rate_)) used_before_ = before.used;
   const Progress done = serve(work_, at, Instant::max(), used_before_);
   left_over_ = done.left;
   used_ = done.used;
@@ -88,6 +91,9 @@ RateServer::Progress RateServer::serve(Work work, Instant from, Instant until, U
   return std::visit(
       Match{[&](Unlimited) { return Progress{from, 0, {}}; },
             [&](Bitrate rate) { return serve_at(rate, work, from, until); },
+            [&](const TokenBucket& bucket) {
+              return serve_from_bucket(bucket, work, from, until, used);
+            },
             [&](const Trace<Bitrate>& trace) { return serve_along(trace, work, from, until); },
             [&](const Opportunities& all) {
               return serve_at_opportunities(all, work, from, until, used);
@@ -101,6 +107,22 @@ RateServer::Progress RateServer::serve_at(Bitrate rate, Work work, Instant from,
   if (work > possible) return {until, work - possible, {}};
   const auto whole = static_cast<std::int64_t>(work / rate.bits_per_second);
   return {from + Duration{whole}, work % rate.bits_per_second, {}};
+}
+
+RateServer::Progress RateServer::serve_from_bucket(const TokenBucket& bucket, Work work,
+                                                   Instant from, Instant until, Used used) {
+  using Tokens = __int128;
+  const auto full = static_cast<Tokens>(work_of(bucket.burst));
+  const auto rate = static_cast<Tokens>(bucket.rate.bits_per_second);
+  const Tokens filled =
+      used.tokens ? std::min(full, *used.tokens + rate * (from - used.at).count()) : full;
+  const Tokens missing = static_cast<Tokens>(work) - filled;
+  if (missing <= 0) return {from, 0, {0, from, 0, -missing}};
+  const Tokens possible = rate * (until - from).count();
+  if (missing > possible) return {until, static_cast<Work>(missing - possible), {0, until, 0, 0}};
+  return {from + Duration{static_cast<std::int64_t>(missing / rate)},
+          0,
+          {0, from + Duration{static_cast<std::int64_t>(missing / rate)}, 0, -(missing % rate)}};
 }
 
 RateServer::Progress RateServer::serve_along(const Trace<Bitrate>& trace, Work work, Instant from,
@@ -120,9 +142,8 @@ RateServer::Progress RateServer::serve_along(const Trace<Bitrate>& trace, Work w
         std::min({stretch.end, until, from < one_period_on ? one_period_on : until});
     if (stretch.value.bits_per_second != 0) {
       const Progress done = serve_at(stretch.value, work, from, end);
-      // Done within the stretch, but for what rounding leaves; at its very end, the next rate
-      // takes over.
-      if (done.at < end || done.left < stretch.value.bits_per_second) return done;
+      // Work that is left at the end of the stretch is done at the next rate, however little it is.
+      if (done.at < end || done.left == 0) return done;
       work = done.left;
     }
     if (end == until) return {until, work, {}};

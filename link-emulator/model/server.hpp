@@ -16,7 +16,13 @@
 
 namespace nagi::model {
 
-struct Unlimited {};
+/// A bucket that fills with tokens at a rate, up to a burst; a packet leaves when it has the tokens
+/// for its bytes. Bursts therefore leave at once. A packet that is longer than the burst waits
+/// until there are enough tokens all the same. It is full in the beginning.
+struct TokenBucket {
+  Bitrate rate;
+  Bytes burst;
+};
 
 /// Instants at which `each` bytes may leave; what is not used at once is lost. They repeat with the
 /// period, which is not shorter than the last of them.
@@ -26,7 +32,7 @@ struct Opportunities {
   Duration period{};
 };
 
-using RateConfig = std::variant<Unlimited, Bitrate, Trace<Bitrate>, Opportunities>;
+using RateConfig = std::variant<Unlimited, Bitrate, TokenBucket, Trace<Bitrate>, Opportunities>;
 
 inline bool is_limited(const RateConfig& rate) { return !std::holds_alternative<Unlimited>(rate); }
 
@@ -50,11 +56,12 @@ class RateServer {
   /// Bits times 10^9: a rate of R bit/s does R of it a nanosecond.
   using Work = unsigned __int128;
 
-  /// Which opportunities have been used.
+  /// Which opportunities or tokens have been used.
   struct Used {
-    std::uint64_t next = 0;  // the first that has not, counted from the epoch
-    Instant at{};            // the instant of the one before,
-    Work left = 0;           // and what is left of it, at that instant only
+    std::uint64_t next = 0;          // the first opportunity that has not, counted from the epoch
+    Instant at{};                    // the instant of the one before, or of the last use of tokens,
+    Work left = 0;                   // and what is left of an opportunity, at that instant only;
+    std::optional<__int128> tokens;  // or of the tokens, less than 0 by what rounding lends
   };
 
   /// How far the server comes.
@@ -67,6 +74,8 @@ class RateServer {
   static Work work_of(Bytes size) { return Work{size.count} * 8 * 1'000'000'000; }
   [[nodiscard]] Progress serve(Work work, Instant from, Instant until, Used used) const;
   static Progress serve_at(Bitrate rate, Work work, Instant from, Instant until);
+  static Progress serve_from_bucket(const TokenBucket& bucket, Work work, Instant from,
+                                    Instant until, Used used);
   static Progress serve_along(const Trace<Bitrate>& trace, Work work, Instant from, Instant until);
   static Progress serve_at_opportunities(const Opportunities& all, Work work, Instant from,
                                          Instant until, Used used);

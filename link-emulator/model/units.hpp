@@ -42,6 +42,9 @@ struct Packets {
   auto operator<=>(const Packets&) const = default;
 };
 
+/// Of a rate or a size: there is no limit.
+struct Unlimited {};
+
 /// A rate in bit/s.
 struct Bitrate {
   std::uint64_t bits_per_second = 0;

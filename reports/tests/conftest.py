@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from nagi.plan.planner import plan_runs
-from nagi.records.packets import to_table
+from nagi.records.packets import RECORD, to_table
 from nagi.spec.points import read_experiment
 from nagi_contracts.paths import SCHEMAS
 from nagi_contracts.plan import RunPlan
@@ -29,7 +29,7 @@ from nagi_contracts.records import (
 )
 from nagi_contracts.results import ResultRow
 
-RECORDED = SCHEMAS / "example" / "campaign" / "runs" / "bb7c5446f128639a"
+RECORDED = SCHEMAS / "example" / "campaign" / "runs" / "38f18325f5c8a706"
 BUILD = Build(
     id="0123456789abcdef", version="0.1.0", commit="abc123", nagi_link="1" * 64, nagi_agent="2" * 64
 )
@@ -318,9 +318,7 @@ class Synthetic:
         # Bursts of 20 packets, spread over the run; of each 20 in the whole run two are lost.
         begin, apart = int(flow.start_s * 1e9), self.duration * 10**9 // 20
         arrived = begin + np.repeat(np.arange(20), 20) * apart + np.tile(np.arange(20), 20) * 1000
-        records = np.zeros(400, [("arrived_ns", "<i8"), ("left_ns", "<i8"), ("index", "<u4"),
-            ("identity", "<u4"), ("late_ns", "<i4"), ("bytes", "<u2"), ("lane", "u1"),
-            ("fate", "u1")])  # fmt: skip
+        records = np.zeros(400, RECORD)
         records["arrived_ns"] = arrived
         end = 0
         for index, at in enumerate(arrived):

@@ -5,9 +5,10 @@ from campaigns with known answers."""
 from __future__ import annotations
 
 import pytest
+from nagi_contracts.impairments.losses.radio import RadioLossPlan
 from nagi_contracts.links import Links, TransmissionCounts
 from nagi_contracts.paths import SCHEMAS
-from nagi_contracts.plan import ArqPlan, LossPlan, RadioChannelPlan, RadioPlan, RunPlan, TapPlan
+from nagi_contracts.plan import ArqPlan, RadioChannelPlan, RadioPlan, RunPlan, TapPlan
 from nagi_contracts.records import Information, Verdict
 from nagi_contracts.statements import measure_of
 from nagi_reports import figures
@@ -17,7 +18,7 @@ from nagi_reports.figures import ErrorRate
 from nagi_reports.report import html, write_report
 from nagi_reports.summary import Axis, summarise
 
-RECORDED = SCHEMAS / "example" / "campaign" / "runs" / "bb7c5446f128639a"
+RECORDED = SCHEMAS / "example" / "campaign" / "runs" / "38f18325f5c8a706"
 SNRS = {"0 %": 20.0, "1 %": 12.0}  # what the runs' error rates are replaced by
 # What became of transmissions forward, of each run.
 COUNTS = {
@@ -58,13 +59,13 @@ def campaign(synthetic):
         directory = out / "runs" / run.run_id
         snr_db = SNRS[run.point["error_rate"]]
         plan = RunPlan.read(directory / "plan.json")
-        lossy = {"loss": LossPlan(model="radio"), "arq": ArqPlan(retries=3, feedback_ns=8_000_000)}
+        lossy = {"loss": RadioLossPlan(), "arq": ArqPlan(retries=3, feedback_ns=8_000_000)}
         links = [
             link.model_copy(
                 update={
                     "radio": radio_of(snr_db),
                     "forward": link.forward.model_copy(update=lossy),
-                    "backward": link.backward.model_copy(update={"loss": LossPlan(model="radio")}),
+                    "backward": link.backward.model_copy(update={"loss": RadioLossPlan()}),
                 }
             )
             if link.name == "wireless"

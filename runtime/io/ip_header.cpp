@@ -52,11 +52,34 @@ IpHeader::IpHeader(FrameView frame) {
   }
 }
 
-bool IpHeader::is_ecn_capable() const {
-  const unsigned ecn = version_ == 4   ? ip_[1] & ecn_bits
-                       : version_ == 6 ? ip_[1] >> 4 & ecn_bits
-                                       : 0U;
-  return ecn == 1 || ecn == 2;
+std::uint8_t IpHeader::ecn() const {
+  if (version_ == 0) return 0;
+  return static_cast<std::uint8_t>((version_ == 4 ? ip_[1] : ip_[1] >> 4) & ecn_bits);
+}
+
+std::uint32_t IpHeader::flow() const {
+  // FNV-1a, then a finalizer that spreads what differs over all bits (Murmur's).
+  std::uint32_t hash = 2166136261U;
+  const auto add = [&hash](const std::uint8_t* data, std::size_t length) {
+    for (std::size_t i = 0; i < length; ++i) hash = (hash ^ data[i]) * 16777619U;
+  };
+  if (version_ == 0) return 0;
+  add(&protocol_, 1);
+  add(ip_ + (version_ == 4 ? 12 : 8), version_ == 4 ? 8 : 32);
+  const bool is_fragment = version_ == 4 && (word(6) & 0x3fff) != 0;
+  const bool has_ports = protocol_ == IPPROTO_TCP || protocol_ == IPPROTO_UDP;
+  if (has_ports && !is_fragment && header_ + 4 <= length_) add(ip_ + header_, 4);
+  hash ^= hash >> 16;
+  hash *= 0x85ebca6bU;
+  hash ^= hash >> 13;
+  hash *= 0xc2b2ae35U;
+  return hash ^ hash >> 16;
+}
+
+void IpHeader::corrupt() {
+  if (version_ == 0) return;
+  const std::size_t end = version_ == 4 ? word(2) : ipv6_bytes + word(4);
+  if (end > header_ && end <= length_) ip_[end - 1] ^= 1;
 }
 
 void IpHeader::mark() {

@@ -20,8 +20,13 @@ class IpHeader {
  public:
   explicit IpHeader(FrameView frame);
 
-  /// Whether its sender understands marks: ECT(0) or ECT(1).
-  [[nodiscard]] bool is_ecn_capable() const;
+  /// The ECN field: 0 not ECT, 1 ECT(1), 2 ECT(0), 3 CE.
+  [[nodiscard]] std::uint8_t ecn() const;
+  /// A hash of addresses, ports and protocol: the same for all packets of a flow. Fragments go by
+  /// their addresses and protocol.
+  [[nodiscard]] std::uint32_t flow() const;
+  /// Changes a bit of the last byte: checksums of TCP and UDP are wrong then.
+  void corrupt();
   /// Sets Congestion Experienced, and IPv4's checksum right.
   void mark();
   /// IPv4 identification << 16 | checksum of TCP, UDP or ICMP; 0 if there is none. It stays the

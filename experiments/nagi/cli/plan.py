@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from nagi_contracts.plan import FlowPlan, Hop, QueueLimit, RunPlan
+from nagi_contracts.impairments.queues import QueuePlan
+from nagi_contracts.plan import FlowPlan, Hop, RunPlan
 from nagi_contracts.units import Bitrate, Duration, in_bytes, in_time
 from rich.table import Table
 
@@ -203,7 +204,7 @@ def _path(plan: RunPlan, flow: FlowPlan) -> str:
     return " ".join(words)
 
 
-def _queue(plan: RunPlan, flow: FlowPlan) -> QueueLimit | None:
+def _queue(plan: RunPlan, flow: FlowPlan) -> QueuePlan | None:
     """The queue at the bottleneck."""
 
     def rate(hop: Hop) -> float:
@@ -213,7 +214,7 @@ def _queue(plan: RunPlan, flow: FlowPlan) -> QueueLimit | None:
     return plan.channel(min(flow.path, key=rate)).queue
 
 
-def _queues(queues: list[QueueLimit | None]) -> str:
+def _queues(queues: list[QueuePlan | None]) -> str:
     packets = [queue.packets for queue in queues if queue and queue.packets is not None]
     sizes = [queue.bytes for queue in queues if queue and queue.bytes is not None]
     found = []
@@ -223,7 +224,8 @@ def _queues(queues: list[QueueLimit | None]) -> str:
         found.append(_range(in_bytes(min(sizes)), in_bytes(max(sizes))))
     if None in queues:
         found.append("no limit")
-    return " or ".join(found)
+    kinds = dict.fromkeys(queue.describe() for queue in queues if queue and queue.describe())
+    return " or ".join(found) + (f", {' or '.join(kinds)}" if kinds else "")
 
 
 def _span(values: list[int], kind: type[Bitrate] | type[Duration]) -> str:

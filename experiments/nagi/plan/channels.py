@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 
-from nagi_contracts.plan import WAYS, DirectionPlan, Hop, JitterPlan, StepTrace, Way
+from nagi_contracts.plan import WAYS, DirectionPlan, Hop, OpportunityTrace, StepTrace, Way
 
 from nagi.plan.radio_links import RadioLinks
 from nagi.plan.request import PlanRequest
@@ -15,13 +15,10 @@ from nagi.spec.links import (
     DelaySteps,
     DelayTraceFile,
     DirectionSettings,
-    ExponentialJitter,
-    NormalJitter,
     RateSteps,
     RateTraceFile,
-    UniformJitter,
 )
-from nagi.spec.traces import Quantity, Trace, problem_with_mean
+from nagi.spec.traces import Quantiles, Quantity, problem_with_mean
 from nagi.spec.yaml_source import Place
 
 
@@ -50,10 +47,14 @@ class Channels:
         settings = self._request.settings(self._request.experiment.links[link], way)
         if link in self._radios.plans:
             return self._radios.channel(link, settings)
-        jitter = _jitter(settings)
+        jitter = None
+        if settings.jitter is not None:
+            place = self._request.place(link, way, "jitter")
+            jitter = settings.jitter.plan(partial(self._quantiles, place))
         steady = jitter is None and settings.delay_trace is None
         channel = DirectionPlan(
             rate_bps=settings.rate.value if settings.rate else None,
+            burst_bytes=self._burst(link, way, settings),
             overhead_bytes=settings.overhead.value if settings.overhead else 0,
             delay_ns=settings.delay.value if settings.delay else 0,
             jitter=jitter,
@@ -74,29 +75,32 @@ class Channels:
             traces["delay_trace"] = self._trace(place, settings.delay_trace, "delay")
         return channel.model_copy(update=traces)
 
+    def _quantiles(self, place: Place, file: str) -> list[float]:
+        table = trace_file(self._request, place, file, "quantiles")
+        assert isinstance(table, Quantiles)
+        return table.quantiles
+
+    def _burst(self, link: str, way: Way, settings: DirectionSettings) -> int | None:
+        if settings.burst is None:
+            return None
+        if settings.rate is None:
+            place = self._request.place(link, way, "burst")
+            raise self._request.error(place, "`burst` without a rate", "give the link a rate")
+        return settings.burst.value
+
     def _trace(
         self,
         place: Place,
         trace: RateTraceFile | RateSteps | DelayTraceFile | DelaySteps,
         quantity: Quantity,
-    ) -> Trace:
+    ) -> OpportunityTrace | StepTrace:
         if isinstance(trace, RateTraceFile | DelayTraceFile):
-            return trace_file(self._request, place, trace.file, trace.format, quantity)
+            found = trace_file(self._request, place, trace.file, trace.format, quantity)
+            assert isinstance(found, OpportunityTrace | StepTrace)
+            return found
         steps = [(at.value, value.value) for at, value in trace.steps.items()]
         plan = StepTrace(steps=steps, period_ns=trace.period.value)
         problem = problem_with_mean(plan, quantity)
         if problem is not None:
             raise self._request.error(place, problem.what, problem.cure)
         return plan
-
-
-def _jitter(settings: DirectionSettings) -> JitterPlan | None:
-    """The jitter of a direction; one of 0 is none."""
-    jitter = settings.jitter
-    if isinstance(jitter, UniformJitter) and jitter.half_width.value:
-        return JitterPlan(distribution="uniform", half_width_ns=jitter.half_width.value)
-    if isinstance(jitter, NormalJitter) and jitter.deviation.value:
-        return JitterPlan(distribution="normal", deviation_ns=jitter.deviation.value)
-    if isinstance(jitter, ExponentialJitter) and jitter.mean.value:
-        return JitterPlan(distribution="exponential", mean_ns=jitter.mean.value)
-    return None

@@ -5,25 +5,21 @@ from __future__ import annotations
 
 from functools import partial
 
-from nagi_contracts.bounds import whole
-from nagi_contracts.plan import WAYS, ArqPlan, DirectionPlan, LossPlan, MarkPlan, QueueLimit, Way
-from nagi_contracts.units import BdpCount, Bitrate, ByteCount, Duration, PacketCount, QueueSize
+from nagi_contracts.impairments.losses import LossPlan
+from nagi_contracts.impairments.losses.none import NoLossPlan
+from nagi_contracts.impairments.losses.radio import RadioLossPlan
+from nagi_contracts.impairments.markings import MarkingPlan
+from nagi_contracts.impairments.queues import QueuePlan
+from nagi_contracts.impairments.queues.drop_tail import DropTail
+from nagi_contracts.plan import WAYS, ArqPlan, DirectionPlan, Way
 
 from nagi.plan.channels import Channels
 from nagi.plan.flows import Crossing
+from nagi.plan.planning import DirectionPlanning
 from nagi.plan.radio_links import RadioLinks
 from nagi.plan.request import PlanRequest
 from nagi.plan.shaping import Impossible, of_emulator, of_switch
-from nagi.plan.trace_files import trace_file
-from nagi.spec.links import (
-    BernoulliBitLoss,
-    BernoulliLoss,
-    DirectionSettings,
-    GilbertElliottLoss,
-    MarkovLoss,
-    PoissonLoss,
-    TraceLoss,
-)
+from nagi.spec.links import DirectionSettings
 
 
 class Directions:
@@ -70,7 +66,13 @@ class Directions:
                 "mark": self._mark(link, way, settings),
                 "loss": self._loss(link, way, settings),
                 "arq": self._arq(link, way, settings),
+                **settings.plans(),
             }
+        )
+
+    def _planning(self, link: str, way: Way, key: str) -> DirectionPlanning:
+        return DirectionPlanning(
+            self._request, link, way, key, self._channels[link, way], self._crossings[link]
         )
 
     def _arq(self, link: str, way: Way, settings: DirectionSettings) -> ArqPlan | None:
@@ -91,106 +93,28 @@ class Directions:
             )
         return ArqPlan(retries=arq.retries, feedback_ns=arq.feedback.value)
 
-    def _queue(self, link: str, way: Way, settings: DirectionSettings) -> QueueLimit | None:
+    def _queue(self, link: str, way: Way, settings: DirectionSettings) -> QueuePlan | None:
         if settings.queue is None:
             return None
-        return self._limit(link, way, settings.queue, "queue")
+        return settings.queue.plan(self._planning(link, way, "queue"))
 
-    def _mark(self, link: str, way: Way, settings: DirectionSettings) -> MarkPlan | None:
+    def _mark(self, link: str, way: Way, settings: DirectionSettings) -> MarkingPlan | None:
         if settings.mark is None:
             return None
-        threshold = self._limit(link, way, settings.mark.threshold, "mark")
-        return MarkPlan(
-            threshold_packets=threshold.packets,
-            threshold_bytes=threshold.bytes,
-            weight=settings.mark.weight.value,
-        )
-
-    def _limit(self, link: str, way: Way, size: QueueSize, key: str) -> QueueLimit:
-        """A size of a direction's queue in packets or bytes; `key` is what asks for it."""
-        place = self._request.place(link, way, key)
-        rate = self._request.rate_bps(self._channels[link, way])
-        if rate is None:
-            raise self._request.error(
-                place, f"`{key}` on a link without a rate", "give the link a rate"
+        planning = self._planning(link, way, "mark")
+        if settings.queue is not None and not isinstance(settings.queue, DropTail):
+            planning.refuse(
+                f"marking beside the queue discipline {settings.queue.discipline}",
+                "remove it; give the queue `ecn: true`, if its discipline has that",
             )
-        limit = size.limit
-        if isinstance(limit, PacketCount):
-            return QueueLimit(packets=limit.value)
-        if isinstance(limit, ByteCount):
-            return QueueLimit(bytes=limit.value)
-        assert isinstance(limit, BdpCount)
-        crossing = self._crossings[link]
-        if not crossing.base_rtt_ns or crossing.packet is None:
-            why = (
-                "no flow crosses this link" if crossing.packet is None else "the path has no delay"
-            )
-            what = f"`{key}` in bandwidth-delay products, but {why}"
-            raise self._request.error(place, what, "give it in packets, like '20 packets'")
-        rtt, packet = Duration(crossing.base_rtt_ns), ByteCount(crossing.packet)
-        packets = limit.packets(Bitrate(rate), rtt, packet)
-        _, most = whole("queue_packets" if key == "queue" else "mark_threshold_packets")
-        if packets > most:
-            what = f"{limit} at {Bitrate(rate)} and {rtt} is {packets} packets of {packet}"
-            raise self._request.error(place, what, f"give less: at most {most} packets")
-        return QueueLimit(packets=packets)
+        return settings.mark.plan(planning)
 
     def _loss(self, link: str, way: Way, settings: DirectionSettings) -> LossPlan:
         if link in self._radios.plans:
-            return LossPlan(model="radio")
-        loss = settings.loss
-        place = self._request.place(link, way, "loss")
-        if isinstance(loss, BernoulliLoss):
-            return LossPlan(model="bernoulli", probability=loss.rate.value, at=loss.at)
-        if isinstance(loss, BernoulliBitLoss):
-            return LossPlan(model="bernoulli_bit", bit_error_rate=loss.rate.value, at=loss.at)
-        if isinstance(loss, GilbertElliottLoss):
-            return LossPlan(
-                model="gilbert_elliott",
-                good_to_bad=loss.good_to_bad.value,
-                bad_to_good=loss.bad_to_good.value,
-                loss_in_good=loss.loss_in_good.value,
-                loss_in_bad=loss.loss_in_bad.value,
-                at=loss.at,
-            )
-        if isinstance(loss, MarkovLoss):
-            return LossPlan(
-                model="markov",
-                good_sojourn_ns=loss.good.value,
-                bad_sojourn_ns=loss.bad.value,
-                loss_in_good=loss.loss_in_good.value,
-                loss_in_bad=loss.loss_in_bad.value,
-                at=loss.at,
-            )
-        if isinstance(loss, TraceLoss):
-            trace = trace_file(self._request, place, loss.file, "loss")
-            assert isinstance(trace, LossPlan)
-            return trace.model_copy(update={"at": loss.at})
-        if isinstance(loss, PoissonLoss):
-            if settings.rate_trace is not None:
-                raise self._request.error(
-                    place,
-                    "Poisson loss on a link with a rate_trace",
-                    "give the link a constant rate, or use loss model markov or bernoulli",
-                )
-            if settings.rate is None:
-                raise self._request.error(
-                    place, "Poisson loss on a link without a rate", "give the link a rate"
-                )
-            packet = loss.packet.value if loss.packet else self._crossings[link].packet
-            if packet is None:
-                raise self._request.error(
-                    place,
-                    "Poisson loss without a packet size: no flow crosses this link",
-                    "add the size of a full-size packet: `packet: 1500 bytes`",
-                )
-            return LossPlan(
-                model="poisson",
-                packet_loss_rate=loss.rate.value,
-                packet_bytes=packet,
-                at=loss.at,
-            )
-        return LossPlan(model="none")
+            return RadioLossPlan()
+        if settings.loss is None:
+            return NoLossPlan()
+        return settings.loss.plan(self._planning(link, way, "loss"))
 
     def longest_queueing_s(self) -> float:
         """How long the last packet of any full queue waits, transmissions again included."""

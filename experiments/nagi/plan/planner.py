@@ -125,17 +125,35 @@ def _link(
 
 def _imposed_by_switches(nodes: list[NodePlan]) -> list[Any]:
     """What switches do to links, as JSON."""
-    return [
-        [node.name, port.model_dump(mode="json", include={"link", "imposes"})]
-        for node in nodes
-        if node.switch is not None
-        for port in node.switch.ports
-        if port.imposes is not None
-    ]
+    found = []
+    for node in nodes:
+        for port in node.switch.ports if node.switch else ():
+            if port.imposes is None:
+                continue
+            written = port.model_dump(mode="json", include={"link", "imposes"})
+            _restore_first_form(written["imposes"])
+            found.append([node.name, written])
+    return found
 
 
 def _json_of(link: LinkPlan) -> str:
-    return json.dumps(link.model_dump(mode="json"), sort_keys=True)
+    written = link.model_dump(mode="json")
+    for way in WAYS:
+        _restore_first_form(written[way])
+    return json.dumps(written, sort_keys=True)
+
+
+def _restore_first_form(direction: dict[str, Any]) -> None:
+    """Directions as version 0.1 wrote them, for seeds are hashes of that: what was seeded then is
+    seeded alike now."""
+    loss, jitter, mark = direction["loss"], direction.get("jitter"), direction.get("mark")
+    for key in ("probability", "packet_loss_rate", "packet_bytes"):
+        loss.setdefault(key, None)
+    if jitter is not None:
+        for key in ("half_width_ns", "deviation_ns", "mean_ns"):
+            jitter.setdefault(key, None)
+    if mark is not None:
+        del mark["packet_bytes"]
 
 
 def _seed(campaign_seed: int, links: list[str], imposed: list[Any], repeat: int) -> int:

@@ -18,12 +18,16 @@ _ITS_OWN_TIME = (
 )
 _NOT_OF_RADIOS = {
     "rate": ("the modem decides the rate of a radio", "write `radio: {rate: ...}` instead"),
+    "burst": ("the modem sends one packet after the other", "remove it"),
     "rate_trace": ("the rate of a radio does not change", "remove it, or `emulator: sdr`"),
     "overhead": ("the modem decides the framing of a radio", "remove it"),
     "loss": (
         "the channel decides the losses of a radio",
         "remove it, and write `radio: {snr: ...}`",
     ),
+    "corruption": ("the channel decides the errors of a radio", "remove it"),
+    "duplication": ("a radio duplicates no packets", "remove it"),
+    "reordering": ("a radio always keeps packets in order", "remove it"),
     "jitter": (_ITS_OWN_TIME, "remove it"),
     "delay_trace": (_ITS_OWN_TIME, "give `delay`"),
     "keep_order": ("a radio always keeps packets in order", "remove it"),

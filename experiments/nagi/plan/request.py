@@ -66,7 +66,11 @@ class PlanRequest:
         if self.experiment.ecn is not None:
             return self.experiment.ecn
         links = self.experiment.links.values()
-        return any(self.settings(link, way).mark is not None for link in links for way in WAYS)
+        directions = [self.settings(link, way) for link in links for way in WAYS]
+        return any(
+            each.mark is not None or (each.queue is not None and each.queue.marks)
+            for each in directions
+        )
 
     def endpoint(self, node: str, hop: Hop) -> str:
         return self.topology.attachment(hop.link, node).address

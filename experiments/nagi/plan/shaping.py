@@ -12,12 +12,13 @@ import math
 
 from nagi_contracts import paths
 from nagi_contracts.errors import refuse
-from nagi_contracts.plan import IMPOSED, DirectionPlan, MarkPlan, SwitchTarget
+from nagi_contracts.impairments.losses import LOSS_PLANS
+from nagi_contracts.impairments.markings import MarkingPlan
+from nagi_contracts.plan import IMPOSED, DirectionPlan, SwitchTarget
 from nagi_contracts.records import sha256_of
 from nagi_p4.edge import MOST_WEIGHT_SHIFT
 
 EDGE = paths.P4 / "edge.json"
-LOSSES = ("none", "bernoulli", "gilbert_elliott")
 _NEAR = 0.05  # so near a power of two a weight counts as one: 0.002, RED's usual one, is 2^-9
 SAMPLES_PER_S = 100  # of a queue, about
 
@@ -41,11 +42,22 @@ def of_switch(whole: DirectionPlan, target: SwitchTarget) -> DirectionPlan:
         raise Impossible(
             "rate_trace", "a switch's rate does not change", f"give `rate`, or {_LEAVE_IT}"
         )
-    if loss.model not in LOSSES:
+    if whole.burst_bytes is not None:
+        raise Impossible("burst", "a switch has no token bucket", f"remove it, or {_LEAVE_IT}")
+    if not loss.is_for_switches:
+        known = ", ".join(
+            plan.model_fields["model"].default for plan in LOSS_PLANS if plan.is_for_switches
+        )
         raise Impossible(
             "loss",
             f"a switch does not know the loss model {loss.model}",
-            f"one of: {', '.join(LOSSES)}; or {_LEAVE_IT}",
+            f"one of: {known}; or {_LEAVE_IT}",
+        )
+    if whole.queue is not None and not whole.queue.is_for_switches:
+        raise Impossible(
+            "queue",
+            f"a switch does not know the queue discipline {whole.queue.discipline}",
+            f"give a size alone, or {_LEAVE_IT}",
         )
     if loss.model != "none" and loss.at == "ingress":
         raise Impossible(
@@ -85,7 +97,7 @@ def sha256_of_edge() -> str:
     return sha256_of(EDGE)
 
 
-def _mark(whole: DirectionPlan) -> MarkPlan | None:
+def _mark(whole: DirectionPlan) -> MarkingPlan | None:
     mark = whole.mark
     if mark is None:
         return None

@@ -34,15 +34,19 @@ RECORD = np.dtype(
         ("index", "<u4"),
         ("identity", "<u4"),
         ("late_ns", "<i4"),
+        ("flow", "<u4"),
         ("bytes", "<u2"),
         ("lane", "u1"),
         ("fate", "u1"),
+        ("ecn", "u1"),
+        ("flags", "u1"),
+        ("reserved", "<u2"),
     ]
 )
-HEADER = b"nagi-pkt" + np.array([1, RECORD.itemsize], "<u4").tobytes()
-FATES = ("delivered", "queue overflow", "channel loss", "held")
-DELIVERED, QUEUE_OVERFLOW, CHANNEL_LOSS, HELD = range(4)
-_FATE, _ECN_CAPABLE, _MARKED = 15, 16, 32
+HEADER = b"nagi-pkt" + np.array([2, RECORD.itemsize], "<u4").tobytes()
+FATES = ("delivered", "queue overflow", "channel loss", "held", "AQM drop")
+DELIVERED, QUEUE_OVERFLOW, CHANNEL_LOSS, HELD, AQM_DROP = range(5)
+_MARKED, _CORRUPTED, _COPY = 1, 2, 4
 
 
 def read_records(path: Path) -> Records:
@@ -58,20 +62,27 @@ def write_records(records: Records, path: Path) -> None:
 
 
 def fates(records: Records) -> npt.NDArray[np.int64]:
-    """Of each record: DELIVERED, QUEUE_OVERFLOW, CHANNEL_LOSS or HELD."""
-    return (records["fate"] & _FATE).astype(np.int64)
+    """Of each record: DELIVERED, QUEUE_OVERFLOW, CHANNEL_LOSS, HELD or AQM_DROP."""
+    return records["fate"].astype(np.int64)
+
+
+def are_copies(records: Records) -> npt.NDArray[np.bool_]:
+    """Of each record: whether it is of a duplicate, which did not arrive as a packet."""
+    copies: npt.NDArray[np.bool_] = records["flags"] & _COPY != 0
+    return copies
 
 
 def to_table(records: Records, plan: RunPlan) -> pd.DataFrame:
     """Records as packets.parquet has them; see contracts.records.PacketRow."""
-    flags = records["fate"]
+    flags = records["flags"]
     columns: dict[str, Any] = {name: records[name] for name in RECORD.names or ()}
     columns |= {
         "link": link_names(records["lane"], plan),
         "way": way_names(records["lane"]),
         "fate": pd.Categorical.from_codes(fates(records), pd.Index(FATES)),
-        "ecn_capable": flags & _ECN_CAPABLE != 0,
         "marked": flags & _MARKED != 0,
+        "corrupted": flags & _CORRUPTED != 0,
+        "is_copy": flags & _COPY != 0,
     }
     return pd.DataFrame({name: columns[name] for name in PacketRow.model_fields})
 
@@ -84,12 +95,12 @@ def from_table(table: pd.DataFrame, plan: RunPlan) -> Records:
             records[name] = table[name]
     links = pd.Categorical(table["link"], categories=[link.name for link in plan.links])
     ways = pd.Categorical(table["way"], categories=list(WAYS))
-    codes = pd.Categorical(table["fate"], categories=list(FATES)).codes
     records["lane"] = links.codes * 2 + ways.codes
-    records["fate"] = (
-        codes
-        + table["ecn_capable"].to_numpy() * _ECN_CAPABLE
-        + table["marked"].to_numpy() * _MARKED
+    records["fate"] = pd.Categorical(table["fate"], categories=list(FATES)).codes
+    records["flags"] = (
+        table["marked"].to_numpy() * _MARKED
+        + table["corrupted"].to_numpy() * _CORRUPTED
+        + table["is_copy"].to_numpy() * _COPY
     )
     return records
 
@@ -144,5 +155,6 @@ def replay(plan: RunPlan, records: Records, transmissions: Transmissions | None 
 
 
 def in_order(records: Records) -> Records:
-    """Records ordered by lane and arrival, as replay() has them."""
-    return records[np.lexsort((records["index"], records["arrived_ns"], records["lane"]))]
+    """Records ordered by lane and arrival, as replay() has them; copies follow their packets."""
+    keys = (are_copies(records), records["index"], records["arrived_ns"], records["lane"])
+    return records[np.lexsort(keys)]

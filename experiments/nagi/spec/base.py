@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names and numbers as experiment files have them."""
+"""Names as experiment files have them."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 # Names become parts of interface names, which Linux limits to 15 characters.
 NAME_PATTERN = r"^[A-Za-z][A-Za-z0-9_-]{0,10}$"
@@ -22,11 +22,3 @@ PATTERNS = {
 
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 Axis = Annotated[str, Field(pattern=AXIS_PATTERN)]
-Whole = Annotated[int, Field(strict=True)]  # true is no number here
-Flag = Annotated[bool, Field(strict=True)]
-
-
-class Strict(BaseModel):
-    """A part of the file: unknown keys are errors."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)

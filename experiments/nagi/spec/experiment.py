@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
+from nagi_contracts.base import Flag, Strict, Whole
 from nagi_contracts.errors import BadValue, choices, shown
 from nagi_contracts.records import Keep, Until
 from nagi_contracts.results import metrics_of_results
@@ -17,7 +18,7 @@ from nagi_contracts.statements import Statement
 from nagi_contracts.units import ByteCount, Duration, PacketCount
 from pydantic import BeforeValidator, Field, model_validator
 
-from nagi.spec.base import EXPERIMENT_NAME, Axis, Flag, Name, Strict, Whole
+from nagi.spec.base import EXPERIMENT_NAME, Axis, Name
 from nagi.spec.commands import FIELDS, Command
 from nagi.spec.links import Link
 

@@ -5,156 +5,34 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from nagi_contracts.bounds import real, whole
+from nagi_contracts.base import Flag, Strict, Whole
+from nagi_contracts.bounds import whole
 from nagi_contracts.errors import BadValue, choices, shown
+from nagi_contracts.impairments.effects import Effects
+from nagi_contracts.impairments.jitters import Jitter
+from nagi_contracts.impairments.losses import Loss
+from nagi_contracts.impairments.markings import Marking
+from nagi_contracts.impairments.queues import Queue
+from nagi_contracts.impairments.steps import Steps
 from nagi_contracts.plan import Way
 from nagi_contracts.units import (
     Bitrate,
+    Burst,
     Delay,
     DopplerSpread,
     Duration,
     Feedback,
     FrequencyOffset,
-    JitterWidth,
     Level,
     Overhead,
-    PacketSize,
-    PositiveDuration,
-    QueueSize,
     SampleRate,
-    Share,
-    Sojourn,
     StepRate,
-    Threshold,
 )
 from pydantic import BeforeValidator, Discriminator, Field, Tag, field_validator, model_validator
 
-from nagi.spec.base import Flag, Name, Strict, Whole
-from nagi.spec.traces import LATEST, problem_with_instant
+from nagi.spec.base import Name
 
 LEAST_RETRIES, MOST_RETRIES = whole("arq_retries")
-LossPlace = Literal["ingress", "egress"]
-_MODEL = "how losses are drawn"
-_AT = "where packets are lost: before the queue (ingress), or after transmission (egress)"
-
-
-class NoLoss(Strict):
-    """No packet is lost on the channel."""
-
-    model: Literal["none"] = Field("none", description=_MODEL)
-
-
-class BernoulliLoss(Strict):
-    """Every packet is lost with the same probability, independently."""
-
-    model: Literal["bernoulli"] = Field(description=_MODEL)
-    rate: Share = Field(description="the probability of losing a packet")
-    at: LossPlace = Field("egress", description=_AT)
-
-
-class PoissonLoss(Strict):
-    """A Poisson process in time; a packet during whose transmission an event falls is lost."""
-
-    model: Literal["poisson"] = Field(description=_MODEL)
-    rate: Share = Field(description="the share of full-size packets that is lost, below 1")
-    packet: PacketSize | None = Field(
-        None, description="what a full-size packet is, in IP bytes; the flows' if not given"
-    )
-    at: LossPlace = Field("egress", description=_AT)
-
-    @model_validator(mode="after")
-    def _possible(self) -> PoissonLoss:
-        if self.rate.value > real("packet_loss_rate")[1]:
-            raise BadValue(
-                "a Poisson process cannot lose every packet", "give a rate below 1", "rate"
-            )
-        return self
-
-
-class BernoulliBitLoss(Strict):
-    """Every bit is wrong with the same probability, independently; one wrong bit loses a packet."""
-
-    model: Literal["bernoulli_bit"] = Field(description=_MODEL)
-    rate: Share = Field(description="the bit error rate, below 1")
-    at: LossPlace = Field("egress", description=_AT)
-
-    @model_validator(mode="after")
-    def _possible(self) -> BernoulliBitLoss:
-        if self.rate.value > real("bit_error_rate")[1]:
-            raise BadValue(
-                "a bit error rate of 1 loses every packet", "give less, like 1e-6", "rate"
-            )
-        return self
-
-
-class GilbertElliottLoss(Strict):
-    """A good and a bad state with their own loss rates; after each packet the state may change."""
-
-    model: Literal["gilbert_elliott"] = Field(description=_MODEL)
-    good_to_bad: Share = Field(description="the probability of leaving the good state")
-    bad_to_good: Share = Field(description="the probability of leaving the bad state")
-    loss_in_good: Share = Field(Share(0), description="the probability of losing a packet")
-    loss_in_bad: Share = Field(Share(1), description="the probability of losing a packet")
-    at: LossPlace = Field("egress", description=_AT)
-
-
-class MarkovLoss(Strict):
-    """A good and a bad state with their own loss rates, which change in continuous time."""
-
-    model: Literal["markov"] = Field(description=_MODEL)
-    good: Sojourn = Field(description="mean sojourn in the good state")
-    bad: Sojourn = Field(description="mean sojourn in the bad state")
-    loss_in_good: Share = Field(Share(0), description="the probability of losing a packet")
-    loss_in_bad: Share = Field(Share(1), description="the probability of losing a packet")
-    at: LossPlace = Field("egress", description=_AT)
-
-
-class TraceLoss(Strict):
-    """The packets are lost that a file says, by their number; it repeats."""
-
-    model: Literal["trace"] = Field(description=_MODEL)
-    file: str = Field(
-        min_length=1, description="0 and 1 (lost), a packet each; relative to this file"
-    )
-    at: LossPlace = Field("egress", description=_AT)
-
-
-Loss = Annotated[
-    NoLoss
-    | BernoulliLoss
-    | PoissonLoss
-    | BernoulliBitLoss
-    | GilbertElliottLoss
-    | MarkovLoss
-    | TraceLoss,
-    Field(discriminator="model"),
-]
-
-
-class UniformJitter(Strict):
-    """As much earlier as later, at most by the half width."""
-
-    distribution: Literal["uniform"] = Field(description="distribution of the jitter")
-    half_width: JitterWidth = Field(description="largest deviation from the delay")
-
-
-class NormalJitter(Strict):
-    """A normal distribution around 0."""
-
-    distribution: Literal["normal"] = Field(description="distribution of the jitter")
-    deviation: JitterWidth = Field(description="standard deviation")
-
-
-class ExponentialJitter(Strict):
-    """An exponential distribution: always later."""
-
-    distribution: Literal["exponential"] = Field(description="distribution of the jitter")
-    mean: JitterWidth = Field(description="mean of what is added to the delay")
-
-
-Jitter = Annotated[
-    UniformJitter | NormalJitter | ExponentialJitter, Field(discriminator="distribution")
-]
 
 
 class RateTraceFile(Strict):
@@ -171,35 +49,6 @@ class DelayTraceFile(Strict):
     format: Literal["steps"] = Field("steps", description="format of the file")
 
 
-class Steps(Strict):
-    """A piecewise-constant value, from the start of the run."""
-
-    period: PositiveDuration = Field(description="after which the trace repeats")
-
-    @field_validator("steps", mode="before", check_fields=False)
-    @classmethod
-    def _in_order(cls, steps: object) -> object:
-        before: Duration | None = None
-        for text in steps if isinstance(steps, dict) else ():
-            try:
-                at = Duration.parse(text)
-            except ValueError:
-                continue  # is said of the key itself
-            problem = problem_with_instant(at, before)
-            if problem is not None:
-                raise problem
-            before = at
-        return steps
-
-    def _check_period(self, last: Duration) -> None:
-        if self.period.value <= last.value:
-            what = f"a period of {self.period} ends before the step at {last}"
-            raise BadValue(what, "give a longer one", "period")
-        if self.period.value > LATEST.value:
-            what = f"a period of {self.period} is too long"
-            raise BadValue(what, f"give at most {LATEST}", "period")
-
-
 class RateSteps(Steps):
     """A piecewise-constant rate, from the start of the run."""
 
@@ -211,7 +60,7 @@ class RateSteps(Steps):
 
     @model_validator(mode="after")
     def _possible(self) -> RateSteps:
-        self._check_period(max(self.steps))
+        self.check_period(max(self.steps))
         if not any(rate.value for rate in self.steps.values()):
             raise BadValue("the rate is always 0", "give a step another rate", "steps")
         return self
@@ -228,7 +77,7 @@ class DelaySteps(Steps):
 
     @model_validator(mode="after")
     def _possible(self) -> DelaySteps:
-        self._check_period(max(self.steps))
+        self.check_period(max(self.steps))
         return self
 
 
@@ -246,25 +95,6 @@ DelayTrace = Annotated[
     | Annotated[DelaySteps, Tag("trace in place")],
     Discriminator(_trace_kind),
 ]
-
-
-class Mark(Strict):
-    """ECN: packets are marked CE while the queue's moving average is over the threshold."""
-
-    threshold: Threshold = Field(description="queue above which packets are marked")
-    weight: Share = Field(
-        Share(0.002), description="of a new value in the average, above 0; 1: the queue itself"
-    )
-
-    @model_validator(mode="after")
-    def _possible(self) -> Mark:
-        if self.weight.value < real("mark_weight")[0]:
-            raise BadValue(
-                f"a weight of {self.weight.value:g} ignores the queue",
-                "give more, like 0.002",
-                "weight",
-            )
-        return self
 
 
 class Arq(Strict):
@@ -385,10 +215,13 @@ TRACES = {"rate_trace": "rate", "delay_trace": "delay"}
 ALTERNATIVES = TRACES | {constant: trace for trace, constant in TRACES.items()}
 
 
-class DirectionSettings(Strict):
+class DirectionSettings(Effects):
     """What one direction of a link does. Given on the link itself, it holds for both directions."""
 
     rate: Bitrate | None = Field(None, description="of IP bytes; without it nothing queues")
+    burst: Burst | None = Field(
+        None, description="of a token bucket that fills at `rate`: so much leaves at once"
+    )
     rate_trace: RateTrace | None = Field(None, description="a rate that changes, instead of `rate`")
     overhead: Overhead | None = Field(None, description="framing a packet has on the link")
     delay: Delay | None = Field(None, description="propagation delay, one way")
@@ -399,8 +232,10 @@ class DirectionSettings(Strict):
     keep_order: Flag | None = Field(
         None, description="whether packets stay in order all the same; true if not given"
     )
-    queue: QueueSize | None = Field(None, description="drop-tail limit; without it none")
-    mark: Mark | None = Field(None, description="ECN marking; none if not given")
+    queue: Queue | None = Field(
+        None, description="how much may wait; with a discipline, which packets are sent or dropped"
+    )
+    mark: Marking | None = Field(None, description="ECN marking; none if not given")
     loss: Loss | None = Field(None, description="losses of the channel; none if not given")
     arq: Arq | None = Field(
         None, description="repeat on the link what was lost there; without it TCP has to"
@@ -416,6 +251,8 @@ class DirectionSettings(Strict):
         for trace, constant in TRACES.items():
             if getattr(self, trace) is not None and getattr(self, constant) is not None:
                 raise BadValue(f"{constant} and {trace} are both given", "remove one", trace)
+        if self.burst is not None and self.rate_trace is not None:
+            raise BadValue("burst and rate_trace are both given", "remove one", "burst")
         return self
 
 

@@ -27,6 +27,7 @@ NO_AXES = ("schema_version", "name", "matrix", "report")
 # The keys that say which of several a mapping is, and of what.
 UNION_TAGS = {
     "model": "loss model",
+    "discipline": "queue discipline",
     "distribution": "jitter distribution",
     "kind": "kind of fading",
 }
@@ -68,9 +69,10 @@ def _or_axis(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_scalar(schema: dict[str, Any]) -> bool:
-    options = schema.get("anyOf", [schema])
-    scalars = ("string", "boolean", "integer", "number", "null")
-    return all(option.get("type") in scalars for option in options)
+    """Whether a value may be a scalar, which an axis can stand for."""
+    if "anyOf" in schema:
+        return any(_is_scalar(option) for option in schema["anyOf"])
+    return schema.get("type") in ("string", "boolean", "integer", "number")
 
 
 @cache

@@ -14,6 +14,9 @@ period, after which the trace repeats. `#` begins a comment; empty lines mean no
 
 loss: a 0 for every packet that arrives and a 1 for every packet that is lost, with white space
 wherever it is wanted; the trace repeats after its last packet. `#` begins a comment.
+
+quantiles (jitter): netem's tables of distributions (/usr/lib/tc/*.dist), whole numbers in 1/8192 of
+a standard deviation, nondecreasing, with white space between them. `#` begins a comment.
 """
 
 from __future__ import annotations
@@ -26,19 +29,30 @@ from math import floor
 from pathlib import Path
 from typing import Literal
 
+from nagi_contracts.base import Contract
 from nagi_contracts.bounds import whole
 from nagi_contracts.errors import BadValue, InputError, excerpt, in_two, refuse, shown
-from nagi_contracts.plan import LossPlan, OpportunityTrace, StepTrace
+from nagi_contracts.impairments.losses.trace import TraceLossPlan
+from nagi_contracts.impairments.steps import LATEST, problem_with_instant
+from nagi_contracts.plan import OpportunityTrace, StepTrace
 from nagi_contracts.units import Bitrate, Delay, Duration, StepRate, in_bytes
+from pydantic import Field
 
-Format = Literal["mahimahi", "steps", "loss"]
+
+class Quantiles(Contract):
+    """A table of a distribution."""
+
+    quantiles: list[float] = Field(description="nondecreasing, in standard deviations")
+
+
+Format = Literal["mahimahi", "steps", "loss", "quantiles"]
 Quantity = Literal["rate", "delay"]
-Trace = OpportunityTrace | StepTrace | LossPlan
+Trace = OpportunityTrace | StepTrace | TraceLossPlan | Quantiles
 
 MAHIMAHI_BYTES = 1504  # mahimahi's PACKET_SIZE: Ethernet's MTU and 4 bytes of its TUN device
+NETEM_SCALE = 8192  # of netem's tables: a standard deviation
 MOST = 2_000_000  # packets of a loss trace, or lines of any: they are held in memory
 MAX_BYTES = 100_000_000
-LATEST = Duration(whole("period_ns")[1])
 
 _VALUES: dict[Quantity, type[StepRate] | type[Delay]] = {"rate": StepRate, "delay": Delay}
 
@@ -70,22 +84,13 @@ def _read(path: Path, format_: Format, quantity: Quantity, version: tuple[int, i
     size, time of change) stays."""
     if format_ == "loss":
         return _read_loss(path)
+    if format_ == "quantiles":
+        return _read_quantiles(path)
     trace = _read_mahimahi(path) if format_ == "mahimahi" else _read_steps(path, quantity)
     problem = problem_with_mean(trace, quantity)
     if problem is not None:
         raise refuse(problem.what, problem.cure, file=str(path))
     return trace
-
-
-def problem_with_instant(at: Duration, before: Duration | None) -> BadValue | None:
-    """Why no step can be `at` that instant, after a step at `before`. None: it can."""
-    if before is None and at.value != 0:
-        return BadValue(f"the first step is at {at}", "give the value at 0 s first")
-    if before is not None and at.value <= before.value:
-        return BadValue(f"{at} is not after {before}", "give every instant once, in order")
-    if at.value > LATEST.value:
-        return BadValue(f"{at} is too late", f"give at most {LATEST}")
-    return None
 
 
 def problem_with_mean(trace: OpportunityTrace | StepTrace, quantity: Quantity) -> BadValue | None:
@@ -176,7 +181,7 @@ def _read_steps(path: Path, quantity: Quantity) -> StepTrace:
     return StepTrace(steps=steps, period_ns=at.value)
 
 
-def _read_loss(path: Path) -> LossPlan:
+def _read_loss(path: Path) -> TraceLossPlan:
     lost: list[int] = []
     length = 0
     for number, line in _lines(path, comments=True):
@@ -195,7 +200,32 @@ def _read_loss(path: Path) -> LossPlan:
             raise _too_long("packets", path, number)
     if not length:
         raise refuse("the file has no packet", "write 0 or 1 for each packet", file=str(path))
-    return LossPlan(model="trace", lost=lost, length=length)
+    return TraceLossPlan(lost=lost, length=length)
+
+
+def _read_quantiles(path: Path) -> Quantiles:
+    values: list[float] = []
+    for number, line in _lines(path, comments=True):
+        for word in line.split():
+            if re.fullmatch(r"-?[0-9]{1,6}", word, re.ASCII) is None:
+                raise refuse(
+                    f"not a whole number: {shown(word)}",
+                    f"write quantiles in 1/{NETEM_SCALE} of a standard deviation",
+                    file=str(path),
+                    line=number,
+                )
+            value = int(word) / NETEM_SCALE
+            if values and value < values[-1]:
+                raise refuse(
+                    f"{word} is less than the number before it",
+                    "sort them: quantiles do not decrease",
+                    file=str(path),
+                    line=number,
+                )
+            values.append(value)
+    if not values:
+        raise refuse("the file has no number", "give one of /usr/lib/tc/*.dist", file=str(path))
+    return Quantiles(quantiles=values)
 
 
 def _lines(path: Path, *, comments: bool = False) -> Iterator[tuple[int, str]]:

@@ -25,6 +25,7 @@ from nagi_captures.clocks import Passages, ahead_ns, drift_ppm, estimate
 from nagi_captures.flow_rows import is_of
 from nagi_captures.identities import Nanoseconds, look_up, unique_keys
 from nagi_contracts.errors import refuse
+from nagi_contracts.impairments.losses.bernoulli import BernoulliLossPlan
 from nagi_contracts.plan import WAYS, DirectionPlan, FlowPlan, Hop, RunPlan, Way
 from nagi_contracts.records import HostClock, Information
 from nagi_contracts.switches import Switches
@@ -391,6 +392,13 @@ def _differences(recorded: Records, due: Records) -> int:
     return int((over & ~same).sum())
 
 
+def _has_steady_times(direction: DirectionPlan) -> bool:
+    """Whether the end of a packet's transmission follows from when it is delivered, and its begin
+    from its size."""
+    changes = (direction.delay_trace, direction.jitter, direction.reordering, direction.burst_bytes)
+    return all(change is None for change in changes)
+
+
 def _rate_error(due: Records, seen_ns: Nanoseconds, direction: DirectionPlan) -> float | None:
     """By how much, relatively, the rate while packets wait differs from the rate asked for.
 
@@ -399,7 +407,7 @@ def _rate_error(due: Records, seen_ns: Nanoseconds, direction: DirectionPlan) ->
     there were no busy periods long enough.
     """
     rate = direction.rate_bps
-    if rate is None or direction.delay_trace is not None or direction.jitter is not None:
+    if rate is None or not _has_steady_times(direction):
         return None
     fate = fates(due)
     lost_after = direction.loss.at == "egress"
@@ -420,7 +428,7 @@ def _repeating_rate_error(
     """The same where ARQ repeats transmissions: the bits of all of them count. Only packets that
     were not held back afterwards for others, to stay in order, say when they were transmitted."""
     rate = direction.rate_bps
-    if rate is None or direction.delay_trace is not None or direction.jitter is not None:
+    if rate is None or not _has_steady_times(direction):
         return None
     if not len(transmissions):
         return None
@@ -603,7 +611,7 @@ def _of_switches(plan: RunPlan, switches: Switches) -> Iterator[Information]:
                     subject=subject,
                 )
             loss = imposed.loss
-            if loss.model == "bernoulli" and loss.probability:
+            if isinstance(loss, BernoulliLossPlan) and loss.probability:
                 probability = np.full(
                     port.counters.sent + port.counters.lost, loss.probability, np.float64
                 )
@@ -667,18 +675,11 @@ def _chance_of_losses(
 def _loss_probability(
     sizes: npt.NDArray[np.uint16], direction: DirectionPlan
 ) -> npt.NDArray[np.float64] | None:
-    """Of each packet; None where losses depend on each other, or there are none to be."""
-    loss = direction.loss
-    if loss.model == "bernoulli" and loss.probability is not None:
-        return np.full(len(sizes), loss.probability)
-    if loss.model == "bernoulli_bit" and loss.bit_error_rate is not None:
-        bits = 8.0 * sizes
-        hit: npt.NDArray[np.float64] = -np.expm1(bits * math.log1p(-loss.bit_error_rate))
-        return hit
-    if loss.model == "poisson" and loss.packet_loss_rate is not None and loss.packet_bytes:
-        framed = sizes.astype(np.float64) + direction.overhead_bytes
-        each: npt.NDArray[np.float64] = -np.expm1(
-            framed / loss.packet_bytes * math.log1p(-loss.packet_loss_rate)
-        )
-        return each
-    return None
+    """Of each packet; None where losses depend on each other, or none are sampled."""
+    found, places = np.unique(sizes, return_inverse=True)
+    of_size = [
+        direction.loss.loss_probability(int(size), direction.overhead_bytes) for size in found
+    ]
+    if not of_size or None in of_size:
+        return None
+    return np.array(of_size, np.float64)[places]

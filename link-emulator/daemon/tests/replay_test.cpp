@@ -51,13 +51,13 @@ class Replay : public testing::Test {
 };
 
 PacketRecord arrival(std::int64_t at, std::uint32_t index, std::uint8_t lane,
-                     std::uint8_t flags = 0) {
+                     std::uint8_t ecn = 0) {
   PacketRecord record;
   record.arrived_ns = at;
   record.index = index;
   record.bytes = 1000;
   record.lane = lane;
-  record.fate = flags;
+  record.ecn = ecn;
   return record;
 }
 
@@ -78,11 +78,12 @@ TEST_F(Replay, GivesArrivalsToTheModelInTheirOrder) {
 }
 
 TEST_F(Replay, MarksAgain) {
-  record({arrival(0, 0, 0, ecn_capable_bit), arrival(1, 1, 0, ecn_capable_bit),
-          arrival(1'000'001, 2, 0, ecn_capable_bit | marked_bit)});
+  PacketRecord marked = arrival(1'000'001, 2, 0, 2);
+  marked.flags = marked_flag;
+  record({arrival(0, 0, 0, 2), arrival(1, 1, 0, 2), marked});
   const auto again = replayed();
   // The third finds one in transmission, none waiting; what the record says of it is not believed.
-  for (const PacketRecord& each : again) EXPECT_EQ(each.fate, ecn_capable_bit);
+  for (const PacketRecord& each : again) EXPECT_EQ(each.flags, 0);
 }
 
 TEST_F(Replay, RefusesWhatIsNoRecord) {
@@ -98,7 +99,7 @@ TEST_F(Replay, RefusesWhatIsNoRecord) {
   record({arrival(0, 0, 7)});
   EXPECT_THAT(refusal(), testing::HasSubstr("lane 7"));
   record({arrival(0, 0, 0)});
-  std::filesystem::resize_file(path("recorded"), 16 + 31);
+  std::filesystem::resize_file(path("recorded"), 16 + 39);
   EXPECT_THAT(refusal(), testing::HasSubstr("cut off"));
 }
 

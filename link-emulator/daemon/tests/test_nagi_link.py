@@ -110,7 +110,7 @@ def test_keeps_rate_and_queue(wire, tmp_path):
     there = account.links[0].a_to_b
     assert there.packets.queue_overflows == 100 - len(got)
     assert 21 <= len(got) < 60
-    assert there.most_waiting_packets == 20
+    assert there.max_waiting_packets == 20
     assert there.server.bytes * 8e9 / there.server.busy_ns == pytest.approx(8e6, rel=1e-6)
     first, last = got[0][1], got[-1][1]
     assert last - first == pytest.approx((len(got) - 1) * 1e-3, rel=0.05)

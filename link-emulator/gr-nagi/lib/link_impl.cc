@@ -33,6 +33,17 @@ bool one_of_two(const std::string& key, const std::string& value, const std::str
   return value == second;
 }
 
+const char* name_of(model::Fate fate) {
+  switch (fate) {
+    case model::Fate::queue_overflow:
+      return "queue_overflow";
+    case model::Fate::aqm_drop:
+      return "aqm_drop";
+    default:
+      return "channel_loss";
+  }
+}
+
 /// The packet as an Ethernet frame, as which IpHeader reads it.
 std::vector<std::uint8_t> as_frame(std::span<const std::uint8_t> bytes, bool is_ethernet) {
   if (is_ethernet) return {bytes.begin(), bytes.end()};
@@ -44,9 +55,12 @@ std::vector<std::uint8_t> as_frame(std::span<const std::uint8_t> bytes, bool is_
   return frame;
 }
 
-void mark(Pdu& pdu, bool is_ethernet) {
+/// Does to a packet what the model says of it.
+void change(Pdu& pdu, const model::Packet& packet, bool is_ethernet) {
   auto frame = as_frame(bytes_of(pdu, me), is_ethernet);
-  ::nagi::io::IpHeader({frame.data(), frame.size()}).mark();
+  ::nagi::io::IpHeader header({frame.data(), frame.size()});
+  if (packet.marked) header.mark();
+  if (packet.corrupted) header.corrupt();
   const std::size_t added = is_ethernet ? 0 : ETH_HLEN;
   pdu.data = pmt::init_u8vector(frame.size() - added, frame.data() + added);
 }
@@ -65,7 +79,8 @@ link_impl::link_impl(const model::DirectionConfig& config, std::uint64_t seed, s
                      model::Way way, bool carries_ethernet)
     : gr::block(me, gr::io_signature::make(0, 0, 0), gr::io_signature::make(0, 0, 0)),
       carries_ethernet_(carries_ethernet),
-      marks_(config.mark.has_value()),
+      reads_headers_(config.mark.has_value() ||
+                     !std::holds_alternative<model::DropTail>(config.queue)),
       model_(config, seed, id, way),
       thread_([this](std::int64_t now_ns) { return advance(now_ns); }) {
   message_port_register_in(pmt::mp("frames"));
@@ -108,9 +123,11 @@ void link_impl::offer(const pmt::pmt_t& message) {
   const auto bytes = bytes_of(pdu, me);
   const std::size_t framing = carries_ethernet_ ? ETH_HLEN : 0;
   model::Packet packet{{bytes.size() > framing ? bytes.size() - framing : 0}};
-  if (marks_) {
+  if (reads_headers_) {
     auto frame = as_frame(bytes, carries_ethernet_);
-    packet.ecn_capable = ::nagi::io::IpHeader({frame.data(), frame.size()}).is_ecn_capable();
+    const ::nagi::io::IpHeader header({frame.data(), frame.size()});
+    packet.ecn = model::Ecn{header.ecn()};
+    packet.flow = header.flow();
   }
   Departures departures;
   {
@@ -140,16 +157,16 @@ std::optional<std::int64_t> link_impl::advance(std::int64_t now_ns) {
 
 void link_impl::publish(const Departures& departures) {
   for (const model::Departure& departure : departures) {
-    auto held = held_.extract(departure.packet.tag);
-    Pdu& pdu = held.mapped();
-    if (departure.packet.marked) mark(pdu, carries_ethernet_);
+    Pdu pdu = held_.at(departure.packet.tag);
+    if (!departure.is_copy) held_.erase(departure.packet.tag);
+    if (departure.packet.marked || departure.packet.corrupted) {
+      change(pdu, departure.packet, carries_ethernet_);
+    }
     if (departure.fate == model::Fate::delivered) {
       pdu.meta = pmt::dict_add(pdu.meta, due_ns(), pmt::from_long(monotonic_ns(departure.at)));
       message_port_pub(pmt::mp("frames"), pmt::cons(pdu.meta, pdu.data));
     } else {
-      const bool overflow = departure.fate == model::Fate::queue_overflow;
-      pdu.meta = pmt::dict_add(pdu.meta, pmt::mp("fate"),
-                               pmt::mp(overflow ? "queue_overflow" : "channel_loss"));
+      pdu.meta = pmt::dict_add(pdu.meta, pmt::mp("fate"), pmt::mp(name_of(departure.fate)));
       message_port_pub(pmt::mp("losses"), pmt::cons(pdu.meta, pdu.data));
     }
   }

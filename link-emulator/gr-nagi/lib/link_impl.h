@@ -41,7 +41,7 @@ class link_impl : public link {
   void publish(const Departures& departures);
 
   const bool carries_ethernet_;
-  const bool marks_;
+  const bool reads_headers_;
   std::int64_t epoch_ns_ = 0;  // 0: not started yet
 
   // Locked while PDUs are published too, so that they leave in the order of the model.

@@ -42,7 +42,7 @@ DirectionConfig repeating(std::vector<std::uint64_t> lost, unsigned retries) {
   DirectionConfig config;
   config.rate = Bitrate{8'000'000};
   config.delay = 20ms;
-  config.loss = LossTraceConfig{std::move(lost), 1000};
+  config.loss = TraceLoss{std::move(lost), 1000};
   config.arq = ArqConfig{retries, 5ms};
   return config;
 }
@@ -62,8 +62,8 @@ TEST(Arq, RepeatsAfterTheFeedbackAndTheFarEndKeepsTheOrder) {
   // The first ends at 1 ms and is lost, which is known at 6 ms; it ends again at 7 ms.
   EXPECT_EQ(events(run(link)),
             (std::vector<Event>{{0, Fate::delivered, 27ms}, {1, Fate::delivered, 27ms}}));
-  ASSERT_EQ(link.decided().size(), 3U);
-  const Sending& again = link.decided()[2];
+  ASSERT_EQ(link.resolved().size(), 3U);
+  const Transmission& again = link.resolved()[2];
   EXPECT_EQ(again.number, 2U);
   EXPECT_EQ(again.attempt, 2U);
   EXPECT_EQ(again.start, at(6ms));
@@ -97,17 +97,17 @@ TEST(Arq, RepetitionsGoBeforeWhatWaits) {
   std::vector<Departure> departures;
   for (std::uint64_t tag = 0; tag < 10; ++tag) link.offer({full, tag}, at(0ms), departures);
   run(link);
-  ASSERT_EQ(link.decided().size(), 11U);
-  // Known at 6 ms, when the seventh has just begun.
-  EXPECT_EQ(link.decided()[7].packet.tag, 0U);
-  EXPECT_EQ(link.decided()[7].start, at(7ms));
+  ASSERT_EQ(link.resolved().size(), 11U);
+  // Known at 6 ms, when the sixth ends: nothing that waits goes before it.
+  EXPECT_EQ(link.resolved()[6].packet.tag, 0U);
+  EXPECT_EQ(link.resolved()[6].start, at(6ms));
 }
 
 DirectionConfig radio() {
   DirectionConfig config;
   config.rate = Bitrate{8'000'000};
   config.delay = 20ms;
-  config.loss = RadioConfig{};
+  config.loss = RadioLoss{};
   return config;
 }
 
@@ -115,12 +115,12 @@ TEST(Radio, TellsWhatBeginsAndWaitsForTheOutcomeUntilThePacketIsDue) {
   Direction link = make(radio());
   std::vector<Departure> departures;
   for (std::uint64_t tag = 0; tag < 2; ++tag) link.offer({full, tag}, at(0ms), departures);
-  ASSERT_EQ(link.begun().size(), 1U);
-  EXPECT_EQ(link.begun()[0].end, at(1ms));
+  ASSERT_EQ(link.started().size(), 1U);
+  EXPECT_EQ(link.started()[0].end, at(1ms));
   link.advance(at(1ms), departures);
-  ASSERT_EQ(link.begun().size(), 2U);
-  EXPECT_EQ(link.begun()[1].start, at(1ms));
-  link.tell(false);
+  ASSERT_EQ(link.started().size(), 2U);
+  EXPECT_EQ(link.started()[1].start, at(1ms));
+  link.report(false);
   EXPECT_FALSE(link.awaits_outcome());
 
   link.advance(at(50ms), departures);
@@ -129,7 +129,7 @@ TEST(Radio, TellsWhatBeginsAndWaitsForTheOutcomeUntilThePacketIsDue) {
   EXPECT_EQ(link.now(), at(22ms));
   EXPECT_EQ(link.held(), 1U);
 
-  link.tell(true);
+  link.report(true);
   EXPECT_FALSE(link.awaits_outcome());
   departures.clear();
   link.advance(at(50ms), departures);
@@ -154,22 +154,22 @@ TEST(Radio, ComesToTheSameAsATraceOfItsLosses) {
     for (const Duration feedback : {Duration{0}, Duration{3ms}, Duration{40ms}}) {
       std::mt19937 random(retries * 100 + static_cast<unsigned>(feedback.count() % 97));
       DirectionConfig config = radio();
-      config.queue = Packets{20};
-      config.jitter = UniformJitter{2ms};
+      config.queue = DropTail{Packets{20}};
+      config.jitter = {UniformJitter{2ms}};
       if (retries > 0) config.arq = ArqConfig{retries, feedback};
       Direction told = make(config);
-      LossTraceConfig losses{{}, 1'000'000};
+      TraceLoss losses{{}, 1'000'000};
       std::uint64_t number = 0;
       std::vector<Departure> seen;
       const auto reach = [&](Instant to) {
         do {
           told.advance(to, seen);
-          for (std::size_t i = 0; i < told.begun().size(); ++i, ++number) {
+          for (std::size_t i = 0; i < told.started().size(); ++i, ++number) {
             const bool lost = random() % 4 == 0;
             if (lost) losses.lost.push_back(number);
-            told.tell(lost);
+            told.report(lost);
           }
-          told.begun().clear();
+          told.started().clear();
         } while (told.now() < to);
       };
       std::vector<std::pair<Instant, Packet>> arrivals;

@@ -66,7 +66,7 @@ TEST(Change, OfTheQueueDropsNothingThatWaits) {
   Running running(eight_megabits());
   for (std::uint64_t tag = 1; tag <= 5; ++tag) running.offer(tag, 0ms);
   DirectionConfig shorter = eight_megabits();
-  shorter.queue = Packets{2};
+  shorter.queue = DropTail{Packets{2}};
   running.change(shorter, 500us);
   running.offer(6, 600us);   // four wait
   running.offer(7, 3500us);  // one waits
@@ -88,10 +88,10 @@ TEST(Change, OfTheDelayLeavesWhatIsUnderWay) {
 
 TEST(Change, OfTheLossCountsPacketsOn) {
   DirectionConfig config;
-  config.loss = LossTraceConfig{{0}, 4};
+  config.loss = TraceLoss{{0}, 4};
   Running running(config);
   for (std::uint64_t tag = 1; tag <= 2; ++tag) running.offer(tag, 1ms);
-  config.loss = LossTraceConfig{{3}, 4};
+  config.loss = TraceLoss{{3}, 4};
   running.change(config, 2ms);
   for (std::uint64_t tag = 3; tag <= 5; ++tag) running.offer(tag, 3ms);
   // Packets 0 to 4: the first is lost, then the one with index 3.

@@ -38,22 +38,22 @@ TEST(ReadDirection, TakesEverythingItKnows) {
   EXPECT_EQ(std::get<Bitrate>(config.rate), Bitrate{10'000'000});
   EXPECT_EQ(config.overhead, Bytes{18});
   EXPECT_EQ(std::get<Duration>(config.delay), Duration{5'000'000});
-  EXPECT_EQ(std::get<Packets>(config.queue), Packets{119});
-  EXPECT_EQ(std::get<PoissonConfig>(config.loss).packet, Bytes{1052});
+  EXPECT_EQ(std::get<Packets>(limit_of(config.queue)), Packets{119});
+  EXPECT_EQ(std::get<PoissonLoss>(config.loss).packet, Bytes{1052});
   EXPECT_EQ(config.loss_at, LossPlace::ingress);
 }
 
 TEST(ReadDirection, NeedsNothing) {
   const DirectionConfig config = read("{}");
   EXPECT_FALSE(is_limited(config.rate));
-  EXPECT_TRUE(std::holds_alternative<Unlimited>(config.queue));
-  EXPECT_TRUE(std::holds_alternative<NoLossConfig>(config.loss));
+  EXPECT_TRUE(std::holds_alternative<Unlimited>(limit_of(config.queue)));
+  EXPECT_TRUE(std::holds_alternative<NoLoss>(config.loss));
 }
 
 TEST(ReadDirection, TurnsBdpsIntoPackets) {
   const DirectionConfig config = read(R"({"rate_bps": 100000000,
     "queue": {"bdp": 1, "base_rtt_ns": 100000000, "packet_bytes": 1052}})");
-  EXPECT_EQ(std::get<Packets>(config.queue), Packets{1189});
+  EXPECT_EQ(std::get<Packets>(limit_of(config.queue)), Packets{1189});
   EXPECT_EQ(to_json(config)["queue"], (json{{"packets", 1189}}));
 }
 
@@ -63,12 +63,12 @@ TEST(ReadDirection, ComesBackAsItWas) {
                "overhead_bytes":0})",
            R"({"delay_ns":7,"keep_order":false,"overhead_bytes":4,"rate_bps":1000,
                "loss":{"at":"ingress","model":"bernoulli","probability":0.25},
-               "queue":{"bytes":3000},"mark":{"threshold_packets":20,"weight":0.5},
+               "queue":{"bytes":3000},"mark":{"threshold_packets":20,"weight":0.5,"packet_bytes":700},
                "jitter":{"distribution":"uniform","half_width_ns":5}})",
            R"({"delay_ns":7,"overhead_bytes":0,"rate_bps":9,
                "loss":{"at":"egress","model":"poisson","packet_bytes":1000,
                        "packet_loss_rate":0.001},
-               "queue":{"packets":3},"mark":{"threshold_bytes":9,"weight":1.0},
+               "queue":{"packets":3},"mark":{"threshold_bytes":9,"weight":1.0,"packet_bytes":1500},
                "jitter":{"distribution":"normal","deviation_ns":5}})",
            R"({"delay_trace":{"steps":[[0,5],[4,0]],"period_ns":9},
                "overhead_bytes":0,"rate_trace":{"steps":[[0,50],[1,0]],"period_ns":9},
@@ -83,6 +83,29 @@ TEST(ReadDirection, ComesBackAsItWas) {
                        "bad_sojourn_ns":6000,"loss_in_good":0.0,"loss_in_bad":1.0}})",
            R"({"delay_ns":0,"overhead_bytes":0,
                "loss":{"at":"egress","model":"trace","lost":[0,3,4],"length":5}})",
+           R"({"delay_ns":0,"overhead_bytes":0,"rate_bps":9,"burst_bytes":3000,
+               "loss":{"at":"egress","model":"bernoulli_trace","steps":[[0,0.5],[4,0.0]],
+                       "period_ns":9},
+               "corruption":{"probability":0.5},"duplication":{"probability":0.25},
+               "reordering":{"probability":0.125,"delay_ns":5},
+               "queue":{"packets":3,"counts_transmission":true}})",
+           R"({"delay_ns":0,"overhead_bytes":0,"rate_bps":9,"loss":{"at":"egress","model":"none"},
+               "queue":{"discipline":"codel","packets":3,"target_ns":5000,"interval_ns":6000,
+                        "ecn":true,"full_packet_bytes":1000},
+               "jitter":{"distribution":"table","deviation_ns":5,"quantiles":[-1.0,0.0,1.0],
+                         "correlation":0.5,"redraw_negative":true}})",
+           R"({"delay_ns":0,"overhead_bytes":0,"rate_bps":9,"loss":{"at":"egress","model":"none"},
+               "queue":{"discipline":"fq_codel","bytes":3000,"target_ns":5000,"interval_ns":6000,
+                        "ecn":false,"full_packet_bytes":1000,"quantum_bytes":300,"flows":5}})",
+           R"({"delay_ns":0,"overhead_bytes":0,"rate_bps":9,"loss":{"at":"egress","model":"none"},
+               "queue":{"discipline":"pie","packets":3,"target_ns":5000,"update_ns":15000000,
+                        "max_burst_ns":6000,"alpha_hz":0.5,"beta_hz":1.5,
+                        "full_packet_bytes":1000}})",
+           R"({"delay_ns":0,"overhead_bytes":0,"rate_bps":9,"loss":{"at":"egress","model":"none"},
+               "queue":{"discipline":"dualpi2","packets":3,"target_ns":5000,
+                        "update_ns":15000000,"alpha_hz":0.5,"beta_hz":1.5,"coupling":2.0,
+                        "min_threshold_ns":8000,"range_ns":4000,"classic_weight":0.1,
+                        "full_packet_bytes":1000}})",
        }) {
     EXPECT_EQ(to_json(read(text)), json::parse(text));
   }
@@ -178,7 +201,8 @@ TEST(ReadDirection, NamesAMisspeltKeyBeforeWhatIsMissingForIt) {
   EXPECT_EQ(said(R"({"jitter": {"distribution": "normal", "deviation": 3}})"),
             "/link/jitter/deviation: unknown key deviation; did you mean deviation_ns");
   EXPECT_EQ(said(R"({"jitter": {"distribution": "normal", "mean_ns": 3}})"),
-            "/link/jitter/mean_ns: unknown key mean_ns; known here: deviation_ns, distribution");
+            "/link/jitter/mean_ns: unknown key mean_ns; known here: correlation, deviation_ns, "
+            "distribution, redraw_negative");
   EXPECT_EQ(said(R"({"loss": {"modle": "bernoulli", "probability": 0.1}})"),
             "/link/loss/modle: unknown key modle; did you mean model");
   EXPECT_EQ(said(R"({"loss": {"model": "bernoulli", "probabilty": 0.1}})"),

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
 from nagi_contracts.errors import InputError
+from nagi_contracts.impairments.losses import LossPlan
 from nagi_contracts.links import Links
-from nagi_contracts.plan import WAYS, DirectionPlan, FlowPlan, Hop, LossPlan, RunPlan
+from nagi_contracts.plan import WAYS, DirectionPlan, FlowPlan, Hop, RunPlan
 from nagi_contracts.switches import Switches
 from nagi_contracts.units import count_of
 
@@ -114,6 +115,8 @@ def _in_words(directions: list[DirectionPlan]) -> list[str]:
     if any(queue is None for queue in queues):
         waits.append("no limit")
     marks = "; marks CE" if any(direction.mark for direction in directions) else ""
+    kinds = dict.fromkeys(each.describe() for each in queues if each and each.describe())
+    disciplines = f", {' or '.join(kinds)}" if kinds else ""
     rate = _rates(directions)
     overheads = {direction.overhead_bytes for direction in directions} - {0}
     if overheads:
@@ -121,9 +124,17 @@ def _in_words(directions: list[DirectionPlan]) -> list[str]:
     return [
         rate,
         _delays(directions),
-        " or ".join(each for each in waits if each) + marks,
-        _losses([direction.loss for direction in directions]) + _repeats(directions),
+        " or ".join(each for each in waits if each) + disciplines + marks,
+        _losses([direction.loss for direction in directions])
+        + _effects(directions)
+        + _repeats(directions),
     ]
+
+
+def _effects(directions: list[DirectionPlan]) -> str:
+    """What else happens to packets on the way."""
+    found = dict.fromkeys(effect.describe() for each in directions for effect in each.effects)
+    return "".join(f"; {words}" for words in found)
 
 
 def _repeats(directions: list[DirectionPlan]) -> str:
@@ -139,7 +150,12 @@ def _rates(directions: list[DirectionPlan]) -> str:
     if not rates:
         return "not limited"
     trace = any(each.rate_trace is not None for each in directions)
-    return _range(rates, "Mb/s") + (" (mean of a trace)" if trace else "")
+    bursts = [each.burst_bytes for each in directions if each.burst_bytes is not None]
+    return (
+        _range(rates, "Mb/s")
+        + (" (mean of a trace)" if trace else "")
+        + (f" (token bucket of {_range(bursts, 'bytes')})" if bursts else "")
+    )
 
 
 def _delays(directions: list[DirectionPlan]) -> str:
@@ -170,24 +186,8 @@ def _losses(losses: list[LossPlan]) -> str:
 
 
 def _loss(loss: LossPlan) -> str:
-    def share(value: float | None) -> str:
-        return f"{(value or 0) * 100:g} %"
-
-    models = {
-        "none": "none",
-        "bernoulli": f"{share(loss.probability)} of packets, independently",
-        "poisson": f"Poisson in time, {share(loss.packet_loss_rate)} of full-size packets",
-        "bernoulli_bit": f"bit error rate {loss.bit_error_rate or 0:g}",
-        "gilbert_elliott": f"Gilbert-Elliott: {share(loss.loss_in_good)} in good, "
-        f"{share(loss.loss_in_bad)} in bad state",
-        "markov": f"two states in time: {share(loss.loss_in_good)} in good, "
-        f"{share(loss.loss_in_bad)} in bad",
-        "trace": "a recorded trace",
-        "radio": "what the radio does not receive",
-    }
-    if loss.model == "poisson" and not loss.packet_loss_rate:
-        return "none"
-    return models[loss.model] + (" (before the queue)" if loss.at == "ingress" else "")
+    words = loss.describe()
+    return words + (" (before the queue)" if loss.at == "ingress" and words != "none" else "")
 
 
 def _facts(material: Material) -> list[tuple[str, str]]:

@@ -74,7 +74,7 @@ def _accounts(material: Material) -> Iterator[tuple[str, SwitchAccount]]:
 
 def _row(ports: list[SwitchPortAccount]) -> list[str]:
     overflows = [port.queue_overflows for port in ports]
-    waiting = [port.most_waiting_packets for port in ports]
+    waiting = [port.max_waiting_packets for port in ports]
     late = [port.added_delay_ns for port in ports if port.added_delay_ns is not None]
     return [
         f"{sum(port.counters.sent for port in ports):,}",

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exponential jitter."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from nagi_contracts.impairments.jitters.base import DISTRIBUTION, JitterPlanBase, JitterSettings
+from nagi_contracts.impairments.planning import QuantileReader
+from nagi_contracts.units import JitterWidth
+
+
+class ExponentialJitterPlan(JitterPlanBase):
+    """An exponential distribution: always later."""
+
+    distribution: Literal["exponential"] = "exponential"
+    mean_ns: int
+
+
+class ExponentialJitter(JitterSettings):
+    """An exponential distribution: always later."""
+
+    distribution: Literal["exponential"] = Field(description=DISTRIBUTION)
+    mean: JitterWidth = Field(description="mean of what is added to the delay")
+
+    def plan(self, read_quantiles: QuantileReader) -> ExponentialJitterPlan | None:
+        if not self.mean.value:
+            return None
+        return ExponentialJitterPlan(
+            mean_ns=self.mean.value,
+            correlation=self.correlation.value,
+            redraw_negative=self.redraw_negative,
+        )

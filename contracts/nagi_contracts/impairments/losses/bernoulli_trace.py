@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Losses whose probability changes over time."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from nagi_contracts.impairments.losses.base import MODEL, LossPlanBase, LossSettings, percent
+from nagi_contracts.impairments.planning import Planning
+from nagi_contracts.impairments.steps import Steps
+from nagi_contracts.units import Duration, Share
+
+
+class BernoulliTraceLossPlan(LossPlanBase):
+    """Every packet is lost with the probability of the instant at which its transmission begins."""
+
+    model: Literal["bernoulli_trace"] = "bernoulli_trace"
+    steps: list[tuple[int, float]] = Field(
+        description="(instant in ns, probability from then on); the first at 0, strictly increasing"
+    )
+    period_ns: int = Field(description="after which the trace repeats; later than every instant")
+
+    def describe(self) -> str:
+        shares = [share for _, share in self.steps]
+        return f"{percent(min(shares))} to {percent(max(shares))} of packets, along a trace"
+
+
+class BernoulliTraceLoss(LossSettings, Steps):
+    """Every packet is lost with a probability that changes over time."""
+
+    model: Literal["bernoulli_trace"] = Field(description=MODEL)
+    steps: dict[Duration, Share] = Field(
+        min_length=1,
+        description="instant -> probability of losing a packet from then on",
+        json_schema_extra={"additionalProperties": False},
+    )
+
+    @model_validator(mode="after")
+    def _possible(self) -> BernoulliTraceLoss:
+        self.check_period(max(self.steps))
+        return self
+
+    def plan(self, planning: Planning) -> BernoulliTraceLossPlan:
+        steps = [(at.value, share.value) for at, share in self.steps.items()]
+        return BernoulliTraceLossPlan(steps=steps, period_ns=self.period.value, at=self.at)

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""No losses on the channel."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from nagi_contracts.base import Strict
+from nagi_contracts.impairments.losses.base import MODEL, LossPlanBase
+from nagi_contracts.impairments.planning import Planning
+
+
+class NoLossPlan(LossPlanBase):
+    """No packet is lost on the channel."""
+
+    model: Literal["none"] = "none"
+    is_for_switches: ClassVar[bool] = True
+
+    def describe(self) -> str:
+        return "none"
+
+
+class NoLoss(Strict):
+    """No packet is lost on the channel."""
+
+    model: Literal["none"] = Field("none", description=MODEL)
+
+    def plan(self, planning: Planning) -> NoLossPlan:
+        return NoLossPlan()

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A Poisson process in time: what is transmitted during an event is lost."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from nagi_contracts.bounds import real
+from nagi_contracts.errors import BadValue
+from nagi_contracts.impairments.losses.base import MODEL, LossPlanBase, LossSettings, percent
+from nagi_contracts.impairments.planning import Planning
+from nagi_contracts.units import PacketSize, Share
+
+
+class PoissonLossPlan(LossPlanBase):
+    """A Poisson process in time; a packet during whose transmission an event falls is lost."""
+
+    model: Literal["poisson"] = "poisson"
+    packet_loss_rate: float = Field(description="of full-size packets")
+    packet_bytes: int = Field(description="IP bytes of a full-size packet")
+
+    def loss_probability(self, size: int, overhead: int) -> float:
+        full_size = self.packet_bytes + overhead
+        return -math.expm1((size + overhead) / full_size * math.log1p(-self.packet_loss_rate))
+
+    def describe(self) -> str:
+        if not self.packet_loss_rate:
+            return "none"
+        return f"Poisson in time, {percent(self.packet_loss_rate)} of full-size packets"
+
+
+class PoissonLoss(LossSettings):
+    """A Poisson process in time; a packet during whose transmission an event falls is lost."""
+
+    model: Literal["poisson"] = Field(description=MODEL)
+    rate: Share = Field(description="the share of full-size packets that is lost, below 1")
+    packet: PacketSize | None = Field(
+        None, description="what a full-size packet is, in IP bytes; the flows' if not given"
+    )
+
+    @model_validator(mode="after")
+    def _possible(self) -> PoissonLoss:
+        if self.rate.value > real("packet_loss_rate")[1]:
+            raise BadValue(
+                "a Poisson process cannot lose every packet", "give a rate below 1", "rate"
+            )
+        return self
+
+    def plan(self, planning: Planning) -> PoissonLossPlan:
+        if planning.changes_rate:
+            planning.refuse(
+                f"Poisson loss on a link with a {planning.changes_rate}",
+                "give the link a constant rate, or use loss model markov or bernoulli",
+            )
+        if planning.constant_rate_bps is None:
+            planning.refuse("Poisson loss on a link without a rate", "give the link a rate")
+        packet = self.packet.value if self.packet else planning.packet_bytes
+        if packet is None:
+            planning.refuse(
+                "Poisson loss without a packet size: no flow crosses this link",
+                "add the size of a full-size packet: `packet: 1500 bytes`",
+            )
+        return PoissonLossPlan(packet_loss_rate=self.rate.value, packet_bytes=packet, at=self.at)

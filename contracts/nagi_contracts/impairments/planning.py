@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an impairment is told when it is planned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NoReturn, Protocol
+
+from nagi_contracts.units import QueueSize
+
+
+class Planning(Protocol):
+    """A direction of a link, and the file that describes it."""
+
+    @property
+    def constant_rate_bps(self) -> int | None:
+        """None: unlimited, or it changes."""
+
+    @property
+    def changes_rate(self) -> str | None:
+        """The setting by which the rate is not constant: rate_trace or burst; None: it is."""
+
+    @property
+    def packet_bytes(self) -> int | None:
+        """IP bytes of a full-size packet of the flows that cross; None: none does."""
+
+    def refuse(self, what: str, cure: str) -> NoReturn:
+        """Raises InputError, naming file and line of the impairment."""
+
+    def limit(self, size: QueueSize) -> tuple[int | None, int | None]:
+        """A size of the queue, in packets or in bytes. Raises InputError."""
+
+    def losses(self, file: str) -> tuple[list[int], int]:
+        """What a loss trace says: the indices of lost packets, and how many packets there are.
+        Raises InputError."""
+
+
+# Reads a table of a distribution that the experiment names, in standard deviations. Raises
+# InputError.
+QuantileReader = Callable[[str], list[float]]
+
+DEFAULT_PACKET = 1500  # IP bytes of a full-size packet, where no flow crosses
+
+
+def full_size(planning: Planning) -> int:
+    return planning.packet_bytes or DEFAULT_PACKET

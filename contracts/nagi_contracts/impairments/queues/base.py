@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What queue disciplines have in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+from nagi_contracts.base import Contract, Strict
+from nagi_contracts.impairments.planning import Planning
+from nagi_contracts.units import PacketCount, QueueSize
+
+DISCIPLINE = "which packet is sent next, and which are dropped"
+
+
+class QueueSettings(Strict, ABC):
+    @property
+    def marks(self) -> bool:
+        """Whether it marks packets that understand ECN."""
+        return False
+
+    @abstractmethod
+    def plan(self, planning: Planning) -> QueuePlanBase:
+        """Raises InputError."""
+
+
+class QueuePlanBase(Contract):
+    """How much may wait is one of the two."""
+
+    packets: int | None = None
+    bytes: int | None = None
+    is_for_switches: ClassVar[bool] = False  # whether a switch can impose it
+    keeps_order: ClassVar[bool] = True  # packets leave in the order in which they came
+
+    def describe(self) -> str:
+        """For reports; "": drop-tail."""
+        raise NotImplementedError
+
+
+def some_packets(count: int) -> QueueSize:
+    return QueueSize(PacketCount(count))

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Drop-tail: what finds the queue full is dropped."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from nagi_contracts.base import Flag, is_default, is_false
+from nagi_contracts.impairments.planning import Planning
+from nagi_contracts.impairments.queues.base import DISCIPLINE, QueuePlanBase, QueueSettings
+from nagi_contracts.units import QueueSize
+
+
+class DropTailPlan(QueuePlanBase):
+    """First in, first out; what finds the queue full is dropped."""
+
+    discipline: Literal["drop_tail"] = Field("drop_tail", exclude_if=is_default("drop_tail"))
+    counts_transmission: bool = Field(False, exclude_if=is_false)
+    is_for_switches: ClassVar[bool] = True
+
+    def describe(self) -> str:
+        return ""
+
+
+class DropTail(QueueSettings):
+    """First in, first out; what finds the queue full is dropped."""
+
+    discipline: Literal["drop_tail"] = Field("drop_tail", description=DISCIPLINE)
+    limit: QueueSize = Field(description="how much may wait")
+    counts_transmission: Flag = Field(
+        False, description="whether the packet in transmission counts as waiting, as in mahimahi"
+    )
+
+    def plan(self, planning: Planning) -> DropTailPlan:
+        packets, size = planning.limit(self.limit)
+        return DropTailPlan(
+            packets=packets, bytes=size, counts_transmission=self.counts_transmission
+        )

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""FQ-CoDel (RFC 8290): a queue a flow, each with CoDel."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from nagi_contracts.base import Flag, Whole
+from nagi_contracts.bounds import whole
+from nagi_contracts.impairments.planning import Planning, full_size
+from nagi_contracts.impairments.queues.base import (
+    DISCIPLINE,
+    QueuePlanBase,
+    QueueSettings,
+    some_packets,
+)
+from nagi_contracts.units import AqmInterval, AqmTarget, PacketSize, QueueSize
+
+_MIN_FLOWS, _MAX_FLOWS = whole("queue_flows")
+
+
+class FqCoDelPlan(QueuePlanBase):
+    """Flows take turns; in each, packets that wait too long for too long are dropped or marked."""
+
+    discipline: Literal["fq_codel"] = "fq_codel"
+    target_ns: int
+    interval_ns: int
+    ecn: bool
+    full_packet_bytes: int
+    quantum_bytes: int
+    flows: int
+    keeps_order: ClassVar[bool] = False
+
+    def describe(self) -> str:
+        return "FQ-CoDel"
+
+
+class FqCoDel(QueueSettings):
+    """Flows take turns; in each, packets that wait too long for too long are dropped or marked."""
+
+    discipline: Literal["fq_codel"] = Field(description=DISCIPLINE)
+    limit: QueueSize = Field(some_packets(10240), description="how much may wait, of all flows")
+    target: AqmTarget = Field(AqmTarget(5 * 10**6), description="acceptable sojourn time")
+    interval: AqmInterval = Field(
+        AqmInterval(100 * 10**6), description="about the round-trip time of the slowest flows"
+    )
+    ecn: Flag = Field(True, description="mark packets that understand it, instead of dropping")
+    quantum: PacketSize | None = Field(
+        None, description="what a flow sends before the next one's turn; a full-size packet"
+    )
+    flows: Whole = Field(1024, ge=_MIN_FLOWS, le=_MAX_FLOWS, description="number of queues")
+
+    @property
+    def marks(self) -> bool:
+        return self.ecn
+
+    def plan(self, planning: Planning) -> FqCoDelPlan:
+        packets, size = planning.limit(self.limit)
+        packet = full_size(planning)
+        return FqCoDelPlan(
+            packets=packets,
+            bytes=size,
+            target_ns=self.target.value,
+            interval_ns=self.interval.value,
+            ecn=self.ecn,
+            full_packet_bytes=packet,
+            quantum_bytes=self.quantum.value if self.quantum else packet,
+            flows=self.flows,
+        )

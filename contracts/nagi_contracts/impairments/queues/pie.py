@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PIE (RFC 8033): a controller of the queueing delay drops or marks what arrives."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from nagi_contracts.base import Flag, is_false
+from nagi_contracts.impairments.planning import Planning, full_size
+from nagi_contracts.impairments.queues.base import (
+    DISCIPLINE,
+    QueuePlanBase,
+    QueueSettings,
+    some_packets,
+)
+from nagi_contracts.units import AqmInterval, AqmTarget, AqmUpdate, Gain, QueueSize
+
+
+class PiePlan(QueuePlanBase):
+    """Packets are dropped or marked as they arrive, with a probability that controls the delay."""
+
+    discipline: Literal["pie"] = "pie"
+    target_ns: int
+    update_ns: int
+    max_burst_ns: int
+    alpha_hz: float
+    beta_hz: float
+    ecn: bool = Field(False, exclude_if=is_false)
+    full_packet_bytes: int
+
+    def describe(self) -> str:
+        return "PIE"
+
+
+class Pie(QueueSettings):
+    """Packets are dropped or marked as they arrive, with a probability that controls the delay."""
+
+    discipline: Literal["pie"] = Field(description=DISCIPLINE)
+    limit: QueueSize = Field(some_packets(1000), description="how much may wait")
+    target: AqmTarget = Field(AqmTarget(15 * 10**6), description="queueing delay to keep to")
+    update: AqmUpdate = Field(
+        AqmUpdate(15 * 10**6), description="between updates of the probability"
+    )
+    max_burst: AqmInterval = Field(
+        AqmInterval(150 * 10**6), description="how long a burst may last without drops"
+    )
+    alpha: Gain = Field(Gain(0.125), description="gain of the deviation from the target, in Hz")
+    beta: Gain = Field(Gain(1.25), description="gain of the change of the delay, in Hz")
+    ecn: Flag = Field(False, description="mark packets that understand it, instead of dropping")
+
+    @property
+    def marks(self) -> bool:
+        return self.ecn
+
+    def plan(self, planning: Planning) -> PiePlan:
+        packets, size = planning.limit(self.limit)
+        return PiePlan(
+            packets=packets,
+            bytes=size,
+            target_ns=self.target.value,
+            update_ns=self.update.value,
+            max_burst_ns=self.max_burst.value,
+            alpha_hz=self.alpha.value,
+            beta_hz=self.beta.value,
+            ecn=self.ecn,
+            full_packet_bytes=full_size(planning),
+        )

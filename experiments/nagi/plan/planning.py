@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What impairments of a direction are told when they are planned."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from nagi_contracts.bounds import whole
+from nagi_contracts.impairments.losses.trace import TraceLossPlan
+from nagi_contracts.plan import DirectionPlan, Way
+from nagi_contracts.units import BdpCount, Bitrate, ByteCount, Duration, PacketCount, QueueSize
+
+from nagi.plan.flows import Crossing
+from nagi.plan.request import PlanRequest
+from nagi.plan.trace_files import trace_file
+
+
+class DirectionPlanning:
+    """Of the impairment `key` of a direction; see nagi_contracts.impairments.planning."""
+
+    def __init__(
+        self,
+        request: PlanRequest,
+        link: str,
+        way: Way,
+        key: str,
+        channel: DirectionPlan,
+        crossing: Crossing,
+    ) -> None:
+        self._request = request
+        self._key = key
+        self._place = request.place(link, way, key)
+        self._channel = channel
+        self._crossing = crossing
+
+    @property
+    def constant_rate_bps(self) -> int | None:
+        return None if self.changes_rate else self._channel.rate_bps
+
+    @property
+    def changes_rate(self) -> str | None:
+        if self._channel.rate_trace is not None:
+            return "rate_trace"
+        return None if self._channel.burst_bytes is None else "burst"
+
+    @property
+    def packet_bytes(self) -> int | None:
+        return self._crossing.packet
+
+    def refuse(self, what: str, cure: str) -> NoReturn:
+        raise self._request.error(self._place, what, cure)
+
+    def losses(self, file: str) -> tuple[list[int], int]:
+        trace = trace_file(self._request, self._place, file, "loss")
+        assert isinstance(trace, TraceLossPlan)
+        return trace.lost, trace.length
+
+    def limit(self, size: QueueSize) -> tuple[int | None, int | None]:
+        rate = self._request.rate_bps(self._channel)
+        if rate is None:
+            self.refuse(f"`{self._key}` on a link without a rate", "give the link a rate")
+        limit = size.limit
+        if isinstance(limit, PacketCount):
+            return limit.value, None
+        if isinstance(limit, ByteCount):
+            return None, limit.value
+        assert isinstance(limit, BdpCount)
+        return self._packets(limit, rate), None
+
+    def _packets(self, limit: BdpCount, rate: int) -> int:
+        crossing = self._crossing
+        if not crossing.base_rtt_ns or crossing.packet is None:
+            why = (
+                "no flow crosses this link" if crossing.packet is None else "the path has no delay"
+            )
+            what = f"`{self._key}` in bandwidth-delay products, but {why}"
+            self.refuse(what, "give it in packets, like '20 packets'")
+        rtt, packet = Duration(crossing.base_rtt_ns), ByteCount(crossing.packet)
+        packets = limit.packets(Bitrate(rate), rtt, packet)
+        _, most = whole("queue_packets" if self._key == "queue" else "mark_threshold_packets")
+        if packets > most:
+            what = f"{limit} at {Bitrate(rate)} and {rtt} is {packets} packets of {packet}"
+            self.refuse(what, f"give less: at most {most} packets")
+        return packets

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Configurations that describe themselves (described.hpp), as JSON.
+#pragma once
+
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include "model/described.hpp"
+#include "model/object_reader.hpp"
+
+namespace nagi::model {
+
+// How a member's type is written as a number.
+template <class Value, class Number>
+Value value_of(Number number) {
+  if constexpr (std::is_same_v<Value, Duration>) {
+    return Duration{static_cast<std::int64_t>(number)};
+  } else {
+    return Value{number};
+  }
+}
+template <class Number>
+  requires std::is_arithmetic_v<Number>
+Number number_of(Number number) {
+  return number;
+}
+inline std::int64_t number_of(Duration duration) { return duration.count(); }
+inline std::uint64_t number_of(Bytes bytes) { return bytes.count; }
+inline std::uint64_t number_of(Packets packets) { return packets.count; }
+inline std::uint64_t number_of(Bitrate rate) { return rate.bits_per_second; }
+
+/// Whether a number of a list or trace lies within its bounds.
+template <class Number>
+Number bounded(const nlohmann::json& value, const nlohmann::json::json_pointer& where,
+               Bound<Number> bound) {
+  if constexpr (std::is_same_v<Number, double>) {
+    if (value.is_number() && value.get<double>() >= bound.least &&
+        value.get<double>() <= bound.most) {
+      return value.get<double>();
+    }
+    throw not_possible(value, where, number_from(bound));
+  } else {
+    if (is_whole(value, bound)) return value.get<std::uint64_t>();
+    throw not_possible(value, where, whole_from(bound));
+  }
+}
+
+/// {"steps": [[at_ns, value], ...], "period_ns": P}
+template <class Value, class Number>
+Trace<Value> read_steps(const ObjectReader& reader, Bound<Number> bound) {
+  Trace<Value> trace;
+  trace.period = Duration{static_cast<std::int64_t>(reader.whole("period_ns", bounds::period_ns))};
+  const nlohmann::json& steps = reader.array("steps");
+  const auto where = reader.at("steps");
+  const auto period = static_cast<std::uint64_t>(trace.period.count());
+  std::optional<std::uint64_t> before;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const nlohmann::json& step = steps[i];
+    if (!step.is_array() || step.size() != 2) {
+      throw ConfigError(where / i, "not a step: " + shown(step), "write [at_ns, value]");
+    }
+    if (!before && step[0] != 0) {
+      throw not_possible(step[0], where / i / 0, "must be 0: a trace begins with its first step");
+    }
+    before = next_in(step, 0, where / i, before, 1, period,
+                     "less than the period, " + std::to_string(period));
+    trace.steps.push_back({Duration{static_cast<std::int64_t>(*before)},
+                           value_of<Value>(bounded(step[1], where / i / 1, bound))});
+  }
+  if (trace.steps.empty()) throw ConfigError(where, "no steps", "list at least [0, value]");
+  return trace;
+}
+
+template <class Value>
+nlohmann::json steps_to_json(const Trace<Value>& trace) {
+  nlohmann::json steps = nlohmann::json::array();
+  for (const Step<Value>& step : trace.steps) {
+    steps.push_back({step.at.count(), number_of(step.value)});
+  }
+  return {{"steps", steps}, {"period_ns", trace.period.count()}};
+}
+
+// Fields: their keys, how they are read, how they are written.
+
+template <class Config, class Value, class Number>
+void add_keys(const NumberField<Config, Value, Number>& field,
+              std::vector<std::string_view>& keys) {
+  keys.push_back(field.key);
+}
+template <class Config, class Value, class Number>
+void read(const NumberField<Config, Value, Number>& field, const ObjectReader& reader,
+          Config& config) {
+  const std::string key(field.key);
+  if (!field.is_required && !reader.has(key)) return;
+  if constexpr (std::is_same_v<Number, double>) {
+    config.*field.member = value_of<Value>(reader.number(key, field.bound));
+  } else {
+    config.*field.member = value_of<Value>(reader.whole(key, field.bound));
+  }
+}
+template <class Config, class Value, class Number>
+void write(const NumberField<Config, Value, Number>& field, const Config& config,
+           nlohmann::json& out) {
+  out[std::string(field.key)] = number_of(config.*field.member);
+}
+
+template <class Config>
+void add_keys(const FlagField<Config>& field, std::vector<std::string_view>& keys) {
+  keys.push_back(field.key);
+}
+template <class Config>
+void read(const FlagField<Config>& field, const ObjectReader& reader, Config& config) {
+  const std::string key(field.key);
+  if (reader.has(key)) config.*field.member = reader.flag(key);
+}
+/// Only where it differs from what it is when it is missing.
+template <class Config>
+void write(const FlagField<Config>& field, const Config& config, nlohmann::json& out) {
+  if (config.*field.member == Config{}.*field.member) return;
+  out[std::string(field.key)] = config.*field.member;
+}
+
+template <class Config>
+void add_keys(const SizeField<Config>& field, std::vector<std::string_view>& keys) {
+  keys.insert(keys.end(), {field.packets_key, field.bytes_key});
+}
+template <class Config>
+void read(const SizeField<Config>& field, const ObjectReader& reader, Config& config) {
+  const std::string packets(field.packets_key);
+  const std::string bytes(field.bytes_key);
+  if (reader.has(packets) && reader.has(bytes)) {
+    throw ConfigError(reader.at(bytes), "given beside \"" + packets + "\"", "give one of the two");
+  }
+  if (reader.has(bytes)) {
+    config.*field.member = Bytes{reader.whole(bytes, field.bytes)};
+  } else {
+    config.*field.member = Packets{reader.whole(packets, field.packets)};
+  }
+}
+template <class Config>
+void write(const SizeField<Config>& field, const Config& config, nlohmann::json& out) {
+  if (const auto* packets = std::get_if<Packets>(&(config.*field.member))) {
+    out[std::string(field.packets_key)] = packets->count;
+  } else {
+    out[std::string(field.bytes_key)] = std::get<Bytes>(config.*field.member).count;
+  }
+}
+
+template <class Config>
+void add_keys(const IncreasingField<Config>& field, std::vector<std::string_view>& keys) {
+  keys.push_back(field.key);
+}
+template <class Config>
+void read(const IncreasingField<Config>& field, const ObjectReader& reader, Config& config) {
+  const std::string key(field.key);
+  const nlohmann::json& list = reader.array(key);
+  const std::uint64_t end = config.*field.end;
+  std::optional<std::uint64_t> before;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    before = next_in(list, i, reader.at(key), before, 1, end,
+                     "less than the " + std::string(field.end_name) + ", " + std::to_string(end));
+    (config.*field.member).push_back(*before);
+  }
+}
+template <class Config>
+void write(const IncreasingField<Config>& field, const Config& config, nlohmann::json& out) {
+  out[std::string(field.key)] = config.*field.member;
+}
+
+template <class Config>
+void add_keys(const SortedField<Config>& field, std::vector<std::string_view>& keys) {
+  keys.push_back(field.key);
+}
+template <class Config>
+void read(const SortedField<Config>& field, const ObjectReader& reader, Config& config) {
+  const std::string key(field.key);
+  const nlohmann::json& list = reader.array(key);
+  if (list.empty()) throw ConfigError(reader.at(key), "no numbers", "list at least one");
+  Bound<double> bound = field.bound;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    bound.least = bounded(list[i], reader.at(key) / i, bound);
+    (config.*field.member).push_back(bound.least);
+  }
+}
+template <class Config>
+void write(const SortedField<Config>& field, const Config& config, nlohmann::json& out) {
+  out[std::string(field.key)] = config.*field.member;
+}
+
+template <class Config>
+void add_keys(const StepsField<Config>& /*field*/, std::vector<std::string_view>& keys) {
+  keys.insert(keys.end(), {"steps", "period_ns"});
+}
+template <class Config>
+void read(const StepsField<Config>& field, const ObjectReader& reader, Config& config) {
+  config.*field.member = read_steps<double>(reader, field.bound);
+}
+template <class Config>
+void write(const StepsField<Config>& field, const Config& config, nlohmann::json& out) {
+  out.update(steps_to_json(config.*field.member));
+}
+
+/// Reads an object that has the fields of `Config`, and may have `others` beside them.
+template <class Config>
+Config read_described(ObjectReader& reader, std::vector<std::string_view> others = {}) {
+  std::apply([&others](const auto&... fields) { (add_keys(fields, others), ...); },
+             Config::fields());
+  reader.only(others);
+  Config config;
+  std::apply([&](const auto&... fields) { (read(fields, reader, config), ...); }, Config::fields());
+  return config;
+}
+
+template <class Config>
+nlohmann::json describe(const Config& config) {
+  nlohmann::json out = nlohmann::json::object();
+  std::apply([&](const auto&... fields) { (write(fields, config, out), ...); }, Config::fields());
+  return out;
+}
+
+/// By which key an object of several kinds says its kind.
+struct Tag {
+  std::string key;
+  std::string what;          // of which kinds, for messages
+  bool has_default = false;  // the first kind, when the key is missing
+};
+
+template <class Kind>
+concept Named = requires { Kind::name; };
+
+/// Reads an object of one of the kinds of `Variant`, which may have `others` beside its own keys.
+template <class Variant>
+Variant read_one_of(ObjectReader& reader, const Tag& tag,
+                    const std::vector<std::string_view>& others = {}) {
+  Variant found;
+  bool is_known = false;
+  const bool is_default = tag.has_default && !reader.has(tag.key);
+  const std::string name = is_default ? "" : reader.text(tag.key);
+  std::string names;
+  std::vector<std::string_view> keys = others;
+  keys.push_back(tag.key);
+  const auto consider = [&]<class Kind>(std::type_identity<Kind>) {
+    if constexpr (Named<Kind>) {
+      const bool is_first = names.empty();
+      names += (is_first ? "\"" : ", \"") + std::string(Kind::name) + "\"";
+      if (is_default ? is_first : name == Kind::name) {
+        found = read_described<Kind>(reader, keys);
+        is_known = true;
+      }
+    }
+  };
+  [&consider]<class... Kinds>(std::type_identity<std::variant<Kinds...>>) {
+    (consider(std::type_identity<Kinds>{}), ...);
+  }(std::type_identity<Variant>{});
+  if (!is_known) {
+    throw ConfigError(reader.at(tag.key), "unknown " + tag.what + " " + shown(name),
+                      "one of " + names);
+  }
+  return found;
+}
+
+/// The tag is left out where it is the default's.
+template <class Variant>
+nlohmann::json describe_one_of(const Variant& config, const Tag& tag) {
+  return std::visit(
+      [&]<class Kind>(const Kind& chosen) -> nlohmann::json {
+        if constexpr (Named<Kind>) {
+          nlohmann::json out = describe(chosen);
+          if (!tag.has_default || config.index() != 0) out[tag.key] = Kind::name;
+          return out;
+        }
+        return nullptr;
+      },
+      config);
+}
+
+}  // namespace nagi::model

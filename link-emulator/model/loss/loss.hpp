@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// All that can lose packets on the channel. A model of its own file is added to LossConfig.
+#pragma once
+
+#include <memory>
+#include <variant>
+
+#include "model/loss/bernoulli.hpp"
+#include "model/loss/bernoulli_bit.hpp"
+#include "model/loss/bernoulli_trace.hpp"
+#include "model/loss/gilbert_elliott.hpp"
+#include "model/loss/loss_model.hpp"
+#include "model/loss/markov.hpp"
+#include "model/loss/poisson.hpp"
+#include "model/loss/trace.hpp"
+
+namespace nagi::model {
+
+struct NoLoss {
+  static constexpr std::string_view name = "none";
+  static constexpr auto fields() { return std::tuple(); }
+};
+
+/// Whatever happens to the waveforms of a radio: no losses are sampled, outcomes are reported; see
+/// radio_outcomes.hpp.
+struct RadioLoss {
+  static constexpr std::string_view name = "radio";
+  static constexpr auto fields() { return std::tuple(); }
+};
+
+using LossConfig = std::variant<NoLoss, BernoulliLoss, BernoulliBitLoss, BernoulliTraceLoss,
+                                PoissonLoss, GilbertElliottLoss, MarkovLoss, TraceLoss, RadioLoss>;
+
+/// The model that `config` asks for; null where no losses are sampled.
+std::unique_ptr<LossModel> make_loss(const LossConfig& config, const LossContext& context);
+
+}  // namespace nagi::model

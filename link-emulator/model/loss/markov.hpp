@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Two states, each left after an exponentially distributed time. A packet meets the state in which
+// its transmission begins. The first state is the good one.
+#pragma once
+
+#include "model/described.hpp"
+#include "model/loss/loss_model.hpp"
+#include "model/loss/two_states.hpp"
+
+namespace nagi::model {
+
+struct MarkovLoss {
+  Duration good_sojourn{};  // means
+  Duration bad_sojourn{};
+  double loss_in_good = 0;
+  double loss_in_bad = 1;
+
+  static constexpr std::string_view name = "markov";
+  static constexpr auto fields() {
+    using Self = MarkovLoss;
+    return std::tuple(required("good_sojourn_ns", &Self::good_sojourn, bounds::sojourn_ns),
+                      required("bad_sojourn_ns", &Self::bad_sojourn, bounds::sojourn_ns),
+                      optional("loss_in_good", &Self::loss_in_good, bounds::probability),
+                      optional("loss_in_bad", &Self::loss_in_bad, bounds::probability));
+  }
+
+  class Model;
+};
+
+class MarkovLoss::Model final : public LossModel {
+ public:
+  Model(const MarkovLoss& config, const LossContext& context)
+      : channel_(config.loss_in_good, config.loss_in_bad, context.draws),
+        good_sojourn_(config.good_sojourn),
+        bad_sojourn_(config.bad_sojourn),
+        sojourns_(context.state_draws),
+        changes_at_(context.from) {
+    draw_sojourn();
+  }
+
+  bool loses(std::uint64_t index, const Transmission& transmission) override {
+    while (changes_at_ <= transmission.start) {
+      channel_.change();
+      draw_sojourn();
+    }
+    return channel_.loses(index);
+  }
+
+ private:
+  void draw_sojourn() {
+    const Duration mean = channel_.is_bad() ? bad_sojourn_ : good_sojourn_;
+    changes_at_ +=
+        exponential(sojourns_.draw(draw_++), static_cast<std::uint64_t>(mean.count()) * 1000);
+  }
+
+  TwoStates channel_;
+  Duration good_sojourn_;
+  Duration bad_sojourn_;
+  Stream sojourns_;
+  std::uint64_t draw_ = 0;
+  Instant changes_at_;
+};
+
+}  // namespace nagi::model

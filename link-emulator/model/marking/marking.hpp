@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// All marking rules. One of its own file is added to MarkConfig.
+#pragma once
+
+#include <memory>
+#include <variant>
+
+#include "model/marking/threshold.hpp"
+
+namespace nagi::model {
+
+using MarkConfig = std::variant<ThresholdMarking>;
+
+inline std::unique_ptr<MarkingRule> make_marking(const MarkConfig& config) {
+  return std::visit(
+      []<class Config>(const Config& chosen) -> std::unique_ptr<MarkingRule> {
+        return std::make_unique<typename Config::Model>(chosen);
+      },
+      config);
+}
+
+}  // namespace nagi::model

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Marking over a threshold (RFC 3168): while the averaged queue is over it, packets that come in
+// are marked. The average is RED's (Floyd and Jacobson 1993, section 4): at every arrival it moves
+// to the queue's length by a share `weight` of the difference; over an idle time it falls as if
+// typical packets had come, as many as could have been sent.
+#pragma once
+
+#include "model/described.hpp"
+#include "model/marking/rule.hpp"
+
+namespace nagi::model {
+
+struct ThresholdMarking {
+  std::variant<Packets, Bytes> threshold;
+  double weight = 1;   // in (0, 1]; 1: the queue itself
+  Bytes packet{1500};  // a typical one
+
+  static constexpr std::string_view name = "threshold";
+  static constexpr auto fields() {
+    using Self = ThresholdMarking;
+    return std::tuple(SizeField<Self>{"threshold_packets", "threshold_bytes", &Self::threshold,
+                                      bounds::mark_threshold_packets, bounds::mark_threshold_bytes},
+                      required("weight", &Self::weight, bounds::mark_weight),
+                      optional("packet_bytes", &Self::packet, bounds::packet_bytes));
+  }
+
+  class Model;
+};
+
+class ThresholdMarking::Model final : public MarkingRule {
+ public:
+  explicit Model(const ThresholdMarking& config) : config_(config) {}
+
+  bool marks(Packets packets, Bytes bytes) override {
+    const auto* in_bytes = std::get_if<Bytes>(&config_.threshold);
+    const auto length = static_cast<double>(in_bytes ? bytes.count : packets.count);
+    const auto threshold = static_cast<double>(
+        in_bytes ? in_bytes->count : std::get<Packets>(config_.threshold).count);
+    average_ += config_.weight * (length - average_);
+    return average_ > threshold;
+  }
+
+  void idle(std::uint64_t packets) override {
+    // (1 - weight)^packets by repeated squaring: the same to the last bit everywhere.
+    double power = 1 - config_.weight;
+    for (; packets != 0; packets >>= 1) {
+      if ((packets & 1) != 0) average_ *= power;
+      power *= power;
+    }
+  }
+
+  [[nodiscard]] Bytes typical_packet() const override { return config_.packet; }
+
+  /// The average stays, unless it is of something else.
+  void resume(const MarkingRule& before) override {
+    const auto* same = dynamic_cast<const Model*>(&before);
+    if (same != nullptr && same->config_.threshold.index() == config_.threshold.index()) {
+      average_ = same->average_;
+    }
+  }
+
+ private:
+  ThresholdMarking config_;
+  double average_ = 0;  // packets or bytes, as the threshold is
+};
+
+}  // namespace nagi::model

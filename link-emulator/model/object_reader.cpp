@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/object_reader.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "model/text.hpp"
+
+namespace nagi::model {
+
+using nlohmann::json;
+
+ObjectReader::ObjectReader(const json& value, json::json_pointer where)
+    : object_(value), where_(std::move(where)) {
+  if (!object_.is_object()) {
+    throw ConfigError(where_, std::string("expected an object, found ") + object_.type_name(),
+                      "write {\"key\": value, ...}");
+  }
+}
+
+void ObjectReader::only(const std::vector<std::string_view>& known) {
+  for (auto each = object_.begin(); each != object_.end(); ++each) {
+    const std::string& key = each.key();
+    if (std::ranges::find(known, key) != known.end()) continue;
+    const std::string meant = nearest(key, known);
+    std::string all;
+    for (const std::string_view name : std::set(known.begin(), known.end())) {
+      all += (all.empty() ? "" : ", ") + std::string(name);
+    }
+    throw ConfigError(where_ / key, "unknown key " + shortened(key),
+                      meant.empty() ? "known here: " + all : "did you mean " + meant);
+  }
+  keys_are_known_ = true;
+}
+
+const json& ObjectReader::any(const std::string& key) const {
+  const auto found = object_.find(key);
+  if (found != object_.end()) return *found;
+  if (!keys_are_known_) {
+    for (auto each = object_.begin(); each != object_.end(); ++each) {
+      if (nearest(each.key(), {key}).empty()) continue;
+      throw ConfigError(where_ / each.key(), "unknown key " + shortened(each.key()),
+                        "did you mean " + key);
+    }
+  }
+  throw ConfigError(where_, "missing key " + key, "add \"" + key + "\"");
+}
+
+const json& ObjectReader::array(const std::string& key) const {
+  const json& value = any(key);
+  if (!value.is_array()) {
+    throw ConfigError(at(key), std::string("expected a list, found ") + value.type_name(),
+                      "write [...]");
+  }
+  return value;
+}
+
+std::string ObjectReader::text(const std::string& key) const {
+  const json& value = any(key);
+  if (!value.is_string() || value.get_ref<const std::string&>().empty()) {
+    throw ConfigError(at(key), "expected text, found " + shown(value),
+                      "write a text in quotes that is not empty");
+  }
+  const auto& text = value.get_ref<const std::string&>();
+  if (has_unprintable(text)) {
+    throw ConfigError(at(key), "a control character in " + shown(value), "write it without");
+  }
+  return text;
+}
+
+std::uint64_t ObjectReader::whole(const std::string& key, std::uint64_t least,
+                                  std::uint64_t most) const {
+  const json& value = any(key);
+  const Bound<std::uint64_t> bound{least, most};
+  if (!is_whole(value, bound)) throw not_possible(value, at(key), whole_from(bound));
+  return value.get<std::uint64_t>();
+}
+
+bool ObjectReader::flag(const std::string& key) const {
+  const json& value = any(key);
+  if (!value.is_boolean()) throw not_possible(value, at(key), "true or false");
+  return value.get<bool>();
+}
+
+double ObjectReader::number(const std::string& key, Bound<double> bound) const {
+  const json& value = any(key);
+  if (!value.is_number() || !(value.get<double>() >= bound.least) ||
+      !(value.get<double>() <= bound.most)) {
+    throw not_possible(value, at(key), number_from(bound));
+  }
+  return value.get<double>();
+}
+
+std::string shown(const json& value) {
+  return shortened(value.dump(-1, ' ', false, json::error_handler_t::replace));
+}
+
+bool is_whole(const json& value, Bound<std::uint64_t> bound) {
+  if (!value.is_number_integer()) return false;
+  if (!value.is_number_unsigned() && value.get<std::int64_t>() < 0) return false;
+  const auto number = value.get<std::uint64_t>();
+  return number >= bound.least && number <= bound.most;
+}
+
+ConfigError not_possible(const json& value, const json::json_pointer& where,
+                         const std::string& cure) {
+  return {where, "not a possible value: " + shown(value), cure};
+}
+
+std::string whole_from(Bound<std::uint64_t> bound) {
+  if (bound.least == bound.most) return "must be " + std::to_string(bound.least);
+  return "a whole number from " + std::to_string(bound.least) + " to " + std::to_string(bound.most);
+}
+
+std::string number_from(Bound<double> bound) {
+  return "a number from " + json(bound.least).dump() + " to " + json(bound.most).dump();
+}
+
+std::uint64_t next_in(const json& list, std::size_t index, const json::json_pointer& where,
+                      std::optional<std::uint64_t> before, std::uint64_t apart, std::uint64_t end,
+                      const std::string& end_name) {
+  const json& value = list[index];
+  const std::uint64_t least = before ? *before + apart : 0;
+  if (end > 0 && is_whole(value, {least, end - 1})) return value.get<std::uint64_t>();
+  std::string cure = "must be a whole number ";
+  if (before) {
+    cure += (apart == 0 ? "not less than the previous, " : "greater than the previous, ") +
+            std::to_string(*before) + ", and ";
+  }
+  throw not_possible(value, where / index, cure + end_name);
+}
+
+}  // namespace nagi::model

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CoDel (RFC 8289): one queue, controlled by its sojourn time.
+#pragma once
+
+#include "model/described.hpp"
+#include "model/queue/codel_control.hpp"
+
+namespace nagi::model {
+
+struct CoDel {
+  QueueLimit limit;
+  Duration target = std::chrono::milliseconds(5);
+  Duration interval = std::chrono::milliseconds(100);
+  bool ecn = false;
+  Bytes packet{1500};  // a full-size one
+
+  static constexpr std::string_view name = "codel";
+  static constexpr auto fields() {
+    return std::tuple(optional("target_ns", &CoDel::target, bounds::aqm_target_ns),
+                      optional("interval_ns", &CoDel::interval, bounds::aqm_interval_ns),
+                      FlagField<CoDel>{"ecn", &CoDel::ecn},
+                      optional("full_packet_bytes", &CoDel::packet, bounds::packet_bytes));
+  }
+
+  class Model;
+};
+
+class CoDel::Model final : public SingleQueue {
+ public:
+  Model(const CoDel& config, const Stream& /*draws*/)
+      : limit_(config.limit),
+        parameters_{config.target, config.interval, config.ecn, config.packet} {}
+
+  void enqueue(const Packet& packet, Instant at, std::optional<Bytes> in_transmission,
+               QueueEvents& events) override {
+    if (in_transmission && !has_room(limit_, fifo().packets(), fifo().bytes(), packet)) {
+      events.drops.push_back({packet, Fate::queue_overflow});
+    } else {
+      fifo().push({packet, at});
+    }
+  }
+
+  std::optional<Packet> dequeue(Instant at, QueueEvents& events) override {
+    return control_.dequeue(
+        parameters_, at, events,
+        [this]() -> std::optional<Waiting> {
+          if (fifo().is_empty()) return std::nullopt;
+          return fifo().pop();
+        },
+        [this] { return fifo().bytes(); });
+  }
+
+ private:
+  QueueLimit limit_;
+  CoDelParameters parameters_;
+  CoDelControl control_;
+};
+
+}  // namespace nagi::model

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// DualPI2 (RFC 9332, appendix A.2): a queue of low latency for packets with ECT(1) or CE, and a
+// classic one. A PI2 controller gives a base probability p every `update`: classic packets are
+// dropped or marked with p^2, the others marked with k p, or more by how long they waited. Weighted
+// round robin keeps the classic queue from starving, as in Linux.
+#pragma once
+
+#include <algorithm>
+
+#include "model/described.hpp"
+#include "model/queue/queue.hpp"
+
+namespace nagi::model {
+
+struct DualPi2 {
+  QueueLimit limit;  // of both queues together
+  Duration target = std::chrono::milliseconds(15);
+  Duration update = std::chrono::milliseconds(16);
+  double alpha = 0.16;                                      // Hz
+  double beta = 3.2;                                        // Hz
+  double coupling = 2;                                      // k
+  Duration min_threshold = std::chrono::microseconds(800);  // native marking begins here
+  Duration range = std::chrono::microseconds(400);          // and is certain so much above
+  double classic_weight = 0.1;                              // of the classic queue, where both wait
+  Bytes packet{1500};                                       // a full-size one
+
+  static constexpr std::string_view name = "dualpi2";
+  static constexpr auto fields() {
+    using Self = DualPi2;
+    return std::tuple(optional("target_ns", &Self::target, bounds::aqm_target_ns),
+                      optional("update_ns", &Self::update, bounds::aqm_update_ns),
+                      optional("alpha_hz", &Self::alpha, bounds::aqm_gain_hz),
+                      optional("beta_hz", &Self::beta, bounds::aqm_gain_hz),
+                      optional("coupling", &Self::coupling, bounds::aqm_coupling),
+                      optional("min_threshold_ns", &Self::min_threshold, bounds::aqm_target_ns),
+                      optional("range_ns", &Self::range, bounds::aqm_target_ns),
+                      optional("classic_weight", &Self::classic_weight, bounds::probability),
+                      optional("full_packet_bytes", &Self::packet, bounds::packet_bytes));
+  }
+
+  class Model;
+};
+
+class DualPi2::Model final : public Queue {
+ public:
+  Model(const DualPi2& config, const Stream& /*draws*/) : config_(config) { reset_credit(); }
+
+  void enqueue(const Packet& packet, Instant at, std::optional<Bytes> in_transmission,
+               QueueEvents& events) override {
+    update_until(at);
+    if (in_transmission && !has_room(config_.limit, packets(), bytes(), packet)) {
+      events.drops.push_back({packet, Fate::queue_overflow});
+    } else {
+      adopt({packet, at});
+    }
+  }
+
+  std::optional<Packet> dequeue(Instant at, QueueEvents& events) override {
+    update_until(at);
+    while (packets() > 0) {
+      const bool is_low_latency = schedules_low_latency();
+      const Waiting next = (is_low_latency ? low_latency_ : classic_).pop();
+      charge(next.packet.size, is_low_latency);
+      Packet packet = next.packet;
+      const bool is_kept = is_low_latency ? passes_low_latency(packet, at - next.since, events)
+                                          : passes_classic(packet, events);
+      if (is_kept) return packet;
+      events.drops.push_back({packet, Fate::aqm_drop});
+    }
+    reset_credit();
+    return std::nullopt;
+  }
+
+  void adopt(const Waiting& waiting) override {
+    const Ecn ecn = waiting.packet.ecn;
+    (ecn == Ecn::ect1 || ecn == Ecn::ce ? low_latency_ : classic_).push(waiting);
+  }
+  std::vector<Waiting> take_all() override {
+    std::vector<Waiting> all(low_latency_.begin(), low_latency_.end());
+    all.insert(all.end(), classic_.begin(), classic_.end());
+    std::ranges::stable_sort(all, {}, &Waiting::since);
+    low_latency_ = classic_ = {};
+    return all;
+  }
+  [[nodiscard]] std::size_t packets() const override {
+    return low_latency_.packets() + classic_.packets();
+  }
+  [[nodiscard]] Bytes bytes() const override { return low_latency_.bytes() + classic_.bytes(); }
+  void for_each(const std::function<void(const Packet&)>& visit) const override {
+    for (const Waiting& waiting : low_latency_) visit(waiting.packet);
+    for (const Waiting& waiting : classic_) visit(waiting.packet);
+  }
+
+ private:
+  /// Says yes with a likelihood, as evenly as that is possible (`recur` in the RFC).
+  class Recurrence {
+   public:
+    bool happens(double likelihood) {
+      sum_ += likelihood;
+      if (sum_ <= 1) return false;
+      sum_ -= 1;
+      return true;
+    }
+
+   private:
+    double sum_ = 0;
+  };
+
+  [[nodiscard]] double coupled() const { return config_.coupling * base_; }
+  [[nodiscard]] double classic() const { return base_ * base_; }
+
+  /// Marking by how long a packet waited, if more wait behind it.
+  [[nodiscard]] double native(Duration sojourn) const {
+    if (low_latency_.is_empty() || sojourn <= config_.min_threshold) return 0;
+    const Duration above = sojourn - config_.min_threshold;
+    if (above >= config_.range) return 1;
+    return static_cast<double>(above.count()) / static_cast<double>(config_.range.count());
+  }
+
+  bool passes_low_latency(Packet& packet, Duration sojourn, QueueEvents& events) {
+    if (coupled() < 1) {
+      const double likelihood = std::max(native(sojourn), coupled());
+      if (recurs_low_latency_.happens(likelihood)) try_to_mark(packet, events);
+      return true;
+    }
+    // Overload: both queues drop.
+    if (recurs_low_latency_.happens(classic())) return false;
+    if (recurs_low_latency_.happens(coupled())) try_to_mark(packet, events);
+    return true;
+  }
+
+  bool passes_classic(Packet& packet, QueueEvents& events) {
+    if (!recurs_classic_.happens(classic())) return true;
+    const double max_marking = std::min(1 / (config_.coupling * config_.coupling), 1.0);
+    return classic() < max_marking && try_to_mark(packet, events);
+  }
+
+  [[nodiscard]] bool schedules_low_latency() const {
+    return !low_latency_.is_empty() && (classic_.is_empty() || credit_ <= 0);
+  }
+  /// The credit is the classic queue's: the others' bytes add to it.
+  void charge(Bytes size, bool is_low_latency) {
+    const bool both_wait = !(is_low_latency ? classic_ : low_latency_).is_empty();
+    if (!both_wait) return;
+    const double weight = is_low_latency ? config_.classic_weight : config_.classic_weight - 1;
+    credit_ += weight * static_cast<double>(size.count);
+  }
+  void reset_credit() {
+    credit_ = static_cast<double>(config_.packet.count) * (2 * config_.classic_weight - 1);
+  }
+
+  void update_until(Instant at) {
+    for (; next_update_ <= at; next_update_ += config_.update) update_probability(next_update_);
+  }
+  void update_probability(Instant at) {
+    const auto waited = [at](const Fifo& fifo) {
+      return fifo.is_empty() ? Duration::zero() : at - fifo.front().since;
+    };
+    const auto seconds = [](Duration duration) {
+      return std::chrono::duration<double>(duration).count();
+    };
+    const Duration delay = std::max(waited(low_latency_), waited(classic_));
+    base_ += config_.alpha * seconds(delay - config_.target) +
+             config_.beta * seconds(delay - delay_before_);
+    base_ = std::clamp(base_, 0.0, 1.0);
+    delay_before_ = delay;
+  }
+
+  DualPi2 config_;
+  Fifo low_latency_;
+  Fifo classic_;
+  Recurrence recurs_low_latency_;
+  Recurrence recurs_classic_;
+  double base_ = 0;    // p'
+  double credit_ = 0;  // bytes
+  Duration delay_before_{};
+  Instant next_update_{};
+};
+
+}  // namespace nagi::model

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FQ-CoDel (RFC 8290): a queue a flow, each with CoDel, served by deficit round robin, in which
+// flows that have just begun come first. What overflows the whole is taken off the longest queue.
+#pragma once
+
+#include <algorithm>
+#include <list>
+
+#include "model/described.hpp"
+#include "model/queue/codel_control.hpp"
+
+namespace nagi::model {
+
+struct FqCoDel {
+  QueueLimit limit;  // of all flows together
+  Duration target = std::chrono::milliseconds(5);
+  Duration interval = std::chrono::milliseconds(100);
+  bool ecn = true;
+  Bytes packet{1500};   // a full-size one
+  Bytes quantum{1514};  // what a flow may send before it is the next one's turn
+  std::uint64_t flows = 1024;
+
+  static constexpr std::string_view name = "fq_codel";
+  static constexpr auto fields() {
+    using Self = FqCoDel;
+    return std::tuple(optional("target_ns", &Self::target, bounds::aqm_target_ns),
+                      optional("interval_ns", &Self::interval, bounds::aqm_interval_ns),
+                      FlagField<Self>{"ecn", &Self::ecn},
+                      optional("full_packet_bytes", &Self::packet, bounds::packet_bytes),
+                      optional("quantum_bytes", &Self::quantum, bounds::packet_bytes),
+                      optional("flows", &Self::flows, bounds::queue_flows));
+  }
+
+  class Model;
+};
+
+class FqCoDel::Model final : public Queue {
+ public:
+  Model(const FqCoDel& config, const Stream& /*draws*/)
+      : config_(config),
+        parameters_{config.target, config.interval, config.ecn, config.packet},
+        flows_(config.flows) {}
+
+  void enqueue(const Packet& packet, Instant at, std::optional<Bytes> in_transmission,
+               QueueEvents& events) override {
+    adopt({packet, at});
+    const bool is_over = std::visit(
+        [this]<class Limit>(const Limit& limit) {
+          if constexpr (std::is_same_v<Limit, Packets>) return packets_ > limit.count;
+          if constexpr (std::is_same_v<Limit, Bytes>) return bytes_ > limit;
+          return false;
+        },
+        config_.limit);
+    if (in_transmission && is_over) drop_from_longest(events);
+  }
+
+  std::optional<Packet> dequeue(Instant at, QueueEvents& events) override {
+    for (;;) {
+      const bool is_new = !new_flows_.empty();
+      std::list<Flow*>& list = is_new ? new_flows_ : old_flows_;
+      if (list.empty()) return std::nullopt;
+      Flow& flow = *list.front();
+      if (flow.deficit <= 0) {
+        flow.deficit += static_cast<std::int64_t>(config_.quantum.count);
+        old_flows_.splice(old_flows_.end(), list, list.begin());
+        continue;
+      }
+      // As in Linux, what waits of all flows decides whether so little waits that nothing is to
+      // be dropped.
+      const auto packet = flow.control.dequeue(
+          parameters_, at, events,
+          [&]() -> std::optional<Waiting> {
+            if (flow.fifo.is_empty()) return std::nullopt;
+            return pop(flow);
+          },
+          [this] { return bytes_; });
+      if (packet) {
+        flow.deficit -= static_cast<std::int64_t>(packet->size.count);
+        return packet;
+      }
+      // A flow that has just begun passes through the others' list, lest it come first again.
+      if (is_new && !old_flows_.empty()) {
+        old_flows_.splice(old_flows_.end(), list, list.begin());
+      } else {
+        flow.is_listed = false;
+        list.pop_front();
+      }
+    }
+  }
+
+  void adopt(const Waiting& waiting) override {
+    Flow& flow = flows_[waiting.packet.flow % flows_.size()];
+    flow.fifo.push(waiting);
+    ++packets_;
+    bytes_ += waiting.packet.size;
+    if (flow.is_listed) return;
+    flow.is_listed = true;
+    flow.deficit = static_cast<std::int64_t>(config_.quantum.count);
+    new_flows_.push_back(&flow);
+  }
+
+  std::vector<Waiting> take_all() override {
+    std::vector<Waiting> all;
+    for (Flow& flow : flows_) {
+      while (!flow.fifo.is_empty()) all.push_back(pop(flow));
+    }
+    std::ranges::stable_sort(all, {}, &Waiting::since);
+    return all;
+  }
+
+  [[nodiscard]] std::size_t packets() const override { return packets_; }
+  [[nodiscard]] Bytes bytes() const override { return bytes_; }
+  void for_each(const std::function<void(const Packet&)>& visit) const override {
+    for (const Flow& flow : flows_) {
+      for (const Waiting& waiting : flow.fifo) visit(waiting.packet);
+    }
+  }
+
+ private:
+  struct Flow {
+    Fifo fifo;
+    CoDelControl control;
+    std::int64_t deficit = 0;
+    bool is_listed = false;
+  };
+
+  Waiting pop(Flow& flow) {
+    --packets_;
+    bytes_ -= flow.fifo.front().packet.size;
+    return flow.fifo.pop();
+  }
+
+  /// Half of the queue that has the most bytes, from its head, and no more than 64 packets.
+  void drop_from_longest(QueueEvents& events) {
+    constexpr int max_drops = 64;
+    Flow& longest =
+        *std::ranges::max_element(flows_, {}, [](const Flow& flow) { return flow.fifo.bytes(); });
+    const std::uint64_t half = longest.fifo.bytes().count / 2;
+    std::uint64_t dropped = 0;
+    for (int i = 0; i < max_drops && (i == 0 || dropped < half); ++i) {
+      const Packet packet = pop(longest).packet;
+      dropped += packet.size.count;
+      events.drops.push_back({packet, Fate::queue_overflow});
+    }
+  }
+
+  FqCoDel config_;
+  CoDelParameters parameters_;
+  std::vector<Flow> flows_;
+  std::list<Flow*> new_flows_;
+  std::list<Flow*> old_flows_;
+  std::size_t packets_ = 0;
+  Bytes bytes_;
+};
+
+}  // namespace nagi::model

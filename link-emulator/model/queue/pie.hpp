@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PIE (RFC 8033): arriving packets are dropped, or marked, with a probability that a proportional
+// integral controller updates every `update` by the queueing delay. That is measured by timestamps.
+// Of the RFC's optional elements there are ECN (section 5.1), derandomization (5.4) and the bound
+// on increments (5.5).
+#pragma once
+
+#include <algorithm>
+
+#include "model/described.hpp"
+#include "model/queue/queue.hpp"
+
+namespace nagi::model {
+
+struct Pie {
+  QueueLimit limit;
+  Duration target = std::chrono::milliseconds(15);
+  Duration update = std::chrono::milliseconds(15);
+  Duration max_burst = std::chrono::milliseconds(150);
+  double alpha = 0.125;  // Hz
+  double beta = 1.25;    // Hz
+  bool ecn = false;
+  Bytes packet{1500};  // a full-size one
+
+  static constexpr std::string_view name = "pie";
+  static constexpr auto fields() {
+    return std::tuple(optional("target_ns", &Pie::target, bounds::aqm_target_ns),
+                      optional("update_ns", &Pie::update, bounds::aqm_update_ns),
+                      optional("max_burst_ns", &Pie::max_burst, bounds::aqm_interval_ns),
+                      optional("alpha_hz", &Pie::alpha, bounds::aqm_gain_hz),
+                      optional("beta_hz", &Pie::beta, bounds::aqm_gain_hz),
+                      FlagField<Pie>{"ecn", &Pie::ecn},
+                      optional("full_packet_bytes", &Pie::packet, bounds::packet_bytes));
+  }
+
+  class Model;
+};
+
+class Pie::Model final : public SingleQueue {
+ public:
+  Model(const Pie& config, const Stream& draws)
+      : config_(config), draws_(draws), burst_allowance_(config.max_burst) {}
+
+  void enqueue(const Packet& packet, Instant at, std::optional<Bytes> in_transmission,
+               QueueEvents& events) override {
+    update_until(at);
+    Packet waiting = packet;
+    if (in_transmission && !has_room(config_.limit, fifo().packets(), fifo().bytes(), packet)) {
+      accumulated_ = 0;
+      events.drops.push_back({packet, Fate::queue_overflow});
+    } else if (is_due() &&
+               !(config_.ecn && probability_ <= max_marking && try_to_mark(waiting, events))) {
+      accumulated_ = 0;
+      events.drops.push_back({packet, Fate::aqm_drop});
+    } else {
+      fifo().push({waiting, at});
+    }
+  }
+
+  std::optional<Packet> dequeue(Instant at, QueueEvents& /*events*/) override {
+    update_until(at);
+    if (fifo().is_empty()) return std::nullopt;
+    const Waiting next = fifo().pop();
+    delay_ = fifo().is_empty() ? Duration::zero() : at - next.since;
+    return next.packet;
+  }
+
+ private:
+  static constexpr double max_marking = 0.1;  // above that probability even ECT is dropped
+
+  /// Whether the packet that comes in is to be dropped or marked.
+  bool is_due() {
+    constexpr double low = 0.2;
+    constexpr double min_accumulated = 0.85;
+    constexpr double max_accumulated = 8.5;
+    if (burst_allowance_ > Duration::zero()) return false;
+    if (delay_before_ < config_.target / 2 && probability_ < low) return false;
+    if (fifo().bytes().count <= 2 * config_.packet.count) return false;
+    accumulated_ = probability_ == 0 ? 0 : accumulated_ + probability_;
+    if (accumulated_ < min_accumulated) return false;
+    if (accumulated_ >= max_accumulated) return true;
+    if (!Chance(probability_).happens(draws_.draw(draw_++))) return false;
+    accumulated_ = 0;
+    return true;
+  }
+
+  void update_until(Instant at) {
+    for (; next_update_ <= at; next_update_ += config_.update) update_probability();
+  }
+
+  void update_probability() {
+    constexpr double max_increment = 0.02;
+    constexpr double from_here_bounded = 0.1;
+    constexpr double decay = 1 - 1.0 / 64;
+    const auto seconds = [](Duration duration) {
+      return std::chrono::duration<double>(duration).count();
+    };
+    double change = config_.alpha * seconds(delay_ - config_.target) +
+                    config_.beta * seconds(delay_ - delay_before_);
+    change *= scale();
+    if (probability_ >= from_here_bounded) change = std::min(change, max_increment);
+    probability_ += change;
+    if (delay_ == Duration::zero() && delay_before_ == Duration::zero()) probability_ *= decay;
+    probability_ = std::clamp(probability_, 0.0, 1.0);
+    const Duration half = config_.target / 2;
+    if (probability_ == 0 && delay_ < half && delay_before_ < half) {
+      burst_allowance_ = config_.max_burst;
+      accumulated_ = 0;
+    } else {
+      burst_allowance_ = std::max(burst_allowance_ - config_.update, Duration::zero());
+    }
+    delay_before_ = delay_;
+  }
+
+  /// A low probability moves by small steps (section 4.2).
+  [[nodiscard]] double scale() const {
+    if (probability_ < 1e-6) return 1.0 / 2048;
+    if (probability_ < 1e-5) return 1.0 / 512;
+    if (probability_ < 1e-4) return 1.0 / 128;
+    if (probability_ < 1e-3) return 1.0 / 32;
+    if (probability_ < 1e-2) return 1.0 / 8;
+    if (probability_ < 1e-1) return 1.0 / 2;
+    return 1;
+  }
+
+  Pie config_;
+  Stream draws_;
+  std::uint64_t draw_ = 0;
+  double probability_ = 0;
+  double accumulated_ = 0;
+  Duration burst_allowance_;
+  Duration delay_{};         // of the packet that left last
+  Duration delay_before_{};  // as of the last update
+  Instant next_update_{};
+};
+
+}  // namespace nagi::model
