@@ -25,6 +25,16 @@ class PacketCounts(Contract):
     duplicated: int = Field(description="copies delivered, beside the packets")
     reordered: int = Field(description="delivered after having been held back for others")
 
+    @property
+    def dropped_by_queue(self) -> int:
+        """Because it was full, or by active queue management."""
+        return self.queue_overflows + self.aqm_drops
+
+    @property
+    def accounted(self) -> int:
+        """As many as were offered, unless some were lost by mistake."""
+        return self.delivered + self.dropped_by_queue + self.channel_losses + self.held
+
 
 class ByteCounts(Contract):
     offered: int

@@ -126,6 +126,11 @@ class DirectionPlan(EffectPlans):
         return self.rate_bps
 
     @property
+    def has_steady_delay(self) -> bool:
+        """Whether all packets are under way for the same time."""
+        return self.delay_trace is None and self.jitter is None and self.reordering is None
+
+    @property
     def min_delay_ns(self) -> int:
         """The propagation delay without jitter; of a trace the smallest."""
         return min(self._delays_ns)

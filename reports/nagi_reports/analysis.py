@@ -480,8 +480,8 @@ def _tells_all(flow: FlowPlan, recorded: _Recorded) -> bool:
 
 
 def _drops(flow: FlowPlan, recorded: _Recorded) -> tuple[int | None, int, int]:
-    """Queue overflows (None: a switch does not tell), channel losses and transmitted packets along
-    the flow's path."""
+    """Packets that queues dropped (None: a switch does not tell), channel losses and transmitted
+    packets along the flow's path."""
     overflows: int | None = 0
     losses = transmitted = 0
     for hop in flow.path:
@@ -493,7 +493,7 @@ def _drops(flow: FlowPlan, recorded: _Recorded) -> tuple[int | None, int, int]:
             port = recorded.switches.port(hop.link, hop.way)
         if port is None:
             transmitted += account.server.packets
-            more: int | None = account.packets.queue_overflows
+            more: int | None = account.packets.dropped_by_queue
         else:
             losses += port.counters.lost
             transmitted += port.counters.sent + port.counters.lost

@@ -41,6 +41,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from nagi_captures.drops import QUEUE_DROPS
 
 from nagi_reports.statistics import Mean, ratio
 
@@ -53,7 +54,7 @@ RESTORED_RTTS = 10  # within which a scheme without a threshold gives back what 
 NO_THRESHOLD = ("bbr",)
 
 Cause = Literal["channel", "queue"]
-CAUSES: dict[Cause, str] = {"channel": "channel loss", "queue": "queue overflow"}
+CAUSES: dict[Cause, tuple[str, ...]] = {"channel": ("channel loss",), "queue": QUEUE_DROPS}
 MISTAKE: dict[Cause, int] = {"channel": CONGESTION, "queue": CHANNEL}
 
 Codes = npt.NDArray[np.int8]  # places in OUTCOMES
@@ -154,8 +155,9 @@ def _open_after(is_open: npt.NDArray[np.bool_]) -> Ints:
 def columns(losses: pd.DataFrame, found: Codes) -> dict[str, Any]:
     """Outcomes as columns of the results. losses: cause."""
     values: dict[str, Any] = {}
-    for cause, name in CAUSES.items():
-        counts = np.bincount(found[(losses["cause"] == name).to_numpy()], minlength=len(OUTCOMES))
+    for cause, names in CAUSES.items():
+        of_cause = losses["cause"].isin(names).to_numpy()
+        counts = np.bincount(found[of_cause], minlength=len(OUTCOMES))
         for outcome, count in zip(OUTCOMES, counts.tolist(), strict=True):
             values[column(cause, outcome)] = count
         total = counts.sum()

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from nagi_captures.drops import interface_of, read_drops
+from nagi_captures.drops import QUEUE_DROPS, interface_of, read_drops
 from nagi_contracts.plan import FlowPlan, Hop, RunPlan
 from nagi_contracts.records import Manifest
 from nagi_contracts.switches import drops_file
@@ -155,20 +155,20 @@ def _queue(path: Path, plan: RunPlan, flow: FlowPlan, hop: Hop) -> tuple[Queue |
     settings = plan.channel(hop)
     if settings.mean_rate_bps is None:
         return None, "the path has no rate limit"
-    if settings.jitter is not None or settings.delay_trace is not None:
+    if not settings.has_steady_delay:
         # When a packet left the queue then does not follow from when it arrived at the far end.
         return None, "not known under a delay that varies"
     if not path.exists():
         return None, "not recorded"
-    columns = ["link", "way", "arrived_ns", "left_ns", "fate"]
+    columns = ["link", "way", "arrived_ns", "left_ns", "fate", "is_copy"]
     table = read_parquet(path, columns=columns)
-    table = table[(table["link"] == hop.link) & (table["way"] == hop.way)]
+    table = table[(table["link"] == hop.link) & (table["way"] == hop.way) & ~table["is_copy"]]
     if table.empty:
         return None, "not recorded"
     begin = plan.timeline.traffic_s * 1e9
-    overflow = table["fate"] == "queue overflow"
+    overflow = table["fate"].isin(["queue overflow", "AQM drop"])
     loss = table["fate"] == "channel loss"
-    entered = table["fate"] == "delivered"
+    entered = table["fate"].isin(["delivered", "AQM drop"])
     if settings.loss.at == "egress":
         entered |= loss
     arrived, waiting = backlog(
@@ -233,7 +233,7 @@ def _dropped_at(run: Path, plan: RunPlan, hop: Hop) -> tuple[Floats, Floats]:
     mine = drops[drops["interface"] == interface_of(links.index(hop.link))]
     begin_s = Manifest.read(manifest).began_realtime_s + plan.timeline.traffic_s
     at_s = (mine["time_ns"] - round(begin_s * 1e9)).to_numpy(np.float64) / 1e9
-    overflow = (mine["cause"] == "queue overflow").to_numpy()
+    overflow = mine["cause"].isin(QUEUE_DROPS).to_numpy()
     return at_s[overflow], at_s[~overflow]
 
 

@@ -130,10 +130,7 @@ def certify(
         if packets.offered:
             late = direction.arrival_lateness_ns
             measured["arrival_lateness_p99"].append((late.p99 / 1e6, name))
-        accounted = (
-            packets.delivered + packets.queue_overflows + packets.channel_losses + packets.held
-        )
-        measured["unaccounted"].append((abs(packets.offered - accounted), name))
+        measured["unaccounted"].append((abs(packets.offered - packets.accounted), name))
     for link in links.links:
         for port in (link.a, link.b):
             _add_interface(measured, port, port.interface)

@@ -37,6 +37,7 @@ from nagi.records.packets import (
     HELD,
     QUEUE_OVERFLOW,
     Records,
+    are_copies,
     fates,
     in_order,
     replay,
@@ -133,6 +134,7 @@ def gather(
         values["replay_differences"].append(
             (float(_differences(recorded[mine], due[mine])), subject)
         )
+        mine &= ~are_copies(recorded)
         seen_ns = recorded["left_ns"][mine] + recorded["late_ns"][mine]
         by = "handed to the kernel"
         if last_hop is not None:
@@ -166,6 +168,9 @@ def gather(
     unknown = {name: why for name in values if lost and name.startswith("capture_transit")}
     if not any(flow.traffic == "bulk" for flow in plan.flows):
         unknown |= dict.fromkeys(host_response.CHECKS, "programs say when data are sent and read")
+    elif all(host_response.is_corrupted(plan, flow) for flow in plan.flows):
+        why = "hosts do not respond to packets that were corrupted"
+        unknown |= dict.fromkeys(host_response.CHECKS, why)
     return Evidence(values, information, unknown, clocks)
 
 
@@ -395,8 +400,7 @@ def _differences(recorded: Records, due: Records) -> int:
 def _has_steady_times(direction: DirectionPlan) -> bool:
     """Whether the end of a packet's transmission follows from when it is delivered, and its begin
     from its size."""
-    changes = (direction.delay_trace, direction.jitter, direction.reordering, direction.burst_bytes)
-    return all(change is None for change in changes)
+    return direction.has_steady_delay and direction.burst_bytes is None
 
 
 def _rate_error(due: Records, seen_ns: Nanoseconds, direction: DirectionPlan) -> float | None:

@@ -67,6 +67,7 @@ def measure(
             flow
             for flow in plan.flows
             if flow.traffic == "bulk"
+            and not is_corrupted(plan, flow)
             and (node, link)
             in ((flow.sender, flow.path[0].link), (flow.receiver, flow.path[-1].link))
         ]
@@ -86,6 +87,16 @@ def measure(
                 for name, value in zip(CHECKS, found, strict=True):
                     values[name].append((float(value), f"{node}, {flow.name}"))
     return values
+
+
+def is_corrupted(plan: RunPlan, flow: FlowPlan) -> bool:
+    """Whether packets arrive with wrong checksums, which hosts ignore and captures do not show."""
+    links = [plan.link(hop.link) for hop in flow.path]
+    return any(
+        direction.corruption is not None
+        for link in links
+        for direction in (link.forward, link.backward)
+    )
 
 
 def _read(file: Path) -> pd.DataFrame:

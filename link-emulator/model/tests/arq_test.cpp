@@ -103,6 +103,22 @@ TEST(Arq, RepetitionsGoBeforeWhatWaits) {
   EXPECT_EQ(link.resolved()[6].start, at(6ms));
 }
 
+// The far end no longer waits for what it once had to, nor for what passed while it did not wait.
+TEST(Arq, ReleasesWhatItHeldBackWhenOrderNoLongerMatters) {
+  for (const bool arq_stays : {true, false}) {
+    Direction link = make(repeating({0}, 3));
+    std::vector<Departure> departures;
+    for (std::uint64_t tag = 0; tag < 3; ++tag) link.offer({full, tag}, at(0ms), departures);
+    DirectionConfig config = repeating({0}, 3);
+    config.keep_order = false;
+    if (!arq_stays) config.arq.reset();
+    link.change(config, at(2500us), departures);
+    while (const auto next = link.next_event()) link.advance(*next, departures);
+    EXPECT_EQ(link.held(), 0U);
+    EXPECT_EQ(link.counters().delivered, 3U);
+  }
+}
+
 DirectionConfig radio() {
   DirectionConfig config;
   config.rate = Bitrate{8'000'000};

@@ -147,6 +147,20 @@ TEST(Direction, TransmitsOneAfterTheOther) {
   EXPECT_EQ(link.counters().transmitting, 3500us);
 }
 
+// mahimahi's queue of 2 counts the packet in transmission.
+TEST(Direction, ItsQueueMayCountTheTransmission) {
+  DirectionConfig config = eight_megabits();
+  config.queue = DropTail{Packets{2}, true};
+  Direction link = make(config);
+  Recorder seen;
+  for (std::uint64_t tag = 1; tag <= 3; ++tag) link.offer({full, tag}, at(0ms), seen.departures);
+  EXPECT_EQ(seen.events(), (std::vector<Event>{{3, Fate::queue_overflow, 0ms}}));
+  link.advance(at(1ms), seen.departures);
+  link.offer({full, 4}, at(1ms), seen.departures);
+  EXPECT_EQ(link.counters().queue_overflows, 1U);
+  EXPECT_EQ(link.counters().max_waiting, 1U);
+}
+
 TEST(Direction, CountsFramingOnTopOfIpBytes) {
   DirectionConfig config = eight_megabits();
   config.overhead = Bytes{250};

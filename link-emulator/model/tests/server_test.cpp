@@ -125,5 +125,47 @@ TEST_P(AnyTrace, IsFollowedExactly) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, AnyTrace, testing::Range(0U, 30U));
 
+// 1,000 bytes at 7,999,997 b/s take 375 ps more than 1 ms, when an outage of 10 s begins.
+TEST(RateServer, WorkOfLessThanANanosecondWaitsForTheNextRate) {
+  RateServer server(Trace<Bitrate>{
+      {{0ms, Bitrate{7'999'997}}, {1ms, Bitrate{0}}, {10'001ms, Bitrate{8'000'000}}}, 20s});
+  EXPECT_EQ(server.begin({1000}, Instant{0ms}, false), Instant{10'001ms});
+}
+
+// Full, the bucket holds 3,000 bytes: so much leaves at once. Then 1 byte a microsecond.
+TEST(TokenBucket, LetsABurstPassThenKeepsTheRate) {
+  RateServer server(TokenBucket{{8'000'000}, {3000}});
+  EXPECT_EQ(server.begin({1500}, Instant{1ms}, false), Instant{1ms});
+  EXPECT_EQ(server.begin({1500}, Instant{1ms}, true), Instant{1ms});
+  EXPECT_EQ(server.begin({1500}, Instant{1ms}, true), Instant{2500us});
+  EXPECT_EQ(server.begin({1500}, Instant{2500us}, true), Instant{4ms});
+  // Idle for 2 ms it gains 2,000 bytes, and never holds more than 3,000.
+  EXPECT_EQ(server.begin({1500}, Instant{6ms}, false), Instant{6ms});
+  EXPECT_EQ(server.begin({1000}, Instant{6ms}, true), Instant{6500us});
+  EXPECT_EQ(server.begin({3000}, Instant{1s}, false), Instant{1s});
+  EXPECT_EQ(server.begin({1}, Instant{1s}, true), Instant{1s + 1us});
+  // A packet that no burst holds waits until there are enough tokens.
+  EXPECT_EQ(server.begin({5000}, Instant{2s}, false), Instant{2s + 2ms});
+}
+
+TEST(TokenBucket, IsExactOverABusyPeriod) {
+  RateServer server(TokenBucket{{7'999'997}, {1}});
+  Instant at{};
+  for (int i = 0; i < 7'999'997 / 8; ++i) at = server.begin({1000}, at, i > 0);
+  // 999,999 packets of 8,000 bits, one byte of which was there: 999.99999... s.
+  const auto bits = static_cast<unsigned __int128>(999'999) * 8000 - 8;
+  EXPECT_EQ(at.time_since_epoch().count(),
+            static_cast<std::int64_t>((bits * 1'000'000'000 + 7'999'996) / 7'999'997) - 1);
+}
+
+TEST(TokenBucket, KeepsItsTokensWhenTheRateChanges) {
+  RateServer server(TokenBucket{{8'000'000}, {3000}});
+  EXPECT_EQ(server.begin({3000}, Instant{0ms}, false), Instant{0ms});
+  EXPECT_EQ(server.begin({1000}, Instant{0ms}, true), Instant{1ms});
+  // Half of the tokens are there after 0.5 ms; twice as fast the others take 0.25 ms.
+  EXPECT_EQ(server.change(TokenBucket{{16'000'000}, {3000}}, Instant{500us}), Instant{750us});
+  EXPECT_EQ(server.begin({1000}, Instant{750us}, true), Instant{1250us});
+}
+
 }  // namespace
 }  // namespace nagi::model

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from nagi_contracts.base import Flag, Whole
+from nagi_contracts.base import Flag, Whole, is_true
 from nagi_contracts.bounds import whole
 from nagi_contracts.impairments.planning import Planning, full_size
 from nagi_contracts.impairments.queues.base import (
@@ -27,7 +27,7 @@ class FqCoDelPlan(QueuePlanBase):
     discipline: Literal["fq_codel"] = "fq_codel"
     target_ns: int
     interval_ns: int
-    ecn: bool
+    ecn: bool = Field(True, exclude_if=is_true)
     full_packet_bytes: int
     quantum_bytes: int
     flows: int
