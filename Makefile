@@ -295,7 +295,7 @@ lint-quick: $(VENV)/.lint
 	@$(RUN)/ruff check . && $(RUN)/ruff format --check .
 	@$(RUN)/mypy
 	@$(RUN)/lint-imports --no-cache --no-logo
-	@$(RUN)/clang-format --dry-run --Werror $$(git ls-files '*.cpp' '*.hpp' '*.hpp.in' 'link-emulator/gr-nagi/*.cc' 'link-emulator/gr-nagi/*.h' 'hosts/tcp/*.c' 'hosts/tcp/*.h')
+	@$(RUN)/clang-format --dry-run --Werror $$(git ls-files '*.cpp' '*.hpp' '*.hpp.in' 'link-emulator/gr-nagi/*.cc' 'link-emulator/gr-nagi/*.h' 'hosts/tcp/*.c' 'hosts/tcp/*.h' '*.bpf.c' 'runtime/*.h' 'link-emulator/bench/*.h')
 	@cd ansible && PATH="$(abspath $(RUN)):$$PATH" ansible-lint --offline -q
 	@shellcheck .ci/run && shellcheck -s bash hosts/guest/compile.sh
 	@echo "lint-quick: all good"
@@ -316,7 +316,7 @@ $(VENV)/.lint: pyproject.toml constraints.txt
 
 format: $(VENV)/.lint
 	@$(RUN)/ruff check -q --fix . ; $(RUN)/ruff format -q .
-	@$(RUN)/clang-format -i $$(git ls-files '*.cpp' '*.hpp' '*.hpp.in' 'link-emulator/gr-nagi/*.cc' 'link-emulator/gr-nagi/*.h' 'hosts/tcp/*.c' 'hosts/tcp/*.h')
+	@$(RUN)/clang-format -i $$(git ls-files '*.cpp' '*.hpp' '*.hpp.in' 'link-emulator/gr-nagi/*.cc' 'link-emulator/gr-nagi/*.h' 'hosts/tcp/*.c' 'hosts/tcp/*.h' '*.bpf.c' 'runtime/*.h' 'link-emulator/bench/*.h')
 
 # Nothing is asked of the network but the packages, once.
 docs: $(VENV)/.docs
