@@ -33,7 +33,7 @@ RUN := $(VENV)/bin
 # System packages, by Debian's names. First what runs in virtual time need:
 #   toolchain:             g++ cmake ninja-build pkg-config python3-venv
 #   libraries of nagi-link: JSON, command line, log lines, capabilities, Philox, AF_XDP
-#   schemes:               clang (compiles to eBPF), libbpf-dev (their headers), libelf-dev (parameters in objects)
+#   eBPF:                  clang (compiles it), libbpf-dev (its headers, loads it), libelf-dev (parameters in schemes)
 #   capture reader:        python3-dev (headers), libzstd-dev and zstd (compressed captures)
 #   guests:                bubblewrap (sandbox), flex bison bc xz-utils (their kernel's build), kmod (modinfo, modules),
 #                          debian-archive-keyring (by whose keys apt checks its source)

@@ -9,9 +9,10 @@
 //            index        uint32   counts the packets of its lane, modulo 2^32
 //            identity     uint32   see io/ip_header.hpp
 //            late_ns      int32    by how much later than due it was handed to the kernel; at most
-//            2^31 - 1 bytes        uint16   IP bytes lane         uint8    link's place in the
-//            configuration x 2, + 1 for b to a fate         uint8    bits 0-3: 0 delivered, 1 queue
-//            overflow, 2 channel loss, 3 held;
+//                                  2^31 - 1
+//            bytes        uint16   IP bytes
+//            lane         uint8    link's place in the configuration x 2, + 1 for b to a
+//            fate         uint8    bits 0-3: 0 delivered, 1 queue overflow, 2 channel loss, 3 held;
 //                                  bit 4: ECN-capable; bit 5: marked
 //
 // Records stand in the order in which packets left.
@@ -45,7 +46,7 @@ struct PacketRecordHeader {
 };
 static_assert(sizeof(PacketRecordHeader) == 16);
 
-constexpr std::size_t most_recorded_links = 128;  // a lane's number has 8 bits
+constexpr std::size_t max_recorded_links = 128;  // a lane's number has 8 bits
 constexpr std::uint8_t fate_held = 3;
 constexpr std::uint8_t fate_mask = 15;
 constexpr std::uint8_t ecn_capable_bit = 1 << 4;

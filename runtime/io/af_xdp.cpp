@@ -34,7 +34,7 @@ constexpr std::uint32_t send_ring = 1024;
 constexpr std::size_t batch = 64;
 constexpr std::size_t kernel_batch = 32;  // it sends that many frames a call (TX_BATCH_SIZE)
 constexpr std::uint32_t cache_line = 64;
-constexpr int send_patience_ms = 10;
+constexpr int send_timeout_ms = 10;
 
 static_assert(FramePool::note_bytes + sizeof(nagi_stamp) <= 64);  // both in front of the frame
 
@@ -287,7 +287,7 @@ class AfXdp final : public Port {
       }
       if (errno != EAGAIN) {
         pollfd writable{descriptor(), POLLOUT, 0};
-        if (poll(&writable, 1, send_patience_ms) <= 0) break;
+        if (poll(&writable, 1, send_timeout_ms) <= 0) break;
       }
       reap();
     }
