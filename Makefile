@@ -33,7 +33,7 @@ RUN := $(VENV)/bin
 # System packages, by Debian's names. First what runs in virtual time need:
 #   toolchain:             g++ cmake ninja-build pkg-config python3-venv
 #   libraries of nagi-link: JSON, command line, log lines, capabilities, Philox, AF_XDP
-#   schemes:               clang (compiles to eBPF), libbpf-dev (their headers), libelf-dev (parameters in objects)
+#   eBPF:                  clang (compiles it), libbpf-dev (its headers, loads it), libelf-dev (parameters in schemes)
 #   capture reader:        python3-dev (headers), libzstd-dev and zstd (compressed captures)
 #   guests:                bubblewrap (sandbox), flex bison bc xz-utils (their kernel's build), kmod (modinfo, modules),
 #                          debian-archive-keyring (by whose keys apt checks its source)
@@ -295,7 +295,7 @@ lint-quick: $(VENV)/.lint
 	@$(RUN)/ruff check . && $(RUN)/ruff format --check .
 	@$(RUN)/mypy
 	@$(RUN)/lint-imports --no-cache --no-logo
-	@$(RUN)/clang-format --dry-run --Werror $$(git ls-files '*.cpp' '*.hpp' '*.hpp.in' 'link-emulator/gr-nagi/*.cc' 'link-emulator/gr-nagi/*.h' 'hosts/tcp/*.c' 'hosts/tcp/*.h')
+	@$(RUN)/clang-format --dry-run --Werror $$(git ls-files '*.cpp' '*.hpp' '*.hpp.in' 'link-emulator/gr-nagi/*.cc' 'link-emulator/gr-nagi/*.h' 'hosts/tcp/*.c' 'hosts/tcp/*.h' '*.bpf.c' 'runtime/*.h' 'link-emulator/bench/*.h')
 	@cd ansible && PATH="$(abspath $(RUN)):$$PATH" ansible-lint --offline -q
 	@shellcheck .ci/run && shellcheck -s bash hosts/guest/compile.sh
 	@echo "lint-quick: all good"
@@ -316,7 +316,7 @@ $(VENV)/.lint: pyproject.toml constraints.txt
 
 format: $(VENV)/.lint
 	@$(RUN)/ruff check -q --fix . ; $(RUN)/ruff format -q .
-	@$(RUN)/clang-format -i $$(git ls-files '*.cpp' '*.hpp' '*.hpp.in' 'link-emulator/gr-nagi/*.cc' 'link-emulator/gr-nagi/*.h' 'hosts/tcp/*.c' 'hosts/tcp/*.h')
+	@$(RUN)/clang-format -i $$(git ls-files '*.cpp' '*.hpp' '*.hpp.in' 'link-emulator/gr-nagi/*.cc' 'link-emulator/gr-nagi/*.h' 'hosts/tcp/*.c' 'hosts/tcp/*.h' '*.bpf.c' 'runtime/*.h' 'link-emulator/bench/*.h')
 
 # Nothing is asked of the network but the packages, once.
 docs: $(VENV)/.docs

@@ -16,8 +16,9 @@
 #include <cstdio>
 #include <system_error>
 
+#include "bench_forwarder.bpf.hpp"
 #include "command.hpp"
-#include "io/bpf_program.hpp"
+#include "io/bpf_object.hpp"
 #include "xsk.hpp"
 
 namespace nagi::bench {
@@ -28,25 +29,17 @@ constexpr int most_kicks = 4;  // the kernel sends 32 frames at a time
 
 volatile std::sig_atomic_t stopped = 0;
 
-/// All frames that come in at the interface go to the socket in `sockets`.
-io::Descriptor load_program(int sockets) {
-  io::Assembler code;
-  code.redirect_to_socket(BPF_REG_1, sockets, XDP_PASS);
-  return code.load(BPF_PROG_TYPE_XDP, "bench_forwarder");
-}
-
 /// One end: its socket, and the program that feeds it.
 struct Side {
   Xsk xsk;
-  io::Descriptor sockets;
-  io::Descriptor program;
   io::Descriptor link;
 
   void attach_to(const std::string& interface) {
     const unsigned index = if_nametoindex(interface.c_str());
-    sockets = io::make_socket_map(xsk.descriptor());
-    program = load_program(sockets.get());
-    link = io::attach(program.get(), index, BPF_XDP, XDP_FLAGS_SKB_MODE);
+    io::BpfObject object(bpf::bench_forwarder);
+    object.load();
+    io::put_socket(object.map("sockets"), xsk.descriptor());
+    link = io::attach(object.program("bench_forward"), index, BPF_XDP, XDP_FLAGS_SKB_MODE);
   }
 
   /// Gives the kernel `ring_frames` frames to receive into, from number `first` on.

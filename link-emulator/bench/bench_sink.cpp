@@ -13,6 +13,8 @@
 // after the first noted arrival up to the last, divided by the time between the two; arrivals in
 // the first --settle seconds are not noted for it.
 
+#include "bench_sink.h"
+
 #include <net/if.h>
 #include <poll.h>
 
@@ -24,8 +26,9 @@
 #include <system_error>
 #include <vector>
 
+#include "bench_sink.bpf.hpp"
 #include "command.hpp"
-#include "io/bpf_program.hpp"
+#include "io/bpf_object.hpp"
 #include "io/stop_signals.hpp"
 #include "numbered_frame.hpp"
 #include "shared_array.hpp"
@@ -41,98 +44,15 @@ struct Request {
   double seconds = 3600;
 };
 
-struct Totals {
-  std::uint64_t frames;
-  std::uint64_t bytes;  // of frames
-  std::uint64_t duplicates;
-  std::uint64_t beyond;  // frames whose number has no place in the array
-};
-
-struct Arrival {
-  std::int64_t at_ns;  // 0: has not arrived
-  std::int64_t sent_ns;
-};
-
-/// The program at the interface. `arrivals`: its array, or -1 to count only.
-io::Descriptor load_program(int totals, int arrivals) {
-  constexpr int verdict_pass = 0;  // TCX_PASS
-  constexpr int verdict_drop = 2;  // TCX_DROP
-  enum : int {
-    result = BPF_REG_0,
-    first = BPF_REG_1,
-    second = BPF_REG_2,
-    third = BPF_REG_3,
-    packet = BPF_REG_6,
-    number = BPF_REG_7,
-    total = BPF_REG_8,
-    sent = BPF_REG_9,
-    frame = BPF_REG_10
-  };
-  io::Assembler code;
-  const auto pass = code.label();
-  const auto drop = code.label();
-  const auto beyond = code.label();
-  const auto duplicate = code.label();
-
-  // Is it one of ours?
-  code.move(sent, first);  // the context, for as long as it is needed
-  code.load(BPF_W, packet, sent, offsetof(__sk_buff, data));
-  code.load(BPF_W, third, sent, offsetof(__sk_buff, data_end));
-  code.move(second, packet);
-  code.add_value(second, stamp_offset + sizeof(Stamp));
-  code.jump_if(BPF_JGT, second, third, pass);
-  code.load(BPF_H, second, packet, offsetof(ethhdr, h_proto));
-  code.jump_if_value(BPF_JNE, second, htons(ETH_P_IP), pass);
-  code.load(BPF_W, second, packet, stamp_offset + offsetof(Stamp, mark));
-  code.jump_if_value(BPF_JNE, second, static_cast<std::int32_t>(frame_mark), pass);
-
-  code.load_map_value(total, totals, 0);
-  code.move_value(second, 1);
-  code.atomic_add(total, offsetof(Totals, frames), second);
-  code.load(BPF_W, second, sent, offsetof(__sk_buff, len));
-  code.atomic_add(total, offsetof(Totals, bytes), second);
-
-  if (arrivals >= 0) {
-    code.load(BPF_W, number, packet, stamp_offset + offsetof(Stamp, number));
-    code.load(BPF_DW, sent, packet, stamp_offset + offsetof(Stamp, sent_monotonic_ns));
-    code.store(BPF_W, frame, -4, number);
-    code.load_map(first, arrivals);
-    code.move(second, frame);
-    code.add_value(second, -4);
-    code.call(BPF_FUNC_map_lookup_elem);
-    code.jump_if_value(BPF_JEQ, result, 0, beyond);
-    code.move(packet, result);  // now the array's entry
-    code.load(BPF_DW, second, packet, offsetof(Arrival, at_ns));
-    code.jump_if_value(BPF_JNE, second, 0, duplicate);
-    code.call(BPF_FUNC_ktime_get_ns);
-    code.store(BPF_DW, packet, offsetof(Arrival, at_ns), result);
-    code.store(BPF_DW, packet, offsetof(Arrival, sent_ns), sent);
-  }
-  code.place(drop);
-  code.leave(verdict_drop);
-  code.place(pass);
-  code.leave(verdict_pass);
-  if (arrivals >= 0) {
-    for (const auto& [where, counter] :
-         {std::pair{beyond, offsetof(Totals, beyond)}, {duplicate, offsetof(Totals, duplicates)}}) {
-      code.place(where);
-      code.move_value(second, 1);
-      code.atomic_add(total, counter, second);
-      code.leave(verdict_drop);
-    }
-  }
-  return code.load(BPF_PROG_TYPE_SCHED_CLS, "bench_sink");
-}
-
 /// The q-quantile: the smallest value that at least q of all values do not exceed.
 std::int64_t quantile(const std::vector<std::int64_t>& sorted, double q) {
   const auto rank = static_cast<std::size_t>(std::ceil(q * static_cast<double>(sorted.size())));
   return sorted[std::clamp<std::size_t>(rank, 1, sorted.size()) - 1];
 }
 
-void print_delays(std::span<const Arrival> arrivals) {
+void print_delays(std::span<const bench_arrival> arrivals) {
   std::vector<std::int64_t> delays;
-  for (const Arrival& arrival : arrivals) {
+  for (const bench_arrival& arrival : arrivals) {
     if (arrival.at_ns != 0) delays.push_back(arrival.at_ns - arrival.sent_ns);
   }
   if (delays.empty()) return;
@@ -145,7 +65,8 @@ void print_delays(std::span<const Arrival> arrivals) {
       static_cast<long long>(quantile(delays, 0.999)), static_cast<long long>(delays.back()));
 }
 
-void print_arrivals(std::span<const Arrival> arrivals, const Totals& totals, double settle) {
+void print_arrivals(std::span<const bench_arrival> arrivals, const bench_totals& totals,
+                    double settle) {
   constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
   std::uint64_t distinct = 0;
   std::uint64_t reordered = 0;
@@ -168,10 +89,10 @@ void print_arrivals(std::span<const Arrival> arrivals, const Totals& totals, dou
   const std::int64_t begin = first + static_cast<std::int64_t>(settle * 1e9);
   std::int64_t begun = never;
   std::uint64_t counted = 0;
-  for (const Arrival& arrival : arrivals) {
+  for (const bench_arrival& arrival : arrivals) {
     if (arrival.at_ns < begin) continue;
     ++counted;
-    begun = std::min(begun, arrival.at_ns);
+    begun = std::min<std::int64_t>(begun, arrival.at_ns);
   }
   const double frame_bytes =
       static_cast<double>(totals.bytes) / static_cast<double>(totals.frames);  // they are all alike
@@ -189,12 +110,16 @@ int run(const Request& request) {
   const io::Descriptor stop = io::stop_signals();
   const unsigned interface = if_nametoindex(request.interface.c_str());
   if (interface == 0) io::throw_errno("interface " + request.interface);
-  const SharedArray<Totals> totals("totals", 1);
-  const SharedArray<Arrival> arrivals("arrivals", request.count_only ? 1 : request.frames);
+  const char* wanted = request.count_only ? "bench_count" : "bench_note";
+  const std::uint32_t places = request.count_only ? 1 : request.frames;
+  io::BpfObject object(bpf::bench_sink);
+  object.resize_map("arrivals", places);
+  object.leave_out(request.count_only ? "bench_note" : "bench_count");
+  object.load();
+  const SharedArray<bench_totals> totals(object.map("totals"), 1);
+  const SharedArray<bench_arrival> arrivals(object.map("arrivals"), places);
   {
-    const io::Descriptor program =
-        load_program(totals.map(), request.count_only ? -1 : arrivals.map());
-    const io::Descriptor link = io::attach(program.get(), interface, io::tcx_ingress, 0);
+    const io::Descriptor link = io::attach(object.program(wanted), interface, io::tcx_ingress, 0);
     std::printf("ready\n");
     std::fflush(stdout);
     pollfd asked{stop.get(), POLLIN, 0};
@@ -202,7 +127,7 @@ int run(const Request& request) {
       io::throw_errno("waiting");
     }
   }
-  const Totals& counted = totals.entries()[0];
+  const bench_totals& counted = totals.entries()[0];
   std::printf("{\"frames\": %llu, \"bytes\": %llu, \"duplicates\": %llu, \"not_noted\": %llu",
               static_cast<unsigned long long>(counted.frames),
               static_cast<unsigned long long>(counted.bytes),

@@ -89,7 +89,7 @@ class Source {
     for (std::uint32_t i = 0; i < count; ++i) {
       const std::uint64_t address = free_.back();
       free_.pop_back();
-      const Stamp stamp{frame_mark, next_++, now()};
+      const bench_stamp stamp{BENCH_FRAME_MARK, next_++, now()};
       std::memcpy(umem_.data(address) + stamp_offset, &stamp, sizeof stamp);
       *xsk_ring_prod__tx_desc(&xsk_.tx, place + i) = {address, frame_bytes_, 0};
     }

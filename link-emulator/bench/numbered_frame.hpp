@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The frame that bench-source sends and bench-sink counts: Ethernet, IPv4 (RFC 791), UDP (RFC 768,
-// no checksum), then a mark, the frame's number, and when it was sent. The last three are in the
-// machine's own byte order: both ends run on one machine and share its CLOCK_MONOTONIC.
+// no checksum), then what frame_stamp.h says.
 #pragma once
 
 #include <arpa/inet.h>
@@ -14,20 +13,13 @@
 #include <cstdint>
 #include <cstring>
 
+#include "frame_stamp.h"
+
 namespace nagi::bench {
 
-struct Stamp {
-  std::uint32_t mark;
-  std::uint32_t number;
-  std::int64_t sent_monotonic_ns;
-};
-static_assert(sizeof(Stamp) == 16);
-
-constexpr std::uint32_t frame_mark = 0x6967616e;  // "nagi"
-constexpr std::size_t ip_header_bytes = 20;
-constexpr std::size_t udp_header_bytes = 8;
-constexpr std::size_t stamp_offset = ETH_HLEN + ip_header_bytes + udp_header_bytes;
-constexpr std::size_t least_frame_bytes = std::max<std::size_t>(ETH_ZLEN, stamp_offset + 16);
+constexpr std::size_t stamp_offset = BENCH_STAMP_OFFSET;
+constexpr std::size_t least_frame_bytes =
+    std::max<std::size_t>(ETH_ZLEN, stamp_offset + sizeof(bench_stamp));
 
 using MacAddress = std::array<std::uint8_t, ETH_ALEN>;
 
@@ -59,17 +51,17 @@ inline void write_frame(std::uint8_t* frame, std::size_t bytes, const Ends& ends
   std::memcpy(frame + ip + 12, &ends.source, 4);
   std::memcpy(frame + ip + 16, &ends.destination, 4);
   std::uint32_t sum = 0;
-  for (std::size_t i = 0; i < ip_header_bytes; i += 2) {
+  for (std::size_t i = 0; i < BENCH_IP_HEADER_BYTES; i += 2) {
     sum += static_cast<std::uint32_t>(frame[ip + i] << 8 | frame[ip + i + 1]);
   }
   sum = (sum & 0xffff) + (sum >> 16);
   put16(ip + 10, ~(sum + (sum >> 16)) & 0xffff);
 
-  const std::size_t udp = ip + ip_header_bytes;
+  const std::size_t udp = ip + BENCH_IP_HEADER_BYTES;
   put16(udp, port);
   put16(udp + 2, port);
   put16(udp + 4, bytes - udp);
-  const Stamp stamp{frame_mark, 0, 0};
+  const bench_stamp stamp{BENCH_FRAME_MARK, 0, 0};
   std::memcpy(frame + stamp_offset, &stamp, sizeof stamp);
 }
 

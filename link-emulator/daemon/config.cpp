@@ -80,9 +80,9 @@ Config read(ObjectReader reader) {
     read_medium_sockets(item, link);
     config.links.push_back(std::move(link));
   }
-  if (!config.packets.empty() && config.links.size() > most_recorded_links) {
+  if (!config.packets.empty() && config.links.size() > max_recorded_links) {
     throw ConfigError(reader.at("packets"),
-                      "cannot record more than " + std::to_string(most_recorded_links) + " links",
+                      "cannot record more than " + std::to_string(max_recorded_links) + " links",
                       "leave the record out, or run two nagi-links");
   }
   return config;

@@ -78,7 +78,7 @@ std::unique_ptr<LinkDirection> Emulator::make_direction(const LinkConfig& link, 
   }
   return std::make_unique<LinkDirection>(static_cast<std::uint8_t>(number), config,
                                          std::move(direction), std::move(medium), in, out,
-                                         Surroundings{time_, ports_, recorder_});
+                                         Shared{time_, ports_, recorder_});
 }
 
 std::vector<LinkDirection*> Emulator::directions() const {
@@ -95,9 +95,9 @@ std::vector<int> Emulator::descriptors() const {
   return all;
 }
 
-model::Duration Emulator::patience() const {
+model::Duration Emulator::lookahead() const {
   if (!virtual_time_ || !is_free_to_ask()) return {};  // only poll says which ports have frames
-  return virtual_time_->patience();
+  return virtual_time_->lookahead();
 }
 
 void Emulator::finish() {

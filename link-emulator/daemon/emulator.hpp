@@ -36,7 +36,7 @@ class Emulator final : public runtime::Service {
   runtime::Served serve(const std::vector<int>& readable) override {
     return real_time_->serve(readable);
   }
-  [[nodiscard]] model::Duration patience() const override;
+  [[nodiscard]] model::Duration lookahead() const override;
   runtime::Served serve_ahead() override { return virtual_time_->serve_ahead(); }
   void hold_time() override { time_.hold(); }
 

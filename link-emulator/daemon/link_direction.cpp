@@ -17,8 +17,8 @@ using model::Instant;
 using nlohmann::json;
 
 constexpr std::int64_t late_event_ns = 1'000'000;
-constexpr std::size_t most_kept_out = 1024;
-constexpr int most_batches = 8;  // read from one port before the others have their turn
+constexpr std::size_t max_postponed = 1024;
+constexpr int max_batches = 8;  // read from one port before the others have their turn
 
 model::Bytes ip_bytes(const io::Frame& frame) {
   return {frame.length > ETH_HLEN ? frame.length - ETH_HLEN : 0U};
@@ -28,31 +28,31 @@ model::Bytes ip_bytes(const io::Frame& frame) {
 
 LinkDirection::LinkDirection(std::uint8_t number, const model::DirectionConfig& config,
                              model::Direction model, std::unique_ptr<Medium> medium, io::Port& in,
-                             io::Port& out, const Surroundings& surroundings)
+                             io::Port& out, const Shared& shared)
     : number_(number),
       config_(config),
       model_(std::move(model)),
       in_(in),
       out_(out),
-      time_(surroundings.time),
-      ports_(surroundings.ports),
-      pool_(surroundings.ports.pool()),
-      recorder_(surroundings.recorder),
+      time_(shared.time),
+      ports_(shared.ports),
+      pool_(shared.ports.pool()),
+      recorder_(shared.recorder),
       transmissions_(number, std::move(medium), pool_, recorder_) {}
 
 Instant LinkDirection::take_in(Instant now) {
   transmissions_.take_outcomes(model_);
-  while (!kept_out_.empty() && take_in_one(kept_out_.front())) kept_out_.pop_front();
+  while (!postponed_.empty() && take_in_one(postponed_.front())) postponed_.pop_front();
   // What cannot be taken yet is read all the same: waiting frames would not let this process sleep.
   bool more = true;
-  for (int batch = 0; more && batch < most_batches && kept_out_.size() < most_kept_out; ++batch) {
+  for (int batch = 0; more && batch < max_batches && postponed_.size() < max_postponed; ++batch) {
     arrivals_.clear();
     more = ports_.receive(in_, arrivals_);
     for (const io::Arrival& arrival : arrivals_) {
-      if (!kept_out_.empty() || !take_in_one(arrival)) kept_out_.push_back(arrival);
+      if (!postponed_.empty() || !take_in_one(arrival)) postponed_.push_back(arrival);
     }
   }
-  return more || !kept_out_.empty() ? model_.now() : now;
+  return more || !postponed_.empty() ? model_.now() : now;
 }
 
 bool LinkDirection::take_in_one(const io::Arrival& arrival) {

@@ -24,7 +24,7 @@
 namespace nagi::daemon {
 
 /// What all directions share.
-struct Surroundings {
+struct Shared {
   runtime::RealTime& time;
   runtime::Ports& ports;
   Recorder& recorder;
@@ -34,8 +34,7 @@ class LinkDirection {
  public:
   /// `number` is that of packet_record.hpp. `medium`: of a radio; else null.
   LinkDirection(std::uint8_t number, const model::DirectionConfig& config, model::Direction model,
-                std::unique_ptr<Medium> medium, io::Port& in, io::Port& out,
-                const Surroundings& surroundings);
+                std::unique_ptr<Medium> medium, io::Port& in, io::Port& out, const Shared& shared);
   LinkDirection(const LinkDirection&) = delete;
   LinkDirection& operator=(const LinkDirection&) = delete;
 
@@ -104,7 +103,7 @@ class LinkDirection {
   runtime::Histogram arrival_lateness_;  // ns by which the model had moved past an arrival
   std::uint64_t late_events_ = 0;
   std::vector<io::Arrival> arrivals_;
-  std::deque<io::Arrival> kept_out_;  // the model stands still for want of an outcome
+  std::deque<io::Arrival> postponed_;  // the model stands still for want of an outcome
   std::vector<model::Departure> departures_;
   std::vector<model::Departure> due_;
 };

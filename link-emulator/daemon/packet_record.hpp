@@ -12,11 +12,12 @@
 //                                  2^31 - 1
 //            flow         uint32   a hash of its flow, where the queue tells flows apart; else 0
 //            bytes        uint16   IP bytes
-//            lane         uint8    link's place in the configuration x 2, + 1 for b to a
-//            fate         uint8    0 delivered, 1 queue overflow, 2 channel loss, 3 held, 4 AQM
-//            drop ecn          uint8    the ECN field as the packet came flags        uint8    bit
-//            0: marked; 1: corrupted; 2: a copy (of the packet with the
-//                                  same index)
+//            direction    uint8    link's place in the configuration x 2, + 1 if it is backward
+//            fate         uint8    0 delivered, 1 queue overflow, 2 channel loss, 3 held,
+//                                  4 dropped by active queue management (AQM)
+//            ecn          uint8    the ECN field as the packet came
+//            flags        uint8    bit 0: marked; 1: corrupted; 2: a copy, of the packet with the
+//                                  same index
 //            reserved     uint16   0
 //
 // Records stand in the order in which packets left.
@@ -39,7 +40,7 @@ struct PacketRecord {
   std::int32_t late_ns = 0;
   std::uint32_t flow = 0;
   std::uint16_t bytes = 0;
-  std::uint8_t lane = 0;
+  std::uint8_t direction = 0;
   std::uint8_t fate = 0;
   std::uint8_t ecn = 0;
   std::uint8_t flags = 0;
@@ -54,7 +55,7 @@ struct PacketRecordHeader {
 };
 static_assert(sizeof(PacketRecordHeader) == 16);
 
-constexpr std::size_t most_recorded_links = 128;  // a lane's number has 8 bits
+constexpr std::size_t max_recorded_links = 128;  // a direction's number has 8 bits
 constexpr std::uint8_t marked_flag = 1;
 constexpr std::uint8_t corrupted_flag = 2;
 constexpr std::uint8_t copy_flag = 4;

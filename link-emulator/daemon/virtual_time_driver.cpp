@@ -11,16 +11,16 @@ VirtualTimeDriver::VirtualTimeDriver(const std::vector<LinkDirection*>& directio
                                      const runtime::RealTime& time, io::FramePool& pool)
     : time_(time) {
   for (LinkDirection* direction : directions) {
-    leads_.push_back({direction, io::TimedSender(direction->out().interface(), pool)});
+    outputs_.push_back({direction, io::TimedSender(direction->out().interface(), pool)});
   }
 }
 
-model::Duration VirtualTimeDriver::patience() const {
+model::Duration VirtualTimeDriver::lookahead() const {
   model::Duration least = model::Duration::max();
-  for (const Lead& lead : leads_) {
+  for (const Output& output : outputs_) {
     // Transmissions start at their instants, not ahead of them.
-    if (lead.direction->medium() != nullptr) return {};
-    least = std::min(least, lead.direction->model().min_delay());
+    if (output.direction->medium() != nullptr) return {};
+    least = std::min(least, output.direction->model().min_delay());
   }
   return least;
 }
@@ -29,42 +29,42 @@ runtime::Served VirtualTimeDriver::serve_ahead() {
   const Instant now = time_.now();
   runtime::Served served;
   served.now_ns = time_.monotonic_ns(now);
-  for (Lead& lead : leads_) {
-    LinkDirection& direction = *lead.direction;
+  for (Output& output : outputs_) {
+    LinkDirection& direction = *output.direction;
     direction.bring_on(direction.take_in(now));
     direction.take_under_way();
     direction.settle();
-    hand_over(lead, now);
+    hand_over(output, now);
     served.quiet = served.quiet && direction.model().held() == 0;
   }
   return served;
 }
 
-void VirtualTimeDriver::hand_over(Lead& lead, Instant now) {
-  std::vector<model::Departure>& due = lead.direction->due();
+void VirtualTimeDriver::hand_over(Output& output, Instant now) {
+  std::vector<model::Departure>& due = output.direction->due();
   if (due.empty()) return;
   timed_.clear();
   for (const model::Departure& departure : due) {
-    const HeldFrame& held = lead.direction->leaving(departure);
+    const HeldFrame& held = output.direction->leaving(departure);
     timed_.push_back({held.frame, time_.monotonic_ns(departure.at)});
     const std::int64_t late = (now - departure.at).count();
     if (late > 0) {
-      lead.direction->note_handed_over(held, departure, late);
+      output.direction->note_handed_over(held, departure, late);
     } else {
-      lead.direction->note_handed_over_ahead(held, departure);
+      output.direction->note_handed_over_ahead(held, departure);
     }
   }
-  const std::uint64_t failed = lead.sender.send(timed_);
-  lead.sent += timed_.size() - failed;
-  lead.not_sent += failed;
+  const std::uint64_t failed = output.sender.send(timed_);
+  output.sent += timed_.size() - failed;
+  output.not_sent += failed;
   due.clear();
 }
 
 void VirtualTimeDriver::add_sent(const io::Port& port, io::PortCounters& count) const {
-  for (const Lead& lead : leads_) {
-    if (&lead.direction->out() != &port) continue;
-    count.sent += lead.sent;
-    count.send_failures += lead.not_sent;
+  for (const Output& output : outputs_) {
+    if (&output.direction->out() != &port) continue;
+    count.sent += output.sent;
+    count.send_failures += output.not_sent;
   }
 }
 

@@ -25,24 +25,24 @@ class VirtualTimeDriver {
                     io::FramePool& pool);
 
   /// For how long frames need not be looked at; nothing: frames cannot be handed over ahead.
-  [[nodiscard]] model::Duration patience() const;
-  /// Takes in all that has come, and hands over what is under way. Only where there is patience.
+  [[nodiscard]] model::Duration lookahead() const;
+  /// Takes in all that has come, and hands over what is under way. Only where there is lookahead.
   runtime::Served serve_ahead();
 
   /// Adds what was sent past a port to its counters.
   void add_sent(const io::Port& port, io::PortCounters& count) const;
 
  private:
-  struct Lead {
+  struct Output {
     LinkDirection* direction;
     io::TimedSender sender;
     std::uint64_t sent = 0;
     std::uint64_t not_sent = 0;
   };
 
-  void hand_over(Lead& lead, model::Instant now);
+  void hand_over(Output& output, model::Instant now);
 
-  std::vector<Lead> leads_;
+  std::vector<Output> outputs_;
   const runtime::RealTime& time_;
   std::vector<io::Timed> timed_;
 };

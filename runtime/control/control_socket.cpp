@@ -20,11 +20,11 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t most_at_once = 8192;    // bytes read of a client in a turn
+constexpr std::size_t max_at_once = 8192;     // bytes read of a client in a turn
 constexpr std::size_t long_line = 64 * 1024;  // bytes
 // Bytes of requests that ask_all() is ahead. Less than a socket takes before it blocks: who is not
 // read, for the answers nobody has taken, would wait for ever.
-constexpr std::size_t most_unanswered = 32 * 1024;
+constexpr std::size_t max_unanswered = 32 * 1024;
 constexpr int backlog = 8;
 
 sockaddr_un address_of(const std::string& path) {
@@ -155,7 +155,7 @@ bool ControlServer::serve(Client& client) {
 }
 
 bool ControlServer::read_some(Client& client) {
-  char buffer[most_at_once];
+  char buffer[max_at_once];
   const ssize_t got = recv(client.socket.get(), buffer, sizeof buffer, 0);
   if (got < 0) return errno == EINTR || errno == EAGAIN;
   if (got == 0) return false;
@@ -205,8 +205,8 @@ void ControlServer::begin_long(Client& client) {
 
 void ControlServer::go_on(Client& client) {
   const std::string& piece = client.pieces.front();
-  auto done = client.under_way->take(std::string_view(piece).substr(client.taken, most_at_once));
-  client.taken += most_at_once;
+  auto done = client.under_way->take(std::string_view(piece).substr(client.taken, max_at_once));
+  client.taken += max_at_once;
   if (client.taken >= piece.size()) {
     client.pieces.pop_front();
     client.taken = 0;
@@ -310,7 +310,7 @@ void ask_all(const std::string& path, const std::function<bool(std::string& line
   bool more = next(line);
   while (more || !unanswered.empty()) {
     batch.clear();
-    while (more && (unanswered.empty() || ahead + line.size() < most_unanswered)) {
+    while (more && (unanswered.empty() || ahead + line.size() < max_unanswered)) {
       batch += line + "\n";
       unanswered.push_back(line.size() + 1);
       ahead += unanswered.back();
@@ -322,7 +322,7 @@ void ask_all(const std::string& path, const std::function<bool(std::string& line
       answered(heard++, conversation.receive());
       ahead -= unanswered.front();
       unanswered.pop_front();
-    } while (!unanswered.empty() && (!more || ahead > most_unanswered / 2));
+    } while (!unanswered.empty() && (!more || ahead > max_unanswered / 2));
   }
 }
 

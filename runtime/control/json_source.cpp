@@ -20,7 +20,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t most_of_a_key = 200;  // characters, with all it is in
+constexpr std::size_t max_of_a_key = 200;  // characters, with all it is in
 
 /// Walks over text and counts the lines it has passed.
 class LineCounter {
@@ -207,7 +207,7 @@ InputError JsonSource::located(const model::ConfigError& error) const {
   for (char& letter : key) {
     if (letter == '/') letter = '.';
   }
-  if (!key.empty()) key = model::shortened(key.substr(1), most_of_a_key) + ": ";
+  if (!key.empty()) key = model::shortened(key.substr(1), max_of_a_key) + ": ";
   return InputError{place(line) + key + error.what() + "; " + error.cure()};
 }
 

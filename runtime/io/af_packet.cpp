@@ -27,7 +27,7 @@ constexpr std::size_t address_bytes = 2 * ETH_ALEN;
 constexpr int receive_buffer_bytes = 64 << 20;  // some 25,000 frames while we are not scheduled
 constexpr int send_buffer_bytes = 16 << 20;
 
-constexpr int send_patience_ms = 10;
+constexpr int send_timeout_ms = 10;
 
 struct Batch {
   std::array<iovec, batch> vectors{};
@@ -181,7 +181,7 @@ class AfPacket final : public Port {
         counters_.sent += static_cast<std::uint64_t>(sent);
       } else if (errno == EAGAIN || errno == ENOBUFS) {
         pollfd writable{socket_.get(), POLLOUT, 0};
-        if (poll(&writable, 1, send_patience_ms) <= 0) {
+        if (poll(&writable, 1, send_timeout_ms) <= 0) {
           ++counters_.send_failures;
           ++done;
         }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/af_xdp.hpp"
 
-#include <bpf/bpf.h>
 #include <linux/bpf.h>
 #include <linux/if_link.h>
 #include <linux/if_xdp.h>
@@ -17,10 +16,12 @@
 #include <span>
 #include <system_error>
 
-#include "io/bpf_program.hpp"
+#include "io/bpf_object.hpp"
 #include "io/clock.hpp"
 #include "io/descriptor.hpp"
 #include "io/interface.hpp"
+#include "io/stamp.h"
+#include "stamp.bpf.hpp"
 
 namespace nagi::io {
 
@@ -33,42 +34,12 @@ constexpr std::uint32_t send_ring = 1024;
 constexpr std::size_t batch = 64;
 constexpr std::size_t kernel_batch = 32;  // it sends that many frames a call (TX_BATCH_SIZE)
 constexpr std::uint32_t cache_line = 64;
-constexpr int send_patience_ms = 10;
+constexpr int send_timeout_ms = 10;
 
-/// What the program puts in front of a frame.
-struct Stamp {
-  std::uint64_t magic;
-  std::uint64_t monotonic_ns;
-};
-constexpr std::uint32_t magic = 0x6e616769;                  // "nagi"
-static_assert(FramePool::note_bytes + sizeof(Stamp) <= 64);  // both in front of the frame
+static_assert(FramePool::note_bytes + sizeof(nagi_stamp) <= 64);  // both in front of the frame
 
 [[noreturn]] void throw_error(int error, const std::string& what) {
   throw std::system_error(error, std::generic_category(), what);
-}
-
-/// Stamps a frame, if there is room in front of it, and sends it to the socket in `sockets`.
-Descriptor load_program(int sockets) {
-  Assembler code;
-  const auto redirect = code.label();
-  code.move(BPF_REG_6, BPF_REG_1);  // the frame's context
-  code.call(BPF_FUNC_ktime_get_ns);
-  code.move(BPF_REG_7, BPF_REG_0);
-  code.move(BPF_REG_1, BPF_REG_6);
-  code.move_value(BPF_REG_2, -static_cast<std::int32_t>(sizeof(Stamp)));
-  code.call(BPF_FUNC_xdp_adjust_meta);
-  code.jump_if_value(BPF_JNE, BPF_REG_0, 0, redirect);
-  code.load(BPF_W, BPF_REG_2, BPF_REG_6, offsetof(xdp_md, data_meta));
-  code.load(BPF_W, BPF_REG_3, BPF_REG_6, offsetof(xdp_md, data));
-  code.move(BPF_REG_4, BPF_REG_2);
-  code.add_value(BPF_REG_4, sizeof(Stamp));
-  code.jump_if(BPF_JGT, BPF_REG_4, BPF_REG_3, redirect);  // the verifier wants to see it
-  code.move_value(BPF_REG_5, magic);
-  code.store(BPF_DW, BPF_REG_2, offsetof(Stamp, magic), BPF_REG_5);
-  code.store(BPF_DW, BPF_REG_2, offsetof(Stamp, monotonic_ns), BPF_REG_7);
-  code.place(redirect);
-  code.redirect_to_socket(BPF_REG_6, sockets, XDP_DROP);
-  return code.load(BPF_PROG_TYPE_XDP, "nagi_to_socket");
 }
 
 struct Mode {
@@ -150,7 +121,7 @@ class AfXdp final : public Port {
     for (std::uint32_t i = 0; i < got; ++i) {
       const std::uint64_t address = xsk_ring_cons__rx_desc(&received_, first + i)->addr;
       const std::uint8_t* data = pool_.registered_memory().data() + address;
-      __builtin_prefetch(data - sizeof(Stamp), 1);
+      __builtin_prefetch(data - sizeof(nagi_stamp), 1);
       __builtin_prefetch(data);
     }
     for (std::uint32_t i = 0; i < got; ++i) {
@@ -200,9 +171,11 @@ class AfXdp final : public Port {
     given_ = to_return_;
     fill();
 
-    const Descriptor map = make_socket_map(xsk_socket__fd(socket_));
-    program_ = load_program(map.get());
-    link_ = attach(program_.get(), static_cast<unsigned>(index), BPF_XDP, mode.attach);
+    BpfObject object(bpf::stamp);
+    object.load();
+    put_socket(object.map("sockets"), xsk_socket__fd(socket_));
+    link_ = attach(object.program("nagi_to_socket"), static_cast<unsigned>(index), BPF_XDP,
+                   mode.attach);
     make_promiscuous(promiscuous_.get(), index);
     given_.clear();
   }
@@ -236,9 +209,9 @@ class AfXdp final : public Port {
       to_return_.push_back(chunk);
       return;
     }
-    Stamp stamp{};
+    nagi_stamp stamp{};
     std::memcpy(&stamp, data - sizeof stamp, sizeof stamp);
-    const bool stamped = stamp.magic == magic;
+    const bool stamped = stamp.magic == NAGI_STAMP_MAGIC;
     std::memset(data - sizeof stamp, 0, sizeof stamp.magic);  // the chunk will be used again
     Frame frame{chunk, offset, length};
     if (pool_.free_registered() > send_ring) {
@@ -314,7 +287,7 @@ class AfXdp final : public Port {
       }
       if (errno != EAGAIN) {
         pollfd writable{descriptor(), POLLOUT, 0};
-        if (poll(&writable, 1, send_patience_ms) <= 0) break;
+        if (poll(&writable, 1, send_timeout_ms) <= 0) break;
       }
       reap();
     }
@@ -333,7 +306,6 @@ class AfXdp final : public Port {
   xsk_ring_cons completed_{};
   xsk_ring_cons received_{};
   xsk_ring_prod outgoing_{};
-  Descriptor program_;
   Descriptor link_;
   std::vector<Slot> to_return_;  // chunks that the kernel may have
   std::vector<Slot> given_;      // those it got first, until all is open

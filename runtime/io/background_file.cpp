@@ -12,7 +12,7 @@ namespace nagi::io {
 
 namespace {
 constexpr std::size_t chunk_bytes = 256 * 1024;
-constexpr std::size_t most_behind = 128;  // chunks: 32 MiB
+constexpr std::size_t max_behind = 128;  // chunks: 32 MiB
 }  // namespace
 
 BackgroundFile::BackgroundFile(const std::string& path, WhenBehind when_behind)
@@ -37,9 +37,9 @@ void BackgroundFile::append(std::span<const std::byte> bytes) {
 void BackgroundFile::hand_over() {
   std::unique_lock lock(mutex_);
   if (when_behind_ == WhenBehind::wait) {
-    changed_.wait(lock, [this] { return behind_ < most_behind || !trouble_.empty(); });
+    changed_.wait(lock, [this] { return behind_ < max_behind || !trouble_.empty(); });
   }
-  if (behind_ >= most_behind || !trouble_.empty()) return;
+  if (behind_ >= max_behind || !trouble_.empty()) return;
   Chunk next;
   if (empty_.empty()) {
     next.reserve(chunk_bytes);

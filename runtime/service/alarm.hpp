@@ -29,13 +29,13 @@ namespace nagi::runtime {
 
 class Alarm {
  public:
-  /// `most_awake_ns`: how long at most to wait awake for one instant; 0 for never.
+  /// `max_awake_ns`: how long at most to wait awake for one instant; 0 for never.
   /// `at_once`: whether to nap however much there is to do.
-  Alarm(std::int64_t most_awake_ns, bool at_once)
+  Alarm(std::int64_t max_awake_ns, bool at_once)
       : timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)),
-        most_awake_ns_(most_awake_ns),
+        max_awake_ns_(max_awake_ns),
         at_once_(at_once),
-        early_ns_(most_awake_ns / 2),
+        early_ns_(max_awake_ns / 2),
         fall_asleep_(io::read_clock(CLOCK_MONOTONIC)) {
     if (timer_.get() < 0) io::throw_errno("cannot make a timer");
   }
@@ -52,7 +52,7 @@ class Alarm {
     if (instant) {
       const std::int64_t left = *instant - now;
       // To set the timer and be woken takes longer than a short wait.
-      if (left <= std::min(early_ns_ + setting_ns, most_awake_ns_)) return false;
+      if (left <= std::min(early_ns_ + setting_ns, max_awake_ns_)) return false;
       at = *instant - early_ns_;
     }
     if (at == set_for_) return true;
@@ -76,7 +76,7 @@ class Alarm {
     // Quickly up, slowly down: early enough for nearly all wakings, the rare long ones aside.
     const std::int64_t off = late - early_ns_;
     early_ns_ += off > 0 ? off / 4 : off / 32;
-    early_ns_ = std::clamp<std::int64_t>(early_ns_, 0, most_awake_ns_);
+    early_ns_ = std::clamp<std::int64_t>(early_ns_, 0, max_awake_ns_);
   }
 
  private:
@@ -115,7 +115,7 @@ class Alarm {
   }
 
   io::Descriptor timer_;
-  std::int64_t most_awake_ns_;
+  std::int64_t max_awake_ns_;
   bool at_once_;
   std::int64_t early_ns_;
   std::int64_t set_for_ = never;

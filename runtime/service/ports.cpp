@@ -20,7 +20,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t slots_at_start = 4096;
-constexpr std::size_t most_in_flight = 65536;  // 134 MB
+constexpr std::size_t max_in_flight = 65536;  // 134 MB
 
 /// How many frames a port holds while this process does not run: those of 50 ms at the highest rate
 /// asked for, as long as the kernel may give the processor to others. Each takes 2 KB.
@@ -52,7 +52,7 @@ Ports::Ports(const ServiceSettings& settings, const std::vector<std::string>& in
       ring_(receive_ring(expected)),
       pool_(slot_bytes(interfaces),
             io::registered_slots(interfaces.size(), ring_,
-                                 std::min(expected.frames_in_flight, most_in_flight), settings.io)),
+                                 std::min(expected.frames_in_flight, max_in_flight), settings.io)),
       opener_(pool_, settings.io, ring_) {
   pool_.reserve(slots_at_start);
 }

@@ -46,10 +46,10 @@ class Service {
   virtual Served serve(const std::vector<int>& readable) = 0;
 
   /// For how long frames need not be looked at, as none of them is due sooner after it came.
-  [[nodiscard]] virtual model::Duration patience() const { return {}; }
+  [[nodiscard]] virtual model::Duration lookahead() const { return {}; }
   /// Takes in all that has come, and hands what is under way to the kernel, which sends each frame
-  /// at its own instant. To be called again within patience(). Only with `virtual_time`, and where
-  /// there is patience: when frames were sent is then only seen where they arrive.
+  /// at its own instant. To be called again within lookahead(). Only with `virtual_time`, and where
+  /// there is lookahead: when frames were sent is then only seen where they arrive.
   virtual Served serve_ahead() { return serve({}); }
   /// From now on this is the time, until this is called again (see RealTime::hold).
   virtual void hold_time() = 0;

@@ -13,7 +13,7 @@ using model::ConfigError;
 using model::ObjectReader;
 
 constexpr std::uint64_t schema_version = 1;
-constexpr std::uint64_t most_spin = 1'000'000;  // ns: who waits longer had better sleep
+constexpr std::uint64_t max_spin = 1'000'000;  // ns: who waits longer had better sleep
 
 io::Choice read_io(const ObjectReader& reader) {
   const std::string choice = reader.text("io");
@@ -63,7 +63,7 @@ void read_settings(const ObjectReader& reader, const std::string& program,
   if (reader.has("offloads")) settings.offloads = read_offloads(reader);
   if (reader.has("io")) settings.io = read_io(reader);
   if (reader.has("spin_ns")) {
-    settings.spin_ns = static_cast<std::int64_t>(reader.whole("spin_ns", 0, most_spin));
+    settings.spin_ns = static_cast<std::int64_t>(reader.whole("spin_ns", 0, max_spin));
   }
   if (reader.has("virtual_time")) settings.virtual_time = reader.flag("virtual_time");
   if (reader.has("cpu")) settings.cpu = static_cast<int>(reader.whole("cpu", 0, CPU_SETSIZE - 1));

@@ -5,6 +5,10 @@ for what Linux has no setting for. See bpf(2), bpf-helpers(7).
 They see what happens in all network namespaces of the machine, and act in this one only, which they
 know by its cookie. They are attached by a link, which the kernel removes when the agent closes it
 or dies.
+
+They are written as instructions, not compiled from C: to load an object file takes nagi-tcp and
+the libraries that it links to. Hosts need those for schemes of our own only, not for `max_window`
+or bmv2.
 """
 
 from __future__ import annotations

@@ -5,12 +5,10 @@
 #include <sys/mman.h>
 
 #include <cerrno>
-#include <cstdarg>
-#include <cstdio>
 #include <cstring>
 #include <stdexcept>
-#include <vector>
 
+#include "io/bpf_messages.hpp"
 #include "io/input_error.hpp"
 
 namespace nagi::tcp {
@@ -19,62 +17,11 @@ namespace {
 // Newer than Debian 12's headers.
 constexpr std::uint32_t with_link = 1U << 13;                       // BPF_F_LINK
 constexpr auto struct_ops_link = static_cast<bpf_attach_type>(44);  // BPF_STRUCT_OPS
-constexpr std::size_t lines_shown = 6;
-
-/// What libbpf and the verifier say while this exists.
-class Listener {
- public:
-  Listener() : before_(libbpf_set_print(&Listener::hear)) { said_.clear(); }
-  Listener(const Listener&) = delete;
-  Listener& operator=(const Listener&) = delete;
-  ~Listener() { libbpf_set_print(before_); }
-
-  static const std::string& said() { return said_; }
-
- private:
-  static int hear(libbpf_print_level level, const char* format, va_list arguments) {
-    if (level == LIBBPF_DEBUG) return 0;
-    char line[16384];
-    const int length = std::vsnprintf(line, sizeof line, format, arguments);
-    said_ += line;
-    return length;
-  }
-
-  static inline std::string said_;
-  libbpf_print_fn_t before_;
-};
-
-/// The last lines of the verifier's log in what libbpf said; empty if there is none.
-std::string verifier_log(const std::string& said) {
-  const std::size_t begin = said.find("BEGIN PROG LOAD LOG");
-  if (begin == std::string::npos) return "";
-  const std::size_t end = said.find("-- END PROG LOAD LOG", begin);
-  const std::string log = said.substr(begin, end == std::string::npos ? end : end - begin);
-  std::vector<std::string> lines;
-  for (std::size_t at = log.find('\n'); at != std::string::npos && at + 1 < log.size();) {
-    const std::size_t next = log.find('\n', at + 1);
-    const std::string line = log.substr(at + 1, next == std::string::npos ? next : next - at - 1);
-    if (!line.empty() && !line.starts_with("processed ")) lines.push_back(line);
-    at = next;
-  }
-  std::string last;
-  for (std::size_t i = lines.size() > lines_shown ? lines.size() - lines_shown : 0;
-       i < lines.size(); ++i) {
-    last += "\n  " + lines[i];
-  }
-  return last;
-}
-
-/// The last line of what libbpf said that says something.
-std::string last_line(std::string said) {
-  while (said.ends_with('\n')) said.pop_back();
-  return said.substr(said.rfind('\n') + 1);
-}
 
 [[noreturn]] void refuse(const Object& object, const std::string& name, const Kernel& kernel,
                          int error) {
-  const std::string said = Listener::said();
-  const std::string log = verifier_log(said);
+  const std::string log = io::BpfMessages::verifier_log();
+  const std::string last = io::BpfMessages::last_line();
   if (!log.empty()) {
     throw InputError(
         object.scheme() + ": the verifier of kernel " + kernel.release +
@@ -89,14 +36,14 @@ std::string last_line(std::string said) {
                      "; give another name by --as");
   }
   throw InputError(object.scheme() + ": kernel " + kernel.release + " does not take it: " +
-                   std::strerror(error) + (said.empty() ? "" : " (" + last_line(said) + ")"));
+                   std::strerror(error) + (last.empty() ? "" : " (" + last + ")"));
 }
 
 }  // namespace
 
 Registration::Registration(const Object& object, const std::string& name, const Kernel& kernel)
     : object_(nullptr, &bpf_object__close) {
-  const Listener listener;
+  const io::BpfMessages messages;
   LIBBPF_OPTS(bpf_object_open_opts, options);
   options.object_name = "nagi_tcp";
   object_.reset(bpf_object__open_mem(object.image().data(), object.image().size(), &options));

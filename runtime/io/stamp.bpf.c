@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Stamps every frame that comes in by the monotonic clock, if there is room in front of it, and
+// sends it to the AF_XDP socket of its queue. Frames of queues without one are dropped.
+#include "stamp.h"
+
+// clang-format off: the helpers' headers need the kernel's first
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+// clang-format on
+
+struct {
+  __uint(type, BPF_MAP_TYPE_XSKMAP);
+  __uint(max_entries, 1);
+  __type(key, __u32);
+  __type(value, __u32);
+} sockets SEC(".maps");
+
+SEC("xdp")
+int nagi_to_socket(struct xdp_md* frame) {
+  __u64 now = bpf_ktime_get_ns();
+  if (bpf_xdp_adjust_meta(frame, -(int)sizeof(struct nagi_stamp)) == 0) {
+    struct nagi_stamp* stamp = (void*)(long)frame->data_meta;
+    if ((void*)(stamp + 1) <= (void*)(long)frame->data) {  // the verifier wants to see it
+      stamp->magic = NAGI_STAMP_MAGIC;
+      stamp->monotonic_ns = now;
+    }
+  }
+  return bpf_redirect_map(&sockets, frame->rx_queue_index, XDP_DROP);
+}
+
+char nagi_license[] SEC("license") = "Apache-2.0";
