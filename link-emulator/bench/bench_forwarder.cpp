@@ -118,7 +118,7 @@ int run(const std::array<std::string, 2>& interfaces) {
       poll(arrivals.data(), arrivals.size(), 100);
     }
   }
-  std::printf("{\"a_to_b\": %llu, \"b_to_a\": %llu, \"lost_at_a\": %llu, \"lost_at_b\": %llu}\n",
+  std::printf("{\"forward\": %llu, \"backward\": %llu, \"lost_at_a\": %llu, \"lost_at_b\": %llu}\n",
               static_cast<unsigned long long>(moved[0]), static_cast<unsigned long long>(moved[1]),
               lost_by_kernel(a.xsk), lost_by_kernel(b.xsk));
   return 0;

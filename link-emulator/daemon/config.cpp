@@ -5,6 +5,7 @@
 #include <set>
 
 #include "daemon/packet_record.hpp"
+#include "model/direction_json.hpp"
 #include "model/text.hpp"
 
 namespace nagi::daemon {
@@ -27,15 +28,15 @@ std::string interface_name(const ObjectReader& reader, const std::string& key,
 }
 
 void read_medium_sockets(const ObjectReader& reader, LinkConfig& link) {
-  if (!reader.has("carriers")) return;
-  ObjectReader sockets = reader.object("carriers");
-  sockets.only({"a_to_b", "b_to_a"});
-  const auto descriptor = [&sockets](const std::string& way) -> std::optional<int> {
-    if (!sockets.has(way)) return std::nullopt;
-    return static_cast<int>(sockets.whole(way, 3, std::numeric_limits<std::int16_t>::max()));
+  if (!reader.has("media")) return;
+  ObjectReader sockets = reader.object("media");
+  sockets.only({"forward", "backward"});
+  const auto descriptor = [&sockets](const std::string& direction) -> std::optional<int> {
+    if (!sockets.has(direction)) return std::nullopt;
+    return static_cast<int>(sockets.whole(direction, 3, std::numeric_limits<std::int16_t>::max()));
   };
-  link.medium_a_to_b = descriptor("a_to_b");
-  link.medium_b_to_a = descriptor("b_to_a");
+  link.medium_forward = descriptor("forward");
+  link.medium_backward = descriptor("backward");
 }
 
 Config read(ObjectReader reader) {
@@ -56,7 +57,7 @@ Config read(ObjectReader reader) {
   }
   for (std::size_t i = 0; i < links.size(); ++i) {
     ObjectReader item(links[i], reader.at("links") / i);
-    item.only({"name", "id", "a", "b", "a_to_b", "b_to_a", "radio", "carriers"});
+    item.only({"name", "id", "a", "b", "forward", "backward", "radio", "media"});
     LinkConfig link;
     link.name = item.text("name");
     if (!names.insert(link.name).second) {
@@ -71,8 +72,8 @@ Config read(ObjectReader reader) {
     }
     link.a = interface_name(item, "a", interfaces);
     link.b = interface_name(item, "b", interfaces);
-    link.a_to_b = model::read_direction(item.object("a_to_b"));
-    link.b_to_a = model::read_direction(item.object("b_to_a"));
+    link.forward = model::read_direction(item.object("forward"));
+    link.backward = model::read_direction(item.object("backward"));
     if (item.has("radio")) {
       throw ConfigError(item.at("radio"), "link " + model::shortened(link.name) + " is a radio",
                         "start nagi-sdr with this configuration (`make sdr` installs it)");
@@ -105,8 +106,8 @@ nlohmann::json to_json(const Config& config) {
                      {"id", link.id},
                      {"a", link.a},
                      {"b", link.b},
-                     {"a_to_b", model::to_json(link.a_to_b)},
-                     {"b_to_a", model::to_json(link.b_to_a)}});
+                     {"forward", model::to_json(link.forward)},
+                     {"backward", model::to_json(link.backward)}});
   }
   return {{"schema_version", schema_version}, {"seed", config.seed}, {"links", links}};
 }

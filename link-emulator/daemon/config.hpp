@@ -10,9 +10,10 @@
 //    "transmissions": "transmissions.bin",  what became of every transmission of links that
 //                                           are radios or repeat what was lost
 //                                           (transmission_record.hpp); may be missing
-//    "links": [{"name": "wireless", "id": 1, "a": "eth0", "b": "eth1",
-//               "a_to_b": {...}, "b_to_a": {...},          directions: see model/json.hpp
-//               "carriers": {"a_to_b": 3, "b_to_a": 4}}]}  of directions that are radios: inherited
+//    "links": [{"name": "wireless", "id": 1,
+//               "a": "eth0", "b": "eth1",                  forward is from a to b
+//               "forward": {...}, "backward": {...},       see model/direction_json.hpp
+//               "media": {"forward": 3, "backward": 4}}]}  of directions that are radios: inherited
 //                                                          sockets (medium.hpp)
 #pragma once
 
@@ -22,7 +23,7 @@
 #include <vector>
 
 #include "control/json_source.hpp"
-#include "model/link.hpp"
+#include "model/direction.hpp"
 #include "service/settings.hpp"
 
 namespace nagi::daemon {
@@ -32,10 +33,10 @@ struct LinkConfig {
   std::uint32_t id = 0;  // names the link in random draws
   std::string a;         // interfaces
   std::string b;
-  model::DirectionConfig a_to_b;
-  model::DirectionConfig b_to_a;
-  std::optional<int> medium_a_to_b;  // descriptors
-  std::optional<int> medium_b_to_a;
+  model::DirectionConfig forward;
+  model::DirectionConfig backward;
+  std::optional<int> medium_forward;  // descriptors
+  std::optional<int> medium_backward;
 };
 
 struct Config : runtime::ServiceSettings {

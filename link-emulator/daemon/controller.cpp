@@ -25,13 +25,13 @@ json Controller::answer(const json& request) {
 }
 
 json Controller::change(model::ObjectReader request) {
-  request.only({"command", "link", "way", "config"});
+  request.only({"command", "link", "direction", "config"});
   return find_direction(request).change(request.any("config"), request.at("config"));
 }
 
 LinkDirection& Controller::find_direction(const model::ObjectReader& request) const {
   const std::string name = request.text("link");
-  const std::string way = request.text("way");
+  const std::string direction = request.text("direction");
   const auto link = std::ranges::find(links_, name, &Link::name);
   if (link == links_.end()) {
     std::string known;
@@ -39,11 +39,12 @@ LinkDirection& Controller::find_direction(const model::ObjectReader& request) co
     throw model::ConfigError(request.at("link"), "there is no link " + model::shortened(name),
                              "links: " + known);
   }
-  if (way != "a_to_b" && way != "b_to_a") {
-    throw model::ConfigError(request.at("way"), "unknown way " + model::shown(way),
-                             R"("a_to_b" or "b_to_a")");
+  if (direction != "forward" && direction != "backward") {
+    throw model::ConfigError(request.at("direction"),
+                             "unknown direction " + model::shown(direction),
+                             R"("forward" or "backward")");
   }
-  return way == "a_to_b" ? *link->a_to_b : *link->b_to_a;
+  return direction == "forward" ? *link->forward : *link->backward;
 }
 
 }  // namespace nagi::daemon

@@ -3,7 +3,7 @@
 // What nagi-link may be asked over its control socket (control/control_socket.hpp):
 //
 //   {"command": "show"}                              "account": {...}, as links.json has it
-//   {"command": "set", "link": "wireless", "way": "a_to_b", "config": {...}}
+//   {"command": "set", "link": "wireless", "way": "forward", "config": {...}}
 //                                                    "config": what holds from now on
 //       Keys that are given replace those that the direction has; null takes one away. No packet is
 //       lost by it.
@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "daemon/link.hpp"
-#include "model/json.hpp"
+#include "model/object_reader.hpp"
 
 namespace nagi::daemon {
 

@@ -26,7 +26,7 @@ runtime::Expected expected_of(const Config& config) {
   double frames = 0;
   runtime::Expected expected;
   for (const LinkConfig& link : config.links) {
-    for (const model::DirectionConfig* direction : {&link.a_to_b, &link.b_to_a}) {
+    for (const model::DirectionConfig* direction : {&link.forward, &link.backward}) {
       const auto rate = model::mean_rate(direction->rate);
       expected.rates.push_back(rate);
       const auto* delay = std::get_if<model::Duration>(&direction->delay);
@@ -61,20 +61,22 @@ void Emulator::open_link(const LinkConfig& link) {
   io::Port& a = ports_.open(link.a);
   io::Port& b = ports_.open(link.b);
   links_.push_back({link.name, link.id, &a, &b, nullptr, nullptr});
-  links_.back().a_to_b = make_direction(link, model::Way::a_to_b, a, b);
-  links_.back().b_to_a = make_direction(link, model::Way::b_to_a, b, a);
+  links_.back().forward = make_direction(link, model::DirectionName::forward, a, b);
+  links_.back().backward = make_direction(link, model::DirectionName::backward, b, a);
 }
 
-std::unique_ptr<LinkDirection> Emulator::make_direction(const LinkConfig& link, model::Way way,
-                                                        io::Port& in, io::Port& out) {
-  const bool back = way == model::Way::b_to_a;
+std::unique_ptr<LinkDirection> Emulator::make_direction(const LinkConfig& link,
+                                                        model::DirectionName name, io::Port& in,
+                                                        io::Port& out) {
+  const bool back = name == model::DirectionName::backward;
   const std::size_t number = 2 * (links_.size() - 1) + (back ? 1 : 0);
-  const model::DirectionConfig& config = back ? link.b_to_a : link.a_to_b;
-  model::Direction direction(config, config_.seed, link.id, way);
+  const model::DirectionConfig& config = back ? link.backward : link.forward;
+  model::Direction direction(config, config_.seed, link.id, name);
   std::unique_ptr<Medium> medium;
   if (direction.is_radio()) {
-    medium = std::make_unique<Medium>((back ? link.medium_b_to_a : link.medium_a_to_b).value_or(-1),
-                                      "link " + link.name + (back ? ", b_to_a" : ", a_to_b"));
+    medium =
+        std::make_unique<Medium>((back ? link.medium_backward : link.medium_forward).value_or(-1),
+                                 "link " + link.name + (back ? ", backward" : ", forward"));
   }
   return std::make_unique<LinkDirection>(static_cast<std::uint8_t>(number), config,
                                          std::move(direction), std::move(medium), in, out,
@@ -83,7 +85,7 @@ std::unique_ptr<LinkDirection> Emulator::make_direction(const LinkConfig& link, 
 
 std::vector<LinkDirection*> Emulator::directions() const {
   std::vector<LinkDirection*> all;
-  for (const Link& link : links_) all.insert(all.end(), {link.a_to_b.get(), link.b_to_a.get()});
+  for (const Link& link : links_) all.insert(all.end(), {link.forward.get(), link.backward.get()});
   return all;
 }
 
@@ -119,8 +121,8 @@ json Emulator::account(bool complete) {
                      {"id", link.id},
                      {"a", account_of(*link.a)},
                      {"b", account_of(*link.b)},
-                     {"a_to_b", link.a_to_b->account()},
-                     {"b_to_a", link.b_to_a->account()}});
+                     {"forward", link.forward->account()},
+                     {"backward", link.backward->account()}});
   }
   json account = runtime::account_head("nagi-link", config_, privileges_, complete);
   account.update({{"epoch_realtime_ns", time_.epoch_realtime_ns()},

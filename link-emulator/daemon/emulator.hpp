@@ -16,7 +16,7 @@
 #include "daemon/recorder.hpp"
 #include "daemon/virtual_time_driver.hpp"
 #include "io/port.hpp"
-#include "model/link.hpp"
+#include "model/direction.hpp"
 #include "service/account.hpp"
 #include "service/clock.hpp"
 #include "service/ports.hpp"
@@ -52,7 +52,7 @@ class Emulator final : public runtime::Service {
 
  private:
   void open_link(const LinkConfig& link);
-  std::unique_ptr<LinkDirection> make_direction(const LinkConfig& link, model::Way way,
+  std::unique_ptr<LinkDirection> make_direction(const LinkConfig& link, model::DirectionName name,
                                                 io::Port& in, io::Port& out);
   [[nodiscard]] std::vector<LinkDirection*> directions() const;
   [[nodiscard]] nlohmann::json account_of(io::Port& port) const;

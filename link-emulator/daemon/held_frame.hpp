@@ -10,7 +10,7 @@
 
 #include "io/frame_pool.hpp"
 #include "io/port.hpp"
-#include "model/link.hpp"
+#include "model/direction.hpp"
 #include "model/units.hpp"
 
 namespace nagi::daemon {

@@ -17,8 +17,8 @@ struct Link {
   std::uint32_t id;
   io::Port* a;
   io::Port* b;
-  std::unique_ptr<LinkDirection> a_to_b;
-  std::unique_ptr<LinkDirection> b_to_a;
+  std::unique_ptr<LinkDirection> forward;
+  std::unique_ptr<LinkDirection> backward;
 };
 
 }  // namespace nagi::daemon

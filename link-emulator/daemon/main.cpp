@@ -23,7 +23,7 @@ struct Arguments {
   std::string config;
   std::string socket;
   std::string link;
-  std::string way;
+  std::string direction;
   std::string changes;
   std::string packets;
   std::string output;
@@ -52,7 +52,7 @@ int set(const Arguments& arguments) {
   const JsonSource changes("CHANGES", arguments.changes);
   const json answer = runtime::ask_or_refuse(arguments.socket, {{"command", "set"},
                                                                 {"link", arguments.link},
-                                                                {"way", arguments.way},
+                                                                {"direction", arguments.direction},
                                                                 {"config", changes.value()}});
   std::cout << answer.at("config").dump(1) << "\n";
   return 0;
@@ -85,7 +85,7 @@ int main(int argc, char** argv) {
   auto* set_command = with_socket(
       command("set", "change a direction of a running link; no packet is lost by it", set));
   set_command->add_option("link", arguments.link, "the link's name")->required();
-  set_command->add_option("way", arguments.way, "a_to_b or b_to_a")->required();
+  set_command->add_option("direction", arguments.direction, "forward or backward")->required();
   set_command
       ->add_option("changes", arguments.changes,
                    R"(keys to replace, as JSON: '{"rate_bps": 5000000}'; null takes one away)")

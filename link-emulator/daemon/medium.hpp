@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "io/descriptor.hpp"
-#include "model/link.hpp"
+#include "model/direction.hpp"
 
 namespace nagi::daemon {
 

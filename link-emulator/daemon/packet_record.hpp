@@ -28,7 +28,7 @@
 #include <string>
 #include <vector>
 
-#include "model/link.hpp"
+#include "model/direction.hpp"
 
 namespace nagi::daemon {
 

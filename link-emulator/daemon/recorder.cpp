@@ -31,7 +31,7 @@ PacketRecord record_of(std::uint8_t direction, const HeldFrame& held, const mode
           .identity = held.identity,
           .flow = packet.flow,
           .bytes = static_cast<std::uint16_t>(packet.size.count),
-          .lane = direction,
+          .direction = direction,
           .fate = fate_held,
           .ecn = static_cast<std::uint8_t>(packet.ecn),
           .flags = flags_of(packet)};
@@ -51,8 +51,8 @@ std::unique_ptr<io::PcapngFile> make_drop_file(const Config& config) {
   if (config.drops.empty()) return nullptr;
   std::vector<std::string> names;
   for (const LinkConfig& link : config.links) {
-    names.push_back(link.name + ".a_to_b");
-    names.push_back(link.name + ".b_to_a");
+    names.push_back(link.name + ".forward");
+    names.push_back(link.name + ".backward");
   }
   return runtime::make_file<io::PcapngFile>(config.drops, "nagi-link", names,
                                             io::PcapngFile::headers);

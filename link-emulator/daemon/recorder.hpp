@@ -14,7 +14,7 @@
 #include "daemon/medium.hpp"
 #include "io/background_file.hpp"
 #include "io/pcapng_file.hpp"
-#include "model/link.hpp"
+#include "model/direction.hpp"
 #include "service/account.hpp"
 
 namespace nagi::daemon {

@@ -38,8 +38,8 @@ std::vector<PacketRecord> replay_direction(model::Direction& direction,
     const PacketRecord& arrival = arrivals[tag];
     const Instant at{Duration{arrival.arrived_ns}};
     if (at < direction.now()) {
-      throw InputError("packet " + std::to_string(arrival.index) + " of lane " +
-                       std::to_string(arrival.lane) +
+      throw InputError("packet " + std::to_string(arrival.index) + " of direction " +
+                       std::to_string(arrival.direction) +
                        " arrives before the one before it; the record is damaged");
     }
     direction.offer({{arrival.bytes}, tag, model::Ecn{arrival.ecn}, arrival.flow}, at, departures);
@@ -60,28 +60,29 @@ std::vector<PacketRecord> replay_direction(model::Direction& direction,
 }  // namespace
 
 void replay(const Config& config, const std::string& recorded, const std::string& output) {
-  std::vector<std::vector<PacketRecord>> lanes(config.links.size() * 2);
+  std::vector<std::vector<PacketRecord>> arrivals(config.links.size() * 2);
   for (const PacketRecord& record : read_records(recorded)) {
     if ((record.flags & copy_flag) != 0) continue;  // did not arrive
-    if (record.lane >= lanes.size()) {
-      throw InputError(recorded + ": has packets of lane " + std::to_string(record.lane) +
-                       ", the configuration has " + std::to_string(lanes.size()) +
-                       " lanes; give the configuration it was recorded with");
+    if (record.direction >= arrivals.size()) {
+      throw InputError(recorded + ": has packets of direction " + std::to_string(record.direction) +
+                       ", the configuration has " + std::to_string(arrivals.size()) +
+                       " directions; give the configuration it was recorded with");
     }
-    lanes[record.lane].push_back(record);
+    arrivals[record.direction].push_back(record);
   }
   std::ofstream file(output, std::ios::binary);
   const PacketRecordHeader header;
   file.write(reinterpret_cast<const char*>(&header), sizeof header);
-  for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
-    std::vector<PacketRecord>& records = lanes[lane];
+  for (std::size_t number = 0; number < arrivals.size(); ++number) {
+    std::vector<PacketRecord>& records = arrivals[number];
     std::ranges::sort(records, {}, [](const PacketRecord& record) {
       return std::pair(record.arrived_ns, record.index);
     });
-    const LinkConfig& link = config.links[lane / 2];
-    const bool back = lane % 2 != 0;
-    model::Direction direction(back ? link.b_to_a : link.a_to_b, config.seed, link.id,
-                               back ? model::Way::b_to_a : model::Way::a_to_b);
+    const LinkConfig& link = config.links[number / 2];
+    const bool back = number % 2 != 0;
+    model::Direction direction(
+        back ? link.backward : link.forward, config.seed, link.id,
+        back ? model::DirectionName::backward : model::DirectionName::forward);
     const std::vector<PacketRecord> replayed = replay_direction(direction, records);
     file.write(reinterpret_cast<const char*>(replayed.data()),
                static_cast<std::streamsize>(replayed.size() * sizeof(PacketRecord)));

@@ -12,7 +12,7 @@
 namespace nagi::daemon {
 
 /// Reads the arrivals in `recorded` and writes, to `output`, what the links of `config` make of
-/// them: lane by lane, in the order of arrival. Throws InputError.
+/// them: direction by direction, in the order of arrival. Throws InputError.
 void replay(const Config& config, const std::string& recorded, const std::string& output);
 
 }  // namespace nagi::daemon

@@ -5,15 +5,15 @@
 //
 //   header   8 bytes "nagi-trn", version (32 bit, 1), bytes of a record (32 bit, 32)
 //   record   start_ns, end_ns   int64    on the air, since the epoch
-//            number             uint32   counts the transmissions of its lane
+//            number             uint32   counts the transmissions of its direction
 //            index              uint32   of its packet: see packet_record.hpp
-//            lane               uint8    as there
+//            direction          uint8    as there
 //            outcome            uint8    see medium.hpp
 //            snr                int16    see medium.hpp
 //            attempt            uint8    from 1
 //            3 bytes 0
 //
-// Records of a lane stand in the order of their numbers.
+// Records of a direction stand in the order of their numbers.
 #pragma once
 
 #include <array>
@@ -28,7 +28,7 @@ struct TransmissionRecord {
   std::int64_t end_ns = 0;
   std::uint32_t number = 0;
   std::uint32_t index = 0;
-  std::uint8_t lane = 0;
+  std::uint8_t direction = 0;
   Outcome outcome = Outcome::unanswered;
   std::int16_t snr = no_snr;
   std::uint8_t attempt = 1;

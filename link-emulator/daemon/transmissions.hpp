@@ -15,7 +15,7 @@
 #include "daemon/medium.hpp"
 #include "daemon/recorder.hpp"
 #include "io/frame_pool.hpp"
-#include "model/link.hpp"
+#include "model/direction.hpp"
 
 namespace nagi::daemon {
 

@@ -56,7 +56,7 @@ constexpr Ratio far_tail = {
 
 std::uint64_t Stream::draw(std::uint64_t index) const {
   const r123::Philox4x32::ctr_type counter = {
-      {static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32), link_, lane_}};
+      {static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32), link_, domain_}};
   const r123::Philox4x32::key_type key = {
       {static_cast<std::uint32_t>(seed_), static_cast<std::uint32_t>(seed_ >> 32)}};
   const auto words = r123::Philox4x32{}(counter, key);

@@ -13,7 +13,7 @@
 
 namespace nagi::model {
 
-enum class Way : std::uint32_t { a_to_b = 0, b_to_a = 1 };
+enum class DirectionName : std::uint32_t { forward = 0, backward = 1 };
 enum class Purpose : std::uint32_t {
   loss = 0,
   loss_state = 1,
@@ -30,10 +30,11 @@ enum class Purpose : std::uint32_t {
 /// One independent stream of 64-bit draws.
 class Stream {
  public:
-  Stream(std::uint64_t seed, std::uint32_t link, Way way, Purpose purpose)
+  Stream(std::uint64_t seed, std::uint32_t link, DirectionName direction, Purpose purpose)
       : seed_(seed),
         link_(link),
-        lane_((static_cast<std::uint32_t>(way) << 16) | static_cast<std::uint32_t>(purpose)) {}
+        domain_((static_cast<std::uint32_t>(direction) << 16) |
+                static_cast<std::uint32_t>(purpose)) {}
 
   /// Draw number `index`, uniform over all 64-bit values.
   [[nodiscard]] std::uint64_t draw(std::uint64_t index) const;
@@ -41,7 +42,7 @@ class Stream {
  private:
   std::uint64_t seed_;
   std::uint32_t link_;
-  std::uint32_t lane_;
+  std::uint32_t domain_;
 };
 
 /// An event of known probability, decided by comparing a 64-bit draw with a threshold.

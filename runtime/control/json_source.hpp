@@ -7,7 +7,7 @@
 #include <string>
 
 #include "io/input_error.hpp"
-#include "model/json.hpp"
+#include "model/object_reader.hpp"
 
 namespace nagi::runtime {
 

@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "io/open.hpp"
-#include "model/json.hpp"
+#include "model/object_reader.hpp"
 
 namespace nagi::runtime {
 

@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "daemon/config.hpp"
-#include "model/json.hpp"
+#include "model/direction_json.hpp"
 
 namespace {
 
@@ -13,7 +13,7 @@ using namespace nagi;
 
 /// A few packets, for at most some thousand events: a link may be arbitrarily slow.
 void use(const model::DirectionConfig& config, std::uint64_t seed) {
-  model::Direction direction(config, seed, 0, model::Way::a_to_b);
+  model::Direction direction(config, seed, 0, model::DirectionName::forward);
   std::vector<model::Departure> departures;
   for (std::uint64_t tag = 0; tag < 20; ++tag) {
     direction.offer({{40 + 100 * tag}, tag, tag % 2 == 0},
@@ -35,8 +35,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         runtime::JsonSource("fuzz", std::string(reinterpret_cast<const char*>(data), size)));
     const std::string once = to_json(config).dump();
     for (const daemon::LinkConfig& link : config.links) {
-      use(link.a_to_b, config.seed);
-      use(link.b_to_a, config.seed);
+      use(link.forward, config.seed);
+      use(link.backward, config.seed);
     }
     const runtime::JsonSource again("again", once);
     if (to_json(daemon::read_config(again)).dump() != once) std::abort();

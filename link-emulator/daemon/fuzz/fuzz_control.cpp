@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "control/control_socket.hpp"
-#include "model/json.hpp"
+#include "model/direction_json.hpp"
 
 namespace {
 
@@ -18,7 +18,7 @@ class Link {
   Link() {
     config_.rate = model::Bitrate{10'000'000};
     config_.delay = model::Duration{5'000'000};
-    direction_.emplace(config_, 1, 0, model::Way::a_to_b);
+    direction_.emplace(config_, 1, 0, model::DirectionName::forward);
     for (std::uint64_t tag = 0; tag < 20; ++tag) {
       direction_->offer({{1000}, tag}, model::Instant{}, departures_);
     }
@@ -26,7 +26,7 @@ class Link {
 
   json answer(const json& request) {
     model::ObjectReader reader(request, json::json_pointer());
-    reader.only({"command", "link", "way", "config"});
+    reader.only({"command", "link", "direction", "config"});
     if (reader.text("command") != "set") {
       throw model::ConfigError(reader.at("command"), "unknown command", "set");
     }

@@ -17,8 +17,8 @@ constexpr const char* good = R"({
   "links": [
     {
       "name": "wired", "id": 0, "a": "eth0", "b": "eth1",
-      "a_to_b": {"rate_bps": 100000000},
-      "b_to_a": {}
+      "forward": {"rate_bps": 100000000},
+      "backward": {}
     }
   ]
 })";
@@ -46,12 +46,12 @@ TEST(Config, IsRead) {
   EXPECT_EQ(config.offloads, runtime::OffloadPolicy::switch_off);
   ASSERT_EQ(config.links.size(), 1u);
   EXPECT_EQ(config.links[0].b, "eth1");
-  EXPECT_EQ(std::get<model::Bitrate>(config.links[0].a_to_b.rate), model::Bitrate{100'000'000});
+  EXPECT_EQ(std::get<model::Bitrate>(config.links[0].forward.rate), model::Bitrate{100'000'000});
 }
 
 TEST(Config, ErrorsNameFileLineAndKey) {
   EXPECT_THAT(refusal(with("rate_bps\": 100000000", "rate_bps\": 0")),
-              AllOf(StartsWith("test.json:7: links.0.a_to_b.rate_bps: "), HasSubstr("from 1")));
+              AllOf(StartsWith("test.json:7: links.0.forward.rate_bps: "), HasSubstr("from 1")));
   EXPECT_THAT(refusal(with("\"seed\": 18446744073709551615,", "")),
               StartsWith("test.json:1: missing key seed"));
   EXPECT_THAT(refusal(with("\"id\": 0", "\"id\": 0, \"colour\": 3")),
@@ -92,10 +92,10 @@ TEST(Config, DeepNestingIsRefused) {
 TEST(Config, AMisspeltKeyIsNamedBeforeTheOneThatIsMissing) {
   EXPECT_THAT(refusal(with("\"seed\"", "\"sead\"")),
               StartsWith("test.json:3: sead: unknown key sead; did you mean seed"));
-  EXPECT_THAT(refusal(with("\"a_to_b\"", "\"a_to_B\"")),
-              StartsWith("test.json:7: links.0.a_to_B: unknown key a_to_B; did you mean a_to_b"));
-  EXPECT_THAT(refusal(with("\"b_to_a\": {}", "\"b_to_a\": {}, \"carriers\": {\"a_tob\": 3}")),
-              HasSubstr("links.0.carriers.a_tob: unknown key a_tob; did you mean a_to_b"));
+  EXPECT_THAT(refusal(with("\"forward\"", "\"a_to_B\"")),
+              StartsWith("test.json:7: links.0.a_to_B: unknown key a_to_B; did you mean forward"));
+  EXPECT_THAT(refusal(with("\"backward\": {}", "\"backward\": {}, \"media\": {\"forwards\": 3}")),
+              HasSubstr("links.0.media.forwards: unknown key forwards; did you mean forward"));
 }
 
 TEST(Config, NamesHaveNoControlCharacters) {

@@ -17,9 +17,9 @@ namespace {
 // 8 Mb/s, room for one: 1,000 bytes take 1 ms.
 const char* const configuration = R"({"schema_version": 1, "seed": 1, "links": [
     {"name": "r", "id": 0, "a": "e0", "b": "e1",
-     "a_to_b": {"rate_bps": 8000000, "queue": {"packets": 1}, "delay_ns": 5000000,
+     "forward": {"rate_bps": 8000000, "queue": {"packets": 1}, "delay_ns": 5000000,
                 "mark": {"threshold_packets": 0, "weight": 1}},
-     "b_to_a": {"loss": {"model": "trace", "lost": [1], "length": 2}}}]})";
+     "backward": {"loss": {"model": "trace", "lost": [1], "length": 2}}}]})";
 
 class Replay : public testing::Test {
  protected:
@@ -50,13 +50,13 @@ class Replay : public testing::Test {
   std::filesystem::path directory_;
 };
 
-PacketRecord arrival(std::int64_t at, std::uint32_t index, std::uint8_t lane,
+PacketRecord arrival(std::int64_t at, std::uint32_t index, std::uint8_t direction,
                      std::uint8_t ecn = 0) {
   PacketRecord record;
   record.arrived_ns = at;
   record.index = index;
   record.bytes = 1000;
-  record.lane = lane;
+  record.direction = direction;
   record.ecn = ecn;
   return record;
 }
@@ -97,7 +97,7 @@ TEST_F(Replay, RefusesWhatIsNoRecord) {
   };
   EXPECT_THAT(refusal(), testing::HasSubstr("not a record of packets"));
   record({arrival(0, 0, 7)});
-  EXPECT_THAT(refusal(), testing::HasSubstr("lane 7"));
+  EXPECT_THAT(refusal(), testing::HasSubstr("direction 7"));
   record({arrival(0, 0, 0)});
   std::filesystem::resize_file(path("recorded"), 16 + 39);
   EXPECT_THAT(refusal(), testing::HasSubstr("cut off"));

@@ -6,8 +6,8 @@
 
 #include <random>
 
-#include "model/json.hpp"
-#include "model/link.hpp"
+#include "model/direction.hpp"
+#include "model/direction_json.hpp"
 
 namespace nagi::model {
 namespace {
@@ -47,7 +47,7 @@ DirectionConfig repeating(std::vector<std::uint64_t> lost, unsigned retries) {
   return config;
 }
 
-Direction make(const DirectionConfig& config) { return {config, 1, 0, Way::a_to_b}; }
+Direction make(const DirectionConfig& config) { return {config, 1, 0, DirectionName::forward}; }
 
 std::vector<Departure> run(Direction& link) {
   std::vector<Departure> departures;

@@ -3,7 +3,7 @@
 // Changing a running link: schedules computed by hand.
 #include <gtest/gtest.h>
 
-#include "model/link.hpp"
+#include "model/direction.hpp"
 
 namespace nagi::model {
 namespace {
@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 constexpr Bytes full{1000};
 
 struct Running {
-  explicit Running(const DirectionConfig& config) : link(config, 1, 0, Way::a_to_b) {}
+  explicit Running(const DirectionConfig& config) : link(config, 1, 0, DirectionName::forward) {}
 
   Direction link;
   std::vector<Departure> departures;

@@ -17,9 +17,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-const JitterStreams streams{{2008, 1, Way::a_to_b, Purpose::jitter},
-                            {2008, 1, Way::a_to_b, Purpose::jitter_repeat},
-                            {2008, 1, Way::a_to_b, Purpose::jitter_redraw}};
+const JitterStreams streams{{2008, 1, DirectionName::forward, Purpose::jitter},
+                            {2008, 1, DirectionName::forward, Purpose::jitter_repeat},
+                            {2008, 1, DirectionName::forward, Purpose::jitter_redraw}};
 
 /// sqrt(n) times the largest distance between the delays' distribution and `expected`.
 double distance(Delay delay, const std::function<double(double)>& expected) {

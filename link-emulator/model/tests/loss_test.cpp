@@ -19,8 +19,8 @@ using namespace std::chrono_literals;
 constexpr double critical_z = 3.29;
 const LossContext context{.rate = Bitrate{10'000'000},
                           .overhead = {},
-                          .draws = {2008, 1, Way::a_to_b, Purpose::loss},
-                          .state_draws = {2008, 1, Way::a_to_b, Purpose::loss_state}};
+                          .draws = {2008, 1, DirectionName::forward, Purpose::loss},
+                          .state_draws = {2008, 1, DirectionName::forward, Purpose::loss_state}};
 
 bool loses(LossModel& model, std::uint64_t index, Bytes size, Instant start, Instant end) {
   return model.loses(index, {.packet = {size}, .start = start, .end = end});

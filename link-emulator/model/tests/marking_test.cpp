@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "model/link.hpp"
+#include "model/direction.hpp"
 #include "model/marking/threshold.hpp"
 
 namespace nagi::model {
@@ -39,7 +39,7 @@ TEST(Marking, MarksWhatIsCapableWhileTheQueueIsLong) {
   DirectionConfig config;
   config.rate = Bitrate{8'000'000};
   config.mark = ThresholdMarking{Packets{2}, 1};
-  Direction link(config, 1, 0, Way::a_to_b);
+  Direction link(config, 1, 0, DirectionName::forward);
   std::vector<Departure> departures;
   // The first is in transmission, the next three find 0, 1 and 2 waiting, the others more.
   for (std::uint64_t tag = 1; tag <= 8; ++tag) {
@@ -58,7 +58,7 @@ TEST(Marking, ForgetsOverAnIdleTime) {
   DirectionConfig config;
   config.rate = Bitrate{8'000'000};
   config.mark = ThresholdMarking{Packets{1}, 0.5};
-  Direction link(config, 1, 0, Way::a_to_b);
+  Direction link(config, 1, 0, DirectionName::forward);
   std::vector<Departure> departures;
   // Waiting as they come: 0 0 1 2 3 4 5 6 7; average after the last 6.0.
   for (std::uint64_t tag = 1; tag <= 9; ++tag) {

@@ -2,14 +2,13 @@
 //
 // What happens to packets on the way. Statistical tests are seeded, two-sided at significance 0.001
 // (|z| < 3.29).
-#include "model/medium/medium.hpp"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <map>
 
-#include "model/link.hpp"
+#include "model/direction.hpp"
+#include "model/medium/under_way.hpp"
 
 namespace nagi::model {
 namespace {
@@ -38,7 +37,7 @@ Direction make(const EffectConfigs& effects) {
   DirectionConfig config;
   config.delay = 20ms;
   config.effects = effects;
-  return {config, 2008, 0, Way::a_to_b};
+  return {config, 2008, 0, DirectionName::forward};
 }
 
 // H0: each packet is corrupted with probability 0.02.

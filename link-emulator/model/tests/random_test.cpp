@@ -14,17 +14,17 @@ namespace {
 // Known answers of Philox4x32-10 (Random123's kat_vectors): counter and key all zero, all one. A
 // stream's counter is (index, index >> 32, link, way << 16 | purpose), its key the seed.
 TEST(Stream, IsPhilox4x32With10Rounds) {
-  EXPECT_EQ(Stream(0, 0, Way::a_to_b, Purpose::loss).draw(0), 0xe169c58d6627e8d5ULL);
-  const Stream ones(~0ULL, ~0U, static_cast<Way>(0xffff), static_cast<Purpose>(0xffff));
+  EXPECT_EQ(Stream(0, 0, DirectionName::forward, Purpose::loss).draw(0), 0xe169c58d6627e8d5ULL);
+  const Stream ones(~0ULL, ~0U, static_cast<DirectionName>(0xffff), static_cast<Purpose>(0xffff));
   EXPECT_EQ(ones.draw(~0ULL), 0x41c83b0e408f276dULL);
 }
 
-TEST(Stream, DiffersBySeedLinkWayAndIndex) {
+TEST(Stream, DiffersBySeedLinkDirectionAndIndex) {
   std::set<std::uint64_t> draws;
   for (std::uint64_t seed : {1, 2}) {
     for (std::uint32_t link : {0, 1}) {
-      for (Way way : {Way::a_to_b, Way::b_to_a}) {
-        const Stream stream(seed, link, way, Purpose::loss);
+      for (DirectionName direction : {DirectionName::forward, DirectionName::backward}) {
+        const Stream stream(seed, link, direction, Purpose::loss);
         for (std::uint64_t index = 0; index < 100; ++index) draws.insert(stream.draw(index));
       }
     }
@@ -59,7 +59,7 @@ double in_double(std::uint64_t draw) {
 
 TEST(Exponential, IsTheLogarithmInFixedPoint) {
   EXPECT_EQ(exponential_q40(~std::uint64_t{0}), 0u);  // -ln 1
-  const Stream stream(7, 0, Way::a_to_b, Purpose::loss);
+  const Stream stream(7, 0, DirectionName::forward, Purpose::loss);
   for (std::uint64_t index = 0; index < 100'000; ++index) {
     const std::uint64_t draw = stream.draw(index);
     EXPECT_NEAR(static_cast<double>(exponential_q40(draw)) * 0x1p-40, in_double(draw), 0x1p-22);

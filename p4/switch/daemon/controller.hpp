@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "control/control_socket.hpp"
-#include "model/json.hpp"
+#include "model/object_reader.hpp"
 #include "switch/daemon/switch.hpp"
 
 namespace nagi::p4 {

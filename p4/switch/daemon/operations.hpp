@@ -41,7 +41,7 @@
 #include <string>
 #include <vector>
 
-#include "model/json.hpp"
+#include "model/object_reader.hpp"
 #include "program/control.hpp"
 
 namespace nagi::p4 {

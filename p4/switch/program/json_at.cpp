@@ -2,7 +2,7 @@
 #include "program/json_at.hpp"
 
 #include "io/input_error.hpp"
-#include "model/json.hpp"
+#include "model/object_reader.hpp"
 
 namespace nagi::p4 {
 

@@ -47,7 +47,7 @@ State::State(std::unique_ptr<Compiled> compiled, io::FramePool& pool, Settings c
       profiles(program->profiles.size()),
       value_sets(program->value_sets.size()),
       value_set_keys(program->value_set_uses.size()),
-      random_(settings.seed, random_stream, model::Way::a_to_b, model::Purpose::program),
+      random_(settings.seed, random_stream, model::DirectionName::forward, model::Purpose::program),
       scratch_(scratch_bytes(*program, pool.slot_bytes())) {
   for (TableState& table : program->table_states) tables.emplace_back(std::move(table));
   for (const RegisterArray& array : program->registers) {

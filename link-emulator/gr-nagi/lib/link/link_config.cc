@@ -5,7 +5,7 @@
 
 #include <stdexcept>
 
-#include "model/json.hpp"
+#include "model/direction_json.hpp"
 #include "model/json_text.hpp"
 
 namespace gr::nagi {

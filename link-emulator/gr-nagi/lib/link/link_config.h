@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "model/link.hpp"
+#include "model/direction.hpp"
 
 namespace gr::nagi {
 

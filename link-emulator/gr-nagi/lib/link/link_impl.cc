@@ -68,20 +68,21 @@ void change(Pdu& pdu, const model::Packet& packet, bool is_ethernet) {
 }  // namespace
 
 link::sptr link::make(const std::string& config_json, std::uint64_t seed, std::uint32_t id,
-                      const std::string& way, const std::string& carries) {
-  const auto direction =
-      one_of_two("way", way, "a_to_b", "b_to_a") ? model::Way::b_to_a : model::Way::a_to_b;
+                      const std::string& direction, const std::string& carries) {
+  const auto direction = one_of_two("direction", direction, "forward", "backward")
+                             ? model::DirectionName::backward
+                             : model::DirectionName::forward;
   return gnuradio::make_block_sptr<link_impl>(read_link_config(config_json), seed, id, direction,
                                               one_of_two("carries", carries, "ip", "ethernet"));
 }
 
 link_impl::link_impl(const model::DirectionConfig& config, std::uint64_t seed, std::uint32_t id,
-                     model::Way way, bool carries_ethernet)
+                     model::DirectionName direction, bool carries_ethernet)
     : gr::block(me, gr::io_signature::make(0, 0, 0), gr::io_signature::make(0, 0, 0)),
       carries_ethernet_(carries_ethernet),
       reads_headers_(config.mark.has_value() ||
                      !std::holds_alternative<model::DropTail>(config.queue)),
-      model_(config, seed, id, way),
+      model_(config, seed, id, direction),
       thread_([this](std::int64_t now_ns) { return advance(now_ns); }) {
   message_port_register_in(pmt::mp("frames"));
   set_msg_handler(pmt::mp("frames"), [this](const pmt::pmt_t& message) { offer(message); });

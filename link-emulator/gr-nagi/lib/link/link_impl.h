@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "model/link.hpp"
+#include "model/direction.hpp"
 #include "pdu.h"
 #include "timed_thread.h"
 
@@ -18,7 +18,7 @@ namespace nagi {
 class link_impl : public link {
  public:
   link_impl(const ::nagi::model::DirectionConfig& config, std::uint64_t seed, std::uint32_t id,
-            ::nagi::model::Way way, bool carries_ethernet);
+            ::nagi::model::DirectionName direction, bool carries_ethernet);
 
   bool start() override;
   bool stop() override;

@@ -35,14 +35,14 @@ class NAGI_API link : virtual public gr::block {
    * \param config_json a direction's configuration, as in nagi-link's: {"rate_bps": 10000000, ...}
    * \param seed of all random draws
    * \param id the link's, which names it in random draws
-   * \param way "a_to_b" or "b_to_a"
+   * \param direction "forward" or "backward"
    * \param carries what PDUs are: "ip" packets or "ethernet" frames. Sizes in the configuration are
    *        IP bytes.
    *
    * Throws std::invalid_argument, naming the key, if the configuration is not possible.
    */
   static sptr make(const std::string& config_json, std::uint64_t seed, std::uint32_t id,
-                   const std::string& way = "a_to_b", const std::string& carries = "ip");
+                   const std::string& direction = "forward", const std::string& carries = "ip");
 
   /*! Packets that came in. */
   virtual std::uint64_t offered() const = 0;

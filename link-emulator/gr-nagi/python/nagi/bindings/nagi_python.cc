@@ -138,7 +138,7 @@ void bind_framing(py::module& m) {
 void bind_link(py::module& m) {
   using gr::nagi::link;  // not that of unistd.h
   block_class<link>(m, "link", "nagi's link model: queue, rate, loss, delay, in real time.")
-      .def(py::init(&link::make), "config_json"_a, "seed"_a, "id"_a, "way"_a = "a_to_b",
+      .def(py::init(&link::make), "config_json"_a, "seed"_a, "id"_a, "direction"_a = "forward",
            "carries"_a = "ip")
       .def("offered", &link::offered)
       .def("delivered", &link::delivered)

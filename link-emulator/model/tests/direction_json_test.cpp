@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/json.hpp"
+#include "model/direction_json.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

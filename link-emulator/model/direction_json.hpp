@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "model/link.hpp"
+#include "model/direction.hpp"
 #include "model/object_reader.hpp"
 
 namespace nagi::model {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/medium/medium.hpp"
+#include "model/medium/under_way.hpp"
 
 #include <algorithm>
 

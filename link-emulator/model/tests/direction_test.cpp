@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Schedules computed by hand, to the nanosecond, and properties that hold for any traffic.
-#include "model/link.hpp"
+#include "model/direction.hpp"
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ constexpr Bytes full{1000};
 Instant at(Duration since_epoch) { return Instant{since_epoch}; }
 
 Direction make(const DirectionConfig& config, std::uint64_t seed = 1) {
-  return {config, seed, 0, Way::a_to_b};
+  return {config, seed, 0, DirectionName::forward};
 }
 
 /// 8 Mb/s: 1,000 bytes take 1 ms.

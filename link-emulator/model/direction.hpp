@@ -16,7 +16,7 @@
 #include "model/delay.hpp"
 #include "model/loss/loss.hpp"
 #include "model/marking/marking.hpp"
-#include "model/medium/medium.hpp"
+#include "model/medium/under_way.hpp"
 #include "model/packet.hpp"
 #include "model/queue/discipline.hpp"
 #include "model/radio_outcomes.hpp"
@@ -63,7 +63,8 @@ struct DirectionCounters {
 
 class Direction {
  public:
-  Direction(const DirectionConfig& config, std::uint64_t seed, std::uint32_t link, Way way);
+  Direction(const DirectionConfig& config, std::uint64_t seed, std::uint32_t link,
+            DirectionName name);
 
   /// A packet arrives. Brings the model to `at` first; `at` must not lie before now().
   void offer(Packet packet, Instant at, std::vector<Departure>& departures);
@@ -130,7 +131,7 @@ class Direction {
   [[nodiscard]] const DirectionCounters& counters() const { return counters_; }
 
  private:
-  [[nodiscard]] Stream stream(Purpose purpose) const { return {seed_, link_, way_, purpose}; }
+  [[nodiscard]] Stream stream(Purpose purpose) const { return {seed_, link_, name_, purpose}; }
   [[nodiscard]] Bytes framed(const Packet& packet) const { return packet.size + config_.overhead; }
   [[nodiscard]] bool is_lost(const Transmission& transmission);
   [[nodiscard]] bool is_marked_on_arrival(const Packet& packet, Instant at);
@@ -153,7 +154,7 @@ class Direction {
 
   std::uint64_t seed_;
   std::uint32_t link_;
-  Way way_;
+  DirectionName name_;
   DirectionConfig config_;
   std::unique_ptr<Queue> queue_;
   std::unique_ptr<MarkingRule> marking_;

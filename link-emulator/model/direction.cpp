@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/link.hpp"
+#include "model/direction.hpp"
 
 #include <algorithm>
 #include <cassert>
 
 namespace nagi::model {
 
-Direction::Direction(const DirectionConfig& config, std::uint64_t seed, std::uint32_t link, Way way)
+Direction::Direction(const DirectionConfig& config, std::uint64_t seed, std::uint32_t link,
+                     DirectionName name)
     : seed_(seed),
       link_(link),
-      way_(way),
+      name_(name),
       config_(config),
       queue_(make_queue(config.queue, stream(Purpose::queue))),
       server_(config.rate) {
