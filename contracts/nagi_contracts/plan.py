@@ -250,6 +250,16 @@ class LinkPlan(Contract):
         None, exclude_if=is_none, description="the emulator is nagi-sdr; null: nagi-link"
     )
 
+    @property
+    def is_radio(self) -> bool:
+        return self.radio is not None
+
+    @property
+    def records_transmissions(self) -> bool:
+        """Whether the emulator records what became of every transmission."""
+        directions = (self.forward, self.backward)
+        return self.is_radio or any(each.arq is not None for each in directions)
+
 
 class RoutePlan(Contract):
     """A route of a node, with what Linux attaches to it: see ip-route(8)."""
@@ -381,6 +391,11 @@ class FlowPlan(Contract):
         """The end whose port `port` is."""
         return "receiver" if self.command is None else self.command.listens
 
+    @property
+    def listener(self) -> str:
+        """The node whose port `port` is."""
+        return self.sender if self.listens == "sender" else self.receiver
+
 
 class CapturePlan(Contract):
     node: str
@@ -464,14 +479,14 @@ class RunPlan(Contract):
 
     def radios(self) -> list[LinkPlan]:
         """The links that are radios."""
-        return [link for link in self.links if link.radio is not None]
+        return [link for link in self.links if link.is_radio]
 
     def records_transmissions(self) -> bool:
-        """Whether the emulator tells what became of every transmission."""
-        directions = [each for link in self.links for each in (link.forward, link.backward)]
-        return bool(self.radios()) or any(each.arq is not None for each in directions)
+        """Whether the emulator records the transmissions of any link."""
+        return any(link.records_transmissions for link in self.links)
 
     def switches(self) -> list[NodePlan]:
+        """The nodes that are switches."""
         return [node for node in self.nodes if node.switch is not None]
 
     def leaves(self, hop: Hop) -> str:

@@ -236,9 +236,8 @@ def _check_commands(plan: RunPlan, captures: dict[tuple[str, str], _Captured]) -
     for flow in commands:
         ends = ((flow.sender, flow.path[0].link), (flow.receiver, flow.path[-1].link))
         if not any(captures[end].has(flow) for end in ends):
-            listener = flow.sender if flow.listens == "sender" else flow.receiver
             raise refuse(
-                f"flow {flow.name}: no packet to or from port {flow.port} of {listener}",
+                f"flow {flow.name}: no packet to or from port {flow.port} of {flow.listener}",
                 "have its programs use that port: they are told it as {port}",
             )
         fragments = max(captures[end].fragments for end in ends)

@@ -8,8 +8,9 @@ import json
 import os
 import platform
 import subprocess
-from typing import Any, NamedTuple, Optional
+from typing import NamedTuple, Optional
 
+from nagi_agent.contracts import HostFacts
 from nagi_agent.processes import output_of
 
 # Offloads that merge segments or leave checksums to hardware spoil loss, rate and captures.
@@ -65,21 +66,21 @@ def version_of(program: str, *arguments: str) -> str:
 
 
 @functools.lru_cache(maxsize=None)
-def facts() -> dict[str, Any]:
+def facts() -> HostFacts:
     """What does not change from run to run."""
-    return {
-        "kernel": platform.release(),
-        "machine": platform.machine(),
-        "processors": os.cpu_count(),
-        "python": platform.python_version(),
-        "programs": {
+    return HostFacts(
+        kernel=platform.release(),
+        machine=platform.machine(),
+        processors=os.cpu_count() or 1,
+        python=platform.python_version(),
+        programs={
             "iperf": version_of("iperf", "-v"),
             "tcpdump": version_of("tcpdump", "--version"),
             "ip": version_of("ip", "-V"),
             "ethtool": version_of("ethtool", "--version"),
         },
-        "boot_id": boot_id(),
-    }
+        boot_id=boot_id(),
+    )
 
 
 def boot_id() -> str:

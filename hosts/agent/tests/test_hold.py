@@ -8,6 +8,7 @@ import subprocess
 import time
 
 import pytest
+from agent_inputs import batch_json, plan_json
 from nagi_contracts.inspection import Holder, Inspection
 from nagi_contracts.paths import AGENT, P4_CONTROL
 
@@ -29,24 +30,9 @@ class Host:
         self._batch = directory / "batch.json"
         self._batch.write_text(
             json.dumps(
-                {
-                    "schema_version": 1,
-                    "node": "a",
-                    "is_emulator": True,
-                    "interfaces": {},
-                    "spool": str(directory / "spool"),
-                    "state": str(self.state),
-                    "user": "nobody",
-                    "token": "mine",
-                    "nagi_link": "/bin/true",
-                    "nagi_switch": None,
-                    "simple_switch": None,
-                    "simple_switch_client": None,
-                    "virtual": False,
-                    "server_preload": None,
-                    "runs": [],
-                    "collected": [],
-                }
+                batch_json(
+                    directory, node="a", is_emulator=True, token="mine", nagi_link="/bin/true"
+                )
             )
         )
 
@@ -159,8 +145,7 @@ def test_what_cannot_be_put_back_is_said_and_kept(held):
 
 def test_a_batch_is_not_run_on_a_host_that_is_no_longer_held(held, tmp_path):
     held.hold("other")
-    plan = {"run_id": "r", "timeline": {"end_s": 1}}
     batch = json.loads(held._batch.read_text())
-    held._batch.write_text(json.dumps({**batch, "runs": [{"offset_s": 0, "plan": plan}]}))
+    held._batch.write_text(json.dumps({**batch, "runs": [{"offset_s": 0, "plan": plan_json()}]}))
     with pytest.raises(AssertionError, match="its lease has run out"):
         held.agent("run", "--start-at", "0")
