@@ -236,6 +236,9 @@ class RadioPlan(Contract):
     forward: RadioChannelPlan
     backward: RadioChannelPlan
 
+    def channel(self, way: Way) -> RadioChannelPlan:
+        return self.forward if way == "forward" else self.backward
+
 
 class LinkPlan(Contract):
     """A link; forward is from its first end to its second. The directions are what the emulator
@@ -253,6 +256,9 @@ class LinkPlan(Contract):
     @property
     def is_radio(self) -> bool:
         return self.radio is not None
+
+    def direction(self, way: Way) -> DirectionPlan:
+        return self.forward if way == "forward" else self.backward
 
     @property
     def records_transmissions(self) -> bool:
@@ -507,8 +513,7 @@ class RunPlan(Contract):
 
     def channel(self, hop: Hop) -> DirectionPlan:
         """What a direction of a link does to packets, whoever imposes it."""
-        link = self.link(hop.link)
-        emulated = link.forward if hop.way == "forward" else link.backward
+        emulated = self.link(hop.link).direction(hop.way)
         imposed = self.imposed(hop)
         if imposed is None:
             return emulated

@@ -166,11 +166,7 @@ def _all_packets(plan: RunPlan) -> dict[str, float]:
 
 def _watched(plan: RunPlan) -> set[str]:
     """Links whose transmissions are recorded."""
-    return {
-        link.name
-        for link in plan.links
-        if link.radio is not None or link.forward.arq is not None or link.backward.arq is not None
-    }
+    return {link.name for link in plan.links if link.records_transmissions}
 
 
 def _crossings(plan: RunPlan, packets: dict[str, float], links: set[str] | None = None) -> int:

@@ -518,8 +518,7 @@ def _unanswered(plan: RunPlan, transmissions: Transmissions) -> Iterator[Value]:
     for link in plan.radios():
         for way in WAYS:
             mine = of_lane(transmissions, lane(plan, link.name, way))
-            direction = link.forward if way == "forward" else link.backward
-            due = mine["end_ns"] + direction.delay_ns < ended_ns
+            due = mine["end_ns"] + link.direction(way).delay_ns < ended_ns
             count = int((due & (mine["outcome"] == UNANSWERED)).sum())
             yield float(count), f"{link.name} {way}"
 
@@ -537,7 +536,7 @@ def _of_radios(plan: RunPlan, transmissions: Transmissions) -> Iterator[Informat
         assert link.radio is not None
         for way in WAYS:
             mine = of_lane(transmissions, lane(plan, link.name, way))
-            channel = link.radio.forward if way == "forward" else link.radio.backward
+            channel = link.radio.channel(way)
             subject = f"{link.name} {way}"
             counts = {
                 "radio_transmissions": ("transmissions", len(mine)),

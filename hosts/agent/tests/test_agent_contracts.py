@@ -9,6 +9,7 @@ import json
 import pytest
 from agent_inputs import batch_json, plan_json
 from nagi.agent_contracts import READ, TARGET, WRITTEN, agent_contracts
+from nagi.records import packets
 from nagi_agent import contracts, emulator
 from nagi_contracts.base import Contract
 from nagi_contracts.batch import Batch
@@ -112,3 +113,15 @@ def test_both_name_the_same_radios():
     (theirs,) = contracts.RunPlan.from_json(plan).radios()
     (ours,) = RunPlan.model_validate(plan).radios()
     assert theirs.name == ours.name
+
+
+def test_the_emulator_is_told_what_its_work_is_checked_against():
+    """Two configurations of one plan, written apart on purpose: the certificate's is a witness."""
+    plan = plan_json(links=[{**link, "id": number} for number, link in enumerate(links())])
+    ends = {link["name"]: ("a", "b") for link in plan["links"]}
+    theirs = emulator.configuration(contracts.RunPlan.from_json(plan), ends, 0.0)
+    ours = packets.configuration(RunPlan.model_validate(plan))
+    assert theirs["seed"] == ours["seed"]
+    for told, witnessed in zip(theirs["links"], ours["links"], strict=True):
+        for key in ("name", "id", "a_to_b", "b_to_a"):
+            assert told[key] == witnessed[key]
