@@ -35,15 +35,26 @@ class Namespaces:
 
     def run(self, namespace: str | None, *command: str, text: str = "") -> str:
         """Runs a command to its end and returns what it prints."""
-        done = subprocess.run(
+        done = self._done(namespace, command, text)
+        assert done.returncode == 0, f"{command}: {done.stderr or done.stdout}"
+        return done.stdout
+
+    def fail(self, namespace: str | None, *command: str) -> str:
+        """Runs a command that is to fail by itself and returns its complaint."""
+        done = self._done(namespace, command, "")
+        assert done.returncode > 0, f"{command}: status {done.returncode}: {done.stdout}"
+        return done.stderr
+
+    def _done(
+        self, namespace: str | None, command: tuple[str, ...], text: str
+    ) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
             self.command(namespace, *command),
             input=text,
             capture_output=True,
             text=True,
             check=False,
         )
-        assert done.returncode == 0, f"{command}: {done.stderr or done.stdout}"
-        return done.stdout
 
     def start(self, namespace: str | None, *command: str) -> subprocess.Popen[str]:
         return subprocess.Popen(

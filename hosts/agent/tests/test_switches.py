@@ -167,8 +167,7 @@ def test_a_server_that_listens_everywhere_is_kept_to_its_host(host, family):
     host.run("host", *python, ASK, "127.0.0.1", "9090")
     host.run("peer", *python, ASK, "10.1.0.1", "9091")
     for namespace in ("peer", "host"):
-        with pytest.raises(AssertionError, match="ConnectionRefusedError"):
-            host.run(namespace, *python, ASK, "10.1.0.1", "9090")
+        assert "ConnectionRefusedError" in host.fail(namespace, *python, ASK, "10.1.0.1", "9090")
     for server in servers:
         server.communicate()
 
