@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
 import pytest
+from nagi.agent_contracts import offloads
 from nagi.labs.keeper import Keeper
 
 
@@ -78,9 +79,8 @@ class Namespaces:
         self.run(None, "ip", "link", "add", left, "netns", a, *peer)
         for namespace, interface in (first, second):
             self.run(namespace, "ip", "link", "set", interface, "up")
-            names = ("tx", "tso", "gso", "gro", "rx-gro-hw")
-            offloads = [word for name in names for word in (name, "off")]
-            self.run(namespace, "ethtool", "-K", interface, *offloads)
+            off = [word for name in offloads().values() for word in (name, "off")]
+            self.run(namespace, "ethtool", "-K", interface, *off)
 
 
 @pytest.fixture(scope="module")

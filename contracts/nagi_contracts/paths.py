@@ -27,6 +27,7 @@ P4 = ROOT / "p4"
 P4_CONTROL = P4 / "control"
 AIR_TIME = ROOT / "link-emulator" / "gr-nagi" / "python" / "nagi" / "air_time.py"
 BOUNDS = ROOT / "link-emulator" / "model" / "bounds.json"
+OFFLOADS = ROOT / "link-emulator" / "io" / "offloads.json"  # in a checkout
 SCHEMES = ROOT / "hosts" / "schemes.yaml"
 PROFILES = ROOT / "hosts" / "profiles.yaml"
 EXPERIMENTS = ROOT / "experiments"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The contracts as the agent has them: dataclasses of the standard library, made of the models in
-nagi_contracts. `python -m nagi.json_schemas` writes them anew.
+nagi_contracts, and the list of harmful offloads. `python -m nagi.json_schemas` writes them anew.
 
 Plans and batches were validated where they were made, so what reads them here only gives them their
 types. A type that is not known to this generator is an error when it is run.
@@ -67,6 +67,9 @@ from typing import Any, Callable, Literal, Optional, TypeVar, Union
 Json = dict[str, Any]
 Made = TypeVar("Made")
 '''
+_OFFLOADS = """\
+# Offloads that merge segments or leave checksums to hardware, which spoils loss, rate and captures:
+# the names that `ethtool -k` prints, and those that -K takes."""
 _OR_NONE = """
 
 def _or_none(read: Callable[[Json], Made], json: Optional[Json]) -> Optional[Made]:
@@ -93,7 +96,19 @@ def agent_contracts() -> str:
     classes = list(dict.fromkeys([*read, *written]))
     aliases = [f"{each.__name__} = Json  # {why}\n" for each, why in OPAQUE.items()]
     texts = [_class_text(each, each in read, each in written) for each in classes]
-    return _HEAD + "".join(aliases) + _OR_NONE + "\n\n".join(texts)
+    return _HEAD + "".join(aliases) + _offloads_text() + _OR_NONE + "\n\n".join(texts)
+
+
+def offloads() -> dict[str, str]:
+    """The harmful ones: the names that `ethtool -k` prints, and those that -K takes. nagi-link is
+    made of the same file (link-emulator/io/offloads.cmake)."""
+    entries = json.loads(paths.OFFLOADS.read_text(encoding="utf-8"))
+    return {each["name"]: each["ethtool"] for each in entries}
+
+
+def _offloads_text() -> str:
+    items = [f'"{name}": "{short}",' for name, short in offloads().items()]
+    return "\n".join(["", _OFFLOADS, *_listed("OFFLOADS = {", items, "}"), ""])
 
 
 def _reachable(roots: tuple[type[Contract], ...]) -> list[type[Contract]]:

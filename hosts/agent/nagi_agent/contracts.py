@@ -16,6 +16,17 @@ Made = TypeVar("Made")
 DirectionPlan = Json  # one direction of a link: goes to nagi-link, or to nagi_p4
 RadioPlan = Json  # goes to nagi-sdr
 
+# Offloads that merge segments or leave checksums to hardware, which spoils loss, rate and captures:
+# the names that `ethtool -k` prints, and those that -K takes.
+OFFLOADS = {
+    "tx-checksumming": "tx",
+    "tcp-segmentation-offload": "tso",
+    "generic-segmentation-offload": "gso",
+    "generic-receive-offload": "gro",
+    "large-receive-offload": "lro",
+    "rx-gro-hw": "rx-gro-hw",
+}
+
 
 def _or_none(read: Callable[[Json], Made], json: Optional[Json]) -> Optional[Made]:
     return None if json is None else read(json)

@@ -21,7 +21,15 @@ from typing import Callable
 
 from nagi_agent import host, schemes
 from nagi_agent.batches import run_batch
-from nagi_agent.contracts import Batch, GuestAnswer, GuestJob, GuestModule, GuestNode, Json
+from nagi_agent.contracts import (
+    OFFLOADS,
+    Batch,
+    GuestAnswer,
+    GuestJob,
+    GuestModule,
+    GuestNode,
+    Json,
+)
 from nagi_agent.inspection import problems as problems_with
 from nagi_agent.journal import write_json
 
@@ -200,7 +208,8 @@ class _Node:
             lines.append(f"link set dev {name} up")
             if not interface.address:  # one of nagi-link's, which sends ahead of time
                 _run(["tc", "qdisc", "replace", "dev", name, "root", *_BY_INSTANT.split()])
-            _run(["ethtool", "-K", name, *["tx", "off", "tso", "off", "gso", "off", "gro", "off"]])
+            off = [word for offload in OFFLOADS.values() for word in (offload, "off")]
+            _run(["ethtool", "-K", name, *off])
         # A neighbour needs its interface to be up.
         _run(["ip", "-batch", "-"], "\n".join(sorted(lines, key=_order)) + "\n")
 

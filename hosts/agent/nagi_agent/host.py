@@ -10,18 +10,8 @@ import platform
 import subprocess
 from typing import NamedTuple, Optional
 
-from nagi_agent.contracts import HostFacts
+from nagi_agent.contracts import OFFLOADS, HostFacts
 from nagi_agent.processes import output_of
-
-# Offloads that merge segments or leave checksums to hardware spoil loss, rate and captures.
-HARMFUL_OFFLOADS = (
-    "tx-checksumming",
-    "tcp-segmentation-offload",
-    "generic-segmentation-offload",
-    "generic-receive-offload",
-    "large-receive-offload",
-    "rx-gro-hw",
-)
 
 
 def harmful_offloads(interface: str, *, fixed_only: bool = False) -> list[str]:
@@ -29,7 +19,7 @@ def harmful_offloads(interface: str, *, fixed_only: bool = False) -> list[str]:
     on = []
     for line in output_of(["ethtool", "-k", interface]).splitlines():
         name, _, value = line.partition(":")
-        if name not in HARMFUL_OFFLOADS or value.split()[:1] != ["on"]:
+        if name not in OFFLOADS or value.split()[:1] != ["on"]:
             continue
         if not fixed_only or "[fixed]" in value:
             on.append(name)
