@@ -27,6 +27,7 @@ from nagi_contracts.switches import Counters, SwitchRecord
 from pydantic.fields import FieldInfo
 
 TARGET = paths.AGENT / "nagi_agent" / "contracts.py"
+_OFFLOADS_FILE = paths.ROOT / "link-emulator" / "io" / "offloads.json"  # of a checkout
 
 READ: tuple[type[Contract], ...] = (Batch, GuestJob, Holder, Counters)
 WRITTEN: tuple[type[Contract], ...] = (
@@ -102,7 +103,7 @@ def agent_contracts() -> str:
 def offloads() -> dict[str, str]:
     """The harmful ones: the names that `ethtool -k` prints, and those that -K takes. nagi-link is
     made of the same file (link-emulator/io/offloads.cmake)."""
-    entries = json.loads(paths.OFFLOADS.read_text(encoding="utf-8"))
+    entries = json.loads(_OFFLOADS_FILE.read_text(encoding="utf-8"))
     return {each["name"]: each["ethtool"] for each in entries}
 
 

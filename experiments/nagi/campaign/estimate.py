@@ -134,9 +134,10 @@ def free_disk(out: Path) -> int:
     return shutil.disk_usage(there).free
 
 
-def require_disk(plans: list[RunPlan], keep: Keep, jobs: int, out: Path) -> None:
-    """Raises InputError if what `plans` take is more than is free where `out` is."""
-    needed, free = disk_needed(plans, keep, jobs), free_disk(out)
+def require_disk(plans: list[RunPlan], keep: Keep, jobs: int, out: Path, free: int) -> None:
+    """Raises InputError if what `plans` take is more than the bytes that are `free` where `out`
+    is."""
+    needed = disk_needed(plans, keep, jobs)
     if needed > free:
         raise refuse(
             f"{len(plans)} runs need about {in_bytes(needed)} of disk, and {in_bytes(free)} are "
