@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
 import pytest
+from nagi.agent_contracts import offloads
 from nagi.labs.keeper import Keeper
 
 
@@ -35,15 +36,26 @@ class Namespaces:
 
     def run(self, namespace: str | None, *command: str, text: str = "") -> str:
         """Runs a command to its end and returns what it prints."""
-        done = subprocess.run(
+        done = self._done(namespace, command, text)
+        assert done.returncode == 0, f"{command}: {done.stderr or done.stdout}"
+        return done.stdout
+
+    def fail(self, namespace: str | None, *command: str) -> str:
+        """Runs a command that is to fail by itself and returns its complaint."""
+        done = self._done(namespace, command, "")
+        assert done.returncode > 0, f"{command}: status {done.returncode}: {done.stdout}"
+        return done.stderr
+
+    def _done(
+        self, namespace: str | None, command: tuple[str, ...], text: str
+    ) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
             self.command(namespace, *command),
             input=text,
             capture_output=True,
             text=True,
             check=False,
         )
-        assert done.returncode == 0, f"{command}: {done.stderr or done.stdout}"
-        return done.stdout
 
     def start(self, namespace: str | None, *command: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
@@ -67,9 +79,8 @@ class Namespaces:
         self.run(None, "ip", "link", "add", left, "netns", a, *peer)
         for namespace, interface in (first, second):
             self.run(namespace, "ip", "link", "set", interface, "up")
-            names = ("tx", "tso", "gso", "gro", "rx-gro-hw")
-            offloads = [word for name in names for word in (name, "off")]
-            self.run(namespace, "ethtool", "-K", interface, *offloads)
+            off = [word for name in offloads().values() for word in (name, "off")]
+            self.run(namespace, "ethtool", "-K", interface, *off)
 
 
 @pytest.fixture(scope="module")

@@ -156,8 +156,8 @@ def test_either_target_is_installed_started_exchanged_and_removed(
     removed = provision(*ONLY, relay=HOST)
     assert removed.status == 0, removed.said
     assert host.run("sh", "-c", OWN) == before
-    with pytest.raises(AssertionError):
-        host.run("dpkg", "--status", "p4lang-bmv2")
+    said = host.fail("dpkg", "--status", "p4lang-bmv2")
+    assert "package 'p4lang-bmv2' is not installed" in said
     assert provision(*ONLY, relay=HOST).changed["relay"] == 0
 
 
@@ -215,8 +215,8 @@ def test_nobody_outside_reaches_the_control_of_a_permanent_bmv2(host, provision)
     host.run(*inside, "ip", "address", "add", "10.1.0.2/30", "dev", "far")
     host.run(*inside, "ip", "link", "set", "far", "up")
     host.run("ip", "link", "set", "enp2s0", "up")
-    with pytest.raises(AssertionError, match="ConnectionRefusedError"):
-        host.run(*inside, "/usr/bin/python3", "-c", reach, "10.1.0.1")
+    said = host.fail(*inside, "/usr/bin/python3", "-c", reach, "10.1.0.1")
+    assert "ConnectionRefusedError" in said
     pid = host.run("pgrep", "-x", "simple_switch").strip()
     status = host.run("cat", f"/proc/{pid}/status")
     assert "CapEff:\t0000000000002000\n" in status  # CAP_NET_RAW

@@ -114,6 +114,12 @@ class Host:
         """The command line that runs `command` there."""
         return ["nsenter", "--target", str(self.pid), "--all", "--wdns=/", "--", *command]
 
+    def fail(self, *command: str) -> str:
+        """Runs a command that is to fail by itself and returns its complaint."""
+        done = subprocess.run(self.command(*command), capture_output=True, text=True, check=False)
+        assert done.returncode > 0, f"{command}: status {done.returncode}: {done.stdout}"
+        return done.stderr
+
     def run(self, *command: str) -> str:
         """Runs a command there to its end and returns what it prints."""
         done = subprocess.run(self.command(*command), capture_output=True, text=True)

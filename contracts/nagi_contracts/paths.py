@@ -2,12 +2,14 @@
 """Where the parts of nagi are: in its checkout, installed in place (`make`), or in a wheel.
 
 A wheel has the files that nagi reads below nagi/data, in the places where the checkout has them
-(pyproject.toml). Native programs are below one prefix with the command nagi.
+(pyproject.toml). Native programs are below one prefix with the command nagi, or below the one that
+NAGI_PREFIX of the environment names.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 from functools import cache
 from importlib.metadata import distribution
@@ -33,10 +35,15 @@ EXPERIMENTS = ROOT / "experiments"
 SCHEMAS = EXPERIMENTS / "schemas"
 
 
-@cache
 def prefix() -> Path:
-    """Below which bin/ and lib/nagi/ are: where pip installed a wheel's programs, or where `make`
-    did."""
+    """Below which bin/ and lib/nagi/ are: NAGI_PREFIX, where pip installed a wheel's programs, or
+    where `make` did."""
+    chosen = os.environ.get("NAGI_PREFIX")
+    return Path(chosen) if chosen else _installed()
+
+
+@cache
+def _installed() -> Path:
     for file in distribution("nagi").files or []:
         if file.name == "nagi-link":
             return Path(str(file.locate())).resolve().parents[1]

@@ -188,6 +188,9 @@ class RadioPlan(Contract):
     forward: RadioChannelPlan
     backward: RadioChannelPlan
 
+    def channel(self, way: Way) -> RadioChannelPlan:
+        return self.forward if way == "forward" else self.backward
+
 
 class LinkPlan(Contract):
     """A link; forward is from its first end to its second. The directions are what the emulator
@@ -201,6 +204,19 @@ class LinkPlan(Contract):
     radio: RadioPlan | None = Field(
         None, exclude_if=is_none, description="the emulator is nagi-sdr; null: nagi-link"
     )
+
+    @property
+    def is_radio(self) -> bool:
+        return self.radio is not None
+
+    def direction(self, way: Way) -> DirectionPlan:
+        return self.forward if way == "forward" else self.backward
+
+    @property
+    def records_transmissions(self) -> bool:
+        """Whether the emulator records what became of every transmission."""
+        directions = (self.forward, self.backward)
+        return self.is_radio or any(each.arq is not None for each in directions)
 
 
 class RoutePlan(Contract):
@@ -333,6 +349,11 @@ class FlowPlan(Contract):
         """The end whose port `port` is."""
         return "receiver" if self.command is None else self.command.listens
 
+    @property
+    def listener(self) -> str:
+        """The node whose port `port` is."""
+        return self.sender if self.listens == "sender" else self.receiver
+
 
 class CapturePlan(Contract):
     node: str
@@ -416,14 +437,14 @@ class RunPlan(Contract):
 
     def radios(self) -> list[LinkPlan]:
         """The links that are radios."""
-        return [link for link in self.links if link.radio is not None]
+        return [link for link in self.links if link.is_radio]
 
     def records_transmissions(self) -> bool:
-        """Whether the emulator tells what became of every transmission."""
-        directions = [each for link in self.links for each in (link.forward, link.backward)]
-        return bool(self.radios()) or any(each.arq is not None for each in directions)
+        """Whether the emulator records the transmissions of any link."""
+        return any(link.records_transmissions for link in self.links)
 
     def switches(self) -> list[NodePlan]:
+        """The nodes that are switches."""
         return [node for node in self.nodes if node.switch is not None]
 
     def leaves(self, hop: Hop) -> str:
@@ -444,8 +465,7 @@ class RunPlan(Contract):
 
     def channel(self, hop: Hop) -> DirectionPlan:
         """What a direction of a link does to packets, whoever imposes it."""
-        link = self.link(hop.link)
-        emulated = link.forward if hop.way == "forward" else link.backward
+        emulated = self.link(hop.link).direction(hop.way)
         imposed = self.imposed(hop)
         if imposed is None:
             return emulated

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The published JSON Schemas. `python -m nagi.json_schemas` writes them anew."""
+"""The published JSON Schemas. `python -m nagi.json_schemas` writes them anew, and the agent's
+contracts."""
 
 from __future__ import annotations
 
@@ -28,6 +29,7 @@ from nagi_contracts.records import (
 from nagi_contracts.results import Metrics, ResultRow
 from nagi_contracts.switches import QueueSample, Switches, SwitchRecord
 
+from nagi import agent_contracts
 from nagi.spec.schema import experiment_schema
 
 CONTRACTS: dict[str, type[Contract]] = {
@@ -80,3 +82,4 @@ def text_of(schema: dict[str, Any]) -> str:
 if __name__ == "__main__":
     for name, schema in schemas().items():
         (paths.SCHEMAS / name).write_text(text_of(schema), encoding="utf-8")
+    agent_contracts.TARGET.write_text(agent_contracts.agent_contracts(), encoding="utf-8")

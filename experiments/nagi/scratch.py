@@ -15,11 +15,13 @@ _PREFIX = "nagi-scratch-"
 
 
 @contextmanager
-def scratch() -> Iterator[Path]:
-    """A directory of this user's that exists from entry to exit. While it is used it is locked."""
-    _remove_left()
+def scratch(parent: Path | None = None) -> Iterator[Path]:
+    """A directory of this user's that exists from entry to exit. While it is used it is locked.
+    `parent`: where it is to be, and others were; None: where temporary files are."""
+    parent = parent or Path(tempfile.gettempdir())
+    _remove_left(parent)
     while True:
-        directory = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        directory = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
         with suppress(FileNotFoundError):  # another process took it for one that was left
             descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
             fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -33,8 +35,8 @@ def scratch() -> Iterator[Path]:
         os.close(descriptor)
 
 
-def _remove_left() -> None:
-    for directory in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+def _remove_left(parent: Path) -> None:
+    for directory in parent.glob(f"{_PREFIX}*"):
         with suppress(OSError):  # it has just gone, or is another user's
             descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             try:

@@ -5,6 +5,7 @@ nagi-sdr's place."""
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from nagi_contracts.links import Links
 from nagi_contracts.paths import ROOT, native_program
 from nagi_contracts.records import Verdict
+from prefixes import make_prefix
 
 needs_nagi_sdr = [
     pytest.mark.radio,
@@ -44,20 +46,6 @@ warmup: 1 s
 matrix: {snr: [13 dB]}
 report: {x: snr, series: snr}
 """
-# Runs nagi with the double in the place of nagi-sdr.
-WITH_DOUBLE = """
-import sys
-from pathlib import Path
-import nagi_contracts.paths as paths
-import nagi.plan.radio as radio
-from nagi.plan.schemes import Availability
-real = paths.native_program
-paths.native_program = lambda name: Path({double!r}) if name == "nagi-sdr" else real(name)
-radio.availability = lambda: Availability(True)
-from nagi.cli.main import main
-sys.argv = ["nagi", *sys.argv[1:]]
-main()
-"""
 
 
 def run(
@@ -65,20 +53,22 @@ def run(
 ) -> tuple[str, Path]:
     """What nagi says, and the run's directory. `double`: the rules of the double;
     nothing: nagi-sdr itself. More than one try: others may hold the machine up."""
-    spec, out, program = (tmp_path / each for each in ("spec.yaml", name, "nagi-sdr"))
+    spec, out = tmp_path / "spec.yaml", tmp_path / name
     spec.write_text(text)
-    start = "from nagi.cli.main import main\nmain()"
+    environment = dict(os.environ)
     if double:
+        prefix = make_prefix(tmp_path / "prefix", without=["nagi-sdr"])
+        environment["NAGI_PREFIX"] = str(prefix)
+        program = prefix / "bin" / "nagi-sdr"
         rules = json.dumps(double)
         program.write_text(
             f'#!/bin/sh\nexec {sys.executable} {DOUBLE} "$NAGI_LINK" "$2" \'{rules}\'\n'
         )
         program.chmod(0o755)
-        start = WITH_DOUBLE.format(double=str(program))
     done = subprocess.run(
-        [sys.executable, "-c", start, "run", str(spec),
+        [native_program("nagi"), "run", str(spec),
          "--lab", lab, "--out", str(out), "--tries", str(tries)],
-        capture_output=True, text=True, timeout=800, check=False,
+        capture_output=True, text=True, timeout=800, check=False, env=environment,
     )  # fmt: skip
     (directory,) = (path for path in (out / "runs").iterdir() if ".invalid-" not in path.name)
     return done.stdout + done.stderr, directory

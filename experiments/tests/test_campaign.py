@@ -10,7 +10,6 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from nagi.campaign import campaign
 from nagi.campaign.campaign import CampaignDirectory, Runner, Selection, TooNoisy, select
 from nagi.campaign.collection import verdict_of
 from nagi.campaign.repeats import add_repeats, next_count, too_wide_in_words
@@ -179,11 +178,8 @@ def spec(tmp_path):
 
 
 @pytest.fixture
-def lab(tmp_path, monkeypatch):
-    lab = Lab(tmp_path / "out")
-    for name in ("finished_cell", "collect"):
-        monkeypatch.setattr(campaign, name, getattr(lab, name))
-    return lab
+def lab(tmp_path):
+    return Lab(tmp_path / "out")
 
 
 def analyse(run: Path) -> None:
@@ -222,6 +218,8 @@ def run(
             analyse=analyse,
             grow=grow,
             observer=listener,
+            finished_cell=lab.finished_cell,
+            collect=lab.collect,
         )
         runner.run()
     return runner.selection, listener, directory

@@ -14,8 +14,14 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from nagi.campaign import collection
-from nagi.campaign.collection import collect, finished_cell, record_failure, verdict_of
+from nagi.campaign.collection import (
+    Judge,
+    collect,
+    finished_cell,
+    judge,
+    record_failure,
+    verdict_of,
+)
 from nagi.records.packets import from_table, write_records
 from nagi.records.scheme_events import read_events
 from nagi_contracts.errors import InputError
@@ -59,11 +65,11 @@ def runs(tmp_path) -> Path:
     return tmp_path / "runs"
 
 
-def collect_all(records: Path, runs: Path) -> Verdict | None:
+def collect_all(records: Path, runs: Path, judge: Judge = judge) -> Verdict | None:
     """What a campaign does with what there is."""
     cell = finished_cell(records, runs, PLAN)
     if cell is not None:
-        collect(records, runs, PLAN, cell, "netns", MANIFEST.build)
+        collect(records, runs, PLAN, cell, "netns", MANIFEST.build, judge)
     return verdict_of(runs, RUN)
 
 
@@ -164,19 +170,15 @@ def killer() -> Killer:
     return Killer()
 
 
-def put_verdict(monkeypatch, status: str) -> None:
-    """What the run is worth is not the subject here, and takes long to find out."""
-    verdict = Verdict.read(RECORDED / "verdict.json").model_copy(update={"status": status})
-    monkeypatch.setattr(collection, "gather", lambda *_: None)
-    monkeypatch.setattr(collection, "certify", lambda *_: verdict)
-
-
 @pytest.mark.parametrize("status", ["valid", "invalid"])
 @pytest.mark.parametrize("before", [None, "invalid", "failed"])
-def test_collecting_can_be_broken_off_at_any_step(
-    records, runs, tmp_path, monkeypatch, killer, status, before
-):
-    put_verdict(monkeypatch, status)
+def test_collecting_can_be_broken_off_at_any_step(records, runs, tmp_path, killer, status, before):
+    # What the run is worth is not the subject here, and takes long to find out.
+    verdict = Verdict.read(RECORDED / "verdict.json").model_copy(update={"status": status})
+
+    def as_wanted(*_) -> Verdict:
+        return verdict
+
     kept = tmp_path / "kept"
     if before == "failed":
         record_failure(runs, PLAN, "the agent died")
@@ -198,14 +200,14 @@ def test_collecting_can_be_broken_off_at_any_step(
             shutil.copytree(kept / directory.name, directory)
         try:
             with killer.at(step, tmp_path):
-                collect_all(records, runs)
+                collect_all(records, runs, as_wanted)
         except Killed:
             pass
         else:
             break
         # The next process: collects what there is, and finds the run whole.
-        verdict = collect_all(records, runs)
-        assert verdict is not None and verdict.status == status, f"step {step}: {verdict}"
+        found = collect_all(records, runs, as_wanted)
+        assert found is not None and found.status == status, f"step {step}: {found}"
         captures = [capture.file for capture in PLAN.captures]
         assert same_files(runs / RUN, [*captures, "links.json", "drops.pcapng"])
         earlier_tries = [f"{RUN}.invalid-1"] if before == "invalid" else []

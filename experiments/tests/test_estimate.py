@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+import os
 
 import pytest
-from nagi.campaign import estimate
 from nagi.campaign.estimate import (
     disk_needed,
+    free_disk,
     require_disk,
     size_of,
     time_needed,
@@ -92,17 +92,18 @@ def test_in_virtual_time_it_is_packets_that_take_time(plan):
     assert taken(half) - 12.5 == pytest.approx((taken(plan) - 12.5) / 2, rel=1e-4)
 
 
-def test_what_does_not_fit_is_refused(plan, tmp_path, monkeypatch):
-    needed = disk_needed([plan], Keep(), 1)
-    for free, refused in ((needed, False), (needed - 1, True)):
-        monkeypatch.setattr(
-            estimate.shutil, "disk_usage", lambda _, free=free: SimpleNamespace(free=free)
-        )
-        if refused:
-            with pytest.raises(InputError, match=r"1 runs need about .* of disk.*--out"):
-                require_disk([plan], Keep(), 1, tmp_path / "not" / "there" / "yet")
-        else:
-            require_disk([plan], Keep(), 1, tmp_path / "not" / "there" / "yet")
+def test_what_does_not_fit_is_refused(plan, tmp_path):
+    needed, out = disk_needed([plan], Keep(), 1), tmp_path / "out"
+    require_disk([plan], Keep(), 1, out, needed)
+    with pytest.raises(InputError, match=rf"{out}: 1 runs need about .* of disk.*--out"):
+        require_disk([plan], Keep(), 1, out, needed - 1)
+
+
+def test_room_is_looked_for_where_results_will_be(tmp_path):
+    place = os.statvfs(tmp_path)
+    known = place.f_bavail * place.f_frsize
+    # Others write and remove files meanwhile.
+    assert free_disk(tmp_path / "not" / "there" / "yet") == pytest.approx(known, rel=0.2)
 
 
 def test_sizes_and_times_for_people():

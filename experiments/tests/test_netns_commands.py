@@ -9,7 +9,8 @@ from marks import needs_root
 from nagi_contracts.records import Flows, Manifest, Verdict
 from test_netns_campaign import kept, nothing_left_behind, run  # noqa: F401 - a fixture
 
-pytestmark = [pytest.mark.realtime, needs_root, pytest.mark.timeout(900)]  # several tries
+realtime = pytest.mark.realtime
+pytestmark = [needs_root, pytest.mark.timeout(900)]  # several tries
 
 SPEC = """\
 schema_version: 1
@@ -86,6 +87,7 @@ def spec_of(tmp_path, flows: str, axis: str):
     return path
 
 
+@realtime
 @pytest.mark.slow
 def test_applications_from_experiment_to_metrics(tmp_path):
     out = tmp_path / "out"
@@ -122,6 +124,7 @@ def test_applications_from_experiment_to_metrics(tmp_path):
     assert len(set(files)) == 1 and len(files) >= web.connections - 1
 
 
+@realtime
 @pytest.mark.slow
 def test_programs_that_fail_fail_the_run_with_their_last_words(tmp_path):
     out = tmp_path / "out"

@@ -5,6 +5,7 @@ run, and what `nagi doctor radio` finds. GNU Radio need not be there; doubles sa
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from nagi.campaign.build import current_build
@@ -22,11 +23,46 @@ from nagi_contracts.doctor import STAGES_OF_RADIO, Doctor
 from nagi_contracts.errors import InputError
 from nagi_contracts.inspection import Inspection
 from nagi_contracts.records import Keep
+from prefixes import make_prefix
 from radio_specs import ARQ, PLAIN, changed, plans_of, points_of
 from typer.testing import CliRunner
 
 MISSING = Availability(False, "there is no nagi-sdr", radio.INSTALL)
 THERE = Availability(True)
+
+
+class Machine:
+    """Doubles of GNU Radio under the system's Python and of nagi-sdr, which is missing at first."""
+
+    def __init__(self, directory: Path) -> None:
+        self.modules = directory / "modules"
+        self.prefix = make_prefix(directory / "prefix", without=["nagi-sdr"])
+
+    def gnu_radio(self, version: str | None) -> None:
+        """None: it is not there."""
+        package = self.modules / "gnuradio"
+        package.mkdir(parents=True, exist_ok=True)
+        (package / "__init__.py").write_text("")
+        complaint = "raise ModuleNotFoundError(\"No module named 'gnuradio'\")\n"
+        works = f"class gr:\n    version = staticmethod(lambda: {version!r})\n"
+        (package / "__init__.py").write_text(complaint if version is None else works)
+
+    def nagi_sdr(self, lines: list[str], status: int = 0, error: str = "") -> None:
+        """What it prints, and its exit status."""
+        said = "\n".join(lines)
+        program = self.prefix / "bin" / "nagi-sdr"
+        program.write_text(
+            f"#!/bin/sh\ncat <<'END'\n{said}\nEND\ncat >&2 <<'END'\n{error}\nEND\nexit {status}\n"
+        )
+        program.chmod(0o755)
+
+
+@pytest.fixture
+def machine(tmp_path, monkeypatch) -> Machine:
+    made = Machine(tmp_path / "machine")
+    monkeypatch.setenv("NAGI_PREFIX", str(made.prefix))
+    monkeypatch.setenv("PYTHONPATH", str(made.modules))
+    return made
 
 
 def selection(points, found=MISSING, **options):
@@ -74,25 +110,23 @@ def test_the_others_are_run_if_that_is_asked_for(tmp_path, capsys):
     assert "left out: " in capsys.readouterr().err
 
 
-def test_plan_says_what_this_machine_lacks(tmp_path, monkeypatch):
-    monkeypatch.setattr(radio, "availability", lambda: MISSING)
+def test_plan_says_what_this_machine_lacks(tmp_path, machine):
+    machine.gnu_radio("3.10.5.1")
     points_of(tmp_path)
     done = CliRunner().invoke(app, ["plan", str(tmp_path / "spec.yaml")])
     assert done.exit_code == 0, done.output
     said = " ".join(done.output.split())
     assert "4 runs, 0 of them possible in the " in said
-    assert "link wireless is a radio: there is no nagi-sdr; install GNU Radio" in said
+    assert "link wireless is a radio: there is no " in said
+    assert "bin/nagi-sdr; install GNU Radio" in said
 
 
-def test_what_radios_run_is_part_of_the_build(tmp_path, monkeypatch):
-    program = tmp_path / "bin" / "nagi-sdr"
-    blocks = tmp_path / "lib" / "python3" / "dist-packages" / "gnuradio" / "nagi"
-    monkeypatch.setattr(radio, "nagi_sdr", lambda: program)
+def test_what_radios_run_is_part_of_the_build(machine):
+    blocks = machine.prefix / "lib" / "python3" / "dist-packages" / "gnuradio" / "nagi"
     plain = current_build()
     assert plain.nagi_sdr is None and current_build(radios=True) == plain
-    program.parent.mkdir()
     blocks.mkdir(parents=True)
-    program.write_text("#!/usr/bin/python3\n")
+    machine.nagi_sdr([])
     first = current_build(radios=True)
     assert first.nagi_sdr is not None and first.id != plain.id
     assert current_build() == plain
@@ -105,24 +139,6 @@ def test_what_radios_run_is_part_of_the_build(tmp_path, monkeypatch):
     assert current_build("physical", radios=True).nagi_sdr is None  # it is the hosts'
 
 
-@pytest.fixture
-def programs(tmp_path, monkeypatch):
-    """Doubles of the system's Python and of nagi-sdr: what they print, and their exit status."""
-    python, sdr = tmp_path / "python3", tmp_path / "nagi-sdr"
-    monkeypatch.setattr(radio, "SYSTEM_PYTHON", str(python))
-    monkeypatch.setattr(radio, "nagi_sdr", lambda: sdr)
-
-    def write(name, lines, status=0, error=""):
-        said = "\n".join(lines)
-        program = tmp_path / name
-        program.write_text(
-            f"#!/bin/sh\ncat <<'END'\n{said}\nEND\ncat >&2 <<'END'\n{error}\nEND\nexit {status}\n"
-        )
-        program.chmod(0o755)
-
-    return write
-
-
 def line(stage, ok=True, detail="fine", cure=None):
     return json.dumps({"stage": stage, "ok": ok, "detail": detail, "cure": cure})
 
@@ -131,17 +147,17 @@ def found(doctor: Doctor):
     return {each.stage: (each.status, each.what, each.cure) for each in doctor.findings}
 
 
-def test_all_stages_are_well(programs):
-    programs("python3", ["3.10.5.1"])
-    programs("nagi-sdr", ["vmcircbuf: something", *(line(each) for each in STAGES_OF_RADIO[1:])])
+def test_all_stages_are_well(machine):
+    machine.gnu_radio("3.10.5.1")
+    machine.nagi_sdr(["vmcircbuf: something", *(line(each) for each in STAGES_OF_RADIO[1:])])
     doctor = examine_radio()
     assert [each.stage for each in doctor.findings] == list(STAGES_OF_RADIO)
     assert doctor.status == "ok"
     assert "GNU Radio 3.10.5.1 under" in found(doctor)["library"][1]
 
 
-def test_without_gnu_radio_nothing_else_is_looked_at(programs):
-    programs("python3", [], 1, "Traceback\nModuleNotFoundError: No module named 'gnuradio'")
+def test_without_gnu_radio_nothing_else_is_looked_at(machine):
+    machine.gnu_radio(None)
     doctor = examine_radio()
     status, what, cure = found(doctor)["library"]
     assert status == "failure" and what.endswith("No module named 'gnuradio'")
@@ -152,18 +168,18 @@ def test_without_gnu_radio_nothing_else_is_looked_at(programs):
     assert radio.availability().reason == what
 
 
-def test_without_nagi_sdr_the_second_stage_fails(programs):
-    programs("python3", ["3.10.5.1"])
+def test_without_nagi_sdr_the_second_stage_fails(machine):
+    machine.gnu_radio("3.10.5.1")
     assert found(examine_radio())["flowgraph"][0] == "failure"
     assert radio.availability().reason.startswith("there is no ")
-    programs("nagi-sdr", [])
+    machine.nagi_sdr([])
     assert radio.availability().available
 
 
-def test_a_stage_that_fails_has_its_own_cure_and_ends_it(programs):
-    programs("python3", ["3.10.5.1"])
+def test_a_stage_that_fails_has_its_own_cure_and_ends_it(machine):
+    machine.gnu_radio("3.10.5.1")
     bad = line("loopback", False, "0 of 20 packets came back", "build it anew: `make sdr`")
-    programs("nagi-sdr", [line("flowgraph"), bad, line("packets")], 1)
+    machine.nagi_sdr([line("flowgraph"), bad, line("packets")], 1)
     known = found(examine_radio())
     assert known["flowgraph"][0] == "ok"
     assert known["loopback"] == (
@@ -174,24 +190,24 @@ def test_a_stage_that_fails_has_its_own_cure_and_ends_it(programs):
     assert known["packets"][0] == known["ip"][0] == "skipped"
 
 
-def test_a_nagi_sdr_that_breaks_off_fails_in_the_stage_it_did_not_tell_of(programs):
-    programs("python3", ["3.10.5.1"])
-    programs("nagi-sdr", [line("flowgraph"), '{"stage": "loop'], 139, "Segmentation fault")
+def test_a_nagi_sdr_that_breaks_off_fails_in_the_stage_it_did_not_tell_of(machine):
+    machine.gnu_radio("3.10.5.1")
+    machine.nagi_sdr([line("flowgraph"), '{"stage": "loop'], 139, "Segmentation fault")
     known = found(examine_radio())
     assert known["loopback"][0] == "failure"
     assert "status 139 before it: Segmentation fault" in known["loopback"][1]
 
 
-def test_the_command_says_it_in_words_and_in_json(programs):
-    programs("python3", ["3.10.5.1"])
-    programs("nagi-sdr", [line(each) for each in STAGES_OF_RADIO[1:]])
+def test_the_command_says_it_in_words_and_in_json(machine):
+    machine.gnu_radio("3.10.5.1")
+    machine.nagi_sdr([line(each) for each in STAGES_OF_RADIO[1:]])
     done = CliRunner().invoke(app, ["doctor", "radio", "--json"])
     assert done.exit_code == 0
     assert CONTRACTS["doctor"].model_validate_json(done.stdout).status == "ok"
     words = CliRunner().invoke(app, ["doctor", "radio"]).output
     for title in ("GNU Radio", "flowgraph", "loopback", "packets", "IP", "ready"):
         assert title in words
-    programs("nagi-sdr", [line("flowgraph", False, "no gnuradio.nagi", "`make sdr`")])
+    machine.nagi_sdr([line("flowgraph", False, "no gnuradio.nagi", "`make sdr`")])
     assert CliRunner().invoke(app, ["doctor", "radio"]).exit_code == 2
 
 
@@ -203,13 +219,11 @@ def test_doctor_knows_nothing_else(tmp_path):
     assert "looks at this machine alone" in str(done.exception)
 
 
-def test_runs_over_radios_have_two_processors_each(tmp_path, monkeypatch):
+def test_runs_over_radios_have_two_processors_each(tmp_path):
     plans = plans_of(tmp_path)
     for processors, jobs in ((1, 1), (2, 1), (3, 1), (4, 2), (64, 8)):
-        monkeypatch.setattr("os.cpu_count", lambda processors=processors: processors)
-        assert jobs_for(plans) == jobs
-    monkeypatch.setattr("os.cpu_count", lambda: 2)
-    assert jobs_for(plans_of(tmp_path, PLAIN)) == 2
+        assert jobs_for(plans, processors) == jobs
+    assert jobs_for(plans_of(tmp_path, PLAIN), 2) == 2
 
 
 def test_transmissions_take_disk(tmp_path):

@@ -18,6 +18,7 @@ from campaign_processes import emulators, has_traffic, processes
 from marks import needs_root
 from nagi_contracts.paths import native_program
 from nagi_contracts.records import Verdict
+from prefixes import make_prefix
 
 pytestmark = [
     pytest.mark.realtime,
@@ -49,17 +50,6 @@ matrix: {capacity: [20 Mb/s]}
 report: {x: capacity, series: capacity}
 """
 
-# Runs nagi with another program in the place of nagi-link.
-WITH_ANOTHER_LINK = """
-import sys
-from pathlib import Path
-import nagi_contracts.paths as paths
-real = paths.native_program
-paths.native_program = lambda name: Path({wrapper!r}) if name == "nagi-link" else real(name)
-from nagi.cli.main import main
-sys.argv = ["nagi", *sys.argv[1:]]
-main()
-"""
 # A nagi-link that does something else than its configuration says.
 WRAPPER = """\
 #!{python}
@@ -137,11 +127,13 @@ NAGI = [str(native_program("nagi"))]
 
 
 def with_another_link(tmp_path: Path, change: str) -> list[str]:
-    wrapper = tmp_path / "nagi-link"
+    """Runs nagi with another program in the place of nagi-link."""
+    prefix = make_prefix(tmp_path / "prefix", without=["nagi-link"])
+    wrapper = prefix / "bin" / "nagi-link"
     real = str(native_program("nagi-link"))
     wrapper.write_text(WRAPPER.format(python=sys.executable, change=change, real=real))
     wrapper.chmod(0o755)
-    return [sys.executable, "-c", WITH_ANOTHER_LINK.format(wrapper=str(wrapper))]
+    return ["env", f"NAGI_PREFIX={prefix}", *NAGI]
 
 
 @pytest.mark.slow  # asks for a machine that nobody else uses

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
-import tempfile
 
 from nagi.scratch import scratch
 
@@ -18,18 +18,17 @@ with scratch() as directory:
 """
 
 
-def test_the_next_removes_what_a_killed_process_left_and_nothing_in_use(tmp_path, monkeypatch):
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr(tempfile, "tempdir", None)
+def test_the_next_removes_what_a_killed_process_left_and_nothing_in_use(tmp_path):
+    own = {**os.environ, "TMPDIR": str(tmp_path)}
     others = [
-        subprocess.Popen([sys.executable, "-c", HOLD], stdin=-1, stdout=-1, text=True)
+        subprocess.Popen([sys.executable, "-c", HOLD], stdin=-1, stdout=-1, text=True, env=own)
         for _ in range(2)
     ]
     left, used = (tmp_path / process.stdout.readline().strip() for process in others)
     others[0].kill()
     others[0].communicate()
     assert (left / "file").exists()
-    with scratch() as mine:
+    with scratch(tmp_path) as mine:
         assert sorted(tmp_path.iterdir()) == sorted([mine, used])
     assert list(tmp_path.iterdir()) == [used]
     others[1].communicate("")

@@ -12,55 +12,56 @@ from nagi.campaign.campaign import CampaignDirectory
 from nagi.cli import selecting
 from nagi.cli.main import main
 from nagi.cli.selecting import LabChoice, choose_lab, require_same_lab
-from nagi.labs import guest_kernel
 from nagi_contracts.errors import InputError, refuse
 from nagi_contracts.paths import SCHEMAS
+from prefixes import make_prefix
 
 CAMPAIGN = SCHEMAS / "example" / "campaign"  # of the netns lab
 EXPERIMENT = SCHEMAS / "example" / "experiment.yaml"
 INVENTORY = Path("lab.yml")
 
 
-@pytest.fixture
-def no_guests(monkeypatch):
-    def complain():
-        raise refuse("no guests here", "build them")
+def able() -> None:
+    """Guests can be run."""
 
-    monkeypatch.setattr(selecting, "require_able", complain)
+
+def not_able() -> None:
+    raise refuse("no guests here", "build them")
 
 
 @pytest.mark.parametrize("has_root", [False, True])
-def test_the_virtual_lab_is_used_unless_another_is_asked_for(monkeypatch, has_root):
-    monkeypatch.setattr(selecting, "require_able", lambda: None)
-    assert choose_lab(None, None, has_root=has_root) == LabChoice("virtual")
-    assert choose_lab("netns", None, has_root=has_root) == LabChoice("netns")
-    assert choose_lab(None, INVENTORY, has_root=has_root) == LabChoice("physical")
+def test_the_virtual_lab_is_used_unless_another_is_asked_for(has_root):
+    machine = {"has_root": has_root, "require_able": able}
+    assert choose_lab(None, None, **machine) == LabChoice("virtual")
+    assert choose_lab("netns", None, **machine) == LabChoice("netns")
+    assert choose_lab(None, INVENTORY, **machine) == LabChoice("physical")
     with pytest.raises(InputError, match="the virtual lab has no inventory"):
-        choose_lab("virtual", INVENTORY, has_root=has_root)
+        choose_lab("virtual", INVENTORY, **machine)
     with pytest.raises(InputError, match="no such lab; one of: virtual, netns, physical"):
-        choose_lab("moon", None, has_root=has_root)
+        choose_lab("moon", None, **machine)
 
 
-def test_where_it_cannot_be_used_root_gets_netns_and_is_told(no_guests, capsys):
-    choice = choose_lab(None, None, has_root=True)
+def test_where_it_cannot_be_used_root_gets_netns_and_is_told(capsys):
+    choice = choose_lab(None, None, has_root=True, require_able=not_able)
     assert choice == LabChoice("netns", "no guests here; build them")
     selecting.say_lab_choice(choice)
     said = capsys.readouterr().err
     assert "the netns lab is used, as the virtual lab cannot be: no guests here; build them" in said
     # Whoever asks for a lab gets that one.
-    assert choose_lab("virtual", None, has_root=True) == LabChoice("virtual")
+    asked = choose_lab("virtual", None, has_root=True, require_able=not_able)
+    assert asked == LabChoice("virtual")
 
 
-def test_where_it_cannot_be_used_others_get_both_cures(no_guests):
+def test_where_it_cannot_be_used_others_get_both_cures():
     with pytest.raises(InputError) as refused:
-        choose_lab(None, None, has_root=False)
+        choose_lab(None, None, has_root=False, require_able=not_able)
     said = str(refused.value)
     assert "the virtual lab cannot be used: no guests here; build them; or run the same" in said
     assert "with sudo, for the netns lab" in said
 
 
 def test_without_a_guest_kernel_plans_are_for_netns(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(guest_kernel, "directory", lambda: tmp_path / "nowhere")
+    monkeypatch.setenv("NAGI_PREFIX", str(make_prefix(tmp_path / "prefix", without=["guest"])))
     monkeypatch.setattr(sys, "argv", ["nagi", "plan", str(EXPERIMENT)])
     with pytest.raises(SystemExit) as left:
         main()

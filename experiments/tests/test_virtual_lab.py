@@ -13,11 +13,16 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from marks import in_virtual_time, needs_root
-from nagi.labs import guest, guest_kernel, virtual
+from nagi.campaign.campaign import CampaignDirectory, Observer, Runner
+from nagi.cli.selecting import Wanted
+from nagi.cli.site import virtual_site
+from nagi.labs import guest
 from nagi.labs.guest import Guest
+from nagi.labs.virtual import Limit, VirtualLabs
 from nagi.plan.schemes import schemes
 from nagi_contracts.errors import InputError
 from nagi_contracts.paths import ROOT, native_program
@@ -247,25 +252,28 @@ def test_a_guest_that_hangs_is_ended_and_says_its_last_lines(tmp_path):
     assert ended.console.endswith("so far so good")
 
 
-def test_a_run_whose_guest_hangs_has_failed_and_the_others_go_on(tmp_path, monkeypatch):
-    monkeypatch.setattr(virtual, "_LIMIT_S", 12.0)
-    monkeypatch.setattr(virtual, "_LIMIT_PER_VIRTUAL_S", 0.0)
-    spec = written(tmp_path, "cubic, newreno")
+def test_a_run_whose_guest_hangs_has_failed(tmp_path):
+    spec = written(tmp_path, "cubic")
     hanging = spec.read_text().replace(
         "to: D, scheme: $scheme}",
         "to: D, scheme: $scheme, traffic: command, client: [sh, -c, 'while :; do :; done']}",
     )
     spec.write_text(hanging)
-    monkeypatch.setattr(
-        sys, "argv", command(spec, tmp_path / "out", "--jobs", "2", "--only", "scheme=cubic")
-    )
-    from nagi.cli.main import main
-
-    with pytest.raises(SystemExit) as left:
-        main()
-    assert left.value.code == 1
-    (directory,) = (tmp_path / "out" / "runs").iterdir()
-    verdict = Verdict.read(directory / "verdict.json")
+    directory = CampaignDirectory(tmp_path / "out")
+    selection = Wanted.read(spec, False, None, None, "nagi").select(virtual_site(lambda: False))
+    limit = Limit(at_least_s=12, per_virtual_s=0)
+    with directory.held():
+        verdicts = Runner(
+            selection,
+            directory,
+            VirtualLabs(directory.lab, directory.records, lambda: False, limit),
+            jobs=1,
+            tries=1,
+            analyse=lambda run: None,
+            grow=lambda selection: selection,
+            observer=Mock(spec=Observer),
+        ).run()
+    (verdict,) = verdicts.values()
     assert verdict.status == "failed"
     assert "the guest was ended after 12 s" in verdict.reasons[0]
 
@@ -408,12 +416,11 @@ def test_what_is_missing_is_named_with_its_cure(hidden, complaint, tmp_path, mon
         (tools / "bwrap").chmod(0o755)
     monkeypatch.setenv("PATH", str(tools))
     if hidden == "kernel":
-        monkeypatch.setattr(guest_kernel, "directory", lambda: tmp_path / "nowhere")
+        monkeypatch.setenv("NAGI_PREFIX", str(tmp_path / "nowhere"))
     if hidden == "memory":
         (tools / "bwrap").write_text("#!/bin/sh\n")
-        monkeypatch.setattr(guest, "free_memory_mib", lambda: 0)
     if hidden != "bwrap":
         (tools / "taskset").symlink_to(shutil.which("taskset", path="/usr/bin:/bin") or "taskset")
     with pytest.raises(InputError) as refused:
-        guest.require_able()
+        guest.require_able(0 if hidden == "memory" else None)
     assert complaint in str(refused.value)

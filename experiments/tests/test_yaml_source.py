@@ -4,17 +4,16 @@
 from __future__ import annotations
 
 import pytest
-from nagi.spec import yaml_source
 from nagi.spec.yaml_source import MAX_BYTES, MAX_DEPTH, MAX_NODES, read_yaml
 from nagi_contracts.errors import InputError
 
 
 @pytest.fixture
 def read(tmp_path):
-    def read(content):
+    def read(content, **limits):
         path = tmp_path / "file.yaml"
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return read_yaml(path)
+        return read_yaml(path, **limits)
 
     return read
 
@@ -23,9 +22,9 @@ def read(tmp_path):
 def refused(read, tmp_path):
     """What is said of a file, without its name."""
 
-    def refused(content):
+    def refused(content, **limits):
         with pytest.raises(InputError) as caught:
-            read(content)
+            read(content, **limits)
         return str(caught.value).removeprefix(f"{tmp_path / 'file.yaml'}:")
 
     return refused
@@ -155,11 +154,9 @@ def test_long_chains_of_merges_are_refused(refused):
     assert "nested more than 64 deep; merge less" in refused(chain)
 
 
-def test_as_many_values_as_the_limit_says_are_read(read, refused, monkeypatch):
-    monkeypatch.setattr(yaml_source, "MAX_NODES", 10)
-    assert len(read("a: [1, 2, 3, 4, 5, 6, 7, 8]\n").data["a"]) == 8
-    assert "more than 10 values" in refused("a: [1, 2, 3, 4, 5, 6, 7, 8, 9]\n")
+def test_as_many_values_as_the_limit_says_are_read(read, refused):
+    assert len(read("a: [1, 2, 3, 4, 5, 6, 7, 8]\n", max_nodes=10).data["a"]) == 8
+    assert "more than 10 values" in refused("a: [1, 2, 3, 4, 5, 6, 7, 8, 9]\n", max_nodes=10)
     depth = "[" * (MAX_DEPTH - 1) + "]" * (MAX_DEPTH - 1)
-    monkeypatch.undo()
     assert read(f"a: {depth}\n").data
     assert "nested more" in refused(f"a: [{depth}]\n")

@@ -15,27 +15,11 @@
 #include <optional>
 
 #include "io/descriptor.hpp"
+#include "io/offload_list.hpp"
 
 namespace nagi::io {
 
 namespace {
-
-// Either commands that get and set it, or a feature by the kernel's name for it.
-struct Offload {
-  const char* name;
-  std::uint32_t get;
-  std::uint32_t set;
-  const char* feature;
-};
-
-constexpr std::array offloads = {
-    Offload{"tx-checksumming", ETHTOOL_GTXCSUM, ETHTOOL_STXCSUM, nullptr},
-    Offload{"tcp-segmentation-offload", ETHTOOL_GTSO, ETHTOOL_STSO, nullptr},
-    Offload{"generic-segmentation-offload", ETHTOOL_GGSO, ETHTOOL_SGSO, nullptr},
-    Offload{"generic-receive-offload", 0, 0, "rx-gro"},
-    Offload{"large-receive-offload", 0, 0, "rx-lro"},
-    Offload{"rx-gro-hw", 0, 0, "rx-gro-hw"},
-};
 
 class Ethtool {
  public:

@@ -66,7 +66,9 @@ import shlex
 
 from ansible.module_utils.basic import AnsibleModule
 
-# ethtool's long names, as `ethtool -k` prints them, and the short ones that -K wants.
+# ethtool's long names, as `ethtool -k` prints them, and the short ones that -K wants: those of
+# runtime/io/offloads.json. Ansible sends a module to hosts without data files, so it has a
+# list of its own.
 OFFLOADS = {
     "tx-checksumming": "tx",
     "tcp-segmentation-offload": "tso",

@@ -256,12 +256,15 @@ class Runner:
         analyse: Callable[[Path], None],
         grow: Callable[[Selection], Selection],
         observer: Observer,
+        finished_cell: Callable[[Path, Path, RunPlan], str | None] = finished_cell,
+        collect: Callable[[Path, Path, RunPlan, str, str, Build], Verdict] = collect,
     ) -> None:
         """`tries`: how often a run is tried whose links did not do what was asked, or that a host
         was too busy to begin in time; `stop_if_noisy`: whether to stop instead, if most runs of the
         first batch are late. `analyse` computes
         the metrics of a run directory. `grow` adds the runs that are to be done in view of those
-        that are over. `observer` hears of every run that ends."""
+        that are over. `observer` hears of every run that ends. `finished_cell` and `collect`: how
+        runs that are over are found, and become run directories."""
         self.selection = selection
         self._labs = labs
         self._grow = grow
@@ -273,6 +276,8 @@ class Runner:
         self._stop_if_noisy = stop_if_noisy
         self._analyse = analyse
         self._observer = observer
+        self._finished_cell = finished_cell
+        self._collect_run = collect
         self.cost = Cost()
         self._failed_now: set[str] = set()  # tried again by the next nagi, not by this one
         self._late_now: Counter[str] = Counter()  # how often each run was begun too late
@@ -349,12 +354,12 @@ class Runner:
         directory = self._directory
         left = []
         for plan in plans:
-            cell = finished_cell(directory.records, directory.runs, plan)
+            cell = self._finished_cell(directory.records, directory.runs, plan)
             if cell is None:
                 left.append(plan)
                 continue
             with self.cost.spent("results"):
-                verdict = collect(
+                verdict = self._collect_run(
                     directory.records, directory.runs, plan, cell, self._labs.name, self._build
                 )
                 if verdict.status != "failed":

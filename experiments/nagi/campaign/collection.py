@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import Protocol
 
 import pandas as pd
 from nagi_contracts.errors import InputError
@@ -32,7 +33,7 @@ from nagi_contracts.switches import Switches, drops_file
 
 from nagi.campaign.retention import PACKETS, TRANSMISSIONS
 from nagi.labs.shape import EMULATOR
-from nagi.records.packets import read_records, to_table
+from nagi.records.packets import Records, read_records, to_table
 from nagi.records.scheme_events import read_events
 from nagi.records.switch_records import DROPS as SWITCH_DROPS
 from nagi.records.switch_records import read_account, read_samples
@@ -68,7 +69,46 @@ def finished_cell(records: Path, runs: Path, plan: RunPlan) -> str | None:
     return None
 
 
-def collect(records: Path, runs: Path, plan: RunPlan, cell: str, lab: str, build: Build) -> Verdict:
+class Judge(Protocol):
+    """What a run is worth, of what was recorded; `target` has its captures. Raises InputError if
+    that makes no sense."""
+
+    def __call__(
+        self,
+        plan: RunPlan,
+        links: Links,
+        nodes: dict[str, NodeRecord],
+        records: Records,
+        target: Path,
+        switches: Switches | None,
+        transmissions: Transmissions | None,
+    ) -> Verdict: ...
+
+
+def judge(
+    plan: RunPlan,
+    links: Links,
+    nodes: dict[str, NodeRecord],
+    records: Records,
+    target: Path,
+    switches: Switches | None,
+    transmissions: Transmissions | None,
+) -> Verdict:
+    """The certificate's verdict."""
+    began = nodes[EMULATOR].began_realtime_s
+    evidence = gather(plan, began, records, target, own_clocks(nodes), switches, transmissions)
+    return certify(plan, links, nodes.values(), evidence, switches)
+
+
+def collect(
+    records: Path,
+    runs: Path,
+    plan: RunPlan,
+    cell: str,
+    lab: str,
+    build: Build,
+    judge: Judge = judge,
+) -> Verdict:
     """Makes the run directory of a run that is over, and then removes the records it is made from.
 
     Raises OSError, such as for want of space; the records are then still there.
@@ -78,7 +118,7 @@ def collect(records: Path, runs: Path, plan: RunPlan, cell: str, lab: str, build
     nodes = {node: NodeRecord.read(source / _NODE) for node, source in sources.items()}
     samples, damage = _samples(plan, nodes, sources)
     damage += _bring_events(plan, nodes, sources, partial)
-    verdict = _verdict(plan, nodes, sources, damage, partial)
+    verdict = _verdict(plan, nodes, sources, damage, partial, judge)
     Flows(flows=_flow_records(nodes.values())).write(partial / FLOWS)
     samples.to_parquet(partial / TCP_INFO, index=False)
     for source in sources.values():
@@ -169,6 +209,7 @@ def _verdict(
     sources: dict[str, Path],
     damage: list[str],
     target: Path,
+    judge: Judge,
 ) -> Verdict:
     """Brings captures and account over, and judges the run."""
     for capture in plan.captures:
@@ -189,14 +230,13 @@ def _verdict(
         began = nodes[EMULATOR].began_realtime_s
         switches = _bring_switches(plan, sources, began, target)
         transmissions = _bring_transmissions(plan, sources[EMULATOR], target)
-        evidence = gather(plan, began, records, target, own_clocks(nodes), switches, transmissions)
+        return judge(plan, links, nodes, records, target, switches, transmissions)
     except InputError as error:
         # Without where the campaign is: run directories are published.
         said = str(error).replace(f"{target}/", "")
         for node, source in sources.items():
             said = said.replace(f"{source}/", f"{node}: ")
         return failed(plan.run_id, [said])
-    return certify(plan, links, nodes.values(), evidence, switches)
 
 
 def _bring_switches(

@@ -134,9 +134,10 @@ def free_disk(out: Path) -> int:
     return shutil.disk_usage(there).free
 
 
-def require_disk(plans: list[RunPlan], keep: Keep, jobs: int, out: Path) -> None:
-    """Raises InputError if what `plans` take is more than is free where `out` is."""
-    needed, free = disk_needed(plans, keep, jobs), free_disk(out)
+def require_disk(plans: list[RunPlan], keep: Keep, jobs: int, out: Path, free: int) -> None:
+    """Raises InputError if what `plans` take is more than the bytes that are `free` where `out`
+    is."""
+    needed = disk_needed(plans, keep, jobs)
     if needed > free:
         raise refuse(
             f"{len(plans)} runs need about {in_bytes(needed)} of disk, and {in_bytes(free)} are "
@@ -166,11 +167,7 @@ def _all_packets(plan: RunPlan) -> dict[str, float]:
 
 def _watched(plan: RunPlan) -> set[str]:
     """Links whose transmissions are recorded."""
-    return {
-        link.name
-        for link in plan.links
-        if link.radio is not None or link.forward.arq is not None or link.backward.arq is not None
-    }
+    return {link.name for link in plan.links if link.records_transmissions}
 
 
 def _crossings(plan: RunPlan, packets: dict[str, float], links: set[str] | None = None) -> int:

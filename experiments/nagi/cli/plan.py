@@ -55,7 +55,7 @@ def plan(
         directory = cleanup.enter_context(scratch())
         site = site_of(choice.name, inventory, wanted.points, directory, _never, cleanup)
         selection = wanted.select(site)
-        estimate = _Estimate.of(selection, site, out or wanted.default_out)
+        estimate = Estimate.of(selection, site, out or wanted.default_out)
     if json_:
         write_json(_as_data(wanted, selection, site, estimate))
         return
@@ -75,7 +75,7 @@ def plan(
 
 
 @dataclass(frozen=True)
-class _Estimate:
+class Estimate:
     """What there is to run, and what it takes of time and disk: at least and, as `until` may add
     repeats, at most."""
 
@@ -88,7 +88,7 @@ class _Estimate:
     free_bytes: int
 
     @classmethod
-    def of(cls, selection: Selection, site: Site, out: Path) -> _Estimate:
+    def of(cls, selection: Selection, site: Site, out: Path) -> Estimate:
         available, keep = selection.available(), selection.experiment.keep
         until = selection.experiment.until
         most = available
@@ -256,7 +256,7 @@ def _points(selection: Selection, site: Site) -> Table:
 
 
 def _as_data(
-    wanted: Wanted, selection: Selection, site: Site, estimate: _Estimate
+    wanted: Wanted, selection: Selection, site: Site, estimate: Estimate
 ) -> dict[str, Any]:
     lasts = seconds_in(site.name)
     return {

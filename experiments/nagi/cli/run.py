@@ -136,7 +136,8 @@ def run(
         site.require_fit(selection.available())
         side_by_side = jobs or site.jobs(selection.available())
         to_do = [plan for plan in selection.available() if not directory.has(plan)]
-        require_disk(to_do, selection.experiment.keep, side_by_side, directory.out)
+        keep = selection.experiment.keep
+        require_disk(to_do, keep, side_by_side, directory.out, free_disk(directory.out))
         labs = cleanup.enter_context(site.labs(directory, selection.experiment.name))
         launch = _Launch(
             wanted.name,
@@ -146,14 +147,14 @@ def run(
             side_by_side,
             # What is invalid in virtual time is so every time.
             tries=1 if choice.name == virtual.NAME else tries,
-            stop_if_noisy=choice.name == netns.NAME and not keep_going,
+            stop_if_noisy=stops_if_noisy(choice.name, keep_going),
             json_=json_,
         )
         try:
             verdicts = launch.carry_out(selection)
         except TooNoisy as error:
-            again = _command(wanted, spec, only, switch, skip_unavailable)
-            for line in _too_noisy_in_words(error, again, out or wanted.default_out):
+            again = same_command(wanted, spec, only, switch, skip_unavailable)
+            for line in too_noisy_in_words(error, again, out or wanted.default_out):
                 write_line(line, error_console)
             raise typer.Exit(1) from None
     if any(verdict.status != "valid" for verdict in verdicts.values()):
@@ -293,7 +294,12 @@ class _Launch:
         return typer.Exit(130 if isinstance(error, Interrupted) else 1)
 
 
-def _command(
+def stops_if_noisy(lab: str, keep_going: bool) -> bool:
+    """Whether to stop if most of the first runs are late."""
+    return lab == netns.NAME and not keep_going
+
+
+def same_command(
     wanted: Wanted,
     spec: Path,
     only: list[str] | None,
@@ -310,7 +316,7 @@ def _command(
     ]
 
 
-def _too_noisy_in_words(error: TooNoisy, command: list[str], out: Path) -> list[str]:
+def too_noisy_in_words(error: TooNoisy, command: list[str], out: Path) -> list[str]:
     """Why a campaign was stopped, and the two ways to continue. One campaign is of one lab, so
     that in virtual time has a directory of its own."""
     virtual_ = [*command, "--lab", virtual.NAME, "--out", f"{out}-{virtual.NAME}"]

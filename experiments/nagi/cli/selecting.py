@@ -75,9 +75,16 @@ class LabChoice:
     why_not_virtual: str = ""
 
 
-def choose_lab(lab: str | None, inventory: Path | None, *, has_root: bool) -> LabChoice:
+def choose_lab(
+    lab: str | None,
+    inventory: Path | None,
+    *,
+    has_root: bool,
+    require_able: Callable[[], None] = require_able,
+) -> LabChoice:
     """The lab that is meant. If none is given and the virtual lab cannot be used here, it is netns
-    for who has root (`has_root`). Raises InputError."""
+    for who has root (`has_root`). `require_able` raises InputError if it cannot. Raises
+    InputError."""
     name = chosen_lab(lab, inventory)
     if lab is not None or name != virtual.NAME:
         return LabChoice(name)

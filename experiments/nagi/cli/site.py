@@ -113,11 +113,10 @@ _PROCESSOR_BPS = 300e6
 _PROCESSORS_OF_A_RADIO = 2
 
 
-def jobs_for(plans: list[RunPlan]) -> int:
+def jobs_for(plans: list[RunPlan], processors: int = os.cpu_count() or 1) -> int:
     """How many of these runs to have side by side on this machine: one a processor, or fewer if a
     run needs more than one; more than eight are started too slowly to be worth it."""
     heaviest = max((_processors_of(plan) for plan in plans), default=0.0)
-    processors = os.cpu_count() or 1
     return min(max(1, int(processors / max(1, heaviest))), 8)
 
 

@@ -101,8 +101,9 @@ class Guest:
         return Ended(in_time, time.monotonic() - begun, _last_lines(console))
 
 
-def require_able() -> None:
-    """Raises InputError if this machine cannot run guests, with what would help."""
+def require_able(free_mib: int | None = None) -> None:
+    """Raises InputError if this machine cannot run guests, with what would help. `free_mib`: of
+    memory; None: what there is."""
     guest_kernel.require_installed()
     for program, package in (("bwrap", "bubblewrap"), ("taskset", "util-linux")):
         if shutil.which(program) is None:
@@ -117,7 +118,7 @@ def require_able() -> None:
             "kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns), "
             "or run it as root",
         )
-    free = free_memory_mib()
+    free = free_memory_mib() if free_mib is None else free_mib
     if free < NEEDED_MIB:
         raise refuse(
             f"a guest of the virtual lab takes {NEEDED_MIB} MB of memory, and {free} are free",

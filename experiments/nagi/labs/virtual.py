@@ -19,6 +19,7 @@ from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 from queue import Empty, Queue
+from typing import NamedTuple
 
 from nagi_contracts import paths
 from nagi_contracts.errors import InputError
@@ -45,8 +46,6 @@ from nagi.plan.schemes import Availability, Scheme
 NAME = "virtual"
 # By the guest's clock, from boot to the first run's begin. It passes in no time.
 _LEAD_S = 30.0
-# A guest is ended that takes so much longer than it should: wall seconds.
-_LIMIT_S, _LIMIT_PER_VIRTUAL_S = 120.0, 20.0
 _CHECK_LIMIT_S = 60.0
 _JOB, _ANSWER, _SPOOL = "job.json", "answer.json", "spool"
 _SECCOMP_CURE = "; permit seccomp(2) and ptrace(2) (containers: --security-opt seccomp=unconfined)"
@@ -55,6 +54,19 @@ _IN_NETNS = "run it with --lab netns"
 _FULL_BYTES = 4 << 20
 # The cell's name in every guest: what is in there does not depend on which cell it is.
 _INSIDE = "guest"
+
+
+class Limit(NamedTuple):
+    """How long a guest's run may take before it is ended, in wall seconds."""
+
+    at_least_s: float = 120.0
+    per_virtual_s: float = 20.0
+
+    def of(self, plan: RunPlan) -> float:
+        return self.at_least_s + self.per_virtual_s * plan.timeline.end_s
+
+
+LIMIT = Limit()
 
 
 class VirtualLab:
@@ -69,6 +81,7 @@ class VirtualLab:
         directory: Path,
         records: Path,
         interrupted: Callable[[], bool],
+        limit: Limit = LIMIT,
     ) -> None:
         processors = guest.processors()
         self._processors = {
@@ -78,6 +91,7 @@ class VirtualLab:
         self._directory = directory
         self._records = records
         self._interrupted = interrupted
+        self._limit = limit
         self._agent = _unpacked_agent(directory)
 
     @property
@@ -124,9 +138,8 @@ class VirtualLab:
     def _run(self, plan: RunPlan, cell: str) -> str | None:
         """Returns why a run has left no record of all its nodes, if so."""
         own = self._own(plan.run_id)
-        limit_s = _LIMIT_S + _LIMIT_PER_VIRTUAL_S * plan.timeline.end_s
         job = self._job("run", [plan])
-        said = self._boot(own, job, plan.seed, cell, limit_s)
+        said = self._boot(own, job, plan.seed, cell, self._limit.of(plan))
         for node in job.nodes:
             left = own / _SPOOL / host_of(_INSIDE, node) / plan.run_id
             if left.exists():
@@ -210,10 +223,26 @@ class VirtualLabs(LabsHere):
 
     name = NAME
 
+    def __init__(
+        self,
+        directory: Path,
+        records: Path,
+        interrupted: Callable[[], bool],
+        limit: Limit = LIMIT,
+    ) -> None:
+        super().__init__(directory, records, interrupted)
+        self._limit = limit
+
     @contextmanager
     def open(self, shape: Shape, plans: list[RunPlan], jobs: int) -> Iterator[VirtualLab]:
-        cells = min(jobs, len(plans))
-        yield VirtualLab(shape, cells, self._directory, self._records, self._interrupted)
+        yield VirtualLab(
+            shape,
+            min(jobs, len(plans)),
+            self._directory,
+            self._records,
+            self._interrupted,
+            self._limit,
+        )
 
 
 def jobs_for(plans: list[RunPlan]) -> int:

@@ -107,12 +107,15 @@ def from_table(table: pd.DataFrame, plan: RunPlan) -> Records:
 
 def configuration(plan: RunPlan, transmissions: Transmissions | None = None) -> dict[str, Any]:
     """nagi-link's configuration for a plan, for use without interfaces. What radios lost, the model
-    cannot know: it is told by `transmissions`."""
+    cannot know: it is told by `transmissions`.
+
+    The agent's emulator.configuration() is not used here on purpose: what the emulator did is
+    checked against the plan, so an agent that told it something else would be found out.
+    """
     lost = {} if transmissions is None else of_radios(plan, transmissions)
 
     def direction(link: LinkPlan, way: Way) -> dict[str, Any]:
-        planned = link.forward if way == "forward" else link.backward
-        written = planned.model_dump(mode="json", exclude_none=True)
+        written = link.direction(way).model_dump(mode="json", exclude_none=True)
         return written | ({"loss": lost[link.name, way]} if (link.name, way) in lost else {})
 
     return {

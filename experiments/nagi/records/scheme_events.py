@@ -59,9 +59,8 @@ _COPIED = [name for name in SchemeEvent.model_fields if name not in ("t_s", "flo
 def _flow(plan: RunPlan, node: str, local: int | None, remote: int | None) -> FlowPlan | None:
     """The flow to which a connection of `node` belongs."""
     for flow in plan.flows:
-        listener = flow.sender if flow.listens == "sender" else flow.receiver
         if node in (flow.sender, flow.receiver) and flow.port == (
-            local if listener == node else remote
+            local if flow.listener == node else remote
         ):
             return flow
     return None

@@ -101,7 +101,7 @@ def of_radios(plan: RunPlan, transmissions: Transmissions) -> dict[tuple[str, Wa
         for way in WAYS:
             mine = of_lane(transmissions, lane(plan, link.name, way))
             lost = np.unique(mine["number"][mine["outcome"] != RECEIVED])
-            direction = link.forward if way == "forward" else link.backward
+            direction = link.direction(way)
             found[link.name, way] = {
                 "model": "trace",
                 "lost": lost.tolist(),

@@ -61,8 +61,9 @@ class Source:
         return line <= len(self.text) and re.search(r"\s#", self.text[line - 1]) is not None
 
 
-def read_yaml(path: Path) -> Source:
-    """Reads a YAML 1.2 mapping. Raises InputError naming file and line."""
+def read_yaml(path: Path, max_nodes: int = MAX_NODES) -> Source:
+    """Reads a YAML 1.2 mapping of at most `max_nodes` values. Raises InputError naming file and
+    line."""
     name = str(path)
     text = _text_of(path)
     lines = text.split("\n")
@@ -87,7 +88,7 @@ def read_yaml(path: Path) -> Source:
             f"{_kind(root)} in place of a mapping", "write `key: value` lines", file=name, line=1
         )
     source = Source(name, {}, text=lines)
-    source.data = _Reader(name, source.lines).plain(root, ())
+    source.data = _Reader(name, source.lines, max_nodes).plain(root, ())
     return source
 
 
@@ -134,9 +135,10 @@ def _text_of(path: Path) -> str:
 class _Reader:
     """Makes plain data of YAML nodes, and notes the line of every path."""
 
-    def __init__(self, file: str, lines: dict[Place, int]) -> None:
+    def __init__(self, file: str, lines: dict[Place, int], max_nodes: int) -> None:
         self._file = file
         self._lines = lines
+        self._max_nodes = max_nodes
         self._nodes = 0
         self._open: set[int] = set()  # ids of the nodes that `plain` is in
 
@@ -264,10 +266,11 @@ class _Reader:
 
     def _count(self, node: Node) -> None:
         self._nodes += 1
-        if self._nodes > MAX_NODES:
+        if self._nodes > self._max_nodes:
             raise self._error(
                 node,
-                f"more than {MAX_NODES:,} values, those of aliases (`*name`) and `<<` included",
+                f"more than {self._max_nodes:,} values, those of aliases (`*name`) and `<<` "
+                "included",
                 "shorten lists, or use fewer aliases",
             )
 

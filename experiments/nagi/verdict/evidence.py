@@ -242,9 +242,8 @@ def _check_commands(plan: RunPlan, captures: dict[tuple[str, str], _Captured]) -
     for flow in commands:
         ends = ((flow.sender, flow.path[0].link), (flow.receiver, flow.path[-1].link))
         if not any(captures[end].has(flow) for end in ends):
-            listener = flow.sender if flow.listens == "sender" else flow.receiver
             raise refuse(
-                f"flow {flow.name}: no packet to or from port {flow.port} of {listener}",
+                f"flow {flow.name}: no packet to or from port {flow.port} of {flow.listener}",
                 "have its programs use that port: they are told it as {port}",
             )
         fragments = max(captures[end].fragments for end in ends)
@@ -531,8 +530,7 @@ def _unanswered(plan: RunPlan, transmissions: Transmissions) -> Iterator[Value]:
     for link in plan.radios():
         for way in WAYS:
             mine = of_lane(transmissions, lane(plan, link.name, way))
-            direction = link.forward if way == "forward" else link.backward
-            due = mine["end_ns"] + direction.delay_ns < ended_ns
+            due = mine["end_ns"] + link.direction(way).delay_ns < ended_ns
             count = int((due & (mine["outcome"] == UNANSWERED)).sum())
             yield float(count), f"{link.name} {way}"
 
@@ -550,7 +548,7 @@ def _of_radios(plan: RunPlan, transmissions: Transmissions) -> Iterator[Informat
         assert link.radio is not None
         for way in WAYS:
             mine = of_lane(transmissions, lane(plan, link.name, way))
-            channel = link.radio.forward if way == "forward" else link.radio.backward
+            channel = link.radio.channel(way)
             subject = f"{link.name} {way}"
             counts = {
                 "radio_transmissions": ("transmissions", len(mine)),

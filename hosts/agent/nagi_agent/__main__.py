@@ -25,37 +25,41 @@ import json
 import os
 import shutil
 import sys
-from typing import Any, Optional
+from typing import Optional
 
 from nagi_agent import guest, hold, journal, live, standing
 from nagi_agent.batches import remove_collected, run_batch
+from nagi_agent.contracts import Batch, Json
 from nagi_agent.inspection import inspect, problems
-from nagi_agent.run import SCHEMA_VERSION, Job, Stopped, stop_on_signals
+from nagi_agent.job import Job
+from nagi_agent.run import Stopped, stop_on_signals
+
+_SCHEMA_VERSION = 1
 
 
-def _read(path: str) -> dict[str, Any]:
+def _read(path: str) -> Batch:
     if path == "-":
-        batch: dict[str, Any] = json.load(sys.stdin)
+        batch: Json = json.load(sys.stdin)
     else:
         with open(path, encoding="utf-8") as file:
             batch = json.load(file)
-    if batch.get("schema_version") != SCHEMA_VERSION:
+    if batch.get("schema_version") != _SCHEMA_VERSION:
         raise RuntimeError(f"{path}: this agent cannot read version {batch.get('schema_version')}")
-    return batch
+    return Batch.from_json(batch)
 
 
-def _say(answer: Any) -> int:
+def _say(answer: object) -> int:
     print(json.dumps(answer))
     return 0
 
 
-def _up(batch: dict[str, Any]) -> int:
+def _up(batch: Batch) -> int:
     stop_on_signals()
     job = Job(batch)
     try:
         with hold.at_work(job.state):
             journal.restore(job.settings_journal)
-            live.stay_up(job, batch["runs"][0]["plan"])
+            live.stay_up(job, batch.runs[0].plan)
     except Stopped:
         return 0
     return 0
@@ -63,27 +67,27 @@ def _up(batch: dict[str, Any]) -> int:
 
 def _refused(held: hold.Held) -> int:
     print(f"nagi-agent: {held}", file=sys.stderr)
-    print(json.dumps({"holder": held.holder}))
+    print(json.dumps({"holder": held.holder.to_json() if held.holder else {}}))
     return 2
 
 
-def _hold(batch: dict[str, Any], holder: str) -> int:
+def _hold(batch: Batch, holder: str) -> int:
     """Prints whether an earlier holder's settings were put back; who holds the host if refused."""
     try:
-        restored = hold.hold(batch["state"], json.loads(holder))
+        restored = hold.hold(batch.state, hold.asking(json.loads(holder)))
     except hold.Held as held:
         return _refused(held)
     return _say({"restored": restored})
 
 
-def _release(batch: dict[str, Any], token: Optional[str], home: Optional[str]) -> int:
+def _release(batch: Batch, token: Optional[str], home: Optional[str]) -> int:
     remove_collected(batch)
     try:
-        held = hold.release(batch["state"], token)
+        held = hold.release(batch.state, token)
     except hold.Held as other:
         return _refused(other)
     finally:
-        if home and not glob.glob(os.path.join(batch["spool"], "*", "node.json")):
+        if home and not glob.glob(os.path.join(batch.spool, "*", "node.json")):
             shutil.rmtree(home, ignore_errors=True)
     return _say({"held": held})
 
@@ -125,9 +129,9 @@ def main() -> int:
     try:
         batch = _read(given.batch)
         if given.command == "inspect":
-            return _say(inspect(batch))
+            return _say(inspect(batch).to_json())
         if given.command == "check":
-            return _say({"node": batch["node"], "problems": problems(batch)})
+            return _say({"node": batch.node, "problems": problems(batch)})
         if given.command == "hold":
             return _hold(batch, given.holder)
         if given.command == "run":
@@ -135,9 +139,10 @@ def main() -> int:
         if given.command == "up":
             return _up(batch)
         if given.command == "paths":
-            return _say(live.paths(Job(batch), batch["runs"][0]["plan"]))
+            readings = live.paths(Job(batch), batch.runs[0].plan)
+            return _say([reading.to_json() for reading in readings])
         if given.command == "end":
-            hold.end_agent(batch["state"])
+            hold.end_agent(batch.state)
             return _say({})
         if given.command == "restore":
             return _say({"restored": journal.restore(Job(batch).settings_journal)})

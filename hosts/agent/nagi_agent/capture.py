@@ -7,9 +7,9 @@ import os
 import re
 import signal
 import time
-from typing import Any
 
 from nagi_agent.commands import status_in_words
+from nagi_agent.contracts import CaptureCount
 from nagi_agent.processes import end, log_of, start, unprivileged
 
 _BUFFER_KIB = 32768  # what may pile up while tcpdump is not scheduled
@@ -69,7 +69,7 @@ class Capture:
                 f"tcpdump on {self._interface} {status_in_words(status)}: {log_of(self._log)}"
             )
 
-    def stop(self) -> dict[str, Any]:
+    def stop(self) -> CaptureCount:
         """Ends the capture. Returns tcpdump's own count of packets and drops."""
         self._check()
         end(self._process, signal.SIGINT, _END_TIMEOUT_S)
@@ -90,7 +90,7 @@ class Capture:
                 f"tcpdump on {self._interface} captured {counts['captured']} packets, but wrote "
                 f"{size} bytes; is the disk full?"
             )
-        return counts
+        return CaptureCount(file=os.path.basename(self._path), **counts)
 
     def kill(self) -> None:
         end(self._process, signal.SIGKILL, _END_TIMEOUT_S)

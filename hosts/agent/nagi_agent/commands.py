@@ -19,8 +19,9 @@ import select
 import shutil
 import signal
 import subprocess
-from typing import Any, Optional
+from typing import Optional
 
+from nagi_agent.contracts import RunPlan
 from nagi_agent.processes import children, end, unprivileged
 
 NEEDED = ("unshare", "mount", "sh")  # to run them
@@ -101,15 +102,13 @@ def missing(command: list[str], user: str) -> Optional[str]:
     return None
 
 
-def commands_on(plan: dict[str, Any], node: str) -> list[tuple[str, list[str]]]:
+def commands_on(plan: RunPlan, node: str) -> list[tuple[str, list[str]]]:
     """(flow, command line) of everything that a plan starts on a node."""
     found = []
-    for flow in plan["flows"]:
-        command = flow.get("command")
-        if command is None:
+    for flow in plan.flows:
+        if flow.command is None or node not in (flow.sender, flow.receiver):
             continue
-        listening = flow[command["listens"]] == node
-        line = command["server"] if listening else command["client"]
-        if line is not None and node in (flow["sender"], flow["receiver"]):
-            found.append((flow["name"], line))
+        line = flow.command.server if flow.listener == node else flow.command.client
+        if line is not None:
+            found.append((flow.name, line))
     return found

@@ -7,11 +7,12 @@ import json
 import os
 import signal
 import time
-from typing import Any, Optional
+from typing import Optional
 
 from nagi_p4.unix_sockets import connect
 
 from nagi_agent.commands import status_in_words
+from nagi_agent.contracts import Json
 from nagi_agent.processes import end, log_of, start
 
 START_TIMEOUT_S = 10.0  # an interface takes about 0.1 s
@@ -28,7 +29,7 @@ class Daemon:
         self,
         name: str,
         program: str,
-        configuration: dict[str, Any],
+        configuration: Json,
         directory: str,
         *,
         socket: Optional[str] = None,

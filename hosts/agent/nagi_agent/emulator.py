@@ -7,6 +7,7 @@ from __future__ import annotations
 import shutil
 from typing import Any, Optional
 
+from nagi_agent.contracts import Json, LinkPlan, RadioPlan, RunPlan
 from nagi_agent.daemons import START_TIMEOUT_S, Daemon, control_socket
 
 NAME, RADIO_NAME = "nagi-link", "nagi-sdr"
@@ -25,14 +26,9 @@ def _without_nulls(value: Any) -> Any:
     return value
 
 
-def radios(plan: dict[str, Any]) -> list[str]:
-    """The links of a plan that are radios."""
-    return [link["name"] for link in plan["links"] if link.get("radio") is not None]
-
-
-def problem_with(plans: list[dict[str, Any]], nagi_sdr: Optional[str]) -> Optional[str]:
+def problem_with(plans: list[RunPlan], nagi_sdr: Optional[str]) -> Optional[str]:
     """What of the plans' radios cannot be had here, with the cure."""
-    names = list(dict.fromkeys(name for plan in plans for name in radios(plan)))
+    names = list(dict.fromkeys(link.name for plan in plans for link in plan.radios()))
     if not names or (nagi_sdr is not None and shutil.which(nagi_sdr) is not None):
         return None
     are = (
@@ -42,28 +38,30 @@ def problem_with(plans: list[dict[str, Any]], nagi_sdr: Optional[str]) -> Option
     return f"{are}, and there is no {lacking}; install GNU Radio and nagi-sdr with `make sdr`"
 
 
-def _radio(radio: dict[str, Any]) -> dict[str, Any]:
+def _radio(radio: RadioPlan) -> Json:
     """A plan's radio in nagi-sdr's terms."""
     ways = {"forward": "a_to_b", "backward": "b_to_a"}
     named = {ways.get(key, key): value for key, value in radio.items()}
-    configured: dict[str, Any] = _without_nulls(named)
+    configured: Json = _without_nulls(named)
     return configured
 
 
-def _records_transmissions(plan: dict[str, Any]) -> bool:
-    directions = [link[way] for link in plan["links"] for way in ("forward", "backward")]
-    return bool(radios(plan)) or any(each.get("arq") is not None for each in directions)
+def records_transmissions(link: LinkPlan) -> bool:
+    """nagi_contracts' LinkPlan.records_transmissions, for directions in JSON."""
+    directions = (link.forward, link.backward)
+    return link.is_radio or any(each.get("arq") is not None for each in directions)
 
 
 def configuration(
-    plan: dict[str, Any], interfaces: dict[str, list[str]], epoch: float, *, virtual: bool = False
-) -> dict[str, Any]:
-    """nagi-link's configuration for a plan. `interfaces`: link -> the two ends' interfaces;
+    plan: RunPlan, ends: dict[str, tuple[str, str]], epoch: float, *, virtual: bool = False
+) -> Json:
+    """nagi-link's configuration for a plan. `ends`: link -> the interfaces of its two ends;
     `virtual`: time stands still while nagi-link runs."""
-    further = {"transmissions": TRANSMISSIONS} if _records_transmissions(plan) else {}
+    is_recorded = any(records_transmissions(link) for link in plan.links)
+    further = {"transmissions": TRANSMISSIONS} if is_recorded else {}
     return {
         "schema_version": 1,
-        "seed": plan["seed"],
+        "seed": plan.seed,
         "epoch_realtime_ns": int(epoch * 1e9),
         "virtual_time": virtual,
         "account": ACCOUNT,
@@ -73,31 +71,38 @@ def configuration(
         "control_socket": control_socket(NAME),
         "links": [
             {
-                "name": link["name"],
-                "id": link["id"],
-                "a": interfaces[link["name"]][0],
-                "b": interfaces[link["name"]][1],
-                "a_to_b": _without_nulls(link["forward"]),
-                "b_to_a": _without_nulls(link["backward"]),
-                **({"radio": _radio(link["radio"])} if link.get("radio") else {}),
+                "name": link.name,
+                "id": link.id,
+                "a": ends[link.name][0],
+                "b": ends[link.name][1],
+                "a_to_b": _without_nulls(link.forward),
+                "b_to_a": _without_nulls(link.backward),
+                **({} if link.radio is None else {"radio": _radio(link.radio)}),
             }
-            for link in plan["links"]
+            for link in plan.links
         ],
     }
 
 
 class Emulator(Daemon):
-    """A running nagi-link, or nagi-sdr if a link of the configuration is a radio, which is told by
-    its environment which nagi-link to run. Both have the same control socket."""
+    """A running nagi-link, or nagi-sdr if a link of the plan is a radio, which is told by its
+    environment which nagi-link to run. Both have the same control socket. `ends`, `epoch` and
+    `virtual` as for configuration()."""
 
     def __init__(
         self,
         nagi_link: str,
         nagi_sdr: Optional[str],
-        configuration: dict[str, Any],
+        plan: RunPlan,
+        ends: dict[str, tuple[str, str]],
+        epoch: float,
         directory: str,
+        *,
+        virtual: bool = False,
+        timeout_s: float = START_TIMEOUT_S,
+        radio_timeout_s: float = RADIO_START_TIMEOUT_S,
     ) -> None:
-        is_radio = any("radio" in link for link in configuration["links"])
+        is_radio = bool(plan.radios())
         program = nagi_link
         if is_radio:
             if nagi_sdr is None:
@@ -106,9 +111,9 @@ class Emulator(Daemon):
         super().__init__(
             RADIO_NAME if is_radio else NAME,
             program,
-            configuration,
+            configuration(plan, ends, epoch, virtual=virtual),
             directory,
             socket=control_socket(NAME),
-            timeout_s=RADIO_START_TIMEOUT_S if is_radio else START_TIMEOUT_S,
+            timeout_s=radio_timeout_s if is_radio else timeout_s,
             environment={"NAGI_LINK": nagi_link} if is_radio else None,
         )

@@ -11,9 +11,10 @@ from __future__ import annotations
 import signal
 import socket
 import time
-from typing import Any, Optional
+from typing import Literal, Optional
 
 from nagi_agent import commands
+from nagi_agent.contracts import ClientEnd, FlowPlan
 from nagi_agent.processes import end, log_of, start, unprivileged
 from nagi_agent.tcp_info import LISTEN, SockDiag
 
@@ -22,26 +23,20 @@ _END_TIMEOUT_S = 2.0
 # iperf's own end must never come before the plan's.
 _SPARE_SECONDS = 60
 
-
-def listens_at(flow: dict[str, Any], node: str) -> bool:
-    """Whether the flow's port is this node's."""
-    command = flow.get("command")
-    listener: str = flow[command["listens"] if command else "receiver"]
-    return listener == node
+Role = Literal["server", "client"]
 
 
-def has_server(flow: dict[str, Any]) -> bool:
+def has_server(flow: FlowPlan) -> bool:
     """Whether a program is to be started that listens."""
-    command = flow.get("command")
-    return command is None or command["server"] is not None
+    return flow.command is None or flow.command.server is not None
 
 
-def check_port(flow: dict[str, Any]) -> None:
+def check_port(flow: FlowPlan) -> None:
     """Raises RuntimeError if a server of the flow could not listen here: a command's on TCP and on
     UDP, for it may do either."""
-    command, port = flow.get("command"), flow["port"]
-    address = flow[f"{command['listens']}_address" if command else "receiver_address"]
-    for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM)[: 2 if command else 1]:
+    port = flow.port
+    address = flow.sender_address if flow.listens == "sender" else flow.receiver_address
+    for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM)[: 1 if flow.command is None else 2]:
         with socket.socket(socket.AF_INET, kind) as probe:
             if kind == socket.SOCK_STREAM:
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -58,20 +53,22 @@ class Program:
     """A program at one end of a flow: its server or its client."""
 
     def __init__(
-        self, flow: dict[str, Any], role: str, log: str, user: str, preload: Optional[str] = None
+        self, flow: FlowPlan, role: Role, log: str, user: str, preload: Optional[str] = None
     ) -> None:
         """`preload`: a library for iperf's server."""
         self._flow = flow
         self._log = log
-        self._who = f"the {role} of flow {flow['name']}"
-        self._is_command = flow.get("command") is not None
+        self._who = f"the {role} of flow {flow.name}"
+        self._is_command = flow.command is not None
         self.ended_s: Optional[float] = None  # when it was seen to have ended by itself
         if role == "server":
             check_port(flow)
         with open(log, "wb") as file:
-            if self._is_command:
+            if flow.command is not None:
+                line = flow.command.server if role == "server" else flow.command.client
+                assert line is not None  # has_server()
                 self._process = start(
-                    commands.contained(flow["command"][role], user),
+                    commands.contained(line, user),
                     stdout=file,
                     stderr=file,
                     env=commands.environment(user),
@@ -83,7 +80,7 @@ class Program:
                 self._process = start(command, stdout=file, stderr=file)
 
     def wait_until_listening(self, diag: SockDiag) -> None:
-        port = self._flow["port"]
+        port = self._flow.port
         deadline = time.monotonic() + _START_TIMEOUT_S
         while time.monotonic() < deadline:
             if diag.connections(local_port=port, states=1 << LISTEN):
@@ -117,15 +114,13 @@ class Program:
         if not self._is_command:
             self.look(0)
 
-    def record(self) -> Optional[dict[str, Any]]:
+    def record(self) -> Optional[ClientEnd]:
         """How it ended, if it was by itself."""
         if self.ended_s is None:
             return None
-        return {
-            "flow": self._flow["name"],
-            "ended_s": self.ended_s,
-            "status": self._process.returncode,
-        }
+        return ClientEnd(
+            flow=self._flow.name, ended_s=self.ended_s, status=self._process.returncode
+        )
 
     def kill(self) -> None:
         if self._is_command:
@@ -137,28 +132,28 @@ class Program:
         return commands.status_in_words(self._process.returncode)
 
 
-def _iperf_server(flow: dict[str, Any], user: str, preload: Optional[str]) -> list[str]:
-    listen = ["-B", flow["receiver_address"], "-p", str(flow["port"])]
+def _iperf_server(flow: FlowPlan, user: str, preload: Optional[str]) -> list[str]:
+    listen = ["-B", flow.receiver_address, "-p", str(flow.port)]
     environment = ["env", f"LD_PRELOAD={preload}"] if preload else []
     return [*unprivileged(user), *environment, "iperf", "-s", *listen]
 
 
-def _iperf(flow: dict[str, Any], user: str) -> list[str]:
-    seconds = flow["end_s"] - flow["start_s"] + _SPARE_SECONDS
+def _iperf(flow: FlowPlan, user: str) -> list[str]:
+    seconds = flow.end_s - flow.start_s + _SPARE_SECONDS
     return [
         # Any congestion control that the kernel has, also one that is restricted.
         *unprivileged(user, "net_admin"),
         "iperf",
         "-c",
-        flow["receiver_address"],
+        flow.receiver_address,
         "-B",
-        flow["sender_address"],
+        flow.sender_address,
         "-p",
-        str(flow["port"]),
+        str(flow.port),
         "-t",
         str(int(seconds)),
         "-Z",
-        flow["congestion_control"],
+        flow.congestion_control,
     ]
 
 
@@ -175,14 +170,14 @@ def _has_udp(port: int) -> bool:
     return False
 
 
-def reset_leftovers(flows: list[dict[str, Any]], node: str, diag: SockDiag) -> int:
+def reset_leftovers(flows: list[FlowPlan], node: str, diag: SockDiag) -> int:
     """Resets connections of `flows` that still live on `node`; returns how many would not go."""
     left = 0
     for flow in flows:
-        if listens_at(flow, node):
-            found = diag.connections(local_port=flow["port"])
+        if flow.listener == node:
+            found = diag.connections(local_port=flow.port)
         else:
-            found = diag.connections(remote_port=flow["port"])
+            found = diag.connections(remote_port=flow.port)
         for connection in found:
             try:
                 diag.destroy(connection)

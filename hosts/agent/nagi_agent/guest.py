@@ -17,10 +17,19 @@ import sys
 import time
 import traceback
 from functools import partial
-from typing import Any, Callable
+from typing import Callable
 
 from nagi_agent import host, schemes
 from nagi_agent.batches import run_batch
+from nagi_agent.contracts import (
+    OFFLOADS,
+    Batch,
+    GuestAnswer,
+    GuestJob,
+    GuestModule,
+    GuestNode,
+    Json,
+)
 from nagi_agent.inspection import problems as problems_with
 from nagi_agent.journal import write_json
 
@@ -51,15 +60,15 @@ def main(path: str) -> None:
     try:
         _mount_all()
         with open(path, encoding="utf-8") as file:
-            job = json.load(file)
-        answer = job["answer"]
+            job = GuestJob.from_json(json.load(file))
+        answer = job.answer
         problems = _serve(job)
     except Exception as error:  # whatever it is, somebody must hear of it
         traceback.print_exc()
         problems[""] = [str(error) or repr(error)]
     try:
         if answer is not None:
-            write_json(answer, {"schema_version": 1, "problems": problems})
+            write_json(answer, GuestAnswer(problems=problems).to_json())
     except OSError:
         traceback.print_exc()
     sys.stdout.flush()
@@ -94,27 +103,25 @@ def _mount_all() -> None:
     os.chdir("/run")
 
 
-def _serve(job: dict[str, Any]) -> dict[str, list[str]]:
+def _serve(job: GuestJob) -> dict[str, list[str]]:
     """Returns what was wrong, by node."""
-    if job["modules"]:
-        for module in job["modules"]:
+    if job.modules:
+        for module in job.modules:
             _load(module)
         _write(f"{_TRACING}/buffer_size_kb", str(_EVENTS_KIB))
         _write(f"{_TRACING}/trace_clock", "mono")
         _write(f"{_TRACING}/events/nagi/enable", "1")
     opened = {"t_ns": time.clock_gettime_ns(time.CLOCK_MONOTONIC), "realtime_ns": time.time_ns()}
     host.facts()  # they are the same for all nodes
-    work = (
-        problems_with if job["action"] == "check" else partial(_take_part, start_at=job["start_at"])
-    )
-    nodes = [_Node(name, given, work) for name, given in job["nodes"].items()]
+    work = problems_with if job.action == "check" else partial(_take_part, start_at=job.start_at)
+    nodes = [_Node(name, given, work) for name, given in job.nodes.items()]
     pids = {node.name: node.pid for node in nodes}
     _run(
         ["ip", "-batch", "-"],
         "".join(
-            f"link add name {veth['name']} netns {pids[veth['node']]} address {veth['mac']} "
-            f"type veth peer name {veth['peer']} netns {pids['emulator']}\n"
-            for veth in job["veths"]
+            f"link add name {veth.name} netns {pids[veth.node]} address {veth.mac} "
+            f"type veth peer name {veth.peer} netns {pids['emulator']}\n"
+            for veth in job.veths
         ),
     )
     for node in nodes:
@@ -122,7 +129,7 @@ def _serve(job: dict[str, Any]) -> dict[str, list[str]]:
     problems = {node.name: node.outcome() for node in nodes}
     for node in nodes:
         node.leave()
-    if job["modules"]:
+    if job.modules:
         for node in nodes:
             _tell(node, opened)
     return {name: found for name, found in problems.items() if found}
@@ -140,16 +147,16 @@ def _write(path: str, text: str) -> None:
         file.write(text)
 
 
-def _load(module: dict[str, Any]) -> None:
+def _load(module: GuestModule) -> None:
     """A module's parameters are refused if they are out of range."""
-    values = [f"{key}={value}" for key, value in sorted(module["parameters"].items())]
-    _run(["insmod", module["file"], *values])
+    values = [f"{key}={value}" for key, value in sorted(module.parameters.items())]
+    _run(["insmod", module.file, *values])
 
 
-Work = Callable[[dict[str, Any]], "list[str]"]
+Work = Callable[[Batch], "list[str]"]
 
 
-def _take_part(batch: dict[str, Any], start_at: float) -> list[str]:
+def _take_part(batch: Batch, start_at: float) -> list[str]:
     status = run_batch(batch, start_at)
     return [] if status == 0 else [f"the agent ended with status {status}"]
 
@@ -157,10 +164,10 @@ def _take_part(batch: dict[str, Any], start_at: float) -> list[str]:
 class _Node:
     """A node: a process in namespaces of its own, that waits until it is told to go."""
 
-    def __init__(self, name: str, given: dict[str, Any], work: Work) -> None:
+    def __init__(self, name: str, given: GuestNode, work: Work) -> None:
         self.name = name
-        self.batch: dict[str, Any] = given["batch"]
-        self._interfaces: list[dict[str, Any]] = given["interfaces"]
+        self.batch = given.batch
+        self._interfaces = given.interfaces
         orders, self._orders = os.pipe()
         self._answer, answer = os.pipe()
         self.pid = os.fork()
@@ -191,17 +198,18 @@ class _Node:
     def _set_up(self) -> None:
         lines = ["link set lo up"]
         for interface in self._interfaces:
-            name = interface["name"]
-            if interface["address"]:
-                lines.append(f"address add {interface['address']} dev {name}")
+            name = interface.name
+            if interface.address:
+                lines.append(f"address add {interface.address} dev {name}")
             lines += [
                 f"neighbour replace {address} lladdr {mac} dev {name} nud permanent"
-                for address, mac in interface["neighbours"].items()
+                for address, mac in interface.neighbours.items()
             ]
             lines.append(f"link set dev {name} up")
-            if not interface["address"]:  # one of nagi-link's, which sends ahead of time
+            if not interface.address:  # one of nagi-link's, which sends ahead of time
                 _run(["tc", "qdisc", "replace", "dev", name, "root", *_BY_INSTANT.split()])
-            _run(["ethtool", "-K", name, *["tx", "off", "tso", "off", "gso", "off", "gro", "off"]])
+            off = [word for offload in OFFLOADS.values() for word in (offload, "off")]
+            _run(["ethtool", "-K", name, *off])
         # A neighbour needs its interface to be up.
         _run(["ip", "-batch", "-"], "\n".join(sorted(lines, key=_order)) + "\n")
 
@@ -236,10 +244,10 @@ _RENAMED = {"at_ns": "t_ns", "bandwidth": "bandwidth_bytes_per_second"}
 
 def _tell(node: _Node, opened: dict[str, int]) -> None:
     """Leaves what the modules told in a run's directory, as nagi-tcp does (events.0.jsonl)."""
-    plan = node.batch["runs"][0]["plan"]
-    directory = os.path.join(node.batch["spool"], plan["run_id"])
+    plan = node.batch.runs[0].plan
+    directory = os.path.join(node.batch.spool, plan.run_id)
     programs = schemes.programs_on(plan, node.name)
-    if not os.path.isdir(directory) or not any(each["events"] for each in programs.values()):
+    if not os.path.isdir(directory) or not any(each.events for each in programs.values()):
         return
     lost = 0
     with open(f"{_TRACING}/per_cpu/cpu0/stats", encoding="ascii") as file:
@@ -262,8 +270,8 @@ def _tell(node: _Node, opened: dict[str, int]) -> None:
         file.write(json.dumps({"event": "closed", "t_ns": now}) + "\n")
 
 
-def _event(kind: str, fields: str) -> dict[str, Any]:
-    values: dict[str, Any] = {"event": kind}
+def _event(kind: str, fields: str) -> Json:
+    values: Json = {"event": kind}
     for field in fields.split():
         key, _, value = field.partition("=")
         if key == "verdict":

@@ -18,12 +18,13 @@ import os
 import signal
 import time
 from contextlib import contextmanager, suppress
-from typing import IO, Any, Iterator, Optional
+from dataclasses import replace
+from typing import IO, Iterator, Optional
 
 from nagi_agent import journal
+from nagi_agent.contracts import Holder, Json
 from nagi_agent.journal import write_json
 
-SCHEMA_VERSION = 1
 SETTINGS_JOURNAL = "settings.json"
 INTERFACES_JOURNAL = "interfaces.json"
 _JOURNALS = (SETTINGS_JOURNAL, INTERFACES_JOURNAL)  # in the order in which they are undone
@@ -34,16 +35,21 @@ _TIMEOUT_S = 20.0  # for an agent to end its run and put back its settings
 
 
 class Held(Exception):
-    """Somebody else holds the host."""
+    """Somebody else holds the host; None: it cannot be read who does."""
 
-    def __init__(self, holder: dict[str, Any]) -> None:
-        owner, campaign = (holder.get(key, "unknown") for key in ("owner", "campaign"))
+    def __init__(self, holder: Optional[Holder]) -> None:
+        owner, campaign = (holder.owner, holder.campaign) if holder else ("unknown", "unknown")
         super().__init__(f"the host is held by {owner} for {campaign}")
         self.holder = holder
 
 
-def holder_of(state: str) -> Optional[dict[str, Any]]:
-    """Who holds the host: nagi_contracts/inspection.py's Holder. None: nobody does."""
+def asking(json: Json) -> Holder:
+    """Who asks for the host, as the controller says it. There is no guard yet."""
+    return Holder.from_json({**json, "guard": 0})
+
+
+def holder_of(state: str) -> Optional[Holder]:
+    """Who holds the host. None: nobody does."""
     try:
         lock = _locked(os.path.join(state, _LOCK))
     except PermissionError:
@@ -61,20 +67,20 @@ def to_restore(state: str) -> bool:
     )
 
 
-def hold(state: str, holder: dict[str, Any]) -> bool:
+def hold(state: str, holder: Holder) -> bool:
     """Holds the host for `holder`, or renews its lease. Returns whether settings that a dead agent
     or guard had left were put back. Raises Held, or RuntimeError if they could not be."""
     os.makedirs(state, mode=0o755, exist_ok=True)
     lock = _locked(os.path.join(state, _LOCK))
     if lock is None:
         present = _read(os.path.join(state, _HOLDER))
-        if present is None or present["token"] != holder["token"]:
-            raise Held(present or {})
+        if present is None or present.token != holder.token:
+            raise Held(present)
         end_agent(state)  # of a controller that died
-        write_json(os.path.join(state, _HOLDER), {**present, "expires_s": holder["expires_s"]})
+        _write(state, replace(present, expires_s=holder.expires_s))
         return False
     restored = restore(state)
-    _start_guard(state, lock, {"schema_version": SCHEMA_VERSION, **holder})
+    _start_guard(state, lock, holder)
     lock.close()
     return restored
 
@@ -85,13 +91,13 @@ def release(state: str, token: Optional[str]) -> bool:
     deadline = time.monotonic() + _TIMEOUT_S + 10
     held = False
     while (present := holder_of(state)) is not None:
-        if token is not None and present["token"] != token:
+        if token is not None and present.token != token:
             raise Held(present)
         held = True
         if time.monotonic() > deadline:
-            raise RuntimeError(f"the guard of this host (process {present['guard']}) does not end")
+            raise RuntimeError(f"the guard of this host (process {present.guard}) does not end")
         with suppress(ProcessLookupError):
-            os.kill(present["guard"], signal.SIGTERM)
+            os.kill(present.guard, signal.SIGTERM)
         time.sleep(0.05)
     restore(state)
     return held
@@ -100,10 +106,10 @@ def release(state: str, token: Optional[str]) -> bool:
 def renew(state: str, token: str, until: float) -> None:
     """Keeps the host until `until` at least. Raises RuntimeError if it is not held for `token`."""
     present = holder_of(state)
-    if present is None or present["token"] != token:
+    if present is None or present.token != token:
         raise RuntimeError("this host is no longer held for this campaign: its lease has run out")
-    if present["expires_s"] < until:
-        write_json(os.path.join(state, _HOLDER), {**present, "expires_s": until})
+    if present.expires_s < until:
+        _write(state, replace(present, expires_s=until))
 
 
 @contextmanager
@@ -161,16 +167,19 @@ def _locked(path: str) -> Optional[IO[str]]:
     return file
 
 
-def _read(path: str) -> Optional[dict[str, Any]]:
+def _read(path: str) -> Optional[Holder]:
     try:
         with open(path, encoding="utf-8") as file:
-            found: dict[str, Any] = json.load(file)
-    except (OSError, ValueError):
+            return Holder.from_json(json.load(file))
+    except (OSError, ValueError, KeyError):
         return None
-    return found
 
 
-def _start_guard(state: str, lock: IO[str], holder: dict[str, Any]) -> None:
+def _write(state: str, holder: Holder) -> None:
+    write_json(os.path.join(state, _HOLDER), holder.to_json())
+
+
+def _start_guard(state: str, lock: IO[str], holder: Holder) -> None:
     """Starts the guard: a daemon that inherits the lock. Returns when it has written who holds the
     host, and its own process number."""
     readable, writable = os.pipe()
@@ -180,7 +189,7 @@ def _start_guard(state: str, lock: IO[str], holder: dict[str, Any]) -> None:
         os.setsid()
         if os.fork() == 0:
             _become_daemon(state)
-            write_json(os.path.join(state, _HOLDER), {**holder, "guard": os.getpid()})
+            _write(state, replace(holder, guard=os.getpid()))
             os.close(writable)
             _guard(state)
         os._exit(0)
@@ -204,7 +213,7 @@ def _become_daemon(state: str) -> None:
 
 def _guard(state: str) -> None:
     path = os.path.join(state, _HOLDER)
-    while (present := _read(path)) is not None and time.time() < present["expires_s"]:
+    while (present := _read(path)) is not None and time.time() < present.expires_s:
         if signal.sigtimedwait(_LET_GO, _LOOK_EVERY):
             break
     try:

@@ -8,19 +8,10 @@ import json
 import os
 import platform
 import subprocess
-from typing import Any, NamedTuple, Optional
+from typing import NamedTuple, Optional
 
+from nagi_agent.contracts import OFFLOADS, HostFacts
 from nagi_agent.processes import output_of
-
-# Offloads that merge segments or leave checksums to hardware spoil loss, rate and captures.
-HARMFUL_OFFLOADS = (
-    "tx-checksumming",
-    "tcp-segmentation-offload",
-    "generic-segmentation-offload",
-    "generic-receive-offload",
-    "large-receive-offload",
-    "rx-gro-hw",
-)
 
 
 def harmful_offloads(interface: str, *, fixed_only: bool = False) -> list[str]:
@@ -28,7 +19,7 @@ def harmful_offloads(interface: str, *, fixed_only: bool = False) -> list[str]:
     on = []
     for line in output_of(["ethtool", "-k", interface]).splitlines():
         name, _, value = line.partition(":")
-        if name not in HARMFUL_OFFLOADS or value.split()[:1] != ["on"]:
+        if name not in OFFLOADS or value.split()[:1] != ["on"]:
             continue
         if not fixed_only or "[fixed]" in value:
             on.append(name)
@@ -65,21 +56,21 @@ def version_of(program: str, *arguments: str) -> str:
 
 
 @functools.lru_cache(maxsize=None)
-def facts() -> dict[str, Any]:
+def facts() -> HostFacts:
     """What does not change from run to run."""
-    return {
-        "kernel": platform.release(),
-        "machine": platform.machine(),
-        "processors": os.cpu_count(),
-        "python": platform.python_version(),
-        "programs": {
+    return HostFacts(
+        kernel=platform.release(),
+        machine=platform.machine(),
+        processors=os.cpu_count() or 1,
+        python=platform.python_version(),
+        programs={
             "iperf": version_of("iperf", "-v"),
             "tcpdump": version_of("tcpdump", "--version"),
             "ip": version_of("ip", "-V"),
             "ethtool": version_of("ethtool", "--version"),
         },
-        "boot_id": boot_id(),
-    }
+        boot_id=boot_id(),
+    )
 
 
 def boot_id() -> str:

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What this host is like before a run. Looks at everything, changes nothing.
-
-What it prints is nagi_contracts/inspection.py's Inspection.
-"""
+"""What this host is like before a run. Looks at everything, changes nothing."""
 
 from __future__ import annotations
 
@@ -14,13 +11,14 @@ import socket
 import struct
 import tempfile
 import time
-from typing import Any, Optional
+from typing import Optional
 
 from nagi_agent import commands, emulator, flows, host, schemes, switches
 from nagi_agent.capture import Capture
+from nagi_agent.contracts import Batch, ClockFacts, Inspection, InterfaceFacts
 from nagi_agent.hold import holder_of, to_restore
-from nagi_agent.processes import output_of
-from nagi_agent.run import SCHEMA_VERSION, Job
+from nagi_agent.job import Job
+from nagi_agent.processes import output_of, service_user
 
 _BUSY_OVER_S = 0.5
 _CLOCK_KEEPERS = ("chronyd", "ptp4l", "phc2sys", "ntpd", "ntpd-rs", "systemd-timesyn")
@@ -29,10 +27,10 @@ _TIMEX_BYTES = 208  # struct timex of 64-bit Linux
 _TIMEX_MAX_ERROR, _TIMEX_STATUS = 24, 40  # offsets in it
 
 
-def inspect(batch: dict[str, Any]) -> dict[str, Any]:
+def inspect(batch: Batch) -> Inspection:
     """Everything about this host that a run depends on."""
     job = Job(batch)
-    names = _interface_names(job)
+    names = job.all_interfaces
     present = [name for name in names if os.path.isdir(f"/sys/class/net/{name}")]
     management = _management_interface()
     is_root = os.geteuid() == 0
@@ -40,35 +38,33 @@ def inspect(batch: dict[str, Any]) -> dict[str, Any]:
     nagi_link, nagi_link_error = _version(job.nagi_link) if job.is_emulator else (None, None)
     nagi_sdr, nagi_sdr_error = _nagi_sdr(job) if job.is_emulator else (None, None)
     busy = _processors_busy()
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "node": job.node,
-        "hostname": socket.gethostname(),
-        "is_root": is_root,
-        "facts": job.facts,
-        "congestion_controls": sorted(_ready() | _loadable()),
-        "refused_objects": {} if job.is_emulator or not is_root else schemes.refused(),
-        "clock": clock(),
-        "interfaces": {name: _interface(name, name == management) for name in present},
-        "missing_interfaces": [name for name in names if name not in present],
-        "nagi_link": nagi_link,
-        "nagi_link_error": nagi_link_error,
-        "nagi_sdr": nagi_sdr,
-        "nagi_sdr_error": nagi_sdr_error,
-        "switches": {} if job.is_emulator else switches.installed(job, is_root),
-        "io": None,
-        "capture_error": None
-        if job.is_emulator or missing or not is_root
-        else _capture_error(job, present),
-        "missing_programs": missing,
-        "processors_busy": busy,
-        "free_bytes": _free_bytes(job.spool),
-        "cgroup2": _mounted("cgroup2"),
-        "btf": os.path.exists("/sys/kernel/btf/vmlinux"),
-        "holder": holder_of(job.state),
-        "to_restore": to_restore(job.state),
-        "problems": problems(batch),
-    }
+    can_capture = not (job.is_emulator or missing) and is_root
+    return Inspection(
+        node=job.node,
+        hostname=socket.gethostname(),
+        is_root=is_root,
+        facts=job.facts,
+        congestion_controls=sorted(_ready() | _loadable()),
+        refused_objects={} if job.is_emulator or not is_root else schemes.refused(),
+        clock=clock(),
+        interfaces={name: _interface(name, name == management) for name in present},
+        missing_interfaces=[name for name in names if name not in present],
+        nagi_link=nagi_link,
+        nagi_link_error=nagi_link_error,
+        nagi_sdr=nagi_sdr,
+        nagi_sdr_error=nagi_sdr_error,
+        switches={} if job.is_emulator else switches.installed(job, is_root),
+        io=None,
+        capture_error=_capture_error(job, present) if can_capture else None,
+        missing_programs=missing,
+        processors_busy=busy,
+        free_bytes=_free_bytes(job.spool),
+        cgroup2=_mounted("cgroup2"),
+        btf=os.path.exists("/sys/kernel/btf/vmlinux"),
+        holder=holder_of(job.state),
+        to_restore=to_restore(job.state),
+        problems=problems(batch),
+    )
 
 
 def _processors_busy() -> float:
@@ -80,85 +76,77 @@ def _processors_busy() -> float:
     return round(taken / max(1, after.all - before.all), 4)
 
 
-def missing_programs(batch: dict[str, Any]) -> list[str]:
+def missing_programs(batch: Batch) -> list[str]:
     """Programs that the agent needs for this batch and this host lacks."""
     programs = ["ip", "ethtool", "sysctl"]
-    if not batch["virtual"]:
+    if not batch.virtual:
         programs.append("ping")  # for `nagi doctor` and `nagi up`; only runs are virtual
-    if not batch["is_emulator"]:
+    if not batch.is_emulator:
         programs += ["tcpdump", "iperf", "setpriv"]
-        if any(commands.commands_on(run["plan"], batch["node"]) for run in batch["runs"]):
+        if any(commands.commands_on(run.plan, batch.node) for run in batch.runs):
             programs += commands.NEEDED
     return [program for program in programs if shutil.which(program) is None]
 
 
-def problems(batch: dict[str, Any]) -> list[str]:
+def problems(batch: Batch) -> list[str]:
     """What would keep the batch from running on this host, each with its cure."""
     found = []
     if os.geteuid() != 0:
         found.append("the agent is not root; connect as a user who is, or with `become`")
     found += [f"{name} is not installed; install it" for name in missing_programs(batch)]
-    if batch["is_emulator"] and shutil.which(batch["nagi_link"]) is None:
-        found.append(f"there is no {batch['nagi_link']}; build it with `make`")
-    if batch["is_emulator"]:
-        plans = [run["plan"] for run in batch["runs"]]
-        lacking = emulator.problem_with(plans, batch.get("nagi_sdr"))
+    if batch.is_emulator and shutil.which(batch.nagi_link) is None:
+        found.append(f"there is no {batch.nagi_link}; build it with `make`")
+    if batch.is_emulator:
+        lacking = emulator.problem_with([run.plan for run in batch.runs], batch.nagi_sdr)
         if lacking is not None:
             found.append(lacking)
-    problem = None if batch["is_emulator"] else switches.problem_with(batch)
+    problem = None if batch.is_emulator else switches.problem_with(batch)
     if problem is not None:
         found.append(problem)
-    if batch["is_emulator"] or found:
+    if batch.is_emulator or found:
         return found
     return _problems_with_flows(batch)
 
 
-def _problems_with_flows(batch: dict[str, Any]) -> list[str]:
+def _problems_with_flows(batch: Batch) -> list[str]:
     """Ports that are taken here, programs of commands that cannot be run, and schemes that the
     kernel does not take, each said once."""
     found: dict[str, None] = {}
-    node = batch["node"]
+    node, user = batch.node, batch.user or service_user()
     tried = []
-    for run in batch["runs"]:
-        wanted = {} if batch["virtual"] else schemes.programs_on(run["plan"], node)
+    for run in batch.runs:
+        wanted = {} if batch.virtual else schemes.programs_on(run.plan, node)
         for program in wanted.values():
             if program not in tried:
                 tried.append(program)
-                problem = schemes.problem_with(program["object"], program["parameters"])
+                problem = schemes.problem_with(program.object, program.parameters)
                 if problem is not None:
                     found[problem] = None
-        for flow in run["plan"]["flows"]:
-            if flows.listens_at(flow, node) and flows.has_server(flow):
+        for flow in run.plan.flows:
+            if flow.listener == node and flows.has_server(flow):
                 try:
                     flows.check_port(flow)
                 except RuntimeError as error:
                     found[str(error)] = None
-        for name, command in commands.commands_on(run["plan"], node):
-            problem = commands.missing(command, batch["user"])
+        for name, command in commands.commands_on(run.plan, node):
+            problem = commands.missing(command, user)
             if problem is not None:
                 found[f"flow {name}: {problem}"] = None
     return list(found)
 
 
-def clock() -> dict[str, Any]:
+def clock() -> ClockFacts:
     """What the kernel says of its clock; see adjtimex(2)."""
     libc = ctypes.CDLL(None, use_errno=True)
     timex = ctypes.create_string_buffer(_TIMEX_BYTES)
     libc.adjtimex(timex)
     (max_error_us,) = struct.unpack_from("=q", timex, _TIMEX_MAX_ERROR)
     (status,) = struct.unpack_from("=i", timex, _TIMEX_STATUS)
-    return {
-        "synchronised": not status & _STA_UNSYNC,
-        "max_error_s": max_error_us / 1e6,
-        "keeper": _running(_CLOCK_KEEPERS),
-    }
-
-
-def _interface_names(job: Job) -> list[str]:
-    names: set[str] = set()
-    for value in job.interfaces.values():
-        names.update([value] if isinstance(value, str) else value)
-    return sorted(names)
+    return ClockFacts(
+        synchronised=not status & _STA_UNSYNC,
+        max_error_s=max_error_us / 1e6,
+        keeper=_running(_CLOCK_KEEPERS),
+    )
 
 
 def _management_interface() -> Optional[str]:
@@ -190,26 +178,25 @@ def _ssh_connection() -> Optional[str]:
     return None
 
 
-def _interface(name: str, is_management: bool) -> dict[str, Any]:
+def _interface(name: str, is_management: bool) -> InterfaceFacts:
     (entry,) = json.loads(output_of(["ip", "-json", "address", "show", "dev", name]))
     up = "UP" in entry["flags"]
     speed = _read(f"/sys/class/net/{name}/speed")
     driver = f"/sys/class/net/{name}/device/driver"
     queues = os.listdir(f"/sys/class/net/{name}/queues")
-    on, fixed = host.harmful_offloads(name), host.harmful_offloads(name, fixed_only=True)
-    return {
-        "mac": entry["address"],
-        "mtu": entry["mtu"],
-        "up": up,
-        "carrier": _read(f"/sys/class/net/{name}/carrier") == "1" if up else None,
-        "speed_mbps": int(speed) if speed and int(speed) > 0 else None,
-        "driver": os.path.basename(os.readlink(driver)) if os.path.islink(driver) else None,
-        "queues": sum(queue.startswith("rx-") for queue in queues),
-        "addresses": [f"{info['local']}/{info['prefixlen']}" for info in entry["addr_info"]],
-        "offloads": on,
-        "fixed_offloads": fixed,
-        "is_management": is_management,
-    }
+    return InterfaceFacts(
+        mac=entry["address"],
+        mtu=entry["mtu"],
+        up=up,
+        carrier=_read(f"/sys/class/net/{name}/carrier") == "1" if up else None,
+        speed_mbps=int(speed) if speed and int(speed) > 0 else None,
+        driver=os.path.basename(os.readlink(driver)) if os.path.islink(driver) else None,
+        queues=sum(queue.startswith("rx-") for queue in queues),
+        addresses=[f"{info['local']}/{info['prefixlen']}" for info in entry["addr_info"]],
+        offloads=host.harmful_offloads(name),
+        fixed_offloads=host.harmful_offloads(name, fixed_only=True),
+        is_management=is_management,
+    )
 
 
 def _read(path: str) -> Optional[str]:

@@ -9,10 +9,12 @@ import re
 import subprocess
 import time
 from contextlib import ExitStack
-from typing import Any, NoReturn, Optional
+from dataclasses import replace
+from typing import NoReturn, Optional
 
 from nagi_agent import emulator, switches
-from nagi_agent.run import Job, node_of
+from nagi_agent.contracts import PathReading, RunPlan
+from nagi_agent.job import Job
 from nagi_agent.schemes import Schemes
 from nagi_agent.settings import Settings
 
@@ -22,7 +24,7 @@ _PING_TIMEOUT_S = 3
 _IP_AND_ICMP_HEADER = 28
 
 
-def stay_up(job: Job, plan: dict[str, Any]) -> NoReturn:
+def stay_up(job: Job, plan: RunPlan) -> NoReturn:
     """Sets this node up as the run of `plan` would, without its flows, and stays until Stopped is
     raised. Raises RuntimeError, as when the emulator ends."""
     with ExitStack() as cleanup:
@@ -31,13 +33,14 @@ def stay_up(job: Job, plan: dict[str, Any]) -> NoReturn:
         as_switch = switches.edge_node(plan, job.node)
         if job.is_emulator:
             os.makedirs(job.spool, exist_ok=True)
-            configuration = emulator.configuration(plan, job.interfaces, time.time())
-            running = emulator.Emulator(job.nagi_link, job.nagi_sdr, configuration, job.spool)
+            running = emulator.Emulator(
+                job.nagi_link, job.nagi_sdr, plan, job.ends, time.time(), job.spool
+            )
             cleanup.callback(running.stop)
             running.wait_until_ready()
         elif as_switch is not None:
             os.makedirs(job.spool, exist_ok=True)
-            settings = {**as_switch, "routes": []}
+            settings = replace(as_switch, routes=[])
             cleanup.enter_context(Settings(settings, job.interfaces, job.settings_journal))
             switch = switches.started(job, plan, as_switch, job.spool, time.time())
             cleanup.callback(switch.kill)
@@ -45,7 +48,7 @@ def stay_up(job: Job, plan: dict[str, Any]) -> NoReturn:
             cleanup.callback(switch.finish)
         else:
             schemes = cleanup.enter_context(Schemes(plan, job.node, None))
-            node = schemes.in_routes(node_of(plan, job.node))
+            node = schemes.in_routes(plan.node(job.node))
             cleanup.enter_context(Settings(node, job.interfaces, job.settings_journal))
         print("up", flush=True)
         while True:
@@ -56,31 +59,31 @@ def stay_up(job: Job, plan: dict[str, Any]) -> NoReturn:
                 switch.look()
 
 
-def paths(job: Job, plan: dict[str, Any]) -> list[dict[str, Any]]:
-    """For each link of this node, whether the far end answers, and packets of full size get there:
-    a reading each (nagi_contracts/doctor.py's PathReading)."""
+def paths(job: Job, plan: RunPlan) -> list[PathReading]:
+    """For each link of this node, whether the far end answers, and packets of full size get
+    there."""
     readings = []
-    for link in plan["links"]:
-        nodes = [end["node"] for end in link["ends"]]
+    for link in plan.links:
+        nodes = [end.node for end in link.ends]
         if job.node not in nodes:
             continue
-        far = link["ends"][1 - nodes.index(job.node)]
-        address = far["address"].split("/")[0]
-        interface = job.interfaces[link["name"]]
+        far = link.ends[1 - nodes.index(job.node)]
+        address = far.address.split("/")[0]
+        interface = job.interfaces[link.name]
         mtu = _mtu(interface)
         small, large = (_ping(interface, address, size) for size in (56, mtu - _IP_AND_ICMP_HEADER))
         readings.append(
-            {
-                "link": link["name"],
-                "from_node": job.node,
-                "to_node": far["node"],
-                "sent": _PINGS,
-                "answered": len(small),
-                "rtt_min_ms": min(small, default=None),
-                "rtt_median_ms": sorted(small)[len(small) // 2] if small else None,
-                "mtu": mtu,
-                "full_size_answered": len(large),
-            }
+            PathReading(
+                link=link.name,
+                from_node=job.node,
+                to_node=far.node,
+                sent=_PINGS,
+                answered=len(small),
+                rtt_min_ms=min(small, default=None),
+                rtt_median_ms=sorted(small)[len(small) // 2] if small else None,
+                mtu=mtu,
+                full_size_answered=len(large),
+            )
         )
     return readings
 

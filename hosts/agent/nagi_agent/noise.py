@@ -10,10 +10,11 @@ from __future__ import annotations
 import glob
 import os
 import time
-from typing import Any, Optional
+from typing import Optional
 
 from nagi_agent import host
 from nagi_agent.cgroups import Throttling
+from nagi_agent.contracts import Noise
 
 # Of pressure stall information (Documentation/accounting/psi.rst): `some` is that at least one
 # program waited, `full` that no program that wanted to run could.
@@ -42,8 +43,8 @@ class NoiseMeter:
     def begin(self) -> None:
         self._before = self._counters()
 
-    def end(self) -> dict[str, Any]:
-        """What has happened, as nagi_contracts/records.py has it."""
+    def end(self) -> Noise:
+        """What has happened."""
         before, self._before = self._before, self._counters()
         after = self._before
         grown = {name: _difference(before[name], after[name]) for name in after}
@@ -54,14 +55,20 @@ class NoiseMeter:
             return None if value is None or not of else round(value / of, 6)
 
         throttled_us = grown["throttled_us"]
-        return {
-            "interval_s": round(interval_us / 1e6, 6) if interval_us else 0.0,
-            **{name: share(name, ticks) for name in ("stolen", "busy", "nice")},
-            **{f"{what}_{how}": share(f"{what}_{how}", interval_us) for what, how in _PRESSURES},
-            "throttled": grown["throttled"],
-            "throttled_s": None if throttled_us is None else throttled_us / 1e6,
-            "frequency_throttled": grown["frequency_throttled"],
-        }
+        return Noise(
+            interval_s=round(interval_us / 1e6, 6) if interval_us else 0.0,
+            stolen=share("stolen", ticks),
+            busy=share("busy", ticks),
+            nice=share("nice", ticks),
+            cpu_some=share("cpu_some", interval_us),
+            memory_some=share("memory_some", interval_us),
+            memory_full=share("memory_full", interval_us),
+            io_some=share("io_some", interval_us),
+            io_full=share("io_full", interval_us),
+            throttled=grown["throttled"],
+            throttled_s=None if throttled_us is None else throttled_us / 1e6,
+            frequency_throttled=grown["frequency_throttled"],
+        )
 
     def _counters(self) -> dict[str, Optional[int]]:
         ticks = host.processor_ticks(self._root)

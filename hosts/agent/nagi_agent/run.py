@@ -15,11 +15,22 @@ import shutil
 import signal
 import time
 from contextlib import ExitStack
-from typing import Any, Callable, Optional
+from dataclasses import replace
+from typing import Callable, Optional
 
-from nagi_agent import emulator, flows, host, processes, switches
+from nagi_agent import emulator, flows, host, switches
 from nagi_agent.capture import Capture
-from nagi_agent.hold import SETTINGS_JOURNAL
+from nagi_agent.contracts import (
+    CaptureCount,
+    ClientEnd,
+    FlowPlan,
+    FlowRecord,
+    NodePlan,
+    NodeRecord,
+    Noise,
+    RunPlan,
+)
+from nagi_agent.job import Job
 from nagi_agent.journal import write_json
 from nagi_agent.noise import NoiseMeter
 from nagi_agent.schemes import Schemes
@@ -27,7 +38,6 @@ from nagi_agent.settings import Settings, tcp_sysctls
 from nagi_agent.tcp_info import SockDiag
 from nagi_agent.watch import Watch
 
-SCHEMA_VERSION = 1
 _LOOKING_S = 0.25  # how often a switch is looked after
 LATEST_BEGIN_S = 0.15  # a run is not begun later than this
 
@@ -36,61 +46,23 @@ class Stopped(Exception):
     """The agent was told to stop."""
 
 
-class Job:
-    """What an agent is, whatever the run: which node, which interfaces, where its files go."""
-
-    def __init__(self, batch: dict[str, Any]) -> None:
-        self.node: str = batch["node"]
-        self.is_emulator: bool = batch["is_emulator"]
-        self.interfaces: dict[str, Any] = batch["interfaces"]
-        self.spool: str = batch["spool"]
-        self.state: str = batch["state"]
-        self.user: str = batch["user"] or processes.service_user()
-        self.nagi_link: str = batch["nagi_link"]
-        self.nagi_sdr: Optional[str] = batch.get("nagi_sdr")
-        self.nagi_switch: Optional[str] = batch["nagi_switch"]
-        self.simple_switch: Optional[str] = batch["simple_switch"]
-        self.simple_switch_client: Optional[str] = batch["simple_switch_client"]
-        self.virtual: bool = batch["virtual"]
-        self.server_preload: Optional[str] = batch["server_preload"]
-        self.facts = host.facts()
-
-    @property
-    def all_interfaces(self) -> list[str]:
-        """Those on a link; the emulator has two on each."""
-        ends = self.interfaces.values()
-        return sorted(name for end in ends for name in ([end] if isinstance(end, str) else end))
-
-    @property
-    def settings_journal(self) -> str:
-        """Undoes what a run has set."""
-        return os.path.join(self.state, SETTINGS_JOURNAL)
-
-
-def node_of(plan: dict[str, Any], name: str) -> dict[str, Any]:
-    """The plan's node of this name."""
-    return next(node for node in plan["nodes"] if node["name"] == name)
-
-
 class NodeRun:
     """One node's part of one run. `meter`: measures noise; None: there is none, in virtual time."""
 
-    def __init__(
-        self, job: Job, plan: dict[str, Any], begins: float, meter: Optional[NoiseMeter]
-    ) -> None:
+    def __init__(self, job: Job, plan: RunPlan, begins: float, meter: Optional[NoiseMeter]) -> None:
         self._job = job
         self._meter = meter
         self._plan = plan
         self._begins = begins
-        self._directory = os.path.join(job.spool, plan["run_id"])
+        self._directory = os.path.join(job.spool, plan.run_id)
         self._late_s = 0.0
-        self._captures: list[dict[str, Any]] = []
-        self._flows: list[dict[str, Any]] = []
-        self._ended: list[dict[str, Any]] = []
+        self._captures: list[CaptureCount] = []
+        self._flows: list[FlowRecord] = []
+        self._ended: list[ClientEnd] = []
         self._notices: list[str] = []
         self._offloads: dict[str, list[str]] = {}
         self._sysctls: dict[str, str] = {}
-        self._noise: Optional[dict[str, Any]] = None
+        self._noise: Optional[Noise] = None
         self._in_time = True
 
     def execute(self) -> bool:
@@ -122,28 +94,25 @@ class NodeRun:
             error = str(failure) or repr(failure)
         if self._noise is None:  # it failed before its traffic was over
             self._end_noise()
-        write_json(
-            os.path.join(self._directory, "node.json"),
-            {
-                "schema_version": SCHEMA_VERSION,
-                "run_id": self._plan["run_id"],
-                "node": self._job.node,
-                "status": "failed" if error else "ok",
-                "error": error,
-                "began_realtime_s": self._begins,
-                "in_time": self._in_time,
-                "late_s": round(self._late_s, 6),
-                "facts": self._job.facts,
-                "sysctls": self._sysctls,
-                "offloads": self._offloads,
-                "captures": self._captures,
-                "flows": self._flows,
-                "ended": self._ended,
-                "processors_busy": self._processors_busy(),
-                "noise": self._noise,
-                "notices": self._notices,
-            },
+        record = NodeRecord(
+            run_id=self._plan.run_id,
+            node=self._job.node,
+            status="failed" if error else "ok",
+            error=error,
+            began_realtime_s=self._begins,
+            in_time=self._in_time,
+            late_s=round(self._late_s, 6),
+            facts=self._job.facts,
+            sysctls=self._sysctls,
+            offloads=self._offloads,
+            captures=self._captures,
+            flows=self._flows,
+            ended=self._ended,
+            processors_busy=self._processors_busy(),
+            noise=self._noise,
+            notices=self._notices,
         )
+        write_json(self._path("node.json"), record.to_json())
         return error is None
 
     def _now(self) -> float:
@@ -171,9 +140,8 @@ class NodeRun:
         """The share of all processors' time that was not idle, where the emulator is."""
         if self._noise is None or not self._job.is_emulator:
             return None
-        taken = [self._noise[name] for name in ("busy", "nice", "stolen")]
-        known: list[float] = [share for share in taken if share is not None]
-        return round(sum(known), 4)
+        taken = (self._noise.busy, self._noise.nice, self._noise.stolen)
+        return round(sum(share for share in taken if share is not None), 4)
 
     def _path(self, name: str) -> str:
         return os.path.join(self._directory, name)
@@ -185,39 +153,44 @@ class NodeRun:
         return schemes
 
     def _emulate(self, cleanup: ExitStack) -> None:
-        timeline = self._plan["timeline"]
+        timeline = self._plan.timeline
         job = self._job
-        configuration = emulator.configuration(
-            self._plan, job.interfaces, self._begins, virtual=job.virtual
+        running = emulator.Emulator(
+            job.nagi_link,
+            job.nagi_sdr,
+            self._plan,
+            job.ends,
+            self._begins,
+            self._directory,
+            virtual=job.virtual,
         )
-        running = emulator.Emulator(job.nagi_link, job.nagi_sdr, configuration, self._directory)
         cleanup.callback(running.kill)
         running.wait_until_ready()
-        self._phase(timeline["traffic_s"])
+        self._phase(timeline.traffic_s)
         self._begin_noise()
-        self._phase(timeline["traffic_end_s"])
+        self._phase(timeline.traffic_end_s)
         self._end_noise()
-        self._phase(timeline["capture_end_s"])
+        self._phase(timeline.capture_end_s)
         running.stop()
 
-    def _forward(self, node: dict[str, Any], cleanup: ExitStack) -> None:
+    def _forward(self, node: NodePlan, cleanup: ExitStack) -> None:
         """As a switch: the kernel forwards nothing, its program does."""
-        job, timeline = self._job, self._plan["timeline"]
+        job, timeline = self._job, self._plan.timeline
         journal = None if job.virtual else job.settings_journal
-        cleanup.enter_context(Settings({**node, "routes": []}, job.interfaces, journal))
-        self._sysctls = node["sysctls"]
+        cleanup.enter_context(Settings(replace(node, routes=[]), job.interfaces, journal))
+        self._sysctls = node.sysctls
         running = switches.started(job, self._plan, node, self._directory, self._begins)
         cleanup.callback(running.kill)
         running.begin()
         self._offloads = {
             name: host.harmful_offloads(name) for name in sorted(job.interfaces.values())
         }
-        self._phase(timeline["capture_s"])
-        self._look_until(timeline["traffic_s"], running)
+        self._phase(timeline.capture_s)
+        self._look_until(timeline.traffic_s, running)
         self._begin_noise()
-        self._look_until(timeline["traffic_end_s"], running)
+        self._look_until(timeline.traffic_end_s, running)
         self._end_noise()
-        self._look_until(timeline["capture_end_s"], running)
+        self._look_until(timeline.capture_end_s, running)
         running.finish()
 
     def _look_until(self, at: float, running: switches.RunningSwitch) -> None:
@@ -228,39 +201,39 @@ class NodeRun:
         self._phase(at)
 
     def _take_part(self, schemes: Schemes, cleanup: ExitStack) -> None:
-        job, timeline = self._job, self._plan["timeline"]
-        node = schemes.in_routes(node_of(self._plan, job.node))
+        job, timeline = self._job, self._plan.timeline
+        node = schemes.in_routes(self._plan.node(job.node))
         mine = [
             schemes.in_flow(flow)
-            for flow in self._plan["flows"]
-            if job.node in (flow["sender"], flow["receiver"])
+            for flow in self._plan.flows
+            if job.node in (flow.sender, flow.receiver)
         ]
         # A guest is thrown away.
         journal = None if job.virtual else job.settings_journal
         cleanup.enter_context(Settings(node, job.interfaces, journal))
-        self._sysctls = tcp_sysctls() | node["sysctls"]
+        self._sysctls = tcp_sysctls() | node.sysctls
         self._offloads = {
             name: host.harmful_offloads(name) for name in sorted(job.interfaces.values())
         }
         diag = SockDiag()
         cleanup.callback(diag.close)
 
-        self._phase(timeline["capture_s"])
+        self._phase(timeline.capture_s)
         captures = self._start_captures(cleanup)
-        self._phase(timeline["serve_s"])
+        self._phase(timeline.serve_s)
         servers = [
             self._program(flow, "server", cleanup)
             for flow in mine
-            if flows.listens_at(flow, job.node) and flows.has_server(flow)
+            if flow.listener == job.node and flows.has_server(flow)
         ]
         watches = [self._watch(flow, cleanup) for flow in mine if self._is_watched(flow)]
         for server in servers:
             server.wait_until_listening(diag)
         self._begin_noise()  # a moment before the traffic, which it must not hold up
-        self._phase(timeline["traffic_s"])
-        connects = [flow for flow in mine if not flows.listens_at(flow, job.node)]
+        self._phase(timeline.traffic_s)
+        connects = [flow for flow in mine if flow.listener != job.node]
         clients = self._traffic(connects, servers, watches, diag, cleanup)
-        self._sleep_until(timeline["traffic_end_s"])
+        self._sleep_until(timeline.traffic_end_s)
         for server in servers:
             server.require_running()
         schemes.require_running()
@@ -269,57 +242,59 @@ class NodeRun:
         self._end_noise()
         ended = [client.record() for client in clients]
         self._ended = [record for record in ended if record is not None]
-        self._flows = [watch.report() for watch in watches if watch.sends]
-        for record in self._flows:
-            record["congestion_control"] = schemes.planned(record["congestion_control"])
+        reports = [watch.report() for watch in watches if watch.sends]
+        self._flows = [
+            replace(report, congestion_control=schemes.planned(report.congestion_control))
+            for report in reports
+        ]
 
-        self._phase(timeline["capture_end_s"])
-        for file, capture in captures:
-            self._captures.append({"file": file, **capture.stop()})
+        self._phase(timeline.capture_end_s)
+        for capture in captures:
+            self._captures.append(capture.stop())
         left = flows.reset_leftovers(mine, job.node, diag)
         if left:
             self._notices.append(f"{left} connections outlived the run and could not be reset")
 
-    def _log(self, flow: dict[str, Any], role: str) -> str:
-        program = "command" if flow.get("command") else "iperf"
-        return self._path(f"{program}-{role}.{flow['name']}.log")
+    def _log(self, flow: FlowPlan, role: flows.Role) -> str:
+        program = "iperf" if flow.command is None else "command"
+        return self._path(f"{program}-{role}.{flow.name}.log")
 
-    def _program(self, flow: dict[str, Any], role: str, cleanup: ExitStack) -> flows.Program:
+    def _program(self, flow: FlowPlan, role: flows.Role, cleanup: ExitStack) -> flows.Program:
         job = self._job
         program = flows.Program(flow, role, self._log(flow, role), job.user, job.server_preload)
         cleanup.callback(program.kill)
         return program
 
-    def _is_watched(self, flow: dict[str, Any]) -> bool:
+    def _is_watched(self, flow: FlowPlan) -> bool:
         """A command may send from both ends, iperf from one."""
-        return flow["sender"] == self._job.node or flow.get("command") is not None
+        return flow.sender == self._job.node or flow.command is not None
 
-    def _watch(self, flow: dict[str, Any], cleanup: ExitStack) -> Watch:
-        role = "server" if flows.listens_at(flow, self._job.node) else "client"
+    def _watch(self, flow: FlowPlan, cleanup: ExitStack) -> Watch:
+        role: flows.Role = "server" if flow.listener == self._job.node else "client"
         watch = Watch(flow, self._job.node, self._log(flow, role))
         cleanup.callback(watch.close)
         return watch
 
-    def _start_captures(self, cleanup: ExitStack) -> list[tuple[str, Capture]]:
+    def _start_captures(self, cleanup: ExitStack) -> list[Capture]:
         captures = []
-        for wanted in self._plan["captures"]:
-            if wanted["node"] == self._job.node:
+        for wanted in self._plan.captures:
+            if wanted.node == self._job.node:
                 capture = Capture(
-                    self._job.interfaces[wanted["link"]],
-                    self._path(wanted["file"]),
-                    wanted["snap_bytes"],
+                    self._job.interfaces[wanted.link],
+                    self._path(wanted.file),
+                    wanted.snap_bytes,
                     self._job.user,
                     virtual=self._job.virtual,
                 )
                 cleanup.callback(capture.kill)
-                captures.append((wanted["file"], capture))
-        for _, capture in captures:
+                captures.append(capture)
+        for capture in captures:
             capture.wait_until_running()
         return captures
 
     def _traffic(
         self,
-        connects: list[dict[str, Any]],
+        connects: list[FlowPlan],
         servers: list[flows.Program],
         watches: list[Watch],
         diag: SockDiag,
@@ -330,34 +305,34 @@ class NodeRun:
         clients: list[flows.Program] = []
         if not connects and not watches:
             return clients
-        interval = self._plan["tcp_info_interval_s"]
-        timeline = self._plan["timeline"]
+        interval = self._plan.tcp_info_interval_s
+        timeline = self._plan.timeline
         lines = cleanup.enter_context(
             open(self._path("tcp_info.jsonl"), "w", encoding="utf-8")  # noqa: SIM115
         )
 
-        def begin(flow: dict[str, Any]) -> None:
+        def begin(flow: FlowPlan) -> None:
             clients.append(self._program(flow, "client", cleanup))
 
         def sample() -> None:
             for program in clients + servers:
                 program.look(self._now())
             for watch in watches:
-                for line in watch.sample(diag, self._now()):
-                    lines.write(json.dumps(line) + "\n")
+                for found in watch.sample(diag, self._now()):
+                    lines.write(json.dumps(found.to_json()) + "\n")
             missed = int((self._now() - at) // interval)
             following = at + (missed + 1) * interval
             # The last sample comes just before the end.
-            last = timeline["traffic_end_s"] - interval / 10
+            last = timeline.traffic_end_s - interval / 10
             if at < last:
                 heapq.heappush(schedule, (min(following, last), len(connects), sample))
 
         schedule: list[tuple[float, int, Callable[[], None]]] = [
-            (flow["start_s"], index, functools.partial(begin, flow))
+            (flow.start_s, index, functools.partial(begin, flow))
             for index, flow in enumerate(connects)
         ]
         heapq.heapify(schedule)
-        first = min([flow["start_s"] for flow in connects], default=timeline["traffic_s"])
+        first = min([flow.start_s for flow in connects], default=timeline.traffic_s)
         heapq.heappush(schedule, (first + interval, len(connects), sample))
         while schedule:
             at, _, action = heapq.heappop(schedule)

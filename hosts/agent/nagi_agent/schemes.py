@@ -13,10 +13,12 @@ import os
 import select
 import signal
 import subprocess
+from dataclasses import replace
 from importlib import resources
-from typing import Any, Optional
+from typing import Optional
 
 from nagi_agent import commands
+from nagi_agent.contracts import FlowPlan, NodePlan, ProgramPlan, RunPlan
 from nagi_agent.processes import end, start
 
 NAGI_TCP = "nagi-tcp"
@@ -88,15 +90,14 @@ def _settings(parameters: dict[str, int]) -> list[str]:
     ]
 
 
-def programs_on(plan: dict[str, Any], node: str) -> dict[str, dict[str, Any]]:
+def programs_on(plan: RunPlan, node: str) -> dict[str, ProgramPlan]:
     """The programs that a run needs on this node, by the name that the plan has for them. What
     commands of the user's own send goes both ways."""
     found = {}
-    for flow in plan["flows"]:
-        if flow.get("program") and (
-            flow["sender"] == node or (flow.get("command") and flow["receiver"] == node)
-        ):
-            found[flow["congestion_control"]] = flow["program"]
+    for flow in plan.flows:
+        sends = flow.sender == node or (flow.command is not None and flow.receiver == node)
+        if flow.program is not None and sends:
+            found[flow.congestion_control] = flow.program
     return found
 
 
@@ -106,7 +107,7 @@ class Schemes:
     modules, by the plan's names. Raises RuntimeError."""
 
     def __init__(
-        self, plan: dict[str, Any], node: str, directory: Optional[str], *, loaded: bool = False
+        self, plan: RunPlan, node: str, directory: Optional[str], *, loaded: bool = False
     ) -> None:
         self._plan = plan
         self._directory = directory
@@ -119,10 +120,10 @@ class Schemes:
         try:
             for number, (planned, program) in enumerate(self._programs.items()):
                 # At most 15 characters, of which a process id takes 7.
-                name = f"{self._plan['run_id'][:6]}{number}_{os.getpid()}"
+                name = f"{self._plan.run_id[:6]}{number}_{os.getpid()}"
                 self._names[planned] = name
                 events = None
-                if self._directory is not None and program["events"]:
+                if self._directory is not None and program.events:
                     events = os.path.join(self._directory, f"events.{number}.jsonl")
                 self._held.append(_Held(name, program, events))
             for held in self._held:
@@ -138,9 +139,9 @@ class Schemes:
                 self.complaints.append(complaint)
         self._held = []
 
-    def registered(self, planned: Optional[str]) -> Optional[str]:
+    def registered(self, planned: str) -> str:
         """The kernel's name of a congestion control that the plan names."""
-        return planned if planned is None else self._names.get(planned, planned)
+        return self._names.get(planned, planned)
 
     def planned(self, registered: Optional[str]) -> Optional[str]:
         """The other way round."""
@@ -154,32 +155,35 @@ class Schemes:
         for held in self._held:
             held.require_running()
 
-    def in_routes(self, node: dict[str, Any]) -> dict[str, Any]:
+    def in_routes(self, node: NodePlan) -> NodePlan:
         """The plan's node with the kernel's names in its routes."""
         routes = [
-            {**route, "congctl": self.registered(route.get("congctl"))} for route in node["routes"]
+            route
+            if route.congctl is None
+            else replace(route, congctl=self.registered(route.congctl))
+            for route in node.routes
         ]
-        return {**node, "routes": routes}
+        return replace(node, routes=routes)
 
-    def in_flow(self, flow: dict[str, Any]) -> dict[str, Any]:
+    def in_flow(self, flow: FlowPlan) -> FlowPlan:
         """The plan's flow with the kernel's name in it."""
-        return {**flow, "congestion_control": self.registered(flow["congestion_control"])}
+        return replace(flow, congestion_control=self.registered(flow.congestion_control))
 
 
 class _Held:
     """A scheme that a process of nagi-tcp's holds."""
 
-    def __init__(self, name: str, program: dict[str, Any], events: Optional[str]) -> None:
-        self._object: str = program["object"]
+    def __init__(self, name: str, program: ProgramPlan, events: Optional[str]) -> None:
+        self._object = program.object
         content = _read(self._object)
-        if hashlib.sha256(content).hexdigest() != program["sha256"]:
+        if hashlib.sha256(content).hexdigest() != program.sha256:
             raise RuntimeError(f"{self._object} is not what was planned; build nagi anew")
         listen = [] if events is None else ["--events", events]
         with _InMemory(NAGI_TCP, _read(NAGI_TCP)) as nagi_tcp, _InMemory("o", content) as given:
             self._given = given.path
             hold = [NAGI_TCP, "hold", given.path, "--as", name, *listen]
             self._process = start(
-                [*hold, *_settings(program["parameters"])],
+                [*hold, *_settings(program.parameters)],
                 executable=nagi_tcp.path,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Optional
+from typing import Optional
 
 from nagi_agent import journal
+from nagi_agent.contracts import NodePlan, RoutePlan
 from nagi_agent.processes import output_of
 
 
@@ -39,21 +40,22 @@ def tcp_sysctls() -> dict[str, str]:
     return values
 
 
-def route_command(route: dict[str, Any], interface: str) -> list[str]:
+def route_command(route: RoutePlan, interface: str) -> list[str]:
     """`ip route replace ...` for a route of the plan."""
-    command = ["ip", "route", "replace", route["destination"]]
-    if route["via"]:
-        command += ["via", route["via"]]
+    command = ["ip", "route", "replace", route.destination]
+    if route.via:
+        command += ["via", route.via]
     command += ["dev", interface]
-    if route["mtu"]:
-        command += ["mtu", "lock", str(route["mtu"])]
-    for attribute in ("advmss", "initcwnd"):
-        if route[attribute]:
-            command += [attribute, str(route[attribute])]
-    if route["quickack"]:
+    if route.mtu:
+        command += ["mtu", "lock", str(route.mtu)]
+    if route.advmss:
+        command += ["advmss", str(route.advmss)]
+    if route.initcwnd:
+        command += ["initcwnd", str(route.initcwnd)]
+    if route.quickack:
         command += ["quickack", "1"]
-    if route.get("congctl"):
-        command += ["congctl", "lock", route["congctl"]]
+    if route.congctl:
+        command += ["congctl", "lock", route.congctl]
     return command
 
 
@@ -61,9 +63,7 @@ class Settings:
     """Settings of one node, applied on entry and put back on exit; `path` is their journal. Without
     one they stay."""
 
-    def __init__(
-        self, node: dict[str, Any], interfaces: dict[str, str], path: Optional[str]
-    ) -> None:
+    def __init__(self, node: NodePlan, interfaces: dict[str, str], path: Optional[str]) -> None:
         self._node = node
         self._interfaces = interfaces
         self._path = path
@@ -72,10 +72,10 @@ class Settings:
         if self._path is not None:
             journal.note(self._path, self._undo())
         try:
-            for key, value in self._node["sysctls"].items():
+            for key, value in self._node.sysctls.items():
                 write_sysctl(key, value)
-            for route in self._node["routes"]:
-                output_of(route_command(route, self._interfaces[route["link"]]))
+            for route in self._node.routes:
+                output_of(route_command(route, self._interfaces[route.link]))
         except BaseException:
             self.__exit__()
             raise
@@ -86,10 +86,10 @@ class Settings:
             journal.restore(self._path)
 
     def _undo(self) -> journal.Commands:
-        sysctls = [f"{key}={read_sysctl(key)}" for key in self._node["sysctls"]]
+        sysctls = [f"{key}={read_sysctl(key)}" for key in self._node.sysctls]
         undo = [["sysctl", "-q", "-w", *sysctls]] if sysctls else []
-        for route in self._node["routes"]:
-            destination = route["destination"]
+        for route in self._node.routes:
+            destination = route.destination
             before = output_of(["ip", "route", "show", "exact", destination]).split()
             undo.append(["ip", "route", "flush", "exact", destination])
             if before:

@@ -21,11 +21,13 @@ import socket
 import sys
 import time
 from contextlib import ExitStack
-from typing import Any, Iterator, NoReturn, Optional
+from typing import IO, Iterator, NoReturn, Optional
 
 from nagi_p4.operations import Operation, Refused
+from nagi_p4.switch import Switch
 
 from nagi_agent import bmv2
+from nagi_agent.contracts import Json
 from nagi_agent.run import Stopped, stop_on_signals
 
 _LOOKING_S = 0.25
@@ -57,7 +59,9 @@ def main(path: str) -> int:
             for where, operation in entries(settings.get("entries")):
                 _perform(switch, operation, where)
             digests = settings.get("digests")
-            lines = digests and cleanup.enter_context(open(digests, "a", encoding="utf-8"))
+            lines: Optional[IO[str]] = None
+            if digests:
+                lines = cleanup.enter_context(open(digests, "a", encoding="utf-8"))
             _tell_systemd("READY=1")
             _stay(process, switch, lines)
     except Stopped:
@@ -70,17 +74,17 @@ def main(path: str) -> int:
         return 1
 
 
-def _stay(process: bmv2.SimpleSwitchProcess, switch: Any, lines: Any) -> NoReturn:
+def _stay(process: bmv2.SimpleSwitchProcess, switch: Switch, lines: Optional[IO[str]]) -> NoReturn:
     while True:
         process.check()
         found = switch.digests()  # taken even if nobody wants them: they would pile up
-        if lines:
+        if lines is not None:
             lines.writelines(json.dumps(digest) + "\n" for digest in found)
             lines.flush()
         time.sleep(_LOOKING_S)
 
 
-def configuration(path: str) -> dict[str, Any]:
+def configuration(path: str) -> Json:
     """Raises ValueError, naming file and key."""
     with open(path, encoding="utf-8") as file:
         found = _object(path, file.read())
@@ -121,7 +125,7 @@ def entries(path: Optional[str]) -> Iterator[tuple[str, Operation]]:
                 yield where, operation
 
 
-def _object(where: str, text: str) -> dict[str, Any]:
+def _object(where: str, text: str) -> Json:
     try:
         found = json.loads(text)
     except ValueError as error:
@@ -131,7 +135,7 @@ def _object(where: str, text: str) -> dict[str, Any]:
     return found
 
 
-def _perform(switch: Any, operation: Operation, where: str) -> None:
+def _perform(switch: Switch, operation: Operation, where: str) -> None:
     try:
         switch.perform(operation)
     except Refused as refused:

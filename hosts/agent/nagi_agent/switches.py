@@ -3,7 +3,7 @@
 that follow from its plan.
 
 It leaves in the run's directory
-    switch.json            what it did: nagi_contracts/switches.py's SwitchRecord
+    switch.json            what it did
     digests.jsonl          samples of the queues, {"values": [...]} a line
     switch_drops.pcapng    nagi-switch's: every packet dropped, with the cause
 """
@@ -15,7 +15,7 @@ import json
 import os
 import shutil
 from abc import ABC, abstractmethod
-from typing import Any, Optional
+from typing import Literal, Optional
 
 from nagi_p4 import edge, simple_switch
 from nagi_p4.nagi_switch import NagiSwitch
@@ -25,34 +25,46 @@ from nagi_p4.switch import Switch
 
 from nagi_agent import bmv2, host
 from nagi_agent.bmv2 import SimpleSwitchProcess
+from nagi_agent.contracts import (
+    Batch,
+    Counters,
+    Json,
+    NodePlan,
+    RunPlan,
+    SwitchFacts,
+    SwitchPlan,
+    SwitchRecord,
+)
 from nagi_agent.daemons import Daemon, control_socket
+from nagi_agent.job import Job
 from nagi_agent.journal import write_json
 from nagi_agent.processes import output_of
 
 NAGI, BMV2 = "nagi-switch", bmv2.NAME
 RECORD, DIGESTS, DROPS = "switch.json", "digests.jsonl", "switch_drops.pcapng"
 _PROGRAM, _ACCOUNT = "edge.json", "nagi-switch.account.json"
-_SCHEMA_VERSION = 1
+
+Target = Literal["nagi", "bmv2"]
 
 
-def seed_of(plan: dict[str, Any], node: str) -> int:
+def seed_of(plan: RunPlan, node: str) -> int:
     """Of a switch's random draws: another than the emulator's, and than other switches'."""
-    text = f"{plan['seed']} {node}".encode()
+    text = f"{plan.seed} {node}".encode()
     return int.from_bytes(hashlib.sha256(text).digest()[:8], "big") >> 1
 
 
 def configuration(
-    plan: dict[str, Any],
-    node: dict[str, Any],
+    plan: RunPlan,
+    node: NodePlan,
     interfaces: dict[str, str],
     epoch: float,
     *,
     virtual: bool,
-) -> dict[str, Any]:
+) -> Json:
     """nagi-switch's configuration for a node. `interfaces`: link -> the node's interface."""
     return {
         "schema_version": 1,
-        "seed": seed_of(plan, node["name"]),
+        "seed": seed_of(plan, node.name),
         "epoch_realtime_ns": int(epoch * 1e9),
         "virtual_time": virtual,
         "program": _PROGRAM,
@@ -62,16 +74,16 @@ def configuration(
         "control_socket": control_socket(NAGI),
         "ports": [
             {"number": port.number, "interface": interfaces[port.link], **port.queue}
-            for port in edge.ports(node)
+            for port in edge.ports(switch_of(node).ports)
         ],
     }
 
 
-def bmv2_queues(node: dict[str, Any]) -> tuple[list[Operation], list[str]]:
+def bmv2_queues(node: NodePlan) -> tuple[list[Operation], list[str]]:
     """How bmv2's queues come nearest to what a node imposes, and in words what that is not."""
     operations: list[Operation] = []
     notices = []
-    for port in edge.ports(node):
+    for port in edge.ports(switch_of(node).ports):
         queue: Operation = {
             "op": "queue_set",
             "port": port.number,
@@ -93,16 +105,16 @@ def bmv2_queues(node: dict[str, Any]) -> tuple[list[Operation], list[str]]:
     return operations, notices
 
 
-def macs(plan: dict[str, Any], node: str, interfaces: dict[str, str]) -> dict[str, edge.Macs]:
+def macs(plan: RunPlan, node: str, interfaces: dict[str, str]) -> dict[str, edge.Macs]:
     """By link, the MAC addresses of this host's interface and of what the link leads to. Raises
     RuntimeError if a neighbour has not been set."""
     found = {}
-    for link in plan["links"]:
-        nodes = [each["node"] for each in link["ends"]]
+    for link in plan.links:
+        nodes = [each.node for each in link.ends]
         if node not in nodes:
             continue
-        far = link["ends"][1 - nodes.index(node)]["address"].split("/")[0]
-        interface = interfaces[link["name"]]
+        far = link.ends[1 - nodes.index(node)].address.split("/")[0]
+        interface = interfaces[link.name]
         with open(f"/sys/class/net/{interface}/address", encoding="ascii") as file:
             own = file.read().strip()
         shown = json.loads(
@@ -114,21 +126,20 @@ def macs(plan: dict[str, Any], node: str, interfaces: dict[str, str]) -> dict[st
             raise RuntimeError(
                 f"interface {interface}: no permanent neighbour {far}; provision the host again"
             )
-        found[link["name"]] = edge.Macs(own, known[far])
+        found[link.name] = edge.Macs(own, known[far])
     return found
 
 
-def problem_with(batch: dict[str, Any]) -> Optional[str]:
+def problem_with(batch: Batch) -> Optional[str]:
     """Why this host cannot be the switch that a plan of the batch wants it to be; None: it can, or
     need not."""
-    for run in batch["runs"]:
-        node = edge_node(run["plan"], batch["node"])
+    for run in batch.runs:
+        node = edge_node(run.plan, batch.node)
         if node is None:
             continue
-        if run["plan"]["switch_target"] == "bmv2":
-            program, client = batch["simple_switch"], batch["simple_switch_client"]
-            return bmv2.problem(program, client, batch["virtual"])
-        return nagi_switch_problem(batch["nagi_switch"])
+        if run.plan.switch_target == "bmv2":
+            return bmv2.problem(batch.simple_switch, batch.simple_switch_client, batch.virtual)
+        return nagi_switch_problem(batch.nagi_switch)
     return None
 
 
@@ -147,48 +158,49 @@ def nagi_switch_problem(program: Optional[str]) -> Optional[str]:
     return None
 
 
-def installed(job: Any, is_root: bool) -> dict[str, Any]:
-    """What this host could be a switch by (nagi_contracts/inspection.py's SwitchFacts), by target;
-    `job` is the agent's (run.Job)."""
-    found: dict[str, Any] = {}
+def installed(job: Job, is_root: bool) -> dict[Target, SwitchFacts]:
+    """What this host could be a switch by, by target."""
+    found: dict[Target, SwitchFacts] = {}
     program = job.nagi_switch or shutil.which(NAGI)
     if program:
-        found["nagi"] = {
-            "version": host.version_of(program, "--version"),
-            "problem": nagi_switch_problem(program),
-        }
+        found["nagi"] = SwitchFacts(
+            version=host.version_of(program, "--version"), problem=nagi_switch_problem(program)
+        )
     program = job.simple_switch or shutil.which(BMV2)
     if program:
-        found["bmv2"] = {
-            "version": host.version_of(program, "--version"),
+        found["bmv2"] = SwitchFacts(
+            version=host.version_of(program, "--version"),
             # Only root can try to keep its control to the host.
-            "problem": bmv2.problem(program, job.simple_switch_client, not is_root),
-        }
+            problem=bmv2.problem(program, job.simple_switch_client, not is_root),
+        )
     return found
 
 
-def edge_node(plan: dict[str, Any], name: str) -> Optional[dict[str, Any]]:
+def edge_node(plan: RunPlan, name: str) -> Optional[NodePlan]:
     """The plan's node of this name, if it is a switch."""
-    for node in plan["nodes"]:
-        if node["name"] == name and node.get("switch") is not None:
-            found: dict[str, Any] = node
-            return found
-    return None
+    named = (node for node in plan.switches() if node.name == name)
+    return next(named, None)
+
+
+def switch_of(node: NodePlan) -> SwitchPlan:
+    """How a node forwards that is a switch."""
+    assert node.switch is not None
+    return node.switch
 
 
 class RunningSwitch(ABC):
     """The switch of one node, of either target. Its files are in `directory`."""
 
-    target: str
+    target: Target
 
     def __init__(
-        self, plan: dict[str, Any], node: dict[str, Any], interfaces: dict[str, str], directory: str
+        self, plan: RunPlan, node: NodePlan, interfaces: dict[str, str], directory: str
     ) -> None:
         self._node = node
         self._directory = directory
-        self._macs = macs(plan, node["name"], interfaces)
+        self._macs = macs(plan, node.name, interfaces)
         program = edge.program()
-        if hashlib.sha256(program).hexdigest() != node["switch"]["sha256"]:
+        if hashlib.sha256(program).hexdigest() != switch_of(node).sha256:
             raise RuntimeError("the plan is for another edge.p4 than came with the agent")
         with open(self._path(_PROGRAM), "wb") as file:
             file.write(program)
@@ -215,43 +227,42 @@ class RunningSwitch(ABC):
     def _give(self, switch: Switch, before: list[Operation]) -> None:
         """Gives it its entries, after other operations."""
         try:
-            switch.perform_all([*before, *edge.operations(self._node, self._macs)])
+            routes, ports = self._node.routes, switch_of(self._node).ports
+            switch.perform_all([*before, *edge.operations(routes, ports, self._macs)])
         except Refused as refused:
             raise RuntimeError(str(refused)) from None
 
-    def _counters(self, switch: Switch) -> dict[str, Any]:
-        return edge.read_counters(switch, self._node)
+    def _counters(self, switch: Switch) -> Counters:
+        counters = edge.read_counters(switch, switch_of(self._node).ports)
+        return Counters.from_json(counters)
 
     def _leave(
         self,
-        counters: dict[str, Any],
+        counters: Counters,
         epoch_realtime_ns: int,
         version: str,
-        account: Optional[dict[str, Any]],
+        account: Optional[Json],
         notices: list[str],
     ) -> None:
-        write_json(
-            self._path(RECORD),
-            {
-                "schema_version": _SCHEMA_VERSION,
-                "node": self._node["name"],
-                "target": self.target,
-                "version": version,
-                "epoch_realtime_ns": epoch_realtime_ns,
-                "counters": counters,
-                "account": account,
-                "notices": notices,
-            },
+        record = SwitchRecord(
+            node=self._node.name,
+            target=self.target,
+            version=version,
+            epoch_realtime_ns=epoch_realtime_ns,
+            counters=counters,
+            account=account,
+            notices=notices,
         )
+        write_json(self._path(RECORD), record.to_json())
 
 
 class RunningNagiSwitch(RunningSwitch):
-    target = "nagi"
+    target: Target = "nagi"
 
     def __init__(
         self,
-        plan: dict[str, Any],
-        node: dict[str, Any],
+        plan: RunPlan,
+        node: NodePlan,
         interfaces: dict[str, str],
         directory: str,
         program: str,
@@ -286,12 +297,12 @@ class RunningNagiSwitch(RunningSwitch):
 
 
 class RunningSimpleSwitch(RunningSwitch):
-    target = "bmv2"
+    target: Target = "bmv2"
 
     def __init__(
         self,
-        plan: dict[str, Any],
-        node: dict[str, Any],
+        plan: RunPlan,
+        node: NodePlan,
         interfaces: dict[str, str],
         directory: str,
         program: str,
@@ -304,7 +315,7 @@ class RunningSimpleSwitch(RunningSwitch):
         self._version = host.version_of(program, "--version")
         self._queues, self._notices = bmv2_queues(node)
         self._notices.append("bmv2 cannot be seeded: losses of its own are others in every run")
-        ports = [(port.number, interfaces[port.link]) for port in edge.ports(node)]
+        ports = [(port.number, interfaces[port.link]) for port in edge.ports(switch_of(node).ports)]
         self._lines = open(self._path(DIGESTS), "w", encoding="utf-8")  # noqa: SIM115
         self._process = SimpleSwitchProcess(
             program, client, _PROGRAM, ports, directory, alone=virtual
@@ -339,12 +350,9 @@ class RunningSimpleSwitch(RunningSwitch):
             self._lines.write(json.dumps(digest) + "\n")
 
 
-def started(
-    job: Any, plan: dict[str, Any], node: dict[str, Any], directory: str, epoch: float
-) -> RunningSwitch:
-    """Starts the switch that the plan wants `node` to be; `job` is the agent's (run.Job). Raises
-    RuntimeError."""
-    if plan["switch_target"] == "bmv2":
+def started(job: Job, plan: RunPlan, node: NodePlan, directory: str, epoch: float) -> RunningSwitch:
+    """Starts the switch that the plan wants `node` to be. Raises RuntimeError."""
+    if plan.switch_target == "bmv2":
         return RunningSimpleSwitch(
             plan,
             node,
@@ -354,6 +362,7 @@ def started(
             job.simple_switch_client,
             virtual=job.virtual,
         )
+    assert job.nagi_switch is not None  # problem_with()
     return RunningNagiSwitch(
         plan, node, job.interfaces, directory, job.nagi_switch, epoch, virtual=job.virtual
     )

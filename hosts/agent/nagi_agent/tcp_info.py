@@ -10,8 +10,10 @@ import errno
 import os
 import socket
 import struct
-from dataclasses import dataclass
-from typing import Any, Iterator
+from dataclasses import dataclass, fields
+from typing import Iterator
+
+from nagi_agent.contracts import TcpInfoSample
 
 ESTABLISHED = 1
 LISTEN = 10
@@ -85,27 +87,8 @@ _REST_FIELDS = (
 _REST_AT = 104
 
 # What is worth a line in tcp_info.jsonl: times in us, windows in packets, sizes in bytes.
-SAMPLED = (
-    "ca_state",
-    "rto",
-    "unacked",
-    "sacked",
-    "lost",
-    "retrans",
-    "rtt",
-    "rttvar",
-    "snd_ssthresh",
-    "snd_cwnd",
-    "total_retrans",
-    "pacing_rate",
-    "bytes_acked",
-    "delivery_rate",
-    "min_rtt",
-    "busy_time",
-    "rwnd_limited",
-    "sndbuf_limited",
-    "bytes_sent",
-    "bytes_retrans",
+SAMPLED = tuple(
+    field.name for field in fields(TcpInfoSample) if field.name not in ("t_s", "flow", "connection")
 )
 
 
@@ -212,7 +195,7 @@ def _remote_address(family: int, identity: bytes) -> str:
 
 def parse_tcp_info(data: bytes) -> dict[str, int]:
     """struct tcp_info by field name; fields that this kernel does not have are missing."""
-    info: dict[str, Any] = dict(zip(_BYTE_FIELDS, data[: len(_BYTE_FIELDS)]))
+    info = dict(zip(_BYTE_FIELDS, data[: len(_BYTE_FIELDS)]))
     words = struct.Struct(f"={len(_WORD_FIELDS)}I")
     if len(data) >= 8 + words.size:
         info.update(zip(_WORD_FIELDS, words.unpack_from(data, 8)))

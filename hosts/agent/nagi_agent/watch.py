@@ -4,9 +4,9 @@ run what the plan says."""
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Optional
 
-from nagi_agent.flows import listens_at
+from nagi_agent.contracts import FlowPlan, FlowRecord, TcpInfoSample
 from nagi_agent.processes import log_of
 from nagi_agent.tcp_info import SAMPLED, Connection, SockDiag
 from nagi_agent.window_cap import WindowCap
@@ -20,24 +20,25 @@ class Watch:
     `log`: what the flow's program here says, for complaints.
     """
 
-    def __init__(self, flow: dict[str, Any], node: str, log: str) -> None:
+    def __init__(self, flow: FlowPlan, node: str, log: str) -> None:
         self._flow = flow
         self._log = log
-        self._listens = listens_at(flow, node)
-        self.sends = flow["sender"] == node  # the data comes from here
-        self._far_address = flow["receiver_address" if self.sends else "sender_address"]
+        self._listens = flow.listener == node
+        self.sends = flow.sender == node  # the data comes from here
+        self._far_address = flow.receiver_address if self.sends else flow.sender_address
+        self._max_window = flow.max_window if self.sends else None
         self._cap: Optional[WindowCap] = None
-        if self.sends and flow["max_window"]:
-            self._cap = WindowCap(flow["port"], flow["max_window"], listening=self._listens)
+        if self._max_window:
+            self._cap = WindowCap(flow.port, self._max_window, listening=self._listens)
         # As last seen, by their identity, in the order in which they were first seen.
         self._connections: dict[bytes, Connection] = {}
         self._numbers: dict[bytes, int] = {}
 
-    def sample(self, diag: SockDiag, at: float) -> list[dict[str, Any]]:
-        """Lines for tcp_info.jsonl, one a connection; none where the data does not come from."""
-        port = self._flow["port"]
+    def sample(self, diag: SockDiag, at: float) -> list[TcpInfoSample]:
+        """One a connection; none where the data does not come from."""
+        port = self._flow.port
         ports = {"local_port": port} if self._listens else {"remote_port": port}
-        lines = []
+        samples = []
         for connection in diag.connections(**ports):
             # Of what is not yet a socket, or no more, the kernel does not say the control.
             if connection.remote_address != self._far_address or not connection.congestion_control:
@@ -46,14 +47,15 @@ class Watch:
             self._connections[connection.identity] = connection
             number = self._numbers.setdefault(connection.identity, len(self._numbers))
             if self.sends:
-                line: dict[str, Any] = {"t_s": round(at, 6), "flow": self._flow["name"]}
-                line["connection"] = number
-                line.update({field: connection.info.get(field) for field in SAMPLED})
-                lines.append(line)
-        return lines
+                info = {field: connection.info.get(field) for field in SAMPLED}
+                name = self._flow.name
+                samples.append(
+                    TcpInfoSample(t_s=round(at, 6), flow=name, connection=number, **info)
+                )
+        return samples
 
     def _check(self, connection: Connection) -> None:
-        name, wanted = self._flow["name"], self._flow["congestion_control"]
+        name, wanted = self._flow.name, self._flow.congestion_control
         if connection.congestion_control != wanted:
             raise RuntimeError(
                 f"flow {name} runs {connection.congestion_control} instead of {wanted}: "
@@ -64,31 +66,34 @@ class Watch:
         # new segments sent for duplicate ACKs included. Without SACK it forgets those at a partial
         # ACK, and snd_cwnd may pass the cap until the losses are mended.
         mending = connection.info.get("ca_state", 0) != _OPEN
-        if self._cap is not None and window > self._flow["max_window"] and not mending:
+        if self._max_window and window > self._max_window and not mending:
             raise RuntimeError(
                 f"flow {name} has a window of {window} packets in spite of its cap "
-                f"of {self._flow['max_window']}"
+                f"of {self._max_window}"
             )
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> FlowRecord:
         """What flows.json says of this flow. Raises RuntimeError if a bulk flow never was one."""
         found = list(self._connections.values())
-        if self._flow.get("command") is None:
+        if self._flow.command is None:
             if not found:
                 raise RuntimeError(
-                    f"flow {self._flow['name']} never connected to "
-                    f"{self._flow['receiver_address']}:{self._flow['port']}: {log_of(self._log)}"
+                    f"flow {self._flow.name} never connected to "
+                    f"{self._flow.receiver_address}:{self._flow.port}: {log_of(self._log)}"
                 )
-            return self._record(found[-1])
+            return self._record(found[-1], None)
         largest = max(found, key=lambda each: each.info.get("bytes_acked", 0), default=None)
-        return {**self._record(largest), "connections": len(found)}
+        return self._record(largest, len(found))
 
-    def _record(self, connection: Optional[Connection]) -> dict[str, Any]:
-        return {
-            "flow": self._flow["name"],
-            "congestion_control": connection.congestion_control if connection else None,
-            "tcp_info": connection.info if connection else {},
-        }
+    def _record(self, last: Optional[Connection], connections: Optional[int]) -> FlowRecord:
+        return FlowRecord(
+            flow=self._flow.name,
+            congestion_control=last.congestion_control if last else None,
+            tcp_info=last.info if last else {},
+            connections=connections,
+            ended_s=None,  # the client's end is in the record of its own host
+            status=None,
+        )
 
     def close(self) -> None:
         if self._cap is not None:

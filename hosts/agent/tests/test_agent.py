@@ -12,12 +12,12 @@ import time
 from pathlib import Path
 
 import pytest
-from nagi_contracts.paths import AGENT, P4_CONTROL, SCHEMAS
+from agent_inputs import batch_json, flow_json, plan_json
+from nagi_contracts.paths import AGENT, P4_CONTROL
 
 AGENT_PATH = [str(AGENT), str(P4_CONTROL)]
 WITH_AGENT = f"PYTHONPATH={AGENT}:{P4_CONTROL}"
 PACKAGE = AGENT / "nagi_agent"
-(RUN,) = sorted((SCHEMAS / "example" / "campaign" / "runs").iterdir())
 
 
 def inside(namespaces, namespace: str, code: str) -> str:
@@ -46,6 +46,8 @@ def host(namespaces, tmp_path):
     namespaces.join(("host", "eth0"), ("peer", "eth0"))
     namespaces.run("host", "ip", "address", "add", "10.1.0.1/30", "dev", "eth0")
     node = {
+        "name": "S",
+        "kind": "host",
         "sysctls": {"net.ipv4.tcp_sack": "0", "net.ipv4.tcp_rmem": "4096 1000000 2000000"},
         "routes": [
             {
@@ -73,9 +75,10 @@ def state(host) -> tuple[str, str, str]:
 
 SETTINGS = """
 import json, os
+from nagi_agent.contracts import NodePlan
 from nagi_agent.journal import restore
 from nagi_agent.settings import Settings
-node = json.load(open({node!r}))
+node = NodePlan.from_json(json.load(open({node!r})))
 settings = Settings(node, {{"wire": "eth0"}}, {journal!r})
 """
 
@@ -234,9 +237,10 @@ def test_the_window_cap_holds_for_its_port_and_namespace_alone(host):
 def test_leftover_connections_are_reset(host):
     left = conversation(
         host,
-        """
+        f"""
+        from nagi_agent.contracts import FlowPlan
         from nagi_agent.flows import reset_leftovers
-        flow = {"sender": "S", "receiver": "D", "port": 5001}
+        flow = FlowPlan.from_json({flow_json()!r})
         unmoved = reset_leftovers([flow], "S", diag)
         print(json.dumps([unmoved, len(diag.connections(remote_port=5001))]))
         """,
@@ -259,7 +263,7 @@ def test_tcpdump_s_count_and_file_agree(host, tmp_path):
         s.sendto(bytes(1000), ("10.1.0.2", 9))
         time.sleep(0.0005)
     time.sleep(1.1)
-    print(json.dumps(capture.stop()))
+    print(json.dumps(capture.stop().to_json()))
     """
     counts = json.loads(inside(host, "host", code))
     assert counts["dropped"] == 0
@@ -281,26 +285,7 @@ def test_captures_of_no_interface_are_errors(host, tmp_path):
 
 
 def batch_file(tmp_path, **changes) -> Path:
-    plan = json.loads((RUN / "plan.json").read_text())
-    batch = {
-        "schema_version": 1,
-        "node": "client",
-        "is_emulator": False,
-        "interfaces": {"radio": "eth0"},
-        "spool": str(tmp_path / "spool"),
-        "state": str(tmp_path / "state"),
-        "user": "nobody",
-        "token": None,
-        "nagi_link": "/nonexistent/nagi-link",
-        "nagi_switch": None,
-        "simple_switch": None,
-        "simple_switch_client": None,
-        "virtual": False,
-        "server_preload": None,
-        "runs": [{"offset_s": 0.0, "plan": plan}],
-        "collected": [],
-        **changes,
-    }
+    batch = batch_json(tmp_path, plan_json(), **{"interfaces": {"radio": "eth0"}, **changes})
     path = tmp_path / "batch.json"
     path.write_text(json.dumps(batch))
     return path

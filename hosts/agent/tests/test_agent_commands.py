@@ -11,20 +11,11 @@ import time
 from pathlib import Path
 
 import pytest
+from agent_inputs import batch_json, flow_json, plan_json
 from nagi_contracts.paths import AGENT, P4_CONTROL
 
 AGENT_PATH = [str(AGENT), str(P4_CONTROL)]
 WITH_AGENT = f"PYTHONPATH={AGENT}:{P4_CONTROL}"
-FLOW = {
-    "name": "app",
-    "sender": "S",
-    "receiver": "D",
-    "sender_address": "127.0.0.1",
-    "receiver_address": "127.0.0.1",
-    "port": 5001,
-    "congestion_control": "cubic",
-    "max_window": None,
-}
 
 
 @pytest.fixture
@@ -36,7 +27,7 @@ def host(namespaces):
 def inside(host, tmp_path, code: str, *, client=("true",), server=None, **flow) -> str:
     """Runs Python code on the host that has the agent and a flow of a command."""
     command = {"client": list(client), "server": server, "listens": "receiver"}
-    made = {**FLOW, "command": command, **flow}
+    made = flow_json(**{"command": command, **flow})
     return host.run("host", "/usr/bin/python3", "-c", program(code, made, tmp_path))
 
 
@@ -45,11 +36,12 @@ def program(code: str, flow: dict, tmp_path: Path) -> str:
         f"""
         import sys, time
         sys.path[:0] = {AGENT_PATH!r}
+        from nagi_agent.contracts import FlowPlan, RoutePlan
         from nagi_agent.flows import Program
         from nagi_agent.processes import log_of
         from nagi_agent.tcp_info import SockDiag
         from nagi_agent.watch import Watch
-        flow, log = {flow!r}, {str(tmp_path / "log")!r}
+        flow, log = FlowPlan.from_json({flow!r}), {str(tmp_path / "log")!r}
         diag = SockDiag()
         def until(condition, timeout_s=10):
             end = time.monotonic() + timeout_s
@@ -102,7 +94,7 @@ def test_with_the_agent_too(host, tmp_path):
     command = {"client": list(SPAWN), "server": None, "listens": "receiver"}
     code = 'client = Program(flow, "client", log, "nobody"); print(flush=True); time.sleep(60)'
     agent = host.start(
-        "host", "/usr/bin/python3", "-c", program(code, {**FLOW, "command": command}, tmp_path)
+        "host", "/usr/bin/python3", "-c", program(code, flow_json(command=command), tmp_path)
     )
     assert agent.stdout.readline() == "\n"
     wait_for(lambda: sleepers(host) == 3)
@@ -155,7 +147,7 @@ def test_how_a_client_ends_is_told(host, tmp_path, client, said):
         client = Program(flow, "client", log, "nobody")
         try:
             until(lambda: ended(client))
-            print(json.dumps(client.record()))
+            print(json.dumps(client.record().to_json()))
         except RuntimeError as error:
             print(json.dumps(str(error)))
         """,
@@ -251,15 +243,15 @@ one = connect("127.0.0.1", b"cubic")
 seen = [watches[0].sample(diag, 1.0)]
 two = connect("127.0.0.1", b"cubic")
 two[0].sendall(bytes(10_000))
-until(lambda: max(line["bytes_acked"] for line in watches[0].sample(diag, 2.0)) > 10_000)
+until(lambda: max(line.bytes_acked for line in watches[0].sample(diag, 2.0)) > 10_000)
 seen.append(watches[0].sample(diag, 2.0))
 for end in one:
     end.close()
 seen.append(watches[0].sample(diag, 3.0))
 print(json.dumps({
-    "lines": [sorted((line["t_s"], line["connection"]) for line in lines) for lines in seen],
+    "lines": [sorted((line.t_s, line.connection) for line in lines) for lines in seen],
     "far": watches[1].sample(diag, 3.0),
-    "reports": [watch.report() for watch in watches],
+    "reports": [watch.report().to_json() for watch in watches],
 }))
 """,
     )
@@ -286,9 +278,12 @@ except RuntimeError as error:
 
 
 def test_a_flow_without_tcp_has_no_control(host, tmp_path):
-    said = inside(host, tmp_path, 'import json; print(json.dumps(Watch(flow, "S", log).report()))')
+    said = inside(
+        host, tmp_path, 'import json; print(json.dumps(Watch(flow, "S", log).report().to_json()))'
+    )
     assert json.loads(said) == {
         "flow": "app", "congestion_control": None, "tcp_info": {}, "connections": 0,
+        "ended_s": None, "status": None,
     }  # fmt: skip
 
 
@@ -310,7 +305,7 @@ def test_the_window_cap_holds_for_a_server_that_sends(host, tmp_path):
         for _ in range(100):
             peer.sendall(bytes(100_000))
         (line,) = watch.sample(diag, 1.0)
-        print(line["snd_cwnd"])
+        print(line.snd_cwnd)
         watch.close()
         """,
         command={"client": ["true"], "server": None, "listens": "sender"},
@@ -328,8 +323,9 @@ def test_a_route_has_a_control_that_may_be_restricted(host, tmp_path):
         import socket
         from nagi_agent.processes import output_of
         from nagi_agent.settings import route_command
-        route = {"destination": "127.0.0.1", "via": None, "mtu": None, "advmss": None,
-                 "initcwnd": None, "quickack": False, "congctl": "cubic"}
+        route = RoutePlan.from_json(
+            {"destination": "127.0.0.1", "via": None, "link": "wire", "congctl": "cubic"}
+        )
         command = route_command(route, "lo")
         command[3:4] = ["local", "127.0.0.1", "table", "local"]
         output_of(command)
@@ -350,22 +346,8 @@ def test_a_route_has_a_control_that_may_be_restricted(host, tmp_path):
 
 
 def check(host, tmp_path, command: dict, node: str = "S", user: str = "nobody") -> list[str]:
-    batch = {
-        "schema_version": 1,
-        "node": node,
-        "is_emulator": False,
-        "interfaces": {},
-        "spool": str(tmp_path),
-        "user": user,
-        "nagi_link": "",
-        "nagi_switch": None,
-        "simple_switch": None,
-        "simple_switch_client": None,
-        "virtual": False,
-        "server_preload": None,
-        "runs": [{"offset_s": 0, "plan": {"nodes": [], "flows": [{**FLOW, "command": command}]}}]
-        * 2,
-    }
+    plan = plan_json(nodes=[], flows=[flow_json(command=command)])
+    batch = batch_json(tmp_path, plan, plan, node=node, user=user)
     path = tmp_path / "batch.json"
     path.write_text(json.dumps(batch))
     agent = [

@@ -8,6 +8,7 @@ import subprocess
 import time
 
 import pytest
+from agent_inputs import batch_json, plan_json
 from nagi_contracts.inspection import Holder, Inspection
 from nagi_contracts.paths import AGENT, P4_CONTROL
 
@@ -29,29 +30,25 @@ class Host:
         self._batch = directory / "batch.json"
         self._batch.write_text(
             json.dumps(
-                {
-                    "schema_version": 1,
-                    "node": "a",
-                    "is_emulator": True,
-                    "interfaces": {},
-                    "spool": str(directory / "spool"),
-                    "state": str(self.state),
-                    "user": "nobody",
-                    "token": "mine",
-                    "nagi_link": "/bin/true",
-                    "nagi_switch": None,
-                    "simple_switch": None,
-                    "simple_switch_client": None,
-                    "virtual": False,
-                    "server_preload": None,
-                    "runs": [],
-                    "collected": [],
-                }
+                batch_json(
+                    directory, node="a", is_emulator=True, token="mine", nagi_link="/bin/true"
+                )
             )
         )
 
     def agent(self, command: str, *options: str, status: int = 0) -> dict:
-        done = subprocess.run(
+        done = self._done(command, *options)
+        assert done.returncode == status, done.stderr or done.stdout
+        return json.loads(done.stdout)
+
+    def complaint(self, command: str, *options: str) -> str:
+        """Of a command that the agent refuses."""
+        done = self._done(command, *options)
+        assert done.returncode == 2, done.stderr or done.stdout
+        return done.stderr
+
+    def _done(self, command: str, *options: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
             self._namespaces.command(
                 "host", "env", WITH_AGENT, "/usr/bin/python3", "-m", "nagi_agent",
                 command, str(self._batch), *options,
@@ -60,8 +57,6 @@ class Host:
             text=True,
             check=False,
         )  # fmt: skip
-        assert done.returncode == status, done.stderr or done.stdout
-        return json.loads(done.stdout)
 
     def hold(self, token: str = "mine", lasts: float = 60, status: int = 0) -> dict:
         now = time.time()
@@ -152,15 +147,12 @@ def test_what_cannot_be_put_back_is_said_and_kept(held):
     journal = held.state / "interfaces.json"
     journal.write_text(json.dumps({"undo": [["ip", "link", "set", "gone0", "down"]]}))
     held.kill(held.guard())
-    with pytest.raises(AssertionError, match="gone0"):
-        held.agent("release")
+    assert "gone0" in held.complaint("release")
     assert journal.exists()
 
 
 def test_a_batch_is_not_run_on_a_host_that_is_no_longer_held(held, tmp_path):
     held.hold("other")
-    plan = {"run_id": "r", "timeline": {"end_s": 1}}
     batch = json.loads(held._batch.read_text())
-    held._batch.write_text(json.dumps({**batch, "runs": [{"offset_s": 0, "plan": plan}]}))
-    with pytest.raises(AssertionError, match="its lease has run out"):
-        held.agent("run", "--start-at", "0")
+    held._batch.write_text(json.dumps({**batch, "runs": [{"offset_s": 0, "plan": plan_json()}]}))
+    assert "its lease has run out" in held.complaint("run", "--start-at", "0")

@@ -5,12 +5,13 @@ is said where there is none."""
 from __future__ import annotations
 
 import json
-import os
 import sys
 
 import pytest
-from nagi_agent import emulator, inspection
-from nagi_agent.emulator import Emulator, configuration, problem_with, radios
+from agent_inputs import batch_json, plan_json
+from nagi_agent import inspection
+from nagi_agent.contracts import Batch, RunPlan
+from nagi_agent.emulator import Emulator, configuration, problem_with
 
 DIRECTION = {
     "rate_bps": 2_000_000,
@@ -23,12 +24,14 @@ DIRECTION = {
 WIRED = {
     "name": "wired",
     "id": 0,
+    "ends": [{"node": "S", "address": "198.18.0.1/30"}, {"node": "N", "address": "198.18.0.2/30"}],
     "forward": {"rate_bps": None, "delay_ns": 0},
     "backward": {"rate_bps": None, "delay_ns": 0},
 }
 WIRELESS = {
     "name": "wireless",
     "id": 1,
+    "ends": [{"node": "N", "address": "198.18.1.1/30"}, {"node": "D", "address": "198.18.1.2/30"}],
     "forward": DIRECTION,
     "backward": {**DIRECTION, "arq": None},
     "radio": {
@@ -48,13 +51,18 @@ WIRELESS = {
         "backward": {"snr_db": 30.0, "fading": "none", "frequency_offset_hz": 0.0},
     },
 }
-INTERFACES = {"wired": ["wired.a", "wired.b"], "wireless": ["wireless.a", "wireless.b"]}
-PLAN = {"seed": 2008, "links": [WIRED, WIRELESS]}
-PLAIN = {"seed": 2008, "links": [WIRED]}
+ENDS = {"wired": ("wired.a", "wired.b"), "wireless": ("wireless.a", "wireless.b")}
+
+
+def plan_of(*links: dict) -> RunPlan:
+    return RunPlan.from_json(plan_json(links=list(links)))
+
+
+PLAN, PLAIN = plan_of(WIRED, WIRELESS), plan_of(WIRED)
 
 
 def test_nagi_sdr_is_told_what_the_plan_says():
-    found = configuration(PLAN, INTERFACES, 1000.5, virtual=True)
+    found = configuration(PLAN, ENDS, 1000.5, virtual=True)
     assert found["transmissions"] == "transmissions.bin"
     assert found["control_socket"] == "nagi-link.sock"
     assert found["virtual_time"] is True
@@ -81,14 +89,13 @@ def test_nagi_sdr_is_told_what_the_plan_says():
 
 
 def test_without_radios_nothing_is_told_of_them():
-    found = configuration(PLAIN, INTERFACES, 1000.5)
+    found = configuration(PLAIN, ENDS, 1000.5)
     assert "transmissions" not in found
     assert list(found["links"][0]) == ["name", "id", "a", "b", "a_to_b", "b_to_a"]
     arq = {"retries": 1, "feedback_ns": 1}
     repeating = {**WIRED, "backward": {**WIRED["backward"], "arq": arq}}
-    with_arq = configuration({"seed": 1, "links": [repeating]}, INTERFACES, 0.0)
+    with_arq = configuration(plan_of(repeating), ENDS, 0.0)
     assert with_arq["transmissions"] == "transmissions.bin"
-    assert radios({"links": [repeating]}) == [] and radios(PLAN) == ["wireless"]
 
 
 SERVER = f"""#!{sys.executable}
@@ -121,8 +128,7 @@ def programs(tmp_path):
 def test_a_plan_with_a_radio_is_run_by_nagi_sdr(programs, tmp_path, plan, name):
     directory = tmp_path / "run"
     directory.mkdir()
-    told = configuration(plan, INTERFACES, 0.0)
-    running = Emulator(*programs, told, str(directory))
+    running = Emulator(*programs, plan, ENDS, 1000.5, str(directory), virtual=True)
     try:
         running.wait_until_ready()
         running.stop()
@@ -131,18 +137,18 @@ def test_a_plan_with_a_radio_is_run_by_nagi_sdr(programs, tmp_path, plan, name):
     told_by_environment = programs[0] if name == "nagi-sdr" else "-"
     ran = (directory / "ran").read_text()
     assert ran == f"{tmp_path / name} {name}.json {told_by_environment}"
-    assert json.loads((directory / f"{name}.json").read_text()) == told
+    told = json.loads((directory / f"{name}.json").read_text())
+    assert told == configuration(plan, ENDS, 1000.5, virtual=True)
     assert running.socket == str(directory / "nagi-link.sock")
 
 
 def test_gnu_radio_has_longer_to_start(programs, tmp_path, monkeypatch):
     # Whoever waits less than the double sleeps gives up, on any machine.
     monkeypatch.setenv("SLOW", "0.5")
-    monkeypatch.setattr(emulator, "START_TIMEOUT_S", 0.05)
     for number, (plan, starts) in enumerate(((PLAN, True), (PLAIN, False))):
         directory = tmp_path / f"run{number}"
         directory.mkdir()
-        running = Emulator(*programs, configuration(plan, INTERFACES, 0.0), str(directory))
+        running = Emulator(*programs, plan, ENDS, 0.0, str(directory), timeout_s=0.05)
         try:
             if starts:
                 running.wait_until_ready()
@@ -157,15 +163,14 @@ def test_a_radio_that_ends_says_who_it_was(tmp_path):
     program = tmp_path / "nagi-sdr"
     program.write_text("#!/bin/sh\necho 'no module named gnuradio' >&2\nexit 2\n")
     program.chmod(0o755)
-    told = configuration(PLAN, INTERFACES, 0.0)
-    running = Emulator("/nonexistent", str(program), told, str(tmp_path))
+    running = Emulator("/nonexistent", str(program), PLAN, ENDS, 0.0, str(tmp_path))
     with pytest.raises(RuntimeError, match="nagi-sdr ended with status 2: no module named gnuradi"):
         running.wait_until_ready()
 
 
 def test_no_other_program_takes_its_place(programs, tmp_path):
     with pytest.raises(RuntimeError, match="the batch names no nagi-sdr"):
-        Emulator(programs[0], None, configuration(PLAN, INTERFACES, 0.0), str(tmp_path))
+        Emulator(programs[0], None, PLAN, ENDS, 0.0, str(tmp_path))
 
 
 def test_what_keeps_links_from_being_radios_is_said_with_its_cure(programs, tmp_path):
@@ -176,27 +181,20 @@ def test_what_keeps_links_from_being_radios_is_said_with_its_cure(programs, tmp_
         f"link wireless is a radio, and there is no {missing}; install GNU Radio and nagi-sdr with "
         "`make sdr`"
     )
-    other = {**PLAN, "links": [{**WIRELESS, "name": "satellite"}]}
-    said = problem_with([PLAN, other], None)
+    said = problem_with([PLAN, plan_of({**WIRELESS, "name": "satellite"})], None)
     assert said.startswith(
         "links wireless, satellite are radios, and there is no nagi-sdr; install"
     )
 
 
-def test_an_emulator_is_asked_before_the_first_run(programs, monkeypatch):
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
-    batch = {
-        "is_emulator": True,
-        "node": "emulator",
-        "nagi_link": programs[0],
-        "runs": [{"plan": PLAN}],
-        "virtual": False,
-    }
-    found = inspection.problems(batch)
-    assert [said for said in found if "is a radio" in said] == [
+def test_an_emulator_is_asked_before_the_first_run(programs, tmp_path):
+    def problems(**changes) -> list[str]:
+        plan = plan_json(links=[WIRED, WIRELESS])
+        batch = batch_json(tmp_path, plan, is_emulator=True, nagi_link=programs[0], **changes)
+        return inspection.problems(Batch.from_json(batch))
+
+    assert [said for said in problems() if "is a radio" in said] == [
         "link wireless is a radio, and there is no nagi-sdr; install GNU Radio and nagi-sdr with "
         "`make sdr`"
     ]
-    assert not any(
-        "radio" in each for each in inspection.problems({**batch, "nagi_sdr": programs[1]})
-    )
+    assert not any("radio" in each for each in problems(nagi_sdr=programs[1]))

@@ -8,15 +8,18 @@ import json
 from pathlib import Path
 
 import pytest
+from agent_inputs import batch_json, plan_json
 from nagi_agent import standing
+from nagi_agent.contracts import Batch, RunPlan
 from nagi_agent.switches import bmv2_queues, configuration, edge_node, problem_with, seed_of
 from nagi_contracts.paths import AGENT, P4_CONTROL
 
 WITH_AGENT = f"PYTHONPATH={AGENT}:{P4_CONTROL}"
 INTERFACES = {"wired": "eth0", "radio": "eth1"}
 IMPOSES = {"rate_bps": 20_000_000, "overhead_bytes": 0, "queue": {"packets": 20, "bytes": None}}
-NODE = {
+NODE_JSON = {
     "name": "N",
+    "kind": "switch",
     "sysctls": {},
     "routes": [],
     "switch": {
@@ -28,20 +31,25 @@ NODE = {
         ],
     },
 }
-PLAN = {
-    "seed": 2008,
-    "switch_target": "nagi",
-    "nodes": [{"name": "S", "sysctls": {}, "routes": []}, NODE],
-    "links": [
+PLAN_JSON = plan_json(
+    seed=2008,
+    switch_target="nagi",
+    nodes=[{"name": "S", "kind": "host", "sysctls": {}, "routes": []}, NODE_JSON],
+    links=[
         {
             "name": "wired",
+            "id": 0,
             "ends": [
                 {"node": "S", "address": "198.18.0.1/30"},
                 {"node": "N", "address": "198.18.0.2/30"},
             ],
+            "forward": {},
+            "backward": {},
         }
     ],
-}
+)
+PLAN = RunPlan.from_json(PLAN_JSON)
+NODE = PLAN.node("N")
 
 
 def test_nagi_switch_is_told_what_the_plan_says():
@@ -61,10 +69,10 @@ def test_nagi_switch_is_told_what_the_plan_says():
 
 
 def test_switches_draw_other_numbers_than_each_other_and_the_emulator():
-    seeds = {seed_of(PLAN, "N"), seed_of(PLAN, "M"), PLAN["seed"]}
+    seeds = {seed_of(PLAN, "N"), seed_of(PLAN, "M"), PLAN.seed}
     assert len(seeds) == 3
     assert all(0 <= seed < 2**63 for seed in seeds)
-    assert seed_of(PLAN, "N") == seed_of(dict(PLAN), "N")
+    assert seed_of(PLAN, "N") == seed_of(RunPlan.from_json(PLAN_JSON), "N")
 
 
 def test_bmv2_has_queues_in_packets_and_it_is_said():
@@ -78,10 +86,8 @@ def test_bmv2_has_queues_in_packets_and_it_is_said():
     assert "0.5 ms before" in notice
 
 
-def batch(node="N", **changes):
-    programs = {"nagi_switch": None, "simple_switch": None, "simple_switch_client": None}
-    programs |= {"virtual": False}
-    return {"node": node, "runs": [{"plan": PLAN | changes.pop("plan", {})}], **programs, **changes}
+def batch(node="N", plan=PLAN_JSON, **changes) -> Batch:
+    return Batch.from_json(batch_json(Path(), plan, node=node, **changes))
 
 
 def test_what_keeps_a_host_from_being_a_switch_is_said_with_its_cure(tmp_path):
@@ -93,7 +99,9 @@ def test_what_keeps_a_host_from_being_a_switch_is_said_with_its_cure(tmp_path):
     (tmp_path / "nagi-switch").chmod(0o755)
     said = problem_with(batch(nagi_switch=str(tmp_path / "nagi-switch")))
     assert "does not run" in said and "libxdp.so.1: not found; provision this host with" in said
-    bmv2 = batch(plan={"switch_target": "bmv2"}, simple_switch="/nonexistent/simple_switch")
+    bmv2 = batch(
+        plan=PLAN_JSON | {"switch_target": "bmv2"}, simple_switch="/nonexistent/simple_switch"
+    )
     assert "there is no /nonexistent/simple_switch; install bmv2" in problem_with(bmv2)
     assert edge_node(PLAN, "S") is None and edge_node(PLAN, "N") is NODE
 
@@ -107,9 +115,9 @@ def host(namespaces):
 
 CODE = """
 import json
-from nagi_agent import standing
+from nagi_agent.contracts import RunPlan
 from nagi_agent.switches import macs
-plan = json.load(open({plan!r}))
+plan = RunPlan.from_json(json.load(open({plan!r})))
 try:
     print(json.dumps(macs(plan, "N", {{"wired": "eth0"}})))
 except RuntimeError as error:
@@ -119,7 +127,7 @@ except RuntimeError as error:
 
 def test_entries_have_the_addresses_of_interfaces_and_permanent_neighbours(host, tmp_path):
     file = Path(tmp_path) / "plan.json"
-    file.write_text(json.dumps(PLAN))
+    file.write_text(json.dumps(PLAN_JSON))
 
     def found() -> str:
         code = CODE.format(plan=str(file))
@@ -159,8 +167,7 @@ def test_a_server_that_listens_everywhere_is_kept_to_its_host(host, family):
     host.run("host", *python, ASK, "127.0.0.1", "9090")
     host.run("peer", *python, ASK, "10.1.0.1", "9091")
     for namespace in ("peer", "host"):
-        with pytest.raises(AssertionError, match="ConnectionRefusedError"):
-            host.run(namespace, *python, ASK, "10.1.0.1", "9090")
+        assert "ConnectionRefusedError" in host.fail(namespace, *python, ASK, "10.1.0.1", "9090")
     for server in servers:
         server.communicate()
 

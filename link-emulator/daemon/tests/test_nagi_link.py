@@ -18,7 +18,7 @@ from nagi.records.packets import fates, in_order, read_records
 from nagi_contracts.links import Links
 from numbered import Numbered
 
-pytestmark = pytest.mark.realtime
+realtime = pytest.mark.realtime  # of tests of when packets come, or of many that must not be late
 
 
 def philox(counter: list[int], key: list[int]) -> list[int]:
@@ -55,6 +55,7 @@ def send(wire, count: int, gap: float, size: int = 1000, timeout_s: float = 1.0)
 both_kinds_of_io = pytest.mark.parametrize("io", ["af_xdp", "af_packet"])
 
 
+@realtime
 @both_kinds_of_io
 def test_delivers_in_order_after_the_delay(wire, tmp_path, io):
     with Emulator(wire, tmp_path, io=io) as emulator:
@@ -90,6 +91,7 @@ except ConnectionRefusedError:
 """
 
 
+@realtime
 def test_loses_exactly_the_packets_that_the_seed_says(wire, tmp_path):
     loss = {"model": "bernoulli", "probability": 0.3}
     with Emulator(wire, tmp_path, forward={"loss": loss}) as emulator:
@@ -100,6 +102,7 @@ def test_loses_exactly_the_packets_that_the_seed_says(wire, tmp_path):
     assert account.links[0].a_to_b.packets.channel_losses == 300 - len(expected)
 
 
+@realtime
 def test_keeps_rate_and_queue(wire, tmp_path):
     # 100 packets of 1,000 IP bytes at once into 8 Mb/s with room for 20: one is in transmission,
     # 20 wait, and while the burst lasts hardly any leaves.
@@ -116,6 +119,7 @@ def test_keeps_rate_and_queue(wire, tmp_path):
     assert last - first == pytest.approx((len(got) - 1) * 1e-3, rel=0.05)
 
 
+@realtime
 @both_kinds_of_io
 def test_spares_nothing_of_a_burst_without_a_limit(wire, tmp_path, io):
     with Emulator(wire, tmp_path, forward={"rate_bps": 80_000_000}, io=io) as emulator:
@@ -131,6 +135,7 @@ def test_account_is_marked_incomplete_when_killed(wire, tmp_path):
     assert not account.complete
 
 
+@realtime
 def test_uses_af_packet_where_af_xdp_does_not_go_and_says_why(wire, tmp_path):
     wire.run("middle", "ip", "link", "set", "e0", "mtu", "9000")
     with Emulator(wire, tmp_path) as emulator:
@@ -199,6 +204,7 @@ def change(wire, directory: Path, changes: str, link: str = "link", way: str = "
     )
 
 
+@realtime
 def test_set_changes_a_running_link_and_loses_nothing(wire, tmp_path):
     with Emulator(wire, tmp_path, forward={"rate_bps": 400_000}) as emulator:
         # 50 packets of 1,000 bytes take a second at 400 kb/s; a tenth of it in, they get 8 Mb/s.
@@ -250,6 +256,7 @@ def ask(wire, directory: Path, line: str) -> dict:
     )
 
 
+@realtime
 def test_deep_nesting_stops_no_link(wire, tmp_path):
     with Emulator(wire, tmp_path) as emulator:
         head = '{"command": "set", "link": "link", "way": "a_to_b", "config": '
@@ -300,6 +307,7 @@ def test_errors_are_in_our_words_and_on_one_line(wire, tmp_path):
         assert len(done.stderr) < 200
 
 
+@realtime
 def test_records_what_became_of_every_packet(wire, tmp_path):
     # 8 Mb/s, room for 20: of 100 at once many overflow, and some are lost on the channel.
     forward = {
@@ -340,6 +348,7 @@ def test_records_what_became_of_every_packet(wire, tmp_path):
         assert list(recorded[column]) == list(replayed[column])
 
 
+@realtime
 def test_marks_capable_packets_in_a_long_queue(wire, tmp_path):
     forward = {"rate_bps": 8_000_000, "mark": {"threshold_packets": 10, "weight": 1}}
     with Emulator(wire, tmp_path, forward=forward) as emulator:
@@ -379,6 +388,7 @@ except TimeoutError:
 """
 
 
+@realtime
 def test_show_prints_the_account_of_a_running_emulator(wire, tmp_path):
     with Emulator(wire, tmp_path):
         send(wire, 10, 0.001)
@@ -443,6 +453,7 @@ def leave_checksums_to_hardware(wire) -> None:
         wire.run(host, "ethtool", "-K", "eth0", "tx", "on", "gso", "on", "tso", "on")
 
 
+@realtime
 @both_kinds_of_io
 def test_completes_checksums_that_a_peer_leaves_to_hardware(wire, tmp_path, io):
     leave_checksums_to_hardware(wire)
@@ -494,6 +505,7 @@ print("same")
 """
 
 
+@realtime
 @both_kinds_of_io
 @pytest.mark.parametrize("protocol", ["udp", "tcp"])
 @pytest.mark.parametrize("address", ["10.0.0.2", "fd00::2"])
@@ -517,6 +529,7 @@ def test_datagrams_and_connections_of_default_veths_pass(wire, tmp_path, io, pro
     assert link.a.oversized == link.b.oversized == 0
 
 
+@realtime
 @both_kinds_of_io
 def test_leaves_datagrams_without_a_checksum_alone(wire, tmp_path, io):
     sender = (
@@ -545,6 +558,7 @@ for _ in range(5):
 """
 
 
+@realtime
 @both_kinds_of_io
 def test_notices_merged_segments(wire, tmp_path, io):
     wire.run("left", "ethtool", "-K", "eth0", "tx", "on", "gso", "on", "tx-udp-segmentation", "on")

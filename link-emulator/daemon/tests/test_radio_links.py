@@ -15,7 +15,7 @@ from nagi.records.packets import read_records
 from nagi.records.transmissions import HEADER, TRANSMISSION
 from numbered import Numbered
 
-pytestmark = pytest.mark.realtime
+realtime = pytest.mark.realtime
 DOUBLE = Path(__file__).with_name("radio_double.py")
 RADIO = {"rate_bps": 8_000_000, "delay_ns": 20_000_000, "loss": {"model": "radio"}}
 
@@ -59,6 +59,7 @@ class Radio:
         return np.frombuffer(content, TRANSMISSION, offset=len(HEADER))
 
 
+@realtime
 def test_what_the_radio_loses_is_lost_by_its_cause(wire, tmp_path):
     radio = Radio(wire, tmp_path, {"outcomes": {3: 1, 4: 2, 17: 3}})
     got = Numbered(wire, "10.0.0.2").exchange(100, 0.002)
@@ -76,6 +77,7 @@ def test_what_the_radio_loses_is_lost_by_its_cause(wire, tmp_path):
     assert set(transmissions["end_ns"] - transmissions["start_ns"]) == {1_000_000}
 
 
+@realtime
 def test_the_same_losses_as_a_trace_give_the_same_again(wire, tmp_path):
     lost = dict.fromkeys(range(0, 60, 7), 3)
     arq = {"retries": 1, "feedback_ns": 5_000_000}
@@ -97,6 +99,7 @@ def test_the_same_losses_as_a_trace_give_the_same_again(wire, tmp_path):
         assert list(first[column]) == list(second[column])
 
 
+@realtime
 def test_arq_hides_losses_and_keeps_the_order(wire, tmp_path):
     lost = dict.fromkeys(range(0, 40, 5), 1)
     arq = {"retries": 3, "feedback_ns": 5_000_000}
@@ -111,6 +114,7 @@ def test_arq_hides_losses_and_keeps_the_order(wire, tmp_path):
     assert sum(attempts == 2) == len(lost)
 
 
+@realtime
 def test_a_radio_that_answers_too_late_delays_and_loses_nothing(wire, tmp_path):
     radio = Radio(wire, tmp_path, {"late_s": 0.05})
     got = Numbered(wire, "10.0.0.2").exchange(40, 0.002)
@@ -121,6 +125,7 @@ def test_a_radio_that_answers_too_late_delays_and_loses_nothing(wire, tmp_path):
     assert there["arrival_lateness_ns"]["max"] == 0
 
 
+@realtime
 def test_an_error_that_the_radio_does_not_see_reaches_the_host(wire, tmp_path):
     radio = Radio(wire, tmp_path, {"altered": [5]})
     got = Numbered(wire, "10.0.0.2").exchange(20, 0.002)

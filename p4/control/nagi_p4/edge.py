@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """p4/edge.p4 for a node of a run plan: its ports, and the operations that make it do there what the
-plan says. Pure functions; plans are JSON (experiments/schemas/plan.schema.json).
+plan says. Pure functions. What a port imposes is JSON (experiments/schemas/plan.schema.json).
 
 A probability p is the threshold round(p x 2^32), as edge.p4 compares it with draws of 32 bits.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from importlib import resources
-from typing import Any, Mapping, NamedTuple, Optional
+from typing import Any, Mapping, NamedTuple, Optional, Protocol, Sequence
 
 from nagi_p4.operations import Operation, number
 from nagi_p4.switch import Switch
@@ -30,6 +30,30 @@ CAUSES = ("malformed", "bad checksum", "last hop", "no route", "not IP", "lost o
 MOST_WEIGHT_SHIFT = 12
 
 PROBABILITY_BITS = 32
+
+
+class PlannedPort(Protocol):
+    """A port as the plan has it."""
+
+    @property
+    def number(self) -> int: ...
+    @property
+    def link(self) -> str: ...
+    @property
+    def imposes(self) -> Optional[Mapping[str, Any]]: ...
+    @property
+    def packet_bytes(self) -> Optional[int]: ...
+    @property
+    def sample_every(self) -> Optional[int]: ...
+
+
+class PlannedRoute(Protocol):
+    """A route as the plan has it."""
+
+    @property
+    def destination(self) -> str: ...
+    @property
+    def link(self) -> str: ...
 
 
 class Macs(NamedTuple):
@@ -63,11 +87,11 @@ def program() -> bytes:
         return file.read()
 
 
-def ports(node: Mapping[str, Any]) -> list[Port]:
-    """The ports of a node that is a switch. What it does not impose goes through at once."""
+def ports(planned: Sequence[PlannedPort]) -> list[Port]:
+    """A switch's ports with their queues. What a port does not impose goes through at once."""
     found = []
-    for port in node["switch"]["ports"]:
-        imposes = port.get("imposes") or {}
+    for port in planned:
+        imposes = port.imposes or {}
         limit = imposes.get("queue") or {}
         queue = {
             "rate_bps": imposes.get("rate_bps"),
@@ -77,38 +101,40 @@ def ports(node: Mapping[str, Any]) -> list[Port]:
         }
         found.append(
             Port(
-                port["number"],
-                port["link"],
+                port.number,
+                port.link,
                 {key: value for key, value in queue.items() if value is not None},
-                port.get("packet_bytes"),
+                port.packet_bytes,
             )
         )
     return found
 
 
-def operations(node: Mapping[str, Any], macs: Mapping[str, Macs]) -> list[Operation]:
+def operations(
+    routes: Sequence[PlannedRoute], planned: Sequence[PlannedPort], macs: Mapping[str, Macs]
+) -> list[Operation]:
     """All entries that a node has from the start. `macs`: by the names of its links."""
-    numbers = {port["link"]: port["number"] for port in node["switch"]["ports"]}
+    numbers = {port.link: port.number for port in planned}
     found: list[Operation] = []
-    for route in node["routes"]:
-        link = route["link"]
+    for route in routes:
+        link = route.link
         found.append(
             {
                 "op": "table_add",
                 "table": IPV4_ROUTES,
-                "match": [route["destination"]],
+                "match": [route.destination],
                 "action": FORWARD,
                 "data": [numbers[link], macs[link].own, macs[link].neighbour],
             }
         )
     sampled = False
-    for port in node["switch"]["ports"]:
-        imposes = port.get("imposes") or {}
-        found += _loss(port["number"], imposes.get("loss") or {"model": "none"})
-        found += _marking(port["number"], imposes.get("mark"))
-        if port.get("sample_every"):
+    for port in planned:
+        imposes = port.imposes or {}
+        found += _loss(port.number, imposes.get("loss") or {"model": "none"})
+        found += _marking(port.number, imposes.get("mark"))
+        if port.sample_every:
             sampled = True
-            found.append(_of_port(TELEMETRY, port["number"], SAMPLE_EVERY, port["sample_every"]))
+            found.append(_of_port(TELEMETRY, port.number, SAMPLE_EVERY, port.sample_every))
     if sampled:
         found.append({"op": "mirror_add", "session": TELEMETRY_SESSION, "port": NO_INTERFACE})
     return found
@@ -153,12 +179,12 @@ def weight_shift(weight: float) -> Optional[int]:
     return None
 
 
-def read_counters(switch: Switch, node: Mapping[str, Any]) -> dict[str, Any]:
+def read_counters(switch: Switch, planned: Sequence[PlannedPort]) -> dict[str, Any]:
     """What edge.p4 has counted, in packets: of each port, and dropped in ingress, by cause."""
     found = []
     drops = dict.fromkeys(CAUSES, 0)
-    for port in node["switch"]["ports"]:
-        number = port["number"]
+    for port in planned:
+        number = port.number
         counts = {
             name: switch.read_counter(counter, number)[0]
             for name, counter in (

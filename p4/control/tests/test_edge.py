@@ -7,6 +7,7 @@ import ast
 import json
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import nagi_p4
 import pytest
@@ -28,26 +29,28 @@ GILBERT = {
 }
 
 
-def node(imposes=None, sample_every=None):
-    return {
-        "name": "N",
-        "routes": [
-            {"destination": "198.18.0.1/32", "link": "wired"},
-            {"destination": "198.18.1.2/32", "link": "radio"},
-        ],
-        "switch": {
-            "ports": [
-                {"number": 1, "link": "wired", "imposes": None, "packet_bytes": 1052},
-                {
-                    "number": 2,
-                    "link": "radio",
-                    "imposes": imposes,
-                    "packet_bytes": 1052,
-                    "sample_every": sample_every,
-                },
-            ]
-        },
-    }
+class Route(NamedTuple):
+    destination: str
+    link: str
+
+
+class Port(NamedTuple):
+    number: int
+    link: str
+    imposes: dict | None = None
+    packet_bytes: int = 1052
+    sample_every: int | None = None
+
+
+ROUTES = [Route("198.18.0.1/32", "wired"), Route("198.18.1.2/32", "radio")]
+
+
+def ports(imposes=None, sample_every=None):
+    return [Port(1, "wired"), Port(2, "radio", imposes, sample_every=sample_every)]
+
+
+def operations(imposes=None, sample_every=None):
+    return edge.operations(ROUTES, ports(imposes, sample_every), MACS)
 
 
 @pytest.mark.parametrize("path", sorted(PACKAGE.glob("*.py")), ids=lambda path: path.name)
@@ -63,7 +66,7 @@ def test_it_imports_the_standard_library_alone(path):
 
 
 def test_routes_go_to_the_neighbour_behind_the_port():
-    assert edge.operations(node(), MACS) == [
+    assert operations() == [
         {
             "op": "table_add",
             "table": "ingress.ipv4_routes",
@@ -87,7 +90,7 @@ def test_routes_go_to_the_neighbour_behind_the_port():
     ],
 )
 def test_probabilities_become_thresholds_of_32_bits(loss, action, data):
-    (operation,) = edge.operations(node({"loss": loss}), MACS)[2:]
+    (operation,) = operations({"loss": loss})[2:]
     assert operation == {
         "op": "table_add",
         "table": "egress.loss.model",
@@ -99,7 +102,7 @@ def test_probabilities_become_thresholds_of_32_bits(loss, action, data):
 
 def test_marking_and_samples_are_set_where_they_are_asked_for():
     mark = {"threshold_packets": 7, "threshold_bytes": None, "weight": 2**-9}
-    found = edge.operations(node({"mark": mark}, sample_every=24), MACS)[2:]
+    found = operations({"mark": mark}, sample_every=24)[2:]
     assert [(each.get("action"), each.get("data")) for each in found[:2]] == [
         ("egress.mark_over", [7, 9]),
         ("egress.sample_every", [24]),
@@ -109,14 +112,14 @@ def test_marking_and_samples_are_set_where_they_are_asked_for():
 
 def test_what_the_program_cannot_do_is_not_left_out():
     with pytest.raises(ValueError, match="no loss model poisson"):
-        edge.operations(node({"loss": {"model": "poisson"}}), MACS)
+        operations({"loss": {"model": "poisson"}})
     with pytest.raises(ValueError, match="2\\^-shift"):
-        edge.operations(node({"mark": {"threshold_packets": 7, "weight": 0.3}}), MACS)
+        operations({"mark": {"threshold_packets": 7, "weight": 0.3}})
 
 
 def test_a_port_has_the_queue_that_is_asked_for():
     imposes = {"rate_bps": 10**7, "overhead_bytes": 4, "queue": {"packets": 20, "bytes": None}}
-    assert edge.ports(node(imposes)) == [
+    assert edge.ports(ports(imposes)) == [
         edge.Port(1, "wired", {}, 1052),
         edge.Port(2, "radio", {"rate_bps": 10**7, "overhead_bytes": 4, "depth_packets": 20}, 1052),
     ]
@@ -143,7 +146,7 @@ def test_every_operation_is_one_that_the_program_can_do():
     everything = [
         operation
         for loss in (GILBERT, {"model": "bernoulli", "probability": 1.0})
-        for operation in edge.operations(node({"loss": loss, "mark": mark}, 1), MACS)
+        for operation in operations({"loss": loss, "mark": mark}, 1)
         if operation["op"] == "table_add"
     ]
     assert {operation["table"] for operation in everything} == {
@@ -180,7 +183,7 @@ def test_counters_are_read_of_every_port_and_cause():
             values = {edge.RECEIVED: 10, edge.SENT: 7, edge.LOSSES: 2, edge.MARKED: 1}
             return values.get(counter, 1 if index == 3 * 512 + 2 else 0), 0
 
-    found = edge.read_counters(Counting(), node())
+    found = edge.read_counters(Counting(), ports())
     counts = {"received": 10, "sent": 7, "lost": 2, "marked": 1}
     assert found["ports"] == [{"number": 1, **counts}, {"number": 2, **counts}]
     assert found["drops"] == {**dict.fromkeys(edge.CAUSES, 0), "no route": 1}

@@ -108,15 +108,11 @@ def channel_in_words(channel: RadioChannelPlan) -> str:
     return ", ".join(said)
 
 
-def channel_of(radio: RadioPlan, way: Way) -> RadioChannelPlan:
-    return radio.forward if way == "forward" else radio.backward
-
-
 def _groups(material: Material) -> dict[_Key, _Group]:
     groups: dict[_Key, _Group] = {}
     for run_id, link, way, counts in _accounts(material):
         assert link.radio is not None
-        channel = channel_of(link.radio, way)
+        channel = link.radio.channel(way)
         words = ", ".join(filter(None, (radio_in_words(link.radio), channel_in_words(channel))))
         group = groups.setdefault((link.name, way, words, channel.snr_db), _Group())
         group.runs += 1

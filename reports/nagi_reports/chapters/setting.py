@@ -310,7 +310,7 @@ def _radios(material: Material) -> list[tuple[str, str]]:
             assert radio is not None
             words = [f"{link.name}: {radio.by}, {radios.radio_in_words(radio)}"]
             for way in WAYS:
-                beside = radios.channel_in_words(radios.channel_of(radio, way))
+                beside = radios.channel_in_words(radio.channel(way))
                 if beside:
                     words.append(f"{way} {beside}")
             said["; ".join(words)] = None

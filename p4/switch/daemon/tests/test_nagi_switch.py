@@ -28,7 +28,7 @@ from switched import (
     write_lines,
 )
 
-pytestmark = pytest.mark.realtime
+realtime = pytest.mark.realtime  # of tests of when packets come, or of many that must not be late
 
 
 @pytest.fixture
@@ -56,6 +56,7 @@ def ask(path: str, *requests: dict[str, Any] | str) -> list[dict[str, Any]]:
         return got
 
 
+@realtime
 @pytest.mark.parametrize("io", ["af_xdp", "af_packet"])
 def test_routes_both_ways(wire, tmp_path, io):
     with Running(wire, tmp_path, io=io) as switch:
@@ -75,6 +76,7 @@ def test_routes_both_ways(wire, tmp_path, io):
     assert account["p4"]["received"] == account["p4"]["sent"] == 240
 
 
+@realtime
 def test_keeps_rate_and_depth(wire, tmp_path):
     # 100 packets of 1,000 IP bytes at once into 0.8 Mb/s with room for 20: one is being sent, 20
     # wait, and while the burst lasts hardly any leaves.
@@ -99,6 +101,7 @@ def test_keeps_rate_and_depth(wire, tmp_path):
     assert sum(row["overflows"] for row in rows) == 100 - len(got)
 
 
+@realtime
 def test_the_achieved_rate_is_that_of_backlogged_intervals(wire, tmp_path):
     with Running(wire, tmp_path, there={"rate_bps": 400_000}) as switch:
         assert len(send(wire, 60, 0)) == 60
@@ -109,6 +112,7 @@ def test_the_achieved_rate_is_that_of_backlogged_intervals(wire, tmp_path):
     assert backlogged["rate_bps"] == pytest.approx(4e5, rel=0.05)
 
 
+@realtime
 def test_tcp_goes_through(wire, tmp_path):
     server = """
 import socket
@@ -134,6 +138,7 @@ c.sendall(bytes(2_000_000))
     assert said == "2000000\n"
 
 
+@realtime
 def test_the_controller_changes_what_runs(wire, tmp_path):
     with Running(wire, tmp_path, entries=[]) as switch:
         assert send(wire, 3, 0.001) == []
@@ -152,6 +157,7 @@ def test_the_controller_changes_what_runs(wire, tmp_path):
     assert account["ports"][1]["changes"][0]["queue"]["rate_bps"] == 80_000
 
 
+@realtime
 def test_bad_operations_are_refused_with_their_line_and_change_nothing(wire, tmp_path):
     with Running(wire, tmp_path) as switch:
         bad = [
@@ -176,6 +182,7 @@ def test_bad_operations_are_refused_with_their_line_and_change_nothing(wire, tmp
     assert account["ports"][1]["changes"] == []
 
 
+@realtime
 def test_deep_nesting_stops_no_switch(wire, tmp_path):
     with Running(wire, tmp_path) as switch:
         for depth in (65, 20_000, 100_000):  # the last is taken piece by piece
@@ -191,6 +198,7 @@ def test_deep_nesting_stops_no_switch(wire, tmp_path):
         assert switch.stop()["complete"]
 
 
+@realtime
 @pytest.mark.parametrize("io", ["af_xdp", "af_packet"])
 def test_completes_checksums_that_a_host_leaves_to_hardware(wire, tmp_path, io):
     wire.run("left", "ethtool", "-K", "eth0", "tx", "on")
@@ -207,6 +215,7 @@ def test_completes_checksums_that_a_host_leaves_to_hardware(wire, tmp_path, io):
 TABLE = "ingress.ipv4_routes"
 
 
+@realtime
 def test_a_controller_that_vanishes_leaves_nothing_half(wire, tmp_path):
     with Running(wire, tmp_path) as switch:
         clear = {"op": "table_clear", "table": TABLE}
@@ -229,6 +238,7 @@ def test_a_controller_that_vanishes_leaves_nothing_half(wire, tmp_path):
             assert len(send(wire, 20, 0.001)) == 20
 
 
+@realtime
 def test_a_batch_whose_controller_does_not_wait_is_done_whole(wire, tmp_path):
     cell = {"register": "egress.queue_average", "index": 5}
     routes = [{**route(2), "match": [f"20.{i // 256}.{i % 256}.0/24"]} for i in range(3000)]
@@ -246,6 +256,7 @@ def test_a_batch_whose_controller_does_not_wait_is_done_whole(wire, tmp_path):
         assert len(send(wire, 20, 0.001)) == 20
 
 
+@realtime
 def test_a_long_batch_that_is_refused_changes_nothing(wire, tmp_path):
     clear = {"op": "table_clear", "table": TABLE}
     routes = [{**route(2), "match": [f"20.{i // 256}.{i % 256}.0/24"]} for i in range(3000)]
@@ -271,6 +282,7 @@ def test_answers_of_any_length_arrive(wire, tmp_path):
     assert batch["ok"] and len(batch["answers"]) == 500
 
 
+@realtime
 @pytest.mark.parametrize("how", ["one by one", "in one batch"])
 def test_a_hundred_thousand_entries_do_not_hold_up_packets(wire, tmp_path, how):
     entries = [
@@ -291,6 +303,7 @@ def test_a_hundred_thousand_entries_do_not_hold_up_packets(wire, tmp_path, how):
     assert account["ports"][0]["interface"]["socket_drops"] == 0
 
 
+@realtime
 def test_digests_are_written_and_fetched(wire, tmp_path):
     sampled = [
         {"op": "mirror_add", "session": 1, "port": 510},
@@ -330,6 +343,7 @@ def attached(wire) -> str:
     return wire.run("middle", "ip", "-d", "link", "show", "p1")
 
 
+@realtime
 def test_killed_it_leaves_nothing_behind(wire, tmp_path):
     before = attached(wire)
     with Running(wire, tmp_path) as switch:
@@ -344,6 +358,7 @@ def test_killed_it_leaves_nothing_behind(wire, tmp_path):
         assert len(send(wire, 20, 0.001)) == 20
 
 
+@realtime
 def test_ends_in_order_with_sigterm(wire, tmp_path):
     with Running(wire, tmp_path, there={"rate_bps": 1000}) as switch:
         send(wire, 5, 0, timeout_s=0.1)
@@ -403,6 +418,7 @@ def test_wrong_input_is_refused(wire, tmp_path):
     assert "xdp" not in attached(wire)
 
 
+@realtime
 def test_serves_in_virtual_time(wire, tmp_path):
     with Running(wire, tmp_path, virtual_time=True, there={"rate_bps": 800_000}) as switch:
         got = send(wire, 50, 0)

@@ -1,0 +1,319 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The contracts as the agent has them: dataclasses of the standard library, made of the models in
+nagi_contracts, and the list of harmful offloads. `python -m nagi.json_schemas` writes them anew.
+
+Plans and batches were validated where they were made, so what reads them here only gives them their
+types. A type that is not known to this generator is an error when it is run.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import textwrap
+from collections.abc import Callable, Iterator
+from types import NoneType, UnionType
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
+
+from nagi_contracts import base, paths
+from nagi_contracts.base import Contract
+from nagi_contracts.batch import Batch
+from nagi_contracts.doctor import PathReading
+from nagi_contracts.guest import GuestAnswer, GuestJob
+from nagi_contracts.inspection import Holder, Inspection
+from nagi_contracts.plan import DirectionPlan, FlowPlan, LinkPlan, RadioPlan, RunPlan
+from nagi_contracts.records import NodeRecord, TcpInfoSample
+from nagi_contracts.switches import Counters, SwitchRecord
+from pydantic.fields import FieldInfo
+
+TARGET = paths.AGENT / "nagi_agent" / "contracts.py"
+_OFFLOADS_FILE = paths.ROOT / "runtime" / "io" / "offloads.json"  # of a checkout
+
+READ: tuple[type[Contract], ...] = (Batch, GuestJob, Holder, Counters)
+WRITTEN: tuple[type[Contract], ...] = (
+    Holder,
+    NodeRecord,
+    TcpInfoSample,
+    Inspection,
+    PathReading,
+    GuestAnswer,
+    SwitchRecord,
+)
+# What the agent passes on as it stands, and to whom.
+OPAQUE: dict[type[Contract], str] = {
+    DirectionPlan: "one direction of a link: goes to nagi-link, or to nagi_p4",
+    RadioPlan: "goes to nagi-sdr",
+}
+# What is decided from a contract, here and there by the same lines.
+SHARED: dict[type[Contract], tuple[str, ...]] = {
+    LinkPlan: ("is_radio",),
+    FlowPlan: ("listens", "listener"),
+    RunPlan: ("node", "radios", "switches"),
+}
+
+_HEAD = '''\
+# SPDX-License-Identifier: Apache-2.0
+"""The contracts that the agent reads and writes: nagi_contracts says what their fields mean.
+
+Made by `python -m nagi.json_schemas` (experiments/nagi/agent_contracts.py): change the models
+there. A class that the agent reads has from_json, one that it writes to_json. No field has a
+default here, so that classes have slots on every Python.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Callable, Literal, Optional, TypeVar, Union
+
+Json = dict[str, Any]
+Made = TypeVar("Made")
+'''
+_OFFLOADS = """\
+# Offloads that merge segments or leave checksums to hardware, which spoils loss, rate and captures:
+# the names that `ethtool -k` prints, and those that -K takes."""
+_OR_NONE = """
+
+def _or_none(read: Callable[[Json], Made], json: Optional[Json]) -> Optional[Made]:
+    return None if json is None else read(json)
+
+
+"""
+_INDENT = " " * 4
+_MAX_ITEM = 100 - 3 * len(_INDENT)
+
+
+class _Kind(NamedTuple):
+    """A type: how it is written, and how a value of it is read from JSON and written as such. Both
+    take the value's expression; None: the value is the same in JSON."""
+
+    name: str
+    reader: Callable[[str], str] | None = None
+    writer: Callable[[str], str] | None = None
+
+
+def agent_contracts() -> str:
+    """The module as its file has it."""
+    read, written = _reachable(READ), _reachable(WRITTEN)
+    classes = list(dict.fromkeys([*read, *written]))
+    aliases = [f"{each.__name__} = Json  # {why}\n" for each, why in OPAQUE.items()]
+    texts = [_class_text(each, each in read, each in written) for each in classes]
+    return _HEAD + "".join(aliases) + _offloads_text() + _OR_NONE + "\n\n".join(texts)
+
+
+def offloads() -> dict[str, str]:
+    """The harmful ones: the names that `ethtool -k` prints, and those that -K takes. nagi-link is
+    made of the same file (runtime/io/offloads.cmake)."""
+    entries = json.loads(_OFFLOADS_FILE.read_text(encoding="utf-8"))
+    return {each["name"]: each["ethtool"] for each in entries}
+
+
+def _offloads_text() -> str:
+    items = [f'"{name}": "{short}",' for name, short in offloads().items()]
+    return "\n".join(["", _OFFLOADS, *_listed("OFFLOADS = {", items, "}"), ""])
+
+
+def _reachable(roots: tuple[type[Contract], ...]) -> list[type[Contract]]:
+    """The contracts, each after those that it is made of."""
+    found: dict[type[Contract], None] = {}
+
+    def visit(kind: Any) -> None:
+        if _is_contract(kind):
+            if kind not in found and kind not in OPAQUE:
+                for field in kind.model_fields.values():
+                    visit(field.annotation)
+                found[kind] = None
+        else:
+            for part in get_args(kind):
+                visit(part)
+
+    for root in roots:
+        visit(root)
+    return list(found)
+
+
+def _is_contract(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Contract)
+
+
+def _class_text(kind: type[Contract], is_read: bool, is_written: bool) -> str:
+    fields = {name: field for name, field in kind.model_fields.items() if not _is_constant(field)}
+    constants = {name: field for name, field in kind.model_fields.items() if _is_constant(field)}
+    kinds = {name: _kind_of(field.annotation) for name, field in fields.items()}
+    lines = ["@dataclass(frozen=True)", f"class {kind.__name__}:"]
+    lines += _indented(_slots(sorted(fields)))
+    lines += _indented([f"{name}: {each.name}" for name, each in kinds.items()])
+    for name in SHARED.get(kind, ()):
+        lines += ["", *_indented(_method(kind, name))]
+    if is_read:
+        values = []
+        for name in fields:
+            values += _wrapped(f"{name}={_reading(name, fields[name], kinds[name])},")
+        lines += [
+            "",
+            *_indented(["@classmethod", f"def from_json(cls, json: Json) -> {kind.__name__}:"]),
+            *_indented(_indented(_listed("return cls(", values, ")"))),
+        ]
+    if is_written:
+        lines += ["", *_indented(_writing(fields, kinds, constants))]
+    return "\n".join(lines) + "\n"
+
+
+def _is_constant(field: FieldInfo) -> bool:
+    """Whether it always has the same value, as a version has."""
+    return get_origin(field.annotation) is Literal and len(get_args(field.annotation)) == 1
+
+
+def _indented(lines: list[str]) -> list[str]:
+    return [_INDENT + line if line else line for line in lines]
+
+
+def _listed(start: str, items: list[str], end: str) -> list[str]:
+    return [start, *_indented(items), end]
+
+
+def _slots(names: list[str]) -> list[str]:
+    if len(names) == 1:
+        return [f'__slots__ = ("{names[0]}",)']
+    return _listed("__slots__ = (", [f'"{name}",' for name in names], ")")
+
+
+def _wrapped(item: str) -> list[str]:
+    """An item of a call in lines that are not too long; only mappings become so."""
+    if len(item) <= _MAX_ITEM:
+        return [item]
+    start, made = item.split("{", 1)
+    each, rest = made.removesuffix("},").split(" for key, ", 1)
+    return _listed(start + "{", [each, f"for key, {rest}"], "},")
+
+
+def _method(kind: type[Contract], name: str) -> list[str]:
+    member = inspect.getattr_static(kind, name)
+    function = member.fget if isinstance(member, property) else member
+    assert function is not None
+    return textwrap.dedent(inspect.getsource(function)).splitlines()
+
+
+def _reading(name: str, field: FieldInfo, kind: _Kind) -> str:
+    """The expression for a field's value in `json`."""
+    value = f'json["{name}"]'
+    if not field.is_required():
+        default = field.get_default(call_default_factory=True)
+        value = f'json.get("{name}", {_literal(default)})'
+        if default is None:
+            value = f'json.get("{name}")'
+    return value if kind.reader is None else kind.reader(value)
+
+
+def _literal(value: object) -> str:
+    return json.dumps(value) if isinstance(value, str) else repr(value)
+
+
+def _writing(
+    fields: dict[str, FieldInfo], kinds: dict[str, _Kind], constants: dict[str, FieldInfo]
+) -> list[str]:
+    """The method that writes a contract, without what is left out where it is not in use."""
+    values = [f'"{name}": {_literal(field.default)},' for name, field in constants.items()]
+    for name, kind in kinds.items():
+        value = f"self.{name}"
+        values.append(f'"{name}": {value if kind.writer is None else kind.writer(value)},')
+    left_out = [(name, field.exclude_if) for name, field in fields.items() if field.exclude_if]
+    lines = ["def to_json(self) -> Json:"]
+    if not left_out:
+        return lines + _indented(_listed("return {", values, "}"))
+    lines += _indented(_listed("written: Json = {", values, "}"))
+    for name, condition in left_out:
+        lines += _indented([f"if {_CONDITIONS[condition].format(f'self.{name}')}:"])
+        lines += _indented(_indented([f'del written["{name}"]']))
+    return lines + _indented(["return written"])
+
+
+_CONDITIONS: dict[object, str] = {
+    base.is_none: "{} is None",
+    base.is_true: "{}",
+    base.is_false: "not {}",
+    base.is_empty: "not {}",
+}
+
+
+def _kind_of(kind: Any) -> _Kind:
+    origin, parts = get_origin(kind), get_args(kind)
+    if kind is Any or kind in (str, int, float, bool):
+        return _Kind("Any" if kind is Any else kind.__name__)
+    if _is_contract(kind):
+        if kind in OPAQUE:
+            return _Kind(kind.__name__)
+        name = kind.__name__
+        return _Kind(name, f"{name}.from_json({{}})".format, "{}.to_json()".format)
+    if origin is Literal:
+        return _Kind(f"Literal[{', '.join(map(_literal, parts))}]")
+    if origin is list:
+        (each,) = map(_kind_of, parts)
+        return _Kind(f"list[{each.name}]", *_of_items(each, "[{} for each in {}]", "each"))
+    if origin is dict:
+        key, item = map(_kind_of, parts)
+        return _Kind("Json") if item.name == "Any" else _mapping_kind(key, item)
+    if origin is tuple:
+        return _tuple_kind([_kind_of(part) for part in parts])
+    if origin in (Union, UnionType):
+        return _union_kind([part for part in parts if part is not NoneType], NoneType in parts)
+    raise TypeError(f"the agent's contracts cannot have a {kind}")
+
+
+_Function = Callable[[str], str]
+
+
+def _of_items(item: _Kind, made: str, name: str) -> Iterator[_Function | None]:
+    """Reader and writer of a collection of such items, `name` being one of them."""
+    for function in (item.reader, item.writer):
+        yield None if function is None else _applied(function(name), made)
+
+
+def _applied(to_item: str, made: str) -> _Function:
+    return lambda value: made.format(to_item, value)
+
+
+def _mapping_kind(key: _Kind, item: _Kind) -> _Kind:
+    made = "{{key: {} for key, item in {}.items()}}"
+    return _Kind(f"dict[{key.name}, {item.name}]", *_of_items(item, made, "item"))
+
+
+def _tuple_kind(parts: list[_Kind]) -> _Kind:
+    """Read from a list; json.dumps writes one as such."""
+
+    def read(value: str) -> str:
+        places = [f"{value}[{place}]" for place in range(len(parts))]
+        read_parts = [
+            place if part.reader is None else part.reader(place)
+            for part, place in zip(parts, places, strict=True)
+        ]
+        return f"({', '.join(read_parts)})"
+
+    return _Kind(f"tuple[{', '.join(part.name for part in parts)}]", read)
+
+
+def _union_kind(parts: list[Any], is_optional: bool) -> _Kind:
+    """Of null and another type, of texts and another type, or of mappings to these."""
+    if is_optional:
+        (only,) = parts
+        return _optional(_kind_of(only))
+    if all(get_origin(part) is dict for part in parts):
+        keys, items = zip(*map(get_args, parts), strict=True)
+        return _mapping_kind(_kind_of(keys[0]), _union_kind(list(items), False))
+    text, other = parts
+    kind = _kind_of(other)
+    read = kind.reader
+    if text is not str or read is None:
+        raise TypeError(f"the agent's contracts cannot have a union of {parts}")
+    name = f"Union[str, {kind.name}]"
+    return _Kind(name, lambda value: f"{value} if isinstance({value}, str) else {read(value)}")
+
+
+def _optional(kind: _Kind) -> _Kind:
+    name = f"Optional[{kind.name}]"
+    if kind.reader is None:
+        return _Kind(name)
+    return _Kind(
+        name,
+        f"_or_none({kind.name}.from_json, {{}})".format,
+        lambda value: f"None if {value} is None else {value}.to_json()",
+    )

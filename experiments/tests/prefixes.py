@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Prefixes in which another program, or nothing, is in the place of one of nagi's."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+
+from nagi_contracts import paths
+
+
+def make_prefix(target: Path, *, without: Collection[str] = ()) -> Path:
+    """A prefix for NAGI_PREFIX with all that the installed one has, but what `without` names below
+    bin/ and lib/nagi/."""
+    for room in (Path("bin"), Path("lib", "nagi")):
+        (target / room).mkdir(parents=True)
+        for installed in (paths.prefix() / room).iterdir():
+            if installed.name not in without:
+                (target / room / installed.name).symlink_to(installed.resolve())
+    return target

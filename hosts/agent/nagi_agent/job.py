@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an agent is, whatever the run: which node, which interfaces, where its files go."""
+
+from __future__ import annotations
+
+import os
+
+from nagi_agent import host, processes
+from nagi_agent.contracts import Batch
+from nagi_agent.hold import SETTINGS_JOURNAL
+
+
+class Job:
+    """A batch's, without its runs. `interfaces`: link -> a node's interface; `ends`: link -> the
+    emulator's interfaces at both ends."""
+
+    def __init__(self, batch: Batch) -> None:
+        self.node = batch.node
+        self.is_emulator = batch.is_emulator
+        self.interfaces = {
+            link: name for link, name in batch.interfaces.items() if isinstance(name, str)
+        }
+        self.ends = {
+            link: pair for link, pair in batch.interfaces.items() if not isinstance(pair, str)
+        }
+        self.spool = batch.spool
+        self.state = batch.state
+        self.user = batch.user or processes.service_user()
+        self.nagi_link = batch.nagi_link
+        self.nagi_sdr = batch.nagi_sdr
+        self.nagi_switch = batch.nagi_switch
+        self.simple_switch = batch.simple_switch
+        self.simple_switch_client = batch.simple_switch_client
+        self.virtual = batch.virtual
+        self.server_preload = batch.server_preload
+        self.facts = host.facts()
+
+    @property
+    def all_interfaces(self) -> list[str]:
+        """Those on a link; the emulator has two on each."""
+        of_emulator = {name for pair in self.ends.values() for name in pair}
+        return sorted(of_emulator.union(self.interfaces.values()))
+
+    @property
+    def settings_journal(self) -> str:
+        """Undoes what a run has set."""
+        return os.path.join(self.state, SETTINGS_JOURNAL)
