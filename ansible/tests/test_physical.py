@@ -149,14 +149,21 @@ def test_members_of_the_group_may_capture_and_others_not(emulator):
 
 
 def test_a_permanent_emulator_has_what_it_needs_and_no_more(emulator):
-    ways = {"rate_bps": 10**8, "delay_ns": 10**6, "queue": {"packets": 100}}
+    directions = {"rate_bps": 10**8, "delay_ns": 10**6, "queue": {"packets": 100}}
     configuration = {
         "schema_version": 1,
         "seed": 1,
         "account": "account.json",
         "control_socket": "/run/nagi-link/bench/socket",
         "links": [
-            {"name": "wired", "id": 1, "a": "enp2s0", "b": "enp3s0", "a_to_b": ways, "b_to_a": ways}
+            {
+                "name": "wired",
+                "id": 1,
+                "a": "enp2s0",
+                "b": "enp3s0",
+                "forward": directions,
+                "backward": directions,
+            }
         ],
     }
     emulator.run("sh", "-c", f"echo '{json.dumps(configuration)}' >/etc/nagi/bench.json")

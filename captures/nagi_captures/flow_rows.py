@@ -49,14 +49,16 @@ def scanned(flows: pd.DataFrame, flow: FlowPlan, *, data: bool = True) -> Any:
     if len(rows) < 2:
         return next(rows.itertuples(), None)
     merged: dict[str, Any] = {name: int(rows[name].sum()) for name in _SUMS}
-    for way in ("timestamps", "sequence"):
-        sampled = rows[rows[f"rtt_{way}_count"] > 0]
-        merged[f"rtt_{way}_count"] = int(sampled[f"rtt_{way}_count"].sum())
-        merged[f"rtt_{way}_min_ns"] = sampled[f"rtt_{way}_min_ns"].min()
-        merged[f"rtt_{way}_max_ns"] = sampled[f"rtt_{way}_max_ns"].max()
-        merged[f"rtt_{way}_mean_ns"] = _mean(sampled, f"rtt_{way}_mean_ns", f"rtt_{way}_count")
+    for direction in ("timestamps", "sequence"):
+        sampled = rows[rows[f"rtt_{direction}_count"] > 0]
+        merged[f"rtt_{direction}_count"] = int(sampled[f"rtt_{direction}_count"].sum())
+        merged[f"rtt_{direction}_min_ns"] = sampled[f"rtt_{direction}_min_ns"].min()
+        merged[f"rtt_{direction}_max_ns"] = sampled[f"rtt_{direction}_max_ns"].max()
+        merged[f"rtt_{direction}_mean_ns"] = _mean(
+            sampled, f"rtt_{direction}_mean_ns", f"rtt_{direction}_count"
+        )
         for name in _QUANTILES:
-            merged[f"rtt_{way}_{name}_ns"] = _only(sampled, f"rtt_{way}_{name}_ns")
+            merged[f"rtt_{direction}_{name}_ns"] = _only(sampled, f"rtt_{direction}_{name}_ns")
     carrying = rows[rows["data_packets_inside"] > 0]
     for name in ("in_flight_mean_bytes", "in_flight_max_bytes"):
         merged[name] = _only(carrying, name)

@@ -38,7 +38,7 @@ def drop(frame: bytes, time_ns: int, cause: str, snap: int = 128, interface: int
 
 
 HEADER = block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1)) + block(
-    1, struct.pack("<HHI", 1, 0, 128) + option(2, b"radio.a_to_b") + option(0, b"")
+    1, struct.pack("<HHI", 1, 0, 128) + option(2, b"radio.forward") + option(0, b"")
 )
 
 
@@ -103,8 +103,8 @@ def test_what_is_no_tcp_over_ipv4_is_passed_over(log):
 def test_the_recorded_log_has_what_the_emulator_counted():
     table = read_drops(RUN / "drops.pcapng")
     accounts = [
-        way.packets for link in Links.read(RUN / "links.json").links
-        for way in (link.a_to_b, link.b_to_a)
+        direction.packets for link in Links.read(RUN / "links.json").links
+        for direction in (link.forward, link.backward)
     ]  # fmt: skip
     counts = table["cause"].value_counts()
     assert counts["queue overflow"] == sum(each.queue_overflows for each in accounts)

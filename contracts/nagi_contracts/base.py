@@ -23,7 +23,15 @@ def file_of_run(path: Path) -> bytes:
 
 
 # Keys that had another name until 0.1.
-RENAMED = {"form": "variant", "forms": "variants", "imposed_by": "shaped_by"}
+RENAMED = {
+    "form": "variant",
+    "forms": "variants",
+    "imposed_by": "shaped_by",
+    "direction": "direction",
+    "forward": "forward",
+    "backward": "backward",
+    "most_waiting_packets": "max_waiting_packets",
+}
 
 # For a field's `exclude_if`: what came later is written only where it is in use.
 

@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from nagi_contracts.base import Contract, is_false, is_none
-from nagi_contracts.plan import DirectionPlan
+from nagi_contracts.plan import DirectionName, DirectionPlan
 
 
 class PacketCounts(Contract):
@@ -119,8 +119,11 @@ class LinkAccount(Contract):
     id: int
     a: PortAccount
     b: PortAccount
-    a_to_b: DirectionAccount
-    b_to_a: DirectionAccount
+    forward: DirectionAccount = Field(description="from a to b")
+    backward: DirectionAccount
+
+    def direction(self, name: DirectionName) -> DirectionAccount:
+        return self.forward if name == "forward" else self.backward
 
 
 class Cpu(Contract):

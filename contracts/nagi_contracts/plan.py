@@ -25,8 +25,8 @@ from nagi_contracts.impairments.markings import MarkingPlan
 from nagi_contracts.impairments.queues import QueuePlan
 from nagi_contracts.memo import Memo
 
-Way = Literal["forward", "backward"]
-WAYS: tuple[Way, Way] = get_args(Way)
+DirectionName = Literal["forward", "backward"]
+DIRECTIONS: tuple[DirectionName, DirectionName] = get_args(DirectionName)
 SwitchTarget = Literal["nagi", "bmv2"]
 
 
@@ -188,8 +188,8 @@ class RadioPlan(Contract):
     forward: RadioChannelPlan
     backward: RadioChannelPlan
 
-    def channel(self, way: Way) -> RadioChannelPlan:
-        return self.forward if way == "forward" else self.backward
+    def channel(self, direction: DirectionName) -> RadioChannelPlan:
+        return self.forward if direction == "forward" else self.backward
 
 
 class LinkPlan(Contract):
@@ -209,8 +209,8 @@ class LinkPlan(Contract):
     def is_radio(self) -> bool:
         return self.radio is not None
 
-    def direction(self, way: Way) -> DirectionPlan:
-        return self.forward if way == "forward" else self.backward
+    def direction(self, direction: DirectionName) -> DirectionPlan:
+        return self.forward if direction == "forward" else self.backward
 
     @property
     def records_transmissions(self) -> bool:
@@ -270,9 +270,9 @@ class NodePlan(Contract):
     switch: SwitchPlan | None = Field(None, exclude_if=is_none, description="of a switch")
 
 
-class Hop(Contract):
+class LinkDirection(Contract):
     link: str
-    way: Way
+    direction: DirectionName
 
 
 class CommandPlan(Contract):
@@ -336,7 +336,7 @@ class FlowPlan(Contract):
     max_window: int | None = Field(None, description="cap of the congestion window, packets")
     start_s: float
     end_s: float
-    path: list[Hop]
+    path: list[LinkDirection]
     bottleneck_bps: int = Field(
         description="smallest configured rate on the path; a trace counts with its mean"
     )
@@ -447,26 +447,26 @@ class RunPlan(Contract):
         """The nodes that are switches."""
         return [node for node in self.nodes if node.switch is not None]
 
-    def leaves(self, hop: Hop) -> str:
+    def leaves(self, direction: LinkDirection) -> str:
         """The node from which packets enter a direction of a link."""
-        return self.link(hop.link).ends[0 if hop.way == "forward" else 1].node
+        return self.link(direction.link).ends[0 if direction.direction == "forward" else 1].node
 
-    def port(self, hop: Hop) -> SwitchPortPlan | None:
+    def port(self, direction: LinkDirection) -> SwitchPortPlan | None:
         """The switch's port by which packets enter a direction of a link; None: no switch's."""
-        switch = self.node(self.leaves(hop)).switch
+        switch = self.node(self.leaves(direction)).switch
         if switch is None:
             return None
-        return next(port for port in switch.ports if port.link == hop.link)
+        return next(port for port in switch.ports if port.link == direction.link)
 
-    def imposed(self, hop: Hop) -> DirectionPlan | None:
+    def imposed(self, direction: LinkDirection) -> DirectionPlan | None:
         """What a switch imposes on a direction of a link; None: all is the emulator's."""
-        port = self.port(hop)
+        port = self.port(direction)
         return None if port is None else port.imposes
 
-    def channel(self, hop: Hop) -> DirectionPlan:
+    def channel(self, direction: LinkDirection) -> DirectionPlan:
         """What a direction of a link does to packets, whoever imposes it."""
-        emulated = self.link(hop.link).direction(hop.way)
-        imposed = self.imposed(hop)
+        emulated = self.link(direction.link).direction(direction.direction)
+        imposed = self.imposed(direction)
         if imposed is None:
             return emulated
         return emulated.model_copy(update={name: getattr(imposed, name) for name in IMPOSED})

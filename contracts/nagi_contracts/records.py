@@ -28,7 +28,7 @@ from typing import Literal, Self
 from pydantic import Field
 
 from nagi_contracts.base import Contract, is_empty, is_false, is_none, is_true
-from nagi_contracts.plan import RunPlan, Way
+from nagi_contracts.plan import DirectionName, RunPlan
 from nagi_contracts.statements import Statement
 
 
@@ -132,7 +132,7 @@ class PacketRow(Contract):
     nanoseconds since the run began."""
 
     link: str
-    way: Way
+    direction: DirectionName
     index: int = Field(description="counts the packets of link and way, modulo 2^32")
     arrived_ns: int
     left_ns: int = Field(description="when it was due at the far end, or dropped; 0 while held")
@@ -152,7 +152,7 @@ class TransmissionRow(Contract):
     Instants are nanoseconds since the run began."""
 
     link: str
-    way: Way
+    direction: DirectionName
     number: int = Field(description="counts the transmissions of link and way, modulo 2^32")
     index: int = Field(description="the packet's, as in packets.parquet")
     attempt: int = Field(description="at this packet, from 1: ARQ makes more of them")

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from nagi_contracts.base import Contract
 from nagi_contracts.links import Lateness, PortAccount
-from nagi_contracts.plan import SwitchTarget, Way
+from nagi_contracts.plan import DirectionName, SwitchTarget
 
 
 def drops_file(node: str) -> str:
@@ -58,7 +58,7 @@ class SwitchPortAccount(Contract):
 
     number: int
     link: str
-    way: Way = Field(description="of what leaves by it")
+    direction: DirectionName = Field(description="of what leaves by it")
     counters: PortCounters
     queue_overflows: int | None
     waiting: int | None = Field(description="packets, at the end")
@@ -97,10 +97,12 @@ class Switches(Contract):
     schema_version: Literal[1] = 1
     switches: list[SwitchAccount]
 
-    def port(self, link: str, way: Way) -> SwitchPortAccount | None:
+    def port(self, link: str, direction: DirectionName) -> SwitchPortAccount | None:
         """The port by which packets enter a direction of a link."""
         ports = [port for switch in self.switches for port in switch.ports]
-        return next((port for port in ports if (port.link, port.way) == (link, way)), None)
+        return next(
+            (port for port in ports if (port.link, port.direction) == (link, direction)), None
+        )
 
 
 class QueueSample(Contract):
@@ -109,7 +111,7 @@ class QueueSample(Contract):
 
     t_s: float = Field(description="seconds since the run began, by the switch's clock")
     link: str
-    way: Way
+    direction: DirectionName
     depth_at_enqueue: int = Field(description="packets")
     depth_at_dequeue: int
     in_queue_us: int

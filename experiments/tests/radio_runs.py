@@ -81,10 +81,10 @@ def check(said: str, directory: Path) -> None:
     values = {check.name: check.value for check in verdict.checks}
     assert values["radio_unanswered"] == values["replay_differences"] == 0
     radio = Links.read(directory / "links.json").links[1]
-    counts = radio.a_to_b.transmissions
+    counts = radio.forward.transmissions
     assert counts.sent > 100
     table = pd.read_parquet(directory / "transmissions.parquet")
-    mine = table[(table["link"] == "wireless") & (table["way"] == "forward")]
+    mine = table[(table["link"] == "wireless") & (table["direction"] == "forward")]
     causes = {
         "not detected": counts.not_detected,
         "header error": counts.header_errors,
@@ -92,7 +92,7 @@ def check(said: str, directory: Path) -> None:
     }
     for outcome, counted in causes.items():
         assert len(mine[mine["outcome"] == outcome]) == counted
-    assert radio.a_to_b.packets.channel_losses == sum(causes.values()) > 0
+    assert radio.forward.packets.channel_losses == sum(causes.values()) > 0
     assert counts.undetected_errors == 0
     told = {(each.name, each.subject): each.value for each in verdict.information}
     # The receiver's own estimate takes symbols for the nearest points, so it is a little low.

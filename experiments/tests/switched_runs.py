@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from nagi_captures.drops import read_drops
 from nagi_contracts.paths import native_program
-from nagi_contracts.plan import Hop, RunPlan
+from nagi_contracts.plan import LinkDirection, RunPlan
 from nagi_contracts.records import Campaign, Verdict
 from nagi_contracts.results import Metrics
 from nagi_contracts.switches import QueueSample, Switches
@@ -45,7 +45,7 @@ warmup: 1 s
 matrix: {loss: [LOSSES]}
 report: {x: loss, series: loss}
 """
-RADIO = Hop(link="radio", way="forward")
+RADIO = LinkDirection(link="radio", direction="forward")
 
 
 def run(tmp_path, losses: str, *arguments: str, valid: bool = True) -> dict[str, Path]:
@@ -73,7 +73,7 @@ def check(directory: Path, loss: float) -> None:
     (row,) = Metrics.read(directory / "metrics.json").rows
     (switch,) = Switches.read(directory / "switches.json").switches
     port = switch.ports[1]
-    assert (port.link, port.way) == ("radio", "forward")
+    assert (port.link, port.direction) == ("radio", "forward")
     checks = {each.name: each for each in Verdict.read(directory / "verdict.json").checks}
     assert checks["switch_drops"].value == 0 and checks["unaccounted"].value == 0
     assert row.channel_losses == port.counters.lost

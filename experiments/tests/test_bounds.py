@@ -185,7 +185,7 @@ OF_NAGI_LINK_ALONE: dict[str, Callable[[Any], Settings]] = {
 
 def answer_of_nagi_link(direction: Settings, directory: Path) -> str | None:
     """Why it refuses a direction; None: it takes it."""
-    link = {"name": "wired", "id": 0, "a": "e0", "b": "e1", "a_to_b": direction, "b_to_a": {}}
+    link = {"name": "wired", "id": 0, "a": "e0", "b": "e1", "forward": direction, "backward": {}}
     config = directory / "config.json"
     config.write_text(json.dumps({"schema_version": 1, "seed": 0, "links": [link]}))
     done = subprocess.run(

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from changed_captures import captured, write_captured
 from nagi.campaign.collection import own_clocks
-from nagi.records.lanes import lane
+from nagi.records.direction_numbers import direction_number
 from nagi.records.packets import Records, fates, from_table, in_order, replay, to_table
 from nagi.verdict.certificate import LIMITS, RADIO_LIMITS, SWITCH_LIMITS, certify
 from nagi.verdict.evidence import gather
@@ -83,8 +83,8 @@ def test_a_good_run_is_valid(case):
 
 def test_a_verdict_says_how_likely_the_losses_were(case):
     found = {(each.name, each.subject): each.value for each in case.judge().information}
-    forward = lane(case.plan, "radio", "forward")
-    mine = fates(case.records[case.records["lane"] == forward])
+    forward = direction_number(case.plan, "radio", "forward")
+    mine = fates(case.records[case.records["direction"] == forward])
     lost, kept = (mine == 2).sum(), (mine == 0).sum()
     assert found["loss_rate", "radio forward"] == pytest.approx(lost / (lost + kept) * 100)
     assert 0 < found["loss_p_value", "radio forward"] <= 1
@@ -98,12 +98,12 @@ def test_the_model_does_the_same_again(case):
     recorded, again = in_order(case.records), replay(case.plan, case.records)
     over = fates(recorded) != 3
     assert over.sum() > 900
-    for column in ("lane", "index", "arrived_ns", "left_ns", "fate"):
+    for column in ("direction", "index", "arrived_ns", "left_ns", "fate"):
         assert np.array_equal(recorded[column][over], again[column][over])
 
 
 def there(links):
-    return links["links"][0]["a_to_b"]
+    return links["links"][0]["forward"]
 
 
 def _late(case):
@@ -210,13 +210,13 @@ def _unknown_packets(case):
 
 def _biased_loss(case):
     """One packet that the channel lost is one that it did not."""
-    delivered = (case.records["lane"] == 0) & (fates(case.records) == 0)
+    delivered = (case.records["direction"] == 0) & (fates(case.records) == 0)
     case.records["fate"][np.flatnonzero(delivered)[100]] = 2
 
 
 def _slower_server(case):
     """Packets were handed over at 0.2 % less than the rate asked for."""
-    mine = case.records["lane"] == 0
+    mine = case.records["direction"] == 0
     case.records["late_ns"][mine] = case.records["left_ns"][mine] // 500
 
 

@@ -240,7 +240,7 @@ def test_a_delay_that_the_emulator_admits_is_no_clock_s(case):
 
     case.change("server", later)
     forward = [number for number, link in enumerate(case.plan.links) if link.name == "core"]
-    case.records["late_ns"][case.records["lane"] == forward[0] * 2] += MS
+    case.records["late_ns"][case.records["direction"] == forward[0] * 2] += MS
     verdict = case.judge()
     median = checks(verdict)["capture_transit_median"]
     assert not median.ok and median.value == pytest.approx(1, abs=0.1)

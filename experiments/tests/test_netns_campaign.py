@@ -179,7 +179,7 @@ def test_a_campaign_from_experiment_to_report(spec, tmp_path):
     # Captured at the receiver: what the last link delivered, and the ACKs that were sent into it.
     (capture,) = manifest.nodes["D"].captures
     radio = links.links[1]
-    seen = radio.a_to_b.packets.delivered + radio.b_to_a.packets.offered
+    seen = radio.forward.packets.delivered + radio.backward.packets.offered
     assert capture.captured == pytest.approx(seen, abs=30)
 
     stamps = {path: path.stat().st_mtime_ns for path in out.glob("runs/*/*")}

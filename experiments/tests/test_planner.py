@@ -53,7 +53,7 @@ def test_everything_is_resolved(plans):
     assert (up.port, down.port) == (5001, 6001)
     assert up.base_rtt_s == pytest.approx(0.030)
     assert up.bottleneck_bps == 1_000_000
-    assert [(hop.link, hop.way) for hop in down.path] == [
+    assert [(direction.link, direction.direction) for direction in down.path] == [
         ("core", "backward"),
         ("radio", "backward"),
     ]

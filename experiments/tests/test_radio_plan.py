@@ -133,7 +133,9 @@ def test_plans_without_either_are_as_they_were():
     assert not plan.records_transmissions()
     written = json.loads(plan.model_dump_json())
     assert all("radio" not in link for link in written["links"])
-    assert all("arq" not in link[way] for link in written["links"] for way in ("forward",))
+    assert all(
+        "arq" not in link[direction] for link in written["links"] for direction in ("forward",)
+    )
 
 
 # (what is replaced, by what, key, complaint and cure)

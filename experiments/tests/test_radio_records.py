@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from nagi.campaign.collection import collect
 from nagi.campaign.retention import retain
-from nagi.records.lanes import lane
+from nagi.records.direction_numbers import direction_number
 from nagi.records.packets import (
     CHANNEL_LOSS,
     DELIVERED,
@@ -65,7 +65,7 @@ RADIO = RadioPlan(
 
 
 def transmissions(*columns):
-    """(number, index, lane, outcome, snr in 0.01 dB, attempt) each; a millisecond one after the
+    """(number, index, direction, outcome, snr in 0.01 dB, attempt) each; a ms one after the
     other."""
     made = np.zeros(len(columns), TRANSMISSION)
     for place, (number, index, lane_, outcome, snr, attempt) in enumerate(columns):
@@ -94,7 +94,7 @@ def test_the_record_becomes_a_table(tmp_path):
     table = to_table(found, plan)
     assert list(table.columns) == list(TransmissionRow.model_fields)
     assert list(table["link"]) == ["wireless"] * 6 + ["wired"]
-    assert list(table["way"]) == ["forward", "backward", *["forward"] * 5]
+    assert list(table["direction"]) == ["forward", "backward", *["forward"] * 5]
     assert list(table["outcome"]) == [
         "received", "received", "not detected", "header error", "payload error", "unanswered",
         "lost",
@@ -131,17 +131,17 @@ def test_the_model_is_told_what_radios_lost_by_the_numbers_of_transmissions(tmp_
     assert found["wireless", "backward"]["lost"] == []
     assert found["wireless", "forward"]["length"] > max(SOME["number"])
     links = configuration(plan, SOME)["links"]
-    assert links[1]["a_to_b"]["loss"] == found["wireless", "forward"]
+    assert links[1]["forward"]["loss"] == found["wireless", "forward"]
     assert "radio" not in links[1]
-    assert links[0]["a_to_b"]["loss"] == {"model": "none", "at": "egress"}
-    assert links[1]["a_to_b"]["rate_bps"] == plan.link("wireless").forward.rate_bps
+    assert links[0]["forward"]["loss"] == {"model": "none", "at": "egress"}
+    assert links[1]["forward"]["rate_bps"] == plan.link("wireless").forward.rate_bps
 
 
 def bursts(plan, sizes=(1052, 40, 600), count=400):
     """Packets that come to the radio in bursts which its queue cannot hold, and what has to become
     of them if every seventh transmission is lost: Lindley's recursion, by hand."""
     direction = plan.link("wireless").forward
-    number = lane(plan, "wireless", "forward")
+    number = direction_number(plan, "wireless", "forward")
     records = np.zeros(count, RECORD)
     sent = []
     waiting: list[tuple[int, int]] = []  # when each of those in the system begins, and ends
@@ -272,7 +272,10 @@ def as_radio(plan: RunPlan, **forward) -> RunPlan:
 
 
 PLAN = as_radio(RunPlan.read(RUN / "plan.json"))
-FORWARD, BACKWARD = lane(PLAN, "radio", "forward"), lane(PLAN, "radio", "backward")
+FORWARD, BACKWARD = (
+    direction_number(PLAN, "radio", "forward"),
+    direction_number(PLAN, "radio", "backward"),
+)
 
 
 @pytest.fixture
@@ -296,7 +299,7 @@ def records(tmp_path):
     shutil.copy(RUN / "links.json", emulator)
     packets = in_order(from_table(pd.read_parquet(RUN / "packets.parquet"), PLAN))
     # Backward it lost packets before the queue: they never came to the radio.
-    lost_before = (packets["lane"] == BACKWARD) & (fates(packets) == CHANNEL_LOSS)
+    lost_before = (packets["direction"] == BACKWARD) & (fates(packets) == CHANNEL_LOSS)
     packets = packets[~lost_before]
     write_records(packets, emulator / "packets.bin")
     write_transmissions(_transmissions_of(packets), emulator / "transmissions.bin")
@@ -307,7 +310,7 @@ def _transmissions_of(packets):
     """Of links that do not reorder: a transmission each packet that was not dropped before."""
     made = []
     for number in (FORWARD, BACKWARD):
-        mine = packets[(packets["lane"] == number) & (fates(packets) != QUEUE_OVERFLOW)]
+        mine = packets[(packets["direction"] == number) & (fates(packets) != QUEUE_OVERFLOW)]
         direction = PLAN.link("radio").forward
         sent = np.zeros(len(mine), TRANSMISSION)
         delay = np.where(fates(mine) == CHANNEL_LOSS, 0, direction.delay_ns)
@@ -315,7 +318,7 @@ def _transmissions_of(packets):
         bits = mine["bytes"].astype(np.int64) * 8
         sent["start_ns"] = sent["end_ns"] - bits * 10**9 // direction.rate_bps
         sent["number"], sent["index"] = np.arange(len(mine)), mine["index"]
-        sent["lane"], sent["attempt"] = number, 1
+        sent["direction"], sent["attempt"] = number, 1
         sent["outcome"] = np.where(fates(mine) == CHANNEL_LOSS, HEADER_ERROR, RECEIVED)
         sent["snr"] = np.where(fates(mine) == CHANNEL_LOSS, SNR_UNKNOWN, 1210)
         made.append(sent)
@@ -345,7 +348,7 @@ def test_a_run_over_a_radio_is_judged(records, tmp_path):
     table = pd.read_parquet(tmp_path / "runs" / PLAN.run_id / "transmissions.parquet")
     pd.testing.assert_frame_equal(table, to_table(sent, PLAN))
     told = {(each.name, each.subject): each for each in verdict.information}
-    mine = sent[sent["lane"] == FORWARD]
+    mine = sent[sent["direction"] == FORWARD]
     assert told["radio_transmissions", "radio forward"].value == len(mine) > 200
     lost = int((mine["outcome"] == HEADER_ERROR).sum())
     assert told["radio_header_errors", "radio forward"].value == lost > 0
@@ -359,7 +362,7 @@ def test_a_run_over_a_radio_is_judged(records, tmp_path):
 
 def test_the_mean_snr_is_that_of_powers(records, tmp_path):
     def two_levels(found):
-        mine = np.flatnonzero(found["lane"] == BACKWARD)
+        mine = np.flatnonzero(found["direction"] == BACKWARD)
         found["snr"][mine[::2]], found["snr"][mine[1::2]] = 1000, 2000
         if len(mine) % 2:
             found["snr"][mine[-1]] = SNR_UNKNOWN
@@ -373,7 +376,9 @@ def test_the_mean_snr_is_that_of_powers(records, tmp_path):
 
 def test_a_transmission_without_an_answer_makes_a_run_invalid(records, tmp_path):
     def unanswered(found):
-        first = np.flatnonzero((found["lane"] == FORWARD) & (found["outcome"] == HEADER_ERROR))[0]
+        first = np.flatnonzero(
+            (found["direction"] == FORWARD) & (found["outcome"] == HEADER_ERROR)
+        )[0]
         found["outcome"][first] = UNANSWERED
 
     spoil(records, unanswered)
@@ -385,7 +390,7 @@ def test_a_transmission_without_an_answer_makes_a_run_invalid(records, tmp_path)
 def test_what_is_on_the_air_when_the_emulator_stops_has_no_answer_yet(records, tmp_path):
     path = records / "cell0_emulator" / PLAN.run_id / "transmissions.bin"
     found = read_transmissions(path, PLAN)
-    number = found["number"][found["lane"] == FORWARD].max() + 1
+    number = found["number"][found["direction"] == FORWARD].max() + 1
     ended_ns = round(PLAN.timeline.capture_end_s * 1e9)
     late = np.zeros(1, TRANSMISSION)
     late[0] = (ended_ns - 10**6, ended_ns, number, 0, FORWARD, UNANSWERED, SNR_UNKNOWN, 1, b"")
@@ -396,7 +401,7 @@ def test_what_is_on_the_air_when_the_emulator_stops_has_no_answer_yet(records, t
 
 def test_a_loss_that_the_radio_did_not_have_is_found(records, tmp_path):
     def lose(found):
-        first = np.flatnonzero((found["lane"] == FORWARD) & (found["outcome"] == RECEIVED))[20]
+        first = np.flatnonzero((found["direction"] == FORWARD) & (found["outcome"] == RECEIVED))[20]
         found["outcome"][first] = NOT_DETECTED
 
     spoil(records, lose)
@@ -431,13 +436,13 @@ def test_a_run_keeps_transmissions_where_it_keeps_packets(records, tmp_path):
 def test_links_that_repeat_are_replayed_with_their_arq(tmp_path):
     plan = as_radio(RunPlan.read(RUN / "plan.json"), arq=ArqPlan(retries=2, feedback_ns=10**6))
     (radio, core) = configuration(plan, SOME[:0])["links"]
-    assert radio["a_to_b"]["arq"] == {"retries": 2, "feedback_ns": 1_000_000}
-    assert "arq" not in radio["b_to_a"] and "arq" not in core["a_to_b"]
+    assert radio["forward"]["arq"] == {"retries": 2, "feedback_ns": 1_000_000}
+    assert "arq" not in radio["backward"] and "arq" not in core["forward"]
 
 
 def test_the_emulator_s_account_may_tell_of_transmissions():
     account = Links.read(RUN / "links.json")
-    direction = account.links[0].a_to_b
+    direction = account.links[0].forward
     assert "transmissions" not in direction.model_dump(mode="json")
     counts = TransmissionCounts(
         sent=5, received=1, not_detected=1, header_errors=1, payload_errors=1, lost=0,

@@ -57,7 +57,7 @@ import json, os, sys
 if sys.argv[1] == "run":
     with open(sys.argv[2]) as file:
         config = json.load(file)
-    radio = config["links"][1]["a_to_b"]
+    radio = config["links"][1]["forward"]
     {change}
     with open(sys.argv[2], "w") as file:
         json.dump(config, file)
@@ -215,7 +215,7 @@ def test_a_link_changed_on_the_way_is_caught(tmp_path):
         for process in emulators(out):
             control = f"/proc/{process}/cwd/nagi-link.sock"
             changes = '{"delay_ns": 2100000}'
-            arguments = ["set", control, "radio", "a_to_b", changes]
+            arguments = ["set", control, "radio", "forward", changes]
             done = subprocess.run(
                 [native_program("nagi-link"), *arguments],
                 capture_output=True,

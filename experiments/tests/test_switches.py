@@ -14,7 +14,7 @@ from nagi.cli.options import chosen_switch
 from nagi.labs.shape import Shape
 from nagi.plan.planner import plan_runs
 from nagi.plan.shaping import EDGE
-from nagi.records.lanes import lane
+from nagi.records.direction_numbers import direction_number
 from nagi.records.packets import DELIVERED, RECORD
 from nagi.spec.points import read_experiment
 from nagi.verdict.certificate import LIMITS, SWITCH_LIMITS, certify
@@ -23,7 +23,7 @@ from nagi.verdict.passages import passages
 from nagi_contracts.errors import InputError
 from nagi_contracts.links import Links
 from nagi_contracts.paths import SCHEMAS
-from nagi_contracts.plan import Hop
+from nagi_contracts.plan import LinkDirection
 from nagi_contracts.records import Manifest
 from nagi_contracts.switches import Switches
 from specs import GOOD
@@ -40,7 +40,10 @@ RADIO = """\
 """
 BEFORE = GOOD[GOOD.index("  radio:") : GOOD.index("flows:")]
 SWITCHED = GOOD.replace("N: router", "N: switch").replace(BEFORE, RADIO)
-FORWARD, BACKWARD = Hop(link="radio", way="forward"), Hop(link="radio", way="backward")
+FORWARD, BACKWARD = (
+    LinkDirection(link="radio", direction="forward"),
+    LinkDirection(link="radio", direction="backward"),
+)
 
 
 def points_of(tmp_path, text):
@@ -69,7 +72,7 @@ def test_the_plan_says_which_part_is_whose(tmp_path):
     # A hundred samples a second of 20 Mb/s in packets of 1,052 bytes.
     assert port.sample_every == 24
     assert plan.port(BACKWARD) is None
-    assert plan.imposed(Hop(link="wired", way="backward")) is None
+    assert plan.imposed(LinkDirection(link="wired", direction="backward")) is None
     assert plan.flows[0].bottleneck_bps == 20_000_000
     switch = plan.node("N").switch
     assert switch.sha256 == hashlib.sha256(EDGE.read_bytes()).hexdigest()
@@ -81,8 +84,8 @@ def test_the_plan_says_which_part_is_whose(tmp_path):
 def test_whoever_imposes_it_a_direction_is_the_same(tmp_path):
     by_switch = plan_of(tmp_path)
     by_emulator = plan_of(tmp_path, SWITCHED.replace("      shaped_by: switch\n", ""))
-    for hop in (FORWARD, BACKWARD):
-        assert by_switch.channel(hop) == by_emulator.channel(hop)
+    for direction in (FORWARD, BACKWARD):
+        assert by_switch.channel(direction) == by_emulator.channel(direction)
     assert by_emulator.link("radio").forward.rate_bps == 20_000_000
     assert by_emulator.port(FORWARD).imposes is None
 
@@ -186,14 +189,14 @@ BYTES, COUNT = 1250, 4000  # 0.5 ms each
 
 def record_of(plan, handed_ns, seen_ns, identity):
     records = np.zeros(2 * len(handed_ns), RECORD)
-    for half, (hop, arrived, left) in enumerate(
+    for half, (direction, arrived, left) in enumerate(
         (
-            (Hop(link="wired", way="forward"), handed_ns - 1000, handed_ns),
+            (LinkDirection(link="wired", direction="forward"), handed_ns - 1000, handed_ns),
             (FORWARD, seen_ns, seen_ns + 5_000_000),
         )
     ):
         mine = records[half * len(handed_ns) : (half + 1) * len(handed_ns)]
-        mine["lane"] = lane(plan, hop.link, hop.way)
+        mine["direction"] = direction_number(plan, direction.link, direction.direction)
         mine["arrived_ns"], mine["left_ns"] = arrived, left
         mine["identity"], mine["bytes"], mine["fate"] = identity, BYTES, DELIVERED
         mine["index"] = np.arange(len(handed_ns))
@@ -217,7 +220,8 @@ def served(handed, each_ns):
 def passage_of(plan, handed, seen, identity=None):
     identity = np.arange(1, len(handed) + 1) if identity is None else identity
     found = {
-        each.hop.link: each for each in passages(plan, record_of(plan, handed, seen, identity))
+        each.direction.link: each
+        for each in passages(plan, record_of(plan, handed, seen, identity))
     }
     assert set(found) == {"wired", "radio"}
     return found["radio"]
@@ -277,13 +281,14 @@ def account(**changes):
     }  # fmt: skip
     ports = [
         {
-            "number": number, "link": link, "way": way, "queue_overflows": 0, "waiting": 0,
+            "number": number, "link": link, "direction": direction, "queue_overflows": 0,
+            "waiting": 0,
             "counters": {"number": number, "received": received, "sent": sent, "lost": 0,
                          "marked": 0},
             "max_waiting_packets": 0, "backlogged": None, "added_delay_ns": lateness,
             "arrival_lateness_ns": lateness, "changes": 0, "interface": interface,
         }
-        for number, link, way, received, sent in (
+        for number, link, direction, received, sent in (
             (1, "wired", "backward", COUNT, 0),
             (2, "radio", "forward", 0, COUNT),
         )

@@ -138,8 +138,8 @@ def test_bdps_are_the_same_packets_in_nagi_link(tmp_path_factory, cases):
                 "id": index,
                 "a": f"a{index}",
                 "b": f"b{index}",
-                "a_to_b": {"rate_bps": rate, "queue": queue},
-                "b_to_a": {},
+                "forward": {"rate_bps": rate, "queue": queue},
+                "backward": {},
             }
         )
     assume(links)
@@ -148,4 +148,4 @@ def test_bdps_are_the_same_packets_in_nagi_link(tmp_path_factory, cases):
     program = native_program("nagi-link")
     shown = subprocess.run([program, "check", config], capture_output=True, check=True)
     for link, ours in zip(json.loads(shown.stdout)["links"], expected, strict=True):
-        assert link["a_to_b"]["queue"] == {"packets": ours}
+        assert link["forward"]["queue"] == {"packets": ours}

@@ -73,12 +73,12 @@ def test_everything_a_link_can_do_is_done_and_certified(tmp_path):
     assert "1 runs: 1 valid, 0 invalid, 0 failed" in said
     (directory,) = (out / "runs").iterdir()
     packets = pd.read_parquet(directory / "packets.parquet")
-    there = packets[(packets["link"] == "satellite") & (packets["way"] == "forward")]
+    there = packets[(packets["link"] == "satellite") & (packets["direction"] == "forward")]
     assert (there["fate"] == "channel loss").sum() > 0
     # The jitter reordered, the other links did not.
     delivered = there[there["fate"] == "delivered"].sort_values("index")
     assert (delivered["left_ns"].diff() < 0).any()
-    access = packets[(packets["link"] == "access") & (packets["way"] == "forward")]
+    access = packets[(packets["link"] == "access") & (packets["direction"] == "forward")]
     assert (
         access[access["fate"] == "delivered"]
         .sort_values("index")["left_ns"]

@@ -30,7 +30,7 @@ def test_a_radio_in_virtual_time_is_the_same_every_time(tmp_path):
 def test_with_arq_tcp_does_not_see_what_the_radio_loses(tmp_path):
     said, directory = run(tmp_path, ARQ, lab="virtual", tries=1)
     assert Verdict.read(directory / "verdict.json").status == "valid", said
-    radio = Links.read(directory / "links.json").links[1].a_to_b
+    radio = Links.read(directory / "links.json").links[1].forward
     counts = radio.transmissions
     assert radio.packets.channel_losses == 0
     assert counts.sent - counts.received > 20

@@ -75,8 +75,8 @@ class Bench:
             return self.seconds
         return quick if self.quick else usual
 
-    def nagi_link(self, io: str, a_to_b: dict[str, Any], delay_back_ns: int) -> NagiLink:
-        return NagiLink(self.lab, self.link, io, a_to_b, {"delay_ns": delay_back_ns})
+    def nagi_link(self, io: str, forward: dict[str, Any], delay_back_ns: int) -> NagiLink:
+        return NagiLink(self.lab, self.link, io, forward, {"delay_ns": delay_back_ns})
 
 
 # --- throughput ---------------------------------------------------------------------------------
@@ -201,7 +201,7 @@ def measure_timing(bench: Bench) -> None:
         added = "; ".join(f"{(times[q] - delay) / 1e3:.1f}" for q in ("p50", "p99", "max")) + " us"
         baseline = baseline or added
         if subject.account and isinstance(subject, NagiLink):
-            error = subject.account["links"][0]["a_to_b"]["transit_error_ns"]
+            error = subject.account["links"][0]["forward"]["transit_error_ns"]
             good = error["median"] <= MEDIAN_LATENESS_NS and error["p99"] <= P99_LATENESS_NS
             bench.rows.append(
                 Row(

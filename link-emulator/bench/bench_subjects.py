@@ -108,11 +108,18 @@ class LinkProgram:
     def configuration(
         self,
         account: str,
-        a_to_b: Mapping[str, Any],
-        b_to_a: Mapping[str, Any],
+        forward: Mapping[str, Any],
+        backward: Mapping[str, Any],
         changes: Mapping[str, Any],
     ) -> dict[str, Any]:
-        link = {"name": "bench", "id": 1, "a": "e0", "b": "e1", "a_to_b": a_to_b, "b_to_a": b_to_a}
+        link = {
+            "name": "bench",
+            "id": 1,
+            "a": "e0",
+            "b": "e1",
+            "forward": forward,
+            "backward": backward,
+        }
         return {
             "schema_version": 1,
             "seed": 2008,
@@ -131,15 +138,15 @@ class NagiLink(Subject):
         lab: Lab,
         program: LinkProgram,
         io: str,
-        a_to_b: Mapping[str, Any],
-        b_to_a: Mapping[str, Any],
+        forward: Mapping[str, Any],
+        backward: Mapping[str, Any],
     ) -> None:
         self.name = f"nagi-link ({io or 'af_packet'})"
         self._lab = lab
         self._program = program
         self._io = {"io": io} if io else {}
-        self._there = a_to_b
-        self._back = b_to_a
+        self._there = forward
+        self._back = backward
 
     def __enter__(self) -> NagiLink:
         self._directory = Path(tempfile.mkdtemp(prefix="nagi-bench-"))
@@ -162,8 +169,8 @@ class NagiLink(Subject):
         try:
             self._running.stop()
             self.account = json.loads((self._directory / "links.json").read_text())
-            for way in ("a_to_b", "b_to_a"):
+            for direction in ("forward", "backward"):
                 for times in ("arrival_lateness_ns", "transit_error_ns"):
-                    self.account["links"][0][way][times].pop("histogram", None)
+                    self.account["links"][0][direction][times].pop("histogram", None)
         finally:
             shutil.rmtree(self._directory)

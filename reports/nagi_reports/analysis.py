@@ -475,7 +475,7 @@ def _all_drops(run: Path, plan: RunPlan) -> pd.DataFrame:
 
 def _tells_all(flow: FlowPlan, recorded: _Recorded) -> bool:
     """Whether every drop on the flow's path is in a log: bmv2 keeps none."""
-    imposed = any(recorded.plan.imposed(hop) is not None for hop in flow.path)
+    imposed = any(recorded.plan.imposed(direction) is not None for direction in flow.path)
     return not (imposed and recorded.plan.switch_target == "bmv2")
 
 
@@ -484,13 +484,13 @@ def _drops(flow: FlowPlan, recorded: _Recorded) -> tuple[int | None, int, int]:
     packets along the flow's path."""
     overflows: int | None = 0
     losses = transmitted = 0
-    for hop in flow.path:
-        link = next(link for link in recorded.links.links if link.name == hop.link)
-        account = link.a_to_b if hop.way == "forward" else link.b_to_a
+    for direction in flow.path:
+        link = next(link for link in recorded.links.links if link.name == direction.link)
+        account = link.forward if direction.direction == "forward" else link.backward
         losses += account.packets.channel_losses
         port = None
-        if recorded.plan.imposed(hop) is not None and recorded.switches is not None:
-            port = recorded.switches.port(hop.link, hop.way)
+        if recorded.plan.imposed(direction) is not None and recorded.switches is not None:
+            port = recorded.switches.port(direction.link, direction.direction)
         if port is None:
             transmitted += account.server.packets
             more: int | None = account.packets.dropped_by_queue

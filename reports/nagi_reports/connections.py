@@ -88,9 +88,9 @@ def measure(
     rows = []
     for row in chosen:
         key = _key(row)
-        way = matched.get(key)
+        direction = matched.get(key)
         # What goes the other way was sent where the receiver's capture is.
-        turned = way is not None and not way.forward and key in there
+        turned = direction is not None and not direction.forward and key in there
         at_sender, at_receiver = (here, there) if turned else (there, here)
         forth, back = at_receiver[key], at_receiver.get(_turned(key))
         window = _window(forth, back, start_ns, end_ns)
@@ -100,7 +100,7 @@ def measure(
                 "destination": _end(row.destination, row.destination_port),
                 "at_receiver": _at_receiver(forth, back, window, bottleneck_bps),
                 "at_sender": _at_sender(at_sender.get(key), at_sender.get(_turned(key))),
-                "between": _between(way),
+                "between": _between(direction),
             }
         )
     scans: dict[str, Scan] = {str(receiver): received} | ({str(sender): sent} if sent else {})
@@ -336,9 +336,9 @@ def _at_sender(row: Any, back: Any) -> dict[str, Any] | None:
 
 def rtt_seconds(row: Any) -> dict[str, float | None]:
     """RTT of a direction in s: by timestamps where there are samples, else by sequence numbers."""
-    way = "timestamps" if row.rtt_timestamps_count else "sequence"
+    direction = "timestamps" if row.rtt_timestamps_count else "sequence"
     return {
-        f"rtt_{name}_s": known(getattr(row, f"rtt_{way}_{name}_ns") / 1e9)
+        f"rtt_{name}_s": known(getattr(row, f"rtt_{direction}_{name}_ns") / 1e9)
         for name in ("min", "mean", "median", "p95", "p99", "max")
     }
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from nagi_captures.drops import QUEUE_DROPS, interface_of, read_drops
-from nagi_contracts.plan import FlowPlan, Hop, RunPlan
+from nagi_contracts.plan import FlowPlan, LinkDirection, RunPlan
 from nagi_contracts.records import Manifest
 from nagi_contracts.switches import drops_file
 
@@ -81,20 +81,20 @@ def read_series(run: Path, number: int = 0) -> RunSeries:
     readable plan."""
     plan = RunPlan.read(run / "plan.json")
     flow = plan.flows[number]
-    hop = bottleneck(plan, flow)
+    direction = bottleneck(plan, flow)
     begin_s = plan.timeline.traffic_s
     window = _samples(run / "tcp_info.parquet", flow)
     ssthresh = window.copy()
     # The kernel's TCP_INFINITE_SSTHRESH: there has been no loss yet.
     ssthresh["snd_ssthresh"] = ssthresh["snd_ssthresh"].where(ssthresh["snd_ssthresh"] < 2**31 - 1)
-    if plan.imposed(hop) is None:
-        queue, why = _queue(run / "packets.parquet", plan, flow, hop)
+    if plan.imposed(direction) is None:
+        queue, why = _queue(run / "packets.parquet", plan, flow, direction)
     else:
-        queue, why = _queue_of_switch(run, plan, flow, hop)
+        queue, why = _queue_of_switch(run, plan, flow, direction)
     return RunSeries(
         run_id=plan.run_id,
         flow=flow.name,
-        bottleneck=f"{hop.link} {hop.way}",
+        bottleneck=f"{direction.link} {direction.direction}",
         end_s=flow.end_s - begin_s,
         cwnd=_curve(window, "snd_cwnd", begin_s),
         ssthresh=_curve(ssthresh, "snd_ssthresh", begin_s),
@@ -106,10 +106,14 @@ def read_series(run: Path, number: int = 0) -> RunSeries:
     )
 
 
-def bottleneck(plan: RunPlan, flow: FlowPlan) -> Hop:
+def bottleneck(plan: RunPlan, flow: FlowPlan) -> LinkDirection:
     """The hop of a flow's path with the smallest rate; the first of several."""
-    limited = [hop for hop in flow.path if plan.channel(hop).mean_rate_bps is not None]
-    return min(limited or flow.path[:1], key=lambda hop: plan.channel(hop).mean_rate_bps or 0)
+    limited = [
+        direction for direction in flow.path if plan.channel(direction).mean_rate_bps is not None
+    ]
+    return min(
+        limited or flow.path[:1], key=lambda direction: plan.channel(direction).mean_rate_bps or 0
+    )
 
 
 def _samples(path: Path, flow: FlowPlan) -> pd.DataFrame:
@@ -150,9 +154,11 @@ def _verdicts(path: Path, flow: FlowPlan, begin_s: float) -> Verdicts | None:
     return Verdicts(times("congestion"), times("channel"), times("undecided"))
 
 
-def _queue(path: Path, plan: RunPlan, flow: FlowPlan, hop: Hop) -> tuple[Queue | None, str]:
+def _queue(
+    path: Path, plan: RunPlan, flow: FlowPlan, direction: LinkDirection
+) -> tuple[Queue | None, str]:
     """What waited at a hop, or why that is not known."""
-    settings = plan.channel(hop)
+    settings = plan.channel(direction)
     if settings.mean_rate_bps is None:
         return None, "the path has no rate limit"
     if not settings.has_steady_delay:
@@ -160,9 +166,13 @@ def _queue(path: Path, plan: RunPlan, flow: FlowPlan, hop: Hop) -> tuple[Queue |
         return None, "not known under a delay that varies"
     if not path.exists():
         return None, "not recorded"
-    columns = ["link", "way", "arrived_ns", "left_ns", "fate", "is_copy"]
+    columns = ["link", "direction", "arrived_ns", "left_ns", "fate", "is_copy"]
     table = read_parquet(path, columns=columns)
-    table = table[(table["link"] == hop.link) & (table["way"] == hop.way) & ~table["is_copy"]]
+    table = table[
+        (table["link"] == direction.link)
+        & (table["direction"] == direction.direction)
+        & ~table["is_copy"]
+    ]
     if table.empty:
         return None, "not recorded"
     begin = plan.timeline.traffic_s * 1e9
@@ -192,10 +202,10 @@ def _queue(path: Path, plan: RunPlan, flow: FlowPlan, hop: Hop) -> tuple[Queue |
 
 
 def _queue_of_switch(
-    run: Path, plan: RunPlan, flow: FlowPlan, hop: Hop
+    run: Path, plan: RunPlan, flow: FlowPlan, direction: LinkDirection
 ) -> tuple[Queue | None, str]:
     """The same of a switch's port: what its samples say."""
-    port = plan.port(hop)
+    port = plan.port(direction)
     assert port is not None and port.imposes is not None
     if port.imposes.rate_bps is None:
         return None, "the path has no rate limit"
@@ -203,11 +213,11 @@ def _queue_of_switch(
     if not path.exists():
         return None, "not recorded"
     table = read_parquet(path)
-    table = table[(table["link"] == hop.link) & (table["way"] == hop.way)]
+    table = table[(table["link"] == direction.link) & (table["direction"] == direction.direction)]
     if table.empty:
         return None, "the switch told nothing of it"
     begin_s = plan.timeline.traffic_s
-    overflow, loss = _dropped_at(run, plan, hop)
+    overflow, loss = _dropped_at(run, plan, direction)
     limit = port.imposes.queue.packets if port.imposes.queue is not None else None
     time = table["t_s"].to_numpy(np.float64) - begin_s
     waiting = table["depth_at_dequeue"].to_numpy(np.float64)
@@ -220,17 +230,17 @@ def _queue_of_switch(
     ), ""
 
 
-def _dropped_at(run: Path, plan: RunPlan, hop: Hop) -> tuple[Floats, Floats]:
+def _dropped_at(run: Path, plan: RunPlan, direction: LinkDirection) -> tuple[Floats, Floats]:
     """When TCP segments found a switch's queue full, and when its loss model took some; none where
     the switch keeps no log."""
-    node = plan.node(plan.leaves(hop))
+    node = plan.node(plan.leaves(direction))
     assert node.switch is not None
     log, manifest = run / drops_file(node.name), run / "manifest.json"
     if not log.exists() or not manifest.exists():
         return np.zeros(0), np.zeros(0)
     links = [port.link for port in node.switch.ports]
     drops = read_drops(log, of_switch=True)
-    mine = drops[drops["interface"] == interface_of(links.index(hop.link))]
+    mine = drops[drops["interface"] == interface_of(links.index(direction.link))]
     begin_s = Manifest.read(manifest).began_realtime_s + plan.timeline.traffic_s
     at_s = (mine["time_ns"] - round(begin_s * 1e9)).to_numpy(np.float64) / 1e9
     overflow = mine["cause"].isin(QUEUE_DROPS).to_numpy()

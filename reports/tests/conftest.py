@@ -29,7 +29,7 @@ from nagi_contracts.records import (
 )
 from nagi_contracts.results import ResultRow
 
-RECORDED = SCHEMAS / "example" / "campaign" / "runs" / "38f18325f5c8a706"
+RECORDED = SCHEMAS / "example" / "campaign" / "runs" / "6ca9af3cee70cdc8"
 BUILD = Build(
     id="0123456789abcdef", version="0.1.0", commit="abc123", nagi_link="1" * 64, nagi_agent="2" * 64
 )
@@ -313,7 +313,7 @@ class Synthetic:
         wireless = plan.link("wireless").forward
         wired = plan.link("wired").forward
         slow = min((wired, wireless), key=lambda each: each.rate_bps)
-        lane = 0 if slow is wired else 2
+        number = 0 if slow is wired else 2
         service = 8 * 1052 * 10**9 // slow.rate_bps
         # Bursts of 20 packets, spread over the run; of each 20 in the whole run two are lost.
         begin, apart = int(flow.start_s * 1e9), self.duration * 10**9 // 20
@@ -327,7 +327,7 @@ class Synthetic:
             if index % 50 == 49:
                 records["fate"][index], records["left_ns"][index] = 2, end
         records["index"] = np.arange(400)
-        records["bytes"], records["lane"] = 1052, lane
+        records["bytes"], records["direction"] = 1052, number
         return samples, to_table(records, plan)
 
 

@@ -36,11 +36,11 @@ def packets() -> pd.DataFrame:
 @pytest.mark.parametrize(
     "flow, first, last, way", [(0, "radio", "core", "forward"), (1, "core", "radio", "backward")]
 )
-def test_metrics_agree_with_the_emulator(packets, flow, first, last, way):
+def test_metrics_agree_with_the_emulator(packets, flow, first, last, direction):
     plan = RunPlan.read(RECORDED / "plan.json")
     row = Metrics.read(RECORDED / "metrics.json").rows[flow]
     start, end = plan.measure.start_s, plan.measure.end_s
-    mine = packets[packets["way"] == way]
+    mine = packets[packets["direction"] == direction]
     into, out = (mine[mine["link"] == link] for link in (first, last))
     sent = into[into["arrived_s"].between(start, end, inclusive="left")]
     lost = set(sent["identity"]) - set(out.loc[out["fate"] == "delivered", "identity"])

@@ -18,7 +18,7 @@ from nagi_reports.figures import ErrorRate
 from nagi_reports.report import html, write_report
 from nagi_reports.summary import Axis, summarise
 
-RECORDED = SCHEMAS / "example" / "campaign" / "runs" / "38f18325f5c8a706"
+RECORDED = SCHEMAS / "example" / "campaign" / "runs" / "6ca9af3cee70cdc8"
 SNRS = {"0 %": 20.0, "1 %": 12.0}  # what the runs' error rates are replaced by
 # What became of transmissions forward, of each run.
 COUNTS = {
@@ -79,8 +79,8 @@ def campaign(synthetic):
             account.model_copy(
                 update={
                     "name": link.name,
-                    "a_to_b": account.a_to_b.model_copy(update={"transmissions": counts}),
-                    "b_to_a": account.b_to_a.model_copy(update={"transmissions": back}),
+                    "forward": account.forward.model_copy(update={"transmissions": counts}),
+                    "backward": account.backward.model_copy(update={"transmissions": back}),
                 }
             )
             for account, link in zip(recorded.links, links, strict=True)
@@ -156,9 +156,9 @@ def test_packets_that_came_with_other_bytes_are_not_kept_quiet(campaign):
     path = out / "runs" / described.runs[0].run_id / "links.json"
     account = Links.read(path)
     radio = account.links[1]
-    counts = radio.a_to_b.transmissions.model_copy(update={"undetected_errors": 2})
-    direction = radio.a_to_b.model_copy(update={"transmissions": counts})
-    links = [account.links[0], radio.model_copy(update={"a_to_b": direction})]
+    counts = radio.forward.transmissions.model_copy(update={"undetected_errors": 2})
+    direction = radio.forward.model_copy(update={"transmissions": counts})
+    links = [account.links[0], radio.model_copy(update={"forward": direction})]
     account.model_copy(update={"links": links}).write(path)
     (said,) = blocks_of(report_of(out, described, table), "radio", Paragraph)
     assert "2 packets arrived with other bytes than were sent, which the CRC did not" in said.text

@@ -391,8 +391,8 @@ def test_losses_are_shown_with_what_they_were_taken_for(synthetic):
     assert "sack, reported: 360 channel losses (50 % congestion" in figure.alt
     assert "Error rate 0 %: newreno, inferred: 0 channel losses, 42 queue losses" in figure.alt
     definitions = [block.term for block in section(report, "definitions").blocks]
-    ways = [f"Classification, {way}" for way in ("reported", "inferred")]
-    assert definitions[-3:] == ["Lost segment", *ways]
+    directions = [f"Classification, {direction}" for direction in ("reported", "inferred")]
+    assert definitions[-3:] == ["Lost segment", *directions]
 
 
 def test_losses_of_invalid_runs_do_not_count(synthetic):

@@ -12,7 +12,7 @@ from nagi_contracts.links import Links
 from nagi_contracts.paths import SCHEMAS
 from nagi_reports.series import backlog, condensed, condensed_steps, read_series
 
-RUN = SCHEMAS / "example" / "campaign" / "runs" / "38f18325f5c8a706"
+RUN = SCHEMAS / "example" / "campaign" / "runs" / "6ca9af3cee70cdc8"
 
 
 def test_a_packet_waits_until_its_predecessor_has_been_sent():
@@ -43,10 +43,10 @@ def test_the_recorded_queue_is_the_emulators_own_account():
     links = Links.read(RUN / "links.json")
     radio = next(link for link in links.links if link.name == "radio")
     assert series.bottleneck == "radio forward"
-    assert series.queue.waiting.most.max() == radio.a_to_b.max_waiting_packets
+    assert series.queue.waiting.most.max() == radio.forward.max_waiting_packets
     assert series.queue.limit_packets == 6
-    assert len(series.queue.overflow_s) == radio.a_to_b.packets.queue_overflows
-    assert len(series.queue.loss_s) == radio.a_to_b.packets.channel_losses
+    assert len(series.queue.overflow_s) == radio.forward.packets.queue_overflows
+    assert len(series.queue.loss_s) == radio.forward.packets.channel_losses
     assert (series.flow, series.end_s) == ("up", pytest.approx(2.0))
     assert series.cwnd.value.max() <= 100
     assert series.rtt_ms.value.min() > series.base_rtt_ms == pytest.approx(30)

@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nagi_contracts.errors import refuse
-from nagi_contracts.plan import FlowPlan, Hop, RunPlan
+from nagi_contracts.plan import FlowPlan, LinkDirection, RunPlan
 from nagi_contracts.records import Keep
 from nagi_contracts.units import in_bytes
 
@@ -150,12 +150,12 @@ def require_disk(plans: list[RunPlan], keep: Keep, jobs: int, out: Path, free: i
 def _bottleneck(plan: RunPlan, flow: FlowPlan) -> tuple[str, str]:
     """The first hop of a flow's path with the smallest rate."""
 
-    def rate(hop: Hop) -> float:
-        mean_rate_bps = plan.channel(hop).mean_rate_bps
+    def rate(direction: LinkDirection) -> float:
+        mean_rate_bps = plan.channel(direction).mean_rate_bps
         return math.inf if mean_rate_bps is None else mean_rate_bps
 
-    hop = min(flow.path, key=rate)
-    return hop.link, hop.way
+    direction = min(flow.path, key=rate)
+    return direction.link, direction.direction
 
 
 def _all_packets(plan: RunPlan) -> dict[str, float]:
@@ -176,8 +176,8 @@ def _crossings(plan: RunPlan, packets: dict[str, float], links: set[str] | None 
     return sum(
         round(packets[flow.name]) * 2
         for flow in plan.flows
-        for hop in flow.path
-        if links is None or hop.link in links
+        for direction in flow.path
+        if links is None or direction.link in links
     )
 
 

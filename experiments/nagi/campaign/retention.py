@@ -49,12 +49,14 @@ def _wanted_captures(plan: RunPlan, keep: Keep) -> set[str]:
     """The captures to keep; one that is of a sender and of a receiver counts as both."""
     wanted = set()
     for flow in plan.flows:
-        for end, node, hop in (
+        for end, node, direction in (
             ("sender", flow.sender, flow.path[0]),
             ("receiver", flow.receiver, flow.path[-1]),
         ):
             if keep.captures in ("both", end):
-                wanted |= {c.file for c in plan.captures if (c.node, c.link) == (node, hop.link)}
+                wanted |= {
+                    c.file for c in plan.captures if (c.node, c.link) == (node, direction.link)
+                }
     return wanted
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 from nagi_contracts.impairments.queues import QueuePlan
-from nagi_contracts.plan import FlowPlan, Hop, RunPlan
+from nagi_contracts.plan import FlowPlan, LinkDirection, RunPlan
 from nagi_contracts.units import Bitrate, Duration, in_bytes, in_time
 from rich.table import Table
 
@@ -198,17 +198,17 @@ def _by_flow(plans: list[RunPlan]) -> dict[str, list[tuple[RunPlan, FlowPlan]]]:
 def _path(plan: RunPlan, flow: FlowPlan) -> str:
     """`S -(wired)- N -(radio)- D`."""
     words = [flow.sender]
-    for hop in flow.path:
-        ends = plan.link(hop.link).ends
-        words += [f"-({hop.link})-", ends[1 if hop.way == "forward" else 0].node]
+    for direction in flow.path:
+        ends = plan.link(direction.link).ends
+        words += [f"-({direction.link})-", ends[1 if direction.direction == "forward" else 0].node]
     return " ".join(words)
 
 
 def _queue(plan: RunPlan, flow: FlowPlan) -> QueuePlan | None:
     """The queue at the bottleneck."""
 
-    def rate(hop: Hop) -> float:
-        bps = plan.channel(hop).mean_rate_bps
+    def rate(direction: LinkDirection) -> float:
+        bps = plan.channel(direction).mean_rate_bps
         return float("inf") if bps is None else bps
 
     return plan.channel(min(flow.path, key=rate)).queue
@@ -280,7 +280,7 @@ def _as_data(
                         "name": flow.name,
                         "scheme": flow.scheme,
                         "background": flow.background,
-                        "path": [hop.link for hop in flow.path],
+                        "path": [direction.link for direction in flow.path],
                         "base_rtt_s": flow.base_rtt_s,
                         "bottleneck_bps": flow.bottleneck_bps,
                         "queue_packets": queue.packets if queue else None,

@@ -6,7 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 
-from nagi_contracts.plan import WAYS, DirectionPlan, Hop, OpportunityTrace, StepTrace, Way
+from nagi_contracts.plan import (
+    DIRECTIONS,
+    DirectionName,
+    DirectionPlan,
+    LinkDirection,
+    OpportunityTrace,
+    StepTrace,
+)
 
 from nagi.plan.radio_links import RadioLinks
 from nagi.plan.request import PlanRequest
@@ -29,32 +36,32 @@ class Channels:
         self._request = request
         self._radios = radios
         self._plans = {
-            (name, way): request.memo.of(
-                partial(self._channel, name, way), ("channel", name, way), link
+            (name, direction): request.memo.of(
+                partial(self._channel, name, direction), ("channel", name, direction), link
             )
             for name, link in request.experiment.links.items()
-            for way in WAYS
+            for direction in DIRECTIONS
         }
 
-    def __getitem__(self, direction: tuple[str, Way]) -> DirectionPlan:
+    def __getitem__(self, direction: tuple[str, DirectionName]) -> DirectionPlan:
         return self._plans[direction]
 
-    def along(self, hops: Iterable[Hop]) -> list[DirectionPlan]:
-        return [self._plans[hop.link, hop.way] for hop in hops]
+    def along(self, directions: Iterable[LinkDirection]) -> list[DirectionPlan]:
+        return [self._plans[direction.link, direction.direction] for direction in directions]
 
-    def _channel(self, link: str, way: Way) -> DirectionPlan:
+    def _channel(self, link: str, direction: DirectionName) -> DirectionPlan:
         """What a direction does to packets whatever paths cross it: rate and delay."""
-        settings = self._request.settings(self._request.experiment.links[link], way)
+        settings = self._request.settings(self._request.experiment.links[link], direction)
         if link in self._radios.plans:
             return self._radios.channel(link, settings)
         jitter = None
         if settings.jitter is not None:
-            place = self._request.place(link, way, "jitter")
+            place = self._request.place(link, direction, "jitter")
             jitter = settings.jitter.plan(partial(self._quantiles, place))
         steady = jitter is None and settings.delay_trace is None
         channel = DirectionPlan(
             rate_bps=settings.rate.value if settings.rate else None,
-            burst_bytes=self._burst(link, way, settings),
+            burst_bytes=self._burst(link, direction, settings),
             overhead_bytes=settings.overhead.value if settings.overhead else 0,
             delay_ns=settings.delay.value if settings.delay else 0,
             jitter=jitter,
@@ -62,16 +69,16 @@ class Channels:
         )
         if settings.keep_order is not None and not (settings.jitter or settings.delay_trace):
             raise self._request.error(
-                self._request.place(link, way, "keep_order"),
-                f"without jitter or delay_trace, packets {way} keep their order",
+                self._request.place(link, direction, "keep_order"),
+                f"without jitter or delay_trace, packets {direction} keep their order",
                 "give that direction jitter or a delay_trace, or remove keep_order",
             )
         traces = {}
         if settings.rate_trace is not None:
-            place = self._request.place(link, way, "rate_trace")
+            place = self._request.place(link, direction, "rate_trace")
             traces["rate_trace"] = self._trace(place, settings.rate_trace, "rate")
         if settings.delay_trace is not None:
-            place = self._request.place(link, way, "delay_trace")
+            place = self._request.place(link, direction, "delay_trace")
             traces["delay_trace"] = self._trace(place, settings.delay_trace, "delay")
         return channel.model_copy(update=traces)
 
@@ -80,11 +87,13 @@ class Channels:
         assert isinstance(table, Quantiles)
         return table.quantiles
 
-    def _burst(self, link: str, way: Way, settings: DirectionSettings) -> int | None:
+    def _burst(
+        self, link: str, direction: DirectionName, settings: DirectionSettings
+    ) -> int | None:
         if settings.burst is None:
             return None
         if settings.rate is None:
-            place = self._request.place(link, way, "burst")
+            place = self._request.place(link, direction, "burst")
             raise self._request.error(place, "`burst` without a rate", "give the link a rate")
         return settings.burst.value
 

@@ -11,7 +11,7 @@ from nagi_contracts.impairments.losses.radio import RadioLossPlan
 from nagi_contracts.impairments.markings import MarkingPlan
 from nagi_contracts.impairments.queues import QueuePlan
 from nagi_contracts.impairments.queues.drop_tail import DropTail
-from nagi_contracts.plan import WAYS, ArqPlan, DirectionPlan, Way
+from nagi_contracts.plan import DIRECTIONS, ArqPlan, DirectionName, DirectionPlan
 
 from nagi.plan.channels import Channels
 from nagi.plan.flows import Crossing
@@ -37,71 +37,82 @@ class Directions:
         self._channels = channels
         self._crossings = crossings
         self.plans = {
-            (name, way): request.memo.of(
-                partial(self._direction, name, way),
-                ("direction", name, way, crossings[name]),
+            (name, direction): request.memo.of(
+                partial(self._direction, name, direction),
+                ("direction", name, direction, crossings[name]),
                 link,
-                channels[name, way],
+                channels[name, direction],
             )
             for name, link in request.experiment.links.items()
-            for way in WAYS
+            for direction in DIRECTIONS
         }
 
-    def part_of_switch(self, link: str, way: Way) -> DirectionPlan:
+    def part_of_switch(self, link: str, direction: DirectionName) -> DirectionPlan:
         try:
-            return of_switch(self.plans[link, way], self._request.switch)
+            return of_switch(self.plans[link, direction], self._request.switch)
         except Impossible as problem:
-            place = self._request.place(link, way, problem.key)
+            place = self._request.place(link, direction, problem.key)
             raise self._request.error(place, problem.what, problem.cure) from None
 
-    def part_of_emulator(self, link: str, way: Way) -> DirectionPlan:
-        whole = self.plans[link, way]
-        return of_emulator(whole) if self._request.is_shaped_by_switch(link, way) else whole
+    def part_of_emulator(self, link: str, direction: DirectionName) -> DirectionPlan:
+        whole = self.plans[link, direction]
+        return of_emulator(whole) if self._request.is_shaped_by_switch(link, direction) else whole
 
-    def _direction(self, link: str, way: Way) -> DirectionPlan:
-        settings = self._request.settings(self._request.experiment.links[link], way)
-        return self._channels[link, way].model_copy(
+    def _direction(self, link: str, direction: DirectionName) -> DirectionPlan:
+        settings = self._request.settings(self._request.experiment.links[link], direction)
+        return self._channels[link, direction].model_copy(
             update={
-                "queue": self._queue(link, way, settings),
-                "mark": self._mark(link, way, settings),
-                "loss": self._loss(link, way, settings),
-                "arq": self._arq(link, way, settings),
+                "queue": self._queue(link, direction, settings),
+                "mark": self._mark(link, direction, settings),
+                "loss": self._loss(link, direction, settings),
+                "arq": self._arq(link, direction, settings),
                 **settings.plans(),
             }
         )
 
-    def _planning(self, link: str, way: Way, key: str) -> DirectionPlanning:
+    def _planning(self, link: str, direction: DirectionName, key: str) -> DirectionPlanning:
         return DirectionPlanning(
-            self._request, link, way, key, self._channels[link, way], self._crossings[link]
+            self._request,
+            link,
+            direction,
+            key,
+            self._channels[link, direction],
+            self._crossings[link],
         )
 
-    def _arq(self, link: str, way: Way, settings: DirectionSettings) -> ArqPlan | None:
+    def _arq(
+        self, link: str, direction: DirectionName, settings: DirectionSettings
+    ) -> ArqPlan | None:
         arq = settings.arq
         if arq is None:
             return None
         if settings.shaped_by == "switch":
             raise self._request.error(
-                self._request.place(link, way, "arq"),
+                self._request.place(link, direction, "arq"),
                 "ARQ is the emulator's and does not see what a switch loses",
                 "remove it, or write `shaped_by: emulator`",
             )
         if settings.loss is not None and getattr(settings.loss, "at", "egress") == "ingress":
             raise self._request.error(
-                self._request.place(link, way, "arq"),
+                self._request.place(link, direction, "arq"),
                 "ARQ does not see losses at ingress, which come before the first transmission",
                 "remove `at: ingress`, or `arq`",
             )
         return ArqPlan(retries=arq.retries, feedback_ns=arq.feedback.value)
 
-    def _queue(self, link: str, way: Way, settings: DirectionSettings) -> QueuePlan | None:
+    def _queue(
+        self, link: str, direction: DirectionName, settings: DirectionSettings
+    ) -> QueuePlan | None:
         if settings.queue is None:
             return None
-        return settings.queue.plan(self._planning(link, way, "queue"))
+        return settings.queue.plan(self._planning(link, direction, "queue"))
 
-    def _mark(self, link: str, way: Way, settings: DirectionSettings) -> MarkingPlan | None:
+    def _mark(
+        self, link: str, direction: DirectionName, settings: DirectionSettings
+    ) -> MarkingPlan | None:
         if settings.mark is None:
             return None
-        planning = self._planning(link, way, "mark")
+        planning = self._planning(link, direction, "mark")
         if settings.queue is not None and not isinstance(settings.queue, DropTail):
             planning.refuse(
                 f"marking beside the queue discipline {settings.queue.discipline}",
@@ -109,12 +120,12 @@ class Directions:
             )
         return settings.mark.plan(planning)
 
-    def _loss(self, link: str, way: Way, settings: DirectionSettings) -> LossPlan:
+    def _loss(self, link: str, direction: DirectionName, settings: DirectionSettings) -> LossPlan:
         if link in self._radios.plans:
             return RadioLossPlan()
         if settings.loss is None:
             return NoLossPlan()
-        return settings.loss.plan(self._planning(link, way, "loss"))
+        return settings.loss.plan(self._planning(link, direction, "loss"))
 
     def longest_queueing_s(self) -> float:
         """How long the last packet of any full queue waits, transmissions again included."""

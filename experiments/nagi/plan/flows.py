@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from nagi_contracts.errors import choices, excerpt, shown
-from nagi_contracts.plan import CapturePlan, CommandPlan, FlowPlan, Hop, ProgramPlan
+from nagi_contracts.plan import CapturePlan, CommandPlan, FlowPlan, LinkDirection, ProgramPlan
 from nagi_contracts.units import ByteCount
 
 from nagi.plan.channels import Channels
@@ -30,8 +30,8 @@ FIRST_PORT = 5001
 class FlowPath:
     """A flow's way through the topology."""
 
-    there: list[Hop]
-    back: list[Hop]
+    there: list[LinkDirection]
+    back: list[LinkDirection]
     base_rtt_ns: int
     packet: ByteCount
 
@@ -120,9 +120,9 @@ class Flows:
     def captures(self) -> list[CapturePlan]:
         """Both ends of every flow."""
         wanted = {
-            (node, hop.link)
+            (node, direction.link)
             for name, flow in self._request.flows()
-            for node, hop in (
+            for node, direction in (
                 (flow.from_, self.paths[name].there[0]),
                 (flow.to, self.paths[name].there[-1]),
             )
@@ -198,7 +198,7 @@ class Flows:
                 f"the flow starts at {flow.start}, after the end of the traffic",
                 f"start it before {self._request.experiment.duration}",
             )
-        hops, hops_back = (
+        directions, hops_back = (
             self._request.memo.of(
                 partial(self._request.topology.route, *ends),
                 ("route", *ends),
@@ -206,22 +206,24 @@ class Flows:
             )
             for ends in ((flow.from_, flow.to), (flow.to, flow.from_))
         )
-        if hops is None or hops_back is None:
+        if directions is None or hops_back is None:
             raise self._request.error(
                 ("flows", name, "to"),
                 f"there is no path from {flow.from_} to {flow.to}",
                 "join them by links; only routers and switches forward packets",
             )
-        rtt = sum(channel.min_delay_ns for channel in self._channels.along((*hops, *hops_back)))
+        rtt = sum(
+            channel.min_delay_ns for channel in self._channels.along((*directions, *hops_back))
+        )
         timestamps = self._request.profile.sysctls.get("net.ipv4.tcp_timestamps", 1)
         header = IP_AND_TCP_HEADER + (TIMESTAMP_OPTION if str(timestamps) == "1" else 0)
-        return FlowPath(hops, hops_back, rtt, ByteCount(flow.payload.value + header))
+        return FlowPath(directions, hops_back, rtt, ByteCount(flow.payload.value + header))
 
     def _crossing(self, link: str) -> Crossing:
         paths = [
             path
             for path in self.paths.values()
-            if any(hop.link == link for hop in (*path.there, *path.back))
+            if any(direction.link == link for direction in (*path.there, *path.back))
         ]
         return Crossing(
             max((path.base_rtt_ns for path in paths), default=None),

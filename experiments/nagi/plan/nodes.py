@@ -66,15 +66,15 @@ class Nodes:
         ]
         ports = []
         for number, link in enumerate(links, start=1):
-            way = self._request.topology.way(link, node)
+            direction = self._request.topology.direction(link, node)
             imposes = None
-            if self._request.is_shaped_by_switch(link, way):
-                imposes = directions.part_of_switch(link, way)
+            if self._request.is_shaped_by_switch(link, direction):
+                imposes = directions.part_of_switch(link, direction)
             packet = self._flows.crossings[link].packet
             rate = imposes.rate_bps if imposes else None
             if rate is not None and packet is None and self._request.switch == "bmv2":
                 raise self._request.error(
-                    self._request.place(link, way, "rate"),
+                    self._request.place(link, direction, "rate"),
                     "bmv2 needs the size of packets to shape a rate, and no flow crosses this link",
                     "use --switch nagi, or write `shaped_by: emulator`",
                 )
@@ -143,7 +143,7 @@ class Nodes:
         routes: dict[str, RoutePlan] = {}
         for name, flow in self._request.flows():
             path = self._flows.paths[name]
-            for target, last_hop, ends_here in (
+            for target, last_direction, ends_here in (
                 (flow.to, path.there[-1], flow.from_ == node),
                 (flow.from_, path.there[0], flow.to == node),
             ):
@@ -154,7 +154,7 @@ class Nodes:
                     self._request.experiment.nodes[node] == "host" and not ends_here
                 ):
                     continue
-                destination = self._request.endpoint(target, last_hop)
+                destination = self._request.endpoint(target, last_direction)
                 neighbour = self._request.topology.far_end(links[0], node)
                 via = self._request.topology.attachment(links[0], neighbour).address
                 route = RoutePlan(

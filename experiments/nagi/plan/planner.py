@@ -10,7 +10,7 @@ from typing import Any
 
 from nagi_contracts.memo import Memo
 from nagi_contracts.plan import (
-    WAYS,
+    DIRECTIONS,
     ExperimentRef,
     Interval,
     LinkEnd,
@@ -99,7 +99,7 @@ def _links(
             ("link", index, name),
             request.topology,
             link,
-            *(directions.plans[name, way] for way in WAYS),
+            *(directions.plans[name, direction] for direction in DIRECTIONS),
         )
         for index, (name, link) in enumerate(request.experiment.links.items())
     ]
@@ -138,8 +138,8 @@ def _imposed_by_switches(nodes: list[NodePlan]) -> list[Any]:
 
 def _json_of(link: LinkPlan) -> str:
     written = link.model_dump(mode="json")
-    for way in WAYS:
-        _restore_first_form(written[way])
+    for direction in DIRECTIONS:
+        _restore_first_form(written[direction])
     return json.dumps(written, sort_keys=True)
 
 

@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from nagi_contracts.bounds import whole
 from nagi_contracts.impairments.losses.trace import TraceLossPlan
-from nagi_contracts.plan import DirectionPlan, Way
+from nagi_contracts.plan import DirectionName, DirectionPlan
 from nagi_contracts.units import BdpCount, Bitrate, ByteCount, Duration, PacketCount, QueueSize
 
 from nagi.plan.flows import Crossing
@@ -22,14 +22,14 @@ class DirectionPlanning:
         self,
         request: PlanRequest,
         link: str,
-        way: Way,
+        direction: DirectionName,
         key: str,
         channel: DirectionPlan,
         crossing: Crossing,
     ) -> None:
         self._request = request
         self._key = key
-        self._place = request.place(link, way, key)
+        self._place = request.place(link, direction, key)
         self._channel = channel
         self._crossing = crossing
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 
 from functools import partial
 
-from nagi_contracts.plan import WAYS, DirectionPlan, RadioChannelPlan, RadioPlan, TapPlan, Way
+from nagi_contracts.plan import (
+    DIRECTIONS,
+    DirectionName,
+    DirectionPlan,
+    RadioChannelPlan,
+    RadioPlan,
+    TapPlan,
+)
 from nagi_contracts.units import Duration
 
 from nagi.plan import radio
@@ -81,19 +88,19 @@ class RadioLinks:
         """The radio that a link is. Refuses what a radio decides by itself."""
         asked = link.radio
         assert asked is not None
-        for way in WAYS:
-            settings = self._request.settings(link, way)
+        for direction in DIRECTIONS:
+            settings = self._request.settings(link, direction)
             for key, (what, cure) in _NOT_OF_RADIOS.items():
                 if getattr(settings, key) not in (None, "emulator"):
-                    raise self._request.error(self._request.place(name, way, key), what, cure)
+                    raise self._request.error(self._request.place(name, direction, key), what, cure)
             if settings.delay is None or settings.delay.value < radio.LEAST_DELAY_NS:
-                known = self._request.place(name, way, "delay")
+                known = self._request.place(name, direction, "delay")
                 raise self._request.error(
                     known if settings.delay else ("links", name),
-                    f"a delay of {settings.delay or '0 ms'} {way} is too short for a radio",
+                    f"a delay of {settings.delay or '0 ms'} {direction} is too short for a radio",
                     f"give `delay: {Duration(radio.LEAST_DELAY_NS)}` or more",
                 )
-        forward, backward = (self._radio_channel(name, link, way) for way in WAYS)
+        forward, backward = (self._radio_channel(name, link, direction) for direction in DIRECTIONS)
         return RadioPlan(
             by=asked.by,
             modem=asked.modem,
@@ -129,13 +136,13 @@ class RadioLinks:
             )
         return found
 
-    def _radio_channel(self, name: str, link: Link, way: Way) -> RadioChannelPlan:
-        channel = link.channel(way)
+    def _radio_channel(self, name: str, link: Link, direction: DirectionName) -> RadioChannelPlan:
+        channel = link.channel(direction)
         if channel.snr is None:
             raise self._request.error(
                 ("links", name, "radio"),
-                f"no SNR {way}",
-                f"add `snr: 12 dB`, or write it under `{way}: {{radio: ...}}`",
+                f"no SNR {direction}",
+                f"add `snr: 12 dB`, or write it under `{direction}: {{radio: ...}}`",
             )
         fading = channel.fading or NoFading(kind="none")
         taps = channel.multipath

@@ -7,7 +7,13 @@ from functools import partial
 
 from nagi_contracts.errors import InputError, choices, shown
 from nagi_contracts.memo import Memo
-from nagi_contracts.plan import WAYS, DirectionPlan, Hop, SwitchTarget, Way
+from nagi_contracts.plan import (
+    DIRECTIONS,
+    DirectionName,
+    DirectionPlan,
+    LinkDirection,
+    SwitchTarget,
+)
 
 from nagi.plan.schemes import Profile, profiles
 from nagi.plan.topology import Topology
@@ -54,39 +60,39 @@ class PlanRequest:
             place, f"there is no file {shown(name)}", f"give its path from {directory}"
         )
 
-    def settings(self, link: Link, way: Way) -> DirectionSettings:
-        return self.memo.of(partial(link.direction, way), ("settings", way), link)
+    def settings(self, link: Link, direction: DirectionName) -> DirectionSettings:
+        return self.memo.of(partial(link.direction, direction), ("settings", direction), link)
 
-    def place(self, link: str, way: Way, key: str) -> Place:
-        inherits = self.experiment.links[link].inherits(way, key)
-        return ("links", link, key) if inherits else ("links", link, way, key)
+    def place(self, link: str, direction: DirectionName, key: str) -> Place:
+        inherits = self.experiment.links[link].inherits(direction, key)
+        return ("links", link, key) if inherits else ("links", link, direction, key)
 
     def asks_for_ecn(self) -> bool:
         """Whether hosts ask for ECN."""
         if self.experiment.ecn is not None:
             return self.experiment.ecn
         links = self.experiment.links.values()
-        directions = [self.settings(link, way) for link in links for way in WAYS]
+        directions = [self.settings(link, direction) for link in links for direction in DIRECTIONS]
         return any(
             each.mark is not None or (each.queue is not None and each.queue.marks)
             for each in directions
         )
 
-    def endpoint(self, node: str, hop: Hop) -> str:
-        return self.topology.attachment(hop.link, node).address
+    def endpoint(self, node: str, direction: LinkDirection) -> str:
+        return self.topology.attachment(direction.link, node).address
 
-    def is_shaped_by_switch(self, link: str, way: Way) -> bool:
+    def is_shaped_by_switch(self, link: str, direction: DirectionName) -> bool:
         """Whether a switch imposes what a direction does. Refuses a direction that leaves none."""
-        if self.settings(self.experiment.links[link], way).shaped_by != "switch":
+        if self.settings(self.experiment.links[link], direction).shaped_by != "switch":
             return False
         first, second = self.experiment.links[link].between
-        node = first if way == "forward" else second
+        node = first if direction == "forward" else second
         kind = self.experiment.nodes[node]
         if kind != "switch":
-            other: Way = "backward" if way == "forward" else "forward"
+            other: DirectionName = "backward" if direction == "forward" else "forward"
             raise self.error(
-                self.place(link, way, "shaped_by"),
-                f"direction {way} leaves {node}, which is a {kind} and not a switch",
+                self.place(link, direction, "shaped_by"),
+                f"direction {direction} leaves {node}, which is a {kind} and not a switch",
                 f"write `shaped_by` under `{other}:` alone, or make {node} a switch",
             )
         return True

@@ -7,7 +7,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from nagi_contracts.errors import choices
-from nagi_contracts.plan import Hop, Way
+from nagi_contracts.plan import DirectionName, LinkDirection
 
 from nagi.spec.document import Document
 from nagi.spec.experiment import Experiment
@@ -59,7 +59,7 @@ class Topology:
         first, second = self.links[link].between
         return second if node == first else first
 
-    def way(self, link: str, from_node: str) -> Way:
+    def direction(self, link: str, from_node: str) -> DirectionName:
         return "forward" if self.links[link].between[0] == from_node else "backward"
 
     def path(self, origin: str, target: str) -> list[str] | None:
@@ -88,15 +88,15 @@ class Topology:
             node = self.far_end(came_by[node], node)
         return path[::-1]
 
-    def route(self, origin: str, target: str) -> list[Hop] | None:
+    def route(self, origin: str, target: str) -> list[LinkDirection] | None:
         """The hops of the path; None if there is none."""
         path = self.path(origin, target)
-        return None if path is None else self.hops(origin, path)
+        return None if path is None else self.directions(origin, path)
 
-    def hops(self, origin: str, path: list[str]) -> list[Hop]:
-        hops = []
+    def directions(self, origin: str, path: list[str]) -> list[LinkDirection]:
+        directions = []
         node = origin
         for link in path:
-            hops.append(Hop(link=link, way=self.way(link, node)))
+            directions.append(LinkDirection(link=link, direction=self.direction(link, node)))
             node = self.far_end(link, node)
-        return hops
+        return directions

@@ -18,10 +18,10 @@ import pandas as pd
 from nagi_contracts.base import file_of_run
 from nagi_contracts.errors import refuse
 from nagi_contracts.paths import native_program
-from nagi_contracts.plan import WAYS, LinkPlan, RunPlan, Way
+from nagi_contracts.plan import DIRECTIONS, DirectionName, LinkPlan, RunPlan
 from nagi_contracts.records import PacketRow
 
-from nagi.records.lanes import link_names, way_names
+from nagi.records.direction_numbers import direction_names, link_names
 from nagi.records.transmissions import Transmissions, of_radios
 from nagi.scratch import scratch
 
@@ -36,7 +36,7 @@ RECORD = np.dtype(
         ("late_ns", "<i4"),
         ("flow", "<u4"),
         ("bytes", "<u2"),
-        ("lane", "u1"),
+        ("direction", "u1"),
         ("fate", "u1"),
         ("ecn", "u1"),
         ("flags", "u1"),
@@ -77,8 +77,8 @@ def to_table(records: Records, plan: RunPlan) -> pd.DataFrame:
     flags = records["flags"]
     columns: dict[str, Any] = {name: records[name] for name in RECORD.names or ()}
     columns |= {
-        "link": link_names(records["lane"], plan),
-        "way": way_names(records["lane"]),
+        "link": link_names(records["direction"], plan),
+        "direction": direction_names(records["direction"]),
         "fate": pd.Categorical.from_codes(fates(records), pd.Index(FATES)),
         "marked": flags & _MARKED != 0,
         "corrupted": flags & _CORRUPTED != 0,
@@ -94,8 +94,8 @@ def from_table(table: pd.DataFrame, plan: RunPlan) -> Records:
         if name in table and name != "fate":
             records[name] = table[name]
     links = pd.Categorical(table["link"], categories=[link.name for link in plan.links])
-    ways = pd.Categorical(table["way"], categories=list(WAYS))
-    records["lane"] = links.codes * 2 + ways.codes
+    directions = pd.Categorical(table["direction"], categories=list(DIRECTIONS))
+    records["direction"] = links.codes * 2 + directions.codes
     records["fate"] = pd.Categorical(table["fate"], categories=list(FATES)).codes
     records["flags"] = (
         table["marked"].to_numpy() * _MARKED
@@ -114,9 +114,11 @@ def configuration(plan: RunPlan, transmissions: Transmissions | None = None) -> 
     """
     lost = {} if transmissions is None else of_radios(plan, transmissions)
 
-    def direction(link: LinkPlan, way: Way) -> dict[str, Any]:
-        written = link.direction(way).model_dump(mode="json", exclude_none=True)
-        return written | ({"loss": lost[link.name, way]} if (link.name, way) in lost else {})
+    def settings(link: LinkPlan, direction: DirectionName) -> dict[str, Any]:
+        written = link.direction(direction).model_dump(mode="json", exclude_none=True)
+        return written | (
+            {"loss": lost[link.name, direction]} if (link.name, direction) in lost else {}
+        )
 
     return {
         "schema_version": 1,
@@ -127,8 +129,8 @@ def configuration(plan: RunPlan, transmissions: Transmissions | None = None) -> 
                 "id": link.id,
                 "a": f"{link.name}.a",
                 "b": f"{link.name}.b",
-                "a_to_b": direction(link, "forward"),
-                "b_to_a": direction(link, "backward"),
+                "forward": settings(link, "forward"),
+                "backward": settings(link, "backward"),
             }
             for link in plan.links
         ],
@@ -137,7 +139,7 @@ def configuration(plan: RunPlan, transmissions: Transmissions | None = None) -> 
 
 def replay(plan: RunPlan, records: Records, transmissions: Transmissions | None = None) -> Records:
     """What the model makes of the recorded arrivals if it does what the plan says, and radios lost
-    of the transmissions what they say: the same records, ordered by lane and arrival, with
+    of the transmissions what they say: the same records, ordered by direction and arrival, with
     `left_ns` and `fate` as they should be.
 
     Raises InputError if the record makes no sense.
@@ -158,6 +160,6 @@ def replay(plan: RunPlan, records: Records, transmissions: Transmissions | None 
 
 
 def in_order(records: Records) -> Records:
-    """Records ordered by lane and arrival, as replay() has them; copies follow their packets."""
-    keys = (are_copies(records), records["index"], records["arrived_ns"], records["lane"])
+    """Records ordered by direction and arrival, as replay() has them; copies follow packets."""
+    keys = (are_copies(records), records["index"], records["arrived_ns"], records["direction"])
     return records[np.lexsort(keys)]

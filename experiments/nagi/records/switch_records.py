@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 from nagi_contracts.errors import refuse
 from nagi_contracts.links import Lateness, PortAccount
-from nagi_contracts.plan import NodePlan, RunPlan, Way
+from nagi_contracts.plan import DirectionName, NodePlan, RunPlan
 from nagi_contracts.switches import (
     Backlogged,
     QueueSample,
@@ -82,7 +82,7 @@ def _port(plan: RunPlan, node: NodePlan, number: int, record: SwitchRecord) -> S
     return SwitchPortAccount(
         number=number,
         link=planned.link,
-        way=_way(plan, node.name, planned.link),
+        direction=_way(plan, node.name, planned.link),
         counters=counters,
         queue_overflows=told and told["out"]["queue_overflows"],
         waiting=told and told["out"]["waiting"] + told["out"]["sending"],
@@ -95,7 +95,7 @@ def _port(plan: RunPlan, node: NodePlan, number: int, record: SwitchRecord) -> S
     )
 
 
-def _way(plan: RunPlan, node: str, link: str) -> Way:
+def _way(plan: RunPlan, node: str, link: str) -> DirectionName:
     return "forward" if plan.link(link).ends[0].node == node else "backward"
 
 
@@ -116,7 +116,7 @@ def read_samples(
                 {
                     "t_s": round(at_ns / 1e9 - began_realtime_s, 6),
                     "link": links[sample.port],
-                    "way": _way(plan, node.name, links[sample.port]),
+                    "direction": _way(plan, node.name, links[sample.port]),
                     "depth_at_enqueue": sample.depth_at_enqueue,
                     "depth_at_dequeue": sample.depth_at_dequeue,
                     "in_queue_us": sample.in_queue_us,

@@ -16,10 +16,10 @@ import numpy.typing as npt
 import pandas as pd
 from nagi_contracts.base import file_of_run
 from nagi_contracts.errors import refuse
-from nagi_contracts.plan import WAYS, RunPlan, Way
+from nagi_contracts.plan import DIRECTIONS, DirectionName, RunPlan
 from nagi_contracts.records import TransmissionRow
 
-from nagi.records.lanes import lane, link_names, way_names
+from nagi.records.direction_numbers import direction_names, direction_number, link_names
 
 Transmissions = npt.NDArray[np.void]  # structured: TRANSMISSION
 
@@ -29,7 +29,7 @@ TRANSMISSION = np.dtype(
         ("end_ns", "<i8"),
         ("number", "<u4"),
         ("index", "<u4"),
-        ("lane", "u1"),
+        ("direction", "u1"),
         ("outcome", "u1"),
         ("snr", "<i2"),
         ("attempt", "u1"),
@@ -56,7 +56,9 @@ def read_transmissions(path: Path, plan: RunPlan) -> Transmissions:
     if not data.startswith(HEADER) or (len(data) - len(HEADER)) % TRANSMISSION.itemsize:
         raise refuse("not a whole record of transmissions", "run it again", file=str(path))
     found = np.frombuffer(data, TRANSMISSION, offset=len(HEADER))
-    if (found["outcome"] >= len(OUTCOMES)).any() or (found["lane"] >= 2 * len(plan.links)).any():
+    if (found["outcome"] >= len(OUTCOMES)).any() or (
+        found["direction"] >= 2 * len(plan.links)
+    ).any():
         raise refuse("a transmission of no kind that there is", "run it again", file=str(path))
     return found
 
@@ -76,8 +78,8 @@ def to_table(transmissions: Transmissions, plan: RunPlan) -> pd.DataFrame:
     names = TRANSMISSION.names or ()
     columns: dict[str, Any] = {name: transmissions[name] for name in names}
     columns |= {
-        "link": link_names(transmissions["lane"], plan),
-        "way": way_names(transmissions["lane"]),
+        "link": link_names(transmissions["direction"], plan),
+        "direction": direction_names(transmissions["direction"]),
         "outcome": pd.Categorical.from_codes(
             transmissions["outcome"].astype(np.int64), pd.Index(OUTCOMES)
         ),
@@ -86,26 +88,27 @@ def to_table(transmissions: Transmissions, plan: RunPlan) -> pd.DataFrame:
     return pd.DataFrame({name: columns[name] for name in TransmissionRow.model_fields})
 
 
-def of_lane(transmissions: Transmissions, number: int) -> Transmissions:
-    """Those of a lane, in their order."""
-    mine = transmissions[transmissions["lane"] == number]
+def of_direction(transmissions: Transmissions, number: int) -> Transmissions:
+    """Those of a direction, in their order."""
+    mine = transmissions[transmissions["direction"] == number]
     ordered: Transmissions = mine[np.argsort(mine["number"], kind="stable")]
     return ordered
 
 
-def of_radios(plan: RunPlan, transmissions: Transmissions) -> dict[tuple[str, Way], dict[str, Any]]:
+def of_radios(
+    plan: RunPlan, transmissions: Transmissions
+) -> dict[tuple[str, DirectionName], dict[str, Any]]:
     """(link, way) of each direction of a radio -> a loss model that loses the transmissions that
     the radio lost. As the model counts transmissions, a packet that ARQ repeats is another one."""
-    found: dict[tuple[str, Way], dict[str, Any]] = {}
+    found: dict[tuple[str, DirectionName], dict[str, Any]] = {}
     for link in plan.radios():
-        for way in WAYS:
-            mine = of_lane(transmissions, lane(plan, link.name, way))
+        for direction in DIRECTIONS:
+            mine = of_direction(transmissions, direction_number(plan, link.name, direction))
             lost = np.unique(mine["number"][mine["outcome"] != RECEIVED])
-            direction = link.direction(way)
-            found[link.name, way] = {
+            found[link.name, direction] = {
                 "model": "trace",
                 "lost": lost.tolist(),
                 "length": _ENDLESS,
-                "at": direction.loss.at,
+                "at": link.direction(direction).loss.at,
             }
     return found

@@ -14,7 +14,7 @@ from nagi_contracts.impairments.losses import Loss
 from nagi_contracts.impairments.markings import Marking
 from nagi_contracts.impairments.queues import Queue
 from nagi_contracts.impairments.steps import Steps
-from nagi_contracts.plan import Way
+from nagi_contracts.plan import DirectionName
 from nagi_contracts.units import (
     Bitrate,
     Burst,
@@ -281,24 +281,26 @@ class Link(DirectionSettings):
         OneDirection(), description="settings from the second to the first node"
     )
 
-    def direction(self, way: Way) -> DirectionSettings:
+    def direction(self, direction: DirectionName) -> DirectionSettings:
         """The settings of one direction: its own where given, else the link's."""
         return DirectionSettings(
             **{
-                name: getattr(self if self.inherits(way, name) else getattr(self, way), name)
+                name: getattr(
+                    self if self.inherits(direction, name) else getattr(self, direction), name
+                )
                 for name in DirectionSettings.model_fields
             }
         )
 
-    def inherits(self, way: Way, name: str) -> bool:
+    def inherits(self, direction: DirectionName, name: str) -> bool:
         """Whether the setting `name` of a direction is the link's."""
-        own = getattr(self, way)
+        own = getattr(self, direction)
         alternative = ALTERNATIVES.get(name, name)
         return getattr(own, name) is None and getattr(own, alternative) is None
 
-    def channel(self, way: Way) -> RadioChannel:
+    def channel(self, direction: DirectionName) -> RadioChannel:
         """What waveforms go through in one direction: its own where given, else the radio's."""
-        own = getattr(self, way).radio
+        own = getattr(self, direction).radio
         found = {}
         for name in RadioChannel.model_fields:
             value = getattr(own, name, None)

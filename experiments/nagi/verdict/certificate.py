@@ -194,8 +194,8 @@ def is_late(verdict: Verdict) -> bool:
 
 def _directions(links: Links) -> Iterator[tuple[str, DirectionAccount]]:
     for link in links.links:
-        yield f"{link.name} forward", link.a_to_b
-        yield f"{link.name} backward", link.b_to_a
+        yield f"{link.name} forward", link.forward
+        yield f"{link.name} backward", link.backward
 
 
 def _add_interface(measured: dict[str, list[Value]], port: PortAccount, subject: str) -> None:
@@ -213,7 +213,7 @@ def _add_switch(measured: dict[str, list[Value]], switch: SwitchAccount) -> None
         (sum(switch.drops.values()), f"{switch.node}: {drops}" if drops else switch.node)
     )
     for port in switch.ports:
-        subject = f"switch {switch.node}, {port.link} {port.way}"
+        subject = f"switch {switch.node}, {port.link} {port.direction}"
         added, late = port.added_delay_ns, port.arrival_lateness_ns
         if added is not None and added.count:
             measured["transit_error_median"].append((added.median / 1e6, subject))

@@ -26,11 +26,18 @@ from nagi_captures.flow_rows import is_of
 from nagi_captures.identities import Nanoseconds, look_up, unique_keys
 from nagi_contracts.errors import refuse
 from nagi_contracts.impairments.losses.bernoulli import BernoulliLossPlan
-from nagi_contracts.plan import WAYS, DirectionPlan, FlowPlan, Hop, RunPlan, Way
+from nagi_contracts.plan import (
+    DIRECTIONS,
+    DirectionName,
+    DirectionPlan,
+    FlowPlan,
+    LinkDirection,
+    RunPlan,
+)
 from nagi_contracts.records import HostClock, Information
 from nagi_contracts.switches import Switches
 
-from nagi.records.lanes import lane
+from nagi.records.direction_numbers import direction_number
 from nagi.records.packets import (
     CHANNEL_LOSS,
     DELIVERED,
@@ -50,7 +57,7 @@ from nagi.records.transmissions import (
     RECEIVED,
     UNANSWERED,
     Transmissions,
-    of_lane,
+    of_direction,
     snr_db,
 )
 from nagi.verdict import host_response
@@ -60,7 +67,10 @@ Value = tuple[float, str]  # a measured value, and of what
 UDP_HEADERS = 28  # and IPv4's
 LEAST_PERIOD_NS = 100_000_000  # busy periods that are shorter say too little about a rate
 LEAST_BACKLOG_NS = 500_000_000  # in all such periods together
-_OTHER_WAY: dict[Way, Way] = {"forward": "backward", "backward": "forward"}
+_OTHER_DIRECTION: dict[DirectionName, DirectionName] = {
+    "forward": "backward",
+    "backward": "forward",
+}
 
 
 @dataclass(frozen=True)
@@ -97,7 +107,9 @@ def gather(
     clocks = {node: _clock(plan, node, captures, recorded) for node in strangers}
     captures = {end: each.corrected(clocks.get(end[0])) for end, each in captures.items()}
     lost = [node for node, clock in clocks.items() if clock is None]
-    through = {(each.hop.link, each.hop.way): each for each in passages(plan, recorded)}
+    through = {
+        (each.direction.link, each.direction.direction): each for each in passages(plan, recorded)
+    }
     crossings = [
         crossing
         for flow in plan.flows
@@ -129,18 +141,18 @@ def gather(
             p99 = float(np.quantile(errors, 0.99))
             values["capture_transit_p99"].append((p99, crossing.subject))
             values["capture_transit_max"].append((float(errors.max()), crossing.subject))
-    for subject, number, direction, last_hop in _lanes(plan, crossings):
-        mine = recorded["lane"] == number
+    for subject, number, direction, last_direction in _directions(plan, crossings):
+        mine = recorded["direction"] == number
         values["replay_differences"].append(
             (float(_differences(recorded[mine], due[mine])), subject)
         )
         mine &= ~are_copies(recorded)
         seen_ns = recorded["left_ns"][mine] + recorded["late_ns"][mine]
         by = "handed to the kernel"
-        if last_hop is not None:
-            seen_ns, by = last_hop.arrivals(due["identity"][mine]), "captured"
+        if last_direction is not None:
+            seen_ns, by = last_direction.arrivals(due["identity"][mine]), "captured"
         if direction.arq is not None and transmissions is not None:
-            sent = of_lane(transmissions, number)
+            sent = of_direction(transmissions, number)
             rate_error = _repeating_rate_error(due[mine], seen_ns, direction, sent)
             told = _repeating_loss_information(recorded[mine], direction, sent, subject)
         else:
@@ -150,11 +162,13 @@ def gather(
             values["rate_error"].append((rate_error * 100, f"{subject}, as {by}"))
         information += told
     for passage in through.values():
-        rate = plan.channel(passage.hop).rate_bps if plan.imposed(passage.hop) else None
+        rate = plan.channel(passage.direction).rate_bps if plan.imposed(passage.direction) else None
         if rate is not None:
             rate_error = _passage_rate_error(passage, rate)
             if rate_error is not None:
-                subject = f"switch {passage.node}, {passage.hop.link} {passage.hop.way}"
+                subject = (
+                    f"switch {passage.node}, {passage.direction.link} {passage.direction.direction}"
+                )
                 values["rate_error"].append(
                     (rate_error * 100, f"{subject}, as seen by the emulator")
                 )
@@ -183,18 +197,22 @@ def _clock(
     """The clock of a host, from the flows' packets on its own links; None if they do not say."""
     passages: dict[bool, list[Passages]] = {True: [], False: []}
     for flow in plan.flows:
-        for end, hop, sends in (
+        for end, at_end, sends in (
             (flow.sender, flow.path[0], True),
             (flow.receiver, flow.path[-1], False),
         ):
             if end != node:
                 continue
-            capture = captures[node, hop.link]
+            capture = captures[node, at_end.link]
             for outward in (True, False):
                 mine = capture.of(flow, data=outward == sends)
                 key, host_ns = unique_keys(capture.identity[mine], capture.time_ns[mine])
-                way = hop.way if outward == sends else _OTHER_WAY[hop.way]
-                passing = recorded[recorded["lane"] == lane(plan, hop.link, way)]
+                direction = (
+                    at_end.direction if outward == sends else _OTHER_DIRECTION[at_end.direction]
+                )
+                passing = recorded[
+                    recorded["direction"] == direction_number(plan, at_end.link, direction)
+                ]
                 instant = passing["arrived_ns"]
                 if not outward:
                     passing = passing[fates(passing) == DELIVERED]
@@ -289,7 +307,7 @@ class _Crossing:
     """Packets of one flow in one direction, from the sender's capture to the receiver's."""
 
     subject: str
-    hops: list[Hop]
+    directions: list[LinkDirection]
     error_ns: Nanoseconds  # time between the captures, less what the links should have taken
     unmatched: float  # share of received packets that the emulator's record does not know
     identity: Nanoseconds  # of packets received, sorted, each once; and when
@@ -305,15 +323,18 @@ def _crossings(
     flow: FlowPlan,
     captures: dict[tuple[str, str], _Captured],
     due: Records,
-    through: dict[tuple[str, Way], Passage],
+    through: dict[tuple[str, DirectionName], Passage],
     lost: list[str],
 ) -> Iterator[_Crossing]:
     """The two crossings of a flow; without times where the clock of one of its hosts is `lost`."""
-    back = [Hop(link=hop.link, way=_OTHER_WAY[hop.way]) for hop in reversed(flow.path)]
+    back = [
+        LinkDirection(link=direction.link, direction=_OTHER_DIRECTION[direction.direction])
+        for direction in reversed(flow.path)
+    ]
     timed = flow.sender not in lost and flow.receiver not in lost
     sender = captures[flow.sender, flow.path[0].link]
     receiver = captures[flow.receiver, flow.path[-1].link]
-    for what, hops, first, last, data in (
+    for what, directions, first, last, data in (
         ("data", flow.path, sender, receiver, True),
         ("ACKs", back, receiver, sender, False),
     ):
@@ -322,16 +343,19 @@ def _crossings(
         came, received_ns = unique_keys(last.identity[received], last.time_ns[received])
         inside = np.zeros(len(identity), np.int64)
         known = np.ones(len(identity), bool)
-        for hop in hops:
-            mine = due[(due["lane"] == lane(plan, hop.link, hop.way)) & (fates(due) == DELIVERED)]
+        for direction in directions:
+            mine = due[
+                (due["direction"] == direction_number(plan, direction.link, direction.direction))
+                & (fates(due) == DELIVERED)
+            ]
             key, took = unique_keys(
                 mine["identity"].astype(np.int64), mine["left_ns"] - mine["arrived_ns"]
             )
             found = look_up(key, took + 1, identity)
             inside += found - 1
             known &= found > 0
-            if (hop.link, hop.way) in through:
-                key, took = through[hop.link, hop.way].took_ns
+            if (direction.link, direction.direction) in through:
+                key, took = through[direction.link, direction.direction].took_ns
                 found = look_up(key, took + 1, identity)
                 inside += found - 1
                 known &= found > 0
@@ -339,7 +363,7 @@ def _crossings(
         both = known & (arrived > 0)
         yield _Crossing(
             subject=f"{flow.name}, {what}",
-            hops=hops,
+            directions=directions,
             error_ns=(arrived - sent_ns - inside)[both & timed],
             unmatched=1 - both.sum() / len(came) if len(came) else 0.0,
             identity=came,
@@ -368,23 +392,19 @@ def _read(capture: Path, epoch_ns: int) -> _Captured:
     )
 
 
-def _lanes(
+def _directions(
     plan: RunPlan, crossings: list[_Crossing]
 ) -> Iterator[tuple[str, int, DirectionPlan, _Crossing | None]]:
     """Each direction of each link: what it is called, its number, its plan, and the packets whose
     last hop it is, if they are those of one flow."""
     for link in plan.links:
-        ways: tuple[tuple[Way, DirectionPlan], ...] = (
-            ("forward", link.forward),
-            ("backward", link.backward),
-        )
-        for way, direction in ways:
-            hop = Hop(link=link.name, way=way)
-            ending = [c for c in crossings if c.hops[-1] == hop and len(c.identity)]
+        for direction in DIRECTIONS:
+            whole = LinkDirection(link=link.name, direction=direction)
+            ending = [c for c in crossings if c.directions[-1] == whole and len(c.identity)]
             yield (
-                f"{link.name} {way}",
-                lane(plan, link.name, way),
-                direction,
+                f"{link.name} {direction}",
+                direction_number(plan, link.name, direction),
+                link.direction(direction),
                 ending[0] if len(ending) == 1 else None,
             )
 
@@ -451,8 +471,8 @@ def _repeating_rate_error(
 
 
 def _packets_of(transmissions: Transmissions, records: Records) -> npt.NDArray[np.int64]:
-    """Where in the records of a lane the packet of each of its transmissions is. Raises InputError
-    if one is not there."""
+    """Where in the records of a direction the packet of each of its transmissions is. Raises
+    InputError if one is not there."""
     order = np.argsort(records["index"], kind="stable")
     place = np.searchsorted(records["index"], transmissions["index"], sorter=order)
     known = place < len(order)
@@ -507,13 +527,13 @@ def _unaccounted(plan: RunPlan, recorded: Records, switches: Switches) -> list[V
     for switch in switches.switches:
         held = 0  # of what it received: neither sent on nor known to be dropped
         for port in switch.ports:
-            other = _OTHER_WAY[port.way]
-            came = delivered & (recorded["lane"] == lane(plan, port.link, other))
-            left = recorded["lane"] == lane(plan, port.link, port.way)
+            other = _OTHER_DIRECTION[port.direction]
+            came = delivered & (recorded["direction"] == direction_number(plan, port.link, other))
+            left = recorded["direction"] == direction_number(plan, port.link, port.direction)
             subject = f"switch {switch.node}, {port.link}"
             found += [
                 (float(abs(int(came.sum()) - port.counters.received)), f"{subject} {other}"),
-                (float(abs(int(left.sum()) - port.counters.sent)), f"{subject} {port.way}"),
+                (float(abs(int(left.sum()) - port.counters.sent)), f"{subject} {port.direction}"),
             ]
             held += port.counters.received - port.counters.sent - port.counters.lost
             held -= (port.queue_overflows or 0) + (port.waiting or 0)
@@ -528,11 +548,11 @@ def _unanswered(plan: RunPlan, transmissions: Transmissions) -> Iterator[Value]:
     due before the end of the captures; those after may have been on the air when it was stopped."""
     ended_ns = round(plan.timeline.capture_end_s * 1e9)
     for link in plan.radios():
-        for way in WAYS:
-            mine = of_lane(transmissions, lane(plan, link.name, way))
-            due = mine["end_ns"] + link.direction(way).delay_ns < ended_ns
+        for direction in DIRECTIONS:
+            mine = of_direction(transmissions, direction_number(plan, link.name, direction))
+            due = mine["end_ns"] + link.direction(direction).delay_ns < ended_ns
             count = int((due & (mine["outcome"] == UNANSWERED)).sum())
-            yield float(count), f"{link.name} {way}"
+            yield float(count), f"{link.name} {direction}"
 
 
 _CAUSES = {
@@ -546,10 +566,10 @@ def _of_radios(plan: RunPlan, transmissions: Transmissions) -> Iterator[Informat
     """What radios did: transmissions by cause of loss, and the SNR that receivers measured."""
     for link in plan.radios():
         assert link.radio is not None
-        for way in WAYS:
-            mine = of_lane(transmissions, lane(plan, link.name, way))
-            channel = link.radio.channel(way)
-            subject = f"{link.name} {way}"
+        for direction in DIRECTIONS:
+            mine = of_direction(transmissions, direction_number(plan, link.name, direction))
+            channel = link.radio.channel(direction)
+            subject = f"{link.name} {direction}"
             counts = {
                 "radio_transmissions": ("transmissions", len(mine)),
                 **{
@@ -583,11 +603,11 @@ def _of_switches(plan: RunPlan, switches: Switches) -> Iterator[Information]:
     """What switches dropped, by cause, at the rate at which they say they worked."""
     for switch in switches.switches:
         for port in switch.ports:
-            hop = Hop(link=port.link, way=port.way)
-            imposed = plan.imposed(hop)
+            direction = LinkDirection(link=port.link, direction=port.direction)
+            imposed = plan.imposed(direction)
             if imposed is None:
                 continue
-            subject = f"switch {switch.node}, {port.link} {port.way}"
+            subject = f"switch {switch.node}, {port.link} {port.direction}"
             counts = {
                 "switch_overflows": ("packets that found the queue full", port.queue_overflows),
                 "switch_losses": ("packets that the loss model took", port.counters.lost),

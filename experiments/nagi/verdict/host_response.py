@@ -31,7 +31,7 @@ import pandas as pd
 from nagi_captures import capture
 from nagi_captures.flow_rows import is_of
 from nagi_captures.identities import Nanoseconds
-from nagi_contracts.plan import FlowPlan, RunPlan
+from nagi_contracts.plan import DIRECTIONS, FlowPlan, RunPlan
 
 from nagi.plan import programs
 
@@ -91,12 +91,8 @@ def measure(
 
 def is_corrupted(plan: RunPlan, flow: FlowPlan) -> bool:
     """Whether packets arrive with wrong checksums, which hosts ignore and captures do not show."""
-    links = [plan.link(hop.link) for hop in flow.path]
-    return any(
-        direction.corruption is not None
-        for link in links
-        for direction in (link.forward, link.backward)
-    )
+    links = [plan.link(each.link) for each in flow.path]
+    return any(link.direction(name).corruption is not None for link in links for name in DIRECTIONS)
 
 
 def _read(file: Path) -> pd.DataFrame:

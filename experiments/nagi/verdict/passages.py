@@ -22,10 +22,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 from nagi_captures.identities import Nanoseconds, look_up, unique_keys
-from nagi_contracts.plan import WAYS, Hop, RunPlan
+from nagi_contracts.plan import DIRECTIONS, LinkDirection, RunPlan
 from nagi_p4.simple_switch import packet_rate
 
-from nagi.records.lanes import lane
+from nagi.records.direction_numbers import direction_number
 from nagi.records.packets import DELIVERED, Records, fates
 
 
@@ -34,7 +34,7 @@ class Passage:
     """The packets that left a switch by one port, in their order. Instants since the run began, by
     the emulator's clock."""
 
-    hop: Hop  # by which they left
+    direction: LinkDirection  # by which they left
     node: str
     identity: Nanoseconds
     entered_ns: Nanoseconds  # 0: not known, for want of an identity of its own
@@ -54,32 +54,42 @@ class Passage:
 
 def passages(plan: RunPlan, recorded: Records) -> list[Passage]:
     """All ports of all switches."""
-    hops = [Hop(link=link.name, way=way) for link in plan.links for way in WAYS]
+    directions = [
+        LinkDirection(link=link.name, direction=name) for link in plan.links for name in DIRECTIONS
+    ]
     found = []
-    for hop in hops:
-        if plan.port(hop) is None:
+    for direction in directions:
+        if plan.port(direction) is None:
             continue
-        node = plan.leaves(hop)
-        inward = [lane(plan, each.link, each.way) for each in hops if _leads_to(plan, each, node)]
-        found.append(_passage(plan, hop, node, recorded, inward))
+        node = plan.leaves(direction)
+        inward = [
+            direction_number(plan, each.link, each.direction)
+            for each in directions
+            if _leads_to(plan, each, node)
+        ]
+        found.append(_passage(plan, direction, node, recorded, inward))
     return found
 
 
-def _leads_to(plan: RunPlan, hop: Hop, node: str) -> bool:
-    ends = plan.link(hop.link).ends
-    return ends[1 if hop.way == "forward" else 0].node == node
+def _leads_to(plan: RunPlan, direction: LinkDirection, node: str) -> bool:
+    ends = plan.link(direction.link).ends
+    return ends[1 if direction.direction == "forward" else 0].node == node
 
 
-def _passage(plan: RunPlan, hop: Hop, node: str, recorded: Records, inward: list[int]) -> Passage:
-    came = recorded[np.isin(recorded["lane"], inward) & (fates(recorded) == DELIVERED)]
-    left = recorded[recorded["lane"] == lane(plan, hop.link, hop.way)]
+def _passage(
+    plan: RunPlan, direction: LinkDirection, node: str, recorded: Records, inward: list[int]
+) -> Passage:
+    came = recorded[np.isin(recorded["direction"], inward) & (fates(recorded) == DELIVERED)]
+    left = recorded[
+        recorded["direction"] == direction_number(plan, direction.link, direction.direction)
+    ]
     left = left[np.argsort(left["arrived_ns"], kind="stable")]
     key, handed_ns = unique_keys(
         came["identity"].astype(np.int64), came["left_ns"] + came["late_ns"]
     )
     identity = left["identity"].astype(np.int64)
     entered = look_up(key, handed_ns, identity)
-    imposed, port = plan.imposed(hop), plan.port(hop)
+    imposed, port = plan.imposed(direction), plan.port(direction)
     assert port is not None
     overhead = imposed.overhead_bytes if imposed else 0
     bits = (left["bytes"].astype(np.int64) + overhead) * 8
@@ -98,7 +108,7 @@ def _passage(plan: RunPlan, hop: Hop, node: str, recorded: Records, inward: list
     started = np.maximum.accumulate(arrival - before) + before
     started_ns, ended_ns = (np.rint(each).astype(np.int64) for each in (started, started + takes))
     return Passage(
-        hop=hop,
+        direction=direction,
         node=node,
         identity=identity,
         entered_ns=entered,

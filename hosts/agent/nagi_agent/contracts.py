@@ -247,19 +247,19 @@ class CommandPlan:
 
 
 @dataclass(frozen=True)
-class Hop:
+class LinkDirection:
     __slots__ = (
+        "direction",
         "link",
-        "way",
     )
     link: str
-    way: Literal["forward", "backward"]
+    direction: Literal["forward", "backward"]
 
     @classmethod
-    def from_json(cls, json: Json) -> Hop:
+    def from_json(cls, json: Json) -> LinkDirection:
         return cls(
             link=json["link"],
-            way=json["way"],
+            direction=json["direction"],
         )
 
 
@@ -304,7 +304,7 @@ class FlowPlan:
     max_window: Optional[int]
     start_s: float
     end_s: float
-    path: list[Hop]
+    path: list[LinkDirection]
     bottleneck_bps: int
     base_rtt_s: float
 
@@ -338,7 +338,7 @@ class FlowPlan:
             max_window=json.get("max_window"),
             start_s=json["start_s"],
             end_s=json["end_s"],
-            path=[Hop.from_json(each) for each in json["path"]],
+            path=[LinkDirection.from_json(each) for each in json["path"]],
             bottleneck_bps=json["bottleneck_bps"],
             base_rtt_s=json["base_rtt_s"],
         )

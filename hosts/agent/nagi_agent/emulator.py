@@ -40,8 +40,8 @@ def problem_with(plans: list[RunPlan], nagi_sdr: Optional[str]) -> Optional[str]
 
 def _radio(radio: RadioPlan) -> Json:
     """A plan's radio in nagi-sdr's terms."""
-    ways = {"forward": "a_to_b", "backward": "b_to_a"}
-    named = {ways.get(key, key): value for key, value in radio.items()}
+    directions = {"forward": "forward", "backward": "backward"}
+    named = {directions.get(key, key): value for key, value in radio.items()}
     configured: Json = _without_nulls(named)
     return configured
 
@@ -75,8 +75,8 @@ def configuration(
                 "id": link.id,
                 "a": ends[link.name][0],
                 "b": ends[link.name][1],
-                "a_to_b": _without_nulls(link.forward),
-                "b_to_a": _without_nulls(link.backward),
+                "forward": _without_nulls(link.forward),
+                "backward": _without_nulls(link.backward),
                 **({} if link.radio is None else {"radio": _radio(link.radio)}),
             }
             for link in plan.links

@@ -123,5 +123,5 @@ def test_the_emulator_is_told_what_its_work_is_checked_against():
     ours = packets.configuration(RunPlan.model_validate(plan))
     assert theirs["seed"] == ours["seed"]
     for told, witnessed in zip(theirs["links"], ours["links"], strict=True):
-        for key in ("name", "id", "a_to_b", "b_to_a"):
+        for key in ("name", "id", "forward", "backward"):
             assert told[key] == witnessed[key]

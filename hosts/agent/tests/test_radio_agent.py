@@ -74,24 +74,24 @@ def test_nagi_sdr_is_told_what_the_plan_says():
         "modulation": "qpsk",
         "sample_rate_hz": 1_666_667,
         "fec": "none",
-        "a_to_b": {
+        "forward": {
             "snr_db": 12.0,
             "fading": "rayleigh",
             "doppler_hz": 5.0,
             "taps": [{"delay_ns": 0, "power_db": 0.0}],
             "frequency_offset_hz": 0.0,
         },
-        "b_to_a": {"snr_db": 30.0, "fading": "none", "frequency_offset_hz": 0.0},
+        "backward": {"snr_db": 30.0, "fading": "none", "frequency_offset_hz": 0.0},
     }
-    assert wireless["a_to_b"]["loss"] == {"model": "radio", "at": "egress"}
-    assert wireless["a_to_b"]["arq"] == {"retries": 3, "feedback_ns": 8_000_000}
-    assert "arq" not in wireless["b_to_a"]
+    assert wireless["forward"]["loss"] == {"model": "radio", "at": "egress"}
+    assert wireless["forward"]["arq"] == {"retries": 3, "feedback_ns": 8_000_000}
+    assert "arq" not in wireless["backward"]
 
 
 def test_without_radios_nothing_is_told_of_them():
     found = configuration(PLAIN, ENDS, 1000.5)
     assert "transmissions" not in found
-    assert list(found["links"][0]) == ["name", "id", "a", "b", "a_to_b", "b_to_a"]
+    assert list(found["links"][0]) == ["name", "id", "a", "b", "forward", "backward"]
     arq = {"retries": 1, "feedback_ns": 1}
     repeating = {**WIRED, "backward": {**WIRED["backward"], "arq": arq}}
     with_arq = configuration(plan_of(repeating), ENDS, 0.0)

@@ -215,7 +215,7 @@ class TcpPath:
                 emulator.stop()
             merged = self._merged() - merged
             records = read_records(packets)
-        there = records[(records["lane"] == 0) & (records["bytes"] > 100)]
+        there = records[(records["direction"] == 0) & (records["bytes"] > 100)]
         return Observed(
             rows=[Row(*row) for row in json.loads(said)],
             events=[],

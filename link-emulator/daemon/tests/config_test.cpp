@@ -92,8 +92,9 @@ TEST(Config, DeepNestingIsRefused) {
 TEST(Config, AMisspeltKeyIsNamedBeforeTheOneThatIsMissing) {
   EXPECT_THAT(refusal(with("\"seed\"", "\"sead\"")),
               StartsWith("test.json:3: sead: unknown key sead; did you mean seed"));
-  EXPECT_THAT(refusal(with("\"forward\"", "\"a_to_B\"")),
-              StartsWith("test.json:7: links.0.a_to_B: unknown key a_to_B; did you mean forward"));
+  EXPECT_THAT(
+      refusal(with("\"forward\"", "\"Forward\"")),
+      StartsWith("test.json:7: links.0.Forward: unknown key Forward; did you mean forward"));
   EXPECT_THAT(refusal(with("\"backward\": {}", "\"backward\": {}, \"media\": {\"forwards\": 3}")),
               HasSubstr("links.0.media.forwards: unknown key forwards; did you mean forward"));
 }

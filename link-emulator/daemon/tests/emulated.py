@@ -32,7 +32,7 @@ def configuration(directory: Path, **changes: Any) -> Path:
     is the way back."""
     forward = {"delay_ns": DELAY_NS, **changes.pop("forward", {})}
     backward = changes.pop("backward", {})
-    link = {"name": "link", "id": 3, "a": "e0", "b": "e1", "a_to_b": forward, "b_to_a": backward}
+    link = {"name": "link", "id": 3, "a": "e0", "b": "e1", "forward": forward, "backward": backward}
     value = {
         "schema_version": 1,
         "seed": 2008,

@@ -34,10 +34,10 @@ with open(config_path, encoding="utf-8") as file:  # noqa: PTH123
 pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(2)]
 theirs = [pair[1].fileno() for pair in pairs]
 (link,) = (
-    each for each in config["links"] if each["a_to_b"].get("loss", {}).get("model") == "radio"
+    each for each in config["links"] if each["forward"].get("loss", {}).get("model") == "radio"
 )
 link.pop("radio", None)
-link["carriers"] = {"a_to_b": theirs[0], "b_to_a": theirs[1]}
+link["media"] = {"forward": theirs[0], "backward": theirs[1]}
 with open(config_path, "w", encoding="utf-8") as file:  # noqa: PTH123
     json.dump(config, file)
 process = subprocess.Popen([nagi_link, "run", config_path], pass_fds=theirs)

@@ -35,9 +35,9 @@ def philox(counter: list[int], key: list[int]) -> list[int]:
     return counter
 
 
-def is_lost(seed: int, link: int, way: int, index: int, probability: float) -> bool:
+def is_lost(seed: int, link: int, direction: int, index: int, probability: float) -> bool:
     """Whether a Bernoulli channel loses packet `index`."""
-    words = philox([index, 0, link, way << 16], [seed & 0xFFFFFFFF, seed >> 32])
+    words = philox([index, 0, link, direction << 16], [seed & 0xFFFFFFFF, seed >> 32])
     return words[0] | words[1] << 32 < probability * 2**64
 
 
@@ -64,7 +64,7 @@ def test_delivers_in_order_after_the_delay(wire, tmp_path, io):
         account = emulator.stop()
     assert [number for number, _ in got] == list(range(200))
     assert 0.020 <= float(ping) < 0.030
-    there = account.links[0].a_to_b
+    there = account.links[0].forward
     assert there.packets.delivered == there.packets.offered == 201
     assert there.packets.held == 0
     assert there.transit_error_ns.count == 201
@@ -99,7 +99,7 @@ def test_loses_exactly_the_packets_that_the_seed_says(wire, tmp_path):
         account = emulator.stop()
     expected = [i for i in range(300) if not is_lost(2008, 3, 0, i, 0.3)]
     assert [number for number, _ in got] == expected
-    assert account.links[0].a_to_b.packets.channel_losses == 300 - len(expected)
+    assert account.links[0].forward.packets.channel_losses == 300 - len(expected)
 
 
 @realtime
@@ -110,7 +110,7 @@ def test_keeps_rate_and_queue(wire, tmp_path):
     with Emulator(wire, tmp_path, forward=forward) as emulator:
         got = send(wire, 100, 0)
         account = emulator.stop()
-    there = account.links[0].a_to_b
+    there = account.links[0].forward
     assert there.packets.queue_overflows == 100 - len(got)
     assert 21 <= len(got) < 60
     assert there.max_waiting_packets == 20
@@ -195,9 +195,9 @@ def test_says_so_when_it_cannot_stay_on_a_processor(wire, tmp_path):
         assert emulator.stop().cpu_pinned is None
 
 
-def change(wire, directory: Path, changes: str, link: str = "link", way: str = "a_to_b"):
+def change(wire, directory: Path, changes: str, link: str = "link", direction: str = "forward"):
     return subprocess.run(
-        wire.command("middle", NAGI_LINK, "set", str(directory / "sock"), link, way, changes),
+        wire.command("middle", NAGI_LINK, "set", str(directory / "sock"), link, direction, changes),
         capture_output=True,
         text=True,
         check=False,
@@ -222,9 +222,9 @@ def test_set_changes_a_running_link_and_loses_nothing(wire, tmp_path):
     assert numbers == list(range(50))
     assert instants[-1] - instants[0] < 0.6
     assert instants[-1] - instants[-11] == pytest.approx(0.010, abs=0.003)
-    (recorded,) = account.links[0].a_to_b.changes
-    assert recorded.config == account.links[0].a_to_b.config
-    assert account.links[0].a_to_b.config.delay_ns == 1_000_000
+    (recorded,) = account.links[0].forward.changes
+    assert recorded.config == account.links[0].forward.config
+    assert account.links[0].forward.config.delay_ns == 1_000_000
 
 
 def test_set_refuses_what_cannot_be(wire, tmp_path):
@@ -242,7 +242,7 @@ def test_set_refuses_what_cannot_be(wire, tmp_path):
             assert done.returncode == 2
             assert said in done.stderr
         account = emulator.stop()
-    assert account.links[0].a_to_b.changes == []
+    assert account.links[0].forward.changes == []
 
 
 def ask(wire, directory: Path, line: str) -> dict:
@@ -259,7 +259,7 @@ def ask(wire, directory: Path, line: str) -> dict:
 @realtime
 def test_deep_nesting_stops_no_link(wire, tmp_path):
     with Emulator(wire, tmp_path) as emulator:
-        head = '{"command": "set", "link": "link", "way": "a_to_b", "config": '
+        head = '{"command": "set", "link": "link", "way": "forward", "config": '
         for depth in (64, 20_000):
             for opening, closing in (("[", "]"), ('{"loss":', "}")):
                 deep = opening * depth + ("0" if closing == "}" else "") + closing * depth
@@ -277,7 +277,7 @@ def test_deep_nesting_stops_no_link(wire, tmp_path):
         got = send(wire, 20, 0.001)
         account = emulator.stop()
     assert [number for number, _ in got] == list(range(20))
-    assert account.complete and account.links[0].a_to_b.changes == []
+    assert account.complete and account.links[0].forward.changes == []
 
 
 def test_errors_are_in_our_words_and_on_one_line(wire, tmp_path):
@@ -290,11 +290,11 @@ def test_errors_are_in_our_words_and_on_one_line(wire, tmp_path):
             ('{"comand": "show"}', "comand: unknown key comand; did you mean command"),
             ('{"command": "show", "links": 1}', "links: unknown key links; known here: command"),
             (
-                '{"command": "set", "lnk": "link", "way": "a_to_b", "config": {}}',
+                '{"command": "set", "lnk": "link", "way": "forward", "config": {}}',
                 "lnk: unknown key lnk; did you mean link",
             ),
             (
-                '{"command": "set", "link": "\\u001b[2Jx", "way": "a_to_b", "config": {}}',
+                '{"command": "set", "link": "\\u001b[2Jx", "way": "forward", "config": {}}',
                 'link: a control character in "\\u001b[2Jx"; write it without',
             ),
         ):
@@ -319,11 +319,11 @@ def test_records_what_became_of_every_packet(wire, tmp_path):
     with Emulator(wire, tmp_path, forward=forward, **files) as emulator:
         got = send(wire, 100, 0)
         account = emulator.stop()
-    counts = account.links[0].a_to_b.packets
+    counts = account.links[0].forward.packets
     assert counts.queue_overflows > 10 and counts.channel_losses > 0
 
     records = read_records(Path(files["packets"]))
-    there = records[records["lane"] == 0]
+    there = records[records["direction"] == 0]
     assert sorted(there["index"]) == list(range(counts.offered))
     for fate, count in enumerate(
         (counts.delivered, counts.queue_overflows, counts.channel_losses, counts.held)
@@ -344,7 +344,7 @@ def test_records_what_became_of_every_packet(wire, tmp_path):
     config = str(tmp_path / "nagi-link.json")
     wire.run("middle", NAGI_LINK, "replay", config, files["packets"], str(again))
     recorded, replayed = in_order(records), read_records(again)
-    for column in ("lane", "index", "arrived_ns", "left_ns", "fate"):
+    for column in ("direction", "index", "arrived_ns", "left_ns", "fate"):
         assert list(recorded[column]) == list(replayed[column])
 
 
@@ -362,7 +362,7 @@ def test_marks_capable_packets_in_a_long_queue(wire, tmp_path):
     assert len(classes) == 40
     assert set(classes[:12]) == {2}
     assert set(classes[-20:]) == {3}
-    assert account.links[0].a_to_b.packets.marked == classes.count(3)
+    assert account.links[0].forward.packets.marked == classes.count(3)
 
 
 SEND_CAPABLE = """
@@ -395,7 +395,7 @@ def test_show_prints_the_account_of_a_running_emulator(wire, tmp_path):
         shown = wire.run("middle", NAGI_LINK, "show", str(tmp_path / "sock"))
         assert stat.S_IMODE((tmp_path / "sock").stat().st_mode) == 0o600
     account = Links.model_validate_json(shown)
-    assert account.links[0].a_to_b.packets.delivered == 10
+    assert account.links[0].forward.packets.delivered == 10
     assert not account.complete
 
 
@@ -567,13 +567,13 @@ def test_notices_merged_segments(wire, tmp_path, io):
         time.sleep(0.1)
         account = emulator.stop()
     assert account.links[0].a.oversized == 5
-    assert account.links[0].a_to_b.packets.offered == 0
+    assert account.links[0].forward.packets.offered == 0
     (notice,) = account.notices
     assert "longer than its MTU" in notice and "ethtool -K INTERFACE tx off" in notice
 
 
 def test_refuses_what_it_cannot_do(wire, tmp_path):
-    links = [{"name": "l", "id": 0, "a": "e0", "b": "e9", "a_to_b": {}, "b_to_a": {}}]
+    links = [{"name": "l", "id": 0, "a": "e0", "b": "e9", "forward": {}, "backward": {}}]
     assert "no interface e9" in refusal(wire, configuration(tmp_path, links=links))
     account = "/nonexistent/links.json"
     assert "cannot write the account" in refusal(wire, configuration(tmp_path, account=account))

@@ -51,7 +51,7 @@ class Radio:
         """Returns the account of the way there."""
         self.wire.run("middle", "pkill", "-TERM", "-x", "nagi-link")
         assert self.process.wait(10) == 0
-        return json.loads((self.directory / "links.json").read_text())["links"][0]["a_to_b"]
+        return json.loads((self.directory / "links.json").read_text())["links"][0]["forward"]
 
     def transmissions(self):
         content = (self.directory / "transmissions.bin").read_bytes()
@@ -85,15 +85,15 @@ def test_the_same_losses_as_a_trace_give_the_same_again(wire, tmp_path):
     Numbered(wire, "10.0.0.2").exchange(50, 0.001)
     radio.stop()
     config = json.loads(radio.config.read_text())
-    del config["links"][0]["carriers"]
+    del config["links"][0]["media"]
     trace = {"model": "trace", "lost": sorted(lost), "length": 1000}
-    config["links"][0]["a_to_b"]["loss"] = trace
+    config["links"][0]["forward"]["loss"] = trace
     (tmp_path / "trace.json").write_text(json.dumps(config))
     again = tmp_path / "again.bin"
     recorded = tmp_path / "packets.bin"
     wire.run("middle", NAGI_LINK, "replay", str(tmp_path / "trace.json"), str(recorded), str(again))
-    first = np.sort(read_records(recorded), order=["lane", "index"])
-    second = np.sort(read_records(again), order=["lane", "index"])
+    first = np.sort(read_records(recorded), order=["direction", "index"])
+    second = np.sort(read_records(again), order=["direction", "index"])
     assert len(first) == 50
     for column in ("arrived_ns", "left_ns", "index", "fate"):
         assert list(first[column]) == list(second[column])
@@ -140,7 +140,7 @@ def test_with_its_radio_ends_nagi_link(wire, tmp_path):
     Numbered(wire, "10.0.0.2").send(20, 0.002)
     said, _ = radio.process.communicate(timeout=10)
     assert radio.process.returncode == 1
-    assert "link link, a_to_b: the radio ended" in said
+    assert "link link, forward: the radio ended" in said
 
 
 def test_a_radio_without_a_medium_is_refused(wire, tmp_path):
@@ -148,12 +148,12 @@ def test_a_radio_without_a_medium_is_refused(wire, tmp_path):
     process = wire.start("middle", NAGI_LINK, "run", str(config))
     said, _ = process.communicate(timeout=10)
     assert process.returncode == 2
-    assert "link link, a_to_b: descriptor -1 is no socket to a radio; start nagi-sdr" in said
+    assert "link link, forward: descriptor -1 is no socket to a radio; start nagi-sdr" in said
 
 
 def test_a_radio_stays_one(wire, tmp_path):
     radio = Radio(wire, tmp_path, {})
-    change = ["set", str(tmp_path / "sock"), "link", "a_to_b"]
+    change = ["set", str(tmp_path / "sock"), "link", "forward"]
     refused = wire.start("middle", NAGI_LINK, *change, '{"loss": {"model": "none"}}')
     assert "this direction is a radio" in refused.communicate(timeout=10)[0]
     assert refused.returncode == 2

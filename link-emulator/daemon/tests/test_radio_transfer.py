@@ -44,7 +44,7 @@ print(seen.hexdigest(), flush=True)
 """
 
 
-def configuration(directory: Path, by: str, snr_db: float, **way: Any) -> Path:
+def configuration(directory: Path, by: str, snr_db: float, **more: Any) -> Path:
     """2 Mb/s and 20 ms each way."""
     direction = {
         "rate_bps": air_time().rate_bps(*SHAPE),
@@ -52,12 +52,12 @@ def configuration(directory: Path, by: str, snr_db: float, **way: Any) -> Path:
         "delay_ns": 20_000_000,
         "queue": {"packets": 50},
         "loss": {"model": "radio"},
-        **way,
+        **more,
     }
     channel = {"snr_db": snr_db}
     radio = {
         "by": by, "modem": "ofdm", "modulation": "qpsk", "sample_rate_hz": SAMPLE_RATE,
-        "fec": "none", "a_to_b": channel, "b_to_a": channel,
+        "fec": "none", "forward": channel, "backward": channel,
     }  # fmt: skip
     ends = {"name": "radio", "id": 1, "a": "e0", "b": "e1"}
     document = {
@@ -65,7 +65,7 @@ def configuration(directory: Path, by: str, snr_db: float, **way: Any) -> Path:
         "seed": 2008,
         "account": str(directory / "links.json"),
         "control_socket": str(directory / "sock"),
-        "links": [{**ends, "a_to_b": direction, "b_to_a": direction, "radio": radio}],
+        "links": [{**ends, "forward": direction, "backward": direction, "radio": radio}],
     }
     path = directory / "radio.json"
     path.write_text(json.dumps(document))
@@ -125,9 +125,9 @@ def transfer(wire, directory, size: int) -> bool:
     return receiver.communicate(timeout=10)[0].strip() == hashlib.sha256(content).hexdigest()
 
 
-def check_causes(way: dict[str, Any]) -> None:
+def check_causes(direction: dict[str, Any]) -> None:
     """Each packet, and each transmission, is accounted for."""
-    packets, radio = way["packets"], way["transmissions"]
+    packets, radio = direction["packets"], direction["transmissions"]
     causes = radio["not_detected"] + radio["header_errors"] + radio["payload_errors"]
     assert radio["sent"] == radio["received"] + causes
     assert packets["channel_losses"] == causes
@@ -145,9 +145,9 @@ def test_tcp_crosses_a_lossy_radio_bit_exact(wire, tmp_path, by):
     with Sdr(wire, configuration(tmp_path, by, 12.0)) as sdr:
         assert transfer(wire, tmp_path, 300_000)
         link = sdr.stop()
-    for way in ("a_to_b", "b_to_a"):
-        check_causes(link[way])
-    assert link["a_to_b"]["packets"]["channel_losses"] > 0
+    for direction in ("forward", "backward"):
+        check_causes(link[direction])
+    assert link["forward"]["packets"]["channel_losses"] > 0
 
 
 @pytest.mark.slow
@@ -156,9 +156,9 @@ def test_five_megabytes_cross_a_lossy_radio_bit_exact(wire, tmp_path, by):
     with Sdr(wire, configuration(tmp_path, by, 13.0)) as sdr:
         assert transfer(wire, tmp_path, 5_000_000)
         link = sdr.stop()
-    for way in ("a_to_b", "b_to_a"):
-        check_causes(link[way])
-    assert link["a_to_b"]["packets"]["channel_losses"] > 0
+    for direction in ("forward", "backward"):
+        check_causes(link[direction])
+    assert link["forward"]["packets"]["channel_losses"] > 0
 
 
 def test_arq_hides_losses_from_tcp(wire, tmp_path):
@@ -166,7 +166,7 @@ def test_arq_hides_losses_from_tcp(wire, tmp_path):
     with Sdr(wire, configuration(tmp_path, "simulated", 12.0, arq=arq)) as sdr:
         assert transfer(wire, tmp_path, 300_000)
         link = sdr.stop()
-    there = link["a_to_b"]
+    there = link["forward"]
     assert there["transmissions"]["sent"] > there["packets"]["offered"]
     assert there["packets"]["channel_losses"] == 0
 
@@ -218,8 +218,8 @@ def test_without_its_channel_process_it_ends(wire, tmp_path):
     [
         (lambda link: link["radio"].update(modulation="64qam"), "links.0.radio.modulation"),
         (lambda link: link["radio"].update(power=3), 'links.0.radio: unknown key "power"'),
-        (lambda link: link["a_to_b"].update(loss={"model": "none"}), "links.0.a_to_b.loss"),
-        (lambda link: link["a_to_b"].update(rate_bps=0), "rate_bps"),
+        (lambda link: link["forward"].update(loss={"model": "none"}), "links.0.forward.loss"),
+        (lambda link: link["forward"].update(rate_bps=0), "rate_bps"),
         (lambda link: link.pop("radio"), "none has a radio; start nagi-link"),
     ],
 )

@@ -73,7 +73,7 @@ class Radio:
             if rate * IP_BYTES / (IP_BYTES + overhead) >= self.ip_bps * 1.02:
                 break
             sample_rate += 10_000
-        way = {
+        direction = {
             "rate_bps": rate,
             "overhead_bytes": overhead,
             "delay_ns": DELAY_NS,
@@ -86,11 +86,11 @@ class Radio:
             "modulation": self.modulation,
             "sample_rate_hz": sample_rate,
             "fec": "none",
-            "a_to_b": {"snr_db": SNR_DB},
-            "b_to_a": {"snr_db": SNR_DB},
+            "forward": {"snr_db": SNR_DB},
+            "backward": {"snr_db": SNR_DB},
         }
         ends = {"name": "radio", "id": 1, "a": "e0", "b": "e1"}
-        return {**ends, "a_to_b": way, "b_to_a": way, "radio": radio}
+        return {**ends, "forward": direction, "backward": direction, "radio": radio}
 
 
 @dataclass
@@ -107,7 +107,7 @@ class Bench:
 
 
 @dataclass(frozen=True)
-class Way:
+class DirectionName:
     """What became of one way's frames."""
 
     sent: dict[str, Any]
@@ -119,7 +119,9 @@ class Way:
         return int(self.sent["frames"]) - int(self.came["frames"])
 
 
-def carry(bench: Bench, radio: Radio, ways: int, seconds: float) -> tuple[list[Way], list[int]]:
+def carry(
+    bench: Bench, radio: Radio, directions: int, seconds: float
+) -> tuple[list[DirectionName], list[int]]:
     """Sends through a radio, one way or both at once. Returns what became of each way's frames, and
     the resident memory of nagi-sdr after a tenth of the time and at the end, in bytes."""
     lab = bench.lab
@@ -140,7 +142,7 @@ def carry(bench: Bench, radio: Radio, ways: int, seconds: float) -> tuple[list[W
         emulator = lab.start("middle", str(bench.nagi_sdr), "run", str(config))
         emulator.wait_until_ready()
         room = ["--frames", str(int(rate * seconds) + 1000)]
-        ends = [("left", "right"), ("right", "left")][:ways]
+        ends = [("left", "right"), ("right", "left")][:directions]
         sinks = [lab.start_sink(to, "eth0", *room) for _, to in ends]
         sources = [
             lab.start(at, *lab.source_command("eth0", lab.mac(to, "eth0"), rate, 1, seconds))
@@ -153,8 +155,8 @@ def carry(bench: Bench, radio: Radio, ways: int, seconds: float) -> tuple[list[W
         came = [json.loads(sink.stop()) for sink in sinks]
         emulator.stop()
         account = json.loads((directory / "links.json").read_text())["links"][0]
-    accounts = [account["a_to_b"], account["b_to_a"]]
-    return [Way(*three) for three in zip(sent, came, accounts, strict=False)], memory
+    accounts = [account["forward"], account["backward"]]
+    return [DirectionName(*three) for three in zip(sent, came, accounts, strict=False)], memory
 
 
 def _pause(seconds: float) -> None:
@@ -175,51 +177,52 @@ def _resident(pid: int) -> int:
     raise BenchError("nagi-sdr has ended")
 
 
-def _rows(bench: Bench, name: str, radio: Radio, ways: list[Way]) -> None:
-    link = radio.link()["a_to_b"]
+def _rows(bench: Bench, name: str, radio: Radio, directions: list[DirectionName]) -> None:
+    link = radio.link()["forward"]
     air_ns = (IP_BYTES + link["overhead_bytes"]) * 8e9 / link["rate_bps"]
-    for number, way in enumerate(ways):
+    for number, direction in enumerate(directions):
         label = f"{name}, {('there', 'back')[number]}"
-        rate = int(way.came["frames"]) * IP_BYTES * 8 / float(way.sent["seconds"])
-        added = way.came["delay_ns"]["p50"] - air_ns
-        late = way.account["transit_error_ns"]
+        rate = int(direction.came["frames"]) * IP_BYTES * 8 / float(direction.sent["seconds"])
+        added = direction.came["delay_ns"]["p50"] - air_ns
+        late = direction.account["transit_error_ns"]
         bench.rows += [
             Row(f"{label}: IP rate", f"{rate / 1e6:.2f} Mb/s", f"{radio.ip_bps / 1e6:g} Mb/s",
                 rate / radio.ip_bps, f">= {KEEPS_UP:g}", verdict(rate >= KEEPS_UP * radio.ip_bps)),
-            Row(f"{label}: lost", str(way.lost), f"{way.sent['frames']} sent", None, "0",
-                verdict(way.lost == 0)),
+            Row(f"{label}: lost", str(direction.lost), f"{direction.sent['frames']} sent", None,
+                "0",
+                verdict(direction.lost == 0)),
             Row(f"{label}: delay added, median", f"{added / 1e6:.2f} ms", "", None,
                 f"< {ADDED_NS / 1e6:g} ms", verdict(added < ADDED_NS)),
             Row(f"{label}: of that late, median, p99, max",
                 " ".join(f"{late[what] / 1e6:.2f}" for what in ("median", "p99", "max")) + " ms"),
         ]  # fmt: skip
-    bench.details[name] = [vars(way) for way in ways]
+    bench.details[name] = [vars(direction) for direction in directions]
 
 
 def measure_both(bench: Bench) -> None:
     radio = Radio("qpsk", 2e6)
-    ways, _ = carry(bench, radio, 2, bench.length(30, 5))
-    _rows(bench, "2 Mb/s each way", radio, ways)
+    directions, _ = carry(bench, radio, 2, bench.length(30, 5))
+    _rows(bench, "2 Mb/s each way", radio, directions)
 
 
 def measure_one_way(bench: Bench) -> None:
     for modulation in ("qpsk", "16qam"):
         radio = Radio(modulation, 8e6)
-        ways, _ = carry(bench, radio, 1, bench.length(30, 5))
-        _rows(bench, f"8 Mb/s, {modulation}", radio, ways)
+        directions, _ = carry(bench, radio, 1, bench.length(30, 5))
+        _rows(bench, f"8 Mb/s, {modulation}", radio, directions)
 
 
 def measure_virtual(bench: Bench) -> None:
     radio = Radio("qpsk", 2e6, by="virtual")
-    ways, _ = carry(bench, radio, 2, bench.length(30, 5))
-    _rows(bench, "2 Mb/s each way over ZeroMQ", radio, ways)
+    directions, _ = carry(bench, radio, 2, bench.length(30, 5))
+    _rows(bench, "2 Mb/s each way over ZeroMQ", radio, directions)
 
 
 def measure_lasting(bench: Bench) -> None:
     radio = Radio("qpsk", 2e6)
     seconds = bench.length(600, 60)
-    ways, (early, late) = carry(bench, radio, 2, seconds)
-    _rows(bench, f"{seconds:g} s", radio, ways)
+    directions, (early, late) = carry(bench, radio, 2, seconds)
+    _rows(bench, f"{seconds:g} s", radio, directions)
     bench.rows.append(
         Row(f"{seconds:g} s: memory at the end", f"{late / 1e6:.1f} MB", f"{early / 1e6:.1f} MB",
             late / early, f"<= + {GROWTH_BYTES >> 20} MiB", verdict(late - early <= GROWTH_BYTES))

@@ -95,7 +95,7 @@ def replayed(packets: list[Packet], direction: dict[str, Any], path: Path) -> np
     for record, packet in zip(records, packets, strict=True):
         record["index"], record["arrived_ns"] = packet.number, packet.at
         record["bytes"], record["ecn"], record["flow"] = packet.size, packet.ecn, packet.flow
-    link = {"name": "l", "id": 0, "a": "e0", "b": "e1", "a_to_b": direction, "b_to_a": {}}
+    link = {"name": "l", "id": 0, "a": "e0", "b": "e1", "forward": direction, "backward": {}}
     config = {"schema_version": 1, "seed": SEED, "links": [link]}
     (path / "config.json").write_text(json.dumps(config))
     write_records(records, path / "arrivals")

@@ -25,7 +25,7 @@ from nagi_reports.series import bottleneck
 def definitions(material: Material) -> list[Block]:
     g, b, a = (symbol(name, "i") for name in "gba")
     flow = material.plan.flows[0]
-    hop = bottleneck(material.plan, flow)
+    direction = bottleneck(material.plan, flow)
     return [
         Definition(
             "Goodput",
@@ -45,7 +45,7 @@ def definitions(material: Material) -> list[Block]:
             None,
             "b, the smallest rate configured on the flow's path, in bit/s of IP bytes; a rate that "
             f"changes counts with its mean. Of flow {flow.name} in the first run it is link "
-            f"{hop.link}.",
+            f"{direction.link}.",
         ),
         Definition(
             "Achieved goodput",
@@ -101,9 +101,9 @@ def _reactions(material: Material) -> list[Block]:
     """How losses are classified, where the results have it."""
     if "reactions" not in material.table:
         return []
-    ways = set(material.table["reactions"].dropna())
+    directions = set(material.table["reactions"].dropna())
     found: list[Block] = []
-    if ways:
+    if directions:
         found.append(
             Definition(
                 "Lost segment",
@@ -113,7 +113,7 @@ def _reactions(material: Material) -> list[Block]:
                 "the whole run.",
             )
         )
-    if "told" in ways:
+    if "told" in directions:
         found.append(
             Definition(
                 "Classification, reported",
@@ -126,7 +126,7 @@ def _reactions(material: Material) -> list[Block]:
                 "it was not noticed: the flow ended first, or another copy had arrived.",
             )
         )
-    if "inferred" in ways:
+    if "inferred" in directions:
         found.append(
             Definition(
                 "Classification, inferred",

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from nagi_contracts.errors import InputError
 from nagi_contracts.links import Links, TransmissionCounts
-from nagi_contracts.plan import WAYS, LinkPlan, RadioChannelPlan, RadioPlan, Way
+from nagi_contracts.plan import DIRECTIONS, DirectionName, LinkPlan, RadioChannelPlan, RadioPlan
 from nagi_contracts.units import count_of
 
 from nagi_reports import figures
@@ -46,7 +46,9 @@ class _Group:
         return self.answered - self.sum("received")
 
 
-_Key = tuple[str, Way, str, float]  # link, direction, what the radio is in words, SNR configured
+_Key = tuple[
+    str, DirectionName, str, float
+]  # link, direction, what the radio is in words, SNR configured
 
 
 def blocks(material: Material) -> list[Block]:
@@ -110,20 +112,22 @@ def channel_in_words(channel: RadioChannelPlan) -> str:
 
 def _groups(material: Material) -> dict[_Key, _Group]:
     groups: dict[_Key, _Group] = {}
-    for run_id, link, way, counts in _accounts(material):
+    for run_id, link, direction, counts in _accounts(material):
         assert link.radio is not None
-        channel = link.radio.channel(way)
+        channel = link.radio.channel(direction)
         words = ", ".join(filter(None, (radio_in_words(link.radio), channel_in_words(channel))))
-        group = groups.setdefault((link.name, way, words, channel.snr_db), _Group())
+        group = groups.setdefault((link.name, direction, words, channel.snr_db), _Group())
         group.runs += 1
         group.counts.append(counts)
-        group.measured_db += _measured(material, run_id, f"{link.name} {way}")
+        group.measured_db += _measured(material, run_id, f"{link.name} {direction}")
     # In the order of the campaign, and of each radio by SNR.
     place = {kind: number for number, kind in enumerate(dict.fromkeys(key[:3] for key in groups))}
     return dict(sorted(groups.items(), key=lambda item: (place[item[0][:3]], item[0][3])))
 
 
-def _accounts(material: Material) -> Iterator[tuple[str, LinkPlan, Way, TransmissionCounts]]:
+def _accounts(
+    material: Material,
+) -> Iterator[tuple[str, LinkPlan, DirectionName, TransmissionCounts]]:
     for run_id, plan in material.plans.items():
         if not plan.radios():
             continue
@@ -134,9 +138,10 @@ def _accounts(material: Material) -> Iterator[tuple[str, LinkPlan, Way, Transmis
         by_name = {account.name: account for account in accounts.links}
         for link in plan.radios():
             account = by_name[link.name]
-            for way, direction in zip(WAYS, (account.a_to_b, account.b_to_a), strict=True):
-                if direction.transmissions is not None:
-                    yield run_id, link, way, direction.transmissions
+            for direction in DIRECTIONS:
+                transmissions = account.direction(direction).transmissions
+                if transmissions is not None:
+                    yield run_id, link, direction, transmissions
 
 
 def _measured(material: Material, run_id: str, subject: str) -> list[float]:
@@ -159,8 +164,8 @@ def _table(groups: dict[_Key, _Group]) -> Table:
             *(Column(head, "right") for head in heads),
         ],
         [
-            [f"{link} {way}", words, f"{snr_db:g} dB", *_row(group)]
-            for (link, way, words, snr_db), group in groups.items()
+            [f"{link} {direction}", words, f"{snr_db:g} dB", *_row(group)]
+            for (link, direction, words, snr_db), group in groups.items()
         ],
         small=True,
     )
@@ -179,16 +184,16 @@ def _row(group: _Group) -> list[str]:
 
 def _curves(groups: dict[_Key, _Group]) -> list[tuple[str, list[ErrorRate]]]:
     """A curve a direction and radio that was run at several SNRs."""
-    curves: dict[tuple[str, Way, str], list[ErrorRate]] = {}
-    for (link, way, words, snr_db), group in groups.items():
+    curves: dict[tuple[str, DirectionName, str], list[ErrorRate]] = {}
+    for (link, direction, words, snr_db), group in groups.items():
         if group.answered:
             rate = ErrorRate(snr_db, group.failed, group.answered)
-            curves.setdefault((link, way, words), []).append(rate)
+            curves.setdefault((link, direction, words), []).append(rate)
     many = {key: rates for key, rates in curves.items() if len(rates) > 1}
     same = len({words for _, _, words in many}) == 1
     return [
-        (f"{link} {way}" if same else f"{link} {way}, {words}", rates)
-        for (link, way, words), rates in many.items()
+        (f"{link} {direction}" if same else f"{link} {direction}, {words}", rates)
+        for (link, direction, words), rates in many.items()
     ]
 
 

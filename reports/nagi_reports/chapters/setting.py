@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from nagi_contracts.errors import InputError
 from nagi_contracts.impairments.losses import LossPlan
 from nagi_contracts.links import Links
-from nagi_contracts.plan import WAYS, DirectionPlan, FlowPlan, Hop, RunPlan
+from nagi_contracts.plan import DIRECTIONS, DirectionPlan, FlowPlan, LinkDirection, RunPlan
 from nagi_contracts.switches import Switches
 from nagi_contracts.units import count_of
 
@@ -45,22 +45,25 @@ def blocks(material: Material) -> list[Block]:
     )
     rows = []
     for link in plan.links:
-        hops: dict[str, Hop] = {way: Hop(link=link.name, way=way) for way in WAYS}
-        forward, backward = hops.values()
+        directions: dict[str, LinkDirection] = {
+            direction: LinkDirection(link=link.name, direction=direction)
+            for direction in DIRECTIONS
+        }
+        forward, backward = directions.values()
         both = all(
             p.channel(forward) == p.channel(backward)
             and p.imposed(forward) is None
             and p.imposed(backward) is None
             for p in plans
         )
-        for way in ("both ways",) if both else WAYS:
-            hop = hops.get(way, forward)
-            by_switch = "; shaped by the switch" if plan.imposed(hop) is not None else ""
-            rate, *others = _in_words([p.channel(hop) for p in plans])
+        for name in ("both ways",) if both else DIRECTIONS:
+            direction = directions.get(name, forward)
+            by_switch = "; shaped by the switch" if plan.imposed(direction) is not None else ""
+            rate, *others = _in_words([p.channel(direction) for p in plans])
             rows.append(
                 [
                     link.name,
-                    _arrow(link.ends[0].node, link.ends[1].node, way),
+                    _arrow(link.ends[0].node, link.ends[1].node, name),
                     rate + by_switch,
                     *others,
                 ]
@@ -91,16 +94,16 @@ def blocks(material: Material) -> list[Block]:
     ]
 
 
-def _arrow(one: str, other: str, way: str) -> str:
+def _arrow(one: str, other: str, direction: str) -> str:
     return {"forward": f"{one} → {other}", "backward": f"{other} → {one}"}.get(
-        way, f"{one} ↔ {other}"
+        direction, f"{one} ↔ {other}"
     )
 
 
 def _short(plans: list[RunPlan], index: int) -> Iterator[str]:
     """Rate and delay of a link, for the diagram."""
-    hop = Hop(link=plans[0].links[index].name, way="forward")
-    forward = [plan.channel(hop) for plan in plans]
+    direction = LinkDirection(link=plans[0].links[index].name, direction="forward")
+    forward = [plan.channel(direction) for plan in plans]
     rate = _rates(forward)
     if rate != "not limited":
         yield rate
@@ -309,10 +312,10 @@ def _radios(material: Material) -> list[tuple[str, str]]:
             radio = link.radio
             assert radio is not None
             words = [f"{link.name}: {radio.by}, {radios.radio_in_words(radio)}"]
-            for way in WAYS:
-                beside = radios.channel_in_words(radio.channel(way))
+            for direction in DIRECTIONS:
+                beside = radios.channel_in_words(radio.channel(direction))
                 if beside:
-                    words.append(f"{way} {beside}")
+                    words.append(f"{direction} {beside}")
             said["; ".join(words)] = None
     return [("Radios", ". ".join(said))] if said else []
 

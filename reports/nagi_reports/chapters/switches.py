@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 from nagi_contracts.errors import InputError
-from nagi_contracts.plan import Hop
+from nagi_contracts.plan import LinkDirection
 from nagi_contracts.switches import SwitchAccount, Switches, SwitchPortAccount
 
 from nagi_reports.chapters.material import Material
@@ -28,13 +28,16 @@ def blocks(material: Material) -> list[Block]:
         plan = material.plans[run_id]
         others.update(account.drops)
         for port in account.ports:
-            if plan.imposed(Hop(link=port.link, way=port.way)) is not None:
-                ports.setdefault((account.node, port.link, port.way), []).append(port)
+            if plan.imposed(LinkDirection(link=port.link, direction=port.direction)) is not None:
+                ports.setdefault((account.node, port.link, port.direction), []).append(port)
     said = "Packets of all runs that ended, for each direction that a switch shapes."
     if others:
         causes = ", ".join(f"{count:,} {cause}" for cause, count in sorted(others.items()))
         said += f" Switches dropped for other causes: {causes}."
-    rows = [[node, f"{link} {way}", *_row(mine)] for (node, link, way), mine in ports.items()]
+    rows = [
+        [node, f"{link} {direction}", *_row(mine)]
+        for (node, link, direction), mine in ports.items()
+    ]
     heads = (
         "Sent",
         "Queue full",

@@ -19,7 +19,7 @@ TEST(PcapngFile, IsPcapng) {
   const auto path =
       std::filesystem::temp_directory_path() / ("nagi-drops-" + std::to_string(getpid()));
   {
-    PcapngFile log(path, "x", {"r.forward"}, PcapngFile::headers);
+    PcapngFile log(path, "x", {"r.onward"}, PcapngFile::headers);
     const std::uint8_t frame[] = {1, 2, 3, 4, 5};
     log.add(0, 0x0102030405060708, frame, sizeof frame, "why");
   }
@@ -36,7 +36,7 @@ TEST(PcapngFile, IsPcapng) {
                               std::string(8, '\xff') + "\4\0"s + characters + "\0"s + application +
                               "\0\0\0\0"s + length;
   const std::string interface =
-      "\1\0\0\0\x2C\0\0\0\1\0\0\0\x80\0\0\0\2\0\x08\0r.forward\x09\0\1\0\x09\0\0\0\0\0\0\0\x2C\0\0\0"s;
+      "\1\0\0\0\x2C\0\0\0\1\0\0\0\x80\0\0\0\2\0\x08\0r.onward\x09\0\1\0\x09\0\0\0\0\0\0\0\x2C\0\0\0"s;
   const std::string packet =
       "\6\0\0\0\x34\0\0\0\0\0\0\0\4\3\2\1\x08\7\6\5\5\0\0\0\5\0\0\0\1\2\3\4\5\0\0\0"
       "\1\0\3\0why\0\0\0\0\0\x34\0\0\0"s;

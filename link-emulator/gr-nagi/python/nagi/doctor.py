@@ -23,7 +23,7 @@ from gnuradio import gr
 
 from . import settings
 from .flowgraph import Flowgraph
-from .radio import WAYS
+from .radio import DIRECTIONS
 
 RECEIVED = 0
 PATIENCE_S = 20.0
@@ -37,8 +37,8 @@ RADIO = {
     "modulation": "qpsk",
     "sample_rate_hz": 2_000_000,
     "fec": "none",
-    "a_to_b": {"snr_db": 30.0},
-    "b_to_a": {"snr_db": 30.0},
+    "forward": {"snr_db": 30.0},
+    "backward": {"snr_db": 30.0},
 }
 
 
@@ -68,20 +68,20 @@ def _flowgraph() -> str:
 def _carried() -> Iterator[socket.socket]:
     """A radio that runs; yields the socket over which packets of one way are carried."""
     loss = {"loss": {"model": "radio"}}
-    link = {"name": "radio", "id": 1, "a": "a", "b": "b", "a_to_b": loss, "b_to_a": loss}
+    link = {"name": "radio", "id": 1, "a": "a", "b": "b", "forward": loss, "backward": loss}
     document = {"schema_version": 1, "seed": 1, "links": [{**link, "radio": RADIO}]}
     with ExitStack() as cleanup:
         ends = {}
         ours: dict[str, socket.socket] = {}
-        for way in WAYS:
-            ours[way], theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            cleanup.callback(ours[way].close)
-            ends["radio", way] = theirs.detach()
+        for direction in DIRECTIONS:
+            ours[direction], theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            cleanup.callback(ours[direction].close)
+            ends["radio", direction] = theirs.detach()
         flowgraph = Flowgraph(settings.parse(document), ends)
         cleanup.callback(flowgraph.stop)
         flowgraph.start()
-        ours["a_to_b"].settimeout(PATIENCE_S)
-        yield ours["a_to_b"]
+        ours["forward"].settimeout(PATIENCE_S)
+        yield ours["forward"]
 
 
 def _exchange(carrier: socket.socket, packets: list[bytes]) -> None:
@@ -130,9 +130,16 @@ def _ip() -> str:
             _inside(pid, f"ip address add {address}/24 dev eth0")
             _inside(pid, "ip link set eth0 up")
             _inside(middle, f"ip link set {end} up")
-        way = {"rate_bps": 2_000_000, "overhead_bytes": 60, "delay_ns": 30_000_000,
+        direction = {"rate_bps": 2_000_000, "overhead_bytes": 60, "delay_ns": 30_000_000,
                "loss": {"model": "radio"}}  # fmt: skip
-        link = {"name": "radio", "id": 1, "a": "left", "b": "right", "a_to_b": way, "b_to_a": way}
+        link = {
+            "name": "radio",
+            "id": 1,
+            "a": "left",
+            "b": "right",
+            "forward": direction,
+            "backward": direction,
+        }
         document = {"schema_version": 1, "seed": 1, "links": [{**link, "radio": RADIO}]}
         path = Path(directory, "radio.json")
         path.write_text(json.dumps(document), encoding="utf-8")

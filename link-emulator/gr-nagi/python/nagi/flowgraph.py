@@ -11,16 +11,16 @@ from pathlib import Path
 from gnuradio import gr
 
 from . import nagi_python
-from .radio import WAYS, SimulatedRadio
+from .radio import DIRECTIONS, SimulatedRadio
 from .settings import RadioLink, Settings
 from .stations import Stations, VirtualRadio
 
 
 class Flowgraph:
     """Each radio's two ways. Processes of virtual radios run as soon as this is made, blocks when
-    it is started; `carriers`, (link, way) -> descriptor, are closed with it."""
+    it is started; `media`, (link, direction) -> descriptor, are closed with it."""
 
-    def __init__(self, settings: Settings, carriers: dict[tuple[str, str], int]) -> None:
+    def __init__(self, settings: Settings, media: dict[tuple[str, str], int]) -> None:
         gr.logging().set_default_level(gr.log_levels.warn)
         self._cleanup = ExitStack()
         self._stations: dict[str, Stations] = {}
@@ -29,29 +29,29 @@ class Flowgraph:
         self._ports: dict[str, nagi_python.carrier_port] = {}
         try:
             for link in settings.radios:
-                self._add(link, settings.seed, carriers)
+                self._add(link, settings.seed, media)
         except BaseException:
             self._cleanup.close()
             raise
 
-    def _add(self, link: RadioLink, seed: int, carriers: dict[tuple[str, str], int]) -> None:
+    def _add(self, link: RadioLink, seed: int, media: dict[tuple[str, str], int]) -> None:
         directory = self._station(link, seed) if link.radio.by == "virtual" else None
-        for way in WAYS:
-            port = nagi_python.carrier_port(carriers[link.name, way])
+        for direction in DIRECTIONS:
+            port = nagi_python.carrier_port(media[link.name, direction])
             radio: gr.hier_block2
             if directory is not None:
-                radio = VirtualRadio(directory, way)
+                radio = VirtualRadio(directory, direction)
             else:
-                radio = SimulatedRadio(link.radio, way, seed, link.direction(way))
+                radio = SimulatedRadio(link.radio, direction, seed, link.direction(direction))
             self._top.msg_connect(port, "frames", radio, "packets")
             self._top.msg_connect(radio, "outcomes", port, "outcomes")
-            self._ports[f"link {link.name}, {way}"] = port
+            self._ports[f"link {link.name}, {direction}"] = port
 
     def _station(self, link: RadioLink, seed: int) -> Path:
         directory = Path(
             self._cleanup.enter_context(tempfile.TemporaryDirectory(prefix="nagi-sdr-"))
         )
-        directions = {way: link.direction(way) for way in WAYS}
+        directions = {direction: link.direction(direction) for direction in DIRECTIONS}
         stations = Stations(link.described, directory, seed, directions)
         self._stations[link.name] = self._cleanup.enter_context(stations)
         return directory
@@ -65,7 +65,7 @@ class Flowgraph:
         ]
 
     def errors(self) -> list[str]:
-        """What went wrong with carriers."""
+        """What went wrong with media."""
         return [f"{name}: {port.error()}" for name, port in self._ports.items() if port.error()]
 
     def start(self) -> None:

@@ -70,7 +70,7 @@ class Link(gr_unittest.TestCase):
 
         self.assertEqual(lost(seed=5), lost(seed=5))
         self.assertNotEqual(lost(seed=5), lost(seed=6))
-        self.assertNotEqual(lost(seed=5), lost(seed=5, way="b_to_a"))
+        self.assertNotEqual(lost(seed=5), lost(seed=5, direction="backward"))
 
     def test_rate_and_delay(self):
         begun_ns = time.monotonic_ns()
@@ -132,7 +132,7 @@ class Link(gr_unittest.TestCase):
         ):
             with self.assertRaisesRegex(ValueError, what):
                 nagi.link(config, 1, 1)
-        with self.assertRaisesRegex(ValueError, "way"):
+        with self.assertRaisesRegex(ValueError, "direction"):
             nagi.link("{}", 1, 1, "up")
         with self.assertRaisesRegex(ValueError, "carries"):
             nagi.link("{}", 1, 1, carries="arp")

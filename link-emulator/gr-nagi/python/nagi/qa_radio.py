@@ -19,8 +19,8 @@ RADIO = {
     "modulation": "qpsk",
     "sample_rate_hz": 2083333,
     "fec": "none",
-    "a_to_b": {"snr_db": 11.0},
-    "b_to_a": {"snr_db": 40.0},
+    "forward": {"snr_db": 11.0},
+    "backward": {"snr_db": 40.0},
 }
 
 
@@ -28,8 +28,8 @@ def changed(**settings):
     return parse_radio({**RADIO, **settings})
 
 
-def send(config, sent, way="a_to_b", seed=1, direction=0):
-    radio = nagi.SimulatedRadio(config, way, seed, direction)
+def send(config, sent, direction="forward", seed=1, number=0):
+    radio = nagi.SimulatedRadio(config, direction, seed, number)
     return run([("packets", radio, "outcomes")], sent)
 
 
@@ -49,21 +49,21 @@ class Radio(gr_unittest.TestCase):
             self.assertEqual(data, packet if meta["outcome"] == 0 else b"")
             self.assertIn("snr_db", meta)
 
-    def test_it_repeats_and_differs_by_seed_direction_and_way(self):
+    def test_it_repeats_and_differs_by_seed_number_and_direction(self):
         sent = packets(2, 200)
         config = parse_radio(RADIO)
         first = send(config, sent)
         self.assertEqual(send(config, sent), first)
-        for settings in ({"seed": 2}, {"direction": 1}):
+        for settings in ({"seed": 2}, {"number": 1}):
             self.assertNotEqual(send(config, sent, **settings), first)
-        clear = send(config, sent, way="b_to_a")
+        clear = send(config, sent, direction="backward")
         self.assertEqual([data for _, data in clear], sent)
 
     def test_fec_saves_packets(self):
         sent = packets(3, 100)
         noisy = {"snr_db": 8.0}
-        plain = send(changed(a_to_b=noisy), sent)
-        coded = send(changed(a_to_b=noisy, fec="convolutional"), sent)
+        plain = send(changed(forward=noisy), sent)
+        coded = send(changed(forward=noisy, fec="convolutional"), sent)
         # At this SNR hardly one packet in a hundred survives without, and nearly all with FEC.
         self.assertLess(sum(meta["outcome"] == 0 for meta, _ in plain), 20)
         self.assertGreater(sum(meta["outcome"] == 0 for meta, _ in coded), 80)
@@ -76,7 +76,7 @@ class Radio(gr_unittest.TestCase):
             {"snr_db": 30.0, "fading": "rician", "k_factor_db": 6.0, "doppler_hz": 50.0},
             {"snr_db": 30.0, "taps": taps, "frequency_offset_hz": 9000.0},
         ):
-            outcomes = send(changed(a_to_b=channel), sent)
+            outcomes = send(changed(forward=channel), sent)
             good = sum(meta["outcome"] == 0 for meta, _ in outcomes)
             self.assertGreater(good, 20, channel)
 
@@ -84,7 +84,7 @@ class Radio(gr_unittest.TestCase):
         for fec in air_time.FECS:
             sent = packets(5, 3, air_time.LONGEST_PACKET)
             config = changed(modulation="bpsk", fec=fec)
-            outcomes = send(config, sent, way="b_to_a")
+            outcomes = send(config, sent, direction="backward")
             self.assertEqual([data for _, data in outcomes], sent)
 
 
@@ -99,9 +99,9 @@ class Config(unittest.TestCase):
             "taps": taps,
             "frequency_offset_hz": -10.0,
         }
-        config = changed(a_to_b=full)
+        config = changed(forward=full)
         expected = Channel(12.0, "rician", 5.0, 6.0, ((0.0, 0.0), (1500.0, -6.0)), -10.0)
-        self.assertEqual(config.channels["a_to_b"], expected)
+        self.assertEqual(config.channels["forward"], expected)
 
     def test_errors_name_the_key(self):
         for settings, key in (
@@ -113,19 +113,19 @@ class Config(unittest.TestCase):
             ({"sample_rate_hz": 1234.5}, "radio.sample_rate_hz"),
             ({"sample_rate_hz": "2M"}, "radio.sample_rate_hz"),
             ({"power": 1}, "power"),
-            ({"a_to_b": {}}, "snr_db"),
-            ({"a_to_b": 12}, "radio.a_to_b"),
-            ({"a_to_b": {"snr_db": float("nan")}}, "radio.a_to_b.snr_db"),
-            ({"a_to_b": {"snr_db": 1, "fading": "slow"}}, "radio.a_to_b.fading"),
-            ({"a_to_b": {"snr_db": 1, "doppler_hz": -1}}, "radio.a_to_b.doppler_hz"),
-            ({"a_to_b": {"snr_db": 1, "taps": []}}, "radio.a_to_b.taps"),
-            ({"a_to_b": {"snr_db": 1, "taps": [{"delay_ns": -1}]}}, "delay_ns"),
-            ({"a_to_b": {"snr_db": 1, "taps": [{"delay_ns": 1}]}}, "power_db"),
+            ({"forward": {}}, "snr_db"),
+            ({"forward": 12}, "radio.forward"),
+            ({"forward": {"snr_db": float("nan")}}, "radio.forward.snr_db"),
+            ({"forward": {"snr_db": 1, "fading": "slow"}}, "radio.forward.fading"),
+            ({"forward": {"snr_db": 1, "doppler_hz": -1}}, "radio.forward.doppler_hz"),
+            ({"forward": {"snr_db": 1, "taps": []}}, "radio.forward.taps"),
+            ({"forward": {"snr_db": 1, "taps": [{"delay_ns": -1}]}}, "delay_ns"),
+            ({"forward": {"snr_db": 1, "taps": [{"delay_ns": 1}]}}, "power_db"),
         ):
             with self.assertRaises(ConfigError) as caught:
                 changed(**settings)
             self.assertIn(key, str(caught.exception))
-        for missing in ("modem", "sample_rate_hz", "b_to_a"):
+        for missing in ("modem", "sample_rate_hz", "backward"):
             with self.assertRaises(ConfigError) as caught:
                 parse_radio({key: value for key, value in RADIO.items() if key != missing})
             self.assertIn(missing, str(caught.exception))

@@ -21,10 +21,10 @@ RADIO = {
     "modulation": "qpsk",
     "sample_rate_hz": 2083333,
     "fec": "none",
-    "a_to_b": {"snr_db": 11.0, "fading": "rician", "k_factor_db": 10.0, "doppler_hz": 20.0},
-    "b_to_a": {"snr_db": 11.0},
+    "forward": {"snr_db": 11.0, "fading": "rician", "k_factor_db": 10.0, "doppler_hz": 20.0},
+    "backward": {"snr_db": 11.0},
 }
-DIRECTIONS = {"a_to_b": 4, "b_to_a": 5}
+NUMBERS = {"forward": 4, "backward": 5}
 
 
 def gone(pid):
@@ -41,17 +41,17 @@ class Virtual(gr_unittest.TestCase):
         self.directory = Path(self.enterContext(tempfile.TemporaryDirectory()))
 
     def stations(self, radio=RADIO):
-        return Stations(radio, self.directory, 3, DIRECTIONS)
+        return Stations(radio, self.directory, 3, NUMBERS)
 
     def test_outcomes_are_those_of_the_simulated_radio(self):
         rng = np.random.default_rng(1)
         sent = [rng.bytes(int(size)) for size in rng.integers(1, 1500, 200)]
         config = parse_radio(RADIO)
         with self.stations() as stations:
-            for way, direction in DIRECTIONS.items():
-                simulated = nagi.SimulatedRadio(config, way, 3, direction)
+            for direction, number in NUMBERS.items():
+                simulated = nagi.SimulatedRadio(config, direction, 3, number)
                 expected = run([("packets", simulated, "outcomes")], sent)
-                virtual = VirtualRadio(self.directory, way)
+                virtual = VirtualRadio(self.directory, direction)
                 outcomes = run([("packets", virtual, "outcomes")], sent)
                 self.assertEqual(outcomes, expected)
                 self.assertEqual({meta["outcome"] for meta, _ in outcomes}, {0, 3})
@@ -69,7 +69,7 @@ class Virtual(gr_unittest.TestCase):
             "from pathlib import Path\n"
             "from gnuradio.nagi.stations import Stations\n"
             "with Stations(*json.loads(sys.argv[1])[:1], Path(sys.argv[2]), 1,"
-            " {'a_to_b': 0, 'b_to_a': 1}) as stations:\n"
+            " {'forward': 0, 'backward': 1}) as stations:\n"
             "    print(*[p.pid for p in stations.processes.values()], flush=True)\n"
             "    os.kill(os.getpid(), signal.SIGKILL)\n"
         )
@@ -121,7 +121,7 @@ class Virtual(gr_unittest.TestCase):
         missing = self.directory / "missing"
         for directory, word in ((open_to_all, "0700"), (deep, "long"), (missing, "make it")):
             with self.assertRaisesRegex(ConfigError, word):
-                Stations(RADIO, directory, 1, DIRECTIONS)
+                Stations(RADIO, directory, 1, NUMBERS)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from . import nagi_python
 from .air_time import BITS_PER_SYMBOL, FECS, LONGEST_PACKET, MODEMS, MOST_SAMPLE_RATE_HZ
 from .modem import modem_rx, modem_tx
 
-WAYS = ("a_to_b", "b_to_a")
+DIRECTIONS = ("forward", "backward")
 FADINGS = ("none", "rayleigh", "rician")
 BY = ("simulated", "virtual")
 
@@ -49,7 +49,7 @@ class RadioConfig:
     sample_rate_hz: int
     fec: str
     channels: Mapping[str, Channel] = field(default_factory=dict)
-    """By way: a_to_b, b_to_a."""
+    """By way: forward, backward."""
 
 
 def _object(value: Any, where: str, known: tuple[str, ...]) -> dict[str, Any]:
@@ -115,7 +115,7 @@ def _channel(value: Any, where: str) -> Channel:
 
 def parse_radio(value: Any, where: str = "radio") -> RadioConfig:
     """A link's "radio" from its configuration (JSON). Raises ConfigError, naming the key."""
-    known = ("by", "modem", "modulation", "sample_rate_hz", "fec", *WAYS)
+    known = ("by", "modem", "modulation", "sample_rate_hz", "fec", *DIRECTIONS)
     config = _object(value, where, known)
     rate = _number(_required(config, "sample_rate_hz", where), f"{where}.sample_rate_hz", 1000)
     if rate != int(rate) or rate > MOST_SAMPLE_RATE_HZ:
@@ -133,16 +133,21 @@ def parse_radio(value: Any, where: str = "radio") -> RadioConfig:
         ),
         sample_rate_hz=int(rate),
         fec=_choice(config.get("fec", "none"), f"{where}.fec", FECS),
-        channels={way: _channel(_required(config, way, where), f"{where}.{way}") for way in WAYS},
+        channels={
+            direction: _channel(_required(config, direction, where), f"{where}.{direction}")
+            for direction in DIRECTIONS
+        },
     )
 
 
-def make_channel(config: RadioConfig, way: str, seed: int, direction: int) -> nagi_python.channel:
-    """The channel of one way. `direction` tells this channel from others of the same seed."""
-    channel = config.channels[way]
+def make_channel(
+    config: RadioConfig, direction: str, seed: int, number: int
+) -> nagi_python.channel:
+    """The channel of one direction. `number` tells this channel from others of the same seed."""
+    channel = config.channels[direction]
     return nagi_python.channel(
         seed=seed,
-        direction=direction,
+        direction=number,
         sample_rate=float(config.sample_rate_hz),
         snr_db=channel.snr_db,
         fading=channel.fading,
@@ -186,16 +191,16 @@ class Receiver(gr.hier_block2):
 
 
 class SimulatedRadio(gr.hier_block2):
-    """One way of a link. Message ports: in `packets`, out `outcomes`, one for each, in order."""
+    """One direction of a link. Message ports: in `packets`, out `outcomes`, one each, in order."""
 
-    def __init__(self, config: RadioConfig, way: str, seed: int, direction: int) -> None:
+    def __init__(self, config: RadioConfig, direction: str, seed: int, number: int) -> None:
         gr.hier_block2.__init__(
             self, "simulated_radio", gr.io_signature(0, 0, 0), gr.io_signature(0, 0, 0)
         )
         self.message_port_register_hier_in("packets")
         self.message_port_register_hier_out("outcomes")
         transmitter = Transmitter(config)
-        channel = make_channel(config, way, seed, direction)
+        channel = make_channel(config, direction, seed, number)
         receiver = Receiver(config)
         self.msg_connect(self, "packets", transmitter, "packets")
         self.msg_connect(transmitter, "bursts", channel, "bursts")

@@ -27,7 +27,7 @@ from typing import Protocol, cast
 
 from . import doctor, settings
 from .flowgraph import Flowgraph
-from .radio import WAYS
+from .radio import DIRECTIONS
 from .settings import Settings, SettingsError
 from .stations import StationError
 from .version import VERSION
@@ -112,18 +112,18 @@ def run(path: str, emulator: Process) -> int:
     program = nagi_link()
     ends = Ends()
     with ExitStack() as cleanup:
-        carriers: dict[str, dict[str, int]] = {}
+        media: dict[str, dict[str, int]] = {}
         sockets: dict[tuple[str, str], int] = {}
         for link in configuration.radios:
-            for way in WAYS:
+            for direction in DIRECTIONS:
                 ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-                sockets[link.name, way] = ours.detach()
-                carriers.setdefault(link.name, {})[way] = theirs.detach()
+                sockets[link.name, direction] = ours.detach()
+                media.setdefault(link.name, {})[direction] = theirs.detach()
         flowgraph = Flowgraph(configuration, sockets)
         cleanup.callback(flowgraph.stop)
         for name, process in flowgraph.processes():
             ends.watch(name, process)
-        start_nagi_link(emulator, program, path, configuration, carriers)
+        start_nagi_link(emulator, program, path, configuration, media)
         cleanup.callback(emulator.end, END_TIMEOUT_S)
         ends.watch("nagi-link", emulator)
         flowgraph.start()
@@ -145,12 +145,12 @@ def start_nagi_link(
     program: str,
     path: str,
     configuration: Settings,
-    carriers: dict[str, dict[str, int]],
+    media: dict[str, dict[str, int]],
 ) -> None:
     """Starts it with its own configuration, which stands beside the one of this program."""
-    descriptors = [number for ways in carriers.values() for number in ways.values()]
+    descriptors = [number for directions in media.values() for number in directions.values()]
     own = Path(f"{path}.nagi-link")
-    own.write_text(json.dumps(configuration.for_nagi_link(carriers)), encoding="utf-8")
+    own.write_text(json.dumps(configuration.for_nagi_link(media)), encoding="utf-8")
     # Its working directory stays this one's: paths in the configuration are relative to that.
     emulator.start([program, "run", str(own)], descriptors)
     for number in descriptors:
@@ -196,7 +196,7 @@ def main(child: Process | None) -> int:
     show = commands.add_parser("show", help="print the account of a running nagi-sdr")
     show.add_argument("socket", help="its control socket")
     change = commands.add_parser("set", help="change a direction of a running link")
-    for argument in ("socket", "link", "way", "changes"):
+    for argument in ("socket", "link", "direction", "changes"):
         change.add_argument(argument)
     stages = commands.add_parser("doctor", help="check stage by stage whether radios work here")
     stages.add_argument("--json", action="store_true", help="one JSON object a stage")
@@ -206,7 +206,7 @@ def main(child: Process | None) -> int:
         "check": lambda: check(arguments.config),
         "show": lambda: passed_on(["show", arguments.socket]),
         "set": lambda: passed_on(
-            ["set", arguments.socket, arguments.link, arguments.way, arguments.changes]
+            ["set", arguments.socket, arguments.link, arguments.direction, arguments.changes]
         ),
         "doctor": lambda: doctor.main(as_json=arguments.json),
     }

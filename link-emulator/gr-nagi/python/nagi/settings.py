@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .radio import WAYS, ConfigError, RadioConfig, parse_radio
+from .radio import DIRECTIONS, ConfigError, RadioConfig, parse_radio
 
 _LARGEST_ID = 2**22 - 1  # two channels each, which have 23 bits
 
@@ -26,9 +26,9 @@ class RadioLink:
     described: dict[str, Any]
     """The same, as it was read."""
 
-    def direction(self, way: str) -> int:
+    def direction(self, direction: str) -> int:
         """Tells the channels of all links apart."""
-        return 2 * self.id + WAYS.index(way)
+        return 2 * self.id + DIRECTIONS.index(direction)
 
 
 @dataclass(frozen=True)
@@ -39,14 +39,14 @@ class Settings:
     radios: list[RadioLink]
     document: dict[str, Any]
 
-    def for_nagi_link(self, carriers: dict[str, dict[str, int]]) -> dict[str, Any]:
-        """The configuration of the nagi-link that works with these radios. `carriers`: link -> way
-        -> descriptor; of links that are missing there nothing is said."""
+    def for_nagi_link(self, media: dict[str, dict[str, int]]) -> dict[str, Any]:
+        """The configuration of the nagi-link that works with these radios. `media`: link ->
+        direction -> descriptor; of links that are missing there nothing is said."""
         links = []
         for link in self.document["links"]:
             own = {key: value for key, value in link.items() if key != "radio"}
-            if "radio" in link and link["name"] in carriers:
-                own["carriers"] = carriers[link["name"]]
+            if "radio" in link and link["name"] in media:
+                own["media"] = media[link["name"]]
             links.append(own)
         return {**self.document, "links": links}
 
@@ -85,12 +85,13 @@ def parse(document: Any) -> Settings:
 
 
 def _radio_link(link: dict[str, Any], where: str) -> RadioLink:
-    for way in WAYS:
-        direction = link.get(way)
-        loss = direction.get("loss") if isinstance(direction, dict) else None
+    for direction in DIRECTIONS:
+        settings = link.get(direction)
+        loss = settings.get("loss") if isinstance(settings, dict) else None
         if not isinstance(loss, dict) or loss.get("model") != "radio":
             raise ConfigError(
-                f'{where}.{way}.loss: a radio\'s losses are not drawn; write {{"model": "radio"}}'
+                f"{where}.{direction}.loss: no losses of a radio are sampled; "
+                'write {"model": "radio"}'
             )
     if not isinstance(link.get("name"), str):
         raise ConfigError(f"{where}.name is missing; give the link a name")

@@ -4,7 +4,7 @@
 `python3 -m gnuradio.nagi.stations` is one of these processes. Its task is one line of JSON on
 standard input: {"role": "station", "station": "a" | "b", ...} or {"role": "channel", ...}, with
 "directory" (of the sockets, mode 0700), "radio" (as in a link's configuration), "seed" and
-"directions" ({"a_to_b": 0, "b_to_a": 1}). It says "ready" on standard output, and ends when its
+"directions" ({"forward": 0, "backward": 1}). It says "ready" on standard output, and ends when its
 standard input is closed, so also when whoever started it dies. Status 2: the task is wrong.
 
 Each way has four sockets in the directory, over which PDUs go from PUSH to PULL:
@@ -27,7 +27,7 @@ from typing import Any, Self
 from gnuradio import gr, zeromq
 
 from .privileges import end_with_parent
-from .radio import WAYS, ConfigError, Receiver, Transmitter, make_channel, parse_radio
+from .radio import DIRECTIONS, ConfigError, Receiver, Transmitter, make_channel, parse_radio
 
 STATIONS = ("a", "b")
 _LONGEST_SOCKET_PATH = 107  # sockaddr_un
@@ -38,16 +38,16 @@ class StationError(RuntimeError):
     """A station or the channel did not start, or has died."""
 
 
-def _address(directory: Path, way: str, stage: str) -> str:
-    return f"ipc://{directory / f'{way}.{stage}'}"
+def _address(directory: Path, direction: str, stage: str) -> str:
+    return f"ipc://{directory / f'{direction}.{stage}'}"
 
 
-def _sink(directory: Path, way: str, stage: str) -> zeromq.push_msg_sink:
-    return zeromq.push_msg_sink(_address(directory, way, stage), _POLL_MS, False)
+def _sink(directory: Path, direction: str, stage: str) -> zeromq.push_msg_sink:
+    return zeromq.push_msg_sink(_address(directory, direction, stage), _POLL_MS, False)
 
 
-def _source(directory: Path, way: str, stage: str) -> zeromq.pull_msg_source:
-    return zeromq.pull_msg_source(_address(directory, way, stage), _POLL_MS, True)
+def _source(directory: Path, direction: str, stage: str) -> zeromq.pull_msg_source:
+    return zeromq.pull_msg_source(_address(directory, direction, stage), _POLL_MS, True)
 
 
 def check_directory(directory: Path) -> None:
@@ -60,7 +60,7 @@ def check_directory(directory: Path) -> None:
         raise ConfigError(f"directory {directory} is none")
     if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o077:
         raise ConfigError(f"directory {directory} must be the caller's own, with mode 0700")
-    longest = max(len(os.fsencode(directory / f"{way}.received")) for way in WAYS)
+    longest = max(len(os.fsencode(directory / f"{direction}.received")) for direction in DIRECTIONS)
     if longest > _LONGEST_SOCKET_PATH:
         raise ConfigError(
             f"directory {directory} has too long a path for sockets: {longest} bytes with their"
@@ -74,14 +74,14 @@ class VirtualRadio(gr.hier_block2):
     As SimulatedRadio, while the processes of `Stations` run in the same directory.
     """
 
-    def __init__(self, directory: Path, way: str) -> None:
+    def __init__(self, directory: Path, direction: str) -> None:
         gr.hier_block2.__init__(
             self, "virtual_radio", gr.io_signature(0, 0, 0), gr.io_signature(0, 0, 0)
         )
         self.message_port_register_hier_in("packets")
         self.message_port_register_hier_out("outcomes")
-        sink = _sink(directory, way, "packets")
-        source = _source(directory, way, "outcomes")
+        sink = _sink(directory, direction, "packets")
+        source = _source(directory, direction, "outcomes")
         self.msg_connect(self, "packets", sink, "in")
         self.msg_connect(source, "out", self, "outcomes")
 
@@ -92,7 +92,7 @@ def _build_station(top: gr.top_block, task: Mapping[str, Any], directory: Path) 
     station = task.get("station")
     if station not in STATIONS:
         raise ConfigError(f'station is {station!r}; it must be "a" or "b"')
-    out, back = WAYS if station == "a" else WAYS[::-1]
+    out, back = DIRECTIONS if station == "a" else DIRECTIONS[::-1]
     transmitter = Transmitter(config)
     top.msg_connect(_source(directory, out, "packets"), "out", transmitter, "packets")
     top.msg_connect(transmitter, "bursts", _sink(directory, out, "sent"), "in")
@@ -103,15 +103,17 @@ def _build_station(top: gr.top_block, task: Mapping[str, Any], directory: Path) 
 
 def _build_channel(top: gr.top_block, task: Mapping[str, Any], directory: Path) -> None:
     config = parse_radio(task["radio"])
-    for way in WAYS:
-        channel = make_channel(config, way, int(task["seed"]), int(task["directions"][way]))
-        top.msg_connect(_source(directory, way, "sent"), "out", channel, "bursts")
-        top.msg_connect(channel, "bursts", _sink(directory, way, "received"), "in")
+    for direction in DIRECTIONS:
+        channel = make_channel(
+            config, direction, int(task["seed"]), int(task["directions"][direction])
+        )
+        top.msg_connect(_source(directory, direction, "sent"), "out", channel, "bursts")
+        top.msg_connect(channel, "bursts", _sink(directory, direction, "received"), "in")
 
 
 def _check_directions(directions: Any) -> None:
-    if not isinstance(directions, dict) or set(directions) != set(WAYS):
-        raise ConfigError(f"directions must be an object with {' and '.join(WAYS)}")
+    if not isinstance(directions, dict) or set(directions) != set(DIRECTIONS):
+        raise ConfigError(f"directions must be an object with {' and '.join(DIRECTIONS)}")
 
 
 _ROLES = {"station": _build_station, "channel": _build_channel}
