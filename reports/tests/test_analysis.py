@@ -34,7 +34,8 @@ def packets() -> pd.DataFrame:
 
 
 @pytest.mark.parametrize(
-    "flow, first, last, way", [(0, "radio", "core", "forward"), (1, "core", "radio", "backward")]
+    "flow, first, last, direction",
+    [(0, "radio", "core", "forward"), (1, "core", "radio", "backward")],
 )
 def test_metrics_agree_with_the_emulator(packets, flow, first, last, direction):
     plan = RunPlan.read(RECORDED / "plan.json")

@@ -91,7 +91,7 @@ def from_table(table: pd.DataFrame, plan: RunPlan) -> Records:
     """The records that to_table() made a table of."""
     records = np.zeros(len(table), RECORD)
     for name in RECORD.names or ():
-        if name in table and name != "fate":
+        if name in table and name not in ("direction", "fate"):
             records[name] = table[name]
     links = pd.Categorical(table["link"], categories=[link.name for link in plan.links])
     directions = pd.Categorical(table["direction"], categories=list(DIRECTIONS))

@@ -236,7 +236,7 @@ def test_set_refuses_what_cannot_be(wire, tmp_path):
             (("[]",), "expected an object"),
             (("{",), "not JSON"),
             (("{}", "other"), "there is no link other; links: link"),
-            (("{}", "link", "there"), "unknown way"),
+            (("{}", "link", "there"), "unknown direction"),
         ):
             done = change(wire, tmp_path, *arguments)
             assert done.returncode == 2
@@ -259,7 +259,7 @@ def ask(wire, directory: Path, line: str) -> dict:
 @realtime
 def test_deep_nesting_stops_no_link(wire, tmp_path):
     with Emulator(wire, tmp_path) as emulator:
-        head = '{"command": "set", "link": "link", "way": "forward", "config": '
+        head = '{"command": "set", "link": "link", "direction": "forward", "config": '
         for depth in (64, 20_000):
             for opening, closing in (("[", "]"), ('{"loss":', "}")):
                 deep = opening * depth + ("0" if closing == "}" else "") + closing * depth
@@ -290,11 +290,11 @@ def test_errors_are_in_our_words_and_on_one_line(wire, tmp_path):
             ('{"comand": "show"}', "comand: unknown key comand; did you mean command"),
             ('{"command": "show", "links": 1}', "links: unknown key links; known here: command"),
             (
-                '{"command": "set", "lnk": "link", "way": "forward", "config": {}}',
+                '{"command": "set", "lnk": "link", "direction": "forward", "config": {}}',
                 "lnk: unknown key lnk; did you mean link",
             ),
             (
-                '{"command": "set", "link": "\\u001b[2Jx", "way": "forward", "config": {}}',
+                '{"command": "set", "link": "\\u001b[2Jx", "direction": "forward", "config": {}}',
                 'link: a control character in "\\u001b[2Jx"; write it without',
             ),
         ):

@@ -94,13 +94,16 @@ class CoDel:
     def backlog(self) -> int:
         return sum(packet.size for packet in self.queue)
 
+    def sojourn(self, packet: Packet, now: int) -> int:
+        return now - packet.at
+
     def dodequeue(self, now: int) -> tuple[Packet | None, bool]:
         if not self.queue:
             self.first_above_time = 0
             return None, False
         packet = self.queue.popleft()
         ok_to_drop = False
-        if now - packet.at < self.target or self.backlog() <= self.max_packet:
+        if self.sojourn(packet, now) < self.target or self.backlog() <= self.max_packet:
             self.first_above_time = 0
         elif self.first_above_time == 0:
             self.first_above_time = now + self.interval
@@ -111,6 +114,12 @@ class CoDel:
     def control_law(self, at: int) -> int:
         return at + math.floor(self.interval / math.sqrt(self.count) + 0.5)
 
+    def start_count(self, count: int) -> None:
+        self.count = count
+
+    def count_drop(self) -> None:
+        self.count += 1
+
     def dequeue(self, now: int) -> Packet | None:
         packet, ok_to_drop = self.dodequeue(now)
         if packet is None:
@@ -120,7 +129,7 @@ class CoDel:
             if not ok_to_drop:
                 self.dropping = False
             while self.dropping and now >= self.drop_next:
-                self.count += 1
+                self.count_drop()
                 assert packet is not None
                 if self.ecn and packet.mark():
                     self.drop_next = self.control_law(self.drop_next)
@@ -137,24 +146,54 @@ class CoDel:
                 packet, _ = self.dodequeue(now)
             self.dropping = True
             delta = self.count - self.last_count
-            self.count = 1
-            if delta > 1 and now - self.drop_next < 16 * self.interval:
-                self.count = delta
+            recently = delta > 1 and now - self.drop_next < 16 * self.interval
+            self.start_count(delta if recently else 1)
             self.drop_next = self.control_law(now)
             self.last_count = self.count
         return packet
+
+
+class LinuxCoDel(CoDel):
+    """The same in Linux's arithmetic (include/net/codel_impl.h): time in units of 1,024 ns, and a
+    reciprocal square root of 16 bits, which a Newton step follows at each drop."""
+
+    def __init__(self, limit: int, target: int, interval: int, max_packet: int, ecn: bool) -> None:
+        super().__init__(limit, target >> 10, interval >> 10, max_packet, ecn)
+        self.inverse_root = 0xFFFF
+
+    def newton_step(self) -> None:
+        root = self.inverse_root << 16
+        value = (3 << 32) - self.count * (root * root >> 32)
+        self.inverse_root = ((value >> 2) * root >> 31) >> 16
+
+    def control_law(self, at: int) -> int:
+        return at + (self.interval * (self.inverse_root << 16) >> 32)
+
+    def start_count(self, count: int) -> None:
+        self.count = count
+        if count == 1:
+            self.inverse_root = 0xFFFF
+        else:
+            self.newton_step()
+
+    def count_drop(self) -> None:
+        self.count += 1
+        self.newton_step()
+
+    def sojourn(self, packet: Packet, now: int) -> int:
+        return now - (packet.at >> 10)
+
+    def dequeue(self, now: int) -> Packet | None:
+        return super().dequeue(now >> 10)
 
 
 class FqCoDel:
     """RFC 8290, section 4. What waits of all flows is what CoDel compares with a packet's size, as
     in Linux."""
 
-    def __init__(
-        self, limit: int, target: int, interval: int, max_packet: int, quantum: int, flows: int
-    ) -> None:
-        self.limit, self.quantum = limit, quantum
-        self.flows = [CoDel(10**9, target, interval, max_packet, ecn=True) for _ in range(flows)]
-        self.deficits = [0] * flows
+    def __init__(self, limit: int, quantum: int, flows: list[CoDel]) -> None:
+        self.limit, self.quantum, self.flows = limit, quantum, flows
+        self.deficits = [0] * len(flows)
         self.new: list[int] = []
         self.old: list[int] = []
         for flow in self.flows:

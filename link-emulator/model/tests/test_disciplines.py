@@ -43,7 +43,8 @@ def codel(ecn: bool) -> tuple[Discipline, dict[str, Any]]:
 
 
 def fq_codel() -> tuple[Discipline, dict[str, Any]]:
-    return FqCoDel(150, 5 * MS, 50 * MS, 1500, 1514, 16), {
+    flows = [CoDel(10**9, 5 * MS, 50 * MS, 1500, ecn=True) for _ in range(16)]
+    return FqCoDel(150, 1514, flows), {
         "discipline": "fq_codel",
         "packets": 150,
         "target_ns": 5 * MS,
