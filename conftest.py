@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
 import pytest
-from nagi.agent_contracts import offloads
+from nagi.agent_contracts import read_offloads
 from nagi.labs.keeper import Keeper
 
 
@@ -79,7 +79,7 @@ class Namespaces:
         self.run(None, "ip", "link", "add", left, "netns", a, *peer)
         for namespace, interface in (first, second):
             self.run(namespace, "ip", "link", "set", interface, "up")
-            off = [word for name in offloads().values() for word in (name, "off")]
+            off = [word for name in read_offloads().values() for word in (name, "off")]
             self.run(namespace, "ethtool", "-K", interface, *off)
 
 

@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import pytest
-from nagi.agent_contracts import offloads
+from nagi.agent_contracts import read_offloads
 from nagi.labs.ansible_runs import Interrupted, LabError, Playbooks
 from nagi.labs.inventory import EXAMPLE, example_text
 from nagi_contracts.paths import ANSIBLE
@@ -40,13 +40,13 @@ def test_all_parts_name_the_same_offloads():
         text=True,
         check=True,
     )
-    assert json.loads(done.stdout) == offloads()
-    assert "rx-gro-hw" in offloads()
+    assert json.loads(done.stdout) == read_offloads()
+    assert "rx-gro-hw" in read_offloads()
     # systemd has names of its own for them, which it takes from when interfaces appear.
     template = ANSIBLE / "roles" / "test_interfaces" / "templates" / "nagi.link.j2"
     by_systemd = dict(re.findall(r"^(\w+(?:Offload|Hardware))=(\w+)$", template.read_text(), re.M))
     assert by_systemd == dict.fromkeys(SYSTEMD_OFFLOADS, "no")
-    assert set(SYSTEMD_OFFLOADS.values()) == set(offloads())
+    assert set(SYSTEMD_OFFLOADS.values()) == set(read_offloads())
 
 
 @pytest.fixture

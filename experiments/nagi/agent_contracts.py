@@ -91,28 +91,28 @@ class _Kind(NamedTuple):
     writer: Callable[[str], str] | None = None
 
 
-def agent_contracts() -> str:
+def render() -> str:
     """The module as its file has it."""
-    read, written = _reachable(READ), _reachable(WRITTEN)
+    read, written = _find_parts(READ), _find_parts(WRITTEN)
     classes = list(dict.fromkeys([*read, *written]))
     aliases = [f"{each.__name__} = Json  # {why}\n" for each, why in OPAQUE.items()]
-    texts = [_class_text(each, each in read, each in written) for each in classes]
-    return _HEAD + "".join(aliases) + _offloads_text() + _OR_NONE + "\n\n".join(texts)
+    texts = [_render_class(each, each in read, each in written) for each in classes]
+    return _HEAD + "".join(aliases) + _render_offloads() + _OR_NONE + "\n\n".join(texts)
 
 
-def offloads() -> dict[str, str]:
+def read_offloads() -> dict[str, str]:
     """The harmful ones: the names that `ethtool -k` prints, and those that -K takes. nagi-link is
     made of the same file (runtime/io/offloads.cmake)."""
     entries = json.loads(_OFFLOADS_FILE.read_text(encoding="utf-8"))
     return {each["name"]: each["ethtool"] for each in entries}
 
 
-def _offloads_text() -> str:
-    items = [f'"{name}": "{short}",' for name, short in offloads().items()]
-    return "\n".join(["", _OFFLOADS, *_listed("OFFLOADS = {", items, "}"), ""])
+def _render_offloads() -> str:
+    items = [f'"{name}": "{short}",' for name, short in read_offloads().items()]
+    return "\n".join(["", _OFFLOADS, *_render_list("OFFLOADS = {", items, "}"), ""])
 
 
-def _reachable(roots: tuple[type[Contract], ...]) -> list[type[Contract]]:
+def _find_parts(roots: tuple[type[Contract], ...]) -> list[type[Contract]]:
     """The contracts, each after those that it is made of."""
     found: dict[type[Contract], None] = {}
 
@@ -135,26 +135,26 @@ def _is_contract(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, Contract)
 
 
-def _class_text(kind: type[Contract], is_read: bool, is_written: bool) -> str:
+def _render_class(kind: type[Contract], is_read: bool, is_written: bool) -> str:
     fields = {name: field for name, field in kind.model_fields.items() if not _is_constant(field)}
     constants = {name: field for name, field in kind.model_fields.items() if _is_constant(field)}
-    kinds = {name: _kind_of(field.annotation) for name, field in fields.items()}
+    kinds = {name: _describe(field.annotation) for name, field in fields.items()}
     lines = ["@dataclass(frozen=True)", f"class {kind.__name__}:"]
-    lines += _indented(_slots(sorted(fields)))
-    lines += _indented([f"{name}: {each.name}" for name, each in kinds.items()])
+    lines += _indent(_render_slots(sorted(fields)))
+    lines += _indent([f"{name}: {each.name}" for name, each in kinds.items()])
     for name in SHARED.get(kind, ()):
-        lines += ["", *_indented(_method(kind, name))]
+        lines += ["", *_indent(_copy_method(kind, name))]
     if is_read:
         values = []
         for name in fields:
-            values += _wrapped(f"{name}={_reading(name, fields[name], kinds[name])},")
+            values += _wrap(f"{name}={_render_reading(name, fields[name], kinds[name])},")
         lines += [
             "",
-            *_indented(["@classmethod", f"def from_json(cls, json: Json) -> {kind.__name__}:"]),
-            *_indented(_indented(_listed("return cls(", values, ")"))),
+            *_indent(["@classmethod", f"def from_json(cls, json: Json) -> {kind.__name__}:"]),
+            *_indent(_indent(_render_list("return cls(", values, ")"))),
         ]
     if is_written:
-        lines += ["", *_indented(_writing(fields, kinds, constants))]
+        lines += ["", *_indent(_render_writing(fields, kinds, constants))]
     return "\n".join(lines) + "\n"
 
 
@@ -163,68 +163,68 @@ def _is_constant(field: FieldInfo) -> bool:
     return get_origin(field.annotation) is Literal and len(get_args(field.annotation)) == 1
 
 
-def _indented(lines: list[str]) -> list[str]:
+def _indent(lines: list[str]) -> list[str]:
     return [_INDENT + line if line else line for line in lines]
 
 
-def _listed(start: str, items: list[str], end: str) -> list[str]:
-    return [start, *_indented(items), end]
+def _render_list(start: str, items: list[str], end: str) -> list[str]:
+    return [start, *_indent(items), end]
 
 
-def _slots(names: list[str]) -> list[str]:
+def _render_slots(names: list[str]) -> list[str]:
     if len(names) == 1:
         return [f'__slots__ = ("{names[0]}",)']
-    return _listed("__slots__ = (", [f'"{name}",' for name in names], ")")
+    return _render_list("__slots__ = (", [f'"{name}",' for name in names], ")")
 
 
-def _wrapped(item: str) -> list[str]:
+def _wrap(item: str) -> list[str]:
     """An item of a call in lines that are not too long; only mappings become so."""
     if len(item) <= _MAX_ITEM:
         return [item]
     start, made = item.split("{", 1)
     each, rest = made.removesuffix("},").split(" for key, ", 1)
-    return _listed(start + "{", [each, f"for key, {rest}"], "},")
+    return _render_list(start + "{", [each, f"for key, {rest}"], "},")
 
 
-def _method(kind: type[Contract], name: str) -> list[str]:
+def _copy_method(kind: type[Contract], name: str) -> list[str]:
     member = inspect.getattr_static(kind, name)
     function = member.fget if isinstance(member, property) else member
     assert function is not None
     return textwrap.dedent(inspect.getsource(function)).splitlines()
 
 
-def _reading(name: str, field: FieldInfo, kind: _Kind) -> str:
+def _render_reading(name: str, field: FieldInfo, kind: _Kind) -> str:
     """The expression for a field's value in `json`."""
     value = f'json["{name}"]'
     if not field.is_required():
         default = field.get_default(call_default_factory=True)
-        value = f'json.get("{name}", {_literal(default)})'
+        value = f'json.get("{name}", {_render_literal(default)})'
         if default is None:
             value = f'json.get("{name}")'
     return value if kind.reader is None else kind.reader(value)
 
 
-def _literal(value: object) -> str:
+def _render_literal(value: object) -> str:
     return json.dumps(value) if isinstance(value, str) else repr(value)
 
 
-def _writing(
+def _render_writing(
     fields: dict[str, FieldInfo], kinds: dict[str, _Kind], constants: dict[str, FieldInfo]
 ) -> list[str]:
     """The method that writes a contract, without what is left out where it is not in use."""
-    values = [f'"{name}": {_literal(field.default)},' for name, field in constants.items()]
+    values = [f'"{name}": {_render_literal(field.default)},' for name, field in constants.items()]
     for name, kind in kinds.items():
         value = f"self.{name}"
         values.append(f'"{name}": {value if kind.writer is None else kind.writer(value)},')
     left_out = [(name, field.exclude_if) for name, field in fields.items() if field.exclude_if]
     lines = ["def to_json(self) -> Json:"]
     if not left_out:
-        return lines + _indented(_listed("return {", values, "}"))
-    lines += _indented(_listed("written: Json = {", values, "}"))
+        return lines + _indent(_render_list("return {", values, "}"))
+    lines += _indent(_render_list("written: Json = {", values, "}"))
     for name, condition in left_out:
-        lines += _indented([f"if {_CONDITIONS[condition].format(f'self.{name}')}:"])
-        lines += _indented(_indented([f'del written["{name}"]']))
-    return lines + _indented(["return written"])
+        lines += _indent([f"if {_CONDITIONS[condition].format(f'self.{name}')}:"])
+        lines += _indent(_indent([f'del written["{name}"]']))
+    return lines + _indent(["return written"])
 
 
 _CONDITIONS: dict[object, str] = {
@@ -235,7 +235,7 @@ _CONDITIONS: dict[object, str] = {
 }
 
 
-def _kind_of(kind: Any) -> _Kind:
+def _describe(kind: Any) -> _Kind:
     origin, parts = get_origin(kind), get_args(kind)
     if kind is Any or kind in (str, int, float, bool):
         return _Kind("Any" if kind is Any else kind.__name__)
@@ -245,39 +245,39 @@ def _kind_of(kind: Any) -> _Kind:
         name = kind.__name__
         return _Kind(name, f"{name}.from_json({{}})".format, "{}.to_json()".format)
     if origin is Literal:
-        return _Kind(f"Literal[{', '.join(map(_literal, parts))}]")
+        return _Kind(f"Literal[{', '.join(map(_render_literal, parts))}]")
     if origin is list:
-        (each,) = map(_kind_of, parts)
-        return _Kind(f"list[{each.name}]", *_of_items(each, "[{} for each in {}]", "each"))
+        (each,) = map(_describe, parts)
+        return _Kind(f"list[{each.name}]", *_describe_items(each, "[{} for each in {}]", "each"))
     if origin is dict:
-        key, item = map(_kind_of, parts)
-        return _Kind("Json") if item.name == "Any" else _mapping_kind(key, item)
+        key, item = map(_describe, parts)
+        return _Kind("Json") if item.name == "Any" else _describe_mapping(key, item)
     if origin is tuple:
-        return _tuple_kind([_kind_of(part) for part in parts])
+        return _describe_tuple([_describe(part) for part in parts])
     if origin in (Union, UnionType):
-        return _union_kind([part for part in parts if part is not NoneType], NoneType in parts)
+        return _describe_union([part for part in parts if part is not NoneType], NoneType in parts)
     raise TypeError(f"the agent's contracts cannot have a {kind}")
 
 
 _Function = Callable[[str], str]
 
 
-def _of_items(item: _Kind, made: str, name: str) -> Iterator[_Function | None]:
+def _describe_items(item: _Kind, made: str, name: str) -> Iterator[_Function | None]:
     """Reader and writer of a collection of such items, `name` being one of them."""
     for function in (item.reader, item.writer):
-        yield None if function is None else _applied(function(name), made)
+        yield None if function is None else _apply(function(name), made)
 
 
-def _applied(to_item: str, made: str) -> _Function:
+def _apply(to_item: str, made: str) -> _Function:
     return lambda value: made.format(to_item, value)
 
 
-def _mapping_kind(key: _Kind, item: _Kind) -> _Kind:
+def _describe_mapping(key: _Kind, item: _Kind) -> _Kind:
     made = "{{key: {} for key, item in {}.items()}}"
-    return _Kind(f"dict[{key.name}, {item.name}]", *_of_items(item, made, "item"))
+    return _Kind(f"dict[{key.name}, {item.name}]", *_describe_items(item, made, "item"))
 
 
-def _tuple_kind(parts: list[_Kind]) -> _Kind:
+def _describe_tuple(parts: list[_Kind]) -> _Kind:
     """Read from a list; json.dumps writes one as such."""
 
     def read(value: str) -> str:
@@ -291,16 +291,16 @@ def _tuple_kind(parts: list[_Kind]) -> _Kind:
     return _Kind(f"tuple[{', '.join(part.name for part in parts)}]", read)
 
 
-def _union_kind(parts: list[Any], is_optional: bool) -> _Kind:
+def _describe_union(parts: list[Any], is_optional: bool) -> _Kind:
     """Of null and another type, of texts and another type, or of mappings to these."""
     if is_optional:
         (only,) = parts
-        return _optional(_kind_of(only))
+        return _describe_optional(_describe(only))
     if all(get_origin(part) is dict for part in parts):
         keys, items = zip(*map(get_args, parts), strict=True)
-        return _mapping_kind(_kind_of(keys[0]), _union_kind(list(items), False))
+        return _describe_mapping(_describe(keys[0]), _describe_union(list(items), False))
     text, other = parts
-    kind = _kind_of(other)
+    kind = _describe(other)
     read = kind.reader
     if text is not str or read is None:
         raise TypeError(f"the agent's contracts cannot have a union of {parts}")
@@ -308,7 +308,7 @@ def _union_kind(parts: list[Any], is_optional: bool) -> _Kind:
     return _Kind(name, lambda value: f"{value} if isinstance({value}, str) else {read(value)}")
 
 
-def _optional(kind: _Kind) -> _Kind:
+def _describe_optional(kind: _Kind) -> _Kind:
     name = f"Optional[{kind.name}]"
     if kind.reader is None:
         return _Kind(name)

@@ -82,4 +82,4 @@ def text_of(schema: dict[str, Any]) -> str:
 if __name__ == "__main__":
     for name, schema in schemas().items():
         (paths.SCHEMAS / name).write_text(text_of(schema), encoding="utf-8")
-    agent_contracts.TARGET.write_text(agent_contracts.agent_contracts(), encoding="utf-8")
+    agent_contracts.TARGET.write_text(agent_contracts.render(), encoding="utf-8")

@@ -9,6 +9,11 @@ from test_sabotage import missed, verdict_of_a_run, with_another_link
 from test_virtual_lab import no_guest_left, pytestmark  # noqa: F401 - a fixture, and marks
 
 
+def test_the_same_run_is_valid_if_nobody_spoils_it(tmp_path):
+    verdict = verdict_of_a_run(tmp_path, with_another_link(tmp_path, "pass"), lab="virtual")
+    assert verdict.status == "valid", verdict.reasons
+
+
 @pytest.mark.parametrize(
     ("change", "caught"),
     [

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nagi.agent_contracts import offloads
+from nagi.agent_contracts import read_offloads
 from nagi.labs.keeper import Keeper
 
 SOURCE_CPU = 0
@@ -155,7 +155,7 @@ class Lab:
             self.beside(f"ip link add eth0 netns {outer} type veth peer name {inner} netns middle")
             for namespace, interface in ((outer, "eth0"), ("middle", inner)):
                 self.run(namespace, f"ip link set {interface} up")
-                off = " ".join(f"{each} off" for each in offloads().values())
+                off = " ".join(f"{each} off" for each in read_offloads().values())
                 self.run(namespace, f"ethtool -K {interface} {off}")
         self.right_mac = self.mac("right", "eth0")
 

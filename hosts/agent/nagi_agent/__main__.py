@@ -74,7 +74,7 @@ def _refused(held: hold.Held) -> int:
 def _hold(batch: Batch, holder: str) -> int:
     """Prints whether an earlier holder's settings were put back; who holds the host if refused."""
     try:
-        restored = hold.hold(batch.state, hold.asking(json.loads(holder)))
+        restored = hold.hold(batch.state, hold.read_request(json.loads(holder)))
     except hold.Held as held:
         return _refused(held)
     return _say({"restored": restored})

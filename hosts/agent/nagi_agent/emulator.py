@@ -87,7 +87,8 @@ def configuration(
 class Emulator(Daemon):
     """A running nagi-link, or nagi-sdr if a link of the plan is a radio, which is told by its
     environment which nagi-link to run. Both have the same control socket. `ends`, `epoch` and
-    `virtual` as for configuration()."""
+    `virtual` as for configuration(); `timeout_s`, `radio_timeout_s`: in which nagi-link, and
+    nagi-sdr, must have started."""
 
     def __init__(
         self,

@@ -43,7 +43,7 @@ class Held(Exception):
         self.holder = holder
 
 
-def asking(json: Json) -> Holder:
+def read_request(json: Json) -> Holder:
     """Who asks for the host, as the controller says it. There is no guard yet."""
     return Holder.from_json({**json, "guard": 0})
 

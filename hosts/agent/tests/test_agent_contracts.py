@@ -8,7 +8,7 @@ import json
 
 import pytest
 from agent_inputs import batch_json, plan_json
-from nagi.agent_contracts import READ, TARGET, WRITTEN, agent_contracts
+from nagi.agent_contracts import READ, TARGET, WRITTEN, render
 from nagi.records import packets
 from nagi_agent import contracts, emulator
 from nagi_contracts.base import Contract
@@ -26,9 +26,7 @@ RADIO = {
 
 
 def test_they_are_made_of_the_models_in_use():
-    assert TARGET.read_text(encoding="utf-8") == agent_contracts(), (
-        "run: python -m nagi.json_schemas"
-    )
+    assert TARGET.read_text(encoding="utf-8") == render(), "run: python -m nagi.json_schemas"
 
 
 def as_dict(value: object) -> object:

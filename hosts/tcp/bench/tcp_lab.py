@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench_lab import BenchError, Lab, Program
-from nagi.agent_contracts import offloads
+from nagi.agent_contracts import read_offloads
 from nagi.plan.schemes import base_sysctls, schemes
 from nagi_contracts.paths import native_program, scheme_object
 
@@ -127,7 +127,7 @@ class TcpLab(Lab):
                 self.run(name, f"ip address add {network}.{host}/24 dev {interface}")
                 self.run(name, f"ip link set {interface} up")
                 if kind == "offloads off":
-                    off = " ".join(f"{each} off" for each in offloads().values())
+                    off = " ".join(f"{each} off" for each in read_offloads().values())
                     self.run(name, f"ethtool -K {interface} {off}")
 
     def trial(self, path: str, scheme: str, seconds: float, flows: int = 1) -> Trial:
