@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -218,7 +219,9 @@ def test_shells_complete(words, offered, tmp_path):
 
 
 def test_there_is_a_script_for_a_shell():
-    done = nagi("--show-completion", "bash")
+    # The shell is that which nagi is called from.
+    command = f"{shlex.quote(NAGI)} --show-completion; exit $?"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert done.returncode == 0
     assert "_NAGI_COMPLETE=complete_bash" in done.stdout
 

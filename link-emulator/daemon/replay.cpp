@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <map>
 
 #include "daemon/packet_record.hpp"
 #include "io/input_error.hpp"
@@ -20,17 +21,18 @@ using model::Instant;
 /// them, in the order of their arrival, each followed by its copies.
 std::vector<PacketRecord> replay_direction(model::Direction& direction,
                                            const std::vector<PacketRecord>& arrivals) {
-  std::vector<std::vector<PacketRecord>> results(arrivals.size());
+  std::vector<PacketRecord> packets = arrivals;
+  std::multimap<std::uint64_t, PacketRecord> copies;
   std::vector<model::Departure> departures;
   const auto settle = [&] {
     for (const model::Departure& departure : departures) {
-      PacketRecord record = arrivals[departure.packet.tag];
+      const std::uint64_t tag = departure.packet.tag;
+      PacketRecord& record =
+          departure.is_copy ? copies.emplace(tag, arrivals[tag])->second : packets[tag];
       record.left_ns = departure.at.time_since_epoch().count();
       record.late_ns = 0;
       record.fate = fate_code(departure.fate);
       record.flags = flags_of(departure.packet, departure.is_copy);
-      auto& same = results[departure.packet.tag];
-      same.insert(departure.is_copy ? same.end() : same.begin(), record);
     }
     departures.clear();
   };
@@ -49,10 +51,12 @@ std::vector<PacketRecord> replay_direction(model::Direction& direction,
     direction.advance(*next, departures);
     settle();
   }
+  if (copies.empty()) return packets;
   std::vector<PacketRecord> replayed;
-  for (std::size_t tag = 0; tag < arrivals.size(); ++tag) {
-    if (results[tag].empty()) results[tag] = {arrivals[tag]};  // it never leaves
-    replayed.insert(replayed.end(), results[tag].begin(), results[tag].end());
+  for (std::size_t tag = 0; tag < packets.size(); ++tag) {
+    replayed.push_back(packets[tag]);
+    const auto [first, last] = copies.equal_range(tag);
+    for (auto copy = first; copy != last; ++copy) replayed.push_back(copy->second);
   }
   return replayed;
 }

@@ -62,6 +62,10 @@ def _allow_axes(node: Any, under_key: str) -> None:
             node[key] = value = _or_axis(value) if _is_scalar(value) else value
         if key not in _FOR_ALL_POINTS:
             _allow_axes(value, key)
+    if "discriminator" in node:
+        tag = node["discriminator"]["propertyName"]
+        by_axis = {"properties": {tag: {"type": "string", "pattern": r"^\$"}}, "required": [tag]}
+        node["oneOf"].append({"type": "object", **by_axis})
 
 
 def _or_axis(schema: dict[str, Any]) -> dict[str, Any]:
