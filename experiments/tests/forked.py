@@ -14,8 +14,8 @@ import traceback
 from pathlib import Path
 from typing import NoReturn, TextIO
 
-from nagi.cli.console import error_console, out_console
 from nagi.cli.main import main
+from nagi.terminal.console import error_console, out_console
 
 _TIMEOUT_S = 60.0
 _COLUMNS = 200

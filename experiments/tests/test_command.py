@@ -17,7 +17,7 @@ from kernels import needs_our_schemes
 from nagi.campaign.campaign import TooNoisy
 from nagi.cli.main import app
 from nagi.cli.run import same_command, stops_if_noisy, too_noisy_in_words
-from nagi.cli.selecting import Wanted
+from nagi.terminal.selecting import Wanted
 from nagi_contracts.paths import ROOT, SCHEMAS, native_program
 from nagi_contracts.records import Explanation, Verdict
 from typer.testing import CliRunner

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from nagi.cli.progress import Progress
+from nagi.terminal.progress import Progress
 from nagi_contracts.paths import SCHEMAS
 from nagi_contracts.plan import RunPlan
 from nagi_contracts.records import Verdict

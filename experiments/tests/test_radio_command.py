@@ -13,12 +13,12 @@ from nagi.campaign.campaign import has_radios, select
 from nagi.campaign.estimate import size_of
 from nagi.cli.main import app
 from nagi.cli.run import leave_out
-from nagi.cli.site import jobs_for, radios_on_hosts
 from nagi.doctor.examination import examine_radio
 from nagi.json_schemas import CONTRACTS
 from nagi.labs.physical import Survey
 from nagi.plan import radio
 from nagi.plan.schemes import Availability
+from nagi.terminal.site import jobs_for, radios_on_hosts
 from nagi_contracts.doctor import STAGES_OF_RADIO, Doctor
 from nagi_contracts.errors import InputError
 from nagi_contracts.inspection import Inspection

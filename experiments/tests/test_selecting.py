@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from nagi.campaign.campaign import CampaignDirectory
-from nagi.cli import selecting
 from nagi.cli.main import main
-from nagi.cli.selecting import LabChoice, choose_lab, require_same_lab
+from nagi.terminal import selecting
+from nagi.terminal.selecting import LabChoice, choose_lab, require_same_lab
 from nagi_contracts.errors import InputError, refuse
 from nagi_contracts.paths import SCHEMAS
 from prefixes import make_prefix

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from nagi.campaign.build import current_build
 from nagi.campaign.campaign import select
-from nagi.cli.options import chosen_switch
 from nagi.labs.shape import Shape
 from nagi.plan.planner import plan_runs
 from nagi.plan.shaping import EDGE
 from nagi.records.direction_numbers import direction_number
 from nagi.records.packets import DELIVERED, RECORD
 from nagi.spec.points import read_experiment
+from nagi.terminal.options import chosen_switch
 from nagi.verdict.certificate import LIMITS, SWITCH_LIMITS, certify
 from nagi.verdict.evidence import Evidence, _passage_rate_error, _unaccounted
 from nagi.verdict.passages import passages

@@ -18,12 +18,12 @@ from unittest.mock import Mock
 import pytest
 from marks import in_virtual_time, needs_root
 from nagi.campaign.campaign import CampaignDirectory, Observer, Runner
-from nagi.cli.selecting import Wanted
-from nagi.cli.site import virtual_site
 from nagi.labs import guest
 from nagi.labs.guest import Guest
 from nagi.labs.virtual import Limit, VirtualLabs
 from nagi.plan.schemes import schemes
+from nagi.terminal.selecting import Wanted
+from nagi.terminal.site import virtual_site
 from nagi_contracts.errors import InputError
 from nagi_contracts.paths import ROOT, native_program
 from nagi_contracts.records import Campaign, Verdict

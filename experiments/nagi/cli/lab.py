@@ -19,8 +19,22 @@ from rich.table import Table
 
 from nagi.campaign.build import current_build
 from nagi.campaign.campaign import has_radios, schemes_of, select
-from nagi.cli.console import Json, complain, error_console, out_console, write_line
-from nagi.cli.options import (
+from nagi.doctor import judge
+from nagi.doctor.examination import examine_hosts, examine_radio, examine_this_machine
+from nagi.doctor.text import show
+from nagi.labs import netns, physical, virtual
+from nagi.labs.ansible_runs import Interrupted, LabError
+from nagi.labs.live import LiveLab, shell_command, state_directory
+from nagi.labs.netns import require_root
+from nagi.labs.physical import HostPool, token_for
+from nagi.labs.shape import EMULATOR, Shape
+from nagi.plan import radio
+from nagi.plan.schemes import Availability, Scheme
+from nagi.scratch import scratch
+from nagi.spec.points import read_experiment
+from nagi.terminal.console import Json, complain, error_console, out_console, write_line
+from nagi.terminal.hosts import host_pool
+from nagi.terminal.options import (
     WHERE,
     Inventory,
     Only,
@@ -33,22 +47,8 @@ from nagi.cli.options import (
     chosen_values,
     chosen_variant,
 )
-from nagi.cli.progress import InterruptFlag
-from nagi.cli.site import require_ready
-from nagi.doctor import judge
-from nagi.doctor.examination import examine_hosts, examine_radio, examine_this_machine
-from nagi.doctor.text import show
-from nagi.labs import netns, physical, virtual
-from nagi.labs.ansible_runs import Interrupted, LabError
-from nagi.labs.cells import read_cells
-from nagi.labs.live import LiveLab, shell_command, state_directory
-from nagi.labs.netns import require_root
-from nagi.labs.physical import HostPool, token_for
-from nagi.labs.shape import EMULATOR, Shape
-from nagi.plan import radio
-from nagi.plan.schemes import Availability, Scheme
-from nagi.scratch import scratch
-from nagi.spec.points import read_experiment
+from nagi.terminal.progress import InterruptFlag
+from nagi.terminal.site import require_ready
 
 _LEASE = "12 h"
 
@@ -78,7 +78,7 @@ def doctor(
             seen = examine_this_machine(directory, stop)
         else:
             token = token_for(directory)
-            with bench_for(inventory, directory, token, stop) as pool:
+            with host_pool(inventory, directory, token, stop) as pool:
                 seen = examine_hosts(pool)
     _tell(judge(seen), json_)
 
@@ -212,7 +212,7 @@ def down(
         write_line(f"{live.experiment} is down")
         return
     with scratch() as directory:
-        pool = bench_for(inventory, directory, token_for(state_directory()))
+        pool = host_pool(inventory, directory, token_for(state_directory()))
         pool.survey()  # brings the agent to hosts that have none
         pool.release(force=force)
     write_line("all hosts are as they were before, and free")
@@ -228,7 +228,7 @@ def _up_on_hosts(
 ) -> Live:
     directory = lab.new_directory()
     token = token_for(state_directory())
-    with bench_for(inventory, directory, token, interrupted, wanted) as pool:
+    with host_pool(inventory, directory, token, interrupted, wanted) as pool:
         survey = pool.survey()
         require_ready(pool, survey)
         shape = Shape.of(plan)
@@ -243,21 +243,7 @@ def _up_on_hosts(
 
 def _pool_of(live: Live) -> HostPool:
     assert live.inventory is not None
-    return bench_for(Path(live.inventory), Path(live.directory), token_for(state_directory()))
-
-
-def bench_for(
-    inventory: Path,
-    directory: Path,
-    token: str,
-    interrupted: Callable[[], bool] = lambda: False,
-    wanted: dict[str, Scheme] | None = None,
-) -> HostPool:
-    """The hosts of an inventory, for who shows `token`; with agents that have `wanted` schemes
-    beside ours. Raises InputError."""
-
-    cells, given = read_cells(inventory), (wanted or {}).values()
-    return HostPool(inventory, cells, directory, token, interrupted, complain, given)
+    return host_pool(Path(live.inventory), Path(live.directory), token_for(state_directory()))
 
 
 def _named(plan: RunPlan) -> str:

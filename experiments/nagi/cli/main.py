@@ -24,9 +24,9 @@ from nagi.cli import run as run_cli
 from nagi.cli import scheme as scheme_cli
 from nagi.cli import setup as setup_cli
 from nagi.cli import show as show_cli
-from nagi.cli.console import complain
 from nagi.labs.ansible_runs import Interrupted, LabError
 from nagi.spec.traces import Format, Quantity, read_trace
+from nagi.terminal.console import complain
 
 _EXPERIMENTS, _RESULTS, _LABS = "Experiments", "Results", "Labs"
 

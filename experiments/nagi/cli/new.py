@@ -13,8 +13,8 @@ from typing import Annotated
 import typer
 from nagi_contracts.errors import refuse
 
-from nagi.cli.console import write_line
 from nagi.spec.base import EXPERIMENT_NAME
+from nagi.terminal.console import write_line
 
 TEMPLATES = {
     "path": "two schemes over one link",

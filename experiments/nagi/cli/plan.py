@@ -16,11 +16,18 @@ from rich.table import Table
 
 from nagi.campaign.campaign import Selection
 from nagi.campaign.estimate import MORE_DISK, disk_needed, free_disk, seconds_in, time_needed
-from nagi.cli.console import Json, complain, out_console, write_json, write_line
-from nagi.cli.options import RESULTS, Inventory, Lab, Only, Quick, Spec, Switch, Variant
-from nagi.cli.selecting import Wanted, choose_lab, is_root, problems_with, radios_lacking, site_of
-from nagi.cli.site import Site
 from nagi.scratch import scratch
+from nagi.terminal.console import Json, complain, out_console, write_json, write_line
+from nagi.terminal.options import RESULTS, Inventory, Lab, Only, Quick, Spec, Switch, Variant
+from nagi.terminal.selecting import (
+    Wanted,
+    choose_lab,
+    is_root,
+    problems_with,
+    radios_lacking,
+    site_of,
+)
+from nagi.terminal.site import Site
 
 _SHOWN = 6  # values of an axis
 

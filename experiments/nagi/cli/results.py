@@ -6,39 +6,30 @@ What writes reports is imported where one is written: figures and typesetting ta
 
 from __future__ import annotations
 
-import os
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar, cast
 
 import typer
-from nagi_contracts import noise
 from nagi_contracts.errors import refuse
-from nagi_contracts.records import Campaign
 from nagi_contracts.units import Bitrate, Duration, Quantity, count_of, in_bytes
-from nagi_reports import analysis, bundle, comparison, connections, summary, text
+from nagi_reports import analysis, bundle, comparison, connections
 
-from nagi.campaign.campaign import CampaignDirectory
-from nagi.campaign.collection import verdict_of
-from nagi.campaign.retention import retain
-from nagi.campaign.status import CampaignStatus
-from nagi.cli.console import Json, error_console, out_console, text_console, write_json, write_line
-from nagi.cli.options import Metric
-from nagi.cli.progress import Progress
+from nagi.terminal.campaigns import conclude, give_to_user, open_campaign
+from nagi.terminal.console import (
+    Json,
+    out_console,
+    text_console,
+    write_json,
+    write_line,
+)
+from nagi.terminal.options import Directory, Metric
+from nagi.terminal.progress import Progress
 
 if TYPE_CHECKING:
     from nagi_reports import report
 
 _Kind = TypeVar("_Kind", bound=Quantity)
 
-Directory = Annotated[
-    Path,
-    typer.Argument(
-        help="Directory of a campaign: the --out of `nagi run`",
-        metavar="RESULTS",
-        show_default=False,
-    ),
-]
 Results = Annotated[
     Path,
     typer.Argument(
@@ -226,65 +217,6 @@ def make_bundle(
     with held.held():
         size = bundle.write_bundle(held.out, target)
     write_line(f"{target}: {in_bytes(size)}")
-
-
-def open_campaign(directory: Path, out: Path | None) -> tuple[CampaignDirectory, Campaign]:
-    """A campaign's directory; a bundle is unpacked to `out` first. Raises InputError."""
-    if directory.is_file():
-        directory = bundle.read_bundle(directory, out)
-        write_line(f"unpacked to {directory}", error_console)
-    elif out is not None:
-        raise refuse(
-            "--out is where a bundle is unpacked, and this is none",
-            "leave --out out",
-            file=str(directory),
-        )
-    held = CampaignDirectory(directory)
-    if not held.campaign.exists():
-        raise refuse("no campaign here", "give the --out of `nagi run`", file=str(directory))
-    return held, Campaign.read(held.campaign)
-
-
-def analyse_and_retain(run: Path, campaign: Campaign) -> None:
-    """Computes the metrics of a run that has none yet, then keeps of it what is to be kept."""
-    analysis.ensure_metrics(run)
-    retain(run, campaign.keep)
-
-
-def conclude(directory: CampaignDirectory, campaign: Campaign, json_: bool) -> None:
-    """Table, text and report; as JSON what `nagi show --json` prints, and the report's path."""
-    from nagi_reports import report
-
-    table = analysis.build_table(directory.out, campaign)
-    found = summary.summarise(campaign, table)
-    path = report.write_report(directory.out, campaign, table) if found.valid else None
-    if json_:
-        status = CampaignStatus.read(directory, campaign)
-        write_json({**status.as_data(), **text.as_data(found), "report": path and str(path)})
-        return
-    for each in text.tables(found):
-        out_console.print()
-        out_console.print(each)
-    write_line(
-        f"\n{found.runs} runs: {found.valid} valid, {found.invalid} invalid, {found.failed} failed"
-    )
-    verdicts = [verdict_of(directory.runs, run.run_id) for run in campaign.runs]
-    for line in noise.summarise([verdict for verdict in verdicts if verdict is not None]):
-        write_line(line)
-    write_line(f"runs, one by one: nagi show {shlex.quote(str(directory.out))}")
-    if path is not None:
-        write_line(f"report: {path}")
-
-
-def give_to_user(out: Path) -> None:
-    """Under sudo, results belong to the user who asked for them."""
-    try:
-        owner = int(os.environ["SUDO_UID"]), int(os.environ["SUDO_GID"])
-    except (KeyError, ValueError):
-        return
-    if os.geteuid() == 0:
-        for path in (out, *out.rglob("*")):
-            os.chown(path, *owner, follow_symlinks=False)
 
 
 def _quantity(kind: type[_Kind], option: str, value: str | None) -> _Kind | None:

@@ -20,9 +20,14 @@ from nagi.campaign import repeats
 from nagi.campaign.campaign import CampaignDirectory, Runner, Selection, TooNoisy
 from nagi.campaign.collection import attempts, verdict_of
 from nagi.campaign.estimate import disk_needed, free_disk, require_disk, seconds_in, time_needed
-from nagi.cli import results as results_cli
-from nagi.cli.console import Json, complain, error_console, text_console, write_line
-from nagi.cli.options import (
+from nagi.labs import netns, virtual
+from nagi.labs.ansible_runs import Interrupted, LabError
+from nagi.labs.guest import require_able
+from nagi.labs.lab import Labs
+from nagi.labs.netns import require_root
+from nagi.terminal.campaigns import analyse_and_retain, conclude, give_to_user
+from nagi.terminal.console import Json, complain, error_console, text_console, write_line
+from nagi.terminal.options import (
     RESULTS,
     WHAT,
     WHERE,
@@ -34,9 +39,8 @@ from nagi.cli.options import (
     Switch,
     Variant,
 )
-from nagi.cli.progress import InterruptFlag, Progress
-from nagi.cli.results import give_to_user
-from nagi.cli.selecting import (
+from nagi.terminal.progress import InterruptFlag, Progress
+from nagi.terminal.selecting import (
     Wanted,
     choose_lab,
     is_root,
@@ -46,11 +50,6 @@ from nagi.cli.selecting import (
     say_lab_choice,
     site_of,
 )
-from nagi.labs import netns, virtual
-from nagi.labs.ansible_runs import Interrupted, LabError
-from nagi.labs.guest import require_able
-from nagi.labs.lab import Labs
-from nagi.labs.netns import require_root
 
 
 def run(
@@ -217,7 +216,7 @@ class _Launch:
                 jobs=self._jobs,
                 tries=self._tries,
                 stop_if_noisy=self._stop_if_noisy,
-                analyse=lambda run: results_cli.analyse_and_retain(run, campaign),
+                analyse=lambda run: analyse_and_retain(run, campaign),
                 grow=grow,
                 observer=progress,
             )
@@ -229,7 +228,7 @@ class _Launch:
                 if isinstance(error, TooNoisy):
                     raise
                 raise leave from None
-        results_cli.conclude(directory, Campaign.read(directory.campaign), self._json)
+        conclude(directory, Campaign.read(directory.campaign), self._json)
         for line in (
             runner.cost.in_words(),
             *repeats.too_wide_in_words(runner.selection, directory.runs),

@@ -9,18 +9,18 @@ from typing import Any
 from nagi_contracts.errors import refuse
 from rich.table import Table
 
-from nagi.cli.console import Json, complain, out_console, write_json, write_line
-from nagi.cli.lab import bench_for
-from nagi.cli.options import Inventory, Lab
-from nagi.cli.progress import InterruptFlag
-from nagi.cli.selecting import choose_lab
-from nagi.cli.site import available_on_hosts
 from nagi.labs import netns, virtual
 from nagi.labs.physical import token_for
 from nagi.plan import schemes
 from nagi.plan.programs import describe
 from nagi.plan.schemes import Availability, Scheme
 from nagi.scratch import scratch
+from nagi.terminal.console import Json, complain, out_console, write_json, write_line
+from nagi.terminal.hosts import host_pool
+from nagi.terminal.options import Inventory, Lab
+from nagi.terminal.progress import InterruptFlag
+from nagi.terminal.selecting import choose_lab
+from nagi.terminal.site import available_on_hosts
 
 
 def list_schemes(
@@ -66,7 +66,7 @@ def list_schemes(
 def _on_hosts(inventory: Path, known: dict[str, Scheme]) -> dict[str, Availability]:
     with scratch() as directory:
         token = token_for(directory)
-        with bench_for(inventory, directory, token, InterruptFlag()) as bench:
+        with host_pool(inventory, directory, token, InterruptFlag()) as bench:
             survey = bench.survey()
     if survey.failures:
         hosts = ", ".join(sorted({failure.host for failure in survey.failures}))

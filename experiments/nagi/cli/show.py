@@ -20,9 +20,8 @@ from rich.table import Table
 from nagi.campaign.campaign import CampaignDirectory
 from nagi.campaign.collection import MANIFEST, PLAN, VERDICT
 from nagi.campaign.status import CampaignStatus, RunStatus
-from nagi.cli.console import Json, out_console, write_json, write_line
-from nagi.cli.options import first_argument
-from nagi.cli.results import Directory
+from nagi.terminal.console import Json, out_console, write_json, write_line
+from nagi.terminal.options import Directory, first_argument
 
 _SHOWN = 10  # runs that are not valid, if not all are asked for
 

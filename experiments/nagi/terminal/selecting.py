@@ -14,14 +14,14 @@ from nagi_contracts.errors import InputError, Problem, refuse
 
 from nagi.campaign.build import current_build
 from nagi.campaign.campaign import CampaignDirectory, Selection, has_radios, schemes_of, select
-from nagi.cli.console import complain, error_console, write_line
-from nagi.cli.options import chosen_lab, chosen_switch, chosen_values, chosen_variant
-from nagi.cli.site import Site, netns_site, physical_site, virtual_site
 from nagi.labs import netns, physical, virtual
 from nagi.labs.guest import require_able
 from nagi.plan import radio
 from nagi.scratch import scratch
 from nagi.spec.points import Point, read_experiment
+from nagi.terminal.console import complain, error_console, write_line
+from nagi.terminal.options import chosen_lab, chosen_switch, chosen_values, chosen_variant
+from nagi.terminal.site import Site, netns_site, physical_site, virtual_site
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,15 @@ LABS = {
 # Headings of groups of options.
 WHAT, WHERE, RESULTS = "What is run", "Where it is run", "Results"
 
+Directory = Annotated[
+    Path,
+    typer.Argument(
+        help="Directory of a campaign: the --out of `nagi run`",
+        metavar="RESULTS",
+        show_default=False,
+    ),
+]
+
 
 def _complete_lab(incomplete: str) -> list[tuple[str, str]]:
     return [(name, what) for name, what in LABS.items() if name.startswith(incomplete)]
@@ -37,7 +46,7 @@ def _complete_metric(incomplete: str) -> list[str]:
     return [name for name in metrics_of_results() if name.startswith(incomplete)]
 
 
-def _complete_form(ctx: typer.Context, incomplete: str) -> list[str]:
+def _complete_variant(ctx: typer.Context, incomplete: str) -> list[str]:
     return [name for name in _of_spec(ctx, "variants") if str(name).startswith(incomplete)]
 
 
@@ -105,7 +114,7 @@ Variant = Annotated[
         "--variant",
         metavar="NAME",
         help="A variant that the experiment names under `variants`",
-        autocompletion=_complete_form,
+        autocompletion=_complete_variant,
         rich_help_panel=WHAT,
     ),
 ]

@@ -23,7 +23,7 @@ from rich.progress import BarColumn, TextColumn
 from rich.progress import Progress as Bar
 
 from nagi.campaign.estimate import seconds_of
-from nagi.cli.console import write_line
+from nagi.terminal.console import write_line
 
 _LINE_EVERY_S = 15.0  # how often a campaign that is not on a terminal says it is alive
 _TICK_S = 0.5
