@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands that work on labs: a live topology. cli.py makes them commands."""
+"""The commands that work on labs: a live topology. main.py makes them commands."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command nagi. Its commands are in the modules *_cli.py.
+"""The command nagi. Its subcommands are the modules beside this.
 
 Exit status: 0 done, 1 some runs failed or are invalid, 2 the input was refused, 130 interrupted.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands that work on results: captures, campaigns, bundles. cli.py makes them commands.
+"""The commands that work on results: captures, campaigns, bundles. main.py makes them commands.
 
 What writes reports is imported where one is written: figures and typesetting take long to import.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command `nagi run`. cli.py makes it one."""
+"""The command `nagi run`. main.py makes it one."""
 
 from __future__ import annotations
 

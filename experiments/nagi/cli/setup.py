@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nagi setup`: builds what a lab needs and nagi's installation does not bring. cli.py makes it a
+"""`nagi setup`: builds what a lab needs and nagi's installation does not bring. main.py makes it a
 command."""
 
 from __future__ import annotations
