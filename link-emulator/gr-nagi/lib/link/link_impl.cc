@@ -69,10 +69,10 @@ void change(Pdu& pdu, const model::Packet& packet, bool is_ethernet) {
 
 link::sptr link::make(const std::string& config_json, std::uint64_t seed, std::uint32_t id,
                       const std::string& direction, const std::string& carries) {
-  const auto direction = one_of_two("direction", direction, "forward", "backward")
-                             ? model::DirectionName::backward
-                             : model::DirectionName::forward;
-  return gnuradio::make_block_sptr<link_impl>(read_link_config(config_json), seed, id, direction,
+  const auto name = one_of_two("direction", direction, "forward", "backward")
+                        ? model::DirectionName::backward
+                        : model::DirectionName::forward;
+  return gnuradio::make_block_sptr<link_impl>(read_link_config(config_json), seed, id, name,
                                               one_of_two("carries", carries, "ip", "ethernet"));
 }
 
