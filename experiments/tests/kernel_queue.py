@@ -2,7 +2,7 @@
 """Runs in a guest of the virtual lab, as its first process: `kernel_queue.py JOB`. Sends frames at
 given instants through a queue discipline of the guest's kernel, and writes when each arrived.
 
-job.json   qdisc: arguments of `tc qdisc add ... handle 10:`; rate_bps: of the token bucket above
+job.json   qdisc: arguments of `tc qdisc add ... handle 10:`, or a kind alone; rate_bps: of the token bucket above
            it; full: bytes of the longest frame; drain_ns: how long to wait for the last packets;
            packets: [instant in ns, bytes of the frame, flow, ECN field]
 seen.json  start_ns: what the clock said at instant 0; packets: [number, instant in ns, ECN field]
@@ -58,6 +58,20 @@ def run(*command: str) -> None:
     subprocess.run(command, check=True)
 
 
+def add_by_default(kind: str) -> None:
+    """Makes `kind` the bucket's discipline, with its defaults, without tc: it may not know it."""
+    create, attribute = 0x1 | 0x4 | 0x200 | 0x400, kind.encode() + b"\0"
+    attributes = struct.pack("HH", 4 + len(attribute), 1) + attribute
+    attributes += b"\0" * (-len(attributes) % 4)
+    queue = struct.pack("BxxxiIII", 0, socket.if_nametoindex("out"), 0x100000, 0x10001, 0)
+    header = struct.pack("IHHII", 16 + len(queue) + len(attributes), 36, create, 1, 0)
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as route:
+        route.send(header + queue + attributes)
+        (error,) = struct.unpack_from("i", route.recv(4096), 16)
+    if error:
+        raise OSError(-error, f"cannot add {kind}")
+
+
 def main(job: Path) -> None:
     for kind, target in (("proc", "/proc"), ("sysfs", "/sys"), ("devtmpfs", "/dev")):
         run("mount", "-t", kind, kind, target)
@@ -75,7 +89,10 @@ def main(job: Path) -> None:
         "100000000",
     )
     run("tc", "qdisc", "add", "dev", "out", "root", "handle", "1:", "tbf", *bucket)
-    run("tc", "qdisc", "add", "dev", "out", "parent", "1:1", "handle", "10:", *asked["qdisc"])
+    if len(asked["qdisc"]) == 1:
+        add_by_default(*asked["qdisc"])
+    else:
+        run("tc", "qdisc", "add", "dev", "out", "parent", "1:1", "handle", "10:", *asked["qdisc"])
 
     receiver = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ALL))
     receiver.setsockopt(socket.SOL_SOCKET, 33, 1 << 30)  # SO_RCVBUFFORCE

@@ -151,3 +151,26 @@ def test_pie_controls_the_delay_as_the_kernel_s_does(tmp_path: Path) -> None:
         assert ours == pytest.approx(theirs, rel=tolerance)
     assert len(dropped[1]) == pytest.approx(len(dropped[0]), rel=0.02)
     assert dropped[1][0] == pytest.approx(dropped[0][0], rel=0.4)  # after a burst is over
+
+
+def test_dualpi2_keeps_both_delays_as_the_kernel_s_does(tmp_path: Path) -> None:
+    """Classic packets (not ECT) beside ECT(1). The kernel draws at random where the RFC's
+    pseudocode counts, and marks above a step where that has a ramp."""
+    classic, low_latency = overload(40, [0.8]), overload(40, [0.3], ecn=1, seed=2)
+    arrivals = sorted([*classic, *((at, size, 2, ecn) for at, size, _, ecn in low_latency)])
+    kernel = of_kernel(arrivals, ["dualpi2"], tmp_path)
+    step = {"min_threshold_ns": MS, "range_ns": 1000}
+    model = of_model(arrivals, {"discipline": "dualpi2", "packets": 10000, **step}, tmp_path)
+    at, ecn = (np.array([packet[i] for packet in arrivals]) for i in (0, 3))
+    late, kept = at > 20 * 10**9, fates(model) == DELIVERED
+    for field in (0, 1):
+        ours = (model["left_ns"] - at)[late & kept & (ecn == field)]
+        theirs = [
+            seen - at[i] for i, (seen, _) in kernel.arrived.items() if late[i] and ecn[i] == field
+        ]
+        for share, tolerance in ((0.5, 0.1), (0.9, 0.15)):
+            expected = np.quantile(theirs, share)
+            assert np.quantile(ours, share) == pytest.approx(expected, rel=tolerance)
+    assert (~kept).sum() == pytest.approx(len(arrivals) - len(kernel.arrived), rel=0.03)
+    marks = len(chosen_by_kernel(arrivals, kernel, 1))
+    assert len(chosen(model, 1)) == pytest.approx(marks, rel=0.2)

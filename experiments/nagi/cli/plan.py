@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from nagi_contracts.impairments.queues import QueuePlan
+from nagi_contracts.impairments.queues import QueuePlan, name_disciplines
 from nagi_contracts.plan import FlowPlan, LinkDirection, RunPlan
 from nagi_contracts.units import Bitrate, Duration, in_bytes, in_time
 from rich.table import Table
@@ -231,8 +231,7 @@ def _queues(queues: list[QueuePlan | None]) -> str:
         found.append(_range(in_bytes(min(sizes)), in_bytes(max(sizes))))
     if None in queues:
         found.append("no limit")
-    kinds = dict.fromkeys(queue.describe() for queue in queues if queue and queue.describe())
-    return " or ".join(found) + (f", {' or '.join(kinds)}" if kinds else "")
+    return " or ".join(found) + name_disciplines(queues)
 
 
 def _span(values: list[int], kind: type[Bitrate] | type[Duration]) -> str:

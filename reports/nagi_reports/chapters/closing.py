@@ -109,7 +109,7 @@ def _reactions(material: Material) -> list[Block]:
                 "Lost segment",
                 None,
                 "A data segment of a flow, sent for the first time or again, that a link dropped: "
-                "on its channel, or because its queue was full (the emulator's drop log). Over "
+                "on its channel, or because its queue dropped it (the emulator's drop log). Over "
                 "the whole run.",
             )
         )

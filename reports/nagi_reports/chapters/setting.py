@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 from nagi_contracts.errors import InputError
 from nagi_contracts.impairments.losses import LossPlan
+from nagi_contracts.impairments.queues import name_disciplines
 from nagi_contracts.links import Links
 from nagi_contracts.plan import DIRECTIONS, DirectionPlan, FlowPlan, LinkDirection, RunPlan
 from nagi_contracts.switches import Switches
@@ -118,8 +119,6 @@ def _in_words(directions: list[DirectionPlan]) -> list[str]:
     if any(queue is None for queue in queues):
         waits.append("no limit")
     marks = "; marks CE" if any(direction.mark for direction in directions) else ""
-    kinds = dict.fromkeys(each.describe() for each in queues if each and each.describe())
-    disciplines = f", {' or '.join(kinds)}" if kinds else ""
     rate = _rates(directions)
     overheads = {direction.overhead_bytes for direction in directions} - {0}
     if overheads:
@@ -127,7 +126,7 @@ def _in_words(directions: list[DirectionPlan]) -> list[str]:
     return [
         rate,
         _delays(directions),
-        " or ".join(each for each in waits if each) + disciplines + marks,
+        " or ".join(each for each in waits if each) + name_disciplines(queues) + marks,
         _losses([direction.loss for direction in directions])
         + _effects(directions)
         + _repeats(directions),

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag
@@ -46,3 +47,9 @@ QueuePlan = Annotated[
     | Annotated[DualPi2Plan, Tag("dualpi2")],
     Discriminator(_discipline),
 ]
+
+
+def name_disciplines(queues: Iterable[QueuePlan | None]) -> str:
+    """For reports, to be put behind a size; "": all are drop-tail queues."""
+    found = dict.fromkeys(queue.describe() for queue in queues if queue is not None)
+    return "" if set(found) <= {"drop-tail"} else ", " + " or ".join(found)

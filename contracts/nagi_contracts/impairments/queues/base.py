@@ -33,7 +33,7 @@ class QueuePlanBase(Contract):
     keeps_order: ClassVar[bool] = True  # packets leave in the order in which they came
 
     def describe(self) -> str:
-        """For reports; "": drop-tail."""
+        """For reports."""
         raise NotImplementedError
 
 

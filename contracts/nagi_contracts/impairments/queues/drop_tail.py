@@ -21,7 +21,7 @@ class DropTailPlan(QueuePlanBase):
     is_for_switches: ClassVar[bool] = True
 
     def describe(self) -> str:
-        return ""
+        return "drop-tail"
 
 
 class DropTail(QueueSettings):
