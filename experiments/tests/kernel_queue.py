@@ -2,9 +2,9 @@
 """Runs in a guest of the virtual lab, as its first process: `kernel_queue.py JOB`. Sends frames at
 given instants through a queue discipline of the guest's kernel, and writes when each arrived.
 
-job.json   qdisc: arguments of `tc qdisc add ... handle 10:`, or a kind alone; rate_bps: of the token bucket above
-           it; full: bytes of the longest frame; drain_ns: how long to wait for the last packets;
-           packets: [instant in ns, bytes of the frame, flow, ECN field]
+job.json   qdisc: arguments of `tc qdisc add ... handle 10:`, or a kind alone; rate_bps: of the
+           token bucket above it; full: bytes of the longest frame; drain_ns: how long to wait for
+           the last packets; packets: [instant in ns, bytes of the frame, flow, ECN field]
 seen.json  start_ns: what the clock said at instant 0; packets: [number, instant in ns, ECN field]
            of each frame that arrived
 
