@@ -49,7 +49,7 @@ _PACKET = struct.Struct("<IIIII")  # interface, time (high, low), bytes in the f
 _OPTION = struct.Struct("<HH")
 _HEADER_BYTES = _BLOCK.size + _PACKET.size  # in front of the frame
 _ETHERNET, _IPV4, _TCP = 14, 0x0800, 6
-_LEAST_FRAME = _ETHERNET + 20 + 20
+_MIN_FRAME = _ETHERNET + 20 + 20
 
 
 def read_drops(path: Path, *, of_switch: bool = False) -> pd.DataFrame:
@@ -107,7 +107,7 @@ def _segments(octets: npt.NDArray[np.uint8], packets: npt.NDArray[np.int64]) -> 
             value = value << 8 | octets[begin + place]
         return value
 
-    frame, end, time_ns, cause, interface = packets[packets[:, 1] - packets[:, 0] >= _LEAST_FRAME].T
+    frame, end, time_ns, cause, interface = packets[packets[:, 1] - packets[:, 0] >= _MIN_FRAME].T
     ip = frame + _ETHERNET
     tcp = ip + (number(ip, 1) & 15) * 4
     whole = (number(frame + 12, 2) == _IPV4) & (number(ip + 9, 1) == _TCP) & (tcp + 20 <= end)

@@ -18,7 +18,7 @@ constexpr std::uint32_t packet_block = 6;
 constexpr std::uint32_t byte_order_magic = 0x1a2b3c4d;
 constexpr std::uint32_t shortest_block = 12;
 constexpr std::uint32_t longest_options = 64 * 1024;
-constexpr std::size_t most_interfaces = 65'536;
+constexpr std::size_t max_interfaces = 65'536;
 
 constexpr std::uint16_t option_resolution = 9;
 constexpr std::uint16_t option_offset = 14;
@@ -148,7 +148,7 @@ bool CaptureFile::read_section() {
 
 bool CaptureFile::read_interface(std::uint32_t length) {
   if (length < 20) return spoilt("comes after an interface block that is too short");
-  if (interfaces_.size() == most_interfaces) return spoilt("comes after too many interfaces");
+  if (interfaces_.size() == max_interfaces) return spoilt("comes after too many interfaces");
   const std::uint32_t looked_at = std::min(length - 4, longest_options);
   const std::uint8_t* head = source_.peek(looked_at);
   if (head == nullptr) return cut_off("in the interface block before packet ");

@@ -63,7 +63,7 @@ std::int64_t Direction::fill(std::int64_t begin, std::int64_t end) {
 
 void Direction::add_hole(std::size_t place, Hole hole) {
   holes_.insert(holes_.begin() + static_cast<std::ptrdiff_t>(place), hole);
-  if (holes_.size() > most_holes) holes_.erase(holes_.begin());
+  if (holes_.size() > max_holes) holes_.erase(holes_.begin());
 }
 
 // ------------------------------------------------------------------------------------------ engine
@@ -346,7 +346,7 @@ inline void Engine::remember(Ring<T>& ring, const T& value, bool answered) {
   if (ring.full()) [[unlikely]] {
     const std::size_t more = ring.capacity() == 0 ? 16 : ring.capacity();
     const bool may_grow = ring.capacity() < 64 || answered;
-    if (ring.capacity() == 0 || (may_grow && outstanding_ + more <= most_outstanding)) {
+    if (ring.capacity() == 0 || (may_grow && outstanding_ + more <= max_outstanding)) {
       ring.grow();
       outstanding_ += more;
     } else {

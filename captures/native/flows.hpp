@@ -13,7 +13,7 @@
 //   - out of order if it begins below the highest number seen and none of its bytes have been seen
 //     (RFC 4737): reordered on its way to the place of capture, or retransmitted after the first
 //     copy was lost before it.
-// A direction remembers up to `most_holes` holes; with more, the lowest counts as seen.
+// A direction remembers up to `max_holes` holes; with more, the lowest counts as seen.
 //
 // Round-trip times are from a packet of one direction to one of the other, at the place of capture:
 //   - by sequence: from the segment to the first acknowledgement of its end. An acknowledgement
@@ -44,9 +44,9 @@
 
 namespace nagi::captures {
 
-constexpr std::size_t most_holes = 4096;
+constexpr std::size_t max_holes = 4096;
 /// Segments and timestamps that wait for their acknowledgements, over all connections.
-constexpr std::size_t most_outstanding = 1 << 20;
+constexpr std::size_t max_outstanding = 1 << 20;
 
 struct Options {
   std::int64_t start_ns = std::numeric_limits<std::int64_t>::min();  // measured: [start, end)

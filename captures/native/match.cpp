@@ -216,7 +216,7 @@ void Matcher::take(unsigned side) {
     other.found = true;
     other.delay_ns = delay_ns;
     note(direction, difference_ns, side == 0 ? packet.time_ns : other.time_ns);
-    settle(direction, 1 - side, most_waiting, false);
+    settle(direction, 1 - side, max_waiting, false);
     if (side == origin(direction)) {  // where it set out it was seen last: clocks are apart
       Entry& mine = entries_[static_cast<std::size_t>(wait(direction, side, packet))];
       mine.found = true;
@@ -229,7 +229,7 @@ void Matcher::take(unsigned side) {
   }
   // Identifications of UDP packets come again.
   const bool udp = packet.endpoints.protocol() == protocol_udp;
-  settle(direction, side, udp ? udp_waiting_most : most_waiting, false);
+  settle(direction, side, udp ? udp_waiting_most : max_waiting, false);
   input.step(options_.clocks[side]);
 }
 
@@ -283,7 +283,7 @@ void Matcher::settle(MatchedDirection& direction, unsigned side, std::size_t mos
     Entry& entry = entries_[static_cast<std::size_t>(place)];
     if (!entry.found) {
       if (!all && now - entry.time_ns <= longest_delay_ns && queue.size() <= most &&
-          waiting_ <= most_waiting) {
+          waiting_ <= max_waiting) {
         return;
       }
       remove_first(slot_of(entry.key));  // of those that look the same it is the first

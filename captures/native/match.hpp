@@ -9,7 +9,7 @@
 // Both files are read side by side, by their times and the difference of their clocks. That is
 // found from packets near their beginnings that both have; if there are none, clocks are taken for
 // equal. A packet that has not been found `longest_delay_ns` later counts as lost, earlier if more
-// than `most_waiting` wait.
+// than `max_waiting` wait.
 //
 // They are read twice: first for the smallest delays and to see which way each direction of a
 // connection goes, then for everything else. The way follows from the times: in one direction
@@ -42,7 +42,7 @@
 namespace nagi::captures {
 
 constexpr std::int64_t longest_delay_ns = 10'000'000'000;
-constexpr std::size_t most_waiting = 1 << 19;
+constexpr std::size_t max_waiting = 1 << 19;
 constexpr std::int64_t gap_packets_least = 16;  // Gmin
 
 /// Bursts, gaps and runs of losses among packets in the order of their sending.

@@ -122,7 +122,7 @@ class SchemeEvent(Contract):
     threshold_before: int | None = Field(description="null: none yet")
     threshold: int | None
     rtt_us: int = Field(description="the scheme's own, or else the kernel's smoothed one")
-    least_rtt_us: int = Field(description="0: the scheme does not measure it")
+    min_rtt_us: int = Field(description="0: the scheme does not measure it")
     bandwidth_bytes_per_second: int = Field(description="estimate; 0: the scheme has none")
     backlog_segments: float = Field(description="by Vegas's estimate; 0: the scheme has none")
 

@@ -233,7 +233,7 @@ TOLD = {
     "threshold_before": None,
     "threshold": 5,
     "rtt_us": 20_100,
-    "least_rtt_us": 20_000,
+    "min_rtt_us": 20_000,
     "bandwidth_bytes_per_second": 125_000,
     "backlog_segments": 0.25,
 }

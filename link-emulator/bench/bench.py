@@ -31,8 +31,8 @@ from bench_report import GENERATOR, Row, machine, report, verdict
 from bench_subjects import AMPLE_RATE_BPS, Bridge, Forwarder, LinkProgram, NagiLink, Subject
 from bench_throughput import Throughput, find_throughput, progress
 
-LEAST_THROUGHPUT = 300_000  # packets/s, with nothing lost
-LEAST_RATIO = 0.8  # of the bare forwarder
+MIN_THROUGHPUT = 300_000  # packets/s, with nothing lost
+MIN_RATIO = 0.8  # of the bare forwarder
 TIMING_RATE = 25_000  # packets/s
 MEDIAN_LATENESS_NS = 15_000
 P99_LATENESS_NS = 100_000
@@ -153,20 +153,20 @@ def _throughput_rows(
 
     first = row(f"throughput, nothing lost: {name}", lossless, "lossless")
     if judged:
-        good = median(rounds, "lossless") >= LEAST_THROUGHPUT and (first.ratio or 0) >= LEAST_RATIO
+        good = median(rounds, "lossless") >= MIN_THROUGHPUT and (first.ratio or 0) >= MIN_RATIO
         # Held up by the source, a reference is only a lower bound: the ratio is an upper one.
         sure = not limited(reference or []) if good else not limited(rounds)
         first = replace(
             first,
-            target=f">= {LEAST_THROUGHPUT // 1000} kpps, ratio >= {LEAST_RATIO}",
+            target=f">= {MIN_THROUGHPUT // 1000} kpps, ratio >= {MIN_RATIO}",
             verdict=verdict(good, generator_kept_up=sure),
         )
     # The forwarding rate at maximum offered load (RFC 2285, section 3.6.2) is what a processor can
     # do; the throughput (RFC 2544) also needs that nobody else ever has it for long.
     overloaded = row("  delivered under overload", delivered, "overload_delivered")
     if judged:
-        good = (overloaded.ratio or 0) >= LEAST_RATIO
-        overloaded = replace(overloaded, target=f"ratio >= {LEAST_RATIO}", verdict=verdict(good))
+        good = (overloaded.ratio or 0) >= MIN_RATIO
+        overloaded = replace(overloaded, target=f"ratio >= {MIN_RATIO}", verdict=verdict(good))
     rows = [first, overloaded]
     if median(rounds, "process_us") > 0:  # the bridge has no process, and the source's processor
         rows.append(row("  its processor time a packet: process; core", cost, "process_us"))

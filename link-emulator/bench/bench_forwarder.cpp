@@ -25,7 +25,7 @@ namespace nagi::bench {
 namespace {
 
 constexpr std::uint32_t batch = 64;
-constexpr int most_kicks = 4;  // the kernel sends 32 frames at a time
+constexpr int max_kicks = 4;  // the kernel sends 32 frames at a time
 
 volatile std::sig_atomic_t stopped = 0;
 
@@ -78,7 +78,7 @@ std::uint32_t move_frames(Xsk& from, Xsk& to) {
     xsk_ring_prod__submit(&to.tx, moved);
     xsk_ring_cons__release(&from.rx, moved);
   }
-  for (int i = 0; i < most_kicks && to.unsent() > 0; ++i) to.kick();
+  for (int i = 0; i < max_kicks && to.unsent() > 0; ++i) to.kick();
   return moved;
 }
 

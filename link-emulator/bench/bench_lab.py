@@ -31,7 +31,7 @@ REALTIME_PRIORITY = 20  # nagi-link's own
 MEASURED = ("taskset", "-c", str(MEASURED_CPU), "chrt", "-f", str(REALTIME_PRIORITY))
 FRAME_BYTES = 1000  # Ethernet header to the end of the payload, without FCS
 IP_BYTES = FRAME_BYTES - 14
-LEAST_INJECTED = 100_000  # frames/s: the injector cannot wait for long
+MIN_INJECTED = 100_000  # frames/s: the injector cannot wait for long
 HELD_UP_S = 0.01  # 8,000 frames of 800,000/s: as much as a ring of the bare forwarder
 
 _PLACED = ("taskset", "-c", str(SOURCE_CPU), "nice", "-n", "-20")
@@ -296,7 +296,7 @@ def count_trial(lab: Lab, pid: int | None, rate: float, burst: int, seconds: flo
     """Has frames arrive in the middle at a rate, 0 for as fast as possible; only counts them."""
 
     def start() -> Program:
-        if 0 < rate < LEAST_INJECTED:
+        if 0 < rate < MIN_INJECTED:
             return lab.start_source(rate, burst, seconds)
         return lab.start_injector(rate, burst, seconds)
 

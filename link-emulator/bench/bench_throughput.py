@@ -11,7 +11,7 @@ from typing import Any
 from bench_lab import Lab, Trial, count_trial
 from bench_subjects import Subject
 
-MOST_TRIALS = 6  # at one rate, if the machine holds them up
+MAX_TRIALS = 6  # at one rate, if the machine holds them up
 BURST = 32  # frames the source sends together in throughput trials
 INJECTOR_KEEPS_UP = 0.95  # at several hundred thousand frames a second it is often held up
 
@@ -64,7 +64,7 @@ def find_throughput(lab: Lab, subject: Subject, seconds: float) -> Throughput:
         """Remembers the best trial. Raises SourceIsTheLimit."""
         nonlocal best
         attempts = 2
-        for _ in range(MOST_TRIALS):
+        for _ in range(MAX_TRIALS):
             done = offer(rate)
             if done.lost == 0 and (best is None or done.offered_rate > best.offered_rate):
                 best = done

@@ -18,7 +18,7 @@
 namespace nagi::bench {
 
 constexpr std::size_t stamp_offset = BENCH_STAMP_OFFSET;
-constexpr std::size_t least_frame_bytes =
+constexpr std::size_t min_frame_bytes =
     std::max<std::size_t>(ETH_ZLEN, stamp_offset + sizeof(bench_stamp));
 
 using MacAddress = std::array<std::uint8_t, ETH_ALEN>;

@@ -36,7 +36,7 @@ inline void add_options(CLI::App& app, OfferedLoad& load) {
       ->required();
   app.add_option("--frame-bytes", load.frame_bytes, "Ethernet header to end, without FCS")
       ->capture_default_str()
-      ->check(CLI::Range(least_frame_bytes, std::size_t{1514}));
+      ->check(CLI::Range(min_frame_bytes, std::size_t{1514}));
   app.add_option("--rate", load.rate, "frames a second, 0 for as fast as possible")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 1e8));

@@ -78,8 +78,8 @@ class ErrorListener final : public nlohmann::json_sax<json> {
 
 /// The last characters of a text.
 std::string end_of(std::string_view text) {
-  if (text.size() <= most_shown) return printable(text);
-  text.remove_prefix(text.size() - most_shown);
+  if (text.size() <= max_shown) return printable(text);
+  text.remove_prefix(text.size() - max_shown);
   while (!text.empty() && !is_first_byte(text.front())) text.remove_prefix(1);
   return "..." + printable(text);
 }
@@ -115,12 +115,12 @@ Problem problem_in(std::string_view words) {
     problem.cure = "write names and texts in double quotes, and all else as RFC 8259 says";
   }
   if (read == std::string_view::npos) {
-    problem.what = shortened(words, 2 * most_shown);
+    problem.what = shortened(words, 2 * max_shown);
   } else {
     auto text = words.substr(read + read_mark.size());
     if (text.ends_with('\'')) text.remove_suffix(1);
     problem.what =
-        shortened(words.substr(0, read), 2 * most_shown) + ", at the end of " + end_of(text);
+        shortened(words.substr(0, read), 2 * max_shown) + ", at the end of " + end_of(text);
   }
   return problem;
 }

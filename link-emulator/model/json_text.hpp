@@ -12,7 +12,7 @@
 namespace nagi::model {
 
 /// Levels of objects and lists. Configurations and control messages have less than ten.
-constexpr std::size_t most_nesting = 64;
+constexpr std::size_t max_nesting = 64;
 
 /// What is wrong with a JSON text; what would be right.
 class JsonTextError : public std::runtime_error {
@@ -26,6 +26,6 @@ class JsonTextError : public std::runtime_error {
 };
 
 /// Reads a JSON text. Of members with the same key the last one holds. Throws JsonTextError.
-nlohmann::json parse_json(const std::string& text, std::size_t deepest = most_nesting);
+nlohmann::json parse_json(const std::string& text, std::size_t deepest = max_nesting);
 
 }  // namespace nagi::model

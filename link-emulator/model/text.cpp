@@ -111,7 +111,7 @@ bool has_unprintable(std::string_view text) {
 }
 
 std::string nearest(std::string_view word, const std::vector<std::string_view>& known) {
-  constexpr std::size_t least_beginning = 3;
+  constexpr std::size_t min_beginning = 3;
   constexpr std::size_t longest = 100;  // nobody meant such a word
   std::string_view found;
   std::size_t fewest = 0;
@@ -120,7 +120,7 @@ std::string nearest(std::string_view word, const std::vector<std::string_view>& 
     const std::size_t errors = errors_between(word, each);
     const std::size_t shorter = std::min(word.size(), each.size());
     const bool begins =
-        shorter >= least_beginning && (word.starts_with(each) || each.starts_with(word));
+        shorter >= min_beginning && (word.starts_with(each) || each.starts_with(word));
     const bool near = errors <= std::max<std::size_t>(1, shorter / 3) && errors < shorter;
     if ((begins || near) && (found.empty() || errors < fewest)) {
       found = each;

@@ -30,7 +30,7 @@ import numpy.typing as npt
 import pandas as pd
 
 CONFIDENCE = 0.95
-LEAST_POINTS = 6  # with fewer, the signed-rank test cannot come below 0.05
+MIN_POINTS = 6  # with fewer, the signed-rank test cannot come below 0.05
 
 Values = Sequence[float] | npt.NDArray[np.floating[Any]]
 
@@ -123,11 +123,11 @@ def paired_p_value(differences: Values) -> float | None:
 
 def signed_rank_p_value(differences: Values) -> float | None:
     """Two-sided p-value of the Wilcoxon signed-rank test: differences are symmetric around 0.
-    Exact for up to 50 without ties. None for fewer than LEAST_POINTS."""
+    Exact for up to 50 without ties. None for fewer than MIN_POINTS."""
     from scipy import stats  # at need: it takes longer to import than all else
 
     known = _known(differences)
-    if len(known) < LEAST_POINTS:
+    if len(known) < MIN_POINTS:
         return None
     if not known.any():
         return 1.0
@@ -157,7 +157,7 @@ class Comparison:
     metric: str
     points: list[PointDifference]
     overall: Mean | None  # of the points' mean differences
-    overall_p_value: float | None  # None: fewer than LEAST_POINTS points
+    overall_p_value: float | None  # None: fewer than MIN_POINTS points
     only_first: int  # valid runs with a value but without a partner
     only_second: int
     not_valid: int  # runs of both that are not valid, so partners for none

@@ -15,7 +15,7 @@ class JsonSource {
  public:
   /// Parses `text`, which came from `name` (a file's path, or words such as "control message").
   /// Throws InputError for a syntax error, a key given twice, or more levels than anybody needs
-  /// (model::most_nesting). `first_line`: the number of the line that it begins with.
+  /// (model::max_nesting). `first_line`: the number of the line that it begins with.
   JsonSource(std::string name, std::string text, int first_line = 1);
   /// Reads a file. Throws InputError also if it cannot be read.
   static JsonSource from_file(const std::string& path);

@@ -37,7 +37,7 @@ from nagi.spec.experiment import Experiment
 from nagi.spec.points import Point
 from nagi.verdict.certificate import is_late
 
-_LABS_IN_VAIN = 3
+_MAX_FAILED_LABS = 3
 _LATE_RUNS = 3  # so many say that a machine is too busy, fewer may be chance
 # Of runs a cell is given at once in real time: what shipping costs is then little.
 BATCH_SECONDS = 75.0
@@ -388,7 +388,7 @@ class Runner:
             if isinstance(trouble, Unfit) and not self.cost.runs:
                 raise refuse(str(trouble), "nothing was run") from None
             idle = idle + 1 if len(plans) == before else 0
-            if idle == _LABS_IN_VAIN:
+            if idle == _MAX_FAILED_LABS:
                 raise trouble
             self._observer.lab_failed(str(trouble), self._labs.give_up(trouble))
 

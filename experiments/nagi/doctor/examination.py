@@ -44,7 +44,7 @@ _LEASE_S = 300.0
 _PYTHON = "/usr/bin/python3"
 
 
-def seen_of(
+def to_observations(
     survey: Survey, inventory: Path, token: str, wanted: Wanted | None = None
 ) -> Observations:
     """What a survey of an inventory's hosts tells."""
@@ -66,7 +66,7 @@ def examine_hosts(pool: HostPool) -> Observations:
     """Looks at all hosts of an inventory. If nothing that is seen forbids it, holds them, sets
     their links up without any impairment, and tries each."""
     survey = pool.survey()
-    seen = seen_of(survey, pool.inventory, pool.token)
+    seen = to_observations(survey, pool.inventory, pool.token)
     if judge(seen).status == "failure":
         return replace(seen, paths_left_out="its links were not tried, as something else failed")
     try:

@@ -16,7 +16,7 @@ from nagi.doctor.observations import Observations, StageFinding
 from nagi.plan import radio
 
 BUSY = 0.2  # share of all processors' time that others use
-LEAST_FREE_BYTES = 10**9  # where it is not known what a campaign takes
+MIN_FREE_BYTES = 10**9  # where it is not known what a campaign takes
 
 
 def look_at_captures(seen: Observations) -> Iterator[StageFinding]:
@@ -156,7 +156,7 @@ def look_at_disks(seen: Observations) -> Iterator[StageFinding]:
         if needed is not None and inspection.free_bytes < needed:
             what = f"{free} are free where records go, {in_bytes(needed)} are needed"
             yield StageFinding([host], "failure", what, room)
-        elif needed is None and inspection.free_bytes < LEAST_FREE_BYTES:
+        elif needed is None and inspection.free_bytes < MIN_FREE_BYTES:
             what = f"only {free} are free where records go"
             yield StageFinding([host], "warning", what, f"{room}; `nagi plan` says what runs take")
         else:

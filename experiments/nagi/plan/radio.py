@@ -24,7 +24,7 @@ from pydantic import ValidationError
 
 from nagi.plan.schemes import Availability
 
-LEAST_DELAY_NS = 10_000_000  # waveforms are computed while the packet is on its way
+MIN_DELAY_NS = 10_000_000  # waveforms are computed while the packet is on its way
 INSTALL = "install GNU Radio and nagi-sdr with `make sdr`"
 INSTALL_THERE = f"{INSTALL} there, or say where it is as `nagi_sdr`"
 SYSTEM_PYTHON = "/usr/bin/python3"  # GNU Radio is of its modules
@@ -41,7 +41,7 @@ _LIBRARY, *_FURTHER = STAGES_OF_RADIO  # nagi-sdr tells of all but the first
 class AirTime(Protocol):
     """What air_time.py offers. Each raises ValueError for what the modem cannot do."""
 
-    MOST_SAMPLE_RATE_HZ: int
+    MAX_SAMPLE_RATE_HZ: int
 
     def rate_bps(self, modem: str, modulation: str, sample_rate_hz: int, fec: str) -> int: ...
 
@@ -66,7 +66,7 @@ def sample_rate_for(modem: str, modulation: str, fec: str, rate_bps: int) -> int
     most, least = 1, 0
     while carried(most) < rate_bps:
         # At the limit, the modem's own complaint ends this.
-        limit = air_time().MOST_SAMPLE_RATE_HZ
+        limit = air_time().MAX_SAMPLE_RATE_HZ
         least, most = most, limit + 1 if most == limit else min(2 * most, limit)
     while most - least > 1:
         middle = (least + most) // 2

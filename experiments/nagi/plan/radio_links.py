@@ -93,12 +93,12 @@ class RadioLinks:
             for key, (what, cure) in _NOT_OF_RADIOS.items():
                 if getattr(settings, key) not in (None, "emulator"):
                     raise self._request.error(self._request.place(name, direction, key), what, cure)
-            if settings.delay is None or settings.delay.value < radio.LEAST_DELAY_NS:
+            if settings.delay is None or settings.delay.value < radio.MIN_DELAY_NS:
                 known = self._request.place(name, direction, "delay")
                 raise self._request.error(
                     known if settings.delay else ("links", name),
                     f"a delay of {settings.delay or '0 ms'} {direction} is too short for a radio",
-                    f"give `delay: {Duration(radio.LEAST_DELAY_NS)}` or more",
+                    f"give `delay: {Duration(radio.MIN_DELAY_NS)}` or more",
                 )
         forward, backward = (self._radio_channel(name, link, direction) for direction in DIRECTIONS)
         return RadioPlan(

@@ -16,7 +16,7 @@ from nagi_contracts.impairments.losses import LOSS_PLANS
 from nagi_contracts.impairments.markings import MarkingPlan
 from nagi_contracts.plan import IMPOSED, DirectionPlan, SwitchTarget
 from nagi_contracts.records import sha256_of
-from nagi_p4.edge import MOST_WEIGHT_SHIFT
+from nagi_p4.edge import MAX_WEIGHT_SHIFT
 
 EDGE = paths.P4 / "edge.json"
 _NEAR = 0.05  # so near a power of two a weight counts as one: 0.002, RED's usual one, is 2^-9
@@ -105,7 +105,7 @@ def _mark(whole: DirectionPlan) -> MarkingPlan | None:
         raise Impossible(
             "mark", "a switch marks over a number of packets", "give the threshold in packets"
         )
-    shift = min(MOST_WEIGHT_SHIFT, max(0, round(-math.log2(mark.weight))))
+    shift = min(MAX_WEIGHT_SHIFT, max(0, round(-math.log2(mark.weight))))
     weight = 2.0**-shift
     if abs(mark.weight / weight - 1) > _NEAR:
         raise Impossible(

@@ -86,7 +86,7 @@ def _port(plan: RunPlan, node: NodePlan, number: int, record: SwitchRecord) -> S
         counters=counters,
         queue_overflows=told and told["out"]["queue_overflows"],
         waiting=told and told["out"]["waiting"] + told["out"]["sending"],
-        max_waiting_packets=told and told["depth"]["most_packets"],
+        max_waiting_packets=told and told["depth"]["max_packets"],
         backlogged=backlogged,
         added_delay_ns=told and Lateness.model_validate(told["added_delay_ns"]),
         arrival_lateness_ns=told and Lateness.model_validate(told["arrival_lateness_ns"]),

@@ -22,7 +22,7 @@ from nagi.spec.base import EXPERIMENT_NAME, Axis, Name
 from nagi.spec.commands import FIELDS, Command
 from nagi.spec.links import Link
 
-LEAST_REPEATS = 3  # before the width of an interval is believed
+MIN_REPEATS = 3  # before the width of an interval is believed
 
 
 def _version(value: object) -> object:
@@ -157,12 +157,12 @@ class Experiment(Strict):
         if until.metric not in metrics_of_results():
             what = f"unknown metric {shown(until.metric)}"
             raise BadValue(what, choices(until.metric, metrics_of_results()), "until.metric")
-        if self.repeats < LEAST_REPEATS:
+        if self.repeats < MIN_REPEATS:
             what = (
                 f"`until` with `repeats: {self.repeats}`: an interval of so few runs is narrow by "
                 "chance"
             )
-            raise BadValue(what, f"write `repeats: {LEAST_REPEATS}` or more", "repeats")
+            raise BadValue(what, f"write `repeats: {MIN_REPEATS}` or more", "repeats")
         if until.at_most < self.repeats:
             what = f"`at_most: {until.at_most}` is less than `repeats: {self.repeats}`"
             raise BadValue(what, "raise it", "until.at_most")

@@ -32,7 +32,7 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag, field_validator
 
 from nagi.spec.base import Name
 
-LEAST_RETRIES, MOST_RETRIES = whole("arq_retries")
+MIN_RETRIES, MAX_RETRIES = whole("arq_retries")
 
 
 class RateTraceFile(Strict):
@@ -101,8 +101,8 @@ class Arq(Strict):
     """What was lost in transmission is sent again: automatic repeat request, on the link itself."""
 
     retries: Whole = Field(
-        ge=LEAST_RETRIES,
-        le=MOST_RETRIES,
+        ge=MIN_RETRIES,
+        le=MAX_RETRIES,
         description="transmissions of a packet beside the first",
     )
     feedback: Feedback = Field(

@@ -15,7 +15,7 @@ from nagi_contracts.units import count_of
 
 from nagi.campaign.campaign import CampaignDirectory
 from nagi.doctor import Wanted, failures, judge
-from nagi.doctor.examination import seen_of
+from nagi.doctor.examination import to_observations
 from nagi.labs import virtual
 from nagi.labs.cells import read_cells
 from nagi.labs.lab import Labs
@@ -100,7 +100,7 @@ def physical_site(
 
 def require_ready(pool: HostPool, survey: Survey, wanted: Wanted | None = None) -> Doctor:
     """What is found of hosts. Raises InputError if anything would keep runs from being done."""
-    found = judge(seen_of(survey, pool.inventory, pool.token, wanted))
+    found = judge(to_observations(survey, pool.inventory, pool.token, wanted))
     if (problems := failures(found, str(pool.inventory))) is not None:
         raise problems
     return found

@@ -65,8 +65,8 @@ from nagi.verdict.passages import Passage, passages
 
 Value = tuple[float, str]  # a measured value, and of what
 UDP_HEADERS = 28  # and IPv4's
-LEAST_PERIOD_NS = 100_000_000  # busy periods that are shorter say too little about a rate
-LEAST_BACKLOG_NS = 500_000_000  # in all such periods together
+MIN_PERIOD_NS = 100_000_000  # busy periods that are shorter say too little about a rate
+MIN_BACKLOG_NS = 500_000_000  # in all such periods together
 _OTHER_DIRECTION: dict[DirectionName, DirectionName] = {
     "forward": "backward",
     "backward": "forward",
@@ -508,13 +508,13 @@ def _error_of_rate(
     total_bits = np.cumsum(bits)
     measured_bits = measured_ns = 0
     for begin, end in zip(first, last, strict=True):
-        if ends[end] - starts[begin] < LEAST_PERIOD_NS:
+        if ends[end] - starts[begin] < MIN_PERIOD_NS:
             continue
         inside = begin + np.flatnonzero(usable[begin : end + 1])
         if len(inside) > 1:
             measured_bits += total_bits[inside[-1]] - total_bits[inside[0]]
             measured_ns += seen_ns[inside[-1]] - seen_ns[inside[0]]
-    if measured_ns < LEAST_BACKLOG_NS:
+    if measured_ns < MIN_BACKLOG_NS:
         return None
     return float(abs(measured_bits * 1e9 / measured_ns / rate - 1))
 

@@ -17,7 +17,7 @@ struct Refusal {
   std::string what;
 };
 
-Refusal refusal(const std::string& text, std::size_t deepest = most_nesting) {
+Refusal refusal(const std::string& text, std::size_t deepest = max_nesting) {
   try {
     parse_json(text, deepest);
   } catch (const JsonTextError& error) {

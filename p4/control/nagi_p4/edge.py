@@ -27,7 +27,7 @@ NO_INTERFACE = 510  # the port by which samples turn round: it has no interface
 _PORTS = 512  # of each cause's part of DROPS
 # What DROPS counts, in the order of edge.p4's causes.
 CAUSES = ("malformed", "bad checksum", "last hop", "no route", "not IP", "lost on the way in")
-MOST_WEIGHT_SHIFT = 12
+MAX_WEIGHT_SHIFT = 12
 
 PROBABILITY_BITS = 32
 
@@ -173,7 +173,7 @@ def _marking(port: int, mark: Optional[Mapping[str, Any]]) -> list[Operation]:
 
 def weight_shift(weight: float) -> Optional[int]:
     """The shift whose moving average has this weight, 2^-shift; None if there is none."""
-    for shift in range(MOST_WEIGHT_SHIFT + 1):
+    for shift in range(MAX_WEIGHT_SHIFT + 1):
         if weight == 2.0**-shift:
             return shift
     return None

@@ -14,16 +14,16 @@ from nagi_p4.unix_sockets import connect
 
 
 class NagiSwitch(Switch):
-    """`path`: of the control socket, as long as it may be. `patience_s`: how long an answer may
+    """`path`: of the control socket, as long as it may be. `timeout_s`: how long an answer may
     take. Raises OSError if nobody listens there."""
 
     target = "nagi"
 
-    def __init__(self, path: str, patience_s: float = 30.0) -> None:
+    def __init__(self, path: str, timeout_s: float = 30.0) -> None:
         self._path = path
         self._unread = b""
         try:
-            self._socket: Optional[socket.socket] = connect(path, patience_s)
+            self._socket: Optional[socket.socket] = connect(path, timeout_s)
         except OSError as error:
             raise OSError(
                 error.errno,

@@ -33,9 +33,9 @@ class Learned(NamedTuple):
 class Notifications:
     """A subscription at `path`. Raises OSError if nobody publishes there."""
 
-    def __init__(self, path: str, patience_s: float = 5.0) -> None:
+    def __init__(self, path: str, timeout_s: float = 5.0) -> None:
         self._unread = b""
-        self._socket = connect(path, patience_s)
+        self._socket = connect(path, timeout_s)
         try:
             self._socket.sendall(_HELLO)
             hello = b""

@@ -7,10 +7,10 @@ import os
 import socket
 
 
-def connect(path: str, patience_s: float) -> socket.socket:
+def connect(path: str, timeout_s: float) -> socket.socket:
     """A stream to who listens at `path`; it waits so long for an answer. Raises OSError."""
     client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    client.settimeout(patience_s)
+    client.settimeout(timeout_s)
     try:
         directory = os.open(os.path.dirname(path) or ".", os.O_PATH | os.O_DIRECTORY)
         try:

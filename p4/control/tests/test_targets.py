@@ -141,7 +141,7 @@ def test_an_answer_that_is_late_is_never_taken_for_another(tmp_path, monkeypatch
         return {"ok": True, "handle": 1}
 
     listener = listening(path, late, tmp_path, monkeypatch)
-    with NagiSwitch(str(path), patience_s=0.2) as switch:
+    with NagiSwitch(str(path), timeout_s=0.2) as switch:
         with pytest.raises(TimeoutError):
             switch.clear_table("t")
         go_on.set()

@@ -45,8 +45,8 @@ from bench_throughput import Throughput, find_throughput, progress  # noqa: E402
 ROUTES = 1000
 ENTRIES = 100_000
 ENTRIES_S = 2.0
-LEAST_OF_FORWARDER = 0.6
-LEAST_OF_SIMPLE_SWITCH = 5.0
+MIN_OF_FORWARDER = 0.6
+MIN_OF_SIMPLE_SWITCH = 5.0
 TIMING_RATE = 25_000  # packets/s
 MEDIAN_DELAY_NS = 100_000
 KEEPS_UP = 0.99  # of the rate asked for: below this the generator is the limit
@@ -259,8 +259,8 @@ def measure_throughput(bench: Bench) -> None:
             found.setdefault(name, []).append(once)
     us = found[ours.name]
     for name, least in (
-        (Forwarder.name, LEAST_OF_FORWARDER),
-        (SimpleSwitch.name, LEAST_OF_SIMPLE_SWITCH),
+        (Forwarder.name, MIN_OF_FORWARDER),
+        (SimpleSwitch.name, MIN_OF_SIMPLE_SWITCH),
     ):
         if name not in found:
             target = f"ratio >= {least:g}"

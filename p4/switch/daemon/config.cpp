@@ -14,10 +14,10 @@ using model::ConfigError;
 using model::ObjectReader;
 using nlohmann::json;
 
-constexpr std::uint64_t most_packet_rate = 1'000'000'000;
-constexpr std::uint64_t most_priorities = 8;  // the field has three bits
-constexpr std::uint64_t least_interval = 100'000;
-constexpr std::uint64_t most_interval = 3'600'000'000'000;
+constexpr std::uint64_t max_packet_rate = 1'000'000'000;
+constexpr std::uint64_t max_priorities = 8;  // the field has three bits
+constexpr std::uint64_t min_interval = 100'000;
+constexpr std::uint64_t max_interval = 3'600'000'000'000;
 
 /// Whether the key is there and not null.
 bool is_given(const ObjectReader& reader, const std::string& key) {
@@ -60,7 +60,7 @@ PortConfig read_port(ObjectReader reader, Medium medium, std::set<std::string>& 
   std::vector<std::string_view> keys = queue_keys();
   keys.insert(keys.end(), {"number", "interface", "in", "out", "priorities"});
   reader.only(keys);
-  port.number = static_cast<Port>(reader.whole("number", 0, most_ports - 1));
+  port.number = static_cast<Port>(reader.whole("number", 0, max_ports - 1));
   if (medium == Medium::interfaces) {
     for (const char* key : {"in", "out"}) {
       if (is_given(reader, key)) {
@@ -82,7 +82,7 @@ PortConfig read_port(ObjectReader reader, Medium medium, std::set<std::string>& 
   }
   if (is_given(reader, "priorities")) {
     port.queue.priorities =
-        static_cast<std::uint32_t>(reader.whole("priorities", 1, most_priorities));
+        static_cast<std::uint32_t>(reader.whole("priorities", 1, max_priorities));
   }
   read_queue(reader, port.queue);
   return port;
@@ -100,8 +100,8 @@ SwitchConfig read(ObjectReader reader, Medium medium) {
   config.digests = optional_text(reader, "digests");
   config.queues = optional_text(reader, "queues");
   if (is_given(reader, "queue_interval_ns")) {
-    config.queue_interval = model::Duration{static_cast<std::int64_t>(
-        reader.whole("queue_interval_ns", least_interval, most_interval))};
+    config.queue_interval = model::Duration{
+        static_cast<std::int64_t>(reader.whole("queue_interval_ns", min_interval, max_interval))};
   }
   std::set<Port> numbers;
   std::set<std::string> taken;
@@ -138,7 +138,7 @@ void read_queue(const ObjectReader& reader, QueueConfig& queue) {
   const auto bytes = [](std::uint64_t value) { return model::Bytes{value}; };
   read_limit(reader, "rate_bps", model::bounds::rate_bps, queue.rates.bits,
              [](std::uint64_t value) { return model::Bitrate{value}; });
-  read_limit(reader, "rate_pps", {1, most_packet_rate}, queue.rates.packets, plain);
+  read_limit(reader, "rate_pps", {1, max_packet_rate}, queue.rates.packets, plain);
   read_limit(reader, "depth_packets", model::bounds::queue_packets, queue.depth_packets, plain);
   read_limit(reader, "depth_bytes", model::bounds::queue_bytes, queue.depth_bytes, bytes);
   if (reader.has("overhead_bytes")) {

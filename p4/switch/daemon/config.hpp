@@ -36,7 +36,7 @@
 
 namespace nagi::p4 {
 
-constexpr Port most_ports = 511;  // port 511 drops
+constexpr Port max_ports = 511;  // port 511 drops
 
 struct PortConfig {
   Port number = 0;

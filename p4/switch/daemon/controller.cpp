@@ -94,7 +94,7 @@ json Controller::queue_set(ObjectReader& reader, std::vector<Change>& changes) {
   std::vector<std::string_view> keys = queue_keys();
   keys.insert(keys.end(), {"op", "port"});
   reader.only(keys);
-  const Port number = static_cast<Port>(reader.whole("port", 0, most_ports - 1));
+  const Port number = static_cast<Port>(reader.whole("port", 0, max_ports - 1));
   const auto port = switch_.place_of(number);
   if (!port) {
     throw ConfigError(reader.at("port"), "there is no port " + std::to_string(number),

@@ -13,7 +13,7 @@ namespace nagi::p4 {
 using nlohmann::json;
 
 namespace {
-constexpr std::size_t most_for_controller = 65'536;
+constexpr std::size_t max_for_controller = 65'536;
 }  // namespace
 
 Logs::Logs(const SwitchConfig& config, const Description& program, std::int64_t epoch_realtime_ns,
@@ -65,7 +65,7 @@ void Logs::sample(Switch& whole) {
                       {"port", config_.ports[port].number},
                       {"packets", waiting.packets},
                       {"bytes", waiting.bytes.count},
-                      {"most_packets", depth.most.packets},
+                      {"max_packets", depth.most.packets},
                       {"mean_packets", depth.mean_packets},
                       {"mean_bytes", depth.mean_bytes},
                       {"sent_packets", out.sent - before.sent},
@@ -83,7 +83,7 @@ void Logs::take_digests(Machine& machine) {
                  {"digest", list != lists_.end() ? list->name : std::to_string(digest.list_id)},
                  {"values", std::move(values)}};
     if (digests_) append(*digests_, line);
-    if (for_controller_.size() == most_for_controller) {
+    if (for_controller_.size() == max_for_controller) {
       for_controller_.pop_front();
       ++digests_not_fetched_;
     }

@@ -8,7 +8,7 @@
 //   queues, a line a port and an interval in which something waited, was sent or was dropped
 //                          {"at_ns": 10000000, "port": 1,      the end of the interval
 //                           "packets": 3, "bytes": 3156,       waiting then
-//                           "most_packets": 9, "mean_packets": 4.2, "mean_bytes": 4418.4,
+//                           "max_packets": 9, "mean_packets": 4.2, "mean_bytes": 4418.4,
 //                           "sent_packets": 12, "sent_bytes": 12624, "overflows": 0}
 //                           of sent packets are IP bytes, counted when they begin to be sent
 //   drops                  pcapng, one interface a port and side ("1.in", "1.out"), the cause as

@@ -20,8 +20,8 @@ using model::ObjectReader;
 using nlohmann::json;
 
 constexpr std::uint64_t most_32 = std::numeric_limits<std::uint32_t>::max();
-constexpr std::uint64_t most_bits = 4096;  // of a prefix: more than any field has
-constexpr std::size_t most_digits = 4096;
+constexpr std::uint64_t max_bits = 4096;  // of a prefix: more than any field has
+constexpr std::size_t max_digits = 4096;
 
 // --- numbers ------------------------------------------------------------------------------------
 
@@ -35,7 +35,7 @@ Bytes bytes_of(std::uint64_t number) {
 }
 
 std::optional<Bytes> hexadecimal(std::string_view digits) {
-  if (digits.empty() || digits.size() > most_digits) return std::nullopt;
+  if (digits.empty() || digits.size() > max_digits) return std::nullopt;
   Bytes bytes;
   // An odd number of digits: the first stands alone.
   for (std::size_t at = 0; at < digits.size();) {
@@ -113,7 +113,7 @@ Match match_text(const std::string& text, const json& value, const Where& where)
   std::uint32_t length = 0;
   const char* end = text.data() + text.size();
   const auto read = std::from_chars(text.data() + slash + 1, end, length);
-  if (!bytes || read.ec != std::errc() || read.ptr != end || length > most_bits) {
+  if (!bytes || read.ec != std::errc() || read.ptr != end || length > max_bits) {
     throw ConfigError(where(), "no prefix: " + model::shown(text), R"(write it as "10.0.0.0/8")");
   }
   return Prefix{*bytes, length};
@@ -130,7 +130,7 @@ Match match_object(ObjectReader reader) {
   }
   if (reader.has("prefix")) {
     reader.only({"value", "prefix"});
-    return Prefix{at("value"), static_cast<std::uint32_t>(reader.whole("prefix", 0, most_bits))};
+    return Prefix{at("value"), static_cast<std::uint32_t>(reader.whole("prefix", 0, max_bits))};
   }
   if (reader.has("mask")) return Ternary{at("value"), at("mask")};
   return Exact{at("value")};

@@ -9,7 +9,7 @@ namespace nagi::p4 {
 
 namespace {
 // More than any multicast group is large; a program that clones each clone would never end.
-constexpr std::size_t most_at_one_instant = 16'384;
+constexpr std::size_t max_at_one_instant = 16'384;
 
 constexpr std::string_view cause_names[drop_causes] = {
     "ingress",
@@ -121,7 +121,7 @@ void Switch::settle() {
   for (std::size_t i = 0; i < queued_.size(); ++i) {
     Queued queued = std::move(queued_[i]);
     const Origin origin = origins_[i];
-    if (i < most_at_one_instant) {
+    if (i < max_at_one_instant) {
       offer(queued, origin);
     } else {
       ++endless_copies_;

@@ -150,7 +150,7 @@ class Switch {
   Machine machine_;
   HeaderStore headers_;
   std::vector<SwitchPort> ports_;
-  std::array<std::int16_t, most_ports + 1> place_of_{};  // by number; -1: there is none
+  std::array<std::int16_t, max_ports + 1> place_of_{};  // by number; -1: there is none
   model::Instant now_{};
   std::vector<Departure> departures_;
   std::vector<Queued> queued_;   // what the machine has handed over and is to be queued,

@@ -21,7 +21,7 @@ namespace nagi::p4 {
 
 using Index = std::uint32_t;
 constexpr Index none = 0xffffffff;
-constexpr std::uint32_t most_field_words = 32;  // 2,048 bits, the widest that p4c makes
+constexpr std::uint32_t max_field_words = 32;  // 2,048 bits, the widest that p4c makes
 
 // Of a header's first words.
 constexpr Index valid_word = 0;
@@ -55,11 +55,11 @@ struct HeaderType {
   std::string name;
   std::vector<std::string> names;  // of the fields
   std::vector<Field> fields;
-  std::vector<Pick> picks;       // as many as fields, if it can be extracted that way
-  Index variable = none;         // the field of variable length
-  std::uint32_t bits = 0;        // without what is variable
-  std::uint32_t words = 0;       // of one header
-  std::uint32_t most_bytes = 0;  // with what is variable
+  std::vector<Pick> picks;      // as many as fields, if it can be extracted that way
+  Index variable = none;        // the field of variable length
+  std::uint32_t bits = 0;       // without what is variable
+  std::uint32_t words = 0;      // of one header
+  std::uint32_t max_bytes = 0;  // with what is variable
 };
 
 struct Header {

@@ -15,10 +15,10 @@ namespace {
 
 using Words = std::vector<std::uint64_t>;
 
-constexpr Port most_ports = 512;
-constexpr std::uint32_t most_group = 0xffff;
-constexpr std::uint32_t most_session = 0x7fff;
-constexpr std::size_t most_copies = 1 << 16;
+constexpr Port max_ports = 512;
+constexpr std::uint32_t max_group = 0xffff;
+constexpr std::uint32_t max_session = 0x7fff;
+constexpr std::size_t max_copies = 1 << 16;
 
 [[noreturn]] void refuse(const std::string& where, const std::string& what,
                          const std::string& cure) {
@@ -501,8 +501,8 @@ std::uint32_t Control::group_create(const std::string& name) {
   ProfileState& state = operation.change(state_.profiles[index]);
   auto free = std::find_if(state.groups.begin(), state.groups.end(),
                            [](const auto& group) { return !group.used; });
-  if (free == state.groups.end() && state.groups.size() >= most_copies) {
-    refuse(name, "it has " + std::to_string(most_copies) + " groups", "delete some");
+  if (free == state.groups.end() && state.groups.size() >= max_copies) {
+    refuse(name, "it has " + std::to_string(max_copies) + " groups", "delete some");
   }
   if (free == state.groups.end()) free = state.groups.emplace(free);
   *free = {true, {}, 0};
@@ -673,15 +673,15 @@ void Control::direct_meter_rates(const std::string& name, Handle handle,
 
 void Control::mirror_add(std::uint32_t session, const Mirror& mirror) {
   const std::string where = "mirror session " + std::to_string(session);
-  if (session > most_session) {
-    refuse(where, "not a session", "give a number up to " + std::to_string(most_session));
+  if (session > max_session) {
+    refuse(where, "not a session", "give a number up to " + std::to_string(max_session));
   }
   if (!mirror.port && !mirror.group) {
     refuse(where, "it leads nowhere", "give a port, a multicast group, or both");
   }
-  if (mirror.port && *mirror.port >= most_ports) {
+  if (mirror.port && *mirror.port >= max_ports) {
     refuse(where, "there is no port " + std::to_string(*mirror.port),
-           "ports are numbered up to " + std::to_string(most_ports - 1));
+           "ports are numbered up to " + std::to_string(max_ports - 1));
   }
   Operation(state_).change(state_.mirrors)[session] = mirror;
 }
@@ -696,8 +696,8 @@ void Control::mirror_delete(std::uint32_t session) {
 
 void Control::multicast_create(std::uint32_t group, const std::vector<Copies>& copies) {
   const std::string where = "multicast group " + std::to_string(group);
-  if (group == 0 || group > most_group) {
-    refuse(where, "not a group", "give a number from 1 to " + std::to_string(most_group));
+  if (group == 0 || group > max_group) {
+    refuse(where, "not a group", "give a number from 1 to " + std::to_string(max_group));
   }
   std::size_t count = 0;
   for (const Copies& one : copies) {
@@ -706,14 +706,14 @@ void Control::multicast_create(std::uint32_t group, const std::vector<Copies>& c
       refuse(where, "not a replication id: " + std::to_string(one.rid), "give one up to 65535");
     }
     for (const Port port : one.ports) {
-      if (port >= most_ports) {
+      if (port >= max_ports) {
         refuse(where, "there is no port " + std::to_string(port),
-               "ports are numbered up to " + std::to_string(most_ports - 1));
+               "ports are numbered up to " + std::to_string(max_ports - 1));
       }
     }
   }
-  if (count > most_copies) {
-    refuse(where, std::to_string(count) + " copies", "give at most " + std::to_string(most_copies));
+  if (count > max_copies) {
+    refuse(where, std::to_string(count) + " copies", "give at most " + std::to_string(max_copies));
   }
   if (state_.groups.now().contains(group)) {
     refuse(where, "it is there already", "delete it first");

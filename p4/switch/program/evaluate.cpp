@@ -145,7 +145,7 @@ Number calculate(const Scope& scope, const Node& node) {
       return read<Number>(scope.words, node.field);
     case Op::variable: {
       const auto bits = static_cast<std::uint32_t>(scope.words[node.field.word]);
-      std::uint64_t words[most_field_words] = {};
+      std::uint64_t words[max_field_words] = {};
       read_bits(reinterpret_cast<const std::uint8_t*>(scope.words + node.field.word + 1), 0, bits,
                 words);
       return from_words<Number>(words, (bits + 63) / 64, bits, false);

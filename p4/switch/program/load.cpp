@@ -12,10 +12,10 @@ namespace nagi::p4 {
 
 namespace {
 
-constexpr std::size_t most_nesting = 1024;  // Loader::deepest expressions of some levels each
-constexpr std::uint64_t most_array_bytes = 1ULL << 30;
-constexpr std::uint32_t most_words = 1 << 16;  // of one packet's fields
-constexpr std::uint64_t most_elements = 1ULL << 32;
+constexpr std::size_t max_nesting = 1024;  // Loader::deepest expressions of some levels each
+constexpr std::uint64_t max_array_bytes = 1ULL << 30;
+constexpr std::uint32_t max_words = 1 << 16;  // of one packet's fields
+constexpr std::uint64_t max_elements = 1ULL << 32;
 
 /// How a header's fields come out of 8 bytes each, or nothing, if they do not.
 std::vector<Pick> picks_of(const HeaderType& type) {
@@ -92,7 +92,7 @@ void Loader::load_header_types() {
         type.variable = static_cast<Index>(type.fields.size());
       } else {
         const std::uint64_t bits = one.element(1).whole(0, 1 << 30);
-        if (bits == 0 || bits > 64 * most_field_words) {
+        if (bits == 0 || bits > 64 * max_field_words) {
           one.unsupported("field of " + std::to_string(bits) + " bits");
         }
         field.bits = static_cast<std::uint32_t>(bits);
@@ -101,9 +101,9 @@ void Loader::load_header_types() {
         type.bits += field.bits;
       }
       type.fields.push_back(field);
-      if (type.words > most_words) at.refuse("too many fields");
+      if (type.words > max_words) at.refuse("too many fields");
     });
-    type.most_bytes = type.bits / 8;
+    type.max_bytes = type.bits / 8;
     if (type.variable != none) {
       if (8 * most < type.bits) at["max_length"].refuse("less than the other fields take");
       Field& field = type.fields[type.variable];
@@ -111,7 +111,7 @@ void Loader::load_header_types() {
       field.bits = static_cast<std::uint32_t>(8 * most - type.bits) / 8 * 8;
       field.limbs = 1 + (field.bits + 63) / 64;
       type.words += field.limbs;
-      type.most_bytes = static_cast<std::uint32_t>(most);
+      type.max_bytes = static_cast<std::uint32_t>(most);
     }
     if (type.bits % 8 == 0) type.picks = picks_of(type);
     name(types_, at, static_cast<Index>(program_->types.size()), "header type");
@@ -131,7 +131,7 @@ void Loader::load_headers() {
       at.refuse("a header of " + std::to_string(type.bits) + " bits: not whole bytes");
     }
     program_->words += type.words;
-    if (program_->words > most_words) at.refuse("too many headers");
+    if (program_->words > max_words) at.refuse("too many headers");
     const auto index = static_cast<Index>(program_->headers.size());
     name(headers_, at, index, "header");
     if (!header_ids_.emplace(at["id"].whole(0, 0x7fffffff), index).second) {
@@ -281,7 +281,7 @@ Field Loader::field(const JsonAt& at) const {
 
 void Loader::take_bytes(const JsonAt& at, std::uint64_t count, std::uint64_t each) {
   bytes_ += count * each;
-  if (bytes_ > most_array_bytes) {
+  if (bytes_ > max_array_bytes) {
     at.refuse("registers, counters and meters of more than 1 GiB", "make them smaller");
   }
 }
@@ -290,8 +290,8 @@ void Loader::load_arrays() {
   root_.each("register_arrays", [&](const JsonAt& at) {
     RegisterArray array;
     array.name = at["name"].text();
-    array.size = at["size"].whole(0, most_elements);
-    array.cell.bits = static_cast<std::uint32_t>(at["bitwidth"].whole(1, 64 * most_field_words));
+    array.size = at["size"].whole(0, max_elements);
+    array.cell.bits = static_cast<std::uint32_t>(at["bitwidth"].whole(1, 64 * max_field_words));
     array.cell.limbs = (array.cell.bits + 63) / 64;
     take_bytes(at, array.size, 8 * array.cell.limbs);
     name(registers_, at, static_cast<Index>(program_->registers.size()), "register");
@@ -302,7 +302,7 @@ void Loader::load_arrays() {
     array.name = at["name"].text();
     array.is_direct = at.flag("is_direct", false);
     if (!array.is_direct) {
-      array.size = at["size"].whole(0, most_elements);
+      array.size = at["size"].whole(0, max_elements);
       take_bytes(at, array.size, sizeof(Count));
     }
     name(counters_, at, static_cast<Index>(program_->counters.size()), "counter");
@@ -323,7 +323,7 @@ void Loader::load_arrays() {
         at["result_target"].refuse("not a field of at most 64 bits");
       }
     } else {
-      array.size = at["size"].whole(0, most_elements);
+      array.size = at["size"].whole(0, max_elements);
       take_bytes(at, array.size, sizeof(MeterCell));
     }
     name(meters_, at, static_cast<Index>(program_->meters.size()), "meter");
@@ -402,15 +402,14 @@ void Loader::load_inputs(const JsonAt& at, Calculation& calculation) {
       input.field = field(one["value"]);
     } else if (type == "hexstr") {
       input.what = CalculationInput::What::constant;
-      input.field.bits =
-          static_cast<std::uint32_t>(one["bitwidth"].whole(1, 64 * most_field_words));
+      input.field.bits = static_cast<std::uint32_t>(one["bitwidth"].whole(1, 64 * max_field_words));
       input.field.limbs = (input.field.bits + 63) / 64;
       input.value = number(one["value"], input.field.bits);
     } else if (type == "header") {
       input.what = CalculationInput::What::header;
       input.header = find(headers_, one["value"], "header");
       const HeaderType& of = program_->types[program_->headers[input.header].type];
-      bits += 8 * of.most_bytes;
+      bits += 8 * of.max_bytes;
     } else if (type == "payload") {
       input.what = CalculationInput::What::payload;
     } else {
@@ -600,7 +599,7 @@ std::unique_ptr<Compiled> Loader::load() {
 Program load_program(const std::string& text, const std::string& file) {
   nlohmann::json root;
   try {
-    root = model::parse_json(text, most_nesting);
+    root = model::parse_json(text, max_nesting);
   } catch (const model::JsonTextError& error) {
     throw InputError(file + ":" + std::to_string(error.line()) + ": " + error.what() +
                      ", or compile the program again with p4c");

@@ -52,7 +52,7 @@ void Loader::load_actions() {
     at.each("runtime_data", [&](const JsonAt& one) {
       Parameter parameter;
       parameter.name = one["name"].text();
-      parameter.bits = static_cast<std::uint32_t>(one["bitwidth"].whole(1, 64 * most_field_words));
+      parameter.bits = static_cast<std::uint32_t>(one["bitwidth"].whole(1, 64 * max_field_words));
       parameter.field.is_signed = negative_.contains({id, action.parameters.size()});
       parameter.field.bits = parameter.bits + (parameter.field.is_signed ? 1 : 0);
       parameter.field.limbs = (parameter.field.bits + 63) / 64;

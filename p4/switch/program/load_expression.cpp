@@ -114,7 +114,7 @@ Loader::Value Loader::constant(const JsonAt& at) {
   const bool negative = !digits.empty() && digits[0] == '-';
   if (negative) digits.erase(0, 1);
   if (digits.rfind("0x", 0) == 0) digits.erase(0, 2);
-  if (digits.empty() || digits.size() > most_bits / 4 ||
+  if (digits.empty() || digits.size() > max_bits / 4 ||
       digits.find_first_not_of("0123456789abcdefABCDEF") != std::string::npos) {
     at.refuse("not a hexadecimal number");
   }
@@ -156,7 +156,7 @@ Loader::Value Loader::expression(const JsonAt& at, std::uint32_t demand, unsigne
   if (type == "field") {
     const Field from = field(what);
     if (!from.is_variable) return of_field(Op::field, from, demand);
-    if (from.bits > 64 * most_field_words) {
+    if (from.bits > 64 * max_field_words) {
       what.unsupported("arithmetic with a field of more than 2,048 bits");
     }
     return of_field(Op::variable, from, demand);
@@ -208,7 +208,7 @@ Loader::Value Loader::expression(const JsonAt& at, std::uint32_t demand, unsigne
   if (type == "lookahead") {
     if (!ahead_) at.refuse("looks ahead outside the parser");
     Field from;
-    from.bits = static_cast<std::uint32_t>(what.element(1).whole(1, 64 * most_field_words));
+    from.bits = static_cast<std::uint32_t>(what.element(1).whole(1, 64 * max_field_words));
     from.limbs = (from.bits + 63) / 64;
     Node node;
     node.op = Op::lookahead;
@@ -247,7 +247,7 @@ Loader::Value Loader::operation(const JsonAt& at, std::uint32_t demand, unsigned
     return operand(at["right"], bits, depth, kind);
   };
   const auto check = [&](std::uint64_t bits) {
-    if (bits > most_bits) {
+    if (bits > max_bits) {
       at.refuse("a number of " + std::to_string(bits) + " bits",
                 "mask what is calculated to the bits that are needed");
     }
@@ -305,7 +305,7 @@ Loader::Value Loader::operation(const JsonAt& at, std::uint32_t demand, unsigned
       }
       case Op::shift_right: {
         const Value by = right(exact);
-        const bool some = demand != exact && by.number && *by.number < most_bits;
+        const bool some = demand != exact && by.number && *by.number < max_bits;
         const Value a = left(some ? demand + static_cast<std::uint32_t>(*by.number) : exact);
         node.a = a.node;
         node.b = by.node;
@@ -331,7 +331,7 @@ Loader::Value Loader::operation(const JsonAt& at, std::uint32_t demand, unsigned
         node.a = a.node;
         node.b = b.node;
         if (a.is_signed && b.is_signed) return put(node, std::max(a.bits, b.bits), true, demand);
-        std::uint32_t bits = most_bits;
+        std::uint32_t bits = max_bits;
         if (!a.is_signed) bits = a.bits;
         if (!b.is_signed) bits = std::min(bits, b.bits);
         return put(node, bits, false, demand);
@@ -346,7 +346,7 @@ Loader::Value Loader::operation(const JsonAt& at, std::uint32_t demand, unsigned
       }
       default: {
         const Value by = right(exact);
-        if (!by.number || *by.number < 1 || *by.number > 64 * most_field_words) {
+        if (!by.number || *by.number < 1 || *by.number > 64 * max_field_words) {
           at["right"].refuse("not a width");
         }
         node.value = *by.number;

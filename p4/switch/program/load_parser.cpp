@@ -10,7 +10,7 @@ void Loader::load_value_sets() {
     ValueSet set;
     set.name = at["name"].text();
     set.bits = static_cast<std::uint32_t>(
-        at["compressed_bitwidth"].whole(1, 64 * std::uint64_t{most_key_words}));
+        at["compressed_bitwidth"].whole(1, 64 * std::uint64_t{max_key_words}));
     if (at.has("max_size")) set.size = at["max_size"].whole(0, 1 << 30);
     name(value_sets_, at, static_cast<Index>(program_->value_sets.size()), "value set");
     program_->value_sets.push_back(std::move(set));
@@ -213,7 +213,7 @@ void Loader::load_parser() {
       state.key.push_back(part);
     });
     ahead_ = false;
-    if (state.words > most_key_words) at["transition_key"].refuse("a key that is too wide");
+    if (state.words > max_key_words) at["transition_key"].refuse("a key that is too wide");
     load_transitions(at, state, states);
     program_->states.push_back(std::move(state));
   });

@@ -11,7 +11,7 @@ namespace nagi::p4 {
 
 namespace {
 
-constexpr std::uint64_t most_entries = 1 << 24;
+constexpr std::uint64_t max_entries = 1 << 24;
 
 MatchKind kind_of(const JsonAt& at) {
   const std::string& name = at.text();
@@ -62,7 +62,7 @@ void Loader::load_profiles(const JsonAt& at) {
   at.each("action_profiles", [&](const JsonAt& one) {
     Profile profile;
     profile.name = one["name"].text();
-    profile.size = one.has("max_size") ? one["max_size"].whole(0, 1ULL << 32) : most_entries;
+    profile.size = one.has("max_size") ? one["max_size"].whole(0, 1ULL << 32) : max_entries;
     if (one.has("selector")) {
       const JsonAt selector = one["selector"];
       Calculation calculation;
@@ -121,7 +121,7 @@ void Loader::load_key(const JsonAt& at, Table& table) {
       table.words += field.field.limbs;
       free = field.field.limbs == 1 ? 64 - bits : 0;
     }
-    if (table.words > most_key_words) at["key"].unsupported("key of more than 4,096 bits");
+    if (table.words > max_key_words) at["key"].unsupported("key of more than 4,096 bits");
     std::vector<std::uint64_t> mask = KeyBuilder::ones(bits);
     if (one.has("mask")) {
       mask = number(one["mask"], (bits + 7) / 8 * 8);
@@ -149,7 +149,7 @@ void Loader::load_table(const JsonAt& at) {
   load_key(at, table);
   table.is_constant = at.has("entries");
   table.size = table.is_constant ? at["entries"].size() : at["max_size"].whole(0, 1ULL << 32);
-  table.size = std::min(table.size, most_entries);
+  table.size = std::min(table.size, max_entries);
   at["action_ids"].each([&](const JsonAt& one) { table.actions.push_back(action_by_id(one)); });
   const auto same = [&](Index a, Index b) {
     return program_->actions[a].name == program_->actions[b].name;

@@ -29,7 +29,7 @@ class Loader {
   /// How many of a value's low bits matter to whoever uses it; exact: all there are.
   static constexpr std::uint32_t exact = 0xffffffff;
   /// No value that is calculated exactly may need more bits than this.
-  static constexpr std::uint32_t most_bits = 16384;
+  static constexpr std::uint32_t max_bits = 16384;
   static constexpr unsigned deepest = 200;  // expressions in expressions
 
   enum class Kind : std::uint8_t { value, truth, header, stack };

@@ -23,7 +23,7 @@ std::size_t scratch_bytes(const Compiled& program, std::size_t slot_bytes) {
     std::size_t bits = 0;
     for (const CalculationInput& input : calculation.inputs) {
       bits += input.what == CalculationInput::What::header
-                  ? 8 * program.types[program.headers[input.header].type].most_bytes
+                  ? 8 * program.types[program.headers[input.header].type].max_bytes
                   : input.field.bits;
     }
     most = std::max(most, bits / 8 + 1);

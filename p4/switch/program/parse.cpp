@@ -83,9 +83,9 @@ std::uint64_t State::run_parser(Packet& packet, std::size_t& at) {
   const std::size_t length = packet.frame_.length;
   Scope scope = scope_of(packet.words_.get(), nullptr);
   // A loop that takes bytes ends with them; one that takes none must end too.
-  std::size_t patience = 4096 + length;
+  std::size_t steps_left = 4096 + length;
   for (Index index = program->first_state; index != none;) {
-    if (patience-- == 0) return errors.timeout;
+    if (steps_left-- == 0) return errors.timeout;
     const ParserState& state = program->states[index];
     for (const ParserStep& step : state.steps) {
       scope.ahead = bytes + at;
@@ -112,7 +112,7 @@ std::uint64_t State::run_parser(Packet& packet, std::size_t& at) {
             if (bits % 8 != 0) return errors.invalid_argument;
             const std::size_t all = (type.bits + bits) / 8;
             if (length - at < all) return errors.too_short;
-            if (all > type.most_bytes) return errors.header_too_short;
+            if (all > type.max_bytes) return errors.header_too_short;
           }
           if (!extract(packet, header, at, length, bits)) return errors.too_short;
           if (next != nullptr) ++*next;
@@ -142,7 +142,7 @@ std::uint64_t State::run_parser(Packet& packet, std::size_t& at) {
       scope.ahead = bytes + at;
       scope.ahead_bytes = length - at;
       if (scope.ahead_bytes < state.needs) return errors.too_short;
-      std::uint64_t key[most_key_words];
+      std::uint64_t key[max_key_words];
       std::uint64_t* to = key;
       for (const KeyPart& part : state.key) {
         if (part.limbs == 1) {

@@ -36,7 +36,7 @@ Index State::apply(Index index, Packet& packet) {
   const std::uint64_t* words = packet.words_.get();
   Index entry = none;
   if (state.used() != 0) {
-    std::uint64_t key[most_key_words];
+    std::uint64_t key[max_key_words];
     std::fill_n(key, table.words, 0);
     for (const KeyField& field : table.key) {
       if (field.field.limbs == 1) {
@@ -123,14 +123,14 @@ void State::assign(const Step& step, const Scope& scope) {
       words[to.word] = word_of(scope, step.a) & step.value;
       break;
     case Do::set_wide: {
-      std::uint64_t value[most_field_words];
+      std::uint64_t value[max_field_words];
       words_of(scope, step.a, value, to.limbs);
       value[to.limbs - 1] &= to.top_mask();
       std::copy_n(value, to.limbs, words + to.word);
       break;
     }
     case Do::set_dynamic: {
-      std::uint64_t value[most_field_words];
+      std::uint64_t value[max_field_words];
       words_of(scope, step.a, value, to.limbs);
       value[to.limbs - 1] &= to.top_mask();
       const Index header = header_of(scope, step.target);
@@ -345,7 +345,7 @@ std::size_t State::step(const Step& step, std::size_t next, const Scope& scope, 
         registers[step.b].live[index] = word_of(scope, step.c) & array.cell.mask();
         return next;
       }
-      std::uint64_t value[most_field_words];
+      std::uint64_t value[max_field_words];
       words_of(scope, step.c, value, array.cell.limbs);
       value[array.cell.limbs - 1] &= array.cell.top_mask();
       std::copy_n(value, array.cell.limbs,

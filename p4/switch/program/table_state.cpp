@@ -26,7 +26,7 @@ std::uint64_t slot_of(std::uint64_t hash, Index entry) {
 }
 Index entry_of(std::uint64_t slot) { return static_cast<Index>(slot & 0xffffffff) - 1; }
 
-constexpr std::uint32_t most_index_bits = 16;  // 512 KiB
+constexpr std::uint32_t max_index_bits = 16;  // 512 KiB
 constexpr std::size_t few_lengths = 3;
 
 std::uint64_t hash_of(const Key& key) {
@@ -47,7 +47,7 @@ TableState::TableState(const Table& table)
   for (const KeyField& field : table.key) {
     if (field.match != MatchKind::lpm) continue;
     const std::uint32_t top_bits = (field.field.bits - 1) % 64 + 1;  // in its highest word
-    index_bits_ = std::min(top_bits, most_index_bits);
+    index_bits_ = std::min(top_bits, max_index_bits);
     index_word_ = field.word + field.field.limbs - 1;
     index_shift_ = field.shift + top_bits - index_bits_;
   }

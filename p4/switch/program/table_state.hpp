@@ -22,7 +22,7 @@
 
 namespace nagi::p4 {
 
-constexpr std::uint32_t most_key_words = 64;
+constexpr std::uint32_t max_key_words = 64;
 
 /// What an entry does.
 struct Result {

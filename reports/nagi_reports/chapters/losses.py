@@ -27,7 +27,7 @@ from nagi_reports.figures import Losses
 from nagi_reports.summary import Mean
 from nagi_reports.text import title
 
-MOST_PANELS = 4  # more are taken together
+MAX_PANELS = 4  # more are taken together
 _SOURCES = {"told": "reported", "inferred": "inferred"}  # `reactions` of results
 
 
@@ -60,7 +60,7 @@ def blocks(material: Material) -> list[Block]:
 
 def _panels(material: Material, known: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
     summary, campaign = material.summary, material.campaign
-    if summary.panels_axis is None or len(summary.panels) > MOST_PANELS:
+    if summary.panels_axis is None or len(summary.panels) > MAX_PANELS:
         yield "", known
         return
     for panel in summary.panels:
@@ -89,7 +89,7 @@ def _words(material: Material, known: pd.DataFrame) -> str:
     summary = material.summary
     runs = known["run_id"].nunique()
     over = [f"all values of {summary.x.in_words}"]
-    if len(summary.panels) > MOST_PANELS and summary.panels_axis is not None:
+    if len(summary.panels) > MAX_PANELS and summary.panels_axis is not None:
         over.append(f"of {summary.panels_axis.in_words}")
     said = (
         "Links record every packet they drop, with the cause. How the sender classified the loss "

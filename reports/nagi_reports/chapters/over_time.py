@@ -28,8 +28,8 @@ class Chosen:
     runs: list[tuple[str, str | None]]  # series -> run
 
 
-MOST_PANELS = 3  # shown over time
-MOST_FLOWS = 4  # of a run
+MAX_PANELS = 3  # shown over time
+MAX_FLOWS = 4  # of a run
 
 
 _VERDICTS = (
@@ -44,7 +44,7 @@ def chosen_runs(material: Material) -> list[Chosen]:
     campaign, summary = material.campaign, material.summary
     valid = material.table[material.table["status"] == "valid"]
     panels = summary.panels
-    if len(panels) > MOST_PANELS:
+    if len(panels) > MAX_PANELS:
         panels = [panels[0], panels[len(panels) // 2], panels[-1]]
     found = []
     for panel in panels:
@@ -103,7 +103,7 @@ def blocks(material: Material) -> list[Block]:
         return []
     panels = (
         f"the first, the middle and the last of {len(summary.panels)} panels"
-        if len(summary.panels) > MOST_PANELS
+        if len(summary.panels) > MAX_PANELS
         else "each panel"
     )
     which = (
@@ -119,8 +119,8 @@ def blocks(material: Material) -> list[Block]:
             "they leave it: what waits behind them."
         )
     flows = len(material.plan.flows)
-    if flows > MOST_FLOWS:
-        which += f" Of {flows} flows, the first {MOST_FLOWS} are shown."
+    if flows > MAX_FLOWS:
+        which += f" Of {flows} flows, the first {MAX_FLOWS} are shown."
     return [Paragraph(which), *blocks]
 
 
@@ -132,7 +132,7 @@ def _rows(
         yield name, None
         return
     flows = material.plans[run_id].flows
-    for number, flow in enumerate(flows[:MOST_FLOWS]):
+    for number, flow in enumerate(flows[:MAX_FLOWS]):
         label = name if len(flows) == 1 else f"{name}, flow {flow.name}"
         yield label, read_series(material.directory(run_id), number)
 

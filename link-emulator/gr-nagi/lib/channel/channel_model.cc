@@ -18,7 +18,7 @@ constexpr std::uint32_t sinusoids_a_path = 32;
 constexpr std::uint32_t line_of_sight = 0xffffffff;  // in place of a sinusoid's index
 constexpr double gains_a_doppler_period = 64.0;
 constexpr double longest_gain_interval = 1024.0;
-constexpr std::uint32_t most_directions = 1U << 23;
+constexpr std::uint32_t max_directions = 1U << 23;
 
 enum class Purpose : std::uint32_t { noise = 0, fading = 1 };
 using Words = r123::Philox4x32::ctr_type;
@@ -115,7 +115,7 @@ void require(bool holds, const std::string& what) {
 
 void check(const channel_config& config) {
   const auto finite_from_0 = [](double x) { return std::isfinite(x) && x >= 0.0; };
-  require(config.direction < most_directions, "direction must be below 2^23");
+  require(config.direction < max_directions, "direction must be below 2^23");
   require(finite_from_0(config.sample_rate) && config.sample_rate > 0,
           "sample_rate must be above 0");
   require(!std::isnan(config.snr_db) && config.snr_db > -200.0, "snr_db must be above -200");

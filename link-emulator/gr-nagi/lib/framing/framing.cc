@@ -68,13 +68,13 @@ std::size_t framed_bytes(std::size_t payload_bytes, fec_type fec) {
 /// The convolutional code with its interleaver.
 class framing::code {
  public:
-  explicit code(std::size_t most_bytes)
-      : encoder_(fec::code::cc_encoder::make(static_cast<int>(8 * most_bytes), constraint, 2,
+  explicit code(std::size_t max_bytes)
+      : encoder_(fec::code::cc_encoder::make(static_cast<int>(8 * max_bytes), constraint, 2,
                                              polynomials(), 0, CC_TERMINATED)),
-        decoder_(fec::code::cc_decoder::make(static_cast<int>(8 * most_bytes), constraint, 2,
+        decoder_(fec::code::cc_decoder::make(static_cast<int>(8 * max_bytes), constraint, 2,
                                              polynomials(), 0, 0, CC_TERMINATED)),
-        bits_(8 * most_bytes + 64),
-        coded_(16 * (most_bytes + 2) + 64) {}
+        bits_(8 * max_bytes + 64),
+        coded_(16 * (max_bytes + 2) + 64) {}
 
   std::vector<std::uint8_t> encode(std::span<const std::uint8_t> plain) {
     const std::size_t bits = 8 * plain.size();

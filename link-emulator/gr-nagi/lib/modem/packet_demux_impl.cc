@@ -152,7 +152,7 @@ void packet_demux_impl::advance() {
     message_port_pub(pmt::mp("pdus"), bursts_.front().result);
     bursts_.pop_front();
   }
-  const std::size_t in_view = std::min(bursts_.size(), most_in_flight);
+  const std::size_t in_view = std::min(bursts_.size(), max_in_flight);
   for (std::size_t i = 0; i < in_view; ++i) {
     Burst& burst = bursts_[i];
     // Headers are answered in order, so a burst whose header is out has no payload before one whose

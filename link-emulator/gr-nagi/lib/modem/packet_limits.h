@@ -12,7 +12,7 @@ namespace gr::nagi {
 
 /// PDUs handed to a chain of blocks and not yet back. GNU Radio drops messages from the port of a
 /// block that has no handler (pdu_to_tagged_stream) when about a hundred wait there.
-inline constexpr std::size_t most_in_flight = 16;
+inline constexpr std::size_t max_in_flight = 16;
 
 /// `value`, if it is between `least` and `most`; throws std::invalid_argument otherwise.
 inline std::size_t in_range(const char* name, long value, long least, long most) {

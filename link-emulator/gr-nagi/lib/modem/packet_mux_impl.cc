@@ -50,7 +50,7 @@ void packet_mux_impl::take(const pmt::pmt_t& message) {
 
 void packet_mux_impl::feed() {
   refuse();
-  while (modulating_ < packets_.size() && modulating_ < most_in_flight) {
+  while (modulating_ < packets_.size() && modulating_ < max_in_flight) {
     const Packet& packet = packets_[modulating_];
     if (pmt::is_null(packet.bytes)) return;  // its turn comes when those before it are done
     const Pdu pdu{packet.meta, packet.bytes};

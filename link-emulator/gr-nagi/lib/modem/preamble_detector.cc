@@ -201,13 +201,13 @@ std::ptrdiff_t PreambleDetector::first_path(std::span<const gr_complex> burst,
 /// spread each path over its neighbours: the strongest is taken out time and again (J. A. Hoegbom,
 /// "Aperture synthesis with a non-regular distribution of interferometer baselines", 1974).
 std::vector<double> PreambleDetector::path_energies(std::vector<Complex> response) const {
-  constexpr int most_paths = 8;
+  constexpr int max_paths = 8;
   constexpr double weakest = 0.003;  // of the strongest
   const std::size_t length = response.size();
   const std::size_t reach = 2 * shape_.spread;
   std::vector<double> energies(reach);
   double strongest = 0;
-  for (int path = 0; path < most_paths; ++path) {
+  for (int path = 0; path < max_paths; ++path) {
     std::size_t place = 1;
     for (std::size_t i = 1; i < reach; ++i) {
       if (std::norm(response[i]) > std::norm(response[place])) place = i;

@@ -18,7 +18,7 @@ BITS_PER_SYMBOL = {"bpsk": 1, "qpsk": 2, "8psk": 3, "16qam": 4}
 MODEMS = ("ofdm", "single_carrier")
 FECS = ("none", "convolutional")
 
-MOST_SAMPLE_RATE_HZ = 500_000_000
+MAX_SAMPLE_RATE_HZ = 500_000_000
 """As of the fastest software-defined radios."""
 
 LONGEST_PACKET = 1530
@@ -132,8 +132,8 @@ def rate_bps(modem: str, modulation: str, sample_rate_hz: int, fec: str) -> int:
     _check(modem, modulation, fec)
     if sample_rate_hz < 1:
         raise ValueError(f"sample_rate_hz is {sample_rate_hz}; it must be positive")
-    if sample_rate_hz > MOST_SAMPLE_RATE_HZ:
-        raise ValueError(f"no radio has more than {MOST_SAMPLE_RATE_HZ / 1e6:g} Msample/s")
+    if sample_rate_hz > MAX_SAMPLE_RATE_HZ:
+        raise ValueError(f"no radio has more than {MAX_SAMPLE_RATE_HZ / 1e6:g} Msample/s")
     w = WAVEFORMS[modem]
     coded = Fraction(w.item_symbols * BITS_PER_SYMBOL[modulation], w.item) * sample_rate_hz
     return math.floor(coded / (CONVOLUTIONAL_RATE if fec == "convolutional" else 1))

@@ -26,7 +26,7 @@ from .flowgraph import Flowgraph
 from .radio import DIRECTIONS
 
 RECEIVED = 0
-PATIENCE_S = 20.0
+TIMEOUT_S = 20.0
 ROUNDS = 20
 SEE = "run `nagi doctor` for the network of this machine"
 BUILD = "build and install gr-nagi again: `make sdr`"
@@ -80,7 +80,7 @@ def _carried() -> Iterator[socket.socket]:
         flowgraph = Flowgraph(settings.parse(document), ends)
         cleanup.callback(flowgraph.stop)
         flowgraph.start()
-        ours["forward"].settimeout(PATIENCE_S)
+        ours["forward"].settimeout(TIMEOUT_S)
         yield ours["forward"]
 
 
@@ -92,7 +92,7 @@ def _exchange(carrier: socket.socket, packets: list[bytes]) -> None:
         try:
             answer = carrier.recv(1 << 16)
         except TimeoutError as error:
-            raise Failed(f"packet {number} did not come out in {PATIENCE_S:g} s", BUILD) from error
+            raise Failed(f"packet {number} did not come out in {TIMEOUT_S:g} s", BUILD) from error
         told, outcome = struct.unpack_from("<IB", answer)
         if told != number or outcome != RECEIVED or answer[8:] != packet:
             raise Failed(

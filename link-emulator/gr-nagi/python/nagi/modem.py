@@ -60,7 +60,7 @@ def _check_modem(modem: str) -> None:
         raise ValueError(f'modem is "{modem}", not one of {", ".join(MODEMS)}')
 
 
-def _most_symbols(modem: str, modulation: str) -> int:
+def _max_symbols(modem: str, modulation: str) -> int:
     """Symbols of the longest packet, with its header."""
     symbols = -(-8 * longest_frame() // BITS_PER_SYMBOL[modulation])
     block = WAVEFORMS[modem].item_symbols
@@ -95,7 +95,7 @@ class modem_tx(gr.hier_block2):  # noqa: N801  as all of GNU Radio's blocks
         )
         modulator: gr.basic_block
         if is_ofdm:
-            modulator = ofdm.Modulator(_most_symbols(modem, modulation))
+            modulator = ofdm.Modulator(_max_symbols(modem, modulation))
         else:
             modulator = single_carrier.modulator()
         self.msg_connect(self, "pdus", mux, "pdus")
@@ -128,7 +128,7 @@ class modem_rx(gr.hier_block2):  # noqa: N801
         payload: gr.basic_block
         if modem == "ofdm":
             header = ofdm.Demodulator(bpsk, ofdm.HEADER_ITEMS, header=True)
-            items = _most_symbols(modem, modulation) // DATA_CARRIERS
+            items = _max_symbols(modem, modulation) // DATA_CARRIERS
             payload = ofdm.Demodulator(points, items, header=False)
         else:
             header = single_carrier.demodulator(bpsk, header=True)

@@ -97,13 +97,13 @@ def _room(block: gr.block, items: int) -> None:
 class Modulator(gr.hier_block2):
     """PDUs of symbols (with symbol_count, a multiple of 48) into PDUs of samples."""
 
-    def __init__(self, most_symbols: int) -> None:
+    def __init__(self, max_symbols: int) -> None:
         gr.hier_block2.__init__(
             self, "ofdm_modulator", gr.io_signature(0, 0, 0), gr.io_signature(0, 0, 0)
         )
         self.message_port_register_hier_in("symbols")
         self.message_port_register_hier_out("samples")
-        items = -(-most_symbols // DATA_CARRIERS) + SYNC_ITEMS
+        items = -(-max_symbols // DATA_CARRIERS) + SYNC_ITEMS
         key = "packet_len"
         source = pdu.pdu_to_tagged_stream(gr.types.complex_t, key)
         allocator = digital.ofdm_carrier_allocator_cvc(
@@ -112,7 +112,7 @@ class Modulator(gr.hier_block2):
         inverse = nagi_python.repeatable_fft(FFT_LENGTH, False, _AMPLITUDE)
         prefixer = digital.ofdm_cyclic_prefixer(FFT_LENGTH, SYMBOL, 0, key)
         sink = pdu.tagged_stream_to_pdu(gr.types.complex_t, key)
-        _room(source, most_symbols)
+        _room(source, max_symbols)
         _room(allocator, items)
         _room(inverse, items)
         _room(prefixer, items * SYMBOL)
@@ -128,7 +128,7 @@ class Demodulator(gr.hier_block2):
     the header. Otherwise the channel's estimate comes with the PDU.
     """
 
-    def __init__(self, constellation: digital.constellation, most_items: int, header: bool) -> None:
+    def __init__(self, constellation: digital.constellation, max_items: int, header: bool) -> None:
         gr.hier_block2.__init__(
             self, "ofdm_demodulator", gr.io_signature(0, 0, 0), gr.io_signature(0, 0, 0)
         )
@@ -151,10 +151,10 @@ class Demodulator(gr.hier_block2):
         )
         serializer = digital.ofdm_serializer_vcc(FFT_LENGTH, _occupied(), key)
         sink = pdu.tagged_stream_to_pdu(gr.types.complex_t, key)
-        _room(source, most_items * FFT_LENGTH)
+        _room(source, max_items * FFT_LENGTH)
         for block in (vectors, transform, equalizer):
-            _room(block, most_items)
-        _room(serializer, most_items * DATA_CARRIERS)
+            _room(block, max_items)
+        _room(serializer, max_items * DATA_CARRIERS)
         chain = [source, vectors, transform]
         if header:
             first, second = sync_words()

@@ -77,12 +77,12 @@ class Child:
     def wait(self) -> int | None:
         return self._reap(0)
 
-    def end(self, patience_s: float) -> None:
+    def end(self, timeout_s: float) -> None:
         """Asks it to end, and ends it if it takes too long."""
         if self.poll() is not None:
             return
         os.kill(self.pid, signal.SIGTERM)
-        ended, _, _ = select.select([os.pidfd_open(self.pid)], [], [], patience_s)
+        ended, _, _ = select.select([os.pidfd_open(self.pid)], [], [], timeout_s)
         if not ended:
             os.kill(self.pid, signal.SIGKILL)
         self.wait()

@@ -16,7 +16,7 @@ from typing import Any
 from gnuradio import gr
 
 from . import nagi_python
-from .air_time import BITS_PER_SYMBOL, FECS, LONGEST_PACKET, MODEMS, MOST_SAMPLE_RATE_HZ
+from .air_time import BITS_PER_SYMBOL, FECS, LONGEST_PACKET, MAX_SAMPLE_RATE_HZ, MODEMS
 from .modem import modem_rx, modem_tx
 
 DIRECTIONS = ("forward", "backward")
@@ -118,10 +118,10 @@ def parse_radio(value: Any, where: str = "radio") -> RadioConfig:
     known = ("by", "modem", "modulation", "sample_rate_hz", "fec", *DIRECTIONS)
     config = _object(value, where, known)
     rate = _number(_required(config, "sample_rate_hz", where), f"{where}.sample_rate_hz", 1000)
-    if rate != int(rate) or rate > MOST_SAMPLE_RATE_HZ:
+    if rate != int(rate) or rate > MAX_SAMPLE_RATE_HZ:
         raise ConfigError(
             f"{where}.sample_rate_hz is {rate}; it must be a whole number of at most"
-            f" {MOST_SAMPLE_RATE_HZ}"
+            f" {MAX_SAMPLE_RATE_HZ}"
         )
     return RadioConfig(
         by=_choice(_required(config, "by", where), f"{where}.by", BY),

@@ -87,7 +87,7 @@ def test_keeps_rate_and_depth(wire, tmp_path):
     port = account["ports"][1]
     assert port["out"]["queue_overflows"] == 100 - len(got)
     assert 21 <= len(got) < 60
-    assert port["depth"]["most_packets"] == 20
+    assert port["depth"]["max_packets"] == 20
     assert port["server"]["bytes"] * 8e9 / port["server"]["busy_ns"] == pytest.approx(8e5, rel=1e-6)
     first, last = got[0][1], got[-1][1]
     assert last - first == pytest.approx((len(got) - 1) * 1e-2, rel=0.05)
@@ -97,7 +97,7 @@ def test_keeps_rate_and_depth(wire, tmp_path):
     assert {one.comment for one in dropped} == {b"queue overflow"}
     assert all(one[IP].dst == "10.0.2.2" and one[IP].ttl == 64 for one in dropped)
     rows = read_lines(tmp_path / "queues.jsonl")
-    assert max(row["most_packets"] for row in rows) == 20
+    assert max(row["max_packets"] for row in rows) == 20
     assert sum(row["overflows"] for row in rows) == 100 - len(got)
 
 

@@ -69,7 +69,7 @@ def test_rate_and_depth_are_kept_to_the_nanosecond(tmp_path):
     assert all(one[IP].ttl == 63 and one[Ether].dst == "02:00:00:00:00:0b" for _, one in got)
     port = account["ports"][1]
     assert port["out"]["queue_overflows"] == 9
-    assert port["depth"]["most_packets"] == 20
+    assert port["depth"]["max_packets"] == 20
     assert port["server"]["busy_ns"] == 21 * 800_000
     dropped = read_capture(tmp_path / "drops.pcapng")
     assert [(ns, one[IP].id, one.comment) for ns, one in dropped] == [
@@ -96,7 +96,7 @@ def test_the_queue_over_time(tmp_path):
     # 10 and 9 packets for 1 ms each. At 2 ms, the third is about to leave the queue.
     first = rows[0]
     assert first["port"] == 2
-    assert (first["most_packets"], first["mean_packets"], first["packets"]) == (10, 9.5, 9)
+    assert (first["max_packets"], first["mean_packets"], first["packets"]) == (10, 9.5, 9)
     assert first["mean_bytes"] == 9500
     assert sum(row["sent_bytes"] for row in rows) == 11_000
 
