@@ -117,10 +117,10 @@ class SchemeEvent(Contract):
     una: int = Field(description="first sequence number not acknowledged")
     next: int = Field(description="first one not sent yet")
     flight: int = Field(description="segments between the two")
-    window_before: int
-    window: int
-    threshold_before: int | None = Field(description="null: none yet")
-    threshold: int | None
+    cwnd_before: int
+    cwnd: int
+    ssthresh_before: int | None = Field(description="null: none yet")
+    ssthresh: int | None
     rtt_us: int = Field(description="the scheme's own, or else the kernel's smoothed one")
     min_rtt_us: int = Field(description="0: the scheme does not measure it")
     bandwidth_bytes_per_second: int = Field(description="estimate; 0: the scheme has none")

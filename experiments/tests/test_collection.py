@@ -228,10 +228,10 @@ TOLD = {
     "una": 4_294_967_295,
     "next": 12,
     "flight": 9,
-    "window_before": 9,
-    "window": 9,
-    "threshold_before": None,
-    "threshold": 5,
+    "cwnd_before": 9,
+    "cwnd": 9,
+    "ssthresh_before": None,
+    "ssthresh": 5,
     "rtt_us": 20_100,
     "min_rtt_us": 20_000,
     "bandwidth_bytes_per_second": 125_000,
@@ -252,7 +252,7 @@ def test_what_a_scheme_told_becomes_rows_of_its_flows(tmp_path):
     assert list(table["t_s"]) == [3.0, 2.0, 3.0]  # by the clock that the run's instants are on
     assert list(table["connection"]) == [0, 1, 0]
     assert set(table["flow"]) == {PLAN.flows[0].name}
-    assert table["una"].iloc[0] == 2**32 - 1 and table["threshold_before"].isna().all()
+    assert table["una"].iloc[0] == 2**32 - 1 and table["ssthresh_before"].isna().all()
     for row in json.loads(table.to_json(orient="records")):
         SchemeEvent.model_validate(row)
     assert told(tmp_path, OPENED, CLOSED).empty

@@ -37,7 +37,7 @@ def test_modules_in_a_guest_and_ebpf_on_this_kernel_do_the_same_for_the_same_dro
             told = pd.read_parquet(directory / "scheme_events.parquet")
             began = int(told["una"].iloc[0])
             reactions = told[told["event"].isin(["three_duplicates", "partial_ack", "timeout"])]
-            columns = ["event", "verdict", "window_before", "window", "threshold"]
+            columns = ["event", "verdict", "cwnd_before", "cwnd", "ssthresh"]
             if scheme == "westwoodnr":  # its window follows from times, to some microseconds
                 columns = ["event", "verdict"]
             traces[lab][scheme] = [

@@ -94,7 +94,7 @@ def test_two_of_ours_side_by_side_say_what_they_made_of_losses(tmp_path):
         # Nothing is told of growth after the last event.
         samples = pd.read_parquet(directory / "tcp_info.parquet")
         windows = samples["snd_cwnd"][samples["t_s"] <= told["t_s"].iloc[-1]]
-        assert windows.max() == pytest.approx(told["window"].max(), abs=3)
+        assert windows.max() == pytest.approx(told["cwnd"].max(), abs=3)
     assert verdicts["tahoe"] == {"congestion"}
     assert "channel" in verdicts["westwoodvt"]
 

@@ -21,7 +21,7 @@
 #include "glue/reno_growth.h"
 #include "glue/window_alone.h"
 
-NAGI_PARAMETER(restart, 1, 1, 1000, "segments", "window after a timeout");
+NAGI_PARAMETER(cwnd_after_rto, 1, 1, 1000, "segments", "window after a timeout");
 
 #define NAGI_RECOVERY NAGI_RENO
 
@@ -29,7 +29,7 @@ NAGI_INLINE void own_congestion(const struct nagi_connection* of) { nagi_halve(o
 
 NAGI_INLINE void own_timeout(const struct nagi_connection* of) {
   own_congestion(of);
-  nagi_window_set(&of->control->window, restart, of->control->window.threshold);
+  nagi_window_set(&of->control->window, cwnd_after_rto, of->control->window.ssthresh);
 }
 
 #include "glue/hooks.h"

@@ -26,8 +26,8 @@
 NAGI_PARAMETER(alpha, 2, 0, 1000, "segments", "backlog below which the window grows");
 NAGI_PARAMETER(beta, 4, 0, 1000, "segments", "backlog above which the window shrinks");
 NAGI_PARAMETER(gamma, 1, 0, 1000, "segments", "backlog above which slow start ends");
-NAGI_PARAMETER(kept, 75, 1, 100, "%", "share of the window that a loss leaves");
-NAGI_PARAMETER(restart, 2, 1, 1000, "segments", "window after a timeout");
+NAGI_PARAMETER(beta_percent, 75, 1, 100, "%", "share of the window that a loss leaves");
+NAGI_PARAMETER(cwnd_after_rto, 2, 1, 1000, "segments", "window after a timeout");
 
 #define NAGI_RECOVERY NAGI_NEWRENO
 
@@ -53,26 +53,26 @@ NAGI_INLINE void own_grow(const struct nagi_connection* of, __u32 segments) {
   struct nagi_window* window = &of->control->window;
   struct nagi_vegas_limits limits = {.alpha = alpha, .beta = beta, .gamma = gamma};
 
-  if (window->size < window->threshold && of->own->vegas.grows)
-    nagi_grow(of, nagi_min(segments, window->threshold - window->size));
+  if (window->cwnd < window->ssthresh && of->own->vegas.grows)
+    nagi_grow(of, nagi_min(segments, window->ssthresh - window->cwnd));
   if (nagi_after(of->own->round_end, of->tp->snd_una)) return;
   nagi_vegas_decide(&of->own->vegas, window, &limits);
-  window->size = nagi_min(window->size, of->tp->snd_cwnd_clamp);
+  window->cwnd = nagi_min(window->cwnd, of->tp->snd_cwnd_clamp);
   of->own->round_end = of->tp->snd_nxt;
 }
 
 NAGI_INLINE void own_congestion(const struct nagi_connection* of) {
   struct nagi_window* window = &of->control->window;
-  __u32 size = nagi_max((__u64)window->size * kept / 100, NAGI_LEAST_THRESHOLD);
+  __u32 size = nagi_max((__u64)window->cwnd * beta_percent / 100, NAGI_MIN_THRESHOLD);
 
-  nagi_window_set(window, size, NAGI_LEAST_THRESHOLD);
+  nagi_window_set(window, size, NAGI_MIN_THRESHOLD);
   begin_round(of);
 }
 
 NAGI_INLINE void own_timeout(const struct nagi_connection* of) {
   struct nagi_window* window = &of->control->window;
 
-  nagi_window_set(window, restart, nagi_half(window->size, of->tp->packets_out));
+  nagi_window_set(window, cwnd_after_rto, nagi_half(window->cwnd, of->tp->packets_out));
   begin_round(of);
 }
 
@@ -80,9 +80,9 @@ NAGI_INLINE void own_describe(const struct nagi_connection* of, struct nagi_even
   const struct nagi_vegas* vegas = &of->own->vegas;
 
   event->rtt_us = vegas->rtt_us;
-  event->least_rtt_us = vegas->base_us;
+  event->min_rtt_us = vegas->base_us;
   event->backlog_milli =
-      nagi_backlog_milli(of->control->window.size, vegas->base_us, vegas->rtt_us);
+      nagi_backlog_milli(of->control->window.cwnd, vegas->base_us, vegas->rtt_us);
 }
 
 #include "glue/hooks.h"

@@ -29,12 +29,12 @@ NAGI_PARAMETER(beta, 16, 0, 100000, "segments", "backlog above which a queue los
 
 NAGI_INLINE enum nagi_verdict own_duplicates(const struct nagi_connection* of) {
   const struct nagi_window* window = &of->control->window;
-  __u32 least_us = of->own->least_rtt_us;
+  __u32 least_us = of->own->min_rtt_us;
   __u32 rtt_us = of->own->rtt_us;
 
-  if (window->size >= window->threshold && rtt_us) {
-    if (nagi_backlog_below(window->size, least_us, rtt_us, alpha)) return NAGI_CHANNEL;
-    if (!nagi_backlog_above(window->size, least_us, rtt_us, beta)) return NAGI_UNDECIDED;
+  if (window->cwnd >= window->ssthresh && rtt_us) {
+    if (nagi_backlog_below(window->cwnd, least_us, rtt_us, alpha)) return NAGI_CHANNEL;
+    if (!nagi_backlog_above(window->cwnd, least_us, rtt_us, beta)) return NAGI_UNDECIDED;
   }
   own_congestion(of);
   return NAGI_CONGESTION;
@@ -43,7 +43,7 @@ NAGI_INLINE enum nagi_verdict own_duplicates(const struct nagi_connection* of) {
 NAGI_INLINE void own_describe(const struct nagi_connection* of, struct nagi_event* event) {
   westwood_describe(of, event);
   event->backlog_milli =
-      nagi_backlog_milli(event->window_before, of->own->least_rtt_us, of->own->rtt_us);
+      nagi_backlog_milli(event->cwnd_before, of->own->min_rtt_us, of->own->rtt_us);
 }
 
 #include "glue/hooks.h"

@@ -36,6 +36,13 @@ class FlowPath:
     packet: ByteCount
 
 
+# Parameters of schemes that had another name until 0.1.
+RENAMED_PARAMETERS = {
+    "kept": ("beta_percent",),
+    "restart": ("cwnd_after_rto", "cwnd_after_loss"),
+}
+
+
 @dataclass(frozen=True)
 class Crossing:
     """Of the flows that cross a link, the longest RTT without queues and the largest packet; None:
@@ -162,7 +169,9 @@ class Flows:
             for key, value in given.items():
                 if key not in known:
                     what = f"scheme {excerpt(name)} has no parameter {shown(key)}"
-                    raise self._request.error((*place, key), what, choices(key, known, "it has"))
+                    now = [name for name in RENAMED_PARAMETERS.get(key, ()) if name in known]
+                    cure = f"it is called `{now[0]}` now" if now else choices(key, known, "it has")
+                    raise self._request.error((*place, key), what, cure)
                 least, most = known[key].least, known[key].most
                 if not least <= value <= most:
                     wanted = str(least) if least == most else f"{least} to {most}"

@@ -25,7 +25,7 @@ def read_events(plan: RunPlan, node: str, directory: Path, began_realtime_s: flo
         for row in _rows(plan, node, file, began_realtime_s)
     ]
     table = pd.DataFrame(rows, columns=list(SchemeEvent.model_fields))
-    return table.astype({"threshold_before": "Int64", "threshold": "Int64"})
+    return table.astype({"ssthresh_before": "Int64", "ssthresh": "Int64"})
 
 
 def _rows(

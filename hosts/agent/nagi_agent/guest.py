@@ -278,7 +278,7 @@ def _event(kind: str, fields: str) -> Json:
             values[key] = None if value == "none" else value
         elif key == "backlog_milli":
             values["backlog_segments"] = int(value) / 1000
-        elif key.startswith("threshold"):
+        elif key.startswith("ssthresh"):
             values[key] = None if int(value) == _NO_THRESHOLD else int(value)
         else:
             values[_RENAMED.get(key, key)] = int(value)

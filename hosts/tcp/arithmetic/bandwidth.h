@@ -18,7 +18,7 @@
 
 #include "integers.h"
 
-#define NAGI_MOST_EMPTY_SAMPLES 32  // (3/5)^32 is below one part in ten millions
+#define NAGI_MAX_EMPTY_SAMPLES 32  // (3/5)^32 is below one part in ten millions
 
 struct nagi_bandwidth {
   __u64 rate;     // bhat_(k-1), bytes a second
@@ -52,8 +52,8 @@ NAGI_INLINE void nagi_bandwidth_ack(struct nagi_bandwidth* of, __u64 now_us, __u
 
   // What is left for the last sample is at least the spacing.
   empty = (interval_us - spacing_us) / step_us;
-  if (empty > NAGI_MOST_EMPTY_SAMPLES) of->rate = of->sample = 0;
-  for (i = 0; i < NAGI_MOST_EMPTY_SAMPLES && i < empty; i++)
+  if (empty > NAGI_MAX_EMPTY_SAMPLES) of->rate = of->sample = 0;
+  for (i = 0; i < NAGI_MAX_EMPTY_SAMPLES && i < empty; i++)
     nagi_bandwidth_filter(of, 0, step_us, tau_us);
   interval_us -= empty * step_us;
   nagi_bandwidth_filter(of, (__u64)of->pending * 1000000 / interval_us, interval_us, tau_us);
@@ -62,9 +62,9 @@ NAGI_INLINE void nagi_bandwidth_ack(struct nagi_bandwidth* of, __u64 now_us, __u
 }
 
 /// bhat x RTTmin / segment: the window that fills the path without a queue, in segments of `bytes`.
-NAGI_INLINE __u32 nagi_bandwidth_window(const struct nagi_bandwidth* of, __u32 least_rtt_us,
+NAGI_INLINE __u32 nagi_bandwidth_window(const struct nagi_bandwidth* of, __u32 min_rtt_us,
                                         __u32 bytes) {
-  return bytes == 0 ? 0 : of->rate * least_rtt_us / 1000000 / bytes;
+  return bytes == 0 ? 0 : of->rate * min_rtt_us / 1000000 / bytes;
 }
 
 #endif

@@ -33,7 +33,7 @@ NAGI_INLINE void nagi_vegas_measured(struct nagi_vegas* vegas, __u32 rtt_us) {
 /// the authors' implementation and ns-2's do). Then one segment more below alpha, one less above beta.
 NAGI_INLINE void nagi_vegas_decide(struct nagi_vegas* vegas, struct nagi_window* window,
                                    const struct nagi_vegas_limits* limits) {
-  __u32 size = window->size;
+  __u32 size = window->cwnd;
   __u32 rtt_us;
 
   if (vegas->count == 0) return;
@@ -41,19 +41,19 @@ NAGI_INLINE void nagi_vegas_decide(struct nagi_vegas* vegas, struct nagi_window*
   vegas->rtt_us = rtt_us;
   vegas->sum_us = 0;
   vegas->count = 0;
-  if (size < window->threshold) {
+  if (size < window->ssthresh) {
     if (vegas->grows) {
       vegas->grows = 0;
     } else if (nagi_backlog_above(size, vegas->base_us, rtt_us, limits->gamma)) {
-      size = nagi_max(size - size / 8, NAGI_LEAST_THRESHOLD);
-      nagi_window_set(window, size, NAGI_LEAST_THRESHOLD);
+      size = nagi_max(size - size / 8, NAGI_MIN_THRESHOLD);
+      nagi_window_set(window, size, NAGI_MIN_THRESHOLD);
     } else {
       vegas->grows = 1;
     }
   } else if (nagi_backlog_above(size, vegas->base_us, rtt_us, limits->beta)) {
-    window->size = nagi_max(size - 1, NAGI_LEAST_THRESHOLD);
+    window->cwnd = nagi_max(size - 1, NAGI_MIN_THRESHOLD);
   } else if (nagi_backlog_below(size, vegas->base_us, rtt_us, limits->alpha)) {
-    window->size = size + 1;
+    window->cwnd = size + 1;
   }
 }
 

@@ -44,8 +44,8 @@
 #define NAGI_NEWRENO 3  // retransmit it
 
 enum nagi_phase {
-  NAGI_OPEN,       // nothing is being repaired
-  NAGI_REPAIRING,  // between three duplicate ACKs and the ACK of all that was sent before them
+  NAGI_OPEN,       // outside of recovery
+  NAGI_RECOVERY,   // between three duplicate ACKs and the ACK of all that was sent before them
   NAGI_HOLDING,    // the same, and nothing may be sent
   NAGI_TIMED_OUT,  // until the kernel leaves its state Loss
 };
@@ -94,7 +94,7 @@ NAGI_INLINE __u32 nagi_outstanding(const struct tcp_sock* tp) {
 /// start it may be twice what was outstanding, as in the kernel.
 NAGI_INLINE _Bool nagi_is_used(const struct tcp_sock* tp, const struct nagi_window* window) {
   if (nagi_is_window_limited(tp)) return 1;
-  return window->size < window->threshold && window->size < 2 * tp->max_packets_out;
+  return window->cwnd < window->ssthresh && window->cwnd < 2 * tp->max_packets_out;
 }
 
 /// Reno's growth: slow start and congestion avoidance.
@@ -105,7 +105,7 @@ NAGI_INLINE void nagi_grow(const struct nagi_connection* to, __u32 segments) {
 /// Reno's reduction: half of what is outstanding, for both.
 NAGI_INLINE void nagi_halve(const struct nagi_connection* of) {
   struct nagi_window* window = &of->control->window;
-  __u32 half = nagi_half(window->size, of->tp->packets_out);
+  __u32 half = nagi_half(window->cwnd, of->tp->packets_out);
 
   nagi_window_set(window, half, half);
 }

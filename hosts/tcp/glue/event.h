@@ -25,17 +25,17 @@ enum nagi_verdict {
 };
 
 struct nagi_event {
-  __u64 at_ns;          // CLOCK_MONOTONIC
-  __u64 bandwidth;      // estimate, bytes a second; 0: the scheme has none
-  __u32 una;            // first sequence number not acknowledged, as in the segments' headers
-  __u32 next;           // first one not sent yet
-  __u32 flight;         // segments between the two
-  __u32 window_before;  // segments
-  __u32 window;
-  __u32 threshold_before;  // segments; 0x7fffffff: none yet
-  __u32 threshold;
+  __u64 at_ns;        // CLOCK_MONOTONIC
+  __u64 bandwidth;    // estimate, bytes a second; 0: the scheme has none
+  __u32 una;          // first sequence number not acknowledged, as in the segments' headers
+  __u32 next;         // first one not sent yet
+  __u32 flight;       // segments between the two
+  __u32 cwnd_before;  // segments
+  __u32 cwnd;
+  __u32 ssthresh_before;  // segments; 0x7fffffff: none yet
+  __u32 ssthresh;
   __u32 rtt_us;         // the scheme's own, or else the kernel's smoothed one
-  __u32 least_rtt_us;   // 0: the scheme does not measure it
+  __u32 min_rtt_us;     // 0: the scheme does not measure it
   __u32 backlog_milli;  // thousandths of a segment by Vegas's estimate; 0: the scheme has none
   __u16 local_port;
   __u16 remote_port;

@@ -5,7 +5,7 @@
 //
 //   own_start(of)            the connection begins; the state is all zeros
 //   own_ack(of, ack)         every ACK, before anything is decided: estimators
-//   own_grow(of, segments)   new data was acknowledged, and nothing is being repaired
+//   own_grow(of, segments)   new data was acknowledged, and outside of recovery
 //   own_duplicates(of)       three duplicate ACKs: set the window; returns the verdict
 //   own_congestion(of)       a congestion mark: set the window
 //   own_timeout(of)          the retransmission timer: set the window
@@ -53,12 +53,12 @@ NAGI_INLINE void nagi_tell(struct sock* sk, const struct nagi_connection* of,
   event->una = tp->snd_una;
   event->next = tp->snd_nxt;
   event->flight = tp->packets_out;
-  event->window_before = before.size;
-  event->window = of->control->window.size;
-  event->threshold_before = before.threshold;
-  event->threshold = of->control->window.threshold;
+  event->cwnd_before = before.cwnd;
+  event->cwnd = of->control->window.cwnd;
+  event->ssthresh_before = before.ssthresh;
+  event->ssthresh = of->control->window.ssthresh;
   event->rtt_us = tp->srtt_us >> 3;
-  event->least_rtt_us = 0;
+  event->min_rtt_us = 0;
   event->backlog_milli = 0;
   event->local_port = nagi_local_port(sk);
   event->remote_port = nagi_remote_port(sk);
@@ -75,9 +75,9 @@ NAGI_INLINE void nagi_tell(struct sock* sk, const struct nagi_connection* of,
 NAGI_INLINE void nagi_set_pacing_rate(struct sock* sk, const struct nagi_connection* of) {
   const struct nagi_window* window = &of->control->window;
   const struct tcp_sock* tp = of->tp;
-  __u32 percent = window->size < window->threshold / 2 ? 200 : 120;
+  __u32 percent = window->cwnd < window->ssthresh / 2 ? 200 : 120;
   __u64 rate = (__u64)tp->mss_cache * percent * (8 * 1000000 / 100) *
-               nagi_max(window->size, tp->packets_out);
+               nagi_max(window->cwnd, tp->packets_out);
 
   if (tp->srtt_us) rate /= tp->srtt_us;
   sk->sk_pacing_rate = rate < sk->sk_max_pacing_rate ? rate : sk->sk_max_pacing_rate;
@@ -88,14 +88,14 @@ NAGI_INLINE void nagi_apply(struct sock* sk, const struct nagi_connection* of) {
   const struct nagi_control* control = of->control;
   struct tcp_sock* tp = of->tp;
   __u32 outstanding = nagi_outstanding(tp);
-  __u32 window = control->window.size;
+  __u32 window = control->window.cwnd;
 
   if (control->phase == NAGI_HOLDING)
     window = nagi_min(window, outstanding);
-  else if (control->phase == NAGI_REPAIRING && tp->lost_out > tp->retrans_out)
+  else if (control->phase == NAGI_RECOVERY && tp->lost_out > tp->retrans_out)
     window = nagi_max(window, outstanding + 1);
   tp->snd_cwnd = window;
-  tp->snd_ssthresh = control->window.threshold;
+  tp->snd_ssthresh = control->window.ssthresh;
   nagi_set_pacing_rate(sk, of);
 }
 
@@ -117,7 +117,7 @@ NAGI_INLINE void nagi_three_duplicates(struct sock* sk, const struct nagi_connec
   struct nagi_window before = of->control->window;
   enum nagi_verdict verdict = reduced ? NAGI_NO_VERDICT : own_duplicates(of);
 
-  of->control->phase = NAGI_REPAIRING;
+  of->control->phase = NAGI_RECOVERY;
   of->control->count = 0;
   nagi_tell(sk, of, NAGI_THREE_DUPLICATES, verdict, before);
 }
@@ -139,11 +139,11 @@ NAGI_INLINE void nagi_on_state(struct sock* sk, __u8 state) {
     own_timeout(&of);
     // A timer that goes off again for the same segment changes no threshold (RFC 5681, 3.1), nor
     // does one that the scheme has waited for.
-    if (waited || nagi_icsk(sk)->icsk_retransmits > 0) control->window.threshold = before.threshold;
+    if (waited || nagi_icsk(sk)->icsk_retransmits > 0) control->window.ssthresh = before.ssthresh;
     control->phase = NAGI_TIMED_OUT;
     control->entered = NAGI_NOT_ENTERED;
-    of.tp->snd_cwnd = control->window.size;
-    of.tp->snd_ssthresh = control->window.threshold;
+    of.tp->snd_cwnd = control->window.cwnd;
+    of.tp->snd_ssthresh = control->window.ssthresh;
     nagi_tell(sk, &of, NAGI_TIMEOUT, waited ? NAGI_NO_VERDICT : NAGI_CONGESTION, before);
   } else if (state == TCP_CA_CWR) {
     own_congestion(&of);
@@ -195,7 +195,7 @@ NAGI_INLINE void nagi_on_ack(struct sock* sk, const struct rate_sample* sample) 
       .rtt_us = sample->rtt_us > 0 ? sample->rtt_us : 0,
       .advances = nagi_after(tp->snd_una, control->una),
   };
-  _Bool repairing =
+  _Bool in_recovery =
       control->kernel_state == TCP_CA_Recovery && nagi_after(tp->high_seq, tp->snd_una);
 
   if (!control->started) return;
@@ -207,7 +207,7 @@ NAGI_INLINE void nagi_on_ack(struct sock* sk, const struct rate_sample* sample) 
   } else if (control->phase == NAGI_TIMED_OUT) {
     if (ack.advances) own_grow(&of, 1);
     if (control->kernel_state != TCP_CA_Loss) control->phase = NAGI_OPEN;
-  } else if (!repairing) {
+  } else if (!in_recovery) {
     if (control->phase != NAGI_OPEN) {
       control->phase = NAGI_OPEN;
       if (NAGI_RECOVERY == NAGI_TAHOE) own_grow(&of, 1);
@@ -229,13 +229,13 @@ NAGI_INLINE void nagi_on_ack(struct sock* sk, const struct rate_sample* sample) 
 NAGI_INLINE __u32 nagi_threshold(struct sock* sk) {
   const struct nagi_control* control = &nagi_private(sk)->control;
 
-  return control->started ? control->window.threshold : nagi_tcp_sock(sk)->snd_ssthresh;
+  return control->started ? control->window.ssthresh : nagi_tcp_sock(sk)->snd_ssthresh;
 }
 
 NAGI_INLINE __u32 nagi_window_size(struct sock* sk) {
   const struct nagi_control* control = &nagi_private(sk)->control;
 
-  return control->started ? control->window.size : nagi_tcp_sock(sk)->snd_cwnd;
+  return control->started ? control->window.cwnd : nagi_tcp_sock(sk)->snd_cwnd;
 }
 
 #endif

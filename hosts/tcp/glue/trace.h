@@ -22,12 +22,12 @@ TRACE_EVENT(NAGI_EVENT,
 		__field(__u32, una)
 		__field(__u32, next)
 		__field(__u32, flight)
-		__field(__u32, window_before)
-		__field(__u32, window)
-		__field(__u32, threshold_before)
-		__field(__u32, threshold)
+		__field(__u32, cwnd_before)
+		__field(__u32, cwnd)
+		__field(__u32, ssthresh_before)
+		__field(__u32, ssthresh)
 		__field(__u32, rtt_us)
-		__field(__u32, least_rtt_us)
+		__field(__u32, min_rtt_us)
 		__field(__u32, backlog_milli)
 		__field(__u16, local_port)
 		__field(__u16, remote_port)
@@ -40,12 +40,12 @@ TRACE_EVENT(NAGI_EVENT,
 		__entry->una = event->una;
 		__entry->next = event->next;
 		__entry->flight = event->flight;
-		__entry->window_before = event->window_before;
-		__entry->window = event->window;
-		__entry->threshold_before = event->threshold_before;
-		__entry->threshold = event->threshold;
+		__entry->cwnd_before = event->cwnd_before;
+		__entry->cwnd = event->cwnd;
+		__entry->ssthresh_before = event->ssthresh_before;
+		__entry->ssthresh = event->ssthresh;
 		__entry->rtt_us = event->rtt_us;
-		__entry->least_rtt_us = event->least_rtt_us;
+		__entry->min_rtt_us = event->min_rtt_us;
 		__entry->backlog_milli = event->backlog_milli;
 		__entry->local_port = event->local_port;
 		__entry->remote_port = event->remote_port;
@@ -53,8 +53,8 @@ TRACE_EVENT(NAGI_EVENT,
 		__entry->verdict = event->verdict;
 	),
 	TP_printk("%s at_ns=%llu local_port=%u remote_port=%u verdict=%s una=%u next=%u flight=%u "
-		  "window_before=%u window=%u threshold_before=%u threshold=%u rtt_us=%u "
-		  "least_rtt_us=%u bandwidth=%llu backlog_milli=%u",
+		  "cwnd_before=%u cwnd=%u ssthresh_before=%u ssthresh=%u rtt_us=%u "
+		  "min_rtt_us=%u bandwidth=%llu backlog_milli=%u",
 		  __print_symbolic(__entry->kind,
 				   { NAGI_STARTED, "started" },
 				   { NAGI_THREE_DUPLICATES, "three_duplicates" },
@@ -68,9 +68,9 @@ TRACE_EVENT(NAGI_EVENT,
 				   { NAGI_CONGESTION, "congestion" },
 				   { NAGI_CHANNEL, "channel" },
 				   { NAGI_UNDECIDED, "undecided" }),
-		  __entry->una, __entry->next, __entry->flight, __entry->window_before,
-		  __entry->window, __entry->threshold_before, __entry->threshold, __entry->rtt_us,
-		  __entry->least_rtt_us, __entry->bandwidth, __entry->backlog_milli)
+		  __entry->una, __entry->next, __entry->flight, __entry->cwnd_before,
+		  __entry->cwnd, __entry->ssthresh_before, __entry->ssthresh, __entry->rtt_us,
+		  __entry->min_rtt_us, __entry->bandwidth, __entry->backlog_milli)
 );
 // clang-format on
 

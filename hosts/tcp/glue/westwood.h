@@ -18,12 +18,12 @@
 
 NAGI_PARAMETER(tau, 500, 50, 10000, "ms", "time constant of the bandwidth filter");
 NAGI_PARAMETER(spacing, 2000, 1, 50000, "us", "least time between two samples of the bandwidth");
-NAGI_PARAMETER(restart, 1, 1, 1000, "segments", "window after a timeout");
+NAGI_PARAMETER(cwnd_after_rto, 1, 1, 1000, "segments", "window after a timeout");
 
 struct nagi_own {
   struct nagi_bandwidth bandwidth;
-  __u32 rtt_us;        // as measured last; 0: not yet
-  __u32 least_rtt_us;  // RTTmin
+  __u32 rtt_us;      // as measured last; 0: not yet
+  __u32 min_rtt_us;  // RTTmin
 };
 
 NAGI_INLINE void own_start(const struct nagi_connection* of) { (void)of; }
@@ -33,28 +33,27 @@ NAGI_INLINE void own_ack(const struct nagi_connection* of, const struct nagi_ack
 
   if (ack->rtt_us) {
     own->rtt_us = ack->rtt_us;
-    if (own->least_rtt_us == 0 || ack->rtt_us < own->least_rtt_us) own->least_rtt_us = ack->rtt_us;
+    if (own->min_rtt_us == 0 || ack->rtt_us < own->min_rtt_us) own->min_rtt_us = ack->rtt_us;
   }
   nagi_bandwidth_ack(&own->bandwidth, ack->now_us, ack->delivered * of->tp->mss_cache, tau * 1000,
                      spacing);
 }
 
 NAGI_INLINE __u32 westwood_threshold(const struct nagi_connection* of) {
-  __u32 window =
-      nagi_bandwidth_window(&of->own->bandwidth, of->own->least_rtt_us, of->tp->mss_cache);
+  __u32 window = nagi_bandwidth_window(&of->own->bandwidth, of->own->min_rtt_us, of->tp->mss_cache);
 
-  return nagi_max(window, NAGI_LEAST_THRESHOLD);
+  return nagi_max(window, NAGI_MIN_THRESHOLD);
 }
 
 NAGI_INLINE void own_congestion(const struct nagi_connection* of) {
   struct nagi_window* window = &of->control->window;
   __u32 threshold = westwood_threshold(of);
 
-  nagi_window_set(window, nagi_min(window->size, threshold), threshold);
+  nagi_window_set(window, nagi_min(window->cwnd, threshold), threshold);
 }
 
 NAGI_INLINE void own_timeout(const struct nagi_connection* of) {
-  nagi_window_set(&of->control->window, restart, westwood_threshold(of));
+  nagi_window_set(&of->control->window, cwnd_after_rto, westwood_threshold(of));
 }
 
 NAGI_INLINE void westwood_describe(const struct nagi_connection* of, struct nagi_event* event) {
@@ -62,7 +61,7 @@ NAGI_INLINE void westwood_describe(const struct nagi_connection* of, struct nagi
 
   event->bandwidth = own->bandwidth.rate;
   event->rtt_us = own->rtt_us;
-  event->least_rtt_us = own->least_rtt_us;
+  event->min_rtt_us = own->min_rtt_us;
 }
 
 #endif

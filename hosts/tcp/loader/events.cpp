@@ -69,12 +69,12 @@ json to_json(const nagi_event& event) {
           {"una", event.una},
           {"next", event.next},
           {"flight", event.flight},
-          {"window_before", event.window_before},
-          {"window", event.window},
-          {"threshold_before", threshold(event.threshold_before)},
-          {"threshold", threshold(event.threshold)},
+          {"cwnd_before", event.cwnd_before},
+          {"cwnd", event.cwnd},
+          {"ssthresh_before", threshold(event.ssthresh_before)},
+          {"ssthresh", threshold(event.ssthresh)},
           {"rtt_us", event.rtt_us},
-          {"least_rtt_us", event.least_rtt_us},
+          {"min_rtt_us", event.min_rtt_us},
           {"bandwidth_bytes_per_second", event.bandwidth},
           {"backlog_segments", event.backlog_milli / 1000.0}};
 }

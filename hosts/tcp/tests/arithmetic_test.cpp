@@ -30,20 +30,20 @@ TEST(SequenceNumber, ComesAfterAcrossTheWrap) {
 TEST(Window, DoublesARoundTripInSlowStart) {
   nagi_window window{1, no_threshold, 0};
   for (const std::uint32_t expected : {2U, 4U, 8U, 16U, 32U}) {
-    const std::uint32_t acks = window.size;
+    const std::uint32_t acks = window.cwnd;
     for (std::uint32_t i = 0; i < acks; ++i) nagi_window_grow(&window, 1, no_limit);
-    EXPECT_EQ(window.size, expected);
+    EXPECT_EQ(window.cwnd, expected);
   }
 }
 
 TEST(Window, GrowsByOneARoundTripFromTheThresholdOn) {
   nagi_window window{6, 8, 0};
   nagi_window_grow(&window, 2, no_limit);
-  EXPECT_EQ(window.size, 8U);
+  EXPECT_EQ(window.cwnd, 8U);
   for (std::uint32_t expected = 9; expected < 40; ++expected) {
-    const std::uint32_t acks = window.size;
+    const std::uint32_t acks = window.cwnd;
     for (std::uint32_t i = 0; i < acks; ++i) nagi_window_grow(&window, 1, no_limit);
-    EXPECT_EQ(window.size, expected);
+    EXPECT_EQ(window.cwnd, expected);
   }
 }
 
@@ -52,21 +52,21 @@ TEST(Window, GrowsAlikeHoweverAcksAreMerged) {
   nagi_window merged{20, 10, 0};
   for (int i = 0; i < 60; ++i) nagi_window_grow(&one_by_one, 1, no_limit);
   for (int i = 0; i < 12; ++i) nagi_window_grow(&merged, 5, no_limit);
-  EXPECT_EQ(one_by_one.size, merged.size);
+  EXPECT_EQ(one_by_one.cwnd, merged.cwnd);
   EXPECT_EQ(one_by_one.credit, merged.credit);
 }
 
 TEST(Window, ChangesFromSlowStartToAvoidanceWithinOneAck) {
   nagi_window window{9, 10, 0};
   nagi_window_grow(&window, 5, no_limit);
-  EXPECT_EQ(window.size, 10U);
+  EXPECT_EQ(window.cwnd, 10U);
   EXPECT_EQ(window.credit, 4U);
 }
 
 TEST(Window, StaysBelowItsLimit) {
   nagi_window window{90, no_threshold, 0};
   nagi_window_grow(&window, 64, 100);
-  EXPECT_EQ(window.size, 100U);
+  EXPECT_EQ(window.cwnd, 100U);
 }
 
 TEST(Window, HalvesWhatIsOutstanding) {
@@ -112,20 +112,20 @@ nagi_window after_round(nagi_window window, std::uint32_t rtt_us, std::uint8_t g
 TEST(Vegas, KeepsBetweenAlphaAndBeta) {
   // With a window of 20, RTT = BaseRTT x 20 / (20 - backlog).
   const auto rtt = [](double backlog) { return std::uint32_t(50'000 * 20 / (20 - backlog)); };
-  EXPECT_EQ(after_round({20, 2, 0}, rtt(1.9)).size, 21U);
-  EXPECT_EQ(after_round({20, 2, 0}, rtt(2.1)).size, 20U);
-  EXPECT_EQ(after_round({20, 2, 0}, rtt(3.9)).size, 20U);
-  EXPECT_EQ(after_round({20, 2, 0}, rtt(4.1)).size, 19U);
-  EXPECT_EQ(after_round({3, 2, 0}, 500'000, 0, {0, 1, 1}).size, 2U);
-  EXPECT_EQ(after_round({2, 2, 0}, 500'000, 0, {0, 1, 1}).size, 2U);
+  EXPECT_EQ(after_round({20, 2, 0}, rtt(1.9)).cwnd, 21U);
+  EXPECT_EQ(after_round({20, 2, 0}, rtt(2.1)).cwnd, 20U);
+  EXPECT_EQ(after_round({20, 2, 0}, rtt(3.9)).cwnd, 20U);
+  EXPECT_EQ(after_round({20, 2, 0}, rtt(4.1)).cwnd, 19U);
+  EXPECT_EQ(after_round({3, 2, 0}, 500'000, 0, {0, 1, 1}).cwnd, 2U);
+  EXPECT_EQ(after_round({2, 2, 0}, 500'000, 0, {0, 1, 1}).cwnd, 2U);
 }
 
 TEST(Vegas, ComparesInSlowStartOnlyAfterARoundTripThatDidNotGrow) {
-  EXPECT_EQ(after_round({16, no_threshold, 0}, 60'000, 1).threshold, no_threshold);
+  EXPECT_EQ(after_round({16, no_threshold, 0}, 60'000, 1).ssthresh, no_threshold);
   const nagi_window ended = after_round({16, no_threshold, 0}, 60'000, 0);
-  EXPECT_EQ(ended.size, 14U);
-  EXPECT_EQ(ended.threshold, 2U);
-  EXPECT_EQ(after_round({16, no_threshold, 0}, 51'000, 0).threshold, no_threshold);
+  EXPECT_EQ(ended.cwnd, 14U);
+  EXPECT_EQ(ended.ssthresh, 2U);
+  EXPECT_EQ(after_round({16, no_threshold, 0}, 51'000, 0).ssthresh, no_threshold);
 }
 
 TEST(Vegas, TakesTheMeanOfARoundTripAndTheLeastOfAll) {
@@ -137,9 +137,9 @@ TEST(Vegas, TakesTheMeanOfARoundTripAndTheLeastOfAll) {
   EXPECT_EQ(vegas.base_us, 50'000U);
   EXPECT_EQ(vegas.rtt_us, 60'000U);
   EXPECT_EQ(vegas.count, 0U);
-  const std::uint32_t size = window.size;
+  const std::uint32_t size = window.cwnd;
   nagi_vegas_decide(&vegas, &window, &limits);  // nothing measured: nothing decided
-  EXPECT_EQ(window.size, size);
+  EXPECT_EQ(window.cwnd, size);
 }
 
 /// The paper's filter in real numbers, with a sample of 0 for every half tau without an ACK.

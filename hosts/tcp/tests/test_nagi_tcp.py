@@ -233,12 +233,12 @@ def test_describes_parameters_without_privileges(tmp_path):
         "alpha": 2,
         "beta": 4,
         "gamma": 1,
-        "kept": 75,
-        "restart": 2,
+        "beta_percent": 75,
+        "cwnd_after_rto": 2,
     }
     assert parameters["westwoodvt"]["alpha"]["default"] == 14
     assert parameters["westwoodvt"]["beta"]["default"] == 16
-    assert parameters["tahoe"]["restart"]["default"] == 1
+    assert parameters["tahoe"]["cwnd_after_loss"]["default"] == 1
 
 
 @pytest.mark.parametrize(

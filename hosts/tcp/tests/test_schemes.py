@@ -199,7 +199,7 @@ def last_reaction(observed: Observed) -> Reaction:
     episode = observed.episodes(RECOVERY)[-1]
     told = observed.of_kind("three_duplicates")
     seen = observed.before(episode[0].at).window
-    before = told[-1]["window_before"] if told else seen
+    before = told[-1]["cwnd_before"] if told else seen
     assert abs(seen - before) <= 1  # TCP_INFO is looked at every millisecond
     row = min(episode, key=lambda row: row.window)
     settled = observed.settled(after=episode[0].at)
@@ -214,7 +214,7 @@ def thresholds(observed: Observed) -> list[int]:
 
 def westwood_window(event: dict[str, Any]) -> int:
     """bhat x RTTmin / segment, from the event's own figures."""
-    window = event["bandwidth_bytes_per_second"] * event["least_rtt_us"] / 1e6 / SEGMENT
+    window = event["bandwidth_bytes_per_second"] * event["min_rtt_us"] / 1e6 / SEGMENT
     return max(int(window), 2)
 
 
@@ -239,7 +239,7 @@ def reno_halves(observed: Observed) -> None:
 def vegas_keeps_three_quarters(observed: Observed) -> None:
     event = only(observed, "three_duplicates")
     row = observed.in_recovery()
-    assert row.window == max(event["window_before"] * 3 // 4, 2)
+    assert row.window == max(event["cwnd_before"] * 3 // 4, 2)
     assert row.threshold == 2
 
 
@@ -247,7 +247,7 @@ def westwood_takes_its_estimate(observed: Observed) -> None:
     event = only(observed, "three_duplicates")
     row = observed.in_recovery()
     assert row.threshold == westwood_window(event)
-    assert row.window == min(row.threshold, event["window_before"])
+    assert row.window == min(row.threshold, event["cwnd_before"])
 
 
 @pytest.mark.parametrize(
@@ -267,13 +267,13 @@ def test_after_three_duplicate_acks(runs, scheme, expectation):
     assert event["verdict"] == "congestion"
     assert observed.rows[-1].retransmissions == 1
     if scheme != "vegas":  # whose slow start is slower
-        assert event["window_before"] == WINDOW
+        assert event["cwnd_before"] == WINDOW
     expectation(observed)
 
 
 def test_tahoe_restarts_with_the_window_it_is_given(runs):
     """TCP-Real's Tahoe restarts with two segments."""
-    row = runs("tahoe", "one loss", "restart=2").in_recovery()
+    row = runs("tahoe", "one loss", "cwnd_after_loss=2").in_recovery()
     assert (row.window, row.threshold) == (2, WINDOW // 2)
 
 
@@ -299,7 +299,7 @@ def test_reno_halves_for_each_loss_in_a_window(runs):
     observed = runs("reno", "two losses")
     halves_again(observed)
     first, second = observed.of_kind("three_duplicates")
-    assert (second["window_before"], second["window"]) == (WINDOW // 2, WINDOW // 4)
+    assert (second["cwnd_before"], second["cwnd"]) == (WINDOW // 2, WINDOW // 4)
     # It does not retransmit at the partial ACK, but three duplicate ACKs later.
     partial = only(observed, "partial_ack")
     assert first["una"] < partial["una"] == second["una"]
@@ -327,7 +327,7 @@ def test_tahoe_goes_back_n_after_many_losses(runs):
     only(observed, "three_duplicates")
     timeout = only(observed, "timeout")
     assert timeout["verdict"] is None  # the loss has been judged
-    assert timeout["threshold"] == WINDOW // 2
+    assert timeout["ssthresh"] == WINDOW // 2
     row = observed.episodes(LOSS)[0][0]
     assert (row.window, row.threshold) == (1, WINDOW // 2)
     assert observed.rows[-1].retransmissions > 27
@@ -336,7 +336,7 @@ def test_tahoe_goes_back_n_after_many_losses(runs):
 def test_reno_waits_for_the_timer_after_many_losses(runs):
     timeout = only(runs("reno", "many losses"), "timeout")
     assert timeout["verdict"] == "congestion"
-    assert timeout["threshold"] < WINDOW // 2
+    assert timeout["ssthresh"] < WINDOW // 2
 
 
 # --- a timeout
@@ -349,7 +349,7 @@ def test_after_a_timeout(runs, scheme):
     event = only(observed, "timeout")
     assert not observed.of_kind("three_duplicates")
     assert event["verdict"] == "congestion"
-    assert event["flight"] == TAIL < event["window_before"]
+    assert event["flight"] == TAIL < event["cwnd_before"]
     if scheme == "vegas":
         assert (row.window, row.threshold) == (2, TAIL // 2)
     elif scheme.startswith("westwood"):
@@ -423,7 +423,7 @@ def test_after_a_random_loss_without_a_queue(runs, scheme, expectation, verdict)
     last = observed.of_kind("three_duplicates")[-1]
     assert last["verdict"] == verdict
     if scheme.startswith("westwood") and verdict == "congestion":
-        assert last["threshold"] == westwood_window(last)
+        assert last["ssthresh"] == westwood_window(last)
     if scheme == "westwoodvt":
         assert last["backlog_segments"] < 14
 
@@ -447,17 +447,17 @@ def test_westwoodvt_decides_by_its_thresholds(runs, sets, verdict):
     judged = [
         event
         for event in observed.of_kind("three_duplicates")
-        if event["window_before"] >= (event["threshold_before"] or NO_THRESHOLD)
+        if event["cwnd_before"] >= (event["ssthresh_before"] or NO_THRESHOLD)
         and event["backlog_segments"] > 0
     ]
     assert judged
     assert {event["verdict"] for event in judged} == {verdict}
     for event in judged:
         if verdict == "undecided":
-            assert event["window"] == event["window_before"]
-            assert event["threshold"] == event["threshold_before"]
+            assert event["cwnd"] == event["cwnd_before"]
+            assert event["ssthresh"] == event["ssthresh_before"]
         else:
-            assert event["threshold"] == westwood_window(event)
+            assert event["ssthresh"] == westwood_window(event)
 
 
 # --- a full queue
@@ -508,11 +508,11 @@ def test_the_classics_at_a_full_queue(runs, scheme):
     assert observed.overflows > 0
     reactions = observed.of_kind("three_duplicates")
     # The path is full when it holds what it carries, and ten packets in the queue.
-    assert any(each["window_before"] > BANDWIDTH_DELAY + 8 for each in reactions)
+    assert any(each["cwnd_before"] > BANDWIDTH_DELAY + 8 for each in reactions)
     for each in reactions:
-        assert each["threshold"] == max(min(each["window_before"], each["flight"]) // 2, 2)
-        assert each["window"] == (1 if scheme == "tahoe" else each["threshold"])
-    told = [each["threshold"] for each in observed.of_kind("three_duplicates", "timeout")]
+        assert each["ssthresh"] == max(min(each["cwnd_before"], each["flight"]) // 2, 2)
+        assert each["cwnd"] == (1 if scheme == "tahoe" else each["ssthresh"])
+    told = [each["ssthresh"] for each in observed.of_kind("three_duplicates", "timeout")]
     assert thresholds(observed) == [b for a, b in pairwise([None, *told]) if a != b]
 
 
