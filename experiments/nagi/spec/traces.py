@@ -15,7 +15,7 @@ period, after which the trace repeats. `#` begins a comment; empty lines mean no
 loss: a 0 for every packet that arrives and a 1 for every packet that is lost, with white space
 wherever it is wanted; the trace repeats after its last packet. `#` begins a comment.
 
-quantiles (jitter): netem's tables of distributions (/usr/lib/tc/*.dist), whole numbers in 1/8192 of
+quantiles (jitter): netem's tables of distributions (iproute2 has some, *.dist), whole numbers in 1/8192 of
 a standard deviation, nondecreasing, with white space between them. `#` begins a comment.
 """
 
@@ -224,7 +224,9 @@ def _read_quantiles(path: Path) -> Quantiles:
                 )
             values.append(value)
     if not values:
-        raise refuse("the file has no number", "give one of /usr/lib/tc/*.dist", file=str(path))
+        raise refuse(
+            "the file has no number", "give one of iproute2: dpkg -L iproute2", file=str(path)
+        )
     return Quantiles(quantiles=values)
 
 

@@ -21,7 +21,7 @@ class TableJitterPlan(JitterPlanBase):
 
 
 class TableJitter(JitterSettings):
-    """A distribution that a file says, as netem has it: `/usr/lib/tc/pareto.dist`."""
+    """A distribution that a file says, as netem has it, such as pareto.dist of iproute2."""
 
     distribution: Literal["table"] = Field(description=DISTRIBUTION)
     file: str = Field(min_length=1, description="table of netem's format; relative to this file")
