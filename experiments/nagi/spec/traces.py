@@ -15,8 +15,9 @@ period, after which the trace repeats. `#` begins a comment; empty lines mean no
 loss: a 0 for every packet that arrives and a 1 for every packet that is lost, with white space
 wherever it is wanted; the trace repeats after its last packet. `#` begins a comment.
 
-quantiles (jitter): netem's tables of distributions (iproute2 has some, *.dist), whole numbers in 1/8192 of
-a standard deviation, nondecreasing, with white space between them. `#` begins a comment.
+quantiles (jitter): tables of distributions as netem has them (iproute2 brings some, *.dist): whole
+numbers in 1/8192 of a standard deviation, nondecreasing, with white space between them. `#` begins
+a comment.
 """
 
 from __future__ import annotations
