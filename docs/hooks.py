@@ -3,7 +3,8 @@
 from the program and its schemas, and files of the repository that manuals link to.
 
 A link that leaves docs/, such as ../experiments/application.yaml, works where the repository is
-browsed. In the site it leads to a copy of the file, below files/.
+browsed. In the site it leads to a copy of the file, below files/. A link of such a copy into docs/
+leads to the manual.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import reference
 ROOT = Path(__file__).resolve().parents[1]
 _COPIES = "files"
 _LEAVING = re.compile(r"\]\(\.\./([^)#\s]+)")
+_COMING = re.compile(r"\]\(docs/")  # from a copy
 
 
 def on_files(files: Files, config: MkDocsConfig, **_: Any) -> Files:
@@ -43,6 +45,8 @@ def on_files(files: Files, config: MkDocsConfig, **_: Any) -> Files:
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     """Lets links that leave docs/ lead to the copies. A page of the reference has none."""
     up = "../" * page.file.src_uri.count("/")
+    if page.file.src_uri.startswith(f"{_COPIES}/"):
+        return _COMING.sub(f"]({up}", markdown)
 
     def copied(match: re.Match[str]) -> str:
         is_there = (ROOT / match[1]).is_file()

@@ -133,7 +133,7 @@ class PacketRow(Contract):
 
     link: str
     direction: DirectionName
-    index: int = Field(description="counts the packets of link and way, modulo 2^32")
+    index: int = Field(description="counts the packets of link and direction, modulo 2^32")
     arrived_ns: int
     left_ns: int = Field(description="when it was due at the far end, or dropped; 0 while held")
     late_ns: int = Field(description="by how much later than due it was handed to the kernel")
@@ -153,7 +153,7 @@ class TransmissionRow(Contract):
 
     link: str
     direction: DirectionName
-    number: int = Field(description="counts the transmissions of link and way, modulo 2^32")
+    number: int = Field(description="counts the transmissions of link and direction, modulo 2^32")
     index: int = Field(description="the packet's, as in packets.parquet")
     attempt: int = Field(description="at this packet, from 1: ARQ makes more of them")
     start_ns: int
@@ -369,7 +369,7 @@ class Information(Contract):
 
 class HostClock(Contract):
     """The clock of a host that does not share the emulator's, as it was during a run: straight
-    lines between knots. See nagi/clocks.py."""
+    lines between knots. See nagi_captures/clocks.py."""
 
     knots: list[tuple[int, int]] = Field(
         description="(ns since the run began by the host's clock, ns it is ahead of the emulator's)"

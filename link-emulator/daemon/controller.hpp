@@ -3,7 +3,7 @@
 // What nagi-link may be asked over its control socket (control/control_socket.hpp):
 //
 //   {"command": "show"}                              "account": {...}, as links.json has it
-//   {"command": "set", "link": "wireless", "way": "forward", "config": {...}}
+//   {"command": "set", "link": "wireless", "direction": "forward", "config": {...}}
 //                                                    "config": what holds from now on
 //       Keys that are given replace those that the direction has; null takes one away. No packet is
 //       lost by it.

@@ -98,8 +98,8 @@ def of_direction(transmissions: Transmissions, number: int) -> Transmissions:
 def of_radios(
     plan: RunPlan, transmissions: Transmissions
 ) -> dict[tuple[str, DirectionName], dict[str, Any]]:
-    """(link, way) of each direction of a radio -> a loss model that loses the transmissions that
-    the radio lost. As the model counts transmissions, a packet that ARQ repeats is another one."""
+    """(link, direction) of each direction of a radio -> a loss model that loses the transmissions
+    that the radio lost. As the model counts transmissions, a packet that ARQ repeats is another."""
     found: dict[tuple[str, DirectionName], dict[str, Any]] = {}
     for link in plan.radios():
         for direction in DIRECTIONS:

@@ -36,14 +36,14 @@ MIN_RETRIES, MAX_RETRIES = whole("arq_retries")
 
 
 class RateTraceFile(Strict):
-    """A rate that a file says, see nagi/traces.py."""
+    """A rate that a file says, see nagi/spec/traces.py."""
 
     file: str = Field(min_length=1, description="relative to this file")
     format: Literal["mahimahi", "steps"] = Field(description="format of the file")
 
 
 class DelayTraceFile(Strict):
-    """A delay that a file says, see nagi/traces.py."""
+    """A delay that a file says, see nagi/spec/traces.py."""
 
     file: str = Field(min_length=1, description="relative to this file")
     format: Literal["steps"] = Field("steps", description="format of the file")

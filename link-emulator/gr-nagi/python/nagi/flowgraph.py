@@ -17,8 +17,8 @@ from .stations import Stations, VirtualRadio
 
 
 class Flowgraph:
-    """Each radio's two ways. Processes of virtual radios run as soon as this is made, blocks when
-    it is started; `media`, (link, direction) -> descriptor, are closed with it."""
+    """Both directions of each radio. Processes of virtual radios run as soon as this is made,
+    blocks when it is started; `media`, (link, direction) -> descriptor, are closed with it."""
 
     def __init__(self, settings: Settings, media: dict[tuple[str, str], int]) -> None:
         gr.logging().set_default_level(gr.log_levels.warn)

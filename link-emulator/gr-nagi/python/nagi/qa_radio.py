@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""One way of a radio link: its configuration, and that packets cross or are lost by cause.
+"""One direction of a radio link: its configuration, and that packets cross or are lost by cause.
 
 All randomness is seeded; a loss that is said to appear is missed with a probability below 1e-6.
 """

@@ -49,7 +49,7 @@ class RadioConfig:
     sample_rate_hz: int
     fec: str
     channels: Mapping[str, Channel] = field(default_factory=dict)
-    """By way: forward, backward."""
+    """By direction: forward, backward."""
 
 
 def _object(value: Any, where: str, known: tuple[str, ...]) -> dict[str, Any]:

@@ -7,9 +7,11 @@ standard input: {"role": "station", "station": "a" | "b", ...} or {"role": "chan
 "directions" ({"forward": 0, "backward": 1}). It says "ready" on standard output, and ends when its
 standard input is closed, so also when whoever started it dies. Status 2: the task is wrong.
 
-Each way has four sockets in the directory, over which PDUs go from PUSH to PULL:
-  way.packets   to the sending station     way.sent      its bursts, to the channel
-  way.received  what the channel made of them, to the receiving station     way.outcomes  from there
+Each direction has four sockets in the directory, over which PDUs go from PUSH to PULL; of forward:
+  forward.packets   to the sending station
+  forward.sent      its bursts, to the channel
+  forward.received  what the channel made of them, to the receiving station
+  forward.outcomes  from there
 """
 
 from __future__ import annotations
@@ -69,7 +71,7 @@ def check_directory(directory: Path) -> None:
 
 
 class VirtualRadio(gr.hier_block2):
-    """One way of a link through stations: message ports in `packets`, out `outcomes`.
+    """One direction of a link through stations: message ports in `packets`, out `outcomes`.
 
     As SimulatedRadio, while the processes of `Stations` run in the same directory.
     """
@@ -87,7 +89,7 @@ class VirtualRadio(gr.hier_block2):
 
 
 def _build_station(top: gr.top_block, task: Mapping[str, Any], directory: Path) -> None:
-    """The sending end of one way and the receiving end of the other."""
+    """The sending end of one direction and the receiving end of the other."""
     config = parse_radio(task["radio"])
     station = task.get("station")
     if station not in STATIONS:
