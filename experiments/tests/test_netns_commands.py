@@ -141,6 +141,8 @@ def test_programs_that_fail_fail_the_run_with_their_last_words(tmp_path):
     assert sorted(logs) == ["", "it is broken\n"]
 
 
+# What is left behind on the machine is compared: nothing else may run in namespaces meanwhile.
+@pytest.mark.realtime
 def test_a_program_that_is_missing_is_named_before_anything_is_run(tmp_path):
     flow = SCRIPTS.replace("[sh, -c, $axis]", "[no-such-program, $axis]")
     said = run(spec_of(tmp_path, flow, "{axis: [a]}"), tmp_path / "out", status=2)
