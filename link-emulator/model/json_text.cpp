@@ -29,24 +29,20 @@ Place place_of(const std::string& text, std::size_t byte) {
           1 + static_cast<std::size_t>(std::ranges::count_if(before.substr(begin), is_first_byte))};
 }
 
-/// The bracket that opens a level too many, if there is one. In what comes before the first error
-/// of syntax, brackets and strings are what they look like; what comes behind is refused anyway.
+/// The bracket that opens a level too many, if there is one. What comes behind an error of syntax
+/// is refused anyway.
 std::optional<std::size_t> too_deep(const std::string& text, std::size_t deepest) {
   std::size_t depth = 0;
-  bool in_string = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char letter = text[i];
-    if (letter == '"') {
-      in_string = !in_string;
-    } else if (in_string) {
-      if (letter == '\\') ++i;
-    } else if (letter == '[' || letter == '{') {
-      if (depth++ == deepest) return i;
-    } else if ((letter == ']' || letter == '}') && depth > 0) {
+  std::optional<std::size_t> found;
+  for_each_outside_strings(text, [&](std::size_t at) {
+    if (text[at] == '[' || text[at] == '{') {
+      if (depth++ == deepest) found = at;
+    } else if ((text[at] == ']' || text[at] == '}') && depth > 0) {
       --depth;
     }
-  }
-  return std::nullopt;
+    return !found;
+  });
+  return found;
 }
 
 /// Hears of the first error of syntax: the bytes that were read until then, and the library's

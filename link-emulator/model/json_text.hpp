@@ -25,6 +25,22 @@ class JsonTextError : public std::runtime_error {
   int line_;
 };
 
+/// Calls `visit` with the place of each character of a JSON text that is not in a string, until it
+/// returns false. Up to the first error of syntax, brackets and strings are what they look like.
+template <class Visit>
+void for_each_outside_strings(const std::string& text, Visit visit) {
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '"') {
+      in_string = !in_string;
+    } else if (in_string) {
+      if (text[i] == '\\') ++i;
+    } else if (!visit(i)) {
+      return;
+    }
+  }
+}
+
 /// Reads a JSON text. Of members with the same key the last one holds. Throws JsonTextError.
 nlohmann::json parse_json(const std::string& text, std::size_t deepest = max_nesting);
 

@@ -141,17 +141,10 @@ std::size_t members_in(const json& value) {
 /// The same of the text of a value: a colon each, beside those in strings.
 std::size_t members_in(const std::string& text) {
   std::size_t count = 0;
-  bool in_string = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char letter = text[i];
-    if (letter == '"') {
-      in_string = !in_string;
-    } else if (in_string) {
-      if (letter == '\\') ++i;
-    } else if (letter == ':') {
-      ++count;
-    }
-  }
+  model::for_each_outside_strings(text, [&](std::size_t at) {
+    count += text[at] == ':' ? 1 : 0;
+    return true;
+  });
   return count;
 }
 

@@ -10,10 +10,9 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
 
 import pandas as pd
 from nagi_contracts.errors import InputError
@@ -69,20 +68,20 @@ def finished_cell(records: Path, runs: Path, plan: RunPlan) -> str | None:
     return None
 
 
-class Judge(Protocol):
-    """What a run is worth, of what was recorded; `target` has its captures. Raises InputError if
-    that makes no sense."""
-
-    def __call__(
-        self,
-        plan: RunPlan,
-        links: Links,
-        nodes: dict[str, NodeRecord],
-        records: Records,
-        target: Path,
-        switches: Switches | None,
-        transmissions: Transmissions | None,
-    ) -> Verdict: ...
+# What a run is worth, of what was recorded: as judge() says it. Raises InputError if that makes no
+# sense.
+Judge = Callable[
+    [
+        RunPlan,
+        Links,
+        dict[str, NodeRecord],
+        Records,
+        Path,
+        Switches | None,
+        Transmissions | None,
+    ],
+    Verdict,
+]
 
 
 def judge(

@@ -18,7 +18,7 @@ from nagi.campaign.campaign import Selection
 from nagi.campaign.estimate import MORE_DISK, disk_needed, free_disk, seconds_in, time_needed
 from nagi.scratch import scratch
 from nagi.terminal.console import Json, complain, out_console, write_json, write_line
-from nagi.terminal.options import RESULTS, Inventory, Lab, Only, Quick, Spec, Switch, Variant
+from nagi.terminal.options import Inventory, Lab, Only, Out, Quick, Spec, Switch, Variant
 from nagi.terminal.selecting import (
     Wanted,
     choose_lab,
@@ -40,14 +40,7 @@ def plan(
     lab: Lab = None,
     inventory: Inventory = None,
     switch: Switch = "nagi",
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIRECTORY",
-            help="Directory for results; results/NAME-FORM if not given",
-            rich_help_panel=RESULTS,
-        ),
-    ] = None,
+    out: Out = None,
     all_: Annotated[bool, typer.Option("--all", help="List every point")] = False,
     json_: Json = False,
 ) -> None:

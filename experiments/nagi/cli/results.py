@@ -208,7 +208,7 @@ def make_bundle(
     directory: Directory,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The archive; NAME-FORM.tar.zst if not given"),
+        typer.Option(metavar="FILE", help="The archive; NAME-VARIANT.tar.zst if not given"),
     ] = None,
 ) -> None:
     """Pack a campaign into one archive with checksums, for publication."""

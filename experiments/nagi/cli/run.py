@@ -34,6 +34,7 @@ from nagi.terminal.options import (
     Inventory,
     Lab,
     Only,
+    Out,
     Quick,
     Spec,
     Switch,
@@ -94,14 +95,7 @@ def run(
             rich_help_panel=WHERE,
         ),
     ] = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIRECTORY",
-            help="Directory for results; results/NAME-FORM if not given",
-            rich_help_panel=RESULTS,
-        ),
-    ] = None,
+    out: Out = None,
     resume: Annotated[
         bool,
         typer.Option(

@@ -24,6 +24,14 @@ LABS = {
 # Headings of groups of options.
 WHAT, WHERE, RESULTS = "What is run", "Where it is run", "Results"
 
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIRECTORY",
+        help="Directory for results; results/NAME-VARIANT if not given",
+        rich_help_panel=RESULTS,
+    ),
+]
 Directory = Annotated[
     Path,
     typer.Argument(
