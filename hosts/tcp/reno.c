@@ -23,7 +23,7 @@
 
 NAGI_PARAMETER(cwnd_after_rto, 1, 1, 1000, "segments", "window after a timeout");
 
-#define NAGI_RECOVERY NAGI_RENO
+#define NAGI_RECOVERY_OF NAGI_RENO
 
 NAGI_INLINE void own_congestion(const struct nagi_connection* of) { nagi_halve(of); }
 

@@ -26,7 +26,7 @@
 
 NAGI_PARAMETER(cwnd_after_loss, 1, 1, 1000, "segments", "window after a loss");
 
-#define NAGI_RECOVERY NAGI_TAHOE
+#define NAGI_RECOVERY_OF NAGI_TAHOE
 
 NAGI_INLINE void own_congestion(const struct nagi_connection* of) {
   nagi_halve(of);

@@ -29,7 +29,7 @@ NAGI_PARAMETER(gamma, 1, 0, 1000, "segments", "backlog above which slow start en
 NAGI_PARAMETER(beta_percent, 75, 1, 100, "%", "share of the window that a loss leaves");
 NAGI_PARAMETER(cwnd_after_rto, 2, 1, 1000, "segments", "window after a timeout");
 
-#define NAGI_RECOVERY NAGI_NEWRENO
+#define NAGI_RECOVERY_OF NAGI_NEWRENO
 
 struct nagi_own {
   struct nagi_vegas vegas;

@@ -11,7 +11,7 @@
 #include "glue/loss_is_congestion.h"
 #include "glue/westwood.h"
 
-#define NAGI_RECOVERY NAGI_RENO
+#define NAGI_RECOVERY_OF NAGI_RENO
 
 NAGI_INLINE void own_describe(const struct nagi_connection* of, struct nagi_event* event) {
   westwood_describe(of, event);

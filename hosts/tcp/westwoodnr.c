@@ -10,7 +10,7 @@
 #include "glue/loss_is_congestion.h"
 #include "glue/westwood.h"
 
-#define NAGI_RECOVERY NAGI_NEWRENO
+#define NAGI_RECOVERY_OF NAGI_NEWRENO
 
 NAGI_INLINE void own_describe(const struct nagi_connection* of, struct nagi_event* event) {
   westwood_describe(of, event);

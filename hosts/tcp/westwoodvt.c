@@ -25,7 +25,7 @@ NAGI_PARAMETER(alpha, 14, 0, 100000, "segments",
                "backlog below which the channel lost the segment");
 NAGI_PARAMETER(beta, 16, 0, 100000, "segments", "backlog above which a queue lost the segment");
 
-#define NAGI_RECOVERY NAGI_NEWRENO
+#define NAGI_RECOVERY_OF NAGI_NEWRENO
 
 NAGI_INLINE enum nagi_verdict own_duplicates(const struct nagi_connection* of) {
   const struct nagi_window* window = &of->control->window;

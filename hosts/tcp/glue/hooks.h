@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0
 //
-// What the kernel calls. A scheme's file includes this after it has defined NAGI_RECOVERY (NAGI_TAHOE,
+// What the kernel calls. A scheme's file includes this after it has defined NAGI_RECOVERY_OF (NAGI_TAHOE,
 // NAGI_RENO or NAGI_NEWRENO), `struct nagi_own`, and
 //
 //   own_start(of)            the connection begins; the state is all zeros
@@ -134,7 +134,7 @@ NAGI_INLINE void nagi_on_state(struct sock* sk, __u8 state) {
   } else if (state == TCP_CA_Recovery) {
     control->entered = control->kernel_state == TCP_CA_CWR ? NAGI_REDUCED : NAGI_ENTERED;
   } else if (state == TCP_CA_Loss) {
-    _Bool waited = NAGI_RECOVERY == NAGI_TAHOE && control->phase == NAGI_HOLDING;
+    _Bool waited = NAGI_RECOVERY_OF == NAGI_TAHOE && control->phase == NAGI_HOLDING;
 
     own_timeout(&of);
     // A timer that goes off again for the same segment changes no threshold (RFC 5681, 3.1), nor
@@ -158,10 +158,10 @@ NAGI_INLINE void nagi_partial_ack(struct sock* sk, const struct nagi_connection*
   const struct tcp_sock* tp = of->tp;
   struct nagi_window before = control->window;
 
-  if (NAGI_RECOVERY == NAGI_RENO) {
+  if (NAGI_RECOVERY_OF == NAGI_RENO) {
     control->phase = NAGI_HOLDING;
     control->count = 0;
-  } else if (NAGI_RECOVERY == NAGI_TAHOE) {
+  } else if (NAGI_RECOVERY_OF == NAGI_TAHOE) {
     __u64 srtt_us = tp->srtt_us >> 3;
 
     own_grow(of, 1);
@@ -210,13 +210,13 @@ NAGI_INLINE void nagi_on_ack(struct sock* sk, const struct rate_sample* sample) 
   } else if (!in_recovery) {
     if (control->phase != NAGI_OPEN) {
       control->phase = NAGI_OPEN;
-      if (NAGI_RECOVERY == NAGI_TAHOE) own_grow(&of, 1);
+      if (NAGI_RECOVERY_OF == NAGI_TAHOE) own_grow(&of, 1);
     } else if (ack.advances && nagi_is_used(tp, &control->window)) {
       own_grow(&of, ack.delivered);
     }
   } else if (ack.advances) {
     nagi_partial_ack(sk, &of);
-  } else if (NAGI_RECOVERY == NAGI_RENO && control->phase == NAGI_HOLDING) {
+  } else if (NAGI_RECOVERY_OF == NAGI_RENO && control->phase == NAGI_HOLDING) {
     control->count += ack.delivered;
     if (control->count >= 3) nagi_three_duplicates(sk, &of, 0);
   }
