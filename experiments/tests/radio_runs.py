@@ -17,6 +17,7 @@ from nagi_contracts.links import Links
 from nagi_contracts.paths import ROOT, native_program
 from nagi_contracts.records import Verdict
 from prefixes import make_prefix
+from specs import two_links
 
 needs_nagi_sdr = [
     pytest.mark.radio,
@@ -25,27 +26,21 @@ needs_nagi_sdr = [
     ),
 ]
 DOUBLE = ROOT / "link-emulator" / "daemon" / "tests" / "radio_double.py"
-SPEC = """\
-schema_version: 1
-name: radio
-title: A radio
-seed: 7
-nodes: {S: host, N: router, D: host}
-links:
-  wired: {between: [S, N], rate: 10 Mb/s, delay: 10 ms, queue: 1 bdp}
-  wireless:
-    between: [N, D]
-    emulator: sdr
-    delay: 15 ms
-    queue: 20 packets
-    radio: {modem: ofdm, modulation: qpsk, rate: 2 Mb/s, snr: $snr}
+SPEC = two_links(
+    "radio",
+    "rate: 10 Mb/s, delay: 10 ms",
+    "emulator: sdr, delay: 15 ms, queue: 20 packets, "
+    "radio: {modem: ofdm, modulation: qpsk, rate: 2 Mb/s, snr: $snr}",
+    """\
 flows:
   bulk: {from: S, to: D, scheme: newreno, payload: 1000 bytes}
 duration: 5 s
 warmup: 1 s
 matrix: {snr: [13 dB]}
 report: {x: snr, series: snr}
-"""
+""",
+    radio_name="wireless",
+)
 
 
 def run(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The experiment that tests of the file format change a line of. Tests name its lines."""
+"""Experiments of tests. Tests of the file format change a line of GOOD."""
 
 GOOD = """\
 schema_version: 1
@@ -30,3 +30,19 @@ variants:
     matrix:
       capacity: [5 Mb/s]
 """
+
+
+def two_links(
+    name: str, wired: str, radio: str, rest: str, *, node: str = "router", radio_name: str = "radio"
+) -> str:
+    """An experiment file: a sender S, a node N, a receiver D, and settings of the two links."""
+    return f"""\
+schema_version: 1
+name: {name}
+title: A sender, a {node} and a receiver
+seed: 7
+nodes: {{S: host, N: {node}, D: host}}
+links:
+  wired: {{between: [S, N], {wired}, queue: 1 bdp}}
+  {radio_name}: {{between: [N, D], {radio}}}
+{rest}"""

@@ -16,27 +16,18 @@ from nagi_contracts.records import Campaign, Verdict
 from nagi_contracts.results import Metrics
 from nagi_contracts.switches import QueueSample, Switches
 from nagi_reports.series import read_series
+from specs import two_links
 
 needs_nagi_switch = pytest.mark.skipif(
     not native_program("nagi-switch").exists(), reason="no nagi-switch: `make` builds it"
 )
 NAGI = str(native_program("nagi"))
-SPEC = """\
-schema_version: 1
-name: switched
-title: A switch between two links
-seed: 7
-nodes: {S: host, N: switch, D: host}
-links:
-  wired: {between: [S, N], rate: 40 Mb/s, delay: 8 ms, queue: 1 bdp}
-  radio:
-    between: [N, D]
-    rate: 8 Mb/s
-    delay: 2 ms
-    queue: 30 packets
-    forward:
-      shaped_by: switch
-      loss: {model: bernoulli, rate: $loss}
+SPEC = two_links(
+    "switched",
+    "rate: 40 Mb/s, delay: 8 ms",
+    "rate: 8 Mb/s, delay: 2 ms, queue: 30 packets, "
+    "forward: {shaped_by: switch, loss: {model: bernoulli, rate: $loss}}",
+    """\
 flows:
   bulk: {from: S, to: D, scheme: newreno}
 host_profile: ns2
@@ -44,7 +35,9 @@ duration: 4 s
 warmup: 1 s
 matrix: {loss: [LOSSES]}
 report: {x: loss, series: loss}
-"""
+""",
+    node="switch",
+)
 RADIO = LinkDirection(link="radio", direction="forward")
 
 

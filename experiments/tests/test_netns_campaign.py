@@ -27,6 +27,7 @@ from nagi.spec.points import read_experiment
 from nagi_contracts.links import Links
 from nagi_contracts.paths import native_program
 from nagi_contracts.records import Campaign, Flows, Manifest, Verdict
+from specs import two_links
 
 pytestmark = [
     pytest.mark.realtime,
@@ -38,20 +39,11 @@ NAGI = str(native_program("nagi"))
 # runs is found out and tried again, which is nagi's business; here only how often.
 TRIES = "8"
 
-SPEC = """\
-schema_version: 1
-name: small
-title: A small experiment
-seed: 7
-nodes: {S: host, N: router, D: host}
-links:
-  wired: {between: [S, N], rate: 10 Mb/s, delay: 8 ms, queue: 1 bdp}
-  radio:
-    between: [N, D]
-    rate: $capacity
-    delay: 2 ms
-    queue: 1 bdp
-    forward: {loss: {model: poisson, rate: $loss}}
+SPEC = two_links(
+    "small",
+    "rate: 10 Mb/s, delay: 8 ms",
+    "rate: $capacity, delay: 2 ms, queue: 1 bdp, forward: {loss: {model: poisson, rate: $loss}}",
+    """\
 flows:
   bulk: {from: S, to: D, scheme: $scheme}
 host_profile: ns2
@@ -63,7 +55,8 @@ matrix:
   capacity: [4 Mb/s]
   scheme: [newreno, tahoe]
 report: {x: capacity, panels: loss}
-"""
+""",
+)
 
 
 @pytest.fixture(autouse=True)

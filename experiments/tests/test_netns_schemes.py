@@ -15,6 +15,7 @@ from marks import needs_root
 from nagi_contracts.plan import RunPlan
 from nagi_contracts.records import Flows, SchemeEvent, Verdict
 from own_schemes import OWN_SCHEME, compiled
+from specs import two_links
 from test_netns_campaign import nothing_left_behind, run  # noqa: F401 - a fixture
 
 pytestmark = [
@@ -24,20 +25,11 @@ pytestmark = [
     pytest.mark.timeout(900),
 ]  # several tries
 
-SPEC = """\
-schema_version: 1
-name: ours
-title: Schemes of our own
-seed: 7
-nodes: {S: host, N: router, D: host}
-links:
-  wired: {between: [S, N], rate: 20 Mb/s, delay: 8 ms, queue: 1 bdp}
-  radio:
-    between: [N, D]
-    rate: 4 Mb/s
-    delay: 2 ms
-    queue: 20 packets
-    forward: {loss: {model: bernoulli, rate: 2 %}}
+SPEC = two_links(
+    "ours",
+    "rate: 20 Mb/s, delay: 8 ms",
+    "rate: 4 Mb/s, delay: 2 ms, queue: 20 packets, forward: {loss: {model: bernoulli, rate: 2 %}}",
+    """\
 flows:
   bulk: {from: S, to: D, scheme: $scheme}
 parameters:
@@ -47,7 +39,8 @@ duration: 4 s
 matrix:
   scheme: [SCHEMES]
 report: {x: scheme}
-"""
+""",
+)
 
 
 @pytest.fixture(autouse=True)

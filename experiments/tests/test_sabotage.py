@@ -19,6 +19,7 @@ from marks import needs_root
 from nagi_contracts.paths import native_program
 from nagi_contracts.records import Verdict
 from prefixes import make_prefix
+from specs import two_links
 
 pytestmark = [
     pytest.mark.realtime,
@@ -27,20 +28,11 @@ pytestmark = [
 ]  # several tries of several runs
 CAMPAIGNS = 5  # at most: others may hold up the machine that tests run on
 
-SPEC = """\
-schema_version: 1
-name: spoiled
-title: One run
-seed: 7
-nodes: {S: host, N: router, D: host}
-links:
-  wired: {between: [S, N], rate: 100 Mb/s, delay: 8 ms, queue: 1 bdp}
-  radio:
-    between: [N, D]
-    rate: $capacity
-    delay: 2 ms
-    queue: 1 bdp
-    forward: {loss: {model: bernoulli, rate: 0.1 %}}
+SPEC = two_links(
+    "spoiled",
+    "rate: 100 Mb/s, delay: 8 ms",
+    "rate: $capacity, delay: 2 ms, queue: 1 bdp, forward: {loss: {model: bernoulli, rate: 0.1 %}}",
+    """\
 flows:
   bulk: {from: S, to: D, scheme: cubic}
 host_profile: linux
@@ -48,7 +40,8 @@ duration: 4 s
 warmup: 1 s
 matrix: {capacity: [20 Mb/s]}
 report: {x: capacity, series: capacity}
-"""
+""",
+)
 
 # A nagi-link that does something else than its configuration says.
 WRAPPER = """\

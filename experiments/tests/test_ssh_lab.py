@@ -13,20 +13,17 @@ from nagi_contracts.doctor import Doctor
 from nagi_contracts.inspection import Holder
 from nagi_contracts.records import Manifest, Verdict
 from nagi_contracts.switches import Switches
+from specs import two_links
 from ssh_hosts import CELLS, SshHosts, require_ssh_hosts, ssh_hosts
 
 __all__ = ["ssh_hosts"]
 pytestmark = [pytest.mark.realtime, pytest.mark.timeout(900)]
 TWO_CELLS = CELLS | {"bench2": {"S": "dora", "N": "emil", "D": "fred", "emulator": "ibis"}}
-SPEC = """\
-schema_version: 1
-name: small
-title: A small experiment
-seed: 7
-nodes: {S: host, N: router, D: host}
-links:
-  wired: {between: [S, N], rate: 10 Mb/s, delay: 8 ms, queue: 1 bdp}
-  radio: {between: [N, D], rate: $capacity, delay: 2 ms, queue: 1 bdp}
+SPEC = two_links(
+    "small",
+    "rate: 10 Mb/s, delay: 8 ms",
+    "rate: $capacity, delay: 2 ms, queue: 1 bdp",
+    """\
 flows:
   bulk: {from: S, to: D, scheme: $scheme}
 host_profile: ns2
@@ -37,7 +34,8 @@ matrix:
   capacity: [2 Mb/s, 4 Mb/s]
   scheme: [newreno, tahoe]
 report: {x: capacity}
-"""
+""",
+)
 
 
 def spec_for(hosts: SshHosts, text: str = SPEC):

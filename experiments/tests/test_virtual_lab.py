@@ -27,24 +27,16 @@ from nagi.terminal.site import virtual_site
 from nagi_contracts.errors import InputError
 from nagi_contracts.paths import ROOT, native_program
 from nagi_contracts.records import Campaign, Verdict
+from specs import two_links
 
 pytestmark = in_virtual_time
 
 NAGI = str(native_program("nagi"))
-SPEC = """\
-schema_version: 1
-name: virtually
-title: One flow over two links
-seed: 7
-nodes: {S: host, N: router, D: host}
-links:
-  wired: {between: [S, N], rate: 20 Mb/s, delay: 8 ms, queue: 1 bdp}
-  radio:
-    between: [N, D]
-    rate: 8 Mb/s
-    delay: 17 ms
-    queue: 20 packets
-    forward: {loss: LOSS}
+SPEC = two_links(
+    "virtually",
+    "rate: 20 Mb/s, delay: 8 ms",
+    "rate: 8 Mb/s, delay: 17 ms, queue: 20 packets, forward: {loss: LOSS}",
+    """\
 flows:
   bulk: {from: S, to: D, scheme: $scheme}
 host_profile: PROFILE
@@ -52,7 +44,8 @@ duration: 4 s
 warmup: 1 s
 matrix: {scheme: [SCHEMES]}
 report: {x: scheme}
-"""
+""",
+)
 
 
 def written(

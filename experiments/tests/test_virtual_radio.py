@@ -13,7 +13,7 @@ from radio_runs import SPEC, check, needs_nagi_sdr, run
 pytestmark = [*needs_nagi_sdr, *in_virtual_time]
 # Of packets of 1,000 bytes some 7 % are lost; six attempts in vain are one packet in 10^7.
 ARQ = SPEC.replace(
-    "queue: 20 packets", "queue: 20 packets\n    arq: {retries: 5, feedback: 8 ms}"
+    "queue: 20 packets", "queue: 20 packets, arq: {retries: 5, feedback: 8 ms}"
 ).replace("13 dB", "12 dB")
 
 
