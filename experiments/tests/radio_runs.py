@@ -31,9 +31,8 @@ SPEC = two_links(
     "rate: 10 Mb/s, delay: 10 ms",
     "emulator: sdr, delay: 15 ms, queue: 20 packets, "
     "radio: {modem: ofdm, modulation: qpsk, rate: 2 Mb/s, snr: $snr}",
+    "scheme: newreno, payload: 1000 bytes",
     """\
-flows:
-  bulk: {from: S, to: D, scheme: newreno, payload: 1000 bytes}
 duration: 5 s
 warmup: 1 s
 matrix: {snr: [13 dB]}

@@ -33,9 +33,16 @@ variants:
 
 
 def two_links(
-    name: str, wired: str, radio: str, rest: str, *, node: str = "router", radio_name: str = "radio"
+    name: str,
+    wired: str,
+    radio: str,
+    bulk: str,
+    rest: str,
+    *,
+    node: str = "router",
+    radio_name: str = "radio",
 ) -> str:
-    """An experiment file: a sender S, a node N, a receiver D, and settings of the two links."""
+    """An experiment file: one flow of a sender S by a node N to a receiver D."""
     return f"""\
 schema_version: 1
 name: {name}
@@ -45,4 +52,6 @@ nodes: {{S: host, N: {node}, D: host}}
 links:
   wired: {{between: [S, N], {wired}, queue: 1 bdp}}
   {radio_name}: {{between: [N, D], {radio}}}
+flows:
+  bulk: {{from: S, to: D, {bulk}}}
 {rest}"""

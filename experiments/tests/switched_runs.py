@@ -27,9 +27,8 @@ SPEC = two_links(
     "rate: 40 Mb/s, delay: 8 ms",
     "rate: 8 Mb/s, delay: 2 ms, queue: 30 packets, "
     "forward: {shaped_by: switch, loss: {model: bernoulli, rate: $loss}}",
+    "scheme: newreno",
     """\
-flows:
-  bulk: {from: S, to: D, scheme: newreno}
 host_profile: ns2
 duration: 4 s
 warmup: 1 s

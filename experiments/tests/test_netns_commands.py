@@ -7,25 +7,27 @@ import pandas as pd
 import pytest
 from marks import needs_root
 from nagi_contracts.records import Flows, Manifest, Verdict
-from specs import two_links
 from test_netns_campaign import kept, nothing_left_behind, run  # noqa: F401 - a fixture
 
 realtime = pytest.mark.realtime
 pytestmark = [needs_root, pytest.mark.timeout(900)]  # several tries
 
-SPEC = two_links(
-    "commands",
-    "rate: 20 Mb/s, delay: 8 ms",
-    "rate: 10 Mb/s, delay: 2 ms, queue: 2 bdp",
-    """\
+SPEC = """\
+schema_version: 1
+name: programs
+title: Programs of one's own
+seed: 7
+nodes: {S: host, N: router, D: host}
+links:
+  wired: {between: [S, N], rate: 20 Mb/s, delay: 8 ms, queue: 1 bdp}
+  radio: {between: [N, D], rate: 10 Mb/s, delay: 2 ms, queue: 2 bdp}
 flows:
 FLOWS
 max_window: 30 packets
 duration: 4 s
 matrix: AXIS
 report: {x: axis, series: axis}
-""",
-)
+"""
 # A download by HTTP from a server that listens at the sender; several connections at once;
 # datagrams the other way, from a client that ends by itself.
 APPLICATIONS = """\

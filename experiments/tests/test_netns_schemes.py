@@ -29,9 +29,8 @@ SPEC = two_links(
     "ours",
     "rate: 20 Mb/s, delay: 8 ms",
     "rate: 4 Mb/s, delay: 2 ms, queue: 20 packets, forward: {loss: {model: bernoulli, rate: 2 %}}",
+    "scheme: $scheme",
     """\
-flows:
-  bulk: {from: S, to: D, scheme: $scheme}
 parameters:
   westwoodvt: {alpha: 13, beta: 17}
 host_profile: ns2

@@ -32,9 +32,8 @@ SPEC = two_links(
     "spoiled",
     "rate: 100 Mb/s, delay: 8 ms",
     "rate: $capacity, delay: 2 ms, queue: 1 bdp, forward: {loss: {model: bernoulli, rate: 0.1 %}}",
+    "scheme: cubic",
     """\
-flows:
-  bulk: {from: S, to: D, scheme: cubic}
 host_profile: linux
 duration: 4 s
 warmup: 1 s

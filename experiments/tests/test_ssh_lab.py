@@ -23,9 +23,8 @@ SPEC = two_links(
     "small",
     "rate: 10 Mb/s, delay: 8 ms",
     "rate: $capacity, delay: 2 ms, queue: 1 bdp",
+    "scheme: $scheme",
     """\
-flows:
-  bulk: {from: S, to: D, scheme: $scheme}
 host_profile: ns2
 max_window: 18 packets
 duration: 2 s

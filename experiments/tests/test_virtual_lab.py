@@ -36,9 +36,8 @@ SPEC = two_links(
     "virtually",
     "rate: 20 Mb/s, delay: 8 ms",
     "rate: 8 Mb/s, delay: 17 ms, queue: 20 packets, forward: {loss: LOSS}",
+    "scheme: $scheme",
     """\
-flows:
-  bulk: {from: S, to: D, scheme: $scheme}
 host_profile: PROFILE
 duration: 4 s
 warmup: 1 s
