@@ -143,7 +143,7 @@ def checks() -> str:
         ("Runs with radios", certificate.RADIO_LIMITS),
     ):
         rows = [
-            (f"`{name}`", f"{limit.most:g} {limit.unit}", limit.description)
+            (f"`{name}`", f"{limit.maximum:g} {limit.unit}", limit.description)
             for name, limit in limits.items()
         ]
         out += [f"## {head}\n", _table(("check", "limit", "what is measured"), rows)]

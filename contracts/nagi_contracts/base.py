@@ -9,7 +9,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from nagi_contracts.errors import refuse
+from nagi_contracts.errors import InputError, refuse
 
 
 def file_of_run(path: Path) -> bytes:
@@ -22,16 +22,32 @@ def file_of_run(path: Path) -> bytes:
         ) from None
 
 
-# Keys that had another name until 0.1.
+# Keys and columns that had another name until 0.1.
 RENAMED = {
     "form": "variant",
     "forms": "variants",
     "imposed_by": "shaped_by",
-    "direction": "direction",
-    "forward": "forward",
-    "backward": "backward",
+    "way": "direction",
+    "a_to_b": "forward",
+    "b_to_a": "backward",
     "most_waiting_packets": "max_waiting_packets",
+    "window_before": "cwnd_before",
+    "window": "cwnd",
+    "threshold_before": "ssthresh_before",
+    "threshold": "ssthresh",
+    "least_rtt_us": "min_rtt_us",
 }
+
+
+def refuse_old_name(name: str, path: Path, key: str) -> InputError:
+    """The error of a file of a run that has a key or column of RENAMED."""
+    return refuse(
+        f"an older nagi wrote it: `{name}` is `{RENAMED[name]}` now",
+        "read it with that version, or run the campaign again",
+        file=str(path),
+        key=key,
+    )
+
 
 # For a field's `exclude_if`: what came later is written only where it is in use.
 
@@ -83,18 +99,20 @@ class Contract(BaseModel):
             return cls.model_validate_json(content)
         except ValidationError as error:
             errors = error.errors()
-            old = [each for each in errors if each["loc"] and each["loc"][-1] in RENAMED]
+            old = [
+                each
+                for each in errors
+                if each["type"] == "extra_forbidden" and each["loc"][-1] in RENAMED
+            ]
             first = (old or errors)[0]
-            what, cure = first["msg"], "it was damaged, or written by another version of nagi"
+            key = ".".join(map(str, first["loc"]))
             if old:
-                name = str(first["loc"][-1])
-                what = f"an older nagi wrote it: `{name}` is `{RENAMED[name]}` now"
-                cure = "read it with that version, or run the campaign again"
+                raise refuse_old_name(str(first["loc"][-1]), path, key) from None
             raise refuse(
-                what,
-                cure,
+                first["msg"],
+                "it was damaged, or written by another version of nagi",
                 file=str(path),
-                key=".".join(map(str, first["loc"])),
+                key=key,
             ) from None
 
     def write(self, path: Path) -> None:

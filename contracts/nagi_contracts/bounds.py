@@ -15,24 +15,24 @@ from nagi_contracts import paths
 
 
 class Bound(BaseModel):
-    """The least and the greatest possible value of one key, in `unit`."""
+    """The range of one key, both ends included, in `unit`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     type: Literal["integer", "number"]
-    least: int | float
-    most: int | float
+    minimum: int | float
+    maximum: int | float
     unit: str
     why: str
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
         if self.type == "integer" and not (
-            isinstance(self.least, int) and isinstance(self.most, int)
+            isinstance(self.minimum, int) and isinstance(self.maximum, int)
         ):
             raise ValueError("the bounds of an integer are integers")
-        if self.least > self.most:
-            raise ValueError("the least value is greater than the greatest")
+        if self.minimum > self.maximum:
+            raise ValueError("the minimum is greater than the maximum")
         return self
 
 
@@ -44,13 +44,13 @@ def bounds() -> dict[str, Bound]:
 
 
 def whole(key: str) -> tuple[int, int]:
-    """Least and greatest value of an integer."""
+    """Minimum and maximum of an integer."""
     bound = bounds()[key]
     assert bound.type == "integer"
-    return int(bound.least), int(bound.most)
+    return int(bound.minimum), int(bound.maximum)
 
 
 def real(key: str) -> tuple[float, float]:
-    """Least and greatest value of a number."""
+    """Minimum and maximum of a number."""
     bound = bounds()[key]
-    return float(bound.least), float(bound.most)
+    return float(bound.minimum), float(bound.maximum)

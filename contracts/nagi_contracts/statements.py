@@ -187,8 +187,8 @@ def _scalar(value: object) -> str:
 class Claim(Text):
     """What a value is said to be: `> 0.95`, `< 80 Mb/s`, `0.05 to 0.15` (both ends included)."""
 
-    least: float | None
-    most: float | None
+    minimum: float | None
+    maximum: float | None
     strict: bool  # the ends themselves do not hold
     unit: str  # "" or "b/s"
     written: str
@@ -216,18 +216,18 @@ class Claim(Text):
         ends = re.split(r"\s+to\s+", written)
         if len(ends) != 2:
             raise BadValue(f"not a claim: {shown(text)}", cure)
-        (least, unit), (most, other) = (_number(end, cure) for end in ends)
+        (minimum, unit), (maximum, other) = (_number(end, cure) for end in ends)
         if unit != other:
             raise BadValue(f"two units in {shown(text)}", "give both ends of a range in the same")
-        if least >= most:
+        if minimum >= maximum:
             what = f"{shown(text)} is an empty range: its end is not above its beginning"
             raise BadValue(what, "write the smaller number first, as in '0.05 to 0.15'")
-        return cls(least, most, False, unit, written)
+        return cls(minimum, maximum, False, unit, written)
 
     def holds(self, low: float, high: float) -> bool | None:
         """Whether it holds of a value that lies between `low` and `high`; None: of some of them."""
         inside, outside = True, False
-        for end, sign in ((self.least, 1), (self.most, -1)):
+        for end, sign in ((self.minimum, 1), (self.maximum, -1)):
             if end is None:
                 continue
             nearest = min(sign * (low - end), sign * (high - end))
@@ -238,8 +238,8 @@ class Claim(Text):
 
     def distance(self, value: float) -> float:
         """By how much a value misses it; negative if it does not."""
-        ends = [end - value for end in (self.least,) if end is not None]
-        ends += [value - end for end in (self.most,) if end is not None]
+        ends = [end - value for end in (self.minimum,) if end is not None]
+        ends += [value - end for end in (self.maximum,) if end is not None]
         return max(ends)
 
     def __str__(self) -> str:

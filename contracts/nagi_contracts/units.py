@@ -94,10 +94,13 @@ class Quantity(Text):
 
     what: ClassVar[str]
     units: ClassVar[dict[str, Decimal]]  # name -> base units; the first of equal size prints
-    least: ClassVar[int] = 0
-    most: ClassVar[int | None] = None
+    minimum: ClassVar[int] = 0
+    maximum: ClassVar[int | None] = None
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(cls, *, bounds: str | None = None) -> None:
+        """`bounds`: the value's name in bounds.json."""
+        if bounds is not None:
+            cls.minimum, cls.maximum = whole(bounds)
         names = "|".join(re.escape(name) for name in cls.units)
         cls.pattern = f"{_NUMBER_PATTERN} ?({names})"
 
@@ -107,12 +110,12 @@ class Quantity(Text):
         if value != value.to_integral_value():
             unit = next(iter(cls.units))
             raise BadValue(f"{excerpt(str(text))} is no whole number of {unit}", "round it")
-        if value < cls.least:
+        if value < cls.minimum:
             what = f"a {cls.what} of {excerpt(str(text))} is too small"
-            raise BadValue(what, f"give {cls(cls.least)} or more")
-        if cls.most is not None and value > cls.most:
+            raise BadValue(what, f"give {cls(cls.minimum)} or more")
+        if cls.maximum is not None and value > cls.maximum:
             what = f"a {cls.what} of {excerpt(str(text))} is too large"
-            raise BadValue(what, f"give at most {cls(cls.most)}")
+            raise BadValue(what, f"give at most {cls(cls.maximum)}")
         return cls(int(value))
 
     def __str__(self) -> str:
@@ -124,12 +127,11 @@ class Quantity(Text):
         return f"{_plain(self.value / self.units[unit])} {unit}"
 
 
-class Bitrate(Quantity):
+class Bitrate(Quantity, bounds="rate_bps"):
     """A rate in bit/s."""
 
     what = "rate"
     example = "100 Mb/s"
-    least, most = whole("rate_bps")
     units: ClassVar[dict[str, Decimal]] = {
         f"{prefix}{spelling}": Decimal(factor)
         for spelling in ("b/s", "bit/s", "bit")
@@ -137,10 +139,8 @@ class Bitrate(Quantity):
     }
 
 
-class StepRate(Bitrate):
+class StepRate(Bitrate, bounds="step_rate_bps"):
     """A rate in bit/s that may be 0: an outage."""
-
-    least, most = whole("step_rate_bps")
 
 
 class Duration(Quantity):
@@ -171,49 +171,35 @@ class Duration(Quantity):
 class PositiveDuration(Duration):
     """A time span in nanoseconds, not 0."""
 
-    least = 1
+    minimum = 1
 
 
-class Delay(Duration):
+class Delay(Duration, bounds="delay_ns"):
     """A propagation delay in nanoseconds."""
 
-    least, most = whole("delay_ns")
 
-
-class JitterWidth(Duration):
+class JitterWidth(Duration, bounds="jitter_ns"):
     """How much a delay varies, in nanoseconds."""
 
-    least, most = whole("jitter_ns")
 
-
-class Feedback(Duration):
+class Feedback(Duration, bounds="arq_feedback_ns"):
     """How long a sender takes to know of a loss, in nanoseconds, not 0."""
 
-    least, most = whole("arq_feedback_ns")
 
-
-class Sojourn(Duration):
+class Sojourn(Duration, bounds="sojourn_ns"):
     """A mean time in a state, in nanoseconds; nagi-link follows no shorter ones."""
 
-    least, most = whole("sojourn_ns")
 
-
-class AqmTarget(Duration):
+class AqmTarget(Duration, bounds="aqm_target_ns"):
     """A queueing delay that active queue management keeps to, in nanoseconds."""
 
-    least, most = whole("aqm_target_ns")
 
-
-class AqmInterval(Duration):
+class AqmInterval(Duration, bounds="aqm_interval_ns"):
     """An interval of active queue management, in nanoseconds."""
 
-    least, most = whole("aqm_interval_ns")
 
-
-class AqmUpdate(Duration):
+class AqmUpdate(Duration, bounds="aqm_update_ns"):
     """Time between updates of a controller, in nanoseconds."""
-
-    least, most = whole("aqm_update_ns")
 
 
 class ByteCount(Quantity):
@@ -221,7 +207,7 @@ class ByteCount(Quantity):
 
     what = "size"
     example = "1000 bytes"
-    least = 1
+    minimum = 1
     units: ClassVar[dict[str, Decimal]] = {
         "bytes": Decimal(1),
         "byte": Decimal(1),
@@ -235,34 +221,24 @@ class ByteCount(Quantity):
         return f"{self.value} bytes"
 
 
-class Overhead(ByteCount):
+class Overhead(ByteCount, bounds="overhead_bytes"):
     """The framing of a packet in bytes."""
 
-    least, most = whole("overhead_bytes")
 
-
-class PacketSize(ByteCount):
+class PacketSize(ByteCount, bounds="packet_bytes"):
     """An IP packet's size in bytes."""
 
-    least, most = whole("packet_bytes")
 
-
-class Burst(ByteCount):
+class Burst(ByteCount, bounds="burst_bytes"):
     """The burst of a token bucket, in bytes."""
 
-    least, most = whole("burst_bytes")
 
-
-class QueueBytes(ByteCount):
+class QueueBytes(ByteCount, bounds="queue_bytes"):
     """A queue in bytes."""
 
-    least, most = whole("queue_bytes")
 
-
-class ThresholdBytes(ByteCount):
+class ThresholdBytes(ByteCount, bounds="mark_threshold_bytes"):
     """A threshold of a queue in bytes."""
-
-    least, most = whole("mark_threshold_bytes")
 
 
 class SampleRate(Quantity):
@@ -270,7 +246,7 @@ class SampleRate(Quantity):
 
     what = "sample rate"
     example = "2 MHz"
-    least = 1
+    minimum = 1
     units: ClassVar[dict[str, Decimal]] = {
         f"{prefix}Hz": Decimal(factor)
         for prefix, factor in (("", 1), ("k", 10**3), ("M", 10**6), ("G", 10**9))
@@ -282,20 +258,16 @@ class PacketCount(Quantity):
 
     what = "number of packets"
     example = "1000 packets"
-    least = 1
+    minimum = 1
     units: ClassVar[dict[str, Decimal]] = {"packets": Decimal(1), "packet": Decimal(1)}
 
 
-class QueuePackets(PacketCount):
+class QueuePackets(PacketCount, bounds="queue_packets"):
     """A queue in packets."""
 
-    least, most = whole("queue_packets")
 
-
-class ThresholdPackets(PacketCount):
+class ThresholdPackets(PacketCount, bounds="mark_threshold_packets"):
     """A threshold of a queue in packets."""
-
-    least, most = whole("mark_threshold_packets")
 
 
 @dataclass(frozen=True)
@@ -313,11 +285,11 @@ class BdpCount(Text):
         millionths = number * 10**6
         if unit != "bdp" or millionths != millionths.to_integral_value() or millionths <= 0:
             raise BadValue(f"not a queue size: {shown(text)}", "write it like '1 bdp'")
-        least, most = (Decimal(repr(bound)) for bound in real("queue_bdp"))
-        if not least <= number <= most:
+        minimum, maximum = (Decimal(repr(bound)) for bound in real("queue_bdp"))
+        if not minimum <= number <= maximum:
             raise BadValue(
                 f"a queue of {excerpt(str(text))} is out of range",
-                f"give {least:f} to {_plain(most)} bdp",
+                f"give {minimum:f} to {_plain(maximum)} bdp",
             )
         return cls(int(millionths))
 
@@ -402,10 +374,10 @@ class Correlation(Share):
     @classmethod
     def parse(cls, text: object) -> Self:
         share = super().parse(text)
-        most = real("correlation")[1]
-        if share.value > most:
+        maximum = real("correlation")[1]
+        if share.value > maximum:
             what = f"a correlation of {excerpt(str(text))} never changes"
-            raise BadValue(what, f"give at most {cls(most)}")
+            raise BadValue(what, f"give at most {cls(maximum)}")
         return share
 
 
@@ -417,21 +389,24 @@ class Measure(Text):
 
     what: ClassVar[str]
     units: ClassVar[dict[str, Decimal]]  # name -> base units; the first is 1 and prints
-    least: ClassVar[float]
-    most: ClassVar[float]
+    minimum: ClassVar[float]
+    maximum: ClassVar[float]
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(cls, *, bounds: str | None = None) -> None:
+        """`bounds`: the value's name in bounds.json."""
+        if bounds is not None:
+            cls.minimum, cls.maximum = real(bounds)
         names = "|".join(re.escape(name) for name in cls.units)
         cls.pattern = f"[-+]?{_NUMBER_PATTERN} ?({names})"
 
     @classmethod
     def parse(cls, text: object) -> Self:
         value = _in_base_units(text, cls.what, cls.example, cls.units)
-        if not cls.least <= value <= cls.most:
+        if not cls.minimum <= value <= cls.maximum:
             base = next(iter(cls.units))
             raise BadValue(
                 f"a {cls.what} of {excerpt(str(text))} is out of range",
-                f"give {cls.least} {base} to {cls.most} {base}",
+                f"give {cls.minimum} {base} to {cls.maximum} {base}",
             )
         return cls(float(value))
 
@@ -444,16 +419,15 @@ class Level(Measure):
 
     what = "level"
     example = "12 dB"
-    least, most = -100, 100
+    minimum, maximum = -100, 100
     units: ClassVar[dict[str, Decimal]] = {"dB": Decimal(1)}
 
 
-class Gain(Measure):
+class Gain(Measure, bounds="aqm_gain_hz"):
     """The gain of a controller of a probability, in Hz."""
 
     what = "gain"
     example = "0.125 Hz"
-    least, most = real("aqm_gain_hz")
     units: ClassVar[dict[str, Decimal]] = {"Hz": Decimal(1)}
 
 
@@ -462,7 +436,7 @@ class FrequencyOffset(Measure):
 
     what = "frequency offset"
     example = "100 Hz"
-    least, most = -(10**9), 10**9
+    minimum, maximum = -(10**9), 10**9
     units: ClassVar[dict[str, Decimal]] = {
         "Hz": Decimal(1),
         "kHz": Decimal(10**3),
@@ -475,7 +449,7 @@ class DopplerSpread(FrequencyOffset):
 
     what = "Doppler spread"
     example = "5 Hz"
-    least, most = 0, 10**6
+    minimum, maximum = 0, 10**6
 
 
 def in_bytes(count: float) -> str:

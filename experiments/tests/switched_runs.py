@@ -79,9 +79,9 @@ def check(directory: Path, loss: float) -> None:
     assert samples["depth_at_dequeue"].between(0, 30).all()
     series = read_series(directory)
     assert series.bottleneck == "radio forward" and series.queue is not None
-    assert series.queue.waiting.most.max() <= 30 == series.queue.limit_packets
+    assert series.queue.waiting.maximum.max() <= 30 == series.queue.limit_packets
     if loss == 0:
-        assert series.queue.waiting.most.max() > 20
+        assert series.queue.waiting.maximum.max() > 20
         assert checks["rate_error"].value is not None
         assert "switch N, radio forward" in checks["rate_error"].subject
     if switch.target == "bmv2":

@@ -235,10 +235,13 @@ def values_of(key: str) -> list[tuple[Any, bool]]:
     """Values at the bounds and just beyond, and whether they are possible."""
     bound = bounds()[key]
     if bound.type == "integer":
-        below, above = bound.least - 1, bound.most + 1
+        below, above = bound.minimum - 1, bound.maximum + 1
     else:
-        below, above = math.nextafter(bound.least, -math.inf), math.nextafter(bound.most, math.inf)
-    return [(bound.least, True), (below, False), (bound.most, True), (above, False)]
+        below, above = (
+            math.nextafter(bound.minimum, -math.inf),
+            math.nextafter(bound.maximum, math.inf),
+        )
+    return [(bound.minimum, True), (below, False), (bound.maximum, True), (above, False)]
 
 
 def test_every_bound_is_tried():

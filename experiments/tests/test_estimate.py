@@ -60,9 +60,9 @@ def test_a_window_cap_and_a_shared_bottleneck_limit_the_rate(plan):
         size_of(plan.model_copy(update={"flows": flows}), Keep(captures="none", packets="drop"))
         for flows in ([flow], [capped], [flow, flow.model_copy(update={"name": "other"})])
     ]
-    most = sizes[0].raw - 200_000
-    assert sizes[1].raw - 200_000 == pytest.approx(most * 0.4208, rel=1e-3)
-    assert sizes[2].raw - 300_000 == pytest.approx(most, rel=1e-3)  # together as much as one
+    maximum = sizes[0].raw - 200_000
+    assert sizes[1].raw - 200_000 == pytest.approx(maximum * 0.4208, rel=1e-3)
+    assert sizes[2].raw - 300_000 == pytest.approx(maximum, rel=1e-3)  # together as much as one
 
 
 def test_it_is_above_what_was_recorded_and_not_far():

@@ -40,7 +40,7 @@ def test_a_statement_is_read(tmp_path):
     [statement] = read(tmp_path, SPEC)
     assert statement.where["capacity"].holds("10 Mb/s")
     assert not statement.where["capacity"].holds("20 Mb/s")
-    assert statement.is_.least == 0.9
+    assert statement.is_.minimum == 0.9
     assert statement.for_ == "all"
 
 

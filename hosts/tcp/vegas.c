@@ -3,7 +3,7 @@
 // TCP Vegas: Brakmo and Peterson, "TCP Vegas: End to End Congestion Avoidance on a Global Internet",
 // IEEE JSAC 13(8), 1995.
 //
-//   Diff = window x (RTT - BaseRTT) / RTT        section III.B, in segments; BaseRTT: the least RTT
+//   Diff = window x (RTT - BaseRTT) / RTT        section III.B, in segments; BaseRTT: smallest RTT
 //   once a round trip, in congestion avoidance:  Diff < alpha: window + 1;  Diff > beta: window - 1
 //   in slow start:                               the window doubles every other round trip; in the one
 //                                                between, Diff > gamma ends slow start  (section III.C)

@@ -9,7 +9,7 @@ function(nagi_make_bounds)
   math(EXPR last "${count} - 1")
   foreach(index RANGE ${last})
     string(JSON name MEMBER "${bounds}" ${index})
-    foreach(part type least most unit why)
+    foreach(part type minimum maximum unit why)
       string(JSON ${part} GET "${bounds}" ${name} ${part})
     endforeach()
     if(type STREQUAL "integer")
@@ -18,7 +18,7 @@ function(nagi_make_bounds)
       set(type "double")
     endif()
     string(APPEND constants "/// ${unit}: ${why}\n"
-           "inline constexpr Bound<${type}> ${name}{${least}, ${most}};\n")
+           "inline constexpr Bound<${type}> ${name}{${minimum}, ${maximum}};\n")
   endforeach()
   file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/generated/model/bounds.hpp @ONLY CONTENT
 "// SPDX-License-Identifier: Apache-2.0

@@ -136,8 +136,8 @@ def inferred(
         known[known] = inside
         begin, first, beyond = begin[inside], first[inside], beyond[inside]
         ranges = np.column_stack([first, np.maximum(beyond, first + 1)]).ravel()
-        most = np.maximum.reduceat(np.append(window, 0), ranges)[::2] if len(ranges) else first
-        reduced = most < KEPT * window[begin]
+        maximum = np.maximum.reduceat(np.append(window, 0), ranges)[::2] if len(ranges) else first
+        reduced = maximum < KEPT * window[begin]
     found[known] = np.where(reduced, CONGESTION, CHANNEL)
     return found
 
@@ -221,11 +221,11 @@ def _signed(difference: Ints) -> Ints:
     return (difference + 2**31) % 2**32 - 2**31
 
 
-def _first(among: Ints, time: Floats, edge: Ints, lost_s: Floats, least: Ints, none: int) -> Ints:
+def _first(among: Ints, time: Floats, edge: Ints, lost_s: Floats, minimum: Ints, none: int) -> Ints:
     """Of the events `among`, the first after each loss whose `edge`, which never falls, is at least
     `least`; `none` if there is none."""
     later = np.searchsorted(time[among], lost_s, side="right")
-    far = np.searchsorted(edge[among], least, side="left")
+    far = np.searchsorted(edge[among], minimum, side="left")
     return np.append(among, none)[np.maximum(later, far)]
 
 

@@ -206,9 +206,9 @@ def _appended(lines: list[str], piece: str, width: int) -> list[str]:
     return [*lines, piece]
 
 
-def _chunks(panels: Sequence[Panel], most: int) -> Iterator[Sequence[Panel]]:
-    for first in range(0, len(panels), most):
-        yield panels[first : first + most]
+def _chunks(panels: Sequence[Panel], maximum: int) -> Iterator[Sequence[Panel]]:
+    for first in range(0, len(panels), maximum):
+        yield panels[first : first + maximum]
 
 
 def _panels(
@@ -625,11 +625,11 @@ class _Tops:
 
     @property
     def window(self) -> float:
-        return _shared([float(run.cwnd.most.max()) for run in self.runs if run.cwnd])
+        return _shared([float(run.cwnd.maximum.max()) for run in self.runs if run.cwnd])
 
     @property
     def rtt(self) -> float:
-        return _shared([float(run.rtt_ms.most.max()) for run in self.runs if run.rtt_ms])
+        return _shared([float(run.rtt_ms.maximum.max()) for run in self.runs if run.rtt_ms])
 
     @property
     def queue(self) -> float:
@@ -646,7 +646,7 @@ def _shared(tops: list[float]) -> float:
 
 
 def _queue_top(queue: Queue) -> float:
-    return float(queue.waiting.most.max(initial=0))
+    return float(queue.waiting.maximum.max(initial=0))
 
 
 def _absent(axes: Axes, why: str) -> None:
@@ -659,8 +659,8 @@ def _absent(axes: Axes, why: str) -> None:
 def _line(axes: Axes, curve: TimeCurve, **how: Any) -> None:
     axes.fill_between(
         curve.time_s,
-        curve.least,
-        curve.most,
+        curve.minimum,
+        curve.maximum,
         color=_PALE,
         linewidth=0.5,
         zorder=how.get("zorder", 2),
@@ -673,7 +673,7 @@ def _window(axes: Axes, series: RunSeries, top: float) -> None:
         _absent(axes, "not recorded")
         return
     _line(axes, series.cwnd, color="black")
-    top = top or 1.08 * max(1.0, float(series.cwnd.most.max()))
+    top = top or 1.08 * max(1.0, float(series.cwnd.maximum.max()))
     if series.ssthresh is not None:
         axes.plot(
             series.ssthresh.time_s,
@@ -697,7 +697,7 @@ def _rtt(axes: Axes, series: RunSeries, top: float) -> None:
         return
     axes.axhline(series.base_rtt_ms, color=_GREY, linewidth=1, linestyle=":")
     _line(axes, series.rtt_ms, color="black")
-    axes.set_ylim(0, top or 1.08 * float(series.rtt_ms.most.max()))
+    axes.set_ylim(0, top or 1.08 * float(series.rtt_ms.maximum.max()))
 
 
 def _queue(axes: Axes, series: RunSeries, top: float) -> None:
@@ -761,14 +761,14 @@ def topology(nodes: Mapping[str, str], links: list[DrawnLink], first: str) -> Fi
 
     Links are labelled in full if that leaves every label free, else with their names."""
     places, layers = _places(nodes, links, first)
-    most = max(sum(1 for x, _ in places.values() if x == layer) for layer in range(layers))
+    maximum = max(sum(1 for x, _ in places.values() if x == layer) for layer in range(layers))
     with _style():
         for full in (True, False):
-            figure = Figure(figsize=(WIDTH, 0.7 * most + 0.3))
+            figure = Figure(figsize=(WIDTH, 0.7 * maximum + 0.3))
             axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
             axes.set_axis_off()
             axes.set_xlim(-0.5, max(layers, 2) - 0.5)
-            axes.set_ylim(-most / 2 - 0.2, most / 2 + 0.2)
+            axes.set_ylim(-maximum / 2 - 0.2, maximum / 2 + 0.2)
             labels = _draw_topology(axes, nodes, links, places, full)
             if not full or not _covering(figure, labels):
                 break

@@ -7,12 +7,18 @@ from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
+from nagi_contracts.base import RENAMED, refuse_old_name
 from nagi_contracts.errors import excerpt, refuse
 
 
 def read_parquet(path: Path, columns: list[str] | None = None) -> pd.DataFrame:
-    """The table in a run's file, or some columns of it. Raises InputError if it is damaged."""
+    """The table in a run's file, or some columns of it. Raises InputError if it is damaged, or has
+    columns by their old names."""
     try:
+        old = [name for name in pq.read_schema(path).names if name in RENAMED]
+        if old:
+            raise refuse_old_name(old[0], path, old[0])
         return pd.read_parquet(path, columns=columns)
     except (OSError, ValueError, pa.ArrowException) as error:
         reason = excerpt(str(error).removeprefix("Could not open Parquet input source "))

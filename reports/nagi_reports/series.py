@@ -31,8 +31,8 @@ class Curve:
 
     time_s: Floats
     value: Floats
-    least: Floats
-    most: Floats
+    minimum: Floats
+    maximum: Floats
 
 
 @dataclass(frozen=True)

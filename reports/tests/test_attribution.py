@@ -303,10 +303,10 @@ def test_every_lost_segment_of_a_recorded_run_is_counted_once_with_its_own_flow(
 def test_what_a_scheme_tells_goes_before_what_is_inferred_flow_by_flow(run):
     drops = read_drops(run / "drops.pcapng")
     mine = drops[(drops["destination_port"] == 5001) & (drops["payload"] > 0)]
-    least, most = int(mine["sequence"].min()), int(mine["sequence"].max())
+    minimum, maximum = int(mine["sequence"].min()), int(mine["sequence"].max())
     late = (mine["time_ns"].max() / 1e9) - Manifest.read(run / "manifest.json").began_realtime_s
-    rows = [(late + 0.01, "three_duplicates", least, most + 1, "undecided")]
-    rows.append((late + 0.02, "congestion_mark", most + 1, most + 1, "congestion"))
+    rows = [(late + 0.01, "three_duplicates", minimum, maximum + 1, "undecided")]
+    rows.append((late + 0.02, "congestion_mark", maximum + 1, maximum + 1, "congestion"))
     events(*rows).assign(flow="up", connection=0).to_parquet(run / "scheme_events.parquet")
     up, down = analyse_run(run).rows
     assert (up.reactions, up.mark_reactions, down.reactions) == ("told", 1, "inferred")

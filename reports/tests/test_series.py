@@ -43,7 +43,7 @@ def test_the_recorded_queue_is_the_emulators_own_account():
     links = Links.read(RUN / "links.json")
     radio = next(link for link in links.links if link.name == "radio")
     assert series.bottleneck == "radio forward"
-    assert series.queue.waiting.most.max() == radio.forward.max_waiting_packets
+    assert series.queue.waiting.maximum.max() == radio.forward.max_waiting_packets
     assert series.queue.limit_packets == 6
     assert len(series.queue.overflow_s) == radio.forward.packets.queue_overflows
     assert len(series.queue.loss_s) == radio.forward.packets.channel_losses
@@ -119,7 +119,7 @@ def test_samples_are_condensed_with_their_extremes():
     value = np.where(time == 5000, 99.0, 1.0)
     curve = condensed(time, value)
     assert len(curve.time_s) <= 600
-    assert (curve.most.max(), curve.least.min()) == (99, 1)
+    assert (curve.maximum.max(), curve.minimum.min()) == (99, 1)
     same = condensed(time[:100], value[:100])
     assert same.time_s.tolist() == time[:100].tolist()
 
@@ -128,9 +128,9 @@ def test_steps_are_condensed_with_their_mean_over_time():
     # 0 for 1 s, 4 for 1 s, 0 for 8 s.
     curve = condensed_steps(np.array([1.0, 2.0]), np.array([4.0, 0.0]), 10.0)
     assert curve.value.mean() == pytest.approx(0.4)
-    assert curve.most.max() == 4
+    assert curve.maximum.max() == 4
     assert curve.value[90] == pytest.approx(4)  # 1.5 s
-    assert curve.value[30] == curve.most[30] == 0  # 0.5 s
+    assert curve.value[30] == curve.maximum[30] == 0  # 0.5 s
     # What is shorter than can be drawn is in the extremes.
     short = condensed_steps(np.array([5.0, 5.000001]), np.array([7.0, 0.0]), 10.0)
-    assert short.most.max() == 7 and short.value.max() < 0.1
+    assert short.maximum.max() == 7 and short.value.max() < 0.1

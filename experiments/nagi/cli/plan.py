@@ -91,10 +91,10 @@ class Estimate:
     def of(cls, selection: Selection, site: Site, out: Path) -> Estimate:
         available, keep = selection.available(), selection.experiment.keep
         until = selection.experiment.until
-        most = available
+        maximum = available
         if until is not None:
             # Repeats differ in their seeds only.
-            most = [
+            maximum = [
                 plans[0]
                 for plans in selection.by_point()
                 if not selection.missing(plans[0])
@@ -106,9 +106,9 @@ class Estimate:
             out,
             jobs,
             (all_runs, until.at_most * len(selection.points) if until else all_runs),
-            (len(available), len(most)),
-            (time_needed(available, jobs, lasts), time_needed(most, jobs, lasts)),
-            (disk_needed(available, keep, jobs), disk_needed(most, keep, jobs)),
+            (len(available), len(maximum)),
+            (time_needed(available, jobs, lasts), time_needed(maximum, jobs, lasts)),
+            (disk_needed(available, keep, jobs), disk_needed(maximum, keep, jobs)),
             free_disk(out),
         )
 
@@ -120,10 +120,10 @@ class Estimate:
             f"disk: at most about {_range(*map(in_bytes, self.disk_bytes))}; "
             f"{in_bytes(self.free_bytes)} are free at {self.out}",
         ]
-        least, most = self.disk_bytes
-        if least > self.free_bytes:
+        minimum, maximum = self.disk_bytes
+        if minimum > self.free_bytes:
             lines.append(f"this does not fit: {MORE_DISK}")
-        elif most > self.free_bytes:
+        elif maximum > self.free_bytes:
             lines.append(f"this may not fit, if points take many repeats: {MORE_DISK}")
         return lines
 
@@ -241,13 +241,13 @@ def _points(selection: Selection, site: Site) -> Table:
     table.add_column("first run, or why there is none")
     until, lasts = selection.experiment.until, seconds_in(site.name)
     for plans in selection.by_point():
-        first, least = plans[0], len(plans)
-        most = until.at_most if until else least
+        first, minimum = plans[0], len(plans)
+        maximum = until.at_most if until else minimum
         missing = selection.missing(first)
         table.add_row(
             *first.point.values(),
-            _range(str(least), str(most)),
-            _range(f"{lasts(first) * least:.1f}", f"{lasts(first) * most:.1f}"),
+            _range(str(minimum), str(maximum)),
+            _range(f"{lasts(first) * minimum:.1f}", f"{lasts(first) * maximum:.1f}"),
             f"{missing[0]} is not available" if missing else first.run_id,
             style="dim" if missing else None,
         )
@@ -294,8 +294,8 @@ def _as_data(
     }
 
 
-def _range(least: str, most: str) -> str:
-    return least if least == most else f"{least} to {most}"
+def _range(minimum: str, maximum: str) -> str:
+    return minimum if minimum == maximum else f"{minimum} to {maximum}"
 
 
 def _never() -> bool:

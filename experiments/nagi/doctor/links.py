@@ -72,8 +72,8 @@ def look_at_paths(seen: Observations) -> Iterator[StageFinding]:
                 "look at the link's cables and connectors, and for other traffic on it",
             )
         else:
-            least, median = reading.rtt_min_ms, reading.rtt_median_ms
-            yield StageFinding([host], "ok", f"{there}: {least:.2f} ms, median {median:.2f} ms")
+            minimum, median = reading.rtt_min_ms, reading.rtt_median_ms
+            yield StageFinding([host], "ok", f"{there}: {minimum:.2f} ms, median {median:.2f} ms")
     yield from _untried(seen)
 
 

@@ -375,19 +375,20 @@ def _macs(cell: Cell, inspections: dict[str, Inspection]) -> Callable[[str, str]
 def _clocks(playbooks: Playbooks, results: Results) -> dict[str, ClockReading]:
     """From what each host read off its clock, and when that was by ours: the offset lies in all of
     the readings' intervals."""
-    least: dict[str, float] = {}
-    most: dict[str, float] = {}
+    minimum: dict[str, float] = {}
+    maximum: dict[str, float] = {}
     for task, answers in results.items():
         if not task.startswith("Read the clock"):
             continue
         for host, result in answers.items():
             read = float(result["stdout"])
             began, ended = playbooks.windows[task, host]
-            least[host] = max(least.get(host, -1e18), read - ended)
-            most[host] = min(most.get(host, 1e18), read - began)
+            minimum[host] = max(minimum.get(host, -1e18), read - ended)
+            maximum[host] = min(maximum.get(host, 1e18), read - began)
     return {
         host: ClockReading(
-            offset_s=(least[host] + most[host]) / 2, halfwidth_s=(most[host] - least[host]) / 2
+            offset_s=(minimum[host] + maximum[host]) / 2,
+            halfwidth_s=(maximum[host] - minimum[host]) / 2,
         )
-        for host in least
+        for host in minimum
     }

@@ -172,9 +172,9 @@ class Flows:
                     now = [name for name in RENAMED_PARAMETERS.get(key, ()) if name in known]
                     cure = f"it is called `{now[0]}` now" if now else choices(key, known, "it has")
                     raise self._request.error((*place, key), what, cure)
-                least, most = known[key].least, known[key].most
-                if not least <= value <= most:
-                    wanted = str(least) if least == most else f"{least} to {most}"
+                minimum, maximum = known[key].minimum, known[key].maximum
+                if not minimum <= value <= maximum:
+                    wanted = str(minimum) if minimum == maximum else f"{minimum} to {maximum}"
                     raise self._request.error(
                         (*place, key),
                         f"{shown(value)} is out of range",

@@ -77,8 +77,8 @@ class DirectionPlanning:
             self.refuse(what, "give it in packets, like '20 packets'")
         rtt, packet = Duration(crossing.base_rtt_ns), ByteCount(crossing.packet)
         packets = limit.packets(Bitrate(rate), rtt, packet)
-        _, most = whole("queue_packets" if self._key == "queue" else "mark_threshold_packets")
-        if packets > most:
+        _, maximum = whole("queue_packets" if self._key == "queue" else "mark_threshold_packets")
+        if packets > maximum:
             what = f"{limit} at {Bitrate(rate)} and {rtt} is {packets} packets of {packet}"
-            self.refuse(what, f"give less: at most {most} packets")
+            self.refuse(what, f"give less: at most {maximum} packets")
         return packets

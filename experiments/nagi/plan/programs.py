@@ -23,8 +23,8 @@ class Parameter(Contract):
     """A number that a program lets itself be set to."""
 
     default: int
-    least: int
-    most: int
+    minimum: int
+    maximum: int
     unit: str
     meaning: str
 

@@ -63,18 +63,18 @@ def sample_rate_for(modem: str, modulation: str, fec: str, rate_bps: int) -> int
     def carried(sample_rate_hz: int) -> int:
         return air_time().rate_bps(modem, modulation, sample_rate_hz, fec)
 
-    most, least = 1, 0
-    while carried(most) < rate_bps:
+    maximum, minimum = 1, 0
+    while carried(maximum) < rate_bps:
         # At the limit, the modem's own complaint ends this.
         limit = air_time().MAX_SAMPLE_RATE_HZ
-        least, most = most, limit + 1 if most == limit else min(2 * most, limit)
-    while most - least > 1:
-        middle = (least + most) // 2
+        minimum, maximum = maximum, limit + 1 if maximum == limit else min(2 * maximum, limit)
+    while maximum - minimum > 1:
+        middle = (minimum + maximum) // 2
         if carried(middle) < rate_bps:
-            least = middle
+            minimum = middle
         else:
-            most = middle
-    return most
+            maximum = middle
+    return maximum
 
 
 def names(plans: Iterable[RunPlan]) -> list[str]:

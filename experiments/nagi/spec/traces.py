@@ -98,12 +98,14 @@ def problem_with_mean(trace: OpportunityTrace | StepTrace, quantity: Quantity) -
     """Why a link cannot have the mean rate of `trace`. None: it can, or these are delays."""
     if quantity != "rate":
         return None
-    least, most = whole("rate_bps")
+    minimum, maximum = whole("rate_bps")
     mean = floor(trace.exact_mean)
-    if mean < least:
-        return BadValue(f"less than {Bitrate(least)} on average", "give more, or a shorter period")
-    if mean > most:
-        return BadValue(f"more than {Bitrate(most)} on average", "give less, or a longer period")
+    if mean < minimum:
+        return BadValue(
+            f"less than {Bitrate(minimum)} on average", "give more, or a shorter period"
+        )
+    if mean > maximum:
+        return BadValue(f"more than {Bitrate(maximum)} on average", "give less, or a longer period")
     return None
 
 

@@ -23,7 +23,7 @@ from nagi.verdict.evidence import Evidence, Value
 class Limit:
     """The most that a measured value may be."""
 
-    most: float
+    maximum: float
     unit: str
     description: str
     timing: bool = False  # whether a machine that is too busy makes runs miss it
@@ -238,8 +238,8 @@ def _check(name: str, limit: Limit, values: list[Value], unknown: str | None) ->
         name=name,
         description=limit.description,
         value=None if worst is None else round(worst[0], 6),
-        limit=limit.most,
+        limit=limit.maximum,
         unit=limit.unit,
-        ok=worst is None or worst[0] <= limit.most,
+        ok=worst is None or worst[0] <= limit.maximum,
         subject="; ".join(said),
     )

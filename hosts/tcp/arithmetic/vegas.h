@@ -11,7 +11,7 @@
 struct nagi_vegas {
   __u64 sum_us;   // of the round trips measured during this one
   __u32 count;    // how many they are
-  __u32 base_us;  // BaseRTT: the least ever measured; 0: none yet
+  __u32 base_us;  // BaseRTT: the smallest ever measured; 0: none yet
   __u32 rtt_us;   // mean of the last round trip's
   __u8 grows;     // in slow start: whether the window doubles in this round trip
 };

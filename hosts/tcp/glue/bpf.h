@@ -86,10 +86,9 @@ struct tcp_congestion_ops {
 
 // Read-only data that nagi-tcp sets before it loads the object. The tag says what it may be set to:
 // nagi-tcp finds it in the object's own type information.
-#define NAGI_PARAMETER(name, value, least, most, unit, meaning)                                \
-  const volatile __u32 name                                                                    \
-      __attribute__((btf_decl_tag("nagi_parameter|" #least "|" #most "|" unit "|" meaning))) = \
-          value
+#define NAGI_PARAMETER(name, value, minimum, maximum, unit, meaning) \
+  const volatile __u32 name __attribute__((                          \
+      btf_decl_tag("nagi_parameter|" #minimum "|" #maximum "|" unit "|" meaning))) = value
 
 /// How many arguments this kernel gives cong_control: (sk, rs) before Linux 6.10, since then
 /// (sk, ack, flag, rs).

@@ -23,14 +23,14 @@
 #include "trace.h"
 
 // Given when the module is loaded, and read-only from then on. Out of its range, it is refused.
-#define NAGI_PARAMETER(name, value, least, most, unit, meaning)                                    \
+#define NAGI_PARAMETER(name, value, minimum, maximum, unit, meaning)                               \
   static unsigned int name = value;                                                                \
   static int nagi_set_##name(const char* text, const struct kernel_param* parameter) {             \
-    int error = param_set_uint_minmax(text, parameter, least, most);                               \
+    int error = param_set_uint_minmax(text, parameter, minimum, maximum);                          \
                                                                                                    \
     if (error)                                                                                     \
       pr_err("%s: %s=%s: give %s= a whole number from %u to %u %s\n", KBUILD_MODNAME, #name, text, \
-             #name, least, most, unit);                                                            \
+             #name, minimum, maximum, unit);                                                       \
     return error;                                                                                  \
   }                                                                                                \
   static const struct kernel_param_ops nagi_ops_##name = {                                         \
@@ -39,7 +39,7 @@
   };                                                                                               \
   module_param_cb(name, &nagi_ops_##name, &name, 0444);                                            \
   __MODULE_PARM_TYPE(name, "uint");                                                                \
-  MODULE_PARM_DESC(name, meaning " (" unit ", " #least " to " #most ", default " #value ")")
+  MODULE_PARM_DESC(name, meaning " (" unit ", " #minimum " to " #maximum ", default " #value ")")
 
 NAGI_INLINE struct tcp_sock* nagi_tcp_sock(struct sock* sk) { return tcp_sk(sk); }
 

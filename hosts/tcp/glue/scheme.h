@@ -2,7 +2,7 @@
 //
 // What the file of a scheme includes first. It gives
 //
-//   NAGI_PARAMETER(name, default, least, most, unit, meaning)
+//   NAGI_PARAMETER(name, default, minimum, maximum, unit, meaning)
 //       a number that whoever loads the scheme may set, before it runs, to something in the range;
 //   struct tcp_sock and its kin, with the fields that schemes look at, by their names in the kernel.
 //

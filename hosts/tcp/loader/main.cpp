@@ -113,8 +113,8 @@ int describe(const Arguments& arguments) {
   json parameters = json::object();
   for (const Parameter& each : object.parameters()) {
     parameters[each.name] = {{"default", each.initial},
-                             {"least", each.least},
-                             {"most", each.most},
+                             {"minimum", each.minimum},
+                             {"maximum", each.maximum},
                              {"unit", each.unit},
                              {"meaning", each.meaning}};
   }

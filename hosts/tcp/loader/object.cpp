@@ -32,10 +32,10 @@ std::string read_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-std::vector<std::string> split(const std::string& text, char at, std::size_t most) {
+std::vector<std::string> split(const std::string& text, char at, std::size_t max_parts) {
   std::vector<std::string> parts;
   std::size_t begin = 0;
-  while (parts.size() + 1 < most) {
+  while (parts.size() + 1 < max_parts) {
     const std::size_t end = text.find(at, begin);
     if (end == std::string::npos) break;
     parts.push_back(text.substr(begin, end - begin));
@@ -185,15 +185,15 @@ void Object::read_types() {
       const auto variable = variables_.find(text(of->name_off));
       const auto parts = split(text(type->name_off).substr(tag.size()), '|', 4);
       if (parts.size() != 4 || variable == variables_.end()) continue;
-      const auto least = whole_number(parts[0]);
-      const auto most = whole_number(parts[1]);
-      if (!least || !most || variable->second.size != sizeof(std::uint32_t) ||
+      const auto minimum = whole_number(parts[0]);
+      const auto maximum = whole_number(parts[1]);
+      if (!minimum || !maximum || variable->second.size != sizeof(std::uint32_t) ||
           variable->second.section != ".rodata") {
         throw InputError(path_ + ": parameter " + variable->first +
                          ": is not declared by NAGI_PARAMETER of hosts/tcp/glue/bpf.h");
       }
       parameters_.push_back(
-          {variable->first, word(variable->second.at), *least, *most, parts[2], parts[3]});
+          {variable->first, word(variable->second.at), *minimum, *maximum, parts[2], parts[3]});
     }
   }
   if (schemes.size() != 1 || name_at_ == 0) {
@@ -250,11 +250,11 @@ void Object::set_parameter(const std::string& assignment) {
                      (known.empty() ? "it has none" : "it has " + known));
   }
   const std::string range =
-      std::to_string(found->least) + " to " + std::to_string(found->most) + " " + found->unit;
+      std::to_string(found->minimum) + " to " + std::to_string(found->maximum) + " " + found->unit;
   const auto value = equals == std::string::npos
                          ? std::nullopt
                          : whole_number(std::string_view(assignment).substr(equals + 1));
-  if (!value || *value < found->least || *value > found->most) {
+  if (!value || *value < found->minimum || *value > found->maximum) {
     throw InputError(scheme_ + ": " + assignment + ": give " + name + "= a whole number from " +
                      range + " (" + found->meaning + ")");
   }

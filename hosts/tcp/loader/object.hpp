@@ -16,8 +16,8 @@ namespace nagi::tcp {
 struct Parameter {
   std::string name;
   std::uint32_t initial = 0;
-  std::uint32_t least = 0;
-  std::uint32_t most = 0;
+  std::uint32_t minimum = 0;
+  std::uint32_t maximum = 0;
   std::string unit;
   std::string meaning;
 };

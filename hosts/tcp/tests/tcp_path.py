@@ -3,7 +3,7 @@
 
 Hosts are set up as the profile `ns2` of hosts/profiles.yaml says. Segments leave one by one, and
 every one is acknowledged at once, so that the n-th packet on the link is the same in every run. The
-least retransmission timeout is 0.5 s instead of 0.2, so that a busy machine causes none.
+minimum RTO is 0.5 s instead of 0.2, so that a busy machine causes none.
 """
 
 from __future__ import annotations

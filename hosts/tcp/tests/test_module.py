@@ -17,7 +17,7 @@ from nagi_contracts.paths import native_program, scheme_object
 
 ROOT = Path(__file__).resolve().parents[3]
 SCHEMES = sorted(scheme.program for scheme in schemes().values() if scheme.program)
-# meaning (unit, least to most, default value) (type)
+# meaning (unit, minimum to maximum, default value) (type)
 DESCRIBED = re.compile(r"(.+?):(.+) \((.+), (\d+) to (\d+), default (\d+)\) \(uint\)")
 
 
@@ -97,8 +97,8 @@ def test_has_the_parameters_of_the_ebpf_object(modules, scheme):
     for line in told(modules / f"nagi_{scheme}.ko", "parm"):
         each = DESCRIBED.fullmatch(line)
         assert each, line
-        name, meaning, unit, least, most, default = each.groups()
-        numbers = {"least": int(least), "most": int(most), "default": int(default)}
+        name, meaning, unit, minimum, maximum, default = each.groups()
+        numbers = {"minimum": int(minimum), "maximum": int(maximum), "default": int(default)}
         found[name] = {"meaning": meaning, "unit": unit, **numbers}
     assert found == json.loads(described.stdout)["parameters"]
 

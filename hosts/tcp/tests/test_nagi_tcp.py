@@ -227,7 +227,7 @@ def test_describes_parameters_without_privileges(tmp_path):
         assert described["events"]
         parameters[program] = described["parameters"]
         for each in described["parameters"].values():
-            assert each["least"] <= each["default"] <= each["most"]
+            assert each["minimum"] <= each["default"] <= each["maximum"]
             assert each["unit"] and each["meaning"]
     assert {name: each["default"] for name, each in parameters["vegas"].items()} == {
         "alpha": 2,

@@ -543,7 +543,7 @@ def test_reno_and_the_kernel_s_newreno_do_the_same_with_one_loss(runs):
     ("scheme", "kernels"), [("vegas", "vegas-linux"), ("westwood", "westwood+")]
 )
 def test_ours_and_the_kernel_s_version_come_to_the_same_window(runs, scheme, kernels):
-    """Vegas: the kernel takes the least RTT of a round trip where ours takes the mean, and falls
+    """Vegas: the kernel takes the smallest RTT of a round trip where ours takes the mean, and falls
     back to Reno at few samples; westwood+ takes one sample of the bandwidth a round trip. On a path
     whose queue fills slowly that makes no difference in the end."""
     entry = schemes()[kernels]

@@ -145,17 +145,17 @@ def _alt_over_time(where: str, rows: list[tuple[str, RunSeries | None]]) -> str:
             continue
         said = []
         if series.cwnd is not None:
-            said.append(f"window up to {series.cwnd.most.max():.0f} packets")
+            said.append(f"window up to {series.cwnd.maximum.max():.0f} packets")
         if series.verdicts is not None:
             said.append(
                 f"losses classified {len(series.verdicts.congestion_s)} times as congestion and "
                 f"{len(series.verdicts.channel_s)} times as channel loss"
             )
         if series.rtt_ms is not None:
-            said.append(f"RTT up to {series.rtt_ms.most.max():.0f} ms")
+            said.append(f"RTT up to {series.rtt_ms.maximum.max():.0f} ms")
         if series.queue is not None:
             said.append(
-                f"queue up to {series.queue.waiting.most.max(initial=0):.0f} packets, "
+                f"queue up to {series.queue.waiting.maximum.max(initial=0):.0f} packets, "
                 f"{len(series.queue.overflow_s)} overflows, {len(series.queue.loss_s)} losses"
             )
         parts.append(f"{name}: {', '.join(said) or 'nothing recorded'}")

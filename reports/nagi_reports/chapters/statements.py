@@ -160,7 +160,7 @@ def _missing(outcome: Outcome) -> str:
     shown = "; ".join(names[:4])
     more = f" and {len(names) - 4} more" if len(names) > 4 else ""
     if outcome.topologies:
-        least = outcome.statement.topologies or 1
-        points = count_of(least, "point")
+        minimum = outcome.statement.topologies or 1
+        points = count_of(minimum, "point")
         return f"not tested, as fewer than {points} have valid runs of all series: {shown}{more}"
     return f"not tested, as there are no valid runs: {shown}{more}"

@@ -27,7 +27,7 @@ class LossSettings(Strict, ABC):
         """Raises InputError."""
 
 
-class LossPlanBase(Contract):
+class LossPlanBase(Contract, ABC):
     at: Place = "egress"
     is_for_switches: ClassVar[bool] = False  # whether a switch can impose it
 
@@ -36,9 +36,9 @@ class LossPlanBase(Contract):
         depend on each other, or none are sampled."""
         return None
 
+    @abstractmethod
     def describe(self) -> str:
         """For reports."""
-        raise NotImplementedError
 
 
 def percent(share: float) -> str:

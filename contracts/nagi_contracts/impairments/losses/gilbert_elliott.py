@@ -7,34 +7,30 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from nagi_contracts.impairments.losses.base import MODEL, LossPlanBase, LossSettings, percent
+from nagi_contracts.impairments.losses.base import MODEL
+from nagi_contracts.impairments.losses.two_states import TwoStatesPlan, TwoStatesSettings
 from nagi_contracts.impairments.planning import Planning
 from nagi_contracts.units import Share
 
 
-class GilbertElliottLossPlan(LossPlanBase):
+class GilbertElliottLossPlan(TwoStatesPlan):
     """A good and a bad state with their own loss rates; after each packet the state may change."""
 
     model: Literal["gilbert_elliott"] = "gilbert_elliott"
     good_to_bad: float = Field(description="probability, after each packet")
     bad_to_good: float = Field(description="probability, after each packet")
-    loss_in_good: float = Field(description="probability")
-    loss_in_bad: float = Field(description="probability")
     is_for_switches: ClassVar[bool] = True
 
     def describe(self) -> str:
-        good, bad = percent(self.loss_in_good), percent(self.loss_in_bad)
-        return f"Gilbert-Elliott: {good} in good, {bad} in bad state"
+        return f"Gilbert-Elliott: {self.describe_states()}"
 
 
-class GilbertElliottLoss(LossSettings):
+class GilbertElliottLoss(TwoStatesSettings):
     """A good and a bad state with their own loss rates; after each packet the state may change."""
 
     model: Literal["gilbert_elliott"] = Field(description=MODEL)
     good_to_bad: Share = Field(description="the probability of leaving the good state")
     bad_to_good: Share = Field(description="the probability of leaving the bad state")
-    loss_in_good: Share = Field(Share(0), description="the probability of losing a packet")
-    loss_in_bad: Share = Field(Share(1), description="the probability of losing a packet")
 
     def plan(self, planning: Planning) -> GilbertElliottLossPlan:
         return GilbertElliottLossPlan(

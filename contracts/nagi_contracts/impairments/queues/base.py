@@ -6,7 +6,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
-from nagi_contracts.base import Contract, Strict
+from pydantic import Field
+
+from nagi_contracts.base import Contract, Flag, Strict
 from nagi_contracts.impairments.planning import Planning
 from nagi_contracts.units import PacketCount, QueueSize
 
@@ -24,17 +26,26 @@ class QueueSettings(Strict, ABC):
         """Raises InputError."""
 
 
-class QueuePlanBase(Contract):
+class EcnSettings(QueueSettings, ABC):
+    """Of a discipline that marks where that is asked for."""
+
+    ecn: Flag = Field(False, description="mark packets that understand it, instead of dropping")
+
+    @property
+    def marks(self) -> bool:
+        return self.ecn
+
+
+class QueuePlanBase(Contract, ABC):
     """How much may wait is one of the two."""
 
     packets: int | None = None
     bytes: int | None = None
     is_for_switches: ClassVar[bool] = False  # whether a switch can impose it
-    keeps_order: ClassVar[bool] = True  # packets leave in the order in which they came
 
+    @abstractmethod
     def describe(self) -> str:
         """For reports."""
-        raise NotImplementedError
 
 
 def some_packets(count: int) -> QueueSize:

@@ -7,44 +7,49 @@ from typing import Literal
 
 from pydantic import Field
 
-from nagi_contracts.base import Flag, is_false
+from nagi_contracts.base import is_false
 from nagi_contracts.impairments.planning import Planning, full_size
 from nagi_contracts.impairments.queues.base import (
     DISCIPLINE,
+    EcnSettings,
     QueuePlanBase,
-    QueueSettings,
     some_packets,
 )
 from nagi_contracts.units import AqmInterval, AqmTarget, QueueSize
 
 
-class CoDelPlan(QueuePlanBase):
+class CoDelPlanBase(QueuePlanBase):
+    """Of what has CoDel in it."""
+
+    target_ns: int
+    interval_ns: int
+    full_packet_bytes: int
+
+
+class CoDelPlan(CoDelPlanBase):
     """Packets are dropped, or marked, once they have waited too long for too long."""
 
     discipline: Literal["codel"] = "codel"
-    target_ns: int
-    interval_ns: int
     ecn: bool = Field(False, exclude_if=is_false)
-    full_packet_bytes: int
 
     def describe(self) -> str:
         return "CoDel"
 
 
-class CoDel(QueueSettings):
-    """Packets are dropped, or marked, once they have waited too long for too long."""
+class CoDelSettings(EcnSettings):
+    """Of what has CoDel in it."""
 
-    discipline: Literal["codel"] = Field(description=DISCIPLINE)
-    limit: QueueSize = Field(some_packets(1000), description="how much may wait")
     target: AqmTarget = Field(AqmTarget(5 * 10**6), description="acceptable sojourn time")
     interval: AqmInterval = Field(
         AqmInterval(100 * 10**6), description="about the round-trip time of the slowest flows"
     )
-    ecn: Flag = Field(False, description="mark packets that understand it, instead of dropping")
 
-    @property
-    def marks(self) -> bool:
-        return self.ecn
+
+class CoDel(CoDelSettings):
+    """Packets are dropped, or marked, once they have waited too long for too long."""
+
+    discipline: Literal["codel"] = Field(description=DISCIPLINE)
+    limit: QueueSize = Field(some_packets(1000), description="how much may wait")
 
     def plan(self, planning: Planning) -> CoDelPlan:
         packets, size = planning.limit(self.limit)

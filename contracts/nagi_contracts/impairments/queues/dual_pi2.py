@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -34,7 +34,6 @@ class DualPi2Plan(QueuePlanBase):
     range_ns: int
     classic_weight: float
     full_packet_bytes: int
-    keeps_order: ClassVar[bool] = False
 
     def describe(self) -> str:
         return "DualPI2"

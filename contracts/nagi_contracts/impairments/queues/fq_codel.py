@@ -3,58 +3,42 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import Field
 
 from nagi_contracts.base import Flag, Whole, is_true
 from nagi_contracts.bounds import whole
 from nagi_contracts.impairments.planning import Planning, full_size
-from nagi_contracts.impairments.queues.base import (
-    DISCIPLINE,
-    QueuePlanBase,
-    QueueSettings,
-    some_packets,
-)
-from nagi_contracts.units import AqmInterval, AqmTarget, PacketSize, QueueSize
+from nagi_contracts.impairments.queues.base import DISCIPLINE, some_packets
+from nagi_contracts.impairments.queues.codel import CoDelPlanBase, CoDelSettings
+from nagi_contracts.units import PacketSize, QueueSize
 
 _MIN_FLOWS, _MAX_FLOWS = whole("queue_flows")
 
 
-class FqCoDelPlan(QueuePlanBase):
+class FqCoDelPlan(CoDelPlanBase):
     """Flows take turns; in each, packets that wait too long for too long are dropped or marked."""
 
     discipline: Literal["fq_codel"] = "fq_codel"
-    target_ns: int
-    interval_ns: int
     ecn: bool = Field(True, exclude_if=is_true)
-    full_packet_bytes: int
     quantum_bytes: int
     flows: int
-    keeps_order: ClassVar[bool] = False
 
     def describe(self) -> str:
         return "FQ-CoDel"
 
 
-class FqCoDel(QueueSettings):
+class FqCoDel(CoDelSettings):
     """Flows take turns; in each, packets that wait too long for too long are dropped or marked."""
 
     discipline: Literal["fq_codel"] = Field(description=DISCIPLINE)
     limit: QueueSize = Field(some_packets(10240), description="how much may wait, of all flows")
-    target: AqmTarget = Field(AqmTarget(5 * 10**6), description="acceptable sojourn time")
-    interval: AqmInterval = Field(
-        AqmInterval(100 * 10**6), description="about the round-trip time of the slowest flows"
-    )
     ecn: Flag = Field(True, description="mark packets that understand it, instead of dropping")
     quantum: PacketSize | None = Field(
         None, description="what a flow sends before the next one's turn; a full-size packet"
     )
     flows: Whole = Field(1024, ge=_MIN_FLOWS, le=_MAX_FLOWS, description="number of queues")
-
-    @property
-    def marks(self) -> bool:
-        return self.ecn
 
     def plan(self, planning: Planning) -> FqCoDelPlan:
         packets, size = planning.limit(self.limit)

@@ -7,12 +7,12 @@ from typing import Literal
 
 from pydantic import Field
 
-from nagi_contracts.base import Flag, is_false
+from nagi_contracts.base import is_false
 from nagi_contracts.impairments.planning import Planning, full_size
 from nagi_contracts.impairments.queues.base import (
     DISCIPLINE,
+    EcnSettings,
     QueuePlanBase,
-    QueueSettings,
     some_packets,
 )
 from nagi_contracts.units import AqmInterval, AqmTarget, AqmUpdate, Gain, QueueSize
@@ -34,7 +34,7 @@ class PiePlan(QueuePlanBase):
         return "PIE"
 
 
-class Pie(QueueSettings):
+class Pie(EcnSettings):
     """Packets are dropped or marked as they arrive, with a probability that controls the delay."""
 
     discipline: Literal["pie"] = Field(description=DISCIPLINE)
@@ -48,11 +48,6 @@ class Pie(QueueSettings):
     )
     alpha: Gain = Field(Gain(0.125), description="gain of the deviation from the target, in Hz")
     beta: Gain = Field(Gain(1.25), description="gain of the change of the delay, in Hz")
-    ecn: Flag = Field(False, description="mark packets that understand it, instead of dropping")
-
-    @property
-    def marks(self) -> bool:
-        return self.ecn
 
     def plan(self, planning: Planning) -> PiePlan:
         packets, size = planning.limit(self.limit)
