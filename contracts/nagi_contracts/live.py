@@ -29,12 +29,12 @@ class Live(Contract):
     point: dict[str, str]
     directory: str = Field(description="the controller's files for it")
     nodes: list[LiveNode]
-    keeper: int | None = Field(description="netns: the process in whose namespaces it is")
+    keeper: int | None = Field(None, description="netns: the process in whose namespaces it is")
     keeper_started: int | None = Field(
-        description="when that process began (proc(5), field 22), as numbers are used again"
+        None, description="when that process began (proc(5), field 22), as numbers are used again"
     )
-    inventory: str | None = Field(description="physical: the inventory")
     cell: str
+    inventory: str | None = Field(None, description="physical: the inventory")
     expires_s: float | None = Field(
-        description="physical: when hosts put themselves back; seconds since the epoch"
+        None, description="physical: when hosts put themselves back; seconds since the epoch"
     )

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from pydantic import Field, field_validator
+from typing import Any, Self
+
+from pydantic import Field, field_validator, model_validator
 
 from nagi_contracts.base import Strict
 from nagi_contracts.bounds import whole
@@ -24,12 +26,22 @@ def problem_with_instant(at: Duration, before: Duration | None) -> BadValue | No
     return None
 
 
-class Steps(Strict):
-    """A piecewise-constant value, from the start of the run; `steps` maps instants to values."""
+def steps_field(values: str) -> Any:
+    """The field `steps`: instants to `values`."""
+    return Field(
+        min_length=1,
+        description=f"instant -> {values}",
+        json_schema_extra={"additionalProperties": False},
+    )
 
+
+class Steps(Strict):
+    """A piecewise-constant value, from the start of the run."""
+
+    steps: dict[Duration, Any]
     period: PositiveDuration = Field(description="after which the trace repeats")
 
-    @field_validator("steps", mode="before", check_fields=False)
+    @field_validator("steps", mode="before")
     @classmethod
     def _in_order(cls, steps: object) -> object:
         before: Duration | None = None
@@ -44,11 +56,13 @@ class Steps(Strict):
             before = at
         return steps
 
-    def check_period(self, last: Duration) -> None:
-        """Raises BadValue if the period ends before the step at `last`."""
+    @model_validator(mode="after")
+    def _ends_after_its_steps(self) -> Self:
+        last = max(self.steps)
         if self.period.value <= last.value:
             what = f"a period of {self.period} ends before the step at {last}"
             raise BadValue(what, "give a longer one", "period")
         if self.period.value > LATEST.value:
             what = f"a period of {self.period} is too long"
             raise BadValue(what, f"give at most {LATEST}", "period")
+        return self

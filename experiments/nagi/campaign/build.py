@@ -29,33 +29,32 @@ def current_build(
     program = paths.native_program("nagi-link")
     if not program.exists():
         raise refuse(f"there is no {program}", "build it: `make setup`")
-    nagi_link = sha256_of(program)
-    nagi_tcp = sha256_of(programs.nagi_tcp())
     sources = sorted((paths.AGENT / "nagi_agent").glob("*.py"))
     sources += sorted((paths.P4_CONTROL / "nagi_p4").glob("*.py"))
-    nagi_agent = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
+    always = {
+        "nagi_link": sha256_of(program),
+        "nagi_agent": hashlib.sha256(b"".join(each.read_bytes() for each in sources)).hexdigest(),
+        "nagi_tcp": sha256_of(programs.nagi_tcp()),
+    }
     guest = None
     if lab == virtual.NAME:
         kernel = guest_kernel.require_installed()
         preloaded = sorted(guest_kernel.directory().glob("*.so"))
         guest = digest([kernel.linux, kernel.modules, *map(sha256_of, preloaded)])
     here = lab != physical.NAME  # bmv2, as kernels and iperf there, is the hosts' own
-    nagi_switch = sha256_of(_nagi_switch()) if switch == "nagi" else None
-    simple_switch = sha256_of(_simple_switch()) if here and switch == "bmv2" else None
-    nagi_sdr = radio.checksum() if here and radios else None
-    parts = [__version__, nagi_link, nagi_agent, nagi_tcp]
-    further = [part for part in (guest, nagi_switch, simple_switch, nagi_sdr) if part is not None]
+    of_this_lab = {
+        "guest": guest,
+        "nagi_switch": sha256_of(_nagi_switch()) if switch == "nagi" else None,
+        "simple_switch": sha256_of(_simple_switch()) if here and switch == "bmv2" else None,
+        "nagi_sdr": radio.checksum() if here and radios else None,
+    }
+    checksums = [each for each in of_this_lab.values() if each is not None]
     return Build(
-        id=digest([*parts, *further]),
+        id=digest([__version__, *always.values(), *checksums]),
         version=__version__,
         commit=_commit(),
-        nagi_link=nagi_link,
-        nagi_sdr=nagi_sdr,
-        nagi_agent=nagi_agent,
-        nagi_tcp=nagi_tcp,
-        nagi_switch=nagi_switch,
-        simple_switch=simple_switch,
-        guest=guest,
+        **always,
+        **of_this_lab,
     )
 
 

@@ -6,6 +6,8 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +17,7 @@ from nagi_contracts.errors import InputError, Problem, refuse
 from nagi_contracts.plan import RunPlan
 from nagi_contracts.records import Campaign, Verdict
 from nagi_contracts.units import count_of, in_bytes, in_time
+from rich.console import Console
 
 from nagi.campaign import repeats
 from nagi.campaign.campaign import CampaignDirectory, Runner, Selection, TooNoisy
@@ -154,62 +157,54 @@ def run(
         raise typer.Exit(1)
 
 
+@dataclass
 class _Launch:
     """A campaign that is run, and what is said of it."""
 
-    def __init__(
-        self,
-        name: str,
-        directory: CampaignDirectory,
-        labs: Labs,
-        left_out: dict[str, str],
-        jobs: int,
-        *,
-        tries: int,
-        stop_if_noisy: bool,
-        json_: bool,
-    ) -> None:
-        self._name = name
-        self._directory = directory
-        self._labs = labs
-        self._left_out = left_out
-        self._jobs = jobs
-        self._tries = tries
-        self._stop_if_noisy = stop_if_noisy
-        self._json = json_
-        self._console = text_console(json_)
+    name: str
+    directory: CampaignDirectory
+    labs: Labs
+    left_out: dict[str, str]
+    jobs: int
+    tries: int
+    stop_if_noisy: bool
+    json_: bool
+
+    @cached_property
+    def _console(self) -> Console:
+        return text_console(self.json_)
 
     def carry_out(self, selection: Selection) -> dict[str, Verdict]:
         """Runs what is to be run, then writes table and report. Raises typer.Exit if it is
         stopped, TooNoisy."""
-        directory = self._directory
+        directory = self.directory
         selection = repeats.add_repeats(selection, directory.runs)
-        campaign = directory.describe(selection, self._labs.name, self._left_out)
+        campaign = directory.describe(selection, self.labs.name, self.left_out)
         self._announce(selection)
 
         def grow(selection: Selection) -> Selection:
             larger = repeats.add_repeats(selection, directory.runs)
             if larger is not selection:
-                directory.describe(larger, self._labs.name, self._left_out)
+                directory.describe(larger, self.labs.name, self.left_out)
             return larger
 
         progress = Progress(
             self._console,
             len(selection.available()),
             at_least=selection.experiment.until is not None,
-            tries=self._tries,
+            tries=self.tries,
             tried=self._tried(selection.available()),
-            jobs=self._jobs,
-            lasts=seconds_in(self._labs.name),
+            jobs=self.jobs,
+            lasts=seconds_in(self.labs.name),
         )
         with progress:
             runner = Runner(
                 selection,
                 directory,
-                self._labs,
-                jobs=self._jobs,
-                tries=self._tries,
-                stop_if_noisy=self._stop_if_noisy,
+                self.labs,
+                jobs=self.jobs,
+                tries=self.tries,
+                stop_if_noisy=self.stop_if_noisy,
                 analyse=lambda run: analyse_and_retain(run, campaign),
                 grow=grow,
                 observer=progress,
@@ -222,7 +217,7 @@ class _Launch:
                 if isinstance(error, TooNoisy):
                     raise
                 raise leave from None
-        conclude(directory, Campaign.read(directory.campaign), self._json)
+        conclude(directory, Campaign.read(directory.campaign), self.json_)
         for line in (
             runner.cost.in_words(),
             *repeats.too_wide_in_words(runner.selection, directory.runs),
@@ -234,15 +229,15 @@ class _Launch:
 
     def _announce(self, selection: Selection) -> None:
         """What is about to be run, where results go, and what it takes."""
-        plans, directory = selection.available(), self._directory
+        plans, directory = selection.available(), self.directory
         waiting = [plan for plan in plans if not directory.has(plan)]
-        lasts = seconds_in(self._labs.name)
-        needed = disk_needed(waiting, selection.experiment.keep, self._jobs)
+        lasts = seconds_in(self.labs.name)
+        needed = disk_needed(waiting, selection.experiment.keep, self.jobs)
         at_least = "at least " if selection.experiment.until else ""
-        time = f"{at_least}about {in_time(time_needed(waiting, self._jobs, lasts))}"
+        time = f"{at_least}about {in_time(time_needed(waiting, self.jobs, lasts))}"
         lines = [
-            f"{self._name}: {at_least}{count_of(len(plans), 'run')} in the {self._labs.name} lab, "
-            f"{self._jobs} side by side",
+            f"{self.name}: {at_least}{count_of(len(plans), 'run')} in the {self.labs.name} lab, "
+            f"{self.jobs} side by side",
             f"results: {directory.out}",
         ]
         if done := len(plans) - len(waiting):
@@ -257,7 +252,7 @@ class _Launch:
 
     def _tried(self, plans: list[RunPlan]) -> Counter[str]:
         """How often runs that were found invalid have been tried by now."""
-        runs = self._directory.runs
+        runs = self.directory.runs
         found: Counter[str] = Counter()
         for plan in plans:
             verdict = verdict_of(runs, plan.run_id)
@@ -267,20 +262,20 @@ class _Launch:
 
     def _stopped(self, runner: Runner, error: Interrupted | LabError | TooNoisy) -> typer.Exit:
         """Says how far it has come."""
-        give_to_user(self._directory.out)
+        give_to_user(self.directory.out)
         if isinstance(error, LabError):
             complain(str(error))
         plans = runner.selection.available()
         states = Counter(
             verdict.status
             for plan in plans
-            if (verdict := verdict_of(self._directory.runs, plan.run_id)) is not None
+            if (verdict := verdict_of(self.directory.runs, plan.run_id)) is not None
         )
         of_them = ", ".join(f"{number} {state}" for state, number in sorted(states.items()))
         at_least = "at least " if runner.selection.experiment.until else ""
         write_line(
             f"stopped: {states.total()} of {at_least}{len(plans)} runs are done"
-            f"{f' ({of_them})' if states else ''} and kept in {self._directory.out}; the same "
+            f"{f' ({of_them})' if states else ''} and kept in {self.directory.out}; the same "
             "command continues",
             error_console,
         )

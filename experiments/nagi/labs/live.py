@@ -68,9 +68,7 @@ class LiveLab:
                 nodes=_nodes(plan, lab.batches.places),
                 keeper=pid,
                 keeper_started=keeper.started(pid),
-                inventory=None,
                 cell=lab.cells[0],
-                expires_s=None,
             )
             live.write(self._file)
             lab.prepare([plan])
@@ -98,8 +96,6 @@ class LiveLab:
             point=plan.point,
             directory=str(directory),
             nodes=_nodes(plan, lab.batches.places),
-            keeper=None,
-            keeper_started=None,
             inventory=str(pool.inventory),
             cell=cell.name,
             expires_s=expires,

@@ -13,7 +13,7 @@ from nagi_contracts.impairments.jitters import Jitter
 from nagi_contracts.impairments.losses import Loss
 from nagi_contracts.impairments.markings import Marking
 from nagi_contracts.impairments.queues import Queue
-from nagi_contracts.impairments.steps import Steps
+from nagi_contracts.impairments.steps import Steps, steps_field
 from nagi_contracts.plan import DirectionName
 from nagi_contracts.units import (
     Bitrate,
@@ -52,15 +52,10 @@ class DelayTraceFile(Strict):
 class RateSteps(Steps):
     """A piecewise-constant rate, from the start of the run."""
 
-    steps: dict[Duration, StepRate] = Field(
-        min_length=1,
-        description="instant -> rate from then on; 0 b/s is an outage",
-        json_schema_extra={"additionalProperties": False},
-    )
+    steps: dict[Duration, StepRate] = steps_field("rate from then on; 0 b/s is an outage")
 
     @model_validator(mode="after")
     def _possible(self) -> RateSteps:
-        self.check_period(max(self.steps))
         if not any(rate.value for rate in self.steps.values()):
             raise BadValue("the rate is always 0", "give a step another rate", "steps")
         return self
@@ -69,16 +64,7 @@ class RateSteps(Steps):
 class DelaySteps(Steps):
     """A piecewise-constant delay, from the start of the run."""
 
-    steps: dict[Duration, Delay] = Field(
-        min_length=1,
-        description="instant -> delay from then on",
-        json_schema_extra={"additionalProperties": False},
-    )
-
-    @model_validator(mode="after")
-    def _possible(self) -> DelaySteps:
-        self.check_period(max(self.steps))
-        return self
+    steps: dict[Duration, Delay] = steps_field("delay from then on")
 
 
 def _trace_kind(value: object) -> str:

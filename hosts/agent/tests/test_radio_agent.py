@@ -68,21 +68,12 @@ def test_nagi_sdr_is_told_what_the_plan_says():
     assert found["virtual_time"] is True
     wired, wireless = found["links"]
     assert "radio" not in wired
-    assert wireless["radio"] == {
-        "by": "simulated",
-        "modem": "ofdm",
-        "modulation": "qpsk",
-        "sample_rate_hz": 1_666_667,
-        "fec": "none",
-        "forward": {
-            "snr_db": 12.0,
-            "fading": "rayleigh",
-            "doppler_hz": 5.0,
-            "taps": [{"delay_ns": 0, "power_db": 0.0}],
-            "frequency_offset_hz": 0.0,
-        },
-        "backward": {"snr_db": 30.0, "fading": "none", "frequency_offset_hz": 0.0},
+    # What is null in the plan is left out.
+    forward = {
+        key: value for key, value in WIRELESS["radio"]["forward"].items() if value is not None
     }
+    assert wireless["radio"] == {**WIRELESS["radio"], "forward": forward}
+    assert "k_factor_db" not in forward
     assert wireless["forward"]["loss"] == {"model": "radio", "at": "egress"}
     assert wireless["forward"]["arq"] == {"retries": 3, "feedback_ns": 8_000_000}
     assert "arq" not in wireless["backward"]

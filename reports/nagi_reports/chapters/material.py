@@ -3,14 +3,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 import pandas as pd
+from nagi_contracts.base import Contract
 from nagi_contracts.plan import RunPlan
 from nagi_contracts.records import Campaign, Manifest, Verdict
 
 from nagi_reports.summary import Summary
+
+Part = TypeVar("Part", bound=Contract)
 
 
 @dataclass(frozen=True)
@@ -27,6 +32,16 @@ class Material:
 
     def directory(self, run_id: str) -> Path:
         return self.out / "runs" / run_id
+
+    def read_all(
+        self, kind: type[Part], file: str, has: Callable[[RunPlan], object]
+    ) -> Iterator[tuple[str, RunPlan, Part]]:
+        """A file of the runs whose plan `has` what it is about; a run that did not come to its end
+        may be without it. Raises InputError if one is damaged."""
+        for run_id, plan in self.plans.items():
+            path = self.directory(run_id) / file
+            if has(plan) and path.exists():
+                yield run_id, plan, kind.read(path)
 
     @property
     def in_virtual_time(self) -> bool:

@@ -8,9 +8,15 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from nagi_contracts.errors import InputError
 from nagi_contracts.links import Links, TransmissionCounts
-from nagi_contracts.plan import DIRECTIONS, DirectionName, LinkPlan, RadioChannelPlan, RadioPlan
+from nagi_contracts.plan import (
+    DIRECTIONS,
+    DirectionName,
+    LinkPlan,
+    RadioChannelPlan,
+    RadioPlan,
+    RunPlan,
+)
 from nagi_contracts.units import count_of
 
 from nagi_reports import figures
@@ -128,13 +134,7 @@ def _groups(material: Material) -> dict[_Key, _Group]:
 def _accounts(
     material: Material,
 ) -> Iterator[tuple[str, LinkPlan, DirectionName, TransmissionCounts]]:
-    for run_id, plan in material.plans.items():
-        if not plan.radios():
-            continue
-        try:
-            accounts = Links.read(material.directory(run_id) / "links.json")
-        except InputError:  # the run did not come to its end
-            continue
+    for run_id, plan, accounts in material.read_all(Links, "links.json", RunPlan.radios):
         by_name = {account.name: account for account in accounts.links}
         for link in plan.radios():
             account = by_name[link.name]

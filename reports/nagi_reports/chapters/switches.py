@@ -7,8 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from nagi_contracts.errors import InputError
-from nagi_contracts.plan import LinkDirection
+from nagi_contracts.plan import LinkDirection, RunPlan
 from nagi_contracts.switches import SwitchAccount, Switches, SwitchPortAccount
 
 from nagi_reports.chapters.material import Material
@@ -64,13 +63,7 @@ def blocks(material: Material) -> list[Block]:
 
 
 def _accounts(material: Material) -> Iterator[tuple[str, SwitchAccount]]:
-    for run_id, plan in material.plans.items():
-        if not plan.switches():
-            continue
-        try:
-            found = Switches.read(material.directory(run_id) / "switches.json")
-        except InputError:  # the run did not come to its end
-            continue
+    for run_id, _, found in material.read_all(Switches, "switches.json", RunPlan.switches):
         for account in found.switches:
             yield run_id, account
 

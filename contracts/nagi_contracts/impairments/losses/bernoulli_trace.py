@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from nagi_contracts.impairments.losses.base import MODEL, LossPlanBase, LossSettings, percent
 from nagi_contracts.impairments.planning import Planning
-from nagi_contracts.impairments.steps import Steps
+from nagi_contracts.impairments.steps import Steps, steps_field
 from nagi_contracts.units import Duration, Share
 
 
@@ -31,16 +31,7 @@ class BernoulliTraceLoss(LossSettings, Steps):
     """Every packet is lost with a probability that changes over time."""
 
     model: Literal["bernoulli_trace"] = Field(description=MODEL)
-    steps: dict[Duration, Share] = Field(
-        min_length=1,
-        description="instant -> probability of losing a packet from then on",
-        json_schema_extra={"additionalProperties": False},
-    )
-
-    @model_validator(mode="after")
-    def _possible(self) -> BernoulliTraceLoss:
-        self.check_period(max(self.steps))
-        return self
+    steps: dict[Duration, Share] = steps_field("probability of losing a packet from then on")
 
     def plan(self, planning: Planning) -> BernoulliTraceLossPlan:
         steps = [(at.value, share.value) for at, share in self.steps.items()]
