@@ -21,6 +21,10 @@ def segment(at_ms, sequence, *, payload=SEGMENT, echo=0, new=None, flags=ACK):
     }  # fmt: skip
 
 
+def stamped(stamp, *arguments, **changes):
+    return segment(*arguments, **changes) | {"tsval": stamp}
+
+
 def ack(at_ms, number, *, stamp=0, flags=ACK):
     return segment(at_ms, 1, payload=0, flags=flags) | {"acknowledgement": number, "tsval": stamp}
 
@@ -78,6 +82,30 @@ def test_data_behind_a_hole_are_in_order_when_it_is_filled():
     data = [segment(0, 1), segment(1, 2001), segment(2, 3001), segment(60, 1001)]
     acks = [ack(1, 1001), ack(2, 1001), ack(60.1, 4001)]
     assert at_receiver(data, acks) == [0.1, 0.1]
+
+
+def test_a_segment_that_a_retransmission_overtook_is_discarded_for_its_timestamp():
+    """The one at 2001 is held back; the retransmission at 1001 has a newer timestamp. TCP discards
+    the first copy, and can acknowledge only the second."""
+    data = [
+        stamped(10, 0, 1), stamped(11, 3, 3001), stamped(30, 4, 1001), stamped(12, 5, 2001),
+        stamped(50, 60, 2001, new=0), stamped(51, 61, 4001), stamped(51, 62, 5001),
+    ]  # fmt: skip
+    acks = [ack(0.1, 1001), ack(3, 1001), ack(4.1, 2001), ack(60.1, 4001), ack(62.2, 6001)]
+    assert at_receiver(data, acks) == [0.1, 0.2]
+    # One tick older is no fault of the segment: then the host is late.
+    data[3] |= {"tsval": 29}
+    data[4] |= {"tsval": 31}
+    assert at_receiver(data, acks) == [0.2, 55.1]
+
+
+def test_an_old_duplicate_does_not_make_what_follows_old():
+    """The whole of it is acknowledged already: its timestamp is not taken."""
+    data = [
+        stamped(10, 0, 1), stamped(10, 1, 1001), stamped(30, 2, 1), stamped(12, 3, 2001),
+        stamped(12, 4, 3001),
+    ]  # fmt: skip
+    assert at_receiver(data, [ack(1.1, 2001), ack(2, 2001), ack(4.5, 4001)]) == [0.1, 0.5]
 
 
 def test_data_that_never_become_whole_are_not_waited_for():

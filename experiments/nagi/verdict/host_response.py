@@ -9,6 +9,7 @@ receiver  From the arrival of a segment that must be acknowledged at once to the
           `__tcp_ack_snd_check`: more than one segment beyond the last ACK), with `quickack` routes
           every segment. Only data in order count: ACKs of others may be compressed (Linux
           `tcp_comp_sack_delay_ns`). What a delayed-ACK timer may hold up is not measured.
+          Segments that TCP discards for an old timestamp do not count.
 sender    From the arrival of an ACK that the host had not processed when it sent a segment to that
           segment: the segment echoes the timestamp of an older ACK (RFC 7323 section 4.3). 0 where
           the segment echoes the newest. This holds for paced schemes, too.
@@ -154,20 +155,24 @@ class Conversation:
 def of_receiver(seen: Conversation, *, every_segment: bool) -> Nanoseconds:
     """Time from each segment that must be acknowledged at once to its acknowledgement.
     `every_segment`: all must. Of one that is not acknowledged, the time to the last packet."""
-    is_new = (seen.data["new_bytes"] > 0).to_numpy()
-    start, payload, came_ns = (
-        seen.data[name].to_numpy()[is_new] for name in ("sequence", "payload", "time_ns")
+    has_ack = seen.acks["acknowledgement"] >= 0
+    answer_ns = seen.acks["time_ns"][has_ack].to_numpy()
+    answer = np.maximum.accumulate(seen.acks["acknowledgement"][has_ack].to_numpy())
+    arrived = seen.data[seen.data["payload"] > 0]
+    start, payload, came_ns, new_bytes, stamped = (
+        arrived[name].to_numpy()
+        for name in ("sequence", "payload", "time_ns", "new_bytes", "tsval")
     )
     end = start + payload
-    order = np.argsort(end, kind="stable")
-    start, end, came_ns = start[order], end[order], came_ns[order]
+    acknowledged = np.append(1, answer)[np.searchsorted(answer_ns, came_ns, side="left")]
+    is_discarded = _discarded(start, end, stamped, acknowledged)
+    is_new = ~is_discarded & ((new_bytes > 0) | np.isin(end, end[is_discarded]))
+    end, first = np.unique(end[is_new], return_index=True)
+    start, came_ns = start[is_new][first], came_ns[is_new][first]
     # In order are the bytes up to the first that never came.
     holes = np.flatnonzero(start > np.append(1, end)[:-1])
     whole = holes[0] if len(holes) else len(end)
     end, in_order_ns = end[:whole], np.maximum.accumulate(came_ns[:whole])
-    has_ack = seen.acks["acknowledgement"] >= 0
-    answer_ns = seen.acks["time_ns"][has_ack].to_numpy()
-    answer = np.maximum.accumulate(seen.acks["acknowledgement"][has_ack].to_numpy())
     if not len(end) or not len(answer):
         return np.zeros(0, np.int64)
     first = np.searchsorted(answer, end, side="left")  # acknowledges it
@@ -177,6 +182,25 @@ def of_receiver(seen: Conversation, *, every_segment: bool) -> Nanoseconds:
     answered_ns = np.append(answer_ns, last_ns)[first]
     waited: Nanoseconds = np.maximum(answered_ns - in_order_ns, 0)[at_once]
     return waited
+
+
+def _discarded(
+    start: npt.NDArray[np.int64],
+    end: npt.NDArray[np.int64],
+    stamped: npt.NDArray[np.int64],
+    acknowledged: npt.NDArray[np.int64],
+) -> npt.NDArray[np.bool_]:
+    """Which segments TCP discards for an old timestamp (PAWS, RFC 7323 section 5), as those are
+    that a retransmission has overtaken. `acknowledged`: by the ACK before each arrives. A segment
+    is old if the newest timestamp of those that held that byte is newer by more than a tick (Linux
+    `TCP_PAWS_WINDOW`)."""
+    if not len(stamped) or (stamped < 0).any():
+        return np.zeros(len(stamped), np.bool_)
+    since_first = (stamped - stamped[0] + _TIMESTAMPS // 2) % _TIMESTAMPS
+    held = np.where((start <= acknowledged) & (acknowledged <= end), since_first, 0)
+    recent = np.maximum.accumulate(np.append(0, held[:-1]))
+    old: npt.NDArray[np.bool_] = recent - since_first > 1
+    return old
 
 
 def of_sender(seen: Conversation, *, is_paced: bool) -> Nanoseconds:
