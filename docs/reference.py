@@ -66,7 +66,7 @@ def _command(command: Any, name: str) -> Iterator[str]:
 
 
 def _help_of(program: str, *command: str) -> str:
-    path = paths.native_program(program)
+    path = paths.executable(program)
     if not path.exists():
         raise FileNotFoundError(f"{path}: the reference has its options; run `make setup` first")
     asked = [program, *command, "--help"]

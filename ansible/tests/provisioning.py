@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
-from nagi_contracts.paths import ROOT, native_program
+from nagi_contracts.paths import ROOT, executable
 
 PLAYBOOK = f"{sys.prefix}/bin/ansible-playbook"
 
@@ -48,8 +48,8 @@ def write_inventory(path: Path, machines, wanted: dict[str, dict[str, object]]) 
     """An inventory of the machines that `wanted` names, each with the variables it has there."""
     variables = {
         "ansible_python_interpreter": "/usr/bin/python3",
-        "nagi_link_source": str(native_program("nagi-link")),
-        "nagi_switch_source": str(native_program("nagi-switch")),
+        "nagi_link_source": str(executable("nagi-link")),
+        "nagi_switch_source": str(executable("nagi-switch")),
         "nagi_clock": "none",
     }
     cells = {name: {**machines[name].variables, **wanted[name]} for name in wanted}

@@ -36,16 +36,24 @@ RENAMED = {
     "threshold_before": "ssthresh_before",
     "threshold": "ssthresh",
     "least_rtt_us": "min_rtt_us",
+    "program": "scheme_object",
+    "switch.program": "switch.pipeline",
 }
 
 
-def refuse_old_name(name: str, path: Path, key: str) -> InputError:
+def _old_name(key: tuple[int | str, ...]) -> str | None:
+    """That of RENAMED which a key in a file has; None: it has none."""
+    names = (".".join(map(str, key[-count:])) for count in (2, 1))
+    return next((name for name in names if name in RENAMED), None)
+
+
+def refuse_old_name(name: str, path: Path) -> InputError:
     """The error of a file of a run that has a key or column of RENAMED."""
     return refuse(
         f"an older nagi wrote it: `{name}` is `{RENAMED[name]}` now",
         "read it with that version, or run the campaign again",
         file=str(path),
-        key=key,
+        key=name,
     )
 
 
@@ -99,20 +107,15 @@ class Contract(BaseModel):
             return cls.model_validate_json(content)
         except ValidationError as error:
             errors = error.errors()
-            old = [
-                each
-                for each in errors
-                if each["type"] == "extra_forbidden" and each["loc"][-1] in RENAMED
-            ]
-            first = (old or errors)[0]
-            key = ".".join(map(str, first["loc"]))
+            keys = [each["loc"] for each in errors if each["type"] == "extra_forbidden"]
+            old = [name for key in keys if (name := _old_name(key)) is not None]
             if old:
-                raise refuse_old_name(str(first["loc"][-1]), path, key) from None
+                raise refuse_old_name(old[0], path) from None
             raise refuse(
-                first["msg"],
+                errors[0]["msg"],
                 "it was damaged, or written by another version of nagi",
                 file=str(path),
-                key=key,
+                key=".".join(map(str, errors[0]["loc"])),
             ) from None
 
     def write(self, path: Path) -> None:

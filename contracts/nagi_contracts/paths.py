@@ -50,7 +50,7 @@ def _installed() -> Path:
     return Path(sys.prefix)
 
 
-def native_program(name: str) -> Path:
+def executable(name: str) -> Path:
     """A native program of nagi's."""
     return prefix() / "bin" / name
 

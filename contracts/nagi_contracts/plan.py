@@ -255,9 +255,9 @@ class SwitchPortPlan(Contract):
 
 
 class SwitchPlan(Contract):
-    """How a node forwards that is a switch: by a P4 program, with the node's routes."""
+    """How a node forwards that is a switch: by a P4 pipeline, with the node's routes."""
 
-    program: Literal["edge"] = Field("edge", description="p4/PROGRAM.p4")
+    pipeline: Literal["edge"] = Field("edge", description="p4/PIPELINE.p4")
     sha256: str = Field(description="of what the P4 compiler made of it")
     ports: list[SwitchPortPlan]
 
@@ -276,7 +276,7 @@ class LinkDirection(Contract):
 
 
 class CommandPlan(Contract):
-    """The user's own programs that make a flow, as command lines without a shell."""
+    """The user's own applications that make a flow, as command lines without a shell."""
 
     client: list[str] = Field(description="started at the flow's start, where `server` is not")
     server: list[str] | None = Field(
@@ -287,7 +287,7 @@ class CommandPlan(Contract):
     )
 
 
-class ProgramPlan(Contract):
+class SchemeObjectPlan(Contract):
     """A congestion control that is an eBPF object, of ours (hosts/tcp) or a user's. Agents come
     with it, and register it under a name of its own for each run."""
 
@@ -321,9 +321,9 @@ class FlowPlan(Contract):
     port: int
     scheme: str
     congestion_control: str = Field(
-        description="the kernel's name; of a program what records call it"
+        description="the kernel's name; of a scheme object what records call it"
     )
-    program: ProgramPlan | None = Field(None, exclude_if=is_none)
+    scheme_object: SchemeObjectPlan | None = Field(None, exclude_if=is_none)
     traffic: Literal["bulk", "command"]
     command: CommandPlan | None = Field(
         None, exclude_if=is_none, description="of traffic `command`"

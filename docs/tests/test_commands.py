@@ -140,7 +140,7 @@ class TooBusy(Exception):
 
 def slow_pages() -> list[Any]:
     """Those with radios need what `make sdr` installs."""
-    there = paths.native_program("nagi-sdr").exists()
+    there = paths.executable("nagi-sdr").exists()
     without = pytest.mark.skipif(not there, reason="no nagi-sdr: `make sdr` builds it")
     radio = pages_with(lambda block: "radio" in block.needs)
     return [

@@ -91,7 +91,7 @@ class Controller:
         if not self._root:
             own |= {"USER": USER, "LOGNAME": USER}
         return subprocess.Popen(
-            self.command(paths.native_program(program), *arguments),
+            self.command(paths.executable(program), *arguments),
             env=kept | own | variables,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

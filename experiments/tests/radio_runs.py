@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from nagi_contracts.links import Links
-from nagi_contracts.paths import ROOT, native_program
+from nagi_contracts.paths import ROOT, executable
 from nagi_contracts.records import Verdict
 from prefixes import make_prefix
 from specs import two_links
@@ -22,7 +22,7 @@ from specs import two_links
 needs_nagi_sdr = [
     pytest.mark.radio,
     pytest.mark.skipif(
-        not native_program("nagi-sdr").is_file(), reason="needs nagi-sdr: `make sdr` installs it"
+        not executable("nagi-sdr").is_file(), reason="needs nagi-sdr: `make sdr` installs it"
     ),
 ]
 DOUBLE = ROOT / "link-emulator" / "daemon" / "tests" / "radio_double.py"
@@ -60,7 +60,7 @@ def run(
         )
         program.chmod(0o755)
     done = subprocess.run(
-        [native_program("nagi"), "run", str(spec),
+        [executable("nagi"), "run", str(spec),
          "--lab", lab, "--out", str(out), "--tries", str(tries)],
         capture_output=True, text=True, timeout=800, check=False, env=environment,
     )  # fmt: skip

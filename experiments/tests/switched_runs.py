@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from nagi_captures.drops import read_drops
-from nagi_contracts.paths import native_program
+from nagi_contracts.paths import executable
 from nagi_contracts.plan import LinkDirection, RunPlan
 from nagi_contracts.records import Campaign, Verdict
 from nagi_contracts.results import Metrics
@@ -19,9 +19,9 @@ from nagi_reports.series import read_series
 from specs import two_links
 
 needs_nagi_switch = pytest.mark.skipif(
-    not native_program("nagi-switch").exists(), reason="no nagi-switch: `make` builds it"
+    not executable("nagi-switch").exists(), reason="no nagi-switch: `make` builds it"
 )
-NAGI = str(native_program("nagi"))
+NAGI = str(executable("nagi"))
 SPEC = two_links(
     "switched",
     "rate: 40 Mb/s, delay: 8 ms",

@@ -15,7 +15,7 @@ from nagi.plan.planner import plan_runs
 from nagi.spec.points import read_experiment
 from nagi_contracts.bounds import bounds
 from nagi_contracts.errors import InputError
-from nagi_contracts.paths import native_program
+from nagi_contracts.paths import executable
 from nagi_contracts.plan import RunPlan
 
 Settings = dict[str, Any]
@@ -189,7 +189,7 @@ def answer_of_nagi_link(direction: Settings, directory: Path) -> str | None:
     config = directory / "config.json"
     config.write_text(json.dumps({"schema_version": 1, "seed": 0, "links": [link]}))
     done = subprocess.run(
-        [native_program("nagi-link"), "check", config], capture_output=True, text=True, check=False
+        [executable("nagi-link"), "check", config], capture_output=True, text=True, check=False
     )
     assert done.returncode == (2 if done.stderr else 0)
     return done.stderr or None

@@ -18,11 +18,11 @@ from nagi.campaign.campaign import TooNoisy
 from nagi.cli.main import app
 from nagi.cli.run import same_command, stops_if_noisy, too_noisy_in_words
 from nagi.terminal.selecting import Wanted
-from nagi_contracts.paths import ROOT, SCHEMAS, native_program
+from nagi_contracts.paths import ROOT, SCHEMAS, executable
 from nagi_contracts.records import Explanation, Verdict
 from typer.testing import CliRunner
 
-NAGI = str(native_program("nagi"))
+NAGI = str(executable("nagi"))
 ACHIEVEMENT = str(ROOT / "experiments" / "achievement-2008.yaml")
 WESTWOODVT = str(ROOT / "experiments" / "westwoodvt-2007.yaml")
 EXAMPLE = str(SCHEMAS / "example" / "experiment.yaml")

@@ -12,7 +12,7 @@ from agent_inputs import batch_json
 from nagi.doctor import Observations, Wanted, failures, judge
 from nagi.doctor.hosts import package_of
 from nagi.doctor.text import last_line, show
-from nagi.plan.programs import object_name
+from nagi.plan.scheme_objects import object_name
 from nagi.plan.schemes import schemes
 from nagi_agent.contracts import Batch
 from nagi_agent.inspection import missing_programs
@@ -38,7 +38,7 @@ HOSTS = {"alice": "S", "relay": "N", "bob": "D", "heron": "emulator"}
 LINKS = {"wired": ("S", "N"), "radio": ("N", "D")}
 
 
-TAHOE = object_name(schemes()["tahoe"].object)
+TAHOE = object_name(schemes()["tahoe"].object_file)
 
 
 def interface(**changes) -> InterfaceFacts:

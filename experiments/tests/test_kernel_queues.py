@@ -15,7 +15,7 @@ import pytest
 from marks import in_virtual_time
 from nagi.labs.guest import Guest, processors
 from nagi.records.packets import AQM_DROP, DELIVERED, RECORD, fates, read_records, write_records
-from nagi_contracts.paths import native_program
+from nagi_contracts.paths import executable
 from reference_queues import Discipline, FqCoDel, LinuxCoDel, Packet, simulate
 
 pytestmark = in_virtual_time
@@ -61,7 +61,7 @@ def of_model(arrivals: Arrivals, queue: dict[str, Any], directory: Path) -> np.n
         json.dumps({"schema_version": 1, "seed": 1, "links": [link]})
     )
     write_records(records, directory / "arrivals")
-    command = [native_program("nagi-link"), "replay", "link.json", "arrivals", "departures"]
+    command = [executable("nagi-link"), "replay", "link.json", "arrivals", "departures"]
     subprocess.run(command, cwd=directory, check=True)
     found = read_records(directory / "departures")
     return found[np.argsort(found["index"])]

@@ -7,7 +7,7 @@ import os
 import subprocess
 
 from marks import needs_root
-from nagi_contracts.paths import SCHEMAS, native_program
+from nagi_contracts.paths import SCHEMAS, executable
 
 pytestmark = needs_root
 EXAMPLE = SCHEMAS / "example" / "experiment.yaml"
@@ -16,7 +16,7 @@ EXAMPLE = SCHEMAS / "example" / "experiment.yaml"
 def test_a_topology_is_up_for_ones_own_programs_until_it_is_down(tmp_path):
     def nagi(*arguments: object, status: int = 0) -> str:
         done = subprocess.run(
-            [native_program("nagi"), *map(str, arguments)],
+            [executable("nagi"), *map(str, arguments)],
             env=os.environ | {"XDG_STATE_HOME": str(tmp_path)},
             capture_output=True,
             text=True,

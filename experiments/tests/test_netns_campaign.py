@@ -25,7 +25,7 @@ from nagi.plan.planner import plan_runs
 from nagi.plan.schemes import loaded
 from nagi.spec.points import read_experiment
 from nagi_contracts.links import Links
-from nagi_contracts.paths import native_program
+from nagi_contracts.paths import executable
 from nagi_contracts.records import Campaign, Flows, Manifest, Verdict
 from specs import two_links
 
@@ -34,7 +34,7 @@ pytestmark = [
     needs_root,
     pytest.mark.timeout(900),
 ]  # several tries of several runs
-NAGI = str(native_program("nagi"))
+NAGI = str(executable("nagi"))
 # The machine that tests run on may be held up by others for seconds at a time. What it then does to
 # runs is found out and tried again, which is nagi's business; here only how often.
 TRIES = "8"

@@ -80,7 +80,7 @@ def test_two_of_ours_side_by_side_say_what_they_made_of_losses(tmp_path):
         assert len(losses) > 5
         verdicts[flow.scheme] = set(losses["verdict"])
         if flow.scheme == "westwoodvt":
-            assert flow.program is not None and flow.program.parameters["alpha"] == 13
+            assert flow.scheme_object is not None and flow.scheme_object.parameters["alpha"] == 13
             assert (losses["backlog_segments"] > 0).any()
         # The scheme's window and the kernel's are the same, but for the moment of a retransmission.
         # Nothing is told of growth after the last event.

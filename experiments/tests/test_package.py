@@ -131,11 +131,11 @@ def test_all_parts_have_one_version():
     assert re.fullmatch(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)", said)  # SemVer
     assert version("nagi") == said
     programs = ["nagi-link", "nagi-tcp", "nagi-switch"]
-    if paths.native_program("nagi-sdr").exists():
+    if paths.executable("nagi-sdr").exists():
         programs.append("nagi-sdr")
     for program in programs:
         shown = subprocess.run(
-            [paths.native_program(program), "--version"], capture_output=True, text=True, check=True
+            [paths.executable(program), "--version"], capture_output=True, text=True, check=True
         )
         assert shown.stdout.strip() == f"{program} {said}"
 

@@ -425,12 +425,16 @@ def test_a_plan_has_a_program_s_parameters_those_not_given_too(tmp_path):
     plans = with_schemes(tmp_path, "westwoodvt", "parameters: {westwoodvt: {alpha: 3}, vegas: {}}")
     (flow,) = plans[0].flows
     assert flow.congestion_control == "nagi_westwoodvt"
-    assert flow.program is not None and flow.program.events
-    assert (flow.program.parameters["alpha"], flow.program.parameters["beta"]) == (3, 16)
-    assert flow.program.sha256 == sha256_of(scheme_object("westwoodvt"))
-    assert flow.program.source == scheme_object("westwoodvt")
+    planned = flow.scheme_object
+    assert planned is not None and planned.events
+    assert (planned.parameters["alpha"], planned.parameters["beta"]) == (
+        3,
+        16,
+    )
+    assert planned.sha256 == sha256_of(scheme_object("westwoodvt"))
+    assert planned.source == scheme_object("westwoodvt")
     again = RunPlan.model_validate_json(plans[0].model_dump_json())
-    assert again.flows[0].program.model_dump() == flow.program.model_dump()
+    assert again.flows[0].scheme_object.model_dump() == flow.scheme_object.model_dump()
     others = with_schemes(tmp_path, "westwoodvt")
     assert others[0].with_ids("x").run_id != plans[0].with_ids("x").run_id
     assert others[0].seed == plans[0].seed  # it meets the same channel
@@ -446,7 +450,7 @@ def test_parameters_may_be_axes(tmp_path):
     path = tmp_path / "spec.yaml"
     path.write_text(text)
     plans = [plan for point in read_experiment(path, None) for plan in plan_runs(point, None)]
-    assert {plan.flows[0].program.parameters["alpha"] for plan in plans} == {1, 2}
+    assert {plan.flows[0].scheme_object.parameters["alpha"] for plan in plans} == {1, 2}
     jsonschema.validate(YAML(typ="safe").load(text), experiment_schema())
 
 
@@ -470,8 +474,8 @@ def test_a_user_s_own_object_is_a_scheme(tmp_path):
     shutil.copy(scheme_object("vegas"), tmp_path / "mine.bpf.o")
     (flow,) = with_schemes(tmp_path, "mine.bpf.o", "parameters: {mine.bpf.o: {alpha: 3}}")[0].flows
     assert flow.congestion_control == "nagi_mine"
-    assert flow.program is not None and flow.program.source == tmp_path / "mine.bpf.o"
-    assert flow.program.parameters["alpha"] == 3
+    assert flow.scheme_object is not None and flow.scheme_object.source == tmp_path / "mine.bpf.o"
+    assert flow.scheme_object.parameters["alpha"] == 3
     with pytest.raises(InputError, match=r"there is no file .*other\.o"):
         with_schemes(tmp_path, "other.o")
     (tmp_path / "none.o").write_text("no object")

@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 from campaign_processes import emulators, has_traffic, processes
 from marks import needs_root
-from nagi_contracts.paths import native_program
+from nagi_contracts.paths import executable
 from nagi_contracts.records import Verdict
 from prefixes import make_prefix
 from specs import two_links
@@ -114,14 +114,14 @@ def missed(verdict: Verdict) -> set[str]:
     return {check.name for check in verdict.checks if not check.ok}
 
 
-NAGI = [str(native_program("nagi"))]
+NAGI = [str(executable("nagi"))]
 
 
 def with_another_link(tmp_path: Path, change: str) -> list[str]:
     """Runs nagi with another program in the place of nagi-link."""
     prefix = make_prefix(tmp_path / "prefix", without=["nagi-link"])
     wrapper = prefix / "bin" / "nagi-link"
-    real = str(native_program("nagi-link"))
+    real = str(executable("nagi-link"))
     wrapper.write_text(WRAPPER.format(python=sys.executable, change=change, real=real))
     wrapper.chmod(0o755)
     return ["env", f"NAGI_PREFIX={prefix}", *NAGI]
@@ -201,7 +201,7 @@ def test_a_link_changed_on_the_way_is_caught(tmp_path):
             changes = '{"delay_ns": 2100000}'
             arguments = ["set", control, "radio", "forward", changes]
             done = subprocess.run(
-                [native_program("nagi-link"), *arguments],
+                [executable("nagi-link"), *arguments],
                 capture_output=True,
                 text=True,
                 check=False,

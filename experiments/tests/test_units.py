@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from nagi_contracts.bounds import whole
-from nagi_contracts.paths import native_program
+from nagi_contracts.paths import executable
 from nagi_contracts.units import (
     BdpCount,
     Bitrate,
@@ -145,7 +145,7 @@ def test_bdps_are_the_same_packets_in_nagi_link(tmp_path_factory, cases):
     assume(links)
     config = tmp_path_factory.mktemp("bdp") / "config.json"
     config.write_text(json.dumps({"schema_version": 1, "seed": 0, "links": links}))
-    program = native_program("nagi-link")
+    program = executable("nagi-link")
     shown = subprocess.run([program, "check", config], capture_output=True, check=True)
     for link, ours in zip(json.loads(shown.stdout)["links"], expected, strict=True):
         assert link["forward"]["queue"] == {"packets": ours}

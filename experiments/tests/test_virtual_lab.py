@@ -25,13 +25,13 @@ from nagi.plan.schemes import schemes
 from nagi.terminal.selecting import Wanted
 from nagi.terminal.site import virtual_site
 from nagi_contracts.errors import InputError
-from nagi_contracts.paths import ROOT, native_program
+from nagi_contracts.paths import ROOT, executable
 from nagi_contracts.records import Campaign, Verdict
 from specs import two_links
 
 pytestmark = in_virtual_time
 
-NAGI = str(native_program("nagi"))
+NAGI = str(executable("nagi"))
 SPEC = two_links(
     "virtually",
     "rate: 20 Mb/s, delay: 8 ms",
@@ -385,7 +385,7 @@ def test_what_it_can_run_is_listed(tmp_path):
     for name, scheme in schemes().items():
         assert found["schemes"][name]["available"] == (scheme.waits_for is None), name
     mine = tmp_path / "mine.bpf.o"
-    shutil.copy(native_program("nagi").parents[1] / "lib/nagi/tcp/reno.bpf.o", mine)
+    shutil.copy(executable("nagi").parents[1] / "lib/nagi/tcp/reno.bpf.o", mine)
     said = run(written(tmp_path, str(mine)), tmp_path / "out", status=2)
     assert "has no eBPF struct_ops" in said and "--lab netns" in said
     assert not (tmp_path / "out").exists()

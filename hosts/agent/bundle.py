@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes the agent one file that Python runs: bundle.py TARGET [NAME=FILE ...]
 
-With the agent come nagi_p4 and the program of switches, and the named files, which it finds among
-its own as programs/NAME.
+With the agent come nagi_p4 and the pipeline of switches, and the named files, which it finds among
+its own as objects/NAME.
 
 Not by zipapp, which notes the time and forgets the exit status: the same agent is to be the same
 file, or it would be shipped again and again.
@@ -15,7 +15,7 @@ from pathlib import Path
 _MAIN = "import sys\nfrom nagi_agent.__main__ import main\nsys.exit(main())\n"
 
 
-def bundle(target: Path, programs: dict[str, Path]) -> None:
+def bundle(target: Path, objects: dict[str, Path]) -> None:
     source = Path(__file__).resolve().parent
     p4 = source.parents[1] / "p4"
     files = {"__main__.py": _MAIN.encode()}
@@ -23,8 +23,8 @@ def bundle(target: Path, programs: dict[str, Path]) -> None:
         for path in sorted(room.glob(f"{package}/*.py")):
             files[path.relative_to(room).as_posix()] = path.read_bytes()
     files["nagi_p4/edge.json"] = (p4 / "edge.json").read_bytes()
-    for name, path in sorted(programs.items()):
-        files[f"nagi_agent/programs/{name}"] = path.read_bytes()
+    for name, path in sorted(objects.items()):
+        files[f"nagi_agent/objects/{name}"] = path.read_bytes()
     target.parent.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(target, "w") as archive:
         for name, content in files.items():

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from corpus import PORTS
-from nagi_contracts.paths import native_program
+from nagi_contracts.paths import executable
 from programs import Program, Sent, capture_header, capture_records, instants, read_packets
 from scapy.utils import RawPcapReader
 
@@ -55,7 +55,7 @@ def replay(run: Run, work: Path, ports: dict[int, Any] | None = None, **settings
     }
     (work / "switch.json").write_text(json.dumps(config))
     done = subprocess.run(
-        [native_program("nagi-switch"), "replay", "switch.json"],
+        [executable("nagi-switch"), "replay", "switch.json"],
         cwd=work,
         capture_output=True,
         text=True,

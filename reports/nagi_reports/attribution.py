@@ -172,7 +172,7 @@ def column(cause: Cause, outcome: str) -> str:
 
 
 @dataclass(frozen=True)
-class Taken:
+class Classified:
     """What the losses of one cause were taken for, over flows and runs."""
 
     counts: tuple[int, ...]  # as OUTCOMES
@@ -183,12 +183,12 @@ class Taken:
         return sum(self.counts)
 
 
-def taken(rows: pd.DataFrame, cause: Cause) -> Taken:
+def taken(rows: pd.DataFrame, cause: Cause) -> Classified:
     """Of rows of the results that have reactions."""
     names = [column(cause, outcome) for outcome in OUTCOMES]
     runs = rows.groupby("run_id", sort=False)[names].sum().to_numpy(np.float64)
     shares = [ratio(part, runs.sum(axis=1)) for part in runs.T]
-    return Taken(
+    return Classified(
         tuple(int(count) for count in runs.sum(axis=0)),
         tuple(share for share in shares if share is not None),
     )

@@ -25,7 +25,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.text import Text
 
-from nagi_reports.attribution import OUTCOMES, Taken
+from nagi_reports.attribution import OUTCOMES, Classified
 from nagi_reports.series import Curve as TimeCurve
 from nagi_reports.series import Floats, Queue, RunSeries
 from nagi_reports.summary import Axis, Mean, Panel, Summary
@@ -495,12 +495,12 @@ class Losses:
 
     name: str
     known: str  # where it is known from: reported, inferred
-    channel: Taken
-    queue: Taken
+    channel: Classified
+    queue: Classified
 
 
 # How each of OUTCOMES looks: colour and hatching.
-_TAKEN = ((_STYLES[1][0], ""), (_STYLES[5][0], "////"), (_PALE, "...."), ("#FFFFFF", ""))
+_CLASSES = ((_STYLES[1][0], ""), (_STYLES[5][0], "////"), (_PALE, "...."), ("#FFFFFF", ""))
 
 
 def taken_for(groups: Sequence[tuple[str, Sequence[Losses]]]) -> Figure:
@@ -522,8 +522,8 @@ def taken_for(groups: Sequence[tuple[str, Sequence[Losses]]]) -> Figure:
                 (pair[0], "Lost on channels", [each.channel for each in rows]),
                 (pair[1], "Dropped by queues", [each.queue for each in rows]),
             ):
-                for at, of in enumerate(losses):
-                    _taken(axes, at, of)
+                for at, classified in enumerate(losses):
+                    _draw_classified(axes, at, classified)
                 axes.set_yticks(range(len(rows)), said)
                 axes.set_ylim(len(rows) - 0.45, -0.55)
                 axes.set_xlim(0, 1.22)
@@ -535,24 +535,24 @@ def taken_for(groups: Sequence[tuple[str, Sequence[Losses]]]) -> Figure:
             handles=[
                 Patch(facecolor=colour, hatch=hatch, edgecolor="black", linewidth=0.6, label=words)
                 for (colour, hatch), words in zip(
-                    _TAKEN,
+                    _CLASSES,
                     ("classified as congestion", "as channel loss", *OUTCOMES[2:]),
                     strict=True,
                 )
             ],
-            ncols=len(_TAKEN),
+            ncols=len(_CLASSES),
             loc="outside upper center",
         )
     return figure
 
 
-def _taken(axes: Axes, at: int, of: Taken) -> None:
-    if not of.total:
+def _draw_classified(axes: Axes, at: int, classified: Classified) -> None:
+    if not classified.total:
         axes.text(0.02, at, "no loss", va="center", fontsize=7)
         return
     begin = 0.0
-    for count, (colour, hatch) in zip(of.counts, _TAKEN, strict=True):
-        share = count / of.total
+    for count, (colour, hatch) in zip(classified.counts, _CLASSES, strict=True):
+        share = count / classified.total
         if count:
             axes.barh(
                 at,
@@ -565,7 +565,7 @@ def _taken(axes: Axes, at: int, of: Taken) -> None:
                 linewidth=0.6,
             )
         begin += share
-    axes.text(1.03, at, f"{of.total:,}", va="center", fontsize=7)
+    axes.text(1.03, at, f"{classified.total:,}", va="center", fontsize=7)
 
 
 def over_time(rows: list[tuple[str, RunSeries | None]]) -> Figure:

@@ -21,7 +21,7 @@ from nagi_contracts.paths import SCHEMAS
 from nagi_contracts.records import Campaign, Information, Manifest, Verdict
 from nagi_reports import figures
 from nagi_reports.analysis import build_table
-from nagi_reports.attribution import Taken
+from nagi_reports.attribution import Classified
 from nagi_reports.chapters import compose, gather
 from nagi_reports.chapters.certificate import losses_in_words
 from nagi_reports.chapters.over_time import chosen_runs
@@ -484,7 +484,7 @@ def clipped(figure):
 def taken_by(summary, known):
     """Losses of each series: many, few and none."""
     counts = ((123_456, 0, 7, 1), (0, 3, 0, 1), (0, 0, 0, 0))
-    of = [Taken(each, ()) for each in counts]
+    of = [Classified(each, ()) for each in counts]
     return [
         figures.Losses(curve.series, known, of[number % 3], of[(number + 1) % 3])
         for number, curve in enumerate(summary.panels[0].curves)

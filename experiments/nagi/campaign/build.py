@@ -16,7 +16,7 @@ from nagi_p4.simple_switch import client_directory
 from nagi_p4.simple_switch import problem as simple_switch_problem
 
 from nagi.labs import guest_kernel, physical, virtual
-from nagi.plan import programs, radio
+from nagi.plan import radio, scheme_objects
 
 
 def current_build(
@@ -26,7 +26,7 @@ def current_build(
     program that these run, of those with radios nagi-sdr, unless they are what real hosts have.
     Raises InputError if nagi-link or nagi-tcp has not been built, the guest or nagi-switch, or bmv2
     is not installed."""
-    program = paths.native_program("nagi-link")
+    program = paths.executable("nagi-link")
     if not program.exists():
         raise refuse(f"there is no {program}", "build it: `make setup`")
     sources = sorted((paths.AGENT / "nagi_agent").glob("*.py"))
@@ -34,7 +34,7 @@ def current_build(
     always = {
         "nagi_link": sha256_of(program),
         "nagi_agent": hashlib.sha256(b"".join(each.read_bytes() for each in sources)).hexdigest(),
-        "nagi_tcp": sha256_of(programs.nagi_tcp()),
+        "nagi_tcp": sha256_of(scheme_objects.nagi_tcp()),
     }
     guest = None
     if lab == virtual.NAME:
@@ -59,7 +59,7 @@ def current_build(
 
 
 def _nagi_switch() -> Path:
-    program = paths.native_program("nagi-switch")
+    program = paths.executable("nagi-switch")
     if not program.exists():
         raise refuse(f"there is no {program}", "build it: `make setup`")
     return program

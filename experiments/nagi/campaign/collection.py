@@ -326,7 +326,7 @@ def _bring_events(
     plan: RunPlan, nodes: dict[str, NodeRecord], sources: dict[str, Path], target: Path
 ) -> list[str]:
     """Writes what schemes told, if any could; returns whose files are not whole."""
-    if not any(flow.program is not None and flow.program.events for flow in plan.flows):
+    if not any(flow.scheme_object is not None and flow.scheme_object.events for flow in plan.flows):
         return []
     tables, damage = [], []
     for node, source in sources.items():

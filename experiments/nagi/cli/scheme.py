@@ -12,7 +12,7 @@ from rich.table import Table
 from nagi.labs import netns, virtual
 from nagi.labs.physical import token_for
 from nagi.plan import schemes
-from nagi.plan.programs import describe
+from nagi.plan.scheme_objects import describe
 from nagi.plan.schemes import Availability, Scheme
 from nagi.scratch import scratch
 from nagi.terminal.console import Json, complain, out_console, write_json, write_line
@@ -79,9 +79,9 @@ def _on_hosts(inventory: Path, known: dict[str, Scheme]) -> dict[str, Availabili
 
 
 def _parameters(scheme: Scheme) -> dict[str, Any]:
-    if scheme.object is None:
+    if scheme.object_file is None:
         return {}
-    return {key: each.model_dump() for key, each in describe(scheme.object).parameters.items()}
+    return {key: each.model_dump() for key, each in describe(scheme.object_file).parameters.items()}
 
 
 def _as_data(scheme: Scheme, found: Availability) -> dict[str, Any]:

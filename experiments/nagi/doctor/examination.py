@@ -15,7 +15,7 @@ from nagi_contracts.batch import Batch
 from nagi_contracts.doctor import STAGES_OF_RADIO, Doctor, Finding, PathReading, PortReading
 from nagi_contracts.inspection import Inspection
 from nagi_contracts.links import Links
-from nagi_contracts.paths import native_program
+from nagi_contracts.paths import executable
 from nagi_contracts.plan import (
     DirectionPlan,
     ExperimentRef,
@@ -127,7 +127,7 @@ _LINK = ("path", 0, ("S", "D"), ("198.18.0.1/30", "198.18.0.2/30"))
 def _inspection_here(scratch: Path) -> Inspection:
     """This machine as a host and as an emulator."""
     agent = make_agent(scratch, objects_in(schemes().values()))
-    nagi_link = str(native_program("nagi-link"))
+    nagi_link = str(executable("nagi-link"))
     found = []
     for is_emulator in (False, True):
         request = scratch / "inspect.json"
@@ -138,7 +138,7 @@ def _inspection_here(scratch: Path) -> Inspection:
             spool=str(scratch),
             state=str(scratch / "state"),
             nagi_link=nagi_link,
-            nagi_sdr=str(native_program("nagi-sdr")) if is_emulator else None,
+            nagi_sdr=str(executable("nagi-sdr")) if is_emulator else None,
             runs=[],
         ).write(request)
         done = subprocess.run(

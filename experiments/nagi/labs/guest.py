@@ -142,13 +142,17 @@ def free_memory_mib() -> int:
 def _sandbox(writable: dict[Path, Path], readable: dict[Path, Path]) -> list[str]:
     """The start of a command line that runs the rest with the files of this machine, read-only, and
     the given directories: inside -> outside."""
-    binds = [("--bind", to, of) for to, of in writable.items()]
-    binds += [("--ro-bind", to, of) for to, of in readable.items()]
+    binds = [("--bind", inside, outside) for inside, outside in writable.items()]
+    binds += [("--ro-bind", inside, outside) for inside, outside in readable.items()]
     return [
         *("bwrap", "--unshare-all", "--die-with-parent", "--clearenv", "--cap-drop", "ALL"),
         *("--ro-bind", "/", "/", "--dev", "/dev", "--tmpfs", "/dev/shm", "--proc", "/proc"),
         *("--tmpfs", "/mnt", "--perms", "0755", "--dir", str(INSIDE)),
-        *(word for how, to, of in binds for word in (how, str(of.resolve()), str(to))),
+        *(
+            word
+            for how, inside, outside in binds
+            for word in (how, str(outside.resolve()), str(inside))
+        ),
         *("--remount-ro", "/mnt", "--chdir", "/", "--setenv", "PATH", os.defpath),
     ]
 

@@ -20,7 +20,7 @@ from nagi_p4.simple_switch import client_directory
 
 from nagi.labs.ansible_runs import LabError, Playbooks, Results, Unfit
 from nagi.labs.shape import EMULATOR, Shape
-from nagi.plan.programs import NAGI_TCP, nagi_tcp, object_name
+from nagi.plan.scheme_objects import NAGI_TCP, nagi_tcp, object_name
 from nagi.plan.schemes import Scheme
 
 BETWEEN_RUNS = 0.1  # seconds
@@ -39,7 +39,7 @@ class SwitchPrograms:
     def here(cls) -> SwitchPrograms:
         """On this machine."""
         return cls(
-            str(paths.native_program("nagi-switch")),
+            str(paths.executable("nagi-switch")),
             shutil.which("simple_switch"),
             client_directory(),
         )
@@ -258,12 +258,12 @@ def make_agent(directory: Path, objects: dict[str, Path]) -> Path:
 
 
 def objects_in(found: Iterable[Scheme]) -> dict[str, Path]:
-    """The objects of schemes that are programs, by the names they have in plans."""
-    paths_ = [scheme.object for scheme in found]
+    """The objects of schemes that have one, by the names they have in plans."""
+    paths_ = [scheme.object_file for scheme in found]
     return {object_name(path): path for path in paths_ if path is not None}
 
 
 def objects_of(plans: list[RunPlan]) -> dict[str, Path]:
     """The objects that plans need, by the names they have in them."""
-    flows = [flow for plan in plans for flow in plan.flows]
-    return {flow.program.object: flow.program.source for flow in flows if flow.program is not None}
+    found = [flow.scheme_object for plan in plans for flow in plan.flows]
+    return {each.object: each.source for each in found if each is not None}

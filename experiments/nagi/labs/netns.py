@@ -60,9 +60,9 @@ class NetnsLab:
             [f"cell{index}" for index in range(cells)],
             records,
             directory,
-            paths.native_program("nagi-link"),
+            paths.executable("nagi-link"),
             SwitchPrograms.here(),
-            paths.native_program("nagi-sdr"),
+            paths.executable("nagi-sdr"),
         )
         inventory = netns_inventory(
             shape,
@@ -118,5 +118,5 @@ class NetnsLabs(LabsHere):
 def modules_for(plans: list[RunPlan]) -> list[str]:
     """Kernel modules to load for these plans."""
     flows = [flow for plan in plans for flow in plan.flows]
-    wanted = {flow.congestion_control for flow in flows if flow.program is None}
+    wanted = {flow.congestion_control for flow in flows if flow.scheme_object is None}
     return [f"tcp_{name}" for name in sorted(wanted - schemes.loaded())]

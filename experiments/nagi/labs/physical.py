@@ -167,9 +167,9 @@ class HostPool:
                         shape, host.node, place.interfaces, _macs(cell, inspections)
                     )
                 if host.node == EMULATOR and host.nagi_link is None:
-                    mine["nagi_link_source"] = str(paths.native_program("nagi-link"))
+                    mine["nagi_link_source"] = str(paths.executable("nagi-link"))
                 if place.switch is not None and host.nagi_switch is None:
-                    mine["nagi_switch_source"] = str(paths.native_program("nagi-switch"))
+                    mine["nagi_switch_source"] = str(paths.executable("nagi-switch"))
                 variables[host.name] = mine
         inventory = {
             "all": {

@@ -166,10 +166,10 @@ class VirtualLab:
             (own / _SPOOL / host_of(_INSIDE, node)).mkdir(parents=True)
         programs = {
             guest.AGENT: self._agent,
-            guest.NAGI_LINK: paths.native_program("nagi-link"),
+            guest.NAGI_LINK: paths.executable("nagi-link"),
         }
         if self._shape.switches:
-            programs[guest.NAGI_SWITCH] = paths.native_program("nagi-switch")
+            programs[guest.NAGI_SWITCH] = paths.executable("nagi-switch")
         script = f"exec /usr/bin/python3 -I -S {guest.AGENT} guest {guest.OWN / _JOB}"
         ended = Guest(own, programs, script, seed, self._processors[cell]).run(
             limit_s, self._interrupted
@@ -193,7 +193,7 @@ class VirtualLab:
             guest.NAGI_LINK,
             replace(SwitchPrograms.here(), nagi_switch=str(guest.NAGI_SWITCH)),
             # Where it is outside, too: beside it is what it imports.
-            paths.native_program("nagi-sdr"),
+            paths.executable("nagi-sdr"),
         )
         nodes = {
             place.node: GuestNode(
@@ -258,7 +258,7 @@ def availability(scheme: Scheme) -> Availability:
         kernel = guest_kernel.require_installed()
     except InputError as error:
         return Availability(False, error.problems[0].what, error.problems[0].cure)
-    if scheme.object is None:
+    if scheme.object_file is None:
         present = scheme.congestion_control in kernel.congestion_controls
         found = schemes.of_kernel(scheme, kernel.release, present)
         return found if present else replace(found, cure=_IN_NETNS)
@@ -285,18 +285,18 @@ def _problems(own: Path) -> str:
 
 
 def _modules(plans: list[RunPlan]) -> list[GuestModule]:
-    programs = {
-        flow.congestion_control: flow.program
+    objects = {
+        flow.congestion_control: flow.scheme_object
         for plan in plans
         for flow in plan.flows
-        if flow.program is not None
+        if flow.scheme_object is not None
     }
     return [
         GuestModule(
             file=str(guest.LIBRARY / guest_kernel.module(name).name),
-            parameters=program.parameters,
+            parameters=scheme_object.parameters,
         )
-        for name, program in programs.items()
+        for name, scheme_object in objects.items()
     ]
 
 

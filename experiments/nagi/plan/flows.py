@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import partial
 
 from nagi_contracts.errors import choices, excerpt, shown
-from nagi_contracts.plan import CapturePlan, CommandPlan, FlowPlan, LinkDirection, ProgramPlan
+from nagi_contracts.plan import CapturePlan, CommandPlan, FlowPlan, LinkDirection, SchemeObjectPlan
 from nagi_contracts.units import ByteCount
 
 from nagi.plan.channels import Channels
-from nagi.plan.programs import describe, plan_of
 from nagi.plan.request import PlanRequest
+from nagi.plan.scheme_objects import describe, plan_of
 from nagi.plan.schemes import Scheme, find, schemes
 from nagi.plan.timeline import rounded
 from nagi.plan.trace_files import is_file
@@ -68,7 +68,7 @@ class Flows:
         plans = []
         window = self._request.experiment.max_window
         taken: dict[tuple[str, int], str] = {}
-        programs: dict[str, ProgramPlan | None] = {}
+        objects: dict[str, SchemeObjectPlan | None] = {}
         for index, (name, flow) in enumerate(self._request.flows()):
             path = self.paths[name]
             port = flow.port or FIRST_PORT + index
@@ -90,9 +90,9 @@ class Flows:
                     "no link on the flow's path has a rate",
                     "give one a rate: goodput is measured against the smallest",
                 )
-            program = self._program(flow, self.schemes[name])
+            scheme_object = self._scheme_object(flow, self.schemes[name])
             control = self.schemes[name].congestion_control
-            if programs.setdefault(control, program) != program:
+            if objects.setdefault(control, scheme_object) != scheme_object:
                 raise self._request.error(
                     ("flows", name, "scheme"),
                     f"two schemes of this run are called {control}",
@@ -108,7 +108,7 @@ class Flows:
                     port=port,
                     scheme=flow.scheme,
                     congestion_control=control,
-                    program=program,
+                    scheme_object=scheme_object,
                     traffic=flow.traffic,
                     command=self._command(name, flow, port),
                     background=flow.background,
@@ -150,7 +150,8 @@ class Flows:
         if found is None:
             cure = f"{choices(name, schemes())}; or the path of an eBPF object"
             raise self._request.error(place, f"unknown scheme {shown(name)}", cure)
-        if found.object is not None and name not in schemes() and not is_file(found.object):
+        file = found.object_file
+        if file is not None and name not in schemes() and not is_file(file):
             raise self._request.no_file(place, name)
         return found
 
@@ -159,13 +160,13 @@ class Flows:
         for name, given in self._request.experiment.parameters.items():
             place: Place = ("parameters", name)
             scheme = self._known_scheme(place, name)
-            if scheme.object is None:
+            if scheme.object_file is None:
                 raise self._request.error(
                     place,
                     f"scheme {name} is the kernel's own and has no parameters",
                     "remove it; `nagi schemes` lists parameters",
                 )
-            known = describe(scheme.object).parameters
+            known = describe(scheme.object_file).parameters
             for key, value in given.items():
                 if key not in known:
                     what = f"scheme {excerpt(name)} has no parameter {shown(key)}"
@@ -181,13 +182,13 @@ class Flows:
                         f"give {wanted} {known[key].unit} ({known[key].meaning})",
                     )
 
-    def _program(self, flow: Flow, scheme: Scheme) -> ProgramPlan | None:
-        if scheme.object is None:
+    def _scheme_object(self, flow: Flow, scheme: Scheme) -> SchemeObjectPlan | None:
+        if scheme.object_file is None:
             return None
         parameters = self._request.experiment.parameters
         return self._request.memo.of(
-            partial(plan_of, scheme.object, parameters.get(flow.scheme, {})),
-            ("program", flow.scheme),
+            partial(plan_of, scheme.object_file, parameters.get(flow.scheme, {})),
+            ("scheme object", flow.scheme),
             parameters,
         )
 

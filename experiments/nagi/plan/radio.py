@@ -89,7 +89,7 @@ def of_links(links: Sequence[str]) -> str:
 
 
 def nagi_sdr() -> Path:
-    return paths.native_program("nagi-sdr")
+    return paths.executable("nagi-sdr")
 
 
 def checksum() -> str | None:

@@ -15,7 +15,7 @@ from nagi_contracts.base import Contract
 from nagi_contracts.inspection import Inspection
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
-from nagi.plan import programs
+from nagi.plan import scheme_objects
 from nagi.spec.yaml_source import read_yaml
 
 
@@ -25,7 +25,7 @@ class Scheme(Contract):
     summary: str
     reference: str
     kernel: str | None = Field(None, description="a congestion control of the kernel's own")
-    program: str | None = Field(
+    object: str | None = Field(
         None, description="one of ours, in hosts/tcp; or the path of an object, relative to here"
     )
     waits_for: str | None = Field(None, description="what this version of nagi lacks for it")
@@ -33,25 +33,25 @@ class Scheme(Contract):
 
     @model_validator(mode="after")
     def _one_source(self) -> Scheme:
-        if sum(source is not None for source in (self.kernel, self.program, self.waits_for)) != 1:
-            raise ValueError("give one of `kernel`, `program` and `waits_for`")
+        if sum(source is not None for source in (self.kernel, self.object, self.waits_for)) != 1:
+            raise ValueError("give one of `kernel`, `object` and `waits_for`")
         return self
 
     @property
     def congestion_control(self) -> str:
-        """The name it has in the kernel; of a program, in plans and records."""
-        if self.program is None:
+        """The name it has in the kernel; of an object, in plans and records."""
+        if self.object is None:
             return self.kernel or "none"
-        return f"nagi_{Path(self.program).name.split('.')[0]}"
+        return f"nagi_{Path(self.object).name.split('.')[0]}"
 
     @property
-    def object(self) -> Path | None:
+    def object_file(self) -> Path | None:
         """The file of its eBPF object, if it is one."""
-        if self.program is None:
+        if self.object is None:
             return None
-        if self.program.endswith(programs.SUFFIX):
-            return paths.SCHEMES.parent / self.program
-        return paths.scheme_object(self.program)
+        if self.object.endswith(scheme_objects.SUFFIX):
+            return paths.SCHEMES.parent / self.object
+        return paths.scheme_object(self.object)
 
 
 class Profile(Contract):
@@ -98,11 +98,11 @@ def schemes() -> dict[str, Scheme]:
 def find(name: str, beside: Callable[[str], Path]) -> Scheme | None:
     """The scheme of this name. The path of an eBPF object is one, too: a user's own, with what
     Linux sets by default; `beside` says where a relative one is."""
-    if name.endswith(programs.SUFFIX):
+    if name.endswith(scheme_objects.SUFFIX):
         return Scheme(
             summary="a scheme of the user's own",
             reference=name,
-            program=str(beside(name).absolute()),
+            object=str(beside(name).absolute()),
         )
     return schemes().get(name)
 
@@ -141,10 +141,10 @@ def availability(scheme: Scheme) -> Availability:
     """Whether this machine's kernel can run `scheme`."""
     if scheme.waits_for is not None:
         return not_yet(scheme.waits_for)
-    if scheme.object is not None:
+    if scheme.object_file is not None:
         if os.geteuid() != 0:
             return Availability(True, "not tried, which needs root", "run the same with sudo")
-        refusal = programs.refusal(scheme.object)
+        refusal = scheme_objects.refusal(scheme.object_file)
         return Availability(True) if refusal is None else Availability(False, *refusal)
     name = scheme.congestion_control
     return of_kernel(scheme, _kernel_release(), name in loaded() or _loadable(name))
@@ -154,15 +154,15 @@ def availability_on(scheme: Scheme, found: Inspection) -> Availability:
     """Whether a host's kernel can run `scheme`, as its agent has found it."""
     if scheme.waits_for is not None:
         return not_yet(scheme.waits_for)
-    if scheme.object is None:
+    if scheme.object_file is None:
         present = scheme.congestion_control in found.congestion_controls
         return of_kernel(scheme, found.facts.kernel, present)
     # A user's own object comes with the agents of a campaign, which are asked before it begins.
-    complaint = found.refused_objects.get(programs.object_name(scheme.object))
+    complaint = found.refused_objects.get(scheme_objects.object_name(scheme.object_file))
     return (
         Availability(True)
         if complaint is None
-        else Availability(False, *programs.in_two(complaint))
+        else Availability(False, *scheme_objects.in_two(complaint))
     )
 
 

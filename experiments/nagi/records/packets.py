@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pandas as pd
 from nagi_contracts.base import file_of_run
 from nagi_contracts.errors import refuse
-from nagi_contracts.paths import native_program
+from nagi_contracts.paths import executable
 from nagi_contracts.plan import DIRECTIONS, DirectionName, LinkPlan, RunPlan
 from nagi_contracts.records import PacketRow
 
@@ -149,7 +149,7 @@ def replay(plan: RunPlan, records: Records, transmissions: Transmissions | None 
         config.write_text(json.dumps(configuration(plan, transmissions)))
         write_records(records, recorded)
         done = subprocess.run(
-            [native_program("nagi-link"), "replay", config, recorded, output],
+            [executable("nagi-link"), "replay", config, recorded, output],
             capture_output=True,
             text=True,
             check=False,

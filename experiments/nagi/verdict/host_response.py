@@ -34,7 +34,7 @@ from nagi_captures.flow_rows import is_of
 from nagi_captures.identities import Nanoseconds
 from nagi_contracts.plan import DIRECTIONS, FlowPlan, RunPlan
 
-from nagi.plan import programs
+from nagi.plan import scheme_objects
 
 CHECKS = ("host_response_median", "host_response_p99", "host_response_max")
 _FIN, _SYN, _RST, _ACK = 1, 2, 4, 16
@@ -117,7 +117,7 @@ def _conversation(
 
 def _is_paced(flow: FlowPlan) -> bool:
     """Whether its scheme paces what it sends. Of a scheme of the user's own that is not known."""
-    return flow.congestion_control.startswith("bbr") or flow.scheme.endswith(programs.SUFFIX)
+    return flow.congestion_control.startswith("bbr") or flow.scheme.endswith(scheme_objects.SUFFIX)
 
 
 def _acknowledges_every_segment(plan: RunPlan, flow: FlowPlan) -> bool:

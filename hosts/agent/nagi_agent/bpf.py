@@ -62,9 +62,9 @@ def assembled(steps: list[Step]) -> bytes:
     """The code of a program that takes `steps`, and in the end lets happen what happens."""
     code = b""
     every = [*steps, (MOVE_IMMEDIATE, 0, 0, 0, 1), (EXIT, 0, 0, 0, 0)]
-    for position, (operation, to, of, place, value) in enumerate(every):
+    for position, (operation, target, source, place, value) in enumerate(every):
         jump = len(steps) - position - 1 if place is None else place
-        code += struct.pack("<BBhI", operation, of << 4 | to, jump, value & 0xFFFFFFFF)
+        code += struct.pack("<BBhI", operation, source << 4 | target, jump, value & 0xFFFFFFFF)
     return code
 
 

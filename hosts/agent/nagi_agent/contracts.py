@@ -204,7 +204,7 @@ class LinkPlan:
 
 
 @dataclass(frozen=True)
-class ProgramPlan:
+class SchemeObjectPlan:
     __slots__ = (
         "events",
         "object",
@@ -217,7 +217,7 @@ class ProgramPlan:
     parameters: dict[str, int]
 
     @classmethod
-    def from_json(cls, json: Json) -> ProgramPlan:
+    def from_json(cls, json: Json) -> SchemeObjectPlan:
         return cls(
             object=json["object"],
             sha256=json["sha256"],
@@ -278,10 +278,10 @@ class FlowPlan:
         "path",
         "payload_bytes",
         "port",
-        "program",
         "receiver",
         "receiver_address",
         "scheme",
+        "scheme_object",
         "sender",
         "sender_address",
         "start_s",
@@ -295,7 +295,7 @@ class FlowPlan:
     port: int
     scheme: str
     congestion_control: str
-    program: Optional[ProgramPlan]
+    scheme_object: Optional[SchemeObjectPlan]
     traffic: Literal["bulk", "command"]
     command: Optional[CommandPlan]
     background: bool
@@ -329,7 +329,7 @@ class FlowPlan:
             port=json["port"],
             scheme=json["scheme"],
             congestion_control=json["congestion_control"],
-            program=_or_none(ProgramPlan.from_json, json.get("program")),
+            scheme_object=_or_none(SchemeObjectPlan.from_json, json.get("scheme_object")),
             traffic=json["traffic"],
             command=_or_none(CommandPlan.from_json, json.get("command")),
             background=json.get("background", False),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flows: the programs at their ends, as an ordinary user. Bulk transfers are iperf 2's; of traffic
-`command` the plan says what to start (commands.py).
+"""Flows: the applications at their ends, as an ordinary user. Bulk transfers are iperf 2's; of
+traffic `command` the plan says what to start (commands.py).
 
 A flow has no control connection, and ends when the plan says, by force on both sides: the
 receiver's kernel then resets the connection, so that nothing of it is left for the next run.
@@ -27,7 +27,7 @@ Role = Literal["server", "client"]
 
 
 def has_server(flow: FlowPlan) -> bool:
-    """Whether a program is to be started that listens."""
+    """Whether an application is to be started that listens."""
     return flow.command is None or flow.command.server is not None
 
 
@@ -49,8 +49,8 @@ def check_port(flow: FlowPlan) -> None:
                 ) from None
 
 
-class Program:
-    """A program at one end of a flow: its server or its client."""
+class Application:
+    """The application at one end of a flow: its server or its client."""
 
     def __init__(
         self, flow: FlowPlan, role: Role, log: str, user: str, preload: Optional[str] = None

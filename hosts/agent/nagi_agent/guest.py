@@ -246,8 +246,8 @@ def _tell(node: _Node, opened: dict[str, int]) -> None:
     """Leaves what the modules told in a run's directory, as nagi-tcp does (events.0.jsonl)."""
     plan = node.batch.runs[0].plan
     directory = os.path.join(node.batch.spool, plan.run_id)
-    programs = schemes.programs_on(plan, node.name)
-    if not os.path.isdir(directory) or not any(each.events for each in programs.values()):
+    objects = schemes.objects_on(plan, node.name)
+    if not os.path.isdir(directory) or not any(each.events for each in objects.values()):
         return
     lost = 0
     with open(f"{_TRACING}/per_cpu/cpu0/stats", encoding="ascii") as file:

@@ -115,11 +115,11 @@ def _problems_with_flows(batch: Batch) -> list[str]:
     node, user = batch.node, batch.user or service_user()
     tried = []
     for run in batch.runs:
-        wanted = {} if batch.virtual else schemes.programs_on(run.plan, node)
-        for program in wanted.values():
-            if program not in tried:
-                tried.append(program)
-                problem = schemes.problem_with(program.object, program.parameters)
+        wanted = {} if batch.virtual else schemes.objects_on(run.plan, node)
+        for scheme_object in wanted.values():
+            if scheme_object not in tried:
+                tried.append(scheme_object)
+                problem = schemes.problem_with(scheme_object.object, scheme_object.parameters)
                 if problem is not None:
                     found[problem] = None
         for flow in run.plan.flows:

@@ -50,9 +50,9 @@ class NoiseMeter:
         grown = {name: _difference(before[name], after[name]) for name in after}
         interval_us, ticks = grown["interval_us"], grown["ticks"]
 
-        def share(name: str, of: Optional[int]) -> Optional[float]:
+        def share(name: str, total: Optional[int]) -> Optional[float]:
             value = grown[name]
-            return None if value is None or not of else round(value / of, 6)
+            return None if value is None or not total else round(value / total, 6)
 
         throttled_us = grown["throttled_us"]
         return Noise(

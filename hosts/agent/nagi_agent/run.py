@@ -222,7 +222,7 @@ class NodeRun:
         captures = self._start_captures(cleanup)
         self._phase(timeline.serve_s)
         servers = [
-            self._program(flow, "server", cleanup)
+            self._application(flow, "server", cleanup)
             for flow in mine
             if flow.listener == job.node and flows.has_server(flow)
         ]
@@ -237,8 +237,8 @@ class NodeRun:
         for server in servers:
             server.require_running()
         schemes.require_running()
-        for program in clients + servers:
-            program.kill()
+        for application in clients + servers:
+            application.kill()
         self._end_noise()
         ended = [client.record() for client in clients]
         self._ended = [record for record in ended if record is not None]
@@ -256,14 +256,18 @@ class NodeRun:
             self._notices.append(f"{left} connections outlived the run and could not be reset")
 
     def _log(self, flow: FlowPlan, role: flows.Role) -> str:
-        program = "iperf" if flow.command is None else "command"
-        return self._path(f"{program}-{role}.{flow.name}.log")
+        name = "iperf" if flow.command is None else "command"
+        return self._path(f"{name}-{role}.{flow.name}.log")
 
-    def _program(self, flow: FlowPlan, role: flows.Role, cleanup: ExitStack) -> flows.Program:
+    def _application(
+        self, flow: FlowPlan, role: flows.Role, cleanup: ExitStack
+    ) -> flows.Application:
         job = self._job
-        program = flows.Program(flow, role, self._log(flow, role), job.user, job.server_preload)
-        cleanup.callback(program.kill)
-        return program
+        application = flows.Application(
+            flow, role, self._log(flow, role), job.user, job.server_preload
+        )
+        cleanup.callback(application.kill)
+        return application
 
     def _is_watched(self, flow: FlowPlan) -> bool:
         """A command may send from both ends, iperf from one."""
@@ -295,14 +299,14 @@ class NodeRun:
     def _traffic(
         self,
         connects: list[FlowPlan],
-        servers: list[flows.Program],
+        servers: list[flows.Application],
         watches: list[Watch],
         diag: SockDiag,
         cleanup: ExitStack,
-    ) -> list[flows.Program]:
-        """Starts the clients of `connects`, each at its flow's start, and looks after programs and
-        connections until the traffic ends. Returns the clients."""
-        clients: list[flows.Program] = []
+    ) -> list[flows.Application]:
+        """Starts the clients of `connects`, each at its flow's start, and looks after applications
+        and connections until the traffic ends. Returns the clients."""
+        clients: list[flows.Application] = []
         if not connects and not watches:
             return clients
         interval = self._plan.tcp_info_interval_s
@@ -312,11 +316,11 @@ class NodeRun:
         )
 
         def begin(flow: FlowPlan) -> None:
-            clients.append(self._program(flow, "client", cleanup))
+            clients.append(self._application(flow, "client", cleanup))
 
         def sample() -> None:
-            for program in clients + servers:
-                program.look(self._now())
+            for application in clients + servers:
+                application.look(self._now())
             for watch in watches:
                 for found in watch.sample(diag, self._now()):
                     lines.write(json.dumps(found.to_json()) + "\n")

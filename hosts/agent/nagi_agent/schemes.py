@@ -18,7 +18,7 @@ from importlib import resources
 from typing import Optional
 
 from nagi_agent import commands
-from nagi_agent.contracts import FlowPlan, NodePlan, ProgramPlan, RunPlan
+from nagi_agent.contracts import FlowPlan, NodePlan, RunPlan, SchemeObjectPlan
 from nagi_agent.processes import end, start
 
 NAGI_TCP = "nagi-tcp"
@@ -29,7 +29,7 @@ _END_TIMEOUT_S = 5.0
 def refused() -> dict[str, str]:
     """Of the objects that came with this agent those that this host's kernel does not take, and
     why."""
-    place = resources.files("nagi_agent").joinpath("programs")
+    place = resources.files("nagi_agent").joinpath("objects")
     if not place.is_dir():
         return {}
     names = sorted(each.name for each in place.iterdir() if each.name != NAGI_TCP)
@@ -39,7 +39,7 @@ def refused() -> dict[str, str]:
 
 def _read(name: str) -> bytes:
     try:
-        return resources.files("nagi_agent").joinpath("programs", name).read_bytes()
+        return resources.files("nagi_agent").joinpath("objects", name).read_bytes()
     except (OSError, KeyError):
         raise RuntimeError(f"{name} did not come with this agent; build nagi anew") from None
 
@@ -90,42 +90,42 @@ def _settings(parameters: dict[str, int]) -> list[str]:
     ]
 
 
-def programs_on(plan: RunPlan, node: str) -> dict[str, ProgramPlan]:
-    """The programs that a run needs on this node, by the name that the plan has for them. What
-    commands of the user's own send goes both ways."""
+def objects_on(plan: RunPlan, node: str) -> dict[str, SchemeObjectPlan]:
+    """The scheme objects that a run needs on this node, by the name that the plan has for them.
+    What commands of the user's own send goes both ways."""
     found = {}
     for flow in plan.flows:
         sends = flow.sender == node or (flow.command is not None and flow.receiver == node)
-        if flow.program is not None and sends:
-            found[flow.congestion_control] = flow.program
+        if flow.scheme_object is not None and sends:
+            found[flow.congestion_control] = flow.scheme_object
     return found
 
 
 class Schemes:
-    """The programs of a run on one node, registered from entry to exit. `directory`: there they
-    write what they tell, a file each; None: they tell nothing. `loaded`: the kernel has them as
-    modules, by the plan's names. Raises RuntimeError."""
+    """The scheme objects of a run on one node, registered from entry to exit. `directory`: there
+    they write what they tell, a file each; None: they tell nothing. `loaded`: the kernel has them
+    as modules, by the plan's names. Raises RuntimeError."""
 
     def __init__(
         self, plan: RunPlan, node: str, directory: Optional[str], *, loaded: bool = False
     ) -> None:
         self._plan = plan
         self._directory = directory
-        self._programs = {} if loaded else programs_on(plan, node)
+        self._objects = {} if loaded else objects_on(plan, node)
         self._held: list[_Held] = []
         self.complaints: list[str] = []  # once it is over
         self._names: dict[str, str] = {}
 
     def __enter__(self) -> Schemes:
         try:
-            for number, (planned, program) in enumerate(self._programs.items()):
+            for number, (planned, scheme_object) in enumerate(self._objects.items()):
                 # At most 15 characters, of which a process id takes 7.
                 name = f"{self._plan.run_id[:6]}{number}_{os.getpid()}"
                 self._names[planned] = name
                 events = None
-                if self._directory is not None and program.events:
+                if self._directory is not None and scheme_object.events:
                     events = os.path.join(self._directory, f"events.{number}.jsonl")
-                self._held.append(_Held(name, program, events))
+                self._held.append(_Held(name, scheme_object, events))
             for held in self._held:
                 held.wait_until_ready()
         except BaseException:
@@ -151,7 +151,7 @@ class Schemes:
         return registered
 
     def require_running(self) -> None:
-        """Raises RuntimeError if a program is not registered any more."""
+        """Raises RuntimeError if a scheme is not registered any more."""
         for held in self._held:
             held.require_running()
 
@@ -173,17 +173,17 @@ class Schemes:
 class _Held:
     """A scheme that a process of nagi-tcp's holds."""
 
-    def __init__(self, name: str, program: ProgramPlan, events: Optional[str]) -> None:
-        self._object = program.object
+    def __init__(self, name: str, scheme_object: SchemeObjectPlan, events: Optional[str]) -> None:
+        self._object = scheme_object.object
         content = _read(self._object)
-        if hashlib.sha256(content).hexdigest() != program.sha256:
+        if hashlib.sha256(content).hexdigest() != scheme_object.sha256:
             raise RuntimeError(f"{self._object} is not what was planned; build nagi anew")
         listen = [] if events is None else ["--events", events]
         with _InMemory(NAGI_TCP, _read(NAGI_TCP)) as nagi_tcp, _InMemory("o", content) as given:
             self._given = given.path
             hold = [NAGI_TCP, "hold", given.path, "--as", name, *listen]
             self._process = start(
-                [*hold, *_settings(program.parameters)],
+                [*hold, *_settings(scheme_object.parameters)],
                 executable=nagi_tcp.path,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,

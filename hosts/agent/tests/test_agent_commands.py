@@ -37,7 +37,7 @@ def program(code: str, flow: dict, tmp_path: Path) -> str:
         import sys, time
         sys.path[:0] = {AGENT_PATH!r}
         from nagi_agent.contracts import FlowPlan, RoutePlan
-        from nagi_agent.flows import Program
+        from nagi_agent.flows import Application
         from nagi_agent.processes import log_of
         from nagi_agent.tcp_info import SockDiag
         from nagi_agent.watch import Watch
@@ -80,7 +80,7 @@ def test_with_a_program_ends_everything_that_it_started(host, tmp_path):
         def count():
             found = subprocess.run(["pgrep", "-c", "-f", "^sleep 47"], stdout=subprocess.PIPE)
             return int(found.stdout)
-        client = Program(flow, "client", log, "nobody")
+        client = Application(flow, "client", log, "nobody")
         until(lambda: count() == 3)
         client.kill()
         print(count())
@@ -92,7 +92,7 @@ def test_with_a_program_ends_everything_that_it_started(host, tmp_path):
 
 def test_with_the_agent_too(host, tmp_path):
     command = {"client": list(SPAWN), "server": None, "listens": "receiver"}
-    code = 'client = Program(flow, "client", log, "nobody"); print(flush=True); time.sleep(60)'
+    code = 'client = Application(flow, "client", log, "nobody"); print(flush=True); time.sleep(60)'
     agent = host.start(
         "host", "/usr/bin/python3", "-c", program(code, flow_json(command=command), tmp_path)
     )
@@ -113,7 +113,7 @@ def wait_for(condition, timeout_s=10):
 def test_a_program_has_no_rights_and_a_place_of_its_own(host, tmp_path):
     look = "id -un; grep CapEff /proc/self/status; pwd; echo x > file; ls; env | sort; ls /proc"
     run = """
-    client = Program(flow, "client", log, "nobody")
+    client = Application(flow, "client", log, "nobody")
     until(lambda: ended(client))
     client.kill()
     """
@@ -144,7 +144,7 @@ def test_how_a_client_ends_is_told(host, tmp_path, client, said):
         tmp_path,
         """
         import json
-        client = Program(flow, "client", log, "nobody")
+        client = Application(flow, "client", log, "nobody")
         try:
             until(lambda: ended(client))
             print(json.dumps(client.record().to_json()))
@@ -162,7 +162,7 @@ def test_a_client_that_runs_on_has_no_end(host, tmp_path):
         host,
         tmp_path,
         """
-        client = Program(flow, "client", log, "nobody")
+        client = Application(flow, "client", log, "nobody")
         client.look(1.0)
         client.kill()
         print(client.record())
@@ -208,7 +208,7 @@ def test_a_server_is_waited_for(host, tmp_path, server, complaint):
         host,
         tmp_path,
         """
-        server = Program(flow, "server", log, "nobody")
+        server = Application(flow, "server", log, "nobody")
         try:
             server.wait_until_listening(diag)
         except RuntimeError as error:

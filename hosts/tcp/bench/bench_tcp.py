@@ -36,14 +36,14 @@ from bench_command import status_of
 from bench_report import Row, machine, report, verdict
 from bpf_objects import RunTime, ours, run_times, timed, wait_until_gone
 from nagi.plan.schemes import loaded, schemes
-from nagi_contracts.paths import native_program, scheme_object
+from nagi_contracts.paths import executable, scheme_object
 from tcp_lab import NETWORKS, TcpLab, Trial, held
 
 DISTURBED = "disturbed"  # others were at work: no verdict
 LEAST_RATIO = 0.95  # of newreno's throughput
 ASKED = ("vegas", "westwood", "tahoe")
 REFERENCE = "newreno"
-OURS = {name: scheme.program for name, scheme in schemes().items() if scheme.program}
+OURS = {name: scheme.object for name, scheme in schemes().items() if scheme.object}
 # Vegas that takes nothing for a queue: what it costs then is the code's, not the definition's.
 UNBOUND = "vegas, all limits at 1000"
 UNBOUND_SETS = ("alpha=1000", "beta=1000", "gamma=1000")
@@ -290,7 +290,7 @@ def refusal() -> str | None:
         return "needs root, for network namespaces and eBPF: run it with sudo"
     if shutil.which("iperf") is None:
         return "needs iperf: apt-get install iperf"
-    for needed in (native_program("nagi-tcp"), *map(scheme_object, OURS.values())):
+    for needed in (executable("nagi-tcp"), *map(scheme_object, OURS.values())):
         if not needed.exists():
             return f"no {needed}: run make"
     return None

@@ -19,7 +19,7 @@ from pathlib import Path
 from bench_lab import BenchError, Lab, Program
 from nagi.agent_contracts import read_offloads
 from nagi.plan.schemes import base_sysctls, schemes
-from nagi_contracts.paths import native_program, scheme_object
+from nagi_contracts.paths import executable, scheme_object
 
 NETWORKS = {"offloads off": "10.0.0", "kernel's offloads": "10.0.1"}  # by kind of path
 RECEIVE_BUFFER = 1 << 20  # bytes; of it, the window is about half
@@ -198,7 +198,7 @@ class TcpLab(Lab):
 @contextmanager
 def held(program: str, name: str, *sets: str) -> Iterator[str]:
     """One of our schemes, which the kernel has as `name` meanwhile."""
-    nagi_tcp, given = str(native_program("nagi-tcp")), str(scheme_object(program))
+    nagi_tcp, given = str(executable("nagi-tcp")), str(scheme_object(program))
     parameters = [word for setting in sets for word in ("--set", setting)]
     holder = Program([nagi_tcp, "hold", given, "--as", name, *parameters])
     try:

@@ -25,9 +25,9 @@ import numpy.typing as npt
 from emulated import Emulator, lay_wire
 from nagi.plan.schemes import base_sysctls, profiles, schemes
 from nagi.records.packets import QUEUE_OVERFLOW, fates, read_records
-from nagi_contracts.paths import native_program, scheme_object
+from nagi_contracts.paths import executable, scheme_object
 
-NAGI_TCP = str(native_program("nagi-tcp"))
+NAGI_TCP = str(executable("nagi-tcp"))
 # The interpreter behind this environment, which other users may not enter.
 PYTHON = str(Path(sys.executable).resolve())
 PORT = 9000

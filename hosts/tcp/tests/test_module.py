@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 from nagi.plan.schemes import schemes
-from nagi_contracts.paths import native_program, scheme_object
+from nagi_contracts.paths import executable, scheme_object
 
 ROOT = Path(__file__).resolve().parents[3]
-SCHEMES = sorted(scheme.program for scheme in schemes().values() if scheme.program)
+SCHEMES = sorted(scheme.object for scheme in schemes().values() if scheme.object)
 # meaning (unit, minimum to maximum, default value) (type)
 DESCRIBED = re.compile(r"(.+?):(.+) \((.+), (\d+) to (\d+), default (\d+)\) \(uint\)")
 
@@ -88,7 +88,7 @@ def test_says_what_it_is(modules, kernel, scheme):
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_has_the_parameters_of_the_ebpf_object(modules, scheme):
     described = subprocess.run(
-        [str(native_program("nagi-tcp")), "describe", str(scheme_object(scheme))],
+        [str(executable("nagi-tcp")), "describe", str(scheme_object(scheme))],
         capture_output=True,
         text=True,
         check=True,

@@ -21,7 +21,7 @@ from nagi_contracts.paths import scheme_object
 from own_schemes import OWN_SCHEME, compiled
 from tcp_path import NAGI_TCP, PYTHON, held, unique
 
-OURS = sorted(scheme.program for scheme in schemes().values() if scheme.program)
+OURS = sorted(scheme.object for scheme in schemes().values() if scheme.object)
 
 pytestmark = pytest.mark.skipif(
     os.geteuid() != 0, reason="needs root to load eBPF programs: run `sudo make test`"

@@ -36,7 +36,7 @@ DELAY_NS = 20_000_000
 ROUND_TRIP = 0.04
 PACKET_BITS = (SEGMENT + 52) * 8
 NO_THRESHOLD = 0x7FFFFFFF
-OURS = [name for name, scheme in schemes().items() if scheme.program]
+OURS = [name for name, scheme in schemes().items() if scheme.object]
 
 FAST = {"delay_ns": DELAY_NS}  # no rate, so no queue
 SLOW = {"delay_ns": DELAY_NS, "rate_bps": 8_000_000}
@@ -162,12 +162,12 @@ class Runs:
         self, path: TcpPath, scheme: str, scenario: dict[str, Any], sets: tuple[str, ...]
     ) -> Observed:
         entry = schemes()[scheme]
-        if entry.program is None:
+        if entry.object is None:
             return path.run(str(entry.kernel), **scenario)
         number = next(self._numbers)
         events = self._directory / f"events.{number}.jsonl"
         name = unique(f"{scheme[:5]}{number}")
-        with held(entry.program, name, "--events", str(events), sets=sets) as holder:
+        with held(entry.object, name, "--events", str(events), sets=sets) as holder:
             observed = path.run(name, **scenario)
             holder.terminate()
             holder.wait(5)

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from nagi_contracts.links import Links
-from nagi_contracts.paths import native_program
+from nagi_contracts.paths import executable
 
-NAGI_LINK = str(native_program("nagi-link"))
+NAGI_LINK = str(executable("nagi-link"))
 DELAY_NS = 20_000_000
 
 

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from emulated import lay_wire
 from nagi.plan.radio import air_time
-from nagi_contracts.paths import native_program
+from nagi_contracts.paths import executable
 
-NAGI_SDR = native_program("nagi-sdr")
+NAGI_SDR = executable("nagi-sdr")
 pytestmark = [
     pytest.mark.radio,
     pytest.mark.realtime,

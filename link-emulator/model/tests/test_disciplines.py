@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from nagi.records.packets import RECORD, are_copies, read_records, write_records
-from nagi_contracts.paths import native_program
+from nagi_contracts.paths import executable
 from reference_queues import (
     CoDel,
     Discipline,
@@ -100,7 +100,7 @@ def replayed(packets: list[Packet], direction: dict[str, Any], path: Path) -> np
     config = {"schema_version": 1, "seed": SEED, "links": [link]}
     (path / "config.json").write_text(json.dumps(config))
     write_records(records, path / "arrivals")
-    command = [native_program("nagi-link"), "replay", "config.json", "arrivals", "departures"]
+    command = [executable("nagi-link"), "replay", "config.json", "arrivals", "departures"]
     subprocess.run(command, cwd=path, check=True)
     found = read_records(path / "departures")
     return found[~are_copies(found)]

@@ -17,7 +17,7 @@ from nagi_reports.attribution import (
     OUTCOMES,
     RESTORED_RTTS,
     UNDECIDED,
-    Taken,
+    Classified,
     taken,
 )
 from nagi_reports.chapters.material import Material
@@ -140,16 +140,16 @@ def _table(material: Material, which: str, senders: list[Losses]) -> Table:
     )
 
 
-def _cells(of: Taken, mistake: int) -> list[str]:
+def _cells(classified: Classified, mistake: int) -> list[str]:
     others = range(UNDECIDED, len(OUTCOMES))
-    if not of.shares:
+    if not classified.shares:
         return ["0", NONE, *(NONE for _ in others)]
-    share = of.shares[mistake]
+    share = classified.shares[mistake]
     percent = Mean(share.value * 100, share.halfwidth * 100, share.runs)
     return [
-        f"{of.total:,}",
+        f"{classified.total:,}",
         written(percent, digits=1),
-        *(f"{of.shares[outcome].value * 100:.1f}" for outcome in others),
+        *(f"{classified.shares[outcome].value * 100:.1f}" for outcome in others),
     ]
 
 
@@ -159,12 +159,14 @@ def _alt(groups: list[tuple[str, list[Losses]]]) -> str:
         parts = []
         for each in senders:
             causes = []
-            for cause, of in (("channel", each.channel), ("queue", each.queue)):
+            for cause, classified in (("channel", each.channel), ("queue", each.queue)):
                 shares = ", ".join(
                     f"{share.value * 100:.0f} % {outcome}"
-                    for outcome, share in zip(OUTCOMES, of.shares, strict=False)
+                    for outcome, share in zip(OUTCOMES, classified.shares, strict=False)
                 )
-                causes.append(f"{of.total} {cause} losses" + (f" ({shares})" if shares else ""))
+                causes.append(
+                    f"{classified.total} {cause} losses" + (f" ({shares})" if shares else "")
+                )
             parts.append(f"{each.name}, {each.known}: {', '.join(causes)}")
         said.append(f"{f'{label}: ' if label else ''}{'; '.join(parts)}.")
     return " ".join(said)

@@ -83,9 +83,9 @@ def _row(ports: list[SwitchPortAccount]) -> list[str]:
     ]
 
 
-def _told(values: list[int | None], of: Callable[[list[int]], int]) -> str:
+def _told(values: list[int | None], summary: Callable[[list[int]], int]) -> str:
     known = [value for value in values if value is not None]
-    return f"{of(known):,}" if len(known) == len(values) else _NOT_TOLD
+    return f"{summary(known):,}" if len(known) == len(values) else _NOT_TOLD
 
 
 def _ms(values: list[int]) -> str:

@@ -8,9 +8,9 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from nagi_contracts.paths import native_program
+from nagi_contracts.paths import executable
 
-NAGI_SWITCH = str(native_program("nagi-switch"))
+NAGI_SWITCH = str(executable("nagi-switch"))
 EDGE = Path(__file__).parents[3] / "edge.json"
 
 

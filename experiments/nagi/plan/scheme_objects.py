@@ -12,7 +12,7 @@ from pathlib import Path
 from nagi_contracts import paths
 from nagi_contracts.base import Contract
 from nagi_contracts.errors import InputError, refuse
-from nagi_contracts.plan import ProgramPlan
+from nagi_contracts.plan import SchemeObjectPlan
 from nagi_contracts.records import sha256_of
 
 NAGI_TCP = "nagi-tcp"
@@ -20,7 +20,7 @@ SUFFIX = ".o"  # what tells the path of an object from the name of a scheme
 
 
 class Parameter(Contract):
-    """A number that a program lets itself be set to."""
+    """A number that a scheme can be given."""
 
     default: int
     minimum: int
@@ -38,8 +38,8 @@ class Description(Contract):
 
 
 def nagi_tcp() -> Path:
-    """The program. Raises InputError if it has not been built."""
-    program = paths.native_program(NAGI_TCP)
+    """The executable. Raises InputError if it has not been built."""
+    program = paths.executable(NAGI_TCP)
     if not program.exists():
         raise refuse(f"there is no {program}", "build it: `make setup`")
     return program
@@ -61,13 +61,13 @@ def _describe(path: Path, _changed_ns: int | None) -> Description:
     return Description.model_validate(json.loads(done.stdout))
 
 
-def plan_of(path: Path, parameters: dict[str, int]) -> ProgramPlan:
+def plan_of(path: Path, parameters: dict[str, int]) -> SchemeObjectPlan:
     """How a plan names the object in `path`, with `parameters` instead of its defaults."""
     described = describe(path)
     sha256 = sha256_of(path)
     stem = path.name.removesuffix(SUFFIX).removesuffix(".bpf")
     values = {name: each.default for name, each in described.parameters.items()} | parameters
-    plan = ProgramPlan(
+    plan = SchemeObjectPlan(
         object=f"{stem}-{sha256[:8]}.bpf{SUFFIX}",
         sha256=sha256,
         events=described.events,
