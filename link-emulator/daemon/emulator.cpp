@@ -38,8 +38,8 @@ runtime::Expected expected_of(const Config& config) {
       if (packets != nullptr) frames += static_cast<double>(packets->count);
     }
   }
-  constexpr double most = 1e9;
-  expected.frames_in_flight = static_cast<std::size_t>(std::min(frames, most));
+  constexpr double maximum = 1e9;
+  expected.frames_in_flight = static_cast<std::size_t>(std::min(frames, maximum));
   return expected;
 }
 

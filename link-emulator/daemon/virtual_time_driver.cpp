@@ -16,13 +16,13 @@ VirtualTimeDriver::VirtualTimeDriver(const std::vector<LinkDirection*>& directio
 }
 
 model::Duration VirtualTimeDriver::lookahead() const {
-  model::Duration least = model::Duration::max();
+  model::Duration minimum = model::Duration::max();
   for (const Output& output : outputs_) {
     // Transmissions start at their instants, not ahead of them.
     if (output.direction->medium() != nullptr) return {};
-    least = std::min(least, output.direction->model().min_delay());
+    minimum = std::min(minimum, output.direction->model().min_delay());
   }
-  return least;
+  return minimum;
 }
 
 runtime::Served VirtualTimeDriver::serve_ahead() {

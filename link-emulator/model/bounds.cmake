@@ -30,11 +30,11 @@ function(nagi_make_bounds)
 
 namespace nagi::model {
 
-/// The least and the greatest value that are accepted.
+/// The values that are accepted, both ends included.
 template <class Value>
 struct Bound {
-  Value least;
-  Value most;
+  Value minimum;
+  Value maximum;
 };
 
 namespace bounds {

@@ -15,15 +15,14 @@ Duration Delay::next(std::uint64_t index, Instant sent) {
   const auto* constant = std::get_if<Duration>(&delay_);
   const Duration base = constant ? *constant : std::get<Trace<Duration>>(delay_).at(sent).value;
   if (std::holds_alternative<std::monostate>(jitter_.distribution)) return base;
-  const bool is_repeated = has_last_ && jitter_.correlation > 0 &&
-                           Chance(jitter_.correlation).happens(streams_.repeats.draw(index));
-  Duration jitter = is_repeated ? last_jitter_ : jitter_at(streams_.draws.draw(index));
+  const bool is_repeated =
+      last_jitter_ && jitter_.correlation > 0 && repeats_.happens(streams_.repeats.draw(index));
+  Duration jitter = is_repeated ? *last_jitter_ : jitter_at(streams_.draws.draw(index));
   for (int i = 0; jitter_.redraw_negative && base + jitter < Duration::zero() && i < max_redraws;
        ++i) {
     jitter = jitter_at(streams_.redraws.draw(redraws_++));
   }
   last_jitter_ = jitter;
-  has_last_ = true;
   return std::max(base + jitter, Duration::zero());
 }
 

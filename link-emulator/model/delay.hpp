@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <variant>
 
 #include "model/jitter/exponential.hpp"
@@ -43,7 +44,10 @@ struct JitterStreams {
 class Delay {
  public:
   Delay(DelayConfig delay, JitterConfig jitter, const JitterStreams& streams)
-      : delay_(std::move(delay)), jitter_(std::move(jitter)), streams_(streams) {}
+      : delay_(std::move(delay)),
+        jitter_(std::move(jitter)),
+        repeats_(jitter_.correlation),
+        streams_(streams) {}
 
   /// How long packet number `index`, sent at `sent`, is under way. Never below 0. Packets are asked
   /// about in the order in which they were sent.
@@ -56,9 +60,9 @@ class Delay {
 
   DelayConfig delay_;
   JitterConfig jitter_;
+  Chance repeats_;
   JitterStreams streams_;
-  Duration last_jitter_{};
-  bool has_last_ = false;
+  std::optional<Duration> last_jitter_;
   std::uint64_t redraws_ = 0;
 };
 

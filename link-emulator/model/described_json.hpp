@@ -32,22 +32,6 @@ inline std::uint64_t number_of(Bytes bytes) { return bytes.count; }
 inline std::uint64_t number_of(Packets packets) { return packets.count; }
 inline std::uint64_t number_of(Bitrate rate) { return rate.bits_per_second; }
 
-/// Whether a number of a list or trace lies within its bounds.
-template <class Number>
-Number bounded(const nlohmann::json& value, const nlohmann::json::json_pointer& where,
-               Bound<Number> bound) {
-  if constexpr (std::is_same_v<Number, double>) {
-    if (value.is_number() && value.get<double>() >= bound.least &&
-        value.get<double>() <= bound.most) {
-      return value.get<double>();
-    }
-    throw not_possible(value, where, number_from(bound));
-  } else {
-    if (is_whole(value, bound)) return value.get<std::uint64_t>();
-    throw not_possible(value, where, whole_from(bound));
-  }
-}
-
 /// {"steps": [[at_ns, value], ...], "period_ns": P}
 template <class Value, class Number>
 Trace<Value> read_steps(const ObjectReader& reader, Bound<Number> bound) {
@@ -181,8 +165,8 @@ void read(const SortedField<Config>& field, const ObjectReader& reader, Config& 
   if (list.empty()) throw ConfigError(reader.at(key), "no numbers", "list at least one");
   Bound<double> bound = field.bound;
   for (std::size_t i = 0; i < list.size(); ++i) {
-    bound.least = bounded(list[i], reader.at(key) / i, bound);
-    (config.*field.member).push_back(bound.least);
+    bound.minimum = bounded(list[i], reader.at(key) / i, bound);
+    (config.*field.member).push_back(bound.minimum);
   }
 }
 template <class Config>

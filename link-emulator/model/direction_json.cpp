@@ -59,14 +59,14 @@ RateConfig read_rate_trace(ObjectReader reader) {
     rate = read_steps<Bitrate>(reader, bounds::step_rate_bps);
   }
   const std::uint64_t mean = mean_rate(rate)->bits_per_second;
-  if (mean < bounds::rate_bps.least) {
+  if (mean < bounds::rate_bps.minimum) {
     throw ConfigError(reader.here(),
-                      "less than " + std::to_string(bounds::rate_bps.least) + " bit/s on average",
+                      "less than " + std::to_string(bounds::rate_bps.minimum) + " bit/s on average",
                       "give it more to send, or a shorter period");
   }
-  if (mean > bounds::rate_bps.most) {
+  if (mean > bounds::rate_bps.maximum) {
     throw ConfigError(reader.here(),
-                      "more than " + std::to_string(bounds::rate_bps.most) + " bit/s on average",
+                      "more than " + std::to_string(bounds::rate_bps.maximum) + " bit/s on average",
                       "give it less to send, or a longer period");
   }
   return rate;
@@ -131,10 +131,10 @@ QueueLimit read_limit(const ObjectReader& reader, const RateConfig& rate) {
   const Packets packets =
       bandwidth_delay_product(static_cast<std::uint64_t>(std::llround(bdp * 1e6)), *mean_rate(rate),
                               base_rtt, Bytes{reader.whole("packet_bytes", bounds::packet_bytes)});
-  if (packets.count > bounds::queue_packets.most) {
+  if (packets.count > bounds::queue_packets.maximum) {
     throw ConfigError(reader.at("bdp"),
                       shown(reader.any("bdp")) + " BDP are more than " +
-                          std::to_string(bounds::queue_packets.most) + " packets",
+                          std::to_string(bounds::queue_packets.maximum) + " packets",
                       "give less: a BDP is rate x base RTT / (8 x packet), here of a rate of " +
                           std::to_string(mean_rate(rate)->bits_per_second) + " bit/s");
   }
@@ -179,8 +179,10 @@ LossConfig read_loss(ObjectReader reader, const RateConfig& rate) {
   const bool needs_constant_rate = std::visit(
       []<class Loss>(const Loss&) { return requires { Loss::needs_constant_rate; }; }, loss);
   if (needs_constant_rate && !std::holds_alternative<Bitrate>(rate)) {
-    throw ConfigError(reader.at("model"), "Poisson loss on a direction without a constant rate",
-                      "give \"rate_bps\" too: the process's rate follows from it");
+    throw ConfigError(
+        reader.at("model"),
+        "loss model " + shown(reader.any("model")) + " on a direction without a constant rate",
+        "give \"rate_bps\" too: the process's rate follows from it");
   }
   return loss;
 }

@@ -68,12 +68,9 @@ std::string ObjectReader::text(const std::string& key) const {
   return text;
 }
 
-std::uint64_t ObjectReader::whole(const std::string& key, std::uint64_t least,
-                                  std::uint64_t most) const {
-  const json& value = any(key);
-  const Bound<std::uint64_t> bound{least, most};
-  if (!is_whole(value, bound)) throw not_possible(value, at(key), whole_from(bound));
-  return value.get<std::uint64_t>();
+std::uint64_t ObjectReader::whole(const std::string& key, std::uint64_t minimum,
+                                  std::uint64_t maximum) const {
+  return bounded(any(key), at(key), Bound<std::uint64_t>{minimum, maximum});
 }
 
 bool ObjectReader::flag(const std::string& key) const {
@@ -83,45 +80,54 @@ bool ObjectReader::flag(const std::string& key) const {
 }
 
 double ObjectReader::number(const std::string& key, Bound<double> bound) const {
-  const json& value = any(key);
-  if (!value.is_number() || !(value.get<double>() >= bound.least) ||
-      !(value.get<double>() <= bound.most)) {
-    throw not_possible(value, at(key), number_from(bound));
-  }
-  return value.get<double>();
+  return bounded(any(key), at(key), bound);
 }
 
 std::string shown(const json& value) {
   return shortened(value.dump(-1, ' ', false, json::error_handler_t::replace));
 }
 
+namespace {
+
 bool is_whole(const json& value, Bound<std::uint64_t> bound) {
   if (!value.is_number_integer()) return false;
   if (!value.is_number_unsigned() && value.get<std::int64_t>() < 0) return false;
   const auto number = value.get<std::uint64_t>();
-  return number >= bound.least && number <= bound.most;
+  return number >= bound.minimum && number <= bound.maximum;
 }
+
+}  // namespace
 
 ConfigError not_possible(const json& value, const json::json_pointer& where,
                          const std::string& cure) {
   return {where, "not a possible value: " + shown(value), cure};
 }
 
-std::string whole_from(Bound<std::uint64_t> bound) {
-  if (bound.least == bound.most) return "must be " + std::to_string(bound.least);
-  return "a whole number from " + std::to_string(bound.least) + " to " + std::to_string(bound.most);
+std::uint64_t bounded(const json& value, const json::json_pointer& where,
+                      Bound<std::uint64_t> bound) {
+  if (is_whole(value, bound)) return value.get<std::uint64_t>();
+  const std::string minimum = std::to_string(bound.minimum);
+  if (bound.minimum == bound.maximum) throw not_possible(value, where, "must be " + minimum);
+  throw not_possible(value, where,
+                     "a whole number from " + minimum + " to " + std::to_string(bound.maximum));
 }
 
-std::string number_from(Bound<double> bound) {
-  return "a number from " + json(bound.least).dump() + " to " + json(bound.most).dump();
+double bounded(const json& value, const json::json_pointer& where, Bound<double> bound) {
+  if (value.is_number()) {
+    const auto number = value.get<double>();
+    if (number >= bound.minimum && number <= bound.maximum) return number;
+  }
+  throw not_possible(
+      value, where,
+      "a number from " + json(bound.minimum).dump() + " to " + json(bound.maximum).dump());
 }
 
 std::uint64_t next_in(const json& list, std::size_t index, const json::json_pointer& where,
                       std::optional<std::uint64_t> before, std::uint64_t apart, std::uint64_t end,
                       const std::string& end_name) {
   const json& value = list[index];
-  const std::uint64_t least = before ? *before + apart : 0;
-  if (end > 0 && is_whole(value, {least, end - 1})) return value.get<std::uint64_t>();
+  const std::uint64_t minimum = before ? *before + apart : 0;
+  if (end > 0 && is_whole(value, {minimum, end - 1})) return value.get<std::uint64_t>();
   std::string cure = "must be a whole number ";
   if (before) {
     cure += (apart == 0 ? "not less than the previous, " : "greater than the previous, ") +

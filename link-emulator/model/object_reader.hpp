@@ -54,10 +54,10 @@ class ObjectReader {
   /// Not empty, and without control characters.
   [[nodiscard]] std::string text(const std::string& key) const;
   [[nodiscard]] std::uint64_t whole(
-      const std::string& key, std::uint64_t least = 0,
-      std::uint64_t most = std::numeric_limits<std::int64_t>::max()) const;
+      const std::string& key, std::uint64_t minimum = 0,
+      std::uint64_t maximum = std::numeric_limits<std::int64_t>::max()) const;
   [[nodiscard]] std::uint64_t whole(const std::string& key, Bound<std::uint64_t> bound) const {
-    return whole(key, bound.least, bound.most);
+    return whole(key, bound.minimum, bound.maximum);
   }
   [[nodiscard]] double number(const std::string& key, Bound<double> bound) const;
   [[nodiscard]] bool flag(const std::string& key) const;
@@ -74,9 +74,11 @@ std::string shown(const nlohmann::json& value);
 /// A value is not what it may be; `cure` says what it may.
 ConfigError not_possible(const nlohmann::json& value, const nlohmann::json::json_pointer& where,
                          const std::string& cure);
-bool is_whole(const nlohmann::json& value, Bound<std::uint64_t> bound);
-std::string whole_from(Bound<std::uint64_t> bound);
-std::string number_from(Bound<double> bound);
+/// A number within its bounds; throws if it is none.
+std::uint64_t bounded(const nlohmann::json& value, const nlohmann::json::json_pointer& where,
+                      Bound<std::uint64_t> bound);
+double bounded(const nlohmann::json& value, const nlohmann::json::json_pointer& where,
+               Bound<double> bound);
 
 /// An element of a list of numbers that follow each other: the first from 0 on, each `apart` or
 /// more after the one before, and all less than `end`, which is what `end_name` says.

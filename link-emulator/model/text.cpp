@@ -25,7 +25,7 @@ Character first_of(std::string_view text) {
   if (lead < 0x80) return {lead, text.substr(0, 1)};
   const std::size_t length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
   // The smallest code that needs so many bytes: any other way to write one is no UTF-8.
-  constexpr std::array<std::uint32_t, 5> least = {0, 0, 0x80, 0x800, 0x10000};
+  constexpr std::array<std::uint32_t, 5> minimum = {0, 0, 0x80, 0x800, 0x10000};
   if (lead < 0xc2 || lead > 0xf4 || length > text.size()) return {no_character, text.substr(0, 1)};
   std::uint32_t code = lead & (0xffU >> (length + 1));
   for (std::size_t i = 1; i < length; ++i) {
@@ -33,7 +33,7 @@ Character first_of(std::string_view text) {
     code = code << 6 | (byte(i) & 0x3fU);
   }
   const bool surrogate = code >= 0xd800 && code <= 0xdfff;
-  if (code < least[length] || code > 0x10ffff || surrogate) {
+  if (code < minimum[length] || code > 0x10ffff || surrogate) {
     return {no_character, text.substr(0, 1)};
   }
   return {code, text.substr(0, length)};
@@ -90,10 +90,10 @@ std::size_t errors_between(std::string_view a, std::string_view b) {
 
 std::string printable(std::string_view text) { return shortened(text, text.size()); }
 
-std::string shortened(std::string_view text, std::size_t most) {
+std::string shortened(std::string_view text, std::size_t maximum) {
   std::string shown;
   for (std::size_t count = 0; !text.empty(); ++count) {
-    if (count == most) return shown + "...";
+    if (count == maximum) return shown + "...";
     const Character character = first_of(text);
     shown += is_printable(character.code) ? std::string(character.bytes) : escape(character);
     text.remove_prefix(character.bytes.size());

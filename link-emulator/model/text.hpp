@@ -16,7 +16,7 @@ constexpr std::size_t max_shown = 60;  // characters of a value in a message
 /// UTF-8 as escapes: \n, \u001b, \xff.
 std::string printable(std::string_view text);
 /// The same, and "..." for what is beyond `most` characters.
-std::string shortened(std::string_view text, std::size_t most = max_shown);
+std::string shortened(std::string_view text, std::size_t maximum = max_shown);
 /// Whether printable() would change it.
 bool has_unprintable(std::string_view text);
 

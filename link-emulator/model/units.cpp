@@ -6,8 +6,8 @@
 namespace nagi::model {
 
 std::uint64_t saturated(unsigned __int128 value) {
-  constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
-  return value > most ? most : static_cast<std::uint64_t>(value);
+  constexpr std::uint64_t maximum = std::numeric_limits<std::uint64_t>::max();
+  return value > maximum ? maximum : static_cast<std::uint64_t>(value);
 }
 
 Packets bandwidth_delay_product(std::uint64_t bdp_millionths, Bitrate rate, Duration base_rtt,

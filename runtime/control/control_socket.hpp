@@ -19,18 +19,15 @@
 #include <vector>
 
 #include "io/descriptor.hpp"
+#include "model/interface.hpp"
 
 namespace nagi::runtime {
 
 using Handler = std::function<nlohmann::json(const nlohmann::json& request)>;
 
 /// A long request being answered.
-class LongRequest {
+class LongRequest : public model::Interface {
  public:
-  LongRequest() = default;
-  LongRequest(const LongRequest&) = delete;
-  LongRequest& operator=(const LongRequest&) = delete;
-  virtual ~LongRequest() = default;
   /// Takes the next piece of its line, of some thousand bytes, and does what there is to do about
   /// it. Returns the answer, if what is to come cannot change it.
   virtual std::optional<std::string> take(std::string_view piece) = 0;

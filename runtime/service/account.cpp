@@ -29,7 +29,7 @@ json account_of(const Histogram& histogram) {
   return {{"count", histogram.count()},
           {"median", histogram.quantile(0.5)},
           {"p99", histogram.quantile(0.99)},
-          {"max", histogram.most()},
+          {"max", histogram.maximum()},
           {"histogram", buckets}};
 }
 

@@ -26,7 +26,7 @@ class Histogram {
   }
 
   [[nodiscard]] std::uint64_t count() const { return count_; }
-  [[nodiscard]] std::uint64_t most() const { return most_; }
+  [[nodiscard]] std::uint64_t maximum() const { return most_; }
 
   /// The smallest bucket limit that at least `share` of the values do not exceed; 0 if there are
   /// none.

@@ -25,14 +25,14 @@ constexpr std::size_t max_in_flight = 65536;  // 134 MB
 /// How many frames a port holds while this process does not run: those of 50 ms at the highest rate
 /// asked for, as long as the kernel may give the processor to others. Each takes 2 KB.
 std::uint32_t receive_ring(const Expected& expected) {
-  constexpr std::uint64_t least = 4096;  // 160 ms of 25,000 packets/s
+  constexpr std::uint64_t minimum = 4096;  // 160 ms of 25,000 packets/s
   constexpr std::uint64_t without_rate = 8192;
-  constexpr std::uint64_t most = 32768;
-  std::uint64_t frames = least;
+  constexpr std::uint64_t maximum = 32768;
+  std::uint64_t frames = minimum;
   for (const auto& rate : expected.rates) {
     frames = std::max(frames, rate ? rate->bits_per_second / 20 / usual_frame_bits : without_rate);
   }
-  return static_cast<std::uint32_t>(std::bit_ceil(std::min(frames, most)));
+  return static_cast<std::uint32_t>(std::bit_ceil(std::min(frames, maximum)));
 }
 
 std::size_t slot_bytes(const std::vector<std::string>& interfaces) {

@@ -16,6 +16,7 @@
 #include "control/control_socket.hpp"
 #include "io/background_file.hpp"
 #include "io/input_error.hpp"
+#include "model/interface.hpp"
 #include "model/units.hpp"
 #include "service/privileges.hpp"
 #include "service/settings.hpp"
@@ -31,13 +32,8 @@ struct Served {
   bool quiet = true;        // nothing is held
 };
 
-class Service {
+class Service : public model::Interface {
  public:
-  Service() = default;
-  Service(const Service&) = delete;
-  Service& operator=(const Service&) = delete;
-  virtual ~Service() = default;
-
   /// Descriptors that become readable when frames wait.
   [[nodiscard]] virtual std::vector<int> descriptors() const = 0;
   /// Whether all ports can be asked for frames at next to no cost, without their descriptors.

@@ -9,18 +9,15 @@
 #include <memory>
 #include <optional>
 
+#include "model/interface.hpp"
 #include "model/packet.hpp"
 #include "model/random.hpp"
 #include "model/units.hpp"
 
 namespace nagi::model {
 
-class LossModel {
+class LossModel : public Interface {
  public:
-  LossModel() = default;
-  LossModel(const LossModel&) = delete;
-  LossModel& operator=(const LossModel&) = delete;
-  virtual ~LossModel() = default;
   /// `index` counts the transmissions that were asked about.
   [[nodiscard]] virtual bool loses(std::uint64_t index, const Transmission& transmission) = 0;
 };

@@ -5,17 +5,13 @@
 
 #include <cstdint>
 
+#include "model/interface.hpp"
 #include "model/units.hpp"
 
 namespace nagi::model {
 
-class MarkingRule {
+class MarkingRule : public Interface {
  public:
-  MarkingRule() = default;
-  MarkingRule(const MarkingRule&) = delete;
-  MarkingRule& operator=(const MarkingRule&) = delete;
-  virtual ~MarkingRule() = default;
-
   /// A packet comes in, while so much waits. Whether it is to be marked.
   [[nodiscard]] virtual bool marks(Packets packets, Bytes bytes) = 0;
   /// Nothing waited and nothing was sent for as long as `packets` typical packets take.

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "model/interface.hpp"
 #include "model/packet.hpp"
 #include "model/random.hpp"
 
@@ -18,12 +19,8 @@ struct Arrival {
   unsigned copies = 0;      // that arrive with it
 };
 
-class Effect {
+class Effect : public Interface {
  public:
-  Effect() = default;
-  Effect(const Effect&) = delete;
-  Effect& operator=(const Effect&) = delete;
-  virtual ~Effect() = default;
   /// `index` counts the packets.
   virtual void apply(std::uint64_t index, Arrival& arrival) const = 0;
 };

@@ -34,7 +34,7 @@ class CoDel::Model final : public SingleQueue {
 
   void enqueue(const Packet& packet, Instant at, std::optional<Bytes> in_transmission,
                QueueEvents& events) override {
-    if (in_transmission && !has_room(limit_, fifo().packets(), fifo().bytes(), packet)) {
+    if (overflows(limit_, *this, packet, in_transmission)) {
       events.drops.push_back({packet, Fate::queue_overflow});
     } else {
       fifo().push({packet, at});

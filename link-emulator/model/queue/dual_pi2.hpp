@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "model/described.hpp"
+#include "model/queue/pi_controller.hpp"
 #include "model/queue/queue.hpp"
 
 namespace nagi::model {
@@ -49,7 +50,7 @@ class DualPi2::Model final : public Queue {
   void enqueue(const Packet& packet, Instant at, std::optional<Bytes> in_transmission,
                QueueEvents& events) override {
     update_until(at);
-    if (in_transmission && !has_room(config_.limit, packets(), bytes(), packet)) {
+    if (overflows(config_.limit, *this, packet, in_transmission)) {
       events.drops.push_back({packet, Fate::queue_overflow});
     } else {
       adopt({packet, at});
@@ -157,13 +158,8 @@ class DualPi2::Model final : public Queue {
     const auto waited = [at](const Fifo& fifo) {
       return fifo.is_empty() ? Duration::zero() : at - fifo.front().since;
     };
-    const auto seconds = [](Duration duration) {
-      return std::chrono::duration<double>(duration).count();
-    };
     const Duration delay = std::max(waited(low_latency_), waited(classic_));
-    base_ += config_.alpha * seconds(delay - config_.target) +
-             config_.beta * seconds(delay - delay_before_);
-    base_ = std::clamp(base_, 0.0, 1.0);
+    base_ = std::clamp(base_ + pi_change(config_, delay, delay_before_), 0.0, 1.0);
     delay_before_ = delay;
   }
 

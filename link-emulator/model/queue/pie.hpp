@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "model/described.hpp"
+#include "model/queue/pi_controller.hpp"
 #include "model/queue/queue.hpp"
 
 namespace nagi::model {
@@ -46,7 +47,7 @@ class Pie::Model final : public SingleQueue {
                QueueEvents& events) override {
     update_until(at);
     Packet waiting = packet;
-    if (in_transmission && !has_room(config_.limit, fifo().packets(), fifo().bytes(), packet)) {
+    if (overflows(config_.limit, *this, packet, in_transmission)) {
       accumulated_ = 0;
       events.drops.push_back({packet, Fate::queue_overflow});
     } else if (is_due() &&
@@ -93,12 +94,7 @@ class Pie::Model final : public SingleQueue {
     constexpr double max_increment = 0.02;
     constexpr double from_here_bounded = 0.1;
     constexpr double decay = 1 - 1.0 / 64;
-    const auto seconds = [](Duration duration) {
-      return std::chrono::duration<double>(duration).count();
-    };
-    double change = config_.alpha * seconds(delay_ - config_.target) +
-                    config_.beta * seconds(delay_ - delay_before_);
-    change *= scale();
+    double change = pi_change(config_, delay_, delay_before_) * scale();
     if (probability_ >= from_here_bounded) change = std::min(change, max_increment);
     probability_ += change;
     if (delay_ == Duration::zero() && delay_before_ == Duration::zero()) probability_ *= decay;

@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "model/interface.hpp"
 #include "model/packet.hpp"
 #include "model/random.hpp"
 
@@ -35,13 +36,8 @@ struct QueueEvents {
   std::uint64_t marks = 0;
 };
 
-class Queue {
+class Queue : public Interface {
  public:
-  Queue() = default;
-  Queue(const Queue&) = delete;
-  Queue& operator=(const Queue&) = delete;
-  virtual ~Queue() = default;
-
   /// A packet comes in. `in_transmission` is what the rate server is busy with; where that is
   /// nothing, the packet is taken out again at once.
   virtual void enqueue(const Packet& packet, Instant at, std::optional<Bytes> in_transmission,
@@ -87,9 +83,15 @@ class Fifo {
 /// Whether a packet still fits where so much waits.
 inline bool has_room(const QueueLimit& limit, std::size_t packets, Bytes bytes,
                      const Packet& packet) {
-  if (const auto* most = std::get_if<Packets>(&limit)) return packets < most->count;
-  if (const auto* most = std::get_if<Bytes>(&limit)) return bytes + packet.size <= *most;
+  if (const auto* maximum = std::get_if<Packets>(&limit)) return packets < maximum->count;
+  if (const auto* maximum = std::get_if<Bytes>(&limit)) return bytes + packet.size <= *maximum;
   return true;
+}
+
+/// Whether a packet finds no room in `queue`. Where nothing is in transmission it needs none.
+inline bool overflows(const QueueLimit& limit, const Queue& queue, const Packet& packet,
+                      std::optional<Bytes> in_transmission) {
+  return in_transmission && !has_room(limit, queue.packets(), queue.bytes(), packet);
 }
 
 /// A discipline with a single queue.

@@ -29,13 +29,13 @@ double distance(Delay delay, const std::function<double(double)>& expected) {
     delays.push_back(delay.next(index, Instant{}).count());
   }
   std::ranges::sort(delays);
-  double most = 0;
+  double maximum = 0;
   for (std::size_t i = 0; i < n; ++i) {
     const double value = expected(static_cast<double>(delays[i]));
-    most = std::max({most, std::abs(value - static_cast<double>(i) / n),
-                     std::abs(value - static_cast<double>(i + 1) / n)});
+    maximum = std::max({maximum, std::abs(value - static_cast<double>(i) / n),
+                        std::abs(value - static_cast<double>(i + 1) / n)});
   }
-  return most * std::sqrt(static_cast<double>(n));
+  return maximum * std::sqrt(static_cast<double>(n));
 }
 
 constexpr double critical = 1.95;
@@ -59,11 +59,11 @@ TEST(Jitter, IsExponential) {
 
 TEST(Jitter, NeverDeliversBeforeSending) {
   Delay delay(Duration{1ms}, {NormalJitter{5ms}}, streams);
-  Duration least{1h};
+  Duration minimum{1h};
   for (std::uint64_t index = 0; index < 1000; ++index) {
-    least = std::min(least, delay.next(index, Instant{}));
+    minimum = std::min(minimum, delay.next(index, Instant{}));
   }
-  EXPECT_EQ(least, 0ms);
+  EXPECT_EQ(minimum, 0ms);
 }
 
 // H0: the median and the share of zeros are those of the truncated normal distribution.

@@ -259,8 +259,8 @@ class Any {
     return std::uniform_int_distribution<std::uint64_t>(low, high)(random_);
   }
   bool coin() { return between(0, 1) == 1; }
-  Duration duration(std::uint64_t most) {
-    return Duration{static_cast<std::int64_t>(between(0, most))};
+  Duration duration(std::uint64_t maximum) {
+    return Duration{static_cast<std::int64_t>(between(0, maximum))};
   }
   /// 800 bytes on average, as fast as the rate on average.
   Duration gap(Bitrate rate) {

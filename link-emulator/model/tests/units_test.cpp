@@ -25,16 +25,17 @@ TEST(BandwidthDelayProduct, DoesNotOverflow) {
 }
 
 TEST(BandwidthDelayProduct, DoesNotWrap) {
-  constexpr std::uint64_t most = ~std::uint64_t{0};
+  constexpr std::uint64_t maximum = ~std::uint64_t{0};
   // 10^6 x 1 Tb/s x 1 h = 4.5 x 10^20 packets of a byte.
-  EXPECT_EQ(bandwidth_delay_product(1'000'000'000'000, {1'000'000'000'000}, 1h, {1}).count, most);
-  EXPECT_EQ(bandwidth_delay_product(most, {most}, Duration::max(), {1}).count, most);
+  EXPECT_EQ(bandwidth_delay_product(1'000'000'000'000, {1'000'000'000'000}, 1h, {1}).count,
+            maximum);
+  EXPECT_EQ(bandwidth_delay_product(maximum, {maximum}, Duration::max(), {1}).count, maximum);
 }
 
 TEST(Saturated, KeepsWhatFits) {
-  constexpr std::uint64_t most = ~std::uint64_t{0};
-  EXPECT_EQ(saturated(most), most);
-  EXPECT_EQ(saturated(static_cast<unsigned __int128>(most) + 1), most);
+  constexpr std::uint64_t maximum = ~std::uint64_t{0};
+  EXPECT_EQ(saturated(maximum), maximum);
+  EXPECT_EQ(saturated(static_cast<unsigned __int128>(maximum) + 1), maximum);
   EXPECT_EQ(saturated(7), 7u);
 }
 

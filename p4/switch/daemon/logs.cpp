@@ -58,14 +58,15 @@ void Logs::sample(Switch& whole) {
     const Depth waiting = whole.depth(port).now();
     const Seen before =
         std::exchange(seen_[port], Seen{out.sent, out.sent_bytes.count, out.queue_full});
-    if (depth.most.packets == 0 && out.sent == before.sent && out.queue_full == before.overflows) {
+    if (depth.maximum.packets == 0 && out.sent == before.sent &&
+        out.queue_full == before.overflows) {
       continue;
     }
     append(*queues_, {{"at_ns", whole.now().time_since_epoch().count()},
                       {"port", config_.ports[port].number},
                       {"packets", waiting.packets},
                       {"bytes", waiting.bytes.count},
-                      {"max_packets", depth.most.packets},
+                      {"max_packets", depth.maximum.packets},
                       {"mean_packets", depth.mean_packets},
                       {"mean_bytes", depth.mean_bytes},
                       {"sent_packets", out.sent - before.sent},

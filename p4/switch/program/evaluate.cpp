@@ -71,15 +71,15 @@ Number operand(const Scope& scope, Index index) {
 
 /// A shift's amount; what is negative or out of all bounds is as good as 2^32.
 std::uint64_t amount_of(const Scope& scope, Index index) {
-  constexpr std::uint64_t most = 1ULL << 32;
+  constexpr std::uint64_t maximum = 1ULL << 32;
   const Width width = scope.program.nodes[index].width;
   if (width == Width::any) {
     const Big amount = value_of<Big>(scope, index);
-    return amount < 0 || amount > most ? most : static_cast<std::uint64_t>(amount);
+    return amount < 0 || amount > maximum ? maximum : static_cast<std::uint64_t>(amount);
   }
   const Twice amount = value_of<Twice>(scope, index);
-  return amount < 0 || amount > static_cast<Twice>(most) ? most
-                                                         : static_cast<std::uint64_t>(amount);
+  return amount < 0 || amount > static_cast<Twice>(maximum) ? maximum
+                                                            : static_cast<std::uint64_t>(amount);
 }
 
 template <typename Number>

@@ -34,23 +34,23 @@ const std::string& JsonAt::text() const {
   return value_->get_ref<const std::string&>();
 }
 
-std::uint64_t JsonAt::whole(std::uint64_t least, std::uint64_t most) const {
+std::uint64_t JsonAt::whole(std::uint64_t minimum, std::uint64_t maximum) const {
   if (is_number() && (value_->is_number_unsigned() || value_->get<std::int64_t>() >= 0)) {
     const auto number = value_->get<std::uint64_t>();
-    if (number >= least && number <= most) return number;
+    if (number >= minimum && number <= maximum) return number;
   }
-  refuse("not a whole number from " + std::to_string(least) + " to " + std::to_string(most) + ": " +
-         what_it_is());
+  refuse("not a whole number from " + std::to_string(minimum) + " to " + std::to_string(maximum) +
+         ": " + what_it_is());
 }
 
-std::int64_t JsonAt::integer(std::int64_t least, std::int64_t most) const {
+std::int64_t JsonAt::integer(std::int64_t minimum, std::int64_t maximum) const {
   if (is_number()) {
     const bool fits = !value_->is_number_unsigned() || value_->get<std::uint64_t>() <= INT64_MAX;
     const auto number = fits ? value_->get<std::int64_t>() : 0;
-    if (fits && number >= least && number <= most) return number;
+    if (fits && number >= minimum && number <= maximum) return number;
   }
-  refuse("not a whole number from " + std::to_string(least) + " to " + std::to_string(most) + ": " +
-         what_it_is());
+  refuse("not a whole number from " + std::to_string(minimum) + " to " + std::to_string(maximum) +
+         ": " + what_it_is());
 }
 
 bool JsonAt::flag() const {

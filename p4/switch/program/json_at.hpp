@@ -50,8 +50,8 @@ class JsonAt {
   }
 
   [[nodiscard]] const std::string& text() const;
-  [[nodiscard]] std::uint64_t whole(std::uint64_t least, std::uint64_t most) const;
-  [[nodiscard]] std::int64_t integer(std::int64_t least, std::int64_t most) const;
+  [[nodiscard]] std::uint64_t whole(std::uint64_t minimum, std::uint64_t maximum) const;
+  [[nodiscard]] std::int64_t integer(std::int64_t minimum, std::int64_t maximum) const;
   [[nodiscard]] bool flag() const;
   /// A key's flag; `otherwise` if the key is not there.
   [[nodiscard]] bool flag(const char* key, bool otherwise) const;

@@ -69,7 +69,7 @@ void Loader::load_header_types() {
     HeaderType type;
     type.name = at["name"].text();
     type.words = first_field_word;
-    std::uint64_t most = 0;
+    std::uint64_t maximum = 0;
     at["fields"].each([&](const JsonAt& one) {
       const std::size_t parts = one.size();
       Field field;
@@ -88,7 +88,7 @@ void Loader::load_header_types() {
           at.unsupported("header whose type says how long its field of variable length is");
         }
         field.is_variable = true;
-        most = at["max_length"].whole(0, 65535);
+        maximum = at["max_length"].whole(0, 65535);
         type.variable = static_cast<Index>(type.fields.size());
       } else {
         const std::uint64_t bits = one.element(1).whole(0, 1 << 30);
@@ -105,13 +105,13 @@ void Loader::load_header_types() {
     });
     type.max_bytes = type.bits / 8;
     if (type.variable != none) {
-      if (8 * most < type.bits) at["max_length"].refuse("less than the other fields take");
+      if (8 * maximum < type.bits) at["max_length"].refuse("less than the other fields take");
       Field& field = type.fields[type.variable];
       field.word = type.words;  // after the others
-      field.bits = static_cast<std::uint32_t>(8 * most - type.bits) / 8 * 8;
+      field.bits = static_cast<std::uint32_t>(8 * maximum - type.bits) / 8 * 8;
       field.limbs = 1 + (field.bits + 63) / 64;
       type.words += field.limbs;
-      type.max_bytes = static_cast<std::uint32_t>(most);
+      type.max_bytes = static_cast<std::uint32_t>(maximum);
     }
     if (type.bits % 8 == 0) type.picks = picks_of(type);
     name(types_, at, static_cast<Index>(program_->types.size()), "header type");

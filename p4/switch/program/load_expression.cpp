@@ -298,8 +298,9 @@ Loader::Value Loader::operation(const JsonAt& at, std::uint32_t demand, unsigned
         node.a = a.node;
         node.b = by.node;
         // What leaves the bits that matter need not be kept.
-        std::uint64_t most = by.number ? *by.number : (by.bits > 31 ? ~0U : (1ULL << by.bits) - 1);
-        std::uint64_t bits = std::min<std::uint64_t>(a.bits + most, std::uint64_t{1} << 40);
+        std::uint64_t maximum =
+            by.number ? *by.number : (by.bits > 31 ? ~0U : (1ULL << by.bits) - 1);
+        std::uint64_t bits = std::min<std::uint64_t>(a.bits + maximum, std::uint64_t{1} << 40);
         if (demand != exact) bits = std::min<std::uint64_t>(bits, std::max(demand, a.bits));
         return put(node, check(bits), a.is_signed, demand);
       }

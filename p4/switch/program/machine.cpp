@@ -18,7 +18,7 @@ constexpr std::uint32_t random_stream = 0x5034;
 constexpr std::uint32_t unlimited = 0xffffffff;
 
 std::size_t scratch_bytes(const Compiled& program, std::size_t slot_bytes) {
-  std::size_t most = 0;
+  std::size_t maximum = 0;
   for (const Calculation& calculation : program.calculations) {
     std::size_t bits = 0;
     for (const CalculationInput& input : calculation.inputs) {
@@ -26,9 +26,9 @@ std::size_t scratch_bytes(const Compiled& program, std::size_t slot_bytes) {
                   ? 8 * program.types[program.headers[input.header].type].max_bytes
                   : input.field.bits;
     }
-    most = std::max(most, bits / 8 + 1);
+    maximum = std::max(maximum, bits / 8 + 1);
   }
-  return most + std::max(slot_bytes, io::FramePool::registered_slot_bytes);
+  return maximum + std::max(slot_bytes, io::FramePool::registered_slot_bytes);
 }
 
 }  // namespace

@@ -217,8 +217,8 @@ void State::log(const LogMessage& message, const Scope& scope) const {
 }
 
 void State::count_loop() {
-  constexpr std::uint32_t most = 1 << 20;  // in all loops of a pipeline together
-  if (++wishes_.jumps_back < most) return;
+  constexpr std::uint32_t maximum = 1 << 20;  // in all loops of a pipeline together
+  if (++wishes_.jumps_back < maximum) return;
   wishes_.failed = true;
   if (settings.log) settings.log("a loop went round too often");
 }

@@ -20,7 +20,7 @@ class QueueStatistics {
  public:
   /// Of a stretch of time.
   struct Stretch {
-    Depth most;
+    Depth maximum;
     double mean_packets = 0;
     double mean_bytes = 0;
   };
@@ -51,23 +51,23 @@ class QueueStatistics {
 
  private:
   struct Sums {
-    Depth most;
+    Depth maximum;
     unsigned __int128 packet_ns = 0;
     unsigned __int128 byte_ns = 0;
 
     void add(const Sums& other) {
-      raise(other.most);
+      raise(other.maximum);
       packet_ns += other.packet_ns;
       byte_ns += other.byte_ns;
     }
     void raise(Depth depth) {
-      most.packets = std::max(most.packets, depth.packets);
-      most.bytes = std::max(most.bytes, depth.bytes);
+      maximum.packets = std::max(maximum.packets, depth.packets);
+      maximum.bytes = std::max(maximum.bytes, depth.bytes);
     }
     [[nodiscard]] Stretch over(model::Duration length) const {
-      if (length.count() <= 0) return {most, 0, 0};
+      if (length.count() <= 0) return {maximum, 0, 0};
       const auto ns = static_cast<double>(length.count());
-      return {most, static_cast<double>(packet_ns) / ns, static_cast<double>(byte_ns) / ns};
+      return {maximum, static_cast<double>(packet_ns) / ns, static_cast<double>(byte_ns) / ns};
     }
   };
 

@@ -20,13 +20,13 @@ TEST(Histogram, IsExactForSmallValues) {
   Histogram histogram;
   for (int value = 0; value < 60; ++value) histogram.add(value);
   EXPECT_EQ(histogram.quantile(0.5), 30u);
-  EXPECT_EQ(histogram.most(), 59u);
+  EXPECT_EQ(histogram.maximum(), 59u);
 }
 
 TEST(Histogram, CountsNegativeValuesAsZero) {
   Histogram histogram;
   histogram.add(-5);
-  EXPECT_EQ(histogram.most(), 0u);
+  EXPECT_EQ(histogram.maximum(), 0u);
   EXPECT_EQ(histogram.count(), 1u);
 }
 
@@ -44,7 +44,7 @@ TEST(Histogram, KeepsQuantilesWithinThreePercent) {
     const auto exact = static_cast<double>(values[static_cast<std::size_t>(share * 100'000)]);
     EXPECT_NEAR(static_cast<double>(histogram.quantile(share)), exact, exact / 32 + 1) << share;
   }
-  EXPECT_EQ(histogram.most(), values.back());
+  EXPECT_EQ(histogram.maximum(), values.back());
   EXPECT_EQ(histogram.quantile(1), values.back());
 }
 

@@ -37,19 +37,19 @@ packet_demux::sptr packet_demux::make(gr::digital::constellation_sptr constellat
                                       int item_symbols, int header_items, int overlap,
                                       double snr_offset_db, const std::string& channel_key,
                                       const std::vector<int>& weights) {
-  constexpr int most = 1 << 16;
+  constexpr int maximum = 1 << 16;
   PreambleShape shape{preamble,
-                      in_range("packet_demux: repeat_begin", repeat_begin, 0, most),
-                      in_range("packet_demux: repeat_lag", repeat_lag, 1, most),
-                      in_range("packet_demux: repeat_length", repeat_length, 1, most),
-                      in_range("packet_demux: spread", spread, 0, most),
+                      in_range("packet_demux: repeat_begin", repeat_begin, 0, maximum),
+                      in_range("packet_demux: repeat_lag", repeat_lag, 1, maximum),
+                      in_range("packet_demux: repeat_length", repeat_length, 1, maximum),
+                      in_range("packet_demux: spread", spread, 0, maximum),
                       threshold};
   const packet_demux_impl::Items items{
-      in_range("packet_demux: item_samples", item_samples, 1, most),
+      in_range("packet_demux: item_samples", item_samples, 1, maximum),
       in_range("packet_demux: item_prefix", item_prefix, 0, item_samples - 1),
-      in_range("packet_demux: item_symbols", item_symbols, 1, most),
-      in_range("packet_demux: header_items", header_items, 1, most),
-      in_range("packet_demux: overlap", overlap, 0, most)};
+      in_range("packet_demux: item_symbols", item_symbols, 1, maximum),
+      in_range("packet_demux: header_items", header_items, 1, maximum),
+      in_range("packet_demux: overlap", overlap, 0, maximum)};
   packet_demux_impl::Quality quality{snr_offset_db, pmt::mp(channel_key), {}};
   for (const int index : weights) {
     quality.weights.push_back(in_range("packet_demux: weights", index, 0, item_samples - 1));

@@ -15,10 +15,10 @@ namespace gr::nagi {
 inline constexpr std::size_t max_in_flight = 16;
 
 /// `value`, if it is between `least` and `most`; throws std::invalid_argument otherwise.
-inline std::size_t in_range(const char* name, long value, long least, long most) {
-  if (value < least || value > most) {
+inline std::size_t in_range(const char* name, long value, long minimum, long maximum) {
+  if (value < minimum || value > maximum) {
     throw std::invalid_argument(std::string(name) + " is " + std::to_string(value) + ", not " +
-                                std::to_string(least) + " to " + std::to_string(most));
+                                std::to_string(minimum) + " to " + std::to_string(maximum));
   }
   return static_cast<std::size_t>(value);
 }

@@ -60,8 +60,8 @@ void PacketSymbols::append_header(std::size_t bytes, std::uint64_t number,
 
 void PacketSymbols::append_payload(std::span<const std::uint8_t> bytes, std::size_t block,
                                    std::vector<gr_complex>& symbols) const {
-  const std::size_t least = payload_size(bytes.size());
-  const std::size_t end = symbols.size() + (least + block - 1) / block * block;
+  const std::size_t minimum = payload_size(bytes.size());
+  const std::size_t end = symbols.size() + (minimum + block - 1) / block * block;
   unsigned waiting = 0;
   unsigned count = 0;
   for (std::size_t next = 0; symbols.size() < end;) {

@@ -184,15 +184,15 @@ std::ptrdiff_t PreambleDetector::first_path(std::span<const gr_complex> burst,
   // Of windows that hold the same, the middle one is safest.
   std::ptrdiff_t first = 0;
   std::ptrdiff_t last = 0;
-  double most = -1;
+  double maximum = -1;
   for (std::ptrdiff_t begin = 1; begin <= spread; ++begin) {
     const auto window = paths.begin() + begin;
     const double energy = std::accumulate(window, window + spread, 0.0);
-    if (energy > most) {
-      most = energy;
+    if (energy > maximum) {
+      maximum = energy;
       first = begin;
     }
-    if (energy == most) last = begin;
+    if (energy == maximum) last = begin;
   }
   return (first + last) / 2 - spread;
 }

@@ -47,8 +47,8 @@ std::int16_t snr_of(const Pdu& pdu) {
   if (!pmt::is_number(value)) return not_measured;
   const double snr_db = pmt::to_double(value);
   if (std::isnan(snr_db)) return not_measured;
-  constexpr double most = std::numeric_limits<std::int16_t>::max();
-  return static_cast<std::int16_t>(std::lround(std::clamp(snr_db * 100.0, -most, most)));
+  constexpr double maximum = std::numeric_limits<std::int16_t>::max();
+  return static_cast<std::int16_t>(std::lround(std::clamp(snr_db * 100.0, -maximum, maximum)));
 }
 
 void check(int fd) {

@@ -77,8 +77,8 @@ class Maker {
       case 10: {
         const auto [a, x] = value(depth - 1);
         const unsigned bits = 1 + pick(130);
-        const Whole most = (Whole(1) << bits) - 1;
-        return {operation("usat_cast", a, hex(bits)), x < 0 ? Whole(0) : x > most ? most : x};
+        const Whole maximum = (Whole(1) << bits) - 1;
+        return {operation("usat_cast", a, hex(bits)), x < 0 ? Whole(0) : x > maximum ? maximum : x};
       }
       case 11: {
         const auto [a, x] = value(depth - 1);

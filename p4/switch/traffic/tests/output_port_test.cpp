@@ -80,7 +80,7 @@ TEST(OutputPort, WithoutRatePacketsGoAtOnce) {
   for (int i = 0; i < 3; ++i) EXPECT_FALSE(port.offer(i, 1000, 5));
   ASSERT_EQ(port.sent.size(), 3U);
   EXPECT_EQ(port.sent[2].until, 5);
-  EXPECT_EQ(port.port.depth().until(at(100)).most.packets, 0U);
+  EXPECT_EQ(port.port.depth().until(at(100)).maximum.packets, 0U);
 }
 
 TEST(OutputPort, KeepsTheRateExactlyOverABusyPeriod) {
@@ -202,13 +202,13 @@ TEST(OutputPort, WeighsTheQueueByTime) {
   for (int i = 0; i < 3; ++i) port.offer(i, 1000, 0);
   port.serve_until(10'000'000);
   const auto all = port.port.depth().until(at(10'000'000));
-  EXPECT_EQ(all.most.packets, 2U);
-  EXPECT_EQ(all.most.bytes.count, 2000U);
+  EXPECT_EQ(all.maximum.packets, 2U);
+  EXPECT_EQ(all.maximum.bytes.count, 2000U);
   EXPECT_DOUBLE_EQ(all.mean_packets, 0.3);
   EXPECT_DOUBLE_EQ(all.mean_bytes, 300);
   EXPECT_DOUBLE_EQ(port.port.take_depth(at(10'000'000)).mean_packets, 0.3);
   const auto since = port.port.take_depth(at(20'000'000));
-  EXPECT_EQ(since.most.packets, 0U);
+  EXPECT_EQ(since.maximum.packets, 0U);
   EXPECT_DOUBLE_EQ(since.mean_packets, 0);
   EXPECT_DOUBLE_EQ(port.port.depth().until(at(20'000'000)).mean_packets, 0.15);
 }

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace nagi::model {
+
+/// A base of what is used through pointers to it: it is neither copied nor moved.
+class Interface {
+ public:
+  Interface(const Interface&) = delete;
+  Interface& operator=(const Interface&) = delete;
+  virtual ~Interface() = default;
+
+ protected:
+  Interface() = default;
+};
+
+}  // namespace nagi::model

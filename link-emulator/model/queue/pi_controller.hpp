@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+
+#include "model/units.hpp"
+
+namespace nagi::model {
+
+/// By how much a proportional integral controller changes a probability (RFC 8033 section 4.2):
+/// `config` has a target and the gains alpha and beta in Hz; `before` is the delay as of the last
+/// update.
+template <class Config>
+double pi_change(const Config& config, Duration delay, Duration before) {
+  const auto seconds = [](Duration duration) {
+    return std::chrono::duration<double>(duration).count();
+  };
+  return config.alpha * seconds(delay - config.target) + config.beta * seconds(delay - before);
+}
+
+}  // namespace nagi::model
