@@ -20,7 +20,7 @@ EMULATOR = {"nagi_node": "emulator", "nagi_links": {"wired": {"S": "enp2s0", "N"
 PROVISIONED = EMULATOR | {"nagi_capture_group": "capture", "nagi_congestion_controls": ["reno"]}
 SWITCH = HOST | {
     "nagi_switch_target": "nagi",
-    "nagi_switch_program": str(P4 / "edge.json"),
+    "nagi_switch_pipeline": str(P4 / "edge.json"),
     "nagi_switch_entries": str(P4 / "tests/programs/edge.entries.jsonl"),
     "nagi_switch_ports": [{"number": 1, "interface": "enp2s0", "rate_bps": 10_000_000}],
 }
@@ -260,12 +260,12 @@ TOGETHER = {
         "nagi_bmv2_repository_key: '' is no file .asc or .gpg here; give the key that signs http",
     ),
     "idle": (
-        {"nagi_switch_program": SWITCH["nagi_switch_program"]},
-        "nagi_switch_program: nothing is to run it; set nagi_switch_target to nagi or bmv2",
+        {"nagi_switch_pipeline": SWITCH["nagi_switch_pipeline"]},
+        "nagi_switch_pipeline: nothing is to run it; set nagi_switch_target to nagi or bmv2",
     ),
     "compiled": (
-        SWITCH | {"nagi_switch_program": "/nowhere/edge.json"},
-        "nagi_switch_program: there is no file /nowhere/edge.json here",
+        SWITCH | {"nagi_switch_pipeline": "/nowhere/edge.json"},
+        "nagi_switch_pipeline: there is no file /nowhere/edge.json here",
     ),
     "entries": (
         SWITCH | {"nagi_switch_entries": "/nowhere/entries.jsonl"},

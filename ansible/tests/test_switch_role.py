@@ -21,7 +21,7 @@ from provisioning import Provision
 
 HOST = {"nagi_node": "N", "nagi_links": {"wired": "enp2s0"}}
 STANDING = HOST | {
-    "nagi_switch_program": str(P4 / "edge.json"),
+    "nagi_switch_pipeline": str(P4 / "edge.json"),
     "nagi_switch_entries": str(P4 / "tests/programs/edge.entries.jsonl"),
     "nagi_switch_ports": [{"number": 1, "interface": "enp2s0", "depth_packets": 50}],
 }
@@ -180,7 +180,7 @@ def test_a_repository_of_another_s_key_is_not_believed(host, provision, reposito
 def test_what_a_switch_says_against_its_program_is_the_error(host, provision, tmp_path):
     broken = tmp_path / "broken.json"
     broken.write_text("{}")
-    refused = provision(*ONLY, relay=NAGI | {"nagi_switch_program": str(broken)})
+    refused = provision(*ONLY, relay=NAGI | {"nagi_switch_pipeline": str(broken)})
     assert refused.status != 0 and "failed to validate" in refused.said, refused.said
     entries = tmp_path / "entries.jsonl"
     entries.write_text('{"op": "table_clear", "table": "roads"}\n')

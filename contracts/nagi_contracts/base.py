@@ -36,24 +36,26 @@ RENAMED = {
     "threshold_before": "ssthresh_before",
     "threshold": "ssthresh",
     "least_rtt_us": "min_rtt_us",
-    "program": "scheme_object",
+    "program": "executable",
+    "flows.program": "flows.scheme_object",
     "switch.program": "switch.pipeline",
 }
 
 
 def _old_name(key: tuple[int | str, ...]) -> str | None:
     """That of RENAMED which a key in a file has; None: it has none."""
-    names = (".".join(map(str, key[-count:])) for count in (2, 1))
+    parts = [part for part in key if isinstance(part, str)]
+    names = (".".join(parts[-count:]) for count in (2, 1))
     return next((name for name in names if name in RENAMED), None)
 
 
-def refuse_old_name(name: str, path: Path) -> InputError:
-    """The error of a file of a run that has a key or column of RENAMED."""
+def refuse_old_name(name: str, key: tuple[int | str, ...], path: Path) -> InputError:
+    """The error of a file of a run that has a name of RENAMED, where `key` is."""
     return refuse(
         f"an older nagi wrote it: `{name}` is `{RENAMED[name]}` now",
         "read it with that version, or run the campaign again",
         file=str(path),
-        key=name,
+        key=".".join(map(str, key)),
     )
 
 
@@ -108,9 +110,9 @@ class Contract(BaseModel):
         except ValidationError as error:
             errors = error.errors()
             keys = [each["loc"] for each in errors if each["type"] == "extra_forbidden"]
-            old = [name for key in keys if (name := _old_name(key)) is not None]
+            old = [(name, key) for key in keys if (name := _old_name(key)) is not None]
             if old:
-                raise refuse_old_name(old[0], path) from None
+                raise refuse_old_name(*old[0], path) from None
             raise refuse(
                 errors[0]["msg"],
                 "it was damaged, or written by another version of nagi",

@@ -136,7 +136,7 @@ class Links(Contract):
     """links.json"""
 
     schema_version: Literal[1] = 1
-    program: str
+    executable: str
     version: str
     scheduling: str = Field(description="SCHED_FIFO, or SCHED_OTHER where that was refused")
     memory_locked: bool

@@ -40,7 +40,7 @@ def replay(run: Run, work: Path, ports: dict[int, Any] | None = None, **settings
     config = {
         "schema_version": 1,
         "seed": 1,
-        "program": str(run.program),
+        "pipeline": str(run.program),
         "entries": "entries.jsonl",
         "ports": [
             {

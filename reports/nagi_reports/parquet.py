@@ -18,7 +18,7 @@ def read_parquet(path: Path, columns: list[str] | None = None) -> pd.DataFrame:
     try:
         old = [name for name in pq.read_schema(path).names if name in RENAMED]
         if old:
-            raise refuse_old_name(old[0], path)
+            raise refuse_old_name(old[0], (old[0],), path)
         return pd.read_parquet(path, columns=columns)
     except (OSError, ValueError, pa.ArrowException) as error:
         reason = excerpt(str(error).removeprefix("Could not open Parquet input source "))

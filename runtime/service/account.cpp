@@ -33,12 +33,12 @@ json account_of(const Histogram& histogram) {
           {"histogram", buckets}};
 }
 
-json account_head(const std::string& program, const ServiceSettings& settings,
+json account_head(const std::string& executable, const ServiceSettings& settings,
                   const Privileges& privileges, bool complete) {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return {{"schema_version", 1},
-          {"program", program},
+          {"executable", executable},
           {"version", program_version},
           {"scheduling", privileges.scheduling},
           {"memory_locked", privileges.memory_locked},

@@ -29,9 +29,9 @@ class Notices {
 /// Median, 99th percentile, maximum and histogram of durations.
 nlohmann::json account_of(const Histogram& histogram);
 
-/// The head of an account: program and version, settings, privileges, processor time.
+/// The head of an account: executable and version, settings, privileges, processor time.
 /// `complete`: whether this is the last one.
-nlohmann::json account_head(const std::string& program, const ServiceSettings& settings,
+nlohmann::json account_head(const std::string& executable, const ServiceSettings& settings,
                             const Privileges& privileges, bool complete);
 
 }  // namespace nagi::runtime

@@ -14,7 +14,7 @@ READING = ["model/object_reader.hpp", "model/json_text.hpp", "model/text.hpp"]
 # A room, and how what it includes by a path may begin.
 ALLOWED = {
     "link-emulator/model": ["model/"],
-    "runtime": [*RUNTIME, *READING, "model/units.hpp"],
+    "runtime": [*RUNTIME, *READING, "model/units.hpp", "model/interface.hpp"],
     "runtime/io": ["io/", "runtime/version.hpp"],
     "link-emulator/daemon": ["daemon/", "model/", *RUNTIME],
     "link-emulator/bench": ["io/"],

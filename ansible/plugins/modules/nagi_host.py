@@ -106,7 +106,7 @@ _SWITCH_FILES = (
     ("/etc/apt/sources.list.d", "nagi-bmv2.sources"),
     ("/etc/apt/keyrings", "nagi-bmv2.*"),
     ("/etc/nagi", "switch.json"),
-    ("/etc/nagi", "switch.program.json"),
+    ("/etc/nagi", "switch.pipeline.json"),
     ("/etc/nagi", "switch.entries.jsonl"),
 )
 _CONTROLS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")

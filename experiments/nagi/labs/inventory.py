@@ -86,7 +86,7 @@ def netns_inventory(
             "nagi_node": place.node,
             "nagi_namespace": place.host,
             "nagi_spool": place.spool,
-            "nagi_link_program": place.nagi_link,
+            "nagi_link_executable": place.nagi_link,
             "nagi_interfaces": module_interfaces(shape, place.node, place.interfaces),
         }
         groups.setdefault(place.cell, {"hosts": {}})["hosts"][place.host] = variables

@@ -159,7 +159,7 @@ class HostPool:
                 mine: dict[str, object] = {
                     "nagi_home": self._home(host),
                     "nagi_spool": place.spool,
-                    "nagi_link_program": place.nagi_link,
+                    "nagi_link_executable": place.nagi_link,
                     "nagi_journal": f"{host.state}/interfaces.json",
                 }
                 if shape is not None:

@@ -118,7 +118,7 @@ def certify(
     nodes = list(nodes)
     limits = limits_of(plan)
     measured: dict[str, list[Value]] = {name: [] for name in limits} | evidence.values
-    measured["records_lost"].append((links.records_lost, links.program))
+    measured["records_lost"].append((links.records_lost, links.executable))
     for name, direction in _directions(links):
         error = direction.transit_error_ns
         if error.count:

@@ -3,7 +3,7 @@
 nagi-switch, by the same configuration (p4/switch/daemon/config.hpp) as far as bmv2 can:
 
     {"schema_version": 1,
-     "program": "edge.json",
+     "pipeline": "edge.json",
      "entries": "entries.jsonl",        operations, one a line; may be missing
      "digests": "digests.jsonl",        {"digest": name, "values": [...]} a line; may be missing
      "ports": [{"number": 1, "interface": "p1", "rate_pps": 1000, "depth_packets": 100}]}
@@ -31,7 +31,7 @@ from nagi_agent.contracts import Json
 from nagi_agent.run import Stopped, stop_on_signals
 
 _LOOKING_S = 0.25
-_KEYS = {"schema_version", "program", "entries", "digests", "ports"}
+_KEYS = {"schema_version", "pipeline", "entries", "digests", "ports"}
 _PORT_KEYS = {"number", "interface"}
 _QUEUE_KEYS = {"rate_bps", "rate_pps", "overhead_bytes", "depth_packets", "depth_bytes"}
 _USE_NAGI = "leave it out, or use nagi-switch"
@@ -48,7 +48,7 @@ def main(path: str) -> int:
             if said is not None or program is None:
                 raise ValueError(said)
             ports = [(port["number"], port["interface"]) for port in settings["ports"]]
-            switched = os.path.abspath(settings["program"])
+            switched = os.path.abspath(settings["pipeline"])
             process = bmv2.SimpleSwitchProcess(program, None, switched, ports, os.getcwd())
             cleanup.callback(process.kill)
             switch = cleanup.enter_context(process.wait_until_ready())
@@ -105,9 +105,9 @@ def configuration(path: str) -> Json:
                 f"{path}: ports[{place}].interface: there is no {port['interface']} here; name one "
                 "that `ip link` shows"
             )
-    program = found.get("program")
-    if not isinstance(program, str) or not os.path.isfile(program):
-        raise ValueError(f"{path}: program: there is no {program}; name p4c's JSON")
+    pipeline = found.get("pipeline")
+    if not isinstance(pipeline, str) or not os.path.isfile(pipeline):
+        raise ValueError(f"{path}: pipeline: there is no {pipeline}; name p4c's JSON")
     return found
 
 

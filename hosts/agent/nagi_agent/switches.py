@@ -42,7 +42,7 @@ from nagi_agent.processes import output_of
 
 NAGI, BMV2 = "nagi-switch", bmv2.NAME
 RECORD, DIGESTS, DROPS = "switch.json", "digests.jsonl", "switch_drops.pcapng"
-_PROGRAM, _ACCOUNT = "edge.json", "nagi-switch.account.json"
+_PIPELINE, _ACCOUNT = "edge.json", "nagi-switch.account.json"
 
 Target = Literal["nagi", "bmv2"]
 
@@ -67,7 +67,7 @@ def configuration(
         "seed": seed_of(plan, node.name),
         "epoch_realtime_ns": int(epoch * 1e9),
         "virtual_time": virtual,
-        "program": _PROGRAM,
+        "pipeline": _PIPELINE,
         "account": _ACCOUNT,
         "digests": DIGESTS,
         "drops": DROPS,
@@ -202,7 +202,7 @@ class RunningSwitch(ABC):
         program = edge.program()
         if hashlib.sha256(program).hexdigest() != switch_of(node).sha256:
             raise RuntimeError("the plan is for another edge.p4 than came with the agent")
-        with open(self._path(_PROGRAM), "wb") as file:
+        with open(self._path(_PIPELINE), "wb") as file:
             file.write(program)
 
     def _path(self, name: str) -> str:
@@ -318,7 +318,7 @@ class RunningSimpleSwitch(RunningSwitch):
         ports = [(port.number, interfaces[port.link]) for port in edge.ports(switch_of(node).ports)]
         self._lines = open(self._path(DIGESTS), "w", encoding="utf-8")  # noqa: SIM115
         self._process = SimpleSwitchProcess(
-            program, client, _PROGRAM, ports, directory, alone=virtual
+            program, client, _PIPELINE, ports, directory, alone=virtual
         )
 
     def begin(self) -> None:

@@ -23,7 +23,7 @@ NODE_JSON = {
     "sysctls": {},
     "routes": [],
     "switch": {
-        "program": "edge",
+        "pipeline": "edge",
         "sha256": "",
         "ports": [
             {"number": 1, "link": "wired", "imposes": None, "packet_bytes": 1052},
@@ -174,7 +174,7 @@ def test_a_server_that_listens_everywhere_is_kept_to_its_host(host, family):
 
 STANDING = {
     "schema_version": 1,
-    "program": __file__,
+    "pipeline": __file__,
     "ports": [{"number": 1, "interface": "lo", "rate_pps": 100}],
 }
 
@@ -194,7 +194,7 @@ STANDING = {
             {"ports": [{"number": 1, "interface": "eth77"}]},
             r"ports\[0\].interface: there is no eth77 here; name one",
         ),
-        ({"program": "/nonexistent.json"}, "program: there is no /nonexistent.json; name p4c's"),
+        ({"pipeline": "/nonexistent.json"}, "pipeline: there is no /nonexistent.json; name p4c's"),
     ],
 )
 def test_what_a_permanent_bmv2_cannot_be_told_is_refused_by_name(tmp_path, changes, said):

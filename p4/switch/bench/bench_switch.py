@@ -141,7 +141,7 @@ class NagiSwitch(Subject):
         config = {
             "schema_version": 1,
             "seed": 2008,
-            "program": str(self._bench.program),
+            "pipeline": str(self._bench.program),
             "entries": str(entries),
             "io": self._io,
             "account": str(self._directory / "switch.json"),

@@ -92,10 +92,13 @@ SwitchConfig read(ObjectReader reader, Medium medium) {
   SwitchConfig config;
   std::vector<std::string_view> keys = runtime::settings_keys();
   keys.insert(keys.end(),
-              {"program", "entries", "digests", "queues", "queue_interval_ns", "ports"});
+              {"pipeline", "entries", "digests", "queues", "queue_interval_ns", "ports"});
+  if (reader.has("program")) {
+    throw ConfigError(reader.at("program"), "an unknown key", "it is called pipeline now");
+  }
   reader.only(keys);
   read_settings(reader, "nagi-switch", config);
-  config.program = reader.text("program");
+  config.pipeline = reader.text("pipeline");
   config.entries = optional_text(reader, "entries");
   config.digests = optional_text(reader, "digests");
   config.queues = optional_text(reader, "queues");

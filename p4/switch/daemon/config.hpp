@@ -5,7 +5,7 @@
 //   {"schema_version": 1,
 //    ...                                what every such program is told: runtime's
 //                                       service/settings.hpp
-//    "program": "edge.json",            what p4c made of a P4 program for v1model
+//    "pipeline": "edge.json",           what p4c made of a P4 program for v1model
 //    "entries": "entries.jsonl",        operations to begin with, one a line: operations.hpp
 //    "digests": "digests.jsonl",        what packets tell the controller: logs.hpp
 //    "queues": "queues.jsonl",          queue depth over time: logs.hpp
@@ -20,7 +20,7 @@
 //               "depth_bytes": 100000,
 //               "priorities": 1}]}      queues; the higher number is served first
 //
-// All but "program" and "ports" may be missing, in a port all but "number" and where packets come
+// All but "pipeline" and "ports" may be missing, in a port all but "number" and where packets come
 // from or go to; what may be missing may also be null.
 #pragma once
 
@@ -47,7 +47,7 @@ struct PortConfig {
 };
 
 struct SwitchConfig : runtime::ServiceSettings {
-  std::string program;
+  std::string pipeline;
   std::string entries;
   std::string digests;
   std::string queues;

@@ -42,7 +42,7 @@ LiveSwitch::LiveSwitch(const SwitchConfig& config)
     : config_(config),
       time_(config.epoch_realtime_ns),
       started_realtime_ns_(io::read_clock(CLOCK_REALTIME)),
-      program_(load_program_file(config.program)),
+      program_(load_program_file(config.pipeline)),
       description_(program_.describe()),
       ports_(config, interfaces_of(config), expected_of(config), notices_),
       logs_(config_, description_, time_.epoch_realtime_ns(), io::WhenBehind::lose),
@@ -180,7 +180,7 @@ json LiveSwitch::account(bool complete) {
                   {"records_lost", logs_.lost()},
                   {"digests_not_fetched", logs_.digests_not_fetched()},
                   {"notices", notices_.all()},
-                  {"p4", program_account(switch_, config_.program)},
+                  {"p4", program_account(switch_, config_.pipeline)},
                   {"ports", std::move(ports)}});
   return account;
 }

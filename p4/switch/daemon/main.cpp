@@ -28,7 +28,7 @@ using runtime::JsonSource;
 /// What the command line asks for.
 struct Arguments {
   std::string config;
-  std::string program;
+  std::string pipeline;
   std::string socket;
   std::string operations;
 };
@@ -49,7 +49,7 @@ int replay(const Arguments& arguments) {
 }
 
 int check(const Arguments& arguments) {
-  print(std::cout, load_program_file(arguments.program).describe());
+  print(std::cout, load_program_file(arguments.pipeline).describe());
   return 0;
 }
 
@@ -110,7 +110,7 @@ int main(int argc, char** argv) {
   with_config(command("run", "switch until SIGTERM, SIGINT or a stop operation", run));
   with_config(command("replay", "switch what is in captures, without a clock", replay));
   command("check", "load a program, say what is wrong with it, or what is in it", check)
-      ->add_option("program", arguments.program, "what p4c-bm2-ss made (JSON)")
+      ->add_option("pipeline", arguments.pipeline, "what p4c-bm2-ss made (JSON)")
       ->required();
   with_socket(command("show", "print the account of a running nagi-switch", show));
   with_socket(command("stop", "end a running nagi-switch", stop));

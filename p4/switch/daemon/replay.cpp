@@ -103,7 +103,7 @@ class Replay {
  public:
   explicit Replay(const SwitchConfig& config)
       : config_(config),
-        program_(load_program_file(config.program)),
+        program_(load_program_file(config.pipeline)),
         description_(program_.describe()),
         pool_(slot_bytes),
         ports_(open(config)),
@@ -208,13 +208,13 @@ class Replay {
       ports.push_back(std::move(port));
     }
     return {{"schema_version", 1},
-            {"program", "nagi-switch"},
+            {"executable", "nagi-switch"},
             {"version", runtime::program_version},
             {"replay", true},
             {"complete", true},
             {"seed", config_.seed},
             {"epoch_realtime_ns", epoch_ns_},
-            {"p4", program_account(switch_, config_.program)},
+            {"p4", program_account(switch_, config_.pipeline)},
             {"ports", std::move(ports)}};
   }
 

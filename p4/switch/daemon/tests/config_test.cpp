@@ -13,7 +13,7 @@ SwitchConfig read(const std::string& ports, const std::string& more = "",
                   Medium medium = Medium::interfaces) {
   return read_config(
       runtime::JsonSource("s.json", "{\"schema_version\": 1,\n\"seed\": 3," + more +
-                                        "\n\"program\": \"p.json\",\n\"ports\": [" + ports + "]}"),
+                                        "\n\"pipeline\": \"p.json\",\n\"ports\": [" + ports + "]}"),
       medium);
 }
 

@@ -47,7 +47,7 @@ inline nlohmann::json route(int net) {
 /// Ports 1 and 2, without limits.
 inline SwitchConfig two_ports() {
   SwitchConfig config;
-  config.program = edge_program;
+  config.pipeline = edge_program;
   config.ports.resize(2);
   config.ports[0].number = 1;
   config.ports[1].number = 2;

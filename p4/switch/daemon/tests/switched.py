@@ -58,7 +58,7 @@ def configuration(directory: Path, ports: list[dict[str, Any]], **changes: Any) 
     value = {
         "schema_version": 1,
         "seed": 2008,
-        "program": str(EDGE),
+        "pipeline": str(EDGE),
         "entries": str(write_lines(directory / "entries.jsonl", entries)),
         "account": str(directory / "switch.json"),
         "drops": str(directory / "drops.pcapng"),

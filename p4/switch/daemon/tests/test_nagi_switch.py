@@ -403,14 +403,14 @@ def test_wrong_input_is_refused(wire, tmp_path):
     assert "absent" in refused(wire, tmp_path, [{"number": 1, "interface": "absent"}])
     assert "zero" in refused(wire, tmp_path, [{**good[0], "rate_pps": 0}])
     assert "twice" in refused(wire, tmp_path, [good[0], {**good[1], "interface": "p1"}])
-    assert "no/program.json" in refused(wire, tmp_path, good, program="/no/program.json")
+    assert "no/program.json" in refused(wire, tmp_path, good, pipeline="/no/program.json")
     program = tmp_path / "program.json"
     program.write_text('{"program": ')
-    assert "program.json" in refused(wire, tmp_path, good, program=str(program))
+    assert "program.json" in refused(wire, tmp_path, good, pipeline=str(program))
     compiled = json.loads(EDGE.read_text())
     compiled["calculations"][0]["algo"] = "sha256"
     program.write_text(json.dumps(compiled))
-    said = refused(wire, tmp_path, good, program=str(program))
+    said = refused(wire, tmp_path, good, pipeline=str(program))
     assert 'hash algorithm "sha256"' in said and "not supported" in said
     assert "entries.jsonl:1: " in refused(wire, tmp_path, good, entries=[{"op": "fly"}])
     said = refused(wire, tmp_path, good, control_socket=str(tmp_path / "no" / "sock"))

@@ -181,7 +181,7 @@ def test_what_is_no_good_is_refused_before_anything_is_written(tmp_path):
     bad = {**route(2), "match": ["10.0.0.0/8", 5]}
     said = refusal(tmp_path, [{"number": 1, "in": good}, out], entries=[route(2), bad])
     assert "entries.jsonl:2: " in said
-    said = refusal(tmp_path, [{"number": 1, "in": good}, out], program=str(junk))
+    said = refusal(tmp_path, [{"number": 1, "in": good}, out], pipeline=str(junk))
     assert "junk.pcap" in said
     assert not (tmp_path / "switch.json").exists()
 
