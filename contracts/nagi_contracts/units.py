@@ -37,6 +37,7 @@ class Text(ABC):
 
     pattern: ClassVar[str]
     example: ClassVar[str]
+    suffix: ClassVar[str] = ""  # what names of plans have behind a value of this type
 
     @classmethod
     @abstractmethod
@@ -132,6 +133,7 @@ class Bitrate(Quantity, bounds="rate_bps"):
 
     what = "rate"
     example = "100 Mb/s"
+    suffix = "_bps"
     units: ClassVar[dict[str, Decimal]] = {
         f"{prefix}{spelling}": Decimal(factor)
         for spelling in ("b/s", "bit/s", "bit")
@@ -148,6 +150,7 @@ class Duration(Quantity):
 
     what = "duration"
     example = "45 ms"
+    suffix = "_ns"
     units: ClassVar[dict[str, Decimal]] = {
         "ns": Decimal(1),
         "us": Decimal(10**3),
@@ -207,6 +210,7 @@ class ByteCount(Quantity):
 
     what = "size"
     example = "1000 bytes"
+    suffix = "_bytes"
     minimum = 1
     units: ClassVar[dict[str, Decimal]] = {
         "bytes": Decimal(1),
@@ -428,6 +432,7 @@ class Gain(Measure, bounds="aqm_gain_hz"):
 
     what = "gain"
     example = "0.125 Hz"
+    suffix = "_hz"
     units: ClassVar[dict[str, Decimal]] = {"Hz": Decimal(1)}
 
 

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NoReturn, Protocol
+from collections.abc import Callable, Collection
+from typing import Any, NoReturn, Protocol
 
-from nagi_contracts.units import QueueSize
+from nagi_contracts.base import Strict
+from nagi_contracts.units import Measure, Quantity, QueueSize, Share
 
 
 class Planning(Protocol):
@@ -40,6 +41,19 @@ class Planning(Protocol):
 QuantileReader = Callable[[str], list[float]]
 
 DEFAULT_PACKET = 1500  # IP bytes of a full-size packet, where no flow crosses
+
+
+def plan_values(settings: Strict, *, without: Collection[str] = ()) -> dict[str, Any]:
+    """The values of settings by the names they have in a plan, which end with the unit: target_ns.
+    `without`: settings that are left out, as are those that are null."""
+    values = {}
+    for name in type(settings).model_fields.keys() - set(without):
+        value = getattr(settings, name)
+        if isinstance(value, Quantity | Measure | Share):
+            values[name + value.suffix] = value.value
+        elif value is not None:
+            values[name] = value
+    return values
 
 
 def full_size(planning: Planning) -> int:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import cast
 
 from nagi_contracts.impairments.losses import LossPlan
 from nagi_contracts.impairments.losses.none import NoLossPlan
@@ -105,7 +106,8 @@ class Directions:
     ) -> QueuePlan | None:
         if settings.queue is None:
             return None
-        return settings.queue.plan(self._planning(link, direction, "queue"))
+        planned = settings.queue.plan(self._planning(link, direction, "queue"))
+        return cast(QueuePlan, planned)  # each discipline's is one of the union
 
     def _mark(
         self, link: str, direction: DirectionName, settings: DirectionSettings

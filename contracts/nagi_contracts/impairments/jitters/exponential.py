@@ -26,10 +26,4 @@ class ExponentialJitter(JitterSettings):
     mean: JitterWidth = Field(description="mean of what is added to the delay")
 
     def plan(self, read_quantiles: QuantileReader) -> ExponentialJitterPlan | None:
-        if not self.mean.value:
-            return None
-        return ExponentialJitterPlan(
-            mean_ns=self.mean.value,
-            correlation=self.correlation.value,
-            redraw_negative=self.redraw_negative,
-        )
+        return self.plan_of_width(ExponentialJitterPlan, self.mean)

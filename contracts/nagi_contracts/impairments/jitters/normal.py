@@ -26,10 +26,4 @@ class NormalJitter(JitterSettings):
     deviation: JitterWidth = Field(description="standard deviation")
 
     def plan(self, read_quantiles: QuantileReader) -> NormalJitterPlan | None:
-        if not self.deviation.value:
-            return None
-        return NormalJitterPlan(
-            deviation_ns=self.deviation.value,
-            correlation=self.correlation.value,
-            redraw_negative=self.redraw_negative,
-        )
+        return self.plan_of_width(NormalJitterPlan, self.deviation)

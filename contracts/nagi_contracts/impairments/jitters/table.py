@@ -29,11 +29,4 @@ class TableJitter(JitterSettings):
 
     def plan(self, read_quantiles: QuantileReader) -> TableJitterPlan | None:
         quantiles = read_quantiles(self.file)
-        if not self.deviation.value:
-            return None
-        return TableJitterPlan(
-            deviation_ns=self.deviation.value,
-            quantiles=quantiles,
-            correlation=self.correlation.value,
-            redraw_negative=self.redraw_negative,
-        )
+        return self.plan_of_width(TableJitterPlan, self.deviation, quantiles=quantiles)

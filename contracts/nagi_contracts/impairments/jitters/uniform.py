@@ -26,10 +26,4 @@ class UniformJitter(JitterSettings):
     half_width: JitterWidth = Field(description="largest deviation from the delay")
 
     def plan(self, read_quantiles: QuantileReader) -> UniformJitterPlan | None:
-        if not self.half_width.value:
-            return None
-        return UniformJitterPlan(
-            half_width_ns=self.half_width.value,
-            correlation=self.correlation.value,
-            redraw_negative=self.redraw_negative,
-        )
+        return self.plan_of_width(UniformJitterPlan, self.half_width)

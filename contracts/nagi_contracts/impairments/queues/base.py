@@ -9,24 +9,40 @@ from typing import ClassVar
 from pydantic import Field
 
 from nagi_contracts.base import Contract, Flag, Strict
-from nagi_contracts.impairments.planning import Planning
+from nagi_contracts.impairments.planning import Planning, full_size, plan_values
 from nagi_contracts.units import PacketCount, QueueSize
 
 DISCIPLINE = "which packet is sent next, and which are dropped"
 
 
 class QueueSettings(Strict, ABC):
+    limit: QueueSize
+    plan_type: ClassVar[type[QueuePlanBase]]
+
     @property
     def marks(self) -> bool:
         """Whether it marks packets that understand ECN."""
         return False
 
-    @abstractmethod
     def plan(self, planning: Planning) -> QueuePlanBase:
         """Raises InputError."""
+        packets, size = planning.limit(self.limit)
+        values = plan_values(self, without=["limit"])
+        return self.plan_type(packets=packets, bytes=size, **self.further(planning), **values)
+
+    def further(self, planning: Planning) -> dict[str, int]:
+        """Values of the plan that are no settings of the discipline."""
+        return {}
 
 
-class EcnSettings(QueueSettings, ABC):
+class AqmSettings(QueueSettings, ABC):
+    """Of active queue management, which drops packets before the queue is full."""
+
+    def further(self, planning: Planning) -> dict[str, int]:
+        return {"full_packet_bytes": full_size(planning)}
+
+
+class EcnSettings(AqmSettings, ABC):
     """Of a discipline that marks where that is asked for."""
 
     ecn: Flag = Field(False, description="mark packets that understand it, instead of dropping")

@@ -8,7 +8,6 @@ from typing import Literal
 from pydantic import Field
 
 from nagi_contracts.base import is_false
-from nagi_contracts.impairments.planning import Planning, full_size
 from nagi_contracts.impairments.queues.base import (
     DISCIPLINE,
     EcnSettings,
@@ -48,16 +47,6 @@ class CoDelSettings(EcnSettings):
 class CoDel(CoDelSettings):
     """Packets are dropped, or marked, once they have waited too long for too long."""
 
+    plan_type = CoDelPlan
     discipline: Literal["codel"] = Field(description=DISCIPLINE)
     limit: QueueSize = Field(some_packets(1000), description="how much may wait")
-
-    def plan(self, planning: Planning) -> CoDelPlan:
-        packets, size = planning.limit(self.limit)
-        return CoDelPlan(
-            packets=packets,
-            bytes=size,
-            target_ns=self.target.value,
-            interval_ns=self.interval.value,
-            ecn=self.ecn,
-            full_packet_bytes=full_size(planning),
-        )

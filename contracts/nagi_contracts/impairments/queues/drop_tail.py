@@ -8,7 +8,6 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from nagi_contracts.base import Flag, is_default, is_false
-from nagi_contracts.impairments.planning import Planning
 from nagi_contracts.impairments.queues.base import DISCIPLINE, QueuePlanBase, QueueSettings
 from nagi_contracts.units import QueueSize
 
@@ -27,14 +26,9 @@ class DropTailPlan(QueuePlanBase):
 class DropTail(QueueSettings):
     """First in, first out; what finds the queue full is dropped."""
 
+    plan_type = DropTailPlan
     discipline: Literal["drop_tail"] = Field("drop_tail", description=DISCIPLINE)
     limit: QueueSize = Field(description="how much may wait")
     counts_transmission: Flag = Field(
         False, description="whether the packet in transmission counts as waiting, as in mahimahi"
     )
-
-    def plan(self, planning: Planning) -> DropTailPlan:
-        packets, size = planning.limit(self.limit)
-        return DropTailPlan(
-            packets=packets, bytes=size, counts_transmission=self.counts_transmission
-        )

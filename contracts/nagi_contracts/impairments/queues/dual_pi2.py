@@ -8,11 +8,10 @@ from typing import Literal
 from pydantic import Field
 
 from nagi_contracts.bounds import real
-from nagi_contracts.impairments.planning import Planning, full_size
 from nagi_contracts.impairments.queues.base import (
     DISCIPLINE,
+    AqmSettings,
     QueuePlanBase,
-    QueueSettings,
     some_packets,
 )
 from nagi_contracts.units import AqmTarget, AqmUpdate, Gain, QueueSize, Share
@@ -39,10 +38,11 @@ class DualPi2Plan(QueuePlanBase):
         return "DualPI2"
 
 
-class DualPi2(QueueSettings):
+class DualPi2(AqmSettings):
     """ECT(1) packets wait in a queue of their own and are marked; classic ones are dropped or
     marked with the square of the probability."""
 
+    plan_type = DualPi2Plan
     discipline: Literal["dualpi2"] = Field(description=DISCIPLINE)
     limit: QueueSize = Field(some_packets(10000), description="how much may wait, in both queues")
     target: AqmTarget = Field(AqmTarget(15 * 10**6), description="queueing delay to keep to")
@@ -67,19 +67,3 @@ class DualPi2(QueueSettings):
     @property
     def marks(self) -> bool:
         return True
-
-    def plan(self, planning: Planning) -> DualPi2Plan:
-        packets, size = planning.limit(self.limit)
-        return DualPi2Plan(
-            packets=packets,
-            bytes=size,
-            target_ns=self.target.value,
-            update_ns=self.update.value,
-            alpha_hz=self.alpha.value,
-            beta_hz=self.beta.value,
-            coupling=self.coupling,
-            min_threshold_ns=self.min_threshold.value,
-            range_ns=self.range.value,
-            classic_weight=self.classic_weight.value,
-            full_packet_bytes=full_size(planning),
-        )

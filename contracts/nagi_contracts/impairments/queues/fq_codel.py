@@ -32,6 +32,7 @@ class FqCoDelPlan(CoDelPlanBase):
 class FqCoDel(CoDelSettings):
     """Flows take turns; in each, packets that wait too long for too long are dropped or marked."""
 
+    plan_type = FqCoDelPlan
     discipline: Literal["fq_codel"] = Field(description=DISCIPLINE)
     limit: QueueSize = Field(some_packets(10240), description="how much may wait, of all flows")
     ecn: Flag = Field(True, description="mark packets that understand it, instead of dropping")
@@ -40,16 +41,8 @@ class FqCoDel(CoDelSettings):
     )
     flows: Whole = Field(1024, ge=_MIN_FLOWS, le=_MAX_FLOWS, description="number of queues")
 
-    def plan(self, planning: Planning) -> FqCoDelPlan:
-        packets, size = planning.limit(self.limit)
-        packet = full_size(planning)
-        return FqCoDelPlan(
-            packets=packets,
-            bytes=size,
-            target_ns=self.target.value,
-            interval_ns=self.interval.value,
-            ecn=self.ecn,
-            full_packet_bytes=packet,
-            quantum_bytes=self.quantum.value if self.quantum else packet,
-            flows=self.flows,
-        )
+    def further(self, planning: Planning) -> dict[str, int]:
+        values = super().further(planning)
+        if self.quantum is None:
+            values["quantum_bytes"] = full_size(planning)
+        return values

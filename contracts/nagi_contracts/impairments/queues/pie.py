@@ -8,7 +8,6 @@ from typing import Literal
 from pydantic import Field
 
 from nagi_contracts.base import is_false
-from nagi_contracts.impairments.planning import Planning, full_size
 from nagi_contracts.impairments.queues.base import (
     DISCIPLINE,
     EcnSettings,
@@ -37,6 +36,7 @@ class PiePlan(QueuePlanBase):
 class Pie(EcnSettings):
     """Packets are dropped or marked as they arrive, with a probability that controls the delay."""
 
+    plan_type = PiePlan
     discipline: Literal["pie"] = Field(description=DISCIPLINE)
     limit: QueueSize = Field(some_packets(1000), description="how much may wait")
     target: AqmTarget = Field(AqmTarget(15 * 10**6), description="queueing delay to keep to")
@@ -48,17 +48,3 @@ class Pie(EcnSettings):
     )
     alpha: Gain = Field(Gain(0.125), description="gain of the deviation from the target, in Hz")
     beta: Gain = Field(Gain(1.25), description="gain of the change of the delay, in Hz")
-
-    def plan(self, planning: Planning) -> PiePlan:
-        packets, size = planning.limit(self.limit)
-        return PiePlan(
-            packets=packets,
-            bytes=size,
-            target_ns=self.target.value,
-            update_ns=self.update.value,
-            max_burst_ns=self.max_burst.value,
-            alpha_hz=self.alpha.value,
-            beta_hz=self.beta.value,
-            ecn=self.ecn,
-            full_packet_bytes=full_size(planning),
-        )
