@@ -3,15 +3,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import yaml
-from nagi_contracts.paths import ROOT, executable
+from nagi_contracts.paths import ANSIBLE, ROOT, executable
 
 PLAYBOOK = f"{sys.prefix}/bin/ansible-playbook"
 
@@ -76,3 +78,16 @@ def playbook(directory: Path, *options: str) -> Outcome:
         text=True,
     )
     return Outcome(done.returncode, done.stdout)
+
+
+def list_inventory(inventory: Path) -> dict[str, Any]:
+    """An inventory as Ansible reads it."""
+    shown = subprocess.run(
+        [f"{sys.prefix}/bin/ansible-inventory", "--list", "-i", inventory],
+        cwd=ANSIBLE,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    listed: dict[str, Any] = json.loads(shown.stdout)
+    return listed

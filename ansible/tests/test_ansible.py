@@ -13,6 +13,7 @@ from nagi.agent_contracts import read_offloads
 from nagi.labs.ansible_runs import Interrupted, LabError, Playbooks
 from nagi.labs.inventory import EXAMPLE, example_text
 from nagi_contracts.paths import ANSIBLE
+from provisioning import list_inventory
 
 INTERFACES = [
     {"name": "eth0", "address": "10.1.0.1/30", "neighbours": {"10.1.0.2": "02:00:00:00:00:09"}}
@@ -164,12 +165,4 @@ def test_an_interrupted_play_ends_soon(playbooks, tmp_path):
 
 def test_the_example_inventory_is_what_a_lab_is_given():
     assert EXAMPLE.read_text() == example_text(), "run: python -m nagi.labs.inventory"
-    shown = subprocess.run(
-        [f"{sys.prefix}/bin/ansible-inventory", "--list", "-i", EXAMPLE],
-        cwd=ANSIBLE,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    for group in ("keeper", "lab_hosts", "cell0"):
-        assert group in shown.stdout
+    assert {"keeper", "lab_hosts", "cell0"} <= list_inventory(EXAMPLE).keys()

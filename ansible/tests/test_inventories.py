@@ -3,12 +3,8 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-
 from nagi_contracts.paths import ANSIBLE
-from provisioning import playbook
+from provisioning import list_inventory, playbook
 
 EXAMPLE = ANSIBLE / "inventories" / "physical.example.yml"
 
@@ -21,14 +17,7 @@ def test_an_inventory_without_cells_is_refused(tmp_path):
 
 
 def test_the_example_inventory_is_a_whole_testbed():
-    shown = subprocess.run(
-        [f"{sys.prefix}/bin/ansible-inventory", "--list", "-i", EXAMPLE],
-        cwd=ANSIBLE,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    inventory = json.loads(shown.stdout)
+    inventory = list_inventory(EXAMPLE)
     variables = inventory["_meta"]["hostvars"]
     assert inventory["cells"]["children"]
     for cell in inventory["cells"]["children"]:

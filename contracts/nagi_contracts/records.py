@@ -147,6 +147,9 @@ class PacketRow(Contract):
     is_copy: bool = Field(description="a duplicate of the packet with the same index")
 
 
+Outcome = Literal["received", "not detected", "header error", "payload error", "unanswered", "lost"]
+
+
 class TransmissionRow(Contract):
     """A row of transmissions.parquet: a packet on the air in one direction of a link, once.
     Instants are nanoseconds since the run began."""
@@ -158,14 +161,7 @@ class TransmissionRow(Contract):
     attempt: int = Field(description="at this packet, from 1: ARQ makes more of them")
     start_ns: int
     end_ns: int = Field(description="when its air time is over; propagation follows")
-    outcome: Literal[
-        "received",
-        "not detected",
-        "header error",
-        "payload error",
-        "unanswered",
-        "lost",
-    ] = Field(description="lost: by a drawn loss, of a link that is no radio")
+    outcome: Outcome = Field(description="lost: by a drawn loss, of a link that is no radio")
     snr_db: float | None = Field(description="as the receiver measured it; null: it did not")
 
 

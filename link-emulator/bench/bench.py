@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from bench_command import parsed, parser_of, refusal, status_of
-from bench_lab import IP_BYTES, MEASURED, BenchError, CpuTime, Lab, Trial, trial
+from bench_lab import IP_BYTES, MEASURED, BenchError, CpuTime, Lab, Trial, Trials, trial
 from bench_report import GENERATOR, Row, machine, report, verdict
 from bench_subjects import AMPLE_RATE_BPS, Bridge, Forwarder, LinkProgram, NagiLink, Subject
 from bench_throughput import Throughput, find_throughput, progress
@@ -58,22 +58,14 @@ of the rate. "generator": the source was too slow to tell."""
 
 
 @dataclass
-class Bench:
+class Bench(Trials):
     """What was asked for, and what has come of it so far."""
 
     lab: Lab
     link: LinkProgram
-    quick: bool
-    seconds: float | None
     hours: float
     rows: list[Row]
     details: dict[str, Any]
-
-    def length(self, usual: float, quick: float) -> float:
-        """How long a trial takes, in seconds."""
-        if self.seconds is not None:
-            return self.seconds
-        return quick if self.quick else usual
 
     def nagi_link(self, io: str, forward: dict[str, Any], delay_back_ns: int) -> NagiLink:
         return NagiLink(self.lab, self.link, io, forward, {"delay_ns": delay_back_ns})
@@ -454,7 +446,7 @@ def main() -> int:
     def measure() -> None:
         with Lab(given.programs.resolve()) as lab:
             link = LinkProgram(given.nagi_link.resolve(), given.extra)
-            bench = Bench(lab, link, given.quick, given.seconds, given.hours, rows, details)
+            bench = Bench(given.quick, given.seconds, lab, link, given.hours, rows, details)
             for what in given.what:
                 if what == "throughput":
                     measure_throughput(bench)

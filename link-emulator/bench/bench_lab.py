@@ -344,3 +344,17 @@ def _output(command: list[str]) -> str:
     if done.returncode != 0:
         raise BenchError(f"{' '.join(command)}: {(done.stderr or done.stdout).strip()}")
     return done.stdout
+
+
+@dataclass
+class Trials:
+    """How long trials take."""
+
+    quick: bool
+    seconds: float | None  # of each, if given
+
+    def length(self, usual: float, quick: float) -> float:
+        """How long a trial takes, in seconds."""
+        if self.seconds is not None:
+            return self.seconds
+        return quick if self.quick else usual

@@ -9,7 +9,7 @@ as TRANSMISSION has them.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ import pandas as pd
 from nagi_contracts.base import file_of_run
 from nagi_contracts.errors import refuse
 from nagi_contracts.plan import DIRECTIONS, DirectionName, RunPlan
-from nagi_contracts.records import TransmissionRow
+from nagi_contracts.records import Outcome, TransmissionRow
 
 from nagi.records.direction_numbers import direction_names, direction_number, link_names
 
@@ -37,14 +37,7 @@ TRANSMISSION = np.dtype(
     ]
 )
 HEADER = b"nagi-trn" + np.array([1, TRANSMISSION.itemsize], "<u4").tobytes()
-OUTCOMES = (
-    "received",
-    "not detected",
-    "header error",
-    "payload error",
-    "unanswered",
-    "lost",
-)
+OUTCOMES: tuple[str, ...] = get_args(Outcome)
 RECEIVED, NOT_DETECTED, HEADER_ERROR, PAYLOAD_ERROR, UNANSWERED, LOST = range(6)
 SNR_UNKNOWN, SNR_STEPS = -32768, 100  # of a dB
 _ENDLESS = 1 << 32  # numbers are modulo 2^32

@@ -9,6 +9,7 @@ from typing import Any
 
 from nagi_contracts.links import Links
 from nagi_contracts.paths import executable
+from running_daemon import RunningDaemon
 
 NAGI_LINK = str(executable("nagi-link"))
 DELAY_NS = 20_000_000
@@ -46,31 +47,16 @@ def configuration(directory: Path, **changes: Any) -> Path:
     return path
 
 
-class Emulator:
+class Emulator(RunningDaemon):
     """A nagi-link in the middle of the wire."""
 
     def __init__(self, wire: Any, directory: Path, **changes: Any) -> None:
         self.directory = directory
-        self.wire = wire
-        config = configuration(directory, **changes)
-        self.process = wire.start("middle", NAGI_LINK, "run", str(config))
-
-    def __enter__(self) -> Emulator:
-        self.said = ""
-        while "ready" not in self.said:
-            line = self.process.stdout.readline()
-            assert line, f"nagi-link did not start: {self.said}"
-            self.said += line
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.process.kill()
-        self.process.communicate()
+        super().__init__(wire, NAGI_LINK, configuration(directory, **changes))
 
     def pid(self) -> int:
         return int(self.wire.run("middle", "pgrep", "-x", "nagi-link"))
 
     def stop(self, how: str = "TERM") -> Links:
-        self.wire.run("middle", "pkill", f"-{how}", "-x", "nagi-link")
-        self.process.wait(5)
+        self.end(how)
         return Links.read(self.directory / "links.json")

@@ -16,6 +16,7 @@ import pytest
 from emulated import lay_wire
 from nagi.plan.radio import air_time
 from nagi_contracts.paths import executable
+from running_daemon import RunningDaemon
 
 NAGI_SDR = executable("nagi-sdr")
 pytestmark = [
@@ -72,28 +73,15 @@ def configuration(directory: Path, by: str, snr_db: float, **more: Any) -> Path:
     return path
 
 
-class Sdr:
+class Sdr(RunningDaemon):
     """A nagi-sdr in the middle of the wire."""
 
     def __init__(self, wire: Any, config: Path) -> None:
-        self._wire = wire
         self._account = config.with_name("links.json")
-        self.process = wire.start("middle", str(NAGI_SDR), "run", str(config))
-        self.said = ""
-
-    def __enter__(self) -> Sdr:
-        while "ready" not in self.said:
-            line = self.process.stdout.readline()
-            assert line, f"nagi-sdr did not start: {self.said}"
-            self.said += line
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.process.kill()
-        self.process.communicate()
+        super().__init__(wire, str(NAGI_SDR), config)
 
     def children(self) -> list[tuple[int, str]]:
-        shown = self._wire.run("middle", "ps", "-e", "-o", "pid=,ppid=,args=")
+        shown = self.wire.run("middle", "ps", "-e", "-o", "pid=,ppid=,args=")
         return [
             (int(line.split()[0]), line)
             for line in shown.splitlines()
@@ -102,7 +90,7 @@ class Sdr:
 
     def stop(self) -> dict[str, Any]:
         """Returns the account of the link."""
-        self._wire.run("middle", "pkill", "-TERM", "-f", "^/usr/bin/python3 .*nagi-sdr run")
+        self.wire.run("middle", "pkill", "-TERM", "-f", "^/usr/bin/python3 .*nagi-sdr run")
         assert self.process.wait(15) == 0
         link: dict[str, Any] = json.loads(self._account.read_text())["links"][0]
         return link
@@ -137,6 +125,12 @@ def check_causes(direction: dict[str, Any]) -> None:
     assert radio["undetected_errors"] == 0
 
 
+def check_lossy(link: dict[str, Any]) -> None:
+    for direction in ("forward", "backward"):
+        check_causes(link[direction])
+    assert link["forward"]["packets"]["channel_losses"] > 0
+
+
 both_radios = pytest.mark.parametrize("by", ["simulated", "virtual"])
 
 
@@ -145,9 +139,7 @@ def test_tcp_crosses_a_lossy_radio_bit_exact(wire, tmp_path, by):
     with Sdr(wire, configuration(tmp_path, by, 12.0)) as sdr:
         assert transfer(wire, tmp_path, 300_000)
         link = sdr.stop()
-    for direction in ("forward", "backward"):
-        check_causes(link[direction])
-    assert link["forward"]["packets"]["channel_losses"] > 0
+    check_lossy(link)
 
 
 @pytest.mark.slow
@@ -156,9 +148,7 @@ def test_five_megabytes_cross_a_lossy_radio_bit_exact(wire, tmp_path, by):
     with Sdr(wire, configuration(tmp_path, by, 13.0)) as sdr:
         assert transfer(wire, tmp_path, 5_000_000)
         link = sdr.stop()
-    for direction in ("forward", "backward"):
-        check_causes(link[direction])
-    assert link["forward"]["packets"]["channel_losses"] > 0
+    check_lossy(link)
 
 
 def test_arq_hides_losses_from_tcp(wire, tmp_path):

@@ -37,7 +37,7 @@ ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "link-emulator" / "bench"))
 
 from bench_command import parsed, parser_of, refusal, status_of  # noqa: E402
-from bench_lab import MEASURED_CPU, BenchError, Lab, trial  # noqa: E402
+from bench_lab import MEASURED_CPU, BenchError, Lab, Trials, trial  # noqa: E402
 from bench_report import GENERATOR, Row, machine, report, verdict  # noqa: E402
 from bench_subjects import Bridge, Forwarder, Subject  # noqa: E402
 from bench_throughput import Throughput, find_throughput, progress  # noqa: E402
@@ -70,21 +70,13 @@ tell. "-": no target, or nothing to hold the figure against."""
 
 
 @dataclass
-class Bench:
+class Bench(Trials):
     lab: Lab
     nagi_switch: Path
     program: Path
     simple_switch: Path | None
-    quick: bool
-    seconds: float | None
     rows: list[Row]
     details: dict[str, Any]
-
-    def length(self, usual: float, quick: float) -> float:
-        """How long a trial takes, in seconds."""
-        if self.seconds is not None:
-            return self.seconds
-        return quick if self.quick else usual
 
 
 def prefixes(count: int) -> list[str]:
@@ -458,12 +450,12 @@ def main() -> int:
     def measure() -> None:
         with Lab(given.programs.resolve()) as lab:
             bench = Bench(
+                given.quick,
+                given.seconds,
                 lab,
                 given.nagi_switch.resolve(),
                 ROOT / "p4" / "edge.json",
                 given.simple_switch.absolute() if given.simple_switch else None,
-                given.quick,
-                given.seconds,
                 rows,
                 details,
             )

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nagi_contracts.paths import executable
+from running_daemon import RunningDaemon
 
 NAGI_SWITCH = str(executable("nagi-switch"))
 EDGE = Path(__file__).parents[3] / "edge.json"
@@ -72,13 +73,12 @@ def configuration(directory: Path, ports: list[dict[str, Any]], **changes: Any) 
     return path
 
 
-class Running:
+class Running(RunningDaemon):
     """A nagi-switch in the middle of the wire. `there` and `back` are what the ports to the right
     and to the left are told beside their interface."""
 
     def __init__(self, wire: Any, directory: Path, **changes: Any) -> None:
         self.directory = directory
-        self.wire = wire
         self.socket = str(directory / "sock")
         ports = [
             {"number": 1, "interface": "p1", **changes.pop("back", {})},
@@ -86,28 +86,14 @@ class Running:
         ]
         entries = [route(1, mac(wire, "left")), route(2, mac(wire, "right"))]
         given = {"control_socket": self.socket, "entries": entries, **changes}
-        config = configuration(directory, ports, **given)
-        self.process = wire.start("middle", NAGI_SWITCH, "run", str(config))
-
-    def __enter__(self) -> Running:
-        self.said = ""
-        while "ready" not in self.said:
-            line = self.process.stdout.readline()
-            assert line, f"nagi-switch did not start: {self.said}"
-            self.said += line
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.process.kill()
-        self.process.communicate()
+        super().__init__(wire, NAGI_SWITCH, configuration(directory, ports, **given))
 
     def account(self) -> dict[str, Any]:
         account: dict[str, Any] = json.loads((self.directory / "switch.json").read_text())
         return account
 
     def stop(self, how: str = "TERM") -> dict[str, Any]:
-        self.wire.run("middle", "pkill", f"-{how}", "-x", "nagi-switch")
-        self.process.wait(5)
+        self.end(how)
         return self.account()
 
     def control(self, operations: list[dict[str, Any]]) -> subprocess.CompletedProcess[str]:

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One of nagi's daemons in the namespace `middle`, for tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Self
+
+
+class RunningDaemon:
+    """Runs from entry, when it is ready, to exit, when it is killed if it has not been stopped.
+    `said`: what it printed until it was ready."""
+
+    def __init__(self, wire: Any, executable: str, config: Path) -> None:
+        self.wire = wire
+        self.said = ""
+        self._name = Path(executable).name
+        self.process = wire.start("middle", executable, "run", str(config))
+
+    def __enter__(self) -> Self:
+        while "ready" not in self.said:
+            line = self.process.stdout.readline()
+            assert line, f"{self._name} did not start: {self.said}"
+            self.said += line
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+    def end(self, how: str = "TERM") -> None:
+        """Sends it a signal and waits until it has ended."""
+        self.wire.run("middle", "pkill", f"-{how}", "-x", self._name)
+        self.process.wait(5)
