@@ -3,14 +3,11 @@
 
 from nagi.plan.planner import plan_runs
 from nagi.spec.points import read_experiment
+from specs import HEAD
 
-RADIO = """\
-schema_version: 1
-name: test
-title: A test
-seed: 1
-nodes: {S: host, N: router, D: host}
-links:
+RADIO = (
+    HEAD
+    + """\
   wired: {between: [S, N], rate: 10 Mb/s, delay: 30 ms, queue: 1 bdp}
   wireless:
     between: [N, D]
@@ -32,6 +29,7 @@ matrix:
   scheme: [newreno, cubic]
 report: {x: snr}
 """
+)
 ARQ = "queue: 20 packets\n    arq: {retries: 3, feedback: 8 ms}"
 
 

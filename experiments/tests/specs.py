@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Experiments of tests. Tests of the file format change a line of GOOD."""
 
-GOOD = """\
+HEAD = """\
 schema_version: 1
 name: test
 title: A test
 seed: 1
 nodes: {S: host, N: router, D: host}
 links:
+"""
+GOOD = (
+    HEAD
+    + """\
   wired: {between: [S, N], rate: 100 Mb/s, delay: 45 ms, queue: 1 bdp}
   radio:
     between: [N, D]
@@ -30,6 +34,7 @@ variants:
     matrix:
       capacity: [5 Mb/s]
 """
+)
 
 
 def two_links(

@@ -28,18 +28,8 @@ from nagi_contracts.records import Manifest
 from nagi_contracts.switches import Switches
 from specs import GOOD
 
-RADIO = """\
-  radio:
-    between: [N, D]
-    rate: $capacity
-    delay: 5 ms
-    queue: 20 packets
-    forward:
-      shaped_by: switch
-      loss: {model: bernoulli, rate: $loss}
-"""
-BEFORE = GOOD[GOOD.index("  radio:") : GOOD.index("flows:")]
-SWITCHED = GOOD.replace("N: router", "N: switch").replace(BEFORE, RADIO)
+SHAPED = "shaped_by: switch\n      loss: {model: bernoulli"
+SWITCHED = GOOD.replace("N: router", "N: switch").replace("loss: {model: poisson", SHAPED)
 FORWARD, BACKWARD = (
     LinkDirection(link="radio", direction="forward"),
     LinkDirection(link="radio", direction="backward"),

@@ -3,18 +3,7 @@
 // Stamps every frame that comes in by the monotonic clock, if there is room in front of it, and
 // sends it to the AF_XDP socket of its queue. Frames of queues without one are dropped.
 #include "stamp.h"
-
-// clang-format off: the helpers' headers need the kernel's first
-#include <linux/bpf.h>
-#include <bpf/bpf_helpers.h>
-// clang-format on
-
-struct {
-  __uint(type, BPF_MAP_TYPE_XSKMAP);
-  __uint(max_entries, 1);
-  __type(key, __u32);
-  __type(value, __u32);
-} sockets SEC(".maps");
+#include "xsk_map.bpf.h"
 
 SEC("xdp")
 int nagi_to_socket(struct xdp_md* frame) {

@@ -193,12 +193,10 @@ class RunningSwitch(ABC):
 
     target: Target
 
-    def __init__(
-        self, plan: RunPlan, node: NodePlan, interfaces: dict[str, str], directory: str
-    ) -> None:
+    def __init__(self, job: Job, plan: RunPlan, node: NodePlan, directory: str) -> None:
         self._node = node
         self._directory = directory
-        self._macs = macs(plan, node.name, interfaces)
+        self._macs = macs(plan, node.name, job.interfaces)
         program = edge.program()
         if hashlib.sha256(program).hexdigest() != switch_of(node).sha256:
             raise RuntimeError("the plan is for another edge.p4 than came with the agent")
@@ -260,20 +258,13 @@ class RunningNagiSwitch(RunningSwitch):
     target: Target = "nagi"
 
     def __init__(
-        self,
-        plan: RunPlan,
-        node: NodePlan,
-        interfaces: dict[str, str],
-        directory: str,
-        program: str,
-        epoch: float,
-        *,
-        virtual: bool,
+        self, job: Job, plan: RunPlan, node: NodePlan, directory: str, epoch: float
     ) -> None:
-        super().__init__(plan, node, interfaces, directory)
+        super().__init__(job, plan, node, directory)
+        assert job.nagi_switch is not None  # problem_with()
         self._epoch_ns = int(epoch * 1e9)
-        wanted = configuration(plan, node, interfaces, epoch, virtual=virtual)
-        self._daemon = Daemon(NAGI, program, wanted, directory)
+        wanted = configuration(plan, node, job.interfaces, epoch, virtual=job.virtual)
+        self._daemon = Daemon(NAGI, job.nagi_switch, wanted, directory)
 
     def begin(self) -> None:
         self._daemon.wait_until_ready()
@@ -299,26 +290,18 @@ class RunningNagiSwitch(RunningSwitch):
 class RunningSimpleSwitch(RunningSwitch):
     target: Target = "bmv2"
 
-    def __init__(
-        self,
-        plan: RunPlan,
-        node: NodePlan,
-        interfaces: dict[str, str],
-        directory: str,
-        program: str,
-        client: Optional[str],
-        *,
-        virtual: bool,
-    ) -> None:
-        super().__init__(plan, node, interfaces, directory)
+    def __init__(self, job: Job, plan: RunPlan, node: NodePlan, directory: str) -> None:
+        super().__init__(job, plan, node, directory)
         self._switch: Optional[SimpleSwitch] = None
-        self._version = host.version_of(program, "--version")
+        executable = job.simple_switch or BMV2
+        self._version = host.version_of(executable, "--version")
         self._queues, self._notices = bmv2_queues(node)
         self._notices.append("bmv2 cannot be seeded: losses of its own are others in every run")
-        ports = [(port.number, interfaces[port.link]) for port in edge.ports(switch_of(node).ports)]
+        planned = edge.ports(switch_of(node).ports)
+        ports = [(port.number, job.interfaces[port.link]) for port in planned]
         self._lines = open(self._path(DIGESTS), "w", encoding="utf-8")  # noqa: SIM115
         self._process = SimpleSwitchProcess(
-            program, client, _PIPELINE, ports, directory, alone=virtual
+            executable, job.simple_switch_client, _PIPELINE, ports, directory, alone=job.virtual
         )
 
     def begin(self) -> None:
@@ -353,16 +336,5 @@ class RunningSimpleSwitch(RunningSwitch):
 def started(job: Job, plan: RunPlan, node: NodePlan, directory: str, epoch: float) -> RunningSwitch:
     """Starts the switch that the plan wants `node` to be. Raises RuntimeError."""
     if plan.switch_target == "bmv2":
-        return RunningSimpleSwitch(
-            plan,
-            node,
-            job.interfaces,
-            directory,
-            job.simple_switch or BMV2,
-            job.simple_switch_client,
-            virtual=job.virtual,
-        )
-    assert job.nagi_switch is not None  # problem_with()
-    return RunningNagiSwitch(
-        plan, node, job.interfaces, directory, job.nagi_switch, epoch, virtual=job.virtual
-    )
+        return RunningSimpleSwitch(job, plan, node, directory)
+    return RunningNagiSwitch(job, plan, node, directory, epoch)

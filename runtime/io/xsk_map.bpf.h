@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The AF_XDP sockets of an interface's queues, for XDP programs.
+#pragma once
+
+// clang-format off: the helpers' headers need the kernel's first
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+// clang-format on
+
+struct {
+  __uint(type, BPF_MAP_TYPE_XSKMAP);
+  __uint(max_entries, 1);
+  __type(key, __u32);
+  __type(value, __u32);
+} sockets SEC(".maps");
