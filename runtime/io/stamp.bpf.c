@@ -3,6 +3,7 @@
 // Stamps every frame that comes in by the monotonic clock, if there is room in front of it, and
 // sends it to the AF_XDP socket of its queue. Frames of queues without one are dropped.
 #include "stamp.h"
+
 #include "xsk_map.bpf.h"
 
 SEC("xdp")
