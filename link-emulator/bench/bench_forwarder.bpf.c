@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Sends all frames that come in at an interface to the AF_XDP socket of their queue.
-#include "../../runtime/io/xsk_map.bpf.h"
+#include "io/xsk_map.bpf.h"
 
 SEC("xdp")
 int bench_forward(struct xdp_md* frame) {
