@@ -5,7 +5,8 @@
 # Kernel headers are found by architecture, which clang does not look for when it compiles to eBPF.
 set(NAGI_BPF_FLAGS
     --target=bpf -mcpu=v3 -O2 -g -Wall -Wextra $<$<BOOL:${NAGI_WERROR}>:-Werror>
-    -I${CMAKE_SOURCE_DIR}/runtime -ffile-prefix-map=${CMAKE_SOURCE_DIR}=. -idirafter /usr/include/${CMAKE_LIBRARY_ARCHITECTURE})
+    -I${CMAKE_SOURCE_DIR}/runtime -ffile-prefix-map=${CMAKE_SOURCE_DIR}=.
+    -idirafter /usr/include/${CMAKE_LIBRARY_ARCHITECTURE})
 set(NAGI_EMBED ${CMAKE_CURRENT_LIST_DIR}/embed.cmake)
 
 # nagi_bpf_object(OBJECT SOURCE FLAG...): compiles a source to an object file, a path.
