@@ -8,6 +8,9 @@ import subprocess
 
 import pandas as pd
 from marks import needs_root
+from nagi_contracts.links import Links
+from nagi_contracts.plan import RunPlan
+from specs import two_links
 from test_virtual_lab import NAGI, no_guest_left, pytestmark  # noqa: F401 - a fixture, and marks
 
 
@@ -84,3 +87,38 @@ def test_everything_a_link_can_do_is_done_and_certified(tmp_path):
         .sort_values("index")["left_ns"]
         .is_monotonic_increasing
     )
+
+
+BURSTS = two_links(
+    "bursts",
+    "rate: 1 Gb/s, delay: 5 ms",
+    "rate: 1 Gb/s, delay: 5 ms, queue: 5000 packets",
+    "scheme: cubic, traffic: command, client: [/usr/bin/python3, -c, CODE, $packets]",
+    """\
+duration: 2 s
+matrix: {packets: ["600", "1500", "3000"]}
+report: {x: packets, series: packets}
+""",
+).replace("queue: 1 bdp", "queue: 5000 packets")
+BURST = """
+import socket, sys, time
+sender = socket.socket(type=socket.SOCK_DGRAM)
+sender.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 24)
+for _ in range(3):
+    for _ in range(int(sys.argv[1])):
+        sender.sendto(bytes(1000), ("{receiver}", {port}))
+    time.sleep(0.3)
+"""
+
+
+def test_packets_of_a_burst_are_not_late(tmp_path):
+    """However many come at once: nagi-link takes all of them in before it sleeps."""
+    spec = tmp_path / "spec.yaml"
+    spec.write_text(BURSTS.replace("CODE", json.dumps(BURST)))
+    nagi(tmp_path, "run", "spec.yaml", "--out", "out")
+    for run in (tmp_path / "out" / "runs").iterdir():
+        packets = int(RunPlan.read(run / "plan.json").point["packets"])
+        for link in Links.read(run / "links.json").links:
+            assert link.forward.packets.delivered == 3 * packets
+            assert link.forward.arrival_lateness_ns.max == 0
+            assert link.forward.transit_error_ns.max == 0

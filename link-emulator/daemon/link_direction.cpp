@@ -44,15 +44,16 @@ Instant LinkDirection::take_in(Instant now) {
   transmissions_.take_outcomes(model_);
   while (!postponed_.empty() && take_in_one(postponed_.front())) postponed_.pop_front();
   // What cannot be taken yet is read all the same: waiting frames would not let this process sleep.
-  bool more = true;
-  for (int batch = 0; more && batch < max_batches && postponed_.size() < max_postponed; ++batch) {
+  has_unread_ = true;
+  for (int batch = 0; has_unread_ && batch < max_batches && postponed_.size() < max_postponed;
+       ++batch) {
     arrivals_.clear();
-    more = ports_.receive(in_, arrivals_);
+    has_unread_ = ports_.receive(in_, arrivals_);
     for (const io::Arrival& arrival : arrivals_) {
       if (!postponed_.empty() || !take_in_one(arrival)) postponed_.push_back(arrival);
     }
   }
-  return more || !postponed_.empty() ? model_.now() : now;
+  return has_unread_ || !postponed_.empty() ? model_.now() : now;
 }
 
 bool LinkDirection::take_in_one(const io::Arrival& arrival) {

@@ -49,6 +49,8 @@ class LinkDirection {
   /// Takes in what waits at the port. Returns the instant up to which everything that arrived is
   /// known; `now` was read before.
   model::Instant take_in(model::Instant now);
+  /// Whether take_in() left frames at the port: it does not let others wait for long.
+  [[nodiscard]] bool has_unread() const { return has_unread_; }
   /// Brings the model to `known`, unless it has been there.
   void bring_on(model::Instant known);
   /// Has all that is under way leave the model, at the instants at which it will be due.
@@ -103,6 +105,7 @@ class LinkDirection {
   runtime::Histogram arrival_lateness_;  // ns by which the model had moved past an arrival
   std::uint64_t late_events_ = 0;
   std::vector<io::Arrival> arrivals_;
+  bool has_unread_ = false;
   std::deque<io::Arrival> postponed_;  // the model stands still for want of an outcome
   std::vector<model::Departure> departures_;
   std::vector<model::Departure> due_;

@@ -66,10 +66,11 @@ void Medium::send(const model::Transmission& sending, std::span<const std::byte>
 std::optional<Medium::Answer> Medium::receive() {
   const ssize_t length = recv(descriptor(), buffer_.data(), buffer_.size(), MSG_DONTWAIT);
   if (length < 0 && (errno == EAGAIN || errno == EINTR)) return std::nullopt;
-  if (length < 0) throw std::system_error(errno, std::generic_category(), name_);
-  if (length == 0) {
+  // It is reset if the radio had not read all that was sent to it.
+  if (length == 0 || (length < 0 && errno == ECONNRESET)) {
     throw std::system_error(EPIPE, std::generic_category(), name_ + ": the radio ended");
   }
+  if (length < 0) throw std::system_error(errno, std::generic_category(), name_);
   AnswerHead head;
   const auto bytes = static_cast<std::size_t>(length);
   if (bytes >= sizeof head) std::memcpy(&head, buffer_.data(), sizeof head);

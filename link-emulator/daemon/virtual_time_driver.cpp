@@ -31,7 +31,10 @@ runtime::Served VirtualTimeDriver::serve_ahead() {
   served.now_ns = time_.monotonic_ns(now);
   for (Output& output : outputs_) {
     LinkDirection& direction = *output.direction;
-    direction.bring_on(direction.take_in(now));
+    // All of it: what is left would wait until the next look, and may be due before that.
+    do {
+      direction.bring_on(direction.take_in(now));
+    } while (direction.has_unread());
     direction.take_under_way();
     direction.settle();
     hand_over(output, now);

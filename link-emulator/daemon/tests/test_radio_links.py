@@ -135,9 +135,10 @@ def test_an_error_that_the_radio_does_not_see_reaches_the_host(wire, tmp_path):
     assert there["packets"]["delivered"] == 20
 
 
-def test_with_its_radio_ends_nagi_link(wire, tmp_path):
+@pytest.mark.parametrize("gap", [0.002, 0.0], ids=["with nothing unread", "with packets unread"])
+def test_with_its_radio_ends_nagi_link(wire, tmp_path, gap):
     radio = Radio(wire, tmp_path, {"ends_after": 3})
-    Numbered(wire, "10.0.0.2").send(20, 0.002)
+    Numbered(wire, "10.0.0.2").send(20, gap)
     said, _ = radio.process.communicate(timeout=10)
     assert radio.process.returncode == 1
     assert "link link, forward: the radio ended" in said
