@@ -143,10 +143,18 @@ def checks() -> str:
         ("Runs with radios", certificate.RADIO_LIMITS),
     ):
         rows = [
-            (f"`{name}`", f"{limit.maximum:g} {limit.unit}", limit.description)
+            (
+                f"`{name}`",
+                f"{limit.maximum:g} {limit.unit}",
+                f"{limit.of(True):g} {limit.unit}",
+                limit.description,
+            )
             for name, limit in limits.items()
         ]
-        out += [f"## {head}\n", _table(("check", "limit", "what is measured"), rows)]
+        out += [
+            f"## {head}\n",
+            _table(("check", "limit", "in virtual time", "what is measured"), rows),
+        ]
     return "\n".join(out)
 
 

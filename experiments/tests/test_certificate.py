@@ -118,6 +118,10 @@ def _behind(case):
     there(case.links)["arrival_lateness_ns"]["p99"] = 600_000
 
 
+def _once_behind(case):
+    there(case.links)["arrival_lateness_ns"]["max"] = 26_000_000
+
+
 def _leak(case):
     there(case.links)["packets"]["delivered"] -= 1
 
@@ -235,6 +239,7 @@ def _slower_server(case):
         (_changed, "changes", "radio forward"),
         (_disk_full, "records_lost", "nagi-link"),
         (_behind, "arrival_lateness_p99", "radio forward"),
+        (_once_behind, "arrival_lateness_max", "radio forward"),
         (_leak, "unaccounted", "radio forward"),
         (_socket, "emulator_drops", "core.b"),
         (_merged, "merged_segments", "core.b"),
@@ -259,6 +264,15 @@ def test_a_run_that_misses_a_limit_is_invalid_and_says_where(case, sabotage, che
     assert set(missed) <= set(late)
     reason = next(each for each in verdict.reasons if each.startswith(check))
     assert subject in reason
+
+
+def test_limits_are_tighter_in_virtual_time(case):
+    there(case.links)["arrival_lateness_ns"]["max"] = 2_000
+    assert "arrival_lateness_max" not in {e.name for e in case.judge().checks if not e.ok}
+    case.links["virtual_time"] = True
+    checks = {each.name: each for each in case.judge().checks}
+    assert not checks["arrival_lateness_max"].ok and checks["arrival_lateness_max"].limit == 0.001
+    assert checks["transit_error_max"].limit == 0.05 and checks["offloads"].limit == 0
 
 
 def test_every_limit_has_a_sabotage():
