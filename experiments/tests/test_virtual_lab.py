@@ -94,9 +94,9 @@ def parents_of(pid: int) -> Iterator[int]:
 
 
 def guests() -> set[int]:
-    """Processes of guests on this machine, but for those of tests that run beside these."""
-    found = set()
-    beside = os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else None
+    """Processes of guests that this test has started, or whose starter is gone. Others at work on
+    this machine have guests, too."""
+    parents: dict[int, set[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
@@ -104,10 +104,10 @@ def guests() -> set[int]:
             except OSError:
                 continue
             if Path(os.fsdecode(words[0])).name in ("bwrap", "linux") or b"uml-userspace" in words:
-                parents = set(parents_of(int(entry.name)))
-                if os.getpid() in parents or beside not in parents:
-                    found.add(int(entry.name))
-    return found
+                parents[int(entry.name)] = set(parents_of(int(entry.name))) - {0, 1}
+    return {
+        pid for pid, above in parents.items() if os.getpid() in above or above <= parents.keys()
+    }
 
 
 @pytest.fixture(autouse=True)
