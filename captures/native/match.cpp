@@ -74,7 +74,7 @@ void Matcher::Input::step(const ClockCurve& clock) {
     record.time_ns = clock.common(record.time_ns);
     first_ns = std::min(first_ns, record.time_ns);
     last_ns = std::max(last_ns, record.time_ns);
-    has_packet = decode(record, packet) == Unused::none;
+    has_packet = decoder.decode(record, packet) == Unused::none;
   }
 }
 

@@ -158,6 +158,7 @@ class Matcher {
  private:
   struct Input {
     std::unique_ptr<CaptureFile> file;
+    Decoder decoder;
     Packet packet;
     bool has_packet = false;
     std::int64_t first_ns = std::numeric_limits<std::int64_t>::max();
