@@ -30,7 +30,7 @@ import pandas as pd
 from nagi_contracts.errors import refuse
 
 from nagi_captures.flow_columns import FLOW_COLUMNS
-from nagi_captures.reading import FRAGMENT, Totals, input_error, read
+from nagi_captures.reading import FRAGMENT, STANDARD_INPUT, Totals, input_error, name_of, read
 
 __all__ = ["FLOW_COLUMNS", "FRAGMENT", "Clocks", "Match", "Scan", "match", "packets", "scan"]
 
@@ -76,6 +76,8 @@ MATCH_COLUMNS: dict[str, str] = {
     "direction": "0 or 1; 0 is that of the SYN if it is there, else of the first packet",
     "forward": "bool: travels from the place of the `sent` capture to that of the `received` one. "
     "One direction of a connection does, the other does not",
+    "sent_connection": "number of the connection in a scan of `sent`",
+    "received_connection": "number of the connection in a scan of `received`",
     "protocol": "tcp or udp",
     "source": "address (text)",
     "source_port": "",
@@ -211,7 +213,6 @@ def match(
     sent, received: captures of both directions at two places of a path; `sent` is nearer to what
     one regards as the sender. Which direction of a connection goes which way follows from the
     times. Packets must pass unchanged: no address translation, no merging by offloads between.
-    Connections one after the other with the same addresses and ports count as one here.
 
     start_ns, end_ns: only packets sent in [start, end) by the clock of the place they set out
     from. complete: both captures cover all traffic, so what only one has is lost even at the
@@ -222,11 +223,18 @@ def match(
     Without knots it is the common one.
 
     What counts as the same packet is in captures/native/match.hpp; what has not arrived 10 s after
-    it was sent is lost. Memory: 100 MiB at most. Reads each file twice.
+    it was sent is lost. Memory: 100 MiB at most for packets that wait, 0.3 to 0.5 kB a connection
+    of either capture, and 1 kB or more a connection of both. Reads each file twice.
 
     Raises InputError, also if the captures have no packet in common.
     """
     for path in (sent, received):
+        if str(path) == STANDARD_INPUT:
+            raise refuse(
+                "two captures are read twice, which standard input cannot be",
+                "give it as a file",
+                file=name_of(path),
+            )
         try:
             nagi_captures_native.PacketReader(os.fsencode(path), 1)
         except nagi_captures_native.Refused as refused:

@@ -77,8 +77,7 @@ def read(
     """Reads a capture once; `path` may be "-", standard input.
 
     start_ns, end_ns: the measurement interval [start, end) for the columns that say so; None is
-    the beginning or the end of the capture. relative: they count from the first packet of a
-    connection.
+    the beginning or the end of the capture. relative: they count from the first packet.
     interval_ns: also make `series`. columns: names in FLOW_COLUMNS; None: all.
     tunnels: take packets out of GRE, VXLAN, Geneve, GTP-U and IP-in-IP.
 

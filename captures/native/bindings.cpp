@@ -481,6 +481,8 @@ nb::dict match_columns(const std::vector<MatchRow>& rows) {
   table.add("connection", [](const Row& row) { return row.connection; });
   table.add("direction", [](const Row& row) { return std::int64_t{row.direction}; });
   table.add("forward", [](const Row& row) { return row.it().forward; });
+  table.add("sent_connection", [](const Row& row) { return std::int64_t{row.of->numbers[0]}; });
+  table.add("received_connection", [](const Row& row) { return std::int64_t{row.of->numbers[1]}; });
   add_endpoints(table, [](const Row& row) { return row.of->endpoints[row.direction]; });
   table.add("sent", [](const Row& row) { return row.it().sent; });
   table.add("received", [](const Row& row) { return row.received(); });
@@ -599,7 +601,6 @@ nb::dict match(const nb::bytes& sent, const nb::bytes& received,
   }
   std::vector<MatchRow> rows;
   for (const MatchedConnection& connection : matcher.connections()) {
-    if (!connection.in_both()) continue;
     const auto number = static_cast<std::int64_t>(rows.size() / 2);
     rows.push_back({number, 0, &connection});
     rows.push_back({number, 1, &connection});

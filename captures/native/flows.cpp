@@ -158,13 +158,14 @@ void Engine::leave(Connection& connection) {
   if (left_) left_(connection);
 }
 
+void Engine::count_from(std::int64_t time_ns) {
+  const Options open;
+  if (options_.start_ns != open.start_ns) options_.start_ns += time_ns;
+  if (options_.end_ns != open.end_ns) options_.end_ns += time_ns;
+}
+
 void Engine::begin(std::int64_t time_ns) {
   constexpr std::int64_t none = std::numeric_limits<std::int64_t>::min();
-  constexpr std::int64_t forever = std::numeric_limits<std::int64_t>::max();
-  if (options_.relative) {
-    if (options_.start_ns != none) options_.start_ns += time_ns;
-    if (options_.end_ns != forever) options_.end_ns += time_ns;
-  }
   origin_ns_ = options_.start_ns == none ? time_ns : options_.start_ns;
   has_origin_ = true;
 }
@@ -538,7 +539,7 @@ bool scan_some(CaptureFile& file, Decoder& decoder, Engine& engine, Totals& tota
   Packet packet;
   for (std::int64_t i = 0; i < most; ++i) {
     if (!file.next(record)) return false;
-    ++totals.packets;
+    if (totals.packets++ == 0 && engine.options().relative) engine.count_from(record.time_ns);
     totals.bytes += record.length;
     totals.first_ns = std::min(totals.first_ns, record.time_ns);
     totals.last_ns = std::max(totals.last_ns, record.time_ns);

@@ -57,8 +57,7 @@ struct Options {
   std::int64_t start_ns = std::numeric_limits<std::int64_t>::min();  // measured: [start, end)
   std::int64_t end_ns = std::numeric_limits<std::int64_t>::max();
   std::int64_t interval_ns = 0;  // of the series; 0: none
-  // start_ns and end_ns count from the first packet in the file that is in a connection.
-  bool relative = false;
+  bool relative = false;         // start_ns and end_ns count from the first packet in the file
 };
 
 struct Counts {
@@ -233,6 +232,8 @@ class Engine {
   explicit Engine(const Options& options, Left left = {});
 
   Seen add(const Packet& packet);
+  /// Makes relative times of what is measured times since the epoch.
+  void count_from(std::int64_t time_ns);
   /// Lets all connections leave, in the order of their numbers.
   void finish();
 
