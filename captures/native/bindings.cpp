@@ -26,6 +26,7 @@
 #include "native/flow_columns.hpp"
 #include "native/flows.hpp"
 #include "native/match.hpp"
+#include "native/trace.hpp"
 
 namespace nb = nanobind;
 
@@ -356,6 +357,54 @@ nb::dict scan(const nb::bytes& path, std::optional<std::int64_t> start_ns,
   return result;
 }
 
+/// What one direction of a connection did over time.
+nb::dict trace(const nb::bytes& path, std::uint32_t connection, unsigned direction, bool tunnels) {
+  Tracer tracer(connection, direction);
+  {
+    const std::string name(path.c_str(), path.size());
+    const nb::gil_scoped_release free;
+    CaptureFile file(name);
+    Decoder decoder(tunnels);
+    Engine engine{Options{}};
+    Record record;
+    Packet packet;
+    for (std::int64_t passed = 1; file.next(record); ++passed) {
+      if (passed % packets_between_signals == 0) let_signals_in();
+      if (decoder.decode(record, packet) == Unused::none) tracer.add(packet, engine.add(packet));
+    }
+  }
+  Trace& all = tracer.trace();
+  nb::dict segments;
+  segments["time_ns"] = array(std::move(all.segments.time_ns));
+  segments["begin"] = array(std::move(all.segments.begin));
+  segments["end"] = array(std::move(all.segments.end));
+  segments["kind"] = array(std::move(all.segments.kind));
+  segments["flags"] = array(std::move(all.segments.flags));
+  nb::dict acknowledgements;
+  acknowledgements["time_ns"] = array(std::move(all.acknowledgements.time_ns));
+  acknowledgements["number"] = array(std::move(all.acknowledgements.number));
+  acknowledgements["window_end"] = array(std::move(all.acknowledgements.window_end));
+  acknowledgements["duplicate"] = array(std::move(all.acknowledgements.duplicate));
+  nb::dict sacks;
+  sacks["time_ns"] = array(std::move(all.sacks.time_ns));
+  sacks["begin"] = array(std::move(all.sacks.begin));
+  sacks["end"] = array(std::move(all.sacks.end));
+  const auto samples = [](Trace::Samples& from, const char* value) {
+    nb::dict columns;
+    columns["time_ns"] = array(std::move(from.time_ns));
+    columns[value] = array(std::move(from.value));
+    return columns;
+  };
+  nb::dict result;
+  result["segments"] = segments;
+  result["acknowledgements"] = acknowledgements;
+  result["sacks"] = sacks;
+  result["rtt_sequence"] = samples(all.rtt_sequence, "rtt_ns");
+  result["rtt_timestamps"] = samples(all.rtt_timestamps, "rtt_ns");
+  result["in_flight"] = samples(all.in_flight, "bytes");
+  return result;
+}
+
 /// The packets of a file, some rows at a time.
 class PacketReader {
  public:
@@ -635,6 +684,8 @@ NB_MODULE(nagi_captures_native, module) {
   });
   module.def("scan", &scan, nb::arg("path"), nb::arg("start_ns").none(), nb::arg("end_ns").none(),
              nb::arg("interval_ns"), nb::arg("relative"), nb::arg("columns"), nb::arg("tunnels"));
+  module.def("trace", &trace, nb::arg("path"), nb::arg("connection"), nb::arg("direction"),
+             nb::arg("tunnels"));
   module.def("match", &match, nb::arg("sent"), nb::arg("received"), nb::arg("start_ns").none(),
              nb::arg("end_ns").none(), nb::arg("complete"), nb::arg("sent_clock"),
              nb::arg("received_clock"));

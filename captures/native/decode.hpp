@@ -94,7 +94,7 @@ inline Unused tcp(const std::uint8_t* at, const std::uint8_t* end, std::uint32_t
   packet.payload = bytes - header;
   packet.has_timestamps = false;
   packet.tsval = packet.tsecr = 0;
-  packet.sack_blocks = 0;
+  packet.sack_blocks = packet.sack_edges = 0;
   packet.mss = 0;
   packet.window_scale = -1;
   packet.sack_permitted = false;

@@ -15,6 +15,9 @@ def scan(
     columns: list[str],
     tunnels: bool,
 ) -> dict[str, Any]: ...
+def trace(
+    path: bytes, connection: int, direction: int, tunnels: bool
+) -> dict[str, dict[str, Any]]: ...
 def match(
     sent: bytes,
     received: bytes,
