@@ -34,7 +34,7 @@ RUN := $(VENV)/bin
 #   toolchain:             g++ cmake ninja-build pkg-config python3-venv
 #   libraries of nagi-link: JSON, command line, log lines, capabilities, Philox, AF_XDP
 #   eBPF:                  clang (compiles it), libbpf-dev (its headers, loads it), libelf-dev (parameters in schemes)
-#   capture reader:        python3-dev (headers), libzstd-dev and zstd (compressed captures)
+#   capture reader:        python3-dev (headers), libzstd-dev, zstd, zlib1g-dev (compressed captures)
 #   guests:                bubblewrap (sandbox), flex bison bc xz-utils (their kernel's build), kmod (modinfo, modules),
 #                          debian-archive-keyring (by whose keys apt checks its source)
 #   programs in guests:    iproute2 (links), ethtool (offloads), tcpdump (captures), iperf (traffic),
@@ -42,7 +42,7 @@ RUN := $(VENV)/bin
 RUN_PACKAGES := g++ cmake ninja-build pkg-config python3-venv \
 	nlohmann-json3-dev libcli11-dev libspdlog-dev libcap-ng-dev librandom123-dev libxdp-dev libbpf-dev \
 	clang libelf-dev \
-	python3-dev libzstd-dev zstd \
+	python3-dev libzstd-dev zstd zlib1g-dev \
 	bubblewrap flex bison bc xz-utils kmod debian-archive-keyring \
 	iproute2 ethtool tcpdump iperf procps util-linux
 # Then what the rest of nagi and its tests need:

@@ -9,9 +9,9 @@ any resolution of time, whole or compressed by zstd. Link types: Ethernet with V
 cut to headers are as good as whole ones.
 
 Times are nanoseconds since the Unix epoch by the clock of the capture, lengths bytes.
-What each column means is said in FLOW_COLUMNS, SERIES_COLUMNS, PACKET_COLUMNS, MATCH_COLUMNS and
-RUN_COLUMNS; tables have exactly these columns in this order. The rules by which packets are
-classified are in captures/native/flows.hpp.
+What each column means is said in FLOW_COLUMNS (flow_columns.py), SERIES_COLUMNS, PACKET_COLUMNS,
+MATCH_COLUMNS and RUN_COLUMNS; tables have exactly these columns in this order. The rules by which
+packets are classified are in captures/native/flows.hpp.
 
 Errors: InputError (file, what, cure) for what is no capture or cannot be read. A capture that is
 damaged on the way is no error: what came before the damage counts, and `damage` says where it is.
@@ -21,100 +21,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import nagi_captures_native
 import pandas as pd
-from nagi_contracts.errors import InputError, refuse
+from nagi_contracts.errors import refuse
+
+from nagi_captures.flow_columns import FLOW_COLUMNS
+from nagi_captures.reading import FRAGMENT, STANDARD_INPUT, Totals, input_error, name_of, read
+
+__all__ = ["FLOW_COLUMNS", "FRAGMENT", "Clocks", "Match", "Scan", "match", "packets", "scan"]
 
 Knots = Sequence[tuple[int, int]]
-
-FRAGMENT = "later fragment"  # a reason in Scan.unused: has no ports, so no flow
-
-_RTT = {
-    "count": "samples",
-    "min": "smallest, ns",
-    "mean": "mean, ns",
-    "median": "median, ns (within 1 %, as the percentiles)",
-    "p95": "95th percentile, ns",
-    "p99": "99th percentile, ns",
-    "max": "largest, ns",
-}
-
-# A row a direction of a connection: row 2 x connection + direction, also where one direction has
-# no packet. Direction 0 is that of the SYN if it is there, else of the first packet. UDP packets
-# between two address-and-port pairs are a connection, too; what only TCP has is 0 or missing there,
-# and every payload byte is a first one.
-FLOW_COLUMNS: dict[str, str] = {
-    "connection": "number, from 0 in the order of their first packets",
-    "direction": "0 or 1",
-    "protocol": "tcp or udp (text)",
-    "source": "address (text)",
-    "source_port": "",
-    "destination": "address (text)",
-    "destination_port": "",
-    "first_ns": "time of the first packet; 0 if there is none",
-    "last_ns": "time of the last packet; 0 if there is none",
-    "first_data_ns": "time of the first packet with payload; 0 if there is none",
-    "last_data_ns": "time of the last packet with payload; 0 if there is none",
-    "packets": "",
-    "ip_bytes": "bytes of IP packets, headers included",
-    "payload_bytes": "bytes of TCP or UDP payload, repeated ones included",
-    "data_packets": "packets with payload",
-    "first_time_bytes": "payload bytes in no packet before (of this direction, in this capture)",
-    "retransmitted_packets": "packets with payload all or part of which had been seen before, "
-    "keep-alives and window probes not included",
-    "retransmitted_bytes": "payload bytes that had been seen before, in these packets",
-    "out_of_order_packets": "packets with payload that begin below the highest byte seen, none of "
-    "whose bytes had been seen (RFC 4737: reordered; also a retransmission of what was lost before "
-    "the place of capture)",
-    "packets_inside": "as the column without _inside, of packets with start_ns <= time < end_ns",
-    "ip_bytes_inside": "",
-    "payload_bytes_inside": "",
-    "data_packets_inside": "",
-    "first_time_bytes_inside": "",
-    "retransmitted_packets_inside": "",
-    "retransmitted_bytes_inside": "",
-    "out_of_order_packets_inside": "",
-    "duplicate_acks": "RFC 5681 section 2: no payload, no SYN or FIN, the highest acknowledgement "
-    "again, the same window, while data of the other direction is outstanding",
-    "sack_packets": "packets with SACK blocks",
-    "sack_blocks": "SACK blocks (RFC 2018), DSACK included",
-    "keep_alives": "0 or 1 bytes from one below the next to send, all acknowledged (RFC 9293 "
-    "section 3.8.4)",
-    "zero_window_packets": "packets advertising a window of 0, RST not included",
-    "window_probes": "1 byte beyond, or 0 or 1 bytes from one below the next to send, while the "
-    "other side's window is 0 (RFC 9293 section 3.8.6.1)",
-    "mss": "option of the SYN, bytes; -1 if not seen",
-    "window_scale": "option of the SYN, bits; -1 if not seen",
-    "sack_permitted": "option of the SYN (bool)",
-    "timestamps": "a packet had the timestamps option (bool)",
-    "syn_packets": "",
-    "fin_packets": "",
-    "rst_packets": "",
-    "complete_handshake": "SYN, SYN-ACK and its ACK are in the capture (bool, same in both rows)",
-    **{f"rtt_sequence_{name}_ns".replace("count_ns", "count"): text for name, text in _RTT.items()},
-    **{
-        f"rtt_timestamps_{name}_ns".replace("count_ns", "count"): text
-        for name, text in _RTT.items()
-    },
-    "in_flight_mean_bytes": "mean over data packets of the bytes sent beyond the highest "
-    "acknowledgement, that packet's included",
-    "in_flight_max_bytes": "",
-    "window_min_bytes": "smallest window this side advertised (scaled; SYN and RST not included)",
-    "window_mean_bytes": "mean over packets",
-    "window_max_bytes": "",
-}
-# rtt_*, in_flight_* and window_* are over packets with start_ns <= time < end_ns (RTT: of the
-# packet that acknowledges). They are float64, NaN where there is no sample; rtt_*_count are int64.
-# rtt_sequence: from a segment to the first acknowledgement of its last byte, one sample an
-# acknowledgement, of the newest segment that it covers; none from what was retransmitted, nor from
-# segments above it that were sent before (Karn's rule; their acknowledgement waited for it).
-# rtt_timestamps: from the first packet with a TSval to the first packet echoing it, one sample a
-# TSval that a segment carried (RFC 7323 section 4).
-# Both are what is between place of capture and the receiver of this direction's data, and back.
 
 SERIES_COLUMNS: dict[str, str] = {
     "flow": "row in flows",
@@ -156,6 +76,8 @@ MATCH_COLUMNS: dict[str, str] = {
     "direction": "0 or 1; 0 is that of the SYN if it is there, else of the first packet",
     "forward": "bool: travels from the place of the `sent` capture to that of the `received` one. "
     "One direction of a connection does, the other does not",
+    "sent_connection": "number of the connection in a scan of `sent`",
+    "received_connection": "number of the connection in a scan of `received`",
     "protocol": "tcp or udp",
     "source": "address (text)",
     "source_port": "",
@@ -199,15 +121,9 @@ RUN_COLUMNS: dict[str, str] = {
 
 
 @dataclass(frozen=True)
-class Scan:
+class Scan(Totals):
     """What one capture holds."""
 
-    packets: int  # records in the file, of whatever kind
-    bytes: int  # their lengths on the wire, link layer included
-    first_ns: int  # earliest and latest time of a packet; 0 if there is none
-    last_ns: int
-    damage: str | None  # one sentence (with file and byte), if the file is damaged
-    unused: dict[str, int]  # packets that are in no flow, by reason
     flows: pd.DataFrame  # FLOW_COLUMNS
     series: pd.DataFrame | None  # SERIES_COLUMNS; None without interval_ns
 
@@ -244,32 +160,21 @@ def scan(
     start_ns: int | None = None,
     end_ns: int | None = None,
     interval_ns: int | None = None,
+    tunnels: bool = False,
 ) -> Scan:
-    """Reads a capture once and tells everything about its connections.
+    """Reads a capture once and tells everything about its connections, as reading.read() does.
 
-    Memory grows with the number of connections (some KiB each), and with `interval_ns` by 72 bytes
-    for each interval in which a connection has packets; not with the file.
-
-    start_ns, end_ns: the measurement interval [start, end) for the columns that say so; None is
-    the beginning or the end of the capture. interval_ns: also make `series`.
+    interval_ns: also make `series`, with 80 bytes for each interval in which a connection has
+    packets.
 
     Raises InputError.
     """
-    if interval_ns is not None and interval_ns <= 0:
-        raise ValueError(f"interval_ns is {interval_ns}; it must be positive")
-    try:
-        found = nagi_captures_native.scan(os.fsencode(path), start_ns, end_ns, interval_ns or 0)
-    except nagi_captures_native.Refused as refused:
-        raise _input_error(path, refused) from None
+    found = read(path, start_ns=start_ns, end_ns=end_ns, interval_ns=interval_ns, tunnels=tunnels)
+    totals = {field.name: getattr(found, field.name) for field in fields(Totals)}
     return Scan(
-        packets=found["packets"],
-        bytes=found["bytes"],
-        first_ns=found["first_ns"],
-        last_ns=found["last_ns"],
-        damage=f"{path}: {found['damage']}" if found["damage"] else None,
-        unused=found["unused"],
-        flows=_table(found["flows"], FLOW_COLUMNS),
-        series=_table(found["series"], SERIES_COLUMNS) if interval_ns else None,
+        **totals,
+        flows=_table(found.columns, FLOW_COLUMNS),
+        series=None if found.series is None else _table(found.series, SERIES_COLUMNS),
     )
 
 
@@ -286,7 +191,7 @@ def packets(path: Path | str, *, rows: int = 65536) -> Iterator[pd.DataFrame]:
     try:
         reader = nagi_captures_native.PacketReader(os.fsencode(path), rows)
     except nagi_captures_native.Refused as refused:
-        raise _input_error(path, refused) from None
+        raise input_error(path, refused) from None
     first = 0
     while (columns := reader.next()) is not None:
         count = len(columns["time_ns"])
@@ -308,7 +213,6 @@ def match(
     sent, received: captures of both directions at two places of a path; `sent` is nearer to what
     one regards as the sender. Which direction of a connection goes which way follows from the
     times. Packets must pass unchanged: no address translation, no merging by offloads between.
-    Connections one after the other with the same addresses and ports count as one here.
 
     start_ns, end_ns: only packets sent in [start, end) by the clock of the place they set out
     from. complete: both captures cover all traffic, so what only one has is lost even at the
@@ -319,15 +223,22 @@ def match(
     Without knots it is the common one.
 
     What counts as the same packet is in captures/native/match.hpp; what has not arrived 10 s after
-    it was sent is lost. Memory: 100 MiB at most. Reads each file twice.
+    it was sent is lost. Memory: 100 MiB at most for packets that wait, 0.3 to 0.5 kB a connection
+    of either capture, and 1 kB or more a connection of both. Reads each file twice.
 
     Raises InputError, also if the captures have no packet in common.
     """
     for path in (sent, received):
+        if str(path) == STANDARD_INPUT:
+            raise refuse(
+                "two captures are read twice, which standard input cannot be",
+                "give it as a file",
+                file=name_of(path),
+            )
         try:
             nagi_captures_native.PacketReader(os.fsencode(path), 1)
         except nagi_captures_native.Refused as refused:
-            raise _input_error(path, refused) from None
+            raise input_error(path, refused) from None
     found = nagi_captures_native.match(
         os.fsencode(sent),
         os.fsencode(received),
@@ -377,8 +288,3 @@ def _table(
 ) -> pd.DataFrame:
     """Columns as a table that does not copy them."""
     return pd.DataFrame({name: columns[name] for name in names}, index=index, copy=False)
-
-
-def _input_error(path: Path | str, refused: Exception) -> InputError:
-    what, cure = refused.args
-    return refuse(what, cure, file=str(path))

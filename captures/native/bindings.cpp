@@ -11,17 +11,22 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <cmath>
+#include <algorithm>
+#include <bit>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "native/capture_file.hpp"
+#include "native/flow_columns.hpp"
 #include "native/flows.hpp"
 #include "native/match.hpp"
+#include "native/trace.hpp"
 
 namespace nb = nanobind;
 
@@ -127,120 +132,159 @@ void add_distribution(Table<Row>& table, const std::string& name, Get distributi
   add("_max_ns", [](const Distribution& all) { return all.most(); });
 }
 
-struct FlowRow {
-  const Connection* connection;
-  unsigned direction;
-  [[nodiscard]] const Direction& it() const { return connection->directions[direction]; }
-};
-
-double mean(const Extent& extent) {
-  return extent.count == 0 ? nan
-                           : static_cast<double>(extent.sum) / static_cast<double>(extent.count);
-}
 double number_or_nan(bool there, std::int64_t value) {
   return there ? static_cast<double>(value) : nan;
 }
 
-nb::dict flow_columns(Engine& engine) {
-  std::vector<FlowRow> rows;
-  for (const Connection& connection : engine.connections()) {
-    rows.push_back({&connection, 0});
-    rows.push_back({&connection, 1});
+/// Addresses as numbers of an entry in a list of their texts.
+class Addresses {
+ public:
+  std::int32_t number(const std::array<std::uint64_t, 2>& address, std::uint8_t version) {
+    const auto [at, is_new] = numbers_.try_emplace(std::tuple{address[0], address[1], version},
+                                                   static_cast<std::int32_t>(texts_.size()));
+    if (is_new) texts_.push_back(address_text(address, version));
+    return at->second;
   }
-  using Row = FlowRow;
-  Table<Row> table(std::move(rows));
-  table.add("connection", [](const Row& row) { return std::int64_t{row.connection->number}; });
-  table.add("direction", [](const Row& row) { return std::int64_t{row.direction}; });
-  add_endpoints(table, [](const Row& row) { return row.connection->endpoints[row.direction]; });
-  const auto number = [&](const char* name, auto member) {
-    table.add(name, [=](const Row& row) { return std::int64_t{row.it().*member}; });
-  };
-  number("first_ns", &Direction::first_ns);
-  number("last_ns", &Direction::last_ns);
-  number("first_data_ns", &Direction::first_data_ns);
-  number("last_data_ns", &Direction::last_data_ns);
-  const std::pair<const char*, std::int64_t Counts::*> counts[] = {
-      {"packets", &Counts::packets},
-      {"ip_bytes", &Counts::ip_bytes},
-      {"payload_bytes", &Counts::payload_bytes},
-      {"data_packets", &Counts::data_packets},
-      {"first_time_bytes", &Counts::first_time_bytes},
-      {"retransmitted_packets", &Counts::retransmitted_packets},
-      {"retransmitted_bytes", &Counts::retransmitted_bytes},
-      {"out_of_order_packets", &Counts::out_of_order_packets},
-  };
-  for (const auto& [name, member] : counts) {
-    table.add(name, [member = member](const Row& row) {
-      return row.it().counts[0].*member + row.it().counts[1].*member;
-    });
+  [[nodiscard]] nb::list texts() const {
+    nb::list all;
+    for (const std::string& each : texts_) all.append(each);
+    return all;
   }
-  for (const auto& [name, member] : counts) {
-    table.add((std::string(name) + "_inside").c_str(),
-              [member = member](const Row& row) { return row.it().counts[1].*member; });
-  }
-  number("duplicate_acks", &Direction::duplicate_acks);
-  number("sack_packets", &Direction::sack_packets);
-  number("sack_blocks", &Direction::sack_blocks);
-  number("keep_alives", &Direction::keep_alives);
-  number("zero_window_packets", &Direction::zero_window_packets);
-  number("window_probes", &Direction::window_probes);
-  number("mss", &Direction::mss);
-  number("window_scale", &Direction::window_scale);
-  table.add("sack_permitted", [](const Row& row) { return row.it().sack_permitted; });
-  table.add("timestamps", [](const Row& row) { return row.it().timestamps; });
-  number("syn_packets", &Direction::syn_packets);
-  number("fin_packets", &Direction::fin_packets);
-  number("rst_packets", &Direction::rst_packets);
-  table.add("complete_handshake",
-            [](const Row& row) { return row.connection->complete_handshake; });
-  add_distribution(table, "rtt_sequence",
-                   [](const Row& row) -> const Distribution& { return row.it().rtt_sequence; });
-  add_distribution(table, "rtt_timestamps",
-                   [](const Row& row) -> const Distribution& { return row.it().rtt_timestamps; });
-  table.add("in_flight_mean_bytes", [](const Row& row) { return mean(row.it().in_flight); });
-  table.add("in_flight_max_bytes", [](const Row& row) {
-    return number_or_nan(row.it().in_flight.count != 0, row.it().in_flight.most);
-  });
-  table.add("window_min_bytes", [](const Row& row) {
-    return number_or_nan(row.it().window.count != 0, row.it().window.least);
-  });
-  table.add("window_mean_bytes", [](const Row& row) { return mean(row.it().window); });
-  table.add("window_max_bytes", [](const Row& row) {
-    return number_or_nan(row.it().window.count != 0, row.it().window.most);
-  });
-  return table.columns();
-}
 
-nb::dict series_columns(Engine& engine, std::int64_t interval_ns) {
-  struct Row {
-    std::int64_t flow;
-    const SeriesRow* at;
+ private:
+  std::map<std::tuple<std::uint64_t, std::uint64_t, std::uint8_t>, std::int32_t> numbers_;
+  std::vector<std::string> texts_;
+};
+
+/// The columns asked for (all, if none), and "addresses", the texts whose places are in `source`
+/// and `destination`.
+class FlowArrays {
+ public:
+  FlowArrays(const FlowRows& rows, const std::vector<std::string>& names) : rows_(rows) {
+    const auto columns = flow_columns();
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      if (asked(names, columns[i].name)) wanted_.push_back({i, columns[i].kind});
+    }
+    make();
+  }
+
+  [[nodiscard]] nb::dict columns(const std::vector<std::string>& names) {
+    nb::dict all;
+    const auto give = [&](const char* name, auto& values) {
+      if (asked(names, name)) all[name] = array(std::move(values));
+    };
+    give("connection", connection_);
+    give("direction", direction_);
+    give("protocol", protocol_);
+    give("source", source_);
+    give("source_port", source_port_);
+    give("destination", destination_);
+    give("destination_port", destination_port_);
+    for (Wanted& each : wanted_) {
+      const char* name = flow_columns()[each.index].name;
+      if (each.kind == Kind::whole) all[name] = array(std::move(each.whole));
+      if (each.kind == Kind::real) all[name] = array(std::move(each.real));
+      if (each.kind == Kind::truth) all[name] = each.truth->array();
+    }
+    all["addresses"] = addresses_.texts();
+    return all;
+  }
+
+ private:
+  struct Wanted {
+    std::size_t index;
+    Kind kind;
+    std::vector<std::int64_t> whole{};
+    std::vector<double> real{};
+    std::unique_ptr<Flags> truth{};
   };
-  std::vector<Row> rows;
-  for (const Connection& connection : engine.connections()) {
-    for (unsigned direction = 0; direction < 2; ++direction) {
-      for (const SeriesRow& each : connection.directions[direction].series) {
-        rows.push_back({2 * std::int64_t{connection.number} + direction, &each});
+
+  static bool asked(const std::vector<std::string>& names, const char* name) {
+    return names.empty() || std::find(names.begin(), names.end(), name) != names.end();
+  }
+
+  void make() {
+    const std::size_t count = 2 * rows_.size();
+    for (Wanted& each : wanted_) {
+      if (each.kind == Kind::whole) each.whole.reserve(count);
+      if (each.kind == Kind::real) each.real.reserve(count);
+      if (each.kind == Kind::truth) each.truth = std::make_unique<Flags>(count);
+    }
+    FlowRows::Rows rows;
+    for (std::size_t connection = 0; connection < rows_.size(); ++connection) {
+      rows_.read(connection, rows);
+      for (unsigned direction = 0; direction < 2; ++direction) {
+        const Endpoints ends = direction == 0 ? rows.endpoints : rows.endpoints.turned();
+        connection_.push_back(static_cast<std::int64_t>(connection));
+        direction_.push_back(direction);
+        protocol_.push_back(ends.protocol());
+        source_.push_back(addresses_.number(ends.source, ends.version()));
+        source_port_.push_back(ntohs(ends.source_port()));
+        destination_.push_back(addresses_.number(ends.destination, ends.version()));
+        destination_port_.push_back(ntohs(ends.destination_port()));
+        for (Wanted& each : wanted_) {
+          const std::int64_t value = rows.values[direction][each.index];
+          if (each.kind == Kind::whole) each.whole.push_back(value);
+          if (each.kind == Kind::real) each.real.push_back(std::bit_cast<double>(value));
+          if (each.kind == Kind::truth) each.truth->push_back(value != 0);
+        }
       }
     }
   }
+
+  const FlowRows& rows_;
+  std::vector<Wanted> wanted_;
+  Addresses addresses_;
+  std::vector<std::int64_t> connection_;
+  std::vector<std::int64_t> direction_;
+  std::vector<std::uint8_t> protocol_;
+  std::vector<std::int32_t> source_;
+  std::vector<std::int64_t> source_port_;
+  std::vector<std::int32_t> destination_;
+  std::vector<std::int64_t> destination_port_;
+};
+
+/// What is kept of connections that left.
+struct Kept {
+  struct Interval {
+    std::int64_t flow;
+    SeriesRow row;
+  };
+  FlowRows rows;
+  std::vector<Interval> series;
+
+  void add(const Connection& connection) {
+    rows.add(connection);
+    for (unsigned direction = 0; direction < 2; ++direction) {
+      if (!connection.directions[direction]) continue;
+      for (const SeriesRow& each : connection.directions[direction]->series) {
+        series.push_back({2 * std::int64_t{connection.number} + direction, each});
+      }
+    }
+  }
+};
+
+nb::dict series_columns(std::vector<Kept::Interval> rows, std::int64_t origin_ns,
+                        std::int64_t interval_ns) {
+  using Row = Kept::Interval;
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const Row& a, const Row& b) { return a.flow < b.flow; });
   Table<Row> table(std::move(rows));
-  const std::int64_t origin_ns = engine.origin_ns();
   table.add("flow", [](const Row& row) { return row.flow; });
-  table.add("start_ns", [=](const Row& row) { return origin_ns + row.at->index * interval_ns; });
-  table.add("payload_bytes", [](const Row& row) { return row.at->payload_bytes; });
-  table.add("first_time_bytes", [](const Row& row) { return row.at->first_time_bytes; });
-  table.add("retransmitted_packets", [](const Row& row) { return row.at->retransmitted_packets; });
+  table.add("start_ns", [=](const Row& row) { return origin_ns + row.row.index * interval_ns; });
+  table.add("payload_bytes", [](const Row& row) { return row.row.payload_bytes; });
+  table.add("first_time_bytes", [](const Row& row) { return row.row.first_time_bytes; });
+  table.add("retransmitted_packets", [](const Row& row) { return row.row.retransmitted_packets; });
   table.add("in_flight_max_bytes", [](const Row& row) {
-    return number_or_nan(row.at->in_flight_most >= 0, row.at->in_flight_most);
+    return number_or_nan(row.row.in_flight_most >= 0, row.row.in_flight_most);
   });
   table.add("rtt_mean_ns", [](const Row& row) {
-    return row.at->rtt_count == 0 ? nan : row.at->rtt_sum / static_cast<double>(row.at->rtt_count);
+    return row.row.rtt_count == 0 ? nan : row.row.rtt_sum / static_cast<double>(row.row.rtt_count);
   });
   table.add("rtt_max_ns",
-            [](const Row& row) { return number_or_nan(row.at->rtt_count != 0, row.at->rtt_most); });
+            [](const Row& row) { return number_or_nan(row.row.rtt_count != 0, row.row.rtt_most); });
   table.add("window_bytes",
-            [](const Row& row) { return number_or_nan(row.at->window >= 0, row.at->window); });
+            [](const Row& row) { return number_or_nan(row.row.window >= 0, row.row.window); });
   return table.columns();
 }
 
@@ -249,35 +293,115 @@ void let_signals_in() {
   if (PyErr_CheckSignals() != 0) throw nb::python_error();
 }
 
+/// Packets by what they are, most first.
+nb::dict contents(const Totals& totals) {
+  std::map<std::string, std::int64_t> counts;  // several numbers may have one name
+  if (totals.tcp != 0) counts["TCP"] = totals.tcp;
+  if (totals.udp != 0) counts["UDP"] = totals.udp;
+  for (const auto& [what, count] : totals.others) counts[name_of(what)] += count;
+  std::vector<std::pair<std::string, std::int64_t>> ordered(counts.begin(), counts.end());
+  std::stable_sort(ordered.begin(), ordered.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  nb::dict all;
+  for (const auto& [name, count] : ordered) all[name.c_str()] = count;
+  return all;
+}
+
 nb::dict scan(const nb::bytes& path, std::optional<std::int64_t> start_ns,
-              std::optional<std::int64_t> end_ns, std::int64_t interval_ns) {
+              std::optional<std::int64_t> end_ns, std::int64_t interval_ns, bool relative,
+              const std::vector<std::string>& columns, bool tunnels) {
   Options options;
   if (start_ns) options.start_ns = *start_ns;
   if (end_ns) options.end_ns = *end_ns;
   options.interval_ns = interval_ns;
-  Engine engine(options);
+  options.relative = relative;
+  Kept kept;
+  Engine engine(options, [&](const Connection& connection) { kept.add(connection); });
   Totals totals;
   std::string damage;
+  std::optional<FlowArrays> table;
   {
     const std::string name(path.c_str(), path.size());
     const nb::gil_scoped_release free;
     CaptureFile file(name);
-    while (scan_some(file, engine, totals, packets_between_signals)) let_signals_in();
+    Decoder decoder(tunnels);
+    while (scan_some(file, decoder, engine, totals, packets_between_signals)) let_signals_in();
     damage = file.damage();
+    engine.finish();
+    table.emplace(kept.rows, columns);
   }
   nb::dict result;
   result["packets"] = totals.packets;
   result["bytes"] = totals.bytes;
   result["first_ns"] = totals.packets == 0 ? 0 : totals.first_ns;
   result["last_ns"] = totals.packets == 0 ? 0 : totals.last_ns;
+  result["packets_back"] = totals.packets_back;
+  result["most_back_ns"] = totals.most_back_ns;
+  const auto bound = [](std::int64_t time_ns, std::int64_t open) -> nb::object {
+    return time_ns == open ? nb::none() : nb::cast(time_ns);
+  };
+  const Options& measured = engine.options();
+  result["start_ns"] = bound(measured.start_ns, Options{}.start_ns);
+  result["end_ns"] = bound(measured.end_ns, Options{}.end_ns);
   result["damage"] = damage;
   nb::dict unused;
   for (std::size_t reason = 1; reason < unused_reasons; ++reason) {
     if (totals.unused[reason] != 0) unused[unused_names[reason]] = totals.unused[reason];
   }
   result["unused"] = unused;
-  result["flows"] = flow_columns(engine);
-  if (interval_ns != 0) result["series"] = series_columns(engine, interval_ns);
+  result["contents"] = contents(totals);
+  result["flows"] = table->columns(columns);
+  if (interval_ns != 0) {
+    result["series"] = series_columns(std::move(kept.series), engine.origin_ns(), interval_ns);
+  }
+  return result;
+}
+
+/// What one direction of a connection did over time.
+nb::dict trace(const nb::bytes& path, std::uint32_t connection, unsigned direction, bool tunnels) {
+  Tracer tracer(connection, direction);
+  {
+    const std::string name(path.c_str(), path.size());
+    const nb::gil_scoped_release free;
+    CaptureFile file(name);
+    Decoder decoder(tunnels);
+    Engine engine{Options{}};
+    Record record;
+    Packet packet;
+    for (std::int64_t passed = 1; file.next(record); ++passed) {
+      if (passed % packets_between_signals == 0) let_signals_in();
+      if (decoder.decode(record, packet) == Unused::none) tracer.add(packet, engine.add(packet));
+    }
+  }
+  Trace& all = tracer.trace();
+  nb::dict segments;
+  segments["time_ns"] = array(std::move(all.segments.time_ns));
+  segments["begin"] = array(std::move(all.segments.begin));
+  segments["end"] = array(std::move(all.segments.end));
+  segments["kind"] = array(std::move(all.segments.kind));
+  segments["flags"] = array(std::move(all.segments.flags));
+  nb::dict acknowledgements;
+  acknowledgements["time_ns"] = array(std::move(all.acknowledgements.time_ns));
+  acknowledgements["number"] = array(std::move(all.acknowledgements.number));
+  acknowledgements["window_end"] = array(std::move(all.acknowledgements.window_end));
+  acknowledgements["duplicate"] = array(std::move(all.acknowledgements.duplicate));
+  nb::dict sacks;
+  sacks["time_ns"] = array(std::move(all.sacks.time_ns));
+  sacks["begin"] = array(std::move(all.sacks.begin));
+  sacks["end"] = array(std::move(all.sacks.end));
+  const auto samples = [](Trace::Samples& from, const char* value) {
+    nb::dict columns;
+    columns["time_ns"] = array(std::move(from.time_ns));
+    columns[value] = array(std::move(from.value));
+    return columns;
+  };
+  nb::dict result;
+  result["segments"] = segments;
+  result["acknowledgements"] = acknowledgements;
+  result["sacks"] = sacks;
+  result["rtt_sequence"] = samples(all.rtt_sequence, "rtt_ns");
+  result["rtt_timestamps"] = samples(all.rtt_timestamps, "rtt_ns");
+  result["in_flight"] = samples(all.in_flight, "bytes");
   return result;
 }
 
@@ -299,7 +423,7 @@ class PacketReader {
         if (passed % packets_between_signals == 0) let_signals_in();
         if (!file_.next(record)) {
           ended_ = true;
-        } else if (decode(record, packet) == Unused::none) {
+        } else if (decoder_.decode(record, packet) == Unused::none) {
           columns.add(packet, engine_.add(packet));
           ++count;
         }
@@ -383,6 +507,7 @@ class PacketReader {
 
   std::size_t rows_;
   CaptureFile file_;
+  Decoder decoder_;
   Engine engine_{Options{}};
   bool ended_ = false;
 };
@@ -405,6 +530,8 @@ nb::dict match_columns(const std::vector<MatchRow>& rows) {
   table.add("connection", [](const Row& row) { return row.connection; });
   table.add("direction", [](const Row& row) { return std::int64_t{row.direction}; });
   table.add("forward", [](const Row& row) { return row.it().forward; });
+  table.add("sent_connection", [](const Row& row) { return std::int64_t{row.of->numbers[0]}; });
+  table.add("received_connection", [](const Row& row) { return std::int64_t{row.of->numbers[1]}; });
   add_endpoints(table, [](const Row& row) { return row.of->endpoints[row.direction]; });
   table.add("sent", [](const Row& row) { return row.it().sent; });
   table.add("received", [](const Row& row) { return row.received(); });
@@ -523,7 +650,6 @@ nb::dict match(const nb::bytes& sent, const nb::bytes& received,
   }
   std::vector<MatchRow> rows;
   for (const MatchedConnection& connection : matcher.connections()) {
-    if (!connection.in_both()) continue;
     const auto number = static_cast<std::int64_t>(rows.size() / 2);
     rows.push_back({number, 0, &connection});
     rows.push_back({number, 1, &connection});
@@ -557,7 +683,9 @@ NB_MODULE(nagi_captures_native, module) {
     }
   });
   module.def("scan", &scan, nb::arg("path"), nb::arg("start_ns").none(), nb::arg("end_ns").none(),
-             nb::arg("interval_ns"));
+             nb::arg("interval_ns"), nb::arg("relative"), nb::arg("columns"), nb::arg("tunnels"));
+  module.def("trace", &trace, nb::arg("path"), nb::arg("connection"), nb::arg("direction"),
+             nb::arg("tunnels"));
   module.def("match", &match, nb::arg("sent"), nb::arg("received"), nb::arg("start_ns").none(),
              nb::arg("end_ns").none(), nb::arg("complete"), nb::arg("sent_clock"),
              nb::arg("received_clock"));

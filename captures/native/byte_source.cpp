@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 #include <zstd.h>
 
 #include <algorithm>
@@ -27,28 +28,60 @@ bool is_zstd(const std::uint8_t* first) {
          (magic & ZSTD_MAGIC_SKIPPABLE_MASK) == ZSTD_MAGIC_SKIPPABLE_START;
 }
 
+bool is_gzip(const std::uint8_t* first) {
+  return first[0] == 0x1f && first[1] == 0x8b && first[2] == Z_DEFLATED;
+}
+
 }  // namespace
 
 /// What the file holds, compressed; the buffer then has it uncompressed.
-class ByteSource::Zstd {
+class ByteSource::Compression {
  public:
-  Zstd() : input_(read_bytes + 16), stream_(ZSTD_createDStream()) {
+  Compression() : input_(read_bytes + 16) {}
+  Compression(const Compression&) = delete;
+  Compression& operator=(const Compression&) = delete;
+  virtual ~Compression() = default;
+
+  /// Uncompresses up to `space` bytes; 0 at the end, or with a failure.
+  virtual std::size_t read(ByteSource& source, std::uint8_t* to, std::size_t space) = 0;
+
+  /// What was already read of the file.
+  void give(const std::uint8_t* data, std::size_t size) {
+    std::memcpy(input_.data(), data, size);
+    filled_ = size;
+  }
+
+ protected:
+  /// Reads on where all that was read has been used; false if the file is at its end.
+  bool refill(ByteSource& source) {
+    if (at_ == filled_ && !ended_) {
+      at_ = 0;
+      filled_ = source.read_plain(input_.data(), input_.size());
+      ended_ = filled_ == 0;
+    }
+    return at_ != filled_;
+  }
+
+  std::vector<std::uint8_t> input_;
+  std::size_t at_ = 0;
+  std::size_t filled_ = 0;
+
+ private:
+  bool ended_ = false;
+};
+
+class ByteSource::Zstd : public Compression {
+ public:
+  Zstd() : stream_(ZSTD_createDStream()) {
     if (stream_ == nullptr) throw std::bad_alloc();
     ZSTD_DCtx_setParameter(stream_, ZSTD_d_windowLogMax, longest_window_log);
   }
-  Zstd(const Zstd&) = delete;
-  Zstd& operator=(const Zstd&) = delete;
-  ~Zstd() { ZSTD_freeDStream(stream_); }
+  ~Zstd() override { ZSTD_freeDStream(stream_); }
 
-  std::size_t read(ByteSource& source, std::uint8_t* to, std::size_t space) {
+  std::size_t read(ByteSource& source, std::uint8_t* to, std::size_t space) override {
     ZSTD_outBuffer out{to, space, 0};
     while (out.pos == 0 && source.failure_.empty()) {
-      if (at_ == filled_ && !ended_) {
-        at_ = 0;
-        filled_ = source.read_plain(input_.data(), input_.size());
-        ended_ = filled_ == 0;
-      }
-      const bool exhausted = at_ == filled_;
+      const bool exhausted = !refill(source);
       if (exhausted && !frame_open_) break;
       ZSTD_inBuffer in{input_.data(), filled_, at_};
       const std::size_t expected = ZSTD_decompressStream(stream_, &out, &in);
@@ -63,25 +96,62 @@ class ByteSource::Zstd {
     return out.pos;
   }
 
-  /// What was already read of the file.
-  void give(const std::uint8_t* data, std::size_t size) {
-    std::memcpy(input_.data(), data, size);
-    filled_ = size;
+ private:
+  ZSTD_DStream* stream_;
+  bool frame_open_ = false;
+};
+
+class ByteSource::Gzip : public Compression {
+ public:
+  Gzip() {
+    constexpr int gzip_only = 16;
+    if (inflateInit2(&stream_, MAX_WBITS + gzip_only) != Z_OK) throw std::bad_alloc();
+  }
+  ~Gzip() override { inflateEnd(&stream_); }
+
+  std::size_t read(ByteSource& source, std::uint8_t* to, std::size_t space) override {
+    stream_.next_out = to;
+    stream_.avail_out = static_cast<uInt>(space);
+    while (stream_.avail_out == space && source.failure_.empty()) {
+      if (!refill(source)) {
+        if (member_open_) source.failure_ = "gzip data is cut off";
+        break;
+      }
+      if (!member_open_) {
+        // Another member may follow; what is no member is padding (gzip itself takes it so).
+        if (members_ != 0 && input_[at_] != 0x1f) {
+          at_ = filled_;
+          continue;
+        }
+        inflateReset(&stream_);
+        member_open_ = true;
+      }
+      stream_.next_in = input_.data() + at_;
+      stream_.avail_in = static_cast<uInt>(filled_ - at_);
+      const int result = inflate(&stream_, Z_NO_FLUSH);
+      at_ = filled_ - stream_.avail_in;
+      if (result == Z_STREAM_END) {
+        member_open_ = false;
+        ++members_;
+      } else if (result != Z_OK && result != Z_BUF_ERROR) {
+        source.failure_ = "damaged gzip data";
+        if (stream_.msg != nullptr) source.failure_ += std::string(" (") + stream_.msg + ")";
+      }
+    }
+    return space - stream_.avail_out;
   }
 
  private:
-  std::vector<std::uint8_t> input_;
-  ZSTD_DStream* stream_;
-  std::size_t at_ = 0;
-  std::size_t filled_ = 0;
-  bool ended_ = false;
-  bool frame_open_ = false;
+  z_stream stream_{};
+  bool member_open_ = false;
+  std::size_t members_ = 0;
 };
 
 ByteSource::ByteSource(const std::string& path)
     : buffer_(std::make_unique_for_overwrite<std::uint8_t[]>(buffer_bytes)) {
   at_ = end_ = buffer_.get();
-  descriptor_ = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  descriptor_ = path == "-" ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
+                            : open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor_ < 0) {
     throw CaptureError(std::string("cannot be read: ") + std::strerror(errno),
                        "give a capture made by tcpdump -w");
@@ -109,9 +179,15 @@ ByteSource::~ByteSource() {
 
 void ByteSource::look_for_compression() {
   const std::uint8_t* first = peek(4);
-  if (first == nullptr || !is_zstd(first)) return;
-  zstd_ = std::make_unique<Zstd>();
-  zstd_->give(at_, left());
+  if (first == nullptr) return;
+  if (is_zstd(first)) {
+    compression_ = std::make_unique<Zstd>();
+  } else if (is_gzip(first)) {
+    compression_ = std::make_unique<Gzip>();
+  } else {
+    return;
+  }
+  compression_->give(at_, left());
   at_ = end_ = buffer_.get();
 }
 
@@ -143,7 +219,7 @@ bool ByteSource::skip(std::uint64_t count) {
 }
 
 std::size_t ByteSource::read_some(std::uint8_t* to, std::size_t space) {
-  return zstd_ ? zstd_->read(*this, to, space) : read_plain(to, space);
+  return compression_ ? compression_->read(*this, to, space) : read_plain(to, space);
 }
 
 std::size_t ByteSource::read_plain(std::uint8_t* to, std::size_t space) {

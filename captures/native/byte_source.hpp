@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A file as a stream of bytes through one buffer, uncompressed on the way if zstd has compressed
-// it (RFC 8878). Memory is the buffer's and zstd's window's, however long the file.
+// A file, or standard input, as a stream of bytes through one buffer, uncompressed on the way if
+// zstd (RFC 8878) or gzip (RFC 1952) has compressed it. Memory is the buffer's and the window of
+// the compression, however long the file.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +29,7 @@ class ByteSource {
   /// The most that can be looked at in one piece.
   static constexpr std::size_t longest_piece = 384 * 1024;
 
-  /// Throws CaptureError if the file cannot be opened or read.
+  /// Throws CaptureError if the file cannot be opened or read. "-" is standard input.
   explicit ByteSource(const std::string& path);
   /// Reads from memory, which must stay: for tests.
   ByteSource(const std::uint8_t* data, std::size_t size);
@@ -54,13 +55,15 @@ class ByteSource {
   [[nodiscard]] std::uint64_t offset() const {
     return base_ + static_cast<std::uint64_t>(at_ - buffer_.get());
   }
-  [[nodiscard]] bool compressed() const { return zstd_ != nullptr; }
+  [[nodiscard]] bool compressed() const { return compression_ != nullptr; }
   /// Why there are no more bytes, if that is not the end of the file: reading failed, or what is
   /// compressed is damaged.
   [[nodiscard]] const std::string& failure() const { return failure_; }
 
  private:
+  class Compression;
   class Zstd;
+  class Gzip;
 
   void look_for_compression();
   bool fill(std::size_t count);
@@ -74,7 +77,7 @@ class ByteSource {
   int descriptor_ = -1;
   const std::uint8_t* memory_ = nullptr;
   std::size_t memory_left_ = 0;
-  std::unique_ptr<Zstd> zstd_;
+  std::unique_ptr<Compression> compression_;
   std::string failure_;
 };
 

@@ -2,7 +2,9 @@
 #include "native/capture_file.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
+#include <string_view>
 
 #include "native/decode.hpp"
 
@@ -24,8 +26,28 @@ constexpr std::uint16_t option_resolution = 9;
 constexpr std::uint16_t option_offset = 14;
 
 constexpr const char* cure =
-    "give a capture made by tcpdump -w (pcap or pcapng, or one of them "
-    "compressed by zstd)";
+    "give a capture made by tcpdump -w (pcap or pcapng, whole or compressed by gzip or zstd)";
+
+struct Format {
+  std::string_view begins;
+  const char* what;
+  const char* cure;
+};
+constexpr const char* convert = "convert it first: editcap -F pcap FILE NEW";
+constexpr auto other_formats = std::to_array<Format>({
+    {"snoop\0\0\0", "is a snoop capture, which is not read", convert},
+    {"GMBU", "is a capture of Microsoft Network Monitor, which is not read", convert},
+    {"RTSS", "is a capture of Microsoft Network Monitor, which is not read", convert},
+    {"TRSNIFF data    \x1a", "is a Sniffer capture, which is not read", convert},
+    {"XCP\0", "is a NetXRay capture, which is not read", convert},
+    {"\xfd"
+     "7zXZ\0",
+     "is compressed by xz, which is not read", "uncompress it: xz -d"},
+    {"BZh", "is compressed by bzip2, which is not read", "uncompress it: bzip2 -d"},
+    {"\x04\x22\x4d\x18", "is compressed by lz4, which is not read", "uncompress it: lz4 -d"},
+    {"PK\x03\x04", "is a ZIP archive", "take the capture out of it: unzip"},
+    {"7z\xbc\xaf\x27\x1c", "is a 7-Zip archive", "take the capture out of it: 7z x"},
+});
 
 constexpr std::uint32_t padded(std::uint32_t length) { return (length + 3) & ~3U; }
 
@@ -69,16 +91,30 @@ void CaptureFile::open() {
       swapped_ = true;
       break;
     default:
-      throw CaptureError("is no capture", cure);
+      refuse();
   }
   const std::uint8_t* header = source_.peek(24);
   if (header == nullptr) throw CaptureError("is no capture: it is too short", cure);
   link_type_ = word(header + 20) & 0xffff;  // above are bits on frame check sequences
   if (!known_link_type(link_type_)) {
-    throw CaptureError("has link type " + std::to_string(link_type_) + ", which is not read",
+    throw CaptureError("has link type " + std::to_string(link_type_) + " (" +
+                           link_type_name(link_type_) + "), which is not read",
                        "capture on an Ethernet, \"any\" or tunnel interface");
   }
   source_.advance(24);
+}
+
+/// Says what the file is instead of a capture.
+void CaptureFile::refuse() {
+  for (const Format& format : other_formats) {
+    const std::uint8_t* first = source_.peek(format.begins.size());
+    if (first != nullptr &&
+        std::equal(format.begins.begin(), format.begins.end(), first,
+                   [](char a, std::uint8_t b) { return static_cast<std::uint8_t>(a) == b; })) {
+      throw CaptureError(format.what, format.cure);
+    }
+  }
+  throw CaptureError("is no capture", cure);
 }
 
 bool CaptureFile::cut_off(const char* where) {

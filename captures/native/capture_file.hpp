@@ -2,7 +2,7 @@
 //
 // The records of a capture file, one after the other, in bounded memory. pcap
 // (draft-ietf-opsawg-pcap; also with the longer records of Kuznetzov's kernels) and pcapng
-// (draft-ietf-opsawg-pcapng), either byte order, whole or compressed by zstd.
+// (draft-ietf-opsawg-pcapng), either byte order, whole or compressed by gzip or zstd.
 //
 // A file that is no capture is refused by CaptureError. A file that is damaged gives the records
 // before the damage, and then says what is wrong and at which byte.
@@ -55,7 +55,7 @@ class CaptureFile {
   };
 
   void open();
-  void open_pcap(const std::uint8_t* header);
+  [[noreturn]] void refuse();
   bool next_pcapng(Record& record);
   bool read_section();
   bool read_interface(std::uint32_t length);

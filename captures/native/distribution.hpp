@@ -2,7 +2,8 @@
 //
 // Count, mean, extremes and quantiles of many durations in bounded memory. Extremes and mean are
 // exact; quantiles come from logarithmic buckets, 128 to an octave, and are within 0.8 % (the idea
-// of HdrHistogram). An octave without values takes 8 bytes, one with values 1 KiB.
+// of HdrHistogram). Up to 16 values are kept as they are; then an octave without values takes 8
+// bytes, one with values 1 KiB.
 #pragma once
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace nagi::captures {
@@ -26,11 +28,14 @@ class Distribution {
     sum_ += static_cast<double>(value);
     least_ = std::min(least_, value);
     most_ = std::max(most_, value);
-    const auto positive = static_cast<std::uint64_t>(value);
-    const unsigned octave = octave_of(positive);
-    if (octave >= octaves_.size()) octaves_.resize(octave + 1);
-    if (!octaves_[octave]) octaves_[octave] = std::make_unique<Octave>();
-    ++(*octaves_[octave])[(positive >> shift_of(octave)) % per_octave];
+    if (octaves_.empty()) {
+      if (few_.size() < max_few) {
+        few_.push_back(value);
+        return;
+      }
+      for (const std::int64_t each : std::exchange(few_, {})) put(each);
+    }
+    put(value);
   }
 
   [[nodiscard]] std::uint64_t count() const { return count_; }
@@ -44,6 +49,14 @@ class Distribution {
   /// spread evenly over their bucket.
   [[nodiscard]] double quantile(double share) const {
     if (count_ == 0) return nan;
+    if (octaves_.empty()) {
+      Distribution buckets;
+      for (const std::int64_t each : few_) buckets.put(each);
+      buckets.count_ = count_;
+      buckets.least_ = least_;
+      buckets.most_ = most_;
+      return buckets.quantile(share);
+    }
     const auto wanted = std::max<std::uint64_t>(
         1, static_cast<std::uint64_t>(std::ceil(share * static_cast<double>(count_))));
     std::uint64_t passed = 0;
@@ -69,6 +82,7 @@ class Distribution {
  private:
   static constexpr unsigned bits = 7;
   static constexpr std::size_t per_octave = 1U << bits;
+  static constexpr std::size_t max_few = 16;
   static constexpr double nan = std::numeric_limits<double>::quiet_NaN();
   using Octave = std::array<std::uint64_t, per_octave>;
 
@@ -79,6 +93,15 @@ class Distribution {
   }
   static unsigned shift_of(unsigned octave) { return octave == 0 ? 0 : octave - 1; }
 
+  void put(std::int64_t value) {
+    const auto positive = static_cast<std::uint64_t>(value);
+    const unsigned octave = octave_of(positive);
+    if (octave >= octaves_.size()) octaves_.resize(octave + 1);
+    if (!octaves_[octave]) octaves_[octave] = std::make_unique<Octave>();
+    ++(*octaves_[octave])[(positive >> shift_of(octave)) % per_octave];
+  }
+
+  std::vector<std::int64_t> few_;
   std::vector<std::unique_ptr<Octave>> octaves_;
   std::uint64_t count_ = 0;
   double sum_ = 0;

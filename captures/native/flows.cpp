@@ -2,8 +2,21 @@
 #include "native/flows.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
 namespace nagi::captures {
+
+namespace {
+
+void add_sample(std::unique_ptr<Distribution>& samples, std::int64_t value) {
+  if (!samples) [[unlikely]] {
+    samples = std::make_unique<Distribution>();
+  }
+  samples->add(value);
+}
+
+}  // namespace
 
 // ---------------------------------------------------------------------------------- sequence space
 
@@ -66,54 +79,162 @@ void Direction::add_hole(std::size_t place, Hole hole) {
   if (holes_.size() > max_holes) holes_.erase(holes_.begin());
 }
 
+void Counts::add_difference(const Counts& before, const Counts& after) {
+  packets += after.packets - before.packets;
+  ip_bytes += after.ip_bytes - before.ip_bytes;
+  payload_bytes += after.payload_bytes - before.payload_bytes;
+  data_packets += after.data_packets - before.data_packets;
+  first_time_bytes += after.first_time_bytes - before.first_time_bytes;
+  retransmitted_packets += after.retransmitted_packets - before.retransmitted_packets;
+  retransmitted_bytes += after.retransmitted_bytes - before.retransmitted_bytes;
+  out_of_order_packets += after.out_of_order_packets - before.out_of_order_packets;
+}
+
+/// Has the byte before this number been seen?
+bool Direction::has_seen(std::int64_t number) const {
+  if (number <= low_ || number > next_) return false;
+  const auto hole = std::partition_point(holes_.begin(), holes_.end(),
+                                         [=](const Hole& each) { return each.end < number; });
+  return hole == holes_.end() || hole->begin >= number;
+}
+
+Counts Direction::inside() const {
+  if (!outside) return counts;
+  Counts less;
+  less.add_difference(*outside, counts);
+  return less;
+}
+
+Place Connection::captured_at(unsigned direction) const {
+  constexpr double at_an_end = 0.1;              // of the round trip
+  constexpr double shortest_round_trip = 200e3;  // ns; in less there is no telling
+  // Times to the ends of direction 0, and back.
+  std::array<double, 2> to{};
+  for (unsigned end = 0; end < 2; ++end) {
+    double least = std::numeric_limits<double>::infinity();
+    const Direction* towards = directions[1 - end].get();
+    if (towards != nullptr && towards->rtt_sequence) least = towards->rtt_sequence->least();
+    if (handshake) {
+      const std::int64_t time = end == 1 ? handshake->to_listener() : handshake->to_caller();
+      if (time != Handshake::none) least = std::min(least, static_cast<double>(time));
+    }
+    to[end] = std::max(least, 0.0);
+  }
+  const double whole = to[0] + to[1];
+  if (!(whole >= shortest_round_trip) || std::isinf(whole)) return Place::unknown;
+  const double share = to[direction] / whole;  // of the way from the source
+  if (share <= at_an_end) return Place::source;
+  return share >= 1 - at_an_end ? Place::destination : Place::between;
+}
+
 // ------------------------------------------------------------------------------------------ engine
 
+Engine::Engine(const Options& options, Left left)
+    : options_(options), left_(std::move(left)), tracker_(Gone{this}) {}
+
+Connection* Engine::connection(std::uint32_t number) {
+  for (Connection& each : tracker_.places()) {
+    if (each.number == number) return &each;
+  }
+  return nullptr;
+}
+
+void Engine::finish() {
+  std::vector<Connection*> rest;
+  for (Connection& each : tracker_.places()) {
+    if (each.number != Tracked::none) rest.push_back(&each);
+  }
+  std::sort(rest.begin(), rest.end(),
+            [](const Connection* a, const Connection* b) { return a->number < b->number; });
+  for (Connection* each : rest) leave(*each);
+}
+
+void Engine::leave(Connection& connection) {
+  for (const auto& direction : connection.directions) {
+    if (direction) {
+      outstanding_ -= direction->outstanding_.capacity() + direction->stamps_.capacity();
+    }
+  }
+  if (left_) left_(connection);
+}
+
+void Engine::count_from(std::int64_t time_ns) {
+  const Options open;
+  if (options_.start_ns != open.start_ns) options_.start_ns += time_ns;
+  if (options_.end_ns != open.end_ns) options_.end_ns += time_ns;
+}
+
+void Engine::begin(std::int64_t time_ns) {
+  constexpr std::int64_t none = std::numeric_limits<std::int64_t>::min();
+  origin_ns_ = options_.start_ns == none ? time_ns : options_.start_ns;
+  has_origin_ = true;
+}
+
+/// Was the same packet captured a moment before? Packets are the same if they agree in direction of
+/// a connection, identification, sequence and acknowledgement, flags, payload and checksum. Where
+/// nobody counts identifications, repeated acknowledgements look the same: only packets with
+/// payload tell, and a shorter moment.
+bool Engine::captured_before(const Packet& packet, const Seen& seen) {
+  constexpr std::int64_t moment_ns = 1'000'000;
+  constexpr std::int64_t short_moment_ns = 100'000;
+  if (packet.identification == 0 && packet.payload == 0) return false;
+  const auto mix = [](std::uint64_t state, std::uint64_t value) {
+    state = (state ^ value) * 0x9e3779b97f4a7c15;
+    return state ^ (state >> 32);
+  };
+  std::uint64_t print = mix(2 * std::uint64_t{seen.connection} + seen.direction + 1,
+                            std::uint64_t{packet.sequence} << 32 | packet.acknowledgement);
+  print =
+      mix(print, std::uint64_t{packet.identification} << 48 | std::uint64_t{packet.checksum} << 32 |
+                     std::uint64_t{packet.flags} << 24 | (packet.payload & 0xffffff));
+  Print& last = prints_[print % prints];
+  const std::int64_t since = packet.time_ns - last.time_ns;
+  const bool same = last.value == print && since >= 0 &&
+                    since <= (packet.identification != 0 ? moment_ns : short_moment_ns);
+  last = {print, packet.time_ns};
+  return same;
+}
+
 Seen Engine::add(const Packet& packet) {
+  const std::int64_t now = packet.time_ns;
   if (!has_origin_) [[unlikely]] {
-    constexpr std::int64_t none = std::numeric_limits<std::int64_t>::min();
-    origin_ns_ = options_.start_ns == none ? packet.time_ns : options_.start_ns;
-    has_origin_ = true;
+    begin(now);
   }
   unsigned number = 0;
-  Connection* connection = table_.find(packet.endpoints, number);
-  const bool opening = (packet.flags & (flag_syn | flag_ack)) == flag_syn;
-  if (connection != nullptr && opening) [[unlikely]] {
-    const Direction& mine = connection->directions[number];
-    const bool repeated = !mine.started_ || (mine.sent_syn_ && packet.sequence == mine.base_) ||
-                          (!mine.sent_syn_ && packet.sequence + 1 == mine.base_);
-    if (!repeated) connection = nullptr;
-  }
-  if (connection == nullptr) [[unlikely]] {
-    const bool answer = (packet.flags & (flag_syn | flag_ack)) == (flag_syn | flag_ack);
-    connection = &table_.add(answer ? packet.endpoints.turned() : packet.endpoints);
-    number = connection->endpoints[0] == packet.endpoints ? 0 : 1;
-  }
-
+  Connection& connection = tracker_.find(packet, now, number);
   Seen seen;
-  seen.connection = connection->number;
+  seen.connection = connection.number;
   seen.direction = static_cast<std::uint8_t>(number);
-  Direction& mine = connection->directions[number];
-  const std::int64_t now = packet.time_ns;
+  auto& place = connection.directions[number];
+  if (!place) [[unlikely]] {
+    place = std::make_unique<Direction>();
+  }
+  Direction& mine = *place;
   const bool inside = now >= options_.start_ns && now < options_.end_ns;
-  if (mine.packets() == 0) {
+  Counts& counts = mine.counts;
+  Counts before;
+  if (!inside) before = counts;
+  if (counts.packets == 0) {
     mine.first_ns = mine.last_ns = now;
   } else {
+    mine.first_ns = std::min(mine.first_ns, now);
     mine.last_ns = std::max(mine.last_ns, now);
   }
-  Counts& counts = mine.counts[inside ? 1 : 0];
   ++counts.packets;
   counts.ip_bytes += packet.ip_bytes;
   if (packet.payload != 0) {
-    if (mine.counts[0].data_packets + mine.counts[1].data_packets == 0) {
+    if (counts.data_packets == 0) {
       mine.first_data_ns = mine.last_data_ns = now;
     } else {
+      mine.first_data_ns = std::min(mine.first_data_ns, now);
       mine.last_data_ns = std::max(mine.last_data_ns, now);
     }
     ++counts.data_packets;
     counts.payload_bytes += packet.payload;
   }
+  if (captured_before(packet, seen)) ++mine.captured_twice;
   if (packet.endpoints.protocol() == protocol_tcp) [[likely]] {
-    add_tcp(packet, *connection, number, seen);
+    add_tcp(packet, connection, number, inside, seen);
   } else {
     seen.new_bytes = packet.payload;
     counts.first_time_bytes += packet.payload;
@@ -122,17 +243,25 @@ Seen Engine::add(const Packet& packet) {
       at->first_time_bytes += packet.payload;
     }
   }
+  if (!inside) {
+    if (!mine.outside) mine.outside = std::make_unique<Counts>();
+    mine.outside->add_difference(before, counts);
+  }
   return seen;
 }
 
 inline void Engine::add_tcp(const Packet& packet, Connection& connection, unsigned number,
-                            Seen& seen) {
-  Direction& mine = connection.directions[number];
-  Direction& other = connection.directions[1 - number];
+                            bool inside, Seen& seen) {
+  Direction& mine = *connection.directions[number];
   const std::int64_t now = packet.time_ns;
-  const bool inside = now >= options_.start_ns && now < options_.end_ns;
-  Counts& counts = mine.counts[inside ? 1 : 0];
+  Counts& counts = mine.counts;
   const std::uint8_t flags = packet.flags;
+  // A lone SYN says nothing of the other direction, which need not be kept.
+  auto& place = connection.directions[1 - number];
+  if (!place && (flags & flag_ack) != 0) [[unlikely]] {
+    place = std::make_unique<Direction>();
+  }
+  Direction& other = place ? *place : blank_;
 
   if ((flags & flag_rst) != 0) [[unlikely]] {
     ++mine.rst_packets;
@@ -158,7 +287,7 @@ inline void Engine::add_tcp(const Packet& packet, Connection& connection, unsign
   seen.sequence = begin;
   const bool special = (flags & (flag_syn | flag_fin)) != 0;
   if ((flags & flag_syn) != 0) [[unlikely]] {
-    open(packet, mine, other);
+    open(packet, connection, number, mine, other);
   }
 
   SeriesRow* const at = row(mine, now);
@@ -169,7 +298,7 @@ inline void Engine::add_tcp(const Packet& packet, Connection& connection, unsign
     const bool closed = other.last_window_ == 0;
     const bool all_acknowledged =
         mine.acked_ == Direction::unknown ? packet.payload == 0 : mine.acked_ >= mine.next_;
-    probing = closed || all_acknowledged;
+    seen.probe = probing = closed || all_acknowledged;
     if (probing) ++(closed ? mine.window_probes : mine.keep_alives);
   }
   if (probing) [[unlikely]] {
@@ -197,6 +326,7 @@ inline void Engine::add_tcp(const Packet& packet, Connection& connection, unsign
           ++counts.retransmitted_packets;
           counts.retransmitted_bytes += packet.payload - fresh;
         } else {
+          seen.out_of_order = true;
           ++counts.out_of_order_packets;
           fills = to <= next;
         }
@@ -230,6 +360,7 @@ inline void Engine::add_tcp(const Packet& packet, Connection& connection, unsign
     }
     if (packet.payload != 0 && mine.acked_ != Direction::unknown) {
       const std::int64_t in_flight = std::max<std::int64_t>(0, mine.next_ - mine.acked_);
+      seen.in_flight = in_flight;
       if (inside) mine.in_flight.add(in_flight);
       if (at != nullptr) at->in_flight_most = std::max(at->in_flight_most, in_flight);
     }
@@ -240,12 +371,16 @@ inline void Engine::add_tcp(const Packet& packet, Connection& connection, unsign
     if (!connection.complete_handshake && mine.sent_syn_ && other.sent_syn_ack_ &&
         (flags & flag_syn) == 0 && seen.acknowledgement >= 1) [[unlikely]] {
       connection.complete_handshake = true;
+      if (connection.handshake) connection.handshake->ack_ns = now;
     }
   }
-  if (packet.has_timestamps) stamp(packet, mine, other, segment, inside);
+  if (packet.has_timestamps) stamp(packet, mine, other, segment, inside, seen);
   if (packet.sack_blocks != 0) {
     ++mine.sack_packets;
     mine.sack_blocks += packet.sack_blocks;
+    for (std::size_t i = 0; i < packet.sack_edges; ++i) {
+      seen.sack[i] = other.unwrap(packet.sack[i]);
+    }
   }
   if ((flags & flag_syn) == 0) [[likely]] {
     seen.window = static_cast<std::int64_t>(packet.window) << mine.shift_;
@@ -258,8 +393,22 @@ inline void Engine::add_tcp(const Packet& packet, Connection& connection, unsign
   }
 }
 
-void Engine::open(const Packet& packet, Direction& mine, Direction& other) {
+void Engine::open(const Packet& packet, Connection& connection, unsigned number, Direction& mine,
+                  Direction& other) {
   ++mine.syn_packets;
+  if (!connection.handshake) connection.handshake = std::make_unique<Handshake>();
+  Handshake& handshake = *connection.handshake;
+  if ((packet.flags & flag_ack) != 0) {
+    if (handshake.syn_ack_ns == Handshake::none) {
+      handshake.syn_ack_ns = packet.time_ns;
+    } else if (!connection.complete_handshake) {
+      handshake.syn_ack_again = true;
+    }
+  } else if (number == 0 && handshake.syn_ns == Handshake::none) {
+    handshake.syn_ns = packet.time_ns;
+  } else if (handshake.syn_ack_ns == Handshake::none) {
+    handshake.syn_again = true;
+  }
   ((packet.flags & flag_ack) != 0 ? mine.sent_syn_ack_ : mine.sent_syn_) = true;
   mine.low_ = Direction::unknown;  // there is nothing before a SYN
   if (packet.mss != 0) mine.mss = packet.mss;
@@ -289,9 +438,11 @@ inline void Engine::acknowledge(const Packet& packet, Direction& mine, Direction
       newest = &other.outstanding_.front();
       other.outstanding_.pop();
     }
-    if (newest != nullptr && newest->time_ns != Direction::unknown) {
+    if (newest != nullptr && newest->time_ns != Direction::unknown &&
+        (newest->end == number || other.has_seen(number))) {
       const std::int64_t rtt = packet.time_ns - newest->time_ns;
-      if (inside && rtt >= 0) other.rtt_sequence.add(rtt);
+      seen.rtt_sequence_ns = rtt;
+      if (inside && rtt >= 0) add_sample(other.rtt_sequence, rtt);
       if (options_.interval_ns != 0 && !other.timestamps && rtt >= 0) {
         SeriesRow* const at = row(other, packet.time_ns);
         ++at->rtt_count;
@@ -302,11 +453,12 @@ inline void Engine::acknowledge(const Packet& packet, Direction& mine, Direction
   } else if (number == other.acked_ && !probing && packet.payload == 0 &&
              packet.window == mine.last_window_ && other.next_ > number) {
     ++mine.duplicate_acks;
+    seen.duplicate_ack = true;
   }
 }
 
 inline void Engine::stamp(const Packet& packet, Direction& mine, Direction& other, bool segment,
-                          bool inside) {
+                          bool inside, Seen& seen) {
   const std::int64_t now = packet.time_ns;
   if (!mine.timestamps || static_cast<std::int32_t>(packet.tsval - mine.last_stamp_) > 0) {
     mine.timestamps = true;
@@ -315,7 +467,7 @@ inline void Engine::stamp(const Packet& packet, Direction& mine, Direction& othe
     mine.stamp_waits_ = false;
   }
   if (segment && !mine.stamp_waits_ && packet.tsval == mine.last_stamp_) {
-    remember(mine.stamps_, {mine.last_stamp_ns_, packet.tsval}, other.packets() != 0);
+    remember(mine.stamps_, {mine.last_stamp_ns_, packet.tsval}, other.counts.packets != 0);
     mine.stamp_waits_ = true;
   }
   if ((packet.flags & flag_ack) == 0 || packet.tsecr == mine.last_echo_) return;
@@ -328,7 +480,8 @@ inline void Engine::stamp(const Packet& packet, Direction& mine, Direction& othe
     if (older > 0) continue;
     const std::int64_t rtt = now - first.time_ns;
     if (rtt < 0) break;
-    if (inside) other.rtt_timestamps.add(rtt);
+    seen.rtt_timestamps_ns = rtt;
+    if (inside) add_sample(other.rtt_timestamps, rtt);
     if (options_.interval_ns != 0) {
       SeriesRow* const at = row(other, now);
       ++at->rtt_count;
@@ -344,7 +497,7 @@ inline void Engine::stamp(const Packet& packet, Direction& mine, Direction& othe
 template <typename T>
 inline void Engine::remember(Ring<T>& ring, const T& value, bool answered) {
   if (ring.full()) [[unlikely]] {
-    const std::size_t more = ring.capacity() == 0 ? 16 : ring.capacity();
+    const std::size_t more = ring.capacity() == 0 ? Ring<T>::least : ring.capacity();
     const bool may_grow = ring.capacity() < 64 || answered;
     if (ring.capacity() == 0 || (may_grow && outstanding_ + more <= max_outstanding)) {
       ring.grow();
@@ -380,19 +533,27 @@ SeriesRow* Engine::new_row(Direction& direction, std::int64_t index) {
   return &*rows.insert(place, fresh);
 }
 
-bool scan_some(CaptureFile& file, Engine& engine, Totals& totals, std::int64_t most) {
+bool scan_some(CaptureFile& file, Decoder& decoder, Engine& engine, Totals& totals,
+               std::int64_t most) {
   Record record;
   Packet packet;
   for (std::int64_t i = 0; i < most; ++i) {
     if (!file.next(record)) return false;
-    ++totals.packets;
+    if (totals.packets++ == 0 && engine.options().relative) engine.count_from(record.time_ns);
     totals.bytes += record.length;
     totals.first_ns = std::min(totals.first_ns, record.time_ns);
     totals.last_ns = std::max(totals.last_ns, record.time_ns);
-    const Unused unused = decode(record, packet);
+    if (record.time_ns < totals.previous_ns) [[unlikely]] {
+      ++totals.packets_back;
+      totals.most_back_ns = std::max(totals.most_back_ns, totals.previous_ns - record.time_ns);
+    }
+    totals.previous_ns = record.time_ns;
+    const Unused unused = decoder.decode(record, packet);
     if (unused == Unused::none) [[likely]] {
+      ++(packet.endpoints.protocol() == protocol_tcp ? totals.tcp : totals.udp);
       engine.add(packet);
     } else {
+      ++totals.others[decoder.what()];
       ++totals.unused[static_cast<std::size_t>(unused)];
     }
   }

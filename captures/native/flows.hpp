@@ -26,21 +26,26 @@
 // SYN and FIN take sequence numbers and are segments in this sense. Nothing is taken from an RST
 // but that it was there: its numbers need not make sense.
 //
-// A SYN without ACK begins a new connection unless it repeats the SYN of its direction or just
-// precedes its first number.
+// An acknowledgement gives no sample either if the byte it acknowledges last was not captured: who
+// knows when that was sent.
+//
+// What begins and what ends a connection is in tracking.hpp. A connection that leaves becomes a row
+// (flow_columns.hpp).
 #pragma once
 
 #include <array>
 #include <cstdint>
-#include <deque>
+#include <functional>
 #include <limits>
+#include <map>
+#include <memory>
 #include <vector>
 
 #include "native/capture_file.hpp"
 #include "native/decode.hpp"
 #include "native/distribution.hpp"
-#include "native/flow_table.hpp"
 #include "native/ring.hpp"
+#include "native/tracking.hpp"
 
 namespace nagi::captures {
 
@@ -52,6 +57,7 @@ struct Options {
   std::int64_t start_ns = std::numeric_limits<std::int64_t>::min();  // measured: [start, end)
   std::int64_t end_ns = std::numeric_limits<std::int64_t>::max();
   std::int64_t interval_ns = 0;  // of the series; 0: none
+  bool relative = false;         // start_ns and end_ns count from the first packet in the file
 };
 
 struct Counts {
@@ -63,6 +69,8 @@ struct Counts {
   std::int64_t retransmitted_packets = 0;
   std::int64_t retransmitted_bytes = 0;
   std::int64_t out_of_order_packets = 0;
+
+  void add_difference(const Counts& before, const Counts& after);
 };
 
 /// Extremes and mean of something counted in bytes.
@@ -94,31 +102,33 @@ struct SeriesRow {
 };
 
 struct Direction {
-  std::array<Counts, 2> counts;  // of packets outside, inside what is measured
+  Counts counts;
+  std::unique_ptr<Counts> outside;  // of these, packets outside of what is measured; null: none
   std::int64_t first_ns = 0;
   std::int64_t last_ns = 0;
   std::int64_t first_data_ns = 0;
   std::int64_t last_data_ns = 0;
-  std::int64_t duplicate_acks = 0;
-  std::int64_t sack_packets = 0;
-  std::int64_t sack_blocks = 0;
-  std::int64_t keep_alives = 0;
-  std::int64_t zero_window_packets = 0;
-  std::int64_t window_probes = 0;
-  std::int64_t syn_packets = 0;
-  std::int64_t fin_packets = 0;
-  std::int64_t rst_packets = 0;
+  std::uint32_t duplicate_acks = 0;
+  std::uint32_t sack_packets = 0;
+  std::uint32_t sack_blocks = 0;
+  std::uint32_t keep_alives = 0;
+  std::uint32_t zero_window_packets = 0;
+  std::uint32_t window_probes = 0;
+  std::uint32_t syn_packets = 0;
+  std::uint32_t fin_packets = 0;
+  std::uint32_t rst_packets = 0;
+  std::uint32_t captured_twice = 0;
   std::int32_t mss = -1;
-  std::int32_t window_scale = -1;
+  std::int8_t window_scale = -1;
   bool sack_permitted = false;
   bool timestamps = false;
   Extent in_flight;
   Extent window;
-  Distribution rtt_sequence;
-  Distribution rtt_timestamps;
+  std::unique_ptr<Distribution> rtt_sequence;  // null: no sample
+  std::unique_ptr<Distribution> rtt_timestamps;
   std::vector<SeriesRow> series;
 
-  [[nodiscard]] std::int64_t packets() const { return counts[0].packets + counts[1].packets; }
+  [[nodiscard]] Counts inside() const;
 
  private:
   friend class Engine;
@@ -143,6 +153,7 @@ struct Direction {
   std::int64_t see(std::int64_t begin, std::int64_t end);
   std::int64_t fill(std::int64_t begin, std::int64_t end);
   void add_hole(std::size_t place, Hole hole);
+  [[nodiscard]] bool has_seen(std::int64_t byte) const;
 
   std::uint32_t base_ = 0;         // the number that is 0 unwrapped
   bool has_base_ = false;          // from an acknowledgement, or
@@ -163,11 +174,36 @@ struct Direction {
   Ring<Stamp> stamps_;
 };
 
-struct Connection {
-  std::array<Endpoints, 2> endpoints;  // of direction 0, of direction 1
-  std::uint32_t number = 0;
-  std::array<Direction, 2> directions;
+/// When the packets of a handshake were captured.
+struct Handshake {
+  static constexpr std::int64_t none = std::numeric_limits<std::int64_t>::min();
+
+  std::int64_t syn_ns = none;
+  std::int64_t syn_ack_ns = none;
+  std::int64_t ack_ns = none;
+  bool syn_again = false;  // before the SYN-ACK: which of them is answered is not known
+  bool syn_ack_again = false;
+
+  /// From SYN to SYN-ACK, from SYN-ACK to ACK: to the listening side and back, to the other and
+  /// back. `none` if not known.
+  [[nodiscard]] std::int64_t to_listener() const {
+    return syn_ns == none || syn_ack_ns == none || syn_again ? none : syn_ack_ns - syn_ns;
+  }
+  [[nodiscard]] std::int64_t to_caller() const {
+    return syn_ack_ns == none || ack_ns == none || syn_ack_again ? none : ack_ns - syn_ack_ns;
+  }
+};
+
+/// The place of capture on a direction's path.
+enum class Place : std::int8_t { unknown, source, between, destination };
+
+struct Connection : Tracked {
+  std::array<std::unique_ptr<Direction>, 2> directions;  // null: no packet, and nothing known
+  std::unique_ptr<Handshake> handshake;                  // null: no SYN
   bool complete_handshake = false;
+
+  /// Estimated from round-trip times there and back: of the handshake and of data.
+  [[nodiscard]] Place captured_at(unsigned direction) const;
 };
 
 /// What is known of one packet.
@@ -175,38 +211,76 @@ struct Seen {
   std::uint32_t connection = 0;
   std::uint8_t direction = 0;
   bool retransmission = false;
+  bool out_of_order = false;
+  bool probe = false;  // keep-alive or window probe
+  bool duplicate_ack = false;
   std::uint32_t new_bytes = 0;
   std::int64_t sequence = 0;
   std::int64_t acknowledgement = -1;
   std::int64_t window = 0;
+  std::int64_t in_flight = -1;        // with payload, once something was acknowledged
+  std::int64_t rtt_sequence_ns = -1;  // samples that the packet gives of the other direction
+  std::int64_t rtt_timestamps_ns = -1;
+  std::array<std::int64_t, 8> sack{};  // of the packet's sack_edges
 };
 
 class Engine {
  public:
-  explicit Engine(const Options& options) : options_(options) {}
+  /// Called with each connection once, when it leaves; the rest by finish().
+  using Left = std::function<void(Connection&)>;
+
+  explicit Engine(const Options& options, Left left = {});
 
   Seen add(const Packet& packet);
+  /// Makes relative times of what is measured times since the epoch.
+  void count_from(std::int64_t time_ns);
+  /// Lets all connections leave, in the order of their numbers.
+  void finish();
 
-  [[nodiscard]] std::deque<Connection>& connections() { return table_.flows(); }
+  /// How many connections there have been.
+  [[nodiscard]] std::uint32_t count() const { return tracker_.count(); }
+  /// A connection by its number; null if it has left.
+  [[nodiscard]] Connection* connection(std::uint32_t number);
   /// Where the series' first interval begins.
   [[nodiscard]] std::int64_t origin_ns() const { return origin_ns_; }
+  /// What is measured.
+  [[nodiscard]] const Options& options() const { return options_; }
 
  private:
-  void add_tcp(const Packet& packet, Connection& connection, unsigned number, Seen& seen);
-  static void open(const Packet& packet, Direction& mine, Direction& other);
+  struct Gone {
+    Engine* engine;
+    void operator()(Connection& connection) const { engine->leave(connection); }
+  };
+  struct Print {
+    std::uint64_t value = 0;
+    std::int64_t time_ns = 0;
+  };
+  static constexpr std::size_t prints = 1024;
+
+  void begin(std::int64_t time_ns);
+  void leave(Connection& connection);
+  bool captured_before(const Packet& packet, const Seen& seen);
+  void add_tcp(const Packet& packet, Connection& connection, unsigned number, bool inside,
+               Seen& seen);
+  static void open(const Packet& packet, Connection& connection, unsigned number, Direction& mine,
+                   Direction& other);
   void acknowledge(const Packet& packet, Direction& mine, Direction& other, bool inside,
                    bool probing, Seen& seen);
-  void stamp(const Packet& packet, Direction& mine, Direction& other, bool segment, bool inside);
+  void stamp(const Packet& packet, Direction& mine, Direction& other, bool segment, bool inside,
+             Seen& seen);
   SeriesRow* row(Direction& direction, std::int64_t time_ns);
   SeriesRow* new_row(Direction& direction, std::int64_t index);
   template <typename T>
   void remember(Ring<T>& ring, const T& value, bool answered);
 
   Options options_;
-  FlowTable<Connection> table_;
+  Left left_;
+  Tracker<Connection, Gone> tracker_;
+  Direction blank_;              // what stands for a direction of which nothing is known
   std::size_t outstanding_ = 0;  // room in all rings
   bool has_origin_ = false;
   std::int64_t origin_ns_ = 0;
+  std::array<Print, prints> prints_;  // of the last packets
 };
 
 /// What a capture holds beside its connections.
@@ -215,10 +289,18 @@ struct Totals {
   std::int64_t bytes = 0;  // on the wire
   std::int64_t first_ns = std::numeric_limits<std::int64_t>::max();
   std::int64_t last_ns = std::numeric_limits<std::int64_t>::min();
+  // Packets stamped before the one in front of them, and by how much at most.
+  std::int64_t packets_back = 0;
+  std::int64_t most_back_ns = 0;
+  std::int64_t previous_ns = std::numeric_limits<std::int64_t>::min();
   std::array<std::int64_t, unused_reasons> unused{};
+  std::int64_t tcp = 0;
+  std::int64_t udp = 0;
+  std::map<What, std::int64_t> others;  // what the unused ones are
 };
 
 /// Gives up to `most` packets of a file to the engine; false when there are no more.
-bool scan_some(CaptureFile& file, Engine& engine, Totals& totals, std::int64_t most);
+bool scan_some(CaptureFile& file, Decoder& decoder, Engine& engine, Totals& totals,
+               std::int64_t most);
 
 }  // namespace nagi::captures

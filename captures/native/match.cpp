@@ -71,10 +71,11 @@ void Matcher::Input::step(const ClockCurve& clock) {
   Record record;
   has_packet = false;
   while (!has_packet && file->next(record)) {
+    file_ns = record.time_ns;
     record.time_ns = clock.common(record.time_ns);
     first_ns = std::min(first_ns, record.time_ns);
     last_ns = std::max(last_ns, record.time_ns);
-    has_packet = decode(record, packet) == Unused::none;
+    has_packet = decoder.decode(record, packet) == Unused::none;
   }
 }
 
@@ -96,14 +97,11 @@ bool Matcher::work(std::int64_t packets) {
       take(first ? 0 : 1);
       continue;
     }
-    for (MatchedConnection& connection : table_.flows()) {
-      for (MatchedDirection& direction : connection.directions) {
-        settle(direction, 0, 0, true);
-        settle(direction, 1, 0, true);
-        direction.pattern.finish();
-      }
-    }
+    settle_all();
     if (pass_ == 2) {
+      for (MatchedConnection& connection : matched_) {
+        for (MatchedDirection& direction : connection.directions) direction.pattern.finish();
+      }
       for (unsigned side = 0; side < 2; ++side) damage_[side] = inputs_[side].file->damage();
       pass_ = 3;
       return false;
@@ -119,7 +117,6 @@ bool Matcher::work(std::int64_t packets) {
 /// Which packets near the beginnings are in both files, and how far apart they were captured.
 void Matcher::estimate_difference() {
   std::unordered_map<std::uint64_t, std::int64_t> sent;
-  FlowTable<MatchedConnection> table;
   std::vector<std::int64_t> differences;
   for (unsigned side = 0; side < 2; ++side) {
     Input input;
@@ -127,10 +124,7 @@ void Matcher::estimate_difference() {
     const ClockCurve& clock = options_.clocks[side];
     input.step(clock);
     for (std::int64_t i = 0; i < looked_at_first && input.has_packet; ++i, input.step(clock)) {
-      unsigned direction = 0;
-      const MatchedConnection* flow = table.find(input.packet.endpoints, direction);
-      if (flow == nullptr) flow = &table.add(input.packet.endpoints);
-      const std::uint64_t key = key_of(input.packet, 2 * flow->number + direction, 0);
+      const std::uint64_t key = key_of(input.packet, 0);
       if (side == 0) {
         sent.emplace(key, input.packet.time_ns);
       } else if (const auto found = sent.find(key); found != sent.end()) {
@@ -151,6 +145,7 @@ void Matcher::begin_pass() {
     inputs_[side] = Input{};
     inputs_[side].file = open_(static_cast<int>(side));
     inputs_[side].step(options_.clocks[side]);
+    trackers_[side] = std::make_unique<Connections>(Nothing{});
   }
 }
 
@@ -159,7 +154,7 @@ void Matcher::end_first_pass() {
     first_ns_[side] = inputs_[side].first_ns;
     last_ns_[side] = inputs_[side].last_ns;
   }
-  for (MatchedConnection& connection : table_.flows()) {
+  for (MatchedConnection& connection : matched_) {
     auto& [one, two] = connection.directions;
     if (one.pairs != 0 && two.pairs != 0) {
       one.forward = one.least_ - two.most_ >= 0;
@@ -173,18 +168,24 @@ void Matcher::end_first_pass() {
       if (direction.pairs == 0) continue;
       std::int64_t& smallest = direction.forward ? smallest_.forward : smallest_.backward;
       smallest = std::min(smallest, direction.smallest_delay());
-      direction.pattern = {};
     }
   }
 }
 
-std::uint64_t Matcher::key_of(const Packet& packet, std::uint32_t flow, unsigned side) {
+std::uint64_t Matcher::key_of(const Packet& packet, unsigned side) {
   constexpr std::uint8_t ecn_flags = 0xc0;
   const auto mix = [](std::uint64_t state, std::uint64_t value) {
     state = (state ^ value) * 0x9e3779b97f4a7c15;
     return state ^ (state >> 29);
   };
-  std::uint64_t key = mix(1, 2 * std::uint64_t{flow} + side);
+  const Endpoints& ends = packet.endpoints;
+  std::uint64_t key = mix(1 + side, ends.rest);
+  key = mix(key, ends.source[0]);
+  key = mix(key, ends.destination[0]);
+  if (ends.version() == 6) {
+    key = mix(key, ends.source[1]);
+    key = mix(key, ends.destination[1]);
+  }
   key = mix(key, std::uint64_t{packet.sequence} << 32 | packet.acknowledgement);
   key = mix(key, std::uint64_t{packet.tsval} << 32 | packet.tsecr);
   key = mix(key, std::uint64_t{packet.payload} << 40 | std::uint64_t{packet.identification} << 24 |
@@ -197,18 +198,21 @@ std::uint64_t Matcher::key_of(const Packet& packet, std::uint32_t flow, unsigned
 void Matcher::take(unsigned side) {
   Input& input = inputs_[side];
   const Packet& packet = input.packet;
-  unsigned number = 0;
-  MatchedConnection* connection = table_.find(packet.endpoints, number);
-  if (connection == nullptr) {
-    const bool answer = (packet.flags & (flag_syn | flag_ack)) == (flag_syn | flag_ack);
-    connection = &table_.add(answer ? packet.endpoints.turned() : packet.endpoints);
-    number = connection->endpoints[0] == packet.endpoints ? 0 : 1;
-  }
-  MatchedDirection& direction = connection->directions[number];
-  const std::uint32_t flow = 2 * connection->number + number;
-  const std::size_t slot = slot_of(key_of(packet, flow, 1 - side));
+  Whose whose{.side = side};
+  const Tracked& connection = trackers_[side]->find(packet, input.file_ns, whose.direction);
+  whose.number = connection.number;
+  if (locals_[side].size() <= whose.number) locals_[side].resize(whose.number + 1);
+  input.taken_ns = std::max(input.taken_ns, packet.time_ns);
+  const std::size_t slot = slot_of(key_of(packet, 1 - side));
   if (slots_[slot].entry >= 0) {
     Entry& other = entries_[static_cast<std::size_t>(remove_first(slot))];
+    if (local(whose).matched < 0 || local(other.whose).matched < 0) {
+      link(side == 0 ? std::array{whose, other.whose} : std::array{other.whose, whose},
+           packet.endpoints);
+    }
+    const Whose theirs = other.whose;
+    // Of connections that the two captures divide differently, that of the first capture counts.
+    MatchedDirection& direction = *matched(side == 0 ? whose : theirs);
     const std::int64_t ahead = packet.time_ns - other.time_ns;
     const std::int64_t difference_ns = side == 1 ? ahead : -ahead;
     const std::int64_t delay_ns = direction.forward ? difference_ns : -difference_ns;
@@ -216,21 +220,48 @@ void Matcher::take(unsigned side) {
     other.found = true;
     other.delay_ns = delay_ns;
     note(direction, difference_ns, side == 0 ? packet.time_ns : other.time_ns);
-    settle(direction, 1 - side, max_waiting, false);
+    settle(theirs, max_waiting, false);
     if (side == origin(direction)) {  // where it set out it was seen last: clocks are apart
-      Entry& mine = entries_[static_cast<std::size_t>(wait(direction, side, packet))];
+      Entry& mine = entries_[static_cast<std::size_t>(wait(whose, packet))];
       mine.found = true;
       mine.delay_ns = delay_ns;
     }
   } else {
-    const std::int32_t entry = wait(direction, side, packet);
-    entries_[static_cast<std::size_t>(entry)].key = key_of(packet, flow, side);
+    const std::int32_t entry = wait(whose, packet);
+    entries_[static_cast<std::size_t>(entry)].key = key_of(packet, side);
     insert(entry);
   }
   // Identifications of UDP packets come again.
   const bool udp = packet.endpoints.protocol() == protocol_udp;
-  settle(direction, side, udp ? udp_waiting_most : max_waiting, false);
+  settle(whose, udp ? udp_waiting_most : max_waiting, false);
   input.step(options_.clocks[side]);
+}
+
+/// Takes connections of the two captures, which have a packet with these endpoints in common, for
+/// the same, as far as they are not yet the same as others.
+void Matcher::link(const std::array<Whose, 2>& pair, const Endpoints& endpoints) {
+  Local& sent = local(pair[0]);
+  Local& received = local(pair[1]);
+  if (sent.matched < 0) {
+    // One that the first capture divides in two stays what it was on the other side.
+    sent.matched = static_cast<std::int32_t>(matched_.size());
+    MatchedConnection& fresh = matched_.emplace_back();
+    fresh.numbers = {pair[0].number, pair[1].number};
+    fresh.endpoints[pair[0].direction] = endpoints;
+    fresh.endpoints[1 - pair[0].direction] = endpoints.turned();
+  }
+  if (received.matched < 0) {
+    received.matched = sent.matched;
+    received.turned = pair[0].direction != pair[1].direction;
+  }
+}
+
+/// The direction in the result; null if the other capture has not the connection.
+MatchedDirection* Matcher::matched(const Whose& whose) {
+  const Local& mine = local(whose);
+  if (mine.matched < 0) return nullptr;
+  MatchedConnection& connection = matched_[static_cast<std::size_t>(mine.matched)];
+  return &connection.directions[mine.turned ? 1 - whose.direction : whose.direction];
 }
 
 /// A pair of packets, whichever came first.
@@ -255,7 +286,7 @@ void Matcher::note(MatchedDirection& direction, std::int64_t difference_ns,
 }
 
 /// Puts a packet last in its queue.
-std::int32_t Matcher::wait(MatchedDirection& direction, unsigned side, const Packet& packet) {
+std::int32_t Matcher::wait(const Whose& whose, const Packet& packet) {
   std::int32_t place = free_;
   if (place >= 0) {
     free_ = entries_[static_cast<std::size_t>(place)].next;
@@ -267,32 +298,49 @@ std::int32_t Matcher::wait(MatchedDirection& direction, unsigned side, const Pac
   entry = Entry{};
   entry.time_ns = packet.time_ns;
   entry.data = packet.payload != 0;
+  entry.whose = whose;
   ++waiting_;
-  auto& queue = direction.waiting_[side];
+  auto& queue = local(whose).waiting[whose.direction];
   if (queue.full()) queue.grow();
   queue.push(place);
   return place;
 }
 
 /// Decides on the packets first in a queue, as far as they have been found or waited too long.
-void Matcher::settle(MatchedDirection& direction, unsigned side, std::size_t most, bool all) {
-  auto& queue = direction.waiting_[side];
-  const std::int64_t now = inputs_[side].packet.time_ns;
+void Matcher::settle(const Whose& whose, std::size_t most, bool all) {
+  auto& queue = local(whose).waiting[whose.direction];
+  if (queue.empty()) return;
+  const unsigned side = whose.side;
+  // How far both captures have been read, by this one's clock.
+  constexpr std::int64_t unread = std::numeric_limits<std::int64_t>::min();
+  std::int64_t now = inputs_[1 - side].taken_ns;
+  if (now != unread) {
+    now = std::min(inputs_[side].taken_ns, now + (side == 1 ? difference_ns_ : -difference_ns_));
+  }
+  MatchedDirection* direction = matched(whose);
   while (!queue.empty()) {
     const std::int32_t place = queue.front();
     Entry& entry = entries_[static_cast<std::size_t>(place)];
     if (!entry.found) {
-      if (!all && now - entry.time_ns <= longest_delay_ns && queue.size() <= most &&
-          waiting_ <= max_waiting) {
-        return;
-      }
+      const bool late = now != unread && now - entry.time_ns > longest_delay_ns;
+      if (!all && !late && queue.size() <= most && waiting_ <= max_waiting) return;
       remove_first(slot_of(entry.key));  // of those that look the same it is the first
     }
-    if (pass_ == 2) decide(direction, side, entry);
+    if (pass_ == 2 && direction != nullptr) decide(*direction, side, entry);
     queue.pop();
     entry.next = free_;
     free_ = place;
     --waiting_;
+  }
+}
+
+void Matcher::settle_all() {
+  for (unsigned side = 0; side < 2; ++side) {
+    for (std::uint32_t number = 0; number < locals_[side].size(); ++number) {
+      for (unsigned direction = 0; direction < 2; ++direction) {
+        settle({side, number, direction}, 0, true);
+      }
+    }
   }
 }
 

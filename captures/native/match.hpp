@@ -8,8 +8,13 @@
 //
 // Both files are read side by side, by their times and the difference of their clocks. That is
 // found from packets near their beginnings that both have; if there are none, clocks are taken for
-// equal. A packet that has not been found `longest_delay_ns` later counts as lost, earlier if more
-// than `max_waiting` wait.
+// equal. A packet counts as lost when both files have been read to `longest_delay_ns` after it and
+// it has not been found, earlier if more than `max_waiting` wait. Where nothing is captured, no
+// time passes.
+//
+// Each capture's connections are those of a scan of it (tracking.hpp), also where addresses and
+// ports are used again. One of either capture are the same connection if they have a packet in
+// common.
 //
 // They are read twice: first for the smallest delays and to see which way each direction of a
 // connection goes, then for everything else. The way follows from the times: in one direction
@@ -25,6 +30,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <limits>
 #include <map>
@@ -36,8 +42,8 @@
 #include "native/clock_curve.hpp"
 #include "native/decode.hpp"
 #include "native/distribution.hpp"
-#include "native/flow_table.hpp"
 #include "native/ring.hpp"
+#include "native/tracking.hpp"
 
 namespace nagi::captures {
 
@@ -119,15 +125,13 @@ struct MatchedDirection {
   // Time at `received` - time at `sent`.
   std::int64_t least_ = std::numeric_limits<std::int64_t>::max();
   std::int64_t most_ = std::numeric_limits<std::int64_t>::min();
-  std::array<Ring<std::int32_t>, 2> waiting_;  // entries by capture, in its order
 };
 
+/// A connection that both captures have.
 struct MatchedConnection {
-  std::array<Endpoints, 2> endpoints;
-  std::uint32_t number = 0;
+  std::array<Endpoints, 2> endpoints;      // of direction 0, of direction 1
+  std::array<std::uint32_t, 2> numbers{};  // of the connection in a scan of either capture
   std::array<MatchedDirection, 2> directions;
-
-  [[nodiscard]] bool in_both() const { return directions[0].pairs + directions[1].pairs > 0; }
 };
 
 /// Smallest delays; the largest number where there is none.
@@ -146,7 +150,7 @@ class Matcher {
   /// Does a piece of the work; false when all is done. Throws CaptureError.
   bool work(std::int64_t packets);
 
-  [[nodiscard]] std::deque<MatchedConnection>& connections() { return table_.flows(); }
+  [[nodiscard]] std::deque<MatchedConnection>& connections() { return matched_; }
   [[nodiscard]] const std::array<std::string, 2>& damage() const { return damage_; }
   /// Of everything; of the first and of the last tenth of the time between first and last pair.
   [[nodiscard]] const SmallestDelays& smallest() const { return smallest_; }
@@ -158,11 +162,30 @@ class Matcher {
  private:
   struct Input {
     std::unique_ptr<CaptureFile> file;
+    Decoder decoder;
     Packet packet;
+    std::int64_t file_ns = 0;  // the packet's time by the file
     bool has_packet = false;
     std::int64_t first_ns = std::numeric_limits<std::int64_t>::max();
     std::int64_t last_ns = std::numeric_limits<std::int64_t>::min();
+    std::int64_t taken_ns = std::numeric_limits<std::int64_t>::min();  // latest packet taken
     void step(const ClockCurve& clock);
+  };
+  struct Nothing {
+    void operator()(const Tracked& /*gone*/) const {}
+  };
+  using Connections = Tracker<Tracked, Nothing>;
+  /// What belongs to a connection of one capture, by its number.
+  struct Local {
+    std::array<Ring<std::int32_t>, 2> waiting;  // entries by direction, in the capture's order
+    std::int32_t matched = -1;                  // place in matched_
+    bool turned = false;                        // its direction 0 is direction 1 there
+  };
+  /// A direction of a connection of one capture.
+  struct Whose {
+    unsigned side = 0;
+    std::uint32_t number = 0;
+    unsigned direction = 0;
   };
   /// A packet whose fate, or that of one before it, is open.
   struct Entry {
@@ -171,6 +194,7 @@ class Matcher {
     std::int64_t delay_ns = 0;
     std::int32_t next = -1;  // that looks the same; or the next free one
     std::int32_t last = -1;  // of these, in the first of them
+    Whose whose;
     bool found = false;
     bool data = false;
   };
@@ -179,15 +203,19 @@ class Matcher {
     std::int32_t entry = -1;
   };
 
-  static std::uint64_t key_of(const Packet& packet, std::uint32_t flow, unsigned side);
+  static std::uint64_t key_of(const Packet& packet, unsigned side);
   static unsigned origin(const MatchedDirection& direction) { return direction.forward ? 0 : 1; }
   void estimate_difference();
   void begin_pass();
   void end_first_pass();
   void take(unsigned side);
+  Local& local(const Whose& whose) { return locals_[whose.side][whose.number]; }
+  MatchedDirection* matched(const Whose& whose);
+  void link(const std::array<Whose, 2>& pair, const Endpoints& endpoints);
   void note(MatchedDirection& direction, std::int64_t difference_ns, std::int64_t sent_side_ns);
-  std::int32_t wait(MatchedDirection& direction, unsigned side, const Packet& packet);
-  void settle(MatchedDirection& direction, unsigned side, std::size_t most, bool all);
+  std::int32_t wait(const Whose& whose, const Packet& packet);
+  void settle(const Whose& whose, std::size_t most, bool all);
+  void settle_all();
   void decide(MatchedDirection& direction, unsigned side, const Entry& entry);
   std::size_t slot_of(std::uint64_t key) const;
   void insert(std::int32_t entry);
@@ -201,7 +229,9 @@ class Matcher {
   std::array<std::string, 2> damage_;
   std::int64_t first_difference_ns_ = 0;  // time at `received` - time at `sent`, roughly
   std::int64_t difference_ns_ = 0;        // the same, followed
-  FlowTable<MatchedConnection> table_;
+  std::array<std::unique_ptr<Connections>, 2> trackers_;  // by capture, as the next
+  std::array<std::vector<Local>, 2> locals_;
+  std::deque<MatchedConnection> matched_;
   std::vector<Entry> entries_;
   std::int32_t free_ = -1;
   std::size_t waiting_ = 0;

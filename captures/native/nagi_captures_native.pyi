@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The capture reader in C++ (bindings.cpp). Use nagi_reports.capture, which says what all means."""
+"""The capture reader in C++ (bindings.cpp). reading.py and capture.py say what all means."""
 
 from typing import Any
 
@@ -7,8 +7,17 @@ class Refused(Exception):
     """A file that is no capture: (what, cure)."""
 
 def scan(
-    path: bytes, start_ns: int | None, end_ns: int | None, interval_ns: int
+    path: bytes,
+    start_ns: int | None,
+    end_ns: int | None,
+    interval_ns: int,
+    relative: bool,
+    columns: list[str],
+    tunnels: bool,
 ) -> dict[str, Any]: ...
+def trace(
+    path: bytes, connection: int, direction: int, tunnels: bool
+) -> dict[str, dict[str, Any]]: ...
 def match(
     sent: bytes,
     received: bytes,

@@ -3,21 +3,27 @@
 
 from __future__ import annotations
 
+import gzip
 import struct
+import subprocess
+import sys
 
 import pandas as pd
 import pytest
 from made_captures import (
     MAC,
+    MS,
     between,
     compressed,
     data,
+    handshake,
     pcap,
     pcapng,
     the_flow,
 )
 from nagi_captures.capture import (
     FLOW_COLUMNS,
+    FRAGMENT,
     MATCH_COLUMNS,
     PACKET_COLUMNS,
     RUN_COLUMNS,
@@ -27,9 +33,9 @@ from nagi_captures.capture import (
     scan,
 )
 from nagi_contracts.errors import InputError
-from scapy.layers.inet import ICMP, IP, TCP, UDP
+from scapy.layers.inet import ICMP, IP, TCP, UDP, fragment
 from scapy.layers.inet6 import IPv6, IPv6ExtHdrDestOpt, IPv6ExtHdrFragment
-from scapy.layers.l2 import ARP, CookedLinux, CookedLinuxV2, Dot1AD, Dot1Q, Ether, Loopback
+from scapy.layers.l2 import ARP, GRE, CookedLinux, CookedLinuxV2, Dot1AD, Dot1Q, Ether, Loopback
 from scapy.utils import PcapNgWriter, PcapWriter
 
 STAMPS = [1_700_000_000_123_456_000, 1_700_000_001_000_001_000]
@@ -206,8 +212,8 @@ def test_what_is_no_capture_is_refused(tmp_path):
             path.write_bytes(content)
             with pytest.raises(InputError, match=r"is no capture.*; give a capture"):
                 read(path)
-        path.write_bytes(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 100, 105))
-        with pytest.raises(InputError, match="has link type 105, which is not read"):
+        path.write_bytes(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 100, 147))
+        with pytest.raises(InputError, match=r"has link type 147 \(private use \(USER0\)\), which"):
             read(path)
     with pytest.raises(InputError, match="is a folder"):
         scan(tmp_path)
@@ -250,3 +256,71 @@ def test_columns_are_not_copied(tmp_path):
 
 def test_ethernet_without_mac_still_is_ethernet(tmp_path):
     assert the_flow(pcap(tmp_path / "x", [Ether() / FOUR / INSIDE])).payload_bytes == 100
+
+
+def test_gzip_and_standard_input(tmp_path):
+    plain = pcap(tmp_path / "x", [*handshake(), data(1, 700)])
+    raw = plain.read_bytes()
+    path = tmp_path / "x.gz"
+    path.write_bytes(
+        gzip.compress(raw[:50]) + gzip.compress(raw[50:])
+    )  # two members, as `cat` makes them
+    assert the_flow(path).first_time_bytes == 700
+    path.write_bytes(gzip.compress(raw)[:-12])
+    assert "gzip data is cut off" in str(scan(path).damage)
+    program = "from nagi_captures.capture import scan; print(scan('-').flows.first_time_bytes[0])"
+    for given in (raw, gzip.compress(raw)):
+        done = subprocess.run(
+            [sys.executable, "-c", program], input=given, capture_output=True, check=True
+        )
+        assert done.stdout == b"700\n"
+
+
+@pytest.mark.parametrize(
+    ("begin", "what"),
+    [
+        (b"snoop\0\0\0", "is a snoop capture"),
+        (b"\xfd7zXZ\0", "is compressed by xz"),
+        (b"BZh9", "is compressed by bzip2"),
+        (b"PK\x03\x04", "is a ZIP archive"),
+    ],
+)
+def test_other_formats_by_name(tmp_path, begin, what):
+    path = tmp_path / "x"
+    path.write_bytes(begin + bytes(40))
+    with pytest.raises(InputError, match=what):
+        scan(path)
+
+
+def test_what_is_in_a_capture_without_tcp(tmp_path):
+    arp = bytes(12) + b"\x08\x06" + bytes(28)
+    discovery = bytes(12) + b"\x88\x63" + bytes(20)
+    ping = bytes(MAC / IP(src="10.0.0.1", dst="10.0.0.2", proto=1) / bytes(30))
+    found = scan(pcap(tmp_path / "x", [arp, discovery, arp, ping]))
+    assert list(found.contents.items()) == [("ARP", 2), ("ICMP", 1), ("PPPoE discovery", 1)]
+    assert found.unused == {"not IP": 3, "neither TCP nor UDP": 1}
+    assert len(found.flows) == 0
+
+
+def test_times_that_go_back(tmp_path):
+    made = [data(1 + 100 * index, 100) for index in range(4)]
+    found = scan(pcap(tmp_path / "x", made, [9 * MS, 2 * MS, 5 * MS, 4 * MS]))
+    assert (found.packets_back, found.most_back_ns) == (2, 7 * MS)
+    assert (found.flows.first_ns[0], found.flows.last_ns[0]) == (2 * MS, 9 * MS)
+    assert (found.flows.first_data_ns[0], found.flows.last_data_ns[0]) == (2 * MS, 9 * MS)
+
+
+def test_fragments_count_with_the_whole_datagram(tmp_path):
+    whole = IP(src="10.0.0.1", dst="10.0.0.2") / UDP(sport=1, dport=2) / (b"x" * 4000)
+    parts = [MAC / part for part in fragment(whole, 1480)]
+    found = scan(pcap(tmp_path / "x", parts))
+    assert (found.flows.payload_bytes[0], found.flows.packets[0]) == (4000, 1)
+    assert found.unused == {FRAGMENT: 2}
+
+
+def test_tunnels_on_request(tmp_path):
+    inner = IP(src="192.168.0.1", dst="192.168.0.2") / TCP(sport=7, dport=8) / (b"x" * 50)
+    path = pcap(tmp_path / "x", [MAC / IP(src="10.0.0.1", dst="10.0.0.2") / GRE() / inner])
+    assert scan(path).contents == {"GRE": 1}
+    row = scan(path, tunnels=True).flows.iloc[0]
+    assert (row.source, row.destination_port, row.payload_bytes) == ("192.168.0.1", 8, 50)

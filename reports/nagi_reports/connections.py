@@ -21,7 +21,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from nagi_captures.capture import Clocks, Scan, match, scan
+from nagi_captures.capture import Clocks, match
+from nagi_captures.reading import Flows, name_of, read
 from nagi_contracts.errors import refuse
 from rich.table import Table
 
@@ -40,7 +41,6 @@ from nagi_reports.metrics import (
 SHOWN = 40  # rows of the text table; JSON has all
 DRIFT_PPM = 50.0  # clocks of computers that are not synchronised drift by tens of ppm
 _TIMESTAMPS_BYTES = 12
-_ENDS = ["source", "source_port", "destination", "destination_port"]
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,7 @@ class Connections:
     damage: list[str]
     unused: dict[str, dict[str, int]]  # capture -> reason -> packets in no connection
     udp: int  # connections of UDP, which are in no row
+    warnings: list[str]  # what makes numbers doubtful
 
 
 def measure(
@@ -68,42 +69,57 @@ def measure(
 
     Raises InputError if a file is no capture, or has no TCP payload.
     """
-    start_ns, end_ns = _interval(receiver, from_ns, to_ns)
-    received = scan(receiver, start_ns=start_ns, end_ns=end_ns)
-    flows = _numbered(received.flows)
-    chosen: list[Any] = list(_carrying_payload(flows).itertuples())
-    if not chosen:
+    received = read(receiver, start_ns=from_ns, end_ns=to_ns, relative=True)
+    _check_interval(receiver, received, from_ns)
+    start_ns, end_ns = received.start_ns, received.end_ns
+    if start_ns is not None and end_ns is None:
+        end_ns = received.last_ns + 1
+    if end_ns is not None and start_ns is None:
+        start_ns = received.first_ns
+    flows = pd.DataFrame(received.columns, copy=False)
+    chosen = _carrying_payload(flows)
+    if not len(chosen):
         raise refuse(
-            "there is no TCP connection with payload in it",
+            f"there is no TCP connection with payload in it{_contents(received)}",
             "give a capture of TCP, made where it is received",
-            file=str(receiver),
+            file=name_of(receiver),
         )
     sent = between = None
+    there = flows[:0]
     if sender is not None:
-        sent = scan(sender, start_ns=start_ns, end_ns=end_ns)
+        sent = read(sender, start_ns=start_ns, end_ns=end_ns)
+        there = pd.DataFrame(sent.columns, copy=False)
         between = match(sender, receiver, start_ns=start_ns, end_ns=end_ns)
-    here = _by_ends(flows)
-    there = _by_ends(_numbered(sent.flows)) if sent else {}
-    matched = _by_ends(_numbered(between.flows)) if between else {}
+    here_rows, there_rows = _Rows(flows), _Rows(there)
+    # Of a row of the receiver's capture: the same direction in both, and in the sender's.
+    pairs = {
+        here_rows.place(each.received_connection, each): (
+            each,
+            there_rows.place(each.sent_connection, each),
+        )
+        for each in (between.flows.itertuples() if between else ())
+    }
     rows = []
-    for row in chosen:
-        key = _key(row)
-        direction = matched.get(key)
+    for place in chosen:
+        direction, sent_place = pairs.get(place, (None, None))
+        mine, theirs = (here_rows, place), (there_rows, sent_place)
         # What goes the other way was sent where the receiver's capture is.
-        turned = direction is not None and not direction.forward and key in there
-        at_sender, at_receiver = (here, there) if turned else (there, here)
-        forth, back = at_receiver[key], at_receiver.get(_turned(key))
+        turned = direction is not None and not direction.forward
+        (at_sender, from_), (at_receiver, to) = (mine, theirs) if turned else (theirs, mine)
+        forth, back = at_receiver.row(to), at_receiver.back(to)
         window = _window(forth, back, start_ns, end_ns)
         rows.append(
             {
-                "source": _end(row.source, row.source_port),
-                "destination": _end(row.destination, row.destination_port),
+                "source": _end(forth.source, forth.source_port),
+                "destination": _end(forth.destination, forth.destination_port),
                 "at_receiver": _at_receiver(forth, back, window, bottleneck_bps),
-                "at_sender": _at_sender(at_sender.get(key), at_sender.get(_turned(key))),
+                "at_sender": _at_sender(at_sender.row(from_), at_sender.back(from_)),
                 "between": _between(direction),
             }
         )
-    scans: dict[str, Scan] = {str(receiver): received} | ({str(sender): sent} if sent else {})
+    scans = {name_of(receiver): received}
+    if sender is not None and sent is not None:
+        scans[name_of(sender)] = sent
     return Connections(
         rows=rows,
         bottleneck_bps=bottleneck_bps,
@@ -111,6 +127,7 @@ def measure(
         damage=[each.damage for each in scans.values() if each.damage],
         unused={name: each.unused for name, each in scans.items() if any(each.unused.values())},
         udp=int((flows["protocol"] == "udp").sum()) // 2,
+        warnings=[line for name, each in scans.items() for line in warnings(name, each)],
     )
 
 
@@ -190,9 +207,27 @@ def notices(found: Connections) -> list[str]:
     if found.clocks is not None:
         lines.append(clocks_in_words(found.clocks))
     lines += [f"damaged: {damage}" for damage in found.damage]
+    lines += found.warnings
     for name, reasons in found.unused.items():
         said = ", ".join(f"{count} {reason}" for reason, count in reasons.items() if count)
         lines.append(f"{name}: packets in no connection: {said}")
+    return lines
+
+
+def warnings(name: str, found: Flows) -> list[str]:
+    """What makes a capture's numbers doubtful: times that go back, packets captured twice."""
+    lines = []
+    if found.packets_back:
+        lines.append(
+            f"{name}: {found.packets_back} packets have times before that of the packet in front "
+            f"of them, by up to {found.most_back_ns / 1e6:.6g} ms"
+        )
+    twice = int(found.columns["captured_twice"].sum()) if "captured_twice" in found.columns else 0
+    if twice:
+        lines.append(
+            f"{name}: {twice} packets were captured twice, and count as retransmissions or "
+            "duplicate ACKs; capture on one interface, or take them out: editcap -d"
+        )
     return lines
 
 
@@ -220,47 +255,53 @@ def clocks_in_words(clocks: Clocks) -> str:
     return "clocks: " + "; ".join(said)
 
 
-def _interval(
-    receiver: Path, from_ns: int | None, to_ns: int | None
-) -> tuple[int | None, int | None]:
-    if from_ns is None and to_ns is None:
-        return None, None
-    whole = scan(receiver)
-    length_ns = whole.last_ns - whole.first_ns
+class _Rows:
+    """Rows of a scan, made where they are asked for: row 2 x connection + direction."""
+
+    def __init__(self, flows: pd.DataFrame) -> None:
+        self._flows = flows
+        self._source = flows["source"].to_numpy()
+        self._port = flows["source_port"].to_numpy()
+
+    def row(self, place: int | None) -> Any:
+        return None if place is None else next(self._flows[place : place + 1].itertuples())
+
+    def back(self, place: int | None) -> Any:
+        """The row of the other direction."""
+        return None if place is None else self.row(place ^ 1)
+
+    def place(self, connection: Any, ends: Any) -> int:
+        """The direction of a connection that begins where `ends` does."""
+        first = 2 * int(connection)
+        same = self._source[first] == ends.source and self._port[first] == ends.source_port
+        return first if same else first + 1
+
+
+def _check_interval(receiver: Path, received: Flows, from_ns: int | None) -> None:
+    length_ns = received.last_ns - received.first_ns
     if (from_ns or 0) > length_ns:
         raise refuse(
             f"its packets end after {length_ns / 1e9:.6g} s, before --from",
             "give an earlier --from",
-            file=str(receiver),
+            file=name_of(receiver),
         )
-    return (
-        whole.first_ns + (from_ns or 0),
-        whole.first_ns + to_ns if to_ns is not None else whole.last_ns + 1,
-    )
 
 
-def _numbered(flows: pd.DataFrame) -> pd.DataFrame:
-    """Flows with the number of their occurrence, where addresses and ports were used again."""
-    return flows.assign(occurrence=flows.groupby(_ENDS, sort=False).cumcount())
+def _contents(found: Flows) -> str:
+    """What a capture has instead, for a message."""
+    if not found.contents:
+        return ""
+    said = ", ".join(f"{count} {name}" for name, count in found.contents.items())
+    return f"; its packets: {said}"
 
 
-def _carrying_payload(flows: pd.DataFrame) -> pd.DataFrame:
-    """Of each TCP connection the direction with more payload, if there is any."""
-    tcp = flows[(flows["protocol"] == "tcp") & (flows["first_time_bytes"] > 0)]
-    return tcp.loc[tcp.groupby("connection", sort=False)["first_time_bytes"].idxmax()]
-
-
-def _key(row: Any) -> tuple[Any, ...]:
-    return (*(getattr(row, name) for name in _ENDS), row.occurrence)
-
-
-def _turned(key: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The key of the other direction."""
-    return (key[2], key[3], key[0], key[1], key[4])
-
-
-def _by_ends(flows: pd.DataFrame) -> dict[tuple[Any, ...], Any]:
-    return {_key(row): row for row in flows.itertuples()}
+def _carrying_payload(flows: pd.DataFrame) -> list[int]:
+    """Places of rows: of each TCP connection the direction with more payload, if there is any."""
+    payload = flows["first_time_bytes"].to_numpy().reshape(-1, 2)
+    place = 2 * np.arange(len(payload)) + (payload[:, 1] > payload[:, 0])
+    tcp = flows["protocol"].to_numpy()[place] == "tcp"
+    found: list[int] = place[tcp & (payload.max(axis=1, initial=0) > 0)].tolist()
+    return found
 
 
 def _end(address: str, port: int) -> str:

@@ -5,11 +5,20 @@ from __future__ import annotations
 
 import json
 import struct
+from dataclasses import replace
 
 import pytest
 from nagi_captures.capture import Clocks
+from nagi_captures.reading import read
 from nagi_contracts.errors import InputError
-from nagi_reports.connections import as_json, as_tables, clocks_in_words, measure, notices
+from nagi_reports.connections import (
+    as_json,
+    as_tables,
+    clocks_in_words,
+    measure,
+    notices,
+    warnings,
+)
 from rich.console import Console
 from scapy.layers.inet import IP, TCP, UDP
 from scapy.layers.l2 import Ether
@@ -174,6 +183,41 @@ def test_ports_used_again_are_connections_of_their_own(tmp_path):
     capture = write(tmp_path / "x.pcap", packets)
     found = measure(capture, None, bottleneck_bps=None, from_ns=None, to_ns=None)
     assert [row["at_receiver"]["first_time_bytes"] for row in found.rows] == [3000, 5000]
+
+
+def test_ports_used_again_with_two_captures(tmp_path):
+    """The second capture begins after the first connection, and misses a packet of the second."""
+    sent, received = [], []
+    for start, first in ((0, 0), (5000 * MS, 900_000_000), (9000 * MS, 2_000_000_000)):
+        packets = [(start + index, each) for index, each in enumerate(handshake(first))]
+        packets += [
+            (start + MS * (1 + n), segment(n, sequence=first + 1 + 1000 * n)) for n in range(10)
+        ]
+        sent += packets
+        if first == 0:
+            continue
+        lost = start + 6 * MS if first == 900_000_000 else None
+        received += [(at + 20 * MS, each) for at, each in packets if at != lost]
+    files = write(tmp_path / "sent", sent), write(tmp_path / "received", received)
+    found = measure(files[1], files[0], bottleneck_bps=None, from_ns=None, to_ns=None)
+    assert [row["between"]["data_packets_lost"] for row in found.rows] == [1, 0]
+    assert [row["at_sender"]["segments_sent"] for row in found.rows] == [10, 10]
+    assert [row["at_receiver"]["first_time_bytes"] for row in found.rows] == [9000, 10000]
+
+
+def test_doubtful_captures_are_said(tmp_path):
+    twice = [
+        (at + again * 1000, segment(n)) for n, at in enumerate((9 * MS, MS)) for again in (0, 1)
+    ]
+    capture = write(tmp_path / "x.pcap", twice)
+    found = measure(capture, None, bottleneck_bps=None, from_ns=None, to_ns=None)
+    said = notices(found)
+    back = replace(read(capture), packets_back=3, most_back_ns=8 * MS)
+    assert any("3 packets have times before" in line for line in warnings("x", back))
+    assert any("2 packets were captured twice" in line for line in said)
+    arp = write(tmp_path / "arp.pcap", [(0, bytes(12) + b"\x08\x06" + bytes(28))])
+    with pytest.raises(InputError, match="with payload in it; its packets: 1 ARP"):
+        measure(arp, None, bottleneck_bps=None, from_ns=None, to_ns=None)
 
 
 def test_damage_and_what_is_left_out_are_said(path, tmp_path):

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "native/flow_columns.hpp"
 #include "native/flows.hpp"
 #include "native/match.hpp"
 
@@ -19,25 +20,19 @@ void hold(bool condition) {
 
 void scan(const std::uint8_t* data, std::size_t size) {
   CaptureFile file(data, size);
-  Engine engine({.start_ns = 1'000'000'000, .end_ns = 2'000'000'000, .interval_ns = 1'000'000});
-  Totals totals;
-  while (scan_some(file, engine, totals, 1000)) {
-  }
-  hold(totals.packets == static_cast<std::int64_t>(file.records()));
   std::int64_t packets = 0;
-  for (const std::int64_t unused : totals.unused) packets += unused;
-  for (const Connection& connection : engine.connections()) {
-    for (const Direction& direction : connection.directions) {
-      packets += direction.packets();
-      std::int64_t payload = 0;
-      std::int64_t fresh = 0;
-      for (const Counts& counts : direction.counts) {
-        payload += counts.payload_bytes;
-        fresh += counts.first_time_bytes;
+  std::uint32_t left = 0;
+  const auto look = [&](const Connection& connection) {
+    ++left;
+    for (const auto& place : connection.directions) {
+      if (!place) continue;
+      const Direction& direction = *place;
+      packets += direction.counts.packets;
+      for (const Counts& counts : {direction.counts, direction.inside()}) {
         hold(counts.first_time_bytes >= 0);
+        hold(counts.first_time_bytes <= counts.payload_bytes);
         hold(counts.retransmitted_packets + counts.out_of_order_packets <= counts.data_packets);
       }
-      hold(fresh <= payload);
       std::int64_t in_series = 0;
       std::int64_t last = std::numeric_limits<std::int64_t>::min();
       for (const SeriesRow& row : direction.series) {
@@ -45,12 +40,26 @@ void scan(const std::uint8_t* data, std::size_t size) {
         hold(row.index > last);
         last = row.index;
       }
-      hold(in_series == payload);
-      const auto& rtt = direction.rtt_sequence;
-      hold(rtt.count() == 0 ||
-           (rtt.least() <= rtt.quantile(0.5) && rtt.quantile(0.5) <= rtt.most()));
+      hold(in_series == direction.counts.payload_bytes);
+      if (const auto& rtt = direction.rtt_sequence) {
+        hold(rtt->least() <= rtt->quantile(0.5) && rtt->quantile(0.5) <= rtt->most());
+      }
     }
+  };
+  FlowRows rows;
+  Engine engine({.start_ns = 1'000'000'000, .end_ns = 2'000'000'000, .interval_ns = 1'000'000},
+                [&](const Connection& connection) {
+                  look(connection);
+                  rows.add(connection);
+                });
+  Totals totals;
+  Decoder decoder(size % 2 == 0);
+  while (scan_some(file, decoder, engine, totals, 1000)) {
   }
+  engine.finish();
+  hold(totals.packets == static_cast<std::int64_t>(file.records()));
+  hold(left == engine.count() && rows.size() == left);
+  for (const std::int64_t unused : totals.unused) packets += unused;
   hold(packets == totals.packets);
 }
 

@@ -85,7 +85,7 @@ TEST(Refusal, WhatIsNoCapture) {
   for (const Bytes& file : {Bytes{}, Bytes{1, 2, 3}, Bytes(100), Bytes(23, 0xa1)}) {
     EXPECT_THROW(read(file), CaptureError);
   }
-  EXPECT_THROW(read(pcap({}, {.link_type = 105})), CaptureError);
+  EXPECT_THROW(read(pcap({}, {.link_type = 147})), CaptureError);
   Bytes cut = pcap({});
   cut.resize(20);
   EXPECT_THROW(read(cut), CaptureError);

@@ -26,7 +26,7 @@ class Flows : public testing::Test {
     record.captured = record.length = static_cast<std::uint32_t>(bytes.size());
     record.link_type = 1;
     Packet packet;
-    EXPECT_EQ(decode(record, packet), Unused::none);
+    EXPECT_EQ(Decoder().decode(record, packet), Unused::none);
     return engine.add(packet);
   }
   Seen give(const Segment& segment) { return give(segment, now += ms); }
@@ -46,32 +46,30 @@ class Flows : public testing::Test {
           .options = {3, 3, 4, 1}});
     give({.sequence = first + 1, .acknowledgement = second + 1});
   }
-  Direction& forth(std::size_t connection = 0) {
-    return engine.connections()[connection].directions[0];
+  Direction& forth(std::uint32_t connection = 0) {
+    return *engine.connection(connection)->directions[0];
   }
-  Direction& back(std::size_t connection = 0) {
-    return engine.connections()[connection].directions[1];
+  Direction& back(std::uint32_t connection = 0) {
+    return *engine.connection(connection)->directions[1];
   }
-  static Counts all(const Direction& direction) {
-    Counts sum = direction.counts[0];
-    const Counts& more = direction.counts[1];
-    sum.packets += more.packets;
-    sum.payload_bytes += more.payload_bytes;
-    sum.data_packets += more.data_packets;
-    sum.first_time_bytes += more.first_time_bytes;
-    sum.retransmitted_packets += more.retransmitted_packets;
-    sum.retransmitted_bytes += more.retransmitted_bytes;
-    sum.out_of_order_packets += more.out_of_order_packets;
-    return sum;
+  static const Counts& all(const Direction& direction) { return direction.counts; }
+  const Distribution& by_sequence(unsigned direction = 0) {
+    const auto& samples = engine.connection(0)->directions[direction]->rtt_sequence;
+    return samples ? *samples : none;
+  }
+  const Distribution& by_timestamps(unsigned direction = 0) {
+    const auto& samples = engine.connection(0)->directions[direction]->rtt_timestamps;
+    return samples ? *samples : none;
   }
 
+  const Distribution none;
   Engine engine{Options{}};
   std::int64_t now = 0;
 };
 
 TEST_F(Flows, HandshakeAndScaledWindows) {
   handshake(0xffffffff, 77);
-  EXPECT_TRUE(engine.connections()[0].complete_handshake);
+  EXPECT_TRUE(engine.connection(0)->complete_handshake);
   EXPECT_EQ(forth().syn_packets, 1);
   EXPECT_EQ(forth().mss, 1460);
   EXPECT_EQ(back().mss, -1);
@@ -79,7 +77,7 @@ TEST_F(Flows, HandshakeAndScaledWindows) {
   EXPECT_EQ(forth().window.most, 4000);
   EXPECT_EQ(forth().window.count, 1);  // not the SYN's
   EXPECT_EQ(give({.sequence = 78, .acknowledgement = 0, .back = true}).window, 16000);
-  EXPECT_EQ(forth().rtt_sequence.count(), 1);  // the SYN's
+  EXPECT_EQ(by_sequence().count(), 1);  // the SYN's
 }
 
 TEST_F(Flows, NumbersWrap) {
@@ -147,7 +145,7 @@ TEST_F(Flows, MidStreamWhatComesBeforeIsNew) {
   EXPECT_EQ(data(801).new_bytes, 100);
   EXPECT_EQ(data(901).new_bytes, 100);
   EXPECT_EQ(data(801, 300).new_bytes, 0);
-  EXPECT_FALSE(engine.connections()[0].complete_handshake);
+  EXPECT_FALSE(engine.connection(0)->complete_handshake);
 }
 
 TEST_F(Flows, MidStreamAnAcknowledgementMayComeFirst) {
@@ -161,27 +159,27 @@ TEST_F(Flows, MidStreamAnAcknowledgementMayComeFirst) {
 
 TEST_F(Flows, RttBySequence) {
   handshake();
-  const auto before = forth().rtt_sequence.count();
+  const auto before = by_sequence().count();
   give({.sequence = 1, .acknowledgement = 1, .payload = 100}, 100 * ms);
   give({.sequence = 101, .acknowledgement = 1, .payload = 100}, 110 * ms);
   give({.sequence = 1, .acknowledgement = 201, .back = true}, 150 * ms);
-  EXPECT_EQ(forth().rtt_sequence.count(), before + 1);
-  EXPECT_EQ(forth().rtt_sequence.most(), 40 * ms);
+  EXPECT_EQ(by_sequence().count(), before + 1);
+  EXPECT_EQ(by_sequence().most(), 40 * ms);
 }
 
 TEST_F(Flows, RttBySequenceNotFromRetransmissions) {
   handshake();
-  const auto before = forth().rtt_sequence.count();
+  const auto before = by_sequence().count();
   data(1);
   data(101);
   data(1);
   ack(101);
-  EXPECT_EQ(forth().rtt_sequence.count(), before);
+  EXPECT_EQ(by_sequence().count(), before);
   ack(201);  // waited for the retransmission
-  EXPECT_EQ(forth().rtt_sequence.count(), before);
+  EXPECT_EQ(by_sequence().count(), before);
   data(201);
   ack(301);
-  EXPECT_EQ(forth().rtt_sequence.count(), before + 1);
+  EXPECT_EQ(by_sequence().count(), before + 1);
 }
 
 TEST_F(Flows, RttByTimestamps) {
@@ -202,10 +200,10 @@ TEST_F(Flows, RttByTimestamps) {
   stamped(41, true, 71, 0xffffffff, 1, 0);  // echoed before
   stamped(52, true, 72, 0, 1, 0);
   stamped(60, true, 73, 1, 1, 0);
-  EXPECT_EQ(forth().rtt_timestamps.count(), 2);
-  EXPECT_EQ(forth().rtt_timestamps.least(), 40 * ms);
-  EXPECT_EQ(forth().rtt_timestamps.most(), 50 * ms);
-  EXPECT_EQ(back().rtt_timestamps.count(), 0);
+  EXPECT_EQ(by_timestamps().count(), 2);
+  EXPECT_EQ(by_timestamps().least(), 40 * ms);
+  EXPECT_EQ(by_timestamps().most(), 50 * ms);
+  EXPECT_EQ(by_timestamps(1).count(), 0);
   EXPECT_TRUE(forth().timestamps);
 }
 
@@ -280,9 +278,9 @@ TEST_F(Flows, FinTakesANumber) {
   handshake();
   data(1);
   give({.sequence = 101, .acknowledgement = 1, .payload = 50, .flags = flag_ack | flag_fin});
-  const auto before = forth().rtt_sequence.count();
+  const auto before = by_sequence().count();
   ack(152);
-  EXPECT_EQ(forth().rtt_sequence.count(), before + 1);
+  EXPECT_EQ(by_sequence().count(), before + 1);
   EXPECT_EQ(forth().fin_packets, 1);
   give({.sequence = 101, .acknowledgement = 1, .payload = 50, .flags = flag_ack | flag_fin});
   EXPECT_EQ(all(forth()).retransmitted_packets, 1);
@@ -293,19 +291,139 @@ TEST_F(Flows, SamePortsAgainAreAnotherConnection) {
   handshake(1000);
   data(1001);
   give({.sequence = 1000, .flags = flag_syn});  // the first SYN once more
-  EXPECT_EQ(engine.connections().size(), 1);
+  EXPECT_EQ(engine.count(), 1);
   handshake(500'000);
   data(500'001);
-  ASSERT_EQ(engine.connections().size(), 2);
+  ASSERT_EQ(engine.count(), 2);
   EXPECT_EQ(all(forth(1)).first_time_bytes, 100);
-  EXPECT_TRUE(engine.connections()[1].complete_handshake);
+  EXPECT_TRUE(engine.connection(1)->complete_handshake);
   EXPECT_EQ(forth(0).syn_packets, 2);
 }
 
 TEST_F(Flows, ASynOvertakenByItsDataOpensNothing) {
   data(1001);
   give({.sequence = 1000, .flags = flag_syn});
-  EXPECT_EQ(engine.connections().size(), 1);
+  EXPECT_EQ(engine.count(), 1);
+}
+
+TEST_F(Flows, ASynOfAnotherNumberIsAnotherConnection) {
+  // Several SYN-ACKs for one SYN, each with a number of its own: the second's connection is new,
+  // and what follows belongs to the one that it agrees with.
+  give({.sequence = 1000, .flags = flag_syn});
+  const auto answer = [&](std::uint32_t number) {
+    return give(
+        {.sequence = number, .acknowledgement = 1001, .flags = flag_syn | flag_ack, .back = true});
+  };
+  EXPECT_EQ(answer(500'000'000).connection, 0);
+  EXPECT_EQ(answer(3'000'000'000).connection, 1);
+  EXPECT_EQ(answer(3'000'000'000).connection, 1);  // repeated
+  EXPECT_EQ(answer(500'000'000).connection, 0);    // repeated, of the one before
+  EXPECT_EQ(give({.sequence = 1001, .acknowledgement = 500'000'001, .payload = 9}).connection, 0);
+  const Seen seen =
+      give({.sequence = 500'000'001, .acknowledgement = 1010, .payload = 70, .back = true});
+  EXPECT_EQ(seen.connection, 0);
+  EXPECT_EQ(seen.new_bytes, 70);
+  EXPECT_EQ(all(back(1)).first_time_bytes, 0);
+}
+
+TEST_F(Flows, ASynOfAnotherNumberWhereOneDirectionWasCaptured) {
+  for (const std::uint32_t number : {4'000'000'000U, 1'000'000'000U}) {
+    give({.sequence = number, .acknowledgement = 5, .flags = flag_syn | flag_ack, .back = true});
+    give({.sequence = number + 1, .acknowledgement = 5, .payload = 100, .back = true});
+  }
+  ASSERT_EQ(engine.count(), 2);
+  EXPECT_EQ(all(back(0)).first_time_bytes, 100);
+  EXPECT_EQ(all(back(1)).first_time_bytes, 100);
+}
+
+TEST_F(Flows, PortsUsedAgainAfterAResetInTheOtherDirection) {
+  handshake(1000, 2'000'000'000);
+  data(1001);
+  give({.sequence = 1101, .flags = flag_rst});
+  give({.sequence = 7, .flags = flag_syn, .back = true});
+  give({.sequence = 900'000'000, .acknowledgement = 8, .flags = flag_syn | flag_ack});
+  give({.sequence = 8, .acknowledgement = 900'000'001, .payload = 30, .back = true});
+  ASSERT_EQ(engine.count(), 2);
+  EXPECT_EQ(all(forth(1)).first_time_bytes, 30);  // direction 0 is that of the SYN
+}
+
+TEST_F(Flows, WhatIsClosedLeaves) {
+  std::vector<std::uint32_t> left;
+  engine.~Engine();
+  new (&engine) Engine(Options{}, [&](const Connection& each) { left.push_back(each.number); });
+  handshake();
+  give({.sequence = 1, .acknowledgement = 1, .flags = flag_fin | flag_ack});
+  give({.sequence = 1, .acknowledgement = 2, .flags = flag_fin | flag_ack, .back = true});
+  give({.sequence = 2, .acknowledgement = 2});
+  give({.sequence = 1, .flags = flag_syn, .port = 1}, now += linger_ns);
+  EXPECT_TRUE(left.empty());
+  give({.sequence = 1, .flags = flag_syn, .port = 2}, now += ms);
+  EXPECT_EQ(left, std::vector<std::uint32_t>{0});
+  EXPECT_EQ(give({.sequence = 2, .acknowledgement = 2}).connection, 3);
+  engine.finish();
+  EXPECT_EQ(left, (std::vector<std::uint32_t>{0, 1, 2, 3}));
+}
+
+TEST_F(Flows, DataAfterAResetGoesOn) {
+  handshake();
+  data(1);
+  give({.sequence = 101, .flags = flag_rst});  // a forged one
+  data(101);
+  EXPECT_EQ(give({.sequence = 201, .acknowledgement = 1, .payload = 100}, now += 2 * linger_ns)
+                .connection,
+            0);
+}
+
+TEST_F(Flows, NoSampleOfDataThatWasNotCaptured) {
+  handshake();
+  const auto before = by_sequence().count();
+  data(1);
+  now += 50 * ms;
+  ack(301);  // 101 to 301 was not captured
+  EXPECT_EQ(by_sequence().count(), before);
+  data(301);
+  data(501);  // 401 to 501 was not
+  ack(501);
+  EXPECT_EQ(by_sequence().count(), before);
+  ack(601);
+  EXPECT_EQ(by_sequence().count(), before + 1);
+}
+
+TEST_F(Flows, TimesThatGoBack) {
+  give({.sequence = 1, .acknowledgement = 1, .payload = 100}, 50 * ms);
+  give({.sequence = 101, .acknowledgement = 1, .payload = 100}, 20 * ms);
+  EXPECT_EQ(forth().first_ns, 20 * ms);
+  EXPECT_EQ(forth().last_ns, 50 * ms);
+  EXPECT_EQ(forth().first_data_ns, 20 * ms);
+  EXPECT_EQ(forth().last_data_ns, 50 * ms);
+}
+
+TEST_F(Flows, WhereTheCaptureWasMade) {
+  const auto made = [&](std::int64_t to_listener, std::int64_t to_caller) {
+    engine.~Engine();
+    new (&engine) Engine(Options{});
+    give({.sequence = 0, .flags = flag_syn});
+    give({.sequence = 0, .acknowledgement = 1, .flags = flag_syn | flag_ack, .back = true},
+         now += to_listener);
+    give({.sequence = 1, .acknowledgement = 1}, now += to_caller);
+    return engine.connection(0)->captured_at(0);
+  };
+  EXPECT_EQ(made(40 * ms, ms / 20), Place::source);
+  EXPECT_EQ(made(ms / 20, 40 * ms), Place::destination);
+  EXPECT_EQ(engine.connection(0)->captured_at(1), Place::source);
+  EXPECT_EQ(made(20 * ms, 30 * ms), Place::between);
+  EXPECT_EQ(made(ms / 50, ms / 50), Place::unknown);
+  EXPECT_EQ(engine.connection(0)->handshake->to_listener(), ms / 50);
+}
+
+TEST_F(Flows, PacketsCapturedTwice) {
+  handshake();
+  const Segment segment{.sequence = 1, .acknowledgement = 1, .payload = 100};
+  give(segment, now += ms);
+  give(segment, now += ms / 100);
+  EXPECT_EQ(forth().captured_twice, 1);
+  give(segment, now += 5 * ms);  // a retransmission
+  EXPECT_EQ(forth().captured_twice, 1);
 }
 
 TEST_F(Flows, ThousandsOfThem) {
@@ -315,10 +433,10 @@ TEST_F(Flows, ThousandsOfThem) {
       give({.sequence = 1, .acknowledgement = 1000, .back = true, .port = port});
     }
   }
-  ASSERT_EQ(engine.connections().size(), 5000);
-  for (const Connection& connection : engine.connections()) {
-    EXPECT_EQ(all(connection.directions[0]).first_time_bytes, 300);
-    EXPECT_EQ(all(connection.directions[1]).packets, 3);
+  ASSERT_EQ(engine.count(), 5000);
+  for (std::uint32_t each = 0; each < engine.count(); ++each) {
+    EXPECT_EQ(all(forth(each)).first_time_bytes, 300);
+    EXPECT_EQ(all(back(each)).packets, 3);
   }
 }
 
@@ -337,9 +455,9 @@ TEST_F(Flows, WhatIsMeasuredAndSeries) {
          i * ms);
   }
   give({.sequence = 1, .payload = 100}, 12 * ms);  // back in time
-  EXPECT_EQ(forth().counts[1].data_packets, 11);
-  EXPECT_EQ(forth().counts[1].first_time_bytes, 1000);
-  EXPECT_EQ(forth().counts[1].retransmitted_packets, 1);
+  EXPECT_EQ(forth().inside().data_packets, 11);
+  EXPECT_EQ(forth().inside().first_time_bytes, 1000);
+  EXPECT_EQ(forth().inside().retransmitted_packets, 1);
   EXPECT_EQ(engine.origin_ns(), 10 * ms);
   ASSERT_EQ(forth().series.size(), 6);
   EXPECT_EQ(forth().series[0].index, -2);

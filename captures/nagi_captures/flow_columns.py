@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the columns of a table of connections mean. The rules by which packets are classified are in
+captures/native/flows.hpp, and where a connection begins and ends in captures/native/tracking.hpp.
+
+Data packets, unique bytes, retransmissions, duplicate ACKs, zero windows and RTT samples are those
+of tcptrace and tshark where these agree; tests/test_tools.py says where they do not.
+"""
+
+from __future__ import annotations
+
+_RTT = {
+    "count": "samples",
+    "min": "smallest, ns",
+    "mean": "mean, ns",
+    "median": "median, ns (within 1 %, as the percentiles)",
+    "p95": "95th percentile, ns",
+    "p99": "99th percentile, ns",
+    "max": "largest, ns",
+}
+
+# A row a direction of a connection: row 2 x connection + direction, also where one direction has
+# no packet. Direction 0 is that of the SYN if it is there, else of the first packet. UDP packets
+# between two address-and-port pairs are a connection, too; what only TCP has is 0 or missing there,
+# and every payload byte is a first one.
+FLOW_COLUMNS: dict[str, str] = {
+    "connection": "number, from 0 in the order of their first packets",
+    "direction": "0 or 1",
+    "protocol": "tcp or udp (text)",
+    "source": "address (text)",
+    "source_port": "",
+    "destination": "address (text)",
+    "destination_port": "",
+    "first_ns": "time of the first packet; 0 if there is none",
+    "last_ns": "time of the last packet; 0 if there is none",
+    "first_data_ns": "time of the first packet with payload; 0 if there is none",
+    "last_data_ns": "time of the last packet with payload; 0 if there is none",
+    "packets": "",
+    "ip_bytes": "bytes of IP packets, headers included",
+    "payload_bytes": "bytes of TCP or UDP payload, repeated ones included",
+    "data_packets": "packets with payload",
+    "first_time_bytes": "payload bytes in no packet before (of this direction, in this capture)",
+    "retransmitted_packets": "packets with payload all or part of which had been seen before, "
+    "keep-alives and window probes not included",
+    "retransmitted_bytes": "payload bytes that had been seen before, in these packets",
+    "out_of_order_packets": "packets with payload that begin below the highest byte seen, none of "
+    "whose bytes had been seen (RFC 4737: reordered; also a retransmission of what was lost before "
+    "the place of capture)",
+    "packets_inside": "as the column without _inside, of packets with start_ns <= time < end_ns",
+    "ip_bytes_inside": "",
+    "payload_bytes_inside": "",
+    "data_packets_inside": "",
+    "first_time_bytes_inside": "",
+    "retransmitted_packets_inside": "",
+    "retransmitted_bytes_inside": "",
+    "out_of_order_packets_inside": "",
+    "duplicate_acks": "RFC 5681 section 2: no payload, no SYN or FIN, the highest acknowledgement "
+    "again, the same window, while data of the other direction is outstanding",
+    "sack_packets": "packets with SACK blocks",
+    "sack_blocks": "SACK blocks (RFC 2018), DSACK included",
+    "keep_alives": "0 or 1 bytes from one below the next to send, all acknowledged (RFC 9293 "
+    "section 3.8.4)",
+    "zero_window_packets": "packets advertising a window of 0, RST not included",
+    "window_probes": "1 byte beyond, or 0 or 1 bytes from one below the next to send, while the "
+    "other side's window is 0 (RFC 9293 section 3.8.6.1)",
+    "captured_twice": "packets equal to one of the same direction up to 1 ms before (0.1 ms, and "
+    "only with payload, where the IP identification is 0): the capture has traffic twice, which "
+    "makes retransmissions and duplicate ACKs of it",
+    "mss": "option of the SYN, bytes; -1 if not seen",
+    "window_scale": "option of the SYN, bits; -1 if not seen",
+    "sack_permitted": "option of the SYN (bool)",
+    "timestamps": "a packet had the timestamps option (bool)",
+    "syn_packets": "",
+    "fin_packets": "",
+    "rst_packets": "",
+    "complete_handshake": "SYN, SYN-ACK and its ACK are in the capture (bool, same in both rows)",
+    "handshake_rtt_ns": "from SYN to the ACK of the SYN-ACK (same in both rows); NaN if one of the "
+    "three is not captured, or SYN or SYN-ACK was repeated before it was answered",
+    "captured_at": "estimated place of capture on this direction's path (text): source, between, "
+    "destination; empty if not known",
+    **{f"rtt_sequence_{name}_ns".replace("count_ns", "count"): text for name, text in _RTT.items()},
+    **{
+        f"rtt_timestamps_{name}_ns".replace("count_ns", "count"): text
+        for name, text in _RTT.items()
+    },
+    "in_flight_mean_bytes": "mean over data packets of the bytes sent beyond the highest "
+    "acknowledgement, that packet's included",
+    "in_flight_max_bytes": "",
+    "window_min_bytes": "smallest window this side advertised (scaled; SYN and RST not included)",
+    "window_mean_bytes": "mean over packets",
+    "window_max_bytes": "",
+}
+# rtt_*, in_flight_* and window_* are over packets with start_ns <= time < end_ns (RTT: of the
+# packet that acknowledges). They are float64, NaN where there is no sample; rtt_*_count are int64.
+# rtt_sequence: from a segment to the first acknowledgement of its last byte, one sample an
+# acknowledgement, of the newest segment that it covers; none from what was retransmitted, nor from
+# segments above it that were sent before (Karn's rule; their acknowledgement waited for it).
+# rtt_timestamps: from the first packet with a TSval to the first packet echoing it, one sample a
+# TSval that a segment carried (RFC 7323 section 4).
+# Both are what is between place of capture and the receiver of this direction's data, and back.
+# captured_at: of the times from the place of capture to either end and back, the smaller of the
+# handshake's (SYN to SYN-ACK, SYN-ACK to ACK) and the smallest RTT by sequence. `source`: less than
+# a tenth of their sum is towards the source. Not known without both, or if they take less than 0.2
+# ms together.

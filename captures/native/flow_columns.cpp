@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/flow_columns.hpp"
+
+#include <array>
+#include <bit>
+
+namespace nagi::captures {
+
+namespace {
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+std::int64_t bits(double value) { return std::bit_cast<std::int64_t>(value); }
+
+using Get = std::int64_t (*)(const Connection&, unsigned, const Direction&);
+
+template <auto member>
+constexpr Get number = [](const Connection&, unsigned, const Direction& its) {
+  return static_cast<std::int64_t>(its.*member);
+};
+template <auto member>
+constexpr Get all =
+    [](const Connection&, unsigned, const Direction& its) { return its.counts.*member; };
+template <auto member>
+constexpr Get inside =
+    [](const Connection&, unsigned, const Direction& its) { return its.inside().*member; };
+template <auto member>
+constexpr Get samples = [](const Connection&, unsigned, const Direction& its) {
+  return its.*member ? static_cast<std::int64_t>((its.*member)->count()) : 0;
+};
+/// A number of a distribution, not known without samples.
+template <auto member, auto get>
+constexpr Get of_samples = [](const Connection&, unsigned, const Direction& its) {
+  return bits(its.*member ? ((its.*member).get()->*get)() : nan);
+};
+template <auto member, int percent>
+constexpr Get quantile = [](const Connection&, unsigned, const Direction& its) {
+  return bits(its.*member ? (its.*member)->quantile(percent / 100.0) : nan);
+};
+template <auto member>
+constexpr Get mean = [](const Connection&, unsigned, const Direction& its) {
+  const Extent& extent = its.*member;
+  return bits(extent.count == 0
+                  ? nan
+                  : static_cast<double>(extent.sum) / static_cast<double>(extent.count));
+};
+template <auto member, auto which>
+constexpr Get extreme = [](const Connection&, unsigned, const Direction& its) {
+  const Extent& extent = its.*member;
+  return bits(extent.count == 0 ? nan : static_cast<double>(extent.*which));
+};
+
+std::int64_t handshake_rtt(const Connection& connection, unsigned /*direction*/,
+                           const Direction& /*its*/) {
+  if (!connection.handshake) return bits(nan);
+  const std::int64_t there = connection.handshake->to_listener();
+  const std::int64_t back = connection.handshake->to_caller();
+  const bool known = there != Handshake::none && back != Handshake::none;
+  return bits(known ? static_cast<double>(there + back) : nan);
+}
+
+constexpr auto sequence = &Direction::rtt_sequence;
+constexpr auto stamps = &Direction::rtt_timestamps;
+constexpr auto in_flight = &Direction::in_flight;
+constexpr auto window = &Direction::window;
+
+constexpr auto columns = std::to_array<Column>({
+    {"first_ns", Kind::whole, number<&Direction::first_ns>},
+    {"last_ns", Kind::whole, number<&Direction::last_ns>},
+    {"first_data_ns", Kind::whole, number<&Direction::first_data_ns>},
+    {"last_data_ns", Kind::whole, number<&Direction::last_data_ns>},
+    {"packets", Kind::whole, all<&Counts::packets>},
+    {"ip_bytes", Kind::whole, all<&Counts::ip_bytes>},
+    {"payload_bytes", Kind::whole, all<&Counts::payload_bytes>},
+    {"data_packets", Kind::whole, all<&Counts::data_packets>},
+    {"first_time_bytes", Kind::whole, all<&Counts::first_time_bytes>},
+    {"retransmitted_packets", Kind::whole, all<&Counts::retransmitted_packets>},
+    {"retransmitted_bytes", Kind::whole, all<&Counts::retransmitted_bytes>},
+    {"out_of_order_packets", Kind::whole, all<&Counts::out_of_order_packets>},
+    {"packets_inside", Kind::whole, inside<&Counts::packets>},
+    {"ip_bytes_inside", Kind::whole, inside<&Counts::ip_bytes>},
+    {"payload_bytes_inside", Kind::whole, inside<&Counts::payload_bytes>},
+    {"data_packets_inside", Kind::whole, inside<&Counts::data_packets>},
+    {"first_time_bytes_inside", Kind::whole, inside<&Counts::first_time_bytes>},
+    {"retransmitted_packets_inside", Kind::whole, inside<&Counts::retransmitted_packets>},
+    {"retransmitted_bytes_inside", Kind::whole, inside<&Counts::retransmitted_bytes>},
+    {"out_of_order_packets_inside", Kind::whole, inside<&Counts::out_of_order_packets>},
+    {"duplicate_acks", Kind::whole, number<&Direction::duplicate_acks>},
+    {"sack_packets", Kind::whole, number<&Direction::sack_packets>},
+    {"sack_blocks", Kind::whole, number<&Direction::sack_blocks>},
+    {"keep_alives", Kind::whole, number<&Direction::keep_alives>},
+    {"zero_window_packets", Kind::whole, number<&Direction::zero_window_packets>},
+    {"window_probes", Kind::whole, number<&Direction::window_probes>},
+    {"captured_twice", Kind::whole, number<&Direction::captured_twice>},
+    {"mss", Kind::whole, number<&Direction::mss>},
+    {"window_scale", Kind::whole, number<&Direction::window_scale>},
+    {"sack_permitted", Kind::truth, number<&Direction::sack_permitted>},
+    {"timestamps", Kind::truth, number<&Direction::timestamps>},
+    {"syn_packets", Kind::whole, number<&Direction::syn_packets>},
+    {"fin_packets", Kind::whole, number<&Direction::fin_packets>},
+    {"rst_packets", Kind::whole, number<&Direction::rst_packets>},
+    {"complete_handshake", Kind::truth,
+     [](const Connection& connection, unsigned, const Direction&) {
+       return std::int64_t{connection.complete_handshake};
+     }},
+    {"handshake_rtt_ns", Kind::real, handshake_rtt},
+    {"captured_at", Kind::whole,
+     [](const Connection& connection, unsigned direction, const Direction&) {
+       return static_cast<std::int64_t>(connection.captured_at(direction));
+     }},
+    {"rtt_sequence_count", Kind::whole, samples<sequence>},
+    {"rtt_sequence_min_ns", Kind::real, of_samples<sequence, &Distribution::least>},
+    {"rtt_sequence_mean_ns", Kind::real, of_samples<sequence, &Distribution::mean>},
+    {"rtt_sequence_median_ns", Kind::real, quantile<sequence, 50>},
+    {"rtt_sequence_p95_ns", Kind::real, quantile<sequence, 95>},
+    {"rtt_sequence_p99_ns", Kind::real, quantile<sequence, 99>},
+    {"rtt_sequence_max_ns", Kind::real, of_samples<sequence, &Distribution::most>},
+    {"rtt_timestamps_count", Kind::whole, samples<stamps>},
+    {"rtt_timestamps_min_ns", Kind::real, of_samples<stamps, &Distribution::least>},
+    {"rtt_timestamps_mean_ns", Kind::real, of_samples<stamps, &Distribution::mean>},
+    {"rtt_timestamps_median_ns", Kind::real, quantile<stamps, 50>},
+    {"rtt_timestamps_p95_ns", Kind::real, quantile<stamps, 95>},
+    {"rtt_timestamps_p99_ns", Kind::real, quantile<stamps, 99>},
+    {"rtt_timestamps_max_ns", Kind::real, of_samples<stamps, &Distribution::most>},
+    {"in_flight_mean_bytes", Kind::real, mean<in_flight>},
+    {"in_flight_max_bytes", Kind::real, extreme<in_flight, &Extent::most>},
+    {"window_min_bytes", Kind::real, extreme<window, &Extent::least>},
+    {"window_mean_bytes", Kind::real, mean<window>},
+    {"window_max_bytes", Kind::real, extreme<window, &Extent::most>},
+});
+
+// Before the columns of both rows: the endpoints, in five numbers.
+constexpr std::size_t endpoint_words = 5;
+constexpr std::size_t words = endpoint_words + 2 * columns.size();
+constexpr std::size_t mask_bytes = (words + 7) / 8;
+
+/// What is kept of a column's value: 0 for what is usual.
+std::uint64_t squeeze(const Column& column, std::int64_t value) {
+  return static_cast<std::uint64_t>(column.kind == Kind::real ? value ^ bits(nan) : value);
+}
+
+void put(std::vector<std::uint8_t>& to, std::uint64_t value) {
+  for (; value >= 0x80; value >>= 7) to.push_back(static_cast<std::uint8_t>(value | 0x80));
+  to.push_back(static_cast<std::uint8_t>(value));
+}
+std::uint64_t take(const std::uint8_t*& at) {
+  std::uint64_t value = 0;
+  for (unsigned shift = 0;; shift += 7) {
+    const std::uint8_t byte = *at++;
+    value |= std::uint64_t{byte & 0x7fU} << shift;
+    if (byte < 0x80) return value;
+  }
+}
+
+}  // namespace
+
+std::span<const Column> flow_columns() { return columns; }
+
+void FlowRows::add(const Connection& connection) {
+  packed_.assign(mask_bytes, 0);
+  std::size_t index = 0;
+  const auto add = [&](std::uint64_t value) {
+    if (value != 0) {
+      packed_[index / 8] |= static_cast<std::uint8_t>(1U << index % 8);
+      put(packed_, value);
+    }
+    ++index;
+  };
+  const Endpoints& ends = connection.endpoints;
+  for (const std::uint64_t value :
+       {ends.source[0], ends.source[1], ends.destination[0], ends.destination[1], ends.rest}) {
+    add(value);
+  }
+  static const Direction blank;
+  for (unsigned direction = 0; direction < 2; ++direction) {
+    const Direction* its = connection.directions[direction].get();
+    for (const Column& column : columns) {
+      add(squeeze(column, column.value(connection, direction, its != nullptr ? *its : blank)));
+    }
+  }
+  if (chunks_.empty() || chunks_.back().size() + packed_.size() > chunk_bytes) {
+    chunks_.emplace_back().reserve(chunk_bytes);
+  }
+  if (places_.size() <= connection.number) places_.resize(connection.number + 1);
+  places_[connection.number] = {static_cast<std::uint32_t>(chunks_.size() - 1),
+                                static_cast<std::uint32_t>(chunks_.back().size())};
+  chunks_.back().insert(chunks_.back().end(), packed_.begin(), packed_.end());
+}
+
+void FlowRows::read(std::size_t number, Rows& rows) const {
+  const Place place = places_[number];
+  const std::uint8_t* mask = chunks_[place.chunk].data() + place.offset;
+  const std::uint8_t* at = mask + mask_bytes;
+  std::size_t index = 0;
+  const auto next = [&] {
+    const bool there = (mask[index / 8] >> index % 8 & 1) != 0;
+    ++index;
+    return there ? take(at) : 0;
+  };
+  rows.endpoints.source = {next(), next()};
+  rows.endpoints.destination = {next(), next()};
+  rows.endpoints.rest = next();
+  for (auto& values : rows.values) {
+    values.resize(columns.size());
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      values[i] = static_cast<std::int64_t>(squeeze(columns[i], static_cast<std::int64_t>(next())));
+    }
+  }
+}
+
+std::size_t FlowRows::bytes() const {
+  return chunks_.size() * chunk_bytes + places_.capacity() * sizeof(Place);
+}
+
+}  // namespace nagi::captures

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is known of one TCP or UDP packet, and why other packets are in no connection.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace nagi::captures {
+
+/// Why a packet is in no connection.
+enum class Unused : std::uint8_t {
+  none,
+  link_type,
+  not_ip,
+  not_tcp_or_udp,
+  fragment,
+  cut_short,
+  bad_header,
+};
+constexpr std::size_t unused_reasons = 7;
+constexpr std::array<const char*, unused_reasons> unused_names = {
+    "",
+    "link type is not read",
+    "not IP",
+    "neither TCP nor UDP",
+    "later fragment",
+    "captured too short",
+    "bad header",
+};
+
+constexpr std::uint8_t flag_fin = 1;
+constexpr std::uint8_t flag_syn = 2;
+constexpr std::uint8_t flag_rst = 4;
+constexpr std::uint8_t flag_ack = 16;
+
+constexpr std::uint8_t protocol_tcp = 6;
+constexpr std::uint8_t protocol_udp = 17;
+
+/// Who talks to whom, as the packet has it: addresses and ports in network byte order.
+struct Endpoints {
+  std::array<std::uint64_t, 2> source{};  // IPv4: the first four bytes
+  std::array<std::uint64_t, 2> destination{};
+  // In one word, which is written and compared at once: source port, destination port (16 bits
+  // each), protocol, version of IP (8 bits each).
+  std::uint64_t rest = 0;
+
+  void set_rest(std::uint32_t both_ports, std::uint8_t protocol_number, std::uint8_t ip_version) {
+    rest = both_ports | std::uint64_t{protocol_number} << 32 | std::uint64_t{ip_version} << 40;
+  }
+  [[nodiscard]] std::uint16_t source_port() const { return static_cast<std::uint16_t>(rest); }
+  [[nodiscard]] std::uint16_t destination_port() const {
+    return static_cast<std::uint16_t>(rest >> 16);
+  }
+  [[nodiscard]] std::uint8_t protocol() const { return static_cast<std::uint8_t>(rest >> 32); }
+  [[nodiscard]] std::uint8_t version() const { return static_cast<std::uint8_t>(rest >> 40); }
+  [[nodiscard]] Endpoints turned() const {
+    const std::uint64_t ports = (rest & 0xffff) << 16 | (rest >> 16 & 0xffff);
+    return {destination, source, (rest & ~std::uint64_t{0xffffffff}) | ports};
+  }
+  /// Is `other` the other direction?
+  [[nodiscard]] bool is_turned(const Endpoints& other) const {
+    const std::uint64_t ports = (rest & 0xffff) << 16 | (rest >> 16 & 0xffff);
+    return ((source[0] ^ other.destination[0]) | (source[1] ^ other.destination[1]) |
+            (destination[0] ^ other.source[0]) | (destination[1] ^ other.source[1]) |
+            (((rest & ~std::uint64_t{0xffffffff}) | ports) ^ other.rest)) == 0;
+  }
+  bool operator==(const Endpoints& other) const {
+    return ((source[0] ^ other.source[0]) | (source[1] ^ other.source[1]) |
+            (destination[0] ^ other.destination[0]) | (destination[1] ^ other.destination[1]) |
+            (rest ^ other.rest)) == 0;
+  }
+};
+
+struct Packet {
+  Endpoints endpoints;
+  std::int64_t time_ns = 0;
+  std::uint32_t ip_bytes = 0;
+  std::uint32_t payload = 0;
+  std::uint32_t sequence = 0;
+  std::uint32_t acknowledgement = 0;
+  std::uint32_t tsval = 0;
+  std::uint32_t tsecr = 0;
+  std::uint16_t window = 0;
+  std::uint16_t identification = 0;
+  std::uint16_t checksum = 0;
+  std::uint16_t mss = 0;  // 0: not there
+  std::uint8_t flags = 0;
+  std::uint8_t sack_blocks = 0;   // as the option's length says
+  std::uint8_t sack_edges = 0;    // of these, begins and ends in `sack`
+  std::int8_t window_scale = -1;  // -1: not there
+  bool has_timestamps = false;
+  bool sack_permitted = false;
+  std::array<std::uint32_t, 8> sack{};  // begin, end, begin, end ...
+};
+
+}  // namespace nagi::captures

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What one direction of a connection did over time, for plots: its segments, what the other side
+// acknowledged and advertised, its round-trip times and bytes in flight. Numbers are unwrapped, 0
+// is the SYN or (without) the first number; they are classified as in flows.hpp. Memory grows with
+// the connection's packets: 25 bytes a segment, 25 an acknowledgement, 24 a SACK block.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "native/flows.hpp"
+
+namespace nagi::captures {
+
+enum class SegmentKind : std::uint8_t { fresh, retransmission, out_of_order, probe };
+
+struct Trace {
+  struct Segments {
+    std::vector<std::int64_t> time_ns, begin, end;  // SYN and FIN take a number
+    std::vector<std::uint8_t> kind, flags;
+  } segments;
+  struct Acknowledgements {
+    std::vector<std::int64_t> time_ns, number, window_end;
+    std::vector<std::uint8_t> duplicate;
+  } acknowledgements;
+  struct Sacks {
+    std::vector<std::int64_t> time_ns, begin, end;
+  } sacks;
+  struct Samples {
+    std::vector<std::int64_t> time_ns, value;
+  } rtt_sequence, rtt_timestamps, in_flight;
+};
+
+/// Collects the trace of one direction from what an engine says of packets.
+class Tracer {
+ public:
+  Tracer(std::uint32_t connection, unsigned direction)
+      : connection_(connection), direction_(direction) {}
+
+  void add(const Packet& packet, const Seen& seen);
+  [[nodiscard]] Trace& trace() { return trace_; }
+
+ private:
+  void add_segment(const Packet& packet, const Seen& seen);
+  void add_answer(const Packet& packet, const Seen& seen);
+
+  std::uint32_t connection_;
+  unsigned direction_;
+  Trace trace_;
+};
+
+}  // namespace nagi::captures
