@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import yaml
-from nagi.cli.main import app
+from nagi.cli.main import make_app
 from nagi.verdict import certificate
 from nagi_contracts import paths, units
 from typer.main import get_command
@@ -41,7 +41,7 @@ def commands() -> str:
         _GENERATED.format(source="the programs themselves"),
         "Exit status of `nagi`: 0 done; 1 some runs failed or are invalid; 2 the input was "
         "refused; 130 interrupted.\n",
-        *_command(get_command(app), "nagi"),
+        *_command(get_command(make_app()), "nagi"),
     ]
     for name in NATIVE:
         said = _help_of(name)

@@ -10,7 +10,8 @@ import sys
 
 import pytest
 from nagi.agent_contracts import read_offloads
-from nagi.labs.ansible_runs import Interrupted, LabError, Playbooks
+from nagi.labs.ansible_runs import Playbooks
+from nagi.labs.errors import Interrupted, LabError
 from nagi.labs.inventory import EXAMPLE, example_text
 from nagi_contracts.paths import ANSIBLE
 from provisioning import list_inventory

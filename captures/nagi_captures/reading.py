@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A capture's connections as NumPy arrays, without pandas: what `nagi metrics` is made of.
 
-read() leaves the interpreter to other threads while it reads; read_all() reads several files at
+read() leaves the interpreter to other threads while it reads; read_each() reads several files at
 once.
 Memory, while reading: about 0.5 kB for a connection of which one direction was captured, 1 kB for
 one of both, until it is closed and 60 s have passed in the capture; then 0.1 to 0.3 kB. More than
@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import nagi_captures_native
 import numpy as np
@@ -26,6 +26,8 @@ from nagi_contracts.errors import InputError, refuse
 
 from nagi_captures.flow_columns import FLOW_COLUMNS
 
+_Path = TypeVar("_Path", bound=Path | str)
+_Found = TypeVar("_Found")
 Columns = dict[str, npt.NDArray[Any]]
 
 FRAGMENT = "later fragment"  # a reason in Totals.unused: has no ports, so no flow
@@ -112,12 +114,12 @@ def read(
     )
 
 
-def read_all(
-    paths: Iterable[Path | str], reader: Callable[[Path | str], Flows] = read
-) -> list[Flows | InputError]:
+def read_each(
+    paths: Iterable[_Path], reader: Callable[[_Path], _Found]
+) -> list[_Found | InputError]:
     """Reads captures on all processors; in place of one that cannot be read, its InputError."""
 
-    def one(path: Path | str) -> Flows | InputError:
+    def one(path: _Path) -> _Found | InputError:
         try:
             return reader(path)
         except InputError as error:

@@ -136,7 +136,7 @@ class Bitrate(Quantity, bounds="rate_bps"):
     suffix = "_bps"
     units: ClassVar[dict[str, Decimal]] = {
         f"{prefix}{spelling}": Decimal(factor)
-        for spelling in ("b/s", "bit/s", "bit")
+        for spelling in ("b/s", "bit/s", "bit", "bps")
         for prefix, factor in (("", 1), ("k", 10**3), ("M", 10**6), ("G", 10**9))
     }
 

@@ -12,7 +12,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from nagi.cli.main import app
+from nagi.cli.main import make_app
 from nagi.verdict import certificate
 from nagi_contracts import paths
 from typer.main import get_command
@@ -67,7 +67,7 @@ def test_pages_load_nothing_from_elsewhere(site: Path) -> None:
 
 def test_the_reference_has_every_command_and_option(site: Path) -> None:
     text = text_of(site, "reference/commands.html")
-    commands = [("nagi", get_command(app))]
+    commands = [("nagi", get_command(make_app()))]
     for name, command in commands:  # grows by the commands of each
         section = text.split(f"\n{name}\N{PILCROW SIGN}", 1)[1].split("\N{PILCROW SIGN}", 1)[0]
         for parameter in command.params:

@@ -13,7 +13,7 @@ import pytest
 from nagi.campaign.campaign import CampaignDirectory, Runner, Selection, TooNoisy, select
 from nagi.campaign.collection import verdict_of
 from nagi.campaign.repeats import add_repeats, next_count, too_wide_in_words
-from nagi.labs.ansible_runs import Interrupted, LabError, Unfit
+from nagi.labs.errors import Interrupted, LabError, Unfit
 from nagi.spec.points import read_experiment
 from nagi_contracts.errors import InputError
 from nagi_contracts.paths import SCHEMAS

@@ -15,7 +15,7 @@ import pytest
 from forked import nagi
 from kernels import needs_our_schemes
 from nagi.campaign.campaign import TooNoisy
-from nagi.cli.main import app
+from nagi.cli.main import make_app
 from nagi.cli.run import same_command, stops_if_noisy, too_noisy_in_words
 from nagi.terminal.selecting import Wanted
 from nagi_contracts.paths import ROOT, SCHEMAS, executable
@@ -175,13 +175,13 @@ def test_help_and_version():
     assert nagi("no-such-command").returncode == 2
 
 
-COMMANDS = [each.name or each.callback.__name__ for each in app.registered_commands]
+COMMANDS = [each.name for each in make_app().registered_commands]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_says_what_it_does_in_one_line(command, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
-    said = CliRunner().invoke(app, [command, "--help"], prog_name="nagi").output
+    said = CliRunner().invoke(make_app(), [command, "--help"], prog_name="nagi").output
     usage, summary, after = [line.strip() for line in said.splitlines()][1:6:2]
     assert usage.startswith(f"Usage: nagi {command} ")
     assert summary.endswith(".") and summary[:1].isupper()

@@ -17,7 +17,7 @@ import pytest
 from campaign_processes import emulators
 from kernels import needs_our_schemes
 from marks import needs_root
-from nagi.labs.ansible_runs import LabError
+from nagi.labs.errors import LabError
 from nagi.labs.keeper import Keeper
 from nagi.labs.netns import NetnsLab
 from nagi.labs.shape import Shape

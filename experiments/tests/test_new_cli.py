@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from nagi.cli.main import app
+from nagi.cli.main import make_app
 from nagi.cli.new import TEMPLATES
 from nagi.plan.planner import plan_runs
 from nagi.spec.points import read_experiment
@@ -19,7 +19,7 @@ def here(tmp_path, monkeypatch):
 
 
 def new(*arguments: str) -> str:
-    done = CliRunner().invoke(app, ["new", *arguments])
+    done = CliRunner().invoke(make_app(), ["new", *arguments])
     if done.exception is not None:
         raise done.exception
     assert done.exit_code == 0

@@ -11,7 +11,7 @@ import pytest
 from nagi.campaign.build import current_build
 from nagi.campaign.campaign import has_radios, select
 from nagi.campaign.estimate import size_of
-from nagi.cli.main import app
+from nagi.cli.main import make_app
 from nagi.cli.run import leave_out
 from nagi.doctor.examination import examine_radio
 from nagi.json_schemas import CONTRACTS
@@ -113,7 +113,7 @@ def test_the_others_are_run_if_that_is_asked_for(tmp_path, capsys):
 def test_plan_says_what_this_machine_lacks(tmp_path, machine):
     machine.gnu_radio("3.10.5.1")
     points_of(tmp_path)
-    done = CliRunner().invoke(app, ["plan", str(tmp_path / "spec.yaml")])
+    done = CliRunner().invoke(make_app(), ["plan", str(tmp_path / "spec.yaml")])
     assert done.exit_code == 0, done.output
     said = " ".join(done.output.split())
     assert "4 runs, 0 of them possible in the " in said
@@ -201,21 +201,21 @@ def test_a_nagi_sdr_that_breaks_off_fails_in_the_stage_it_did_not_tell_of(machin
 def test_the_command_says_it_in_words_and_in_json(machine):
     machine.gnu_radio("3.10.5.1")
     machine.nagi_sdr([line(each) for each in STAGES_OF_RADIO[1:]])
-    done = CliRunner().invoke(app, ["doctor", "radio", "--json"])
+    done = CliRunner().invoke(make_app(), ["doctor", "radio", "--json"])
     assert done.exit_code == 0
     assert CONTRACTS["doctor"].model_validate_json(done.stdout).status == "ok"
-    words = CliRunner().invoke(app, ["doctor", "radio"]).output
+    words = CliRunner().invoke(make_app(), ["doctor", "radio"]).output
     for title in ("GNU Radio", "flowgraph", "loopback", "packets", "IP", "ready"):
         assert title in words
     machine.nagi_sdr([line("flowgraph", False, "no gnuradio.nagi", "`make sdr`")])
-    assert CliRunner().invoke(app, ["doctor", "radio"]).exit_code == 2
+    assert CliRunner().invoke(make_app(), ["doctor", "radio"]).exit_code == 2
 
 
 def test_doctor_knows_nothing_else(tmp_path):
-    done = CliRunner().invoke(app, ["doctor", "moon"])
+    done = CliRunner().invoke(make_app(), ["doctor", "moon"])
     assert isinstance(done.exception, InputError)
     assert "there is no such thing to look at; write `nagi doctor radio`" in str(done.exception)
-    done = CliRunner().invoke(app, ["doctor", "radio", "-i", str(tmp_path / "hosts.yml")])
+    done = CliRunner().invoke(make_app(), ["doctor", "radio", "-i", str(tmp_path / "hosts.yml")])
     assert "looks at this machine alone" in str(done.exception)
 
 

@@ -254,28 +254,6 @@ def test_a_bundle_is_made_and_read_back(nagi, refused, campaign, tmp_path, monke
     assert not (tmp_path / "bad").exists()
 
 
-def test_metrics_of_captures_from_anywhere(nagi, refused, campaign):
-    (run,) = (campaign / "runs").iterdir()
-    sender, receiver = run / "client.radio.pcap", run / "server.core.pcap"
-    done = nagi("metrics", "--receiver", receiver, "--sender", sender, "--bottleneck", "1Mbit")
-    assert done.status == 0
-    assert "bottleneck 1 Mb/s" in done.out
-    assert "clocks: " in done.out
-    done = nagi("metrics", "--receiver", receiver, "--from", "500ms", "--to", "1.5 s", "--json")
-    found = json.loads(done.out)
-    assert found["bottleneck_bps"] is None
-    assert all(row["at_receiver"]["interval_s"] == 1 for row in found["connections"])
-    assert "--bottleneck: 10 has no unit" in refused(
-        "metrics", "--receiver", receiver, "--bottleneck", "10"
-    )
-    assert "--from: 'x' is no unit" in refused("metrics", "--receiver", receiver, "--from", "1x")
-    assert "is not after the beginning" in refused(
-        "metrics", "--receiver", receiver, "--from", "2s", "--to", "1s"
-    )
-    assert "before --from" in refused("metrics", "--receiver", receiver, "--from", "1 h")
-    assert "none.pcap: " in refused("metrics", "--receiver", run / "none.pcap")
-
-
 SPEC = """\
 schema_version: 1
 name: small

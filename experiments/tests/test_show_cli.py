@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from nagi.campaign.campaign import CampaignDirectory
-from nagi.cli.main import app
+from nagi.cli.main import make_app
 from nagi_contracts.errors import InputError
 from nagi_contracts.paths import SCHEMAS
 from nagi_contracts.records import Campaign, Verdict
@@ -21,7 +21,7 @@ EXAMPLE = SCHEMAS / "example" / "campaign"
 
 
 def show(*arguments: object) -> str:
-    done = CliRunner().invoke(app, ["show", *map(str, arguments)], env={"COLUMNS": "120"})
+    done = CliRunner().invoke(make_app(), ["show", *map(str, arguments)], env={"COLUMNS": "120"})
     if done.exception is not None:
         raise done.exception
     assert done.exit_code == 0

@@ -312,7 +312,11 @@ SPOILT = [
         ["transit_error_median", "transit_error_p99", "transit_error_max"],
         "switch N, radio forward",
     ),
-    (changed(1, arrival_lateness_ns=LATE), ["arrival_lateness_p99"], "switch N, radio forward"),
+    (
+        changed(1, arrival_lateness_ns=LATE),
+        ["arrival_lateness_p99", "arrival_lateness_max"],
+        "switch N, radio forward",
+    ),
     (changed(0, changes=1), ["changes"], "switch N, wired backward"),
     (
         changed(0, interface=account()["ports"][0]["interface"] | {"socket_drops": 2}),

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nagi.cli.main import app
+from nagi.cli.main import make_app
 from nagi.spec.traces import read_trace
 from nagi_contracts.errors import InputError
 from nagi_contracts.impairments.losses.trace import TraceLossPlan
@@ -192,7 +192,7 @@ def test_the_command_prints_what_nagi_link_takes(tmp_path, monkeypatch):
 
 
 def printed(*arguments):
-    done = CliRunner().invoke(app, ["trace", *arguments], catch_exceptions=False)
+    done = CliRunner().invoke(make_app(), ["trace", *arguments], catch_exceptions=False)
     assert done.exit_code == 0
     return json.loads(done.stdout)
 
@@ -210,7 +210,7 @@ def printed(*arguments):
     ],
 )
 def test_what_the_command_refuses(arguments, complaint):
-    done = CliRunner().invoke(app, ["trace", "gone", *arguments])
+    done = CliRunner().invoke(make_app(), ["trace", "gone", *arguments])
     assert isinstance(done.exception, InputError)
     assert str(done.exception) == complaint
     assert done.stdout == ""

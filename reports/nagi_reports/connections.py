@@ -37,6 +37,7 @@ from nagi_reports.metrics import (
     throughput_bps,
     transfer_time_s,
 )
+from nagi_reports.overview import contents, endpoint, warnings
 
 SHOWN = 40  # rows of the text table; JSON has all
 DRIFT_PPM = 50.0  # clocks of computers that are not synchronised drift by tens of ppm
@@ -80,7 +81,7 @@ def measure(
     chosen = _carrying_payload(flows)
     if not len(chosen):
         raise refuse(
-            f"there is no TCP connection with payload in it{_contents(received)}",
+            f"there is no TCP connection with payload in it{contents(received)}",
             "give a capture of TCP, made where it is received",
             file=name_of(receiver),
         )
@@ -110,8 +111,8 @@ def measure(
         window = _window(forth, back, start_ns, end_ns)
         rows.append(
             {
-                "source": _end(forth.source, forth.source_port),
-                "destination": _end(forth.destination, forth.destination_port),
+                "source": endpoint(forth.source, forth.source_port),
+                "destination": endpoint(forth.destination, forth.destination_port),
                 "at_receiver": _at_receiver(forth, back, window, bottleneck_bps),
                 "at_sender": _at_sender(at_sender.row(from_), at_sender.back(from_)),
                 "between": _between(direction),
@@ -214,23 +215,6 @@ def notices(found: Connections) -> list[str]:
     return lines
 
 
-def warnings(name: str, found: Flows) -> list[str]:
-    """What makes a capture's numbers doubtful: times that go back, packets captured twice."""
-    lines = []
-    if found.packets_back:
-        lines.append(
-            f"{name}: {found.packets_back} packets have times before that of the packet in front "
-            f"of them, by up to {found.most_back_ns / 1e6:.6g} ms"
-        )
-    twice = int(found.columns["captured_twice"].sum()) if "captured_twice" in found.columns else 0
-    if twice:
-        lines.append(
-            f"{name}: {twice} packets were captured twice, and count as retransmissions or "
-            "duplicate ACKs; capture on one interface, or take them out: editcap -d"
-        )
-    return lines
-
-
 def clocks_in_words(clocks: Clocks) -> str:
     """Whether one-way delays can be believed."""
     said = []
@@ -287,14 +271,6 @@ def _check_interval(receiver: Path, received: Flows, from_ns: int | None) -> Non
         )
 
 
-def _contents(found: Flows) -> str:
-    """What a capture has instead, for a message."""
-    if not found.contents:
-        return ""
-    said = ", ".join(f"{count} {name}" for name, count in found.contents.items())
-    return f"; its packets: {said}"
-
-
 def _carrying_payload(flows: pd.DataFrame) -> list[int]:
     """Places of rows: of each TCP connection the direction with more payload, if there is any."""
     payload = flows["first_time_bytes"].to_numpy().reshape(-1, 2)
@@ -302,10 +278,6 @@ def _carrying_payload(flows: pd.DataFrame) -> list[int]:
     tcp = flows["protocol"].to_numpy()[place] == "tcp"
     found: list[int] = place[tcp & (payload.max(axis=1, initial=0) > 0)].tolist()
     return found
-
-
-def _end(address: str, port: int) -> str:
-    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
 def _window(row: Any, back: Any, start_ns: int | None, end_ns: int | None) -> tuple[int, int]:

@@ -72,14 +72,15 @@ _DIRECT = 10  # more curves than this are told apart by a legend
 
 
 @contextmanager
-def _style() -> Iterator[None]:
+def style() -> Iterator[None]:
+    """How figures look."""
     with mpl.rc_context(_RC):
         yield
 
 
 def svg(figure: Figure) -> str:
     """A figure as SVG."""
-    with _style():
+    with style():
         written = io.StringIO()
         figure.savefig(written, format="svg", metadata={"Date": None, "Creator": None})
         return written.getvalue()
@@ -152,7 +153,7 @@ def normalised_index(summary: Summary) -> list[Figure]:
         rows = math.ceil(len(panels) / columns)
         lines = max(_wrapped(name).count("\n") + 1 for name in names)
         height = rows * (0.55 + (0.09 + 0.12 * lines) * len(names)) + 0.1
-        with _style():
+        with style():
             figure = Figure(
                 figsize=(WIDTH if columns > 1 else _NARROW, height), layout="constrained"
             )
@@ -240,7 +241,7 @@ def _panel_figure(
     series = len(panels[0].curves)
     direct = len(panels) == 1 and series <= _DIRECT
     numbers, unit = summary.x.numbers()
-    with _style():
+    with style():
         size = (WIDTH, 2.75) if columns == 1 else (WIDTH, (2.5, 2.1, 1.75)[rows - 1] * rows + 0.4)
         figure = Figure(figsize=size, layout="constrained")
         grid = _grid(figure, rows, columns, panels)
@@ -398,7 +399,7 @@ class ErrorRate:
 def error_rates(curves: Sequence[tuple[str, Sequence[ErrorRate]]]) -> Figure:
     """Shares of packets lost over SNR, a curve each; a triangle stands for none, where one of all
     that were sent would be."""
-    with _style():
+    with style():
         figure = Figure(figsize=(WIDTH, 2.75), layout="constrained")
         axes = figure.subplots()
         axes.set_yscale("log")
@@ -447,7 +448,7 @@ def side_by_side(names: tuple[str, str], pairs: Sequence[Pair], metric: str) -> 
     found = []
     for first in range(0, len(pairs), _PAIRS):
         rows = pairs[first : first + _PAIRS]
-        with _style():
+        with style():
             figure = Figure(figsize=(WIDTH, 0.75 + 0.16 * len(rows)), layout="constrained")
             left, right = figure.subplots(1, 2, sharey=True, width_ratios=[3, 2])
             places = np.arange(len(rows))
@@ -512,7 +513,7 @@ def taken_for(groups: Sequence[tuple[str, Sequence[Losses]]]) -> Figure:
         0.3 + 0.08 * len(rows) + 0.12 * count
         for (_, rows), count in zip(groups, lines, strict=True)
     ]
-    with _style(), mpl.rc_context({"hatch.linewidth": 0.5}):
+    with style(), mpl.rc_context({"hatch.linewidth": 0.5}):
         figure = Figure(figsize=(WIDTH, 0.75 + sum(heights)), layout="constrained")
         grid = figure.subplots(
             len(groups), 2, sharex=True, sharey="row", squeeze=False, height_ratios=heights
@@ -574,7 +575,7 @@ def over_time(rows: list[tuple[str, RunSeries | None]]) -> Figure:
     known = [series for _, series in rows if series is not None]
     end = max((series.end_s for series in known), default=1.0)
     tops = _Tops(known)
-    with _style():
+    with style():
         figure = Figure(
             figsize=(WIDTH, 0.6 + 1.36 * len(rows)),
             layout=ConstrainedLayoutEngine(hspace=0.02, wspace=0.04),
@@ -762,7 +763,7 @@ def topology(nodes: Mapping[str, str], links: list[DrawnLink], first: str) -> Fi
     Links are labelled in full if that leaves every label free, else with their names."""
     places, layers = _places(nodes, links, first)
     maximum = max(sum(1 for x, _ in places.values() if x == layer) for layer in range(layers))
-    with _style():
+    with style():
         for full in (True, False):
             figure = Figure(figsize=(WIDTH, 0.7 * maximum + 0.3))
             axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))

@@ -28,7 +28,7 @@ from nagi_contracts.records import Build, Campaign, CampaignRun, Verdict
 
 from nagi.campaign.collection import attempts, collect, finished_cell, record_failure, verdict_of
 from nagi.campaign.cost import Cost
-from nagi.labs.ansible_runs import LabError, Unfit
+from nagi.labs.errors import LabError, Unfit
 from nagi.labs.lab import BETWEEN_RUNS, Lab, Labs
 from nagi.labs.shape import Shape
 from nagi.plan import radio, schemes

@@ -23,7 +23,7 @@ from nagi.doctor import judge
 from nagi.doctor.examination import examine_hosts, examine_radio, examine_this_machine
 from nagi.doctor.text import show
 from nagi.labs import netns, physical, virtual
-from nagi.labs.ansible_runs import Interrupted, LabError
+from nagi.labs.errors import Interrupted, LabError
 from nagi.labs.live import LiveLab, shell_command, state_directory
 from nagi.labs.netns import require_root
 from nagi.labs.physical import HostPool, token_for

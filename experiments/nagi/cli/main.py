@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command nagi. Its subcommands are the modules beside this.
+"""The command nagi. Its subcommands are the modules beside this: only the one that is asked for is
+imported, as some take a second.
 
 Exit status: 0 done, 1 some runs failed or are invalid, 2 the input was refused, 130 interrupted.
 """
@@ -7,40 +8,50 @@ Exit status: 0 done, 1 some runs failed or are invalid, 2 the input was refused,
 from __future__ import annotations
 
 import errno
+import inspect
 import os
 import sys
-from pathlib import Path
-from typing import Annotated, cast, get_args
+from collections.abc import Iterable
+from importlib import import_module
+from typing import Annotated, NamedTuple
 
 import typer
 from nagi_contracts import __version__
-from nagi_contracts.errors import InputError, refuse
+from nagi_contracts.errors import InputError
 
-from nagi.cli import lab as lab_cli
-from nagi.cli import new as new_cli
-from nagi.cli import plan as plan_cli
-from nagi.cli import results as results_cli
-from nagi.cli import run as run_cli
-from nagi.cli import scheme as scheme_cli
-from nagi.cli import setup as setup_cli
-from nagi.cli import show as show_cli
-from nagi.labs.ansible_runs import Interrupted, LabError
-from nagi.spec.traces import Format, Quantity, read_trace
+from nagi.labs.errors import Interrupted, LabError
 from nagi.terminal.console import complain
 
 _EXPERIMENTS, _RESULTS, _LABS = "Experiments", "Results", "Labs"
 
-app = typer.Typer(
-    no_args_is_help=True,
-    add_completion=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
-    help="Measure how much of what a path could carry a TCP scheme achieves.",
-    epilog="Exit status: 0 done; 1 runs failed or are invalid; 2 input refused; 130 interrupted. "
-    "With --json a command prints one JSON object on standard output and all other text on "
-    "standard error; names are in snake_case with their unit at the end (_s, _bps, _bytes), and "
-    "null is what is not known.",
-)
+
+class _Command(NamedTuple):
+    """Where a command is: a function of a module, or a Typer with commands of its own."""
+
+    panel: str
+    module: str
+    name: str
+    ignores_unknown_options: bool = False
+
+
+_COMMANDS = {
+    "new": _Command(_EXPERIMENTS, "new", "new"),
+    "plan": _Command(_EXPERIMENTS, "plan", "plan"),
+    "run": _Command(_EXPERIMENTS, "run", "run"),
+    "schemes": _Command(_EXPERIMENTS, "scheme", "list_schemes"),
+    "trace": _Command(_EXPERIMENTS, "trace", "trace"),
+    "show": _Command(_RESULTS, "show", "show"),
+    "analyze": _Command(_RESULTS, "results", "analyze"),
+    "report": _Command(_RESULTS, "results", "write_report"),
+    "compare": _Command(_RESULTS, "results", "compare"),
+    "bundle": _Command(_RESULTS, "results", "make_bundle"),
+    "metrics": _Command(_RESULTS, "metrics", "metrics"),
+    "doctor": _Command(_LABS, "lab", "doctor"),
+    "up": _Command(_LABS, "lab", "up"),
+    "shell": _Command(_LABS, "lab", "shell", ignores_unknown_options=True),
+    "down": _Command(_LABS, "lab", "down"),
+    "setup": _Command(_LABS, "setup", "app"),
+}
 
 
 def _version(wanted: bool) -> None:
@@ -49,7 +60,6 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _options(
     version: Annotated[
         bool,
@@ -59,55 +69,44 @@ def _options(
     pass
 
 
-def trace(
-    file: Annotated[Path, typer.Argument(help="Trace file", show_default=False)],
-    format_: Annotated[
-        str,
-        typer.Option(
-            "--format",
-            metavar="FORMAT",
-            help="mahimahi, steps or loss",
-            autocompletion=lambda: list(get_args(Format)),
-        ),
-    ] = "mahimahi",
-    quantity: Annotated[
-        str,
-        typer.Option(
-            metavar="QUANTITY",
-            help="With steps: rate or delay",
-            autocompletion=lambda: list(get_args(Quantity)),
-        ),
-    ] = "rate",
-) -> None:
-    """Convert a trace file to JSON for the configuration of nagi-link."""
-    for name, value, known in (
-        ("format", format_, get_args(Format)),
-        ("quantity", quantity, get_args(Quantity)),
-    ):
-        if value not in known:
-            raise refuse(f"--{name} {value}: no such {name}", f"one of: {', '.join(known)}")
-    if quantity == "delay" and format_ != "steps":
-        raise refuse(f"--format {format_}: no format of delays", "use --format steps")
-    found = read_trace(file, cast(Format, format_), cast(Quantity, quantity))
-    typer.echo(found.model_dump_json(exclude_none=True))
+def make_app(names: Iterable[str] = _COMMANDS) -> typer.Typer:
+    """The command with these subcommands."""
+    app = typer.Typer(
+        no_args_is_help=True,
+        add_completion=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode="rich",
+        help="Measure how much of what a path could carry a TCP scheme achieves.",
+        epilog="Exit status: 0 done; 1 runs failed or are invalid; 2 input refused; 130 "
+        "interrupted. With --json a command prints one JSON object on standard output and all "
+        "other text on standard error; names are in snake_case with their unit at the end (_s, "
+        "_bps, _bytes), and null is what is not known.",
+    )
+    app.callback()(_options)
+    for name in names:
+        panel, module, member, ignores = _COMMANDS[name]
+        found = getattr(import_module(f"nagi.cli.{module}"), member)
+        if isinstance(found, typer.Typer):
+            app.add_typer(found, name=name, rich_help_panel=panel)
+        else:
+            # What a command does is one line; what there is to explain stands below its options.
+            paragraphs = inspect.cleandoc(found.__doc__ or "").split("\n\n")
+            does, *explained = (" ".join(each.split()) for each in paragraphs)
+            app.command(
+                name,
+                context_settings={"ignore_unknown_options": ignores},
+                help=does,
+                epilog="\n\n".join(explained),
+                rich_help_panel=panel,
+            )(found)
+    return app
 
 
-app.command(rich_help_panel=_EXPERIMENTS)(new_cli.new)
-app.command(rich_help_panel=_EXPERIMENTS)(plan_cli.plan)
-app.command(rich_help_panel=_EXPERIMENTS)(run_cli.run)
-app.command(name="schemes", rich_help_panel=_EXPERIMENTS)(scheme_cli.list_schemes)
-app.command(rich_help_panel=_EXPERIMENTS)(trace)
-app.command(rich_help_panel=_RESULTS)(show_cli.show)
-app.command(rich_help_panel=_RESULTS)(results_cli.analyze)
-app.command(name="report", rich_help_panel=_RESULTS)(results_cli.write_report)
-app.command(rich_help_panel=_RESULTS)(results_cli.compare)
-app.command(name="bundle", rich_help_panel=_RESULTS)(results_cli.make_bundle)
-app.command(rich_help_panel=_RESULTS)(results_cli.metrics)
-app.command(rich_help_panel=_LABS)(lab_cli.doctor)
-app.command(rich_help_panel=_LABS)(lab_cli.up)
-app.command(context_settings={"ignore_unknown_options": True}, rich_help_panel=_LABS)(lab_cli.shell)
-app.command(rich_help_panel=_LABS)(lab_cli.down)
-app.add_typer(setup_cli.app, name="setup", rich_help_panel=_LABS)
+def _wanted(arguments: list[str]) -> Iterable[str]:
+    """The subcommands that a command line needs: all, to list or complete them."""
+    if arguments[:1] == ["--version"]:
+        return ()
+    return arguments[:1] if arguments and arguments[0] in _COMMANDS else _COMMANDS
 
 
 # What the place of a file has to do with, not the program.
@@ -117,7 +116,7 @@ _NOT_THERE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EISDIR, errno.ENOTDI
 def main() -> None:
     """The entry point: errors become one message and an exit status."""
     try:
-        status = app(standalone_mode=False)
+        status = make_app(_wanted(sys.argv[1:]))(standalone_mode=False)
     except InputError as error:
         for problem in error.problems:
             complain(str(problem))

@@ -7,12 +7,12 @@ What writes reports is imported where one is written: figures and typesetting ta
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 from nagi_contracts.errors import refuse
-from nagi_contracts.units import Bitrate, Duration, Quantity, count_of, in_bytes
-from nagi_reports import analysis, bundle, comparison, connections
+from nagi_contracts.units import count_of, in_bytes
+from nagi_reports import analysis, bundle, comparison
 
 from nagi.terminal.campaigns import conclude, give_to_user, open_campaign
 from nagi.terminal.console import (
@@ -27,8 +27,6 @@ from nagi.terminal.progress import Progress
 
 if TYPE_CHECKING:
     from nagi_reports import report
-
-_Kind = TypeVar("_Kind", bound=Quantity)
 
 Results = Annotated[
     Path,
@@ -95,54 +93,6 @@ def write_report(
         path = report.write_report(held.out, campaign, table, cast(report.Format, format_))
         write_line(str(path))
         give_to_user(held.out)
-
-
-def metrics(
-    receiver: Annotated[
-        Path, typer.Option(metavar="FILE", help="Capture at the receiver", show_default=False)
-    ],
-    sender: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Capture at the sender: adds RTT, losses and delays"),
-    ] = None,
-    bottleneck: Annotated[
-        str | None,
-        typer.Option(metavar="RATE", help="Smallest rate on the path, such as 10Mbit: adds AGI"),
-    ] = None,
-    from_: Annotated[
-        str | None,
-        typer.Option(
-            "--from", metavar="TIME", help="Start of the measurement after the first packet: 2s"
-        ),
-    ] = None,
-    to: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="End of the measurement after the first packet: 10s"),
-    ] = None,
-    json_: Json = False,
-) -> None:
-    """Print the metrics of all TCP connections in captures, of nagi or any other tool."""
-    rate = _quantity(Bitrate, "--bottleneck", bottleneck)
-    begin, end = _quantity(Duration, "--from", from_), _quantity(Duration, "--to", to)
-    if end is not None and end.value <= (begin.value if begin else 0):
-        raise refuse(
-            f"--to {to}: is not after the beginning", "give a later end, or an earlier --from"
-        )
-    found = connections.measure(
-        receiver,
-        sender,
-        bottleneck_bps=rate.value if rate else None,
-        from_ns=begin.value if begin else None,
-        to_ns=end.value if end else None,
-    )
-    if json_:
-        write_json(connections.as_json(found))
-        return
-    for table in connections.as_tables(found):
-        out_console.print(table)
-        out_console.print()
-    for line in connections.notices(found):
-        write_line(line)
 
 
 def compare(
@@ -217,13 +167,3 @@ def make_bundle(
     with held.held():
         size = bundle.write_bundle(held.out, target)
     write_line(f"{target}: {in_bytes(size)}")
-
-
-def _quantity(kind: type[_Kind], option: str, value: str | None) -> _Kind | None:
-    if value is None:
-        return None
-    try:
-        return kind.parse(value)
-    except ValueError as error:
-        what, _, cure = str(error).partition("; ")
-        raise refuse(f"{option}: {what}", cure) from None

@@ -24,7 +24,7 @@ from nagi.campaign.campaign import CampaignDirectory, Runner, Selection, TooNois
 from nagi.campaign.collection import attempts, verdict_of
 from nagi.campaign.estimate import disk_needed, free_disk, require_disk, seconds_in, time_needed
 from nagi.labs import netns, virtual
-from nagi.labs.ansible_runs import Interrupted, LabError
+from nagi.labs.errors import Interrupted, LabError
 from nagi.labs.guest import require_able
 from nagi.labs.lab import Labs
 from nagi.labs.netns import require_root

@@ -29,7 +29,7 @@ from nagi_contracts.plan import (
 
 from nagi.doctor import Observations, Wanted, judge
 from nagi.doctor.text import TITLES
-from nagi.labs.ansible_runs import LabError, Results
+from nagi.labs.errors import LabError, Results
 from nagi.labs.keeper import Keeper
 from nagi.labs.lab import Batches, make_agent, objects_in
 from nagi.labs.netns import NetnsLab

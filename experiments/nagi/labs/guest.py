@@ -21,7 +21,7 @@ from pathlib import Path
 from nagi_contracts.errors import refuse
 
 from nagi.labs import guest_kernel
-from nagi.labs.ansible_runs import Interrupted
+from nagi.labs.errors import Interrupted
 
 INSIDE = Path("/mnt/nagi")
 OWN, AGENT, LIBRARY, NAGI_LINK, NAGI_SWITCH = (

@@ -16,7 +16,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from nagi.labs.ansible_runs import LabError
+from nagi.labs.errors import LabError
 
 _SCRIPT = """
 set -e

@@ -18,7 +18,8 @@ from nagi_contracts.batch import Batch, ScheduledRun
 from nagi_contracts.plan import RunPlan
 from nagi_p4.simple_switch import client_directory
 
-from nagi.labs.ansible_runs import LabError, Playbooks, Results, Unfit
+from nagi.labs.ansible_runs import Playbooks
+from nagi.labs.errors import LabError, Results, Unfit
 from nagi.labs.shape import EMULATOR, Shape
 from nagi.plan.scheme_objects import NAGI_TCP, nagi_tcp, object_name
 from nagi.plan.schemes import Scheme

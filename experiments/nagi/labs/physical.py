@@ -21,8 +21,9 @@ from nagi_contracts.errors import refuse
 from nagi_contracts.inspection import Holder, Inspection
 from nagi_contracts.plan import RunPlan, digest
 
-from nagi.labs.ansible_runs import Failure, LabError, Playbooks, Results, Unfit
+from nagi.labs.ansible_runs import Playbooks
 from nagi.labs.cells import Cell, LabHost
+from nagi.labs.errors import Failure, LabError, Results, Unfit
 from nagi.labs.inventory import module_interfaces
 from nagi.labs.lab import Batches, Place, SwitchPrograms, make_agent, objects_in
 from nagi.labs.shape import EMULATOR, Shape

@@ -35,7 +35,7 @@ from nagi_contracts.guest import (
 from nagi_contracts.plan import RunPlan
 
 from nagi.labs import guest, guest_kernel
-from nagi.labs.ansible_runs import Unfit
+from nagi.labs.errors import Unfit
 from nagi.labs.guest import Guest
 from nagi.labs.inventory import host_of, module_interfaces, netns_places, veth_pairs
 from nagi.labs.lab import LabsHere, SwitchPrograms, make_agent, schedule

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`nagi trace`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, cast, get_args
+
+import typer
+from nagi_contracts.errors import refuse
+
+from nagi.spec.traces import Format, Quantity, read_trace
+
+
+def trace(
+    file: Annotated[Path, typer.Argument(help="Trace file", show_default=False)],
+    format_: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="mahimahi, steps or loss",
+            autocompletion=lambda: list(get_args(Format)),
+        ),
+    ] = "mahimahi",
+    quantity: Annotated[
+        str,
+        typer.Option(
+            metavar="QUANTITY",
+            help="With steps: rate or delay",
+            autocompletion=lambda: list(get_args(Quantity)),
+        ),
+    ] = "rate",
+) -> None:
+    """Convert a trace file to JSON for the configuration of nagi-link."""
+    for name, value, known in (
+        ("format", format_, get_args(Format)),
+        ("quantity", quantity, get_args(Quantity)),
+    ):
+        if value not in known:
+            raise refuse(f"--{name} {value}: no such {name}", f"one of: {', '.join(known)}")
+    if quantity == "delay" and format_ != "steps":
+        raise refuse(f"--format {format_}: no format of delays", "use --format steps")
+    found = read_trace(file, cast(Format, format_), cast(Quantity, quantity))
+    typer.echo(found.model_dump_json(exclude_none=True))

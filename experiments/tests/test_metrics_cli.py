@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`nagi metrics`: captures of any origin."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import subprocess
+import sys
+
+import pytest
+from made_captures import MAC, ack, data, handshake, pcap
+from nagi.cli.main import make_app
+from nagi_contracts.errors import InputError
+from nagi_contracts.paths import SCHEMAS, executable
+from scapy.layers.inet import IP, UDP
+from scapy.layers.l2 import ARP, Ether
+from typer.testing import CliRunner
+
+(RUN,) = sorted((SCHEMAS / "example" / "campaign" / "runs").iterdir())
+SENDER, RECEIVER = RUN / "client.radio.pcap", RUN / "server.core.pcap"
+
+
+def metrics(*arguments, status=0, **given):
+    """What it says."""
+    words = ["metrics", *map(str, arguments)]
+    done = CliRunner().invoke(make_app(["metrics"]), words, env={"COLUMNS": "120"}, **given)
+    if isinstance(done.exception, InputError):
+        assert status == 2
+        return str(done.exception)
+    assert done.exit_code == status, done.output
+    return done.output
+
+
+def as_json(*arguments, **given):
+    return json.loads(metrics(*arguments, "--json", **given))
+
+
+def test_both_directions_of_a_capture():
+    said = metrics(RECEIVER, "--bottleneck", "1Mbps")
+    assert {"0>", "0<", "1>", "1<"} <= {line.split(" ")[0] for line in said.splitlines()}
+    assert "/ ceiling" in said and "captured at" in said
+    assert "* captured at the sender: AG is what was sent" in said
+    (found,) = as_json(RECEIVER, "--bottleneck", "1 Mb/s")["files"]
+    recorded = json.loads((RUN / "metrics.json").read_text())["rows"]
+    up = next(row for row in found["tcp"] if row["destination_port"] == 5001)
+    assert up["captured_at"] == "destination" and up["mss"] == 1012
+    assert up["agi"] == pytest.approx(up["goodput_bps"] / 1e6)
+    assert {"in_flight_max_bytes", "rtt_p95_s", "window_mean_bytes"} <= up.keys()
+    assert recorded[0]["goodput_bps"] == pytest.approx(up["goodput_bps"], rel=0.1)
+
+
+def test_with_the_capture_at_the_sender_there_are_losses_and_delays():
+    said = metrics(RECEIVER, "--sender", SENDER, "--bottleneck", "1Mbit")
+    assert "bottleneck 1 Mb/s" in said and "clocks: " in said
+    found = as_json(RECEIVER, "--sender", SENDER, "--from", "500ms", "--to", "1.5 s")
+    assert all(row["at_receiver"]["interval_s"] == 1 for row in found["connections"])
+
+
+def test_an_interval_is_measured_alone():
+    (found,) = as_json(RECEIVER, "--from", "500ms", "--to", "1.5 s")["files"]
+    assert {row["interval_s"] for row in found["tcp"]} == {1.0}
+    (whole,) = as_json(RECEIVER)["files"]
+    assert sum(row["first_time_bytes_inside"] for row in found["tcp"]) < sum(
+        row["first_time_bytes"] for row in whole["tcp"]
+    )
+
+
+def test_connections_are_chosen_and_sorted(tmp_path):
+    def conversation(port, size):
+        packets = [*handshake(dport=port), data(1, size, dport=port), ack(1 + size, sport=port)]
+        packets[1]["TCP"].sport, packets[1]["TCP"].dport = port, 40000
+        packets[2]["TCP"].dport = port
+        return packets
+
+    made = pcap(tmp_path / "a.pcap", [*conversation(5001, 100), *conversation(5002, 300)])
+
+    def ports(*arguments):
+        (found,) = as_json(made, *arguments)["files"]
+        return [row["destination_port"] for row in found["tcp"] if not row["direction"]]
+
+    assert ports() == [5002, 5001]
+    assert ports("--sort", "start") == [5001, 5002]
+    assert ports("--port", 5001) == [5001]
+    assert ports("--host", "10.0.0.0/24") == [5002, 5001] == ports("--host", "10.0.0.2")
+    assert ports("--host", "192.0.2.1") == []
+    assert ports("--from", "4.5 ms") == [5002]
+    assert "none of its connections was asked for" in metrics(made, "--port", 9)
+
+
+def test_few_are_shown_and_all_on_request(tmp_path):
+    packets = [data(1, 10, sport=40000 + number) for number in range(25)]
+    made = pcap(tmp_path / "many.pcap", packets)
+    assert "5 more TCP connections: --all shows them" in metrics(made)
+    assert "more TCP" not in metrics(made, "--all")
+
+
+def test_rows_as_csv():
+    rows = list(csv.DictReader(io.StringIO(metrics(SENDER, RECEIVER, "--csv"))))
+    assert {row["file"] for row in rows} == {str(SENDER), str(RECEIVER)}
+    assert len(rows) == 8
+    assert float(rows[0]["goodput_bps"]) > 0 and rows[0]["window_scale"] == "11"
+
+
+def test_standard_input_and_compressed_files(tmp_path):
+    packed = tmp_path / "a.pcap.gz"
+    packed.write_bytes(gzip.compress(RECEIVER.read_bytes()))
+    (there,), (here,) = as_json(RECEIVER)["files"], as_json(packed)["files"]
+    assert here["tcp"] == there["tcp"]
+    with RECEIVER.open("rb") as file:
+        done = subprocess.run(
+            [executable("nagi"), "metrics", "-", "--json"],
+            stdin=file, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+    (piped,) = json.loads(done.stdout)["files"]
+    assert piped["file"] == "standard input" and piped["tcp"] == there["tcp"]
+
+
+def test_udp_has_rows_of_its_own(tmp_path):
+    packets = [
+        MAC / IP(src="10.0.0.1", dst="10.0.0.2", id=number) / UDP(sport=1, dport=2) / bytes(1000)
+        for number in range(11)
+    ]
+    made = pcap(tmp_path / "udp.pcap", packets)
+    said = metrics(made)
+    assert "UDP" in said and "10.0.0.1:1" in said and "TCP" not in said
+    (found,) = as_json(made)["files"]
+    assert found["udp"][0]["goodput_bps"] == pytest.approx(11 * 1000 * 8 / 0.01)
+
+
+@pytest.mark.parametrize("kind", ["png", "svg", "pdf", "html"])
+def test_a_connection_is_drawn(tmp_path, kind):
+    path = tmp_path / f"plot.{kind}"
+    metrics(SENDER, "--plot", path, "--connection", 1)
+    start = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF", "html": b"<!doctype"}[kind]
+    assert path.read_bytes().startswith(start)
+    again = tmp_path / f"again.{kind}"
+    metrics(SENDER, "--plot", again, "--connection", 1)
+    if kind in ("svg", "html", "png"):
+        assert again.read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--bottleneck", "10"], "--bottleneck: 10 has no unit"),
+        (["--from", "1x"], "--from: 'x' is no unit"),
+        (["--from", "2s", "--to", "1s"], "is not after the beginning"),
+        (["--from", "1 h"], "before --from"),
+        (["--host", "nowhere"], "--host nowhere: not an address or network"),
+        (["--port", "70000"], "--port 70000: not a port"),
+        (["--sort", "size"], "--sort size: no such key; one of: bytes, packets"),
+        (["--plot", "a.bmp"], "--plot a.bmp: no such format; name the file *.png"),
+        (["--plot", "a.png", "--connection", "7"], "--connection 7: no TCP connection"),
+        (["--sender", str(SENDER), str(SENDER)], "--sender with several captures"),
+    ],
+)
+def test_wrong_input_is_refused(tmp_path, monkeypatch, arguments, complaint):
+    monkeypatch.chdir(tmp_path)
+    assert complaint in metrics(RECEIVER, *arguments, status=2)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_cannot_be_read_is_said_and_the_rest_is_shown(tmp_path):
+    (tmp_path / "text.pcap").write_text("hello, this is no capture at all")
+    arp = pcap(tmp_path / "arp.pcap", [Ether() / ARP()])
+    said = metrics(RECEIVER, tmp_path / "text.pcap", arp, tmp_path / "gone.pcap", status=1)
+    assert f"{RECEIVER}:" in said and "0>" in said
+    assert "text.pcap: " in said and "gone.pcap: " in said
+    assert "arp.pcap: there is no TCP or UDP packet in it; its packets: 1 ARP" in said
+    said = metrics(tmp_path / "gone.pcap", status=2)
+    assert "gone.pcap: " in said
+
+
+def test_the_command_does_without_pandas():
+    code = (
+        "import sys; from nagi.cli.main import make_app; make_app(['metrics']); "
+        "print([name for name in ('pandas', 'matplotlib', 'ansible_runner', 'pydantic') "
+        "if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
