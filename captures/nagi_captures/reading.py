@@ -5,7 +5,7 @@ read() gives all of them as NumPy arrays, read_rows() those with most of somethi
 without NumPy, whose import takes longer than to read a gigabyte. Both leave the interpreter to
 other threads while they read; on_all_processors() reads several files at once.
 
-Memory while reading: 0.8 kB for a connection that is a SYN only, 1.5 to 2 kB for one with data in
+Memory while reading: 0.8 kB for a connection that is a SYN only, up to 2.5 kB for one with data in
 both directions, until it is closed and 60 s have passed in the capture; then 0.1 to 0.3 kB.
 Besides, until a connection leaves, 1 to 10 kB a direction with more than 16 RTT samples, and 64 KiB
 at most for holes in its sequence numbers; over all connections 16 MiB at most for segments that
