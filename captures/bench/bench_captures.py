@@ -38,7 +38,7 @@ if sys.argv[2] == "tables":
     from nagi_captures.capture import scan
 else:
     import nagi_captures_native
-    scan = lambda path: nagi_captures_native.scan(path.encode(), None, None, 0)
+    scan = lambda path: nagi_captures_native.scan(path.encode(), None, None, 0, False, [], False)
 began = time.perf_counter()
 scan(sys.argv[1])
 took = time.perf_counter() - began
@@ -116,6 +116,64 @@ def speed(folder: Path, packets: int) -> tuple[list[Row], dict[str, float]]:
     return rows, {subject.name: subject.rate() for subject in subjects}
 
 
+METRICS = """
+import sys
+from nagi_captures.reading import read_rows
+for row in read_rows(sys.argv[1]).rows:
+    print(row)
+"""
+BULK_BYTES = 1_800_000_000
+CONNECTIONS = 112_000
+BULK_ASKED = 5.0  # of tcptrace's speed
+CONNECTIONS_ASKED = 3.0
+
+
+def processes(folder: Path) -> tuple[list[Row], dict[str, float]]:
+    """Whole processes that read a file and print 40 rows, start of Python and all, beside tcptrace:
+    one connection with many bytes, and many connections."""
+    rows, details = [], {}
+    cases: list[tuple[str, Callable[[Path], int], float]] = [
+        ("bulk", lambda path: make_capture.write_bulk(path, BULK_BYTES), BULK_ASKED),
+        (
+            "connections",
+            lambda path: make_capture.write_connections(path, CONNECTIONS),
+            CONNECTIONS_ASKED,
+        ),
+    ]
+    for name, make, asked in cases:
+        path = folder / f"{name}.pcap"
+        packets = make(path)
+        ours = Subject(
+            "read_rows()",
+            packets,
+            lambda path=path: timed(sys.executable, "-c", METRICS, str(path)),
+        )
+        subjects = [ours]
+        if shutil.which("tcptrace"):
+            command = ["tcptrace", "-l", "-r", "-n", str(path)]
+            subjects.append(Subject("tcptrace", packets, lambda command=command: timed(*command)))
+        for _ in range(ROUNDS):
+            for subject in subjects:
+                subject.best_s = min(subject.best_s, subject.run())
+        details |= {f"{name}_{each.name}_s": each.best_s for each in subjects}
+        details[f"{name}_peak_mb"] = scanned(path, "reader")[1]
+        size = path.stat().st_size / 1e9
+        for theirs in subjects[1:]:
+            ratio = ours.rate() / theirs.rate()
+            rows.append(
+                Row(
+                    f"whole process, {name}: {size:.2f} GB",
+                    f"{ours.best_s:.2f} s, {details[f'{name}_peak_mb']:.0f} MB",
+                    f"{theirs.best_s:.2f} s",
+                    ratio,
+                    f">= {asked:g}",
+                    verdict(ratio >= asked),
+                )
+            )
+        path.unlink()
+    return rows, details
+
+
 def memory(folder: Path, gigabytes: float) -> tuple[list[Row], dict[str, float]]:
     """Peak memory with a large file, beside that with a few packets."""
     size = min(gigabytes * 1e9, shutil.disk_usage(folder).free * 0.9)
@@ -158,6 +216,9 @@ def main() -> None:
     about = {"machine": machine()}
     with tempfile.TemporaryDirectory(dir=arguments.folder) as name:
         rows, details = speed(Path(name), arguments.packets)
+        more, times = processes(Path(name))
+        rows += more
+        details |= times
         if arguments.large_gb > 0:
             more, peaks = memory(Path(name), arguments.large_gb)
             rows += more

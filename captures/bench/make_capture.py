@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Long captures for the benchmark: one TCP connection, headers only, made by NumPy.
+"""Captures for the benchmark, made by NumPy: one long TCP connection, or many short ones.
 
 A sender of 1,448-byte segments at 100,000 a second, an acknowledgement every second segment,
 timestamps in milliseconds. 0.1 % of the segments are lost behind the place of capture (the
 sender's): the acknowledgements stand still with SACK blocks for a round trip of 2 ms, and the
-segment is sent once more. pcap, nanoseconds, Ethernet, each packet cut to its headers.
+segment is sent once more. pcap, nanoseconds, Ethernet, each packet cut to its headers or
+(write_bulk) whole.
 """
 
 from __future__ import annotations
@@ -22,19 +23,19 @@ SACK_HEADERS = HEADERS + 12
 INTERVAL_NS = 10_000
 RTT_NS = 2_000_000
 LOSS = 0.001
-CHUNK = 500_000  # segments made at once
+CHUNK = 100_000  # segments made at once
 START_NS = 1_700_000_000_000_000_000
 
 
-def write(path: Path, packets: int, seed: int = 1) -> int:
-    """Writes a capture of about `packets` packets; returns their number."""
+def write(path: Path, packets: int, seed: int = 1, *, whole: bool = False) -> int:
+    """Writes a capture of about `packets` packets; returns their number. `whole`: with payload."""
     random = np.random.default_rng(seed)
     segments = packets * 2 // 3
     in_flight = RTT_NS // INTERVAL_NS
     written = 0
     tail: npt.NDArray[np.int64] = np.empty((0, 7), np.int64)
     with path.open("wb") as file:
-        file.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 128, 1))
+        file.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, 1))
         file.write(_records(_handshake()))
         written += 3
         for first in range(0, segments, CHUNK):
@@ -43,12 +44,64 @@ def write(path: Path, packets: int, seed: int = 1) -> int:
             rows = rows[np.argsort(rows[:, 0], kind="stable")]
             # What is sent later than the chunk's end goes with the next one.
             ready = rows[:, 0] < START_NS + (number[-1] + 1) * INTERVAL_NS
-            file.write(_records(rows[ready]))
+            file.write(_records(rows[ready], whole=whole))
             written += int(ready.sum())
             tail = rows[~ready]
-        file.write(_records(tail))
+        file.write(_records(tail, whole=whole))
         written += len(tail)
     return written
+
+
+def write_connections(path: Path, connections: int, seed: int = 1) -> int:
+    """Writes a capture of short connections, 200 a second: handshake, a request, an answer of 3
+    segments, FINs, 12 packets in all. Returns the number of packets."""
+    random = np.random.default_rng(seed)
+    answer = [
+        (3, 1, 0, PAYLOAD, 0x10),
+        (4, 1, PAYLOAD, PAYLOAD, 0x10),
+        (5, 1, 2 * PAYLOAD, 300, 0x18),
+    ]
+    end = 2 * PAYLOAD + 300
+    # When (in half round trips), direction, sequence, acknowledgement, payload, flags.
+    script = [
+        (0, 0, -1, -1, 0, 0x02),
+        (1, 1, -1, 0, 0, 0x12),
+        (2, 0, 0, 0, 0, 0x10),
+        (2, 0, 0, 0, 200, 0x18),
+        (3, 1, 0, 200, 0, 0x10),
+        *((when, way, at, 200, length, flags) for when, way, at, length, flags in answer),
+        (6, 0, 200, end, 0, 0x10),
+        (7, 0, 200, end, 0, 0x11),
+        (8, 1, end, 201, 0, 0x11),
+        (9, 0, 201, end + 1, 0, 0x10),
+    ]
+    packets = 0
+    with path.open("wb") as file:
+        file.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 128, 1))
+        # Chunks of a second: no connection is longer than the pause between two.
+        for first in range(0, connections, 200):
+            number = np.arange(first, min(first + 200, connections), dtype=np.int64)
+            begins = START_NS + first * 5_000_000 + random.integers(0, 500_000_000, len(number))
+            rows = np.concatenate(
+                [
+                    np.stack(
+                        [begins + when * RTT_NS // 2 + place * 1000]
+                        + [np.full_like(number, value) for value in each]
+                        + [np.zeros_like(number), number],
+                        axis=1,
+                    )
+                    for place, (when, *each) in enumerate(script)
+                ]
+            )
+            rows = rows[np.argsort(rows[:, 0], kind="stable")]
+            file.write(_records(rows[:, :7], rows[:, 7]))
+            packets += len(rows)
+    return packets
+
+
+def write_bulk(path: Path, size: int) -> int:
+    """Writes a capture of the long connection with whole packets, about `size` bytes."""
+    return write(path, size // 1000, whole=True)
 
 
 # A row: time, direction, sequence, acknowledgement, payload, flags, SACK's left edge (0: none).
@@ -157,8 +210,13 @@ _RECORD = np.dtype(
 _WITHOUT_SACK = _RECORD.itemsize - 12
 
 
-def _records(rows: npt.NDArray[np.int64]) -> bytes:
-    """Rows as the records of a pcap file."""
+def _records(
+    rows: npt.NDArray[np.int64],
+    connection: npt.NDArray[np.int64] | None = None,
+    *,
+    whole: bool = False,
+) -> bytes:
+    """Rows as the records of a pcap file. `connection`: numbers that decide address and port."""
     record = np.zeros(len(rows), _RECORD)
     time, direction, sequence, acknowledgement, payload, flags, sack = rows.T
     with_sack = sack != 0
@@ -178,6 +236,13 @@ def _records(rows: npt.NDArray[np.int64]) -> bytes:
     record["destination"] = np.where(forward, 0x0A000002, 0x0A000001)
     record["source_port"] = np.where(forward, 40000, 5001)
     record["destination_port"] = np.where(forward, 5001, 40000)
+    if connection is not None:
+        client = 0x0A000001 + (connection // 50_000 << 8)
+        port = 10_000 + connection % 50_000
+        record["source"] = np.where(forward, client, 0x0A000002)
+        record["destination"] = np.where(forward, 0x0A000002, client)
+        record["source_port"] = np.where(forward, port, 5001)
+        record["destination_port"] = np.where(forward, 5001, port)
     initial = np.where(forward, 1_000_000_000, 3_000_000_000)
     other = np.where(forward, 3_000_000_000, 1_000_000_000)
     record["sequence"] = (initial + sequence) % 2**32
@@ -197,6 +262,12 @@ def _records(rows: npt.NDArray[np.int64]) -> bytes:
     raw = record.view(np.uint8).reshape(len(rows), _RECORD.itemsize)
     keep = np.ones(raw.shape, bool)
     keep[~with_sack, _WITHOUT_SACK:] = False
+    if whole:
+        record["captured"] += payload.astype(np.uint32)
+        raw = np.concatenate([raw, np.zeros((len(rows), PAYLOAD), np.uint8)], axis=1)
+        keep = np.concatenate(
+            [keep, np.broadcast_to((payload != 0)[:, None], (len(rows), PAYLOAD))], 1
+        )
     return raw[keep].tobytes()
 
 

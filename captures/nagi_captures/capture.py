@@ -2,11 +2,12 @@
 """Captures to tables: what every connection of a capture did, its packets, and what became of
 packets between two captures of one path.
 
-The work is done by `nagi_captures_native` (C++, captures/native): one pass, bounded memory.
-Formats: pcap (draft-ietf-opsawg-pcap) and pcapng (draft-ietf-opsawg-pcapng), either byte order,
-any resolution of time, whole or compressed by zstd. Link types: Ethernet with VLANs, Linux cooked
-(both), raw IP, BSD loopback. IPv4, IPv6; TCP, UDP. Lengths come from the IP header, so captures
-cut to headers are as good as whole ones.
+The work is done by `nagi_captures_native` (C++, captures/native) in one pass; reading.py gives the
+same without pandas, and says what memory it takes. Formats: pcap (draft-ietf-opsawg-pcap) and
+pcapng (draft-ietf-opsawg-pcapng), either byte order, any resolution of time, whole or compressed by
+gzip or zstd, from a file or ("-") standard input. Framings: those of native/link_layer.cpp, tunnels
+on request. IPv4, IPv6; TCP, UDP. Lengths come from the IP header, so captures cut to
+headers are as good as whole ones. A datagram in fragments counts once and whole.
 
 Times are nanoseconds since the Unix epoch by the clock of the capture, lengths bytes.
 What each column means is said in FLOW_COLUMNS (flow_columns.py), SERIES_COLUMNS, PACKET_COLUMNS,

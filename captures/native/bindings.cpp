@@ -12,11 +12,14 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -163,7 +166,7 @@ class FlowArrays {
   FlowArrays(const FlowRows& rows, const std::vector<std::string>& names) : rows_(rows) {
     const auto columns = flow_columns();
     for (std::size_t i = 0; i < columns.size(); ++i) {
-      if (asked(names, columns[i].name)) wanted_.push_back({i, columns[i].kind});
+      if (wants(names, columns[i].name)) wanted_.push_back({i, columns[i].kind});
     }
     make();
   }
@@ -171,7 +174,7 @@ class FlowArrays {
   [[nodiscard]] nb::dict columns(const std::vector<std::string>& names) {
     nb::dict all;
     const auto give = [&](const char* name, auto& values) {
-      if (asked(names, name)) all[name] = array(std::move(values));
+      if (wants(names, name)) all[name] = array(std::move(values));
     };
     give("connection", connection_);
     give("direction", direction_);
@@ -199,7 +202,7 @@ class FlowArrays {
     std::unique_ptr<Flags> truth{};
   };
 
-  static bool asked(const std::vector<std::string>& names, const char* name) {
+  static bool wants(const std::vector<std::string>& names, const char* name) {
     return names.empty() || std::find(names.begin(), names.end(), name) != names.end();
   }
 
@@ -307,29 +310,44 @@ nb::dict contents(const Totals& totals) {
   return all;
 }
 
-nb::dict scan(const nb::bytes& path, std::optional<std::int64_t> start_ns,
-              std::optional<std::int64_t> end_ns, std::int64_t interval_ns, bool relative,
-              const std::vector<std::string>& columns, bool tunnels) {
+/// What a scan is asked for.
+struct Asked {
   Options options;
-  if (start_ns) options.start_ns = *start_ns;
-  if (end_ns) options.end_ns = *end_ns;
-  options.interval_ns = interval_ns;
-  options.relative = relative;
+  bool tunnels = false;
+};
+Asked asked(std::optional<std::int64_t> start_ns, std::optional<std::int64_t> end_ns, bool relative,
+            bool tunnels) {
+  Asked all;
+  if (start_ns) all.options.start_ns = *start_ns;
+  if (end_ns) all.options.end_ns = *end_ns;
+  all.options.relative = relative;
+  all.tunnels = tunnels;
+  return all;
+}
+
+/// What a scan found.
+struct Found {
   Kept kept;
-  Engine engine(options, [&](const Connection& connection) { kept.add(connection); });
   Totals totals;
+  Options measured;
+  std::int64_t origin_ns = 0;
   std::string damage;
-  std::optional<FlowArrays> table;
-  {
-    const std::string name(path.c_str(), path.size());
-    const nb::gil_scoped_release free;
-    CaptureFile file(name);
-    Decoder decoder(tunnels);
-    while (scan_some(file, decoder, engine, totals, packets_between_signals)) let_signals_in();
-    damage = file.damage();
-    engine.finish();
-    table.emplace(kept.rows, columns);
-  }
+};
+
+/// Without the interpreter.
+void scan_file(const std::string& name, const Asked& all, Found& found) {
+  Engine engine(all.options, [&](const Connection& each) { found.kept.add(each); });
+  CaptureFile file(name);
+  Decoder decoder(all.tunnels);
+  while (scan_some(file, decoder, engine, found.totals, packets_between_signals)) let_signals_in();
+  engine.finish();
+  found.damage = file.damage();
+  found.measured = engine.options();
+  found.origin_ns = engine.origin_ns();
+}
+
+nb::dict totals_of(const Found& found) {
+  const Totals& totals = found.totals;
   nb::dict result;
   result["packets"] = totals.packets;
   result["bytes"] = totals.bytes;
@@ -340,20 +358,105 @@ nb::dict scan(const nb::bytes& path, std::optional<std::int64_t> start_ns,
   const auto bound = [](std::int64_t time_ns, std::int64_t open) -> nb::object {
     return time_ns == open ? nb::none() : nb::cast(time_ns);
   };
-  const Options& measured = engine.options();
-  result["start_ns"] = bound(measured.start_ns, Options{}.start_ns);
-  result["end_ns"] = bound(measured.end_ns, Options{}.end_ns);
-  result["damage"] = damage;
+  result["start_ns"] = bound(found.measured.start_ns, Options{}.start_ns);
+  result["end_ns"] = bound(found.measured.end_ns, Options{}.end_ns);
+  result["damage"] = found.damage;
   nb::dict unused;
   for (std::size_t reason = 1; reason < unused_reasons; ++reason) {
     if (totals.unused[reason] != 0) unused[unused_names[reason]] = totals.unused[reason];
   }
   result["unused"] = unused;
   result["contents"] = contents(totals);
+  return result;
+}
+
+nb::dict scan(const nb::bytes& path, std::optional<std::int64_t> start_ns,
+              std::optional<std::int64_t> end_ns, std::int64_t interval_ns, bool relative,
+              const std::vector<std::string>& columns, bool tunnels) {
+  Asked all = asked(start_ns, end_ns, relative, tunnels);
+  all.options.interval_ns = interval_ns;
+  Found found;
+  std::optional<FlowArrays> table;
+  {
+    const std::string name(path.c_str(), path.size());
+    const nb::gil_scoped_release free;
+    scan_file(name, all, found);
+    table.emplace(found.kept.rows, columns);
+  }
+  nb::dict result = totals_of(found);
   result["flows"] = table->columns(columns);
   if (interval_ns != 0) {
-    result["series"] = series_columns(std::move(kept.series), engine.origin_ns(), interval_ns);
+    result["series"] = series_columns(std::move(found.kept.series), found.origin_ns, interval_ns);
   }
+  return result;
+}
+
+/// One direction as a dict; what is not known is None.
+nb::dict row_of(const FlowRows::Rows& rows, std::size_t connection, unsigned direction) {
+  constexpr std::array places = {"", "source", "between", "destination"};
+  const Endpoints ends = direction == 0 ? rows.endpoints : rows.endpoints.turned();
+  nb::dict row;
+  row["connection"] = connection;
+  row["direction"] = direction;
+  row["protocol"] = ends.protocol() == protocol_tcp ? "tcp" : "udp";
+  row["source"] = address_text(ends.source, ends.version());
+  row["source_port"] = ntohs(ends.source_port());
+  row["destination"] = address_text(ends.destination, ends.version());
+  row["destination_port"] = ntohs(ends.destination_port());
+  const auto columns = flow_columns();
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    const std::int64_t value = rows.values[direction][i];
+    const char* name = columns[i].name;
+    if (columns[i].kind == Kind::truth) {
+      row[name] = value != 0;
+    } else if (columns[i].kind == Kind::whole) {
+      row[name] = value;
+    } else {
+      const auto real = std::bit_cast<double>(value);
+      row[name] = std::isnan(real) ? nb::none() : nb::cast(real);
+    }
+  }
+  row["captured_at"] = places[static_cast<std::size_t>(nb::cast<int>(row["captured_at"]))];
+  return row;
+}
+
+/// The connections with most in a column of whole numbers, of both directions the larger.
+nb::dict rows(const nb::bytes& path, std::optional<std::int64_t> start_ns,
+              std::optional<std::int64_t> end_ns, bool relative, bool tunnels,
+              const std::string& by, std::size_t limit) {
+  Found found;
+  std::vector<std::pair<std::int64_t, std::size_t>> order;
+  FlowRows::Rows rows;
+  {
+    const std::string name(path.c_str(), path.size());
+    const nb::gil_scoped_release free;
+    scan_file(name, asked(start_ns, end_ns, relative, tunnels), found);
+    const auto columns = flow_columns();
+    const auto column =
+        static_cast<std::size_t>(std::find_if(columns.begin(), columns.end(),
+                                              [&](const Column& each) { return by == each.name; }) -
+                                 columns.begin());
+    if (column == columns.size() || columns[column].kind != Kind::whole) {
+      throw std::invalid_argument("no column of whole numbers: " + by);
+    }
+    for (std::size_t each = 0; each < found.kept.rows.size(); ++each) {
+      found.kept.rows.read(each, rows);
+      order.emplace_back(-std::max(rows.values[0][column], rows.values[1][column]), each);
+    }
+    limit = std::min(limit, order.size());
+    std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(limit),
+                      order.end());
+  }
+  nb::list all;
+  for (std::size_t i = 0; i < limit; ++i) {
+    found.kept.rows.read(order[i].second, rows);
+    for (unsigned direction = 0; direction < 2; ++direction) {
+      all.append(row_of(rows, order[i].second, direction));
+    }
+  }
+  nb::dict result = totals_of(found);
+  result["connections"] = order.size();
+  result["rows"] = all;
   return result;
 }
 
@@ -684,6 +787,8 @@ NB_MODULE(nagi_captures_native, module) {
   });
   module.def("scan", &scan, nb::arg("path"), nb::arg("start_ns").none(), nb::arg("end_ns").none(),
              nb::arg("interval_ns"), nb::arg("relative"), nb::arg("columns"), nb::arg("tunnels"));
+  module.def("rows", &rows, nb::arg("path"), nb::arg("start_ns").none(), nb::arg("end_ns").none(),
+             nb::arg("relative"), nb::arg("tunnels"), nb::arg("by"), nb::arg("limit"));
   module.def("trace", &trace, nb::arg("path"), nb::arg("connection"), nb::arg("direction"),
              nb::arg("tunnels"));
   module.def("match", &match, nb::arg("sent"), nb::arg("received"), nb::arg("start_ns").none(),

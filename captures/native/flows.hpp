@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What every connection of a capture did, found packet by packet in one pass and bounded memory.
+// What every connection of a capture did, found packet by packet in one pass. Memory grows with the
+// connections, not with the file: nagi_captures/reading.py has figures.
 //
 // Sequence numbers are unwrapped: each is taken for the one nearest to the highest seen so far of
 // its direction (RFC 9293, section 3.4). Every direction knows which numbers it has seen: all below

@@ -15,6 +15,15 @@ def scan(
     columns: list[str],
     tunnels: bool,
 ) -> dict[str, Any]: ...
+def rows(
+    path: bytes,
+    start_ns: int | None,
+    end_ns: int | None,
+    relative: bool,
+    tunnels: bool,
+    by: str,
+    limit: int,
+) -> dict[str, Any]: ...
 def trace(
     path: bytes, connection: int, direction: int, tunnels: bool
 ) -> dict[str, dict[str, Any]]: ...

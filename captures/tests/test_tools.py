@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from made_captures import ack, data, handshake, pcap
+from made_captures import MS, ack, data, handshake, pcap
 from nagi_captures.capture import match, packets, scan
 from nagi_contracts.paths import SCHEMAS
 
@@ -249,3 +249,33 @@ def test_a_fin_that_is_repeated(tmp_path, end):
 def test_the_recorded_example(name):
     run = next((SCHEMAS / "example" / "campaign" / "runs").glob("*/plan.json")).parent
     compare(run / name)
+
+
+def test_ports_used_again(tmp_path):
+    """Two connections of the same ports after a reset, as the others divide them."""
+    made = []
+    for first, other in ((1000, 5_000_000), (3_000_000_000, 4_294_967_290)):
+        made += handshake(first, other)
+        made += [data(first + 1 + 100 * index, 100, ack=other + 1) for index in (0, 1, 3, 2)]
+        made += [data(first + 101, 100, ack=other + 1)]
+        made += [data(other + 1, 0, back=True, ack=first + 401)]
+        made += [data(other + 1, 50, back=True, ack=first + 401)]
+        made += [data(first + 401, 0, flags="R")]
+    path = pcap(tmp_path / "again.pcap", made)
+    ours, theirs = scan(path).flows, [row for each in by_tcptrace(path) for row in each]
+    assert len(ours) == len(theirs) == 4
+    for (_, row), traced in zip(ours.iterrows(), theirs, strict=True):
+        assert row.packets == traced["total packets"]
+        assert row.first_time_bytes == traced["unique bytes sent"]
+        assert row.retransmitted_packets == traced["rexmt data pkts"]
+        assert row.out_of_order_packets == traced["outoforder pkts"]
+
+
+def test_the_handshake(tmp_path):
+    times = [10**18 + at * MS for at in (0, 30, 32, 40, 70)]
+    path = pcap(tmp_path / "x.pcap", [*handshake(7, 9), data(8, 100, ack=10), ack(108)], times)
+    command = ["tshark", "-2", "-r", str(path), "-T", "fields", "-e", "tcp.analysis.initial_rtt"]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    row = scan(path).flows.iloc[0]
+    assert row.handshake_rtt_ns == pytest.approx(float(said[-1]) * 1e9)
+    assert row.captured_at == "source"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
-from nagi_captures.reading import STANDARD_INPUT, read_each
+from nagi_captures.reading import STANDARD_INPUT, on_all_processors
 from nagi_contracts.errors import InputError, refuse
 from nagi_reports import overview
 from nagi_reports.overview import Choice, Network, Overview
@@ -144,11 +144,11 @@ def metrics(
 
 
 def _look_at_all(
-    files: Sequence[str], look: Callable[[str], Overview]
+    files: Sequence[str], look: Callable[[Path | str], Overview]
 ) -> tuple[list[Overview], list[InputError]]:
     if files.count(STANDARD_INPUT) > 1:
         raise refuse("- is given twice", "standard input can be read once")
-    results = read_each(files, look)
+    results = on_all_processors(look, files)
     found = [each for each in results if isinstance(each, Overview)]
     return found, [each for each in results if isinstance(each, InputError)]
 
