@@ -266,6 +266,24 @@ TEST(Matching, PortsUsedAgainAreConnectionsOfTheirOwn) {
   }
 }
 
+TEST(Matching, EqualPacketsOfConnectionsWithTheSamePorts) {
+  // Two connections take turns with the same numbers; packets are given up in any order.
+  Path path;
+  std::int64_t now = 0;
+  for (int round = 0; round < 3; ++round) {
+    for (const std::uint32_t first : {1000U, 2'000'000'000U}) {
+      path.add(0, now += ms, {.sequence = first, .flags = flag_syn});
+      path.add(0, now += ms, {.sequence = first + 1, .acknowledgement = 1, .payload = 10});
+      path.add(0, now += ms, {.sequence = 77, .flags = flag_rst});
+    }
+  }
+  path.add(1, ms, {.sequence = 5, .payload = 2});
+  EXPECT_EQ(path.matched().connections().size(), 0);
+  path.add(1, 2 * ms, {.sequence = 2'000'000'000, .flags = flag_syn});
+  path.add(1, 16 * ms, {.sequence = 2'000'000'000, .flags = flag_syn});
+  EXPECT_EQ(path.matched({.complete = true}).connections().size(), 1);
+}
+
 TEST(Matching, OfACaptureThatBeginsLaterConnectionsHaveOtherNumbers) {
   Path path;
   for (std::uint32_t c = 0; c < 3; ++c) {
