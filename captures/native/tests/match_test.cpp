@@ -214,11 +214,14 @@ TEST(Matching, SilenceIsNoLoss) {
     const std::int64_t at = i * ms + (i < 200 ? 0 : 12 * second);
     path.add(0, at, number(i));
     path.add(1, at + 100 * ms, number(i));
+    path.add(1, at + 100 * ms, answer(i));
+    path.add(0, at + 200 * ms, answer(i));
   }
-  const MatchedDirection& forth = path.matched().connections()[0].directions[0];
-  EXPECT_EQ(forth.sent, 400);
-  EXPECT_EQ(forth.lost, 0);
-  EXPECT_EQ(forth.unseen, 0);
+  for (const MatchedDirection& each : path.matched().connections()[0].directions) {
+    EXPECT_EQ(each.sent, 400);
+    EXPECT_EQ(each.lost, 0);
+    EXPECT_EQ(each.unseen, 0);
+  }
 }
 
 TEST(Matching, WhatComesTooLateIsLost) {
