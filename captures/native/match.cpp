@@ -324,7 +324,7 @@ void Matcher::settle(const Whose& whose, std::size_t most, bool all) {
     if (!entry.found) {
       const bool late = now != unread && now - entry.time_ns > longest_delay_ns;
       if (!all && !late && queue.size() <= most && waiting_ <= max_waiting) return;
-      remove_first(slot_of(entry.key));  // of those that look the same it is the first
+      remove(place);
     }
     if (pass_ == 2 && direction != nullptr) decide(*direction, side, entry);
     queue.pop();
@@ -410,6 +410,24 @@ void Matcher::grow() {
   for (const Slot& each : larger) {
     if (each.entry >= 0) slots_[slot_of(each.key)] = each;
   }
+}
+
+/// Takes an entry away. Of those of its connection that look the same it is the first; others may
+/// be of connections before, with the same addresses and ports.
+void Matcher::remove(std::int32_t place) {
+  const std::size_t slot = slot_of(entries_[static_cast<std::size_t>(place)].key);
+  const std::int32_t first = slots_[slot].entry;
+  if (first == place) {
+    remove_first(slot);
+    return;
+  }
+  std::int32_t before = first;
+  while (entries_[static_cast<std::size_t>(before)].next != place) {
+    before = entries_[static_cast<std::size_t>(before)].next;
+  }
+  entries_[static_cast<std::size_t>(before)].next = entries_[static_cast<std::size_t>(place)].next;
+  std::int32_t& last = entries_[static_cast<std::size_t>(first)].last;
+  if (last == place) last = before;
 }
 
 /// Takes the first entry with a key away.

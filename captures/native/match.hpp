@@ -220,6 +220,7 @@ class Matcher {
   std::size_t slot_of(std::uint64_t key) const;
   void insert(std::int32_t entry);
   void grow();
+  void remove(std::int32_t place);
   std::int32_t remove_first(std::size_t slot);
 
   Open open_;

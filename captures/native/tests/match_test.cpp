@@ -214,11 +214,14 @@ TEST(Matching, SilenceIsNoLoss) {
     const std::int64_t at = i * ms + (i < 200 ? 0 : 12 * second);
     path.add(0, at, number(i));
     path.add(1, at + 100 * ms, number(i));
+    path.add(1, at + 100 * ms, answer(i));
+    path.add(0, at + 200 * ms, answer(i));
   }
-  const MatchedDirection& forth = path.matched().connections()[0].directions[0];
-  EXPECT_EQ(forth.sent, 400);
-  EXPECT_EQ(forth.lost, 0);
-  EXPECT_EQ(forth.unseen, 0);
+  for (const MatchedDirection& each : path.matched().connections()[0].directions) {
+    EXPECT_EQ(each.sent, 400);
+    EXPECT_EQ(each.lost, 0);
+    EXPECT_EQ(each.unseen, 0);
+  }
 }
 
 TEST(Matching, WhatComesTooLateIsLost) {
@@ -264,6 +267,24 @@ TEST(Matching, PortsUsedAgainAreConnectionsOfTheirOwn) {
     EXPECT_EQ(connection.directions[0].data_lost, each);
     EXPECT_EQ(connection.directions[1].sent, 1);
   }
+}
+
+TEST(Matching, EqualPacketsOfConnectionsWithTheSamePorts) {
+  // Two connections take turns with the same numbers; packets are given up in any order.
+  Path path;
+  std::int64_t now = 0;
+  for (int round = 0; round < 3; ++round) {
+    for (const std::uint32_t first : {1000U, 2'000'000'000U}) {
+      path.add(0, now += ms, {.sequence = first, .flags = flag_syn});
+      path.add(0, now += ms, {.sequence = first + 1, .acknowledgement = 1, .payload = 10});
+      path.add(0, now += ms, {.sequence = 77, .flags = flag_rst});
+    }
+  }
+  path.add(1, ms, {.sequence = 5, .payload = 2});
+  EXPECT_EQ(path.matched().connections().size(), 0);
+  path.add(1, 2 * ms, {.sequence = 2'000'000'000, .flags = flag_syn});
+  path.add(1, 16 * ms, {.sequence = 2'000'000'000, .flags = flag_syn});
+  EXPECT_EQ(path.matched({.complete = true}).connections().size(), 1);
 }
 
 TEST(Matching, OfACaptureThatBeginsLaterConnectionsHaveOtherNumbers) {
