@@ -128,7 +128,7 @@ def measure(
         damage=[each.damage for each in scans.values() if each.damage],
         unused={name: each.unused for name, each in scans.items() if any(each.unused.values())},
         udp=int((flows["protocol"] == "udp").sum()) // 2,
-        warnings=[line for name, each in scans.items() for line in warnings(name, each)],
+        warnings=[line for name, each in scans.items() for line in _warnings(name, each)],
     )
 
 
@@ -213,6 +213,10 @@ def notices(found: Connections) -> list[str]:
         said = ", ".join(f"{count} {reason}" for reason, count in reasons.items() if count)
         lines.append(f"{name}: packets in no connection: {said}")
     return lines
+
+
+def _warnings(name: str, found: Flows) -> list[str]:
+    return warnings(name, found, int(found.columns["captured_twice"].sum()))
 
 
 def clocks_in_words(clocks: Clocks) -> str:

@@ -19,7 +19,7 @@ from nagi_captures.tracing import FRESH, OUT_OF_ORDER, PROBE, RETRANSMISSION, Tr
 from nagi_contracts.errors import refuse
 
 from nagi_reports import figures
-from nagi_reports.overview import Overview, endpoint
+from nagi_reports.overview import Overview, Row, endpoint
 
 Floats = npt.NDArray[np.float64]
 
@@ -35,8 +35,8 @@ _ACK, _WINDOW, _SACK = "#009E73", "#E69F00", "#0072B2"
 FORMATS = ("png", "svg", "pdf", "html")
 
 
-def draw(found: Overview, connection: int, path: Path, *, tunnels: bool = False) -> None:
-    """Draws the direction of a connection that has more payload to a file, by its suffix.
+def draw(found: Overview, row: Row, path: Path, *, tunnels: bool = False) -> None:
+    """Draws a direction of a connection to a file, by its suffix.
 
     Raises InputError if the suffix is none of FORMATS, or the capture cannot be read twice.
     """
@@ -46,12 +46,11 @@ def draw(found: Overview, connection: int, path: Path, *, tunnels: bool = False)
         raise refuse(f"--plot {path}: no such format", f"name the file {known}")
     if str(found.path) == STANDARD_INPUT:
         raise refuse("--plot of standard input, which can be read once", "give a file")
-    payload = found.flows.columns["payload_bytes"][2 * connection : 2 * connection + 2]
-    direction = int(payload[1] > payload[0])
+    connection = row["connection"]
     figure = conversation(
-        trace(found.path, connection, direction, tunnels=tunnels),
-        found.flows.first_ns,
-        _title(found.row(connection, direction)),
+        trace(found.path, connection, row["direction"], tunnels=tunnels),
+        found.totals.first_ns,
+        _title(row),
     )
     if kind == "html":
         title = escape(f"{found.name}, connection {connection}")
@@ -180,6 +179,6 @@ def _seconds(columns: Columns, first_ns: int) -> Floats:
     return seconds
 
 
-def _title(row: dict[str, Any]) -> str:
+def _title(row: Row) -> str:
     ends = [endpoint(row[name], row[f"{name}_port"]) for name in ("source", "destination")]
     return f"{ends[0]} to {ends[1]}"

@@ -2,29 +2,29 @@
 """`nagi metrics FILE...`: what single captures show of their connections, in both directions.
 
 A row is a direction of a connection. Columns are those of nagi_captures.flow_columns, and DERIVED.
-Only NumPy is needed, as starting pandas takes longer than reading most captures.
+What is shown on a terminal needs neither pandas nor NumPy: to start them takes longer than to read
+most captures.
 """
 
 from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from ipaddress import IPv4Network, IPv6Network, ip_address
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
 from nagi_captures.flow_columns import FLOW_COLUMNS
-from nagi_captures.reading import Columns, Flows, name_of, read
+from nagi_captures.reading import Columns, Flows, Totals, name_of, read, read_rows
 from nagi_contracts.errors import refuse
 
-from nagi_reports.metrics import agi, agi_ceiling, agi_of_ceiling
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 Network = IPv4Network | IPv6Network
-Places = npt.NDArray[np.int64]
+Row = dict[str, Any]
 
 # Columns that are made of those of the capture.
 DERIVED: dict[str, str] = {
@@ -58,96 +58,84 @@ SHOWN_COLUMNS = (
 
 @dataclass(frozen=True)
 class Choice:
-    """Which connections are asked for. `networks`, `ports`: of either end, any of them."""
+    """Which connections are asked for, and how many. `networks`, `ports`: of either end, any of
+    them. `limit`: None: all. `every_column`: else those that are shown on a terminal."""
 
     networks: Sequence[Network] = ()
     ports: Sequence[int] = ()
     sort: str = "bytes"
+    limit: int | None = None
+    every_column: bool = False
 
 
-# Of what connections may be sorted, each largest or first first.
-_SORTS: dict[str, Callable[[Columns], npt.NDArray[Any]]] = {
-    "bytes": lambda columns: -_of_connections(columns["first_time_bytes"], np.max),
-    "packets": lambda columns: -_of_connections(columns["packets"], np.sum),
-    "start": lambda columns: _starts(columns),
-    "duration": lambda columns: -(_of_connections(columns["last_ns"], np.max) - _starts(columns)),
-    "retransmissions": lambda columns: (
-        -_of_connections(columns["retransmitted_packets_inside"], np.max)
-    ),
-    "rtt": lambda columns: (
-        -_of_connections(np.nan_to_num(columns["rtt_sequence_median_ns"], nan=-1.0), np.max)
-    ),
+# Of what connections may be sorted, most first: a column of their directions; None: see _order.
+_SORTS: dict[str, str | None] = {
+    "bytes": "first_time_bytes",
+    "packets": "packets",
+    "retransmissions": "retransmitted_packets_inside",
+    "start": None,
+    "duration": None,
+    "rtt": None,
 }
 SORTS = tuple(_SORTS)
 
 
 @dataclass(frozen=True)
 class Overview:
-    """One capture, and the connections in it that were asked for."""
+    """One capture, and the connections in it that were asked for, both directions of each."""
 
     path: Path | str
-    flows: Flows
+    totals: Totals
     bottleneck_bps: int | None
-    tcp: Places  # numbers of connections, in the order asked for
-    udp: Places
+    connections: list[tuple[Row, Row]]
+    left_out: int  # connections beyond the limit
 
     @property
     def name(self) -> str:
         return name_of(self.path)
 
-    def row(self, connection: int, direction: int) -> dict[str, Any]:
-        """All that is known of a direction, by names of FLOW_COLUMNS and DERIVED; None: not."""
-        columns = self.flows.columns
-        place = 2 * connection + direction
-        values = {name: _plain(column[place]) for name, column in columns.items()}
-        return values | self._derived(place)
+    def rows(self, protocol: str) -> Iterator[Row]:
+        """Directions of which a packet was captured, with DERIVED; None is not known."""
+        for both in self.connections:
+            if both[0]["protocol"] == protocol:
+                for mine, other in (both, both[::-1]):
+                    if mine["packets"]:
+                        yield mine | self._derived(mine, other)
 
-    def _derived(self, place: int) -> dict[str, Any]:
-        columns, flows = self.flows.columns, self.flows
-        start_ns = _start(columns, place // 2)
-        begin = start_ns if flows.start_ns is None else flows.start_ns
-        end = int(columns["last_data_ns"][place]) if flows.end_ns is None else flows.end_ns
+    def _derived(self, mine: Row, other: Row) -> Row:
+        totals = self.totals
+        start_ns = min(each["first_ns"] for each in (mine, other) if each["packets"])
+        begin = start_ns if totals.start_ns is None else totals.start_ns
+        end = mine["last_data_ns"] if totals.end_ns is None else totals.end_ns
         seconds = (end - begin) / 1e9
-        goodput = _rate(columns["first_time_bytes_inside"][place], seconds)
-        sent = int(columns["data_packets_inside"][place])
-        again = int(columns["retransmitted_packets_inside"][place])
-        found: dict[str, Any] = {
-            "start_s": (start_ns - flows.first_ns) / 1e9,
+        goodput = _ratio(8 * mine["first_time_bytes_inside"], seconds)
+        found: Row = {
+            "start_s": (start_ns - totals.first_ns) / 1e9,
             "interval_s": seconds if seconds > 0 else None,
             "goodput_bps": goodput,
-            "throughput_bps": _rate(columns["ip_bytes_inside"][place], seconds),
-            "retransmission_rate": again / sent if sent else None,
+            "throughput_bps": _ratio(8 * mine["ip_bytes_inside"], seconds),
+            "retransmission_rate": _ratio(
+                mine["retransmitted_packets_inside"], mine["data_packets_inside"]
+            ),
         }
         if self.bottleneck_bps is not None:
-            ceiling = _ceiling(columns, place)
-            index = None if goodput is None else agi(goodput, self.bottleneck_bps)
-            found |= {
-                "agi": index,
-                "agi_ceiling": ceiling,
-                "agi_of_ceiling": None
-                if index is None or ceiling is None
-                else agi_of_ceiling(index, ceiling),
-            }
-        kind = "timestamps" if columns["rtt_timestamps_count"][place] else "sequence"
+            found |= _indices(goodput, self.bottleneck_bps, mine, other)
+        kind = "timestamps" if mine["rtt_timestamps_count"] else "sequence"
         for name in _RTT[1:]:
-            value = float(columns[f"rtt_{kind}_{name}_ns"][place])
-            found[f"rtt_{name}_s"] = value / 1e9 if math.isfinite(value) else None
+            value = mine[f"rtt_{kind}_{name}_ns"]
+            found[f"rtt_{name}_s"] = None if value is None else value / 1e9
         return found
 
-    def directions(self, connections: Iterable[int]) -> Iterator[dict[str, Any]]:
-        """Rows of connections, without directions of which no packet was captured."""
-        packets = self.flows.columns["packets"]
-        for connection in connections:
-            for direction in (0, 1):
-                if packets[2 * connection + direction]:
-                    yield self.row(connection, direction)
+    def warnings(self) -> list[str]:
+        twice = sum(row["captured_twice"] for both in self.connections for row in both)
+        return warnings(self.name, self.totals, twice)
 
     def notices(self) -> list[str]:
         """What makes the numbers doubtful, and what was left out."""
-        lines = [f"damaged: {self.flows.damage}"] if self.flows.damage else []
-        lines += warnings(self.name, self.flows)
-        if self.flows.unused:
-            said = ", ".join(f"{count:,} {reason}" for reason, count in self.flows.unused.items())
+        lines = [f"damaged: {self.totals.damage}"] if self.totals.damage else []
+        lines += self.warnings()
+        if self.totals.unused:
+            said = ", ".join(f"{count:,} {reason}" for reason, count in self.totals.unused.items())
             lines.append(f"{self.name}: packets in no connection: {said}")
         return lines
 
@@ -160,15 +148,30 @@ def look_at(
     from_ns: int | None = None,
     to_ns: int | None = None,
     tunnels: bool = False,
-    columns: Sequence[str] | None = None,
 ) -> Overview:
     """Reads a capture. from_ns, to_ns: the measurement interval, from the capture's first packet;
-    with one, connections without a packet in it are left out. columns: None: all.
+    with one, connections without a packet in it are left out.
 
     Raises InputError if it is no capture, or has neither TCP nor UDP.
     """
+    has_interval = from_ns is not None or to_ns is not None
+    column = _SORTS[choice.sort]
+    if (
+        choice.limit is not None
+        and column is not None
+        and not (choice.networks or choice.ports or has_interval or choice.every_column)
+    ):
+        rows = read_rows(path, by=column, limit=choice.limit, tunnels=tunnels)
+        _require_connections(path, rows, rows.connections)
+        both = list(zip(rows.rows[::2], rows.rows[1::2], strict=True))
+        return Overview(path, rows, bottleneck_bps, both, rows.connections - len(both))
     flows = read(
-        path, start_ns=from_ns, end_ns=to_ns, relative=True, columns=columns, tunnels=tunnels
+        path,
+        start_ns=from_ns,
+        end_ns=to_ns,
+        relative=True,
+        columns=None if choice.every_column else SHOWN_COLUMNS,
+        tunnels=tunnels,
     )
     if from_ns is not None and flows.packets and from_ns > flows.last_ns - flows.first_ns:
         length = (flows.last_ns - flows.first_ns) / 1e9
@@ -177,38 +180,29 @@ def look_at(
             "give an earlier --from",
             file=name_of(path),
         )
-    if from_ns is not None or to_ns is not None:
+    if has_interval:
         flows = _closed(flows)
-    found = flows.columns
-    if not len(found["packets"]):
-        raise refuse(
-            f"there is no TCP or UDP packet in it{contents(flows)}",
-            "give a capture of TCP; --tunnels looks into GRE, VXLAN, Geneve, GTP-U and IP-in-IP",
-            file=name_of(path),
-        )
-    chosen = _of_connections(found["packets_inside"], np.sum) > 0
-    if choice.networks or choice.ports:
-        chosen &= _at_either_end(found, choice)
-    order = np.argsort(_SORTS[choice.sort](found), kind="stable")
-    order = order[chosen[order]]
-    is_tcp = found["protocol"][::2] == "tcp"
-    return Overview(path, flows, bottleneck_bps, order[is_tcp[order]], order[~is_tcp[order]])
+    _require_connections(path, flows, len(flows.columns["packets"]))
+    order = _order(flows.columns, choice).tolist()
+    chosen = order[: choice.limit]
+    both = [(_row(flows.columns, 2 * each), _row(flows.columns, 2 * each + 1)) for each in chosen]
+    return Overview(path, flows, bottleneck_bps, both, len(order) - len(chosen))
 
 
 def as_json(overview: Overview) -> dict[str, Any]:
     """A capture as plain data, all connections that were asked for."""
-    flows = overview.flows
+    totals = overview.totals
     return {
         "file": overview.name,
-        "packets": flows.packets,
-        "bytes": flows.bytes,
-        "length_s": (flows.last_ns - flows.first_ns) / 1e9,
-        "contents": flows.contents,
-        "packets_in_no_connection": flows.unused,
-        "damage": flows.damage,
-        "warnings": warnings(overview.name, flows),
-        "tcp": list(overview.directions(overview.tcp.tolist())),
-        "udp": list(overview.directions(overview.udp.tolist())),
+        "packets": totals.packets,
+        "bytes": totals.bytes,
+        "length_s": (totals.last_ns - totals.first_ns) / 1e9,
+        "contents": totals.contents,
+        "packets_in_no_connection": totals.unused,
+        "damage": totals.damage,
+        "warnings": overview.warnings(),
+        "tcp": list(overview.rows("tcp")),
+        "udp": list(overview.rows("udp")),
     }
 
 
@@ -220,11 +214,12 @@ def write_csv(overviews: Sequence[Overview], file: IO[str]) -> None:
     writer = csv.DictWriter(file, ["file", *FLOW_COLUMNS, *derived], extrasaction="ignore")
     writer.writeheader()
     for each in overviews:
-        for row in each.directions([*each.tcp.tolist(), *each.udp.tolist()]):
-            writer.writerow({"file": each.name, **row})
+        for protocol in ("tcp", "udp"):
+            for row in each.rows(protocol):
+                writer.writerow({"file": each.name, **row})
 
 
-def warnings(name: str, found: Flows) -> list[str]:
+def warnings(name: str, found: Totals, captured_twice: int) -> list[str]:
     """What makes a capture's numbers doubtful: times that go back, packets captured twice."""
     lines = []
     if found.packets_back:
@@ -232,16 +227,15 @@ def warnings(name: str, found: Flows) -> list[str]:
             f"{name}: {found.packets_back} packets have times before that of the packet in front "
             f"of them, by up to {found.most_back_ns / 1e6:.6g} ms"
         )
-    twice = int(found.columns["captured_twice"].sum()) if "captured_twice" in found.columns else 0
-    if twice:
+    if captured_twice:
         lines.append(
-            f"{name}: {twice} packets were captured twice, and count as retransmissions or "
-            "duplicate ACKs; capture on one interface, or take them out: editcap -d"
+            f"{name}: {captured_twice} packets were captured twice, and count as retransmissions "
+            "or duplicate ACKs; capture on one interface, or take them out: editcap -d"
         )
     return lines
 
 
-def contents(found: Flows) -> str:
+def contents(found: Totals) -> str:
     """What a capture has instead, for a message."""
     if not found.contents:
         return ""
@@ -253,10 +247,17 @@ def endpoint(address: str, port: int) -> str:
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
+def _require_connections(path: Path | str, found: Totals, count: int) -> None:
+    if not count:
+        raise refuse(
+            f"there is no TCP or UDP packet in it{contents(found)}",
+            "give a capture of TCP; --tunnels looks into GRE, VXLAN, Geneve, GTP-U and IP-in-IP",
+            file=name_of(path),
+        )
+
+
 def _closed(flows: Flows) -> Flows:
     """With both ends of the measurement interval."""
-    from dataclasses import replace
-
     return replace(
         flows,
         start_ns=flows.first_ns if flows.start_ns is None else flows.start_ns,
@@ -264,61 +265,73 @@ def _closed(flows: Flows) -> Flows:
     )
 
 
-def _of_connections(column: npt.NDArray[Any], function: Any) -> npt.NDArray[Any]:
-    """Of the values of both directions."""
-    found: npt.NDArray[Any] = function(column.reshape(-1, 2), axis=1)
-    return found
+def _order(columns: Columns, choice: Choice) -> npt.NDArray[Any]:
+    """The numbers of the connections that were asked for."""
+    import numpy as np
 
+    def either(column: npt.NDArray[Any], function: Any) -> npt.NDArray[Any]:
+        found: npt.NDArray[Any] = function(column.reshape(-1, 2), axis=1)
+        return found
 
-def _starts(columns: Columns) -> npt.NDArray[np.int64]:
-    """First packets of connections, ns."""
     never = np.iinfo(np.int64).max
-    first = np.where(columns["packets"] > 0, columns["first_ns"], never)
-    return _of_connections(first, np.min)
-
-
-def _start(columns: Columns, connection: int) -> int:
-    places = (2 * connection, 2 * connection + 1)
-    return min(int(columns["first_ns"][place]) for place in places if columns["packets"][place])
-
-
-def _at_either_end(columns: Columns, choice: Choice) -> npt.NDArray[np.bool_]:
-    source, port = columns["source"][::2], columns["source_port"][::2]
-    destination, other_port = columns["destination"][::2], columns["destination_port"][::2]
-    chosen = np.ones(len(source), np.bool_)
+    start = either(np.where(columns["packets"] > 0, columns["first_ns"], never), np.min)
+    column = _SORTS[choice.sort]
+    if column is not None:
+        key = -either(columns[column], np.max)
+    elif choice.sort == "start":
+        key = start
+    elif choice.sort == "duration":
+        key = start - either(columns["last_ns"], np.max)
+    else:
+        key = -either(np.nan_to_num(columns["rtt_sequence_median_ns"], nan=-1.0), np.max)
+    chosen = either(columns["packets_inside"], np.sum) > 0
     if choice.ports:
-        chosen &= np.isin(port, choice.ports) | np.isin(other_port, choice.ports)
+        ends = [np.isin(columns[name][::2], choice.ports) for name in _PORTS]
+        chosen &= ends[0] | ends[1]
     if choice.networks:
+        addresses = [columns[name][::2].tolist() for name in ("source", "destination")]
         inside = {
             address: any(ip_address(address) in each for each in choice.networks)
-            for address in {*source.tolist(), *destination.tolist()}
+            for address in {*addresses[0], *addresses[1]}
         }
-        ends = zip(source.tolist(), destination.tolist(), strict=True)
-        chosen &= np.array([inside[one] or inside[other] for one, other in ends], np.bool_)
-    return chosen
+        pairs = zip(*addresses, strict=True)
+        chosen &= np.array([inside[one] or inside[other] for one, other in pairs], np.bool_)
+    order = np.argsort(key, kind="stable")
+    return order[chosen[order]]
 
 
-def _rate(count: Any, seconds: float) -> float | None:
-    return float(count) * 8 / seconds if seconds > 0 else None
+_PORTS = ("source_port", "destination_port")
 
 
-def _ceiling(columns: Columns, place: int) -> float | None:
-    """The largest AGI that headers permit: of segments as large as the options of both SYNs let
-    them be; None where they were not captured."""
-    sizes = [int(columns["mss"][each]) for each in (place, place ^ 1)]
-    if min(sizes) <= 0:
-        return None
-    timestamps = 12 if columns["timestamps"][place] else 0
-    headers = 60 if ":" in columns["source"][place] else 40
-    return agi_ceiling(min(sizes) - timestamps, min(sizes) + headers)
+def _row(columns: Columns, place: int) -> Row:
+    return {name: _plain(column[place].item()) if hasattr(column[place], "item")
+            else column[place] or None for name, column in columns.items()}  # fmt: skip
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it: a plain number, None for one that is not known."""
-    if value is None or isinstance(value, str):
-        return value or None
-    if isinstance(value, np.bool_):
-        return bool(value)
-    if isinstance(value, np.integer):
-        return int(value)
-    return float(value) if math.isfinite(value) else None
+    """A number as JSON has it; None for one that is not known."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _ratio(part: float, whole: float) -> float | None:
+    return part / whole if whole > 0 else None
+
+
+def _indices(goodput: float | None, bottleneck_bps: int, mine: Row, other: Row) -> Row:
+    """AGI, and the largest that headers permit: of segments as large as the options of both SYNs
+    let them be; None where these were not captured."""
+    from nagi_reports.metrics import agi, agi_ceiling, agi_of_ceiling
+
+    ceiling = None
+    mss = min(mine["mss"], other["mss"])
+    if mss > 0:
+        headers = 60 if ":" in mine["source"] else 40
+        ceiling = agi_ceiling(mss - (12 if mine["timestamps"] else 0), mss + headers)
+    index = None if goodput is None else agi(goodput, bottleneck_bps)
+    return {
+        "agi": index,
+        "agi_ceiling": ceiling,
+        "agi_of_ceiling": None
+        if index is None or ceiling is None
+        else agi_of_ceiling(index, ceiling),
+    }

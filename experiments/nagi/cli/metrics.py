@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from ipaddress import ip_network
 from pathlib import Path
@@ -111,7 +112,11 @@ def metrics(
     blocks, zero windows, RTT, options of the SYN, and where on the path the capture was made.
     --csv and --json have more, such as bytes in flight, windows and percentiles of RTT.
     """
-    choice = _choice(host or (), port or (), sort)
+    choice = replace(
+        _choice(host or (), port or (), sort),
+        limit=None if all_ or csv or json_ or plot is not None else _SHOWN,
+        every_column=csv or json_,
+    )
     interval = _interval(from_, to)
     rate = _quantity("Bitrate", "--bottleneck", bottleneck)
     if sender is not None:
@@ -124,7 +129,6 @@ def metrics(
         from_ns=interval[0],
         to_ns=interval[1],
         tunnels=tunnels,
-        columns=None if csv or json_ else overview.SHOWN_COLUMNS,
     )
     found, errors = _look_at_all(files, look)
     if plot is not None and found:
@@ -135,7 +139,7 @@ def metrics(
         overview.write_csv(found, sys.stdout)
     else:
         for each in found:
-            _show(each, len(files) > 1, None if all_ else _SHOWN)
+            _show(each, len(files) > 1)
     for error in errors:
         for problem in error.problems:
             complain(str(problem))
@@ -223,51 +227,46 @@ def _measure_pair(
 def _plot(path: Path, found: Overview, connection: int | None, tunnels: bool) -> None:
     from nagi_reports import conversation
 
-    if connection is None:
-        if not len(found.tcp):
-            raise refuse("there is no TCP connection to draw", "leave --plot out", file=found.name)
-        connection = int(found.tcp[0])
-    elif connection not in found.tcp:
+    rows = [row for row in found.rows("tcp") if connection in (None, row["connection"])]
+    if not rows:
         raise refuse(
-            f"--connection {connection}: no TCP connection of that number was found",
+            "there is no TCP connection to draw"
+            if connection is None
+            else f"--connection {connection}: no TCP connection of that number was found",
             "give a number of the table",
+            file=found.name,
         )
-    conversation.draw(found, connection, path, tunnels=tunnels)
+    mine = (row for row in rows if row["connection"] == rows[0]["connection"])
+    row = max(mine, key=lambda each: int(each["payload_bytes"]))
+    conversation.draw(found, row, path, tunnels=tunnels)
     write_line(f"plot: {path}", error_console)
 
 
 # ------------------------------------------------------------------------------------ for people
 
 
-def _show(found: Overview, is_named: bool, most: int | None) -> None:
+def _show(found: Overview, is_named: bool) -> None:
     if is_named:
         write_line(f"{found.name}:")
-    if len(found.tcp):
-        rows = list(found.directions(found.tcp[:most].tolist()))
-        for table in (_payload_table(rows), _packet_table(rows), _path_table(rows)):
-            out_console.print(table)
-            out_console.print()
-    if len(found.udp):
-        out_console.print(_udp_table(list(found.directions(found.udp[:most].tolist()))))
+    tables = []
+    if rows := list(found.rows("tcp")):
+        tables += [_payload_table(rows), _packet_table(rows), _path_table(rows)]
+    if udp := list(found.rows("udp")):
+        tables.append(_udp_table(udp))
+    for table in tables:
+        out_console.print(table)
         out_console.print()
-    for line in _notices(found, most):
-        write_line(line)
-
-
-def _notices(found: Overview, most: int | None) -> list[str]:
-    lines = []
-    for name, numbers in (("TCP", found.tcp), ("UDP", found.udp)):
-        if most is not None and len(numbers) > most:
-            lines.append(f"{len(numbers) - most:,} more {name} connections: --all shows them")
-    if not len(found.tcp) and not len(found.udp):
-        lines.append(f"{found.name}: none of its connections was asked for")
-    shown = list(found.directions(found.tcp[:most].tolist()))
-    if any(map(_is_of_sender, shown)):
-        lines.append(
+    if found.left_out:
+        write_line(f"{found.left_out:,} more connections: --all shows them")
+    if not tables:
+        write_line(f"{found.name}: none of its connections was asked for")
+    if any(map(_is_of_sender, rows)):
+        write_line(
             "* captured at the sender: AG is what was sent, not what arrived; give the receiver's "
             "capture for that"
         )
-    return [*lines, *found.notices()]
+    for line in found.notices():
+        write_line(line)
 
 
 def _is_of_sender(row: dict[str, Any]) -> bool:
