@@ -24,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "link-emulator" / "bench"))
 
 import make_capture
 from bench_report import Row, machine, table, verdict, write
+from nagi_contracts.paths import executable
 
 ROUNDS = 3
 TSHARK_SHARE = 20  # reads one packet in so many
@@ -116,12 +117,6 @@ def speed(folder: Path, packets: int) -> tuple[list[Row], dict[str, float]]:
     return rows, {subject.name: subject.rate() for subject in subjects}
 
 
-METRICS = """
-import sys
-from nagi_captures.reading import read_rows
-for row in read_rows(sys.argv[1]).rows:
-    print(row)
-"""
 BULK_BYTES = 1_800_000_000
 CONNECTIONS = 112_000
 BULK_ASKED = 5.0  # of tcptrace's speed
@@ -129,7 +124,7 @@ CONNECTIONS_ASKED = 3.0
 
 
 def processes(folder: Path) -> tuple[list[Row], dict[str, float]]:
-    """Whole processes that read a file and print 40 rows, start of Python and all, beside tcptrace:
+    """`nagi metrics` as its user starts it, beside tcptrace:
     one connection with many bytes, and many connections."""
     rows, details = [], {}
     cases: list[tuple[str, Callable[[Path], int], float]] = [
@@ -144,9 +139,9 @@ def processes(folder: Path) -> tuple[list[Row], dict[str, float]]:
         path = folder / f"{name}.pcap"
         packets = make(path)
         ours = Subject(
-            "read_rows()",
+            "nagi metrics",
             packets,
-            lambda path=path: timed(sys.executable, "-c", METRICS, str(path)),
+            lambda path=path: timed(str(executable("nagi")), "metrics", str(path)),
         )
         subjects = [ours]
         if shutil.which("tcptrace"):

@@ -153,6 +153,7 @@ def test_a_connection_is_drawn(tmp_path, kind):
         (["--port", "70000"], "--port 70000: not a port"),
         (["--sort", "size"], "--sort size: no such key; one of: bytes, packets"),
         (["--plot", "a.bmp"], "--plot a.bmp: no such format; name the file *.png"),
+        (["--plot", "no/a.png"], "--plot no/a.png: there is no directory no; make it first"),
         (["--plot", "a.png", "--connection", "7"], "--connection 7: no TCP connection"),
         (["--sender", str(SENDER), str(SENDER)], "--sender with several captures"),
     ],

@@ -38,12 +38,15 @@ FORMATS = ("png", "svg", "pdf", "html")
 def draw(found: Overview, row: Row, path: Path, *, tunnels: bool = False) -> None:
     """Draws a direction of a connection to a file, by its suffix.
 
-    Raises InputError if the suffix is none of FORMATS, or the capture cannot be read twice.
+    Raises InputError if the suffix is none of FORMATS, there is no such directory, or the capture
+    cannot be read twice.
     """
     kind = path.suffix.removeprefix(".").lower()
     if kind not in FORMATS:
         known = ", ".join(f"*.{each}" for each in FORMATS)
         raise refuse(f"--plot {path}: no such format", f"name the file {known}")
+    if not path.parent.is_dir():
+        raise refuse(f"--plot {path}: there is no directory {path.parent}", "make it first")
     if str(found.path) == STANDARD_INPUT:
         raise refuse("--plot of standard input, which can be read once", "give a file")
     connection = row["connection"]
