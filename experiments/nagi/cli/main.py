@@ -16,7 +16,6 @@ from importlib import import_module
 from typing import Annotated, NamedTuple
 
 import typer
-from nagi_contracts import __version__
 from nagi_contracts.errors import InputError
 
 from nagi.labs.errors import Interrupted, LabError
@@ -56,6 +55,8 @@ _COMMANDS = {
 
 def _version(wanted: bool) -> None:
     if wanted:
+        from nagi_contracts import __version__
+
         typer.echo(f"nagi {__version__}")
         raise typer.Exit
 
