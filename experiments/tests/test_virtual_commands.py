@@ -10,6 +10,7 @@ import pandas as pd
 from marks import needs_root
 from nagi_contracts.links import Links
 from nagi_contracts.plan import RunPlan
+from nagi_contracts.records import Verdict
 from specs import two_links
 from test_virtual_lab import NAGI, no_guest_left, pytestmark  # noqa: F401 - a fixture, and marks
 
@@ -122,3 +123,8 @@ def test_packets_of_a_burst_are_not_late(tmp_path):
             assert link.forward.packets.delivered == 3 * packets
             assert link.forward.arrival_lateness_ns.max == 0
             assert link.forward.transit_error_ns.max == 0
+        verdict = Verdict.read(run / "verdict.json")
+        subjects = {check.name: check.subject for check in verdict.checks}
+        assert (
+            "no packet of both captures can be told from others" in subjects["capture_transit_max"]
+        )

@@ -179,7 +179,10 @@ def gather(
         values["radio_unanswered"] = list(_unanswered(plan, transmissions))
         information += _of_radios(plan, transmissions)
     why = f"no clock of {', '.join(lost)}: no second with packets of both ways"
-    unknown = {name: why for name in values if lost and name.startswith("capture_transit")}
+    if not lost:
+        why = "no packet of both captures can be told from others, as of UDP without an IP ID"
+    between = [name for name in values if name.startswith("capture_transit")]
+    unknown = {name: why for name in between if lost or not values[name]}
     if not any(flow.traffic == "bulk" for flow in plan.flows):
         unknown |= dict.fromkeys(host_response.CHECKS, "programs say when data are sent and read")
     elif all(host_response.is_corrupted(plan, flow) for flow in plan.flows):
