@@ -78,7 +78,7 @@ def measured(directory: Path, spec: Path) -> dict[int, Run]:
         (plan,) = (each.with_ids(build.id) for each in plan_runs(point, None))
         records, runs = directory / "records", directory / "runs"
         lab = virtual.VirtualLab(Shape.of(plan), 1, directory / "lab", records, lambda: False)
-        begun = time.perf_counter()
+        started = time.perf_counter()
         failures = lab.run_batch({"cell0": [plan]})
         over = time.perf_counter()
         if failures:
@@ -88,7 +88,7 @@ def measured(directory: Path, spec: Path) -> dict[int, Run]:
         (rate,) = {link.forward.mean_rate_bps for link in plan.links}
         assert rate is not None
         found[round(rate / 1e6)] = Run(
-            plan.timeline.end_s, over - begun, ended - over, said.status == "valid"
+            plan.timeline.end_s, over - started, ended - over, said.status == "valid"
         )
     return found
 

@@ -89,8 +89,8 @@ def minutes() -> str:
 
 
 def _digest(*files: Path) -> str:
-    told = "".join(f"{file.name} {_sha256_of(file)}\n" for file in files)
-    return hashlib.sha256(told.encode()).hexdigest()[:16]
+    listed = "".join(f"{file.name} {_sha256_of(file)}\n" for file in files)
+    return hashlib.sha256(listed.encode()).hexdigest()[:16]
 
 
 def _sha256_of(file: Path) -> str:

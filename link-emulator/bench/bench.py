@@ -376,11 +376,11 @@ def measure_memory(bench: Bench) -> None:
             )
             # In bursts, so that it sleeps in between: an hour's run leaves a processor to others.
             source = bench.lab.start_source(pps, 16, seconds)
-            begun = time.monotonic()
-            said = begun
+            started = time.monotonic()
+            said = started
             while source.process.poll() is None:
                 time.sleep(every)
-                samples.append((time.monotonic() - begun, resident_bytes(link.pid)))
+                samples.append((time.monotonic() - started, resident_bytes(link.pid)))
                 if time.monotonic() - said >= 60:
                     said = time.monotonic()
                     progress(f"memory: {samples[-1][0]:.0f} s, {samples[-1][1] / 1e6:.1f} MB")

@@ -56,8 +56,8 @@ int run(const OfferedLoad& load) {
   struct sigaction action{};
   action.sa_handler = [](int) {};
   sigaction(SIGALRM, &action, nullptr);  // only interrupts
-  const auto begun = io::read_clock(CLOCK_MONOTONIC);
-  schedule.due_ns = static_cast<std::uint64_t>(begun);
+  const auto started = io::read_clock(CLOCK_MONOTONIC);
+  schedule.due_ns = static_cast<std::uint64_t>(started);
   if (load.rate > 0) {
     schedule.gap_ns = static_cast<std::uint64_t>(load.burst * 1e9 / load.rate);
   }
@@ -74,7 +74,7 @@ int run(const OfferedLoad& load) {
   if (bpf_prog_test_run_opts(object.program("bench_pace"), &options) != 0 && errno != EINTR) {
     io::throw_errno("making frames");
   }
-  const double seconds = static_cast<double>(io::read_clock(CLOCK_MONOTONIC) - begun) / 1e9;
+  const double seconds = static_cast<double>(io::read_clock(CLOCK_MONOTONIC) - started) / 1e9;
   std::printf("{\"frames\": %llu, \"seconds\": %.6f, \"rate\": %.1f, \"delays\": %llu}\n",
               static_cast<unsigned long long>(schedule.frames), seconds,
               static_cast<double>(schedule.frames) / seconds,

@@ -337,8 +337,8 @@ def _bring_events(
         except InputError as error:
             damage.append(str(error))
     if tables:
-        told = pd.concat(tables).sort_values(["flow", "t_s"], kind="stable")
-        told.to_parquet(target / EVENTS, index=False, compression="zstd")
+        events = pd.concat(tables).sort_values(["flow", "t_s"], kind="stable")
+        events.to_parquet(target / EVENTS, index=False, compression="zstd")
     return damage
 
 

@@ -31,11 +31,11 @@ class Cost:
     @contextmanager
     def spent(self, what: What) -> Iterator[None]:
         """What is done meanwhile is not part of any run."""
-        begun = time.monotonic()
+        started = time.monotonic()
         try:
             yield
         finally:
-            self.seconds[what] += time.monotonic() - begun
+            self.seconds[what] += time.monotonic() - started
 
     @contextmanager
     def batch(
@@ -45,9 +45,9 @@ class Cost:
         timelines = [
             sum(plan.timeline.end_s + BETWEEN_RUNS for plan in dealt) for dealt in plans.values()
         ]
-        begun = time.monotonic()
+        started = time.monotonic()
         yield
-        took = time.monotonic() - begun
+        took = time.monotonic() - started
         if in_real_time:
             self.seconds["labs"] += took - max(timelines)
         else:

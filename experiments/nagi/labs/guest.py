@@ -76,7 +76,7 @@ class Guest:
 
     def run(self, limit_s: float, interrupted: Callable[[], bool]) -> Ended:
         """Boots it and waits for its end, or ends it after `limit_s`. Raises Interrupted."""
-        begun = time.monotonic()
+        started = time.monotonic()
         console = self._own / CONSOLE
         with console.open("wb") as log:
             process = subprocess.Popen(
@@ -87,7 +87,7 @@ class Guest:
                 start_new_session=True,  # Ctrl-C is for nagi, which then ends the guest
             )
         try:
-            while process.poll() is None and time.monotonic() - begun < limit_s:
+            while process.poll() is None and time.monotonic() - started < limit_s:
                 if interrupted():
                     raise Interrupted
                 with suppress(subprocess.TimeoutExpired):
@@ -98,7 +98,7 @@ class Guest:
             if process.poll() is None:
                 os.kill(process.pid, signal.SIGKILL)
             process.wait()
-        return Ended(in_time, time.monotonic() - begun, _last_lines(console))
+        return Ended(in_time, time.monotonic() - started, _last_lines(console))
 
 
 def require_able(free_mib: int | None = None) -> None:

@@ -42,9 +42,9 @@ def _account(plan: RunPlan, node: NodePlan, record: SwitchRecord) -> SwitchAccou
     if account is not None:
         # Ingress drops what its counters name; everything else is counted here.
         by_edge = ("ingress", "malformed", "checksum")
-        told = account["p4"]["dropped"]
-        others = {cause: n for cause, n in told.items() if cause not in by_edge}
-        others["ingress"] = sum(told[cause] for cause in by_edge) - sum(drops.values())
+        dropped = account["p4"]["dropped"]
+        others = {cause: n for cause, n in dropped.items() if cause not in by_edge}
+        others["ingress"] = sum(dropped[cause] for cause in by_edge) - sum(drops.values())
         others["egress"] -= sum(port.lost for port in record.counters.ports)
         del others["recirculated"]  # samples of queues end there, on purpose
         for port in account["ports"]:
@@ -70,12 +70,12 @@ def _port(plan: RunPlan, node: NodePlan, number: int, record: SwitchRecord) -> S
     assert node.switch is not None
     planned = next(port for port in node.switch.ports if port.number == number)
     counters = next(port for port in record.counters.ports if port.number == number)
-    told: dict[str, Any] | None = None
+    account: dict[str, Any] | None = None
     if record.account is not None:
-        told = next(port for port in record.account["ports"] if port["number"] == number)
+        account = next(port for port in record.account["ports"] if port["number"] == number)
     backlogged = None
-    if told is not None and told["backlogged"]["intervals"]:
-        sums = told["backlogged"]
+    if account is not None and account["backlogged"]["intervals"]:
+        sums = account["backlogged"]
         backlogged = Backlogged(
             packets=sums["packets"], bytes=sums["bytes"], length_ns=sums["length_ns"]
         )
@@ -84,14 +84,14 @@ def _port(plan: RunPlan, node: NodePlan, number: int, record: SwitchRecord) -> S
         link=planned.link,
         direction=_way(plan, node.name, planned.link),
         counters=counters,
-        queue_overflows=told and told["out"]["queue_overflows"],
-        waiting=told and told["out"]["waiting"] + told["out"]["sending"],
-        max_waiting_packets=told and told["depth"]["max_packets"],
+        queue_overflows=account and account["out"]["queue_overflows"],
+        waiting=account and account["out"]["waiting"] + account["out"]["sending"],
+        max_waiting_packets=account and account["depth"]["max_packets"],
         backlogged=backlogged,
-        added_delay_ns=told and Lateness.model_validate(told["added_delay_ns"]),
-        arrival_lateness_ns=told and Lateness.model_validate(told["arrival_lateness_ns"]),
-        changes=told and len(told["changes"]),
-        interface=told and PortAccount.model_validate(told["interface"]),
+        added_delay_ns=account and Lateness.model_validate(account["added_delay_ns"]),
+        arrival_lateness_ns=account and Lateness.model_validate(account["arrival_lateness_ns"]),
+        changes=account and len(account["changes"]),
+        interface=account and PortAccount.model_validate(account["interface"]),
     )
 
 

@@ -154,13 +154,13 @@ def gather(
         if direction.arq is not None and transmissions is not None:
             sent = of_direction(transmissions, number)
             rate_error = _repeating_rate_error(due[mine], seen_ns, direction, sent)
-            told = _repeating_loss_information(recorded[mine], direction, sent, subject)
+            found = _repeating_loss_information(recorded[mine], direction, sent, subject)
         else:
             rate_error = _rate_error(due[mine], seen_ns, direction)
-            told = _loss_information(recorded[mine], direction, subject)
+            found = _loss_information(recorded[mine], direction, subject)
         if rate_error is not None:
             values["rate_error"].append((rate_error * 100, f"{subject}, as {by}"))
-        information += told
+        information += found
     for passage in through.values():
         rate = plan.channel(passage.direction).rate_bps if plan.imposed(passage.direction) else None
         if rate is not None:

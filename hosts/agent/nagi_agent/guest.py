@@ -135,8 +135,8 @@ def _serve(job: GuestJob) -> dict[str, list[str]]:
     return {name: found for name, found in problems.items() if found}
 
 
-def _run(command: list[str], told: str = "") -> None:
-    done = subprocess.run(command, input=told, capture_output=True, text=True, check=False)
+def _run(command: list[str], text: str = "") -> None:
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         said = (done.stderr or done.stdout).strip()
         raise RuntimeError(f"{' '.join(command)}: {said}")

@@ -131,14 +131,14 @@ def end_agent(state: str) -> None:
     """Ends the agent that is at work, if there is one; by force if it takes too long."""
     path = os.path.join(state, _AGENT)
     deadline = time.monotonic() + _TIMEOUT_S
-    told = False
+    reported = False
     while (lock := _locked(path)) is None:
         try:
             with open(path, encoding="ascii") as file:
                 process = int(file.read() or 0)
-            if process and not told:
+            if process and not reported:
                 os.kill(process, signal.SIGTERM)
-                told = True
+                reported = True
             elif process and time.monotonic() > deadline:
                 os.kill(process, signal.SIGKILL)
         except (OSError, ValueError):

@@ -118,9 +118,9 @@ class NagiSwitch(Subject):
             file.write("".join(request + "\n" for request in requests))
             file.flush()
             command = [str(self._bench.nagi_switch), "control", str(self.socket), file.name]
-            begun = time.monotonic()
+            started = time.monotonic()
             done = subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
-            took = time.monotonic() - begun
+            took = time.monotonic() - started
         if done.returncode != 0:
             raise BenchError("nagi-switch refused an entry")
         return took
@@ -143,12 +143,12 @@ class NagiSwitch(Subject):
         path = self._directory / "config.json"
         path.write_text(json.dumps(config))
         try:
-            begun = time.monotonic()
+            started = time.monotonic()
             self._running = self._bench.lab.start_measured(
                 str(self._bench.nagi_switch), "run", str(path)
             )
             self._running.wait_until_ready()
-            self.ready_s = time.monotonic() - begun
+            self.ready_s = time.monotonic() - started
         except BaseException:
             shutil.rmtree(self._directory)
             raise

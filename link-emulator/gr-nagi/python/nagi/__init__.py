@@ -3,13 +3,13 @@
 
 from .modem import modem_rx, modem_tx
 from .nagi_python import (
-    carrier_port,
     channel,
     channel_model,
     framed_bytes,
     framing,
     link,
     loss_probe,
+    medium_port,
     ofdm_equalizer_tracking,
     packet_deframer,
     packet_demux,
@@ -25,13 +25,13 @@ from .radio import SimulatedRadio
 
 __all__ = [
     "SimulatedRadio",
-    "carrier_port",
     "channel",
     "channel_model",
     "framed_bytes",
     "framing",
     "link",
     "loss_probe",
+    "medium_port",
     "modem_rx",
     "modem_tx",
     "ofdm_equalizer_tracking",

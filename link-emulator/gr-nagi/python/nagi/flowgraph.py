@@ -26,7 +26,7 @@ class Flowgraph:
         self._stations: dict[str, Stations] = {}
         # What goes wrong in a block must end this process, not only the block.
         self._top = gr.top_block("nagi-sdr", catch_exceptions=False)
-        self._ports: dict[str, nagi_python.carrier_port] = {}
+        self._ports: dict[str, nagi_python.medium_port] = {}
         try:
             for link in settings.radios:
                 self._add(link, settings.seed, media)
@@ -37,7 +37,7 @@ class Flowgraph:
     def _add(self, link: RadioLink, seed: int, media: dict[tuple[str, str], int]) -> None:
         directory = self._station(link, seed) if link.radio.by == "virtual" else None
         for direction in DIRECTIONS:
-            port = nagi_python.carrier_port(media[link.name, direction])
+            port = nagi_python.medium_port(media[link.name, direction])
             radio: gr.hier_block2
             if directory is not None:
                 radio = VirtualRadio(directory, direction)

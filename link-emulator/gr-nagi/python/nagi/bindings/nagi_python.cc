@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 //
 // Python bindings of all blocks but the modems. The headers are the reference.
-#include <gnuradio/nagi/carrier_port.h>
 #include <gnuradio/nagi/channel.h>
 #include <gnuradio/nagi/channel_model.h>
 #include <gnuradio/nagi/framing.h>
 #include <gnuradio/nagi/link.h>
 #include <gnuradio/nagi/loss_probe.h>
+#include <gnuradio/nagi/medium_port.h>
 #include <gnuradio/nagi/packet_deframer.h>
 #include <gnuradio/nagi/packet_framer.h>
 #include <gnuradio/nagi/packet_port.h>
@@ -38,12 +38,12 @@ std::span<const std::uint8_t> from_python(std::string_view bytes) {
   return {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()};
 }
 
-void bind_carrier_port(py::module& m) {
-  block_class<carrier_port>(m, "carrier_port", "The radio's end of a carrier to nagi-link.")
-      .def(py::init(&carrier_port::make), "fd"_a)
-      .def("closed", &carrier_port::closed)
-      .def("error", &carrier_port::error)
-      .def("closed_descriptor", &carrier_port::closed_descriptor);
+void bind_medium_port(py::module& m) {
+  block_class<medium_port>(m, "medium_port", "The radio's end of a carrier to nagi-link.")
+      .def(py::init(&medium_port::make), "fd"_a)
+      .def("closed", &medium_port::closed)
+      .def("error", &medium_port::error)
+      .def("closed_descriptor", &medium_port::closed_descriptor);
 }
 
 using Taps = std::vector<std::pair<double, double>>;
@@ -179,7 +179,7 @@ void bind_loss_probe(py::module& m) {
 PYBIND11_MODULE(nagi_python, m) {
   py::module::import("gnuradio.digital");  // has constellations and the equalizers' base classes
   py::module::import("gnuradio.gr");       // has the base classes
-  bind_carrier_port(m);
+  bind_medium_port(m);
   bind_channel(m);
   bind_framing(m);
   bind_link(m);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include <gnuradio/nagi/carrier_port.h>
+#include <gnuradio/nagi/medium_port.h>
 
 #include <atomic>
 #include <cstdint>
@@ -17,10 +17,10 @@
 namespace gr {
 namespace nagi {
 
-class carrier_port_impl : public carrier_port {
+class medium_port_impl : public medium_port {
  public:
-  explicit carrier_port_impl(int fd);
-  ~carrier_port_impl() override;
+  explicit medium_port_impl(int fd);
+  ~medium_port_impl() override;
 
   bool start() override;
   bool stop() override;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""carrier_port speaks the carrier's protocol, answers in order and ends with its socket."""
+"""medium_port speaks the carrier's protocol, answers in order and ends with its socket."""
 
 import select
 import socket
@@ -38,11 +38,11 @@ class Mirror(gr.basic_block):
         self.message_port_pub(pmt.intern("outcomes"), pmt.cons(meta, data))
 
 
-class CarrierPort(gr_unittest.TestCase):
+class MediumPort(gr_unittest.TestCase):
     def setUp(self):
         self.link, radio = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.link.settimeout(20)
-        self.port = nagi.carrier_port(radio.detach())
+        self.port = nagi.medium_port(radio.detach())
         self.flowgraph = gr.top_block(catch_exceptions=False)
 
     def tearDown(self):
@@ -123,7 +123,7 @@ class CarrierPort(gr_unittest.TestCase):
 import socket, pmt
 from gnuradio import gr, nagi
 link, radio = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-port, flowgraph = nagi.carrier_port(radio.detach()), gr.top_block(catch_exceptions=False)
+port, flowgraph = nagi.medium_port(radio.detach()), gr.top_block(catch_exceptions=False)
 class Answer(gr.basic_block):
     def __init__(self):
         gr.basic_block.__init__(self, "answer", None, None)
@@ -150,7 +150,7 @@ flowgraph.wait()
     def test_only_such_sockets(self):
         stream, other = socket.socketpair()
         with stream, other, self.assertRaisesRegex(ValueError, "SOCK_SEQPACKET"):
-            nagi.carrier_port(stream.fileno())
+            nagi.medium_port(stream.fileno())
 
 
 if __name__ == "__main__":

@@ -33,9 +33,9 @@ namespace nagi {
  * When the other end closes the socket, what was sent before is still answered as far as somebody
  * listens. Then this block is done, and so are all that follow it: the flowgraph ends.
  */
-class NAGI_API carrier_port : virtual public gr::block {
+class NAGI_API medium_port : virtual public gr::block {
  public:
-  using sptr = std::shared_ptr<carrier_port>;
+  using sptr = std::shared_ptr<medium_port>;
 
   /*!
    * \param fd the socket, connected. The block closes it when it goes.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "carrier_port_impl.h"
+#include "medium_port_impl.h"
 
 #include <gnuradio/io_signature.h>
 #include <poll.h>
@@ -22,7 +22,7 @@ static_assert(std::endian::native == std::endian::little, "messages are written 
 
 namespace {
 
-constexpr const char* me = "carrier_port";
+constexpr const char* me = "medium_port";
 constexpr std::size_t longest_packet = 65'535;
 constexpr std::int16_t not_measured = std::numeric_limits<std::int16_t>::min();
 
@@ -62,38 +62,38 @@ void check(int fd) {
 
 }  // namespace
 
-carrier_port::sptr carrier_port::make(int fd) {
+medium_port::sptr medium_port::make(int fd) {
   check(fd);
-  return gnuradio::make_block_sptr<carrier_port_impl>(fd);
+  return gnuradio::make_block_sptr<medium_port_impl>(fd);
 }
 
-carrier_port_impl::carrier_port_impl(int fd)
+medium_port_impl::medium_port_impl(int fd)
     : gr::block(me, gr::io_signature::make(0, 0, 0), gr::io_signature::make(0, 0, 0)), socket_(fd) {
   message_port_register_out(pmt::mp("frames"));
   message_port_register_in(pmt::mp("outcomes"));
   set_msg_handler(pmt::mp("outcomes"), [this](const pmt::pmt_t& message) { answer(message); });
 }
 
-carrier_port_impl::~carrier_port_impl() { stop(); }
+medium_port_impl::~medium_port_impl() { stop(); }
 
-bool carrier_port_impl::start() {
+bool medium_port_impl::start() {
   stopping_.clear();
   if (!reader_.joinable()) reader_ = std::thread([this] { read_transmissions(); });
   return gr::block::start();
 }
 
-bool carrier_port_impl::stop() {
+bool medium_port_impl::stop() {
   stopping_.set();
   if (reader_.joinable()) reader_.join();
   return gr::block::stop();
 }
 
-std::string carrier_port_impl::error() const {
+std::string medium_port_impl::error() const {
   const std::lock_guard lock(mutex_);
   return error_;
 }
 
-void carrier_port_impl::read_transmissions() {
+void medium_port_impl::read_transmissions() {
   std::vector<std::uint8_t> buffer(sizeof(TransmissionHead) + longest_packet);
   while (wait_readable()) {
     const ssize_t got = recv(socket_.get(), buffer.data(), buffer.size(), MSG_TRUNC);
@@ -110,14 +110,14 @@ void carrier_port_impl::read_transmissions() {
 }
 
 /// False if this block is being stopped.
-bool carrier_port_impl::wait_readable() const {
+bool medium_port_impl::wait_readable() const {
   pollfd descriptors[] = {{socket_.get(), POLLIN, 0}, {stopping_.descriptor(), POLLIN, 0}};
   while (poll(descriptors, 2, -1) < 0 && errno == EINTR) {
   }
   return descriptors[1].revents == 0;
 }
 
-void carrier_port_impl::take_in(std::span<const std::uint8_t> message) {
+void medium_port_impl::take_in(std::span<const std::uint8_t> message) {
   TransmissionHead head{};
   std::memcpy(&head, message.data(), sizeof head);
   {
@@ -131,7 +131,7 @@ void carrier_port_impl::take_in(std::span<const std::uint8_t> message) {
   message_port_pub(pmt::mp("frames"), make_pdu(meta, message.subspan(sizeof head)));
 }
 
-void carrier_port_impl::answer(const pmt::pmt_t& message) {
+void medium_port_impl::answer(const pmt::pmt_t& message) {
   const Pdu pdu = open_pdu(message, me);
   const auto outcome = outcome_of(pdu, me);
   if (!outcome) throw std::invalid_argument(std::string(me) + ": a PDU without \"outcome\"");
@@ -160,7 +160,7 @@ void carrier_port_impl::answer(const pmt::pmt_t& message) {
   if (last) close("");
 }
 
-void carrier_port_impl::note_answered(std::uint32_t number) {
+void medium_port_impl::note_answered(std::uint32_t number) {
   const std::lock_guard lock(mutex_);
   if (unanswered_.empty() || unanswered_.front() != number) {
     throw std::logic_error(std::string(me) + ": transmission " + std::to_string(number) +
@@ -170,7 +170,7 @@ void carrier_port_impl::note_answered(std::uint32_t number) {
   unanswered_.pop_front();
 }
 
-void carrier_port_impl::end_of_transmissions(const std::string& error) {
+void medium_port_impl::end_of_transmissions(const std::string& error) {
   const bool last = [&] {
     const std::lock_guard lock(mutex_);
     ended_ = true;
@@ -179,7 +179,7 @@ void carrier_port_impl::end_of_transmissions(const std::string& error) {
   if (last) close(error);
 }
 
-void carrier_port_impl::close(const std::string& error) {
+void medium_port_impl::close(const std::string& error) {
   {
     const std::lock_guard lock(mutex_);
     if (closed_) return;
