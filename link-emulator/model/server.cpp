@@ -159,7 +159,7 @@ RateServer::Progress RateServer::serve_at_opportunities(const Opportunities& all
     work -= used.left;
     const Instant next = instant_of(all, used.next);
     if (next > until) return {until, work, used};
-    used = {used.next + 1, next, work_of(all.each)};
+    used = {used.next + 1, next, work_of(all.each), std::nullopt};
   }
   used.left -= work;
   return {std::max(used.at, from), 0, used};
