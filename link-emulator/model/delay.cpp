@@ -35,8 +35,8 @@ Duration Delay::min() const {
           return *constant;
         } else {
           const Duration earliest = distribution.min();
-          return -earliest > *constant || earliest == Duration::min() ? Duration::zero()
-                                                                      : *constant + earliest;
+          const bool is_unbounded = earliest == Duration::min();
+          return is_unbounded || -earliest > *constant ? Duration::zero() : *constant + earliest;
         }
       },
       jitter_.distribution);
