@@ -16,7 +16,7 @@ void use(const model::DirectionConfig& config, std::uint64_t seed) {
   model::Direction direction(config, seed, 0, model::DirectionName::forward);
   std::vector<model::Departure> departures;
   for (std::uint64_t tag = 0; tag < 20; ++tag) {
-    direction.offer({{40 + 100 * tag}, tag, tag % 2 == 0},
+    direction.offer({{40 + 100 * tag}, tag, tag % 2 == 0 ? model::Ecn::ect0 : model::Ecn::ect1},
                     model::Instant{model::Duration(tag * 999)}, departures);
   }
   for (int i = 0; i < 1000; ++i) {
