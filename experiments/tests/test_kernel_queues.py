@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import random
-import subprocess
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,9 +13,9 @@ import numpy as np
 import pytest
 from marks import in_virtual_time
 from nagi.labs.guest import Guest, processors
-from nagi.records.packets import AQM_DROP, DELIVERED, RECORD, fates, read_records, write_records
-from nagi_contracts.paths import executable
+from nagi.records.packets import AQM_DROP, DELIVERED, fates
 from reference_queues import Discipline, FqCoDel, LinuxCoDel, Packet, simulate
+from replaying import replay_packets
 
 pytestmark = in_virtual_time
 
@@ -50,28 +49,20 @@ def of_kernel(arrivals: Arrivals, qdisc: list[str], directory: Path) -> Kernel:
 
 def of_model(arrivals: Arrivals, queue: dict[str, Any], directory: Path) -> np.ndarray:
     """What becomes of the packets on a link with this queue, in the order of their numbers."""
-    records = np.zeros(len(arrivals), RECORD)
-    for number, (at, size, flow, ecn) in enumerate(arrivals):
-        record = records[number]
-        record["index"], record["arrived_ns"], record["bytes"] = number, at, size
-        record["flow"], record["ecn"] = flow, ecn
     settings = {"rate_bps": RATE, "queue": {"full_packet_bytes": FULL, **queue}}
-    link = {"name": "l", "id": 0, "a": "e0", "b": "e1", "forward": settings, "backward": {}}
-    (directory / "link.json").write_text(
-        json.dumps({"schema_version": 1, "seed": 1, "links": [link]})
-    )
-    write_records(records, directory / "arrivals")
-    command = [executable("nagi-link"), "replay", "link.json", "arrivals", "departures"]
-    subprocess.run(command, cwd=directory, check=True)
-    found = read_records(directory / "departures")
+    found = replay_packets(packets_of(arrivals), settings, 1, directory)
     return found[np.argsort(found["index"])]
 
 
-def of_reference(arrivals: Arrivals, discipline: Discipline, start_ns: int) -> list[Packet]:
-    packets = [
-        Packet(i, start_ns + at, *rest[:1], rest[2], rest[1])
-        for i, (at, *rest) in enumerate(arrivals)
+def packets_of(arrivals: Arrivals, start_ns: int = 0) -> list[Packet]:
+    return [
+        Packet(number, start_ns + at, size, ecn, flow)
+        for number, (at, size, flow, ecn) in enumerate(arrivals)
     ]
+
+
+def of_reference(arrivals: Arrivals, discipline: Discipline, start_ns: int) -> list[Packet]:
+    packets = packets_of(arrivals, start_ns)
     simulate(packets, discipline, RATE)
     return packets
 

@@ -4,17 +4,14 @@ fate, mark and instant for every packet."""
 
 from __future__ import annotations
 
-import json
 import random
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from nagi.records.packets import RECORD, are_copies, read_records, write_records
-from nagi_contracts.paths import executable
+from nagi.records.packets import are_copies
 from reference_queues import (
     CoDel,
     Discipline,
@@ -25,6 +22,7 @@ from reference_queues import (
     Pie,
     simulate,
 )
+from replaying import replay_packets
 
 MS = 10**6
 SEED = 2026
@@ -92,17 +90,7 @@ def arrivals(seed: int, rate: int, seconds: float) -> list[Packet]:
 
 def replayed(packets: list[Packet], direction: dict[str, Any], path: Path) -> np.ndarray:
     """What the model makes of the arrivals."""
-    records = np.zeros(len(packets), RECORD)
-    for record, packet in zip(records, packets, strict=True):
-        record["index"], record["arrived_ns"] = packet.number, packet.at
-        record["bytes"], record["ecn"], record["flow"] = packet.size, packet.ecn, packet.flow
-    link = {"name": "l", "id": 0, "a": "e0", "b": "e1", "forward": direction, "backward": {}}
-    config = {"schema_version": 1, "seed": SEED, "links": [link]}
-    (path / "config.json").write_text(json.dumps(config))
-    write_records(records, path / "arrivals")
-    command = [executable("nagi-link"), "replay", "config.json", "arrivals", "departures"]
-    subprocess.run(command, cwd=path, check=True)
-    found = read_records(path / "departures")
+    found = replay_packets(packets, direction, SEED, path)
     return found[~are_copies(found)]
 
 
