@@ -146,6 +146,9 @@ def on_all_processors(
         except InputError as error:
             return error
 
+    paths = list(paths)
+    if len(paths) < 2:
+        return list(map(one, paths))  # a signal reaches this thread alone
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
         return list(threads.map(one, paths))
 

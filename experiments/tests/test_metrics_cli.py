@@ -7,8 +7,11 @@ import csv
 import gzip
 import io
 import json
+import signal
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 from made_captures import MAC, ack, data, handshake, pcap
@@ -116,6 +119,21 @@ def test_standard_input_and_compressed_files(tmp_path):
         )  # fmt: skip
     (piped,) = json.loads(done.stdout)["files"]
     assert piped["file"] == "standard input" and piped["tcp"] == there["tcp"]
+
+
+def test_an_interrupt_ends_it_while_it_waits_for_input():
+    process = subprocess.Popen(
+        [executable("nagi"), "metrics", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdin is not None
+    process.stdin.write(RECEIVER.read_bytes()[:5000])
+    process.stdin.flush()
+    # Until it waits for more.
+    status = Path(f"/proc/{process.pid}/wchan")
+    while "pipe" not in status.read_text():
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(10) == -signal.SIGINT
 
 
 def test_udp_has_rows_of_its_own(tmp_path):

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from ipaddress import ip_network
@@ -130,7 +132,8 @@ def metrics(
         to_ns=interval[1],
         tunnels=tunnels,
     )
-    found, errors = _look_at_all(files, look)
+    with _ended_by_interrupts():
+        found, errors = _look_at_all(files, look)
     if plot is not None and found:
         _plot(plot, found[0], connection, tunnels)
     if json_:
@@ -145,6 +148,17 @@ def metrics(
             complain(str(problem))
     if errors:
         raise typer.Exit(1 if found else 2)
+
+
+@contextmanager
+def _ended_by_interrupts() -> Iterator[None]:
+    """Ctrl-C ends the program at once, also while it waits for standard input: it leaves nothing
+    behind."""
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _look_at_all(
