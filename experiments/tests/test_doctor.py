@@ -267,8 +267,6 @@ CASES = [
     ("schemes", "failure", seen(hosts={"alice": {"refused_objects": {TAHOE: "kernel 6.1 has no "
         "links; boot Linux 6.10 or newer"}}}, wanted=wanted("tahoe")),
      ["alice"], "tahoe is not available: kernel 6.1 has no links", "boot Linux 6.10"),
-    ("schemes", "failure", seen(wanted=wanted("newjersey")), ["alice", "bob"],
-     "this version of nagi lacks routers that mark", "use the other schemes"),
     # Interfaces
     ("interfaces", "ok", seen(), ["heron"], "enp2s0", ""),
     ("interfaces", "ok", seen(hosts={"bob": {"interfaces": {"eth1": interface(offloads=["gro"])}}}),

@@ -382,8 +382,8 @@ def test_what_it_can_run_is_listed(tmp_path):
         [NAGI, "schemes", "--lab", "virtual", "--json"], capture_output=True, text=True, check=True
     )
     found = json.loads(done.stdout)
-    for name, scheme in schemes().items():
-        assert found["schemes"][name]["available"] == (scheme.waits_for is None), name
+    for name in schemes():
+        assert found["schemes"][name]["available"], name
     mine = tmp_path / "mine.bpf.o"
     shutil.copy(executable("nagi").parents[1] / "lib/nagi/tcp/reno.bpf.o", mine)
     said = run(written(tmp_path, str(mine)), tmp_path / "out", status=2)

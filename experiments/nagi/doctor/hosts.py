@@ -162,8 +162,6 @@ def look_at_schemes(seen: Observations) -> Iterator[StageFinding]:
     for name in seen.wanted.schemes if seen.wanted else schemes():
         if name not in schemes():
             continue  # a user's own object, which agents are asked about before a campaign begins
-        if seen.wanted is None and schemes()[name].waits_for is not None:
-            continue  # no host could help it
         lacking = _lacking(schemes()[name], hosts)
         if not lacking:
             ready.append(name)

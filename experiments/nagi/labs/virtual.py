@@ -252,8 +252,6 @@ def jobs_for(plans: list[RunPlan]) -> int:
 
 def availability(scheme: Scheme) -> Availability:
     """Whether the guest kernel has `scheme`."""
-    if scheme.waits_for is not None:
-        return schemes.not_yet(scheme.waits_for)
     try:
         kernel = guest_kernel.require_installed()
     except InputError as error:

@@ -90,6 +90,7 @@ class Flows:
                     "no link on the flow's path has a rate",
                     "give one a rate: goodput is measured against the smallest",
                 )
+            self._check_marks(name, flow)
             scheme_object = self._scheme_object(flow, self.schemes[name])
             control = self.schemes[name].congestion_control
             if objects.setdefault(control, scheme_object) != scheme_object:
@@ -123,6 +124,21 @@ class Flows:
                 )
             )
         return plans
+
+    def _check_marks(self, name: Name, flow: Flow) -> None:
+        """Of a scheme that reacts to marks."""
+        links = self._request.experiment.links
+        there = self.paths[name].there
+        if not self.schemes[name].needs_marks or any(
+            self._request.settings(links[each.link], each.direction).marks for each in there
+        ):
+            return
+        path = ", ".join(f"{each.link} ({each.direction})" for each in there)
+        raise self._request.error(
+            ("flows", name, "scheme"),
+            f"{excerpt(flow.scheme)} reacts to marks (ECN), and no link marks on its path: {path}",
+            "let the bottleneck mark, such as `mark: {threshold: 10 packets}`",
+        )
 
     def captures(self) -> list[CapturePlan]:
         """Both ends of every flow."""

@@ -72,11 +72,7 @@ class PlanRequest:
         if self.experiment.ecn is not None:
             return self.experiment.ecn
         links = self.experiment.links.values()
-        directions = [self.settings(link, direction) for link in links for direction in DIRECTIONS]
-        return any(
-            each.mark is not None or (each.queue is not None and each.queue.marks)
-            for each in directions
-        )
+        return any(self.settings(link, each).marks for link in links for each in DIRECTIONS)
 
     def endpoint(self, node: str, direction: LinkDirection) -> str:
         return self.topology.attachment(direction.link, node).address

@@ -28,13 +28,13 @@ class Scheme(Contract):
     object: str | None = Field(
         None, description="one of ours, in hosts/tcp; or the path of an object, relative to here"
     )
-    waits_for: str | None = Field(None, description="what this version of nagi lacks for it")
+    needs_marks: bool = Field(False, description="whether a link on its path has to mark (ECN)")
     sysctls: dict[str, str | int] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _one_source(self) -> Scheme:
-        if sum(source is not None for source in (self.kernel, self.object, self.waits_for)) != 1:
-            raise ValueError("give one of `kernel`, `object` and `waits_for`")
+        if (self.kernel is None) == (self.object is None):
+            raise ValueError("give one of `kernel` and `object`")
         return self
 
     @property
@@ -139,8 +139,6 @@ def _loadable(congestion_control: str) -> bool:
 
 def availability(scheme: Scheme) -> Availability:
     """Whether this machine's kernel can run `scheme`."""
-    if scheme.waits_for is not None:
-        return not_yet(scheme.waits_for)
     if scheme.object_file is not None:
         if os.geteuid() != 0:
             return Availability(True, "not tried, which needs root", "run the same with sudo")
@@ -152,8 +150,6 @@ def availability(scheme: Scheme) -> Availability:
 
 def availability_on(scheme: Scheme, found: Inspection) -> Availability:
     """Whether a host's kernel can run `scheme`, as its agent has found it."""
-    if scheme.waits_for is not None:
-        return not_yet(scheme.waits_for)
     if scheme.object_file is None:
         present = scheme.congestion_control in found.congestion_controls
         return of_kernel(scheme, found.facts.kernel, present)
@@ -164,11 +160,6 @@ def availability_on(scheme: Scheme, found: Inspection) -> Availability:
         if complaint is None
         else Availability(False, *scheme_objects.in_two(complaint))
     )
-
-
-def not_yet(what: str) -> Availability:
-    """Of a scheme for which nagi lacks something."""
-    return Availability(False, f"this version of nagi lacks {what}", "use the other schemes")
 
 
 def of_kernel(scheme: Scheme, kernel: str, present: bool) -> Availability:

@@ -241,6 +241,11 @@ class DirectionSettings(Effects):
             raise BadValue("burst and rate_trace are both given", "remove one", "burst")
         return self
 
+    @property
+    def marks(self) -> bool:
+        """Whether it marks packets that understand ECN."""
+        return self.mark is not None or (self.queue is not None and self.queue.marks)
+
 
 class OneDirection(DirectionSettings):
     """What one direction has of its own."""

@@ -37,6 +37,11 @@ struct inet_connection_sock {
   __u64 icsk_ca_priv[13];
 };
 
+struct tcp_options_received {
+  __u32 rcv_tsval;
+  __u16 saw_tstamp : 1;
+};
+
 struct tcp_sock {
   __u32 snd_una;
   __u32 snd_nxt;
@@ -52,7 +57,8 @@ struct tcp_sock {
   __u32 mss_cache;
   __u32 srtt_us;  // eight times the smoothed round trip
   __u32 rttvar_us;
-  __u64 tcp_mstamp;  // when the segment now looked at came in, microseconds
+  __u64 tcp_mstamp;                    // when the segment now looked at came in, microseconds
+  struct tcp_options_received rx_opt;  // of the segment now looked at
   __u8 is_cwnd_limited : 1;
 };
 
@@ -111,6 +117,11 @@ NAGI_INLINE struct inet_connection_sock* nagi_icsk(struct sock* sk) {
 
 NAGI_INLINE int nagi_is_window_limited(const struct tcp_sock* tp) {
   return BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited);
+}
+
+/// Whether the segment now looked at has a timestamp, rx_opt.rcv_tsval.
+NAGI_INLINE int nagi_has_timestamp(const struct tcp_sock* tp) {
+  return BPF_CORE_READ_BITFIELD(tp, rx_opt.saw_tstamp);
 }
 
 /// Sends an event with what every scheme has filled in; see nagi_tell in control.h.

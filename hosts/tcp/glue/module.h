@@ -47,6 +47,8 @@ NAGI_INLINE struct inet_connection_sock* nagi_icsk(struct sock* sk) { return ine
 
 NAGI_INLINE int nagi_is_window_limited(const struct tcp_sock* tp) { return tp->is_cwnd_limited; }
 
+NAGI_INLINE int nagi_has_timestamp(const struct tcp_sock* tp) { return tp->rx_opt.saw_tstamp; }
+
 #define NAGI_TRACE_(what, event) what##event
 #define NAGI_TRACE(what, event) NAGI_TRACE_(what, event)
 #define NAGI_LISTENING NAGI_TRACE(NAGI_TRACE(trace_, NAGI_EVENT), _enabled)()

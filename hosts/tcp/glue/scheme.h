@@ -13,6 +13,7 @@
 //   minimal struct tcp_sock, ...       #include <net/tcp.h>
 //   NAGI_PARAMETER: rodata, BTF tag    a module's parameter; out of its range, the module is refused
 //   nagi_is_window_limited(tp)         tp->is_cwnd_limited
+//   nagi_has_timestamp(tp)             tp->rx_opt.saw_tstamp
 //   nagi_tell(): ring buffer           the tracepoint nagi:nagi_SCHEME (trace.h)
 //   NAGI_SCHEME(name): SEC() programs  functions, and a module that registers and unregisters them
 #ifndef NAGI_GLUE_SCHEME_H

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <random>
 
+#include "arithmetic/arrival_rate.h"
 #include "arithmetic/backlog.h"
 #include "arithmetic/bandwidth.h"
 #include "arithmetic/vegas.h"
@@ -220,6 +221,48 @@ TEST(Bandwidth, DoesNotOverflowAtAHundredGigabits) {
     nagi_bandwidth_ack(&estimate, at, 625'000'000, 10'000'000, 50'000);
   }
   EXPECT_NEAR(static_cast<double>(estimate.rate), 12.5e9 * (1 - std::exp(-3.0)), 1e9);
+}
+
+TEST(ArrivalRate, IsTheFilterOfThePaper) {
+  std::mt19937 draws(20);
+  std::uniform_int_distribution<std::uint32_t> interval_ms(1, 40);
+  std::uniform_int_distribution<std::uint32_t> segments(1, 30);
+  nagi_arrival_rate estimate{};
+  double expected = 0;
+  std::uint32_t ticks = 0xfffffff0;                              // the clock wraps
+  nagi_arrival_rate_ack(&estimate, ticks, 1000, 50'000, 1'000);  // the first says only when
+  for (int i = 0; i < 10'000; ++i) {
+    const std::uint32_t interval = interval_ms(draws);
+    const std::uint32_t bytes = segments(draws) * 1000;
+    const std::uint32_t rtt_us = 50'000 + 1'000 * segments(draws);
+    ticks += interval;
+    nagi_arrival_rate_ack(&estimate, ticks, bytes, rtt_us, 1'000);
+    const double rtt = rtt_us / 1e6;
+    expected = (rtt * expected + bytes) / (interval / 1e3 + rtt);
+    ASSERT_NEAR(static_cast<double>(estimate.rate), expected, 5 + expected * 1e-4) << i;
+  }
+}
+
+TEST(ArrivalRate, TakesWhatArrivesWithinATickForOneSample) {
+  nagi_arrival_rate one{};
+  nagi_arrival_rate many{};
+  for (std::uint32_t ticks = 1; ticks < 1'000; ticks += 4) {
+    nagi_arrival_rate_ack(&one, ticks, 4'000, 40'000, 1'000);
+    for (int i = 0; i < 4; ++i) nagi_arrival_rate_ack(&many, ticks, 1'000, 40'000, 1'000);
+  }
+  EXPECT_NEAR(static_cast<double>(one.rate), 1e6, 1e4);
+  EXPECT_NEAR(static_cast<double>(many.rate), 1e6, 1e4);
+}
+
+TEST(ArrivalRate, TakesAnOlderTimestampForTheLast) {
+  nagi_arrival_rate estimate{};
+  nagi_arrival_rate_ack(&estimate, 100, 1'000, 40'000, 1'000);
+  nagi_arrival_rate_ack(&estimate, 104, 1'000, 40'000, 1'000);
+  const std::uint64_t before = estimate.rate;
+  nagi_arrival_rate_ack(&estimate, 102, 1'000, 40'000, 1'000);
+  EXPECT_EQ(estimate.rate, before);
+  nagi_arrival_rate_ack(&estimate, 108, 1'000, 40'000, 1'000);
+  EXPECT_EQ(estimate.rate, (40'000 * before + 2'000'000'000) / 44'000);
 }
 
 }  // namespace
