@@ -324,6 +324,14 @@ class FlowPlan(Contract):
         description="the kernel's name; of a scheme object what records call it"
     )
     scheme_object: SchemeObjectPlan | None = Field(None, exclude_if=is_none)
+    receiver_control: str | None = Field(
+        None,
+        exclude_if=is_none,
+        description="what the receiver's end runs, if that matters to the scheme",
+    )
+    receiver_object: SchemeObjectPlan | None = Field(
+        None, exclude_if=is_none, description="the scheme object of that"
+    )
     traffic: Literal["bulk", "command"]
     command: CommandPlan | None = Field(
         None, exclude_if=is_none, description="of traffic `command`"
@@ -343,6 +351,14 @@ class FlowPlan(Contract):
     base_rtt_s: float = Field(
         description="propagation there and back; a trace counts with its smallest delay"
     )
+
+    def objects(self) -> dict[str, SchemeObjectPlan]:
+        """The scheme objects that it needs at both ends, by the names of congestion controls."""
+        ends = {
+            self.congestion_control: self.scheme_object,
+            self.receiver_control or "": self.receiver_object,
+        }
+        return {name: each for name, each in ends.items() if each is not None}
 
     @property
     def listens(self) -> Literal["sender", "receiver"]:

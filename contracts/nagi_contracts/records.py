@@ -109,7 +109,13 @@ class SchemeEvent(Contract):
     flow: str
     connection: int = Field(0, description="of the flow, in the order in which they began")
     event: Literal[
-        "started", "three_duplicates", "partial_ack", "timeout", "congestion_mark", "sample"
+        "started",
+        "three_duplicates",
+        "partial_ack",
+        "timeout",
+        "congestion_mark",
+        "fallback",
+        "sample",
     ]
     verdict: Literal["congestion", "channel", "undecided"] | None = Field(
         description="what a loss was taken for; null: that of the verdict before, or no loss"

@@ -3,14 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+import struct
+import subprocess
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from marks import in_virtual_time
-from nagi_contracts.plan import RunPlan
+from nagi_captures import capture
 from nagi_contracts.records import Verdict
 from specs import two_links
 from test_virtual_lab import no_guest_left, run, runs_of  # noqa: F401 - a fixture
@@ -24,9 +27,10 @@ RATE = 8e6
 SPEC = two_links(
     "schemes",
     "rate: 100 Mb/s, delay: 10 ms",
-    "rate: 8 Mb/s, delay: 10 ms, queue: 100 packets, LINK",
+    "RATE, delay: 10 ms, queue: 100 packetsLINK",
     "scheme: $scheme, payload: 1000 bytes",
     """\
+EXTRA
 host_profile: ns2
 ecn: false
 duration: 8 s
@@ -34,14 +38,14 @@ matrix: {scheme: [SCHEMES]}
 report: {x: scheme}
 """,
 )
-MARKING = "mark: {threshold: 10 packets, weight: 1}"
+MARKING = ", mark: {threshold: 10 packets, weight: 1}"
 
 
 @dataclass(frozen=True)
 class Observed:
     """A run: what its scheme told, and what became of each packet on the bottleneck."""
 
-    plan: RunPlan
+    place: Path
     events: pd.DataFrame
     packets: pd.DataFrame
 
@@ -60,7 +64,16 @@ Runs = Callable[..., dict[str, Observed]]
 
 @pytest.fixture
 def runs(tmp_path: Path) -> Runs:
-    def of(schemes: str, link: str, *, lost: list[int] | None = None) -> dict[str, Observed]:
+    numbers = itertools.count()
+
+    def of(
+        schemes: str,
+        link: str,
+        *,
+        lost: list[int] | None = None,
+        rate: str = "rate: 8 Mb/s",
+        extra: str = "",
+    ) -> dict[str, Observed]:
         if lost is not None:
             trace = ["0"] * PACKETS
             for index in lost:
@@ -68,9 +81,11 @@ def runs(tmp_path: Path) -> Runs:
             (tmp_path / "lost.txt").write_text("\n".join(trace))
             link += ", forward: {loss: {model: trace, file: lost.txt}}"
         spec = tmp_path / "spec.yaml"
-        spec.write_text(SPEC.replace("SCHEMES", schemes).replace("LINK", link))
-        run(spec, tmp_path / "out")
-        return {name: _observed(place) for name, place in runs_of(tmp_path / "out").items()}
+        text = SPEC.replace("SCHEMES", schemes).replace("LINK", link)
+        spec.write_text(text.replace("RATE", rate).replace("EXTRA", extra))
+        out = tmp_path / f"out{next(numbers)}"
+        run(spec, out)
+        return {name: _observed(place) for name, place in runs_of(out).items()}
 
     return of
 
@@ -78,16 +93,17 @@ def runs(tmp_path: Path) -> Runs:
 def _observed(place: Path) -> Observed:
     assert Verdict.read(place / "verdict.json").status == "valid"
     packets = pd.read_parquet(place / "packets.parquet")
+    events = place / "scheme_events.parquet"
     return Observed(
-        RunPlan.read(place / "plan.json"),
-        pd.read_parquet(place / "scheme_events.parquet"),
+        place,
+        pd.read_parquet(events) if events.exists() else pd.DataFrame({"event": []}),
         packets[(packets["link"] == "radio") & (packets["direction"] == "forward")],
     )
 
 
 def test_newjersey_takes_a_loss_without_a_mark_for_the_channel_s(runs: Runs) -> None:
     """Without marks nothing is reduced; reno, the control, halves."""
-    found = runs("newjersey, reno", "mark: {threshold: 10000 packets}", lost=[LOST])
+    found = runs("newjersey, reno", ", mark: {threshold: 10000 packets}", lost=[LOST])
     jersey, reno = found["newjersey"], found["reno"]
     (loss,) = jersey.of("three_duplicates").itertuples()
     assert loss.verdict == "channel"
@@ -136,8 +152,155 @@ def test_newjersey_begins_anew_after_a_timeout_with_its_estimate_as_threshold(ru
 
 def test_newjersey_is_refused_where_no_link_marks(tmp_path: Path) -> None:
     spec = tmp_path / "spec.yaml"
-    spec.write_text(SPEC.replace("SCHEMES", "newjersey").replace(", LINK", ""))
+    text = SPEC.replace("SCHEMES", "newjersey").replace("LINK", "").replace("EXTRA", "")
+    spec.write_text(text.replace("RATE", "rate: 8 Mb/s"))
     said = run(spec, tmp_path / "out", status=2)
     assert "scheme.0: newjersey reacts to marks (ECN), and no link marks on its path" in said
     assert "wired (forward), radio (forward); let the bottleneck mark" in said
     assert not (tmp_path / "out").exists()
+
+
+# --- ACK thinning
+
+
+def acks_of(found: Observed) -> pd.DataFrame:
+    """The receiver's ACKs without data, with the segments that each acknowledges anew."""
+    (file,) = found.place.glob("D.*.pcap*")
+    packets = pd.concat(capture.packets(file))
+    ack = (
+        (packets["payload"] == 0) & (packets["flags"] & 0x17 == 0x10) & (packets["direction"] == 1)
+    )
+    packets = packets[ack].reset_index(drop=True)
+    packets["segments"] = packets["acknowledgement"].diff() / PAYLOAD
+    return packets
+
+
+def test_thinned_acks_are_as_many_as_the_sequence_number_says(runs: Runs) -> None:
+    """d is 1, 2, 3 and 4 from segments 1, 2, 5 and 9 on, or as the parameters say. Without thinning
+    every segment has its ACK."""
+    found = runs("vegas, vegas-ackthin", "")
+    assert set(acks_of(found["vegas"])["segments"].iloc[10:]) == {1}
+    thinned = acks_of(found["vegas-ackthin"])["segments"]
+    assert set(thinned.iloc[20:]) <= {3, 4} and (thinned.iloc[20:] == 4).mean() > 0.99
+    later = runs(
+        "vegas-ackthin", "", extra="parameters: {ackthin: {second: 2, third: 200, fourth: 5000}}"
+    )
+    segments = acks_of(later["vegas-ackthin"])["segments"].iloc[3:]
+    at = segments.cumsum()
+    assert set(segments[at < 180]) <= {1, 2}
+    assert (segments[(at > 220) & (at < 4900)] == 3).mean() > 0.99
+    assert (segments[at > 5100] == 4).mean() > 0.99
+
+
+def test_a_thinned_ack_waits_for_its_timer_at_most(runs: Runs) -> None:
+    """A window of one segment, of which d = 4 would never come."""
+    extra = "parameters: {newreno-optwin: {window: 1}, ackthin: {timer: 60}}"
+    found = runs("newreno-optwin-ackthin", "", extra=extra)["newreno-optwin-ackthin"]
+    acks = acks_of(found)
+    assert set(acks["segments"].iloc[10:]) == {1}
+    # A round trip and the timer, from one ACK to the next.
+    assert acks["time_ns"].diff().iloc[10:].median() / 1e6 == pytest.approx(40 + 60 + 1.2, abs=1)
+
+
+def test_thinning_lets_duplicate_acks_go(runs: Runs) -> None:
+    """So a loss is repaired after three of them, and no timer goes off."""
+    found = runs("reno-ackthin", "", lost=[LOST], extra="max_window: 60 packets")["reno-ackthin"]
+    assert len(found.of("three_duplicates")) == 1
+    assert found.of("timeout").empty
+    acks = acks_of(found)
+    duplicates = acks[acks["segments"] == 0]
+    assert len(duplicates) > 20
+    # The ACK of the retransmission comes at once, and for all that had come.
+    assert acks.loc[duplicates.index[-1] + 1, "segments"] > 20
+
+
+# --- TCP-Real
+
+
+def levels_of(found: Observed) -> pd.DataFrame:
+    """What the receiver's option said, on each of its ACKs without data."""
+    (file,) = found.place.glob("D.*.pcap*")
+    rows = []
+    for at_ns, tcp in tcp_headers(file):
+        options = tcp[20 : (tcp[12] >> 4) * 4]
+        at = options.find(bytes([253, 4]))
+        if int.from_bytes(tcp[0:2]) == 5001 and tcp[13] == 0x10:
+            assert at >= 0, "an ACK without the option"
+            rows.append((at_ns / 1e9, int.from_bytes(options[at + 2 : at + 4])))
+    return pd.DataFrame(rows, columns=["t_s", "level"])
+
+
+def tcp_headers(file: Path) -> Iterator[tuple[int, bytes]]:
+    """When each TCP packet of a pcap file came, in nanoseconds, and what it is from its TCP header
+    on."""
+    raw = subprocess.run(["zstd", "-dcf", file], capture_output=True, check=True).stdout
+    at = 24
+    while at < len(raw):
+        seconds, nanoseconds, length = struct.unpack_from("<3I", raw, at)
+        frame = raw[at + 16 : at + 16 + length]
+        if frame[12:14] == b"\x08\x00" and frame[23] == 6:
+            yield seconds * 10**9 + nanoseconds, frame[14 + (frame[14] & 15) * 4 :]
+        at += 16 + length
+
+
+def test_real_keeps_to_the_level_of_its_receiver(runs: Runs) -> None:
+    """The window is two segments a level, and a steady rate keeps the level."""
+    real = runs("real", "", extra="parameters: {real: {initial_level: 20, max_level: 20}}")["real"]
+    assert set(levels_of(real)["level"]) == {20}
+    assert set(real.of("sample")["cwnd"].iloc[1:]) == {40}
+    assert real.of("fallback").empty
+
+
+@pytest.mark.parametrize(("threshold", "share"), [(4, 0.618 + 0.382 / 2), (24, 0.382 + 0.618 / 2)])
+def test_real_lowers_its_level_where_the_rate_falls(runs: Runs, threshold, share) -> None:
+    """By Figure 1 and the ratio of the rates, 1/2, above the threshold and below it."""
+    real = runs(
+        "real",
+        "",
+        rate="rate_trace: {steps: {0 s: 8 Mb/s, 4 s: 4 Mb/s}, period: 100 s}",
+        extra=f"parameters: {{real: {{initial_level: 24, initial_threshold: {threshold}}}}}",
+    )["real"]
+    levels = levels_of(real)["level"]
+    changes = levels[levels.diff().fillna(0) != 0].tolist()
+    # The wave in which the rate changes has part of each; with the next the rate is half.
+    assert len(changes) in (1, 2)
+    assert changes[-1] == pytest.approx(24 * share, abs=1)
+
+
+def test_real_lowers_its_level_if_the_last_segment_of_a_wave_is_lost(runs: Runs) -> None:
+    """The wave-decision timer ends the wave with the next segment, a round trip after its first. A
+    loss in the middle of a wave, the control, changes nothing."""
+    # A window of 12, less than fills the path: there are gaps between waves.
+    extra = "parameters: {real: {initial_level: 6, max_level: 6}}"
+    whole = runs("real", "", extra=extra)["real"]
+    assert set(levels_of(whole)["level"]) == {6}
+    gaps = whole.packets["arrived_ns"].diff().shift(-1) > 10e6
+    last = next(int(index) for index in whole.packets["index"][gaps] if index > 1000)
+    middle = runs("real", "", lost=[last - 6], extra=extra)["real"]
+    (loss,) = middle.of("three_duplicates").itertuples()
+    assert (loss.verdict, loss.cwnd) == ("undecided", 12)
+    assert set(levels_of(middle)["level"]) == {6}
+    lost = runs("real", "", lost=[last], extra=extra)["real"]
+    levels = levels_of(lost)["level"]
+    # 12 segments in 41 ms in place of 11.6: the ratio is 0.28, and 6 is above the threshold of 3.
+    assert levels.min() == round(6 * (0.618 + 0.382 * 11.6 / 41))
+    assert levels.iloc[-1] >= 6
+
+
+def test_real_keeps_its_window_at_a_timeout_with_duplicate_acks(runs: Runs) -> None:
+    """A retransmission that is lost makes a timeout, before which duplicate ACKs came."""
+    extra = "parameters: {real: {initial_level: 12, max_level: 12}}"
+    # The 24 segments after the lost one bring duplicate ACKs, the third of which sends it again.
+    real = runs("real", "", lost=[LOST, LOST + 25, LOST + 26, LOST + 27], extra=extra)["real"]
+    timeout = next(real.of("timeout").itertuples())
+    assert timeout.verdict == "undecided"
+    assert timeout.cwnd == timeout.cwnd_before >= 12
+
+
+def test_real_has_a_window_of_two_after_a_timeout_without_duplicate_acks(runs: Runs) -> None:
+    extra = "parameters: {real: {initial_level: 12, max_level: 12}}"
+    real = runs("real", "", lost=list(range(LOST, LOST + 24)), extra=extra)["real"]
+    timeout = next(real.of("timeout").itertuples())
+    assert (timeout.cwnd_before, timeout.cwnd) == (24, 2)
+    after = real.of("sample")
+    assert after[after["t_s"] > timeout.t_s]["cwnd"].iloc[-1] == 24

@@ -74,8 +74,9 @@ NAGI_INLINE enum nagi_verdict own_duplicates(const struct nagi_connection* of) {
   return NAGI_CHANNEL;
 }
 
-NAGI_INLINE void own_timeout(const struct nagi_connection* of) {
+NAGI_INLINE enum nagi_verdict own_timeout(const struct nagi_connection* of) {
   nagi_window_set(&of->control->window, cwnd_after_rto, available_window(of));
+  return NAGI_CONGESTION;
 }
 
 NAGI_INLINE void own_describe(const struct nagi_connection* of, struct nagi_event* event) {

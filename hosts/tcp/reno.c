@@ -27,9 +27,10 @@ NAGI_PARAMETER(cwnd_after_rto, 1, 1, 1000, "segments", "window after a timeout")
 
 NAGI_INLINE void own_congestion(const struct nagi_connection* of) { nagi_halve(of); }
 
-NAGI_INLINE void own_timeout(const struct nagi_connection* of) {
+NAGI_INLINE enum nagi_verdict own_timeout(const struct nagi_connection* of) {
   own_congestion(of);
   nagi_window_set(&of->control->window, cwnd_after_rto, of->control->window.ssthresh);
+  return NAGI_CONGESTION;
 }
 
 #include "glue/hooks.h"

@@ -33,7 +33,10 @@ NAGI_INLINE void own_congestion(const struct nagi_connection* of) {
   nagi_window_set(&of->control->window, cwnd_after_loss, of->control->window.ssthresh);
 }
 
-NAGI_INLINE void own_timeout(const struct nagi_connection* of) { own_congestion(of); }
+NAGI_INLINE enum nagi_verdict own_timeout(const struct nagi_connection* of) {
+  own_congestion(of);
+  return NAGI_CONGESTION;
+}
 
 #include "glue/hooks.h"
 

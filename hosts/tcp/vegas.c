@@ -69,11 +69,12 @@ NAGI_INLINE void own_congestion(const struct nagi_connection* of) {
   begin_round(of);
 }
 
-NAGI_INLINE void own_timeout(const struct nagi_connection* of) {
+NAGI_INLINE enum nagi_verdict own_timeout(const struct nagi_connection* of) {
   struct nagi_window* window = &of->control->window;
 
   nagi_window_set(window, cwnd_after_rto, nagi_half(window->cwnd, of->tp->packets_out));
   begin_round(of);
+  return NAGI_CONGESTION;
 }
 
 NAGI_INLINE void own_describe(const struct nagi_connection* of, struct nagi_event* event) {

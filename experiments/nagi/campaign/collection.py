@@ -326,7 +326,8 @@ def _bring_events(
     plan: RunPlan, nodes: dict[str, NodeRecord], sources: dict[str, Path], target: Path
 ) -> list[str]:
     """Writes what schemes told, if any could; returns whose files are not whole."""
-    if not any(flow.scheme_object is not None and flow.scheme_object.events for flow in plan.flows):
+    objects = [each for flow in plan.flows for each in flow.objects().values()]
+    if not any(each.events for each in objects):
         return []
     tables, damage = [], []
     for node, source in sources.items():

@@ -12,7 +12,6 @@ from rich.table import Table
 from nagi.labs import netns, virtual
 from nagi.labs.physical import token_for
 from nagi.plan import schemes
-from nagi.plan.scheme_objects import describe
 from nagi.plan.schemes import Availability, Scheme
 from nagi.scratch import scratch
 from nagi.terminal.console import Json, complain, out_console, write_json, write_line
@@ -29,7 +28,9 @@ def list_schemes(
     json_: Json = False,
 ) -> None:
     """List TCP schemes with their parameters, and why the lab cannot run some."""
-    known = schemes.schemes()
+    # What goes with any scheme is listed as it is written.
+    combined = {f"SCHEME-{name}": each for name, each in schemes.receivers().items()}
+    known = schemes.schemes() | combined
     choice = choose_lab(lab, inventory, has_root=True)  # to list them needs no root
     if choice.why_not_virtual:
         complain(f"in the netns lab, as the virtual lab cannot be used: {choice.why_not_virtual}")
@@ -79,9 +80,7 @@ def _on_hosts(inventory: Path, known: dict[str, Scheme]) -> dict[str, Availabili
 
 
 def _parameters(scheme: Scheme) -> dict[str, Any]:
-    if scheme.object_file is None:
-        return {}
-    return {key: each.model_dump() for key, each in describe(scheme.object_file).parameters.items()}
+    return {key: each.model_dump() for key, each in scheme.parameters.items()}
 
 
 def _as_data(scheme: Scheme, found: Availability) -> dict[str, Any]:

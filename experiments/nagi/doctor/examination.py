@@ -36,7 +36,7 @@ from nagi.labs.netns import NetnsLab
 from nagi.labs.physical import HostPool, PhysicalLab, Survey
 from nagi.labs.shape import EMULATOR, Shape
 from nagi.plan.radio import INSTALL, look_at_stages
-from nagi.plan.schemes import schemes
+from nagi.plan.schemes import receivers, schemes
 
 HERE = "this machine"
 _DELAY_NS = 10_000_000  # of the netns lab's link, each way
@@ -126,7 +126,7 @@ _LINK = ("path", 0, ("S", "D"), ("198.18.0.1/30", "198.18.0.2/30"))
 
 def _inspection_here(scratch: Path) -> Inspection:
     """This machine as a host and as an emulator."""
-    agent = make_agent(scratch, objects_in(schemes().values()))
+    agent = make_agent(scratch, objects_in([*schemes().values(), *receivers().values()]))
     nagi_link = str(executable("nagi-link"))
     found = []
     for is_emulator in (False, True):

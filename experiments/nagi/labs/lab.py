@@ -260,11 +260,10 @@ def make_agent(directory: Path, objects: dict[str, Path]) -> Path:
 
 def objects_in(found: Iterable[Scheme]) -> dict[str, Path]:
     """The objects of schemes that have one, by the names they have in plans."""
-    paths_ = [scheme.object_file for scheme in found]
-    return {object_name(path): path for path in paths_ if path is not None}
+    return {object_name(path): path for scheme in found for path in scheme.objects}
 
 
 def objects_of(plans: list[RunPlan]) -> dict[str, Path]:
     """The objects that plans need, by the names they have in them."""
-    found = [flow.scheme_object for plan in plans for flow in plan.flows]
-    return {each.object: each.source for each in found if each is not None}
+    found = [each for plan in plans for flow in plan.flows for each in flow.objects().values()]
+    return {each.object: each.source for each in found}

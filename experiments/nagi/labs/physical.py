@@ -27,7 +27,7 @@ from nagi.labs.errors import Failure, LabError, Results, Unfit
 from nagi.labs.inventory import module_interfaces
 from nagi.labs.lab import Batches, Place, SwitchPrograms, make_agent, objects_in
 from nagi.labs.shape import EMULATOR, Shape
-from nagi.plan.schemes import Scheme, schemes
+from nagi.plan.schemes import Scheme, receivers, schemes
 
 NAME = "physical"
 LEASE_S = 900.0  # until the first batch; then its agents renew it
@@ -84,7 +84,9 @@ class HostPool:
         self.inventory = inventory
         self.directory = directory
         self._interrupted = interrupted
-        self._agent = make_agent(directory, objects_in([*schemes().values(), *wanted]))
+        self._agent = make_agent(
+            directory, objects_in([*schemes().values(), *receivers().values(), *wanted])
+        )
 
     def __enter__(self) -> HostPool:
         return self

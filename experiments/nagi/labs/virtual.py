@@ -259,20 +259,23 @@ def availability(scheme: Scheme) -> Availability:
     if scheme.object_file is None:
         present = scheme.congestion_control in kernel.congestion_controls
         found = schemes.of_kernel(scheme, kernel.release, present)
-        return found if present else replace(found, cure=_IN_NETNS)
-    if scheme.congestion_control in kernel.modules:
-        if kernel.module_sources != guest_kernel.module_sources():
-            return Availability(
-                False,
-                "the virtual lab has it from other sources than those in hosts/tcp now",
-                "build its modules anew: `nagi setup virtual-lab`",
-            )
-        return Availability(True)
-    return Availability(
-        False,
-        "the virtual lab's kernel has no eBPF struct_ops, only hosts/tcp as modules",
-        _IN_NETNS,
-    )
+        if not present:
+            return replace(found, cure=_IN_NETNS)
+    ends = [scheme] if scheme.receiver is None else [scheme, scheme.receiver]
+    modules = [each.congestion_control for each in ends if each.object_file is not None]
+    if any(module not in kernel.modules for module in modules):
+        return Availability(
+            False,
+            "the virtual lab's kernel has no eBPF struct_ops, only hosts/tcp as modules",
+            _IN_NETNS,
+        )
+    if modules and kernel.module_sources != guest_kernel.module_sources():
+        return Availability(
+            False,
+            "the virtual lab has it from other sources than those in hosts/tcp now",
+            "build its modules anew: `nagi setup virtual-lab`",
+        )
+    return Availability(True)
 
 
 def _problems(own: Path) -> str:
@@ -284,10 +287,7 @@ def _problems(own: Path) -> str:
 
 def _modules(plans: list[RunPlan]) -> list[GuestModule]:
     objects = {
-        flow.congestion_control: flow.scheme_object
-        for plan in plans
-        for flow in plan.flows
-        if flow.scheme_object is not None
+        name: each for plan in plans for flow in plan.flows for name, each in flow.objects().items()
     }
     return [
         GuestModule(

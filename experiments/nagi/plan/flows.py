@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import partial
 
@@ -12,8 +13,8 @@ from nagi_contracts.units import ByteCount
 
 from nagi.plan.channels import Channels
 from nagi.plan.request import PlanRequest
-from nagi.plan.scheme_objects import describe, plan_of
-from nagi.plan.schemes import Scheme, find, schemes
+from nagi.plan.scheme_objects import plan_of
+from nagi.plan.schemes import Scheme, find, receivers, schemes
 from nagi.plan.timeline import rounded
 from nagi.plan.trace_files import is_file
 from nagi.spec.base import Name
@@ -52,6 +53,14 @@ class Crossing:
     packet: int | None
 
 
+def _window_that_fills(path: FlowPath, rates: list[int]) -> int:
+    """Full-sized packets that a path holds without a queue: what its slowest link sends in a round
+    trip of one, which takes propagation there and back and a transmission on each link."""
+    bits = path.packet.value * 8
+    round_trip_s = path.base_rtt_ns / 1e9 + sum(bits / rate for rate in rates)
+    return max(1, math.ceil(round(min(rates) * round_trip_s / bits, 6)))
+
+
 class Flows:
     """The flows of a point. Raises InputError where schemes, parameters or paths are wrong."""
 
@@ -66,7 +75,6 @@ class Flows:
     def plans(self, traffic_s: float) -> list[FlowPlan]:
         """The flows of a run whose traffic begins at `traffic_s`."""
         plans = []
-        window = self._request.experiment.max_window
         taken: dict[tuple[str, int], str] = {}
         objects: dict[str, SchemeObjectPlan | None] = {}
         for index, (name, flow) in enumerate(self._request.flows()):
@@ -91,14 +99,19 @@ class Flows:
                     "give one a rate: goodput is measured against the smallest",
                 )
             self._check_marks(name, flow)
-            scheme_object = self._scheme_object(flow, self.schemes[name])
-            control = self.schemes[name].congestion_control
-            if objects.setdefault(control, scheme_object) != scheme_object:
-                raise self._request.error(
-                    ("flows", name, "scheme"),
-                    f"two schemes of this run are called {control}",
-                    "rename the file of one",
-                )
+            scheme = self.schemes[name]
+            receiver = self._receiver(name, flow)
+            scheme_object = self._scheme_object(scheme)
+            receiver_object = self._scheme_object(receiver) if receiver else None
+            ends = [(scheme, scheme_object), (receiver, receiver_object)]
+            for end, its_object in ends:
+                control = end.congestion_control if end else ""
+                if objects.setdefault(control, its_object) != its_object:
+                    raise self._request.error(
+                        ("flows", name, "scheme"),
+                        f"two schemes of this run are called {control}",
+                        "rename the file of one",
+                    )
             plans.append(
                 FlowPlan(
                     name=name,
@@ -108,14 +121,16 @@ class Flows:
                     receiver_address=self._request.endpoint(flow.to, path.there[-1]),
                     port=port,
                     scheme=flow.scheme,
-                    congestion_control=control,
+                    congestion_control=scheme.congestion_control,
                     scheme_object=scheme_object,
+                    receiver_control=receiver.congestion_control if receiver else None,
+                    receiver_object=receiver_object,
                     traffic=flow.traffic,
                     command=self._command(name, flow, port),
                     background=flow.background,
                     payload_bytes=flow.payload.value,
                     packet_bytes=path.packet.value,
-                    max_window=window.value if window else None,
+                    max_window=self._window(scheme, path, rates),
                     start_s=rounded(traffic_s + flow.start.seconds),
                     end_s=rounded(traffic_s + self._request.experiment.duration.seconds),
                     path=path.there,
@@ -124,6 +139,27 @@ class Flows:
                 )
             )
         return plans
+
+    def _receiver(self, name: Name, flow: Flow) -> Scheme | None:
+        """What the receiver's end has to run."""
+        scheme = self.schemes[name]
+        if scheme.receiver is None or scheme.both_ends or flow.traffic != "command":
+            return scheme.receiver
+        raise self._request.error(
+            ("flows", name, "scheme"),
+            f"{scheme.receiver.name} is for flows whose data goes one way, and commands may send "
+            "both ways",
+            f"use {excerpt(scheme.name)}, or other traffic",
+        )
+
+    def _window(self, scheme: Scheme, path: FlowPath, rates: list[int]) -> int | None:
+        """The cap of the sender's window in packets: the experiment's, or one that is smaller."""
+        cap = self._request.experiment.max_window
+        if not scheme.holds_window:
+            return cap.value if cap else None
+        given = self._request.experiment.parameters.get(scheme.name, {}).get("window", 0)
+        window = given or _window_that_fills(path, rates)
+        return min(window, cap.value) if cap else window
 
     def _check_marks(self, name: Name, flow: Flow) -> None:
         """Of a scheme that reacts to marks."""
@@ -165,6 +201,10 @@ class Flows:
         found = find(name, self._request.document.beside)
         if found is None:
             cure = f"{choices(name, schemes())}; or the path of an eBPF object"
+            sender, _, receiver = name.rpartition("-")
+            if receiver in receivers() and sender in schemes():
+                what = f"{sender} has a receiver's part of its own, and takes no {receiver}"
+                raise self._request.error(place, what, f"use {sender}, or another with {receiver}")
             raise self._request.error(place, f"unknown scheme {shown(name)}", cure)
         file = found.object_file
         if file is not None and name not in schemes() and not is_file(file):
@@ -175,14 +215,20 @@ class Flows:
         """Also of schemes that this point does not use: another one may."""
         for name, given in self._request.experiment.parameters.items():
             place: Place = ("parameters", name)
-            scheme = self._known_scheme(place, name)
-            if scheme.object_file is None:
+            scheme = receivers().get(name) or self._known_scheme(place, name)
+            if scheme.name != name:
+                raise self._request.error(
+                    place,
+                    f"{excerpt(name)} is two: its sender's and its receiver's parameters are apart",
+                    f"give those of {excerpt(scheme.name)} or {excerpt(name.rpartition('-')[2])}",
+                )
+            known = scheme.parameters
+            if not known:
                 raise self._request.error(
                     place,
                     f"scheme {name} is the kernel's own and has no parameters",
                     "remove it; `nagi schemes` lists parameters",
                 )
-            known = describe(scheme.object_file).parameters
             for key, value in given.items():
                 if key not in known:
                     what = f"scheme {excerpt(name)} has no parameter {shown(key)}"
@@ -198,13 +244,13 @@ class Flows:
                         f"give {wanted} {known[key].unit} ({known[key].meaning})",
                     )
 
-    def _scheme_object(self, flow: Flow, scheme: Scheme) -> SchemeObjectPlan | None:
+    def _scheme_object(self, scheme: Scheme) -> SchemeObjectPlan | None:
         if scheme.object_file is None:
             return None
         parameters = self._request.experiment.parameters
         return self._request.memo.of(
-            partial(plan_of, scheme.object_file, parameters.get(flow.scheme, {})),
-            ("scheme object", flow.scheme),
+            partial(plan_of, scheme.object_file, parameters.get(scheme.name, {})),
+            ("scheme object", scheme.name),
             parameters,
         )
 

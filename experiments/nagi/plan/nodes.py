@@ -116,24 +116,38 @@ class Nodes:
     def _route_controls(self) -> dict[tuple[str, str], str]:
         """(node, far end) -> the congestion control that the route has for programs of others:
         iperf asks for its own, and a route's goes before that. Both ends of a flow have it."""
-        wanted: dict[tuple[str, str], list[str]] = {}
+        wanted: dict[tuple[str, str], dict[str, str]] = {}  # (node, far end) -> flow -> control
+        by_route = set()  # (node, far end) that need it: others do not choose one themselves
         for name, flow in self._request.flows():
-            wanted.setdefault((flow.from_, flow.to), []).append(name)
+            there, back = (flow.from_, flow.to), (flow.to, flow.from_)
+            scheme = self._flows.schemes[name]
+            wanted.setdefault(there, {})[name] = scheme.congestion_control
             if flow.traffic == "command":
-                wanted.setdefault((flow.to, flow.from_), []).append(name)
+                wanted.setdefault(back, {})[name] = scheme.congestion_control
+                by_route |= {there, back}
+            elif scheme.receiver is not None:
+                wanted.setdefault(back, {})[name] = scheme.receiver.congestion_control
+                by_route.add(back)
+        for name, flow in self._request.flows():
+            # ACKs of this flow, too, would be as another's receiver has them.
+            back = (flow.to, flow.from_)
+            if any(
+                (flow.to, flow.from_) == (other.to, other.from_)
+                and self._flows.schemes[each].receiver is not None
+                for each, other in self._request.flows()
+            ):
+                wanted[back].setdefault(name, "none of a receiver's")
         controls = {}
-        for ends, names in wanted.items():
-            if all(self._request.experiment.flows[name].traffic == "bulk" for name in names):
-                continue
-            first, *others = names
-            controls[ends] = self._flows.schemes[first].congestion_control
-            for name in others:
-                if self._flows.schemes[name].congestion_control != controls[ends]:
+        for ends in by_route:
+            (first, control), *others = wanted[ends].items()
+            controls[ends] = control
+            for name, other in others:
+                if other != control:
                     raise self._request.error(
                         ("flows", name, "scheme"),
-                        f"congestion control {self._flows.schemes[name].congestion_control} from "
-                        f"{ends[0]} to {ends[1]}, where flow {first} has {controls[ends]}: a route "
-                        "has one for all flows if one of them has `traffic: command`",
+                        f"congestion control {other} from {ends[0]} to {ends[1]}, where flow "
+                        f"{first} has {control}: a route has one for all flows if one of them has "
+                        "`traffic: command`, or a receiver's part",
                         "give the two flows the same scheme, or different hosts",
                     )
         return controls
@@ -180,7 +194,9 @@ class Nodes:
         if node == flow.from_ or flow.traffic == "command":
             attributes["initcwnd"] = self._request.profile.initial_window
         if node == flow.to or flow.traffic == "command":
-            attributes["quickack"] = not self._request.profile.delayed_acks
+            receiver = self._flows.schemes[name].receiver
+            needs = receiver is not None and receiver.quickack
+            attributes["quickack"] = needs or not self._request.profile.delayed_acks
         return attributes
 
     def _merge(self, name: str, one: RoutePlan, other: RoutePlan) -> RoutePlan:

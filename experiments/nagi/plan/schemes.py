@@ -18,10 +18,20 @@ from pydantic import Field, TypeAdapter, ValidationError, model_validator
 from nagi.plan import scheme_objects
 from nagi.spec.yaml_source import read_yaml
 
+# Of a scheme that holds its window.
+WINDOW = scheme_objects.Parameter(
+    default=0,
+    minimum=0,
+    maximum=1_000_000,
+    unit="packets",
+    meaning="the window; 0: what fills the path without a queue",
+)
+
 
 class Scheme(Contract):
-    """An entry of hosts/schemes.yaml."""
+    """An entry of hosts/schemes.yaml. `name` and `receiver` are not in the file."""
 
+    name: str = Field("", description="that of the entry")
     summary: str
     reference: str
     kernel: str | None = Field(None, description="a congestion control of the kernel's own")
@@ -29,6 +39,12 @@ class Scheme(Contract):
         None, description="one of ours, in hosts/tcp; or the path of an object, relative to here"
     )
     needs_marks: bool = Field(False, description="whether a link on its path has to mark (ECN)")
+    both_ends: bool = Field(False, description="whether the receiver's end runs it, too")
+    holds_window: bool = Field(False, description="whether its window is held; it is a parameter")
+    quickack: bool = Field(
+        False, description="whether the receiver's kernel must acknowledge every segment"
+    )
+    receiver: Scheme | None = Field(None, description="what the receiver's end runs")
     sysctls: dict[str, str | int] = Field(default_factory=dict)
 
     @model_validator(mode="after")
@@ -43,6 +59,19 @@ class Scheme(Contract):
         if self.object is None:
             return self.kernel or "none"
         return f"nagi_{Path(self.object).name.split('.')[0]}"
+
+    @property
+    def parameters(self) -> dict[str, scheme_objects.Parameter]:
+        """What an experiment may set. Raises InputError if its object is no scheme."""
+        if self.object_file is not None:
+            return scheme_objects.describe(self.object_file).parameters
+        return {"window": WINDOW} if self.holds_window else {}
+
+    @property
+    def objects(self) -> list[Path]:
+        """The eBPF objects that its flows need, at both ends."""
+        ends = [self] if self.receiver is None else [self, self.receiver]
+        return [each.object_file for each in ends if each.object_file is not None]
 
     @property
     def object_file(self) -> Path | None:
@@ -92,19 +121,40 @@ def _read(path: Path, key: str, entry: type[_Entry]) -> dict[str, _Entry]:
 @cache
 def schemes() -> dict[str, Scheme]:
     """All schemes by name."""
-    return _read(paths.SCHEMES, "schemes", Scheme)
+    found = {}
+    for name, scheme in _read(paths.SCHEMES, "schemes", Scheme).items():
+        named = scheme.model_copy(update={"name": name})
+        found[name] = named.model_copy(update={"receiver": named if scheme.both_ends else None})
+    return found
+
+
+@cache
+def receivers() -> dict[str, Scheme]:
+    """What a receiver's end may run beside any scheme, by name."""
+    found = _read(paths.SCHEMES, "receivers", Scheme)
+    return {name: each.model_copy(update={"name": name}) for name, each in found.items()}
 
 
 def find(name: str, beside: Callable[[str], Path]) -> Scheme | None:
-    """The scheme of this name. The path of an eBPF object is one, too: a user's own, with what
-    Linux sets by default; `beside` says where a relative one is."""
+    """The scheme of this name; SCHEME-RECEIVER is one of the two together. The path of an eBPF
+    object is one, too: a user's own, with what Linux sets by default; `beside` says where a
+    relative one is."""
+    if name in schemes():
+        return schemes()[name]
+    sender, _, receiver = name.rpartition("-")
+    if receiver in receivers():
+        found = find(sender, beside)
+        if found is None or found.receiver is not None:
+            return None
+        return found.model_copy(update={"receiver": receivers()[receiver]})
     if name.endswith(scheme_objects.SUFFIX):
         return Scheme(
+            name=name,
             summary="a scheme of the user's own",
             reference=name,
             object=str(beside(name).absolute()),
         )
-    return schemes().get(name)
+    return None
 
 
 @cache
@@ -139,27 +189,29 @@ def _loadable(congestion_control: str) -> bool:
 
 def availability(scheme: Scheme) -> Availability:
     """Whether this machine's kernel can run `scheme`."""
+    if scheme.objects and os.geteuid() != 0:
+        return Availability(True, "not tried, which needs root", "run the same with sudo")
+    for file in scheme.objects:
+        refusal = scheme_objects.refusal(file)
+        if refusal is not None:
+            return Availability(False, *refusal)
     if scheme.object_file is not None:
-        if os.geteuid() != 0:
-            return Availability(True, "not tried, which needs root", "run the same with sudo")
-        refusal = scheme_objects.refusal(scheme.object_file)
-        return Availability(True) if refusal is None else Availability(False, *refusal)
+        return Availability(True)
     name = scheme.congestion_control
     return of_kernel(scheme, _kernel_release(), name in loaded() or _loadable(name))
 
 
 def availability_on(scheme: Scheme, found: Inspection) -> Availability:
     """Whether a host's kernel can run `scheme`, as its agent has found it."""
+    # A user's own object comes with the agents of a campaign, which are asked before it begins.
+    for file in scheme.objects:
+        complaint = found.refused_objects.get(scheme_objects.object_name(file))
+        if complaint is not None:
+            return Availability(False, *scheme_objects.in_two(complaint))
     if scheme.object_file is None:
         present = scheme.congestion_control in found.congestion_controls
         return of_kernel(scheme, found.facts.kernel, present)
-    # A user's own object comes with the agents of a campaign, which are asked before it begins.
-    complaint = found.refused_objects.get(scheme_objects.object_name(scheme.object_file))
-    return (
-        Availability(True)
-        if complaint is None
-        else Availability(False, *scheme_objects.in_two(complaint))
-    )
+    return Availability(True)
 
 
 def of_kernel(scheme: Scheme, kernel: str, present: bool) -> Availability:

@@ -80,6 +80,8 @@ def measure(
                 continue
             if node == flow.sender:
                 waited_ns = of_sender(seen, is_paced=_is_paced(flow))
+            elif flow.receiver_control not in (None, flow.congestion_control):
+                continue  # which keeps ACKs back
             else:
                 every = _acknowledges_every_segment(plan, flow)
                 waited_ns = of_receiver(seen, every_segment=every)

@@ -280,6 +280,8 @@ class FlowPlan:
         "port",
         "receiver",
         "receiver_address",
+        "receiver_control",
+        "receiver_object",
         "scheme",
         "scheme_object",
         "sender",
@@ -296,6 +298,8 @@ class FlowPlan:
     scheme: str
     congestion_control: str
     scheme_object: Optional[SchemeObjectPlan]
+    receiver_control: Optional[str]
+    receiver_object: Optional[SchemeObjectPlan]
     traffic: Literal["bulk", "command"]
     command: Optional[CommandPlan]
     background: bool
@@ -330,6 +334,8 @@ class FlowPlan:
             scheme=json["scheme"],
             congestion_control=json["congestion_control"],
             scheme_object=_or_none(SchemeObjectPlan.from_json, json.get("scheme_object")),
+            receiver_control=json.get("receiver_control"),
+            receiver_object=_or_none(SchemeObjectPlan.from_json, json.get("receiver_object")),
             traffic=json["traffic"],
             command=_or_none(CommandPlan.from_json, json.get("command")),
             background=json.get("background", False),

@@ -270,8 +270,9 @@ class NodeRun:
         return application
 
     def _is_watched(self, flow: FlowPlan) -> bool:
-        """A command may send from both ends, iperf from one."""
-        return flow.sender == self._job.node or flow.command is not None
+        """A command may send from both ends, iperf from one; the receiver's may matter, too."""
+        has_two = flow.command is not None or flow.receiver_control is not None
+        return flow.sender == self._job.node or has_two
 
     def _watch(self, flow: FlowPlan, cleanup: ExitStack) -> Watch:
         role: flows.Role = "server" if flow.listener == self._job.node else "client"

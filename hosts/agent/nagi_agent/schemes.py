@@ -13,11 +13,12 @@ import os
 import select
 import signal
 import subprocess
+from contextlib import suppress
 from dataclasses import replace
 from importlib import resources
 from typing import Optional
 
-from nagi_agent import commands
+from nagi_agent import cgroups, commands
 from nagi_agent.contracts import FlowPlan, NodePlan, RunPlan, SchemeObjectPlan
 from nagi_agent.processes import end, start
 
@@ -60,6 +61,23 @@ class _InMemory:
         os.close(self.descriptor)
 
 
+class _Cgroups:
+    """The root of the cgroups, where schemes see packets; None where there is none, of which
+    nagi-tcp complains if it needs it."""
+
+    def __init__(self) -> None:
+        self.descriptor: Optional[int] = None
+        with suppress(OSError):
+            self.descriptor = cgroups.open_root()
+
+    def __enter__(self) -> _Cgroups:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.descriptor is not None:
+            os.close(self.descriptor)
+
+
 def problem_with(name: str, parameters: dict[str, int]) -> Optional[str]:
     """Why this host's kernel does not take an object; None if it does."""
     try:
@@ -98,6 +116,9 @@ def objects_on(plan: RunPlan, node: str) -> dict[str, SchemeObjectPlan]:
         sends = flow.sender == node or (flow.command is not None and flow.receiver == node)
         if flow.scheme_object is not None and sends:
             found[flow.congestion_control] = flow.scheme_object
+        if flow.receiver_object is not None and flow.receiver == node:
+            assert flow.receiver_control is not None
+            found[flow.receiver_control] = flow.receiver_object
     return found
 
 
@@ -167,7 +188,12 @@ class Schemes:
 
     def in_flow(self, flow: FlowPlan) -> FlowPlan:
         """The plan's flow with the kernel's name in it."""
-        return replace(flow, congestion_control=self.registered(flow.congestion_control))
+        receiver = flow.receiver_control
+        return replace(
+            flow,
+            congestion_control=self.registered(flow.congestion_control),
+            receiver_control=receiver and self.registered(receiver),
+        )
 
 
 class _Held:
@@ -178,16 +204,24 @@ class _Held:
         content = _read(self._object)
         if hashlib.sha256(content).hexdigest() != scheme_object.sha256:
             raise RuntimeError(f"{self._object} is not what was planned; build nagi anew")
-        listen = [] if events is None else ["--events", events]
-        with _InMemory(NAGI_TCP, _read(NAGI_TCP)) as nagi_tcp, _InMemory("o", content) as given:
+        options = [] if events is None else ["--events", events]
+        with (
+            _InMemory(NAGI_TCP, _read(NAGI_TCP)) as nagi_tcp,
+            _InMemory("o", content) as given,
+            _Cgroups() as root,
+        ):
             self._given = given.path
-            hold = [NAGI_TCP, "hold", given.path, "--as", name, *listen]
+            shared: tuple[int, ...] = (nagi_tcp.descriptor, given.descriptor)
+            if root.descriptor is not None:
+                options += ["--cgroup", f"/proc/self/fd/{root.descriptor}"]
+                shared += (root.descriptor,)
+            hold = [NAGI_TCP, "hold", given.path, "--as", name, *options]
             self._process = start(
                 [*hold, *_settings(scheme_object.parameters)],
                 executable=nagi_tcp.path,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                pass_fds=(nagi_tcp.descriptor, given.descriptor),
+                pass_fds=shared,
             )
 
     def wait_until_ready(self) -> None:

@@ -56,6 +56,8 @@ class Watch:
 
     def _check(self, connection: Connection) -> None:
         name, wanted = self._flow.name, self._flow.congestion_control
+        if not self.sends and self._flow.receiver_control is not None:
+            wanted = self._flow.receiver_control
         if connection.congestion_control != wanted:
             raise RuntimeError(
                 f"flow {name} runs {connection.congestion_control} instead of {wanted}: "

@@ -80,9 +80,11 @@ struct nagi_ack {
 
 // What a scheme's file defines before it includes hooks.h; `own` is its part of the state.
 struct nagi_own;
+struct nagi_shared;
 struct nagi_connection {
   struct nagi_control* control;
   struct nagi_own* own;
+  struct nagi_shared* shared;  // with its packets, see packets.h; null: nothing is
   struct tcp_sock* tp;
 };
 

@@ -13,6 +13,7 @@ enum nagi_event_kind {
   NAGI_PARTIAL_ACK,       // the ACK of a retransmission shows that `una` was lost, too
   NAGI_TIMEOUT,           // the retransmission timer has gone off for the segment at `una`
   NAGI_CONGESTION_MARK,   // an ECN echo, or a queue of this host that is full
+  NAGI_FALLBACK,          // the other end lacks what the scheme needs; it goes on as reno
   NAGI_SAMPLE,            // nothing happened: the state, at most once a round trip and 10 ms
 };
 

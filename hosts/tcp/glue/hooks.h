@@ -8,11 +8,14 @@
 //   own_grow(of, segments)   new data was acknowledged, and outside of recovery
 //   own_duplicates(of)       three duplicate ACKs: set the window; returns the verdict
 //   own_congestion(of)       a congestion mark: set the window
-//   own_timeout(of)          the retransmission timer: set the window
+//   own_timeout(of)          the retransmission timer: set the window; returns the verdict
 //   own_describe(of, event)  what there is to say of the scheme's own state
 //
 // Where schemes do alike, a header defines some of these for them: window_alone.h, reno_growth.h,
-// loss_is_congestion.h, westwood.h.
+// loss_is_congestion.h, westwood.h. A scheme that looks at packets defines more: packets.h. One that needs
+// something of the other end defines NAGI_FALLS_BACK and
+//
+//   own_falls_back(of)       whether, as it turns out with this ACK, the other end lacks it; once
 #ifndef NAGI_GLUE_HOOKS_H
 #define NAGI_GLUE_HOOKS_H
 
@@ -23,6 +26,12 @@
 struct nagi_private {
   struct nagi_control control;
   struct nagi_own own;
+#if defined(NAGI_SHARED) && defined(__KERNEL__)
+  struct nagi_shared shared;
+#ifdef NAGI_KEEPS_ACKS
+  struct nagi_kept* kept;
+#endif
+#endif
 };
 _Static_assert(sizeof(struct nagi_private) <= 104, "more than the kernel's icsk_ca_priv holds");
 
@@ -30,10 +39,27 @@ NAGI_INLINE struct nagi_private* nagi_private(struct sock* sk) {
   return (struct nagi_private*)nagi_icsk(sk)->icsk_ca_priv;
 }
 
+#ifdef NAGI_SHARED
+#ifdef __KERNEL__
+#include "packets_module.h"
+#else
+#include "packets_bpf.h"
+#endif
+#else
+NAGI_INLINE struct nagi_shared* nagi_shared(struct sock* sk) {
+  (void)sk;
+  return (struct nagi_shared*)0;
+}
+
+NAGI_INLINE void nagi_share(struct sock* sk) { (void)sk; }
+#endif
+
 NAGI_INLINE struct nagi_connection nagi_connection(struct sock* sk) {
   struct nagi_private* private = nagi_private(sk);
-  struct nagi_connection connection = {
-      .control = &private->control, .own = &private->own, .tp = nagi_tcp_sock(sk)};
+  struct nagi_connection connection = {.control = &private->control,
+                                       .own = &private->own,
+                                       .shared = nagi_shared(sk),
+                                       .tp = nagi_tcp_sock(sk)};
 
   return connection;
 }
@@ -100,9 +126,12 @@ NAGI_INLINE void nagi_apply(struct sock* sk, const struct nagi_connection* of) {
 }
 
 NAGI_INLINE void nagi_on_start(struct sock* sk) {
-  struct nagi_connection of = nagi_connection(sk);
-  struct nagi_control* control = of.control;
+  struct nagi_connection of;
+  struct nagi_control* control;
 
+  nagi_share(sk);
+  of = nagi_connection(sk);
+  control = of.control;
   nagi_window_set(&control->window, nagi_max(of.tp->snd_cwnd, 1), of.tp->snd_ssthresh);
   control->started = 1;
   control->una = of.tp->snd_una;
@@ -134,9 +163,10 @@ NAGI_INLINE void nagi_on_state(struct sock* sk, __u8 state) {
   } else if (state == TCP_CA_Recovery) {
     control->entered = control->kernel_state == TCP_CA_CWR ? NAGI_REDUCED : NAGI_ENTERED;
   } else if (state == TCP_CA_Loss) {
+    enum nagi_verdict verdict;
     _Bool waited = NAGI_RECOVERY_OF == NAGI_TAHOE && control->phase == NAGI_HOLDING;
 
-    own_timeout(&of);
+    verdict = own_timeout(&of);
     // A timer that goes off again for the same segment changes no threshold (RFC 5681, 3.1), nor
     // does one that the scheme has waited for.
     if (waited || nagi_icsk(sk)->icsk_retransmits > 0) control->window.ssthresh = before.ssthresh;
@@ -144,7 +174,7 @@ NAGI_INLINE void nagi_on_state(struct sock* sk, __u8 state) {
     control->entered = NAGI_NOT_ENTERED;
     of.tp->snd_cwnd = control->window.cwnd;
     of.tp->snd_ssthresh = control->window.ssthresh;
-    nagi_tell(sk, &of, NAGI_TIMEOUT, waited ? NAGI_NO_VERDICT : NAGI_CONGESTION, before);
+    nagi_tell(sk, &of, NAGI_TIMEOUT, waited ? NAGI_NO_VERDICT : verdict, before);
   } else if (state == TCP_CA_CWR) {
     own_congestion(&of);
     nagi_tell(sk, &of, NAGI_CONGESTION_MARK, NAGI_CONGESTION, before);
@@ -201,6 +231,9 @@ NAGI_INLINE void nagi_on_ack(struct sock* sk, const struct rate_sample* sample) 
   if (!control->started) return;
   control->una = tp->snd_una;
   own_ack(&of, &ack);
+#ifdef NAGI_FALLS_BACK
+  if (own_falls_back(&of)) nagi_tell(sk, &of, NAGI_FALLBACK, NAGI_NO_VERDICT, control->window);
+#endif
   if (control->entered) {
     nagi_three_duplicates(sk, &of, control->entered == NAGI_REDUCED);
     control->entered = NAGI_NOT_ENTERED;

@@ -70,27 +70,47 @@ NAGI_INLINE __u16 nagi_local_port(const struct sock* sk) { return sk->sk_num; }
 #define NAGI_ACK_ARGUMENTS struct sock *sk, u32 ack, int flag, const struct rate_sample *sample
 #endif
 
+#ifdef NAGI_SHARED
+#define NAGI_REGISTER_HOOKS() register_pernet_subsys(&nagi_namespaces)
+#define NAGI_UNREGISTER_HOOKS() unregister_pernet_subsys(&nagi_namespaces)
+#else
+#define NAGI_REGISTER_HOOKS() 0
+#define NAGI_UNREGISTER_HOOKS() (void)0
+#endif
+
+#ifdef NAGI_KEEPS_ACKS
+#define NAGI_RELEASE .release = nagi_on_release,
+#else
+#define NAGI_RELEASE
+#endif
+
 /// The structure that names a scheme's functions. Once, at the end of its file.
-#define NAGI_SCHEME(scheme)                                                                     \
-  static void nagi_cong_control(NAGI_ACK_ARGUMENTS) { nagi_on_ack(sk, sample); }                \
-                                                                                                \
-  static struct tcp_congestion_ops nagi_##scheme = {                                            \
-      .init = nagi_on_start,                                                                    \
-      .set_state = nagi_on_state,                                                               \
-      .cong_control = nagi_cong_control,                                                        \
-      .ssthresh = nagi_threshold,                                                               \
-      .undo_cwnd = nagi_window_size,                                                            \
-      .flags = TCP_CONG_NON_RESTRICTED,                                                         \
-      .name = "nagi_" #scheme,                                                                  \
-      .owner = THIS_MODULE,                                                                     \
-  };                                                                                            \
-  static int __init nagi_load(void) { return tcp_register_congestion_control(&nagi_##scheme); } \
-  static void __exit nagi_unload(void) { tcp_unregister_congestion_control(&nagi_##scheme); }   \
-  module_init(nagi_load);                                                                       \
-  module_exit(nagi_unload);                                                                     \
-  MODULE_LICENSE("GPL");                                                                        \
-  MODULE_DESCRIPTION("nagi's TCP congestion control " #scheme);                                 \
-  /* By this name the kernel looks for a congestion control that it does not have. */           \
+#define NAGI_SCHEME(scheme)                                                           \
+  static void nagi_cong_control(NAGI_ACK_ARGUMENTS) { nagi_on_ack(sk, sample); }      \
+                                                                                      \
+  static struct tcp_congestion_ops nagi_ops = {                                       \
+      NAGI_RELEASE.init = nagi_on_start, .set_state = nagi_on_state,                  \
+      .cong_control = nagi_cong_control, .ssthresh = nagi_threshold,                  \
+      .undo_cwnd = nagi_window_size,     .flags = TCP_CONG_NON_RESTRICTED,            \
+      .name = "nagi_" #scheme,           .owner = THIS_MODULE,                        \
+  };                                                                                  \
+  static int __init nagi_load(void) {                                                 \
+    int error = NAGI_REGISTER_HOOKS();                                                \
+                                                                                      \
+    if (error) return error;                                                          \
+    error = tcp_register_congestion_control(&nagi_ops);                               \
+    if (error) NAGI_UNREGISTER_HOOKS();                                               \
+    return error;                                                                     \
+  }                                                                                   \
+  static void __exit nagi_unload(void) {                                              \
+    tcp_unregister_congestion_control(&nagi_ops);                                     \
+    NAGI_UNREGISTER_HOOKS();                                                          \
+  }                                                                                   \
+  module_init(nagi_load);                                                             \
+  module_exit(nagi_unload);                                                           \
+  MODULE_LICENSE("GPL");                                                              \
+  MODULE_DESCRIPTION("nagi's TCP congestion control " #scheme);                       \
+  /* By this name the kernel looks for a congestion control that it does not have. */ \
   MODULE_ALIAS("tcp_nagi_" #scheme)
 
 #endif

@@ -52,8 +52,9 @@ NAGI_INLINE void own_congestion(const struct nagi_connection* of) {
   nagi_window_set(window, nagi_min(window->cwnd, threshold), threshold);
 }
 
-NAGI_INLINE void own_timeout(const struct nagi_connection* of) {
+NAGI_INLINE enum nagi_verdict own_timeout(const struct nagi_connection* of) {
   nagi_window_set(&of->control->window, cwnd_after_rto, westwood_threshold(of));
+  return NAGI_CONGESTION;
 }
 
 NAGI_INLINE void westwood_describe(const struct nagi_connection* of, struct nagi_event* event) {

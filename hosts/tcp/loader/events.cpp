@@ -36,6 +36,8 @@ const char* name_of(const nagi_event& event) {
       return "timeout";
     case NAGI_CONGESTION_MARK:
       return "congestion_mark";
+    case NAGI_FALLBACK:
+      return "fallback";
     case NAGI_SAMPLE:
       return "sample";
     default:

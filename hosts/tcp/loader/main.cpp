@@ -28,6 +28,7 @@
 #include "io/stop_signals.hpp"
 #include "kernel.hpp"
 #include "object.hpp"
+#include "packets.hpp"
 #include "registration.hpp"
 
 namespace nagi::tcp {
@@ -41,6 +42,7 @@ struct Arguments {
   std::string name;
   std::vector<std::string> parameters;
   std::string events;
+  std::string cgroup = "/sys/fs/cgroup";
 };
 
 /// What holds the scheme are descriptors, so nothing privileged is left to do.
@@ -74,6 +76,13 @@ int hold(const Arguments& arguments) {
     events.emplace(arguments.events);
   }
   Registration registration(object, arguments.name, kernel);
+  const PacketPrograms packets(registration.object(), object.scheme(), arguments.cgroup);
+  std::optional<KeptAcks> kept;
+  if (const int ring = registration.map("nagi_kept_acks"); ring >= 0) kept.emplace(ring);
+  const volatile std::uint64_t* left_out =
+      object.has("nagi_options_left_out")
+          ? registration.zeroed_word(object.offset_of("nagi_options_left_out"))
+          : nullptr;
   if (events) {
     events->listen(registration.map("nagi_events"),
                    registration.zeroed_word(object.offset_of("nagi_events_lost")),
@@ -85,11 +94,17 @@ int hold(const Arguments& arguments) {
   drop_privileges();
   std::cout << arguments.name << " ready" << std::endl;
 
-  std::array<pollfd, 2> watched = {pollfd{signals.get(), POLLIN, 0},
-                                   pollfd{events ? events->descriptor() : -1, POLLIN, 0}};
+  std::array<pollfd, 3> watched = {pollfd{signals.get(), POLLIN, 0},
+                                   pollfd{events ? events->descriptor() : -1, POLLIN, 0},
+                                   pollfd{kept ? kept->descriptor() : -1, POLLIN, 0}};
   while (watched[0].revents == 0) {
     if (poll(watched.data(), watched.size(), -1) < 0 && errno != EINTR) io::throw_errno("poll");
+    if (kept) kept->send();
     if (events) events->write();
+  }
+  if (const std::uint64_t count = left_out ? *left_out : 0; count > 0) {
+    spdlog::warn("{}: {} ACKs had no room for the option of {}; other options fill them",
+                 arguments.name, count, object.scheme());
   }
   if (const std::uint64_t lost = events ? events->close() : 0; lost > 0) {
     spdlog::warn("{}: {} events are not in {}: they came faster than they could be written",
@@ -154,6 +169,10 @@ int main(int argc, char** argv) {
       ->required();
   hold_command->add_option("--events", arguments.events,
                            "write what it tells of its connections to this file, as JSON lines");
+  hold_command
+      ->add_option("--cgroup", arguments.cgroup,
+                   "where a scheme that looks at packets sees them: the root of cgroup v2")
+      ->capture_default_str();
   with_parameters(
       command("check", "say whether this kernel takes a scheme; leaves nothing", check));
   command("describe", "print a scheme's parameters, as JSON", describe);

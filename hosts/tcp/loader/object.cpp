@@ -94,7 +94,7 @@ void Object::accept_newer_section_name() {
   });
   for (const auto& [begin, size] : ranges) {
     if (begin > image_.size() || size > image_.size() - begin) continue;
-    const std::string wanted = std::string(newer_section) + '\0';
+    const std::string wanted(newer_section.data(), newer_section.size() + 1);  // with its zero
     for (std::size_t at = image_.find(wanted, begin); at != std::string::npos && at < begin + size;
          at = image_.find(wanted, at + 1)) {
       std::fill_n(image_.begin() + static_cast<std::ptrdiff_t>(at + struct_ops_section.size()),
@@ -234,6 +234,11 @@ void Object::set_name(const std::string& name) {
   }
   std::fill_n(image_.begin() + static_cast<std::ptrdiff_t>(name_at_), name_bytes, '\0');
   std::copy(name.begin(), name.end(), image_.begin() + static_cast<std::ptrdiff_t>(name_at_));
+  const auto own = variables_.find("nagi_name");
+  if (own != variables_.end() && own->second.size == name_bytes) {
+    std::copy_n(image_.begin() + static_cast<std::ptrdiff_t>(name_at_), name_bytes,
+                image_.begin() + static_cast<std::ptrdiff_t>(own->second.at));
+  }
   // Every network namespace may use it: it is registered by name, and nobody comes upon it.
   if (flags_at_ != 0) set_word(flags_at_, word(flags_at_) | non_restricted);
 }

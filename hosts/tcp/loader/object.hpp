@@ -42,6 +42,10 @@ class Object {
   void set_parameter(const std::string& assignment);
   /// How many arguments the kernel gives cong_control; nothing for an object that does not ask.
   void set_cong_control_arguments(std::uint32_t arguments);
+  /// Whether there is a variable of this name.
+  [[nodiscard]] bool has(const std::string& variable) const {
+    return variables_.contains(variable);
+  }
   /// Says that somebody listens to its events.
   void set_listening();
 

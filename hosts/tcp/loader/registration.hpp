@@ -23,6 +23,8 @@ class Registration {
   /// says.
   Registration(const Object& object, const std::string& name, const Kernel& kernel);
 
+  /// The object as it is loaded.
+  [[nodiscard]] const bpf_object* object() const { return object_.get(); }
   /// The map of a name; -1 if the object has none.
   [[nodiscard]] int map(const char* name) const;
   /// A variable in .bss as the kernel has it, whatever the programs do to it; as long as this object.

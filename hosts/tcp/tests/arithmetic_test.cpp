@@ -5,14 +5,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <random>
+#include <vector>
 
+#include "arithmetic/ack_thinning.h"
 #include "arithmetic/arrival_rate.h"
 #include "arithmetic/backlog.h"
 #include "arithmetic/bandwidth.h"
 #include "arithmetic/vegas.h"
+#include "arithmetic/waves.h"
 #include "arithmetic/window.h"
 
 namespace {
@@ -263,6 +267,174 @@ TEST(ArrivalRate, TakesAnOlderTimestampForTheLast) {
   EXPECT_EQ(estimate.rate, before);
   nagi_arrival_rate_ack(&estimate, 108, 1'000, 40'000, 1'000);
   EXPECT_EQ(estimate.rate, (40'000 * before + 2'000'000'000) / 44'000);
+}
+
+constexpr nagi_thinning_limits thinning_limits{2, 5, 9};
+constexpr std::uint32_t mss = 1000;
+
+/// A receiver whose kernel acknowledges every segment at once.
+class ThinnedReceiver {
+ public:
+  /// Segment `number` comes, from 1; whether its ACK leaves.
+  bool receives(std::uint32_t number) {
+    ++arrived_;
+    has_[number] = true;
+    while (has_[next_]) ++next_;
+    nagi_thinning_arrival(&state_, number * mss);
+    return !nagi_thinning_keeps(&state_, (next_ - 1) * mss, arrived_, &thinning_limits);
+  }
+  void expires() { nagi_thinning_expire(&state_); }
+
+ private:
+  nagi_thinning state_{};
+  std::uint32_t arrived_ = 0;
+  std::uint32_t next_ = 1;
+  std::array<bool, 100> has_{};
+};
+
+TEST(AckThinning, AcknowledgesEveryOneToEveryFourthSegment) {
+  ThinnedReceiver receiver;
+  std::vector<std::uint32_t> acknowledged;
+  for (std::uint32_t segment = 1; segment <= 25; ++segment) {
+    if (receiver.receives(segment)) acknowledged.push_back(segment);
+  }
+  // d is 1 for segment 1, 2 from 2 on, 3 from 5 on, 4 from 9 on.
+  EXPECT_THAT(acknowledged, testing::ElementsAre(1, 3, 6, 10, 14, 18, 22));
+}
+
+TEST(AckThinning, CountsAnewFromAnAckThatTheTimerLetGo) {
+  ThinnedReceiver receiver;
+  for (std::uint32_t segment = 1; segment <= 10; ++segment) receiver.receives(segment);
+  EXPECT_FALSE(receiver.receives(11));
+  EXPECT_FALSE(receiver.receives(12));
+  receiver.expires();
+  for (const std::uint32_t segment : {13U, 14U, 15U}) EXPECT_FALSE(receiver.receives(segment));
+  EXPECT_TRUE(receiver.receives(16));
+}
+
+TEST(AckThinning, LetsEveryAckGoWhileASegmentIsMissing) {
+  ThinnedReceiver receiver;
+  for (std::uint32_t segment = 1; segment <= 10; ++segment) receiver.receives(segment);
+  for (const std::uint32_t segment : {12U, 13U, 15U, 16U}) EXPECT_TRUE(receiver.receives(segment));
+  EXPECT_TRUE(receiver.receives(11)) << "a partial ACK: 14 is missing, too";
+  EXPECT_TRUE(receiver.receives(14)) << "none is missing any more";
+  EXPECT_FALSE(receiver.receives(17));
+  EXPECT_TRUE(receiver.receives(11)) << "nothing new";
+}
+
+constexpr nagi_waves_limits waves_limits{12, 12, 24};
+
+/// A receiver of waves.
+class WaveReceiver {
+ public:
+  explicit WaveReceiver(nagi_waves_limits limits = waves_limits) : limits_(limits) {
+    nagi_waves_start(&waves, &limits_);
+  }
+  /// `segments` come, one every `spacing_us`.
+  void receives(std::uint32_t segments, std::uint32_t spacing_us) {
+    for (std::uint32_t i = 0; i < segments; ++i) {
+      now_us += spacing_us;
+      receive_next();
+    }
+  }
+  void receive_next() {
+    nagi_waves_arrival(&waves, sequence, mss, now_us, &limits_);
+    sequence += mss;
+  }
+  /// One is lost.
+  void misses() {
+    now_us += 1'000;
+    sequence += mss;
+  }
+
+  nagi_waves waves{};
+  std::uint32_t now_us = 0xffffff00;    // the clock wraps
+  std::uint32_t sequence = 0xfffff000;  // and so do sequence numbers
+
+ private:
+  nagi_waves_limits limits_;
+};
+
+TEST(Waves, KeepTheirLevelAtASteadyRate) {
+  WaveReceiver receiver;
+  receiver.receives(24 * 50, 1'000);
+  EXPECT_EQ(receiver.waves.level, 12'000'000U);
+  // 24 segments from the first to the last, 23 ms later.
+  EXPECT_EQ(receiver.waves.rate, (24'000'000U + 11) / 23);
+}
+
+TEST(Waves, FollowFigure1) {
+  struct Case {
+    std::uint32_t threshold;  // levels
+    std::uint32_t spacing_us;
+    double preserve, adjust, ratio;
+  };
+  for (const Case& each : {Case{11, 2'000, 0.618, 0.382, 0.5}, Case{12, 2'000, 0.382, 0.618, 0.5},
+                           Case{11, 800, 0.382, 0.618, 1.25}, Case{12, 800, 0.5, 0.5, 1.25}}) {
+    WaveReceiver receiver({12, each.threshold, 24});
+    receiver.receives(24, 1'000);
+    EXPECT_EQ(receiver.waves.level, 12'000'000U) << "the first wave has nothing to compare with";
+    receiver.receives(24, each.spacing_us);
+    const double level = 12 * (each.preserve + each.adjust * each.ratio);
+    EXPECT_NEAR(receiver.waves.level / 1e6, level, 0.03) << each.threshold;
+  }
+}
+
+TEST(Waves, StayBetweenOneAndTheLargestLevel) {
+  WaveReceiver receiver;
+  for (std::uint32_t spacing = 1'000; spacing > 10; spacing /= 2) receiver.receives(48, spacing);
+  EXPECT_EQ(receiver.waves.level, 24'000'000U);
+  for (std::uint32_t spacing = 10; spacing < 1'000'000; spacing *= 4)
+    receiver.receives(48, spacing);
+  EXPECT_EQ(nagi_waves_level(&receiver.waves), 1U);
+  EXPECT_GE(receiver.waves.level, 1'000'000U);
+}
+
+TEST(Waves, AreNotPulledDownByRatesThatVaryALittle) {
+  std::mt19937 draws(20);
+  std::uniform_int_distribution<std::uint32_t> spacing_us(995, 1'005);
+  WaveReceiver receiver;
+  for (int wave = 0; wave < 1'000; ++wave) {
+    receiver.receives(receiver.waves.segments, spacing_us(draws));
+    ASSERT_GE(receiver.waves.level, 11'900'000U) << wave;
+  }
+}
+
+TEST(Waves, TakeALossInTheMiddleForNoChange) {
+  WaveReceiver receiver;
+  receiver.receives(48, 1'000);
+  const std::uint32_t rate = receiver.waves.rate;
+  receiver.receives(10, 1'000);
+  receiver.misses();
+  receiver.receives(13, 1'000);
+  EXPECT_EQ(receiver.waves.rate, rate);
+  EXPECT_EQ(receiver.waves.level, 12'000'000U);
+}
+
+TEST(Waves, AreDecidedByTheTimerIfTheLastSegmentIsLost) {
+  WaveReceiver receiver;
+  receiver.receives(48, 1'000);
+  const std::uint32_t start = receiver.now_us + 1'000;
+  receiver.receives(23, 1'000);
+  receiver.misses();
+  // The wave should take 23 ms; the timer goes off 46 ms after its first segment.
+  receiver.now_us = start + 45'000;
+  EXPECT_EQ(receiver.waves.level, 12'000'000U);
+  receiver.now_us = start + 92'000;
+  receiver.receive_next();
+  EXPECT_EQ(receiver.waves.threshold, 6'000'000U);
+  // A quarter of the rate, and now above the threshold.
+  EXPECT_NEAR(receiver.waves.level / 1e6, 12 * (0.618 + 0.382 / 4), 0.05);
+}
+
+TEST(Waves, TakeALowerLevelOneWaveLater) {
+  WaveReceiver receiver({12, 24, 24});
+  receiver.receives(24, 1'000);
+  receiver.receives(24, 2'000);
+  EXPECT_EQ(nagi_waves_level(&receiver.waves), 8U);
+  EXPECT_EQ(receiver.waves.segments, 23) << "what the ACKs before have let out";
+  receiver.receives(23, 2'000);
+  EXPECT_EQ(receiver.waves.segments, 2 * nagi_waves_level(&receiver.waves));
 }
 
 }  // namespace

@@ -244,9 +244,9 @@ def _programs(material: Material) -> list[tuple[str, str]]:
     """The schemes that are eBPF programs, with their parameters over all runs."""
     values: dict[str, dict[str, set[int]]] = {}
     for flow in (flow for plan in material.plans.values() for flow in plan.flows):
-        if flow.scheme_object is not None:
-            mine = values.setdefault(flow.scheme, {})
-            for name, value in flow.scheme_object.parameters.items():
+        for control, scheme_object in flow.objects().items():
+            mine = values.setdefault(control.removeprefix("nagi_"), {})
+            for name, value in scheme_object.parameters.items():
                 mine.setdefault(name, set()).add(value)
     if not values:
         return []

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0
+//
+// TCP-Real's receiver: Zhang and Tsaoussidis, "TCP-Real: Improving Real-time Capabilities of TCP over
+// Heterogeneous Networks", NOSSDAV 2001, section 2.2. The sender sends waves; at wave level i a wave has
+// 2 i segments. The receiver takes the time from a wave's first segment to its last:
+//
+//   rate = expected size of the wave / (last - first)
+//   rate < the one before:  level x (0.618 + 0.382 rate / before) above the threshold,
+//                           level x (0.382 + 0.618 rate / before) else
+//   otherwise:              level x (0.382 + 0.618 rate / before) above the threshold,
+//                           level x (0.5 + 0.5 rate / before) else; at most the maximum      (Figure 1)
+//
+// The expected size counts, so a segment that the channel loses does not change the rate. If a wave's last
+// segment is missing, the wave-decision timer helps: twice the time that the wave should have taken after
+// its first segment, the next segment that arrives ends the wave, and the threshold is half of the level.
+//
+// What the text leaves open: levels are kept in millionths, between 1 and the maximum (whole ones would
+// never leave level 1); what is told to the sender is rounded. The ACK of a wave's last segment brings the
+// new level, and the ACKs before it have let all but one segment of the next wave out already. So a higher
+// level holds for the next wave; a lower one for the wave after it, and the one between is a segment
+// shorter than the last. A segment that is sent again is one of the wave with which it comes.
+#ifndef NAGI_ARITHMETIC_WAVES_H
+#define NAGI_ARITHMETIC_WAVES_H
+
+#include "integers.h"
+
+#define NAGI_ONE 1000000  // levels and ratios are in millionths
+#define NAGI_MIN_WAVE 2         // segments
+#define NAGI_MAX_RATIO (100 * NAGI_ONE)
+
+struct nagi_waves_limits {
+  __u32 initial_level;  // whole levels, as are the others
+  __u32 initial_threshold;
+  __u32 max_level;
+};
+
+struct nagi_waves {
+  __u32 rate;         // of the wave before, thousandths of a segment a second; 0: there was none
+  __u32 level;        // millionths
+  __u32 threshold;    // millionths
+  __u32 start;        // sequence number of the wave's first byte
+  __u32 highest;      // after the last byte that has come
+  __u32 first_us;     // when the first segment came
+  __u32 deadline_us;  // of the wave-decision timer
+  __u16 segments;     // expected in the wave
+  __u16 again;        // of them, came that had been sent before
+  __u16 payload;      // bytes of a full segment, as seen
+  __u8 started;
+  __u8 collecting;  // the wave's first segment has come
+  __u8 has_timer;
+};
+
+/// The level that the sender is told.
+NAGI_INLINE __u32 nagi_waves_level(const struct nagi_waves* waves) {
+  return (waves->level + NAGI_ONE / 2) / NAGI_ONE;
+}
+
+/// The window of a wave level, in segments.
+NAGI_INLINE __u32 nagi_wave_window(__u32 level) { return 2 * level; }
+
+NAGI_INLINE void nagi_waves_start(struct nagi_waves* waves,
+                                  const struct nagi_waves_limits* limits) {
+  waves->level = nagi_min(limits->initial_level, limits->max_level) * NAGI_ONE;
+  waves->threshold = limits->initial_threshold * NAGI_ONE;
+  waves->segments = nagi_wave_window(nagi_waves_level(waves));
+  waves->rate = 0;
+  waves->collecting = waves->has_timer = waves->started = 0;
+  waves->payload = 0;
+}
+
+/// Figure 1. Everything is rounded, not cut off: a rate that goes up and down by little must not pull the
+/// level down.
+NAGI_INLINE __u32 nagi_waves_next_level(const struct nagi_waves* waves, __u32 rate,
+                                        __u32 max_level) {
+  __u64 ratio = ((__u64)rate * NAGI_ONE + waves->rate / 2) / waves->rate;
+  int is_above = waves->level > waves->threshold;
+  __u32 adjust;  // thousandths; the rest of 1000 is what preserves
+  __u64 level;
+
+  if (ratio > NAGI_MAX_RATIO) ratio = NAGI_MAX_RATIO;
+  if (waves->rate > rate)
+    adjust = is_above ? 382 : 618;
+  else
+    adjust = is_above ? 618 : 500;
+  level = ((1000 - adjust) * (__u64)NAGI_ONE + adjust * ratio + 500) / 1000 * waves->level;
+  level = (level + NAGI_ONE / 2) / NAGI_ONE;
+  if (level < NAGI_ONE) return NAGI_ONE;
+  return level > (__u64)max_level * NAGI_ONE ? max_level * NAGI_ONE : level;
+}
+
+/// The wave is over with a segment that came at `now_us`: its rate, and by it the next level.
+NAGI_INLINE void nagi_waves_decide(struct nagi_waves* waves, __u32 now_us, int expired,
+                                   __u32 max_level) {
+  __u32 taken_us = nagi_max(now_us - waves->first_us, 1);
+  __u64 rate = ((__u64)waves->segments * 1000000000 + taken_us / 2) / taken_us;
+  __u32 before = nagi_wave_window(nagi_waves_level(waves));
+  __u32 size;
+
+  if (expired) waves->threshold = waves->level / 2;
+  rate = rate > 0xffffffff ? 0xffffffff : nagi_max(rate, 1);
+  if (waves->rate) waves->level = nagi_waves_next_level(waves, rate, max_level);
+  waves->rate = rate;
+  size = nagi_wave_window(nagi_waves_level(waves));
+  if (!expired && size < before) size = nagi_max(size, before - 1);
+  waves->segments = nagi_max(size, NAGI_MIN_WAVE);
+  waves->collecting = waves->has_timer = 0;
+}
+
+NAGI_INLINE void nagi_waves_begin(struct nagi_waves* waves, __u32 now_us) {
+  waves->collecting = 1;
+  waves->start = waves->highest;
+  waves->again = 0;
+  waves->first_us = now_us;
+  if (!waves->rate) return;
+  waves->has_timer = 1;
+  waves->deadline_us = now_us + 2000000000ULL * waves->segments / waves->rate;
+}
+
+/// A segment of `payload` bytes from `sequence` on has come at `now_us`, which may wrap.
+NAGI_INLINE void nagi_waves_arrival(struct nagi_waves* waves, __u32 sequence, __u32 payload,
+                                    __u32 now_us, const struct nagi_waves_limits* limits) {
+  __u32 left;
+
+  if (payload > waves->payload) waves->payload = payload;
+  if (!waves->started) {
+    waves->started = 1;
+    waves->highest = sequence;
+  }
+  if (waves->collecting && waves->has_timer && nagi_after(now_us, waves->deadline_us))
+    nagi_waves_decide(waves, now_us, 1, limits->max_level);
+  if (!waves->collecting) nagi_waves_begin(waves, now_us);
+  if (nagi_after(waves->highest, sequence)) waves->again++;
+  if (nagi_after(sequence + payload, waves->highest)) waves->highest = sequence + payload;
+  left = waves->again < waves->segments ? waves->segments - waves->again : 0;
+  if (!nagi_after(waves->start + left * waves->payload, waves->highest))
+    nagi_waves_decide(waves, now_us, 0, limits->max_level);
+}
+
+#endif

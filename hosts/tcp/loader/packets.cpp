@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "packets.hpp"
+
+#include <fcntl.h>
+#include <linux/types.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+
+#include "../glue/kept_ack.h"
+#include "io/bpf_messages.hpp"
+#include "io/input_error.hpp"
+
+namespace nagi::tcp {
+namespace {
+
+constexpr std::size_t ip_header = 20;
+constexpr std::size_t checksum_at = 16;  // in the TCP header
+
+/// The one's complement sum of 16-bit words in network byte order, added to `sum`.
+std::uint32_t summed(const unsigned char* bytes, std::size_t size, std::uint32_t sum) {
+  for (std::size_t at = 0; at + 1 < size; at += 2) {
+    sum += static_cast<std::uint32_t>(bytes[at]) << 8U | bytes[at + 1];
+  }
+  if (size % 2 != 0) sum += static_cast<std::uint32_t>(bytes[size - 1]) << 8U;
+  return sum;
+}
+
+}  // namespace
+
+PacketPrograms::PacketPrograms(const bpf_object* object, const std::string& scheme,
+                               const std::string& cgroup) {
+  const io::BpfMessages messages;
+  io::Descriptor root;
+  const bpf_program* program = nullptr;
+  while ((program = bpf_object__next_program(object, const_cast<bpf_program*>(program))) !=
+         nullptr) {
+    const bpf_prog_type type = bpf_program__type(program);
+    if (type != BPF_PROG_TYPE_CGROUP_SKB && type != BPF_PROG_TYPE_SOCK_OPS) continue;
+    if (root.get() < 0) {
+      root = io::Descriptor(open(cgroup.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+      if (root.get() < 0) {
+        throw InputError(scheme + " looks at packets at a cgroup, and " + cgroup +
+                         " cannot be opened: " + std::strerror(errno) +
+                         "; mount cgroup v2 there, or give its directory by --cgroup");
+      }
+    }
+    bpf_link* link = bpf_program__attach_cgroup(program, root.get());
+    if (link == nullptr) {
+      throw InputError(scheme + ": " + bpf_program__name(program) + " cannot be attached to " +
+                       cgroup + ": " + std::strerror(errno) + "; give a directory of cgroup v2 " +
+                       "by --cgroup");
+    }
+    links_.emplace_back(bpf_link__fd(link));
+    bpf_link__disconnect(link);  // it is closed by links_
+    bpf_link__destroy(link);
+  }
+}
+
+KeptAcks::KeptAcks(int ring)
+    : socket_(socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_RAW)),
+      ring_(ring_buffer__new(ring, &KeptAcks::take, this, nullptr), &ring_buffer__free) {
+  if (socket_.get() < 0) io::throw_errno("opening a socket for ACKs");
+  if (!ring_) io::throw_errno("waiting for ACKs");
+}
+
+int KeptAcks::descriptor() const { return ring_buffer__epoll_fd(ring_.get()); }
+
+void KeptAcks::send() { ring_buffer__consume(ring_.get()); }
+
+int KeptAcks::take(void* self, void* data, std::size_t size) {
+  nagi_kept_ack ack{};
+  std::memcpy(&ack, data, std::min(size, sizeof ack));
+  const std::size_t bytes = std::min<std::size_t>(ack.length, sizeof ack.packet);
+  if (bytes < 2 * ip_header) return 0;
+  set_tcp_checksum(ack.packet, bytes);
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  std::memcpy(&to.sin_addr, ack.packet + 16, sizeof to.sin_addr);
+  // One that is lost here is made up for by the next, as on the way.
+  sendto(static_cast<KeptAcks*>(self)->socket_.get(), ack.packet, bytes, 0,
+         reinterpret_cast<const sockaddr*>(&to), sizeof to);
+  return 0;
+}
+
+void set_tcp_checksum(unsigned char* packet, std::size_t bytes) {
+  const std::size_t at = static_cast<std::size_t>(packet[0] & 0x0fU) * 4;
+  if (at < ip_header || bytes < at + checksum_at + 2) return;
+  unsigned char* tcp = packet + at;
+  const std::size_t size = bytes - at;
+  tcp[checksum_at] = tcp[checksum_at + 1] = 0;
+  // The pseudo-header: both addresses, the protocol, the length.
+  std::uint32_t sum = summed(packet + 12, 8, IPPROTO_TCP + static_cast<std::uint32_t>(size));
+  sum = summed(tcp, size, sum);
+  while (sum >> 16U != 0) sum = (sum & 0xffffU) + (sum >> 16U);
+  sum = ~sum & 0xffffU;
+  tcp[checksum_at] = static_cast<unsigned char>(sum >> 8U);
+  tcp[checksum_at + 1] = static_cast<unsigned char>(sum & 0xffU);
+}
+
+}  // namespace nagi::tcp
