@@ -15,6 +15,7 @@ from changed_captures import captured, write_captured
 from nagi.campaign.collection import own_clocks
 from nagi.records.direction_numbers import direction_number
 from nagi.records.packets import Records, fates, from_table, in_order, replay, to_table
+from nagi.records.scheme_events import SCHEME_EVENTS
 from nagi.verdict.certificate import LIMITS, RADIO_LIMITS, SWITCH_LIMITS, certify
 from nagi.verdict.evidence import gather
 from nagi_contracts.links import Links
@@ -273,6 +274,20 @@ def test_limits_are_tighter_in_virtual_time(case):
     checks = {each.name: each for each in case.judge().checks}
     assert not checks["arrival_lateness_max"].ok and checks["arrival_lateness_max"].limit == 0.001
     assert checks["transit_error_max"].limit == 0.05 and checks["offloads"].limit == 0
+
+
+def test_a_run_whose_scheme_fell_back_is_invalid(case):
+    """A receiver that sends no TCP-Real option makes a sender of `real` Reno."""
+    up, down = case.plan.flows
+    both = up.model_copy(update={"receiver_control": up.congestion_control})
+    case.plan = case.plan.model_copy(update={"flows": [both, down]})
+    events = pd.DataFrame({"flow": ["up"] * 3, "connection": [0, 0, 1]})
+    kinds = ["started", "sample", "sample"], ["started", "fallback", "fallback"]
+    for said, reasons in zip(kinds, (0, 1), strict=True):
+        events.assign(event=said).to_parquet(case.run / SCHEME_EVENTS)
+        verdict = case.judge()
+        assert len(verdict.reasons) == reasons, verdict.reasons
+    assert verdict.reasons[0].startswith("scheme_fallbacks: 2 connections at up (limit 0)")
 
 
 def test_every_limit_has_a_sabotage():

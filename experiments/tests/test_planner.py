@@ -470,6 +470,71 @@ def test_parameters_that_cannot_be_are_refused_by_line_and_key(tmp_path, paramet
     assert re.search(r"spec\.yaml:\d+: parameters", str(refusal.value))
 
 
+def test_a_receiver_s_part_is_the_control_of_its_route(tmp_path):
+    extra = "parameters: {ackthin: {timer: 50}, vegas: {alpha: 1}}"
+    plan = with_schemes(tmp_path, "vegas-ackthin", extra)[0]
+    (flow,) = plan.flows
+    assert (flow.congestion_control, flow.receiver_control) == ("nagi_vegas", "nagi_ackthin")
+    assert flow.scheme_object.parameters["alpha"] == 1
+    assert flow.receiver_object.parameters == {"second": 2, "third": 5, "fourth": 9, "timer": 50}
+    (back,) = plan.node("D").routes
+    (there,) = plan.node("S").routes
+    assert (back.congctl, back.quickack) == ("nagi_ackthin", True)
+    assert (there.congctl, there.quickack) == (None, False)
+    (flow,) = with_schemes(tmp_path, "real")[0].flows
+    assert flow.congestion_control == flow.receiver_control == "nagi_real"
+    (flow,) = with_schemes(tmp_path, "newreno")[0].flows
+    assert "receiver_control" not in json.loads(flow.model_dump_json())
+
+
+@pytest.mark.parametrize(
+    ("scheme", "extra", "said"),
+    [
+        ("real-ackthin", "", "real has a receiver's part of its own, and takes no ackthin"),
+        ("vegas-thinack", "", "unknown scheme 'vegas-thinack'"),
+        ("vegas-ackthin", "parameters: {vegas-ackthin: {alpha: 1}}", "vegas-ackthin is two: .* give"
+         " those of vegas or ackthin"),
+        ("vegas-ackthin", "parameters: {ackthin: {timer: 0}}", "0 is out of range; give 1 to 10000 "
+         "ms"),
+        ("newjersey", "", r"newjersey reacts to marks \(ECN\), and no link marks on its path"),
+    ],
+)  # fmt: skip
+def test_schemes_that_cannot_run_are_refused(tmp_path, scheme, extra, said):
+    with pytest.raises(InputError, match=said):
+        with_schemes(tmp_path, scheme, extra)
+
+
+def test_thinned_acks_are_of_all_flows_over_a_route_or_of_none(tmp_path):
+    """The receiver's end of the other flow would thin its ACKs, too."""
+    up = "up: {from: client, to: server, scheme: $scheme, "
+    down = "down: {from: server, to: client, scheme: $scheme, "
+    thinned = (up, up.replace("$scheme", "newreno-ackthin"))
+    alone = ("[newreno, cubic]", "[newreno]")
+    with pytest.raises(InputError, match="congestion control .* or a receiver's part"):
+        edited(tmp_path, thinned, alone)
+    beside = (down, down.replace("server, to: client", "client, to: server"))
+    with pytest.raises(InputError, match="congestion control none of a receiver's from server"):
+        edited(tmp_path, thinned, alone, beside)
+    with pytest.raises(InputError, match="ackthin is for flows whose data goes one way"):
+        edited(tmp_path, (BULK, COMMAND.replace("$scheme", "newreno-ackthin")), alone)
+
+
+def test_newreno_optwin_holds_the_window_that_fills_the_path(tmp_path):
+    for plan in with_schemes(tmp_path, "newreno-optwin"):
+        (flow,) = plan.flows
+        bits = flow.packet_bytes * 8
+        rates = [plan.link(each.link).forward.rate_bps for each in flow.path]
+        seconds = flow.base_rtt_s + sum(bits / rate for rate in rates)
+        assert flow.max_window == math.ceil(min(rates) * seconds / bits)
+        assert (flow.congestion_control, flow.scheme_object) == ("reno", None)
+    for extra, window in (
+        ("parameters: {newreno-optwin: {window: 2}}", 2),
+        ("parameters: {newreno-optwin: {window: 9}}\nmax_window: 5 packets", 5),
+    ):
+        (flow,) = with_schemes(tmp_path, "newreno-optwin", extra)[0].flows
+        assert flow.max_window == window
+
+
 def test_a_user_s_own_object_is_a_scheme(tmp_path):
     shutil.copy(scheme_object("vegas"), tmp_path / "mine.bpf.o")
     (flow,) = with_schemes(tmp_path, "mine.bpf.o", "parameters: {mine.bpf.o: {alpha: 3}}")[0].flows

@@ -33,7 +33,7 @@ from nagi_contracts.switches import Switches, drops_file
 from nagi.campaign.retention import PACKETS, TRANSMISSIONS
 from nagi.labs.shape import EMULATOR
 from nagi.records.packets import Records, read_records, to_table
-from nagi.records.scheme_events import read_events
+from nagi.records.scheme_events import SCHEME_EVENTS, read_events
 from nagi.records.switch_records import DROPS as SWITCH_DROPS
 from nagi.records.switch_records import read_account, read_samples
 from nagi.records.transmissions import Transmissions, read_transmissions
@@ -43,7 +43,6 @@ from nagi.verdict.evidence import gather
 
 PLAN, MANIFEST, VERDICT = "plan.json", "manifest.json", "verdict.json"
 LINKS, FLOWS, TCP_INFO = "links.json", "flows.json", "tcp_info.parquet"
-EVENTS = "scheme_events.parquet"
 DROPS = "drops.pcapng"
 SWITCHES, QUEUE_SAMPLES = "switches.json", "queue_samples.parquet"
 _NODE, _SAMPLES, _RECORDS = "node.json", "tcp_info.jsonl", "packets.bin"
@@ -339,7 +338,7 @@ def _bring_events(
             damage.append(str(error))
     if tables:
         events = pd.concat(tables).sort_values(["flow", "t_s"], kind="stable")
-        events.to_parquet(target / EVENTS, index=False, compression="zstd")
+        events.to_parquet(target / SCHEME_EVENTS, index=False, compression="zstd")
     return damage
 
 

@@ -13,6 +13,7 @@ from nagi_contracts.errors import refuse
 from nagi_contracts.plan import FlowPlan, RunPlan
 from nagi_contracts.records import SchemeEvent
 
+SCHEME_EVENTS = "scheme_events.parquet"  # in a run directory
 FILES = "events.*.jsonl"  # as agents leave them, one a scheme
 
 
@@ -57,10 +58,9 @@ _COPIED = [name for name in SchemeEvent.model_fields if name not in ("t_s", "flo
 
 
 def _flow(plan: RunPlan, node: str, local: int | None, remote: int | None) -> FlowPlan | None:
-    """The flow to which a connection of `node` belongs."""
+    """The flow whose data a connection of `node` sends."""
     for flow in plan.flows:
-        if node in (flow.sender, flow.receiver) and flow.port == (
-            local if flow.listener == node else remote
-        ):
+        sends = node == flow.sender or (flow.command is not None and node == flow.receiver)
+        if sends and flow.port == (local if flow.listener == node else remote):
             return flow
     return None

@@ -125,11 +125,21 @@ RADIO_LIMITS: dict[str, Limit] = {
 }
 
 
+# And where both ends of a connection have to run the scheme.
+BOTH_ENDS_LIMITS: dict[str, Limit] = {
+    "scheme_fallbacks": Limit(
+        0, "connections", "connections that ran as reno, as the other end did not run their scheme"
+    ),
+}
+
+
 def limits_of(plan: RunPlan) -> dict[str, Limit]:
     """The limits for runs of `plan`."""
     limits = LIMITS
     if plan.switches():
         limits = limits | SWITCH_LIMITS
+    if any(flow.receiver_control == flow.congestion_control for flow in plan.flows):
+        limits = limits | BOTH_ENDS_LIMITS
     return limits | RADIO_LIMITS if plan.radios() else limits
 
 

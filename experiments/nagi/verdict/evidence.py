@@ -49,6 +49,7 @@ from nagi.records.packets import (
     in_order,
     replay,
 )
+from nagi.records.scheme_events import SCHEME_EVENTS
 from nagi.records.transmissions import (
     HEADER_ERROR,
     LOST,
@@ -172,6 +173,9 @@ def gather(
                 values["rate_error"].append(
                     (rate_error * 100, f"{subject}, as seen by the emulator")
                 )
+    fallbacks = _fallbacks(plan, run / SCHEME_EVENTS)
+    if fallbacks is not None:
+        values["scheme_fallbacks"] = fallbacks
     if switches is not None:
         values["unaccounted"] = _unaccounted(plan, recorded, switches)
         information += _of_switches(plan, switches)
@@ -189,6 +193,17 @@ def gather(
         why = "hosts do not respond to packets that were corrupted"
         unknown |= dict.fromkeys(host_response.CHECKS, why)
     return Evidence(values, information, unknown, clocks)
+
+
+def _fallbacks(plan: RunPlan, file: Path) -> list[Value] | None:
+    """Of each flow whose scheme both ends have to run: how many connections found that the other
+    end does not. None: nothing was told of them."""
+    both = [flow.name for flow in plan.flows if flow.receiver_control == flow.congestion_control]
+    if not both or not file.exists():
+        return None
+    events = pd.read_parquet(file, columns=["flow", "connection", "event"])
+    found = events[events["event"] == "fallback"].groupby("flow")["connection"].nunique()
+    return [(float(found.get(name, 0)), name) for name in both]
 
 
 def _clock(

@@ -42,7 +42,7 @@ struct Arguments {
   std::string name;
   std::vector<std::string> parameters;
   std::string events;
-  std::string cgroup = "/sys/fs/cgroup";
+  std::string cgroup;
 };
 
 /// What holds the scheme are descriptors, so nothing privileged is left to do.
@@ -169,10 +169,9 @@ int main(int argc, char** argv) {
       ->required();
   hold_command->add_option("--events", arguments.events,
                            "write what it tells of its connections to this file, as JSON lines");
-  hold_command
-      ->add_option("--cgroup", arguments.cgroup,
-                   "where a scheme that looks at packets sees them: the root of cgroup v2")
-      ->capture_default_str();
+  hold_command->add_option("--cgroup", arguments.cgroup,
+                           "where a scheme that looks at packets sees them: a directory of cgroup "
+                           "v2; if not given, where that is mounted");
   with_parameters(
       command("check", "say whether this kernel takes a scheme; leaves nothing", check));
   command("describe", "print a scheme's parameters, as JSON", describe);

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <linux/types.h>
+#include <mntent.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -10,6 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 
 #include "../glue/kept_ack.h"
@@ -31,6 +33,32 @@ std::uint32_t summed(const unsigned char* bytes, std::size_t size, std::uint32_t
   return sum;
 }
 
+/// Where cgroup v2 is mounted; empty if it is not.
+std::string mounted_cgroups() {
+  const std::unique_ptr<FILE, decltype(&endmntent)> mounts(setmntent("/proc/self/mounts", "r"),
+                                                           &endmntent);
+  while (const mntent* each = mounts ? getmntent(mounts.get()) : nullptr) {
+    if (std::strcmp(each->mnt_type, "cgroup2") == 0) return each->mnt_dir;
+  }
+  return {};
+}
+
+/// The directory of a cgroup that is to see the packets of `scheme`.
+io::Descriptor open_cgroup(const std::string& scheme, const std::string& given) {
+  const std::string directory = given.empty() ? mounted_cgroups() : given;
+  const std::string why = scheme + " looks at packets at a cgroup, and ";
+  if (directory.empty()) {
+    throw InputError(why + "cgroup v2 is mounted nowhere; mount it (mount -t cgroup2 none " +
+                     "DIRECTORY), and give the directory by --cgroup");
+  }
+  io::Descriptor found(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (found.get() < 0) {
+    throw InputError(why + directory + " cannot be opened: " + std::strerror(errno) +
+                     "; give a directory of cgroup v2 by --cgroup");
+  }
+  return found;
+}
+
 }  // namespace
 
 PacketPrograms::PacketPrograms(const bpf_object* object, const std::string& scheme,
@@ -42,19 +70,12 @@ PacketPrograms::PacketPrograms(const bpf_object* object, const std::string& sche
          nullptr) {
     const bpf_prog_type type = bpf_program__type(program);
     if (type != BPF_PROG_TYPE_CGROUP_SKB && type != BPF_PROG_TYPE_SOCK_OPS) continue;
-    if (root.get() < 0) {
-      root = io::Descriptor(open(cgroup.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-      if (root.get() < 0) {
-        throw InputError(scheme + " looks at packets at a cgroup, and " + cgroup +
-                         " cannot be opened: " + std::strerror(errno) +
-                         "; mount cgroup v2 there, or give its directory by --cgroup");
-      }
-    }
+    if (root.get() < 0) root = open_cgroup(scheme, cgroup);
     bpf_link* link = bpf_program__attach_cgroup(program, root.get());
     if (link == nullptr) {
-      throw InputError(scheme + ": " + bpf_program__name(program) + " cannot be attached to " +
-                       cgroup + ": " + std::strerror(errno) + "; give a directory of cgroup v2 " +
-                       "by --cgroup");
+      throw InputError(scheme + ": " + bpf_program__name(program) +
+                       " cannot be attached to a cgroup: " + std::strerror(errno) +
+                       "; give a directory of cgroup v2 by --cgroup");
     }
     links_.emplace_back(bpf_link__fd(link));
     bpf_link__disconnect(link);  // it is closed by links_

@@ -19,7 +19,8 @@ namespace nagi::tcp {
 /// detaches them with the process, however that ends.
 class PacketPrograms {
  public:
-  /// Attaches those of `object`, which is loaded, to the cgroup in directory `cgroup`. Throws InputError
+  /// Attaches those of `object`, which is loaded, to the cgroup in directory `cgroup`; empty: where
+  /// cgroup v2 is mounted. Throws InputError
   /// if it cannot. Without such programs it does nothing.
   PacketPrograms(const bpf_object* object, const std::string& scheme, const std::string& cgroup);
 

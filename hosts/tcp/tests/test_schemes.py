@@ -558,3 +558,14 @@ def test_ours_and_the_kernel_s_version_come_to_the_same_window(runs, scheme, ker
     else:
         last = [thresholds(each)[-1] for each in (ours, theirs)]
         assert abs(last[0] - last[1]) <= 0.15 * BANDWIDTH_DELAY
+
+
+# --- a receiver that does not know the scheme
+
+
+def test_real_is_reno_where_the_receiver_sends_no_option_and_says_so(runs):
+    observed = runs("real", "one loss")
+    assert only(observed, "fallback")["una"] < only(observed, "three_duplicates")["una"]
+    assert only(observed, "three_duplicates")["verdict"] == "congestion"
+    reno_halves(observed)
+    assert not runs("reno", "one loss").of_kind("fallback")
