@@ -28,6 +28,7 @@ from nagi_contracts.memo import Memo
 DirectionName = Literal["forward", "backward"]
 DIRECTIONS: tuple[DirectionName, DirectionName] = get_args(DirectionName)
 SwitchTarget = Literal["nagi", "bmv2"]
+NUMBER_MARK = "."  # between the name and the number of flows that a `count` made
 
 
 class StepTrace(Contract):
@@ -343,6 +344,11 @@ class FlowPlan(Contract):
     base_rtt_s: float = Field(
         description="propagation there and back; a trace counts with its smallest delay"
     )
+
+    @property
+    def group(self) -> str:
+        """The entry of the experiment file that made the flow: its name without the number."""
+        return self.name.partition(NUMBER_MARK)[0]
 
     @property
     def listens(self) -> Literal["sender", "receiver"]:
