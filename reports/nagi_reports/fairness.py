@@ -100,7 +100,9 @@ class Windows:
     def table(self, begin_s: float) -> pd.DataFrame:
         """Rows of goodput.parquet, in seconds since `begin_s`."""
         columns = [
-            pd.DataFrame({"end_s": np.round(self.ends_s - begin_s, 6), "flow": name, "goodput_bps": rates})
+            pd.DataFrame(
+                {"end_s": np.round(self.ends_s - begin_s, 6), "flow": name, "goodput_bps": rates}
+            )
             for name, rates in self.goodput_bps.items()
         ]
         table = pd.concat(columns, ignore_index=True)
@@ -130,14 +132,19 @@ def measures(
         if windows is not None:
             over_time = windows.of(group.names)
             begins = windows.ends_s - windows.width_s
-            inside = (begins >= plan.measure.start_s - 1e-6) & (windows.ends_s <= plan.measure.end_s + 1e-6)
+            inside = (begins >= plan.measure.start_s - 1e-6) & (
+                windows.ends_s <= plan.measure.end_s + 1e-6
+            )
             indices = jain_over_time(over_time[inside])
             values["jain_index_windows"] = (
                 float(np.nanmean(indices)) if np.isfinite(indices).any() else math.nan
             )
             seconds, how = convergence(windows.ends_s, over_time, group.last_start_s)
             values |= {"convergence_time_s": seconds, "convergence": how}
-        mine = {name: value if isinstance(value, str) else known(value) for name, value in values.items()}
+        mine = {
+            name: value if isinstance(value, str) else known(value)
+            for name, value in values.items()
+        }
         for name, share in zip(group.names, shares(rates), strict=True):
             found[name] = mine | {"goodput_share": known(float(share)), "sharing_flows": len(rates)}
     return found

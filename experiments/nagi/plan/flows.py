@@ -76,7 +76,8 @@ class Flows:
         # Also of flows that are absent here: they count in what 1 bdp is, so that links are the
         # same at points with and without them.
         self.paths = {
-            name: self._path(name, flow) for name, flow in (*request.flows(), *request.absent_flows())
+            name: self._path(name, flow)
+            for name, flow in (*request.flows(), *request.absent_flows())
         }
         self.crossings = {name: self._crossing(name) for name in request.experiment.links}
 

@@ -93,7 +93,9 @@ class Flow(Strict):
             what = f"a payload of {self.payload} does not fit into Ethernet's MTU"
             raise BadValue(what, "give 88 to 1448 bytes", "payload")
         if self.every is not None and self.count is None:
-            raise BadValue("every does not go without `count`", "add `count: 8`, or remove it", "every")
+            raise BadValue(
+                "every does not go without `count`", "add `count: 8`, or remove it", "every"
+            )
         if self.port is not None and self.port + (self.count or 1) - 1 > 65535:
             what = f"{self.count} flows from port {self.port} on need ports above 65535"
             raise BadValue(what, f"give {65536 - (self.count or 1)} or less", "port")

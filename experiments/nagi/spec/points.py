@@ -310,10 +310,12 @@ def _check_report(point: Point) -> None:
         if axis is not None and axis not in point.values:
             what = f"there is no axis {axis} in the matrix"
             raise point.document.error(("report", key), what, choices(axis, point.values, "axes"))
-    if settings.competitor in (settings.series, settings.panels):
-        what = f"axis {settings.competitor} is {'series' if settings.competitor == settings.series else 'panels'}, too"
-        cure = "give the axis of the competing flows' schemes, and another one there"
-        raise point.document.error(("report", "competitor"), what, cure)
+    if settings.competitor == settings.series:
+        raise point.document.error(
+            ("report", "competitor"),
+            f"axis {settings.competitor} is series, too",
+            "give the axis of the competing flows' schemes",
+        )
     values = _values_of_all_variants(point.document)
     found = check_axes(settings.statements, settings.x, values)
     problems = [

@@ -26,7 +26,7 @@ _DIGITS = 8  # of a checksum
 def blocks(material: Material) -> list[Block]:
     campaign, table = material.campaign, material.table
     repeats = any(run.repeat for run in campaign.runs)
-    flows = len(material.plan.flows) > 1
+    flows = material.has_several_flows
     columns = _axis_columns(campaign)
     axes = list(campaign.runs[0].point)
     columns += [Column("Rep.", "right")] if repeats else []
