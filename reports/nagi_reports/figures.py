@@ -733,8 +733,8 @@ def _draw_harm(axes: Axes, matrix: Harm) -> None:
                     1,
                     1,
                     facecolor=_heat(0.0 if mean is None else mean.value),
-                    edgecolor=_GREY,
-                    linewidth=1.6 if itself else 0.5,
+                    edgecolor="black" if itself else _GREY,
+                    linewidth=1.3 if itself else 0.5,
                     zorder=3 if itself else 2,
                 )
             )

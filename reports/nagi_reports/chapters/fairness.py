@@ -34,6 +34,7 @@ from nagi_reports.summary import mean_of_runs
 
 MAX_SHOWN = 9  # runs whose shares are shown over time
 MAX_MATRICES = 6  # of harm
+_TOLERANCE = f"{TOLERANCE * 100:g} %"
 
 
 def blocks(material: Material) -> list[Block]:
@@ -90,7 +91,7 @@ def _said(material: Material) -> Paragraph:
         "goodputs, (Σ g)² / (n Σ g²), from 1/n (one flow has everything) to 1 (equal shares). In "
         f"windows: the mean of the index over windows of {wide} within the measurement interval. "
         "Convergence time: from the last flow's start until every flow's share stays within "
-        f"{TOLERANCE:.0%} of equal, window by window, for {HOLD_S:g} s."
+        f"{_TOLERANCE} of equal, window by window, for {HOLD_S:g} s."
     )
 
 
@@ -165,7 +166,7 @@ def _table(material: Material, found: list[_Group]) -> Table:
         "Fairness at each point: means over valid runs"
         + (", with 95 % intervals" if any(run.repeat for run in material.campaign.runs) else "")
         + ". Shares: of the flows of each entry of the experiment file together. Convergence time: "
-        f"never: shares did not stay within {TOLERANCE:.0%} of equal for {HOLD_S:g} s; too short: "
+        f"never: shares did not stay within {_TOLERANCE} of equal for {HOLD_S:g} s; too short: "
         f"less than {HOLD_S:g} s of traffic after the last flow's start.",
         columns,
         rows,
@@ -244,6 +245,7 @@ def _over_time(material: Material, found: list[_Group]) -> Iterator[Block]:
         f"{which}; of each the run with the median index (the lower of two). White lines part "
         "flows. Dashed: where flows would be parted with equal shares.",
         f"Shares of goodput over time. {'; '.join(said)}.",
+        floats=True,
     )
 
 
