@@ -662,7 +662,15 @@ def _draw_shares(axes: Axes, run: SharesOverTime, names: list[str]) -> None:
         late = slice(len(bottom) // 2, None)
         middle = float((begin[late] + bottom[late]).mean() / 2)
         if float((bottom - begin)[late].mean()) > _LABELLED:
-            axes.text(run.edges_s[-1] * 0.97, middle, scheme, ha="right", va="center", fontsize=7.5)
+            axes.text(
+                run.edges_s[-1] * 0.97,
+                middle,
+                scheme,
+                ha="right",
+                va="center",
+                fontsize=7.5,
+                bbox={"facecolor": "#FFFFFF", "edgecolor": "none", "pad": 0.8, "alpha": 0.8},
+            )
     if len(run.groups) == 1:
         for number in range(1, total):
             axes.axhline(number / total, color="black", linestyle="--", linewidth=0.9)

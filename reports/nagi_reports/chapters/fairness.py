@@ -147,7 +147,7 @@ def _table(material: Material, found: list[_Group]) -> Table:
         Column("Jain's index", "right", 1),
         Column("In windows", "right", 1),
         *([Column("Shares", weight=2)] if parts else []),
-        Column("Smallest, largest share", "right", 1),
+        Column("Smallest, largest", "right", 1),
         Column("Convergence time", "right", 1),
     ]
     rows = []
@@ -185,7 +185,7 @@ def _shares(each: _Group) -> str:
     for name, flows in parts.items():
         total = each.rows[each.rows["flow"].isin(flows)].groupby("run_id")["goodput_share"].sum()
         said.append(f"{name} ({scheme[name]}) {total.mean():.2f}")
-    return ", ".join(said)
+    return "\n".join(said)
 
 
 def _convergence(each: _Group) -> str:
