@@ -156,7 +156,7 @@ class ResultRow(Contract):
         exclude_if=is_none,
         description="number of the flows that share this flow's bottleneck, itself included",
     )
-    goodput_share: float | None = Field(
+    share: float | None = Field(
         None, exclude_if=is_none, description="goodput / the sum of the goodputs of these flows"
     )
     jain_index_windows: float | None = Field(

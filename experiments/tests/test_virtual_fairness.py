@@ -53,8 +53,8 @@ def test_two_equal_flows_share_fairly(results):
     both = table[table["point.rival"] == "sack"]
     assert set(both["status"]) == {"valid"}
     assert both["jain_index"].nunique() == 1 and (both["jain_index"] >= 0.9).all()
-    assert both["goodput_share"].between(1 / 3, 2 / 3).all()
-    assert both["goodput_share"].sum() == pytest.approx(1)
+    assert both["share"].between(1 / 3, 2 / 3).all()
+    assert both["share"].sum() == pytest.approx(1)
     assert (both["sharing_flows"] == 2).all()
 
 

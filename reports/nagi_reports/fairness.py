@@ -46,7 +46,7 @@ WINDOW_S, WINDOW_RTTS = 1.0, 10
 TOLERANCE, HOLD_S = 0.2, 5.0
 ALONE = "none"  # the value of the competitor's axis at which there is no competitor
 
-Floats = npt.NDArray[np.float64]
+Floats = npt.NDArray[np.floating[Any]]
 Convergence = Literal["converged", "never", "too short"]
 
 
@@ -69,7 +69,9 @@ class Sharing:
 def sharing(plan: RunPlan) -> list[Sharing]:
     """The flows of a run that share bottlenecks, in the plan's order."""
     flows = [flow for flow in plan.flows if not flow.background]
-    crossing = Counter((hop.link, hop.direction) for flow in flows for hop in flow.path)
+    crossing = Counter[tuple[str, str]](
+        (hop.link, hop.direction) for flow in flows for hop in flow.path
+    )
 
     def order(hop: tuple[str, str], rate: int | None) -> tuple[float, int]:
         return (math.inf if rate is None else rate / crossing[hop]), -crossing[hop]
@@ -92,7 +94,7 @@ class Windows:
 
     width_s: float
     ends_s: Floats  # since the run began
-    goodput_bps: dict[str, Floats]
+    goodput_bps: Mapping[str, Floats]
 
     def of(self, flows: Sequence[str]) -> Floats:
         return np.stack([self.goodput_bps[name] for name in flows], axis=1)
@@ -109,7 +111,7 @@ class Windows:
         return table.sort_values("end_s", kind="stable", ignore_index=True)
 
 
-def jain_over_time(goodputs: Floats) -> Floats:
+def jain_over_time(goodputs: Floats) -> npt.NDArray[np.float64]:
     """Jain's index of each row; nan where nothing arrived."""
     return np.array([jain_index(row) for row in goodputs])
 
@@ -146,7 +148,7 @@ def measures(
             for name, value in values.items()
         }
         for name, share in zip(group.names, shares(rates), strict=True):
-            found[name] = mine | {"goodput_share": known(float(share)), "sharing_flows": len(rates)}
+            found[name] = mine | {"share": known(float(share)), "sharing_flows": len(rates)}
     return found
 
 
@@ -172,15 +174,16 @@ def add_harm(table: pd.DataFrame, campaign: Campaign) -> pd.DataFrame:
     axis = None if campaign.competitor is None else f"point.{campaign.competitor}"
     if axis is None or axis not in table or table.empty:
         return table
-    others = [name for name in table if name.startswith("point.") and name != axis]
+    others = [f"point.{name}" for name in campaign.runs[0].point if name != campaign.competitor]
     keys = [*others, "repeat"]
     counted = foreground(table)
     alone = counted[(counted[axis] == ALONE) & (counted["status"] == "valid")]
     baselines = {
         key: rows for key, rows in alone.groupby(keys, sort=False) if rows["run_id"].nunique() == 1
     }
-    for _, rows in counted[counted[axis] != ALONE].groupby("run_id", sort=False):
-        baseline = baselines.get(tuple(rows.iloc[0][keys]))
+    keys_of = counted.drop_duplicates("run_id").set_index("run_id")[keys]
+    for run_id, rows in counted[counted[axis] != ALONE].groupby("run_id", sort=False):
+        baseline = baselines.get(tuple(keys_of.loc[run_id]))
         if baseline is None:
             continue
         mine = rows[rows["flow"].isin(baseline["flow"])]

@@ -583,6 +583,9 @@ _SHARES_ACROSS = 3
 _HATCHES = ("", "....", "////", "xxxx")
 _GROUPS = (_STYLES[0][0], _STYLES[1][0], _STYLES[2][0], _STYLES[3][0])
 _LABELLED = 0.09  # a band with a smaller share has no room for its scheme's name
+_LETTERS = 14  # of a scheme's name that have room in a band
+_BESIDE = 6  # competitors at most, so that two matrices of harm stand beside each other
+_LEVEL = 56  # letters of competitors' names that have room in a line
 
 
 def shares_over_time(runs: Sequence[SharesOverTime]) -> Figure:
@@ -605,7 +608,7 @@ def shares_over_time(runs: Sequence[SharesOverTime]) -> Figure:
                 continue
             run = runs[place]
             _draw_shares(areas, run, names)
-            areas.set_title(_wrapped(run.title, 34), loc="left", fontsize=7.5)
+            areas.set_title(_wrapped(run.title, 29), loc="left", fontsize=7.5)
             _steps(below, run.edges_s, run.jain)
             below.set_ylim(0, 1.08)
             below.set_yticks([0, 1])
@@ -665,7 +668,7 @@ def _draw_shares(axes: Axes, run: SharesOverTime, names: list[str]) -> None:
             axes.text(
                 run.edges_s[-1] * 0.97,
                 middle,
-                scheme,
+                scheme if len(scheme) <= _LETTERS else f"{scheme[:_LETTERS]}…",
                 ha="right",
                 va="center",
                 fontsize=7.5,
@@ -712,14 +715,20 @@ class Harm:
 
 
 def harm(pairs: Sequence[tuple[Harm, Harm]]) -> Figure:
-    """Heat maps with their numbers: a pair a row, harm to goodput and harm to RTT."""
-    heights = [0.55 + 0.34 * len(first.schemes) for first, _ in pairs]
+    """Heat maps with their numbers, harm to goodput and harm to RTT: beside each other if there is
+    room."""
+    across = 2 if len(pairs[0][0].competitors) <= _BESIDE else 1
+    matrices = [matrix for pair in pairs for matrix in pair]
+    rows = [matrices[first : first + across] for first in range(0, len(matrices), across)]
+    steep = sum(max(map(len, _wrapped(c, 9).split("\n"))) for c in pairs[0][0].competitors)
+    is_steep = steep * across > _LEVEL
+    heights = [0.55 + 0.4 * is_steep + 0.34 * len(row[0].schemes) for row in rows]
     with style():
         figure = Figure(figsize=(WIDTH, sum(heights) + 0.2), layout="constrained")
-        grid = figure.subplots(len(pairs), 2, squeeze=False, height_ratios=heights)
-        for row, pair in zip(grid, pairs, strict=True):
-            for column, (axes, matrix) in enumerate(zip(row, pair, strict=True)):
-                _draw_harm(axes, matrix)
+        grid = figure.subplots(len(rows), across, squeeze=False, height_ratios=heights)
+        for places, shown in zip(grid, rows, strict=True):
+            for column, (axes, matrix) in enumerate(zip(places, shown, strict=True)):
+                _draw_harm(axes, matrix, is_steep)
                 axes.set_title(matrix.title, loc="left")
                 if column == 0:
                     axes.set_ylabel("harm to")
@@ -727,7 +736,7 @@ def harm(pairs: Sequence[tuple[Harm, Harm]]) -> Figure:
     return figure
 
 
-def _draw_harm(axes: Axes, matrix: Harm) -> None:
+def _draw_harm(axes: Axes, matrix: Harm, is_steep: bool) -> None:
     for y, (scheme, cells, beyond) in enumerate(
         zip(matrix.schemes, matrix.cells, matrix.beyond, strict=True)
     ):
@@ -763,7 +772,11 @@ def _draw_harm(axes: Axes, matrix: Harm) -> None:
             )
     axes.set_xlim(-0.5, len(matrix.competitors) - 0.5)
     axes.set_ylim(len(matrix.schemes) - 0.5, -0.5)
-    axes.set_xticks(range(len(matrix.competitors)), [_wrapped(c, 9) for c in matrix.competitors])
+    axes.set_xticks(
+        range(len(matrix.competitors)),
+        [_wrapped(name, 16 if is_steep else 9) for name in matrix.competitors],
+        rotation=90 if is_steep else 0,
+    )
     axes.set_yticks(range(len(matrix.schemes)), [_wrapped(s, 14) for s in matrix.schemes])
     axes.tick_params(length=0)
     for spine in axes.spines.values():

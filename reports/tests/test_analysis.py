@@ -66,7 +66,7 @@ def test_metrics_agree_with_the_emulator(packets, flow, first, last, direction):
 
 def test_flows_of_both_directions_share_no_bottleneck():
     for row in Metrics.read(RECORDED / "metrics.json").rows:
-        assert row.jain_index is row.goodput_share is row.sharing_flows is row.convergence is None
+        assert row.jain_index is row.share is row.sharing_flows is row.convergence is None
 
 
 def test_fairness_is_of_flows_with_the_same_bottleneck(run):
@@ -83,7 +83,7 @@ def test_fairness_is_of_flows_with_the_same_bottleneck(run):
         assert row.jain_index_windows == pytest.approx(1)
         assert row.product_measure == pytest.approx(rate * rate)
         assert row.potential_delay_s == pytest.approx(2 / rate)
-        assert (row.goodput_share, row.sharing_flows) == (0.5, 2)
+        assert (row.share, row.sharing_flows) == (0.5, 2)
         assert (row.convergence_time_s, row.convergence) == (None, "too short")
     assert all(row.jain_index is None for row in others)
     table = pd.read_parquet(run / "goodput.parquet")

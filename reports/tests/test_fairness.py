@@ -18,6 +18,7 @@ from nagi_contracts.paths import SCHEMAS
 from nagi_contracts.plan import RunPlan
 from nagi_contracts.records import Build, Campaign, CampaignRun, Manifest, Verdict
 from nagi_contracts.results import ResultRow
+from nagi_reports import figures
 from nagi_reports.chapters import compose, gather
 from nagi_reports.content import Block, Figure, Paragraph, Table
 from nagi_reports.fairness import (
@@ -30,7 +31,9 @@ from nagi_reports.fairness import (
     window_s,
 )
 from nagi_reports.report import html, write_report
+from nagi_reports.statistics import Mean
 from nagi_reports.summary import summarise
+from test_report import clipped, overlaps
 
 (RECORDED,) = (SCHEMAS / "example" / "campaign" / "runs").iterdir()
 BUILD = Build(id="0123456789abcdef", version="0", commit=None, nagi_link="1", nagi_agent="2")
@@ -189,7 +192,7 @@ def of_point(table: pd.DataFrame, scheme: str, rival: str, repeat: int = 0) -> p
 def test_shares_and_jain_s_index_are_of_all_flows_that_share(made_up):
     _, _, table = made_up()
     rows = of_point(table, "sack", "cubic")
-    assert rows["goodput_share"].tolist() == pytest.approx([2 / 18, 1 / 18, 15 / 18])
+    assert rows["share"].tolist() == pytest.approx([2 / 18, 1 / 18, 15 / 18])
     assert rows["jain_index"].tolist() == pytest.approx([18**2 / (3 * (4 + 1 + 225))] * 3)
     assert rows["jain_index_windows"].tolist() == pytest.approx(rows["jain_index"].tolist())
     assert (rows["sharing_flows"] == 3).all()
@@ -299,3 +302,30 @@ def test_there_is_no_chapter_where_flows_are_single(made_up):
 def test_a_short_run_says_why_it_has_no_convergence(made_up):
     (table,) = (block for block in chapter(made_up(duration=4)) if isinstance(block, Table))
     assert {row[-1] for row in table.rows} == {"too short"}
+
+
+def test_no_label_of_the_figures_covers_another_or_is_cut_off():
+    long = "a-scheme-whose-name-is-long-as-well"
+    edges = np.arange(0.0, 11.0)
+    eight = [np.full(10, 1 / 8)] * 8
+    runs = [
+        figures.SharesOverTime(
+            f"flows each 8, error rate 0.1 %, scheme {long}, competitor none",
+            edges,
+            [("first", long, eight[:count]), ("second", "cubic", eight[count:])],
+            np.full(10, 1.0),
+        )
+        for count in (1, 4, 7)
+    ]
+    schemes = ["newreno", "cubic", "bbr", "vegas", "westwood", long]
+    cells = [[Mean(0.1 * (x - y), 0.01, 3) for x in range(6)] for y in range(6)]
+    cells[2][3] = None
+    matrix = figures.Harm("Goodput, flows each 8", schemes, schemes, cells, [[True] * 6] * 6)
+    drawn = [
+        figures.shares_over_time(runs),
+        figures.shares_over_time(runs[:1]),
+        figures.harm([(matrix, matrix)] * 2),
+    ]
+    for figure in drawn:
+        assert overlaps(figure) == []
+        assert clipped(figure) == []

@@ -212,7 +212,7 @@ class _Expansion:
                 continue
             changed: dict[str, dict[str, Any]] = {key: {} for key in _ADAPTERS}
             for part, each in zip(self._parts, parts, strict=True):
-                changed[part.key] |= each.value
+                changed[part.key] |= each.value or {}
             changed = {key: entries for key, entries in changed.items() if entries}
             experiment = base.model_copy(update=changed)
             values = {axis: texts[axis][index] for axis, index in chosen.items()}

@@ -65,7 +65,7 @@ class _Group:
 
 def _groups(material: Material) -> Iterator[_Group]:
     """In the order of the matrix."""
-    if "jain_index" not in material.table or "goodput_share" not in material.table:
+    if "jain_index" not in material.table or "share" not in material.table:
         return
     valid = foreground(material.table[material.table["status"] == "valid"])
     by_run = dict(list(valid.groupby("run_id", sort=False)))
@@ -159,7 +159,7 @@ def _table(material: Material, found: list[_Group]) -> Table:
             for name in ("jain_index", "jain_index_windows")
         ]
         row += [_shares(each)] if parts else []
-        by_run = each.rows.groupby("run_id")["goodput_share"]
+        by_run = each.rows.groupby("run_id")["share"]
         row += [f"{by_run.min().mean():.3f}, {by_run.max().mean():.3f}", _convergence(each)]
         rows.append(row)
     return Table(
@@ -183,7 +183,7 @@ def _shares(each: _Group) -> str:
     scheme = {flow.group: flow.scheme for flow in each.group.flows}
     said = []
     for name, flows in parts.items():
-        total = each.rows[each.rows["flow"].isin(flows)].groupby("run_id")["goodput_share"].sum()
+        total = each.rows[each.rows["flow"].isin(flows)].groupby("run_id")["share"].sum()
         said.append(f"{name} ({scheme[name]}) {total.mean():.2f}")
     return "\n".join(said)
 
@@ -223,7 +223,7 @@ def _over_time(material: Material, found: list[_Group]) -> Iterator[Block]:
         if series is not None:
             shown.append(series)
             ends = [
-                f"{name} ({scheme}) {float(sum(shares)[-1]):.2f}"
+                f"{name} ({scheme}) {sum(float(share[-1]) for share in shares):.2f}"
                 for name, scheme, shares in series.groups
             ]
             said.append(
