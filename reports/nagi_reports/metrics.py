@@ -180,7 +180,7 @@ def harm(alone: float, beside: float, *, more_is_better: bool = True) -> float:
     the largest; less than 0: the flow does better beside them.
 
     R. Ware, M. K. Mukerjee, S. Seshan, J. Sherry: Beyond Jain's Fairness Index: Setting the Bar for
-    the Deployment of Congestion Control Algorithms, HotNets 2019, section 4. `alone`: the metric
+    the Deployment of Congestion Control Algorithms, HotNets 2019. `alone`: the metric
     without competitors; `beside`: with them; in one unit, any.
     """
     if more_is_better:
