@@ -184,6 +184,9 @@ class ResultRow(Contract):
     )
 
 
+OF_TWO_RUNS = ("harm_goodput", "harm_rtt")  # columns that need another run, too
+
+
 def metrics_of_results() -> dict[str, str]:
     """The columns that are measured numbers, of which there are means, and what they are."""
     kinds: tuple[Any, ...] = (int, float, int | None, float | None)

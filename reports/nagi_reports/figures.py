@@ -722,7 +722,7 @@ def harm(pairs: Sequence[tuple[Harm, Harm]]) -> Figure:
     rows = [matrices[first : first + across] for first in range(0, len(matrices), across)]
     steep = sum(max(map(len, _wrapped(c, 9).split("\n"))) for c in pairs[0][0].competitors)
     is_steep = steep * across > _LEVEL
-    heights = [0.55 + 0.4 * is_steep + 0.34 * len(row[0].schemes) for row in rows]
+    heights = [0.5 + 0.4 * is_steep + 0.31 * len(row[0].schemes) for row in rows]
     with style():
         figure = Figure(figsize=(WIDTH, sum(heights) + 0.2), layout="constrained")
         grid = figure.subplots(len(rows), across, squeeze=False, height_ratios=heights)

@@ -14,7 +14,7 @@ from nagi_contracts.base import Flag, Strict, Whole
 from nagi_contracts.errors import BadValue, choices, shown
 from nagi_contracts.plan import NUMBER_MARK
 from nagi_contracts.records import Keep, Until
-from nagi_contracts.results import metrics_of_results
+from nagi_contracts.results import OF_TWO_RUNS, metrics_of_results
 from nagi_contracts.statements import Statement
 from nagi_contracts.units import ByteCount, Duration, PacketCount
 from pydantic import BeforeValidator, Field, model_validator
@@ -203,6 +203,9 @@ class Experiment(Strict):
         if until.metric not in metrics_of_results():
             what = f"unknown metric {shown(until.metric)}"
             raise BadValue(what, choices(until.metric, metrics_of_results()), "until.metric")
+        if until.metric in OF_TWO_RUNS:
+            what = f"{until.metric} is of two runs, and points are repeated one by one"
+            raise BadValue(what, "give another metric, such as goodput_bps", "until.metric")
         if self.repeats < MIN_REPEATS:
             what = (
                 f"`until` with `repeats: {self.repeats}`: an interval of so few runs is narrow by "
