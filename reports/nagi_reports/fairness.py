@@ -131,7 +131,9 @@ def measures(
             "proportional_fairness": proportional_fairness(rates),
             "potential_delay_s": potential_delay(rates),
         }
-        if windows is not None:
+        if windows is None:  # the traffic is shorter than one
+            values["convergence"] = "too short"
+        else:
             over_time = windows.of(group.names)
             begins = windows.ends_s - windows.width_s
             inside = (begins >= plan.measure.start_s - 1e-6) & (
