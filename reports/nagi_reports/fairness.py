@@ -73,13 +73,19 @@ def sharing(plan: RunPlan) -> list[Sharing]:
         (hop.link, hop.direction) for flow in flows for hop in flow.path
     )
 
-    def order(hop: tuple[str, str], rate: int | None) -> tuple[float, int]:
+    rates: dict[tuple[str, str], int | None] = {
+        (hop.link, hop.direction): plan.channel(hop).mean_rate_bps
+        for hop in {(hop.link, hop.direction): hop for flow in flows for hop in flow.path}.values()
+    }
+
+    def order(hop: tuple[str, str]) -> tuple[float, int]:
+        rate = rates[hop]
         return (math.inf if rate is None else rate / crossing[hop]), -crossing[hop]
 
     found: dict[tuple[str, str], list[FlowPlan]] = {}
     for flow in flows:
-        hops = {(hop.link, hop.direction): plan.channel(hop).mean_rate_bps for hop in flow.path}
-        found.setdefault(min(hops, key=lambda hop: order(hop, hops[hop])), []).append(flow)
+        narrowest = min(((hop.link, hop.direction) for hop in flow.path), key=order)
+        found.setdefault(narrowest, []).append(flow)
     return [Sharing(mine) for mine in found.values() if len(mine) > 1]
 
 
