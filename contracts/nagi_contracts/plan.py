@@ -28,6 +28,7 @@ from nagi_contracts.memo import Memo
 DirectionName = Literal["forward", "backward"]
 DIRECTIONS: tuple[DirectionName, DirectionName] = get_args(DirectionName)
 SwitchTarget = Literal["nagi", "bmv2"]
+NUMBER_MARK = "."  # between the name and the number of flows that a `count` made
 
 
 class StepTrace(Contract):
@@ -359,6 +360,11 @@ class FlowPlan(Contract):
             self.receiver_control or "": self.receiver_object,
         }
         return {name: each for name, each in ends.items() if each is not None}
+
+    @property
+    def group(self) -> str:
+        """The entry of the experiment file that made the flow: its name without the number."""
+        return self.name.partition(NUMBER_MARK)[0]
 
     @property
     def listens(self) -> Literal["sender", "receiver"]:

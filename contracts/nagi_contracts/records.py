@@ -15,6 +15,7 @@ tcp_info.parquet  TCP_INFO of each sender over time
 scheme_events.parquet   what schemes of ours told of their connections: losses, verdicts, samples
 NODE.LINK.pcap    captures, headers only; NODE.LINK.pcap.zst where compressed
 command-ROLE.FLOW.log   what programs of `traffic: command` said
+goodput.parquet   goodput over time of flows that share a bottleneck, made from the captures
 verdict.json      did the links do what was asked?
 metrics.json      the run's rows of results.parquet
 """
@@ -476,6 +477,9 @@ class Campaign(Contract):
     x: str
     series: str
     panels: str | None
+    competitor: str | None = Field(
+        None, exclude_if=is_none, description="the axis of the competing flows' schemes"
+    )
     runs: list[CampaignRun]
     left_out: dict[str, str] = Field(description="scheme left out -> why")
     keep: Keep = Field(Keep(), description="what is kept of each run's files")

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from nagi_contracts.base import Contract
+from nagi_contracts.base import Contract, is_none
 from nagi_contracts.records import FileFate, Status
 
 
@@ -92,8 +92,9 @@ class ResultRow(Contract):
     )
     jain_index: float | None = Field(
         None,
-        description="fairness of the run's flows' goodputs: (sum x)^2 / (n sum x^2); like all "
-        "measures of fairness the same in every row of a run, null for a single flow",
+        description="fairness of the goodputs of flows that share a bottleneck: "
+        "(sum x)^2 / (n sum x^2); like all measures of fairness the same in every row of these "
+        "flows, without cross traffic, null for a flow that shares its bottleneck with none",
     )
     max_min_ratio: float | None = Field(None, description="smallest goodput / largest")
     product_measure: float | None = Field(
@@ -108,8 +109,8 @@ class ResultRow(Contract):
     )
     convergence_time_s: float | None = Field(
         None,
-        description="from the last flow's start until every flow's share of goodput, over 1 s or "
-        "10 RTTs at a time, stays within 25 % of equal, s (RFC 5166); null if it does not",
+        description="from the last flow's start until every flow's share of goodput, in windows "
+        "of 1 s or 10 RTTs, stays within 20 % of equal for 5 s, s (RFC 5166); null without",
     )
     reactions: Literal["told", "inferred"] | None = Field(
         None,
@@ -150,6 +151,40 @@ class ResultRow(Contract):
     mark_reactions: int | None = Field(
         None, description="times it reduced for a congestion mark (ECN), as far as it told"
     )
+    sharing_flows: int | None = Field(
+        None,
+        exclude_if=is_none,
+        description="number of the flows that share this flow's bottleneck, itself included",
+    )
+    share: float | None = Field(
+        None, exclude_if=is_none, description="goodput / the sum of the goodputs of these flows"
+    )
+    jain_index_windows: float | None = Field(
+        None,
+        exclude_if=is_none,
+        description="mean of Jain's index in windows of 1 s or 10 RTTs: fairness over short times",
+    )
+    convergence: Literal["converged", "never", "too short"] | None = Field(
+        None,
+        exclude_if=is_none,
+        description="whether there is a convergence time; too short: less than 5 s of traffic "
+        "after the last flow's start",
+    )
+    harm_goodput: float | None = Field(
+        None,
+        exclude_if=is_none,
+        description="harm that competitors do to the goodput: (alone - beside) / alone, of all "
+        "flows together that are in the run without competitors, too (Ware et al., HotNets 2019); "
+        "in the table only, null without `report: competitor` and for other flows",
+    )
+    harm_rtt: float | None = Field(
+        None,
+        exclude_if=is_none,
+        description="the same of the mean RTT: (beside - alone) / beside",
+    )
+
+
+OF_TWO_RUNS = ("harm_goodput", "harm_rtt")  # columns that need another run, too
 
 
 def metrics_of_results() -> dict[str, str]:
@@ -160,6 +195,17 @@ def metrics_of_results() -> dict[str, str]:
         for name, field in ResultRow.model_fields.items()
         if field.annotation in kinds and name not in ("repeat", "seed")
     }
+
+
+class GoodputWindow(Contract):
+    """A row of goodput.parquet: the goodput of a flow that shares its bottleneck with others, in a
+    window of 1 s or of 10 times the longest base RTT of the run."""
+
+    end_s: float = Field(description="the window's end, seconds since the traffic began")
+    flow: str
+    goodput_bps: float = Field(
+        description="payload bytes delivered for the first time x 8 / width of the window, bit/s"
+    )
 
 
 class Metrics(Contract):

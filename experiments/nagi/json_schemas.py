@@ -26,7 +26,7 @@ from nagi_contracts.records import (
     TransmissionRow,
     Verdict,
 )
-from nagi_contracts.results import Metrics, ResultRow
+from nagi_contracts.results import GoodputWindow, Metrics, ResultRow
 from nagi_contracts.switches import QueueSample, Switches, SwitchRecord
 
 from nagi import agent_contracts
@@ -51,6 +51,7 @@ CONTRACTS: dict[str, type[Contract]] = {
     "transmissions": TransmissionRow,
     "scheme_events": SchemeEvent,
     "verdict": Verdict,
+    "goodput": GoodputWindow,
     "metrics": Metrics,
     "results": ResultRow,
     "campaign": Campaign,
@@ -61,6 +62,7 @@ TABLES = (
     "transmissions",
     "queue_samples",
     "scheme_events",
+    "goodput",
     "results",
 )  # their schema is a row's
 

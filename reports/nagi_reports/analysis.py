@@ -23,27 +23,20 @@ from nagi_contracts.switches import Switches, drops_file
 
 from nagi_reports import attribution
 from nagi_reports.connections import known, rtt_seconds
+from nagi_reports.fairness import Windows, add_harm, measures, sharing, window_s
 from nagi_reports.metrics import (
     agi,
     agi_ceiling,
     buffer_delay,
-    convergence_time_s,
     goodput_bps,
-    jain_index,
     loss_rate,
-    max_min_ratio,
-    potential_delay,
-    product_measure,
-    proportional_fairness,
     tcp_efficiency,
     throughput_bps,
     time_mean,
 )
 from nagi_reports.parquet import read_parquet
 
-# Rates swing with the windows: whether flows share fairly is looked at over whole seconds, or over
-# ten round trips where that is longer, and with this much of the fair share allowed for.
-CONVERGENCE_S, CONVERGENCE_RTTS, CONVERGENCE_DELTA = 1.0, 10, 0.25
+GOODPUT = "goodput.parquet"  # of the flows that share a bottleneck, over time
 
 _OF_DROPS = [
     "time_ns",
@@ -64,7 +57,13 @@ def analyse_run(run: Path) -> Metrics:
     """
     recorded = _Recorded.read(run)
     plan = recorded.plan
-    fairness = _fairness(recorded)
+    windows = _goodput_over_time(recorded)
+    if windows is not None:
+        written = windows.table(plan.timeline.traffic_s)
+        written.to_parquet(run / GOODPUT, index=False)
+    fairness = measures(
+        plan, {flow.name: recorded.goodput_bps(flow) for flow in plan.flows}, windows
+    )
     rows = [
         ResultRow.model_validate(
             {
@@ -77,7 +76,7 @@ def analyse_run(run: Path) -> Metrics:
                 "seed": plan.seed,
                 "point": plan.point,
                 **_of_flow(recorded, flow),
-                **fairness,
+                **fairness.get(flow.name, {}),
             }
         )
         for flow in plan.flows
@@ -136,7 +135,7 @@ def read_table(out: Path, campaign: Campaign) -> pd.DataFrame:
     table = pd.DataFrame(rows, columns=columns)
     # A column without any value has the type of its numbers all the same.
     numbers = [name for name in metrics_of_results() if table[name].isna().all()]
-    return table.astype(dict.fromkeys(numbers, "float64"))
+    return add_harm(table.astype(dict.fromkeys(numbers, "float64")), campaign)
 
 
 @dataclass(frozen=True)
@@ -381,53 +380,39 @@ def _knots(manifest: Manifest, clock: HostClock | None) -> Knots:
     return [(at + epoch_ns, ahead) for at, ahead in clock.knots] if clock else []
 
 
-def _fairness(recorded: _Recorded) -> dict[str, float | None]:
-    """Of all flows of a run; nothing of a single one."""
-    flows = recorded.plan.flows
-    if len(flows) < 2:
-        return {}
-    rates = [recorded.goodput_bps(flow) / 1e6 for flow in flows]
-    values = {
-        "jain_index": jain_index(rates),
-        "max_min_ratio": max_min_ratio(rates),
-        "product_measure": product_measure(rates),
-        "proportional_fairness": proportional_fairness(rates),
-        "potential_delay_s": potential_delay(rates),
-        "convergence_time_s": _convergence(recorded),
-    }
-    return {name: known(value) for name, value in values.items()}
-
-
-def _convergence(recorded: _Recorded) -> float:
+def _goodput_over_time(recorded: _Recorded) -> Windows | None:
+    """Of all flows that share a bottleneck; None if there are none, or the traffic is shorter than
+    a window."""
     plan = recorded.plan
-    longest_rtt_s = max(flow.base_rtt_s for flow in plan.flows)
-    interval_s = max(CONVERGENCE_S, CONVERGENCE_RTTS * longest_rtt_s)
+    flows = [flow for group in sharing(plan) for flow in group.flows]
+    width_s = window_s(plan)
     begin_s, end_s = plan.timeline.traffic_s, plan.timeline.traffic_end_s
-    count = math.floor((end_s - begin_s) / interval_s + 1e-9)
-    interval_ns = round(interval_s * 1e9)
+    count = math.floor((end_s - begin_s) / width_s + 1e-9)
+    if not flows or not count:
+        return None
+    width_ns = round(width_s * 1e9)
     begins_ns = {
         node: _instant(recorded.manifest, begin_s, recorded.verdict.clocks.get(node))
         for node, _ in recorded.captures
     }
-    # These intervals begin with the traffic, those of recorded.scans with the measurement. One more
+    # These windows begin with the traffic, those of recorded.scans with the measurement. One more
     # pass over a capture, however many flows it has.
     scans = {
-        at: scan(recorded.captures[at], start_ns=begins_ns[at[0]], interval_ns=interval_ns)
-        for at in {_receiving(flow) for flow in plan.flows}
+        at: scan(recorded.captures[at], start_ns=begins_ns[at[0]], interval_ns=width_ns)
+        for at in {_receiving(flow) for flow in flows}
     }
-    received = np.zeros((count, len(plan.flows)))
-    for column, flow in enumerate(plan.flows):
+    rates = {}
+    for flow in flows:
+        received = np.zeros(count)
         found, begin_ns = scans[_receiving(flow)], begins_ns[flow.receiver]
         rows = found.flows.index[is_of(found.flows, flow)]
-        if found.series is None:
-            continue
-        mine = found.series[found.series["flow"].isin(rows)]
-        index = ((mine["start_ns"] - begin_ns) // interval_ns).to_numpy()
-        inside = (index >= 0) & (index < count)
-        np.add.at(received[:, column], index[inside], mine["first_time_bytes"].to_numpy()[inside])
-    ends_s = begin_s + interval_s * np.arange(1, count + 1)
-    last_start_s = max(flow.start_s for flow in plan.flows)
-    return convergence_time_s(ends_s, received, last_start_s, CONVERGENCE_DELTA)
+        if found.series is not None:
+            mine = found.series[found.series["flow"].isin(rows)]
+            index = ((mine["start_ns"] - begin_ns) // width_ns).to_numpy()
+            inside = (index >= 0) & (index < count)
+            np.add.at(received, index[inside], mine["first_time_bytes"].to_numpy()[inside])
+        rates[flow.name] = received * 8 / width_s
+    return Windows(width_s, begin_s + width_s * np.arange(1, count + 1), rates)
 
 
 def _cwnd_mean(recorded: _Recorded, flow: FlowPlan) -> float:

@@ -261,6 +261,7 @@ Parquet, captures pcap (some compressed by zstd), the rest is JSON.
     `scheme_events.parquet`: what schemes of nagi's own told.
     `transmissions.parquet`: what became of every transmission, where links are radios.
     `command-*.log`: what programs said whose traffic a flow was.
+    `goodput.parquet`: goodput over time of flows that share a bottleneck.
   - `verdict.json`: did the links do what was asked? `metrics.json`: what the run came to.
 
 Of the machines it was made on it says: kernel release, machine type, number of processors, versions

@@ -22,7 +22,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
+from matplotlib.patches import Patch, Rectangle
 from matplotlib.text import Text
 
 from nagi_reports.attribution import OUTCOMES, Classified
@@ -567,6 +567,230 @@ def _draw_classified(axes: Axes, at: int, classified: Classified) -> None:
             )
         begin += share
     axes.text(1.03, at, f"{classified.total:,}", va="center", fontsize=7)
+
+
+@dataclass(frozen=True)
+class SharesOverTime:
+    """What shares the flows of a run had of their bottleneck, over time."""
+
+    title: str
+    edges_s: Floats  # of windows, since the traffic began
+    groups: list[tuple[str, str, list[Floats]]]  # name, scheme, each flow's share in each window
+    jain: Floats
+
+
+_SHARES_ACROSS = 3
+_HATCHES = ("", "....", "////", "xxxx")
+_GROUPS = (_STYLES[0][0], _STYLES[1][0], _STYLES[2][0], _STYLES[3][0])
+_LABELLED = 0.09  # a band with a smaller share has no room for its scheme's name
+_LETTERS = 14  # of a scheme's name that have room in a band
+_BESIDE = 6  # competitors at most, so that two matrices of harm stand beside each other
+_LEVEL = 56  # letters of competitors' names that have room in a line
+
+
+def shares_over_time(runs: Sequence[SharesOverTime]) -> Figure:
+    """Shares as areas upon each other, a run each, with the borders that fair shares would have;
+    below them Jain's index."""
+    across = min(len(runs), _SHARES_ACROSS)
+    down = math.ceil(len(runs) / across)
+    names = list(dict.fromkeys(name for run in runs for name, _, _ in run.groups))
+    with style(), mpl.rc_context({"hatch.linewidth": 0.4}):
+        figure = Figure(figsize=(WIDTH, 0.45 + 2.1 * down), layout="constrained")
+        grid = figure.subplots(
+            2 * down, across, sharex="col", squeeze=False, height_ratios=[3.4, 1] * down
+        )
+        for place in range(across * down):
+            row, column = divmod(place, across)
+            areas, below = grid[2 * row][column], grid[2 * row + 1][column]
+            if place >= len(runs):
+                areas.set_visible(False)
+                below.set_visible(False)
+                continue
+            run = runs[place]
+            _draw_shares(areas, run, names)
+            areas.set_title(_wrapped(run.title, 29), loc="left", fontsize=7.5)
+            _steps(below, run.edges_s, run.jain)
+            below.set_ylim(0, 1.08)
+            below.set_yticks([0, 1])
+            below.grid(axis="y", color=_PALE, linewidth=0.4)
+            below.set_xlim(0, run.edges_s[-1])
+            if column == 0:
+                areas.set_ylabel("Share")
+                below.set_ylabel("Jain")
+            if row == down - 1 or place + across >= len(runs):
+                below.set_xlabel("Time since the traffic began (s)", fontsize=7)
+                below.tick_params(labelbottom=True)
+        handles: list[Any] = [
+            Patch(
+                facecolor=_GROUPS[index % len(_GROUPS)],
+                alpha=0.45,
+                hatch=_HATCHES[index % len(_HATCHES)],
+                label=f"flows {name}" if _several(runs, name) else f"flow {name}",
+            )
+            for index, name in enumerate(names)
+        ]
+        handles.append(Line2D([], [], color="black", linestyle="--", label="fair shares"))
+        figure.legend(handles=handles, ncols=len(handles), loc="outside upper center")
+    return figure
+
+
+def _several(runs: Sequence[SharesOverTime], name: str) -> bool:
+    return any(len(flows) > 1 for run in runs for each, _, flows in run.groups if each == name)
+
+
+def _draw_shares(axes: Axes, run: SharesOverTime, names: list[str]) -> None:
+    total = sum(len(flows) for _, _, flows in run.groups)
+    bottom = np.zeros(len(run.edges_s) - 1)
+    before = 0
+    for name, scheme, flows in run.groups:
+        index = names.index(name)
+        begin = bottom
+        for share in flows:
+            top = bottom + np.nan_to_num(share)
+            axes.fill_between(
+                run.edges_s,
+                np.append(bottom, bottom[-1]),
+                np.append(top, top[-1]),
+                step="post",
+                facecolor=_GROUPS[index % len(_GROUPS)],
+                alpha=0.45,
+                hatch=_HATCHES[index % len(_HATCHES)],
+                edgecolor="#FFFFFF",
+                linewidth=0.5,
+            )
+            bottom = top
+        before += len(flows)
+        if before < total:
+            axes.axhline(before / total, color="black", linestyle="--", linewidth=0.9)
+        late = slice(len(bottom) // 2, None)
+        middle = float((begin[late] + bottom[late]).mean() / 2)
+        if float((bottom - begin)[late].mean()) > _LABELLED:
+            axes.text(
+                run.edges_s[-1] * 0.97,
+                middle,
+                scheme if len(scheme) <= _LETTERS else f"{scheme[:_LETTERS]}…",
+                ha="right",
+                va="center",
+                fontsize=7.5,
+                bbox={"facecolor": "#FFFFFF", "edgecolor": "none", "pad": 0.8, "alpha": 0.8},
+            )
+    if len(run.groups) == 1:
+        for number in range(1, total):
+            axes.axhline(number / total, color="black", linestyle="--", linewidth=0.9)
+    axes.set_ylim(0, 1)
+    axes.set_yticks([0, 0.5, 1], ["0", "50", "100 %"])
+
+
+def _steps(axes: Axes, edges: Floats, values: Floats) -> None:
+    axes.plot(
+        edges, np.append(values, values[-1]), drawstyle="steps-post", color="black", linewidth=0.9
+    )
+
+
+def over_x(
+    summary: Summary, means: Mapping[tuple[str, str], list[Mean | None]], y_label: str
+) -> list[Figure]:
+    """Any means from 0 to 1 against x, a panel each: (panel's label, series) -> a mean at each
+    value of x."""
+
+    def draw(axes: Axes, panel: Panel, numbers: list[float]) -> None:
+        for index, curve in enumerate(panel.curves):
+            found = means.get((panel.label, curve.series))
+            if found is not None:
+                _curve(axes, numbers, found, index, curve.series)
+        axes.set_ylim(0, 1.02)
+
+    return _panels(summary, draw, y_label)
+
+
+@dataclass(frozen=True)
+class Harm:
+    """Harm to schemes (rows) by competitors (columns), with 95 % intervals; None: not known."""
+
+    title: str
+    schemes: list[str]
+    competitors: list[str]
+    cells: list[list[Mean | None]]
+    beyond: list[list[bool]]  # whether it is more than the scheme does to itself
+
+
+def harm(pairs: Sequence[tuple[Harm, Harm]]) -> Figure:
+    """Heat maps with their numbers, harm to goodput and harm to RTT: beside each other if there is
+    room."""
+    across = 2 if len(pairs[0][0].competitors) <= _BESIDE else 1
+    matrices = [matrix for pair in pairs for matrix in pair]
+    rows = [matrices[first : first + across] for first in range(0, len(matrices), across)]
+    steep = sum(max(map(len, _wrapped(c, 9).split("\n"))) for c in pairs[0][0].competitors)
+    is_steep = steep * across > _LEVEL
+    heights = [0.5 + 0.4 * is_steep + 0.31 * len(row[0].schemes) for row in rows]
+    with style():
+        figure = Figure(figsize=(WIDTH, sum(heights) + 0.2), layout="constrained")
+        grid = figure.subplots(len(rows), across, squeeze=False, height_ratios=heights)
+        for places, shown in zip(grid, rows, strict=True):
+            for column, (axes, matrix) in enumerate(zip(places, shown, strict=True)):
+                _draw_harm(axes, matrix, is_steep)
+                axes.set_title(matrix.title, loc="left")
+                if column == 0:
+                    axes.set_ylabel("harm to")
+                axes.set_xlabel("harm by", labelpad=1)
+    return figure
+
+
+def _draw_harm(axes: Axes, matrix: Harm, is_steep: bool) -> None:
+    for y, (scheme, cells, beyond) in enumerate(
+        zip(matrix.schemes, matrix.cells, matrix.beyond, strict=True)
+    ):
+        for x, (competitor, mean, is_beyond) in enumerate(
+            zip(matrix.competitors, cells, beyond, strict=True)
+        ):
+            itself = scheme == competitor
+            axes.add_patch(
+                Rectangle(
+                    (x - 0.5, y - 0.5),
+                    1,
+                    1,
+                    facecolor=_heat(0.0 if mean is None else mean.value),
+                    edgecolor="black" if itself else _GREY,
+                    linewidth=1.3 if itself else 0.5,
+                    zorder=3 if itself else 2,
+                )
+            )
+            said = "n/a" if mean is None else f"{mean.value:.2f}{' *' if is_beyond else ''}"
+            if mean is not None and not math.isnan(mean.halfwidth):
+                said += f"\n± {mean.halfwidth:.2f}"
+            dark = mean is not None and mean.value > 0.8
+            axes.text(
+                x,
+                y,
+                said,
+                ha="center",
+                va="center",
+                fontsize=7,
+                linespacing=1.0,
+                color="#FDFDFD" if dark else "#111111",
+                zorder=4,
+            )
+    axes.set_xlim(-0.5, len(matrix.competitors) - 0.5)
+    axes.set_ylim(len(matrix.schemes) - 0.5, -0.5)
+    axes.set_xticks(
+        range(len(matrix.competitors)),
+        [_wrapped(name, 16 if is_steep else 9) for name in matrix.competitors],
+        rotation=90 if is_steep else 0,
+    )
+    axes.set_yticks(range(len(matrix.schemes)), [_wrapped(s, 14) for s in matrix.schemes])
+    axes.tick_params(length=0)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+
+
+def _heat(value: float) -> str:
+    """A colour that no page changes: from white at 0 to dark red at 1, to blue below 0."""
+    near, far = (
+        ((253, 253, 252), (165, 35, 20)) if value >= 0 else ((253, 253, 252), (90, 150, 205))
+    )
+    part = min(abs(value), 1.0)
+    red, green, blue = (round(a + (b - a) * part) for a, b in zip(near, far, strict=True))
+    return f"#{red:02X}{green:02X}{blue:02X}"
 
 
 def over_time(rows: list[tuple[str, RunSeries | None]]) -> Figure:

@@ -59,6 +59,17 @@ def fraction(over: Formula, under: Formula) -> Formula:
     )
 
 
+def squared(inside: Formula, *, is_sum: bool = False) -> Formula:
+    """The square of a term; in brackets if it is a sum."""
+    begin, end = ("(", ")") if is_sum else ("", "")
+    base = f"<mo>(</mo>{inside.mathml}<mo>)</mo>" if is_sum else inside.mathml
+    return Formula(
+        f"{begin}{inside.typst}{end}^2",
+        f"<msup><mrow>{base}</mrow><mn>2</mn></msup>",
+        f"the square of {inside.words}",
+    )
+
+
 def root(inside: Formula) -> Formula:
     return Formula(
         f"sqrt({inside.typst})",

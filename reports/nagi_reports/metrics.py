@@ -168,36 +168,62 @@ def potential_delay(rates: Rates) -> float:
     return float((1 / x).sum()) if x.all() else math.inf
 
 
+def shares(rates: Rates) -> npt.NDArray[np.float64]:
+    """Each flow's rate / the sum of all: 1 / n each if they share equally; nan if the sum is 0."""
+    x = _rates(rates)
+    return x / x.sum() if x.sum() else np.full(len(x), math.nan)
+
+
+def harm(alone: float, beside: float, *, more_is_better: bool = True) -> float:
+    """Harm that competitors do to a flow: of a metric of which more is better (goodput)
+    (alone - beside) / alone, of which less is better (RTT) (beside - alone) / beside. 0: none; 1:
+    the largest; less than 0: the flow does better beside them.
+
+    R. Ware, M. K. Mukerjee, S. Seshan, J. Sherry: Beyond Jain's Fairness Index: Setting the Bar for
+    the Deployment of Congestion Control Algorithms, HotNets 2019. `alone`: the metric
+    without competitors; `beside`: with them; in one unit, any.
+    """
+    if more_is_better:
+        return _ratio(alone - beside, alone)
+    return _ratio(beside - alone, beside)
+
+
 def convergence_time_s(
     time_s: Floats,
     shares: Floats,
     start_s: float,
     delta: float = 0.1,
+    hold_s: float | None = None,
 ) -> float:
     """Time in s that flows take to share fairly: from `start` (the last flow's start) to the first
     instant from which on every flow's rate stays within `delta` of the fair share, that is between
-    (1 - delta) / n and (1 + delta) / n of the sum.
+    (1 - delta) / n and (1 + delta) / n of the sum, for `hold_s` (None: to the end).
 
     It is the delta-fair convergence time of RFC 5166 section 2.3.3 (Bansal, Balakrishnan, Floyd,
     Shenker, 2001), for n flows and from wherever they begin. inf: they do not come to it before the
-    end. `shares`: a row an interval, a column a flow, rates in one unit, any; `time_s`: when each
-    interval ends. Rates over intervals shorter than some RTTs swing with the windows and never
-    converge.
+    end; nan: less than `hold_s` is left from `start` to the end. `shares`: a row an interval, a
+    column a flow, rates in one unit, any; `time_s`: when each interval ends, all of one length.
+    Rates over intervals shorter than some RTTs swing with the windows and never converge.
     """
     inside = time_s > start_s
     rates, ends = shares[inside], time_s[inside]
-    if len(rates) == 0:
+    if len(rates) == 0 or (hold_s is not None and ends[-1] - start_s < hold_s):
         return math.nan
     total = rates.sum(axis=1, keepdims=True)
     with np.errstate(invalid="ignore", divide="ignore"):
         off = np.abs(rates / total * rates.shape[1] - 1)
     fair = (off <= delta).all(axis=1)  # nan, nothing sent, is not
-    if not fair[-1]:
-        return math.inf
-    unfair = np.flatnonzero(~fair)
-    if len(unfair) == 0:
-        return 0.0
-    return float(ends[unfair[-1]] - start_s)
+    begins = np.append(start_s, ends[:-1])
+    begin: float | None = None
+    for at, (is_fair, left) in enumerate(zip(fair, begins, strict=True)):
+        if not is_fair:
+            begin = None
+            continue
+        begin = float(left) if begin is None else begin
+        held = ends[at] - begin + 1e-9 >= hold_s if hold_s is not None else at == len(fair) - 1
+        if held:
+            return begin - start_s
+    return math.inf
 
 
 def _rates(rates: Rates) -> npt.NDArray[np.float64]:

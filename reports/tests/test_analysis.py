@@ -64,14 +64,33 @@ def test_metrics_agree_with_the_emulator(packets, flow, first, last, direction):
     assert 1 <= row.cwnd_mean_packets <= 100
 
 
-def test_fairness_is_of_both_flows():
-    one, other = Metrics.read(RECORDED / "metrics.json").rows
-    x, y = one.goodput_bps / 1e6, other.goodput_bps / 1e6
-    for row in (one, other):
-        assert row.jain_index == pytest.approx((x + y) ** 2 / (2 * (x * x + y * y)))
-        assert row.product_measure == pytest.approx(x * y)
-        assert row.max_min_ratio == pytest.approx(min(x, y) / max(x, y))
-        assert row.potential_delay_s == pytest.approx(1 / x + 1 / y)
+def test_flows_of_both_directions_share_no_bottleneck():
+    for row in Metrics.read(RECORDED / "metrics.json").rows:
+        assert row.jain_index is row.share is row.sharing_flows is row.convergence is None
+
+
+def test_fairness_is_of_flows_with_the_same_bottleneck(run):
+    """The same connection as two flows: what both get is equal, and known."""
+    plan = RunPlan.read(run / "plan.json")
+    up, down = plan.flows
+    twin = up.model_copy(update={"name": "twin"})
+    other = up.model_copy(update={"name": "other", "background": True})
+    plan.model_copy(update={"flows": [up, twin, down, other]}).write(run / "plan.json")
+    first, second, *others = analyse_run(run).rows
+    rate = first.goodput_bps / 1e6
+    for row in (first, second):
+        assert row.jain_index == row.max_min_ratio == pytest.approx(1)
+        assert row.jain_index_windows == pytest.approx(1)
+        assert row.product_measure == pytest.approx(rate * rate)
+        assert row.potential_delay_s == pytest.approx(2 / rate)
+        assert (row.share, row.sharing_flows) == (0.5, 2)
+        assert (row.convergence_time_s, row.convergence) == (None, "too short")
+    assert all(row.jain_index is None for row in others)
+    table = pd.read_parquet(run / "goodput.parquet")
+    assert list(table) == ["end_s", "flow", "goodput_bps"]
+    assert list(table["end_s"]) == [1, 1, 2, 2] and list(table["flow"]) == ["up", "twin"] * 2
+    # The measurement begins after 0.5 s of 2 s: windows of 1 s have it, and what came before.
+    assert table.loc[table["flow"] == "up", "goodput_bps"].sum() >= first.goodput_bps * 1.5
 
 
 def test_a_single_flow_has_no_fairness(run):

@@ -16,6 +16,7 @@ from nagi_reports.metrics import (
     buffer_delay,
     convergence_time_s,
     goodput_bps,
+    harm,
     jain_index,
     loss_rate,
     max_min_ratio,
@@ -24,6 +25,7 @@ from nagi_reports.metrics import (
     product_measure,
     proportional_fairness,
     retransmission_rate,
+    shares,
     tcp_efficiency,
     throughput_bps,
     time_mean,
@@ -109,3 +111,37 @@ def test_convergence_is_when_shares_stay_fair():
     assert convergence_time_s(ends[5:], rates[5:], 5.0, 0.1) == 0
     assert math.isnan(convergence_time_s(ends, rates, 8.0, 0.1))
     assert convergence_time_s(ends, rates * 0, 1.0) == math.inf
+
+
+def test_convergence_is_when_shares_stay_fair_for_a_time():
+    ends = np.arange(1.0, 11.0)
+    one = np.array([9, 9, 5, 5, 9, 5, 5, 5, 9, 9])
+    rates = np.column_stack([one, 10 - one])
+    # Fair from 2 s to 4 s and from 5 s to 8 s, counted from the last start at 1 s.
+    assert convergence_time_s(ends, rates, 1.0, 0.2, 2.0) == 1
+    assert convergence_time_s(ends, rates, 1.0, 0.2, 3.0) == 4
+    assert convergence_time_s(ends, rates, 1.0, 0.2, 3.5) == math.inf
+    assert convergence_time_s(ends, rates, 1.0, 0.2) == math.inf
+    # A start within a window: of that window only what is left counts.
+    assert convergence_time_s(ends, rates, 2.5, 0.2, 1.5) == 0
+    assert convergence_time_s(ends, rates, 2.5, 0.2, 1.6) == 2.5
+    assert convergence_time_s(ends, rates, 6.0, 0.2, 4.0) == math.inf
+    assert math.isnan(convergence_time_s(ends, rates, 6.1, 0.2, 4.0))
+
+
+def test_shares_are_of_the_sum():
+    assert shares([1, 3]).tolist() == [0.25, 0.75]
+    assert np.isnan(shares([0, 0])).all()
+    assert shares([]).tolist() == []
+
+
+def test_harm_is_what_competitors_take():
+    # Ware et al.: of 10 Mb/s alone 4 are left; a delay of 100 ms becomes 400 ms.
+    assert harm(10, 4) == pytest.approx(0.6)
+    assert harm(100, 400, more_is_better=False) == pytest.approx(0.75)
+    assert harm(10, 10) == harm(10, 10, more_is_better=False) == 0
+    assert harm(10, 0) == 1
+    assert harm(4, 5) == pytest.approx(-0.25)
+    assert harm(100, 80, more_is_better=False) == pytest.approx(-0.25)
+    assert math.isnan(harm(0, 1)) and math.isnan(harm(1, 0, more_is_better=False))
+    assert math.isnan(harm(math.nan, 1)) and math.isnan(harm(1, math.nan))

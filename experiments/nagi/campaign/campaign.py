@@ -140,6 +140,7 @@ def schemes_of(points: list[Point]) -> dict[str, schemes.Scheme]:
         flow.scheme: schemes.find(flow.scheme, point.document.beside)
         for point in points
         for flow in point.experiment.flows.values()
+        if not flow.is_absent
     }
     return {name: scheme for name, scheme in found.items() if scheme is not None}
 
@@ -226,6 +227,7 @@ class CampaignDirectory:
             x=experiment.report.x,
             series=experiment.report.series,
             panels=experiment.report.panels,
+            competitor=experiment.report.competitor,
             runs=[
                 CampaignRun(
                     run_id=plan.run_id, point_id=plan.point_id, point=plan.point, repeat=plan.repeat

@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from functools import partial
 
 from nagi_contracts.errors import choices, excerpt, shown
-from nagi_contracts.plan import CapturePlan, CommandPlan, FlowPlan, LinkDirection, SchemeObjectPlan
+from nagi_contracts.plan import (
+    NUMBER_MARK,
+    CapturePlan,
+    CommandPlan,
+    FlowPlan,
+    LinkDirection,
+    SchemeObjectPlan,
+)
 from nagi_contracts.units import ByteCount
 
 from nagi.plan.channels import Channels
@@ -69,7 +76,18 @@ class Flows:
         self._channels = channels
         self.schemes = {name: self._scheme(name, flow) for name, flow in request.flows()}
         request.memo.of(self._check_parameters, "parameters", request.experiment.parameters)
-        self.paths = {name: self._path(name, flow) for name, flow in request.flows()}
+        if not self.schemes:
+            raise request.error(
+                ("flows",),
+                "every flow has the scheme none at this point",
+                "give one a scheme, or remove none from the axis",
+            )
+        # Also of flows that are absent here: they count in what 1 bdp is, so that links are the
+        # same at points with and without them.
+        self.paths = {
+            name: self._path(name, flow)
+            for name, flow in (*request.flows(), *request.absent_flows())
+        }
         self.crossings = {name: self._crossing(name) for name in request.experiment.links}
 
     def plans(self, traffic_s: float) -> list[FlowPlan]:
@@ -77,9 +95,10 @@ class Flows:
         plans = []
         taken: dict[tuple[str, int], str] = {}
         objects: dict[str, SchemeObjectPlan | None] = {}
-        for index, (name, flow) in enumerate(self._request.flows()):
+        places = {name: place for place, name in enumerate(self._request.experiment.flows)}
+        for name, flow in self._request.flows():
             path = self.paths[name]
-            port = flow.port or FIRST_PORT + index
+            port = flow.port or FIRST_PORT + places[name]
             listener = flow.from_ if flow.listen == "from" else flow.to
             other = taken.setdefault((listener, port), name)
             if other != name:
@@ -265,9 +284,10 @@ class Flows:
             what = f"{flow.to} is sender and receiver of the flow"
             raise self._request.error(("flows", name, "to"), what, "name another host")
         if flow.start.value >= self._request.experiment.duration.value:
+            who = f"flow {name}" if NUMBER_MARK in name else "the flow"
             raise self._request.error(
                 ("flows", name, "start"),
-                f"the flow starts at {flow.start}, after the end of the traffic",
+                f"{who} starts at {flow.start}, after the end of the traffic",
                 f"start it before {self._request.experiment.duration}",
             )
         directions, hops_back = (

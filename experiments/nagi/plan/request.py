@@ -49,7 +49,11 @@ class PlanRequest:
         return profiles()[name]
 
     def flows(self) -> list[tuple[str, Flow]]:
-        return list(self.experiment.flows.items())
+        return [(name, flow) for name, flow in self.experiment.flows.items() if not flow.is_absent]
+
+    def absent_flows(self) -> list[tuple[str, Flow]]:
+        """Flows that this point is without, and others may have."""
+        return [(name, flow) for name, flow in self.experiment.flows.items() if flow.is_absent]
 
     def error(self, place: Place, what: str, cure: str) -> InputError:
         return self.document.error(place, what, cure)

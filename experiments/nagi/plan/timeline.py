@@ -40,7 +40,7 @@ class Begins(NamedTuple):
 
 def traffic_begins(request: PlanRequest, radios: dict[str, RadioPlan]) -> Begins:
     """The phases up to the traffic."""
-    commands = any(flow.server is not None for flow in request.experiment.flows.values())
+    commands = any(flow.server is not None for _, flow in request.flows())
     further = max(0, len(request.experiment.links) - 2)
     capture_s = SETTING_UP + SETTING_UP_A_LINK * further
     if request.has_switches:

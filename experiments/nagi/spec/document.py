@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nagi_contracts.errors import InputError, Problem
+from nagi_contracts.plan import NUMBER_MARK
 
 from nagi.spec.yaml_source import Place, Source
 
@@ -25,6 +26,9 @@ class Document:
 
     def place_in_file(self, place: Place) -> Place:
         """Where the file has what stands at `place`."""
+        if len(place) > 1 and place[0] == "flows" and place[1] not in self.base.get("flows", {}):
+            entry, mark, _ = str(place[1]).partition(NUMBER_MARK)  # one of those of a `count`
+            place = ("flows", entry, *place[2:]) if mark else place
         for length in range(len(place), 0, -1):
             start, rest = place[:length], place[length:]
             axis = self.axes.get(start)

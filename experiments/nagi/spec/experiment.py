@@ -12,8 +12,9 @@ from typing import Annotated, Any, Literal
 
 from nagi_contracts.base import Flag, Strict, Whole
 from nagi_contracts.errors import BadValue, choices, shown
+from nagi_contracts.plan import NUMBER_MARK
 from nagi_contracts.records import Keep, Until
-from nagi_contracts.results import metrics_of_results
+from nagi_contracts.results import OF_TWO_RUNS, metrics_of_results
 from nagi_contracts.statements import Statement
 from nagi_contracts.units import ByteCount, Duration, PacketCount
 from pydantic import BeforeValidator, Field, model_validator
@@ -23,6 +24,8 @@ from nagi.spec.commands import FIELDS, Command
 from nagi.spec.links import Link
 
 MIN_REPEATS = 3  # before the width of an interval is believed
+MAX_COUNT = 256  # flows that one entry of `flows` makes
+NO_SCHEME = "none"  # of a flow that is not there
 
 
 def _version(value: object) -> object:
@@ -38,7 +41,7 @@ class Flow(Strict):
     to: Name = Field(description="the host that receives it")
     scheme: str = Field(
         description="a name from hosts/schemes.yaml, or the path of an eBPF object (.o), relative "
-        "to this file"
+        "to this file; none: the flow is left out"
     )
     traffic: Literal["bulk", "command"] = Field(
         "bulk",
@@ -66,6 +69,16 @@ class Flow(Strict):
     )
     start: Duration = Field(Duration(0), description="counted from the start of the traffic")
     port: Whole | None = Field(None, ge=1024, le=65535, description="5001 and up if not given")
+    count: Whole | None = Field(
+        None,
+        ge=1,
+        le=MAX_COUNT,
+        description="that many flows, called NAME.1, NAME.2, ...; with `port`, on that port and "
+        "those after it",
+    )
+    every: Duration | None = Field(
+        None, description="with `count`: how long after the one before each of them starts"
+    )
 
     @model_validator(mode="after")
     def _possible(self) -> Flow:
@@ -79,7 +92,35 @@ class Flow(Strict):
         if not 88 <= self.payload.value <= 1448:
             what = f"a payload of {self.payload} does not fit into Ethernet's MTU"
             raise BadValue(what, "give 88 to 1448 bytes", "payload")
+        if self.every is not None and self.count is None:
+            raise BadValue(
+                "every does not go without `count`", "add `count: 8`, or remove it", "every"
+            )
+        if self.port is not None and self.port + (self.count or 1) - 1 > 65535:
+            what = f"{self.count} flows from port {self.port} on need ports above 65535"
+            raise BadValue(what, f"give {65536 - (self.count or 1)} or less", "port")
         return self
+
+    @property
+    def is_absent(self) -> bool:
+        return self.scheme == NO_SCHEME
+
+    def expanded(self, name: str) -> dict[str, Flow]:
+        """The flows that the entry `name` stands for, by their names."""
+        if self.count is None:
+            return {name: self}
+        every = Duration(0) if self.every is None else self.every
+        return {
+            f"{name}{NUMBER_MARK}{number + 1}": self.model_copy(
+                update={
+                    "start": Duration(self.start.value + number * every.value),
+                    "port": None if self.port is None else self.port + number,
+                    "count": None,
+                    "every": None,
+                }
+            )
+            for number in range(self.count)
+        }
 
 
 class ReportSettings(Strict):
@@ -88,6 +129,11 @@ class ReportSettings(Strict):
     x: Axis = Field(description="the axis along which curves run; NAGI is the mean over it")
     series: Axis = Field("scheme", description="the axis that tells the curves apart")
     panels: Axis | None = Field(None, description="the axis that tells the panels apart")
+    competitor: Axis | None = Field(
+        None,
+        description="the axis whose values are the schemes of competing flows; harm is measured "
+        "against its value none",
+    )
     statements: list[Statement] = Field(
         [], description="what is said of the results, to be held against them"
     )
@@ -157,6 +203,9 @@ class Experiment(Strict):
         if until.metric not in metrics_of_results():
             what = f"unknown metric {shown(until.metric)}"
             raise BadValue(what, choices(until.metric, metrics_of_results()), "until.metric")
+        if until.metric in OF_TWO_RUNS:
+            what = f"{until.metric} is of two runs, and points are repeated one by one"
+            raise BadValue(what, "give another metric, such as goodput_bps", "until.metric")
         if self.repeats < MIN_REPEATS:
             what = (
                 f"`until` with `repeats: {self.repeats}`: an interval of so few runs is narrow by "

@@ -212,7 +212,7 @@ class _Expansion:
                 continue
             changed: dict[str, dict[str, Any]] = {key: {} for key in _ADAPTERS}
             for part, each in zip(self._parts, parts, strict=True):
-                changed[part.key][part.name] = each.value
+                changed[part.key] |= each.value or {}
             changed = {key: entries for key, entries in changed.items() if entries}
             experiment = base.model_copy(update=changed)
             values = {axis: texts[axis][index] for axis, index in chosen.items()}
@@ -241,13 +241,13 @@ class _Expansion:
 
 @dataclass(frozen=True)
 class _Validated:
-    value: Any  # None: the part is wrong
+    value: dict[str, Any] | None  # by name; None: the part is wrong
     is_new_and_wrong: bool
 
 
 @dataclass
 class _Part:
-    """A link or a flow, and where it has `$axis`."""
+    """A link, a flow or flows of one entry, and where it has `$axis`."""
 
     key: str
     name: str
@@ -267,7 +267,9 @@ class _Part:
         if is_new:
             data = _filled(self.data, self.uses, _values_at(matrix, chosen))
             try:
-                self._seen[indices] = self.adapter.validate_python(data)
+                value = self.adapter.validate_python(data)
+                several = isinstance(value, Flow)
+                self._seen[indices] = value.expanded(self.name) if several else {self.name: value}
             except ValidationError:
                 self._seen[indices] = None
         value = self._seen[indices]
@@ -303,11 +305,17 @@ _ADAPTERS: dict[str, TypeAdapter[Any]] = {"links": TypeAdapter(Link), "flows": T
 
 def _check_report(point: Point) -> None:
     settings = point.experiment.report
-    for key in ("x", "series", "panels"):
+    for key in ("x", "series", "panels", "competitor"):
         axis = getattr(settings, key)
         if axis is not None and axis not in point.values:
             what = f"there is no axis {axis} in the matrix"
             raise point.document.error(("report", key), what, choices(axis, point.values, "axes"))
+    if settings.competitor == settings.series:
+        raise point.document.error(
+            ("report", "competitor"),
+            f"axis {settings.competitor} is series, too",
+            "give the axis of the competing flows' schemes",
+        )
     values = _values_of_all_variants(point.document)
     found = check_axes(settings.statements, settings.x, values)
     problems = [

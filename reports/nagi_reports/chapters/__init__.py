@@ -6,6 +6,7 @@ from __future__ import annotations
 from nagi_reports.chapters import (
     certificate,
     closing,
+    fairness,
     losses,
     measures,
     over_time,
@@ -31,6 +32,7 @@ def compose(material: Material) -> Report:
         Section("result", "Results", results.blocks(material, found)),
         Section("agi", "Achieved goodput index", results.index(material)),
         Section("measures", "Other metrics", measures.blocks(material)),
+        Section("fairness", "Fairness", fairness.blocks(material)),
         Section("statements", "Statements checked", statements.blocks(found)),
         Section("time", "Time series", over_time.blocks(material)),
         Section("losses", "Loss differentiation", losses.blocks(material)),

@@ -18,7 +18,7 @@ from nagi_reports.content import (
     Facts,
     Table,
 )
-from nagi_reports.formula import fraction, root, row, symbol, text, total
+from nagi_reports.formula import fraction, root, row, squared, symbol, text, total
 from nagi_reports.series import bottleneck
 
 
@@ -94,7 +94,48 @@ def definitions(material: Material) -> list[Block]:
             "ends the propagation delay before it is due at the far end.",
         ),
         *_reactions(material),
+        *_fairness(material),
     ]
+
+
+def _fairness(material: Material) -> list[Block]:
+    """Of flows that share a bottleneck, where the results have some."""
+    if "share" not in material.table or material.table["share"].isna().all():
+        return []
+    g = symbol("g", "i")
+    found: list[Block] = [
+        Definition(
+            "Jain's index",
+            row(
+                symbol("J"),
+                "=",
+                fraction(
+                    squared(total(g, "i", "n"), is_sum=True),
+                    row(symbol("n"), total(squared(g), "i", "n")),
+                ),
+            ),
+            "Over the goodputs of the n flows that share a bottleneck, without background traffic "
+            "(Jain, Chiu, Hawe 1984; RFC 5166, 2.3.1). A flow's bottleneck is here the direction "
+            "of a link on its path with the smallest rate per flow that crosses it.",
+        )
+    ]
+    if "harm_goodput" in material.table and material.table["harm_goodput"].notna().any():
+        found.append(
+            Definition(
+                "Harm",
+                row(
+                    symbol("h"),
+                    "=",
+                    fraction(row(symbol("x"), "−", symbol("y")), symbol("x")),
+                    text("of goodput, "),
+                    fraction(row(symbol("y"), "−", symbol("x")), symbol("y")),
+                    text("of RTT"),
+                ),
+                "x without competitors, y beside them, in runs of the same repeat (Ware et al., "
+                "HotNets 2019).",
+            )
+        )
+    return found
 
 
 def _reactions(material: Material) -> list[Block]:

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import pandas as pd
 from nagi_contracts.base import Contract
-from nagi_contracts.plan import RunPlan
+from nagi_contracts.plan import FlowPlan, RunPlan
 from nagi_contracts.records import Campaign, Manifest, Verdict
 
 from nagi_reports.summary import Summary
@@ -52,6 +52,24 @@ class Material:
     def plan(self) -> RunPlan:
         """A plan to tell by what all have in common."""
         return next(iter(self.plans.values()))
+
+    @property
+    def has_several_flows(self) -> bool:
+        """Whether any run has more than one flow."""
+        return any(len(plan.flows) > 1 for plan in self.plans.values())
+
+    def flows_in_words(self) -> str:
+        """The flows of all runs, each with its ends; those of one `count` as one."""
+        found: dict[str, dict[str, FlowPlan]] = {}
+        for plan in self.plans.values():
+            for flow in plan.flows:
+                found.setdefault(flow.group, {})[flow.name] = flow
+        parts = []
+        for flows in found.values():
+            first, last = next(iter(flows.values())), list(flows)[-1]
+            name = first.name if len(flows) == 1 else f"{first.name} to {last}"
+            parts.append(f"{name} from {first.sender} to {first.receiver}")
+        return "; ".join(parts)
 
 
 def gather(out: Path, campaign: Campaign, table: pd.DataFrame, summary: Summary) -> Material:

@@ -32,7 +32,6 @@ MEASURES = (
     Measure("rtt_p99_s", "RTT, 99th percentile (ms)", 1e3, 1),
     Measure("queueing_delay_mean_s", "Queueing delay, mean (ms)", 1e3, 1),
     Measure("cwnd_mean_packets", "cwnd, mean (packets)", 1, 1),
-    Measure("jain_index", "Jain's index", 1, 3),
 )
 
 
@@ -45,13 +44,10 @@ def blocks(material: Material) -> list[Block]:
         if "segments_retransmitted" in valid
         else {}
     )
-    several = len(material.plan.flows) > 1
     shown = [
         measure
         for measure in MEASURES
-        if measure.column in valid
-        and valid[measure.column].notna().any()
-        and (several or measure.column != "jain_index")
+        if measure.column in valid and valid[measure.column].notna().any()
     ]
     if not shown:
         return []

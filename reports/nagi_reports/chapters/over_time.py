@@ -118,9 +118,9 @@ def blocks(material: Material) -> list[Block]:
             " Of a queue that a switch has, samples are shown that the switch takes of packets as "
             "they leave it: what waits behind them."
         )
-    flows = len(material.plan.flows)
+    flows = max(len(plan.flows) for plan in material.plans.values())
     if flows > MAX_FLOWS:
-        which += f" Of {flows} flows, the first {MAX_FLOWS} are shown."
+        which += f" Of up to {flows} flows of a run, the first {MAX_FLOWS} are shown."
     return [Paragraph(which), *blocks]
 
 

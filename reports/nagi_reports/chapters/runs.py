@@ -21,13 +21,15 @@ from nagi_reports.content import (
 )
 
 _DIGITS = 8  # of a checksum
+_LETTERS = 40  # that have room beside the numbers
 
 
 def blocks(material: Material) -> list[Block]:
     campaign, table = material.campaign, material.table
     repeats = any(run.repeat for run in campaign.runs)
-    flows = len(material.plan.flows) > 1
-    columns = _axis_columns(campaign)
+    flows = material.has_several_flows
+    flow_letters = max(map(len, table["flow"].astype(str))) + 2 if flows else 0
+    columns = _axis_columns(campaign, _LETTERS - flow_letters)
     axes = list(campaign.runs[0].point)
     columns += [Column("Rep.", "right")] if repeats else []
     columns += [Column("Flow")] if flows else []
@@ -78,16 +80,21 @@ def blocks(material: Material) -> list[Block]:
     ]
 
 
-def _axis_columns(campaign: Campaign) -> list[Column]:
-    """A column an axis: as wide as its values, or sharing what is left if they are long."""
+def _axis_columns(campaign: Campaign, letters: int) -> list[Column]:
+    """A column an axis: as wide as its values, or sharing what is left if they are longer than
+    `letters` in all."""
     found = []
     longest = {
         axis: max(len(capital(spaced(axis))), *(len(run.point[axis]) for run in campaign.runs))
         for axis in campaign.runs[0].point
     }
-    fit = sum(length + 2 for length in longest.values()) <= 40
+    fit = sum(length + 2 for length in longest.values()) <= letters
     for axis, length in longest.items():
-        found.append(Column(capital(spaced(axis)), weight=0 if fit else max(10, min(length, 24))))
+        # A heading is broken between its words.
+        words = max(map(len, spaced(axis).split()))
+        values = max(len(run.point[axis]) for run in campaign.runs)
+        weight = max(7, min(max(words, values) + 1, length, 24))
+        found.append(Column(capital(spaced(axis)), weight=0 if fit else weight))
     return found
 
 

@@ -40,7 +40,7 @@ def blocks(material: Material) -> list[Block]:
         for index, link in enumerate(plan.links)
     ]
     drawn = figures.topology(kinds, links, plan.flows[0].sender)
-    flows = "; ".join(f"{flow.name} from {flow.sender} to {flow.receiver}" for flow in plan.flows)
+    flows = material.flows_in_words()
     chain = ", ".join(
         f"{a} and {b} joined by {link.name}" for link in links for a, b in [link.ends]
     )

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fairness: which flows of a run share a bottleneck, what their shares were, and the harm that
+competitors do.
+
+Flows count if they are not `background`. Two flows share a bottleneck if it is the same direction
+of a link. A flow's bottleneck is here the direction on its path with the smallest rate per flow
+that counts and crosses it; of several, the one that most flows cross; of these the first. So an
+access link slower than the shared one, but faster than a flow's share of it, is no bottleneck.
+
+Shares over time are those of goodput, in windows of WINDOW_S, or of WINDOW_RTTS times the longest
+base RTT where that is longer, from the start of the traffic on.
+
+Harm (Ware, Mukerjee, Seshan, Sherry: Beyond Jain's Fairness Index, HotNets 2019) compares a run
+with one in which the competitors are absent: see add_harm().
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from nagi_contracts.plan import FlowPlan, RunPlan
+from nagi_contracts.records import Campaign
+
+from nagi_reports.connections import known
+from nagi_reports.metrics import (
+    convergence_time_s,
+    harm,
+    jain_index,
+    max_min_ratio,
+    potential_delay,
+    product_measure,
+    proportional_fairness,
+    shares,
+)
+from nagi_reports.statistics import foreground
+
+WINDOW_S, WINDOW_RTTS = 1.0, 10
+# Shares have converged when they stay so near to equal for so long.
+TOLERANCE, HOLD_S = 0.2, 5.0
+ALONE = "none"  # the value of the competitor's axis at which there is no competitor
+
+Floats = npt.NDArray[np.floating[Any]]
+Convergence = Literal["converged", "never", "too short"]
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """Flows that share a bottleneck, in the plan's order: two or more."""
+
+    flows: list[FlowPlan]
+
+    @property
+    def names(self) -> list[str]:
+        return [flow.name for flow in self.flows]
+
+    @property
+    def last_start_s(self) -> float:
+        """Since the run began."""
+        return max(flow.start_s for flow in self.flows)
+
+
+def sharing(plan: RunPlan) -> list[Sharing]:
+    """The flows of a run that share bottlenecks, in the plan's order."""
+    flows = [flow for flow in plan.flows if not flow.background]
+    crossing = Counter[tuple[str, str]](
+        (hop.link, hop.direction) for flow in flows for hop in flow.path
+    )
+
+    rates: dict[tuple[str, str], int | None] = {
+        (hop.link, hop.direction): plan.channel(hop).mean_rate_bps
+        for hop in {(hop.link, hop.direction): hop for flow in flows for hop in flow.path}.values()
+    }
+
+    def order(hop: tuple[str, str]) -> tuple[float, int]:
+        rate = rates[hop]
+        return (math.inf if rate is None else rate / crossing[hop]), -crossing[hop]
+
+    found: dict[tuple[str, str], list[FlowPlan]] = {}
+    for flow in flows:
+        narrowest = min(((hop.link, hop.direction) for hop in flow.path), key=order)
+        found.setdefault(narrowest, []).append(flow)
+    return [Sharing(mine) for mine in found.values() if len(mine) > 1]
+
+
+def window_s(plan: RunPlan) -> float:
+    """How long windows are over which shares are looked at."""
+    return max(WINDOW_S, WINDOW_RTTS * max(flow.base_rtt_s for flow in plan.flows))
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Goodput over time: a row a window, a column a flow."""
+
+    width_s: float
+    ends_s: Floats  # since the run began
+    goodput_bps: Mapping[str, Floats]
+
+    def of(self, flows: Sequence[str]) -> Floats:
+        return np.stack([self.goodput_bps[name] for name in flows], axis=1)
+
+    def table(self, begin_s: float) -> pd.DataFrame:
+        """Rows of goodput.parquet, in seconds since `begin_s`."""
+        columns = [
+            pd.DataFrame(
+                {"end_s": np.round(self.ends_s - begin_s, 6), "flow": name, "goodput_bps": rates}
+            )
+            for name, rates in self.goodput_bps.items()
+        ]
+        table = pd.concat(columns, ignore_index=True)
+        return table.sort_values("end_s", kind="stable", ignore_index=True)
+
+
+def jain_over_time(goodputs: Floats) -> npt.NDArray[np.float64]:
+    """Jain's index of each row; nan where nothing arrived."""
+    return np.array([jain_index(row) for row in goodputs])
+
+
+def measures(
+    plan: RunPlan, goodput_bps: Mapping[str, float], windows: Windows | None
+) -> dict[str, dict[str, Any]]:
+    """The columns of results that are about fairness, by flow; none for a flow that shares its
+    bottleneck with no other. `windows`: of all flows that share one."""
+    found: dict[str, dict[str, Any]] = {}
+    for group in sharing(plan):
+        rates = [goodput_bps[name] / 1e6 for name in group.names]
+        values: dict[str, Any] = {
+            "jain_index": jain_index(rates),
+            "max_min_ratio": max_min_ratio(rates),
+            "product_measure": product_measure(rates),
+            "proportional_fairness": proportional_fairness(rates),
+            "potential_delay_s": potential_delay(rates),
+        }
+        if windows is None:  # the traffic is shorter than one
+            values["convergence"] = "too short"
+        else:
+            over_time = windows.of(group.names)
+            begins = windows.ends_s - windows.width_s
+            inside = (begins >= plan.measure.start_s - 1e-6) & (
+                windows.ends_s <= plan.measure.end_s + 1e-6
+            )
+            indices = jain_over_time(over_time[inside])
+            values["jain_index_windows"] = (
+                float(np.nanmean(indices)) if np.isfinite(indices).any() else math.nan
+            )
+            seconds, how = convergence(windows.ends_s, over_time, group.last_start_s)
+            values |= {"convergence_time_s": seconds, "convergence": how}
+        mine = {
+            name: value if isinstance(value, str) else known(value)
+            for name, value in values.items()
+        }
+        for name, share in zip(group.names, shares(rates), strict=True):
+            found[name] = mine | {"share": known(float(share)), "sharing_flows": len(rates)}
+    return found
+
+
+def convergence(ends_s: Floats, goodputs: Floats, last_start_s: float) -> tuple[float, Convergence]:
+    """Convergence time in s, by TOLERANCE and HOLD_S, nan without; and how it went."""
+    seconds = convergence_time_s(ends_s, goodputs, last_start_s, TOLERANCE, HOLD_S)
+    if math.isnan(seconds):
+        return math.nan, "too short"
+    if math.isinf(seconds):
+        return math.nan, "never"
+    return seconds, "converged"
+
+
+def add_harm(table: pd.DataFrame, campaign: Campaign) -> pd.DataFrame:
+    """A campaign's table with harm_goodput and harm_rtt, where the campaign has an axis of
+    competitors.
+
+    The baseline of a run is the valid run of the same repeat at the same values of all other axes,
+    with the value ALONE of that axis. The flows that are in both, by their names, are those that
+    are harmed: their goodputs add up, their mean RTTs are averaged. Rows of other flows, of runs
+    without a baseline, and of the baselines have no harm.
+    """
+    axis = None if campaign.competitor is None else f"point.{campaign.competitor}"
+    if axis is None or axis not in table or table.empty:
+        return table
+    others = [f"point.{name}" for name in campaign.runs[0].point if name != campaign.competitor]
+    keys = [*others, "repeat"]
+    counted = foreground(table)
+    alone = counted[(counted[axis] == ALONE) & (counted["status"] == "valid")]
+    baselines = {
+        key: rows for key, rows in alone.groupby(keys, sort=False) if rows["run_id"].nunique() == 1
+    }
+    keys_of = counted.drop_duplicates("run_id").set_index("run_id")[keys]
+    for run_id, rows in counted[counted[axis] != ALONE].groupby("run_id", sort=False):
+        baseline = baselines.get(tuple(keys_of.loc[run_id]))
+        if baseline is None:
+            continue
+        mine = rows[rows["flow"].isin(baseline["flow"])]
+        if len(mine) != len(baseline):
+            continue
+        table.loc[mine.index, "harm_goodput"] = harm(
+            _total(baseline["goodput_bps"]), _total(mine["goodput_bps"])
+        )
+        table.loc[mine.index, "harm_rtt"] = harm(
+            _mean(baseline["rtt_mean_s"]), _mean(mine["rtt_mean_s"]), more_is_better=False
+        )
+    return table
+
+
+def _total(values: pd.Series[float]) -> float:
+    return float(values.sum(skipna=False))
+
+
+def _mean(values: pd.Series[float]) -> float:
+    return float(values.mean(skipna=False))
