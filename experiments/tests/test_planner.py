@@ -510,7 +510,7 @@ def test_thinned_acks_are_of_all_flows_over_a_route_or_of_none(tmp_path):
     down = "down: {from: server, to: client, scheme: $scheme, "
     thinned = (up, up.replace("$scheme", "newreno-ackthin"))
     alone = ("[newreno, cubic]", "[newreno]")
-    with pytest.raises(InputError, match="congestion control .* or a receiver's part"):
+    with pytest.raises(InputError, match=r"congestion control .* or a receiver's part"):
         edited(tmp_path, thinned, alone)
     beside = (down, down.replace("server, to: client", "client, to: server"))
     with pytest.raises(InputError, match="congestion control none of a receiver's from server"):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import struct
 import subprocess
 from collections.abc import Callable, Iterator
@@ -16,7 +17,7 @@ from marks import in_virtual_time
 from nagi_captures import capture
 from nagi_contracts.records import Verdict
 from specs import two_links
-from test_virtual_lab import no_guest_left, run, runs_of  # noqa: F401 - a fixture
+from test_virtual_lab import NAGI, no_guest_left, run, runs_of  # noqa: F401 - a fixture
 
 pytestmark = in_virtual_time
 
@@ -304,3 +305,30 @@ def test_real_has_a_window_of_two_after_a_timeout_without_duplicate_acks(runs: R
     assert (timeout.cwnd_before, timeout.cwnd) == (24, 2)
     after = real.of("sample")
     assert after[after["t_s"] > timeout.t_s]["cwnd"].iloc[-1] == 24
+
+
+# --- a scheme of the user's own, in C
+
+
+def new_scheme(directory: Path) -> Path:
+    new = [NAGI, "new", "--scheme", "mine"]
+    subprocess.run(new, cwd=directory, check=True, capture_output=True)
+    return directory / "mine.c"
+
+
+def test_a_scheme_in_c_runs_as_a_module(runs: Runs, tmp_path: Path) -> None:
+    """The template, with 70 % of the window left by a loss."""
+    new_scheme(tmp_path)
+    extra = "parameters: {mine.c: {keep: 70}}\nmax_window: 60 packets"
+    mine = runs("mine.c", "", lost=[LOST], extra=extra)["mine.c"]
+    (loss,) = mine.of("three_duplicates").itertuples()
+    assert loss.cwnd == loss.cwnd_before * 70 // 100
+
+
+def test_what_no_module_can_be_is_refused_by_file_and_line(tmp_path: Path) -> None:
+    source = new_scheme(tmp_path)
+    text = source.read_text()
+    source.write_text(text.replace("{ (void)of; }", "{ (void)of; bpf_ktime_get_ns(); }"))
+    said = run(tmp_path / "mine.yaml", tmp_path / "out", status=2)
+    assert "mine.c is not available: " in said
+    assert re.search(r"mine\.c:\d+: implicit declaration of function .bpf_ktime_get_ns", said)

@@ -159,16 +159,7 @@ def _require_programs() -> None:
 
 def _build_modules(kernel_build: Path, scratch: Path) -> list[Path]:
     """The TCP schemes as modules of the kernel with this build directory."""
-    environment = {key: value for key, value in os.environ.items() if key != "MAKEFLAGS"}
-    variables = [f"KERNEL_BUILD={kernel_build}", f"MODULES={scratch}"]
-    makefile = _MODULE_SOURCES / "module" / "Makefile"
-    done = subprocess.run(
-        ["make", "-s", "-f", str(makefile), "ARCH=um", *variables],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = _make_modules([f"KERNEL_BUILD={kernel_build}", f"MODULES={scratch}"])
     if done.returncode != 0:
         said = [line for line in done.stderr.splitlines() if not line.startswith("make")]
         raise Refused(
@@ -177,6 +168,36 @@ def _build_modules(kernel_build: Path, scratch: Path) -> list[Path]:
             file=str(kernel_build),
         )
     return sorted(scratch.glob("*.ko"))
+
+
+def build_module(sources: list[Path], target: Path) -> subprocess.CompletedProcess[str]:
+    """Builds a scheme of a user's own as a module, in `target`, of the kernel that set_up()
+    installs. `sources`: its C file, then headers. Returns what the compiler said. Raises Refused if
+    the kernel's build directory is gone."""
+    cached = _cached(_compiler())
+    if cached is None:
+        raise Refused(
+            "the guest kernel's build directory is not in the cache any more",
+            "build it again: `nagi setup virtual-lab`",
+        )
+    own, *headers = sources
+    variables = [
+        *(f"KERNEL_BUILD={cached / _BUILD}", f"MODULES={target}"),
+        *(f"SOURCES={own}", f"BESIDE={' '.join(map(str, headers))}"),
+    ]
+    return _make_modules(variables)
+
+
+def _make_modules(variables: list[str]) -> subprocess.CompletedProcess[str]:
+    environment = {key: value for key, value in os.environ.items() if key != "MAKEFLAGS"}
+    makefile = _MODULE_SOURCES / "module" / "Makefile"
+    return subprocess.run(
+        ["make", "-s", "-f", str(makefile), "ARCH=um", *variables],
+        env=environment | {"LC_ALL": "C"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def _install(

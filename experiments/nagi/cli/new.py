@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command `nagi new`: writes an experiment to begin with, from nagi/templates."""
+"""The command `nagi new`: writes an experiment or a scheme to begin with, from nagi/templates."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 from nagi_contracts.errors import refuse
 
+from nagi.plan.scheme_sources import NAME_CURE, NAME_PATTERN
 from nagi.spec.base import EXPERIMENT_NAME
 from nagi.terminal.console import write_line
 
@@ -47,12 +48,21 @@ def new(
             autocompletion=_complete_template,
         ),
     ] = "path",
+    scheme: Annotated[
+        bool,
+        typer.Option(
+            "--scheme",
+            help="Write a TCP scheme in C, NAME.c, and an experiment with it, NAME.yaml",
+        ),
+    ] = False,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="File to write; NAME.yaml if not given")
     ] = None,
 ) -> None:
-    """Write a commented experiment file to begin with."""
-    if re.fullmatch(EXPERIMENT_NAME, name) is None:
+    """Write a commented experiment file to begin with, or a TCP scheme of your own."""
+    if scheme:
+        _check_scheme(name, template)
+    elif re.fullmatch(EXPERIMENT_NAME, name) is None:
         raise refuse(
             f"{name!r} is no name of an experiment",
             "begin with a lower-case letter or a digit; then also hyphens, such as my-path",
@@ -63,6 +73,8 @@ def new(
         )
     path = out or Path(f"{name}.yaml")
     contents = _contents(name, template, path)
+    if scheme:
+        contents = _with_scheme(name, path)
     for file in contents:
         if os.path.lexists(file):
             raise refuse(
@@ -74,6 +86,22 @@ def new(
     quoted = shlex.quote(str(path))
     write_line(f"\nnagi plan {quoted}    # what would be run, and how long it takes")
     write_line(f"nagi run {quoted}     # runs it")
+
+
+def _check_scheme(name: str, template: str) -> None:
+    if re.fullmatch(NAME_PATTERN, name) is None:
+        raise refuse(f"{name!r} is no name of a scheme", NAME_CURE)
+    if template != "path":
+        raise refuse("--template does not go with --scheme", "leave one of them out")
+
+
+def _with_scheme(name: str, path: Path) -> dict[Path, str]:
+    """The files of a scheme and an experiment that runs it -> what is in them."""
+    experiment = _contents(name.replace("_", "-"), "path", path)[path]
+    experiment = experiment.replace("[newreno, cubic]", f"[{name}.c, newreno]")
+    source = _read("scheme.c").replace("scheme.c", f"{name}.c")
+    source = source.replace("NAGI_SCHEME(scheme)", f"NAGI_SCHEME({name})")
+    return {path.with_name(f"{name}.c"): source, path: experiment}
 
 
 def _contents(name: str, template: str, path: Path) -> dict[Path, str]:

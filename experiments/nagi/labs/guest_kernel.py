@@ -3,6 +3,10 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import tempfile
 from functools import cache
 from pathlib import Path
 from typing import Literal, Protocol, cast
@@ -11,6 +15,8 @@ from nagi_contracts import paths
 from nagi_contracts.base import Contract
 from nagi_contracts.errors import InputError, refuse
 from pydantic import Field
+
+from nagi.plan.scheme_sources import problems_in, sources_beside
 
 
 class GuestKernel(Contract):
@@ -43,6 +49,9 @@ class _Builder(Protocol):
     def module_sources(self) -> str: ...
     def minutes(self) -> str: ...
     def set_up(self, target: Path, tree: Path | None, mirror: str | None) -> str: ...
+    def build_module(
+        self, sources: list[Path], target: Path
+    ) -> subprocess.CompletedProcess[str]: ...
 
 
 @cache
@@ -96,6 +105,24 @@ def module_sources() -> str:
     return _builder().module_sources()
 
 
-def module(name: str) -> Path:
-    """An installed module of ours."""
-    return directory() / f"{name}.ko"
+def own_module(made: Path, source: Path) -> Path:
+    """The module of a scheme of a user's own, built if it has not been. `made`: its eBPF object,
+    `source`: the user's file, for messages. Raises InputError."""
+    kernel = require_installed()
+    name = f"nagi_{made.name.partition('.')[0]}"
+    module = made.parent / kernel.linux[:16] / f"{name}.ko"
+    if module.exists():
+        return module
+    builder = _builder()
+    with tempfile.TemporaryDirectory(prefix="nagi-module-") as scratch:
+        try:
+            done = builder.build_module(sources_beside(made), Path(scratch))
+        except builder.Refused as error:
+            raise refuse(error.what, error.cure, file=error.file) from None
+        if done.returncode != 0:
+            raise InputError(*problems_in(done.stderr, source))
+        module.parent.mkdir(exist_ok=True)
+        partial = module.with_suffix(f".{os.getpid()}")
+        shutil.copyfile(Path(scratch) / module.name, partial)
+        partial.replace(module)
+    return module

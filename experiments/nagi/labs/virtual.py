@@ -12,13 +12,14 @@ import os
 import shutil
 import subprocess
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 from queue import Empty, Queue
+from types import MappingProxyType
 from typing import NamedTuple
 
 from nagi_contracts import paths
@@ -32,7 +33,7 @@ from nagi_contracts.guest import (
     GuestNode,
     Veth,
 )
-from nagi_contracts.plan import RunPlan
+from nagi_contracts.plan import RunPlan, SchemeObjectPlan
 
 from nagi.labs import guest, guest_kernel
 from nagi.labs.errors import Unfit
@@ -41,6 +42,7 @@ from nagi.labs.inventory import host_of, module_interfaces, netns_places, veth_p
 from nagi.labs.lab import LabsHere, SwitchPrograms, make_agent, schedule
 from nagi.labs.shape import Shape
 from nagi.plan import schemes
+from nagi.plan.scheme_sources import source_of, sources_beside
 from nagi.plan.schemes import Availability, Scheme
 
 NAME = "virtual"
@@ -139,7 +141,8 @@ class VirtualLab:
         """Returns why a run has left no record of all its nodes, if so."""
         own = self._own(plan.run_id)
         job = self._job("run", [plan])
-        said = self._boot(own, job, plan.seed, cell, self._limit.of(plan))
+        limit_s = self._limit.of(plan)
+        said = self._boot(own, job, plan.seed, cell, limit_s, _own_modules(plan))
         for node in job.nodes:
             left = own / _SPOOL / host_of(_INSIDE, node) / plan.run_id
             if left.exists():
@@ -159,14 +162,24 @@ class VirtualLab:
         own.mkdir(parents=True)
         return own
 
-    def _boot(self, own: Path, job: GuestJob, seed: int, cell: str, limit_s: float) -> str | None:
-        """Returns what went wrong, if it gave no answer. Raises OSError if the disk is full."""
+    def _boot(
+        self,
+        own: Path,
+        job: GuestJob,
+        seed: int,
+        cell: str,
+        limit_s: float,
+        modules: Mapping[Path, Path] = MappingProxyType({}),
+    ) -> str | None:
+        """Returns what went wrong, if it gave no answer. `modules`: directories with modules that
+        it is to see -> where they are. Raises OSError if the disk is full."""
         job.write(own / _JOB)
         for node in job.nodes:
             (own / _SPOOL / host_of(_INSIDE, node)).mkdir(parents=True)
         programs = {
             guest.AGENT: self._agent,
             guest.NAGI_LINK: paths.executable("nagi-link"),
+            **modules,
         }
         if self._shape.switches:
             programs[guest.NAGI_SWITCH] = paths.executable("nagi-switch")
@@ -262,7 +275,12 @@ def availability(scheme: Scheme) -> Availability:
         if not present:
             return replace(found, cure=_IN_NETNS)
     ends = [scheme] if scheme.receiver is None else [scheme, scheme.receiver]
-    modules = [each.congestion_control for each in ends if each.object_file is not None]
+    try:
+        ours = [each for each in ends if each.object_file is not None]
+        modules = [each.congestion_control for each in ours if _own_module(each) is None]
+    except InputError as error:
+        first = error.problems[0]
+        return Availability(False, str(first).removesuffix(f"; {first.cure}"), first.cure)
     if any(module not in kernel.modules for module in modules):
         return Availability(
             False,
@@ -278,6 +296,16 @@ def availability(scheme: Scheme) -> Availability:
     return Availability(True)
 
 
+def _own_module(scheme: Scheme) -> Path | None:
+    """The module of a user's own scheme in C, built if it has not been; None: it is none. Raises
+    InputError."""
+    if scheme.own_file is None or scheme.object_file is None:
+        return None
+    if not sources_beside(scheme.object_file):
+        return None
+    return guest_kernel.own_module(scheme.object_file, source_of(scheme.own_file))
+
+
 def _problems(own: Path) -> str:
     """What a guest's nodes complained of, each said once; empty if nothing was wrong."""
     problems = GuestAnswer.read(own / _ANSWER).problems
@@ -290,12 +318,25 @@ def _modules(plans: list[RunPlan]) -> list[GuestModule]:
         name: each for plan in plans for flow in plan.flows for name, each in flow.objects().items()
     }
     return [
-        GuestModule(
-            file=str(guest.LIBRARY / guest_kernel.module(name).name),
-            parameters=scheme_object.parameters,
-        )
-        for name, scheme_object in objects.items()
+        GuestModule(file=str(_directory_of(name, each) / f"{name}.ko"), parameters=each.parameters)
+        for name, each in objects.items()
     ]
+
+
+def _directory_of(name: str, scheme_object: SchemeObjectPlan) -> Path:
+    """Where a guest sees a module."""
+    own = bool(sources_beside(scheme_object.source))
+    return guest.LIBRARY.parent / "schemes" / name if own else guest.LIBRARY
+
+
+def _own_modules(plan: RunPlan) -> dict[Path, Path]:
+    """Where a guest sees modules of the user's own -> where they are."""
+    own = [(name, each) for flow in plan.flows for name, each in flow.objects().items()]
+    return {
+        _directory_of(name, each): guest_kernel.own_module(each.source, each.source).parent
+        for name, each in own
+        if sources_beside(each.source)
+    }
 
 
 def _unpacked_agent(directory: Path) -> Path:

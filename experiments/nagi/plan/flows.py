@@ -18,6 +18,7 @@ from nagi_contracts.plan import (
 )
 from nagi_contracts.units import ByteCount
 
+from nagi.plan import scheme_sources
 from nagi.plan.channels import Channels
 from nagi.plan.request import PlanRequest
 from nagi.plan.scheme_objects import plan_of
@@ -219,14 +220,14 @@ class Flows:
     def _found_scheme(self, place: Place, name: str) -> Scheme:
         found = find(name, self._request.document.beside)
         if found is None:
-            cure = f"{choices(name, schemes())}; or the path of an eBPF object"
+            cure = f"{choices(name, schemes())}; or the path of a C file or an eBPF object"
             sender, _, receiver = name.rpartition("-")
             if receiver in receivers() and sender in schemes():
                 what = f"{sender} has a receiver's part of its own, and takes no {receiver}"
                 raise self._request.error(place, what, f"use {sender}, or another with {receiver}")
             raise self._request.error(place, f"unknown scheme {shown(name)}", cure)
-        file = found.object_file
-        if file is not None and name not in schemes() and not is_file(file):
+        file = found.own_file
+        if file is not None and not is_file(scheme_sources.source_of(file)):
             raise self._request.no_file(place, name)
         return found
 

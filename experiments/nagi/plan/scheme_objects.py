@@ -76,6 +76,17 @@ def plan_of(path: Path, parameters: dict[str, int]) -> SchemeObjectPlan:
     return plan.of_file(path)
 
 
+def check_name(path: Path, source: Path) -> None:
+    """Raises InputError if the scheme in `path`, made from `source`, has not the file's name."""
+    described, stem = describe(path).scheme, path.name.partition(".")[0]
+    if described != stem:
+        raise refuse(
+            f"its scheme is called {described}",
+            f"name it as the file is: NAGI_SCHEME({stem})",
+            file=str(source),
+        )
+
+
 def object_name(path: Path) -> str:
     """What the object in `path` is called in plans, and where agents have it."""
     return plan_of(path, {}).object

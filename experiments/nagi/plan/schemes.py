@@ -15,7 +15,7 @@ from nagi_contracts.base import Contract
 from nagi_contracts.inspection import Inspection
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
-from nagi.plan import scheme_objects
+from nagi.plan import scheme_objects, scheme_sources
 from nagi.spec.yaml_source import read_yaml
 
 # Of a scheme that holds its window.
@@ -58,7 +58,7 @@ class Scheme(Contract):
         """The name it has in the kernel; of an object, in plans and records."""
         if self.object is None:
             return self.kernel or "none"
-        return f"nagi_{Path(self.object).name.split('.')[0]}"
+        return f"nagi_{Path(self.object).name.partition('.')[0]}"
 
     @property
     def parameters(self) -> dict[str, scheme_objects.Parameter]:
@@ -74,13 +74,23 @@ class Scheme(Contract):
         return [each.object_file for each in ends if each.object_file is not None]
 
     @property
+    def own_file(self) -> Path | None:
+        """The user's file, if it is a user's own."""
+        return Path(str(self.object)) if is_own(self.name) else None
+
+    @property
     def object_file(self) -> Path | None:
-        """The file of its eBPF object, if it is one."""
+        """The file of its eBPF object, if it is one; compiled, if it is given as C. Raises
+        InputError if it does not compile."""
         if self.object is None:
             return None
         if self.object.endswith(scheme_objects.SUFFIX):
             return paths.SCHEMES.parent / self.object
-        return paths.scheme_object(self.object)
+        if self.own_file is None:
+            return paths.scheme_object(self.object)
+        made = scheme_sources.compiled(self.own_file)
+        scheme_objects.check_name(made, self.own_file)
+        return made
 
 
 class Profile(Contract):
@@ -136,9 +146,9 @@ def receivers() -> dict[str, Scheme]:
 
 
 def find(name: str, beside: Callable[[str], Path]) -> Scheme | None:
-    """The scheme of this name; SCHEME-RECEIVER is one of the two together. The path of an eBPF
-    object is one, too: a user's own, with what Linux sets by default; `beside` says where a
-    relative one is."""
+    """The scheme of this name; SCHEME-RECEIVER is one of the two together. The path of a C file, of
+    a directory with one of its name, or of an eBPF object is one, too: a user's own. `beside` says
+    where a relative one is."""
     if name in schemes():
         return schemes()[name]
     sender, _, receiver = name.rpartition("-")
@@ -147,14 +157,22 @@ def find(name: str, beside: Callable[[str], Path]) -> Scheme | None:
         if found is None or found.receiver is not None:
             return None
         return found.model_copy(update={"receiver": receivers()[receiver]})
-    if name.endswith(scheme_objects.SUFFIX):
+    if is_own(name):
+        # Ours have it, as what the headers do is for connections without SACK.
+        is_source = not name.endswith(scheme_objects.SUFFIX)
         return Scheme(
             name=name,
             summary="a scheme of the user's own",
             reference=name,
             object=str(beside(name).absolute()),
+            sysctls=schemes()["reno"].sysctls if is_source else {},
         )
     return None
+
+
+def is_own(name: str) -> bool:
+    """Whether a scheme's name is the path of a user's own: an object, a C file or a directory."""
+    return name.endswith((scheme_objects.SUFFIX, scheme_sources.SUFFIX, "/"))
 
 
 @cache

@@ -40,8 +40,9 @@ class Flow(Strict):
     from_: Name = Field(alias="from", description="the host that sends the data")
     to: Name = Field(description="the host that receives it")
     scheme: str = Field(
-        description="a name from hosts/schemes.yaml, or the path of an eBPF object (.o), relative "
-        "to this file; none: the flow is left out"
+        description="a name from hosts/schemes.yaml, or the path of your own, relative to this "
+        "file: a C file (.c), a directory (/) with one of its name, or an eBPF object (.o); none: "
+        "the flow is left out"
     )
     traffic: Literal["bulk", "command"] = Field(
         "bulk",

@@ -166,7 +166,8 @@ static bool nagi_keep(struct sock* sk, struct sk_buff* skb, struct nagi_packet* 
   if (!keeps)
     hrtimer_try_to_cancel(&kept->timer);
   else if (!superseded)
-    hrtimer_start(&kept->timer, us_to_ktime(own_timer_us()), HRTIMER_MODE_REL_SOFT);
+    hrtimer_start(&kept->timer, ns_to_ktime((u64)own_timer_us() * NSEC_PER_USEC),
+                  HRTIMER_MODE_REL_SOFT);
   kfree_skb(superseded);
   return keeps;
 }

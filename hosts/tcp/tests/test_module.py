@@ -12,11 +12,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from nagi.plan.schemes import schemes
+from nagi.plan.schemes import receivers, schemes
 from nagi_contracts.paths import executable, scheme_object
 
 ROOT = Path(__file__).resolve().parents[3]
-SCHEMES = sorted(scheme.object for scheme in schemes().values() if scheme.object)
+SCHEMES = sorted(
+    each.object for each in [*schemes().values(), *receivers().values()] if each.object
+)
 # meaning (unit, minimum to maximum, default value) (type)
 DESCRIBED = re.compile(r"(.+?):(.+) \((.+), (\d+) to (\d+), default (\d+)\) \(uint\)")
 
