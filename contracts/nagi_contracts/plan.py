@@ -16,6 +16,7 @@ from typing import Annotated, Literal, Self, get_args
 
 from pydantic import Field, PrivateAttr, SerializerFunctionWrapHandler, model_serializer
 
+from nagi_contracts.applications import AnyPlan, Traffic
 from nagi_contracts.base import Contract, is_false, is_none, is_true
 from nagi_contracts.impairments.effects import EffectPlans
 from nagi_contracts.impairments.jitters import JitterPlan
@@ -311,7 +312,7 @@ class SchemeObjectPlan(Contract):
 
 class FlowPlan(Contract):
     """A flow of data from one host to another: a single TCP connection (bulk), or all TCP and UDP
-    that a command sends between the two hosts to and from the flow's port."""
+    that a command or an application sends between the two hosts to and from the flow's port."""
 
     name: str
     sender: str
@@ -324,9 +325,12 @@ class FlowPlan(Contract):
         description="the kernel's name; of a scheme object what records call it"
     )
     scheme_object: SchemeObjectPlan | None = Field(None, exclude_if=is_none)
-    traffic: Literal["bulk", "command"]
+    traffic: Traffic = Field(description="bulk, command, or the application's name")
     command: CommandPlan | None = Field(
         None, exclude_if=is_none, description="of traffic `command`"
+    )
+    application: AnyPlan | None = Field(
+        None, exclude_if=is_none, description="of nagi-traffic: its settings"
     )
     background: bool = Field(
         False, exclude_if=is_false, description="cross traffic, which no mean has in it"

@@ -6,7 +6,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from nagi_contracts.errors import choices, excerpt, shown
+from nagi_contracts.applications import AnyPlan, ApplicationSettings
+from nagi_contracts.applications.base import HEADERS
+from nagi_contracts.applications.cbr import CbrPlan
+from nagi_contracts.errors import BadValue, choices, excerpt, in_two, shown
 from nagi_contracts.plan import CapturePlan, CommandPlan, FlowPlan, LinkDirection, SchemeObjectPlan
 from nagi_contracts.units import ByteCount
 
@@ -98,6 +101,8 @@ class Flows:
                     f"two schemes of this run are called {control}",
                     "rename the file of one",
                 )
+            application = self._application(name, flow)
+            datagram = application.payload_bytes if isinstance(application, CbrPlan) else None
             plans.append(
                 FlowPlan(
                     name=name,
@@ -109,11 +114,12 @@ class Flows:
                     scheme=flow.scheme,
                     congestion_control=control,
                     scheme_object=scheme_object,
-                    traffic=flow.traffic,
+                    traffic=flow.application,
                     command=self._command(name, flow, port),
+                    application=application,
                     background=flow.background,
-                    payload_bytes=flow.payload.value,
-                    packet_bytes=path.packet.value,
+                    payload_bytes=datagram or flow.payload.value,
+                    packet_bytes=datagram + HEADERS if datagram else path.packet.value,
                     max_window=window.value if window else None,
                     start_s=rounded(traffic_s + flow.start.seconds),
                     end_s=rounded(traffic_s + self._request.experiment.duration.seconds),
@@ -239,6 +245,15 @@ class Flows:
             max((path.base_rtt_ns for path in paths), default=None),
             max((path.packet.value for path in paths), default=None),
         )
+
+    def _application(self, name: str, flow: Flow) -> AnyPlan | None:
+        if not isinstance(flow.traffic, ApplicationSettings):
+            return None
+        try:
+            return flow.traffic.plan(flow.payload.value)
+        except BadValue as error:
+            what, cure = in_two(error)
+            raise self._request.error(("flows", name, "traffic"), what, cure) from None
 
     def _command(self, name: str, flow: Flow, port: int) -> CommandPlan | None:
         if flow.client is None:

@@ -26,7 +26,7 @@ class Nodes:
             request.experiment.host_profile,
             request.asks_for_ecn(),
             *(
-                (name, flow.from_, flow.to, flow.traffic, flow.scheme, flows.paths[name].packet)
+                (name, flow.from_, flow.to, flow.application, flow.scheme, flows.paths[name].packet)
                 for name, flow in request.flows()
             ),
         )
@@ -119,11 +119,11 @@ class Nodes:
         wanted: dict[tuple[str, str], list[str]] = {}
         for name, flow in self._request.flows():
             wanted.setdefault((flow.from_, flow.to), []).append(name)
-            if flow.traffic == "command":
+            if flow.application == "command":
                 wanted.setdefault((flow.to, flow.from_), []).append(name)
         controls = {}
         for ends, names in wanted.items():
-            if all(self._request.experiment.flows[name].traffic == "bulk" for name in names):
+            if not any(self._request.experiment.flows[name].application == "command" for name in names):
                 continue
             first, *others = names
             controls[ends] = self._flows.schemes[first].congestion_control
@@ -177,9 +177,9 @@ class Nodes:
             "congctl": self._controls.get((node, target)),
         }
         # What programs of others say to each other goes both ways.
-        if node == flow.from_ or flow.traffic == "command":
+        if node == flow.from_ or flow.application == "command":
             attributes["initcwnd"] = self._request.profile.initial_window
-        if node == flow.to or flow.traffic == "command":
+        if node == flow.to or flow.application == "command":
             attributes["quickack"] = not self._request.profile.delayed_acks
         return attributes
 

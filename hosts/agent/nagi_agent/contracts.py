@@ -15,6 +15,7 @@ Json = dict[str, Any]
 Made = TypeVar("Made")
 DirectionPlan = Json  # one direction of a link: goes to nagi-link, or to nagi_p4
 RadioPlan = Json  # goes to nagi-sdr
+ApplicationPlan = Json  # goes to nagi-traffic
 
 # Offloads that merge segments or leave checksums to hardware, which spoils loss, rate and captures:
 # the names that `ethtool -k` prints, and those that -K takes.
@@ -266,6 +267,7 @@ class LinkDirection:
 @dataclass(frozen=True)
 class FlowPlan:
     __slots__ = (
+        "application",
         "background",
         "base_rtt_s",
         "bottleneck_bps",
@@ -296,8 +298,9 @@ class FlowPlan:
     scheme: str
     congestion_control: str
     scheme_object: Optional[SchemeObjectPlan]
-    traffic: Literal["bulk", "command"]
+    traffic: Literal["bulk", "command", "transfer", "playback", "cbr"]
     command: Optional[CommandPlan]
+    application: Optional[ApplicationPlan]
     background: bool
     payload_bytes: int
     packet_bytes: int
@@ -332,6 +335,7 @@ class FlowPlan:
             scheme_object=_or_none(SchemeObjectPlan.from_json, json.get("scheme_object")),
             traffic=json["traffic"],
             command=_or_none(CommandPlan.from_json, json.get("command")),
+            application=json.get("application"),
             background=json.get("background", False),
             payload_bytes=json["payload_bytes"],
             packet_bytes=json["packet_bytes"],

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All applications: their settings, their plans, and what their ends leave. One in a module of its
+own is added to the three unions."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Discriminator, Field, Tag
+
+from nagi_contracts.applications.base import ApplicationPlan, ApplicationSettings
+from nagi_contracts.applications.cbr import Cbr, CbrClient, CbrPlan, CbrServer
+from nagi_contracts.applications.playback import (
+    Playback,
+    PlaybackClient,
+    PlaybackPlan,
+    PlaybackServer,
+)
+from nagi_contracts.applications.transfer import (
+    Transfer,
+    TransferClient,
+    TransferPlan,
+    TransferServer,
+)
+from nagi_contracts.base import Contract
+
+__all__ = ["AnyEnd", "AnyPlan", "ApplicationPlan", "ApplicationSettings", "Applications", "Traffic"]
+
+SETTINGS = Transfer | Playback | Cbr
+AnyPlan = Annotated[
+    TransferPlan | PlaybackPlan | CbrPlan,
+    Field(discriminator="application"),
+]
+# What a flow's traffic may be in plans: iperf's, the user's own, or an application's.
+Traffic = Literal["bulk", "command", "transfer", "playback", "cbr"]
+
+
+def _end(value: Any) -> str:
+    if isinstance(value, dict):
+        return f"{value.get('application')} {value.get('role')}"
+    return f"{value.application} {value.role}"
+
+
+AnyEnd = Annotated[
+    Annotated[TransferClient, Tag("transfer client")]
+    | Annotated[TransferServer, Tag("transfer server")]
+    | Annotated[PlaybackClient, Tag("playback client")]
+    | Annotated[PlaybackServer, Tag("playback server")]
+    | Annotated[CbrClient, Tag("cbr client")]
+    | Annotated[CbrServer, Tag("cbr server")],
+    Discriminator(_end),
+]
+
+
+class ApplicationEnds(Contract):
+    """What both ends of a flow left."""
+
+    flow: str
+    client: AnyEnd
+    server: AnyEnd
+
+
+class Applications(Contract):
+    """applications.json"""
+
+    schema_version: Literal[1] = 1
+    flows: list[ApplicationEnds]
