@@ -303,8 +303,8 @@ def _describe_tuple(parts: list[_Kind]) -> _Kind:
 def _describe_union(parts: list[Any], is_optional: bool) -> _Kind:
     """Of null and another type, of texts and another type, or of mappings to these."""
     if is_optional:
-        only = parts[0] if len(parts) == 1 else Union[tuple(parts)]
-        return _describe_optional(_describe(only))
+        only = _describe(parts[0]) if len(parts) == 1 else _describe_union(parts, False)
+        return _describe_optional(only)
     opaque = {_opaque(part) for part in parts}
     if len(opaque) == 1 and None not in opaque:
         return _describe(parts[0])

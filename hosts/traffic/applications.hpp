@@ -25,10 +25,11 @@ nlohmann::json transfer_server(const Ends& ends);
 
 /// A stream that is played as it comes: see arithmetic/playback.hpp.
 struct PlaybackSettings {
-  std::uint64_t rate_bps = 0;           ///< of the payload
-  std::uint64_t interval_ns = 0;        ///< between attempts
+  std::uint64_t rate_bps = 0;            ///< of the payload
+  std::uint64_t interval_ns = 0;         ///< between attempts
   std::uint64_t size_bytes = unlimited;  ///< of the whole stream
-  std::uint64_t wait_ns = unlimited;     ///< from the first byte to the first attempt; unlimited: an interval
+  std::uint64_t wait_ns =
+      unlimited;       ///< from the first byte to the first attempt; unlimited: an interval
   bool ahead = false;  ///< sent as fast as TCP takes it, not at `rate_bps`
   /// Bytes of an attempt. Throws InputError if there are none.
   [[nodiscard]] std::uint64_t chunk_bytes() const;
@@ -38,11 +39,11 @@ nlohmann::json playback_server(const Ends& ends, const PlaybackSettings& setting
 
 /// Datagrams at a constant rate. Each has a number and the time at which it was sent.
 struct Cbr {
-  std::uint64_t rate_bps = 0;                  ///< of IP packets, with 28 bytes of headers
-  std::uint64_t payload_bytes = 0;             ///< of a datagram
+  std::uint64_t rate_bps = 0;       ///< of IP packets, with 28 bytes of headers
+  std::uint64_t payload_bytes = 0;  ///< of a datagram
   std::uint64_t duration_ns = unlimited;
-  std::string codec;                           ///< g711: a voice call; empty: none
-  std::uint64_t playout_ns = 60'000'000;       ///< of a call: the receiver's buffer
+  std::string codec;                      ///< g711: a voice call; empty: none
+  std::uint64_t playout_ns = 60'000'000;  ///< of a call: the receiver's buffer
 };
 nlohmann::json cbr_client(const Ends& ends, const Cbr& settings);
 nlohmann::json cbr_server(const Ends& ends, const Cbr& settings);

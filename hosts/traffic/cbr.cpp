@@ -13,7 +13,8 @@ using nlohmann::json;
 json cbr_client(const Ends& ends, const Cbr& settings) {
   Waiter waiter;
   json result = result_of("cbr", "client");
-  const std::uint64_t payload = settings.codec.empty() ? settings.payload_bytes : voice_payload_bytes;
+  const std::uint64_t payload =
+      settings.codec.empty() ? settings.payload_bytes : voice_payload_bytes;
   const std::uint64_t rate = settings.codec.empty() ? settings.rate_bps : voice_rate_bps;
   if (payload == 0 || rate == 0) {
     throw InputError("what is sent is not said; give --rate and --payload, or --codec");
@@ -84,17 +85,17 @@ json cbr_server(const Ends& ends, const Cbr& settings) {
                {"mos", call.opinion_score}};
     }
   }
-  result.update({{"packets_received", reception.received()},
-                 {"packets_expected", reception.expected()},
-                 {"packets_lost", reception.lost()},
-                 {"duplicates", reception.duplicates()},
-                 {"reordered", reception.reordered()},
-                 {"one_way_delay", delay},
-                 {"jitter_s", reception.received() < 2 ? json() : json(reception.jitter_ns() / 1e9)},
-                 {"jitter_max_s",
-                  reception.received() < 2 ? json() : json(reception.max_jitter_ns() / 1e9)},
-                 {"voice", voice},
-                 {"ended", "stopped"}});
+  result.update(
+      {{"packets_received", reception.received()},
+       {"packets_expected", reception.expected()},
+       {"packets_lost", reception.lost()},
+       {"duplicates", reception.duplicates()},
+       {"reordered", reception.reordered()},
+       {"one_way_delay", delay},
+       {"jitter_s", reception.received() < 2 ? json() : json(reception.jitter_ns() / 1e9)},
+       {"jitter_max_s", reception.received() < 2 ? json() : json(reception.max_jitter_ns() / 1e9)},
+       {"voice", voice},
+       {"ended", "stopped"}});
   return result;
 }
 

@@ -14,7 +14,7 @@ namespace nagi::applications {
 
 inline constexpr std::uint64_t min_datagram = 20;  // bytes
 inline constexpr std::uint64_t max_datagram = 65507;
-inline constexpr std::uint64_t udp_headers = 28;   // of IPv4 and UDP
+inline constexpr std::uint64_t udp_headers = 28;  // of IPv4 and UDP
 // G.711: 160 bytes every 20 ms, with RTP's header (RFC 3550, RFC 3551).
 inline constexpr std::uint64_t voice_payload_bytes = 172;
 inline constexpr std::uint64_t voice_rate_bps = 80'000;

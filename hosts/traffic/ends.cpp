@@ -67,8 +67,8 @@ void set_congestion_control(int descriptor, const std::string& name) {
   if (name.empty()) return;
   if (setsockopt(descriptor, IPPROTO_TCP, TCP_CONGESTION, name.data(),
                  static_cast<socklen_t>(name.size())) != 0) {
-    throw InputError("congestion control '" + name + "' cannot be used: " +
-                     std::generic_category().message(errno));
+    throw InputError("congestion control '" + name +
+                     "' cannot be used: " + std::generic_category().message(errno));
   }
 }
 

@@ -67,8 +67,8 @@ enum class Connecting { done, timed_out, given_up };
 Connecting finish_connecting(int socket, Waiter& waiter, std::int64_t until_ns);
 
 inline constexpr std::uint64_t max_filler = 256 * 1024;
-/// Sends up to `count` bytes of filler, max_filler at most; returns how many the kernel took, 0 if it
-/// takes none now, -1 if the connection is broken: reset, or given up by the kernel.
+/// Sends up to `count` bytes of filler, max_filler at most; returns how many the kernel took, 0 if
+/// it takes none now, -1 if the connection is broken: reset, or given up by the kernel.
 /// `acknowledged`: with the wish to be told when they are.
 std::int64_t send_filler(int socket, std::uint64_t count, bool acknowledged = false);
 

@@ -59,8 +59,8 @@ CLI::Option* quantity(CLI::App* app, const char* name, Parse parse, std::uint64_
 CLI::Option* positive(CLI::App* app, const char* name, Parse parse, std::uint64_t& target,
                       const char* what) {
   return quantity(app, name, parse, target, what)->check([](const std::string& text) {
-    const bool is_zero = text.find_first_of("123456789") == std::string::npos &&
-                         text.find('0') != std::string::npos;
+    const bool is_zero =
+        text.find_first_of("123456789") == std::string::npos && text.find('0') != std::string::npos;
     return is_zero ? "'" + text + "' is too small; give more than 0" : "";
   });
 }
@@ -68,8 +68,7 @@ CLI::Option* positive(CLI::App* app, const char* name, Parse parse, std::uint64_
 class CommandLine {
  public:
   CommandLine() {
-    app_.set_version_flag("--version",
-                          std::string("nagi-traffic ") + runtime::program_version);
+    app_.set_version_flag("--version", std::string("nagi-traffic ") + runtime::program_version);
     app_.require_subcommand(1);
     app_.failure_message([](const CLI::App*, const CLI::Error& error) {
       return std::string("nagi-traffic: ") + error.what() + "\n";

@@ -58,10 +58,11 @@ json playback_client(const Ends& ends, const PlaybackSettings& settings) {
     ended = "stopped";
     break_at_close(socket.get());
   }
-  result.update({{"size_bytes", settings.size_bytes == unlimited ? json() : json(settings.size_bytes)},
-                 {"connect_s", connect_s},
-                 {"sent_bytes", sent},
-                 {"ended", ended}});
+  result.update(
+      {{"size_bytes", settings.size_bytes == unlimited ? json() : json(settings.size_bytes)},
+       {"connect_s", connect_s},
+       {"sent_bytes", sent},
+       {"ended", ended}});
   return result;
 }
 

@@ -31,8 +31,8 @@ std::uint64_t parse(const std::string& text, const char* what, const char* examp
     if (value >= largest) throw InputError("'" + text + "' is too large a " + what);
     const double rounded = std::round(value);
     if (std::abs(value - rounded) > 1e-6 * std::max(1.0, value) * 1e-6) {
-      throw InputError("'" + text + "' is no whole number of " +
-                       std::string(units.begin()->first) + "; round it");
+      throw InputError("'" + text + "' is no whole number of " + std::string(units.begin()->first) +
+                       "; round it");
     }
     return static_cast<std::uint64_t>(rounded);
   }

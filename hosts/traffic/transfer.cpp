@@ -2,8 +2,6 @@
 //
 // When the last byte has been acknowledged the kernel says so by a time stamp of that byte, in the
 // socket's error queue: SOF_TIMESTAMPING_TX_ACK, Documentation/networking/timestamping.rst.
-#include <ctime>  // errqueue.h needs it
-
 #include <linux/errqueue.h>
 #include <linux/net_tstamp.h>
 #include <netinet/in.h>
@@ -13,6 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <ctime>  // errqueue.h needs it
 #include <vector>
 
 #include "applications.hpp"

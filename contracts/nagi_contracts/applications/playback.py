@@ -36,9 +36,7 @@ class PlaybackPlan(ApplicationPlan):
 
     def describe(self) -> str:
         how = ", sent ahead" if self.ahead else ""
-        return (
-            f"playback at {Bitrate(self.rate_bps)}, read every {Duration(self.interval_ns)}{how}"
-        )
+        return f"playback at {Bitrate(self.rate_bps)}, read every {Duration(self.interval_ns)}{how}"
 
 
 class Playback(ApplicationSettings):

@@ -123,7 +123,8 @@ class Nodes:
                 wanted.setdefault((flow.to, flow.from_), []).append(name)
         controls = {}
         for ends, names in wanted.items():
-            if not any(self._request.experiment.flows[name].application == "command" for name in names):
+            flows = [self._request.experiment.flows[name] for name in names]
+            if not any(flow.application == "command" for flow in flows):
                 continue
             first, *others = names
             controls[ends] = self._flows.schemes[first].congestion_control

@@ -33,7 +33,5 @@ def _settings(value: object) -> object:
 
 TrafficSettings = Annotated[
     _Settings,
-    BeforeValidator(
-        _settings, json_schema_input_type=Literal["bulk", "command"] | _Settings
-    ),
+    BeforeValidator(_settings, json_schema_input_type=Literal["bulk", "command"] | _Settings),
 ]

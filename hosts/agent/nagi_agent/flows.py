@@ -89,9 +89,7 @@ class Application:
                 line, descriptor = traffic.command(flow, role, user, seed)
                 self._result = f"{log[: -len('.log')]}.json"
                 with open(self._result, "wb") as result:
-                    self._process = start(
-                        line, stdout=result, stderr=file, pass_fds=(descriptor,)
-                    )
+                    self._process = start(line, stdout=result, stderr=file, pass_fds=(descriptor,))
             else:
                 command = _iperf(flow, user)
                 if role == "server":

@@ -30,7 +30,8 @@ def _in_memory() -> int:
     try:
         found = resources.files("nagi_agent").joinpath("programs", NAGI_TRAFFIC).read_bytes()
     except (OSError, KeyError):
-        raise RuntimeError(f"{NAGI_TRAFFIC} did not come with this agent; build nagi anew") from None
+        what = f"{NAGI_TRAFFIC} did not come with this agent; build nagi anew"
+        raise RuntimeError(what) from None
     descriptor = os.memfd_create(NAGI_TRAFFIC)
     with os.fdopen(os.dup(descriptor), "wb") as file:
         file.write(found)

@@ -61,11 +61,11 @@ class Reception {
   }
 
   struct Call {
-    double delay_ms;      ///< from mouth to ear
-    double unplayed;      ///< share of packets lost, or too late to be played
-    double burst_ratio;   ///< of these; G.107, section 7.5
-    double rating;        ///< R
-    double opinion_score; ///< MOS
+    double delay_ms;       ///< from mouth to ear
+    double unplayed;       ///< share of packets lost, or too late to be played
+    double burst_ratio;    ///< of these; G.107, section 7.5
+    double rating;         ///< R
+    double opinion_score;  ///< MOS
   };
 
   /// A call whose receiver plays every packet `playout_ms` after the smallest one-way delay seen;

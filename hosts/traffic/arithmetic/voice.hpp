@@ -22,8 +22,8 @@ inline constexpr Codec g711{0, 25.1};
 inline double delay_impairment(double delay_ms) {
   if (delay_ms <= 100) return 0;
   const double x = std::log2(delay_ms / 100);
-  return 25 *
-         (std::pow(1 + std::pow(x, 6), 1.0 / 6) - 3 * std::pow(1 + std::pow(x / 3, 6), 1.0 / 6) + 2);
+  return 25 * (std::pow(1 + std::pow(x, 6), 1.0 / 6) -
+               3 * std::pow(1 + std::pow(x / 3, 6), 1.0 / 6) + 2);
 }
 
 /// Ie,eff: `loss` is a share; `burst_ratio` is the mean length of bursts of losses over what it

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from nagi_reports.chapters import (
+    applications,
     certificate,
     closing,
     losses,
@@ -30,6 +31,7 @@ def compose(material: Material) -> Report:
     sections = [
         Section("result", "Results", results.blocks(material, found)),
         Section("agi", "Achieved goodput index", results.index(material)),
+        Section("applications", "Applications", applications.blocks(material)),
         Section("measures", "Other metrics", measures.blocks(material)),
         Section("statements", "Statements checked", statements.blocks(found)),
         Section("time", "Time series", over_time.blocks(material)),
