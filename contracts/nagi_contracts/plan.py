@@ -351,6 +351,8 @@ class FlowPlan(Contract):
     @property
     def listens(self) -> Literal["sender", "receiver"]:
         """The end whose port `port` is."""
+        if self.traffic == "request_response":
+            return "sender"
         return "receiver" if self.command is None else self.command.listens
 
     @property

@@ -92,6 +92,17 @@ class ResultRow(Contract):
         description="of a transfer of a given size: from connect() until its last byte was "
         "acknowledged, s",
     )
+    fct_median_s: float | None = Field(
+        None, description="flow completion time of transfers or requests completed, median, s"
+    )
+    fct_p95_s: float | None = Field(None, description="95th percentile of the same, s")
+    fct_p99_s: float | None = Field(None, description="99th percentile of the same, s")
+    tokens_per_rtt: float | None = Field(
+        None, description="tokens that a sender limited by a token bucket uses in an RTT, mean"
+    )
+    tokens_permitted_per_rtt: float | None = Field(
+        None, description="tokens that come in an RTT, mean"
+    )
     playback_success: float | None = Field(
         None, description="share of a player's attempts that found the bytes to play"
     )

@@ -81,6 +81,7 @@ def _or_none(read: Callable[[Json], Made], json: Optional[Json]) -> Optional[Mad
 
 """
 _INDENT = " " * 4
+_MAX_FIELD = 100 - len(_INDENT)
 _MAX_ITEM = 100 - 3 * len(_INDENT)
 
 
@@ -148,7 +149,8 @@ def _render_class(kind: type[Contract], is_read: bool, is_written: bool) -> str:
     kinds = {name: _describe(field.annotation) for name, field in fields.items()}
     lines = ["@dataclass(frozen=True)", f"class {kind.__name__}:"]
     lines += _indent(_render_slots(sorted(fields)))
-    lines += _indent([f"{name}: {each.name}" for name, each in kinds.items()])
+    for name, each in kinds.items():
+        lines += _indent(_render_field(f"{name}: {each.name}"))
     for name in SHARED.get(kind, ()):
         lines += ["", *_indent(_copy_method(kind, name))]
     if is_read:
@@ -163,6 +165,14 @@ def _render_class(kind: type[Contract], is_read: bool, is_written: bool) -> str:
     if is_written:
         lines += ["", *_indent(_render_writing(fields, kinds, constants))]
     return "\n".join(lines) + "\n"
+
+
+def _render_field(line: str) -> list[str]:
+    """A field in lines that are not too long; only choices become so."""
+    if len(line) <= _MAX_FIELD:
+        return [line]
+    start, choices = line.removesuffix("]").split("[", 1)
+    return _render_list(f"{start}[", [f"{each}," for each in choices.split(", ")], "]")
 
 
 def _is_constant(field: FieldInfo) -> bool:

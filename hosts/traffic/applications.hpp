@@ -10,6 +10,7 @@
 #include <string>
 
 #include "ends.hpp"
+#include "sizes.hpp"
 
 namespace nagi::applications {
 
@@ -47,5 +48,49 @@ struct Cbr {
 };
 nlohmann::json cbr_client(const Ends& ends, const Cbr& settings);
 nlohmann::json cbr_server(const Ends& ends, const Cbr& settings);
+
+/// A sender that a token bucket limits; of its tokens each is good for `token_bytes`.
+struct TokenBucketSettings {
+  std::uint64_t depth_bytes = 20'000;
+  std::uint64_t token_bytes = 1'000;
+  std::uint64_t tokens = 20;  ///< that come at every interval
+  std::uint64_t interval_ns = 30'000'000;
+};
+nlohmann::json token_bucket_client(const Ends& ends, const TokenBucketSettings& settings);
+nlohmann::json token_bucket_server(const Ends& ends);
+
+/// Transfers that arrive as a Poisson process, `interval_ns` apart in the mean.
+struct Poisson {
+  std::uint64_t interval_ns = 0;
+  Sizes sizes;
+  Seed seed;
+};
+nlohmann::json poisson_client(const Ends& ends, const Poisson& settings);
+nlohmann::json poisson_server(const Ends& ends);
+
+/// A source that is on and off by turns.
+struct OnOff {
+  std::uint64_t rate_bps = 0;  ///< while it is on: of payload by TCP, of IP packets by UDP
+  std::uint64_t on_ns = 0;     ///< mean
+  std::uint64_t off_ns = 0;    ///< mean
+  std::string distribution = "exponential";  ///< of both; or pareto
+  double shape = 1.5;                        ///< of pareto, more than 1
+  std::string transport = "udp";             ///< or tcp
+  std::uint64_t payload_bytes = 1'000;       ///< of a datagram, or what TCP is given at once
+  Seed seed;
+};
+nlohmann::json onoff_client(const Ends& ends, const OnOff& settings);
+nlohmann::json onoff_server(const Ends& ends, const OnOff& settings);
+
+/// Requests, each after the response to the one before. The server sends the data.
+struct RequestResponse {
+  std::uint64_t request_bytes = 200;
+  Sizes sizes;                      ///< of responses
+  std::uint64_t pause_ns = 0;       ///< mean of the exponential time between response and request
+  std::uint64_t count = unlimited;  ///< of requests
+  Seed seed;
+};
+nlohmann::json request_response_client(const Ends& ends, const RequestResponse& settings);
+nlohmann::json request_response_server(const Ends& ends, const RequestResponse& settings);
 
 }  // namespace nagi::applications

@@ -89,6 +89,10 @@ bool is_broken(int error) {
 std::int64_t now_ns() { return read_clock(CLOCK_MONOTONIC); }
 std::int64_t realtime_ns() { return read_clock(CLOCK_REALTIME); }
 
+nlohmann::json seconds_or_null(const std::optional<std::int64_t>& ns) {
+  return ns ? nlohmann::json(seconds(*ns)) : nlohmann::json();
+}
+
 std::int64_t after(std::int64_t start_ns, std::uint64_t span_ns) {
   return span_ns >= static_cast<std::uint64_t>(never - start_ns)
              ? never
@@ -155,15 +159,19 @@ io::Descriptor begin_connecting(const Ends& ends) {
   return made;
 }
 
-Connecting finish_connecting(int socket, Waiter& waiter, std::int64_t until_ns) {
-  if (waiter.wait(socket, POLLOUT, until_ns) == 0) return Connecting::timed_out;
+bool is_connected(int socket) {
   int error = 0;
   socklen_t length = sizeof error;
   getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &length);
-  if (error == 0) return Connecting::done;
-  if (is_broken(error) && error != ECONNRESET) return Connecting::given_up;
+  if (error == 0) return true;
+  if (is_broken(error) && error != ECONNRESET) return false;
   errno = error;
   io::throw_errno("cannot connect");
+}
+
+Connecting finish_connecting(int socket, Waiter& waiter, std::int64_t until_ns) {
+  if (waiter.wait(socket, POLLOUT, until_ns) == 0) return Connecting::timed_out;
+  return is_connected(socket) ? Connecting::done : Connecting::given_up;
 }
 
 std::int64_t send_filler(int socket, std::uint64_t count, bool acknowledged) {

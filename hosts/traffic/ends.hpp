@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -31,6 +32,9 @@ inline constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
 std::int64_t now_ns();
 std::int64_t realtime_ns();
 inline double seconds(std::int64_t ns) { return static_cast<double>(ns) / 1e9; }
+
+/// In seconds; null if there is none.
+nlohmann::json seconds_or_null(const std::optional<std::int64_t>& ns);
 
 /// The instant `span_ns` after `start_ns`, or never.
 std::int64_t after(std::int64_t start_ns, std::uint64_t span_ns);
@@ -59,6 +63,10 @@ io::Descriptor accept_tcp(int listener, Waiter& waiter);
 
 /// A TCP connection that has been asked for; not blocking.
 io::Descriptor begin_connecting(const Ends& ends);
+
+/// Whether a connection came about that begin_connecting() asked for; false: the kernel has given
+/// up. Throws std::system_error if the other end refuses.
+bool is_connected(int socket);
 
 enum class Connecting { done, timed_out, given_up };
 /// The outcome of begin_connecting(): how often a lost SYN is repeated is the kernel's to say

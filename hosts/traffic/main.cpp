@@ -34,6 +34,10 @@ struct Arguments {
   Transfer transfer;
   PlaybackSettings playback;
   Cbr cbr;
+  TokenBucketSettings token_bucket;
+  Poisson poisson;
+  OnOff onoff;
+  RequestResponse request_response;
 };
 
 using Parse = std::uint64_t (*)(const std::string&);
@@ -76,6 +80,10 @@ class CommandLine {
     add_transfer();
     add_playback();
     add_cbr();
+    add_token_bucket();
+    add_request_response();
+    add_poisson();
+    add_onoff();
   }
 
   int run(int argc, char** argv) {
@@ -184,6 +192,99 @@ class CommandLine {
                    "of a voice call: a packet is played that long after the smallest delay; 60 ms "
                    "if not given");
         });
+  }
+
+  void add_token_bucket() {
+    TokenBucketSettings& settings = arguments_.token_bucket;
+    add(
+        "token-bucket", "a sender that a token bucket limits", true,
+        [this] { return token_bucket_client(arguments_.ends, arguments_.token_bucket); },
+        [this] { return token_bucket_server(arguments_.ends); },
+        [&settings](CLI::App* end) {
+          positive(end, "--depth", parse_bytes, settings.depth_bytes,
+                   "what the bucket holds; 20 kB if not given");
+          positive(end, "--token", parse_bytes, settings.token_bytes,
+                   "what a token is good for; 1 kB if not given");
+          end->add_option("--tokens", settings.tokens,
+                          "that come at every interval; 20 if not given")
+              ->check(CLI::Range(1, 1'000'000));
+          positive(end, "--interval", parse_duration, settings.interval_ns, "30 ms if not given");
+        });
+  }
+
+  void add_request_response() {
+    RequestResponse& settings = arguments_.request_response;
+    add(
+        "request-response", "requests one after the other, which the server answers", true,
+        [this] { return request_response_client(arguments_.ends, arguments_.request_response); },
+        [this] { return request_response_server(arguments_.ends, arguments_.request_response); },
+        [&settings](CLI::App* end) {
+          positive(end, "--request", parse_bytes, settings.request_bytes,
+                   "of a request; 200 bytes if not given");
+          add_sizes(end, settings.sizes);
+          quantity(end, "--pause", parse_duration, settings.pause_ns,
+                   "mean of the exponential time from a response to the next request; 0 if not "
+                   "given");
+          end->add_option("--count", settings.count, "of requests; until SIGTERM without it")
+              ->check(CLI::PositiveNumber);
+          add_seed(end, settings.seed);
+        });
+  }
+
+  void add_poisson() {
+    Poisson& settings = arguments_.poisson;
+    add(
+        "poisson", "transfers that arrive as a Poisson process, each over its own connection", true,
+        [this] { return poisson_client(arguments_.ends, arguments_.poisson); },
+        [this] { return poisson_server(arguments_.ends); },
+        [&settings](CLI::App* end) {
+          positive(end, "--interval", parse_duration, settings.interval_ns,
+                   "mean time between arrivals")
+              ->required();
+          add_sizes(end, settings.sizes);
+          add_seed(end, settings.seed);
+        });
+  }
+
+  void add_onoff() {
+    OnOff& settings = arguments_.onoff;
+    add(
+        "onoff", "a source that is on and off by turns", true,
+        [this] { return onoff_client(arguments_.ends, arguments_.onoff); },
+        [this] { return onoff_server(arguments_.ends, arguments_.onoff); },
+        [&settings](CLI::App* end) {
+          positive(end, "--rate", parse_rate, settings.rate_bps,
+                   "while it is on: of IP packets by UDP, of payload by TCP")
+              ->required();
+          positive(end, "--on", parse_duration, settings.on_ns, "mean time on")->required();
+          positive(end, "--off", parse_duration, settings.off_ns, "mean time off")->required();
+          end->add_option("--distribution", settings.distribution,
+                          "of both times: exponential (if not given) or pareto")
+              ->check(CLI::IsMember({"exponential", "pareto"}));
+          end->add_option("--shape", settings.shape, "of pareto, above 1; 1.5 if not given")
+              ->check(CLI::Range(1.001, 100.0));
+          end->add_option("--transport", settings.transport, "udp (if not given) or tcp")
+              ->check(CLI::IsMember({"udp", "tcp"}));
+          positive(end, "--payload", parse_bytes, settings.payload_bytes,
+                   "of a datagram, or what TCP is given at once; 1000 bytes if not given");
+          add_seed(end, settings.seed);
+        });
+  }
+
+  static void add_sizes(CLI::App* end, Sizes& sizes) {
+    end->add_option("--sizes", sizes.distribution,
+                    "constant (if not given), exponential, or pareto (bounded)")
+        ->check(CLI::IsMember({"constant", "exponential", "pareto"}));
+    positive(end, "--size", parse_bytes, sizes.size_bytes, "constant, or the mean of exponential");
+    positive(end, "--min", parse_bytes, sizes.min_bytes, "of pareto");
+    positive(end, "--max", parse_bytes, sizes.max_bytes, "of pareto");
+    end->add_option("--shape", sizes.shape, "of pareto; 1.2 if not given")
+        ->check(CLI::Range(0.01, 100.0));
+  }
+
+  static void add_seed(CLI::App* end, Seed& seed) {
+    end->add_option("--seed", seed.seed, "of all draws; 1 if not given");
+    end->add_option("--stream", seed.stream, "draws of other streams are independent");
   }
 
   CLI::App app_{"nagi-traffic: applications, and how well they fare"};

@@ -9,10 +9,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from nagi_contracts.applications import ApplicationEnds
 from nagi_contracts.applications.cbr import CbrClient, CbrServer
+from nagi_contracts.applications.onoff import OnOffClient, OnOffServer
 from nagi_contracts.applications.playback import PlaybackServer
+from nagi_contracts.applications.poisson import PoissonClient
+from nagi_contracts.applications.request_response import RequestResponseClient
+from nagi_contracts.applications.token_bucket import TokenBucketClient
 from nagi_contracts.applications.transfer import TransferClient
 from nagi_contracts.records import Campaign
 
@@ -54,6 +59,30 @@ MEASURED = {
         "Of a transfer of a given size: from connect(), so with the handshake, until its last byte "
         "was acknowledged. How often a lost SYN is repeated is up to the kernel. What was not "
         "complete at its maximum duration, or when the traffic ended, has no completion time.",
+    ),
+    "fct_median_s": Measured(
+        "FCT, median",
+        "s",
+        1,
+        3,
+        "Flow completion time. Of transfers that arrive as a Poisson process: from connect(), so "
+        "with the handshake, until the last byte was acknowledged; each has a connection of its "
+        "own. Of requests: from the request until its response was there. Over those that were "
+        "completed.",
+    ),
+    "fct_p95_s": Measured("FCT, p95", "s", 1, 3, "The 95th percentile of the same."),
+    "fct_p99_s": Measured("FCT, p99", "s", 1, 3, "The 99th percentile of the same."),
+    "tokens_per_rtt": Measured(
+        "Tokens per RTT",
+        "",
+        1,
+        2,
+        "Tokens that the sender used in a round-trip time, mean over all one after the other. The "
+        "RTT is the smoothed one that the kernel had at its beginning. A token is used when TCP "
+        "takes its bytes to send them at once.",
+    ),
+    "tokens_permitted_per_rtt": Measured(
+        "Permitted", "", 1, 2, "Tokens that came into the bucket in the same round-trip times."
     ),
     "playback_success": Measured(
         "Playback success",
@@ -149,6 +178,17 @@ def columns(ends: ApplicationEnds, *, one_clock: bool) -> dict[str, Any]:
             "completed_share": float(client.completed),
             "completion_time_s": client.completion_s,
         }
+    if isinstance(client, TokenBucketClient):
+        return {
+            "tokens_per_rtt": client.tokens_per_rtt,
+            "tokens_permitted_per_rtt": client.permitted_per_rtt,
+        }
+    if isinstance(client, PoissonClient):
+        return _completion([took for _, _, took in client.transfers])
+    if isinstance(client, RequestResponseClient):
+        return _completion([took for _, _, took in client.requests])
+    if isinstance(client, OnOffClient) and isinstance(server, OnOffServer):
+        return _of_datagrams(client, server, one_clock=one_clock)
     if isinstance(server, PlaybackServer):
         return {"playback_success": server.success_share}
     if isinstance(client, CbrClient) and isinstance(server, CbrServer):
@@ -156,7 +196,21 @@ def columns(ends: ApplicationEnds, *, one_clock: bool) -> dict[str, Any]:
     return {}
 
 
-def _of_datagrams(client: CbrClient, server: CbrServer, *, one_clock: bool) -> dict[str, Any]:
+def _completion(took_s: list[float | None]) -> dict[str, Any]:
+    """Of transfers begun, null where one was not completed."""
+    known = np.array([each for each in took_s if each is not None])
+    found: dict[str, Any] = {"completed_share": len(known) / len(took_s) if took_s else None}
+    if len(known):
+        for name, share in (("median", 0.5), ("p95", 0.95), ("p99", 0.99)):
+            found[f"fct_{name}_s"] = float(np.quantile(known, share))
+    return found
+
+
+def _of_datagrams(
+    client: CbrClient | OnOffClient, server: CbrServer | OnOffServer, *, one_clock: bool
+) -> dict[str, Any]:
+    if client.packets_sent is None or server.packets_received is None:
+        return {}  # of TCP
     lost = client.packets_sent - server.packets_received
     found: dict[str, Any] = {
         "datagram_loss_rate": loss_rate(lost, client.packets_sent),

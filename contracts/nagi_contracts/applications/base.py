@@ -33,7 +33,6 @@ class ApplicationPlan(Contract, ABC):
 class ApplicationSettings(Strict, ABC):
     """What an experiment says of an application."""
 
-    transport: ClassVar[Literal["tcp", "udp"]] = "tcp"
     plan_type: ClassVar[type[ApplicationPlan]]
 
     def plan(self, payload_bytes: int) -> Any:
@@ -42,7 +41,8 @@ class ApplicationSettings(Strict, ABC):
 
     @property
     def is_udp(self) -> bool:
-        return self.transport == "udp"
+        """Whether it sends datagrams."""
+        return False
 
 
 class End(Contract):

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import Field, model_validator
 
@@ -45,7 +45,6 @@ class Cbr(ApplicationSettings):
     """Datagrams at a constant rate, or a voice call."""
 
     plan_type = CbrPlan
-    transport: ClassVar[Literal["tcp", "udp"]] = "udp"
     application: Literal["cbr"] = Field(description=APPLICATION)
     rate: Bitrate | None = Field(None, description="of IP packets, with headers of 28 bytes")
     payload: ByteCount | None = Field(
@@ -77,6 +76,10 @@ class Cbr(ApplicationSettings):
                 if getattr(self, key) is not None:
                     raise BadValue(f"{key} beside a codec, which has its own", "remove it", key)
         return self
+
+    @property
+    def is_udp(self) -> bool:
+        return True
 
     def plan(self, payload_bytes: int) -> CbrPlan:
         payload = self.payload.value if self.payload is not None else payload_bytes
@@ -137,6 +140,7 @@ class CbrServer(End):
 
     application: Literal["cbr"] = "cbr"
     role: Literal["server"] = "server"
+    received_bytes: Count = Field(description="of payload, duplicates included")
     packets_received: Count = Field(description="without duplicates")
     packets_expected: Count = Field(description="up to the highest number that came")
     packets_lost: Count = Field(description="of these")

@@ -9,6 +9,7 @@ from functools import partial
 from nagi_contracts.applications import AnyPlan, ApplicationSettings
 from nagi_contracts.applications.base import HEADERS
 from nagi_contracts.applications.cbr import CbrPlan
+from nagi_contracts.applications.onoff import OnOffPlan
 from nagi_contracts.errors import BadValue, choices, excerpt, in_two, shown
 from nagi_contracts.plan import CapturePlan, CommandPlan, FlowPlan, LinkDirection, SchemeObjectPlan
 from nagi_contracts.units import ByteCount
@@ -102,7 +103,7 @@ class Flows:
                     "rename the file of one",
                 )
             application = self._application(name, flow)
-            datagram = application.payload_bytes if isinstance(application, CbrPlan) else None
+            datagram = self._datagram(flow, application)
             plans.append(
                 FlowPlan(
                     name=name,
@@ -254,6 +255,13 @@ class Flows:
         except BadValue as error:
             what, cure = in_two(error)
             raise self._request.error(("flows", name, "traffic"), what, cure) from None
+
+    def _datagram(self, flow: Flow, application: AnyPlan | None) -> int | None:
+        """Payload of a flow's datagrams; None: it is TCP's."""
+        is_udp = isinstance(flow.traffic, ApplicationSettings) and flow.traffic.is_udp
+        if is_udp and isinstance(application, CbrPlan | OnOffPlan):
+            return application.payload_bytes
+        return None
 
     def _command(self, name: str, flow: Flow, port: int) -> CommandPlan | None:
         if flow.client is None:

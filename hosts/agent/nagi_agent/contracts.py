@@ -298,7 +298,17 @@ class FlowPlan:
     scheme: str
     congestion_control: str
     scheme_object: Optional[SchemeObjectPlan]
-    traffic: Literal["bulk", "command", "transfer", "playback", "cbr"]
+    traffic: Literal[
+        "bulk",
+        "command",
+        "transfer",
+        "playback",
+        "cbr",
+        "token_bucket",
+        "request_response",
+        "poisson",
+        "onoff",
+    ]
     command: Optional[CommandPlan]
     application: Optional[ApplicationPlan]
     background: bool
@@ -314,6 +324,8 @@ class FlowPlan:
     @property
     def listens(self) -> Literal["sender", "receiver"]:
         """The end whose port `port` is."""
+        if self.traffic == "request_response":
+            return "sender"
         return "receiver" if self.command is None else self.command.listens
 
     @property

@@ -70,8 +70,7 @@ class Application:
         self._is_command = flow.command is not None
         self._is_bulk = flow.traffic == "bulk"
         self._result: Optional[str] = None  # nagi-traffic's
-        # Datagrams may still be on the way when the traffic ends.
-        self.waits_for_packets = role == "server" and traffic.is_udp(flow)
+        self.waits_for_packets = role == "server" and traffic.waits_for_packets(flow)
         self.ended_s: Optional[float] = None  # when it was seen to have ended by itself
         if role == "server":
             check_port(flow)

@@ -20,8 +20,7 @@ from nagi_agent.processes import unprivileged
 NAGI_TRAFFIC = "nagi-traffic"
 # Names of settings end with their unit, those of options do not: bare numbers count the same units.
 _UNITS = ("_bytes", "_ns", "_bps")
-_UDP = ("cbr",)
-_DRAWING: tuple[str, ...] = ()  # they take a seed
+_DRAWING = ("request_response", "poisson", "onoff")  # they take a seed
 
 
 @lru_cache(maxsize=None)
@@ -64,9 +63,15 @@ def problem() -> Optional[str]:
 
 
 def is_udp(flow: FlowPlan) -> bool:
-    """Whether an application sends datagrams, which may still be on the way when it has ended."""
+    """Whether an application sends datagrams."""
     settings = flow.application or {}
-    return flow.traffic in _UDP or settings.get("transport") == "udp"
+    return flow.traffic == "cbr" or settings.get("transport") == "udp"
+
+
+def waits_for_packets(flow: FlowPlan) -> bool:
+    """Whether its server goes on when its client has ended: datagrams may still be on the way, or a
+    connection that was just asked for."""
+    return is_udp(flow) or flow.traffic == "poisson"
 
 
 def command(flow: FlowPlan, role: str, user: str, seed: int) -> tuple[list[str], int]:
@@ -77,11 +82,16 @@ def command(flow: FlowPlan, role: str, user: str, seed: int) -> tuple[list[str],
     if flow.listens == "sender":
         listener, other = other, listener
     # Any congestion control that the kernel has, also one that is restricted.
-    line = [*unprivileged(user, "net_admin"), path, settings.pop("application"), role]
+    line = [
+        *unprivileged(user, "net_admin"),
+        path,
+        settings.pop("application").replace("_", "-"),
+        role,
+    ]
     line += ["--address", listener, "--port", str(flow.port)]
     if role == "client":
         line += ["--from", other]
-    if not is_udp(flow):
+    if not is_udp(flow) or flow.traffic == "onoff":
         line += ["--congestion-control", flow.congestion_control]
     if flow.traffic in _DRAWING:
         line += ["--seed", str(seed), "--stream", flow.name]
