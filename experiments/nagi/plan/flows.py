@@ -254,7 +254,8 @@ class Flows:
             return flow.traffic.plan(flow.payload.value)
         except BadValue as error:
             what, cure = in_two(error)
-            raise self._request.error(("flows", name, "traffic"), what, cure) from None
+            place = ("flows", name, "traffic", *filter(None, [error.key]))
+            raise self._request.error(place, what, cure) from None
 
     def _datagram(self, flow: Flow, application: AnyPlan | None) -> int | None:
         """Payload of a flow's datagrams; None: it is TCP's."""

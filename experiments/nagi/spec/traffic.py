@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
-from nagi_contracts.applications import SETTINGS
+from nagi_contracts.applications import SETTINGS, Traffic
 from nagi_contracts.applications.base import APPLICATION
 from nagi_contracts.base import Strict
+from nagi_contracts.errors import BadValue, choices, shown
 from pydantic import BeforeValidator, Field
 
 
@@ -23,12 +24,20 @@ class OwnCommand(Strict):
     application: Literal["command"] = Field(description=APPLICATION)
 
 
+NAMES = ("bulk", "command")  # of traffic that has no settings
 _Settings = Annotated[Bulk | OwnCommand | SETTINGS, Field(discriminator="application")]
 
 
 def _settings(value: object) -> object:
-    """A name alone is an application without settings."""
-    return {"application": value} if isinstance(value, str) else value
+    """`bulk` and `command` have no settings, so their names do."""
+    if not isinstance(value, str):
+        return value
+    if value in NAMES:
+        return {"application": value}
+    if value in get_args(Traffic):
+        what = f"application {value} without its settings"
+        raise BadValue(what, f"write `{{application: {value}, ...}}`")
+    raise BadValue(f"unknown application {shown(value)}", choices(value, get_args(Traffic)))
 
 
 TrafficSettings = Annotated[

@@ -9,6 +9,7 @@ import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,8 +28,8 @@ def free_port(kind: int) -> int:
 
 def listens(port: int, is_udp: bool) -> bool:
     """By proc_net_tcp(5)."""
-    with open(f"/proc/net/{'udp' if is_udp else 'tcp'}", encoding="ascii") as file:
-        rows = [line.split() for line in file.readlines()[1:]]
+    table = Path(f"/proc/net/{'udp' if is_udp else 'tcp'}").read_text()
+    rows = [line.split() for line in table.splitlines()[1:]]
     states = ("07",) if is_udp else ("0A",)
     return any(row[1].endswith(f":{port:04X}") and row[3] in states for row in rows)
 
