@@ -126,6 +126,18 @@ MEASURED = {
 }
 
 
+# What figures show of a flow: the first of these that is known.
+LEADING = (
+    "completion_time_s",
+    "fct_p95_s",
+    "playback_success",
+    "tokens_per_rtt",
+    "mos",
+    "datagram_loss_rate",
+    *MEASURED,
+)
+
+
 @dataclass(frozen=True)
 class Fared:
     """How a flow's application fared at the points of a panel."""

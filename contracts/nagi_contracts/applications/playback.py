@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stream that is played as it comes (Tsaoussidis, Zhang: TCP-Real, 2001, section 3): how often
+"""A stream that is played as it comes (Zhang, Tsaoussidis: TCP-Real, 2001, section 3): how often
 the player finds what it is to play next."""
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A sender that a token bucket limits (Tsaoussidis, Zhang: TCP-Real, 2001, section 3): how many
+"""A sender that a token bucket limits (Zhang, Tsaoussidis: TCP-Real, 2001, section 3): how many
 tokens it uses in a round-trip time."""
 
 from __future__ import annotations

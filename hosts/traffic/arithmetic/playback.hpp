@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The playback of a stream (Tsaoussidis, Zhang: TCP-Real, 2001, section 3): a reader tries at every
+// The playback of a stream (Zhang, Tsaoussidis: TCP-Real, 2001, section 3): a reader tries at every
 // tick of a timer to read a chunk from what has arrived. If there is less, the attempt fails and
 // reads nothing; it is not made up for, so playback is later from then on. Success is the share of
 // attempts that found their chunk.
