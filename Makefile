@@ -115,7 +115,7 @@ native: packages
 # What a run in virtual time needs, and no more.
 native-run: python
 	@test -f $(BUILD)/build.ninja || cmake -S . -B $(BUILD) -G Ninja --log-level=WARNING -DNAGI_ALL=OFF >/dev/null
-	@echo "== building nagi-link, nagi-tcp and the capture reader"
+	@echo "== building nagi-link, nagi-tcp, nagi-traffic and the capture reader"
 	@cmake --build $(BUILD) --target nagi_run
 	@cmake --install $(BUILD) --prefix $(VENV) --component run >/dev/null
 

@@ -16,8 +16,8 @@ from nagi.verdict import certificate
 from nagi_contracts import paths, units
 from typer.main import get_command
 
-NATIVE = ("nagi-link", "nagi-switch", "nagi-tcp")
-_SUBCOMMAND = re.compile(r"^  ([a-z]+) ", re.M)  # in CLI11's help
+NATIVE = ("nagi-link", "nagi-switch", "nagi-tcp", "nagi-traffic")
+_SUBCOMMAND = re.compile(r"^  ([a-z]+[a-z-]*) ", re.M)  # in CLI11's help
 _ROLES = paths.ANSIBLE / "roles"
 _GENERATED = "Generated from {source} when the manuals are built.\n"
 
@@ -44,10 +44,9 @@ def commands() -> str:
         *_command(get_command(make_app()), "nagi"),
     ]
     for name in NATIVE:
-        said = _help_of(name)
-        out += [f"## {name}\n", f"```text\n{said}\n```\n"]
-        for command in _SUBCOMMAND.findall(said.partition("Subcommands:")[2]):
-            out += [f"### {name} {command}\n", f"```text\n{_help_of(name, command)}\n```\n"]
+        out += [f"## {name}\n", f"```text\n{_help_of(name)}\n```\n"]
+        for words in _commands_of(name):
+            out += [f"### {name} {' '.join(words)}\n", f"```text\n{_help_of(name, *words)}\n```\n"]
     return "\n".join(out)
 
 
@@ -63,6 +62,13 @@ def _command(command: Any, name: str) -> Iterator[str]:
     yield _table(("argument or option", "meaning"), [(f"`{it}`", help_) for it, help_ in records])
     for part, inner in sorted(getattr(command, "commands", {}).items()):
         yield from _command(inner, f"{name} {part}")
+
+
+def _commands_of(program: str, *command: str) -> Iterator[list[str]]:
+    """The commands of a native program, each before those that it has."""
+    for name in _SUBCOMMAND.findall(_help_of(program, *command).partition("Subcommands:")[2]):
+        yield [*command, name]
+        yield from _commands_of(program, *command, name)
 
 
 def _help_of(program: str, *command: str) -> str:

@@ -2,8 +2,8 @@
 """A plan's flow in tables of connections (capture.FLOW_COLUMNS, MATCH_COLUMNS): which rows are its,
 and several rows as one.
 
-A bulk flow is one TCP connection. A flow of traffic `command` is every TCP and UDP connection
-between its two hosts with its port at the end that listens. Of several connections counts add up,
+A bulk flow is one TCP connection. Any other flow is every TCP and UDP connection between its two
+hosts with its port at the end that listens. Of several connections counts add up,
 smallest and largest are over all, means are over all samples. What does not follow from the rows is
 not known (nan): quantiles, and bytes in flight at one time.
 """
@@ -40,7 +40,7 @@ def is_of(flows: pd.DataFrame, flow: FlowPlan, *, data: bool = True) -> pd.Serie
     found: pd.Series[bool] = (
         (flows["source"] == source) & (flows["destination"] == destination) & (port == flow.port)
     )
-    return found if flow.traffic == "command" else found & (flows["protocol"] == "tcp")
+    return found & (flows["protocol"] == "tcp") if flow.traffic == "bulk" else found
 
 
 def scanned(flows: pd.DataFrame, flow: FlowPlan, *, data: bool = True) -> Any:

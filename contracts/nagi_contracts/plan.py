@@ -16,6 +16,7 @@ from typing import Annotated, Literal, Self, get_args
 
 from pydantic import Field, PrivateAttr, SerializerFunctionWrapHandler, model_serializer
 
+from nagi_contracts.applications import AnyPlan, Traffic
 from nagi_contracts.base import Contract, is_false, is_none, is_true
 from nagi_contracts.impairments.effects import EffectPlans
 from nagi_contracts.impairments.jitters import JitterPlan
@@ -312,7 +313,7 @@ class SchemeObjectPlan(Contract):
 
 class FlowPlan(Contract):
     """A flow of data from one host to another: a single TCP connection (bulk), or all TCP and UDP
-    that a command sends between the two hosts to and from the flow's port."""
+    that a command or an application sends between the two hosts to and from the flow's port."""
 
     name: str
     sender: str
@@ -333,9 +334,12 @@ class FlowPlan(Contract):
     receiver_object: SchemeObjectPlan | None = Field(
         None, exclude_if=is_none, description="the scheme object of that"
     )
-    traffic: Literal["bulk", "command"]
+    traffic: Traffic = Field(description="bulk, command, or the application's name")
     command: CommandPlan | None = Field(
         None, exclude_if=is_none, description="of traffic `command`"
+    )
+    application: AnyPlan | None = Field(
+        None, exclude_if=is_none, description="of nagi-traffic: its settings"
     )
     background: bool = Field(
         False, exclude_if=is_false, description="cross traffic, which no mean has in it"
@@ -369,6 +373,8 @@ class FlowPlan(Contract):
     @property
     def listens(self) -> Literal["sender", "receiver"]:
         """The end whose port `port` is."""
+        if self.traffic == "request_response":
+            return "sender"
         return "receiver" if self.command is None else self.command.listens
 
     @property

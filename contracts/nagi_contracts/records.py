@@ -14,6 +14,7 @@ flows.json        each flow as its sender's kernel last saw it
 tcp_info.parquet  TCP_INFO of each sender over time
 scheme_events.parquet   what schemes of ours told of their connections: losses, verdicts, samples
 NODE.LINK.pcap    captures, headers only; NODE.LINK.pcap.zst where compressed
+applications.json what both ends of nagi-traffic's flows left, where there are any
 command-ROLE.FLOW.log   what programs of `traffic: command` said
 goodput.parquet   goodput over time of flows that share a bottleneck, made from the captures
 verdict.json      did the links do what was asked?
@@ -43,7 +44,7 @@ class CaptureCount(Contract):
 
 
 class ClientEnd(Contract):
-    """How the client of a flow with traffic `command` ended before the traffic did."""
+    """How the client of a flow, other than iperf, ended before the traffic did."""
 
     flow: str
     ended_s: float = Field(
@@ -62,10 +63,10 @@ class FlowRecord(Contract):
         "bytes acknowledged"
     )
     connections: int | None = Field(
-        None, description="of traffic `command`: TCP connections that samples saw"
+        None, description="other than of iperf: TCP connections that samples saw"
     )
     ended_s: float | None = Field(
-        None, description="of traffic `command`: when the client ended; null: with the traffic"
+        None, description="other than of iperf: when the client ended; null: with the traffic"
     )
     status: int | None = Field(None, description="the exit status it then had")
 
@@ -258,6 +259,9 @@ class Build(Contract):
     )
     nagi_agent: str = Field(description="SHA-256 of its sources")
     nagi_tcp: str | None = Field(None, exclude_if=is_none, description="SHA-256 of the program")
+    nagi_traffic: str | None = Field(
+        None, exclude_if=is_none, description="SHA-256 of the program, where flows have it"
+    )
     nagi_switch: str | None = Field(
         None, exclude_if=is_none, description="SHA-256 of the program that switches run"
     )

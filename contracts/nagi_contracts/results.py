@@ -55,6 +55,8 @@ class ResultRow(Contract):
         None, description="smallest RTT by timestamps, else by sequence numbers, at the sender, s"
     )
     rtt_mean_s: float | None = Field(None, description="mean of the same, s")
+    rtt_median_s: float | None = Field(None, description="median of the same, s")
+    rtt_p95_s: float | None = Field(None, description="95th percentile of the same, s")
     rtt_p99_s: float | None = Field(None, description="99th percentile of the same, s")
     buffer_delay: float | None = Field(
         None, description="(mean RTT - base RTT) / base RTT (RFC 6349)"
@@ -80,6 +82,44 @@ class ResultRow(Contract):
         None, description="share of packets lost within bursts"
     )
     loss_gap_density: float | None = Field(None, description="share of packets lost outside bursts")
+    completed_share: float | None = Field(
+        None,
+        description="share of the transfers begun that were completed; like all that applications "
+        "tell over the whole run",
+    )
+    completion_time_s: float | None = Field(
+        None,
+        description="of a transfer of a given size: from connect() until its last byte was "
+        "acknowledged, s",
+    )
+    fct_median_s: float | None = Field(
+        None, description="flow completion time of transfers or requests completed, median, s"
+    )
+    fct_p95_s: float | None = Field(None, description="95th percentile of the same, s")
+    fct_p99_s: float | None = Field(None, description="99th percentile of the same, s")
+    tokens_per_rtt: float | None = Field(
+        None, description="tokens that a sender limited by a token bucket uses in an RTT, mean"
+    )
+    tokens_permitted_per_rtt: float | None = Field(
+        None, description="tokens that come in an RTT, mean"
+    )
+    playback_success: float | None = Field(
+        None, description="share of a player's attempts that found the bytes to play"
+    )
+    datagram_loss_rate: float | None = Field(
+        None, description="share of an application's datagrams that did not arrive"
+    )
+    datagram_delay_mean_s: float | None = Field(
+        None, description="their one-way delay, mean, s; null where hosts' clocks differ"
+    )
+    datagram_delay_p99_s: float | None = Field(None, description="99th percentile of the same, s")
+    datagram_jitter_s: float | None = Field(
+        None, description="their interarrival jitter after the last one, s (RFC 3550)"
+    )
+    r_factor: float | None = Field(
+        None, description="of a voice call (ITU-T G.107); null where hosts' clocks differ"
+    )
+    mos: float | None = Field(None, description="mean opinion score of the same, 1 to 4.5")
     in_flight_mean_bytes: float | None = Field(
         None, description="sent and not acknowledged, at the sender, mean over data packets, bytes"
     )

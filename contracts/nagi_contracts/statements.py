@@ -41,7 +41,30 @@ from pydantic_core import core_schema
 from nagi_contracts.errors import BadValue, choices, in_two, shown
 from nagi_contracts.units import Bitrate, ByteCount, Duration, Level, PacketCount, Share, Text
 
-Metric = Literal["agi", "agi_of_ceiling", "goodput", "nagi", "nagi_of_ceiling"]
+Metric = Literal[
+    "agi",
+    "agi_of_ceiling",
+    "goodput",
+    "nagi",
+    "nagi_of_ceiling",
+    # Columns of results.
+    "rtt_median_s",
+    "rtt_p95_s",
+    "rtt_p99_s",
+    "completed_share",
+    "completion_time_s",
+    "fct_median_s",
+    "fct_p95_s",
+    "fct_p99_s",
+    "tokens_per_rtt",
+    "playback_success",
+    "datagram_loss_rate",
+    "datagram_delay_mean_s",
+    "datagram_delay_p99_s",
+    "datagram_jitter_s",
+    "r_factor",
+    "mos",
+]
 Quantifier = Literal["all", "most", "some"]
 
 _ORDERS: dict[str, Callable[[Any, Any], bool]] = {
@@ -190,7 +213,7 @@ class Claim(Text):
     minimum: float | None
     maximum: float | None
     strict: bool  # the ends themselves do not hold
-    unit: str  # "" or "b/s"
+    unit: str  # "", "b/s" or "s"
     written: str
 
     pattern: ClassVar[str] = r".+"
@@ -256,7 +279,25 @@ def _number(text: str, cure: str) -> tuple[float, str]:
     try:
         return float(Bitrate.parse(text).value), "b/s"
     except ValueError:
-        raise BadValue(f"{shown(text)} is no number and no rate", cure) from None
+        pass
+    try:
+        return Duration.parse(text).seconds, "s"
+    except ValueError:
+        raise BadValue(f"{shown(text)} is no number, no rate and no duration", cure) from None
+
+
+# Unit of a metric's claims -> what that is, and an example.
+_UNITS = {
+    "b/s": ("a rate", "< 80 Mb/s"),
+    "s": ("a duration", "< 30 s"),
+    "": ("a plain number", "> 0.95"),
+}
+
+
+def _unit_of(metric: str) -> str:
+    if metric == "goodput":
+        return "b/s"
+    return "s" if metric.endswith("_s") else ""
 
 
 class Statement(BaseModel):
@@ -280,16 +321,17 @@ class Statement(BaseModel):
     @field_validator("is_")
     @classmethod
     def _in_the_metrics_unit(cls, claim: Claim, info: ValidationInfo) -> Claim:
-        goodput = info.data.get("metric") == "goodput" and not info.data.get("against")
-        if goodput and claim.unit == "":
+        wanted = "" if info.data.get("against") else _unit_of(info.data.get("metric", ""))
+        if claim.unit == wanted or "metric" not in info.data:
+            return claim
+        kind, example = _UNITS[wanted]
+        if not claim.unit:
             raise BadValue(
-                f"{shown(claim.written)} without a unit, but goodput is a rate",
-                "write it like '< 80 Mb/s'",
+                f"{shown(claim.written)} without a unit, but {info.data['metric']} is {kind}",
+                f"write it like '{example}'",
             )
-        if not goodput and claim.unit:
-            what = f"a rate, {shown(claim.written)}, in place of a plain number"
-            raise BadValue(what, "write it like '> 0.95'")
-        return claim
+        what = f"{_UNITS[claim.unit][0]}, {shown(claim.written)}, in place of {kind}"
+        raise BadValue(what, f"write it like '{example}'")
 
     @field_validator("against")
     @classmethod

@@ -2,7 +2,8 @@
 """Quantities that parse and print themselves: `100 Mb/s`, `45 ms`, `1000 bytes`, `1 bdp`, `0.1 %`,
 `12 dB`, `5 Hz`.
 
-A bare number is refused: every quantity names its unit. Prefixes are decimal (1 Mb/s = 10^6 bit/s).
+A bare number is refused: every quantity names its unit. Prefixes are decimal (1 Mb/s = 10^6 bit/s),
+those with an i binary (1 MiB = 2^20 bytes).
 Each type is a pydantic field type whose JSON form is the text, and has a JSON Schema pattern.
 """
 
@@ -217,8 +218,12 @@ class ByteCount(Quantity):
         "byte": Decimal(1),
         "B": Decimal(1),
         "kB": Decimal(10**3),
+        "KB": Decimal(10**3),
         "MB": Decimal(10**6),
         "GB": Decimal(10**9),
+        "KiB": Decimal(2**10),
+        "MiB": Decimal(2**20),
+        "GiB": Decimal(2**30),
     }
 
     def __str__(self) -> str:

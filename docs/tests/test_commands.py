@@ -344,9 +344,10 @@ def test_links_of_the_readme_lead_somewhere() -> None:
 
 
 def test_snippets_of_experiments_keep_to_the_schema() -> None:
-    """Keys and values of YAML blocks, be they an experiment's or a link's."""
+    """Keys and values of YAML blocks, be they an experiment's, a flow's or a link's."""
     schema = json.loads((paths.SCHEMAS / "experiment.schema.json").read_text())
-    known = {**schema["$defs"]["Link"]["properties"], **schema["properties"]}
+    parts = (schema["$defs"]["Flow"], schema["$defs"]["Link"], schema)
+    known = {key: value for part in parts for key, value in part["properties"].items()}
     snippets = [b for blocks in BLOCKS.values() for b in blocks if b.language == "yaml"]
     assert len(snippets) > 10
     for block in snippets:

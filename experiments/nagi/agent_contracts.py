@@ -13,9 +13,10 @@ import json
 import textwrap
 from collections.abc import Callable, Iterator
 from types import NoneType, UnionType
-from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
 from nagi_contracts import base, paths
+from nagi_contracts.applications import ApplicationPlan
 from nagi_contracts.base import Contract
 from nagi_contracts.batch import Batch
 from nagi_contracts.doctor import PathReading
@@ -43,6 +44,7 @@ WRITTEN: tuple[type[Contract], ...] = (
 OPAQUE: dict[type[Contract], str] = {
     DirectionPlan: "one direction of a link: goes to nagi-link, or to nagi_p4",
     RadioPlan: "goes to nagi-sdr",
+    ApplicationPlan: "goes to nagi-traffic",
 }
 # What is decided from a contract, here and there by the same lines.
 SHARED: dict[type[Contract], tuple[str, ...]] = {
@@ -79,6 +81,7 @@ def _or_none(read: Callable[[Json], Made], json: Optional[Json]) -> Optional[Mad
 
 """
 _INDENT = " " * 4
+_MAX_FIELD = 100 - len(_INDENT)
 _MAX_ITEM = 100 - 3 * len(_INDENT)
 
 
@@ -118,7 +121,7 @@ def _find_parts(roots: tuple[type[Contract], ...]) -> list[type[Contract]]:
 
     def visit(kind: Any) -> None:
         if _is_contract(kind):
-            if kind not in found and kind not in OPAQUE:
+            if kind not in found and _opaque(kind) is None:
                 for field in kind.model_fields.values():
                     visit(field.annotation)
                 found[kind] = None
@@ -135,13 +138,19 @@ def _is_contract(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, Contract)
 
 
+def _opaque(kind: Any) -> type[Contract] | None:
+    """That of OPAQUE which a contract is, or derives from."""
+    return next((each for each in OPAQUE if _is_contract(kind) and issubclass(kind, each)), None)
+
+
 def _render_class(kind: type[Contract], is_read: bool, is_written: bool) -> str:
     fields = {name: field for name, field in kind.model_fields.items() if not _is_constant(field)}
     constants = {name: field for name, field in kind.model_fields.items() if _is_constant(field)}
     kinds = {name: _describe(field.annotation) for name, field in fields.items()}
     lines = ["@dataclass(frozen=True)", f"class {kind.__name__}:"]
     lines += _indent(_render_slots(sorted(fields)))
-    lines += _indent([f"{name}: {each.name}" for name, each in kinds.items()])
+    for name, each in kinds.items():
+        lines += _indent(_render_field(f"{name}: {each.name}"))
     for name in SHARED.get(kind, ()):
         lines += ["", *_indent(_copy_method(kind, name))]
     if is_read:
@@ -156,6 +165,14 @@ def _render_class(kind: type[Contract], is_read: bool, is_written: bool) -> str:
     if is_written:
         lines += ["", *_indent(_render_writing(fields, kinds, constants))]
     return "\n".join(lines) + "\n"
+
+
+def _render_field(line: str) -> list[str]:
+    """A field in lines that are not too long; only choices become so."""
+    if len(line) <= _MAX_FIELD:
+        return [line]
+    start, choices = line.removesuffix("]").split("[", 1)
+    return _render_list(f"{start}[", [f"{each}," for each in choices.split(", ")], "]")
 
 
 def _is_constant(field: FieldInfo) -> bool:
@@ -239,11 +256,13 @@ def _describe(kind: Any) -> _Kind:
     origin, parts = get_origin(kind), get_args(kind)
     if kind is Any or kind in (str, int, float, bool):
         return _Kind("Any" if kind is Any else kind.__name__)
+    if (opaque := _opaque(kind)) is not None:
+        return _Kind(opaque.__name__)
     if _is_contract(kind):
-        if kind in OPAQUE:
-            return _Kind(kind.__name__)
         name = kind.__name__
         return _Kind(name, f"{name}.from_json({{}})".format, "{}.to_json()".format)
+    if origin is Annotated:
+        return _describe(parts[0])
     if origin is Literal:
         return _Kind(f"Literal[{', '.join(map(_render_literal, parts))}]")
     if origin is list:
@@ -294,8 +313,11 @@ def _describe_tuple(parts: list[_Kind]) -> _Kind:
 def _describe_union(parts: list[Any], is_optional: bool) -> _Kind:
     """Of null and another type, of texts and another type, or of mappings to these."""
     if is_optional:
-        (only,) = parts
-        return _describe_optional(_describe(only))
+        only = _describe(parts[0]) if len(parts) == 1 else _describe_union(parts, False)
+        return _describe_optional(only)
+    opaque = {_opaque(part) for part in parts}
+    if len(opaque) == 1 and None not in opaque:
+        return _describe(parts[0])
     if all(get_origin(part) is dict for part in parts):
         keys, items = zip(*map(get_args, parts), strict=True)
         return _describe_mapping(_describe(keys[0]), _describe_union(list(items), False))

@@ -8,6 +8,7 @@ import json
 from typing import Any
 
 from nagi_contracts import paths
+from nagi_contracts.applications import Applications
 from nagi_contracts.base import Contract
 from nagi_contracts.batch import Batch
 from nagi_contracts.doctor import Doctor
@@ -46,6 +47,7 @@ CONTRACTS: dict[str, type[Contract]] = {
     "switches": Switches,
     "queue_samples": QueueSample,
     "flows": Flows,
+    "applications": Applications,
     "tcp_info": TcpInfoSample,
     "packets": PacketRow,
     "transmissions": TransmissionRow,

@@ -130,7 +130,7 @@ def test_all_parts_have_one_version():
     said = PYPROJECT["project"]["version"]
     assert re.fullmatch(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)", said)  # SemVer
     assert version("nagi") == said
-    programs = ["nagi-link", "nagi-tcp", "nagi-switch"]
+    programs = ["nagi-link", "nagi-tcp", "nagi-traffic", "nagi-switch"]
     if paths.executable("nagi-sdr").exists():
         programs.append("nagi-sdr")
     for program in programs:

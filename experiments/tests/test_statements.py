@@ -88,6 +88,18 @@ def test_a_value_that_only_another_form_has_is_one(tmp_path):
             "is:",
             "'> 0.9' without a unit, but goodput is a rate; write",
         ),
+        (
+            "metric: agi",
+            "metric: completion_time_s",
+            "is:",
+            "'> 0.9' without a unit, but completion_time_s is a duration; write it like '< 30 s'",
+        ),
+        (
+            'is: "> 0.9"',
+            'is: "> 30 s"',
+            "is:",
+            "a duration, '> 30 s', in place of a plain number; write it like '> 0.95'",
+        ),
         ("metric: agi", "metric: agi\n      for: many", "for: many", "all"),
         (
             "metric: agi",

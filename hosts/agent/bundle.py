@@ -2,7 +2,7 @@
 """Makes the agent one file that Python runs: bundle.py TARGET [NAME=FILE ...]
 
 With the agent come nagi_p4 and the pipeline of switches, and the named files, which it finds among
-its own as objects/NAME.
+its own as objects/NAME, or as NAME if that has a directory.
 
 Not by zipapp, which notes the time and forgets the exit status: the same agent is to be the same
 file, or it would be shipped again and again.
@@ -24,7 +24,8 @@ def bundle(target: Path, objects: dict[str, Path]) -> None:
             files[path.relative_to(room).as_posix()] = path.read_bytes()
     files["nagi_p4/edge.json"] = (p4 / "edge.json").read_bytes()
     for name, path in sorted(objects.items()):
-        files[f"nagi_agent/objects/{name}"] = path.read_bytes()
+        place = name if "/" in name else f"objects/{name}"
+        files[f"nagi_agent/{place}"] = path.read_bytes()
     target.parent.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(target, "w") as archive:
         for name, content in files.items():

@@ -14,6 +14,7 @@ from nagi_captures.capture import Knots, Scan, match, packets, scan
 from nagi_captures.clocks import ahead_ns, host_ns
 from nagi_captures.drops import read_drops
 from nagi_captures.flow_rows import is_of, matched, scanned
+from nagi_contracts.applications import ApplicationEnds, Applications
 from nagi_contracts.errors import refuse
 from nagi_contracts.links import Links
 from nagi_contracts.plan import FlowPlan, RunPlan
@@ -21,7 +22,7 @@ from nagi_contracts.records import COMPRESSED, Campaign, HostClock, Manifest, Ve
 from nagi_contracts.results import Metrics, ResultRow, metrics_of_results
 from nagi_contracts.switches import Switches, drops_file
 
-from nagi_reports import attribution
+from nagi_reports import applications, attribution
 from nagi_reports.connections import known, rtt_seconds
 from nagi_reports.fairness import Windows, add_harm, measures, sharing, window_s
 from nagi_reports.metrics import (
@@ -47,6 +48,7 @@ _OF_DROPS = [
     "retransmission",
     "identity",
 ]
+_RTT = ("min", "mean", "median", "p95", "p99")
 _TCP_INFO = ["t_s", "flow", "ca_state", "snd_ssthresh", "snd_cwnd", "rtt"]
 
 
@@ -150,6 +152,7 @@ class _Recorded:
     events: pd.DataFrame | None  # scheme_events.parquet; None: no flow has a scheme of ours
     drops: pd.DataFrame  # of the emulator and all switches
     switches: Switches | None  # None: there are none
+    applications: dict[str, ApplicationEnds]  # by flow
     captures: dict[tuple[str, str], Path]  # (node, link) -> file
     scans: dict[tuple[str, str], Scan]
     resent: dict[tuple[str, str], pd.DataFrame] = field(default_factory=dict)  # see of_drops()
@@ -180,6 +183,9 @@ class _Recorded:
             if (events := run / "scheme_events.parquet").exists()
             else None,
             drops=_all_drops(run, plan),
+            applications={ends.flow: ends for ends in Applications.read(told).flows}
+            if (told := run / "applications.json").exists()
+            else {},
             switches=Switches.read(run / "switches.json") if plan.switches() else None,
             captures=captures,
             scans={
@@ -245,6 +251,10 @@ def _of_flow(recorded: _Recorded, flow: FlowPlan) -> dict[str, Any]:
         values |= _reactions(recorded, flow, sent)
     if sent and received:
         values |= _between(recorded, flow)
+    ends = recorded.applications.get(flow.name)
+    if ends is not None:
+        one_clock = not {flow.sender, flow.receiver} & recorded.verdict.clocks.keys()
+        values |= applications.columns(ends, one_clock=one_clock)
     return {name: known(value) for name, value in values.items()}
 
 
@@ -256,7 +266,7 @@ def _at_sender(recorded: _Recorded, flow: FlowPlan, sent: Any) -> dict[str, Any]
         "tcp_efficiency": tcp_efficiency(
             sent.payload_bytes_inside, sent.retransmitted_bytes_inside
         ),
-        **{name: rtt[name] for name in ("rtt_min_s", "rtt_mean_s", "rtt_p99_s")},
+        **{f"rtt_{name}_s": rtt[f"rtt_{name}_s"] for name in _RTT},
         "buffer_delay": None if mean is None else buffer_delay(mean, flow.base_rtt_s),
         "in_flight_mean_bytes": sent.in_flight_mean_bytes,
         "in_flight_max_bytes": sent.in_flight_max_bytes,

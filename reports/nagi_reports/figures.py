@@ -1077,3 +1077,41 @@ def _covering(figure: Figure, labels: list[Text]) -> bool:
         label.update_bbox_position_size(renderer)
     extents = [box.get_window_extent(renderer) for box in boxes]
     return any(one.overlaps(other) for one, other in itertools.combinations(extents, 2))
+
+
+@dataclass(frozen=True)
+class FaredCurves:
+    """How a flow's application fared over x, by one metric."""
+
+    title: str
+    y_label: str
+    curves: list[tuple[str, list[Mean | None]]]  # series, a mean at each value of x
+
+
+def fared(x: Axis, drawn: Sequence[FaredCurves]) -> list[Figure]:
+    """Applications over x, axes each, with one legend."""
+    return [_fared(x, drawn[at : at + _PANELS]) for at in range(0, len(drawn), _PANELS)]
+
+
+def _fared(x: Axis, drawn: Sequence[FaredCurves]) -> Figure:
+    columns = min(len(drawn), 3)
+    rows = math.ceil(len(drawn) / columns)
+    numbers, unit = x.numbers()
+    with style():
+        height = (2.5, 2.0, 1.75)[rows - 1] * rows + 0.4
+        figure = Figure(figsize=(WIDTH if columns > 1 else _NARROW, height), layout="constrained")
+        grid = list(figure.subplots(rows, columns, squeeze=False).flat)
+        for axes in grid[len(drawn) :]:
+            axes.set_visible(False)
+        for index, (axes, each) in enumerate(zip(grid, drawn, strict=False)):
+            for place, (series, means) in enumerate(each.curves):
+                _curve(axes, numbers, means, place, series)
+            axes.set_ylim(bottom=0)
+            axes.set_title(each.title, loc="left")
+            axes.set_ylabel(each.y_label)
+            _label_x(axes, x, numbers, unit, columns)
+            if index + columns >= len(drawn):
+                axes.set_xlabel(f"{x.title}{f' ({unit})' if unit else ''}")
+        handles, labels = _handles(grid[: len(drawn)])
+        figure.legend(handles, labels, ncols=4, handlelength=2.8, loc="outside upper center")
+    return figure

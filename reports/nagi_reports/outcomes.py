@@ -166,7 +166,7 @@ class _Evaluation:
                 for each in points
             ]
         else:
-            column = "goodput_bps" if metric == "goodput" else column
+            column = {"goodput": "goodput_bps", "agi": "agi"}.get(metric, metric)
             values = [self._mean(each, column) for each in points]
         return values[0] if other is None else ratio(*values)
 

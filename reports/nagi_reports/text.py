@@ -7,8 +7,11 @@ from collections.abc import Iterator
 from math import isnan
 from typing import Any
 
+import pandas as pd
+from nagi_contracts.records import Campaign
 from rich.table import Table
 
+from nagi_reports.applications import MEASURED, fared
 from nagi_reports.summary import Mean, Panel, Summary
 
 
@@ -33,6 +36,23 @@ def tables(summary: Summary) -> Iterator[Table]:
         for curve in panel.curves:
             table.add_row(curve.series, *(_text(mean) for mean in curve.agi), _text(curve.nagi))
         yield table
+
+
+def application_tables(campaign: Campaign, table: pd.DataFrame) -> Iterator[Table]:
+    """One table a flow of an application, and panel."""
+    for each in fared(campaign, table):
+        where = f" at {campaign.panels} {each.panel}" if each.panel else ""
+        made = Table(
+            title=f"Flow {each.flow}{where}", title_justify="left", show_edge=False, pad_edge=False
+        )
+        for axis in each.axes:
+            made.add_column(axis.replace("_", " "))
+        for name in each.columns:
+            made.add_column(MEASURED[name].title, justify="right")
+        for values, means in each.rows:
+            numbers = zip(each.columns, means, strict=True)
+            made.add_row(*values, *(_text(mean, MEASURED[name].digits) for name, mean in numbers))
+        yield made
 
 
 def as_data(summary: Summary) -> dict[str, Any]:
@@ -106,12 +126,12 @@ def title(summary: Summary, panel: Panel) -> str:
     return f"{summary.panels_axis.title} {panel.label}"
 
 
-def _text(mean: Mean | None) -> str:
+def _text(mean: Mean | None, digits: int = 3) -> str:
     if mean is None:
         return "-"
     if mean.halfwidth == mean.halfwidth:  # not nan
-        return f"{mean.value:.3f} ±{mean.halfwidth:.3f}"
-    return f"{mean.value:.3f}"
+        return f"{mean.value:.{digits}f} ±{mean.halfwidth:.{digits}f}"
+    return f"{mean.value:.{digits}f}"
 
 
 def _data(mean: Mean | None) -> dict[str, Any]:

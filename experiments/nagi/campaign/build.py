@@ -17,15 +17,20 @@ from nagi_p4.simple_switch import problem as simple_switch_problem
 
 from nagi.labs import guest_kernel, physical, virtual
 from nagi.plan import radio, scheme_objects
+from nagi.plan.applications import nagi_traffic
 
 
 def current_build(
-    lab: str = "", switch: SwitchTarget | None = None, *, radios: bool = False
+    lab: str = "",
+    switch: SwitchTarget | None = None,
+    *,
+    radios: bool = False,
+    applications: bool = False,
 ) -> Build:
     """The build in use; of the virtual lab its guest is a part, of experiments with switches the
-    program that these run, of those with radios nagi-sdr, unless they are what real hosts have.
-    Raises InputError if nagi-link or nagi-tcp has not been built, the guest or nagi-switch, or bmv2
-    is not installed."""
+    program that these run, of those with radios nagi-sdr, unless they are what real hosts have, of
+    those with applications nagi-traffic. Raises InputError if nagi-link or nagi-tcp has not been
+    built, the guest, nagi-traffic or nagi-switch, or bmv2 is not installed."""
     program = paths.executable("nagi-link")
     if not program.exists():
         raise refuse(f"there is no {program}", "build it: `make setup`")
@@ -46,6 +51,7 @@ def current_build(
         "guest": guest,
         "nagi_switch": sha256_of(_nagi_switch()) if switch == "nagi" else None,
         "simple_switch": sha256_of(_simple_switch()) if here and switch == "bmv2" else None,
+        "nagi_traffic": sha256_of(nagi_traffic()) if applications else None,
         "nagi_sdr": radio.checksum() if here and radios else None,
     }
     checksums = [each for each in of_this_lab.values() if each is not None]

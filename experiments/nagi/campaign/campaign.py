@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from nagi_contracts.applications import ApplicationSettings
 from nagi_contracts.errors import choices, excerpt, refuse
 from nagi_contracts.memo import Memo
 from nagi_contracts.plan import RunPlan, SwitchTarget
@@ -132,6 +133,12 @@ def has_radios(points: list[Point]) -> bool:
     """Whether a link of any of them is a radio."""
     links = [link for point in points for link in point.experiment.links.values()]
     return any(link.emulator == "sdr" for link in links)
+
+
+def has_applications(points: list[Point]) -> bool:
+    """Whether a flow of any of them is nagi-traffic's."""
+    flows = [flow for point in points for flow in point.experiment.flows.values()]
+    return any(isinstance(flow.traffic, ApplicationSettings) for flow in flows)
 
 
 def schemes_of(points: list[Point]) -> dict[str, schemes.Scheme]:

@@ -13,8 +13,10 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
+from nagi_contracts.applications import Applications
 from nagi_contracts.errors import InputError
 from nagi_contracts.links import Links
 from nagi_contracts.plan import RunPlan
@@ -43,6 +45,7 @@ from nagi.verdict.evidence import gather
 
 PLAN, MANIFEST, VERDICT = "plan.json", "manifest.json", "verdict.json"
 LINKS, FLOWS, TCP_INFO = "links.json", "flows.json", "tcp_info.parquet"
+APPLICATIONS = "applications.json"
 DROPS = "drops.pcapng"
 SWITCHES, QUEUE_SAMPLES = "switches.json", "queue_samples.parquet"
 _NODE, _SAMPLES, _RECORDS = "node.json", "tcp_info.jsonl", "packets.bin"
@@ -116,6 +119,7 @@ def collect(
     nodes = {node: NodeRecord.read(source / _NODE) for node, source in sources.items()}
     samples, damage = _samples(plan, nodes, sources)
     damage += _bring_events(plan, nodes, sources, partial)
+    damage += _bring_applications(plan, nodes, sources, partial)
     verdict = _verdict(plan, nodes, sources, damage, partial, judge)
     Flows(flows=_flow_records(nodes.values())).write(partial / FLOWS)
     samples.to_parquet(partial / TCP_INFO, index=False)
@@ -339,6 +343,32 @@ def _bring_events(
     if tables:
         events = pd.concat(tables).sort_values(["flow", "t_s"], kind="stable")
         events.to_parquet(target / SCHEME_EVENTS, index=False, compression="zstd")
+    return damage
+
+
+def _bring_applications(
+    plan: RunPlan, nodes: dict[str, NodeRecord], sources: dict[str, Path], target: Path
+) -> list[str]:
+    """Writes what both ends of applications left, if there are any; returns whose results are not
+    whole."""
+    ends, damage = [], []
+    for flow in plan.flows:
+        if flow.application is None:
+            continue
+        other = flow.receiver if flow.listener == flow.sender else flow.sender
+        found: dict[str, Any] = {"flow": flow.name}
+        for role, node in (("client", other), ("server", flow.listener)):
+            name = f"application-{role}.{flow.name}.json"
+            if nodes[node].status == "failed":
+                continue
+            try:
+                found[role] = json.loads((sources[node] / name).read_bytes())
+            except (OSError, ValueError):
+                damage.append(f"{node}: {name}: it is missing or damaged; run it again")
+        if len(found) == 3:
+            ends.append(found)
+    if ends:
+        Applications.model_validate({"flows": ends}).write(target / APPLICATIONS)
     return damage
 
 

@@ -15,6 +15,7 @@ from nagi_contracts.records import Campaign, Check, Manifest, Verdict
 from nagi_contracts.results import Metrics, ResultRow
 from nagi_contracts.units import count_of, in_bytes
 from nagi_reports import analysis, summary, text
+from nagi_reports.applications import MEASURED
 from rich.table import Table
 
 from nagi.campaign.campaign import CampaignDirectory
@@ -54,7 +55,8 @@ def show(
     if run is not None:
         _show_run(status, run, json_)
         return
-    found = summary.summarise(status.campaign, analysis.read_table(held.out, status.campaign))
+    results = analysis.read_table(held.out, status.campaign)
+    found = summary.summarise(status.campaign, results)
     report = held.out / "report.pdf"
     if json_:
         path = str(report) if report.exists() else None
@@ -63,7 +65,8 @@ def show(
     _show_state(status)
     _show_runs(status, all_)
     if found.valid:
-        for each in text.tables(found):
+        fared = text.application_tables(status.campaign, results)
+        for each in (*text.tables(found), *fared):
             out_console.print()
             out_console.print(each)
     if report.exists():
@@ -276,6 +279,13 @@ _METRICS: dict[str, tuple[str, float]] = {
     "queue_overflows": ("queue overflows", 1),
     "channel_losses": ("channel losses", 1),
 }
+_OF_APPLICATIONS = {
+    name: (
+        f"{measured.in_words} ({measured.unit})" if measured.unit else measured.in_words,
+        measured.scale,
+    )
+    for name, measured in MEASURED.items()
+}
 
 
 def _flows_table(rows: list[ResultRow]) -> Table:
@@ -287,9 +297,14 @@ def _flows_table(rows: list[ResultRow]) -> Table:
             f"{row.flow} (background)" if row.background else row.flow, justify="right"
         )
     table.add_row("scheme", *(row.scheme for row in rows))
-    for name, (what, scale) in _METRICS.items():
+    known = {name: shown for name, shown in _OF_APPLICATIONS.items() if _is_known(rows, name)}
+    for name, (what, scale) in {**_METRICS, **known}.items():
         table.add_row(what, *(_number(getattr(row, name), scale) for row in rows))
     return table
+
+
+def _is_known(rows: list[ResultRow], name: str) -> bool:
+    return any(getattr(row, name) is not None for row in rows)
 
 
 def _table(first: str, *heads: str) -> Table:

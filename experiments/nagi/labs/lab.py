@@ -21,6 +21,7 @@ from nagi_p4.simple_switch import client_directory
 from nagi.labs.ansible_runs import Playbooks
 from nagi.labs.errors import LabError, Results, Unfit
 from nagi.labs.shape import EMULATOR, Shape
+from nagi.plan.applications import BUNDLED, nagi_traffic
 from nagi.plan.scheme_objects import NAGI_TCP, nagi_tcp, object_name
 from nagi.plan.schemes import Scheme
 
@@ -249,10 +250,10 @@ def schedule(plans: list[RunPlan]) -> Iterator[ScheduledRun]:
 
 
 def make_agent(directory: Path, objects: dict[str, Path]) -> Path:
-    """The agent as one file, which Python runs. With it come nagi-tcp and the eBPF objects that it
-    is to give to kernels: name -> file."""
+    """The agent as one file, which Python runs. With it come nagi-traffic, and nagi-tcp with the
+    eBPF objects that it is to give to kernels: name -> file."""
     agent = directory / "nagi-agent.pyz"
-    named = {NAGI_TCP: nagi_tcp(), **objects}
+    named = {NAGI_TCP: nagi_tcp(), BUNDLED: nagi_traffic(), **objects}
     given = [f"{name}={file}" for name, file in named.items()]
     subprocess.run([sys.executable, paths.AGENT / "bundle.py", agent, *given], check=True)
     return agent

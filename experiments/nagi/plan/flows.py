@@ -7,7 +7,11 @@ import math
 from dataclasses import dataclass
 from functools import partial
 
-from nagi_contracts.errors import choices, excerpt, shown
+from nagi_contracts.applications import AnyPlan, ApplicationSettings
+from nagi_contracts.applications.base import HEADERS
+from nagi_contracts.applications.cbr import CbrPlan
+from nagi_contracts.applications.onoff import OnOffPlan
+from nagi_contracts.errors import BadValue, choices, excerpt, in_two, shown
 from nagi_contracts.plan import (
     NUMBER_MARK,
     CapturePlan,
@@ -132,6 +136,8 @@ class Flows:
                         f"two schemes of this run are called {control}",
                         "rename the file of one",
                     )
+            application = self._application(name, flow)
+            datagram = self._datagram(flow, application)
             plans.append(
                 FlowPlan(
                     name=name,
@@ -145,11 +151,12 @@ class Flows:
                     scheme_object=scheme_object,
                     receiver_control=receiver.congestion_control if receiver else None,
                     receiver_object=receiver_object,
-                    traffic=flow.traffic,
+                    traffic=flow.application,
                     command=self._command(name, flow, port),
+                    application=application,
                     background=flow.background,
-                    payload_bytes=flow.payload.value,
-                    packet_bytes=path.packet.value,
+                    payload_bytes=datagram or flow.payload.value,
+                    packet_bytes=datagram + HEADERS if datagram else path.packet.value,
                     max_window=self._window(scheme, path, rates),
                     start_s=rounded(traffic_s + flow.start.seconds),
                     end_s=rounded(traffic_s + self._request.experiment.duration.seconds),
@@ -163,7 +170,7 @@ class Flows:
     def _receiver(self, name: Name, flow: Flow) -> Scheme | None:
         """What the receiver's end has to run."""
         scheme = self.schemes[name]
-        if scheme.receiver is None or scheme.both_ends or flow.traffic != "command":
+        if scheme.receiver is None or scheme.both_ends or flow.application != "command":
             return scheme.receiver
         raise self._request.error(
             ("flows", name, "scheme"),
@@ -322,6 +329,23 @@ class Flows:
             max((path.base_rtt_ns for path in paths), default=None),
             max((path.packet.value for path in paths), default=None),
         )
+
+    def _application(self, name: str, flow: Flow) -> AnyPlan | None:
+        if not isinstance(flow.traffic, ApplicationSettings):
+            return None
+        try:
+            return flow.traffic.plan(flow.payload.value)
+        except BadValue as error:
+            what, cure = in_two(error)
+            place = ("flows", name, "traffic", *filter(None, [error.key]))
+            raise self._request.error(place, what, cure) from None
+
+    def _datagram(self, flow: Flow, application: AnyPlan | None) -> int | None:
+        """Payload of a flow's datagrams; None: it is TCP's."""
+        is_udp = isinstance(flow.traffic, ApplicationSettings) and flow.traffic.is_udp
+        if is_udp and isinstance(application, CbrPlan | OnOffPlan):
+            return application.payload_bytes
+        return None
 
     def _command(self, name: str, flow: Flow, port: int) -> CommandPlan | None:
         if flow.client is None:

@@ -26,7 +26,7 @@ class Nodes:
             request.experiment.host_profile,
             request.asks_for_ecn(),
             *(
-                (name, flow.from_, flow.to, flow.traffic, flow.scheme, flows.paths[name].packet)
+                (name, flow.from_, flow.to, flow.application, flow.scheme, flows.paths[name].packet)
                 for name, flow in request.flows()
             ),
         )
@@ -122,7 +122,7 @@ class Nodes:
             there, back = (flow.from_, flow.to), (flow.to, flow.from_)
             scheme = self._flows.schemes[name]
             wanted.setdefault(there, {})[name] = scheme.congestion_control
-            if flow.traffic == "command":
+            if flow.application == "command":
                 wanted.setdefault(back, {})[name] = scheme.congestion_control
                 by_route |= {there, back}
             elif scheme.receiver is not None:
@@ -191,9 +191,9 @@ class Nodes:
             "congctl": self._controls.get((node, target)),
         }
         # What programs of others say to each other goes both ways.
-        if node == flow.from_ or flow.traffic == "command":
+        if node == flow.from_ or flow.application == "command":
             attributes["initcwnd"] = self._request.profile.initial_window
-        if node == flow.to or flow.traffic == "command":
+        if node == flow.to or flow.application == "command":
             receiver = self._flows.schemes[name].receiver
             needs = receiver is not None and receiver.quickack
             attributes["quickack"] = needs or not self._request.profile.delayed_acks

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
+from nagi_contracts.applications import Traffic
 from nagi_contracts.base import Flag, Strict, Whole
 from nagi_contracts.errors import BadValue, choices, shown
 from nagi_contracts.plan import NUMBER_MARK
@@ -22,6 +23,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from nagi.spec.base import EXPERIMENT_NAME, Axis, Name
 from nagi.spec.commands import FIELDS, Command
 from nagi.spec.links import Link
+from nagi.spec.traffic import Bulk, TrafficSettings
 
 MIN_REPEATS = 3  # before the width of an interval is believed
 MAX_COUNT = 256  # flows that one entry of `flows` makes
@@ -35,7 +37,7 @@ def _version(value: object) -> object:
 
 
 class Flow(Strict):
-    """Data from one host to another: one TCP connection, or what a command sends."""
+    """Data from one host to another: one TCP connection, or what an application sends."""
 
     from_: Name = Field(alias="from", description="the host that sends the data")
     to: Name = Field(description="the host that receives it")
@@ -44,9 +46,10 @@ class Flow(Strict):
         "file: a C file (.c), a directory (/) with one of its name, or an eBPF object (.o); none: "
         "the flow is left out"
     )
-    traffic: Literal["bulk", "command"] = Field(
-        "bulk",
-        description="bulk: as much as goes, until the end; command: what `client` and `server` do",
+    traffic: TrafficSettings = Field(
+        Bulk(application="bulk"),
+        description="bulk: as much as goes, until the end; command: what `client` and `server` do; "
+        "else an application with its settings",
     )
     client: Command | None = Field(
         None,
@@ -81,14 +84,19 @@ class Flow(Strict):
         None, description="with `count`: how long after the one before each of them starts"
     )
 
+    @property
+    def application(self) -> Traffic:
+        """What its traffic is called."""
+        return self.traffic.application
+
     @model_validator(mode="after")
     def _possible(self) -> Flow:
-        if self.traffic == "bulk":
+        if self.application != "command":
             for key in ("client", "server", "listen"):
                 if key in self.model_fields_set and getattr(self, key) is not None:
-                    what = f"{key} does not go with `traffic: bulk`"
+                    what = f"{key} does not go with `traffic: {self.application}`"
                     raise BadValue(what, "write `traffic: command`, or remove it", key)
-        if self.traffic == "command" and self.client is None:
+        if self.application == "command" and self.client is None:
             raise BadValue("no client", "write `client: [PROGRAM, ARGUMENT, ...]`")
         if not 88 <= self.payload.value <= 1448:
             what = f"a payload of {self.payload} does not fit into Ethernet's MTU"

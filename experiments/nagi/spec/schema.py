@@ -30,6 +30,7 @@ UNION_TAGS = {
     "discipline": "queue discipline",
     "distribution": "jitter distribution",
     "kind": "kind of fading",
+    "application": "application",
 }
 
 

@@ -56,7 +56,7 @@ def conclude(directory: CampaignDirectory, campaign: Campaign, json_: bool) -> N
         status = CampaignStatus.read(directory, campaign)
         write_json({**status.as_data(), **text.as_data(found), "report": path and str(path)})
         return
-    for each in text.tables(found):
+    for each in (*text.tables(found), *text.application_tables(campaign, table)):
         out_console.print()
         out_console.print(each)
     write_line(

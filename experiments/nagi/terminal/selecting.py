@@ -13,7 +13,14 @@ from pathlib import Path
 from nagi_contracts.errors import InputError, Problem, refuse
 
 from nagi.campaign.build import current_build
-from nagi.campaign.campaign import CampaignDirectory, Selection, has_radios, schemes_of, select
+from nagi.campaign.campaign import (
+    CampaignDirectory,
+    Selection,
+    has_applications,
+    has_radios,
+    schemes_of,
+    select,
+)
 from nagi.labs import netns, physical, virtual
 from nagi.labs.guest import require_able
 from nagi.plan import radio
@@ -60,7 +67,12 @@ class Wanted:
             self.points,
             self.variant,
             self.values,
-            current_build(site.name, target, radios=has_radios(self.points)),
+            current_build(
+                site.name,
+                target,
+                radios=has_radios(self.points),
+                applications=has_applications(self.points),
+            ),
             site.available,
             target or "nagi",
             site.radios,

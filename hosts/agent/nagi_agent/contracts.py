@@ -15,6 +15,7 @@ Json = dict[str, Any]
 Made = TypeVar("Made")
 DirectionPlan = Json  # one direction of a link: goes to nagi-link, or to nagi_p4
 RadioPlan = Json  # goes to nagi-sdr
+ApplicationPlan = Json  # goes to nagi-traffic
 
 # Offloads that merge segments or leave checksums to hardware, which spoils loss, rate and captures:
 # the names that `ethtool -k` prints, and those that -K takes.
@@ -266,6 +267,7 @@ class LinkDirection:
 @dataclass(frozen=True)
 class FlowPlan:
     __slots__ = (
+        "application",
         "background",
         "base_rtt_s",
         "bottleneck_bps",
@@ -300,8 +302,19 @@ class FlowPlan:
     scheme_object: Optional[SchemeObjectPlan]
     receiver_control: Optional[str]
     receiver_object: Optional[SchemeObjectPlan]
-    traffic: Literal["bulk", "command"]
+    traffic: Literal[
+        "bulk",
+        "command",
+        "transfer",
+        "playback",
+        "cbr",
+        "token_bucket",
+        "request_response",
+        "poisson",
+        "onoff",
+    ]
     command: Optional[CommandPlan]
+    application: Optional[ApplicationPlan]
     background: bool
     payload_bytes: int
     packet_bytes: int
@@ -315,6 +328,8 @@ class FlowPlan:
     @property
     def listens(self) -> Literal["sender", "receiver"]:
         """The end whose port `port` is."""
+        if self.traffic == "request_response":
+            return "sender"
         return "receiver" if self.command is None else self.command.listens
 
     @property
@@ -338,6 +353,7 @@ class FlowPlan:
             receiver_object=_or_none(SchemeObjectPlan.from_json, json.get("receiver_object")),
             traffic=json["traffic"],
             command=_or_none(CommandPlan.from_json, json.get("command")),
+            application=json.get("application"),
             background=json.get("background", False),
             payload_bytes=json["payload_bytes"],
             packet_bytes=json["packet_bytes"],

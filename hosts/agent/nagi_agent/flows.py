@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Flows: the applications at their ends, as an ordinary user. Bulk transfers are iperf 2's; of
-traffic `command` the plan says what to start (commands.py).
+traffic `command` the plan says what to start (commands.py); all others are nagi-traffic's
+(traffic.py).
 
 A flow has no control connection, and ends when the plan says, by force on both sides: the
 receiver's kernel then resets the connection, so that nothing of it is left for the next run.
@@ -13,7 +14,7 @@ import socket
 import time
 from typing import Literal, Optional
 
-from nagi_agent import commands
+from nagi_agent import commands, traffic
 from nagi_agent.contracts import ClientEnd, FlowPlan
 from nagi_agent.processes import end, log_of, start, unprivileged
 from nagi_agent.tcp_info import LISTEN, SockDiag
@@ -32,11 +33,11 @@ def has_server(flow: FlowPlan) -> bool:
 
 
 def check_port(flow: FlowPlan) -> None:
-    """Raises RuntimeError if a server of the flow could not listen here: a command's on TCP and on
-    UDP, for it may do either."""
+    """Raises RuntimeError if a server of the flow could not listen here: iperf's on TCP, others on
+    TCP and on UDP."""
     port = flow.port
     address = flow.sender_address if flow.listens == "sender" else flow.receiver_address
-    for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM)[: 1 if flow.command is None else 2]:
+    for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM)[: 1 if flow.traffic == "bulk" else 2]:
         with socket.socket(socket.AF_INET, kind) as probe:
             if kind == socket.SOCK_STREAM:
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -53,13 +54,23 @@ class Application:
     """The application at one end of a flow: its server or its client."""
 
     def __init__(
-        self, flow: FlowPlan, role: Role, log: str, user: str, preload: Optional[str] = None
+        self,
+        flow: FlowPlan,
+        role: Role,
+        log: str,
+        user: str,
+        preload: Optional[str] = None,
+        seed: int = 0,
     ) -> None:
-        """`preload`: a library for iperf's server."""
+        """`preload`: a library for iperf's server. `seed`: of what nagi-traffic draws; it leaves
+        its result beside `log`, named .json."""
         self._flow = flow
         self._log = log
         self._who = f"the {role} of flow {flow.name}"
         self._is_command = flow.command is not None
+        self._is_bulk = flow.traffic == "bulk"
+        self._result: Optional[str] = None  # nagi-traffic's
+        self.waits_for_packets = role == "server" and traffic.waits_for_packets(flow)
         self.ended_s: Optional[float] = None  # when it was seen to have ended by itself
         if role == "server":
             check_port(flow)
@@ -73,6 +84,11 @@ class Application:
                     stderr=file,
                     env=commands.environment(user),
                 )
+            elif flow.application is not None:
+                line, descriptor = traffic.command(flow, role, user, seed)
+                self._result = f"{log[: -len('.log')]}.json"
+                with open(self._result, "wb") as result:
+                    self._process = start(line, stdout=result, stderr=file, pass_fds=(descriptor,))
             else:
                 command = _iperf(flow, user)
                 if role == "server":
@@ -85,7 +101,7 @@ class Application:
         while time.monotonic() < deadline:
             if diag.connections(local_port=port, states=1 << LISTEN):
                 return
-            if self._is_command and _has_udp(port):
+            if not self._is_bulk and _has_udp(port):
                 return
             if self._process.poll() is not None:
                 hint = " (it has to stay in the foreground)" if self._is_command else ""
@@ -100,18 +116,18 @@ class Application:
         )
 
     def look(self, at: float) -> None:
-        """Raises RuntimeError if it has ended and should not have: iperf never, a command if it
+        """Raises RuntimeError if it has ended and should not have: iperf never, others if they
         failed."""
         status = self._process.poll()
         if status is None or self.ended_s is not None:
             return
-        if not self._is_command or status != 0:
+        if self._is_bulk or status != 0:
             raise RuntimeError(f"{self._who} {self._end_in_words()}: {log_of(self._log)}")
         self.ended_s = round(at, 6)
 
     def require_running(self) -> None:
-        """Raises RuntimeError if it has ended. A command may, iperf's server does not."""
-        if not self._is_command:
+        """Raises RuntimeError if it has ended. Others may, iperf's server does not."""
+        if self._is_bulk:
             self.look(0)
 
     def record(self) -> Optional[ClientEnd]:
@@ -125,8 +141,18 @@ class Application:
     def kill(self) -> None:
         if self._is_command:
             commands.end_all(self._process, _END_TIMEOUT_S)
+        elif self._result is not None:
+            end(self._process, signal.SIGTERM, _END_TIMEOUT_S)
         else:
             end(self._process, signal.SIGKILL, _END_TIMEOUT_S)
+
+    def require_result(self) -> None:
+        """Raises RuntimeError if it has left no result and should have, once it is over."""
+        if self._result is None:
+            return
+        if self._process.returncode != 0:
+            raise RuntimeError(f"{self._who} {self._end_in_words()}: {log_of(self._log)}")
+        traffic.check_result(self._result, self._who)
 
     def _end_in_words(self) -> str:
         return commands.status_in_words(self._process.returncode)

@@ -13,7 +13,7 @@ import tempfile
 import time
 from typing import Optional
 
-from nagi_agent import commands, emulator, flows, host, schemes, switches
+from nagi_agent import commands, emulator, flows, host, schemes, switches, traffic
 from nagi_agent.capture import Capture
 from nagi_agent.contracts import Batch, ClockFacts, Inspection, InterfaceFacts
 from nagi_agent.hold import holder_of, to_restore
@@ -114,6 +114,14 @@ def _problems_with_flows(batch: Batch) -> list[str]:
     found: dict[str, None] = {}
     node, user = batch.node, batch.user or service_user()
     tried = []
+    if any(
+        flow.application is not None and node in (flow.sender, flow.receiver)
+        for run in batch.runs
+        for flow in run.plan.flows
+    ):
+        problem = traffic.problem()
+        if problem is not None:
+            found[problem] = None
     for run in batch.runs:
         wanted = {} if batch.virtual else schemes.objects_on(run.plan, node)
         for scheme_object in wanted.values():

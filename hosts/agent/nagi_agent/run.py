@@ -238,7 +238,8 @@ class NodeRun:
             server.require_running()
         schemes.require_running()
         for application in clients + servers:
-            application.kill()
+            if not application.waits_for_packets:
+                application.kill()
         self._end_noise()
         ended = [client.record() for client in clients]
         self._ended = [record for record in ended if record is not None]
@@ -249,6 +250,9 @@ class NodeRun:
         ]
 
         self._phase(timeline.capture_end_s)
+        for application in clients + servers:
+            application.kill()
+            application.require_result()
         for capture in captures:
             self._captures.append(capture.stop())
         left = flows.reset_leftovers(mine, job.node, diag)
@@ -256,7 +260,7 @@ class NodeRun:
             self._notices.append(f"{left} connections outlived the run and could not be reset")
 
     def _log(self, flow: FlowPlan, role: flows.Role) -> str:
-        name = "iperf" if flow.command is None else "command"
+        name = {"bulk": "iperf", "command": "command"}.get(flow.traffic, "application")
         return self._path(f"{name}-{role}.{flow.name}.log")
 
     def _application(
@@ -264,7 +268,7 @@ class NodeRun:
     ) -> flows.Application:
         job = self._job
         application = flows.Application(
-            flow, role, self._log(flow, role), job.user, job.server_preload
+            flow, role, self._log(flow, role), job.user, job.server_preload, self._plan.seed
         )
         cleanup.callback(application.kill)
         return application

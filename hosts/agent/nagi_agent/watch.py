@@ -77,7 +77,7 @@ class Watch:
     def report(self) -> FlowRecord:
         """What flows.json says of this flow. Raises RuntimeError if a bulk flow never was one."""
         found = list(self._connections.values())
-        if self._flow.command is None:
+        if self._flow.traffic == "bulk":
             if not found:
                 raise RuntimeError(
                     f"flow {self._flow.name} never connected to "

@@ -27,7 +27,7 @@ def host(namespaces):
 def inside(host, tmp_path, code: str, *, client=("true",), server=None, **flow) -> str:
     """Runs Python code on the host that has the agent and a flow of a command."""
     command = {"client": list(client), "server": server, "listens": "receiver"}
-    made = flow_json(**{"command": command, **flow})
+    made = flow_json(**{"traffic": "command", "command": command, **flow})
     return host.run("host", "/usr/bin/python3", "-c", program(code, made, tmp_path))
 
 
@@ -94,7 +94,10 @@ def test_with_the_agent_too(host, tmp_path):
     command = {"client": list(SPAWN), "server": None, "listens": "receiver"}
     code = 'client = Application(flow, "client", log, "nobody"); print(flush=True); time.sleep(60)'
     agent = host.start(
-        "host", "/usr/bin/python3", "-c", program(code, flow_json(command=command), tmp_path)
+        "host",
+        "/usr/bin/python3",
+        "-c",
+        program(code, flow_json(traffic="command", command=command), tmp_path),
     )
     assert agent.stdout.readline() == "\n"
     wait_for(lambda: sleepers(host) == 3)
@@ -346,7 +349,7 @@ def test_a_route_has_a_control_that_may_be_restricted(host, tmp_path):
 
 
 def check(host, tmp_path, command: dict, node: str = "S", user: str = "nobody") -> list[str]:
-    plan = plan_json(nodes=[], flows=[flow_json(command=command)])
+    plan = plan_json(nodes=[], flows=[flow_json(traffic="command", command=command)])
     batch = batch_json(tmp_path, plan, plan, node=node, user=user)
     path = tmp_path / "batch.json"
     path.write_text(json.dumps(batch))

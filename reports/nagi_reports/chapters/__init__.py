@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from nagi_reports.chapters import (
+    applications,
     certificate,
     closing,
     fairness,
@@ -31,6 +32,7 @@ def compose(material: Material) -> Report:
     sections = [
         Section("result", "Results", results.blocks(material, found)),
         Section("agi", "Achieved goodput index", results.index(material)),
+        Section("applications", "Applications", applications.blocks(material)),
         Section("measures", "Other metrics", measures.blocks(material)),
         Section("fairness", "Fairness", fairness.blocks(material)),
         Section("statements", "Statements checked", statements.blocks(found)),

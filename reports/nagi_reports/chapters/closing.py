@@ -6,6 +6,7 @@ from __future__ import annotations
 from nagi_contracts.records import CampaignRun
 
 from nagi_reports.attribution import KEPT, NO_THRESHOLD, RESTORED_RTTS
+from nagi_reports.chapters import applications
 from nagi_reports.chapters.material import Material
 from nagi_reports.chapters.words import (
     spaced,
@@ -93,6 +94,7 @@ def definitions(material: Material) -> list[Block]:
             "packet's transmission begins when it has arrived and its predecessor's has ended; it "
             "ends the propagation delay before it is due at the far end.",
         ),
+        *applications.definitions(material),
         *_reactions(material),
         *_fairness(material),
     ]
@@ -199,6 +201,7 @@ def reproduction(material: Material) -> list[Block]:
     how = f"{variant} {lab}"
     how += " --switch bmv2" if build.simple_switch else ""
     switch = [
+        ("nagi-traffic", build.nagi_traffic),
         ("nagi-switch", build.nagi_switch),
         ("simple_switch", build.simple_switch),
         ("nagi-sdr", build.nagi_sdr),

@@ -235,6 +235,11 @@ def _facts(material: Material) -> list[tuple[str, str]]:
         ),
         *_programs(material),
         *((f"Flow {flow.name}", _command(flow)) for flow in plan.flows if flow.command),
+        *(
+            (f"Flow {flow.name}", flow.application.describe())
+            for flow in plan.flows
+            if flow.application
+        ),
         ("When", _period(_when(dates[0]), _when(dates[-1]))),
     ]
     return items

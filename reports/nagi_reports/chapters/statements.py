@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from nagi_contracts.statements import Condition
 from nagi_contracts.units import count_of
 
+from nagi_reports.applications import MEASURED
 from nagi_reports.chapters.words import (
     capital,
     spaced,
@@ -77,6 +78,9 @@ _METRICS = {
     "agi": "AGI",
     "agi_of_ceiling": "AGI / ceiling",
     "goodput": "goodput",
+    "rtt_median_s": "median RTT",
+    "rtt_p95_s": "95th percentile of the RTT",
+    "rtt_p99_s": "99th percentile of the RTT",
     "nagi": "NAGI",
     "nagi_of_ceiling": "NAGI / ceiling",
 }
@@ -85,7 +89,7 @@ _METRICS = {
 def held(outcome: Outcome) -> str:
     """The condition of a statement, in words."""
     statement = outcome.statement
-    said = _METRICS[statement.metric]
+    said = _metric(statement.metric)
     if statement.against:
         said += f" / {said} at {_conditions(statement.against)},"
     said += f" {'within ' if ' to ' in statement.is_.written else ''}{statement.is_}"
@@ -96,6 +100,12 @@ def held(outcome: Outcome) -> str:
     if statement.topologies:
         said += f"; over {statement.topologies} topologies or more"
     return _signs(said) + "."
+
+
+def _metric(name: str) -> str:
+    """A metric in words: of a column of results, as its table has it."""
+    measured = MEASURED.get(name)
+    return _METRICS[name] if measured is None else measured.in_words
 
 
 def _conditions(conditions: dict[str, Condition]) -> str:
@@ -140,6 +150,8 @@ def _valued(mean: Mean, outcome: Outcome) -> str:
     if outcome.statement.metric == "goodput" and not outcome.statement.against:
         scaled = Mean(mean.value / 1e6, mean.halfwidth / 1e6, mean.runs)
         return f"{written(scaled, digits=2)} Mb/s"
+    if outcome.statement.metric.endswith("_s") and not outcome.statement.against:
+        return f"{written(mean)} s"
     said = written(mean)
     if mean.runs < outcome.topologies:
         said += f" (over {mean.runs} of {outcome.topologies} points)"

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All applications: their settings, their plans, and what their ends leave. One in a module of its
+own is added to SETTINGS, AnyPlan, Traffic and AnyEnd."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Discriminator, Field, Tag
+
+from nagi_contracts.applications.base import ApplicationPlan, ApplicationSettings
+from nagi_contracts.applications.cbr import Cbr, CbrClient, CbrPlan, CbrServer
+from nagi_contracts.applications.onoff import OnOff, OnOffClient, OnOffPlan, OnOffServer
+from nagi_contracts.applications.playback import (
+    Playback,
+    PlaybackClient,
+    PlaybackPlan,
+    PlaybackServer,
+)
+from nagi_contracts.applications.poisson import (
+    Poisson,
+    PoissonClient,
+    PoissonPlan,
+    PoissonServer,
+)
+from nagi_contracts.applications.request_response import (
+    RequestResponse,
+    RequestResponseClient,
+    RequestResponsePlan,
+    RequestResponseServer,
+)
+from nagi_contracts.applications.token_bucket import (
+    TokenBucket,
+    TokenBucketClient,
+    TokenBucketPlan,
+    TokenBucketServer,
+)
+from nagi_contracts.applications.transfer import (
+    Transfer,
+    TransferClient,
+    TransferPlan,
+    TransferServer,
+)
+from nagi_contracts.base import Contract
+
+__all__ = ["AnyEnd", "AnyPlan", "ApplicationPlan", "ApplicationSettings", "Applications", "Traffic"]
+
+SETTINGS = Transfer | Playback | Cbr | TokenBucket | RequestResponse | Poisson | OnOff
+AnyPlan = Annotated[
+    TransferPlan
+    | PlaybackPlan
+    | CbrPlan
+    | TokenBucketPlan
+    | RequestResponsePlan
+    | PoissonPlan
+    | OnOffPlan,
+    Field(discriminator="application"),
+]
+# What a flow's traffic may be in plans: iperf's, the user's own, or an application's.
+Traffic = Literal[
+    "bulk",
+    "command",
+    "transfer",
+    "playback",
+    "cbr",
+    "token_bucket",
+    "request_response",
+    "poisson",
+    "onoff",
+]
+
+
+def _end(value: Any) -> str:
+    if isinstance(value, dict):
+        return f"{value.get('application')} {value.get('role')}"
+    return f"{value.application} {value.role}"
+
+
+AnyEnd = Annotated[
+    Annotated[TransferClient, Tag("transfer client")]
+    | Annotated[TransferServer, Tag("transfer server")]
+    | Annotated[PlaybackClient, Tag("playback client")]
+    | Annotated[PlaybackServer, Tag("playback server")]
+    | Annotated[CbrClient, Tag("cbr client")]
+    | Annotated[CbrServer, Tag("cbr server")]
+    | Annotated[TokenBucketClient, Tag("token_bucket client")]
+    | Annotated[TokenBucketServer, Tag("token_bucket server")]
+    | Annotated[RequestResponseClient, Tag("request_response client")]
+    | Annotated[RequestResponseServer, Tag("request_response server")]
+    | Annotated[PoissonClient, Tag("poisson client")]
+    | Annotated[PoissonServer, Tag("poisson server")]
+    | Annotated[OnOffClient, Tag("onoff client")]
+    | Annotated[OnOffServer, Tag("onoff server")],
+    Discriminator(_end),
+]
+
+
+class ApplicationEnds(Contract):
+    """What both ends of a flow left."""
+
+    flow: str
+    client: AnyEnd
+    server: AnyEnd
+
+
+class Applications(Contract):
+    """applications.json"""
+
+    schema_version: Literal[1] = 1
+    flows: list[ApplicationEnds]

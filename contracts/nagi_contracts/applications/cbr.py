@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""UDP at a constant rate: loss, one-way delay, jitter, and of a voice call its MOS."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from nagi_contracts.applications.base import (
+    APPLICATION,
+    HEADERS,
+    ApplicationPlan,
+    ApplicationSettings,
+    Count,
+    End,
+    in_bytes,
+)
+from nagi_contracts.base import Contract, is_none
+from nagi_contracts.errors import BadValue
+from nagi_contracts.units import Bitrate, ByteCount, Duration
+
+# G.711: 160 bytes of voice and RTP's header every 20 ms; 80 kb/s of IP packets.
+VOICE_PAYLOAD, VOICE_RATE_BPS = 172, 80_000
+PLAYOUT_NS = 60 * 10**6
+MIN_PAYLOAD = 20  # number and time of a datagram
+
+
+class CbrPlan(ApplicationPlan):
+    """Datagrams at a constant rate."""
+
+    application: Literal["cbr"] = "cbr"
+    rate_bps: int = Field(description="of IP packets")
+    payload_bytes: int = Field(description="of a datagram")
+    codec: Literal["g711"] | None = Field(None, exclude_if=is_none, description="of a voice call")
+    playout_ns: int | None = Field(None, exclude_if=is_none, description="of a voice call")
+
+    def describe(self) -> str:
+        if self.codec is not None and self.playout_ns is not None:
+            return f"voice call, G.711, played {Duration(self.playout_ns)} late"
+        return f"UDP at {Bitrate(self.rate_bps)} in datagrams of {in_bytes(self.payload_bytes)}"
+
+
+class Cbr(ApplicationSettings):
+    """Datagrams at a constant rate, or a voice call."""
+
+    plan_type = CbrPlan
+    application: Literal["cbr"] = Field(description=APPLICATION)
+    rate: Bitrate | None = Field(None, description="of IP packets, with headers of 28 bytes")
+    payload: ByteCount | None = Field(
+        None, description="of a datagram; that of the flow if not given"
+    )
+    codec: Literal["g711"] | None = Field(
+        None,
+        description="a voice call in place of `rate` and `payload`: G.711, 160 bytes and RTP's "
+        "header every 20 ms",
+    )
+    playout: Duration | None = Field(
+        None,
+        description="of a voice call: a packet is played that long after the smallest delay; "
+        "60 ms if not given",
+    )
+
+    @model_validator(mode="after")
+    def _possible(self) -> Cbr:
+        if self.codec is None:
+            if self.rate is None:
+                raise BadValue("no rate", "add `rate: ...`, or `codec: g711` for a voice call")
+            if self.playout is not None:
+                raise BadValue("playout without a codec", "remove it", "playout")
+            if self.payload is not None and self.payload.value < MIN_PAYLOAD:
+                what = f"a payload of {self.payload} is too small"
+                raise BadValue(what, f"give {MIN_PAYLOAD} bytes or more", "payload")
+        else:
+            for key in ("rate", "payload"):
+                if getattr(self, key) is not None:
+                    raise BadValue(f"{key} beside a codec, which has its own", "remove it", key)
+        return self
+
+    @property
+    def is_udp(self) -> bool:
+        return True
+
+    def plan(self, payload_bytes: int) -> CbrPlan:
+        payload = self.payload.value if self.payload is not None else payload_bytes
+        if self.codec is not None:
+            payload = VOICE_PAYLOAD
+        # Hosts send no IP packets larger than a full-size TCP segment, which has larger headers.
+        if payload > payload_bytes + 40 - HEADERS:
+            what = f"datagrams of {payload} bytes are larger than the flow's segments"
+            raise BadValue(what, f"give the flow `payload: {payload} bytes`", "payload")
+        if self.codec is not None:
+            playout = self.playout.value if self.playout is not None else PLAYOUT_NS
+            return CbrPlan(
+                rate_bps=VOICE_RATE_BPS,
+                payload_bytes=payload,
+                codec=self.codec,
+                playout_ns=playout,
+            )
+        assert self.rate is not None
+        return CbrPlan(rate_bps=self.rate.value, payload_bytes=payload)
+
+
+class CbrClient(End):
+    """The sender of datagrams."""
+
+    application: Literal["cbr"] = "cbr"
+    role: Literal["client"] = "client"
+    payload_bytes: Count
+    rate_bps: Count
+    packets_sent: Count
+
+
+class Delays(Contract):
+    """One-way delays by the clocks of both hosts, whose offset is not known here."""
+
+    min_s: float
+    mean_s: float
+    median_s: float
+    p95_s: float
+    p99_s: float
+    max_s: float
+
+
+class Voice(Contract):
+    """A voice call by the E-model (ITU-T G.107)."""
+
+    codec: Literal["G.711"]
+    mouth_to_ear_ms: float = Field(
+        description="smallest one-way delay, playout buffer and the 20 ms of a packet"
+    )
+    unplayed_share: float = Field(description="of packets lost, or too late to be played")
+    burst_ratio: float = Field(description="of these: G.107, section 7.5")
+    r_factor: float
+    mos: float
+
+
+class CbrServer(End):
+    """The receiver of datagrams."""
+
+    application: Literal["cbr"] = "cbr"
+    role: Literal["server"] = "server"
+    received_bytes: Count = Field(description="of payload, duplicates included")
+    packets_received: Count = Field(description="without duplicates")
+    packets_expected: Count = Field(description="up to the highest number that came")
+    packets_lost: Count = Field(description="of these")
+    duplicates: Count
+    reordered: Count = Field(description="that came after one with a higher number")
+    one_way_delay: Delays | None = Field(description="null: nothing came")
+    jitter_s: float | None = Field(description="after the last packet (RFC 3550)")
+    jitter_max_s: float | None
+    voice: Voice | None = Field(description="of a voice call")

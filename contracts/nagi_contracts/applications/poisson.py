@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Transfers that arrive as a Poisson process: how long each takes."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from nagi_contracts.applications.base import (
+    APPLICATION,
+    ApplicationPlan,
+    ApplicationSettings,
+    Count,
+    End,
+)
+from nagi_contracts.applications.sizes import SizesPlan, SizesSettings
+from nagi_contracts.units import Duration, PositiveDuration
+
+
+class PoissonPlan(SizesPlan, ApplicationPlan):
+    """Transfers that arrive as a Poisson process, each over its own connection."""
+
+    application: Literal["poisson"] = "poisson"
+    interval_ns: int
+
+    def describe(self) -> str:
+        return (
+            f"transfers of {self.sizes_in_words()}; a Poisson process, one in "
+            f"{Duration(self.interval_ns)}"
+        )
+
+
+class Poisson(SizesSettings, ApplicationSettings):
+    """Transfers that arrive as a Poisson process, each over its own connection."""
+
+    plan_type = PoissonPlan
+    application: Literal["poisson"] = Field(description=APPLICATION)
+    interval: PositiveDuration = Field(description="mean time between arrivals")
+
+    def plan(self, payload_bytes: int) -> Any:
+        return PoissonPlan(interval_ns=self.interval.value, **self.sizes_plan())
+
+
+class PoissonClient(End):
+    """The sender."""
+
+    application: Literal["poisson"] = "poisson"
+    role: Literal["client"] = "client"
+    transfers: list[tuple[float, int, float | None]] = Field(
+        description="start since the application's, size, time from connect() until the last byte "
+        "was acknowledged; null: it was not"
+    )
+    skipped: Count = Field(description="arrivals while 900 connections were open")
+
+
+class PoissonServer(End):
+    """The receiver."""
+
+    application: Literal["poisson"] = "poisson"
+    role: Literal["server"] = "server"
+    received_bytes: Count
+    connections: Count
+    connections_complete: Count

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests and responses over one connection: how long each takes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from nagi_contracts.applications.base import (
+    APPLICATION,
+    ApplicationPlan,
+    ApplicationSettings,
+    Count,
+    End,
+)
+from nagi_contracts.applications.sizes import SizesPlan, SizesSettings
+from nagi_contracts.base import Whole, is_none
+from nagi_contracts.errors import BadValue
+from nagi_contracts.units import ByteCount, Duration
+
+_MIN_REQUEST = 8
+
+
+class RequestResponsePlan(SizesPlan, ApplicationPlan):
+    """Requests, each after the response to the one before; the flow's sender answers."""
+
+    application: Literal["request_response"] = "request_response"
+    request_bytes: int
+    pause_ns: int | None = Field(None, exclude_if=is_none)
+    count: int | None = Field(None, exclude_if=is_none)
+
+    def describe(self) -> str:
+        pause = f", {Duration(self.pause_ns)} apart" if self.pause_ns else ""
+        return f"requests{pause}; responses of {self.sizes_in_words()}"
+
+
+class RequestResponse(SizesSettings, ApplicationSettings):
+    """Requests, each after the response to the one before; the flow's sender answers."""
+
+    plan_type = RequestResponsePlan
+    application: Literal["request_response"] = Field(description=APPLICATION)
+    request: ByteCount = Field(ByteCount(200), description="of a request")
+    pause: Duration | None = Field(
+        None,
+        description="mean of the exponential time from a response to the next request; none if "
+        "not given",
+    )
+    count: Annotated[Whole, Field(ge=1, le=10**9)] | None = Field(
+        None, description="of requests; until the traffic ends if not given"
+    )
+
+    @model_validator(mode="after")
+    def _possible(self) -> RequestResponse:
+        if self.request.value < _MIN_REQUEST:
+            what = f"a request of {self.request} is too small"
+            raise BadValue(what, f"give {_MIN_REQUEST} bytes or more", "request")
+        return self
+
+    def plan(self, payload_bytes: int) -> Any:
+        return RequestResponsePlan(
+            request_bytes=self.request.value,
+            pause_ns=None if self.pause is None else self.pause.value,
+            count=self.count,
+            **self.sizes_plan(),
+        )
+
+
+class RequestResponseClient(End):
+    """Who asks."""
+
+    application: Literal["request_response"] = "request_response"
+    role: Literal["client"] = "client"
+    connect_s: float | None
+    requests: list[tuple[float, int, float | None]] = Field(
+        description="when it was sent since the start, size of the response, time until that was "
+        "there; null: it never was"
+    )
+
+
+class RequestResponseServer(End):
+    """Who answers."""
+
+    application: Literal["request_response"] = "request_response"
+    role: Literal["server"] = "server"
+    responses: Count
+    sent_bytes: Count

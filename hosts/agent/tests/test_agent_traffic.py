@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ends of applications as the agent starts them: nagi-traffic from memory, as an ordinary user."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import textwrap
+from pathlib import Path
+
+import pytest
+from agent_inputs import flow_json
+from nagi_contracts.paths import AGENT, executable
+
+PROGRAM = executable("nagi-traffic")
+
+
+@pytest.fixture(scope="module")
+def agent(tmp_path_factory) -> Path:
+    """The agent's file, unpacked."""
+    made = tmp_path_factory.mktemp("agent") / "agent.pyz"
+    bundled = f"programs/nagi-traffic={PROGRAM}"
+    subprocess.run(["/usr/bin/python3", AGENT / "bundle.py", made, bundled], check=True)
+    return made
+
+
+@pytest.fixture
+def host(namespaces):
+    namespaces.add("host")
+    return namespaces
+
+
+def run(host, agent: Path, code: str, settings: dict, **flow) -> str:
+    """Runs Python code on the host that has the agent and a flow of an application."""
+    application = settings["application"]
+    made = flow_json(**{"traffic": application, "application": settings, **flow})
+    head = f"""
+        import os, sys, time
+        sys.path.insert(0, {str(agent)!r})
+        from nagi_agent import traffic
+        from nagi_agent.contracts import FlowPlan
+        from nagi_agent.flows import Application
+        from nagi_agent.tcp_info import SockDiag
+        flow = FlowPlan.from_json({made!r})
+        os.chdir({str(agent.parent)!r})
+        def until(condition, timeout_s=10):
+            end = time.monotonic() + timeout_s
+            while not condition():
+                assert time.monotonic() < end
+                time.sleep(0.01)
+        """
+    text = textwrap.dedent(head) + textwrap.dedent(code)
+    return host.run("host", "/usr/bin/python3", "-c", text)
+
+
+BOTH = """
+    server = Application(flow, "server", "server.log", "nobody", seed=7)
+    server.wait_until_listening(SockDiag())
+    client = Application(flow, "client", "client.log", "nobody", seed=7)
+"""
+
+
+def test_both_ends_leave_their_results(host, agent):
+    code = (
+        BOTH
+        + """
+    until(lambda: client.look(1.0) or client.ended_s is not None)
+    until(lambda: server.look(1.0) or server.ended_s is not None)
+    for end in (client, server):
+        end.kill()
+        end.require_result()
+    print(client.record().status)
+    print(open("client.json").read() + open("server.json").read())
+    """
+    )
+    settings = {"application": "transfer", "size_bytes": 100_000}
+    said = run(host, agent, code, settings)
+    status, *results = said.strip().splitlines()
+    client, server = map(json.loads, results)
+    assert status == "0"
+    assert client["completed"] and server["received_bytes"] == 100_000
+
+
+def test_what_has_not_ended_ends_with_its_result(host, agent):
+    code = (
+        BOTH
+        + """
+    time.sleep(0.2)
+    client.look(1.0)
+    print(client.record(), client.waits_for_packets, server.waits_for_packets)
+    for end in (client, server):
+        end.kill()
+        end.require_result()
+    print(open("client.json").read())
+    """
+    )
+    said = run(host, agent, code, {"application": "cbr", "rate_bps": 10**6, "payload_bytes": 100})
+    first, second = said.strip().splitlines()
+    assert first == "None False True"
+    assert json.loads(second)["ended"] == "stopped"
+
+
+def test_it_runs_without_root_and_with_the_flow_s_control(host, agent):
+    code = (
+        BOTH
+        + """
+    found = []
+    def connections():
+        found[:] = [
+            each for each in SockDiag().connections(remote_port=5001) if each.congestion_control
+        ]
+        return found
+    until(connections)
+    print(found[0].congestion_control, os.stat(f"/proc/{client._process.pid}").st_uid != 0)
+    print(open(f"/proc/{client._process.pid}/comm").read())
+    client.kill()
+    server.kill()
+    """
+    )
+    settings = {"application": "token_bucket", "depth_bytes": 20_000, "token_bytes": 1000}
+    settings |= {"tokens": 20, "interval_ns": 30_000_000}
+    said = run(host, agent, code, settings, congestion_control="reno").split()
+    assert said == ["reno", "True", "nagi-traffic"]
+
+
+def test_a_client_that_fails_says_why(host, agent):
+    code = """
+    client = Application(flow, "client", "client.log", "nobody")
+    try:
+        until(lambda: client.look(1.0))
+    except RuntimeError as error:
+        print(error)
+    """
+    said = run(host, agent, code, {"application": "transfer", "size_bytes": 1})
+    assert said.strip() == (
+        "the client of flow app ended with status 1: nagi-traffic: cannot connect: "
+        "Connection refused"
+    )
+
+
+def test_settings_become_options(host, agent):
+    """Those of random draws come with the run's seed; who answers requests sends the data."""
+    code = """
+    line, _ = traffic.command(flow, "client", "nobody", 7)
+    print(" ".join(line[line.index("--pdeathsig=KILL") + 3:]))
+    """
+    settings = {"application": "request_response", "request_bytes": 200, "sizes": "constant"}
+    settings |= {"size_bytes": 1000, "pause_ns": 5}
+    ends = {"sender_address": "127.0.0.1", "receiver_address": "127.0.0.2"}
+    said = run(host, agent, code, settings, **ends)
+    assert said.strip() == (
+        "request-response client --address 127.0.0.1 --port 5001 --from 127.0.0.2 "
+        "--congestion-control cubic --seed 7 --stream app --request 200 --sizes constant "
+        "--size 1000 --pause 5"
+    )
+
+
+def test_without_nagi_traffic_check_says_so(host, tmp_path):
+    made = tmp_path / "agent.pyz"
+    subprocess.run(["/usr/bin/python3", AGENT / "bundle.py", made], check=True)
+    said = run(host, made, "print(traffic.problem())", {"application": "cbr"})
+    assert said.strip() == "nagi-traffic did not come with this agent; build nagi anew"

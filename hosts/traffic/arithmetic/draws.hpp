@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Seeded draws by inverse transform, the same on every machine: std::mt19937_64 is exactly defined,
+// the distributions of the standard library are not.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <string_view>
+
+namespace nagi::applications {
+
+class Draws {
+ public:
+  /// Streams of the same seed with different names are independent.
+  Draws(std::uint64_t seed, std::string_view stream) {
+    std::uint64_t hash = 14695981039346656037ULL;  // FNV-1a
+    for (const char each : stream) {
+      hash = (hash ^ static_cast<unsigned char>(each)) * 1099511628211ULL;
+    }
+    std::seed_seq sequence{seed & 0xffffffff, seed >> 32, hash & 0xffffffff, hash >> 32};
+    engine_.seed(sequence);
+  }
+
+  /// Uniform in (0, 1], with 53 bits.
+  double uniform() { return (static_cast<double>(engine_() >> 11) + 1) * 0x1p-53; }
+
+  double exponential(double mean) { return -mean * std::log(uniform()); }
+
+  /// Pareto of a mean; `shape` > 1. Smallest value: mean (shape - 1) / shape.
+  double pareto(double mean, double shape) {
+    return mean * (shape - 1) / shape * std::pow(uniform(), -1 / shape);
+  }
+
+  /// Pareto between `low` and `high`: the distribution function is
+  /// (1 - (low / x)^shape) / (1 - (low / high)^shape).
+  double bounded_pareto(double low, double high, double shape) {
+    const double least = std::pow(low / high, shape);
+    const double u = uniform();  // 1 - u (1 - least) is in [least, 1)
+    return low * std::pow(1 - u * (1 - least), -1 / shape);
+  }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+/// The mean of bounded_pareto(); `shape` is not 1.
+inline double bounded_pareto_mean(double low, double high, double shape) {
+  const double least = std::pow(low / high, shape);
+  return std::pow(low, shape) / (1 - least) * shape / (shape - 1) *
+         (std::pow(low, 1 - shape) - std::pow(high, 1 - shape));
+}
+
+}  // namespace nagi::applications

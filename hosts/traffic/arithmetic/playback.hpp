@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The playback of a stream (Zhang, Tsaoussidis: TCP-Real, 2001, section 3): a reader tries at every
+// tick of a timer to read a chunk from what has arrived. If there is less, the attempt fails and
+// reads nothing; it is not made up for, so playback is later from then on. Success is the share of
+// attempts that found their chunk.
+#pragma once
+
+#include <cstdint>
+
+namespace nagi::applications {
+
+class Playback {
+ public:
+  explicit Playback(std::uint64_t chunk_bytes) : chunk_(chunk_bytes) {}
+
+  /// A tick, with `available` bytes there; `ended`: no more will come. Returns how many bytes to
+  /// read: a chunk, or at the stream's end what is left of it.
+  std::uint64_t attempt(std::uint64_t available, bool ended) {
+    if (ended && available == 0) {
+      finished_ = true;
+      return 0;
+    }
+    ++attempts_;
+    if (available < chunk_ && !ended) return 0;
+    ++successes_;
+    return available < chunk_ ? available : chunk_;
+  }
+
+  [[nodiscard]] std::uint64_t attempts() const { return attempts_; }
+  [[nodiscard]] std::uint64_t successes() const { return successes_; }
+  /// Whether the stream has been played to its end.
+  [[nodiscard]] bool finished() const { return finished_; }
+
+ private:
+  std::uint64_t chunk_;
+  std::uint64_t attempts_ = 0;
+  std::uint64_t successes_ = 0;
+  bool finished_ = false;
+};
+
+}  // namespace nagi::applications

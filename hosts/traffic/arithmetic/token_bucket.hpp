@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A token bucket: every interval some tokens are put in, as far as they fit; each is good for so
+// many bytes. Tokens that find the bucket full are lost.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace nagi::applications {
+
+class TokenBucket {
+ public:
+  struct Settings {
+    std::uint64_t depth;        ///< tokens that it holds
+    std::uint64_t tokens;       ///< put in at each interval
+    std::uint64_t interval_ns;  ///< not 0
+  };
+
+  /// Full at first; the first interval begins at `start_ns`.
+  TokenBucket(const Settings& settings, std::int64_t start_ns)
+      : settings_(settings),
+        level_(settings.depth),
+        next_ns_(start_ns + static_cast<std::int64_t>(settings.interval_ns)) {}
+
+  /// Puts in what has come until `now_ns`.
+  void advance(std::int64_t now_ns) {
+    if (now_ns < next_ns_) return;
+    const auto interval = static_cast<std::int64_t>(settings_.interval_ns);
+    const std::int64_t times = (now_ns - next_ns_) / interval + 1;
+    next_ns_ += times * interval;
+    const std::uint64_t come = static_cast<std::uint64_t>(times) * settings_.tokens;
+    const std::uint64_t put_in = std::min(come, settings_.depth - level_);
+    level_ += put_in;
+    lost_ += come - put_in;
+  }
+
+  /// Takes up to `wanted` tokens; returns how many.
+  std::uint64_t take(std::uint64_t wanted) {
+    const std::uint64_t taken = std::min(wanted, level_);
+    level_ -= taken;
+    return taken;
+  }
+
+  [[nodiscard]] std::uint64_t level() const { return level_; }
+  /// Tokens that found the bucket full.
+  [[nodiscard]] std::uint64_t lost() const { return lost_; }
+  /// When the next tokens come.
+  [[nodiscard]] std::int64_t next_ns() const { return next_ns_; }
+
+ private:
+  Settings settings_;
+  std::uint64_t level_;
+  std::uint64_t lost_ = 0;
+  std::int64_t next_ns_;
+};
+
+}  // namespace nagi::applications

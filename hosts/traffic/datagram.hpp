@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Datagrams that have a number and the time at which they were sent: 4 bytes that say what they
+// are, then number and nanoseconds of CLOCK_REALTIME, 8 bytes each, big endian.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "ends.hpp"
+
+namespace nagi::applications {
+
+inline constexpr std::uint64_t min_datagram = 20;  // bytes
+inline constexpr std::uint64_t max_datagram = 65507;
+inline constexpr std::uint64_t udp_headers = 28;  // of IPv4 and UDP
+// G.711: 160 bytes every 20 ms, with RTP's header (RFC 3550, RFC 3551).
+inline constexpr std::uint64_t voice_payload_bytes = 172;
+inline constexpr std::uint64_t voice_rate_bps = 80'000;
+inline constexpr double voice_packet_ms = 20;
+
+/// A sender.
+class Datagrams {
+ public:
+  Datagrams(io::Descriptor socket, std::uint64_t payload_bytes);
+  /// Sends the next one; waits while the kernel takes none.
+  void send(Waiter& waiter);
+  [[nodiscard]] std::uint64_t sent() const { return sent_; }
+
+ private:
+  io::Descriptor socket_;
+  std::vector<unsigned char> content_;
+  std::uint64_t sent_ = 0;
+};
+
+struct ReceivedDatagram {
+  std::uint64_t number;
+  std::int64_t sent_ns;      ///< by the sender's CLOCK_REALTIME
+  std::int64_t received_ns;  ///< by this host's
+  std::uint64_t bytes;       ///< of payload
+};
+
+/// The next datagram of ours that has come, as the kernel stamped it; none if there is none.
+std::optional<ReceivedDatagram> receive_datagram(int socket);
+
+}  // namespace nagi::applications

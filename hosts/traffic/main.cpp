@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// nagi-traffic: applications whose performance is measured, a server and a client each, over the
+// kernel's TCP and UDP. Each end leaves its result as a line of JSON.
+//
+// Exit status: 0 ended in order, also by SIGTERM; 1 something failed on the way; 2 the input was
+// refused.
+#include <sys/prctl.h>
+
+#include <CLI/CLI.hpp>
+#include <fstream>
+#include <functional>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <system_error>
+
+#include "applications.hpp"
+#include "datagram.hpp"
+#include "io/input_error.hpp"
+#include "io/stop_signals.hpp"
+#include "quantity.hpp"
+#include "runtime/version.hpp"
+
+namespace nagi::applications {
+namespace {
+
+using nlohmann::json;
+
+/// What the command line asks for.
+struct Arguments {
+  Ends ends;
+  std::string output;
+  Transfer transfer;
+  PlaybackSettings playback;
+  Cbr cbr;
+  TokenBucketSettings token_bucket;
+  Poisson poisson;
+  OnOff onoff;
+  RequestResponse request_response;
+};
+
+using Parse = std::uint64_t (*)(const std::string&);
+
+/// An option whose value is a quantity.
+CLI::Option* quantity(CLI::App* app, const char* name, Parse parse, std::uint64_t& target,
+                      const char* what) {
+  return app
+      ->add_option_function<std::string>(
+          name,
+          [name, parse, &target](const std::string& text) {
+            try {
+              target = parse(text);
+            } catch (const InputError& error) {
+              throw CLI::ValidationError(name, error.what());
+            }
+          },
+          what)
+      ->type_name("QUANTITY");
+}
+
+/// Like quantity(), but 0 is refused.
+CLI::Option* positive(CLI::App* app, const char* name, Parse parse, std::uint64_t& target,
+                      const char* what) {
+  return quantity(app, name, parse, target, what)->check([](const std::string& text) {
+    const bool is_zero =
+        text.find_first_of("123456789") == std::string::npos && text.find('0') != std::string::npos;
+    return is_zero ? "'" + text + "' is too small; give more than 0" : "";
+  });
+}
+
+class CommandLine {
+ public:
+  CommandLine() {
+    app_.set_version_flag("--version", std::string("nagi-traffic ") + runtime::program_version);
+    app_.require_subcommand(1);
+    app_.failure_message([](const CLI::App*, const CLI::Error& error) {
+      return std::string("nagi-traffic: ") + error.what() + "\n";
+    });
+    add_transfer();
+    add_playback();
+    add_cbr();
+    add_token_bucket();
+    add_request_response();
+    add_poisson();
+    add_onoff();
+  }
+
+  int run(int argc, char** argv) {
+    try {
+      app_.parse(argc, argv);
+      const json result = perform_();
+      if (arguments_.output.empty()) {
+        std::cout << result.dump() << std::endl;
+        return std::cout ? 0 : 1;
+      }
+      std::ofstream file(arguments_.output);
+      file << result.dump() << std::endl;
+      if (!file) throw std::runtime_error("cannot write " + arguments_.output);
+      return 0;
+    } catch (const CLI::ParseError& error) {
+      return app_.exit(error) == 0 ? 0 : 2;
+    } catch (const InputError& error) {
+      std::cerr << "nagi-traffic: " << error.what() << std::endl;
+      return 2;
+    } catch (const std::exception& error) {
+      std::cerr << "nagi-traffic: " << error.what() << std::endl;
+      return 1;
+    }
+  }
+
+ private:
+  using Perform = std::function<json()>;
+  using AddOptions = std::function<void(CLI::App*)>;
+
+  /// An application. `options` adds its settings, which both ends take.
+  void add(const char* name, const char* what, bool is_tcp, const Perform& client,
+           const Perform& server, const AddOptions& options) {
+    CLI::App* application = app_.add_subcommand(name, what);
+    application->require_subcommand(1);
+    for (const bool is_client : {false, true}) {
+      CLI::App* end = application->add_subcommand(
+          is_client ? "client" : "server", is_client ? "connects" : "listens, serves one client");
+      end->add_option("--address", arguments_.ends.address,
+                      is_client ? "IP address to connect to" : "IP address to listen on")
+          ->required();
+      end->add_option("--port", arguments_.ends.port, "its port")
+          ->required()
+          ->check(CLI::Range(1, 65535));
+      if (is_client) end->add_option("--from", arguments_.ends.from, "local IP address");
+      if (is_tcp) {
+        end->add_option("--congestion-control", arguments_.ends.congestion_control,
+                        "of data from this end; a restricted one needs CAP_NET_ADMIN");
+      }
+      end->add_option("--output", arguments_.output, "write the result there, not to stdout");
+      options(end);
+      end->final_callback([this, perform = is_client ? client : server] { perform_ = perform; });
+    }
+  }
+
+  void add_transfer() {
+    Transfer& settings = arguments_.transfer;
+    add(
+        "transfer", "data of a given size", true,
+        [this] { return transfer_client(arguments_.ends, arguments_.transfer); },
+        [this] { return transfer_server(arguments_.ends); },
+        [&settings](CLI::App* end) {
+          positive(end, "--size", parse_bytes, settings.size_bytes, "what is sent")->required();
+          positive(end, "--max-duration", parse_duration, settings.max_duration_ns,
+                   "from connect() on; what is not complete by then is given up");
+        });
+  }
+
+  void add_playback() {
+    PlaybackSettings& settings = arguments_.playback;
+    add(
+        "playback", "a stream that the server plays as it comes", true,
+        [this] { return playback_client(arguments_.ends, arguments_.playback); },
+        [this] { return playback_server(arguments_.ends, arguments_.playback); },
+        [&settings](CLI::App* end) {
+          positive(end, "--rate", parse_rate, settings.rate_bps, "of the stream, payload only")
+              ->required();
+          positive(end, "--interval", parse_duration, settings.interval_ns,
+                   "between attempts to read what is played until the next")
+              ->required();
+          positive(end, "--size", parse_bytes, settings.size_bytes,
+                   "of the stream; without it, it lasts until SIGTERM");
+          end->add_flag("--ahead", settings.ahead,
+                        "send as fast as TCP takes it, not as it is played");
+          quantity(end, "--wait", parse_duration, settings.wait_ns,
+                   "from the first byte to the first attempt; an interval if not given");
+        });
+  }
+
+  void add_cbr() {
+    Cbr& settings = arguments_.cbr;
+    add(
+        "cbr", "datagrams at a constant rate", false,
+        [this] { return cbr_client(arguments_.ends, arguments_.cbr); },
+        [this] { return cbr_server(arguments_.ends, arguments_.cbr); },
+        [&settings](CLI::App* end) {
+          positive(end, "--rate", parse_rate, settings.rate_bps,
+                   "of IP packets, 28 bytes of headers included");
+          positive(end, "--payload", parse_bytes, settings.payload_bytes, "bytes of a datagram");
+          positive(end, "--duration", parse_duration, settings.duration_ns,
+                   "of sending; until SIGTERM without it");
+          end->add_option("--codec", settings.codec,
+                          "a voice call: 160 bytes and RTP's header every 20 ms; the server gives "
+                          "its R factor and MOS (ITU-T G.107)")
+              ->check(CLI::IsMember({"g711"}));
+          quantity(end, "--playout", parse_duration, settings.playout_ns,
+                   "of a voice call: a packet is played that long after the smallest delay; 60 ms "
+                   "if not given");
+        });
+  }
+
+  void add_token_bucket() {
+    TokenBucketSettings& settings = arguments_.token_bucket;
+    add(
+        "token-bucket", "a sender that a token bucket limits", true,
+        [this] { return token_bucket_client(arguments_.ends, arguments_.token_bucket); },
+        [this] { return token_bucket_server(arguments_.ends); },
+        [&settings](CLI::App* end) {
+          positive(end, "--depth", parse_bytes, settings.depth_bytes,
+                   "what the bucket holds; 20 kB if not given");
+          positive(end, "--token", parse_bytes, settings.token_bytes,
+                   "what a token is good for; 1 kB if not given");
+          end->add_option("--tokens", settings.tokens,
+                          "that come at every interval; 20 if not given")
+              ->check(CLI::Range(1, 1'000'000));
+          positive(end, "--interval", parse_duration, settings.interval_ns, "30 ms if not given");
+        });
+  }
+
+  void add_request_response() {
+    RequestResponse& settings = arguments_.request_response;
+    add(
+        "request-response", "requests one after the other, which the server answers", true,
+        [this] { return request_response_client(arguments_.ends, arguments_.request_response); },
+        [this] { return request_response_server(arguments_.ends, arguments_.request_response); },
+        [&settings](CLI::App* end) {
+          positive(end, "--request", parse_bytes, settings.request_bytes,
+                   "of a request; 200 bytes if not given");
+          add_sizes(end, settings.sizes);
+          quantity(end, "--pause", parse_duration, settings.pause_ns,
+                   "mean of the exponential time from a response to the next request; 0 if not "
+                   "given");
+          end->add_option("--count", settings.count, "of requests; until SIGTERM without it")
+              ->check(CLI::PositiveNumber);
+          add_seed(end, settings.seed);
+        });
+  }
+
+  void add_poisson() {
+    Poisson& settings = arguments_.poisson;
+    add(
+        "poisson", "transfers that arrive as a Poisson process, each over its own connection", true,
+        [this] { return poisson_client(arguments_.ends, arguments_.poisson); },
+        [this] { return poisson_server(arguments_.ends); },
+        [&settings](CLI::App* end) {
+          positive(end, "--interval", parse_duration, settings.interval_ns,
+                   "mean time between arrivals")
+              ->required();
+          add_sizes(end, settings.sizes);
+          add_seed(end, settings.seed);
+        });
+  }
+
+  void add_onoff() {
+    OnOff& settings = arguments_.onoff;
+    add(
+        "onoff", "a source that is on and off by turns", true,
+        [this] { return onoff_client(arguments_.ends, arguments_.onoff); },
+        [this] { return onoff_server(arguments_.ends, arguments_.onoff); },
+        [&settings](CLI::App* end) {
+          positive(end, "--rate", parse_rate, settings.rate_bps,
+                   "while it is on: of IP packets by UDP, of payload by TCP")
+              ->required();
+          positive(end, "--on", parse_duration, settings.on_ns, "mean time on")->required();
+          positive(end, "--off", parse_duration, settings.off_ns, "mean time off")->required();
+          end->add_option("--distribution", settings.distribution,
+                          "of both times: exponential (if not given) or pareto")
+              ->check(CLI::IsMember({"exponential", "pareto"}));
+          end->add_option("--shape", settings.shape, "of pareto, above 1; 1.5 if not given")
+              ->check(CLI::Range(1.001, 100.0));
+          end->add_option("--transport", settings.transport, "udp (if not given) or tcp")
+              ->check(CLI::IsMember({"udp", "tcp"}));
+          positive(end, "--payload", parse_bytes, settings.payload_bytes,
+                   "of a datagram, or what TCP is given at once; 1000 bytes if not given");
+          add_seed(end, settings.seed);
+        });
+  }
+
+  static void add_sizes(CLI::App* end, Sizes& sizes) {
+    end->add_option("--sizes", sizes.distribution,
+                    "constant (if not given), exponential, or pareto (bounded)")
+        ->check(CLI::IsMember({"constant", "exponential", "pareto"}));
+    positive(end, "--size", parse_bytes, sizes.size_bytes, "constant, or the mean of exponential");
+    positive(end, "--min", parse_bytes, sizes.min_bytes, "of pareto");
+    positive(end, "--max", parse_bytes, sizes.max_bytes, "of pareto");
+    end->add_option("--shape", sizes.shape, "of pareto; 1.2 if not given")
+        ->check(CLI::Range(0.01, 100.0));
+  }
+
+  static void add_seed(CLI::App* end, Seed& seed) {
+    end->add_option("--seed", seed.seed, "of all draws; 1 if not given");
+    end->add_option("--stream", seed.stream, "draws of other streams are independent");
+  }
+
+  CLI::App app_{"nagi-traffic: applications, and how well they fare"};
+  Arguments arguments_;
+  Perform perform_;
+};
+
+}  // namespace
+}  // namespace nagi::applications
+
+int main(int argc, char** argv) {
+  prctl(PR_SET_NAME, "nagi-traffic");  // also where an agent runs it from memory
+  return nagi::applications::CommandLine().run(argc, argv);
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Transfers that arrive as a Poisson process, each over a connection of its own.
+#include <list>
+
+#include "applications.hpp"
+#include "sink.hpp"
+#include "sized_transfer.hpp"
+
+namespace nagi::applications {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr std::size_t max_at_once = 900;  // connections; a process may have 1024 descriptors
+
+json as_json(const SizedTransfer& transfer, std::int64_t start) {
+  return {seconds(transfer.started_ns() - start), transfer.size_bytes(),
+          seconds_or_null(transfer.completion_ns())};
+}
+
+}  // namespace
+
+json poisson_client(const Ends& ends, const Poisson& settings) {
+  Waiter waiter;
+  json result = result_of("poisson", "client");
+  settings.sizes.check();
+  // Of their own streams, so that one does not change the other.
+  Draws arrivals(settings.seed.seed, settings.seed.stream + "/arrivals");
+  Draws sizes(settings.seed.seed, settings.seed.stream + "/sizes");
+  const auto mean = static_cast<double>(settings.interval_ns);
+  std::list<SizedTransfer> going;
+  json transfers = json::array();
+  std::uint64_t skipped = 0;
+  const std::int64_t start = now_ns();
+  double next = arrivals.exponential(mean);  // since the start
+  try {
+    while (true) {
+      std::vector<pollfd> watched;
+      for (const SizedTransfer& each : going) watched.push_back(each.watched());
+      const std::int64_t at = start + static_cast<std::int64_t>(next);
+      waiter.wait(watched, at);
+      std::size_t place = 0;
+      for (auto each = going.begin(); each != going.end();) {
+        const short events = watched[place++].revents;
+        if (events != 0) each->handle(events);
+        if (each->ended() == nullptr) {
+          ++each;
+        } else {
+          transfers.push_back(as_json(*each, start));
+          each = going.erase(each);
+        }
+      }
+      if (now_ns() < at) continue;
+      const std::uint64_t size = settings.sizes.draw(sizes);
+      if (going.size() < max_at_once) {
+        going.emplace_back(ends, size);
+      } else {
+        ++skipped;
+      }
+      next += arrivals.exponential(mean);
+    }
+  } catch (const Stopped&) {
+    for (SizedTransfer& each : going) {
+      each.give_up("stopped");
+      transfers.push_back(as_json(each, start));
+    }
+  }
+  result.update({{"transfers", transfers}, {"skipped", skipped}, {"ended", "stopped"}});
+  return result;
+}
+
+json poisson_server(const Ends& ends) { return all_connections("poisson", ends); }
+
+}  // namespace nagi::applications

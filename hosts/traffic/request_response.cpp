@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Requests and responses over one connection, one after the other. A request begins with the size
+// of its response, 8 bytes, big endian.
+#include <endian.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "applications.hpp"
+#include "io/input_error.hpp"
+
+namespace nagi::applications {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr std::uint64_t head_bytes = 8;
+
+void send_at_once(int socket) {
+  const int on = 1;
+  if (setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0) {
+    io::throw_errno("TCP_NODELAY");
+  }
+}
+
+/// Sends `count` bytes; false if the connection is broken.
+bool send_all(int socket, Waiter& waiter, std::uint64_t count) {
+  while (count > 0) {
+    const std::int64_t taken = send_filler(socket, count);
+    if (taken < 0) return false;
+    count -= static_cast<std::uint64_t>(taken);
+    if (count > 0) waiter.wait(socket, POLLOUT);
+  }
+  return true;
+}
+
+/// Receives `count` bytes, the first of them into `head`; false at the end of the data.
+bool receive_all(int socket, Waiter& waiter, std::uint64_t count, std::span<char> head = {}) {
+  std::uint64_t received = 0;
+  while (received < count) {
+    std::int64_t more = 0;
+    if (received < head.size()) {
+      const ssize_t got = recv(socket, head.data() + received, head.size() - received, 0);
+      more = got >= 0 ? got : errno == EAGAIN || errno == EINTR ? -2 : -1;
+    } else {
+      more = drop_received(socket, count - received);
+    }
+    if (more == 0 || more == -1) return false;
+    if (more == -2) {
+      waiter.wait(socket, POLLIN);
+    } else {
+      received += static_cast<std::uint64_t>(more);
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+json request_response_client(const Ends& ends, const RequestResponse& settings) {
+  Waiter waiter;
+  json result = result_of("request_response", "client");
+  settings.sizes.check();
+  if (settings.request_bytes < head_bytes) throw InputError("--request: give 8 bytes or more");
+  Draws sizes(settings.seed.seed, settings.seed.stream + "/sizes");
+  Draws pauses(settings.seed.seed, settings.seed.stream + "/pauses");
+  json requests = json::array();
+  json connect_s;
+  const char* ended = "stopped";
+  const std::int64_t start = now_ns();
+  const io::Descriptor socket = begin_connecting(ends);
+  std::int64_t asked = 0;
+  std::uint64_t size = 0;
+  bool is_open = false;  // a request that has no response yet
+  try {
+    if (finish_connecting(socket.get(), waiter, never) != Connecting::done) {
+      ended = "given up";
+    } else {
+      connect_s = seconds(now_ns() - start);
+      send_at_once(socket.get());
+      for (std::uint64_t count = 0; count < settings.count; ++count) {
+        size = settings.sizes.draw(sizes);
+        const std::uint64_t head = htobe64(size);
+        asked = now_ns();
+        is_open = true;
+        // What was sent before has been acknowledged by its response, so the kernel has room.
+        const bool works = send(socket.get(), &head, sizeof head, MSG_NOSIGNAL | MSG_MORE) ==
+                               static_cast<ssize_t>(sizeof head) &&
+                           send_all(socket.get(), waiter, settings.request_bytes - head_bytes) &&
+                           receive_all(socket.get(), waiter, size);
+        if (!works) {
+          ended = "connection broken";
+          break;
+        }
+        is_open = false;
+        requests.push_back({seconds(asked - start), size, seconds(now_ns() - asked)});
+        if (settings.pause_ns > 0) {
+          const double pause = pauses.exponential(static_cast<double>(settings.pause_ns));
+          waiter.sleep(now_ns() + static_cast<std::int64_t>(pause));
+        }
+        if (count + 1 == settings.count) ended = "complete";
+      }
+    }
+  } catch (const Stopped&) {
+    break_at_close(socket.get());
+  }
+  if (is_open) requests.push_back({seconds(asked - start), size, nullptr});
+  result.update({{"connect_s", connect_s}, {"requests", requests}, {"ended", ended}});
+  return result;
+}
+
+json request_response_server(const Ends& ends, const RequestResponse& settings) {
+  Waiter waiter;
+  json result = result_of("request_response", "server");
+  std::uint64_t responses = 0;
+  std::uint64_t sent = 0;
+  const char* ended = "stopped";
+  const io::Descriptor listener = listen_tcp(ends);
+  try {
+    const io::Descriptor connection = accept_tcp(listener.get(), waiter);
+    send_at_once(connection.get());
+    try {
+      std::array<char, head_bytes> head{};
+      while (receive_all(connection.get(), waiter, settings.request_bytes, head)) {
+        std::uint64_t size = 0;
+        std::memcpy(&size, head.data(), sizeof size);
+        size = be64toh(size);
+        if (!send_all(connection.get(), waiter, size)) break;
+        ++responses;
+        sent += size;
+      }
+      ended = "complete";
+    } catch (const Stopped&) {
+      break_at_close(connection.get());
+    }
+  } catch (const Stopped&) {
+  }
+  result.update({{"responses", responses}, {"sent_bytes", sent}, {"ended", ended}});
+  return result;
+}
+
+}  // namespace nagi::applications

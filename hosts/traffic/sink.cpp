@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sink.hpp"
+
+#include <sys/socket.h>
+
+#include <list>
+
+#include "arithmetic/reception.hpp"
+#include "datagram.hpp"
+
+namespace nagi::applications {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr std::size_t at_once = 1 << 20;  // bytes
+
+}  // namespace
+
+json one_connection(const char* application, const Ends& ends) {
+  Waiter waiter;
+  json result = result_of(application, "server");
+  std::uint64_t received = 0;
+  json accepted_s;
+  json first_s;
+  json last_s;
+  const char* ended = "stopped";
+  const std::int64_t start = now_ns();
+  const io::Descriptor listener = listen_tcp(ends);
+  try {
+    const io::Descriptor connection = accept_tcp(listener.get(), waiter);
+    accepted_s = seconds(now_ns() - start);
+    while (true) {
+      waiter.wait(connection.get(), POLLIN);
+      const std::int64_t count = drop_received(connection.get(), at_once);
+      if (count == 0 || count == -1) {
+        ended = count == 0 ? "complete" : "connection broken";
+        break;
+      }
+      if (count > 0) {
+        last_s = seconds(now_ns() - start);
+        if (first_s.is_null()) first_s = last_s;
+        received += static_cast<std::uint64_t>(count);
+      }
+    }
+  } catch (const Stopped&) {
+  }
+  result.update({{"received_bytes", received},
+                 {"accepted_s", accepted_s},
+                 {"first_byte_s", first_s},
+                 {"last_byte_s", last_s},
+                 {"ended", ended}});
+  return result;
+}
+
+json all_connections(const char* application, const Ends& ends) {
+  Waiter waiter;
+  json result = result_of(application, "server");
+  std::uint64_t received = 0;
+  std::uint64_t accepted = 0;
+  std::uint64_t closed = 0;
+  const io::Descriptor listener = listen_tcp(ends);
+  std::list<io::Descriptor> connections;
+  try {
+    while (true) {
+      std::vector<pollfd> watched = {{listener.get(), POLLIN, 0}};
+      for (const io::Descriptor& each : connections) watched.push_back({each.get(), POLLIN, 0});
+      waiter.wait(watched);
+      std::size_t place = 1;
+      for (auto each = connections.begin(); each != connections.end();) {
+        if (watched[place++].revents == 0) {
+          ++each;
+          continue;
+        }
+        const std::int64_t count = drop_received(each->get(), at_once);
+        if (count > 0) received += static_cast<std::uint64_t>(count);
+        closed += count == 0 ? 1 : 0;
+        each = count == 0 || count == -1 ? connections.erase(each) : std::next(each);
+      }
+      if (watched[0].revents != 0) {
+        connections.push_back(accept_tcp(listener.get(), waiter));
+        ++accepted;
+      }
+    }
+  } catch (const Stopped&) {
+  }
+  result.update({{"received_bytes", received},
+                 {"connections", accepted},
+                 {"connections_complete", closed},
+                 {"ended", "stopped"}});
+  return result;
+}
+
+json datagrams(const char* application, const Ends& ends, const std::string& codec,
+               std::uint64_t playout_ns) {
+  Waiter waiter;
+  json result = result_of(application, "server");
+  const io::Descriptor socket = udp_server(ends);
+  Reception reception;
+  std::uint64_t received = 0;
+  try {
+    while (true) {
+      waiter.wait(socket.get(), POLLIN);
+      while (const auto found = receive_datagram(socket.get())) {
+        reception.receive(found->number, found->sent_ns, found->received_ns);
+        received += found->bytes;
+      }
+    }
+  } catch (const Stopped&) {
+  }
+  const std::vector<std::int64_t> delays = reception.delays();
+  const auto quantile = [&delays](double share) {
+    const double place = share * static_cast<double>(delays.size() - 1);
+    return seconds(delays[static_cast<std::size_t>(place + 0.5)]);
+  };
+  json delay;
+  json voice;
+  if (!delays.empty()) {
+    double sum = 0;
+    for (const std::int64_t each : delays) sum += static_cast<double>(each);
+    delay = {{"min_s", seconds(delays.front())},
+             {"mean_s", sum / static_cast<double>(delays.size()) / 1e9},
+             {"median_s", quantile(0.5)},
+             {"p95_s", quantile(0.95)},
+             {"p99_s", quantile(0.99)},
+             {"max_s", seconds(delays.back())}};
+    if (!codec.empty()) {
+      const Reception::Call call =
+          reception.call(g711, voice_packet_ms, static_cast<double>(playout_ns) / 1e6);
+      voice = {{"codec", "G.711"},
+               {"mouth_to_ear_ms", call.delay_ms},
+               {"unplayed_share", call.unplayed},
+               {"burst_ratio", call.burst_ratio},
+               {"r_factor", call.rating},
+               {"mos", call.opinion_score}};
+    }
+  }
+  const bool has_jitter = reception.received() > 1;
+  result.update({{"received_bytes", received},
+                 {"packets_received", reception.received()},
+                 {"packets_expected", reception.expected()},
+                 {"packets_lost", reception.lost()},
+                 {"duplicates", reception.duplicates()},
+                 {"reordered", reception.reordered()},
+                 {"one_way_delay", delay},
+                 {"jitter_s", has_jitter ? json(reception.jitter_ns() / 1e9) : json()},
+                 {"jitter_max_s", has_jitter ? json(reception.max_jitter_ns() / 1e9) : json()},
+                 {"voice", voice},
+                 {"ended", "stopped"}});
+  return result;
+}
+
+}  // namespace nagi::applications

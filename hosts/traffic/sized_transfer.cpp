@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// When the last byte has been acknowledged the kernel says so by a time stamp of that byte, in the
+// socket's error queue: SOF_TIMESTAMPING_TX_ACK, Documentation/networking/timestamping.rst.
+#include "sized_transfer.hpp"
+
+#include <linux/errqueue.h>
+#include <linux/net_tstamp.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <ctime>  // errqueue.h needs it
+
+namespace nagi::applications {
+namespace {
+
+/// Bytes that are sent with a wish for it have the kernel say when they were acknowledged, by their
+/// place in the stream.
+void number_bytes(int socket) {
+  const int flags =
+      SOF_TIMESTAMPING_SOFTWARE | SOF_TIMESTAMPING_OPT_ID | SOF_TIMESTAMPING_OPT_TSONLY;
+  if (setsockopt(socket, SOL_SOCKET, SO_TIMESTAMPING, &flags, sizeof flags) != 0) {
+    io::throw_errno("SO_TIMESTAMPING");
+  }
+}
+
+/// Whether the error queue says that byte `wanted` (modulo 2^32) has been acknowledged.
+bool is_acknowledged(int socket, std::uint32_t wanted) {
+  while (true) {
+    alignas(cmsghdr) std::array<char, 512> control{};
+    msghdr message{};
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    if (recvmsg(socket, &message, MSG_ERRQUEUE) < 0) return false;
+    for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr;
+         part = CMSG_NXTHDR(&message, part)) {
+      const bool is_error = (part->cmsg_level == SOL_IP && part->cmsg_type == IP_RECVERR) ||
+                            (part->cmsg_level == SOL_IPV6 && part->cmsg_type == IPV6_RECVERR);
+      if (!is_error) continue;
+      sock_extended_err error{};
+      std::memcpy(&error, CMSG_DATA(part), sizeof error);
+      if (error.ee_origin == SO_EE_ORIGIN_TIMESTAMPING && error.ee_info == SCM_TSTAMP_ACK &&
+          error.ee_data == wanted) {
+        return true;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+SizedTransfer::SizedTransfer(const Ends& ends, std::uint64_t size_bytes)
+    : start_ns_(now_ns()), size_(size_bytes), socket_(begin_connecting(ends)) {}
+
+pollfd SizedTransfer::watched() const {
+  const bool all = connect_ns_ && sent_ == size_;
+  return {socket_.get(), static_cast<short>(all ? 0 : POLLOUT), 0};
+}
+
+void SizedTransfer::handle(short events) {
+  if (!connect_ns_) {
+    if (!is_connected(socket_.get())) return finish("given up");
+    connect_ns_ = now_ns() - start_ns_;
+    number_bytes(socket_.get());
+  }
+  const auto last = static_cast<std::uint32_t>(size_ - 1);
+  if ((events & POLLERR) != 0 && is_acknowledged(socket_.get(), last)) {
+    completion_ns_ = now_ns() - start_ns_;
+    return finish("complete");
+  }
+  if ((events & POLLHUP) != 0) return finish("connection broken");
+  if (sent_ == size_ || (events & POLLOUT) == 0) return;
+  // Nobody needs to know when bytes long before the last were acknowledged.
+  const std::uint64_t left = size_ - sent_;
+  const std::int64_t taken = send_filler(socket_.get(), left, left <= max_filler);
+  if (taken < 0) return finish("connection broken");
+  sent_ += static_cast<std::uint64_t>(taken);
+  if (sent_ == size_) shutdown(socket_.get(), SHUT_WR);
+}
+
+void SizedTransfer::give_up(const char* why) {
+  break_at_close(socket_.get());
+  finish(why);
+}
+
+void SizedTransfer::finish(const char* why) {
+  ended_ = why;
+  socket_ = io::Descriptor();
+}
+
+}  // namespace nagi::applications

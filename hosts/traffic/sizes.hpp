@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How large transfers are: always the same, or drawn.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <string>
+
+#include "arithmetic/draws.hpp"
+#include "io/input_error.hpp"
+
+namespace nagi::applications {
+
+struct Sizes {
+  std::string distribution = "constant";  ///< constant, exponential or pareto
+  std::uint64_t size_bytes = 0;           ///< constant, or the mean of exponential
+  std::uint64_t min_bytes = 0;            ///< of a bounded Pareto distribution
+  std::uint64_t max_bytes = 0;
+  double shape = 1.2;
+
+  /// Throws InputError if something is missing.
+  void check() const {
+    if (distribution == "pareto") {
+      if (min_bytes == 0 || max_bytes <= min_bytes) {
+        throw InputError("sizes without bounds; give --min and a larger --max");
+      }
+    } else if (size_bytes == 0) {
+      throw InputError("no size; give --size");
+    }
+  }
+
+  /// One of them, at least a byte.
+  [[nodiscard]] std::uint64_t draw(Draws& draws) const {
+    double size = static_cast<double>(size_bytes);
+    if (distribution == "exponential") size = draws.exponential(size);
+    if (distribution == "pareto") {
+      size = draws.bounded_pareto(static_cast<double>(min_bytes), static_cast<double>(max_bytes),
+                                  shape);
+    }
+    return static_cast<std::uint64_t>(std::max(1.0, std::round(size)));
+  }
+};
+
+/// Where draws come from.
+struct Seed {
+  std::uint64_t seed = 1;
+  std::string stream;
+};
+
+}  // namespace nagi::applications

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A sender that may send what a token bucket permits, and sends it as soon as TCP can. Nothing
+// waits in the kernel that TCP cannot send (TCP_NOTSENT_LOWAT), so a token is used up when its
+// bytes leave, and tokens that TCP leaves unused are lost when the bucket is full.
+#include "arithmetic/token_bucket.hpp"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+
+#include "applications.hpp"
+#include "io/input_error.hpp"
+#include "sink.hpp"
+
+namespace nagi::applications {
+
+using nlohmann::json;
+
+namespace {
+
+void set_tcp(int socket, int option, int value) {
+  if (setsockopt(socket, IPPROTO_TCP, option, &value, sizeof value) != 0) {
+    io::throw_errno("setsockopt");
+  }
+}
+
+/// In ns; of a path that is no path at least a millisecond.
+std::int64_t rtt_of(int socket) {
+  return std::max(1000U, smoothed_rtt_us(socket)) * std::int64_t{1000};
+}
+
+}  // namespace
+
+json token_bucket_client(const Ends& ends, const TokenBucketSettings& settings) {
+  Waiter waiter;
+  json result = result_of("token_bucket", "client");
+  const std::uint64_t depth = settings.depth_bytes / settings.token_bytes;
+  if (depth == 0) throw InputError("--depth is less than a token; give --token or more");
+  json samples = json::array();
+  json connect_s;
+  std::uint64_t consumed = 0;
+  std::uint64_t lost = 0;
+  double sum_of_rtts = 0;
+  std::uint64_t in_samples = 0;
+  const char* ended = "stopped";
+  std::int64_t start = now_ns();
+  const io::Descriptor socket = begin_connecting(ends);
+  const double per_ns =
+      static_cast<double>(settings.tokens) / static_cast<double>(settings.interval_ns);
+  try {
+    if (finish_connecting(socket.get(), waiter, never) != Connecting::done) {
+      ended = "given up";
+    } else {
+      set_tcp(socket.get(), TCP_NODELAY, 1);
+      set_tcp(socket.get(), TCP_NOTSENT_LOWAT, 1);
+      connect_s = seconds(now_ns() - start);
+      start = now_ns();
+      TokenBucket bucket({depth, settings.tokens, settings.interval_ns}, start);
+      std::uint64_t begun = 0;  // bytes of a token that the kernel has not taken yet
+      std::int64_t rtt_start = start;
+      std::int64_t rtt = rtt_of(socket.get());
+      std::uint64_t before = 0;  // tokens consumed when this RTT began
+      while (true) {
+        const std::int64_t now = now_ns();
+        bucket.advance(now);
+        lost = bucket.lost();
+        while (now >= rtt_start + rtt) {
+          const std::uint64_t tokens = consumed - before;
+          samples.push_back({seconds(rtt_start - start), seconds(rtt), tokens});
+          sum_of_rtts += static_cast<double>(rtt);
+          in_samples += tokens;
+          before = consumed;
+          rtt_start += rtt;
+          rtt = rtt_of(socket.get());
+        }
+        bool takes = true;
+        while (takes && (begun > 0 || bucket.level() > 0)) {
+          const std::uint64_t wanted = begun > 0 ? begun : settings.token_bytes;
+          const std::int64_t taken = send_filler(socket.get(), wanted);
+          if (taken < 0) {
+            ended = "connection broken";
+            break;
+          }
+          takes = taken > 0;
+          if (takes && begun == 0) {
+            bucket.take(1);
+            ++consumed;
+          }
+          if (takes) begun = wanted - static_cast<std::uint64_t>(taken);
+        }
+        if (ended != std::string_view("stopped")) break;
+        const auto events = static_cast<short>(takes ? 0 : POLLOUT);
+        const short found =
+            waiter.wait(socket.get(), events, std::min(bucket.next_ns(), rtt_start + rtt));
+        if ((found & (POLLERR | POLLHUP)) != 0) {
+          ended = "connection broken";
+          break;
+        }
+      }
+    }
+  } catch (const Stopped&) {
+    break_at_close(socket.get());
+  }
+  const auto count = static_cast<double>(samples.size());
+  const bool has_samples = !samples.empty();
+  result.update(
+      {{"connect_s", connect_s},
+       {"tokens_consumed", consumed},
+       {"tokens_lost", lost},
+       {"token_bytes", settings.token_bytes},
+       {"rtts", samples},
+       {"tokens_per_rtt", has_samples ? json(static_cast<double>(in_samples) / count) : json()},
+       {"permitted_per_rtt", has_samples ? json(sum_of_rtts * per_ns / count) : json()},
+       {"ended", ended}});
+  return result;
+}
+
+json token_bucket_server(const Ends& ends) { return one_connection("token_bucket", ends); }
+
+}  // namespace nagi::applications

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Columns of results that an application tells (nagi-traffic): completion times, success of a
+playback, loss and delay of datagrams. They are over the whole run, its warmup included."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from nagi_contracts.applications import ApplicationEnds
+from nagi_contracts.applications.cbr import CbrClient, CbrServer
+from nagi_contracts.applications.onoff import OnOffClient, OnOffServer
+from nagi_contracts.applications.playback import PlaybackServer
+from nagi_contracts.applications.poisson import PoissonClient
+from nagi_contracts.applications.request_response import RequestResponseClient
+from nagi_contracts.applications.token_bucket import TokenBucketClient
+from nagi_contracts.applications.transfer import TransferClient
+from nagi_contracts.records import Campaign
+
+from nagi_reports.metrics import loss_rate
+from nagi_reports.statistics import Mean, mean
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A column as reports show it."""
+
+    head: str
+    unit: str
+    scale: float  # from the column's unit to the head's
+    digits: int
+    definition: str
+
+    @property
+    def title(self) -> str:
+        return f"{self.head} ({self.unit})" if self.unit else self.head
+
+    @property
+    def in_words(self) -> str:
+        """The head within a sentence."""
+        is_name = self.head[1:2] in (" ", self.head[1:2].upper())  # R factor, MOS
+        return self.head if is_name else f"{self.head[0].lower()}{self.head[1:]}"
+
+
+# Column -> how it is shown, in the order of reports.
+MEASURED = {
+    "completed_share": Measured(
+        "Completed", "%", 100, 1, "The share of transfers begun that were completed."
+    ),
+    "completion_time_s": Measured(
+        "Completion time",
+        "s",
+        1,
+        3,
+        "Of a transfer of a given size: from connect(), so with the handshake, until its last byte "
+        "was acknowledged. How often a lost SYN is repeated is up to the kernel. What was not "
+        "complete at its maximum duration, or when the traffic ended, has no completion time.",
+    ),
+    "fct_median_s": Measured(
+        "FCT, median",
+        "s",
+        1,
+        3,
+        "Flow completion time. Of transfers that arrive as a Poisson process: from connect(), so "
+        "with the handshake, until the last byte was acknowledged; each has a connection of its "
+        "own. Of requests: from the request until its response was there. Over those that were "
+        "completed.",
+    ),
+    "fct_p95_s": Measured("FCT, p95", "s", 1, 3, "The 95th percentile of the same."),
+    "fct_p99_s": Measured("FCT, p99", "s", 1, 3, "The 99th percentile of the same."),
+    "tokens_per_rtt": Measured(
+        "Tokens per RTT",
+        "",
+        1,
+        2,
+        "Tokens that the sender used in a round-trip time, mean over all one after the other. The "
+        "RTT is the smoothed one that the kernel had at its beginning. A token is used when TCP "
+        "takes its bytes to send them at once.",
+    ),
+    "tokens_permitted_per_rtt": Measured(
+        "Permitted", "", 1, 2, "Tokens that came into the bucket in the same round-trip times."
+    ),
+    "playback_success": Measured(
+        "Playback success",
+        "%",
+        100,
+        1,
+        "The share of attempts that found their bytes. The player attempts to read rate x interval "
+        "bytes at every interval, from one interval after the first byte on. An attempt that finds "
+        "less reads nothing, and is not made up for.",
+    ),
+    "datagram_loss_rate": Measured(
+        "Lost", "%", 100, 2, "The share of datagrams sent that did not arrive."
+    ),
+    "datagram_delay_mean_s": Measured(
+        "Delay, mean",
+        "ms",
+        1e3,
+        2,
+        "One-way, from the sender's application to the receiver's kernel; known where both have "
+        "one clock.",
+    ),
+    "datagram_delay_p99_s": Measured(
+        "Delay, p99", "ms", 1e3, 2, "The 99th percentile of the same."
+    ),
+    "datagram_jitter_s": Measured(
+        "Jitter", "ms", 1e3, 3, "Interarrival jitter at the end of the run (RFC 3550, 6.4.1)."
+    ),
+    "r_factor": Measured(
+        "R factor",
+        "",
+        1,
+        1,
+        "Of a voice call: R = 93.2 - Id - Ie,eff (ITU-T G.107, all else at its defaults). Id "
+        "follows from the delay from mouth to ear: the smallest one-way delay, the playout buffer "
+        "and the 20 ms of a packet. Ie,eff follows from the share of packets lost or too late to "
+        "be played, and their bursts; G.711 with loss concealment: Ie 0, Bpl 25.1 (G.113).",
+    ),
+    "mos": Measured(
+        "MOS", "", 1, 2, "The mean opinion score of R, 1 to 4.5 (ITU-T G.107, annex B)."
+    ),
+}
+
+
+# What figures show of a flow: the first of these that is known.
+LEADING = (
+    "completion_time_s",
+    "fct_p95_s",
+    "playback_success",
+    "tokens_per_rtt",
+    "mos",
+    "datagram_loss_rate",
+    *MEASURED,
+)
+
+
+@dataclass(frozen=True)
+class Fared:
+    """How a flow's application fared at the points of a panel."""
+
+    flow: str
+    panel: str  # value of the panels' axis; empty if there is none
+    axes: list[str]  # series, and x if that is another axis
+    columns: list[str]  # of MEASURED, those that are known
+    rows: list[tuple[list[str], list[Mean | None]]]  # values of the axes, means in the heads' units
+
+
+def fared(campaign: Campaign, table: pd.DataFrame) -> Iterator[Fared]:
+    """Every flow of an application, over the valid runs of a campaign."""
+    valid = table[table["status"] == "valid"]
+    panels = [""] if campaign.panels is None else _values(campaign, campaign.panels)
+    axes = list(dict.fromkeys([campaign.series, campaign.x]))
+    for flow in dict.fromkeys(valid["flow"]):
+        of_flow = valid[valid["flow"] == flow]
+        known = [name for name in MEASURED if name in of_flow and of_flow[name].notna().any()]
+        if not known:
+            continue
+        for panel in panels:
+            inside = of_flow
+            if campaign.panels is not None:
+                inside = of_flow[of_flow[f"point.{campaign.panels}"] == panel]
+            rows = []
+            for values in itertools.product(*(_values(campaign, axis) for axis in axes)):
+                at = inside
+                for axis, value in zip(axes, values, strict=True):
+                    at = at[at[f"point.{axis}"] == value]
+                if len(at):
+                    rows.append((list(values), [_mean(at, name) for name in known]))
+            yield Fared(str(flow), panel, axes, known, rows)
+
+
+def _values(campaign: Campaign, axis: str) -> list[str]:
+    return list(dict.fromkeys(run.point[axis] for run in campaign.runs))
+
+
+def _mean(rows: pd.DataFrame, name: str) -> Mean | None:
+    found, scale = mean(rows[name].to_numpy(float)), MEASURED[name].scale
+    return found and Mean(found.value * scale, found.halfwidth * scale, found.runs)
+
+
+def columns(ends: ApplicationEnds, *, one_clock: bool) -> dict[str, Any]:
+    """Of a flow. `one_clock`: both hosts have the same one, else delays say nothing."""
+    client, server = ends.client, ends.server
+    if isinstance(client, TransferClient):
+        return {
+            "completed_share": float(client.completed),
+            "completion_time_s": client.completion_s,
+        }
+    if isinstance(client, TokenBucketClient):
+        return {
+            "tokens_per_rtt": client.tokens_per_rtt,
+            "tokens_permitted_per_rtt": client.permitted_per_rtt,
+        }
+    if isinstance(client, PoissonClient):
+        return _completion([took for _, _, took in client.transfers])
+    if isinstance(client, RequestResponseClient):
+        return _completion([took for _, _, took in client.requests])
+    if isinstance(client, OnOffClient) and isinstance(server, OnOffServer):
+        return _of_datagrams(client, server, one_clock=one_clock)
+    if isinstance(server, PlaybackServer):
+        return {"playback_success": server.success_share}
+    if isinstance(client, CbrClient) and isinstance(server, CbrServer):
+        return _of_datagrams(client, server, one_clock=one_clock)
+    return {}
+
+
+def _completion(took_s: list[float | None]) -> dict[str, Any]:
+    """Of transfers begun, null where one was not completed."""
+    known = np.array([each for each in took_s if each is not None])
+    found: dict[str, Any] = {"completed_share": len(known) / len(took_s) if took_s else None}
+    if len(known):
+        for name, share in (("median", 0.5), ("p95", 0.95), ("p99", 0.99)):
+            found[f"fct_{name}_s"] = float(np.quantile(known, share))
+    return found
+
+
+def _of_datagrams(
+    client: CbrClient | OnOffClient, server: CbrServer | OnOffServer, *, one_clock: bool
+) -> dict[str, Any]:
+    if client.packets_sent is None or server.packets_received is None:
+        return {}  # of TCP
+    lost = client.packets_sent - server.packets_received
+    found: dict[str, Any] = {
+        "datagram_loss_rate": loss_rate(lost, client.packets_sent),
+        "datagram_jitter_s": server.jitter_s,
+    }
+    if one_clock and server.one_way_delay is not None:
+        found["datagram_delay_mean_s"] = server.one_way_delay.mean_s
+        found["datagram_delay_p99_s"] = server.one_way_delay.p99_s
+    if one_clock and server.voice is not None:
+        found["r_factor"] = server.voice.r_factor
+        found["mos"] = server.voice.mos
+    return found
