@@ -79,11 +79,11 @@ ALL = {
         "shape": 1.2,
         "pause_ns": 10**9,
     },
-    "{application: onoff, rate: 1 Mb/s, on: 1 s, off: 2 s, distribution: pareto}": {
+    "{application: onoff, rate: 1 Mb/s, on_time: 1 s, off_time: 2 s, distribution: pareto}": {
         "application": "onoff",
         "rate_bps": 10**6,
-        "on_ns": 10**9,
-        "off_ns": 2 * 10**9,
+        "on_time_ns": 10**9,
+        "off_time_ns": 2 * 10**9,
         "distribution": "pareto",
         "shape": 1.5,
         "transport": "udp",
@@ -138,7 +138,10 @@ def test_a_bulk_flow_s_plan_does_not_know_of_applications(tmp_path):
     [
         ("{application: cbr, codec: g711}", (172, 200)),
         ("{application: cbr, rate: 1 Mb/s, payload: 500 B}", (500, 528)),
-        ("{application: onoff, rate: 1 Mb/s, on: 1 s, off: 1 s, transport: tcp}", (1000, 1052)),
+        (
+            "{application: onoff, rate: 1 Mb/s, on_time: 1 s, off_time: 1 s, transport: tcp}",
+            (1000, 1052),
+        ),
     ],
 )
 def test_the_ceiling_of_datagrams_is_udp_s(tmp_path, traffic, sizes):

@@ -327,7 +327,7 @@ BAD = [
     ("$scheme}", "$scheme, traffic: {application: request_response, sizes: pareto, min: 2 kB,"
      " max: 1 kB}}",
      16, "flows.bulk.traffic.max", "a largest size that is not above the smallest; raise it"),
-    ("$scheme}", "$scheme, traffic: {application: onoff, rate: 1 Mb/s, on: 1 s, off: 1 s,"
+    ("$scheme}", "$scheme, traffic: {application: onoff, rate: 1 Mb/s, on_time: 1 s, off_time: 1 s,"
      " shape: 1.2}}",
      16, "flows.bulk.traffic.shape", "shape without `distribution: pareto`; remove it"),
     ("$scheme}", "$scheme, client: [x]}",

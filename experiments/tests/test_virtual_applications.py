@@ -112,8 +112,8 @@ def test_a_token_bucket_lets_through_its_rate(tmp_path):
     [
         "{application: request_response, sizes: pareto, min: 1 kB, max: 1 MB, pause: 50 ms}",
         "{application: poisson, interval: 200 ms, sizes: exponential, size: 20 kB}",
-        "{application: onoff, rate: 2 Mb/s, on: 500 ms, off: 500 ms, transport: udp}",
-        "{application: onoff, rate: 2 Mb/s, on: 500 ms, off: 500 ms, transport: tcp}",
+        "{application: onoff, rate: 2 Mb/s, on_time: 500 ms, off_time: 500 ms, transport: udp}",
+        "{application: onoff, rate: 2 Mb/s, on_time: 500 ms, off_time: 500 ms, transport: tcp}",
     ],
 )
 def test_draws_follow_from_the_seed(tmp_path, traffic):

@@ -256,8 +256,8 @@ class CommandLine {
           positive(end, "--rate", parse_rate, settings.rate_bps,
                    "while it is on: of IP packets by UDP, of payload by TCP")
               ->required();
-          positive(end, "--on", parse_duration, settings.on_ns, "mean time on")->required();
-          positive(end, "--off", parse_duration, settings.off_ns, "mean time off")->required();
+          positive(end, "--on-time", parse_duration, settings.on_ns, "mean time on")->required();
+          positive(end, "--off-time", parse_duration, settings.off_ns, "mean time off")->required();
           end->add_option("--distribution", settings.distribution,
                           "of both times: exponential (if not given) or pareto")
               ->check(CLI::IsMember({"exponential", "pareto"}));

@@ -22,7 +22,7 @@ from nagi_contracts.applications.transfer import TransferClient
 from nagi_contracts.records import Campaign
 
 from nagi_reports.metrics import loss_rate
-from nagi_reports.statistics import Mean, mean
+from nagi_reports.statistics import Mean, foreground, mean
 
 
 @dataclass(frozen=True)
@@ -150,8 +150,8 @@ class Fared:
 
 
 def fared(campaign: Campaign, table: pd.DataFrame) -> Iterator[Fared]:
-    """Every flow of an application, over the valid runs of a campaign."""
-    valid = table[table["status"] == "valid"]
+    """Every flow of an application, over the valid runs of a campaign; no cross traffic."""
+    valid = foreground(table[table["status"] == "valid"])
     panels = [""] if campaign.panels is None else _values(campaign, campaign.panels)
     axes = list(dict.fromkeys([campaign.series, campaign.x]))
     for flow in dict.fromkeys(valid["flow"]):

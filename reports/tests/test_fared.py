@@ -117,6 +117,7 @@ def test_flows_of_applications_have_their_means_at_every_point():
     for number, run in enumerate(campaign.runs):
         row = {**valid_row(run, 0.5, 1e7), "background": False}
         rows.append({**row, "flow": "bulk", "mos": None, "playback_success": None})
+        rows.append({**row, "flow": "cross", "background": True, "mos": 1.0})
         rows.append({**row, "flow": "call", "mos": 4 + number / 10, "playback_success": None})
     rows[-1]["status"] = "invalid"
     (found,) = fared(campaign, pd.DataFrame(rows))

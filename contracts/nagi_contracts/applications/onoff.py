@@ -28,8 +28,8 @@ class OnOffPlan(ApplicationPlan):
 
     application: Literal["onoff"] = "onoff"
     rate_bps: int
-    on_ns: int
-    off_ns: int
+    on_time_ns: int
+    off_time_ns: int
     distribution: Literal["exponential", "pareto"]
     shape: float | None = Field(None, exclude_if=is_none)
     transport: Literal["tcp", "udp"]
@@ -39,7 +39,7 @@ class OnOffPlan(ApplicationPlan):
         drawn = self.distribution if self.shape is None else f"Pareto, shape {self.shape:g}"
         return (
             f"{self.transport.upper()} at {Bitrate(self.rate_bps)} while on: {drawn}, "
-            f"{Duration(self.on_ns)} on and {Duration(self.off_ns)} off in the mean"
+            f"{Duration(self.on_time_ns)} on and {Duration(self.off_time_ns)} off in the mean"
         )
 
 
@@ -49,8 +49,8 @@ class OnOff(ApplicationSettings):
     plan_type = OnOffPlan
     application: Literal["onoff"] = Field(description=APPLICATION)
     rate: Bitrate = Field(description="while it is on: of IP packets by UDP, of payload by TCP")
-    on: PositiveDuration = Field(description="mean time on")
-    off: PositiveDuration = Field(description="mean time off")
+    on_time: PositiveDuration = Field(description="mean time on")
+    off_time: PositiveDuration = Field(description="mean time off")
     distribution: Literal["exponential", "pareto"] = Field(
         "exponential", description="of both times"
     )
@@ -87,8 +87,8 @@ class OnOff(ApplicationSettings):
             raise BadValue(what, f"give the flow `payload: {payload} bytes`", "payload")
         return OnOffPlan(
             rate_bps=self.rate.value,
-            on_ns=self.on.value,
-            off_ns=self.off.value,
+            on_time_ns=self.on_time.value,
+            off_time_ns=self.off_time.value,
             distribution=self.distribution,
             shape=(self.shape or SHAPE) if self.distribution == "pareto" else None,
             transport=self.transport,

@@ -203,7 +203,16 @@ def test_a_seed_gives_the_same_sizes(application, options, started):
 
 @pytest.mark.parametrize("transport", ["tcp", "udp"])
 def test_a_source_that_is_on_and_off_sends_what_it_says(transport, started):
-    options = ("--rate", "1Mb/s", "--on", "50ms", "--off", "20ms", "--transport", transport)
+    options = (
+        "--rate",
+        "1Mb/s",
+        "--on-time",
+        "50ms",
+        "--off-time",
+        "20ms",
+        "--transport",
+        transport,
+    )
     found = both_ends(started, "onoff", *options, client_lasts_s=0.5)
     assert found.client.sent_bytes == found.client.offered_bytes > 0
     assert found.server.received_bytes == found.client.sent_bytes
