@@ -92,6 +92,11 @@ class ResultRow(Contract):
         description="of a transfer of a given size: from connect() until its last byte was "
         "acknowledged, s",
     )
+    transfer_goodput_bps: float | None = Field(
+        None,
+        description="of the same: its size over its completion time; of one that was given up what "
+        "had come over the time until then, bit/s",
+    )
     fct_median_s: float | None = Field(
         None, description="flow completion time of transfers or requests completed, median, s"
     )

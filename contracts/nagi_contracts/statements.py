@@ -53,6 +53,7 @@ Metric = Literal[
     "rtt_p99_s",
     "completed_share",
     "completion_time_s",
+    "transfer_goodput_bps",
     "fct_median_s",
     "fct_p95_s",
     "fct_p99_s",
@@ -295,7 +296,7 @@ _UNITS = {
 
 
 def _unit_of(metric: str) -> str:
-    if metric == "goodput":
+    if metric == "goodput" or metric.endswith("_bps"):
         return "b/s"
     return "s" if metric.endswith("_s") else ""
 

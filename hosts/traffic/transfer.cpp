@@ -28,6 +28,8 @@ json transfer_client(const Ends& ends, const Transfer& settings) {
                  {"connect_s", seconds_or_null(transfer.connect_ns())},
                  {"completed", transfer.completion_ns().has_value()},
                  {"completion_s", seconds_or_null(transfer.completion_ns())},
+                 {"duration_s", seconds_or_null(transfer.completion_ns().value_or(
+                                    now_ns() - transfer.started_ns()))},
                  {"ended", transfer.ended()}});
   return result;
 }

@@ -18,7 +18,7 @@ from nagi_contracts.applications.playback import PlaybackServer
 from nagi_contracts.applications.poisson import PoissonClient
 from nagi_contracts.applications.request_response import RequestResponseClient
 from nagi_contracts.applications.token_bucket import TokenBucketClient
-from nagi_contracts.applications.transfer import TransferClient
+from nagi_contracts.applications.transfer import TransferClient, TransferServer
 from nagi_contracts.records import Campaign
 
 from nagi_reports.metrics import loss_rate
@@ -59,6 +59,14 @@ MEASURED = {
         "Of a transfer of a given size: from connect(), so with the handshake, until its last byte "
         "was acknowledged. How often a lost SYN is repeated is up to the kernel. What was not "
         "complete at its maximum duration, or when the traffic ended, has no completion time.",
+    ),
+    "transfer_goodput_bps": Measured(
+        "Goodput of the transfer",
+        "kB/s",
+        1 / 8e3,
+        2,
+        "The size of a transfer over its completion time. Of one that was not complete: what had "
+        "come, over the time until it was given up.",
     ),
     "fct_median_s": Measured(
         "FCT, median",
@@ -189,6 +197,7 @@ def columns(ends: ApplicationEnds, *, one_clock: bool) -> dict[str, Any]:
         return {
             "completed_share": float(client.completed),
             "completion_time_s": client.completion_s,
+            "transfer_goodput_bps": _transfer_goodput_bps(client, server),
         }
     if isinstance(client, TokenBucketClient):
         return {
@@ -206,6 +215,13 @@ def columns(ends: ApplicationEnds, *, one_clock: bool) -> dict[str, Any]:
     if isinstance(client, CbrClient) and isinstance(server, CbrServer):
         return _of_datagrams(client, server, one_clock=one_clock)
     return {}
+
+
+def _transfer_goodput_bps(client: TransferClient, server: object) -> float | None:
+    size = client.size_bytes
+    if not client.completed:
+        size = server.received_bytes if isinstance(server, TransferServer) else 0
+    return size * 8 / client.duration_s if client.duration_s > 0 else None
 
 
 def _completion(took_s: list[float | None]) -> dict[str, Any]:

@@ -59,6 +59,7 @@ class TransferClient(End):
     completion_s: float | None = Field(
         description="from connect() until the last byte was acknowledged"
     )
+    duration_s: float = Field(description="the same, or until it was given up")
 
 
 class TransferServer(End):

@@ -80,12 +80,18 @@ def _with_variant(source: Source, variant: str | None) -> Document:
 def _overlay(
     base: Any, over: Any, place: Place, over_place: Place, origin: dict[Place, Place]
 ) -> Any:
-    """`base` with the parts that `over` has; mappings merge, everything else replaces."""
-    if isinstance(base, dict) and isinstance(over, dict):
-        return base | {
-            key: _overlay(base.get(key), value, (*place, key), (*over_place, key), origin)
+    """`base` with the parts that `over` has: mappings merge, null removes a key, everything else
+    replaces (RFC 7396)."""
+    if isinstance(over, dict):
+        kept = base if isinstance(base, dict) else {}
+        merged = kept | {
+            key: _overlay(kept.get(key), value, (*place, key), (*over_place, key), origin)
             for key, value in over.items()
+            if value is not None
         }
+        if kept is not base:
+            origin[place] = over_place
+        return {key: value for key, value in merged.items() if over.get(key, key) is not None}
     origin[place] = over_place
     return over
 

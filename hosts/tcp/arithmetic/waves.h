@@ -25,7 +25,7 @@
 #include "integers.h"
 
 #define NAGI_ONE 1000000  // levels and ratios are in millionths
-#define NAGI_MIN_WAVE 2         // segments
+#define NAGI_MIN_WAVE 2   // segments
 #define NAGI_MAX_RATIO (100 * NAGI_ONE)
 
 struct nagi_waves_limits {
