@@ -24,6 +24,8 @@ from nagi.campaign.collection import (
 )
 from nagi.records.packets import from_table, write_records
 from nagi.records.scheme_events import read_events
+from nagi_contracts.applications import Applications
+from nagi_contracts.applications.transfer import TransferPlan
 from nagi_contracts.errors import InputError
 from nagi_contracts.paths import SCHEMAS
 from nagi_contracts.plan import RunPlan
@@ -113,6 +115,35 @@ def test_damaged_records_make_a_failed_run(records, runs, node, file, status, sa
     assert verdict.status in status.split("|"), verdict
     assert said in "; ".join(verdict.reasons)
     assert not list(records.glob("*/*"))
+
+
+BEGAN = {"schema_version": 1, "began_realtime_s": 1.0, "ended": "complete"}
+CLIENT = {**BEGAN, "application": "transfer", "role": "client", "size_bytes": 9}
+CLIENT |= {"connect_s": 0.1, "completed": True, "completion_s": 0.2}
+SERVER = {**BEGAN, "application": "transfer", "role": "server", "received_bytes": 9}
+SERVER |= {"accepted_s": 0.1, "first_byte_s": 0.1, "last_byte_s": 0.2}
+
+
+@pytest.mark.parametrize("damage", [None, "missing", b"", b"{", b"[]", b'{"role": "client"}'])
+def test_what_applications_left_is_whole_or_the_run_has_failed(records, runs, damage):
+    settings = TransferPlan(size_bytes=9)
+    flow = PLAN.flows[0].model_copy(update={"traffic": "transfer", "application": settings})
+    plan = PLAN.model_copy(update={"flows": [flow, *PLAN.flows[1:]]})
+    for role, node, left in (("client", flow.sender, CLIENT), ("server", flow.receiver, SERVER)):
+        path = records / f"cell0_{node}" / RUN / f"application-{role}.{flow.name}.json"
+        path.write_text(json.dumps(left))
+        if role == "client" and isinstance(damage, bytes):
+            path.write_bytes(damage)
+        elif role == "client" and damage == "missing":
+            path.unlink()
+    verdict = collect(records, runs, plan, "cell0", "netns", MANIFEST.build)
+    if damage is None:
+        (ends,) = Applications.read(runs / RUN / "applications.json").flows
+        assert (ends.client.completion_s, ends.server.received_bytes) == (0.2, 9)
+        assert "applications.json" in Manifest.read(runs / RUN / "manifest.json").files
+    else:
+        assert verdict.status == "failed"
+        assert f"application-client.{flow.name}.json" in verdict.reasons[0]
 
 
 @pytest.mark.parametrize("damage", [b"", b'{"schema_version": 1, "run_id"'])

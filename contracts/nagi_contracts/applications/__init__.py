@@ -73,7 +73,7 @@ Traffic = Literal[
 def _end(value: Any) -> str:
     if isinstance(value, dict):
         return f"{value.get('application')} {value.get('role')}"
-    return f"{value.application} {value.role}"
+    return f"{getattr(value, 'application', None)} {getattr(value, 'role', None)}"
 
 
 AnyEnd = Annotated[

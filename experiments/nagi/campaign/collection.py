@@ -13,10 +13,9 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
-from nagi_contracts.applications import Applications
+from nagi_contracts.applications import ApplicationEnds, Applications
 from nagi_contracts.errors import InputError
 from nagi_contracts.links import Links
 from nagi_contracts.plan import RunPlan
@@ -356,19 +355,21 @@ def _bring_applications(
         if flow.application is None:
             continue
         other = flow.receiver if flow.listener == flow.sender else flow.sender
-        found: dict[str, Any] = {"flow": flow.name}
-        for role, node in (("client", other), ("server", flow.listener)):
-            name = f"application-{role}.{flow.name}.json"
-            if nodes[node].status == "failed":
-                continue
-            try:
-                found[role] = json.loads((sources[node] / name).read_bytes())
-            except (OSError, ValueError):
-                damage.append(f"{node}: {name}: it is missing or damaged; run it again")
-        if len(found) == 3:
-            ends.append(found)
+        nodes_of = {"client": other, "server": flow.listener}
+        if any(nodes[node].status == "failed" for node in nodes_of.values()):
+            continue  # which says why
+        name = f"application-{{}}.{flow.name}.json"
+        try:
+            left = {
+                role: json.loads((sources[node] / name.format(role)).read_bytes())
+                for role, node in nodes_of.items()
+            }
+            ends.append(ApplicationEnds.model_validate({"flow": flow.name, **left}))
+        except (OSError, ValueError):  # pydantic's errors are ValueErrors
+            which = " or ".join(f"{node}: {name.format(role)}" for role, node in nodes_of.items())
+            damage.append(f"{which}: it is missing or damaged; run it again")
     if ends:
-        Applications.model_validate({"flows": ends}).write(target / APPLICATIONS)
+        Applications(flows=ends).write(target / APPLICATIONS)
     return damage
 
 
