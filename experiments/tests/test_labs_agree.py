@@ -26,8 +26,12 @@ def test_modules_in_a_guest_and_ebpf_on_this_kernel_do_the_same_for_the_same_dro
     (tmp_path / "x.loss").write_text(
         " ".join(str(int(index in lost)) for index in range(100_000)) + "\n"
     )
-    spec = written(tmp_path, "tahoe, reno, westwoodnr", "{model: trace, file: x.loss}", "ns2")
-    spec.write_text(spec.read_text().replace("queue: 20 packets", "queue: 1000 packets"))
+    schemes = "tahoe, reno, westwoodnr, reno-ackthin, real"
+    spec = written(tmp_path, schemes, "{model: trace, file: x.loss}", "ns2")
+    # A level that stays what it is: by how much a rate changes is up to times.
+    level = "parameters: {real: {initial_level: 24, initial_threshold: 1}}\n"
+    text = spec.read_text().replace("queue: 20 packets", "queue: 1000 packets")
+    spec.write_text(text + level)
     traces: dict[str, dict[str, list[tuple[object, ...]]]] = {}
     for lab in ("virtual", "netns"):
         insist = ["--tries", "8", "--keep-going"] if lab == "netns" else []
@@ -38,7 +42,7 @@ def test_modules_in_a_guest_and_ebpf_on_this_kernel_do_the_same_for_the_same_dro
             began = int(told["una"].iloc[0])
             reactions = told[told["event"].isin(["three_duplicates", "partial_ack", "timeout"])]
             columns = ["event", "verdict", "cwnd_before", "cwnd", "ssthresh"]
-            if scheme == "westwoodnr":  # its window follows from times, to some microseconds
+            if scheme in ("westwoodnr", "real"):  # their windows follow from times
                 columns = ["event", "verdict"]
             traces[lab][scheme] = [
                 ((int(una) - began) % 2**32, *rest)

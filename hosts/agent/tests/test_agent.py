@@ -373,9 +373,11 @@ def test_an_agent_that_is_told_to_stop_puts_everything_back(host, tmp_path):
         "nagi_agent",
         "run",
     ]
-    arguments = [str(batch_file(tmp_path)), "--start-at", str(time.time() + 0.5)]
+    arguments = [str(batch_file(tmp_path)), "--start-at", str(time.time() + 3)]
     process = host.start("host", *command, *arguments)
-    time.sleep(2)
+    deadline = time.monotonic() + 30
+    while state(host)[1] == before[1] and time.monotonic() < deadline:
+        time.sleep(0.1)
     assert state(host)[1] != before[1]
     host.run("host", "pkill", "-TERM", "-f", "nagi_agent")
     process.communicate(timeout=10)
