@@ -119,7 +119,7 @@ def test_damaged_records_make_a_failed_run(records, runs, node, file, status, sa
 
 BEGAN = {"schema_version": 1, "began_realtime_s": 1.0, "ended": "complete"}
 CLIENT = {**BEGAN, "application": "transfer", "role": "client", "size_bytes": 9}
-CLIENT |= {"connect_s": 0.1, "completed": True, "completion_s": 0.2}
+CLIENT |= {"connect_s": 0.1, "completed": True, "completion_s": 0.2, "duration_s": 0.2}
 SERVER = {**BEGAN, "application": "transfer", "role": "server", "received_bytes": 9}
 SERVER |= {"accepted_s": 0.1, "first_byte_s": 0.1, "last_byte_s": 0.2}
 
