@@ -50,6 +50,12 @@ ALL = {
         "rate_bps": 10**5,
         "payload_bytes": 1000,
     },
+    "{application: cbr, rate: 100 kb/s, search: 2 s}": {
+        "application": "cbr",
+        "rate_bps": 10**5,
+        "payload_bytes": 1000,
+        "search_ns": 2 * 10**9,
+    },
     "{application: cbr, codec: g711, playout: 40 ms}": {
         "application": "cbr",
         "rate_bps": 80_000,

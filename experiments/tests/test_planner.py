@@ -13,6 +13,7 @@ import pytest
 from nagi.plan.planner import plan_runs
 from nagi.spec.points import read_experiment
 from nagi.spec.schema import experiment_schema
+from nagi_contracts.applications.cbr import CbrPlan
 from nagi_contracts.errors import InputError
 from nagi_contracts.memo import Memo
 from nagi_contracts.paths import SCHEMAS, scheme_object
@@ -491,6 +492,9 @@ def test_a_receiver_s_part_is_the_control_of_its_route(tmp_path):
     ("scheme", "extra", "said"),
     [
         ("real-ackthin", "", "real has a receiver's part of its own, and takes no ackthin"),
+        ("paced-udp-ackthin", "", "paced-udp has no ACKs, and takes no ackthin"),
+        ("paced-udp", "parameters: {paced-udp: {rate: 1}}", "paced-udp is no TCP and has no"),
+        ("paced-udp", "warmup: 100 ms", "its rate in the warm-up, .* set `warmup: .*` or more"),
         ("vegas-thinack", "", "unknown scheme 'vegas-thinack'"),
         ("vegas-ackthin", "parameters: {vegas-ackthin: {alpha: 1}}", "vegas-ackthin is two: .* give"
          " those of vegas or ackthin"),
@@ -533,6 +537,20 @@ def test_newreno_optwin_holds_the_window_that_fills_the_path(tmp_path):
     ):
         (flow,) = with_schemes(tmp_path, "newreno-optwin", extra)[0].flows
         assert flow.max_window == window
+
+
+def test_paced_udp_is_datagrams_at_the_rate_that_the_warm_up_shows(tmp_path):
+    (flow,) = with_schemes(tmp_path, "paced-udp", "warmup: 5 s")[0].flows
+    assert flow.traffic == "cbr" and isinstance(flow.application, CbrPlan)
+    assert flow.application.rate_bps == flow.bottleneck_bps
+    assert flow.application.search_ns == 5 * 10**9
+    assert flow.packet_bytes == flow.payload_bytes + 28
+    with pytest.raises(InputError, match="paced-udp is no TCP, and `traffic: command` needs it"):
+        edited(
+            tmp_path,
+            (BULK, COMMAND.replace("$scheme", "paced-udp")),
+            ("[newreno, cubic]", "[newreno]"),
+        )
 
 
 def test_a_user_s_own_object_is_a_scheme(tmp_path):

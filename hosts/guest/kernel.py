@@ -120,7 +120,7 @@ def set_up(target: Path, tree: Path | None, mirror: str | None) -> str:
     cached = _build(tree, mirror)
     built, there = _read(cached), _read(target)
     assert built is not None
-    wanted = {**built, "module_sources": module_sources()}
+    wanted = {**built, "module_sources": module_sources(), "build": str(cached / _BUILD)}
     if there is None or not wanted.items() <= there.items():
         with tempfile.TemporaryDirectory(prefix="nagi-modules-") as scratch:
             there = _install(wanted, cached, _build_modules(cached / _BUILD, Path(scratch)), target)
@@ -170,19 +170,21 @@ def _build_modules(kernel_build: Path, scratch: Path) -> list[Path]:
     return sorted(scratch.glob("*.ko"))
 
 
-def build_module(sources: list[Path], target: Path) -> subprocess.CompletedProcess[str]:
-    """Builds a scheme of a user's own as a module, in `target`, of the kernel that set_up()
-    installs. `sources`: its C file, then headers. Returns what the compiler said. Raises Refused if
-    the kernel's build directory is gone."""
-    cached = _cached(_compiler())
-    if cached is None:
+def build_module(
+    kernel_build: Path, sources: list[Path], target: Path
+) -> subprocess.CompletedProcess[str]:
+    """Builds a scheme of a user's own as a module, in `target`, of the kernel with this build
+    directory. `sources`: its C file, then headers. Returns what the compiler said. Raises Refused
+    if that directory is gone."""
+    if not kernel_build.is_dir():
         raise Refused(
-            "the guest kernel's build directory is not in the cache any more",
+            "the guest kernel's build directory, which modules need, is not there any more",
             "build it again: `nagi setup virtual-lab`",
+            file=str(kernel_build),
         )
     own, *headers = sources
     variables = [
-        *(f"KERNEL_BUILD={cached / _BUILD}", f"MODULES={target}"),
+        *(f"KERNEL_BUILD={kernel_build}", f"MODULES={target}"),
         *(f"SOURCES={own}", f"BESIDE={' '.join(map(str, headers))}"),
     ]
     return _make_modules(variables)

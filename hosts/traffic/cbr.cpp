@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
 #include "applications.hpp"
-#include "datagram.hpp"
+#include "datagrams/datagram.hpp"
+#include "datagrams/datagram_sink.hpp"
+#include "datagrams/rate_probes.hpp"
 #include "io/input_error.hpp"
-#include "sink.hpp"
 
 namespace nagi::applications {
 
@@ -13,17 +16,30 @@ json cbr_client(const Ends& ends, const Cbr& settings) {
   json result = result_of("cbr", "client");
   const std::uint64_t payload =
       settings.codec.empty() ? settings.payload_bytes : voice_payload_bytes;
-  const std::uint64_t rate = settings.codec.empty() ? settings.rate_bps : voice_rate_bps;
+  std::uint64_t rate = settings.codec.empty() ? settings.rate_bps : voice_rate_bps;
   if (payload == 0 || rate == 0) {
     throw InputError("what is sent is not said; give --rate and --payload, or --codec");
   }
+  if (!settings.codec.empty() && settings.search_ns > 0) {
+    throw InputError("a voice call has a rate of its own; give no --search");
+  }
   Datagrams sending(udp_client(ends), payload);
-  const double interval_ns =
-      static_cast<double>(payload + udp_headers) * 8e9 / static_cast<double>(rate);
-  const std::int64_t start = now_ns();
-  const std::int64_t end = after(start, settings.duration_ns);
   const char* ended = "stopped";
   try {
+    if (settings.search_ns > 0) {
+      const RateSearch found =
+          search_rate(sending, waiter, static_cast<double>(rate), settings.search_ns);
+      json& probes = result["probes_bps"] = json::array();
+      for (const RateProbe& each : found.probes()) {
+        probes.push_back({std::round(each.sent_bps), std::round(each.arrived_bps)});
+      }
+      rate = static_cast<std::uint64_t>(found.best_bps());
+      if (rate == 0) throw std::runtime_error("nothing arrived in the search for a rate");
+    }
+    const double interval_ns =
+        static_cast<double>(payload + udp_headers) * 8e9 / static_cast<double>(rate);
+    const std::int64_t start = now_ns();
+    const std::int64_t end = after(start, settings.duration_ns);
     while (true) {
       const double offset = static_cast<double>(sending.sent()) * interval_ns;
       const std::int64_t next = start + static_cast<std::int64_t>(offset);

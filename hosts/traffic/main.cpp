@@ -16,7 +16,7 @@
 #include <system_error>
 
 #include "applications.hpp"
-#include "datagram.hpp"
+#include "datagrams/datagram.hpp"
 #include "io/input_error.hpp"
 #include "io/stop_signals.hpp"
 #include "quantity.hpp"
@@ -145,7 +145,8 @@ class CommandLine {
         [this] { return transfer_client(arguments_.ends, arguments_.transfer); },
         [this] { return transfer_server(arguments_.ends); },
         [&settings](CLI::App* end) {
-          positive(end, "--size", parse_bytes, settings.size_bytes, "what is sent")->required();
+          positive(end, "--size", parse_bytes, settings.size_bytes, "what is sent")
+              ->required(end->get_name() == "client");
           positive(end, "--max-duration", parse_duration, settings.max_duration_ns,
                    "from connect() on; what is not complete by then is given up");
         });
@@ -182,6 +183,9 @@ class CommandLine {
           positive(end, "--rate", parse_rate, settings.rate_bps,
                    "of IP packets, 28 bytes of headers included");
           positive(end, "--payload", parse_bytes, settings.payload_bytes, "bytes of a datagram");
+          positive(end, "--search", parse_duration, settings.search_ns,
+                   "before that, look for the rate, up to --rate, at which most arrives, for that "
+                   "long at most");
           positive(end, "--duration", parse_duration, settings.duration_ns,
                    "of sending; until SIGTERM without it");
           end->add_option("--codec", settings.codec,

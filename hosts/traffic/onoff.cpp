@@ -6,7 +6,8 @@
 #include <optional>
 
 #include "applications.hpp"
-#include "datagram.hpp"
+#include "datagrams/datagram.hpp"
+#include "datagrams/datagram_sink.hpp"
 #include "sink.hpp"
 
 namespace nagi::applications {

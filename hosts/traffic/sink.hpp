@@ -15,8 +15,4 @@ nlohmann::json one_connection(const char* application, const Ends& ends);
 /// Serves TCP connections until SIGTERM.
 nlohmann::json all_connections(const char* application, const Ends& ends);
 
-/// Receives numbered datagrams until SIGTERM.
-nlohmann::json datagrams(const char* application, const Ends& ends, const std::string& codec,
-                         std::uint64_t playout_ns);
-
 }  // namespace nagi::applications

@@ -176,7 +176,7 @@ def fared(campaign: Campaign, table: pd.DataFrame) -> Iterator[Fared]:
                 at = inside
                 for axis, value in zip(axes, values, strict=True):
                     at = at[at[f"point.{axis}"] == value]
-                if len(at):
+                if at[known].notna().any(axis=None):
                     rows.append((list(values), [_mean(at, name) for name in known]))
             yield Fared(str(flow), panel, axes, known, rows)
 

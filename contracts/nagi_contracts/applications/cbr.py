@@ -18,11 +18,14 @@ from nagi_contracts.applications.base import (
 )
 from nagi_contracts.base import Contract, is_none
 from nagi_contracts.errors import BadValue
-from nagi_contracts.units import Bitrate, ByteCount, Duration
+from nagi_contracts.units import Bitrate, ByteCount, Duration, PositiveDuration
 
 # G.711: 160 bytes of voice and RTP's header every 20 ms; 80 kb/s of IP packets.
 VOICE_PAYLOAD, VOICE_RATE_BPS = 172, 80_000
 PLAYOUT_NS = 60 * 10**6
+# A train of a search takes that part of it: RateSearch (hosts/traffic) has at most 12 trains, and a
+# quarter of the time is for their answers.
+SEARCH_TRAINS = 16
 MIN_PAYLOAD = 20  # number and time of a datagram
 
 
@@ -32,13 +35,22 @@ class CbrPlan(ApplicationPlan):
     application: Literal["cbr"] = "cbr"
     rate_bps: int = Field(description="of IP packets")
     payload_bytes: int = Field(description="of a datagram")
+    search_ns: int | None = Field(
+        None,
+        exclude_if=is_none,
+        description="how long at most it looks, before, for the rate up to `rate_bps` at which "
+        "most arrives",
+    )
     codec: Literal["g711"] | None = Field(None, exclude_if=is_none, description="of a voice call")
     playout_ns: int | None = Field(None, exclude_if=is_none, description="of a voice call")
 
     def describe(self) -> str:
         if self.codec is not None and self.playout_ns is not None:
             return f"voice call, G.711, played {Duration(self.playout_ns)} late"
-        return f"UDP at {Bitrate(self.rate_bps)} in datagrams of {in_bytes(self.payload_bytes)}"
+        rate = f"{Bitrate(self.rate_bps)}"
+        if self.search_ns is not None:
+            rate = f"the rate up to {rate} at which most arrives,"
+        return f"UDP at {rate} in datagrams of {in_bytes(self.payload_bytes)}"
 
 
 class Cbr(ApplicationSettings):
@@ -49,6 +61,11 @@ class Cbr(ApplicationSettings):
     rate: Bitrate | None = Field(None, description="of IP packets, with headers of 28 bytes")
     payload: ByteCount | None = Field(
         None, description="of a datagram; that of the flow if not given"
+    )
+    search: PositiveDuration | None = Field(
+        None,
+        description="before it sends, it looks that long at most for the rate, up to `rate`, at "
+        "which most arrives",
     )
     codec: Literal["g711"] | None = Field(
         None,
@@ -72,7 +89,7 @@ class Cbr(ApplicationSettings):
                 what = f"a payload of {self.payload} is too small"
                 raise BadValue(what, f"give {MIN_PAYLOAD} bytes or more", "payload")
         else:
-            for key in ("rate", "payload"):
+            for key in ("rate", "payload", "search"):
                 if getattr(self, key) is not None:
                     raise BadValue(f"{key} beside a codec, which has its own", "remove it", key)
         return self
@@ -98,7 +115,8 @@ class Cbr(ApplicationSettings):
                 playout_ns=playout,
             )
         assert self.rate is not None
-        return CbrPlan(rate_bps=self.rate.value, payload_bytes=payload)
+        search = None if self.search is None else self.search.value
+        return CbrPlan(rate_bps=self.rate.value, payload_bytes=payload, search_ns=search)
 
 
 class CbrClient(End):
@@ -108,7 +126,12 @@ class CbrClient(End):
     role: Literal["client"] = "client"
     payload_bytes: Count
     rate_bps: Count
-    packets_sent: Count
+    probes_bps: list[tuple[float, float]] | None = Field(
+        None,
+        exclude_if=is_none,
+        description="of a search for the rate: each that was tried, and what arrived",
+    )
+    packets_sent: Count = Field(description="without those of a search")
 
 
 class Delays(Contract):

@@ -138,7 +138,8 @@ def has_radios(points: list[Point]) -> bool:
 def has_applications(points: list[Point]) -> bool:
     """Whether a flow of any of them is nagi-traffic's."""
     flows = [flow for point in points for flow in point.experiment.flows.values()]
-    return any(isinstance(flow.traffic, ApplicationSettings) for flow in flows)
+    paced = any(scheme.is_datagrams for scheme in schemes_of(points).values())
+    return paced or any(isinstance(flow.traffic, ApplicationSettings) for flow in flows)
 
 
 def schemes_of(points: list[Point]) -> dict[str, schemes.Scheme]:

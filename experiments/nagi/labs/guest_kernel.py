@@ -31,6 +31,7 @@ class GuestKernel(Contract):
     congestion_controls: list[str]
     modules: dict[str, str] = Field(description="name -> SHA-256")
     module_sources: str = Field(description="stands for what the modules were built from")
+    build: str = Field(description="its build directory, for modules of a user's own")
 
 
 class _Refused(Exception):
@@ -50,7 +51,7 @@ class _Builder(Protocol):
     def minutes(self) -> str: ...
     def set_up(self, target: Path, tree: Path | None, mirror: str | None) -> str: ...
     def build_module(
-        self, sources: list[Path], target: Path
+        self, kernel_build: Path, sources: list[Path], target: Path
     ) -> subprocess.CompletedProcess[str]: ...
 
 
@@ -116,7 +117,7 @@ def own_module(made: Path, source: Path) -> Path:
     builder = _builder()
     with tempfile.TemporaryDirectory(prefix="nagi-module-") as scratch:
         try:
-            done = builder.build_module(sources_beside(made), Path(scratch))
+            done = builder.build_module(Path(kernel.build), sources_beside(made), Path(scratch))
         except builder.Refused as error:
             raise refuse(error.what, error.cure, file=error.file) from None
         if done.returncode != 0:

@@ -119,4 +119,5 @@ def modules_for(plans: list[RunPlan]) -> list[str]:
     """Kernel modules to load for these plans."""
     flows = [flow for plan in plans for flow in plan.flows]
     wanted = {flow.congestion_control for flow in flows if flow.scheme_object is None}
+    wanted -= {schemes.NO_CONTROL}
     return [f"tcp_{name}" for name in sorted(wanted - schemes.loaded())]

@@ -269,7 +269,7 @@ def availability(scheme: Scheme) -> Availability:
         kernel = guest_kernel.require_installed()
     except InputError as error:
         return Availability(False, error.problems[0].what, error.problems[0].cure)
-    if scheme.object_file is None:
+    if scheme.kernel is not None:
         present = scheme.congestion_control in kernel.congestion_controls
         found = schemes.of_kernel(scheme, kernel.release, present)
         if not present:

@@ -9,7 +9,7 @@ from functools import partial
 
 from nagi_contracts.applications import AnyPlan, ApplicationSettings
 from nagi_contracts.applications.base import HEADERS
-from nagi_contracts.applications.cbr import CbrPlan
+from nagi_contracts.applications.cbr import SEARCH_TRAINS, CbrPlan
 from nagi_contracts.applications.onoff import OnOffPlan
 from nagi_contracts.errors import BadValue, choices, excerpt, in_two, shown
 from nagi_contracts.plan import (
@@ -20,7 +20,7 @@ from nagi_contracts.plan import (
     LinkDirection,
     SchemeObjectPlan,
 )
-from nagi_contracts.units import ByteCount
+from nagi_contracts.units import ByteCount, Duration
 
 from nagi.plan import scheme_sources
 from nagi.plan.channels import Channels
@@ -37,6 +37,7 @@ from nagi.spec.yaml_source import Place
 IP_AND_TCP_HEADER = 40
 TIMESTAMP_OPTION = 12
 FIRST_PORT = 5001
+MIN_TRAIN = 25  # packets of a search for a rate
 
 
 @dataclass(frozen=True)
@@ -136,8 +137,8 @@ class Flows:
                         f"two schemes of this run are called {control}",
                         "rename the file of one",
                     )
-            application = self._application(name, flow)
-            datagram = self._datagram(flow, application)
+            application = self._application(name, flow, min(rates))
+            datagram = self._datagram(application)
             plans.append(
                 FlowPlan(
                     name=name,
@@ -151,7 +152,7 @@ class Flows:
                     scheme_object=scheme_object,
                     receiver_control=receiver.congestion_control if receiver else None,
                     receiver_object=receiver_object,
-                    traffic=flow.application,
+                    traffic=application.application if application else flow.application,
                     command=self._command(name, flow, port),
                     application=application,
                     background=flow.background,
@@ -230,7 +231,9 @@ class Flows:
             cure = f"{choices(name, schemes())}; or the path of a C file or an eBPF object"
             sender, _, receiver = name.rpartition("-")
             if receiver in receivers() and sender in schemes():
-                what = f"{sender} has a receiver's part of its own, and takes no {receiver}"
+                is_udp = schemes()[sender].is_datagrams
+                has = "no ACKs" if is_udp else "a receiver's part of its own"
+                what = f"{sender} has {has}, and takes no {receiver}"
                 raise self._request.error(place, what, f"use {sender}, or another with {receiver}")
             raise self._request.error(place, f"unknown scheme {shown(name)}", cure)
         file = found.own_file
@@ -251,9 +254,10 @@ class Flows:
                 )
             known = scheme.parameters
             if not known:
+                whose = "no TCP" if scheme.is_datagrams else "the kernel's own"
                 raise self._request.error(
                     place,
-                    f"scheme {name} is the kernel's own and has no parameters",
+                    f"scheme {name} is {whose} and has no parameters",
                     "remove it; `nagi schemes` lists parameters",
                 )
             for key, value in given.items():
@@ -330,7 +334,10 @@ class Flows:
             max((path.packet.value for path in paths), default=None),
         )
 
-    def _application(self, name: str, flow: Flow) -> AnyPlan | None:
+    def _application(self, name: str, flow: Flow, bottleneck_bps: int) -> AnyPlan | None:
+        is_udp = isinstance(flow.traffic, ApplicationSettings) and flow.traffic.is_udp
+        if self.schemes[name].is_datagrams and not is_udp:
+            return self._paced(name, flow, bottleneck_bps)
         if not isinstance(flow.traffic, ApplicationSettings):
             return None
         try:
@@ -340,10 +347,37 @@ class Flows:
             place = ("flows", name, "traffic", *filter(None, [error.key]))
             raise self._request.error(place, what, cure) from None
 
-    def _datagram(self, flow: Flow, application: AnyPlan | None) -> int | None:
+    def _paced(self, name: str, flow: Flow, bottleneck_bps: int) -> CbrPlan:
+        """Datagrams in place of bulk, at the rate that the warm-up shows to be best."""
+        if flow.application != "bulk":
+            raise self._request.error(
+                ("flows", name, "scheme"),
+                f"{excerpt(flow.scheme)} is no TCP, and `traffic: {flow.application}` needs it",
+                "give the flow another scheme, or remove `traffic`",
+            )
+        payload, warmup = flow.payload.value, self._request.experiment.warmup
+        packet_ns = math.ceil((payload + HEADERS) * 8e9 / bottleneck_bps)
+        train_ns = max(MIN_TRAIN * packet_ns, 2 * self.paths[name].base_rtt_ns)
+        needed_ns = SEARCH_TRAINS * train_ns + flow.start.value
+        if warmup.value < needed_ns:
+            needed = Duration(math.ceil(needed_ns / 1e8) * 10**8)
+            raise self._request.error(
+                ("flows", name, "scheme"),
+                f"{excerpt(flow.scheme)} looks for its rate in the warm-up, and {warmup} are short",
+                f"set `warmup: {needed}` or more; or give another scheme, and "
+                "`traffic: {application: cbr, rate: ...}` with a rate of your own",
+            )
+        return CbrPlan(
+            rate_bps=bottleneck_bps,
+            payload_bytes=payload,
+            search_ns=warmup.value - flow.start.value,
+        )
+
+    def _datagram(self, application: AnyPlan | None) -> int | None:
         """Payload of a flow's datagrams; None: it is TCP's."""
-        is_udp = isinstance(flow.traffic, ApplicationSettings) and flow.traffic.is_udp
-        if is_udp and isinstance(application, CbrPlan | OnOffPlan):
+        if isinstance(application, CbrPlan):
+            return application.payload_bytes
+        if isinstance(application, OnOffPlan) and application.transport == "udp":
             return application.payload_bytes
         return None
 

@@ -121,6 +121,8 @@ class Nodes:
         for name, flow in self._request.flows():
             there, back = (flow.from_, flow.to), (flow.to, flow.from_)
             scheme = self._flows.schemes[name]
+            if scheme.is_datagrams:
+                continue
             wanted.setdefault(there, {})[name] = scheme.congestion_control
             if flow.application == "command":
                 wanted.setdefault(back, {})[name] = scheme.congestion_control

@@ -18,6 +18,7 @@ from pydantic import Field, TypeAdapter, ValidationError, model_validator
 from nagi.plan import scheme_objects, scheme_sources
 from nagi.spec.yaml_source import read_yaml
 
+NO_CONTROL = "none"  # of datagrams
 # Of a scheme that holds its window.
 WINDOW = scheme_objects.Parameter(
     default=0,
@@ -38,6 +39,9 @@ class Scheme(Contract):
     object: str | None = Field(
         None, description="one of ours, in hosts/tcp; or the path of an object, relative to here"
     )
+    is_datagrams: bool = Field(
+        False, description="whether it is no TCP, but UDP at the constant rate that brings most"
+    )
     needs_marks: bool = Field(False, description="whether a link on its path has to mark (ECN)")
     both_ends: bool = Field(False, description="whether the receiver's end runs it, too")
     holds_window: bool = Field(False, description="whether its window is held; it is a parameter")
@@ -49,15 +53,15 @@ class Scheme(Contract):
 
     @model_validator(mode="after")
     def _one_source(self) -> Scheme:
-        if (self.kernel is None) == (self.object is None):
-            raise ValueError("give one of `kernel` and `object`")
+        if [self.kernel is None, self.object is None, not self.is_datagrams].count(False) != 1:
+            raise ValueError("give one of `kernel`, `object` and `is_datagrams: true`")
         return self
 
     @property
     def congestion_control(self) -> str:
         """The name it has in the kernel; of an object, in plans and records."""
         if self.object is None:
-            return self.kernel or "none"
+            return self.kernel or NO_CONTROL
         return f"nagi_{Path(self.object).name.partition('.')[0]}"
 
     @property
@@ -154,7 +158,7 @@ def find(name: str, beside: Callable[[str], Path]) -> Scheme | None:
     sender, _, receiver = name.rpartition("-")
     if receiver in receivers():
         found = find(sender, beside)
-        if found is None or found.receiver is not None:
+        if found is None or found.receiver is not None or found.is_datagrams:
             return None
         return found.model_copy(update={"receiver": receivers()[receiver]})
     if is_own(name):
@@ -213,7 +217,7 @@ def availability(scheme: Scheme) -> Availability:
         refusal = scheme_objects.refusal(file)
         if refusal is not None:
             return Availability(False, *refusal)
-    if scheme.object_file is not None:
+    if scheme.object_file is not None or scheme.is_datagrams:
         return Availability(True)
     name = scheme.congestion_control
     return of_kernel(scheme, _kernel_release(), name in loaded() or _loadable(name))
@@ -226,7 +230,7 @@ def availability_on(scheme: Scheme, found: Inspection) -> Availability:
         complaint = found.refused_objects.get(scheme_objects.object_name(file))
         if complaint is not None:
             return Availability(False, *scheme_objects.in_two(complaint))
-    if scheme.object_file is None:
+    if scheme.kernel is not None:
         present = scheme.congestion_control in found.congestion_controls
         return of_kernel(scheme, found.facts.kernel, present)
     return Availability(True)

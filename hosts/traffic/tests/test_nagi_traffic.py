@@ -107,6 +107,7 @@ HERE = ("--address", "127.0.0.1", "--port", "1024")
         (("transfer", "client", *HERE[2:], "--address", "host", "--size", "1"), "is no IP address"),
         (("cbr", "client", *HERE, "--rate", "1Mb/s"), "give --rate and --payload, or --codec"),
         (("cbr", "client", *HERE, "--rate", "1Mb/s", "--payload", "19"), "give 20 to 65507"),
+        (("cbr", "client", *HERE, "--codec", "g711", "--search", "1s"), "give no --search"),
         (("poisson", "client", *HERE, "--interval", "1s"), "no size; give --size"),
         (
             ("poisson", "client", *HERE, "--interval", "1s", "--sizes", "pareto", "--min", "9"),
@@ -179,6 +180,27 @@ def test_datagrams_are_counted(started):
     # 128 bytes at 4 Mb/s: one every 0.256 ms.
     assert found.client.packets_sent == 391 == found.server.packets_received
     assert found.server.packets_lost == 0 and found.server.voice is None
+
+
+def test_a_rate_is_looked_for_before_data_is_sent(started):
+    options = ("--rate", "4Mb/s", "--payload", "100", "--search", "500ms", "--duration", "100ms")
+    found = both_ends(started, "cbr", *options)
+    (first, _), *_ = found.client.probes_bps
+    assert first == 4e6 >= found.client.rate_bps > 0
+    # Datagrams of the search are no data.
+    assert (
+        found.client.packets_sent == found.server.packets_received == found.server.packets_expected
+    )
+
+
+def test_a_search_without_an_answer_fails():
+    with closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as silent:
+        silent.bind(("127.0.0.1", 0))
+        port = str(silent.getsockname()[1])
+        line = [PROGRAM, "cbr", "client", *HERE[:2], "--port", port, "--rate", "1Mb/s"]
+        line += ["--payload", "100", "--search", "300ms"]
+        done = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "had no answer from the server" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@
 
 #include "arithmetic/draws.hpp"
 #include "arithmetic/playback.hpp"
+#include "arithmetic/rate_search.hpp"
 #include "arithmetic/reception.hpp"
 #include "arithmetic/token_bucket.hpp"
 #include "arithmetic/voice.hpp"
@@ -24,6 +25,40 @@ namespace nagi::applications {
 namespace {
 
 constexpr std::int64_t ms = 1'000'000;
+
+/// A search where `arrives` says what does of a rate.
+RateSearch searched(double max_bps, const std::function<double(double)>& arrives) {
+  RateSearch search(max_bps);
+  while (const auto rate = search.next()) search.tell(arrives(*rate));
+  EXPECT_LE(search.probes().size(), RateSearch::max_probes);
+  return search;
+}
+
+TEST(RateSearch, FindsWhereAQueueBeginsToFill) {
+  for (const double capacity : {1.0, 0.97, 0.8, 0.5, 0.3}) {
+    const double best =
+        searched(2e6, [&](double rate) { return std::min(rate, capacity * 2e6); }).best_bps();
+    EXPECT_LE(best, capacity * 2e6 * 1.01) << capacity;
+    EXPECT_GE(best, capacity * 2e6 * 0.99) << capacity;
+  }
+}
+
+TEST(RateSearch, FindsThePeakWhereMoreLeavesLess) {
+  for (const double peak : {0.2, 0.45, 0.9}) {
+    const auto arrives = [&](double rate) {
+      return rate <= peak ? rate : std::max(0.05, peak - 2 * (rate - peak));
+    };
+    EXPECT_NEAR(searched(1, arrives).best_bps(), peak, 0.02) << peak;
+  }
+}
+
+TEST(RateSearch, OfALossyPathTakesTheLargestRate) {
+  EXPECT_EQ(searched(3e6, [](double rate) { return 0.9 * rate; }).best_bps(), 3e6);
+}
+
+TEST(RateSearch, FindsNothingWhereNothingArrives) {
+  EXPECT_EQ(searched(3e6, [](double) { return 0; }).best_bps(), 0);
+}
 
 TEST(TokenBucket, IsFullAtFirstAndFillsByTheInterval) {
   TokenBucket bucket({20, 5, 30 * ms}, 0);

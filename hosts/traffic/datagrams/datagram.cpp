@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "datagram.hpp"
+#include "datagrams/datagram.hpp"
 
 #include <endian.h>
 #include <sys/socket.h>
@@ -13,12 +13,6 @@
 #include "io/input_error.hpp"
 
 namespace nagi::applications {
-namespace {
-
-constexpr std::uint32_t ours = 0x6e616769;  // "nagi"
-
-}  // namespace
-
 Datagrams::Datagrams(io::Descriptor socket, std::uint64_t payload_bytes)
     : socket_(std::move(socket)) {
   if (payload_bytes < min_datagram || payload_bytes > max_datagram) {
@@ -28,9 +22,9 @@ Datagrams::Datagrams(io::Descriptor socket, std::uint64_t payload_bytes)
   content_.assign(payload_bytes, 'n');
 }
 
-void Datagrams::send(Waiter& waiter) {
-  const std::uint32_t mark = htobe32(ours);
-  const std::uint64_t number = htobe64(sent_);
+void Datagrams::send(Kind kind, std::uint64_t number, Waiter& waiter) {
+  const std::uint32_t mark = htobe32(static_cast<std::uint32_t>(kind));
+  number = htobe64(number);
   std::memcpy(content_.data(), &mark, sizeof mark);
   std::memcpy(content_.data() + 4, &number, sizeof number);
   while (true) {
@@ -44,7 +38,6 @@ void Datagrams::send(Waiter& waiter) {
     if (errno != EAGAIN && errno != ENOBUFS && errno != EINTR) io::throw_errno("send");
     waiter.wait(socket_.get(), POLLOUT, now_ns() + 1'000'000);
   }
-  ++sent_;
 }
 
 std::optional<ReceivedDatagram> receive_datagram(int socket) {
@@ -52,7 +45,10 @@ std::optional<ReceivedDatagram> receive_datagram(int socket) {
   while (true) {
     alignas(cmsghdr) std::array<char, 128> control{};
     iovec vector{head.data(), head.size()};
+    ReceivedDatagram found{};
     msghdr message{};
+    message.msg_name = &found.sender;
+    message.msg_namelen = sizeof found.sender;
     message.msg_iov = &vector;
     message.msg_iovlen = 1;
     message.msg_control = control.data();
@@ -64,13 +60,18 @@ std::optional<ReceivedDatagram> receive_datagram(int socket) {
     }
     std::uint32_t mark = 0;
     std::memcpy(&mark, head.data(), sizeof mark);
-    if (static_cast<std::size_t>(size) < head.size() || be32toh(mark) != ours) continue;
+    found.kind = Kind{be32toh(mark)};
+    const bool is_ours =
+        found.kind == Kind::data || found.kind == Kind::probe || found.kind == Kind::question;
+    if (static_cast<std::size_t>(size) < head.size() || !is_ours) continue;
     std::uint64_t number = 0;
     std::uint64_t stamp = 0;
     std::memcpy(&number, head.data() + 4, sizeof number);
     std::memcpy(&stamp, head.data() + 12, sizeof stamp);
-    ReceivedDatagram found{be64toh(number), static_cast<std::int64_t>(be64toh(stamp)), 0,
-                           static_cast<std::uint64_t>(size)};
+    found.number = be64toh(number);
+    found.sent_ns = static_cast<std::int64_t>(be64toh(stamp));
+    found.bytes = static_cast<std::uint64_t>(size);
+    found.sender_length = message.msg_namelen;
     for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr;
          part = CMSG_NXTHDR(&message, part)) {
       if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_TIMESTAMPNS) continue;

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "datagrams/rate_probes.hpp"
+
+#include <endian.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+#include <stdexcept>
+
+namespace nagi::applications {
+namespace {
+
+// Of a search's time, what trains take, each; the rest is for their answers.
+constexpr double share_of_a_train = 0.75 / static_cast<double>(RateSearch::max_probes);
+constexpr double min_train = 10;               // packets
+constexpr std::int64_t patience = 50'000'000;  // from a question to the next
+constexpr unsigned place_in_train_bits = 32;
+
+/// What the other end says of a probe: three numbers of 8 bytes, big endian.
+using Answer = std::array<std::uint64_t, 3>;
+enum : std::size_t { number_of, packets_of, span_of };
+
+/// The answer to what is asked of a probe; none by `end_ns`.
+std::optional<Answer> answer(Datagrams& sending, Waiter& waiter, std::uint64_t probe,
+                             std::int64_t end_ns) {
+  while (now_ns() < end_ns) {
+    sending.send(Kind::question, probe, waiter);
+    const std::int64_t until = std::min(now_ns() + patience, end_ns);
+    while (now_ns() < until) {
+      waiter.wait(sending.socket(), POLLIN, until);
+      Answer found{};
+      const ssize_t size = recv(sending.socket(), found.data(), sizeof found, MSG_DONTWAIT);
+      if (size != static_cast<ssize_t>(sizeof found)) continue;  // or an ICMP error
+      for (std::uint64_t& each : found) each = be64toh(each);
+      if (found[number_of] == probe) return found;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+RateSearch search_rate(Datagrams& sending, Waiter& waiter, double max_bps, std::uint64_t span_ns) {
+  RateSearch search(max_bps);
+  const std::int64_t end = after(now_ns(), span_ns);
+  const double bits = static_cast<double>(sending.payload_bytes() + udp_headers) * 8;
+  const double train_ns = static_cast<double>(span_ns) * share_of_a_train;
+  for (std::uint64_t probe = 1; const auto rate = search.next(); ++probe) {
+    const double interval_ns = bits * 1e9 / *rate;
+    const double packets = std::max(min_train, std::round(train_ns / interval_ns));
+    const std::int64_t start = now_ns();
+    if (start + static_cast<std::int64_t>(packets * interval_ns) > end) break;
+    for (double place = 0; place < packets; ++place) {
+      waiter.sleep(start + static_cast<std::int64_t>(place * interval_ns));
+      const auto number = static_cast<std::uint64_t>(place);
+      sending.send(Kind::probe, probe << place_in_train_bits | number, waiter);
+    }
+    waiter.sleep(start + static_cast<std::int64_t>(packets * interval_ns));
+    const auto sent_ns = static_cast<double>(now_ns() - start);
+    const auto told = answer(sending, waiter, probe, end);
+    if (!told) break;
+    const auto arrived = static_cast<double>((*told)[packets_of]);
+    // From the first to the last is one interval less than all of them took.
+    const double span =
+        arrived > 1 ? static_cast<double>((*told)[span_of]) * arrived / (arrived - 1) : 0;
+    search.tell(arrived * bits * 1e9 / std::max(sent_ns, span));
+  }
+  if (search.probes().empty()) {
+    throw std::runtime_error(
+        "the search for a rate had no answer from the server; is the path "
+        "open both ways, and --search long enough?");
+  }
+  return search;
+}
+
+void ProbedEnd::take(const ReceivedDatagram& datagram) {
+  const bool is_question = datagram.kind == Kind::question;
+  const std::uint64_t probe =
+      is_question ? datagram.number : datagram.number >> place_in_train_bits;
+  if (probe < probe_) return;  // late
+  if (probe > probe_) {
+    received_ = Reception();
+    probe_ = probe;
+  }
+  if (is_question) {
+    Answer found{};
+    found[number_of] = htobe64(probe);
+    found[packets_of] = htobe64(received_.received());
+    found[span_of] =
+        htobe64(received_.received() > 0 ? static_cast<std::uint64_t>(last_ns_ - first_ns_) : 0);
+    // A lost answer is asked for again.
+    sendto(socket_, found.data(), sizeof found, 0,
+           reinterpret_cast<const sockaddr*>(&datagram.sender), datagram.sender_length);
+    return;
+  }
+  if (received_.received() == 0) first_ns_ = datagram.received_ns;
+  last_ns_ = std::max(first_ns_, datagram.received_ns);
+  const std::uint64_t place = datagram.number & ((1ULL << place_in_train_bits) - 1);
+  received_.receive(place, datagram.sent_ns, datagram.received_ns);
+}
+
+}  // namespace nagi::applications
