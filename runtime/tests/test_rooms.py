@@ -21,7 +21,7 @@ ALLOWED = {
     "p4/switch/daemon": [
         *("switch/daemon/", "program/", "traffic/", "model/", "native/", *RUNTIME),
     ],
-    "hosts/traffic": ["arithmetic/", "io/", "runtime/version.hpp"],
+    "hosts/traffic": ["arithmetic/", "datagrams/", "io/", "runtime/version.hpp"],
     "hosts/tcp/loader": ["../glue/", "io/", "runtime/version.hpp"],
 }
 DOCUMENTED = ROOT / "link-emulator" / "gr-nagi" / "docs" / "README.md"
