@@ -197,7 +197,7 @@ class VirtualLab:
 
     def _job(self, action: Action, plans: list[RunPlan]) -> GuestJob:
         runs = list(schedule(plans))
-        virtual = {"virtual": True, "server_preload": f"{guest.LIBRARY}/seldom_clock.so"}
+        virtual = {"virtual": True, "server_preload": f"{guest.LIBRARY}/seldom_reads.so"}
         places = netns_places(
             self._shape,
             [_INSIDE],
