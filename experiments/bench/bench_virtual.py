@@ -31,7 +31,7 @@ from nagi.plan.planner import plan_runs
 from nagi.spec.points import read_experiment
 from nagi_contracts.errors import InputError
 
-TARGETS = {10: 5.0, 50: 3.0, 100: 2.0, 200: 1.0}  # Mb/s -> virtual seconds a wall second
+TARGETS = {10: 10.0, 50: 6.0, 100: 4.0, 200: 2.5}  # Mb/s -> virtual seconds a wall second
 SPEC = """\
 schema_version: 1
 name: speed
