@@ -5,10 +5,11 @@
 //
 // - iperf reads the clock whenever it has received something, for reports that nobody reads. One
 //   reading in 64 is one; the others repeat it.
-// - It is woken for every segment. Here it is woken when 16 kB are there, or the connection ends.
+// - It is woken for every segment. Once it has read iperf's header, it is woken when 16 kB are there,
+//   or the connection ends.
 //   ACKs do not wait for it: the kernel acknowledges at once while less than that is unread
 //   (__tcp_ack_snd_check() in net/ipv4/tcp_input.c).
-// - What it receives is dropped in the kernel, not copied (MSG_TRUNC). Its headers are shorter reads.
+// - What it receives then is dropped in the kernel, not copied (MSG_TRUNC).
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -17,7 +18,7 @@
 namespace {
 constexpr int readings = 64;
 constexpr int least_bytes = 16'000;
-constexpr size_t header_bytes = 65'536;  // all are shorter
+constexpr size_t header_bytes = 65'536;  // longer reads are of what follows it
 }  // namespace
 
 extern "C" int clock_gettime(clockid_t clock, timespec* time) noexcept {
@@ -35,15 +36,14 @@ extern "C" int clock_gettime(clockid_t clock, timespec* time) noexcept {
   return 0;
 }
 
-extern "C" int accept(int listener, sockaddr* address, socklen_t* length) {
-  const int connection = static_cast<int>(syscall(SYS_accept, listener, address, length));
-  if (connection >= 0) {
-    setsockopt(connection, SOL_SOCKET, SO_RCVLOWAT, &least_bytes, sizeof least_bytes);
-  }
-  return connection;
-}
-
 extern "C" ssize_t recv(int connection, void* buffer, size_t count, int flags) {
-  if (count > header_bytes) flags |= MSG_TRUNC;
+  static thread_local int woken_seldom = -1;
+  if (count > header_bytes) {
+    flags |= MSG_TRUNC;
+    if (connection != woken_seldom) {
+      setsockopt(connection, SOL_SOCKET, SO_RCVLOWAT, &least_bytes, sizeof least_bytes);
+      woken_seldom = connection;
+    }
+  }
   return syscall(SYS_recvfrom, connection, buffer, count, flags, nullptr, nullptr);
 }
