@@ -282,7 +282,7 @@ def test_plan_says_least_and_most(nagi, spec, tmp_path):
     assert done.status == 0
     assert "3 to 20" in done.out
     assert "6 to 40 runs, 6 to 40 of them possible in the netns lab; about " in done.out
-    assert "disk: at most about " in done.out
+    assert "disk: about " in done.out
     assert f"are free at {tmp_path / 'x'}" in done.out
     assert "fit" not in done.out
     assert not (tmp_path / "x").exists()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -24,6 +25,16 @@ Count = Annotated[int, Field(ge=0)]
 class ApplicationPlan(Contract, ABC):
     """An application's settings. Those of nagi-traffic have the same names without their units
     (`_bytes`, `_ns`, `_bps`)."""
+
+    @property
+    def is_udp(self) -> bool:
+        """Whether it sends datagrams."""
+        return False
+
+    def offered_bytes(self, seconds: float) -> float:
+        """Mean of the payload that it has for the network in so many seconds; infinite: as much as
+        TCP takes."""
+        return math.inf
 
     @abstractmethod
     def describe(self) -> str:

@@ -44,6 +44,14 @@ class CbrPlan(ApplicationPlan):
     codec: Literal["g711"] | None = Field(None, exclude_if=is_none, description="of a voice call")
     playout_ns: int | None = Field(None, exclude_if=is_none, description="of a voice call")
 
+    @property
+    def is_udp(self) -> bool:
+        return True
+
+    def offered_bytes(self, seconds: float) -> float:
+        share = self.payload_bytes / (self.payload_bytes + HEADERS)
+        return self.rate_bps / 8 * share * seconds
+
     def describe(self) -> str:
         if self.codec is not None and self.playout_ns is not None:
             return f"voice call, G.711, played {Duration(self.playout_ns)} late"

@@ -35,6 +35,16 @@ class OnOffPlan(ApplicationPlan):
     transport: Literal["tcp", "udp"]
     payload_bytes: int
 
+    @property
+    def is_udp(self) -> bool:
+        return self.transport == "udp"
+
+    def offered_bytes(self, seconds: float) -> float:
+        share = self.on_time_ns / (self.on_time_ns + self.off_time_ns)
+        if self.transport == "udp":
+            share *= self.payload_bytes / (self.payload_bytes + HEADERS)
+        return self.rate_bps / 8 * share * seconds
+
     def describe(self) -> str:
         drawn = self.distribution if self.shape is None else f"Pareto, shape {self.shape:g}"
         return (

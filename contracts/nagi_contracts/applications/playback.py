@@ -4,6 +4,7 @@ the player finds what it is to play next."""
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 from pydantic import Field, model_validator
@@ -33,6 +34,10 @@ class PlaybackPlan(ApplicationPlan):
     )
     wait_ns: int | None = Field(None, exclude_if=is_none, description="null: an interval")
     ahead: bool = Field(False, exclude_if=is_false)
+
+    def offered_bytes(self, seconds: float) -> float:
+        size = math.inf if self.size_bytes is None else self.size_bytes
+        return size if self.ahead else min(size, self.rate_bps / 8 * seconds)
 
     def describe(self) -> str:
         how = ", sent ahead" if self.ahead else ""

@@ -24,6 +24,9 @@ class PoissonPlan(SizesPlan, ApplicationPlan):
     application: Literal["poisson"] = "poisson"
     interval_ns: int
 
+    def offered_bytes(self, seconds: float) -> float:
+        return self.mean_bytes() * seconds * 1e9 / self.interval_ns
+
     def describe(self) -> str:
         return (
             f"transfers of {self.sizes_in_words()}; a Poisson process, one in "

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
@@ -29,6 +30,13 @@ class RequestResponsePlan(SizesPlan, ApplicationPlan):
     request_bytes: int
     pause_ns: int | None = Field(None, exclude_if=is_none)
     count: int | None = Field(None, exclude_if=is_none)
+
+    def offered_bytes(self, seconds: float) -> float:
+        """At most: a response takes time, too."""
+        count = math.inf if self.count is None else self.count
+        if self.pause_ns is not None and self.pause_ns > 0:
+            count = min(count, seconds * 1e9 / self.pause_ns)
+        return self.mean_bytes() * count
 
     def describe(self) -> str:
         pause = f", {Duration(self.pause_ns)} apart" if self.pause_ns else ""

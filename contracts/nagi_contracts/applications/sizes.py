@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field, model_validator
@@ -25,6 +26,16 @@ class SizesPlan(BaseModel):
     min_bytes: int | None = Field(None, exclude_if=is_none, description="of pareto, bounded")
     max_bytes: int | None = Field(None, exclude_if=is_none)
     shape: float | None = Field(None, exclude_if=is_none)
+
+    def mean_bytes(self) -> float:
+        """The mean of what is drawn."""
+        low, high, shape = self.min_bytes, self.max_bytes, self.shape
+        if low is None or high is None or shape is None:
+            return self.size_bytes or 0
+        kept = low**shape / (1 - (low / high) ** shape)  # of x^-shape, between the bounds
+        if shape == 1:
+            return kept * math.log(high / low)
+        return kept * shape / (shape - 1) * (low ** (1 - shape) - high ** (1 - shape))
 
     def sizes_in_words(self) -> str:
         if self.min_bytes is not None and self.max_bytes is not None:

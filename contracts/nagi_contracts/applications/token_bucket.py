@@ -30,6 +30,9 @@ class TokenBucketPlan(ApplicationPlan):
     tokens: int
     interval_ns: int
 
+    def offered_bytes(self, seconds: float) -> float:
+        return self.depth_bytes + self.token_bytes * self.tokens * seconds * 1e9 / self.interval_ns
+
     def describe(self) -> str:
         return (
             f"token bucket of {in_bytes(self.depth_bytes)}, {self.tokens} tokens of "

@@ -28,6 +28,9 @@ class TransferPlan(ApplicationPlan):
         None, exclude_if=is_none, description="from connect() on; null: until the traffic ends"
     )
 
+    def offered_bytes(self, seconds: float) -> float:
+        return self.size_bytes
+
     def describe(self) -> str:
         until = ""
         if self.max_duration_ns is not None:

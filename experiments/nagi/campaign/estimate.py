@@ -1,25 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a campaign will take of time and disk, before it is run.
 
-Disk, an upper estimate from these assumptions:
-- Every flow sends full-size packets from its start to the end of the traffic, at the rate of its
-  bottleneck shared equally with the flows that cross it, or with a window cap at no more than
-  cap / base RTT. Retransmissions are part of that rate.
-- Every packet is acknowledged at once (delayed ACKs would halve their number) by 78 bytes of frame:
-  timestamps and one SACK block.
+Packets. A flow sends full-size packets from its start to the end of the traffic, at the least of
+- its share of its bottleneck, which flows that cross it have equally;
+- a window a base RTT, of the cap on windows if there is one;
+- what its application has for the network;
+- with independent losses p on its path: sqrt(3/2) / sqrt(p) packets a base RTT (Mathis, Semke,
+  Mahdavi, Ott, ACM CCR 27(3), 1997), half as much again, as schemes differ, and 1 / p packets
+  before the first loss. Schemes that take no loss for congestion are faster than that.
+Receivers acknowledge every packet, or with delayed ACKs every other.
+
+Disk, from these assumptions:
 - A captured packet takes 16 bytes of record header and what is captured of its frame: at most the
-  snap length, 128 bytes.
-- zstd brings captures of headers to a quarter (recorded ones came to a fifth).
-- nagi-link records 32 bytes a packet and link; as packets.parquet they are 26. On links that are
+  snap length, 128 bytes; of an ACK 78 bytes, with timestamps and one SACK block.
+- zstd brings captures of headers to a sixth (recorded ones came to 12 % to 17 %).
+- nagi-link records 32 bytes a packet and link; as packets.parquet they are 17. On links that are
   radios or have ARQ the same again for transmissions, of which repeated ones are left out.
-- TCP_INFO takes 100 bytes a sample, everything else 100 kB a run.
+- TCP_INFO takes 25 bytes a sample, everything else 70 kB a run.
 - While runs are under way, the raw records of one batch are there beside what is kept: all that
   cells are given at once.
 
 Time: each run takes its timeline; runs side by side divide it. Setting up the lab (some 10 s) and
-computing metrics are not in it. In virtual time a run takes what its packets do: 2.5 s and 8 us for
-every packet on every link, metrics included, on the two processors it was measured with
-(bench_virtual measures it; others take half or twice as long).
+computing metrics are not in it. In virtual time a run takes 1.9 s, 5 ms for every second of its
+timeline and 5.5 us for every packet on every link, certificate and metrics included, on the
+processors it was measured with.
 """
 
 from __future__ import annotations
@@ -43,12 +47,13 @@ from nagi.labs.lab import BETWEEN_RUNS
 ETHERNET_BYTES = 14
 ACK_BYTES = 78 - ETHERNET_BYTES
 PCAP_RECORD_BYTES = 16
-COMPRESSED_SHARE = 0.25
+COMPRESSED_SHARE = 0.15
 RECORD_BYTES = 32
-PARQUET_BYTES = 26
-SAMPLE_BYTES = 100
-OTHER_BYTES = 100_000
-VIRTUAL_RUN_S, VIRTUAL_CROSSING_S = 2.5, 8e-6
+PARQUET_BYTES = 17
+SAMPLE_BYTES = 25
+OTHER_BYTES = 70_000
+SCHEMES_DIFFER = 1.5
+VIRTUAL_RUN_S, VIRTUAL_SECOND_S, VIRTUAL_CROSSING_S = 1.9, 0.005, 5.5e-6
 MORE_DISK = (
     "give another place with --out, run a part with --only, or keep less with `keep: {captures: "
     "none, packets: drop}` in the experiment"
@@ -73,8 +78,14 @@ def size_of(plan: RunPlan, keep: Keep) -> RunSize:
             sends = (flow.sender, flow.path[0].link) == (capture.node, capture.link)
             receives = (flow.receiver, flow.path[-1].link) == (capture.node, capture.link)
             if sends or receives:
-                frames = [flow.packet_bytes + ETHERNET_BYTES, ACK_BYTES + ETHERNET_BYTES]
-                each = sum(PCAP_RECORD_BYTES + min(capture.snap_bytes, size) for size in frames)
+                frames = [
+                    (1.0, flow.packet_bytes + ETHERNET_BYTES),
+                    (_acks(plan, flow), ACK_BYTES + ETHERNET_BYTES),
+                ]
+                each = sum(
+                    count * (PCAP_RECORD_BYTES + min(capture.snap_bytes, size))
+                    for count, size in frames
+                )
                 total += round(packets[flow.name] * each)
                 wanted |= keep.captures == "both"
                 wanted |= keep.captures == "sender" and sends
@@ -111,7 +122,8 @@ def seconds_of(plan: RunPlan) -> float:
 
 def virtual_seconds_of(plan: RunPlan) -> float:
     """How long a run in virtual time takes by the clock on the wall."""
-    return VIRTUAL_RUN_S + VIRTUAL_CROSSING_S * _crossings(plan, _all_packets(plan))
+    crossings = _crossings(plan, _all_packets(plan))
+    return VIRTUAL_RUN_S + VIRTUAL_SECOND_S * plan.timeline.end_s + VIRTUAL_CROSSING_S * crossings
 
 
 def seconds_in(lab: str) -> Callable[[RunPlan], float]:
@@ -162,7 +174,7 @@ def _all_packets(plan: RunPlan) -> dict[str, float]:
     """How many full-size packets each flow sends."""
     bottlenecks = {flow.name: _bottleneck(plan, flow) for flow in plan.flows}
     sharing = Counter(bottlenecks.values())
-    return {flow.name: _packets(flow, sharing[bottlenecks[flow.name]]) for flow in plan.flows}
+    return {flow.name: _packets(plan, flow, sharing[bottlenecks[flow.name]]) for flow in plan.flows}
 
 
 def _watched(plan: RunPlan) -> set[str]:
@@ -174,16 +186,46 @@ def _crossings(plan: RunPlan, packets: dict[str, float], links: set[str] | None 
     """How many packets cross links (None: all), acknowledgements included, one counted on every
     link. `packets`: how many each flow sends."""
     return sum(
-        round(packets[flow.name]) * 2
+        round(packets[flow.name] * (1 + _acks(plan, flow)))
         for flow in plan.flows
         for direction in flow.path
         if links is None or direction.link in links
     )
 
 
-def _packets(flow: FlowPlan, sharing: int) -> float:
+def _acks(plan: RunPlan, flow: FlowPlan) -> float:
+    """Acknowledgements of a packet."""
+    if flow.application is not None and flow.application.is_udp:
+        return 0.0
+    routes = plan.node(flow.receiver).routes
+    return 1.0 if any(route.quickack for route in routes) else 0.5
+
+
+def _packets(plan: RunPlan, flow: FlowPlan, sharing: int) -> float:
     """How many full-size packets a flow sends."""
-    rate = flow.bottleneck_bps / sharing
-    if flow.max_window is not None and flow.base_rtt_s > 0:
-        rate = min(rate, flow.max_window * flow.packet_bytes * 8 / flow.base_rtt_s)
-    return rate * (flow.end_s - flow.start_s) / (8 * flow.packet_bytes)
+    seconds = flow.end_s - flow.start_s
+    found = [flow.bottleneck_bps / sharing * seconds / (8 * flow.packet_bytes)]
+    if flow.application is not None:
+        found.append(flow.application.offered_bytes(seconds) / flow.payload_bytes)
+        if flow.application.is_udp:
+            return min(found)
+    if flow.base_rtt_s == 0:
+        return min(found)
+    round_trips = seconds / flow.base_rtt_s
+    if flow.max_window is not None:
+        found.append(flow.max_window * round_trips)
+    loss = _loss_probability(plan, flow)
+    if loss > 0:
+        window = SCHEMES_DIFFER * math.sqrt(1.5 / loss)
+        found.append(1 / loss + window * round_trips)
+    return min(found)
+
+
+def _loss_probability(plan: RunPlan, flow: FlowPlan) -> float:
+    """Of a full-size packet on its way, as far as losses do not depend on each other."""
+    kept = 1.0
+    for hop in flow.path:
+        channel = plan.channel(hop)
+        found = channel.loss.loss_probability(flow.packet_bytes, channel.overhead_bytes)
+        kept *= 1 - (found or 0.0)
+    return 1 - kept

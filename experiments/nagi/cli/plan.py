@@ -117,7 +117,7 @@ class Estimate:
         lines = [
             f"{runs} runs, {possible} of them possible in the {lab} lab; about "
             f"{_range(*map(in_time, self.seconds))} with {self.jobs} side by side",
-            f"disk: at most about {_range(*map(in_bytes, self.disk_bytes))}; "
+            f"disk: about {_range(*map(in_bytes, self.disk_bytes))}; "
             f"{in_bytes(self.free_bytes)} are free at {self.out}",
         ]
         minimum, maximum = self.disk_bytes

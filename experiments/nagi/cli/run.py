@@ -244,7 +244,7 @@ class _Launch:
             lines.append(f"done before: {done}; they are not run again unless they are not valid")
         if waiting:
             lines.append(
-                f"to run: {len(waiting)}; {time}; disk: at most about {in_bytes(needed)}, "
+                f"to run: {len(waiting)}; {time}; disk: about {in_bytes(needed)}, "
                 f"{in_bytes(free_disk(directory.out))} free"
             )
         for line in lines:

@@ -375,9 +375,7 @@ class Flows:
 
     def _datagram(self, application: AnyPlan | None) -> int | None:
         """Payload of a flow's datagrams; None: it is TCP's."""
-        if isinstance(application, CbrPlan):
-            return application.payload_bytes
-        if isinstance(application, OnOffPlan) and application.transport == "udp":
+        if isinstance(application, CbrPlan | OnOffPlan) and application.is_udp:
             return application.payload_bytes
         return None
 
