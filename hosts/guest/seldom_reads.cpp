@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Preloaded into the receivers' iperf in a guest of the virtual lab, where a system call costs as
-// much as the way of a segment through the guest's kernel. It makes two of them seldom, and one cheap:
+// much as the way of a segment through the guest's kernel. It makes two of them seldom, and one
+// cheap:
 //
 // - iperf reads the clock whenever it has received something, for reports that nobody reads. One
 //   reading in 64 is one; the others repeat it.
-// - It is woken for every segment. Once it has read iperf's header, it is woken when 16 kB are there,
+// - It is woken for every segment. Once it has read iperf's header, it is woken when 16 kB are
+// there,
 //   or the connection ends.
 //   ACKs do not wait for it: the kernel acknowledges at once while less than that is unread
 //   (__tcp_ack_snd_check() in net/ipv4/tcp_input.c).
