@@ -6,11 +6,9 @@
 //
 // - iperf reads the clock whenever it has received something, for reports that nobody reads. One
 //   reading in 64 is one; the others repeat it.
-// - It is woken for every segment. Once it has read iperf's header, it is woken when 16 kB are
-// there,
-//   or the connection ends.
-//   ACKs do not wait for it: the kernel acknowledges at once while less than that is unread
-//   (__tcp_ack_snd_check() in net/ipv4/tcp_input.c).
+// - It is woken for every segment. After iperf's header it is woken when 16 kB are there, or the
+//   connection ends. ACKs do not wait for it: the kernel acknowledges at once while less than that
+//   is unread (__tcp_ack_snd_check() in net/ipv4/tcp_input.c).
 // - What it receives then is dropped in the kernel, not copied (MSG_TRUNC).
 #include <sys/socket.h>
 #include <sys/syscall.h>

@@ -32,10 +32,10 @@ class SizesPlan(BaseModel):
         low, high, shape = self.min_bytes, self.max_bytes, self.shape
         if low is None or high is None or shape is None:
             return self.size_bytes or 0
-        kept = low**shape / (1 - (low / high) ** shape)  # of x^-shape, between the bounds
+        ratio = math.pow(low / high, shape)  # what the bound cuts off
         if shape == 1:
-            return kept * math.log(high / low)
-        return kept * shape / (shape - 1) * (low ** (1 - shape) - high ** (1 - shape))
+            return low * math.log(high / low) / (1 - ratio)
+        return low * shape / (shape - 1) * (1 - ratio * high / low) / (1 - ratio)
 
     def sizes_in_words(self) -> str:
         if self.min_bytes is not None and self.max_bytes is not None:
