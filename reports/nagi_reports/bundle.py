@@ -37,8 +37,9 @@ _AT_TOP = ("campaign.json", "results.parquet", "report.pdf", "report.html")
 _CHUNK = 1 << 20
 
 
-def write_bundle(campaign_directory: Path, out: Path) -> int:
-    """Writes the bundle of a campaign to `out`, whole or not at all; returns its size in bytes.
+def write_bundle(campaign_directory: Path, out: Path) -> dict[str, str]:
+    """Writes the bundle of a campaign to `out`, whole or not at all; returns the SHA-256 of each
+    file in it, by name.
 
     Raises InputError if `out` exists, there is nothing to publish, or a file is not what its run's
     manifest says.
@@ -51,7 +52,7 @@ def write_bundle(campaign_directory: Path, out: Path) -> int:
     _check_manifests(campaign_directory, campaign, sums)
     readme = _readme(campaign, sorted(files)).encode()
     sums[README] = hashlib.sha256(readme).hexdigest()
-    listed = "".join(f"{sums[name]}  {name}\n" for name in sorted(sums)).encode()
+    listed = sums_as_text(sums).encode()
     folder = PurePosixPath(bundle_name(campaign))
     partial = out.with_name(out.name + ".partial")
     try:
@@ -73,7 +74,18 @@ def write_bundle(campaign_directory: Path, out: Path) -> int:
         ) from None
     finally:
         partial.unlink(missing_ok=True)
-    return out.stat().st_size
+    return sums
+
+
+def sums_as_text(sums: dict[str, str]) -> str:
+    """As sha256sum(1) writes and takes them."""
+    return "".join(f"{sums[name]}  {name}\n" for name in sorted(sums))
+
+
+def read_sums(path: Path) -> dict[str, str]:
+    """File -> SHA-256."""
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    return {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
 
 
 def bundle_name(campaign: Campaign) -> str:
@@ -216,10 +228,7 @@ def _check_sums(bundle: Path, directory: Path, found: dict[str, str]) -> None:
     """Raises InputError if the files are not those of SHA256SUMS."""
     if SUMS not in found:
         raise refuse(f"has no {SUMS}", "give a file made by `nagi bundle`", file=str(bundle))
-    listed: dict[str, str] = {}
-    for line in (directory / SUMS).read_text(encoding="utf-8", errors="replace").splitlines():
-        digest, _, name = line.partition("  ")
-        listed[name] = digest
+    listed = read_sums(directory / SUMS)
     for name in sorted(listed.keys() | found.keys() - {SUMS}):
         if name not in found:
             raise refuse(f"{name} is missing in it", _CURE, file=str(bundle))

@@ -44,6 +44,7 @@ _COMMANDS = {
     "report": _Command(_RESULTS, "results", "write_report"),
     "compare": _Command(_RESULTS, "results", "compare"),
     "bundle": _Command(_RESULTS, "results", "make_bundle"),
+    "publish": _Command(_RESULTS, "results", "publish"),
     "metrics": _Command(_RESULTS, "metrics", "metrics"),
     "doctor": _Command(_LABS, "lab", "doctor"),
     "up": _Command(_LABS, "lab", "up"),

@@ -165,5 +165,30 @@ def make_bundle(
     held, campaign = open_campaign(directory, None)
     target = out or Path(bundle.bundle_name(campaign) + bundle.SUFFIX)
     with held.held():
-        size = bundle.write_bundle(held.out, target)
-    write_line(f"{target}: {in_bytes(size)}")
+        bundle.write_bundle(held.out, target)
+    write_line(f"{target}: {in_bytes(target.stat().st_size)}")
+
+
+def publish(
+    directory: Directory,
+    target: Annotated[
+        Path,
+        typer.Argument(
+            help="Directory to publish it in; what it had is replaced",
+            metavar="TARGET",
+            show_default=False,
+        ),
+    ],
+) -> None:
+    """Write what of a campaign fits into a repository: reports, results, checksums of all files.
+    The bundle, which has everything, stays with the campaign."""
+    from nagi_reports import publication
+
+    held, campaign = open_campaign(directory, None)
+    with held.held():
+        made = publication.publish(held.out, campaign, target)
+        give_to_user(held.out)
+    write_line(
+        f"{target}: {count_of(made.runs, 'run')}; its bundle is {held.out / made.bundle}, "
+        f"{in_bytes(made.bundle_bytes)}"
+    )
