@@ -7,6 +7,7 @@ import json
 import math
 import re
 import shutil
+from collections import Counter
 
 import jsonschema
 import pytest
@@ -521,6 +522,26 @@ def test_thinned_acks_are_of_all_flows_over_a_route_or_of_none(tmp_path):
         edited(tmp_path, thinned, alone, beside)
     with pytest.raises(InputError, match="ackthin is for flows whose data goes one way"):
         edited(tmp_path, (BULK, COMMAND.replace("$scheme", "newreno-ackthin")), alone)
+
+
+def test_some_points_are_run_more_often_than_others(tmp_path):
+    text = GOOD.replace("seed: 1", "seed: 1\nrepeats: 3\nrepeats_at:").replace(
+        "repeats_at:", 'repeats_at: [{where: {loss: 0, capacity: "< 20 Mb/s"}, repeats: 1}]'
+    )
+    (tmp_path / "spec.yaml").write_text(text)
+    points = read_experiment(tmp_path / "spec.yaml", None)
+    runs = Counter(
+        (plan.point["loss"], plan.point["capacity"])
+        for point in points
+        for plan in plan_runs(point, None)
+    )
+    # Of two schemes each.
+    assert runs == {
+        ("0 %", "10 Mb/s"): 2,
+        ("0 %", "20 Mb/s"): 6,
+        ("1 %", "10 Mb/s"): 6,
+        ("1 %", "20 Mb/s"): 6,
+    }
 
 
 def test_newreno_optwin_holds_the_window_that_fills_the_path(tmp_path):

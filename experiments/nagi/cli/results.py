@@ -180,8 +180,7 @@ def publish(
         ),
     ],
 ) -> None:
-    """Write what of a campaign fits into a repository: reports, results, checksums of all files.
-    The bundle, which has everything, stays with the campaign."""
+    """Write what of a campaign fits into a repository: reports, results, all checksums."""
     from nagi_reports import publication
 
     held, campaign = open_campaign(directory, None)

@@ -16,7 +16,7 @@ from nagi_contracts.errors import BadValue, choices, shown
 from nagi_contracts.plan import NUMBER_MARK
 from nagi_contracts.records import Keep, Until
 from nagi_contracts.results import OF_TWO_RUNS, metrics_of_results
-from nagi_contracts.statements import Statement
+from nagi_contracts.statements import Condition, Statement
 from nagi_contracts.units import ByteCount, Duration, PacketCount
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -148,6 +148,13 @@ class ReportSettings(Strict):
     )
 
 
+class RepeatsAt(Strict):
+    """How often some points are run."""
+
+    where: dict[Axis, Condition] = Field(min_length=1, description="axis -> its values there")
+    repeats: Whole = Field(ge=1, le=1000, description="of each of these points")
+
+
 class Experiment(Strict):
     """An experiment file."""
 
@@ -161,6 +168,11 @@ class Experiment(Strict):
     reference: str = Field("", description="where the experiment comes from")
     seed: Whole = Field(ge=0, lt=2**63, description="every random draw follows from it")
     repeats: Whole = Field(1, ge=1, le=1000, description="of each point; with `until`, the least")
+    repeats_at: list[RepeatsAt] = Field(
+        [],
+        description="points that are run another number of times, such as those where nothing is "
+        "random; the first entry that fits counts",
+    )
     until: Until | None = Field(
         None, description="repeat each point until the interval of a metric is narrow enough"
     )
@@ -215,6 +227,9 @@ class Experiment(Strict):
         if until.metric in OF_TWO_RUNS:
             what = f"{until.metric} is of two runs, and points are repeated one by one"
             raise BadValue(what, "give another metric, such as goodput_bps", "until.metric")
+        if self.repeats_at:
+            what = "`repeats_at` beside `until`, which finds how often each point is run"
+            raise BadValue(what, "remove one of them", "repeats_at")
         if self.repeats < MIN_REPEATS:
             what = (
                 f"`until` with `repeats: {self.repeats}`: an interval of so few runs is narrow by "

@@ -11,7 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from nagi_contracts import paths
-from nagi_contracts.errors import InputError, Problem, choices, excerpt, nearest, shown
+from nagi_contracts.errors import (
+    BadValue,
+    InputError,
+    Problem,
+    choices,
+    excerpt,
+    in_two,
+    nearest,
+    shown,
+)
 from nagi_contracts.statements import check_axes
 from pydantic import TypeAdapter, ValidationError
 
@@ -222,7 +231,11 @@ class _Expansion:
             changed = {key: entries for key, entries in changed.items() if entries}
             experiment = base.model_copy(update=changed)
             values = {axis: texts[axis][index] for axis, index in chosen.items()}
-            points.append(Point(values, experiment, self._at(chosen)))
+            document = self._at(chosen)
+            repeats = _repeats_at(experiment, values, document)
+            if repeats != experiment.repeats:
+                experiment = experiment.model_copy(update={"repeats": repeats})
+            points.append(Point(values, experiment, document))
         for axis in texts:
             if not problems and axis not in self._axes.values():
                 what = f"axis {axis} is used nowhere"
@@ -280,6 +293,23 @@ class _Part:
                 self._seen[indices] = None
         value = self._seen[indices]
         return _Validated(value, is_new and value is None)
+
+
+def _repeats_at(experiment: Experiment, values: dict[str, str], document: Document) -> int:
+    """How often a point is run."""
+    for index, entry in enumerate(experiment.repeats_at):
+        place: Place = ("repeats_at", index, "where")
+        for axis in entry.where:
+            if axis not in values:
+                what = f"there is no axis {shown(axis)} in the matrix"
+                raise document.error((*place, axis), what, choices(axis, values, "axes"))
+        try:
+            if all(condition.holds(values[axis]) for axis, condition in entry.where.items()):
+                return entry.repeats
+        except BadValue as error:
+            what, cure = in_two(error)
+            raise document.error(place, what, cure) from None
+    return experiment.repeats
 
 
 def _values_at(matrix: dict[str, list[Any]], chosen: dict[str, int]) -> dict[str, Any]:
