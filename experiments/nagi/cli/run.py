@@ -256,7 +256,7 @@ class _Launch:
                 raise leave from None
         conclude(directory, Campaign.read(directory.campaign), self.json_)
         for line in (
-            runner.cost.in_words(),
+            runner.cost.in_words(self.cluster.in_words() if self.cluster is not None else ""),
             *repeats.too_wide_in_words(runner.selection, directory.runs),
         ):
             if line:

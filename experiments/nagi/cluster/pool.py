@@ -24,13 +24,14 @@ from typing import Any
 
 import dask
 from dask.utils import parse_timedelta
-from distributed import Client, Future, KilledWorker, Variable
+from distributed import Future, KilledWorker, Variable
 from nagi_contracts import __version__
 from nagi_contracts.errors import excerpt, refuse
 from nagi_contracts.plan import RunPlan
 from nagi_contracts.units import count_of
 
 from nagi.cluster import tasks
+from nagi.cluster.connection import connected
 from nagi.cluster.content import Sums, key_of, packed, sums_of
 from nagi.cluster.installation import Installation, Use, differences
 from nagi.labs.errors import Gone, Interrupted
@@ -38,7 +39,6 @@ from nagi.labs.errors import Gone, Interrupted
 _LOOK_S = 0.5
 _FETCHES = 2  # results that are fetched at once
 _MAX_LOST = 3  # workers that a task may take with it
-_CONNECT_S = 10
 _ANSWER_S = 30
 # Dask's setting of how long a worker is waited for; of the environment: DASK_NAGI__WAIT_FOR_WORKERS.
 _SETTING, _DEFAULT = "nagi.wait-for-workers", "30s"
@@ -129,7 +129,7 @@ class Cluster:
         self._guests: Guests | None = None
         for name in ("distributed", "tornado", "asyncio"):  # what is wrong is said here
             logging.getLogger(name).setLevel(logging.CRITICAL)
-        self._client = _connected(address)
+        self._client = connected(address)
         self.address = str(self._client.scheduler.address)
 
     def close(self) -> None:
@@ -425,19 +425,6 @@ class Cluster:
         if differ := differences(mine, found.parts):
             what = f"the scheduler at {self.address} has another build: {', '.join(differ)}"
             raise refuse(what, cure)
-
-
-def _connected(address: str) -> Client:
-    """Raises InputError."""
-    cure = "give the address that `dask scheduler` says, such as tcp://127.0.0.1:8786"
-    given = {"scheduler_file": address} if Path(address).is_file() else {"address": address}
-    try:
-        return Client(**given, timeout=_CONNECT_S, set_as_default=False, name="nagi")
-    except OSError as error:
-        why = "no scheduler answers there" if isinstance(error, TimeoutError) else str(error)
-        raise refuse(f"--dask {excerpt(address)}: {excerpt(why)} ({_CONNECT_S} s)", cure) from None
-    except (ValueError, TypeError, KeyError, RuntimeError) as error:
-        raise refuse(f"--dask {excerpt(address)}: {excerpt(_in_words(error))}", cure) from None
 
 
 def _patience_s() -> float:
