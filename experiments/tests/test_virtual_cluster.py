@@ -17,7 +17,6 @@ from pathlib import Path
 import pytest
 from marks import in_virtual_time
 from nagi_contracts.paths import executable
-from nagi_contracts.records import Campaign
 from prefixes import make_prefix
 from specs import two_links
 from test_virtual_lab import guests, no_guest_left, runs_of  # noqa: F401 - a fixture
@@ -209,7 +208,10 @@ def test_what_is_done_stays_if_the_scheduler_goes(cluster, tmp_path):
 
 def test_interrupted_it_ends_what_goes_on_there(cluster, tmp_path):
     cluster.add("one")
-    spec, out = written(tmp_path, "cubic, newreno, bbr", seconds=20, rate="60 Mb/s"), tmp_path / "out"
+    spec, out = (
+        written(tmp_path, "cubic, newreno, bbr", seconds=20, rate="60 Mb/s"),
+        tmp_path / "out",
+    )
     process = start(spec, out, "--dask", cluster.address)
     wait_for(lambda: list(out.glob("runs/*/verdict.json")))
     wait_for(guests)
@@ -228,7 +230,9 @@ def test_workers_of_another_build_are_left_out(cluster, tmp_path):
     cluster.add("other", NAGI_PREFIX=str(other))
     spec, out = written(tmp_path, "cubic"), tmp_path / "out"
     said = run(spec, out, "--dask", cluster.address, status=2)
-    assert re.search(r"worker other \(tcp://.*\) is left out: it has another build: nagi-link;", said)
+    assert re.search(
+        r"worker other \(tcp://.*\) is left out: it has another build: nagi-link;", said
+    )
     assert "install there what is here: nagi 0.1.0 of the same build" in said
     assert f"{cluster.address} has no worker that can be used" in said
     assert not out.exists()
@@ -241,7 +245,7 @@ def test_workers_of_another_build_are_left_out(cluster, tmp_path):
 @pytest.mark.slow
 def test_repeats_are_added_there_too(cluster, tmp_path):
     cluster.add("one")
-    extra = "until: {metric: agi, halfwidth: 0.001, at_most: 4}\nrepeats: 2\n"
+    extra = "until: {metric: agi, halfwidth: 0.001, at_most: 5}\nrepeats: 3\n"
     spec = written(tmp_path, "cubic", extra=extra)
     said = run(spec, tmp_path / "there", "--dask", cluster.address)
     assert "more runs, as intervals are wider than asked for" in said

@@ -274,9 +274,10 @@ class Runner:
         """`tries`: how often a run is tried whose links did not do what was asked, or that a host
         was too busy to begin in time; `stop_if_noisy`: whether to stop instead, if most runs of the
         first batch are late. `runs_a_batch`: in virtual time, of a cell; `one_shape`: whether a lab
-        is for runs of one shape. `analyse` computes the metrics of a run directory. `grow` adds the runs that are to be done in view of those
-        that are over. `observer` hears of every run that ends. `finished_cell` and `collect`: how
-        runs that are over are found, and become run directories."""
+        is for runs of one shape. `analyse` computes the metrics of a run directory. `grow` adds the
+        runs that are to be done in view of those that are over. `observer` hears of every run that
+        ends. `finished_cell` and `collect`: how runs that are over are found, and become run
+        directories."""
         self.selection = selection
         self._labs = labs
         self._grow = grow

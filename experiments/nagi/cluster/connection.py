@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from distributed import Client, Security
-from distributed.comm import connect
 from distributed.comm.addressing import get_address_host_port, parse_address
+from distributed.comm.core import connect
 from distributed.comm.registry import backends
 from nagi_contracts.errors import choices, excerpt, refuse
 
@@ -21,9 +21,9 @@ _TIMEOUT_S = 10
 _CURE = "give the address that `dask scheduler` says, such as tcp://127.0.0.1:8786"
 
 
-def connected(given: str) -> Client:
-    """A client of the scheduler at an address, or at that in a scheduler's file. Raises
-    InputError."""
+def connected(given: str) -> tuple[Client, str]:
+    """A client of the scheduler at an address, or at that in a scheduler's file; and the address.
+    Raises InputError."""
     address = _address_in(Path(given)) if Path(given).is_file() else given
     security = _security(address)
     try:
@@ -38,9 +38,10 @@ def connected(given: str) -> Client:
     try:
         # By itself first: a client that is refused here takes long to give up.
         asyncio.run(asyncio.wait_for(_greet(address, security), _TIMEOUT_S))
-        return Client(
+        client = Client(
             address, timeout=_TIMEOUT_S, security=security, set_as_default=False, name="nagi"
         )
+        return client, address
     except (OSError, ValueError):
         raise refuse(
             f"--dask {excerpt(given)}: what answers there does not speak as a Dask scheduler does",

@@ -12,7 +12,6 @@ import errno
 import os
 import shutil
 import tarfile
-import uuid
 from collections.abc import Callable
 from functools import cache
 from io import BytesIO
@@ -22,6 +21,8 @@ import pyarrow as pa
 from nagi_contracts.errors import refuse
 from nagi_contracts.plan import digest
 from nagi_contracts.records import sha256_of
+
+from nagi.scratch import scratch
 
 Sums = dict[str, str]  # file -> SHA-256, of one directory
 
@@ -51,26 +52,36 @@ def packed(directory: Path, files: list[Path]) -> bytes:
 def unpack(archive: bytes, target: Path) -> None:
     """Unpacks what packed() made into `target`, which is whole or not there. Nothing can land
     outside. Raises OSError."""
-    partial = target.with_name(f"{target.name}.{uuid.uuid4().hex}")
-    partial.mkdir(parents=True)
-    try:
-        with (
-            pa.input_stream(BytesIO(archive), compression="zstd") as stream,
-            tarfile.open(fileobj=stream, mode="r|") as tar,
-        ):
-            for member in tar:
-                content = tar.extractfile(member)
-                name = PurePosixPath(member.name)
-                if content is None or name.is_absolute() or ".." in name.parts:
-                    raise OSError(errno.EBADMSG, "it has more than plain files", str(target))
-                file = partial / name
-                file.parent.mkdir(exist_ok=True)
-                with file.open("xb") as made:
-                    shutil.copyfileobj(content, made, 1 << 20)
-                file.chmod(member.mode & 0o755)
-        partial.rename(target)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with scratch(target.parent) as beside:
+        _extract(archive, beside / "files")
+        (beside / "files").rename(target)
+
+
+def unpack_into(archive: bytes, target: Path) -> None:
+    """Puts files of an archive in the place of those in a directory, each whole or not at all.
+    Raises OSError."""
+    with scratch(target.parent) as beside:
+        _extract(archive, beside / "files")
+        for file in sorted((beside / "files").iterdir()):
+            file.replace(target / file.name)
+
+
+def _extract(archive: bytes, target: Path) -> None:
+    with (
+        pa.input_stream(BytesIO(archive), compression="zstd") as stream,
+        tarfile.open(fileobj=stream, mode="r|") as tar,
+    ):
+        for member in tar:
+            content = tar.extractfile(member)
+            name = PurePosixPath(member.name)
+            if content is None or name.is_absolute() or ".." in name.parts:
+                raise OSError(errno.EBADMSG, "it has more than plain files", str(target))
+            file = target / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with file.open("xb") as made:
+                shutil.copyfileobj(content, made, 1 << 20)
+            file.chmod(member.mode & 0o755)
 
 
 def files_of(run: Path) -> list[Path]:
@@ -98,9 +109,7 @@ def kept(sums: Sums, fetch: Callable[[str], bytes]) -> Path:
         _checked.cache_clear()
         if _checked(key) != sums:
             shutil.rmtree(target, ignore_errors=True)
-            raise refuse(
-                f"what came for {key[:16]} is something else", "start the scheduler anew"
-            )
+            raise refuse(f"what came for {key[:16]} is something else", "start the scheduler anew")
     return target
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is installed on a machine, as far as it can change a result: for machines of a cluster, which
-have to agree. The guest kernel is not part of it: workers fetch it.
+"""What is installed on a machine, as far as it can change a result. Machines of a cluster have to
+agree in it. The guest kernel is not part of it: workers fetch it.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Installation:
 
 
 def differences(mine: dict[str, str], theirs: dict[str, str]) -> list[str]:
-    """What differs, in words; of what has a version both."""
+    """What differs, in words; with both versions of what has some."""
     found = []
     for name, value in mine.items():
         other = theirs.get(name)

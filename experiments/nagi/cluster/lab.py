@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The virtual lab on a cluster: each run is a task of a worker, which gives the whole run directory."""
+"""The virtual lab on a cluster: each run is a task of a worker, which gives the whole run
+directory. And metrics of runs that are there, computed on a cluster."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from nagi_contracts.plan import RunPlan
@@ -12,7 +14,7 @@ from nagi_contracts.records import Build, Keep
 
 from nagi.campaign.collection import WHOLE
 from nagi.cluster import tasks
-from nagi.cluster.content import sums_of, unpack
+from nagi.cluster.content import files_of, packed, sums_of, unpack, unpack_into
 from nagi.cluster.pool import Cluster, Guests, Task
 from nagi.labs import guest_kernel, virtual
 from nagi.labs.errors import LabError
@@ -85,3 +87,21 @@ class ClusterLabs:
 
     def give_up(self, trouble: LabError) -> list[str]:
         return []
+
+
+def analyse(cluster: Cluster, runs: list[Path]) -> Iterator[tuple[Path, str]]:
+    """Has the metrics of run directories computed anew from their captures, and puts them there.
+    Yields each run when it is over, and why it has none, if so. Raises Gone, Interrupted."""
+    directories = {run.name: run for run in runs}
+    wanted = [
+        Task("nagi-analyse", run.name, tasks.analyse, files=partial(_whole, run)) for run in runs
+    ]
+    for done in cluster.each(wanted):
+        run = directories[done.task.run_id]
+        if not done.why:
+            unpack_into(done.files, run)
+        yield run, done.why
+
+
+def _whole(run: Path) -> bytes:
+    return packed(run, files_of(run))

@@ -36,11 +36,13 @@ from nagi.cluster.content import Sums, key_of, packed, sums_of
 from nagi.cluster.installation import Installation, Use, differences
 from nagi.labs.errors import Gone, Interrupted
 
+_Future = Future[Any]
+
 _LOOK_S = 0.5
 _FETCHES = 2  # results that are fetched at once
 _MAX_LOST = 3  # workers that a task may take with it
 _ANSWER_S = 30
-# Dask's setting of how long a worker is waited for; of the environment: DASK_NAGI__WAIT_FOR_WORKERS.
+# Dask's setting of how long workers are waited for; DASK_NAGI__WAIT_FOR_WORKERS sets it, too.
 _SETTING, _DEFAULT = "nagi.wait-for-workers", "30s"
 _MEND = "mend that, then start it again"
 _SAME_BUILD = (
@@ -90,9 +92,9 @@ class _Worker:
     threads: int
     is_new: bool = True  # nobody knows yet whether it can be used
     is_ready: bool = False
-    inquiry: Future | None = None
-    underway: dict[Future, Task] = field(default_factory=dict)
-    fetched: dict[Future, Task] = field(default_factory=dict)  # just now
+    inquiry: _Future | None = None
+    underway: dict[_Future, Task] = field(default_factory=dict)
+    fetched: dict[_Future, Task] = field(default_factory=dict)  # just now
 
     @property
     def is_free(self) -> bool:
@@ -129,8 +131,7 @@ class Cluster:
         self._guests: Guests | None = None
         for name in ("distributed", "tornado", "asyncio"):  # what is wrong is said here
             logging.getLogger(name).setLevel(logging.CRITICAL)
-        self._client = connected(address)
-        self.address = str(self._client.scheduler.address)
+        self._client, self.address = connected(address)
 
     def close(self) -> None:
         """Leaves the cluster; what goes on there for this client ends."""
@@ -155,11 +156,11 @@ class Cluster:
         threads = f" with {self.threads} threads" if self.threads > len(workers) else ""
         return f"{count_of(len(workers), 'worker')}{threads}"
 
-    def require_workers(self, use: Use, guests: Guests | None = None) -> None:
-        """Waits until each worker that is there is found fit for `use` or not. Raises InputError if
-        none is fit, Interrupted, Gone."""
-        self._use, self._guests = use, guests
-        self._here = Installation.here(use)
+    def require_workers(self, use: Use | None = None, guests: Guests | None = None) -> None:
+        """Waits until each worker that is there is found fit for `use` or not; None: for reading
+        captures. Raises InputError if none is fit, Interrupted, Gone."""
+        self._use, self._guests = use or Use(), guests
+        self._here = Installation.here(self._use)
         self._check_scheduler()
         begun = time.monotonic()
         is_said = False
@@ -242,11 +243,13 @@ class Cluster:
                 worker = _Worker(address, str(known[address]["name"]), threads[address])
                 self._workers[address] = worker
                 sums = self._guests.sums if self._guests else []
-                self._inquire(worker, self._examined, "nagi-examine", tasks.examine, self._use, sums)
+                self._inquire(
+                    worker, self._examined, "nagi-examine", tasks.examine, self._use, sums
+                )
 
     def _submit(
         self, worker: _Worker, name: str, function: Callable[..., Any], *arguments: Any
-    ) -> Future:
+    ) -> _Future:
         """`function` is done by this worker or not at all."""
         return self._client.submit(
             function,
@@ -257,7 +260,7 @@ class Cluster:
             pure=False,
         )
 
-    def _when_over(self, future: Future, do: Callable[[Future], None]) -> None:
+    def _when_over(self, future: _Future, do: Callable[[_Future], None]) -> None:
         future.add_done_callback(lambda over: self._events.put(partial(do, over)))
 
     def _inquire(
@@ -270,7 +273,7 @@ class Cluster:
     ) -> None:
         """Asks a new worker something; `then` is told its answer."""
 
-        def over(future: Future) -> None:
+        def over(future: _Future) -> None:
             worker.inquiry = None
             if future.status == "finished":
                 with suppress(OSError, CancelledError):  # it is lost, or late: see _look()
@@ -328,7 +331,7 @@ class Cluster:
         self.say(f"worker {worker} is left out: {what}; {cure}")
 
     def _give(self, task: Task, worker: _Worker) -> None:
-        def submit() -> Future:
+        def submit() -> _Future:
             files: list[Any] = []
             if task.files is not None:
                 # By the scheduler, as this machine may not reach workers.
@@ -344,7 +347,7 @@ class Cluster:
         worker.underway[future] = task
         self._when_over(future, partial(self._over, worker))
 
-    def _over(self, worker: _Worker, future: Future) -> None:
+    def _over(self, worker: _Worker, future: _Future) -> None:
         """A task has ended, one way or another."""
         task = worker.underway.pop(future, None)
         if task is None:  # it was dropped
@@ -366,7 +369,7 @@ class Cluster:
             self._results.append(Done(task, b"", f"worker {worker}: {_in_words(error)}"))
 
     def _fetched(
-        self, worker: _Worker, future: Future, fetching: concurrent.futures.Future[tasks.Outcome]
+        self, worker: _Worker, future: _Future, fetching: concurrent.futures.Future[tasks.Outcome]
     ) -> None:
         task = worker.fetched.pop(future, None)
         if task is None:
@@ -407,7 +410,7 @@ class Cluster:
             worker.underway.clear()
             worker.fetched.clear()
 
-    def _cancel(self, futures: list[Future]) -> None:
+    def _cancel(self, futures: list[_Future]) -> None:
         if futures and self._client.status == "running":
             with suppress(OSError, RuntimeError):
                 self._client.cancel(futures)

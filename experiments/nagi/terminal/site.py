@@ -95,9 +95,7 @@ def cluster_site(cluster: Cluster, points: list[Point], switch: SwitchTarget | N
         virtual.availability,
         require_fit,
         lambda directory, selection: nullcontext(
-            ClusterLabs(
-                cluster, directory.records, selection.build, selection.experiment.keep
-            )
+            ClusterLabs(cluster, directory.records, selection.build, selection.experiment.keep)
         ),
         radio.availability,
     )
