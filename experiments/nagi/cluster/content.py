@@ -73,10 +73,11 @@ def _extract(archive: bytes, target: Path) -> None:
         tarfile.open(fileobj=stream, mode="r|") as tar,
     ):
         for member in tar:
-            content = tar.extractfile(member)
             name = PurePosixPath(member.name)
-            if content is None or name.is_absolute() or ".." in name.parts:
+            if not member.isreg() or name.is_absolute() or ".." in name.parts:
                 raise OSError(errno.EBADMSG, "it has more than plain files", str(target))
+            content = tar.extractfile(member)
+            assert content is not None  # a plain file
             file = target / name
             file.parent.mkdir(parents=True, exist_ok=True)
             with file.open("xb") as made:
