@@ -161,23 +161,20 @@ def test_a_cluster_gives_the_same_bytes_as_one_machine(cluster, tmp_path):
     prefix = make_prefix(tmp_path / "prefix", without={"guest"})
     for name in ("one", "two"):
         cluster.add(name, NAGI_PREFIX=str(prefix))
-    spec = written(tmp_path, "cubic, westwoodvt, mine.c")
+    spec = written(tmp_path, "westwoodvt, mine.c")
     said = run(spec, tmp_path / "there", "--dask", cluster.address)
-    assert "3 runs in the virtual lab, on " in said and f" of {cluster.address}" in said
+    assert "2 runs in the virtual lab, on " in said and f" of {cluster.address}" in said
     assert "dashboard: http://127.0.0.1:" in said
     assert "certificates and metrics included" in said
     run(spec, tmp_path / "here")
     same(tmp_path / "there", tmp_path / "here")
-    # What is there by its content is not fetched again.
-    before = stamps(cluster.cache("one"))
-    assert {Path(file).name for file in before} >= {"linux", "nagi_reno.ko", "nagi_mine.ko"}
-    assert "done before: 3" in run(spec, tmp_path / "there", "--dask", cluster.address)
-    assert stamps(cluster.cache("one")) == before
+    fetched = {Path(file).name for file in stamps(cluster.cache("one"))}
+    assert fetched >= {"linux", "nagi_reno.ko", "nagi_mine.ko"}
 
 
 def test_a_worker_that_is_lost_leaves_its_run_to_others(cluster, tmp_path):
     cluster.add("one")
-    spec = written(tmp_path, "cubic, newreno, bbr, vegas", seconds=12, rate="40 Mb/s")
+    spec = written(tmp_path, "cubic, newreno, vegas", seconds=8, rate="40 Mb/s")
     process = start(spec, tmp_path / "out", "--dask", cluster.address)
     wait_for(lambda: list(tmp_path.glob("out/runs/*/verdict.json")))
     cluster.add("two")
@@ -186,9 +183,21 @@ def test_a_worker_that_is_lost_leaves_its_run_to_others(cluster, tmp_path):
     said, _ = process.communicate(timeout=200)
     assert process.returncode == 0, said
     assert re.search(r"worker one \(tcp:.*\) is gone; 1 run of it done by others", said)
-    assert "4 valid" in said
+    assert "3 valid" in said
 
 
+@pytest.mark.slow
+def test_what_is_there_by_content_is_not_fetched_again(cluster, tmp_path):
+    cluster.add("one")
+    spec = written(tmp_path, "cubic")
+    run(spec, tmp_path / "first", "--dask", cluster.address)
+    before = stamps(cluster.cache("one"))
+    assert before
+    run(spec, tmp_path / "second", "--dask", cluster.address)
+    assert stamps(cluster.cache("one")) == before
+
+
+@pytest.mark.slow
 def test_what_is_done_stays_if_the_scheduler_goes(cluster, tmp_path):
     cluster.add("one")
     spec, out = written(tmp_path, "cubic, newreno, bbr, vegas", seconds=12), tmp_path / "out"
@@ -206,6 +215,7 @@ def test_what_is_done_stays_if_the_scheduler_goes(cluster, tmp_path):
     assert done.items() <= stamps(out / "runs").items()
 
 
+@pytest.mark.slow
 def test_interrupted_it_ends_what_goes_on_there(cluster, tmp_path):
     cluster.add("one")
     spec, out = (
@@ -222,6 +232,7 @@ def test_interrupted_it_ends_what_goes_on_there(cluster, tmp_path):
     wait_for(lambda: not guests(), 10)
 
 
+@pytest.mark.slow
 def test_workers_of_another_build_are_left_out(cluster, tmp_path):
     other = make_prefix(tmp_path / "other", without={"nagi-link", "guest"})
     shutil.copy(executable("nagi-link"), other / "bin" / "nagi-link")

@@ -42,6 +42,8 @@ _LOOK_S = 0.5
 _FETCHES = 2  # results that are fetched at once
 _MAX_LOST = 3  # workers that a task may take with it
 _ANSWER_S = 30
+_BUSY_S = 60.0  # that a worker takes at most to answer, unless it is busy
+_ALL_ANSWER_S = 10  # then those that have answered begin
 # Dask's setting of how long workers are waited for; DASK_NAGI__WAIT_FOR_WORKERS sets it, too.
 _SETTING, _DEFAULT = "nagi.wait-for-workers", "30s"
 _MEND = "mend that, then start it again"
@@ -166,18 +168,29 @@ class Cluster:
         is_said = False
         while True:
             self._turn()
-            if self._workers and not any(worker.is_new for worker in self._workers.values()):
+            waited_s = time.monotonic() - begun
+            new = [worker for worker in self._workers.values() if worker.is_new]
+            if self._workers and not new:
                 break
-            if self._workers:
-                continue
-            if time.monotonic() - begun > self._patience_s:
+            if waited_s > _ALL_ANSWER_S and self._ready():
+                self.say(f"{count_of(len(new), 'worker')} not used yet: no answer")
+                break
+            limit_s = max(self._patience_s, _BUSY_S) if new else self._patience_s
+            longer = "to wait longer, set DASK_NAGI__WAIT_FOR_WORKERS, such as 10min"
+            if waited_s > limit_s and new:
                 raise refuse(
-                    f"no worker has come to {self.address} in {self._patience_s:.0f} s",
-                    f"start one: {_start_worker(self.address)}; to wait longer, set "
-                    "DASK_NAGI__WAIT_FOR_WORKERS, such as 10min",
+                    f"{count_of(len(new), 'worker')} of {self.address}, and no answer in "
+                    f"{limit_s:.0f} s: busy with something else",
+                    f"give the same command when that is over; {longer}",
                 )
-            if not is_said:
-                self.say(f"waiting up to {self._patience_s:.0f} s for workers of {self.address}")
+            if waited_s > limit_s:
+                raise refuse(
+                    f"no worker has come to {self.address} in {limit_s:.0f} s",
+                    f"start one: {_start_worker(self.address)}; {longer}",
+                )
+            if not is_said and (not new or waited_s > _ALL_ANSWER_S):
+                for_what = "an answer of workers" if new else "workers"
+                self.say(f"waiting up to {limit_s:.0f} s for {for_what} of {self.address}")
                 is_said = True
         if not self._ready():
             raise refuse(
