@@ -131,8 +131,7 @@ class Cluster:
         self._use = Use()
         self._here = Installation.here(self._use)
         self._guests: Guests | None = None
-        for name in ("distributed", "tornado", "asyncio"):  # what is wrong is said here
-            logging.getLogger(name).setLevel(logging.CRITICAL)
+        _silence()
         self._client, self.address = connected(address)
 
     def close(self) -> None:
@@ -441,6 +440,14 @@ class Cluster:
         if differ := differences(mine, found.parts):
             what = f"the scheduler at {self.address} has another build: {', '.join(differ)}"
             raise refuse(what, cure)
+
+
+def _silence() -> None:
+    """What goes wrong with the cluster is said by nagi. Dask has given its loggers levels."""
+    of_dask = ("distributed", "tornado", "asyncio")
+    for name in (*of_dask, *logging.root.manager.loggerDict):
+        if name.partition(".")[0] in of_dask:
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
 
 
 def _patience_s() -> float:
