@@ -37,6 +37,7 @@ from nagi_reports.metrics import (
 )
 from nagi_reports.parquet import read_parquet
 
+METRICS = "metrics.json"
 GOODPUT = "goodput.parquet"  # of the flows that share a bottleneck, over time
 
 _OF_DROPS = [
@@ -91,13 +92,13 @@ def analyse_run(run: Path) -> Metrics:
             each.damage.replace(f"{run}/", "") for each in recorded.scans.values() if each.damage
         ],
     )
-    metrics.write(run / "metrics.json")
+    metrics.write(run / METRICS)
     return metrics
 
 
 def ensure_metrics(run: Path) -> None:
     """Computes the metrics of a run that has none yet."""
-    if not (run / "metrics.json").exists():
+    if not (run / METRICS).exists():
         analyse_run(run)
 
 
@@ -126,7 +127,7 @@ def read_table(out: Path, campaign: Campaign) -> pd.DataFrame:
     """The same, as the runs are now; writes nothing."""
     rows = []
     for run in campaign.runs:
-        metrics = out / "runs" / run.run_id / "metrics.json"
+        metrics = out / "runs" / run.run_id / METRICS
         if metrics.exists():
             for row in Metrics.read(metrics).rows:
                 values = row.model_dump()

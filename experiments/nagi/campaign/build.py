@@ -31,6 +31,36 @@ def current_build(
     program that these run, of those with radios nagi-sdr, unless they are what real hosts have, of
     those with applications nagi-traffic. Raises InputError if nagi-link or nagi-tcp has not been
     built, the guest, nagi-traffic or nagi-switch, or bmv2 is not installed."""
+    always, of_this_lab = _programs(lab, switch, radios=radios, applications=applications)
+    guest = None
+    if lab == virtual.NAME:
+        kernel = guest_kernel.require_installed()
+        preloaded = sorted(guest_kernel.directory().glob("*.so"))
+        guest = digest([kernel.linux, kernel.modules, *map(sha256_of, preloaded)])
+    of_this_lab = {"guest": guest, **of_this_lab}
+    checksums = [each for each in of_this_lab.values() if each is not None]
+    return Build(
+        id=digest([__version__, *always.values(), *checksums]),
+        version=__version__,
+        commit=_commit(),
+        **always,
+        **of_this_lab,
+    )
+
+
+def programs(
+    lab: str, switch: SwitchTarget | None, *, radios: bool, applications: bool
+) -> dict[str, str]:
+    """The checksums of what this machine has of a build, without the guest kernel. Raises
+    InputError as current_build() does."""
+    always, of_this_lab = _programs(lab, switch, radios=radios, applications=applications)
+    return always | {name: sha256 for name, sha256 in of_this_lab.items() if sha256 is not None}
+
+
+def _programs(
+    lab: str, switch: SwitchTarget | None, *, radios: bool, applications: bool
+) -> tuple[dict[str, str], dict[str, str | None]]:
+    """Checksums of what every build has, and of what some have."""
     program = paths.executable("nagi-link")
     if not program.exists():
         raise refuse(f"there is no {program}", "build it: `make setup`")
@@ -41,27 +71,14 @@ def current_build(
         "nagi_agent": hashlib.sha256(b"".join(each.read_bytes() for each in sources)).hexdigest(),
         "nagi_tcp": sha256_of(scheme_objects.nagi_tcp()),
     }
-    guest = None
-    if lab == virtual.NAME:
-        kernel = guest_kernel.require_installed()
-        preloaded = sorted(guest_kernel.directory().glob("*.so"))
-        guest = digest([kernel.linux, kernel.modules, *map(sha256_of, preloaded)])
     here = lab != physical.NAME  # bmv2, as kernels and iperf there, is the hosts' own
     of_this_lab = {
-        "guest": guest,
         "nagi_switch": sha256_of(_nagi_switch()) if switch == "nagi" else None,
         "simple_switch": sha256_of(_simple_switch()) if here and switch == "bmv2" else None,
         "nagi_traffic": sha256_of(nagi_traffic()) if applications else None,
         "nagi_sdr": radio.checksum() if here and radios else None,
     }
-    checksums = [each for each in of_this_lab.values() if each is not None]
-    return Build(
-        id=digest([__version__, *always.values(), *checksums]),
-        version=__version__,
-        commit=_commit(),
-        **always,
-        **of_this_lab,
-    )
+    return always, of_this_lab
 
 
 def _nagi_switch() -> Path:

@@ -29,7 +29,7 @@ from nagi_contracts.records import Build, Campaign, CampaignRun, Verdict
 
 from nagi.campaign.collection import attempts, collect, finished_cell, record_failure, verdict_of
 from nagi.campaign.cost import Cost
-from nagi.labs.errors import LabError, Unfit
+from nagi.labs.errors import Gone, LabError, Unfit
 from nagi.labs.lab import BETWEEN_RUNS, Lab, Labs
 from nagi.labs.shape import Shape
 from nagi.plan import radio, schemes
@@ -43,7 +43,7 @@ _LATE_RUNS = 3  # so many say that a machine is too busy, fewer may be chance
 # Of runs a cell is given at once in real time: what shipping costs is then little.
 BATCH_SECONDS = 75.0
 # In virtual time shipping costs nothing, but all cells wait for the last run of a batch.
-_RUNS_A_BATCH = 8
+RUNS_A_BATCH = 8
 _LOOK_EVERY_S = 0.2
 
 
@@ -263,6 +263,8 @@ class Runner:
         jobs: int,
         tries: int,
         stop_if_noisy: bool = False,
+        runs_a_batch: int = RUNS_A_BATCH,
+        one_shape: bool = True,
         analyse: Callable[[Path], None],
         grow: Callable[[Selection], Selection],
         observer: Observer,
@@ -271,10 +273,11 @@ class Runner:
     ) -> None:
         """`tries`: how often a run is tried whose links did not do what was asked, or that a host
         was too busy to begin in time; `stop_if_noisy`: whether to stop instead, if most runs of the
-        first batch are late. `analyse` computes
-        the metrics of a run directory. `grow` adds the runs that are to be done in view of those
-        that are over. `observer` hears of every run that ends. `finished_cell` and `collect`: how
-        runs that are over are found, and become run directories."""
+        first batch are late. `runs_a_batch`: in virtual time, of a cell; `one_shape`: whether a lab
+        is for runs of one shape. `analyse` computes the metrics of a run directory. `grow` adds the
+        runs that are to be done in view of those that are over. `observer` hears of every run that
+        ends. `finished_cell` and `collect`: how runs that are over are found, and become run
+        directories."""
         self.selection = selection
         self._labs = labs
         self._grow = grow
@@ -284,6 +287,8 @@ class Runner:
         self._jobs = jobs
         self._tries = tries
         self._stop_if_noisy = stop_if_noisy
+        self._runs_a_batch = runs_a_batch
+        self._one_shape = one_shape
         self._analyse = analyse
         self._observer = observer
         self._finished_cell = finished_cell
@@ -322,7 +327,8 @@ class Runner:
                 # Runs side by side can disturb each other: another try has the machine alone.
                 again = self._status(plan) == "invalid" or plan.run_id in self._late_now
                 jobs = 1 if again else self._jobs
-                shapes.setdefault((Shape.of(plan), jobs), []).append(plan)
+                shape = Shape.of(plan if self._one_shape else pending[0])
+                shapes.setdefault((shape, jobs), []).append(plan)
             for (shape, jobs), plans in shapes.items():
                 self._run_shape(shape, plans, jobs)
             for plan in pending:
@@ -395,6 +401,8 @@ class Runner:
                 trouble = error
             if trouble is None:
                 return
+            if isinstance(trouble, Gone):
+                raise trouble
             if isinstance(trouble, Unfit) and not self.cost.runs:
                 raise refuse(str(trouble), "nothing was run") from None
             idle = idle + 1 if len(plans) == before else 0
@@ -407,7 +415,7 @@ class Runner:
         that it broke, the first that is not over in its cell, has then failed; the others wait."""
         about_s = BATCH_SECONDS
         if not lab.in_real_time:
-            about_s = _RUNS_A_BATCH * max(plan.timeline.end_s for plan in plans)
+            about_s = self._runs_a_batch * max(plan.timeline.end_s for plan in plans)
         batch = next_batch(plans, lab.cells, about_s)
         chosen = [plan for dealt in batch.values() for plan in dealt]
         self._observer.batch_starting(batch, lab.lead_s() if lab.in_real_time else None)

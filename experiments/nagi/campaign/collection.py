@@ -3,6 +3,9 @@
 
 Agents leave `records/HOST/RUN_ID/`, with node.json written last. A run all of whose agents have
 left one is over, whatever became of the batch it was in; it becomes `runs/RUN_ID/`.
+
+A run that another machine has done comes as the run directory that was made there,
+`records/whole/RUN_ID/`.
 """
 
 from __future__ import annotations
@@ -49,12 +52,16 @@ DROPS = "drops.pcapng"
 SWITCHES, QUEUE_SAMPLES = "switches.json", "queue_samples.parquet"
 _NODE, _SAMPLES, _RECORDS = "node.json", "tcp_info.jsonl", "packets.bin"
 _TRANSMISSIONS = "transmissions.bin"
+WHOLE = "whole"
 _COMMAND_LOGS = "command-*.log"  # what programs of the user's own said is a result
 
 
 def finished_cell(records: Path, runs: Path, plan: RunPlan) -> str | None:
     """The cell in which `plan` was run to its end, if it was, and is to be collected. Records that
-    have been collected already, by a process that ended before it had removed them, are removed."""
+    have been collected already, by a process that ended before it had removed them, are removed.
+    WHOLE: it was run elsewhere, and its directory is there."""
+    if (records / WHOLE / plan.run_id).exists():
+        return WHOLE
     for first in records.glob(f"*_{EMULATOR}/{plan.run_id}"):
         cell = first.parent.name.removesuffix(f"_{EMULATOR}")
         sources = _sources(records, plan, cell)
@@ -113,6 +120,8 @@ def collect(
 
     Raises OSError, such as for want of space; the records are then still there.
     """
+    if cell == WHOLE:
+        return _take_over(records / WHOLE / plan.run_id, runs / plan.run_id)
     sources = _sources(records, plan, cell)
     partial = _new(runs, plan)
     nodes = {node: NodeRecord.read(source / _NODE) for node, source in sources.items()}
@@ -142,6 +151,13 @@ def collect(
     verdict.write(partial / VERDICT)
     _replace(partial, runs / plan.run_id)
     _remove(sources)
+    return verdict
+
+
+def _take_over(whole: Path, target: Path) -> Verdict:
+    """Puts a run directory that was made elsewhere in its place."""
+    verdict = Verdict.read(whole / VERDICT)
+    _replace(whole, target)
     return verdict
 
 

@@ -55,11 +55,17 @@ class Cost:
             self._wall_s += took
         self.runs += sum(map(len, plans.values()))
 
-    def in_words(self) -> str:
-        """One line for the campaign's summary; empty if nothing was run."""
+    def in_words(self, elsewhere: str = "") -> str:
+        """One line for the campaign's summary; empty if nothing was run. `elsewhere`: on what runs
+        were done, with certificates and metrics, if not here."""
         if not self.runs:
             return ""
         labs, results = (self.seconds[what] / self.runs for what in ("labs", "results"))
+        if elsewhere:
+            return (
+                f"{self._virtual_s:.0f} virtual seconds in {self._wall_s:.0f} s of wall time on "
+                f"{elsewhere}, certificates and metrics included"
+            )
         if self._wall_s:
             return (
                 f"{self._virtual_s:.0f} virtual seconds in {self._wall_s:.0f} s of wall time; "

@@ -6,6 +6,7 @@ What writes reports is imported where one is written: figures and typesetting ta
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -14,7 +15,9 @@ from nagi_contracts.errors import refuse
 from nagi_contracts.units import count_of, in_bytes
 from nagi_reports import analysis, bundle, comparison
 
+from nagi.campaign.collection import LINKS, MANIFEST
 from nagi.terminal.campaigns import conclude, give_to_user, open_campaign
+from nagi.terminal.clusters import open_cluster
 from nagi.terminal.console import (
     Json,
     out_console,
@@ -22,11 +25,13 @@ from nagi.terminal.console import (
     write_json,
     write_line,
 )
-from nagi.terminal.options import Directory, Metric
-from nagi.terminal.progress import Progress
+from nagi.terminal.options import Dask, Directory, Metric
+from nagi.terminal.progress import InterruptFlag, Progress
 
 if TYPE_CHECKING:
     from nagi_reports import report
+
+    from nagi.cluster.pool import Cluster
 
 Results = Annotated[
     Path,
@@ -46,29 +51,52 @@ def _complete_format(incomplete: str) -> list[str]:
     return [name for name in report.FORMATS if name.startswith(incomplete)]
 
 
-def analyze(directory: Results, out: UnpackTo = None, json_: Json = False) -> None:
+def analyze(
+    directory: Results, out: UnpackTo = None, dask: Dask = None, json_: Json = False
+) -> None:
     """Compute all metrics again from the captures, print them and write the report."""
     console = text_console(json_)
     held, campaign = open_campaign(directory, out)
-    without: list[str] = []
-    with held.held():
-        with Progress(console, len(campaign.runs)) as progress:
-            for entry in campaign.runs:
-                run = held.runs / entry.run_id
-                if (run / "manifest.json").exists() and (run / "links.json").exists():
-                    if analysis.can_analyse(run):
-                        analysis.analyse_run(run)
-                    else:
-                        without.append(entry.run_id)
+    with ExitStack() as cleanup:
+        cleanup.enter_context(held.held())
+        runs = [held.runs / entry.run_id for entry in campaign.runs]
+        over = [run for run in runs if (run / MANIFEST).exists() and (run / LINKS).exists()]
+        whole = [run for run in over if analysis.can_analyse(run)]
+        without = len(over) - len(whole)
+        cluster = None
+        if dask is not None:
+            cluster = open_cluster(dask, InterruptFlag(), cleanup)
+            cluster.require_workers()
+        place = cluster.in_words if cluster is not None else None
+        with Progress(console, len(runs), place=place) as progress:
+            for _ in range(len(runs) - len(whole)):
                 progress.step("analysing")
+            if cluster is not None:
+                cluster.say = progress.note
+                _analyse_there(cluster, whole, progress)
+            else:
+                for run in whole:
+                    analysis.analyse_run(run)
+                    progress.step("analysing")
         conclude(held, campaign, json_)
         give_to_user(held.out)
     if without:
         write_line(
-            f"{count_of(len(without), 'run')} without captures (the experiment's `keep`): their "
+            f"{count_of(without, 'run')} without captures (the experiment's `keep`): their "
             "metrics are as they were",
             console,
         )
+
+
+def _analyse_there(cluster: Cluster, runs: list[Path], progress: Progress) -> None:
+    """The same on the workers of a cluster. Raises InputError if a file of a run is missing or
+    cannot be read, LabError if the cluster goes away."""
+    from nagi.cluster.lab import analyse
+
+    for run, why in analyse(cluster, runs):
+        if why:
+            raise refuse(why, "restore it, or remove this run and run it again", file=str(run))
+        progress.step("analysing")
 
 
 def write_report(

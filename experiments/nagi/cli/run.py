@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from nagi_contracts import noise
@@ -20,20 +20,29 @@ from nagi_contracts.units import count_of, in_bytes, in_time
 from rich.console import Console
 
 from nagi.campaign import repeats
-from nagi.campaign.campaign import CampaignDirectory, Runner, Selection, TooNoisy
+from nagi.campaign.campaign import (
+    RUNS_A_BATCH,
+    CampaignDirectory,
+    Runner,
+    Selection,
+    TooNoisy,
+)
 from nagi.campaign.collection import attempts, verdict_of
 from nagi.campaign.estimate import disk_needed, free_disk, require_disk, seconds_in, time_needed
+from nagi.campaign.one_run import analyse_and_retain
 from nagi.labs import netns, virtual
 from nagi.labs.errors import Interrupted, LabError
 from nagi.labs.guest import require_able
 from nagi.labs.lab import Labs
 from nagi.labs.netns import require_root
-from nagi.terminal.campaigns import analyse_and_retain, conclude, give_to_user
+from nagi.terminal.campaigns import conclude, give_to_user
+from nagi.terminal.clusters import open_cluster, require_virtual
 from nagi.terminal.console import Json, complain, error_console, text_console, write_line
 from nagi.terminal.options import (
     RESULTS,
     WHAT,
     WHERE,
+    Dask,
     Inventory,
     Lab,
     Only,
@@ -42,9 +51,11 @@ from nagi.terminal.options import (
     Spec,
     Switch,
     Variant,
+    chosen_switch,
 )
 from nagi.terminal.progress import InterruptFlag, Progress
 from nagi.terminal.selecting import (
+    LabChoice,
     Wanted,
     choose_lab,
     is_root,
@@ -54,6 +65,13 @@ from nagi.terminal.selecting import (
     say_lab_choice,
     site_of,
 )
+from nagi.terminal.site import cluster_site
+
+if TYPE_CHECKING:
+    from nagi.cluster.pool import Cluster
+
+# A worker has the next run as soon as one is over, whatever its topology.
+_RUNS_A_BATCH = 64
 
 
 def run(
@@ -72,6 +90,7 @@ def run(
     lab: Lab = None,
     inventory: Inventory = None,
     switch: Switch = "nagi",
+    dask: Dask = None,
     jobs: Annotated[
         int | None,
         typer.Option(
@@ -117,24 +136,35 @@ def run(
             "there is no campaign to resume", "leave --resume out", file=str(directory.out)
         )
     stop = InterruptFlag()
-    choice = choose_lab(lab, inventory, has_root=is_root())
+    if dask is not None:
+        require_virtual(lab, inventory, jobs)
+        choice = LabChoice(virtual.NAME)
+    else:
+        choice = choose_lab(lab, inventory, has_root=is_root())
     say_lab_choice(choice)
     if choice.name == netns.NAME:
         require_root()
-    elif choice.name == virtual.NAME:
+    elif choice.name == virtual.NAME and dask is None:
         require_able()
     with ExitStack() as cleanup:
         cleanup.enter_context(directory.held())
         require_same_lab(directory, choice)
-        site = site_of(choice.name, inventory, wanted.points, directory.out, stop, cleanup)
+        cluster = None
+        if dask is not None:
+            cluster = open_cluster(dask, stop, cleanup)
+            target = chosen_switch(switch, wanted.points)
+            site = cluster_site(cluster, wanted.points, target)
+        else:
+            site = site_of(choice.name, inventory, wanted.points, directory.out, stop, cleanup)
         selection = wanted.select(site)
         left_out = leave_out(selection, skip_unavailable)
         site.require_fit(selection.available())
         side_by_side = jobs or site.jobs(selection.available())
         to_do = [plan for plan in selection.available() if not directory.has(plan)]
         keep = selection.experiment.keep
-        require_disk(to_do, keep, side_by_side, directory.out, free_disk(directory.out))
-        labs = cleanup.enter_context(site.labs(directory, selection.experiment.name))
+        at_once = side_by_side if cluster is None else 0  # whose records are on this disk
+        require_disk(to_do, keep, at_once, directory.out, free_disk(directory.out))
+        labs = cleanup.enter_context(site.labs(directory, selection))
         launch = _Launch(
             wanted.name,
             directory,
@@ -145,6 +175,7 @@ def run(
             tries=1 if choice.name == virtual.NAME else tries,
             stop_if_noisy=stops_if_noisy(choice.name, keep_going),
             json_=json_,
+            cluster=cluster,
         )
         try:
             verdicts = launch.carry_out(selection)
@@ -169,6 +200,7 @@ class _Launch:
     tries: int
     stop_if_noisy: bool
     json_: bool
+    cluster: Cluster | None = None
 
     @cached_property
     def _console(self) -> Console:
@@ -196,7 +228,10 @@ class _Launch:
             tried=self._tried(selection.available()),
             jobs=self.jobs,
             lasts=seconds_in(self.labs.name),
+            place=self.cluster.in_words if self.cluster is not None else None,
         )
+        if self.cluster is not None:
+            self.cluster.say = progress.note
         with progress:
             runner = Runner(
                 selection,
@@ -205,7 +240,9 @@ class _Launch:
                 jobs=self.jobs,
                 tries=self.tries,
                 stop_if_noisy=self.stop_if_noisy,
-                analyse=lambda run: analyse_and_retain(run, campaign),
+                runs_a_batch=RUNS_A_BATCH if self.cluster is None else _RUNS_A_BATCH,
+                one_shape=self.cluster is None,
+                analyse=lambda run: analyse_and_retain(run, campaign.keep),
                 grow=grow,
                 observer=progress,
             )
@@ -219,7 +256,7 @@ class _Launch:
                 raise leave from None
         conclude(directory, Campaign.read(directory.campaign), self.json_)
         for line in (
-            runner.cost.in_words(),
+            runner.cost.in_words(self.cluster.in_words() if self.cluster is not None else ""),
             *repeats.too_wide_in_words(runner.selection, directory.runs),
         ):
             if line:
@@ -232,14 +269,20 @@ class _Launch:
         plans, directory = selection.available(), self.directory
         waiting = [plan for plan in plans if not directory.has(plan)]
         lasts = seconds_in(self.labs.name)
-        needed = disk_needed(waiting, selection.experiment.keep, self.jobs)
+        at_once = self.jobs if self.cluster is None else 0
+        needed = disk_needed(waiting, selection.experiment.keep, at_once)
         at_least = "at least " if selection.experiment.until else ""
         time = f"{at_least}about {in_time(time_needed(waiting, self.jobs, lasts))}"
+        where = f"{self.jobs} side by side"
+        if self.cluster is not None:
+            where = f"on {self.cluster.in_words()} of {self.cluster.address}"
         lines = [
             f"{self.name}: {at_least}{count_of(len(plans), 'run')} in the {self.labs.name} lab, "
-            f"{self.jobs} side by side",
+            f"{where}",
             f"results: {directory.out}",
         ]
+        if self.cluster is not None and (dashboard := self.cluster.dashboard):
+            lines.append(f"dashboard: {dashboard}")
         if done := len(plans) - len(waiting):
             lines.append(f"done before: {done}; they are not run again unless they are not valid")
         if waiting:

@@ -45,5 +45,9 @@ class Unfit(LabError):
     """Hosts cannot run what is asked, and say why: nothing to try again."""
 
 
+class Gone(LabError):
+    """What the lab is made of has gone, and nothing here can make it anew."""
+
+
 class Interrupted(Exception):
     """The user asked to stop."""

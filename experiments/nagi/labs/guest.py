@@ -105,6 +105,11 @@ def require_able(free_mib: int | None = None) -> None:
     """Raises InputError if this machine cannot run guests, with what would help. `free_mib`: of
     memory; None: what there is."""
     guest_kernel.require_installed()
+    require_sandbox(free_mib)
+
+
+def require_sandbox(free_mib: int | None = None) -> None:
+    """Raises InputError if this machine cannot run guests, whatever kernel they have."""
     for program, package in (("bwrap", "bubblewrap"), ("taskset", "util-linux")):
         if shutil.which(program) is None:
             raise refuse(

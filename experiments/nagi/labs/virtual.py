@@ -15,7 +15,7 @@ import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 from queue import Empty, Queue
@@ -33,7 +33,7 @@ from nagi_contracts.guest import (
     GuestNode,
     Veth,
 )
-from nagi_contracts.plan import RunPlan, SchemeObjectPlan
+from nagi_contracts.plan import RunPlan
 
 from nagi.labs import guest, guest_kernel
 from nagi.labs.errors import Unfit
@@ -71,6 +71,35 @@ class Limit(NamedTuple):
 LIMIT = Limit()
 
 
+def own_modules(plan: RunPlan) -> dict[str, Path]:
+    """The modules of users' own schemes that a plan made here needs, by the names of their
+    congestion controls. Raises InputError."""
+    own = [(name, each) for flow in plan.flows for name, each in flow.objects().items()]
+    return {
+        name: guest_kernel.own_module(each.source, each.source)
+        for name, each in own
+        if sources_beside(each.source)
+    }
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What guests are made of, beside executables. `library`: the directory with kernel, modules
+    of ours and preloaded libraries; `own_modules`: the modules of users' own schemes that a plan
+    needs, by name; `processors`: those that guests run on; `agent`: a directory with the agent's
+    sources, None: it is made."""
+
+    library: Path
+    own_modules: Callable[[RunPlan], dict[str, Path]]
+    processors: list[int]
+    agent: Path | None = None
+
+    @classmethod
+    def here(cls) -> Parts:
+        """As this machine has them."""
+        return cls(guest_kernel.directory(), own_modules, guest.processors())
+
+
 class VirtualLab:
     """A lab of `cells` guests side by side for runs of one shape."""
 
@@ -84,8 +113,10 @@ class VirtualLab:
         records: Path,
         interrupted: Callable[[], bool],
         limit: Limit = LIMIT,
+        parts: Parts | None = None,
     ) -> None:
-        processors = guest.processors()
+        self._parts = parts or Parts.here()
+        processors = self._parts.processors
         self._processors = {
             f"cell{index}": processors[index % len(processors)] for index in range(cells)
         }
@@ -94,7 +125,7 @@ class VirtualLab:
         self._records = records
         self._interrupted = interrupted
         self._limit = limit
-        self._agent = _unpacked_agent(directory)
+        self._agent = self._parts.agent or unpacked_agent(directory)
 
     @property
     def cells(self) -> list[str]:
@@ -142,7 +173,9 @@ class VirtualLab:
         own = self._own(plan.run_id)
         job = self._job("run", [plan])
         limit_s = self._limit.of(plan)
-        said = self._boot(own, job, plan.seed, cell, limit_s, _own_modules(plan))
+        modules = self._parts.own_modules(plan)
+        seen = {_of_own(name): module.parent for name, module in modules.items()}
+        said = self._boot(own, job, plan.seed, cell, limit_s, seen)
         for node in job.nodes:
             left = own / _SPOOL / host_of(_INSIDE, node) / plan.run_id
             if left.exists():
@@ -177,6 +210,7 @@ class VirtualLab:
         for node in job.nodes:
             (own / _SPOOL / host_of(_INSIDE, node)).mkdir(parents=True)
         programs = {
+            guest.LIBRARY: self._parts.library,
             guest.AGENT: self._agent,
             guest.NAGI_LINK: paths.executable("nagi-link"),
             **modules,
@@ -224,11 +258,27 @@ class VirtualLab:
                 Veth(node=end.node, name=end.link, mac=end.mac, peer=peer)
                 for end, peer in veth_pairs(self._shape)
             ],
-            modules=_modules(plans) if action == "run" else [],
+            modules=self._modules(plans) if action == "run" else [],
             nodes=nodes,
             start_at=guest.BOOT_S + _LEAD_S,
             answer=str(guest.OWN / _ANSWER),
         )
+
+    def _modules(self, plans: list[RunPlan]) -> list[GuestModule]:
+        own = {name for plan in plans for name in self._parts.own_modules(plan)}
+        objects = {
+            name: each
+            for plan in plans
+            for flow in plan.flows
+            for name, each in flow.objects().items()
+        }
+        return [
+            GuestModule(
+                file=str((_of_own(name) if name in own else guest.LIBRARY) / f"{name}.ko"),
+                parameters=each.parameters,
+            )
+            for name, each in objects.items()
+        ]
 
 
 class VirtualLabs(LabsHere):
@@ -313,33 +363,12 @@ def _problems(own: Path) -> str:
     return "; ".join(dict.fromkeys(found))
 
 
-def _modules(plans: list[RunPlan]) -> list[GuestModule]:
-    objects = {
-        name: each for plan in plans for flow in plan.flows for name, each in flow.objects().items()
-    }
-    return [
-        GuestModule(file=str(_directory_of(name, each) / f"{name}.ko"), parameters=each.parameters)
-        for name, each in objects.items()
-    ]
+def _of_own(name: str) -> Path:
+    """Where a guest sees the module of a user's own scheme."""
+    return guest.LIBRARY.parent / "schemes" / name
 
 
-def _directory_of(name: str, scheme_object: SchemeObjectPlan) -> Path:
-    """Where a guest sees a module."""
-    own = bool(sources_beside(scheme_object.source))
-    return guest.LIBRARY.parent / "schemes" / name if own else guest.LIBRARY
-
-
-def _own_modules(plan: RunPlan) -> dict[Path, Path]:
-    """Where a guest sees modules of the user's own -> where they are."""
-    own = [(name, each) for flow in plan.flows for name, each in flow.objects().items()]
-    return {
-        _directory_of(name, each): guest_kernel.own_module(each.source, each.source).parent
-        for name, each in own
-        if sources_beside(each.source)
-    }
-
-
-def _unpacked_agent(directory: Path) -> Path:
+def unpacked_agent(directory: Path) -> Path:
     """The agent as a directory, with what Python makes of its sources: a guest cannot keep that."""
     target = directory / "agent"
     shutil.rmtree(target, ignore_errors=True)

@@ -17,7 +17,6 @@ from nagi_reports import analysis, bundle, summary, text
 
 from nagi.campaign.campaign import CampaignDirectory
 from nagi.campaign.collection import verdict_of
-from nagi.campaign.retention import retain
 from nagi.campaign.status import CampaignStatus
 from nagi.terminal.console import error_console, out_console, write_json, write_line
 
@@ -37,12 +36,6 @@ def open_campaign(directory: Path, out: Path | None) -> tuple[CampaignDirectory,
     if not held.campaign.exists():
         raise refuse("no campaign here", "give the --out of `nagi run`", file=str(directory))
     return held, Campaign.read(held.campaign)
-
-
-def analyse_and_retain(run: Path, campaign: Campaign) -> None:
-    """Computes the metrics of a run that has none yet, then keeps of it what is to be kept."""
-    analysis.ensure_metrics(run)
-    retain(run, campaign.keep)
 
 
 def conclude(directory: CampaignDirectory, campaign: Campaign, json_: bool) -> None:

@@ -113,6 +113,17 @@ Lab = Annotated[
         rich_help_panel=WHERE,
     ),
 ]
+Dask = Annotated[
+    str | None,
+    typer.Option(
+        "--dask",
+        metavar="ADDRESS",
+        help="Use the workers of a Dask cluster: its scheduler's address, such as "
+        "tcp://127.0.0.1:8786, or the file that `dask scheduler --scheduler-file` has written",
+        show_default=False,
+        rich_help_panel=WHERE,
+    ),
+]
 Quick = Annotated[
     bool, typer.Option("--quick", help="Same as --variant quick", rich_help_panel=WHAT)
 ]

@@ -80,11 +80,12 @@ class Progress:
         tried: Mapping[str, int] | None = None,
         jobs: int = 1,
         lasts: Callable[[RunPlan], float] = seconds_of,
+        place: Callable[[], str] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`at_least`: runs may be added to the `total`. A run is tried up to `tries` times, and has
         been `tried` so often before. `lasts`: how long a run takes, in seconds, `jobs` side by
-        side. `clock`: seconds on the wall."""
+        side. `place`: where runs are now, in words. `clock`: seconds on the wall."""
         self._console = console
         self._at_least = "at least " if at_least else ""
         self._total = total
@@ -92,6 +93,7 @@ class Progress:
         self._tried = Counter(tried)
         self._jobs = jobs
         self._lasts = lasts
+        self._place = place
         self._clock = clock
         self._what = "starting"
         self._done = 0
@@ -135,6 +137,11 @@ class Progress:
             self._done += 1
             self._what = what
 
+    def note(self, line: str) -> None:
+        """Something that happens beside the runs."""
+        with self._lock:
+            self._print(line)
+
     def done_before(self, plans: list[RunPlan]) -> None:
         """These runs need not be run."""
         with self._lock:
@@ -160,6 +167,8 @@ class Progress:
                 self._print(f"{self._tried_in_words()}; {self._what}, {self._left_in_words()}")
 
     def lab_starting(self, lab: str, cells: int) -> None:
+        if self._place is not None:  # it is there already
+            return
         many = f"{cells} runs side by side" if cells > 1 else "one run at a time"
         with self._lock:
             self._what = f"setting up the {lab} lab for {many}"
@@ -223,9 +232,10 @@ class Progress:
                 unheard = max(0, over - self._batch.collected)
                 done = min(done + unheard, total)
             left = self._left_in_words()
+            what = f"{self._what} on {self._place()}" if self._place else self._what
             self._bar.update(
                 self._task,
-                description=self._what,
+                description=what,
                 total=total,
                 completed=done,
                 count=f"{done}/{self._at_least if not again else ''}{total}",
@@ -235,7 +245,7 @@ class Progress:
             if late and not self._console.is_terminal:
                 count = f"{done} of {'' if again else self._at_least}{count_of(total, 'run')}"
                 about, after = "about " if unheard else "", f", {left}" if left else ""
-                self._print(f"{self._what}: {about}{count} done{after}")
+                self._print(f"{what}: {about}{count} done{after}")
 
     def _tick(self) -> None:
         while not self._stopped.wait(_TICK_S):

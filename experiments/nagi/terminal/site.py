@@ -8,12 +8,18 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nagi_contracts.doctor import Doctor
-from nagi_contracts.plan import RunPlan
+from nagi_contracts.plan import RunPlan, SwitchTarget
 from nagi_contracts.units import count_of
 
-from nagi.campaign.campaign import CampaignDirectory
+from nagi.campaign.campaign import (
+    CampaignDirectory,
+    Selection,
+    has_applications,
+    has_radios,
+)
 from nagi.doctor import Wanted, failures, judge
 from nagi.doctor.examination import to_observations
 from nagi.labs import virtual
@@ -25,6 +31,10 @@ from nagi.labs.shape import EMULATOR
 from nagi.labs.virtual import VirtualLabs
 from nagi.plan import radio, schemes
 from nagi.plan.schemes import Availability, Scheme
+from nagi.spec.points import Point
+
+if TYPE_CHECKING:
+    from nagi.cluster.pool import Cluster
 
 
 @dataclass(frozen=True)
@@ -35,7 +45,7 @@ class Site:
     jobs: Callable[[list[RunPlan]], int]
     available: Callable[[Scheme], Availability]
     require_fit: Callable[[list[RunPlan]], None]  # raises InputError if hosts cannot run the plans
-    labs: Callable[[CampaignDirectory, str], AbstractContextManager[Labs]]
+    labs: Callable[[CampaignDirectory, Selection], AbstractContextManager[Labs]]
     radios: Callable[[], Availability]  # whether links can be radios
 
 
@@ -60,6 +70,32 @@ def virtual_site(interrupted: Callable[[], bool]) -> Site:
         lambda plans: None,
         lambda directory, _: nullcontext(
             VirtualLabs(directory.lab, directory.records, interrupted)
+        ),
+        radio.availability,
+    )
+
+
+def cluster_site(cluster: Cluster, points: list[Point], switch: SwitchTarget | None) -> Site:
+    """The workers of a cluster, whose guests are this machine's."""
+    from nagi.cluster.installation import Use
+    from nagi.cluster.lab import ClusterLabs, guests_for
+
+    def require_fit(plans: list[RunPlan]) -> None:
+        use = Use(
+            guests=True,
+            switch=switch,
+            radios=has_radios(points),
+            applications=has_applications(points),
+        )
+        cluster.require_workers(use, guests_for(plans))
+
+    return Site(
+        VirtualLabs.name,
+        lambda plans: cluster.threads,
+        virtual.availability,
+        require_fit,
+        lambda directory, selection: nullcontext(
+            ClusterLabs(cluster, directory.records, selection.build, selection.experiment.keep)
         ),
         radio.availability,
     )
@@ -93,7 +129,9 @@ def physical_site(
         lambda plans: len(cells),
         lambda scheme: available_on_hosts(scheme, survey),
         require_fit,
-        lambda directory, campaign: PhysicalLabs(pool, survey, directory.records, campaign),
+        lambda directory, selection: PhysicalLabs(
+            pool, survey, directory.records, selection.experiment.name
+        ),
         lambda: radios_on_hosts(survey),
     )
 

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One run in virtual time, from its plan to its directory.
+
+A campaign on one machine has several guests side by side and collects their runs as they end
+(campaign.py). Elsewhere, as on a worker of a cluster, a run is done by itself: what comes of it
+follows from the plan, the build and `keep` alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from nagi_contracts.plan import RunPlan
+from nagi_contracts.records import Build, Keep
+from nagi_reports import analysis
+
+from nagi.campaign.collection import collect, finished_cell
+from nagi.campaign.retention import retain
+from nagi.labs.shape import Shape
+from nagi.labs.virtual import NAME, Parts, VirtualLab
+
+
+def analyse_and_retain(run: Path, keep: Keep) -> None:
+    """Computes the metrics of a run that has none yet, then keeps of it what is to be kept."""
+    analysis.ensure_metrics(run)
+    retain(run, keep)
+
+
+def run_one(
+    plan: RunPlan,
+    build: Build,
+    keep: Keep,
+    parts: Parts,
+    directory: Path,
+    interrupted: Callable[[], bool],
+) -> Path | str:
+    """Does a run in a guest made of `parts`, with its certificate and metrics. Returns the run
+    directory, which is below `directory`; or why there is none. Raises Interrupted, OSError."""
+    records, runs = directory / "records", directory / "runs"
+    runs.mkdir()
+    lab = VirtualLab(Shape.of(plan), 1, directory, records, interrupted, parts=parts)
+    reasons = lab.run_batch({lab.cells[0]: [plan]})
+    cell = finished_cell(records, runs, plan)
+    if cell is None:
+        return reasons.get(plan.run_id, "an agent left no record")
+    verdict = collect(records, runs, plan, cell, NAME, build)
+    run = runs / plan.run_id
+    if verdict.status != "failed":
+        analyse_and_retain(run, keep)
+    return run

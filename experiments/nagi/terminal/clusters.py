@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The option --dask: the cluster that is meant, and what it cannot be given with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nagi_contracts.errors import refuse
+
+from nagi.labs import guest_kernel, virtual
+from nagi.terminal.console import complain
+
+if TYPE_CHECKING:
+    from nagi.cluster.pool import Cluster
+
+
+def require_virtual(lab: str | None, inventory: Path | None, jobs: int | None) -> None:
+    """Raises InputError if a campaign on a cluster cannot be as other options say, or this machine
+    has no kernel for its guests."""
+    if lab not in (None, virtual.NAME):
+        raise refuse(
+            f"--dask is for runs in the virtual lab, and --lab {lab} is another",
+            "leave out one of the two",
+        )
+    if inventory is not None:
+        raise refuse(
+            "--dask is for runs in the virtual lab, and -i names hosts of the physical lab",
+            "leave out one of the two",
+        )
+    if jobs is not None:
+        raise refuse(
+            "--jobs is for runs on this machine; on a cluster there is one a worker thread",
+            "leave it out, and start as many workers as you want",
+        )
+    guest_kernel.require_installed()
+
+
+def open_cluster(address: str, interrupted: Callable[[], bool], cleanup: ExitStack) -> Cluster:
+    """The cluster at `address`; `cleanup` leaves it. Raises InputError."""
+    try:
+        from nagi.cluster.pool import Cluster
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("dask", "distributed"):
+            raise
+        raise refuse(
+            f"--dask needs Python's package {error.name}, which is not installed",
+            "install it: `pip install 'nagi[dask]'`",
+        ) from None
+    cluster = Cluster(address, interrupted, complain)
+    cleanup.callback(cluster.close)
+    return cluster

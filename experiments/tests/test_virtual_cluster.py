@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Campaigns on a Dask cluster of separate processes on this machine: what one machine gives, byte
+for byte, and what is kept if parts of the cluster go."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from marks import in_virtual_time
+from nagi_contracts.paths import executable
+from prefixes import make_prefix
+from specs import two_links
+from test_virtual_lab import guests, no_guest_left, runs_of  # noqa: F401 - a fixture
+from test_virtual_schemes import new_scheme
+
+pytestmark = in_virtual_time
+
+DASK, NAGI = str(executable("dask")), str(executable("nagi"))
+SPEC = two_links(
+    "spread",
+    "rate: 20 Mb/s, delay: 8 ms",
+    "rate: RATE, delay: 17 ms, queue: 20 packets, forward: {loss: {model: bernoulli, rate: 0.5 %}}",
+    "scheme: $scheme",
+    """\
+host_profile: linux
+duration: DURATION s
+warmup: 1 s
+matrix: {scheme: [SCHEMES]}
+report: {x: scheme}
+""",
+)
+
+
+def written(
+    directory: Path, schemes: str, *, seconds: int = 4, rate: str = "8 Mb/s", extra: str = ""
+) -> Path:
+    spec = directory / "spec.yaml"
+    text = SPEC.replace("SCHEMES", schemes).replace("DURATION", str(seconds))
+    spec.write_text(text.replace("RATE", rate) + extra)
+    return spec
+
+
+class DaskCluster:
+    """A scheduler, and workers with files and a cache of their own."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._file = directory / "scheduler.json"
+        self._start("scheduler", "--scheduler-file", self._file, "--port", "0")
+        wait_for(self._file.exists)
+        self.address = str(json.loads(self._file.read_text())["address"])
+
+    def add(self, name: str, **environment: str) -> None:
+        """Starts a worker; it has no nanny that would start it again."""
+        own = self.directory / name
+        options = ["--nthreads", "1", "--no-nanny", "--name", name, "--local-directory", own]
+        cache = {"XDG_CACHE_HOME": str(self.cache(name)), **environment}
+        self._start("worker", self.address, *options, name=name, **cache)
+
+    def cache(self, name: str) -> Path:
+        return self.directory / f"cache-{name}"
+
+    def log(self, name: str) -> str:
+        return (self.directory / f"{name}.log").read_text()
+
+    def kill(self, name: str = "scheduler") -> None:
+        self._processes[name].kill()
+        self._processes.pop(name).wait()
+
+    def end(self) -> None:
+        for process in reversed(self._processes.values()):
+            process.terminate()
+        for process in self._processes.values():
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def _start(self, *arguments: object, name: str = "scheduler", **environment: str) -> None:
+        here = ["--host", "127.0.0.1", "--dashboard-address", "127.0.0.1:0"]
+        with (self.directory / f"{name}.log").open("wb") as log:
+            self._processes[name] = subprocess.Popen(
+                [DASK, *map(str, arguments), *here],
+                env=os.environ | environment,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+
+def wait_for(condition: Callable[[], object], seconds: float = 100) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[DaskCluster]:
+    directory = tmp_path / "cluster"
+    directory.mkdir()
+    cluster = DaskCluster(directory)
+    yield cluster
+    cluster.end()
+
+
+def start(spec: Path, out: Path, *options: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [NAGI, "run", str(spec), "--out", str(out), *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def run(spec: Path, out: Path, *options: str, status: int = 0) -> str:
+    process = start(spec, out, *options)
+    said, _ = process.communicate(timeout=280)
+    assert process.returncode == status, said
+    assert "Traceback" not in said
+    return said
+
+
+def same(first: Path, second: Path) -> None:
+    """Run directories of two campaigns are the same, but for the instant of collection."""
+    ones, others = runs_of(first), runs_of(second)
+    assert list(ones) == list(others)
+    for scheme, directory in ones.items():
+        names = {path.name for path in directory.iterdir()}
+        assert names == {path.name for path in others[scheme].iterdir()}
+        for name in names:
+            mine, theirs = (each[scheme] / name for each in (ones, others))
+            if name == "manifest.json":
+                read = [json.loads(each.read_bytes()) for each in (mine, theirs)]
+                assert [each.pop("collected_s") for each in read] != [None, None]
+                cells = [each.pop("cell") for each in read]
+                assert cells[0] == "cell0"
+                assert read[0] == read[1], scheme
+            else:
+                assert mine.read_bytes() == theirs.read_bytes(), (scheme, name)
+
+
+def stamps(directory: Path) -> dict[str, int]:
+    return {str(each): each.stat().st_mtime_ns for each in directory.rglob("*") if each.is_file()}
+
+
+def test_a_cluster_gives_the_same_bytes_as_one_machine(cluster, tmp_path):
+    """Workers have neither a kernel nor the module of the user's own scheme."""
+    new_scheme(tmp_path)
+    prefix = make_prefix(tmp_path / "prefix", without={"guest"})
+    for name in ("one", "two"):
+        cluster.add(name, NAGI_PREFIX=str(prefix))
+    spec = written(tmp_path, "westwoodvt, mine.c")
+    said = run(spec, tmp_path / "there", "--dask", cluster.address)
+    assert "2 runs in the virtual lab, on " in said and f" of {cluster.address}" in said
+    assert "dashboard: http://127.0.0.1:" in said
+    assert "certificates and metrics included" in said
+    run(spec, tmp_path / "here")
+    same(tmp_path / "there", tmp_path / "here")
+    fetched = {Path(file).name for file in stamps(cluster.cache("one"))}
+    assert fetched >= {"linux", "nagi_reno.ko", "nagi_mine.ko"}
+
+
+def test_a_worker_that_is_lost_leaves_its_run_to_others(cluster, tmp_path):
+    cluster.add("one")
+    spec = written(tmp_path, "cubic, newreno, vegas", seconds=8, rate="40 Mb/s")
+    process = start(spec, tmp_path / "out", "--dask", cluster.address)
+    wait_for(lambda: list(tmp_path.glob("out/runs/*/verdict.json")))
+    cluster.add("two")
+    wait_for(lambda: "nagi-scratch-" in str(list((cluster.directory / "two").rglob("*"))))
+    cluster.kill("one")
+    said, _ = process.communicate(timeout=200)
+    assert process.returncode == 0, said
+    assert re.search(r"worker one \(tcp:.*\) is gone; 1 run of it done by others", said)
+    assert "3 valid" in said
+
+
+@pytest.mark.slow
+def test_what_is_there_by_content_is_not_fetched_again(cluster, tmp_path):
+    cluster.add("one")
+    spec = written(tmp_path, "cubic")
+    run(spec, tmp_path / "first", "--dask", cluster.address)
+    before = stamps(cluster.cache("one"))
+    assert before
+    run(spec, tmp_path / "second", "--dask", cluster.address)
+    assert stamps(cluster.cache("one")) == before
+
+
+@pytest.mark.slow
+def test_what_is_done_stays_if_the_scheduler_goes(cluster, tmp_path):
+    cluster.add("one")
+    spec, out = written(tmp_path, "cubic, newreno, bbr, vegas", seconds=12), tmp_path / "out"
+    process = start(spec, out, "--dask", cluster.address)
+    wait_for(lambda: list(out.glob("runs/*/verdict.json")))
+    cluster.kill()
+    said, _ = process.communicate(timeout=100)
+    assert process.returncode == 1, said
+    assert f"nagi: the scheduler at {cluster.address} is gone" in said
+    assert "and kept in" in said and "the same command continues" in said
+    assert "Traceback" not in said
+    done = stamps(out / "runs")
+    assert run(spec, out, "--dask", cluster.address, status=2)
+    assert "4 valid" in run(spec, out)
+    assert done.items() <= stamps(out / "runs").items()
+
+
+@pytest.mark.slow
+def test_interrupted_it_ends_what_goes_on_there(cluster, tmp_path):
+    cluster.add("one")
+    spec, out = (
+        written(tmp_path, "cubic, newreno, bbr", seconds=20, rate="60 Mb/s"),
+        tmp_path / "out",
+    )
+    process = start(spec, out, "--dask", cluster.address)
+    wait_for(lambda: list(out.glob("runs/*/verdict.json")))
+    wait_for(guests)
+    process.send_signal(signal.SIGINT)
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    assert "the same command continues" in said
+    wait_for(lambda: not guests(), 10)
+
+
+@pytest.mark.slow
+def test_workers_of_another_build_are_left_out(cluster, tmp_path):
+    other = make_prefix(tmp_path / "other", without={"nagi-link", "guest"})
+    shutil.copy(executable("nagi-link"), other / "bin" / "nagi-link")
+    with (other / "bin" / "nagi-link").open("ab") as file:
+        file.write(b"another")
+    cluster.add("other", NAGI_PREFIX=str(other))
+    spec, out = written(tmp_path, "cubic"), tmp_path / "out"
+    said = run(spec, out, "--dask", cluster.address, status=2)
+    assert re.search(
+        r"worker other \(tcp://.*\) is left out: it has another build: nagi-link;", said
+    )
+    assert "install there what is here: nagi 0.1.0 of the same build" in said
+    assert f"{cluster.address} has no worker that can be used" in said
+    assert not out.exists()
+    cluster.add("good")
+    wait_for(lambda: "Registered to" in cluster.log("good"))
+    said = run(spec, out, "--dask", cluster.address)
+    assert "worker other" in said and "1 valid" in said
+
+
+@pytest.mark.slow
+def test_repeats_are_added_there_too(cluster, tmp_path):
+    cluster.add("one")
+    extra = "until: {metric: agi, halfwidth: 0.001, at_most: 5}\nrepeats: 3\n"
+    spec = written(tmp_path, "cubic", extra=extra)
+    said = run(spec, tmp_path / "there", "--dask", cluster.address)
+    assert "more runs, as intervals are wider than asked for" in said
+    run(spec, tmp_path / "here")
+    ones, others = (tmp_path / name / "runs" for name in ("there", "here"))
+    assert {path.name for path in ones.iterdir()} == {path.name for path in others.iterdir()}
+
+
+@pytest.mark.slow
+def test_metrics_are_computed_there_too(cluster, tmp_path):
+    cluster.add("one")
+    spec, out = written(tmp_path, "cubic, newreno"), tmp_path / "out"
+    run(spec, out)
+    metrics = {file: file.read_bytes() for file in out.glob("runs/*/metrics.json")}
+    for file in metrics:
+        file.unlink()
+    done = subprocess.run(
+        [NAGI, "analyze", str(out), "--dask", cluster.address],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {file: file.read_bytes() for file in metrics} == metrics
