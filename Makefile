@@ -73,7 +73,7 @@ endef
 
 .PHONY: setup packages python python-test native native-run dist sdr module virtual-lab guest-kernel demo test test-native \
 	test-apart test-virtual test-realtime test-radio test-slow chaos bench bench-captures bench-modem bench-radio \
-	bench-switch bench-tcp bench-virtual sanitize fuzz lint lint-quick format docs example clean
+	bench-switch bench-tcp bench-virtual crosscheck sanitize fuzz lint lint-quick format docs example clean
 
 setup: native
 
@@ -227,6 +227,13 @@ bench: setup
 # VIRTUAL="--seconds 5 --rounds 1" takes half a minute.
 bench-virtual: virtual-lab
 	@$(RUN)/python experiments/bench/bench_virtual.py --json $(BUILD)/bench-virtual.json $(VIRTUAL)
+
+# ns-3 is beside nagi, not a part of it. Its Python bindings, which take ten minutes to compile, are left out.
+NS3 := ns3==3.44.post0
+crosscheck: virtual-lab
+	@$(RUN)/pip show -q ns3 2>/dev/null || { echo "== installing ns-3"; $(RUN)/pip install -q --no-deps $(NS3); }
+	@$(RUN)/nagi run experiments/crosscheck/achievement.yaml --out results/crosscheck-achievement
+	@$(RUN)/python experiments/crosscheck/crosscheck.py experiments/crosscheck/achievement.yaml results/crosscheck-achievement
 
 # SWITCH=--quick takes two minutes; simple_switch is compared with where it is on PATH.
 bench-switch: setup
