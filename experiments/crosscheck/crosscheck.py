@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The runs of an experiment in ns-3, beside those that nagi has done: `make crosscheck`.
 
-    crosscheck.py SPEC RESULTS [--variant NAME] [--jobs N]
+    crosscheck.py SPEC RESULTS [--variant NAME] [--jobs N] [--set KEY=VALUE] [--only AXIS=VALUE]
 
 SPEC is an experiment of one bulk flow, RESULTS what `nagi run` made of it. RESULTS/ns3 has what
-ns-3 made of the same plans, RESULTS/crosscheck.md the two side by side.
+ns-3 made of the same plans, RESULTS/crosscheck.md the two side by side, RESULTS/windows.svg the
+congestion windows of their first repeats at the first value of the report's x axis. --set changes
+a setting of ns-3's TCP, to see what it is to blame for (`tcp` in ns3_settings.py); results are
+then only printed.
 
 Exit status: 0 done, 2 it cannot be done.
 """
@@ -27,8 +30,10 @@ from nagi.plan.planner import plan_runs
 from nagi.spec.points import read_experiment
 from nagi_contracts.errors import InputError, refuse
 from nagi_contracts.plan import RunPlan
+from nagi_contracts.records import Campaign
 from nagi_reports.statistics import Mean, mean
 from ns3_settings import settings_of
+from windows import Pair, write
 
 HERE = Path(__file__).resolve().parent
 MODULES = ("core", "network", "internet", "point-to-point", "applications", "traffic-control")
@@ -58,10 +63,17 @@ def simulator(directory: Path) -> Path:
     return made
 
 
-def simulated(program: Path, plan: RunPlan, directory: Path) -> dict[str, Any]:
-    """What ns-3 makes of a plan; once done it is kept."""
-    name = "-".join([*plan.point.values(), str(plan.repeat)]).replace("/", "").replace(" ", "")
-    kept, settings = directory / f"{name}.json", settings_of(plan)
+def simulated(
+    program: Path, plan: RunPlan, directory: Path, changed: dict[str, Any]
+) -> dict[str, Any]:
+    """What ns-3 makes of a plan, with some of its TCP's settings `changed`; once done it is
+    kept."""
+    settings = settings_of(plan)
+    settings["tcp"] |= changed
+    words = [*plan.point.values(), str(plan.repeat)]
+    words += [f"{key}={value}".replace(":", "") for key, value in changed.items()]
+    name = "-".join(words).replace("/", "").replace(" ", "")
+    kept = directory / f"{name}.json"
     if kept.exists():
         found: dict[str, Any] = json.loads(kept.read_text())
         if found["settings"] == settings:
@@ -86,22 +98,34 @@ def row_of(plan: RunPlan, found: dict[str, Any]) -> dict[str, Any]:
     goodput = found["goodput_bps"]
     agi = goodput / flow.bottleneck_bps
     return {**point, "repeat": plan.repeat, "goodput_bps": goodput, "agi": agi} | {
-        name: found[name] for name in ("retransmissions", "timeouts", "recoveries", "rtt_mean_s")
+        name: found[name]
+        for name in ("losses", "retransmissions", "timeouts", "recoveries", "rtt_mean_s")
     }
 
 
 def table_of(nagi: pd.DataFrame, ns3: pd.DataFrame, axes: list[str]) -> str:
-    """The two side by side, in Markdown."""
-    heads = [*axes, "nagi", "ns-3", "nagi / ns-3"]
+    """AGI of the two, and how many segments they retransmitted for each packet that was lost, in
+    Markdown."""
+    heads = [*axes, "AGI: nagi", "ns-3", "nagi / ns-3", "retransmissions a loss: nagi", "ns-3"]
     lines = [f"| {' | '.join(heads)} |", f"| {' | '.join('---' for _ in heads)} |"]
     columns = [f"point.{axis}" for axis in axes]
+    nagi = nagi.assign(
+        losses=nagi["queue_overflows"] + nagi["channel_losses"],
+        retransmissions=nagi["segments_retransmitted"],
+    )
     for values, theirs in ns3.groupby(columns, sort=False):
         ours = nagi[(nagi[columns] == list(values)).all(axis=1) & (nagi["status"] == "valid")]
         first, second = mean(ours["agi"].to_numpy(float)), mean(theirs["agi"].to_numpy(float))
         shown = [_shown(each) for each in (first, second)]
         ratio = "-" if first is None or second is None else f"{first.value / second.value:.2f}"
-        lines.append(f"| {' | '.join([*map(str, values), *shown, ratio])} |")
+        again = [_retransmissions_a_loss(each) for each in (ours, theirs)]
+        lines.append(f"| {' | '.join([*map(str, values), *shown, ratio, *again])} |")
     return "\n".join(lines)
+
+
+def _retransmissions_a_loss(runs: pd.DataFrame) -> str:
+    losses = runs["losses"].sum()
+    return f"{runs['retransmissions'].sum() / losses:.2f}" if losses else "-"
 
 
 def _shown(found: Mean | None) -> str:
@@ -110,37 +134,86 @@ def _shown(found: Mean | None) -> str:
     return f"{found.value:.3f}" + (f" ±{found.halfwidth:.3f}" if found.runs > 1 else "")
 
 
+def changes(given: list[str]) -> dict[str, Any]:
+    """--set KEY=VALUE as settings; numbers and truth values are JSON. Raises InputError."""
+    found: dict[str, Any] = {}
+    for each in given:
+        key, is_there, value = each.partition("=")
+        if not is_there:
+            raise refuse(f"--set {each}", "give KEY=VALUE, such as min_rto_ns=200000000")
+        try:
+            found[key] = json.loads(value)
+        except json.JSONDecodeError:
+            found[key] = value
+    return found
+
+
+def chosen(plans: list[RunPlan], only: list[str]) -> list[RunPlan]:
+    """Those whose point has every AXIS=VALUE of `only`. Raises InputError if there are none."""
+    wanted = [each.partition("=")[::2] for each in only]
+    found = [p for p in plans if all(p.point.get(axis) == value for axis, value in wanted)]
+    if not found:
+        raise refuse("--only leaves no runs", "give axes and values of the experiment")
+    return found
+
+
+def runs_of(results: Path) -> dict[tuple[str, int], Path]:
+    """Run directories of a campaign by point and repeat."""
+    if not (results / "results.parquet").exists():
+        raise refuse("no results here", "give the --out of `nagi run`", file=str(results))
+    campaign = Campaign.read(results / "campaign.json")
+    return {
+        (json.dumps(run.point), run.repeat): results / "runs" / run.run_id for run in campaign.runs
+    }
+
+
+def checked(given: argparse.Namespace) -> str:
+    """Runs what is left to run in ns-3 and writes what came of it. Returns the table. Raises
+    InputError."""
+    points = read_experiment(given.spec, given.variant)
+    plans = [plan for point in points for plan in plan_runs(point, None)]
+    plans = chosen(plans, given.only)
+    changed = changes(given.set)
+    runs = runs_of(given.results)
+    directory = given.results / "ns3"
+    program = simulator(directory)
+    rows, pairs = [], []
+    x = points[0].experiment.report.x
+    with ThreadPoolExecutor(given.jobs) as pool:
+        futures = [pool.submit(simulated, program, plan, directory, changed) for plan in plans]
+        for number, (plan, future) in enumerate(zip(plans, futures, strict=True), 1):
+            found = future.result()
+            rows.append(row_of(plan, found))
+            point = ", ".join(plan.point.values())
+            print(f"[{number}/{len(plans)}] ns-3: {point}", file=sys.stderr, flush=True)
+            if plan.repeat == 0 and plan.point[x] == plans[0].point[x]:
+                run = runs.get((json.dumps(plan.point), plan.repeat))
+                if run is not None and (run / "tcp_info.parquet").exists():
+                    pairs.append(Pair(plan, run, found))
+    ns3 = pd.DataFrame(rows)
+    nagi = pd.read_parquet(given.results / "results.parquet")
+    table = table_of(nagi, ns3, list(plans[0].point))
+    if not changed and not given.only:
+        ns3.to_parquet(given.results / "ns3.parquet", index=False)
+        (given.results / "crosscheck.md").write_text(table + "\n")
+        columns = points[0].experiment.report.panels or x
+        write(pairs, "scheme", columns, given.results / "windows.svg")
+    return table
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="crosscheck", description="An experiment in ns-3, too.")
     parser.add_argument("spec", type=Path)
     parser.add_argument("results", type=Path)
     parser.add_argument("--variant")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
-    given = parser.parse_args()
+    parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[])
+    parser.add_argument("--only", metavar="AXIS=VALUE", action="append", default=[])
     try:
-        points = read_experiment(given.spec, given.variant)
-        plans = [plan for point in points for plan in plan_runs(point, None)]
-        table = given.results / "results.parquet"
-        if not table.exists():
-            raise refuse("no results here", "give the --out of `nagi run`", file=str(given.results))
-        program = simulator(given.results / "ns3")
-        with ThreadPoolExecutor(given.jobs) as pool:
-            futures = [
-                pool.submit(simulated, program, plan, given.results / "ns3") for plan in plans
-            ]
-            rows = []
-            for number, (plan, future) in enumerate(zip(plans, futures, strict=True), 1):
-                rows.append(row_of(plan, future.result()))
-                point = ", ".join(plan.point.values())
-                print(f"[{number}/{len(plans)}] ns-3: {point}", file=sys.stderr, flush=True)
+        print(checked(parser.parse_args()))
     except InputError as error:
         print(f"crosscheck: {error}", file=sys.stderr)
         return 2
-    ns3 = pd.DataFrame(rows)
-    ns3.to_parquet(given.results / "ns3.parquet", index=False)
-    found = table_of(pd.read_parquet(table), ns3, list(plans[0].point))
-    (given.results / "crosscheck.md").write_text(found + "\n")
-    print(found)
     return 0
 
 

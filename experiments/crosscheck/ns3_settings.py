@@ -13,7 +13,8 @@ from nagi_contracts.plan import DirectionPlan, FlowPlan, LinkDirection, RunPlan
 SAMPLE_NS = 100_000_000  # between samples of the window
 # Of a link without a queue of its own in the plan.
 UNLIMITED_PACKETS = 1_000_000
-LINUX_MIN_RTO_NS = 200_000_000
+# Linux adds so much at least to the smoothed RTT; in ns-3 the least is that of the whole timeout.
+LINUX_MIN_RTO_MARGIN_NS = 200_000_000
 LINUX_INITIAL_WINDOW = 10
 
 
@@ -69,7 +70,7 @@ def settings_of(plan: RunPlan) -> dict[str, Any]:
             "type": counterpart.type,
             "recovery": counterpart.recovery,
             "sack": counterpart.sack,
-            "min_rto_ns": LINUX_MIN_RTO_NS,
+            "min_rto_ns": LINUX_MIN_RTO_MARGIN_NS + _longest_rtt_ns(plan, flow),
             "initial_window": route.initcwnd or LINUX_INITIAL_WINDOW,
             "segments_an_ack": 1 if any(each.quickack for each in receiver) else 2,
             "buffer_bytes": _buffer_bytes(plan, flow),
@@ -104,6 +105,14 @@ def _queue_packets(channel: DirectionPlan, where: str) -> int:
     if channel.queue.discipline != "drop_tail" or channel.queue.packets is None:
         raise refuse(f"{where}: ns-3 would have another queue", "use drop-tail, in packets")
     return channel.queue.packets
+
+
+def _longest_rtt_ns(plan: RunPlan, flow: FlowPlan) -> int:
+    """With the bottleneck's queue full."""
+    slowest = min((plan.channel(hop) for hop in flow.path), key=lambda each: each.rate_bps or 0)
+    packets = slowest.queue.packets if slowest.queue is not None else None
+    queued_bits = (packets or 0) * flow.packet_bytes * 8
+    return round((flow.base_rtt_s + queued_bits / flow.bottleneck_bps) * 1e9)
 
 
 def _buffer_bytes(plan: RunPlan, flow: FlowPlan) -> int:

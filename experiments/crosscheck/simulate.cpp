@@ -27,6 +27,7 @@ struct Observed {
   std::uint64_t received_bytes = 0;
   std::uint64_t before_bytes = 0;  // until the warm-up was over
   std::uint64_t retransmissions = 0;
+  std::uint64_t losses = 0;  // of the sender's packets, in queues and on links
   std::uint64_t timeouts = 0;
   std::uint64_t reductions = 0;  // times that fast recovery began
   double rtt_sum_s = 0;
@@ -62,13 +63,14 @@ void set_up(const json& settings) {
 }
 
 /// The hosts' and routers' links; returns the receiver's address.
-ns3::Ipv4Address lay(const json& settings, ns3::NodeContainer& nodes) {
+ns3::Ipv4Address lay(const json& settings, ns3::NodeContainer& nodes, Observed& seen) {
   using namespace ns3;
   const json& hops = settings.at("hops");
   nodes.Create(static_cast<std::uint32_t>(hops.size()) + 1);
   InternetStackHelper().Install(nodes);
   Ipv4AddressHelper addresses("10.0.0.0", "255.255.255.0");
   TrafficControlHelper control;
+  const Callback<void, Ptr<const Packet>> lost([&seen](Ptr<const Packet>) { ++seen.losses; });
   Ipv4Address last;
   for (std::uint32_t index = 0; index < hops.size(); ++index) {
     NetDeviceContainer ends;
@@ -85,14 +87,15 @@ ns3::Ipv4Address lay(const json& settings, ns3::NodeContainer& nodes) {
       const auto queue = CreateObject<DropTailQueue<Packet>>();
       queue->SetMaxSize(QueueSize(QueueSizeUnit::PACKETS, hop.at("queue_packets").get<unsigned>()));
       device->SetQueue(queue);
+      if (is_there) queue->TraceConnectWithoutContext("Drop", lost);
       const double loss = hop.at("loss_probability").get<double>();
       if (loss > 0) {
         const auto errors = CreateObject<RateErrorModel>();
         errors->SetUnit(RateErrorModel::ERROR_UNIT_PACKET);
         errors->SetRate(loss);
-        ends.Get(is_there ? 1 : 0)
-            ->GetObject<PointToPointNetDevice>()
-            ->SetReceiveErrorModel(errors);
+        const auto other = ends.Get(is_there ? 1 : 0)->GetObject<PointToPointNetDevice>();
+        other->SetReceiveErrorModel(errors);
+        if (is_there) other->TraceConnectWithoutContext("PhyRxDrop", lost);
       }
     }
     const Ipv4InterfaceContainer given = addresses.Assign(ends);
@@ -126,7 +129,8 @@ int main(int argc, char** argv) {
   const std::uint32_t payload = settings.at("payload_bytes").get<std::uint32_t>();
 
   NodeContainer nodes;
-  const Ipv4Address receiver = lay(settings, nodes);
+  Observed seen;
+  const Ipv4Address receiver = lay(settings, nodes, seen);
   const Address listening = InetSocketAddress(Ipv4Address::GetAny(), port);
   auto sinks =
       PacketSinkHelper("ns3::TcpSocketFactory", listening).Install(nodes.Get(nodes.GetN() - 1));
@@ -137,7 +141,6 @@ int main(int argc, char** argv) {
   sources.Start(Seconds(0));
   sources.Stop(duration);
 
-  Observed seen;
   const auto sink = DynamicCast<PacketSink>(sinks.Get(0));
   Simulator::Schedule(warmup, [&] { seen.before_bytes = sink->GetTotalRx(); });
   Simulator::Schedule(NanoSeconds(1), [&] {
@@ -183,6 +186,7 @@ int main(int argc, char** argv) {
   json result = {
       {"goodput_bps", static_cast<double>(sink->GetTotalRx() - seen.before_bytes) * 8 / seconds},
       {"retransmissions", seen.retransmissions},
+      {"losses", seen.losses},
       {"timeouts", seen.timeouts},
       {"recoveries", seen.reductions},
       {"rtt_mean_s", seen.rtt_samples > 0

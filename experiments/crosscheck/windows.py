@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Congestion windows in nagi and in ns-3 over time: what the differences come from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from matplotlib.figure import Figure
+from nagi_contracts.plan import RunPlan
+from nagi_reports.figures import WIDTH, style, svg
+
+_NAGI, _NS3 = "#0072B2", "#D55E00"
+_ROW = 1.05  # inches
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One plan in both."""
+
+    plan: RunPlan
+    run: Path  # nagi's run directory
+    ns3: dict[str, Any]
+
+
+def write(pairs: Sequence[Pair], rows: str, columns: str, target: Path) -> None:
+    """Draws pairs, a row for each value of the axis `rows`, a column for each of `columns`, to
+    `target` as SVG."""
+    names = [_values(pairs, axis) for axis in (rows, columns)]
+    with style():
+        figure = Figure(figsize=(WIDTH, _ROW * len(names[0]) + 0.5), layout="constrained")
+        axes = figure.subplots(len(names[0]), len(names[1]), sharex=True, squeeze=False)
+        for pair in pairs:
+            row, column = (
+                names[0].index(pair.plan.point[rows]),
+                names[1].index(pair.plan.point[columns]),
+            )
+            ax = axes[row][column]
+            _draw(ax, pair)
+            if row == 0:
+                ax.set_title(pair.plan.point[columns])
+            if column == 0:
+                ax.set_ylabel(pair.plan.point[rows])
+            if row == len(names[0]) - 1:
+                ax.set_xlabel("s")
+        figure.suptitle("Congestion window, segments", fontsize=8.5)
+        lines, labels = axes[0][0].get_legend_handles_labels()
+        figure.legend(lines, labels, loc="upper right", ncols=2)
+    target.write_text(svg(figure), encoding="utf-8")
+
+
+def _draw(ax: Any, pair: Pair) -> None:
+    (flow,) = pair.plan.flows
+    info = pd.read_parquet(pair.run / "tcp_info.parquet")
+    info = info[(info["t_s"] >= flow.start_s) & (info["t_s"] <= flow.end_s)]
+    theirs = pair.ns3["windows"]
+    ax.plot(info["t_s"] - flow.start_s, info["snd_cwnd"], color=_NAGI, lw=0.9, label="nagi")
+    ax.plot(
+        [each[0] for each in theirs],
+        [each[1] for each in theirs],
+        color=_NS3,
+        lw=0.9,
+        ls="--",
+        label="ns-3",
+    )
+    ax.set_ylim(0)
+
+
+def _values(pairs: Sequence[Pair], axis: str) -> list[str]:
+    return list(dict.fromkeys(pair.plan.point[axis] for pair in pairs))
