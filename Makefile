@@ -8,6 +8,8 @@
 #   make bench-captures   what the capture reader can do, beside other programs (two minutes)
 #   make bench-tcp   what our TCP schemes cost, beside the kernel's own (seven minutes)
 #   make sdr     links that are radios: GNU Radio, gr-nagi and nagi-sdr (two minutes, 600 MB on the disk)
+#   make results   the results of whole papers again: hours
+#   make crosscheck   what ns-3 makes of the same plans, beside nagi's results
 #   make module  our TCP schemes as modules of another kernel (KERNEL_BUILD=/lib/modules/RELEASE/build)
 #   make chaos   kills parts of campaigns at random: nothing may be lost (CHAOS=100 SEED=1)
 #   make lint    what a change must pass beside the tests; make lint-quick is its part without a compiler
@@ -73,7 +75,7 @@ endef
 
 .PHONY: setup packages python python-test native native-run dist sdr module virtual-lab guest-kernel demo test test-native \
 	test-apart test-virtual test-realtime test-radio test-slow chaos bench bench-captures bench-modem bench-radio \
-	bench-switch bench-tcp bench-virtual crosscheck sanitize fuzz lint lint-quick format docs example clean
+	bench-switch bench-tcp bench-virtual crosscheck results sanitize fuzz lint lint-quick format docs example clean
 
 setup: native
 
@@ -234,6 +236,18 @@ crosscheck: virtual-lab
 	@$(RUN)/pip show -q ns3 2>/dev/null || { echo "== installing ns-3"; $(RUN)/pip install -q --no-deps $(NS3); }
 	@$(RUN)/nagi run experiments/crosscheck/achievement.yaml --out results/crosscheck-achievement
 	@$(RUN)/python experiments/crosscheck/crosscheck.py experiments/crosscheck/achievement.yaml results/crosscheck-achievement
+
+# What is published of whole papers, in experiments/results. RESULTS="westwoodvt-2007 achievement-2008:uncapped" makes
+# a part of it: experiments, with a variant after the colon. DASK=ADDRESS uses a cluster.
+RESULTS := achievement-2008 achievement-2008:uncapped westwoodvt-2007 westwoodvt-2007:switch \
+	tcp-real-2001 $(addprefix tcp-real-2001,:reverse :handoff :playback :playback-reverse :playback-handoff :token)
+results: virtual-lab
+	@set -e; for each in $(RESULTS); do \
+	    experiment=$${each%%:*}; variant=$${each#$$experiment}; name=$$experiment$$(echo $$variant | tr : -); \
+	    echo "== $$name"; \
+	    $(RUN)/nagi run experiments/$$experiment.yaml $${variant:+--variant $${variant#:}} $(DASK:%=--dask %) --out results/$$name; \
+	    $(RUN)/nagi publish results/$$name experiments/results/$$name; \
+	done
 
 # SWITCH=--quick takes two minutes; simple_switch is compared with where it is on PATH.
 bench-switch: setup

@@ -256,6 +256,22 @@ def test_repeats_have_the_seeds_they_would_have_without(spec, lab, tmp_path):
     assert len({plan.seed for plan in selection.plans}) == len(selection.plans)
 
 
+def test_repeats_can_be_chosen_as_they_are_counted(spec):
+    spec.write_text(SPEC.replace(UNTIL, ""))
+    points = read_experiment(spec, None)
+    whole = select(points, None, {}, BUILD).plans
+    chosen = select(points, None, {"repeat": ["1", "3"], "rate": ["2 Mb/s"]}, BUILD).plans
+    assert chosen == [p for p in whole if p.point["rate"] == "2 Mb/s" and p.repeat in (0, 2)]
+    assert len(chosen) == 2
+    with pytest.raises(InputError, match=r"--only repeat=4: there is no such value; .*1, 2, 3"):
+        select(points, None, {"repeat": ["4"]}, BUILD)
+
+
+def test_repeats_cannot_be_chosen_that_results_decide_on(spec):
+    with pytest.raises(InputError, match="the experiment's `until` decides how many"):
+        select(read_experiment(spec, None), None, {"repeat": ["1"]}, BUILD)
+
+
 @pytest.mark.parametrize("batch", [1, 2, 3])
 def test_an_interrupted_campaign_ends_the_same(spec, lab, tmp_path, batch):
     uninterrupted, _, _ = run(spec, tmp_path / "one", lab)

@@ -45,6 +45,7 @@ BATCH_SECONDS = 75.0
 # In virtual time shipping costs nothing, but all cells wait for the last run of a batch.
 RUNS_A_BATCH = 8
 _LOOK_EVERY_S = 0.2
+REPEAT = "repeat"  # chosen from as if it were an axis
 
 
 @dataclass(frozen=True)
@@ -96,18 +97,19 @@ def select(
     switch: SwitchTarget = "nagi",
     radios: Callable[[], schemes.Availability] = radio.availability,
 ) -> Selection:
-    """Plans the points that have, of each axis in `only`, one of its values. `available` says
-    whether a scheme can run where the runs are to take place, `switch` what switches run, `radios`
-    whether links can be radios there; it is asked if any is. Raises InputError."""
+    """Plans the points that have, of each axis in `only`, one of its values; of their repeats,
+    which are counted from 1, those under "repeat". `available` says whether a scheme can run where
+    the runs are to take place, `switch` what switches run, `radios` whether links can be radios
+    there; it is asked if any is. Raises InputError."""
+    is_axis = any(REPEAT in point.values for point in points)
+    repeats = [] if is_axis else only.get(REPEAT, [])
+    only = {axis: values for axis, values in only.items() if axis != REPEAT or is_axis}
     for axis, values in only.items():
         known = sorted({point.values[axis] for point in points if axis in point.values})
         if not known:
             what = f"--only {excerpt(axis)}=...: there is no such axis"
-            raise refuse(what, choices(axis, points[0].values, "axes"))
-        for value in values:
-            if value not in known:
-                what = f"--only {axis}={excerpt(value)}: there is no such value"
-                raise refuse(what, choices(value, known, "values"))
+            raise refuse(what, choices(axis, [*points[0].values, REPEAT], "axes"))
+        _require_known(axis, values, known)
     chosen = [p for p in points if all(p.values[axis] in values for axis, values in only.items())]
     if not chosen:
         raise refuse("--only leaves no runs", "give fewer values, or others")
@@ -117,11 +119,29 @@ def select(
         for point in chosen
         for plan in plan_runs(point, variant, switch=switch, memo=memo)
     ]
+    if repeats:
+        if chosen[0].experiment.until is not None:
+            what = f"--only {REPEAT}=...: the experiment's `until` decides how many there are"
+            raise refuse(what, "choose points, or remove `until`")
+        _require_known(REPEAT, repeats, sorted({_number(plan) for plan in plans}, key=int))
+        plans = [plan for plan in plans if _number(plan) in repeats]
     found = {name: available(scheme) for name, scheme in sorted(schemes_of(chosen).items())}
     unavailable = {name: each for name, each in found.items() if not each.available}
     can_be = radios() if radio.names(plans) else None
     no_radios = None if can_be is None or can_be.available else can_be
     return Selection(variant, chosen, plans, unavailable, build, switch, no_radios)
+
+
+def _require_known(axis: str, values: list[str], known: list[str]) -> None:
+    for value in values:
+        if value not in known:
+            what = f"--only {axis}={excerpt(value)}: there is no such value"
+            raise refuse(what, choices(value, known, "values"))
+
+
+def _number(plan: RunPlan) -> str:
+    """Of a repeat, as people count."""
+    return str(plan.repeat + 1)
 
 
 def has_switches(points: list[Point]) -> bool:

@@ -45,6 +45,7 @@ _COMMANDS = {
     "compare": _Command(_RESULTS, "results", "compare"),
     "bundle": _Command(_RESULTS, "results", "make_bundle"),
     "publish": _Command(_RESULTS, "results", "publish"),
+    "verify": _Command(_RESULTS, "results", "verify"),
     "metrics": _Command(_RESULTS, "metrics", "metrics"),
     "doctor": _Command(_LABS, "lab", "doctor"),
     "up": _Command(_LABS, "lab", "up"),

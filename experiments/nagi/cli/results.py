@@ -219,3 +219,49 @@ def publish(
         f"{target}: {count_of(made.runs, 'run')}; its bundle is {held.out / made.bundle}, "
         f"{in_bytes(made.bundle_bytes)}"
     )
+
+
+def verify(
+    directory: Directory,
+    published: Annotated[
+        Path,
+        typer.Argument(
+            help="What `nagi publish` wrote of the same experiment",
+            metavar="PUBLISHED",
+            show_default=False,
+        ),
+    ],
+    json_: Json = False,
+) -> None:
+    """Hold runs done again to what was published of them: to each byte and value."""
+    from nagi_reports import verification
+
+    held, campaign = open_campaign(directory, None)
+    found = verification.verify(held.out, campaign, published)
+    differing = [each for each in found if each.differences]
+    if json_:
+        write_json(
+            {
+                "runs": len(found),
+                "differing": [
+                    {
+                        "run_id": each.run.run_id,
+                        "point": each.run.point,
+                        "repeat": each.run.repeat,
+                        "differences": each.differences,
+                    }
+                    for each in differing
+                ],
+            }
+        )
+    else:
+        for each in differing:
+            point = ", ".join([*each.run.point.values(), f"repeat {each.run.repeat + 1}"])
+            write_line(f"{point}: {'; '.join(each.differences)}")
+        files = sum(each.files for each in found)
+        write_line(
+            f"{count_of(len(found), 'run')}, {count_of(files, 'file')}, held to {published}: "
+            + (f"{len(differing)} not the same" if differing else "all the same")
+        )
+    if differing:
+        raise typer.Exit(1)

@@ -142,7 +142,7 @@ Only = Annotated[
     typer.Option(
         "--only",
         metavar="AXIS=VALUE",
-        help="Only the runs with this value; may be given several times",
+        help="Only the runs with this value, or repeat=1; may be given several times",
         autocompletion=_complete_only,
         rich_help_panel=WHAT,
     ),

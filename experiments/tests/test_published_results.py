@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What experiments/results has of the papers: a run of each, done again, is the same."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from marks import in_virtual_time
+from nagi.plan.planner import plan_runs
+from nagi.spec.points import read_experiment
+from nagi_contracts.paths import ROOT
+from nagi_contracts.records import Campaign
+from nagi_reports.bundle import bundle_name
+from nagi_reports.publication import Publication
+from test_virtual_commands import nagi
+
+RESULTS = ROOT / "experiments" / "results"
+PUBLISHED = sorted(path.parent for path in RESULTS.glob("*/publication.json"))
+pytestmark = in_virtual_time
+each_publication = pytest.mark.parametrize("published", PUBLISHED, ids=lambda path: path.name)
+
+
+def spec_of(made: Publication) -> Path:
+    return ROOT / "experiments" / f"{made.experiment}.yaml"
+
+
+@each_publication
+def test_the_experiment_is_still_the_one_that_was_run(published):
+    made = Publication.read(published / "publication.json")
+    campaign = Campaign.read(published / "campaign.json")
+    assert published.name == bundle_name(campaign)
+    points = read_experiment(spec_of(made), made.variant)
+    plans = [plan for point in points for plan in plan_runs(point, made.variant)]
+    assert sorted((json.dumps(plan.point), plan.repeat) for plan in plans) == sorted(
+        (json.dumps(run.point), run.repeat) for run in campaign.runs
+    )
+
+
+@each_publication
+def test_a_run_done_again_is_the_same(published, tmp_path):
+    """One of few packets, so that it is soon done."""
+    made = Publication.read(published / "publication.json")
+    table = pd.read_parquet(published / "results.parquet")
+    packets = table.groupby("run_id")["segments_sent"].sum()
+    run_id = packets[packets > 0].idxmin()
+    run = next(
+        run for run in Campaign.read(published / "campaign.json").runs if run.run_id == run_id
+    )
+    chosen = [f"{axis}={value}" for axis, value in run.point.items()] + [f"repeat={run.repeat + 1}"]
+    nagi(
+        tmp_path,
+        *("run", str(spec_of(made)), "--out", "again", "--lab", "virtual"),
+        *(word for each in chosen for word in ("--only", each)),
+        *(("--variant", made.variant) if made.variant else ()),
+    )
+    said, _ = nagi(tmp_path, "verify", "again", str(published))
+    assert said.startswith("1 run, ") and said.endswith(": all the same\n")

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs done again, held to what was published."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+from nagi_contracts.errors import InputError
+from nagi_contracts.paths import SCHEMAS
+from nagi_contracts.records import Campaign
+from nagi_reports.publication import publish
+from nagi_reports.verification import Verified, verify
+
+EXAMPLE = SCHEMAS / "example" / "campaign"
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory):
+    """The worked example, published."""
+    directory = tmp_path_factory.mktemp("published")
+    made = shutil.copytree(EXAMPLE, directory / "campaign")
+    publish(made, Campaign.read(made / "campaign.json"), directory / "published")
+    return directory
+
+
+@pytest.fixture
+def again(published, tmp_path):
+    """It and what was published, to change."""
+    return shutil.copytree(published, tmp_path / "again") / "campaign"
+
+
+def verified(again) -> list[Verified]:
+    campaign = Campaign.read(again / "campaign.json")
+    return verify(again, campaign, again.parent / "published")
+
+
+def the_run(again):
+    (run,) = (again / "runs").iterdir()
+    return run
+
+
+def test_the_same_run_is_the_same(again):
+    (found,) = verified(again)
+    assert found.differences == []
+    assert found.files >= 3
+
+
+def test_another_build_gives_a_run_another_name_only(again):
+    """As a compiler of another version does."""
+    text = (again / "campaign.json").read_text()
+    name = the_run(again).name
+    the_run(again).rename(again / "runs" / ("f" * 16))
+    (again / "campaign.json").write_text(text.replace(name, "f" * 16))
+    metrics = again / "runs" / ("f" * 16) / "metrics.json"
+    metrics.write_text(metrics.read_text().replace(name, "f" * 16))
+    (found,) = verified(again)
+    assert found.differences == []
+
+
+def test_one_byte_is_told(again):
+    capture = next(path for path in the_run(again).iterdir() if "pcap" in path.name)
+    content = bytearray(capture.read_bytes())
+    content[-1] ^= 1
+    capture.write_bytes(content)
+    (found,) = verified(again)
+    assert found.differences == [capture.name]
+
+
+def test_a_missing_file_is_told(again):
+    (the_run(again) / "tcp_info.parquet").unlink()
+    (found,) = verified(again)
+    assert found.differences == ["tcp_info.parquet is missing"]
+
+
+def test_the_last_bit_of_a_value_is_told(again):
+    metrics = the_run(again) / "metrics.json"
+    content = json.loads(metrics.read_text())
+    content["rows"][0]["agi"] += 1e-16
+    assert content != json.loads(metrics.read_text())
+    metrics.write_text(json.dumps(content))
+    (found,) = verified(again)
+    (said,) = found.differences
+    assert said.startswith("agi of ") and "published: " in said
+
+
+def test_what_was_not_published_is_refused(again, tmp_path):
+    with pytest.raises(InputError, match=r"has no publication\.json"):
+        verify(again, Campaign.read(again / "campaign.json"), tmp_path)
+
+
+def test_another_variant_is_refused(again):
+    campaign = Campaign.read(again / "campaign.json").model_copy(update={"variant": "other"})
+    with pytest.raises(InputError, match=r"is of .*, not of .*-other"):
+        verify(again, campaign, again.parent / "published")
+
+
+def test_other_points_are_refused(again):
+    text = json.loads((again / "campaign.json").read_text())
+    for run in text["runs"]:
+        run["repeat"] += 1
+    (again / "campaign.json").write_text(json.dumps(text))
+    with pytest.raises(InputError, match="none of its valid runs"):
+        verified(again)
