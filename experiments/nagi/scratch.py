@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Directories for what is needed for a while. If a process is killed, the next one removes its."""
+"""Where files are that nobody has to keep: for a while, or until somebody removes them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,16 @@ from pathlib import Path
 _PREFIX = "nagi-scratch-"
 
 
+def user_cache(name: str) -> Path:
+    """Where this user's `name` is kept from one nagi to the next."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "nagi" / name
+
+
 @contextmanager
 def scratch(parent: Path | None = None) -> Iterator[Path]:
-    """A directory of this user's that exists from entry to exit. While it is used it is locked.
+    """A directory of this user's that exists from entry to exit. While it is used it is locked; if
+    a process is killed, the next one removes its.
     `parent`: where it is to be, and others were; None: where temporary files are."""
     parent = parent or Path(tempfile.gettempdir())
     _remove_left(parent)

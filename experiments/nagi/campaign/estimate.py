@@ -23,7 +23,7 @@ Disk, from these assumptions:
 Time: each run takes its timeline; runs side by side divide it. Setting up the lab (some 10 s) and
 computing metrics are not in it. In virtual time a run takes 1.9 s, 5 ms for every second of its
 timeline and 5.5 us for every packet on every link, certificate and metrics included, on the
-processors it was measured with.
+processors it was measured with; on others that multiplied by their pace (pace.py).
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from nagi_contracts.plan import FlowPlan, LinkDirection, RunPlan
 from nagi_contracts.records import Keep
 from nagi_contracts.units import in_bytes
 
+from nagi.campaign import pace
 from nagi.campaign.campaign import BATCH_SECONDS
 from nagi.labs import virtual
 from nagi.labs.lab import BETWEEN_RUNS
@@ -127,8 +128,11 @@ def virtual_seconds_of(plan: RunPlan) -> float:
 
 
 def seconds_in(lab: str) -> Callable[[RunPlan], float]:
-    """How long a run takes in a lab, by the clock on the wall."""
-    return virtual_seconds_of if lab == virtual.NAME else seconds_of
+    """How long a run takes in a lab, by the clock on the wall, at the pace of this machine."""
+    if lab != virtual.NAME:
+        return seconds_of
+    ratio = pace.known().ratio
+    return lambda plan: virtual_seconds_of(plan) * ratio
 
 
 def time_needed(

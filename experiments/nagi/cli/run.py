@@ -19,7 +19,7 @@ from nagi_contracts.records import Campaign, Verdict
 from nagi_contracts.units import count_of, in_bytes, in_time
 from rich.console import Console
 
-from nagi.campaign import repeats
+from nagi.campaign import pace, repeats
 from nagi.campaign.campaign import (
     RUNS_A_BATCH,
     CampaignDirectory,
@@ -254,6 +254,9 @@ class _Launch:
                 if isinstance(error, TooNoisy):
                     raise
                 raise leave from None
+            finally:
+                if self.cluster is None:
+                    pace.learn(*progress.beside_estimate())
         conclude(directory, Campaign.read(directory.campaign), self.json_)
         for line in (
             runner.cost.in_words(self.cluster.in_words() if self.cluster is not None else ""),

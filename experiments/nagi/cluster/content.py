@@ -9,7 +9,6 @@ is there is checked by SHA-256 before a process uses it for the first time.
 from __future__ import annotations
 
 import errno
-import os
 import shutil
 import tarfile
 from collections.abc import Callable
@@ -22,7 +21,7 @@ from nagi_contracts.errors import refuse
 from nagi_contracts.plan import digest
 from nagi_contracts.records import sha256_of
 
-from nagi.scratch import scratch
+from nagi.scratch import scratch, user_cache
 
 Sums = dict[str, str]  # file -> SHA-256, of one directory
 
@@ -99,7 +98,7 @@ def kept(sums: Sums, fetch: Callable[[str], bytes]) -> Path:
     """The directory in which this machine keeps a set. `fetch` gives its archive, by its key, if it
     is not there yet. Raises InputError if what it gives is something else."""
     key = key_of(sums)
-    target = _cache() / key
+    target = user_cache("by-content") / key
     if _checked(key) != sums:
         shutil.rmtree(target, ignore_errors=True)
         try:
@@ -118,11 +117,8 @@ def kept(sums: Sums, fetch: Callable[[str], bytes]) -> Path:
 def _checked(key: str) -> Sums:
     """What the files of a set are by now."""
     try:
-        return sums_of([file for file in (_cache() / key).iterdir() if file.is_file()])
+        return sums_of(
+            [file for file in (user_cache("by-content") / key).iterdir() if file.is_file()]
+        )
     except OSError:
         return {}
-
-
-def _cache() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "nagi" / "by-content"

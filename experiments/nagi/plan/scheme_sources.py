@@ -19,6 +19,8 @@ from pathlib import Path
 from nagi_contracts import paths
 from nagi_contracts.errors import InputError, Problem, excerpt, refuse
 
+from nagi.scratch import user_cache
+
 SUFFIX = ".c"
 NAME_PATTERN = r"[a-z][a-z0-9_]{0,9}"  # the kernel has 15 characters, of which nagi_ is five
 NAME_CURE = "begin with a lower-case letter; then also digits and _, at most 10 in all"
@@ -68,7 +70,7 @@ def _files(source: Path) -> list[Path]:
 @cache
 def _compiled(source: Path, _state: tuple[tuple[str, int], ...]) -> Path:
     files = _files(source)
-    directory = _cache() / _digest(files)
+    directory = user_cache("schemes") / _digest(files)
     made = directory / f"{source.stem}.bpf.o"
     if made.exists():
         return made
@@ -118,11 +120,6 @@ def problems_in(messages: str, source: Path) -> list[Problem]:
         said = excerpt(" / ".join(messages.strip().splitlines()[:3]))
         found.append(Problem(f"it does not compile: {said}", "mend it", str(source)))
     return found
-
-
-def _cache() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "nagi" / "schemes"
 
 
 def _digest(files: list[Path]) -> str:

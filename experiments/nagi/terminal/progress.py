@@ -50,18 +50,18 @@ class _Pace:
         self._jobs = jobs
         # Each run begins when another is over, the first ones now.
         self._starts = [now] * jobs
-        self._took_s = self._estimated_s = 0.0
+        self.took_s = self.estimated_s = 0.0
 
     def run_over(self, estimated_s: float, now: float) -> None:
-        self._took_s += now - self._starts[-self._jobs]
-        self._estimated_s += estimated_s
+        self.took_s += now - self._starts[-self._jobs]
+        self.estimated_s += estimated_s
         self._starts.append(now)
 
     def seconds_left(self, estimated_s: list[float], now: float) -> float:
         """Until runs are over that take so long by the estimate; the first of them are under
         way."""
         underway = self._starts[-min(self._jobs, len(estimated_s)) :]
-        pace = self._took_s / self._estimated_s if self._estimated_s else 1.0
+        pace = self.took_s / self.estimated_s if self.estimated_s else 1.0
         pace = max(pace, (now - underway[0]) / estimated_s[0])  # that one is late by now
         elapsed_s = sum(now - start for start in underway)
         return max(0.0, sum(estimated_s) * pace - elapsed_s) / len(underway)
@@ -117,6 +117,11 @@ class Progress:
         self._lock = threading.RLock()
         self._stopped = threading.Event()
         self._ticker = threading.Thread(target=self._tick, daemon=True)
+
+    def beside_estimate(self) -> tuple[float, float]:
+        """What runs in virtual time were estimated to take, and took, in seconds; 0: none did."""
+        pace = self._virtual_pace
+        return (0.0, 0.0) if pace is None else (pace.estimated_s, pace.took_s)
 
     def __enter__(self) -> Progress:
         self._bar.start()
