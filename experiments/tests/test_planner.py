@@ -64,6 +64,21 @@ def test_everything_is_resolved(plans):
     assert {capture.file for capture in plan.captures} == {"client.radio.pcap", "server.core.pcap"}
 
 
+def test_the_least_timeout_is_that_of_the_kernel_unless_said(tmp_path):
+    text = (SCHEMAS / "example" / "experiment.yaml").read_text()
+    spec = tmp_path / "spec.yaml"
+    setting = "net.ipv4.tcp_rto_min_us"
+    for given, wanted in (("", None), ("min_rto: 1 s\n", "1000000"), ("min_rto: 1 ms\n", "1000")):
+        spec.write_text(text + given)
+        (plan, *_) = plan_runs(read_experiment(spec, None)[0], None)
+        assert plan.node("client").sysctls.get(setting) == wanted
+        assert setting not in plan.node("cell").sysctls
+    for bad in ("0 s", "200 s"):
+        spec.write_text(f"{text}min_rto: {bad}\n")
+        with pytest.raises(InputError, match=r"min_rto.*none that kernels take; give 1 ms to 120 s"):
+            read_experiment(spec, None)
+
+
 def test_the_hosts_get_what_their_flows_need(plans):
     plan = plans[0]
     (route,) = plan.node("client").routes

@@ -24,6 +24,7 @@ class Nodes:
         # What the settings of hosts follow from, beside the topology.
         self.settings = (
             request.experiment.host_profile,
+            request.experiment.min_rto,
             request.asks_for_ecn(),
             *(
                 (name, flow.from_, flow.to, flow.application, flow.scheme, flows.paths[name].packet)
@@ -89,6 +90,10 @@ class Nodes:
             )
         return SwitchPlan(sha256=sha256_of_edge(), ports=ports)
 
+    def _timeout(self) -> dict[str, str]:
+        least = self._request.experiment.min_rto
+        return {} if least is None else {"net.ipv4.tcp_rto_min_us": str(least.value // 1000)}
+
     def _host_sysctls(self) -> dict[str, dict[str, str]]:
         """What each host sets. Flows whose schemes need different settings cannot share a host."""
         values: dict[str, dict[str, str]] = {}
@@ -97,7 +102,7 @@ class Nodes:
             if kind == "host":
                 profile = {key: str(value) for key, value in self._request.profile.sysctls.items()}
                 ecn = {"net.ipv4.tcp_ecn": "1"} if self._request.asks_for_ecn() else {}
-                values[node] = base_sysctls() | ecn | profile
+                values[node] = base_sysctls() | ecn | profile | self._timeout()
         for name, flow in self._request.flows():
             for node in (flow.from_, flow.to):
                 for key, value in self._flows.schemes[name].sysctls.items():

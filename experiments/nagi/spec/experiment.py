@@ -181,6 +181,11 @@ class Experiment(Strict):
     max_window: PacketCount | None = Field(
         None, description="cap of every sender's congestion window, as ns-2's `window_`"
     )
+    min_rto: Duration | None = Field(
+        None,
+        description="what a retransmission timeout is at least longer than the round-trip time: "
+        "Linux's is 200 ms, RFC 6298's 1 s",
+    )
     ecn: Flag | None = Field(
         None, description="whether hosts ask for ECN; if not said, they do where a link marks"
     )
@@ -213,6 +218,9 @@ class Experiment(Strict):
             raise BadValue(
                 f"a duration of {self.duration} is too long", "give 24 h or less", "duration"
             )
+        if self.min_rto is not None and not 10**6 <= self.min_rto.value <= 120 * 10**9:
+            what = f"a least timeout of {self.min_rto} is none that kernels take"
+            raise BadValue(what, "give 1 ms to 120 s", "min_rto")
         if self.warmup.value >= self.duration.value:
             what = f"a warmup of {self.warmup} leaves nothing of a duration of {self.duration}"
             raise BadValue(what, "give less", "warmup")
