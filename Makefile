@@ -311,7 +311,7 @@ fuzz: setup
 
 # Under a minute, and without a compiler.
 lint-quick: $(VENV)/.lint
-	@unmarked=$$(git ls-files | grep -vE '\.(jsonl?|pcap|pcapng|parquet|svg|md|mahimahi|txtpb|expected|packets|digests)$$|^p4/compiled-with.txt$$|^LICENSE$$|^\.gitignore$$' | xargs grep -d skip -L SPDX-License-Identifier); \
+	@unmarked=$$(git ls-files | grep -vE '\.(jsonl?|pcap|pcapng|parquet|svg|md|mahimahi|txtpb|expected|packets|digests)$$|^p4/compiled-with.txt$$|^experiments/results/|^LICENSE$$|^\.gitignore$$' | xargs grep -d skip -L SPDX-License-Identifier); \
 	if [ -n "$$unmarked" ]; then echo "no SPDX-License-Identifier: $$unmarked"; exit 1; fi
 	@$(RUN)/ruff check . && $(RUN)/ruff format --check .
 	@$(RUN)/mypy
