@@ -77,11 +77,12 @@ def write_run(directory: Path, run_id: str, target: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     run = RunFiles(directory)
     flows = flows_of(run)
+    end_s = run.end_s(flows)
     for number, flow in enumerate(flows):
         if not flow.packets:
             continue
         folder.mkdir(exist_ok=True)
-        for index, part in enumerate(parts(flow.packets, flow.edges(run.end_s))):
+        for index, part in enumerate(parts(flow.packets, flow.edges(end_s))):
             _write(
                 folder / f"{number}-{index}.js",
                 f"nagi.part({script_json([run_id, number, index])}, {script_json(part)});\n",
@@ -90,12 +91,12 @@ def write_run(directory: Path, run_id: str, target: Path) -> None:
     data = {
         "id": run_id,
         "seed": str(run.plan.seed),
-        "end_s": run.end_s,
+        "end_s": end_s,
         "measured_s": [
             run.plan.measure.start_s - timeline.traffic_s,
             run.plan.measure.end_s - timeline.traffic_s,
         ],
-        "flows": [flow.data(run.end_s) for flow in flows],
+        "flows": [flow.data(end_s) for flow in flows],
         "left_out": max(len(run.plan.flows) - MAX_FLOWS, 0),
     }
     # The last one: with it the others are there.

@@ -159,9 +159,11 @@ function drawCampaign() {
   const columns = Math.max(1, Math.min(charts.length, Math.floor(width / 330)));
   const lines = Math.max(1, Math.ceil(charts.length / columns));
   const height = lines > 1 || columns > 1 ? 300 : 420;
+  const names = colour ? colour.values.map((value) => 50 + 8 * value.length) : [];
+  const key = 24 * Math.ceil(Math.max(...names, 0) * names.length / (width - 70)); // pixels for the legend
   const layout = {
-    font: PLOT_FONT, height: 70 + lines * (height + 60), hovermode: "closest", annotations: [],
-    margin: { l: 58, r: 12, t: 36, b: 70 }, legend: { orientation: "h", y: 0, yref: "container", yanchor: "bottom" },
+    font: PLOT_FONT, height: 36 + lines * (height + 60) + key, hovermode: "closest", annotations: [],
+    margin: { l: 58, r: 12, t: 36, b: 60 + key }, legend: { orientation: "h", y: 0, yref: "container", yanchor: "bottom" },
     hoverlabel: { align: "left", font: { size: 12 } },
   };
   const traces = [];
@@ -174,13 +176,13 @@ function drawCampaign() {
     const left = column * (wide + gap / columns), right = left + wide - gap * (columns - 1) / columns;
     const log = (id) => (byId(id).checked ? "log" : "linear");
     layout[`xaxis${suffix}`] = {
-      domain: [left, Math.min(right, 1)], anchor: `y${suffix}`, title: { text: plain(x.label), standoff: 6 },
+      domain: [left, Math.min(right, 1)], anchor: `y${suffix}`, title: { text: plain(x.label), standoff: 6, font: { size: 13 } },
       type: log("log-x"), showline: true, zeroline: false, gridcolor: "#eee", ...(x.ticks || {}),
       ...(number ? { matches: "x" } : {}),
     };
     layout[`yaxis${suffix}`] = {
       domain: [Math.max(top - step * height / (height + 60), 0), top], anchor: `x${suffix}`,
-      title: column ? undefined : { text: plain(y.label), standoff: 4 }, automargin: true,
+      title: column ? undefined : { text: plain(y.label), standoff: 4, font: { size: 13 } }, automargin: true,
       type: log("log-y"), showline: true, zeroline: false, gridcolor: "#eee", ...(y.ticks || {}),
       ...(number ? { matches: "y" } : {}),
       ...(!y.isAxis && log("log-y") === "linear" ? { rangemode: "tozero" } : {}),
@@ -245,8 +247,7 @@ function hoverText(i, x, y) {
 // The runs of the rows, and those without any row, which have no results.
 function drawTable(rows, x, y) {
   const results = [x, y].filter((each) => !each.isAxis);
-  const head = ["run", ...data.axes.map((axis) => axis.label), "repeat", "verdict", "flow",
-    ...results.map((each) => each.label)];
+  const head = ["run", ...data.axes.map((axis) => axis.label), "repeat", "verdict", "flow"];
   const body = element("tbody");
   const withRows = new Set(data.rows.run);
   const without = data.runs.filter((run) => !withRows.has(run.id) && data.axes.every(
@@ -264,5 +265,6 @@ function drawTable(rows, x, y) {
   const caption = lines.length > MAX_ROWS ? `The first ${MAX_ROWS} of ${lines.length} rows; filters show others.` : "";
   byId("runs").replaceChildren(
     element("caption", {}, caption),
-    element("thead", {}, element("tr", {}, ...head.map((name) => element("th", { scope: "col" }, name)))), body);
+    element("thead", {}, element("tr", {}, ...head.map((name) => element("th", { scope: "col" }, name)),
+      ...results.map((each) => element("th", { scope: "col", class: "right" }, each.label)))), body);
 }

@@ -56,10 +56,11 @@ function firstAt(times, at) {
   return low;
 }
 
-// The rows of a time, of steps with that which holds at its begin.
-function clipped(table, begin, end) {
-  const first = Math.max(firstAt(table.time, begin) - (table.steps ? 1 : 0), 0);
-  const last = firstAt(table.time, end);
+// The rows of a time; `beyond`: and how many on either side of it. Of steps also that which holds
+// at its begin.
+function clipped(table, begin, end, beyond = 0) {
+  const first = Math.max(firstAt(table.time, begin) - (table.steps ? 1 : beyond), 0);
+  const last = firstAt(table.time, end) + beyond;
   const cut = (column) => column.subarray(first, last);
   return { ...table, time: cut(table.time), low: cut(table.low), high: cut(table.high) };
 }
@@ -116,7 +117,8 @@ function shortNumber(value) {
 }
 
 const PLOT_FONT = { family: 'Georgia, "Libertinus Serif", "Times New Roman", serif', size: 13, color: "#000" };
+// Without the button that sends a chart to its makers' server: nothing leaves this page.
 const PLOT_CONFIG = {
-  displaylogo: false, responsive: true, doubleClick: false,
-  modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", "resetScale2d", "zoomIn2d", "zoomOut2d"],
+  displaylogo: false, responsive: true, doubleClick: false, plotlyServerURL: "",
+  modeBarButtonsToRemove: ["sendChartToCloud", "select2d", "lasso2d", "autoScale2d", "resetScale2d", "zoomIn2d", "zoomOut2d"],
 };

@@ -14,7 +14,7 @@ const PANELS = [
   { name: "goodput", title: "Goodput (Mb/s)", height: 130 },
   { name: "losses", title: "Losses and what the sender made of them", height: 130 },
 ];
-const GAP = 44; // pixels between panels
+const GAP = 44, NAMED_GAP = 60; // pixels between panels; with a run's name
 
 // Tables by name: panel, form, colour. Later ones are drawn over earlier ones.
 const FORMS = {
@@ -138,6 +138,7 @@ async function tablesOf(cell) {
   if (detailed) {
     const numbers = Array.from({ length: final - first + 1 }, (_, step) => first + step);
     const names = numbers.map((number) => `${cell.run.id}/${cell.flow}-${number}`);
+    if (!names.every((name) => nagi.parts.has(name))) byId("detail").textContent = "Loading packets ...";
     await Promise.all(names.map((name) => loadScript(`runs/${name}.js`)));
     for (const track of inParts) {
       const packed = names.map((name) => nagi.parts.get(name)[track]).filter(Boolean);
@@ -147,7 +148,8 @@ async function tablesOf(cell) {
   }
   const shown = {};
   for (const [name, table] of Object.entries(found)) {
-    shown[name] = table.time.length ? clipped(table, range[0], range[1]) : table;
+    const beyond = FORMS[name] && FORMS[name].form === "line" ? 1 : 0; // lines go on to the edges
+    shown[name] = table.time.length ? clipped(table, range[0], range[1], beyond) : table;
   }
   return { shown, detailed, inParts: inParts.length > 0 };
 }
@@ -156,7 +158,6 @@ async function drawRuns() {
   if (!cells.length) return;
   const mine = ++drawing;
   showRange();
-  byId("detail").textContent = "Loading packets ...";
   let found;
   try {
     found = await Promise.all(cells.map(tablesOf));
@@ -170,7 +171,8 @@ async function drawRuns() {
   const columns = cells.length > 1 && plot.clientWidth >= 700 ? 2 : 1;
   const stacked = cells.length / columns; // plots of a panel one below the other
   const lines = PANELS.flatMap((panel) => Array.from({ length: stacked }, () => panel));
-  const height = lines.reduce((sum, panel) => sum + panel.height + GAP, 0);
+  const gapOf = (line) => (stacked === 2 || (columns === 2 && line === 0) ? NAMED_GAP : GAP);
+  const height = lines.reduce((sum, panel, line) => sum + panel.height + gapOf(line), 0);
   const layout = {
     font: PLOT_FONT, height: height + 50, hovermode: "closest", showlegend: false, annotations: [], shapes: [],
     margin: { l: 58, r: 14, t: 8, b: 42 }, dragmode: "zoom", hoverlabel: { align: "left", font: { size: 12 } },
@@ -181,8 +183,8 @@ async function drawRuns() {
     const column = stacked === 2 ? 0 : number;
     const axis = place * cells.length + number;
     const suffix = axis ? String(axis + 1) : "";
-    const above = lines.slice(0, line).reduce((sum, each) => sum + each.height + GAP, 0);
-    const top = 1 - (above + GAP) / height, bottom = 1 - (above + GAP + panel.height) / height;
+    const above = lines.slice(0, line).reduce((sum, each, i) => sum + each.height + gapOf(i), gapOf(line));
+    const top = 1 - above / height, bottom = 1 - (above + panel.height) / height;
     const left = column * 0.53, right = columns === 2 ? left + 0.47 : 1;
     const on = { xaxis: `x${suffix}`, yaxis: `y${suffix}` };
     const drawn = panel.name === "losses" ? lossTraces(cell.said, found[number].shown, on)
@@ -191,16 +193,16 @@ async function drawRuns() {
     layout[`xaxis${suffix}`] = {
       domain: [left, right], anchor: `y${suffix}`, range: [...range], showline: true, zeroline: false, gridcolor: "#eee",
       ...(axis ? { matches: "x" } : {}), ticks: "outside", ticklen: 3,
-      ...(last ? { title: { text: "time since the traffic began (s)", standoff: 4 } } : {}),
+      ...(last ? { title: { text: "time since the traffic began (s)", standoff: 4, font: { size: 13 } } } : {}),
     };
     layout[`yaxis${suffix}`] = {
       domain: [Math.max(bottom, 0), top], anchor: `x${suffix}`, showline: true, zeroline: false, gridcolor: "#eee",
       range: chosenY.get(panel.name) || rangeOf(panel.name, found.map((each) => each.shown)), nticks: panel.height > 200 ? 8 : 4,
       ...(panel.name === "losses" ? { tickmode: "array", ...LOSS_TICKS, fixedrange: true } : {}),
     };
-    const which = cells.length > 1 ? `, ${runLabel(runOf.get(cell.run.id))}` : "";
+    const named = gapOf(line) === NAMED_GAP;
     layout.annotations.push({
-      text: plain(panel.title) + (cells.length > 1 ? `<br><i>${plain(which.slice(2))}</i>` : ""),
+      text: (named ? `<i>${plain(runLabel(runOf.get(cell.run.id)))}</i><br>` : "") + plain(panel.title),
       xref: "paper", yref: "paper", x: left, y: top, xanchor: "left", yanchor: "bottom", align: "left",
       showarrow: false, font: { size: 12.5 },
     });
@@ -221,8 +223,9 @@ async function drawRuns() {
   }
   const detailed = found.every((each) => each.detailed || !each.inParts);
   plot.dataset.detail = found.some((each) => each.inParts) ? (detailed ? "packets" : "overview") : "none";
+  const dense = found.some((each) => Object.values(each.shown).some((table) => table.time.length > MAX_DRAWN));
   byId("detail").textContent = {
-    packets: "Every packet is loaded.",
+    packets: `Every packet is loaded${dense ? "; zoom in to tell them apart" : ""}.`,
     overview: "Overview: each mark stands for several packets. Zoom in to load every packet.",
     none: "There are no packets to load.",
   }[plot.dataset.detail];
@@ -307,7 +310,7 @@ function traceOf(name, form, full, on) {
     return [{ ...shared, mode: "lines", x, y, line }];
   }
   const drawn = [{ ...shared, mode: "lines", ...bars(time, low, high), line }];
-  const marker = { color: form.colour, size: few ? 5 : 3 };
+  const marker = { color: form.colour, size: 5 };
   if (few) {
     // As xplot draws segments: an arrow at either end, and a letter at those that are special.
     drawn.push({ ...on, x: Array.from(time), y: Array.from(high), mode: form.letter ? "markers+text" : "markers",
@@ -315,8 +318,10 @@ function traceOf(name, form, full, on) {
       textfont: { color: form.colour, size: 11 }, hoverinfo: "skip" });
     drawn.push({ ...on, x: Array.from(time), y: Array.from(low), mode: "markers", marker: { ...marker, symbol: "triangle-down" },
       hoverinfo: "skip" });
-  } else if (!form.dense) {
-    drawn.push({ ...on, x: Array.from(time), y: Array.from(high), mode: "markers", marker, hoverinfo: "skip" });
+  } else {
+    // Bars of a pixel's height are not seen.
+    drawn.push({ ...on, x: Array.from(time), y: Array.from(high), mode: "markers", hoverinfo: "skip",
+      marker: { ...marker, size: form.dense ? 2 : 3 } });
   }
   return drawn;
 }

@@ -55,6 +55,12 @@ class FlowTracks:
         """Those that are also written in parts."""
         return [track for track in self.tracks if not track.whole]
 
+    @property
+    def last_s(self) -> float:
+        """When the last thing happened."""
+        times = [track.time_s[-1] for track in self.tracks if track.name != "goodput"]
+        return float(max(times, default=0.0))
+
     def edges(self, end_s: float) -> list[float]:
         return part_edges(self.packets, 0.0, end_s)
 
@@ -117,10 +123,17 @@ class RunFiles:
         return analysis.all_drops(self.directory, self.plan)
 
     @property
-    def end_s(self) -> float:
-        """When the last capture ends."""
+    def captured_s(self) -> float:
+        """When the captures end."""
         timeline = self.plan.timeline
         return timeline.capture_end_s - timeline.traffic_s
+
+    def end_s(self, flows: list[FlowTracks]) -> float:
+        """Up to when there is something to show."""
+        timeline = self.plan.timeline
+        traffic_s = timeline.traffic_end_s - timeline.traffic_s
+        last_s = max((flow.last_s for flow in flows), default=0.0)
+        return min(max(traffic_s, last_s + 0.01 * traffic_s), self.captured_s)
 
     def capture(self, at: tuple[str, str]) -> Path | None:
         """The capture at a node and link."""
@@ -194,7 +207,8 @@ def _of_socket(run: RunFiles, flow: FlowPlan, missing: dict[str, str]) -> list[T
     samples = series.read_samples(path, flow)
     # The kernel's TCP_INFINITE_SSTHRESH: there has been no loss yet.
     threshold = samples["snd_ssthresh"].where(samples["snd_ssthresh"] < 2**31 - 1)
-    columns = {"cwnd": samples["snd_cwnd"], "ssthresh": threshold, "smoothed RTT": samples["rtt"]}
+    rtt = samples["rtt"].where(samples["rtt"] > 0)  # 0: there is no sample of it yet
+    columns = {"cwnd": samples["snd_cwnd"], "ssthresh": threshold, "smoothed RTT": rtt}
     found = []
     for name, values in columns.items():
         known = values.notna().to_numpy()
@@ -242,7 +256,7 @@ def _of_goodput(run: RunFiles, flow: FlowPlan, missing: dict[str, str]) -> list[
     assert windows is not None
     mine = windows[windows["flow"].isin(rows)]
     index = ((mine["start_ns"] - start_ns) // width_ns).to_numpy(np.int64)
-    count = max(math.ceil(run.end_s / width_s - 1e-9), 1)
+    count = max(math.ceil(run.captured_s / width_s - 1e-9), 1)
     inside = (index >= 0) & (index < count)
     received = np.bincount(
         index[inside], mine["first_time_bytes"].to_numpy(np.float64)[inside], count
