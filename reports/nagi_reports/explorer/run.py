@@ -198,6 +198,10 @@ def _flow(run: RunFiles, flow: FlowPlan) -> FlowTracks:
     for node in dict.fromkeys((flow.sender, flow.receiver)):
         if node in clocks and clocks[node] is None:
             notes.append(f"The clock of {node} is not known: what it recorded has its own times.")
+    for at in (analysis.sending(flow), analysis.receiving(flow)):
+        found = [each for (path, _), each in run.scans.items() if path == run.capture(at)]
+        if found and found[0].damage:
+            notes.append(found[0].damage.replace(f"{run.directory}/", ""))
     return FlowTracks(flow, tracks, _states(run, flow), _events(run, flow), missing, notes)
 
 
