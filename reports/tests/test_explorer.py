@@ -389,5 +389,5 @@ def test_results_without_runs_have_to_be_those_of_the_campaign(campaign):
     with pytest.raises(InputError, match="it has no column flow"):
         written(campaign)
     (campaign / "results.parquet").unlink()
-    with pytest.raises(InputError, match="neither runs nor results.parquet"):
+    with pytest.raises(InputError, match=r"neither runs nor results\.parquet"):
         campaign_data(campaign, about, set())

@@ -221,12 +221,11 @@ function drawCampaign() {
     });
   });
   const chart = byId("chart");
-  Plotly.react(chart, traces, layout, PLOT_CONFIG);
-  if (!chart.dataset.ready) {
-    chart.dataset.ready = "yes";
-    chart.on("plotly_click", (event) => openRun(event.points[0].customdata));
-    chart.on("plotly_doubleclick", () => Plotly.relayout(chart, { "xaxis.autorange": true, "yaxis.autorange": true }));
-  }
+  const listeners = {
+    plotly_click: (event) => openRun(event.points[0].customdata),
+    plotly_doubleclick: () => Plotly.relayout(chart, { "xaxis.autorange": true, "yaxis.autorange": true }),
+  };
+  draw(chart, `${charts.length} in ${columns}`, traces, layout, listeners);
   const parts = [`${known.length} of ${data.rows.run.length} values are shown`];
   if (rows.length > known.length) parts.push(`${rows.length - known.length} chosen rows have no value of these axes`);
   if (present.length > charts.length) parts.push(`the first ${charts.length} of ${present.length} charts; filters show others`);

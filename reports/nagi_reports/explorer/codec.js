@@ -122,3 +122,14 @@ const PLOT_CONFIG = {
   displaylogo: false, responsive: true, doubleClick: false, plotlyServerURL: "",
   modeBarButtonsToRemove: ["sendChartToCloud", "select2d", "lasso2d", "autoScale2d", "resetScale2d", "zoomIn2d", "zoomOut2d"],
 };
+
+// Draws a plot; anew if its subplots are others than before, as Plotly.react stumbles over that.
+// Listeners: event -> function.
+function draw(plot, subplots, traces, layout, listeners) {
+  if (plot.dataset.subplots === subplots) return Plotly.react(plot, traces, layout, PLOT_CONFIG);
+  Plotly.purge(plot);
+  plot.dataset.subplots = subplots;
+  const drawn = Plotly.newPlot(plot, traces, layout, PLOT_CONFIG);
+  for (const [event, listener] of Object.entries(listeners)) plot.on(event, listener);
+  return drawn;
+}

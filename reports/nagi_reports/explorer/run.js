@@ -202,7 +202,7 @@ async function drawRuns() {
     };
     const named = gapOf(line) === NAMED_GAP;
     layout.annotations.push({
-      text: (named ? `<i>${plain(runLabel(runOf.get(cell.run.id)))}</i><br>` : "") + plain(panel.title),
+      text: (named ? `<i>${plain(shortened(runLabel(runOf.get(cell.run.id)), (right - left) * (plot.clientWidth - 72)))}</i><br>` : "") + plain(panel.title),
       xref: "paper", yref: "paper", x: left, y: top, xanchor: "left", yanchor: "bottom", align: "left",
       showarrow: false, font: { size: 12.5 },
     });
@@ -215,12 +215,9 @@ async function drawRuns() {
     // A trace of its own keeps a panel's axes where there is nothing to draw.
     traces.push(...(drawn.length ? drawn : [{ ...on, x: [], y: [], mode: "markers", hoverinfo: "skip" }]));
   }));
-  await Plotly.react(plot, traces, layout, PLOT_CONFIG);
-  if (!plot.dataset.ready) {
-    plot.dataset.ready = "yes";
-    plot.on("plotly_relayout", followZoom);
-    plot.on("plotly_doubleclick", () => { zoom(...whole); });
-  }
+  await draw(plot, `${cells.length} in ${columns}`, traces, layout, {
+    plotly_relayout: followZoom, plotly_doubleclick: () => { zoom(...whole); },
+  });
   const detailed = found.every((each) => each.detailed || !each.inParts);
   plot.dataset.detail = found.some((each) => each.inParts) ? (detailed ? "packets" : "overview") : "none";
   const dense = found.some((each) => Object.values(each.shown).some((table) => table.time.length > MAX_DRAWN));
@@ -379,6 +376,12 @@ function grouped(times) {
     if (last && at - last.at < width) last.count += 1; else groups.push({ at, count: 1, first: place });
   });
   return groups;
+}
+
+// A text on one line of so many pixels; the page's heading has all of it.
+function shortened(text, width) {
+  const most = Math.max(Math.floor(width / 7), 10);
+  return text.length > most ? `${text.slice(0, most - 1)}…` : text;
 }
 
 function wrapped(text, width) {
