@@ -260,6 +260,26 @@ def test_what_a_run_has_not_is_said(campaign, file, panel, why, gone):
     written(campaign)
 
 
+@pytest.mark.parametrize(
+    ("port", "why"),
+    [
+        (5201, "Losses are told of TCP segments only, and this flow has none."),
+        (None, "No segment of this flow was lost on a link."),
+    ],
+)
+def test_a_flow_without_losses_is_told_from_one_whose_losses_are_not_told(campaign, port, why):
+    directory = campaign / "runs" / RUN
+    plan = json.loads((directory / "plan.json").read_text())
+    if port is not None:
+        plan["flows"][0]["port"] = port
+    (directory / "plan.json").write_text(json.dumps(plan))
+    drops = directory / "drops.pcapng"
+    drops.write_bytes(drops.read_bytes()[:52])  # its heading
+    flow = flows(campaign)["up"]
+    assert flow.missing["losses"] == why
+    assert ("sequence" in flow.missing) == (port is not None)
+
+
 def test_damage_of_a_capture_is_said(campaign):
     path = campaign / "runs" / RUN / "client.radio.pcap"
     path.write_bytes(path.read_bytes()[:20_001])

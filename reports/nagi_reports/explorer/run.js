@@ -68,6 +68,7 @@ function prepareRuns() {
   ["first-flow", "second-flow"].forEach((id, number) => byId(id).addEventListener("change", async () => {
     cells[number] = await cellOf(cells[number].run.id, Number(byId(id).value));
     chosenY.clear();
+    showFacts();
     drawRuns();
   }));
   for (const id of ["from", "to"]) {
@@ -428,11 +429,11 @@ function showFacts() {
     add(run.reasons.length ? `${run.status}: ${run.reasons.join("; ")}` : run.status);
     for (const axis of data.axes) add(`${axis.label}: ${run.point[axis.name]}`);
     add(`measured from ${shortNumber(cell.run.measured_s[0])} s to ${shortNumber(cell.run.measured_s[1])} s`);
-    for (const flow of cell.run.flows) {
-      add(`flow ${flow.name}: ${flow.scheme}, ${flow.ends}, bottleneck ${shortNumber(flow.bottleneck_mbps)} Mb/s, base RTT ${shortNumber(flow.base_rtt_ms)} ms`);
-      for (const note of [...flow.notes, ...Object.values(flow.missing)]) add(cell.run.flows.length > 1 ? `${flow.name}: ${note}` : note);
-    }
-    if (cell.run.left_out) add(`${cell.run.left_out} more flows are not shown.`);
+    const flow = cell.said;
+    add(`flow ${flow.name}: ${flow.scheme}, ${flow.ends}, bottleneck ${shortNumber(flow.bottleneck_mbps)} Mb/s, base RTT ${shortNumber(flow.base_rtt_ms)} ms`);
+    for (const note of new Set([...flow.notes, ...Object.values(flow.missing)])) add(note);
+    const more = cell.run.left_out;
+    if (more) add(more === 1 ? "1 more flow is not here." : `${more} more flows are not here.`);
     const results = element("details", {}, element("summary", {}, "All results"), resultsTable(run.id));
     return element("section", {}, element("h2", {}, runLabel(run)), facts, results);
   }));

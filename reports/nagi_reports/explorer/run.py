@@ -290,10 +290,23 @@ def _losses(
     began_ns = analysis.instant(run.manifest, 0)
     found = losses.of_flow(flow, run.drops, began_ns, run.recorded)
     if found.table.empty:
-        missing["losses"] = "No segment of this flow was lost on a link."
+        missing["losses"] = (
+            "No segment of this flow was lost on a link."
+            if _is_tcp(run, flow)
+            else "Losses are told of TCP segments only, and this flow has none."
+        )
     elif found.how:
         notes.append(found.how)
     return found
+
+
+def _is_tcp(run: RunFiles, flow: FlowPlan) -> bool:
+    """Whether a flow has TCP connections, by the sender's capture, or without by its sockets."""
+    path = run.capture(analysis.sending(flow))
+    if path is not None:
+        flows = run.scanned(path).flows
+        return bool((is_of(flows, flow) & (flows["protocol"] == "tcp")).any())
+    return not series.read_samples(run.directory / "tcp_info.parquet", flow).empty
 
 
 def _of_packets(
