@@ -63,6 +63,9 @@ PACKAGES := $(RUN_PACKAGES) libboost-dev $(KERNEL_HEADERS) \
 #   gnuradio gnuradio-dev: modems are made of its blocks, and gr-nagi adds its own
 SDR_PACKAGES := gnuradio gnuradio-dev
 
+# For the tests of `nagi view`: a browser. Ubuntu has it as a snap only, and these tests are left out.
+BROWSER_PACKAGES := $(if $(IS_UBUNTU),,chromium chromium-driver)
+
 # Debian starts and enables a daemon that is installed. The tests want sshd, the machine need not: while
 # packages are installed a policy forbids to start it (a policy that is there already stays), then it is disabled.
 POLICY := /usr/sbin/policy-rc.d
@@ -207,6 +210,7 @@ test-radio: sdr
 	@$(AS_ROOT) $(PYTEST) -m "radio and not slow"
 
 test-slow: setup test-radio
+	@$(MAKE) --no-print-directory packages PACKAGES="$(BROWSER_PACKAGES)"
 	@$(AS_ROOT) $(PYTEST) -m slow
 
 CHAOS ?= 100

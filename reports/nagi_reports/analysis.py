@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -58,7 +58,7 @@ def analyse_run(run: Path) -> Metrics:
 
     Raises InputError if a file of the run is missing or cannot be read.
     """
-    recorded = _Recorded.read(run)
+    recorded = Recorded.read(run)
     plan = recorded.plan
     windows = _goodput_over_time(recorded)
     if windows is not None:
@@ -142,7 +142,7 @@ def read_table(out: Path, campaign: Campaign) -> pd.DataFrame:
 
 
 @dataclass(frozen=True)
-class _Recorded:
+class Recorded:
     """What a run left, with its captures scanned over the measurement interval."""
 
     plan: RunPlan
@@ -159,7 +159,7 @@ class _Recorded:
     resent: dict[tuple[str, str], pd.DataFrame] = field(default_factory=dict)  # see of_drops()
 
     @classmethod
-    def read(cls, run: Path) -> _Recorded:
+    def read(cls, run: Path) -> Recorded:
         plan = RunPlan.read(run / "plan.json")
         manifest = Manifest.read(run / "manifest.json")
         captures = {}
@@ -183,7 +183,7 @@ class _Recorded:
             events=read_parquet(events)
             if (events := run / "scheme_events.parquet").exists()
             else None,
-            drops=_all_drops(run, plan),
+            drops=all_drops(run, plan),
             applications={ends.flow: ends for ends in Applications.read(told).flows}
             if (told := run / "applications.json").exists()
             else {},
@@ -192,8 +192,8 @@ class _Recorded:
             scans={
                 at: scan(
                     path,
-                    start_ns=_instant(manifest, measure.start_s, verdict.clocks.get(at[0])),
-                    end_ns=_instant(manifest, measure.end_s, verdict.clocks.get(at[0])),
+                    start_ns=instant(manifest, measure.start_s, verdict.clocks.get(at[0])),
+                    end_ns=instant(manifest, measure.end_s, verdict.clocks.get(at[0])),
                 )
                 for at, path in captures.items()
             },
@@ -217,14 +217,14 @@ class _Recorded:
         return round(self.plan.measure.end_s - self.plan.measure.start_s, 6)
 
     def goodput_bps(self, flow: FlowPlan) -> float:
-        received = scanned(self.scans[_receiving(flow)].flows, flow)
+        received = scanned(self.scans[receiving(flow)].flows, flow)
         return goodput_bps(received.first_time_bytes_inside if received else 0, self.seconds)
 
 
-def _of_flow(recorded: _Recorded, flow: FlowPlan) -> dict[str, Any]:
+def _of_flow(recorded: Recorded, flow: FlowPlan) -> dict[str, Any]:
     """The columns of one flow."""
-    sent = scanned(recorded.scans[_sending(flow)].flows, flow)
-    received = scanned(recorded.scans[_receiving(flow)].flows, flow)
+    sent = scanned(recorded.scans[sending(flow)].flows, flow)
+    received = scanned(recorded.scans[receiving(flow)].flows, flow)
     overflows, losses, transmitted = _drops(flow, recorded)
     goodput = recorded.goodput_bps(flow)
     throughput = throughput_bps(received.ip_bytes_inside if received else 0, recorded.seconds)
@@ -259,8 +259,8 @@ def _of_flow(recorded: _Recorded, flow: FlowPlan) -> dict[str, Any]:
     return {name: known(value) for name, value in values.items()}
 
 
-def _at_sender(recorded: _Recorded, flow: FlowPlan, sent: Any) -> dict[str, Any]:
-    back = scanned(recorded.scans[_sending(flow)].flows, flow, data=False)
+def _at_sender(recorded: Recorded, flow: FlowPlan, sent: Any) -> dict[str, Any]:
+    back = scanned(recorded.scans[sending(flow)].flows, flow, data=False)
     rtt = rtt_seconds(sent)
     mean = rtt["rtt_mean_s"]
     return {
@@ -275,7 +275,7 @@ def _at_sender(recorded: _Recorded, flow: FlowPlan, sent: Any) -> dict[str, Any]
     }
 
 
-def _between(recorded: _Recorded, flow: FlowPlan) -> dict[str, Any]:
+def _between(recorded: Recorded, flow: FlowPlan) -> dict[str, Any]:
     """What compares both captures; nothing where a clock is not known, for then it is not even
     known which way packets went."""
     clocks = recorded.verdict.clocks
@@ -283,10 +283,10 @@ def _between(recorded: _Recorded, flow: FlowPlan) -> dict[str, Any]:
         return {}
     manifest, measure = recorded.manifest, recorded.plan.measure
     found = match(
-        recorded.captures[_sending(flow)],
-        recorded.captures[_receiving(flow)],
-        start_ns=_instant(manifest, measure.start_s),
-        end_ns=_instant(manifest, measure.end_s),
+        recorded.captures[sending(flow)],
+        recorded.captures[receiving(flow)],
+        start_ns=instant(manifest, measure.start_s),
+        end_ns=instant(manifest, measure.end_s),
         complete=True,  # captures begin before the traffic and end when all has arrived
         clocks=(
             _knots(manifest, clocks.get(flow.sender)),
@@ -309,37 +309,56 @@ def _between(recorded: _Recorded, flow: FlowPlan) -> dict[str, Any]:
     }
 
 
-def _reactions(recorded: _Recorded, flow: FlowPlan, sent: Any) -> dict[str, Any]:
-    """What the flow's losses were taken for; nothing where it is not a single TCP connection, its
-    sender's clock is not known, or a switch does not tell what it dropped."""
+@dataclass(frozen=True)
+class Reactions:
+    """What a flow's losses were taken for by its sender."""
+
+    losses: pd.DataFrame  # rows of the drop log, and t_s by the emulator's clock
+    found: attribution.Codes
+    how: Literal["told", "inferred"]
+    marks: int | None  # congestion marks it reduced for, as far as it told
+
+
+def _reactions(recorded: Recorded, flow: FlowPlan, sent: Any) -> dict[str, Any]:
+    """The same as columns; nothing where it is not known."""
+    taken = reactions(recorded, flow, sent)
+    if taken is None:
+        return {}
+    how: dict[str, Any] = {"reactions": taken.how}
+    if taken.marks is not None:
+        how["mark_reactions"] = taken.marks
+    return how | attribution.columns(taken.losses, taken.found)
+
+
+def reactions(recorded: Recorded, flow: FlowPlan, sent: Any) -> Reactions | None:
+    """What the losses of a flow were taken for (`sent`: its row of the sender's capture); None
+    where it is not a single TCP connection, its sender's clock is not known, or a switch does not
+    tell what it dropped."""
     clocks = recorded.verdict.clocks
     clock = clocks.get(flow.sender)
     if getattr(sent, "protocol", "") != "tcp" or (flow.sender in clocks and clock is None):
-        return {}
+        return None
     if not _tells_all(flow, recorded):
-        return {}
+        return None
     losses = _losses(recorded, sent)
     events = recorded.events
     if events is not None and (mine := events[events["flow"] == flow.name]).size:
         found = attribution.told(losses, _by_emulator(clock, mine))
-        marks = int((mine["event"] == "congestion_mark").sum())
-        how = {"reactions": "told", "mark_reactions": marks}
-    else:
-        again = _retransmissions(recorded, flow, sent, losses)
-        if again is None:
-            return {}
-        samples = recorded.tcp_info[recorded.tcp_info["flow"] == flow.name]
-        found = attribution.inferred(
-            losses,
-            _by_emulator(clock, again),
-            _by_emulator(clock, samples),
-            threshold=flow.congestion_control not in attribution.NO_THRESHOLD,
-        )
-        how = {"reactions": "inferred"}
-    return how | attribution.columns(losses, found)
+        return Reactions(losses, found, "told", int((mine["event"] == "congestion_mark").sum()))
+    again = _retransmissions(recorded, flow, sent, losses)
+    if again is None:
+        return None
+    samples = recorded.tcp_info[recorded.tcp_info["flow"] == flow.name]
+    found = attribution.inferred(
+        losses,
+        _by_emulator(clock, again),
+        _by_emulator(clock, samples),
+        threshold=flow.congestion_control not in attribution.NO_THRESHOLD,
+    )
+    return Reactions(losses, found, "inferred", None)
 
 
-def _losses(recorded: _Recorded, sent: Any) -> pd.DataFrame:
+def _losses(recorded: Recorded, sent: Any) -> pd.DataFrame:
     """A connection's data segments in the drop log, with t_s by the emulator's clock."""
     drops = recorded.drops
     mine: pd.DataFrame = drops[
@@ -349,15 +368,15 @@ def _losses(recorded: _Recorded, sent: Any) -> pd.DataFrame:
         & (drops["destination_port"] == sent.destination_port)
         & (drops["payload"] > 0)
     ]
-    return mine.assign(t_s=(mine["time_ns"] - _instant(recorded.manifest, 0)) / 1e9)
+    return mine.assign(t_s=(mine["time_ns"] - instant(recorded.manifest, 0)) / 1e9)
 
 
 def _retransmissions(
-    recorded: _Recorded, flow: FlowPlan, sent: Any, losses: pd.DataFrame
+    recorded: Recorded, flow: FlowPlan, sent: Any, losses: pd.DataFrame
 ) -> pd.DataFrame | None:
     """A connection's retransmissions as its sender captured them: t_s by its clock, sequence as on
     the wire, payload. None if the capture has none of its losses, for then it is not complete."""
-    captured = recorded.of_drops(_sending(flow)) if len(losses) else None
+    captured = recorded.of_drops(sending(flow)) if len(losses) else None
     if captured is None:
         return losses
     mine = captured[
@@ -371,7 +390,7 @@ def _retransmissions(
     again = mine[mine["retransmission"]]
     return pd.DataFrame(
         {
-            "t_s": (again["time_ns"] - _instant(recorded.manifest, 0)) / 1e9,
+            "t_s": (again["time_ns"] - instant(recorded.manifest, 0)) / 1e9,
             "sequence": (again["sequence"] + first[0]) % 2**32,
             "payload": again["payload"],
         }
@@ -387,11 +406,11 @@ def _by_emulator(clock: HostClock | None, table: pd.DataFrame) -> pd.DataFrame:
 
 def _knots(manifest: Manifest, clock: HostClock | None) -> Knots:
     """A host's clock for match(): its times are since the Unix epoch."""
-    epoch_ns = _instant(manifest, 0)
+    epoch_ns = instant(manifest, 0)
     return [(at + epoch_ns, ahead) for at, ahead in clock.knots] if clock else []
 
 
-def _goodput_over_time(recorded: _Recorded) -> Windows | None:
+def _goodput_over_time(recorded: Recorded) -> Windows | None:
     """Of all flows that share a bottleneck; None if there are none, or the traffic is shorter than
     a window."""
     plan = recorded.plan
@@ -403,19 +422,19 @@ def _goodput_over_time(recorded: _Recorded) -> Windows | None:
         return None
     width_ns = round(width_s * 1e9)
     begins_ns = {
-        node: _instant(recorded.manifest, begin_s, recorded.verdict.clocks.get(node))
+        node: instant(recorded.manifest, begin_s, recorded.verdict.clocks.get(node))
         for node, _ in recorded.captures
     }
     # These windows begin with the traffic, those of recorded.scans with the measurement. One more
     # pass over a capture, however many flows it has.
     scans = {
         at: scan(recorded.captures[at], start_ns=begins_ns[at[0]], interval_ns=width_ns)
-        for at in {_receiving(flow) for flow in flows}
+        for at in {receiving(flow) for flow in flows}
     }
     rates = {}
     for flow in flows:
         received = np.zeros(count)
-        found, begin_ns = scans[_receiving(flow)], begins_ns[flow.receiver]
+        found, begin_ns = scans[receiving(flow)], begins_ns[flow.receiver]
         rows = found.flows.index[is_of(found.flows, flow)]
         if found.series is not None:
             mine = found.series[found.series["flow"].isin(rows)]
@@ -426,7 +445,7 @@ def _goodput_over_time(recorded: _Recorded) -> Windows | None:
     return Windows(width_s, begin_s + width_s * np.arange(1, count + 1), rates)
 
 
-def _cwnd_mean(recorded: _Recorded, flow: FlowPlan) -> float:
+def _cwnd_mean(recorded: Recorded, flow: FlowPlan) -> float:
     mine = recorded.tcp_info[recorded.tcp_info["flow"] == flow.name].dropna(subset="snd_cwnd")
     windows = mine.groupby("t_s")["snd_cwnd"].sum()  # of all its connections
     measure = recorded.plan.measure
@@ -438,16 +457,17 @@ def _cwnd_mean(recorded: _Recorded, flow: FlowPlan) -> float:
     )
 
 
-def _sending(flow: FlowPlan) -> tuple[str, str]:
+def sending(flow: FlowPlan) -> tuple[str, str]:
     """Node and link of the sender's capture."""
     return flow.sender, flow.path[0].link
 
 
-def _receiving(flow: FlowPlan) -> tuple[str, str]:
+def receiving(flow: FlowPlan) -> tuple[str, str]:
+    """The same of the receiver's."""
     return flow.receiver, flow.path[-1].link
 
 
-def _instant(manifest: Manifest, seconds: float, clock: HostClock | None = None) -> int:
+def instant(manifest: Manifest, seconds: float, clock: HostClock | None = None) -> int:
     """An instant of the run in nanoseconds since the Unix epoch, by a host's clock (None: the
     emulator's)."""
     since_ns = round(seconds * 1e9)
@@ -455,8 +475,9 @@ def _instant(manifest: Manifest, seconds: float, clock: HostClock | None = None)
     return round((manifest.began_realtime_s + seconds) * 1e9) + ahead
 
 
-def _all_drops(run: Path, plan: RunPlan) -> pd.DataFrame:
-    """What the emulator and the switches dropped, as far as they tell."""
+def all_drops(run: Path, plan: RunPlan) -> pd.DataFrame:
+    """What the emulator and the switches dropped, as far as they tell (drops.DROP_COLUMNS). Raises
+    InputError if a log is missing or damaged."""
     logs = [read_drops(run / "drops.pcapng")]
     for node in plan.switches():
         path = run / drops_file(node.name)
@@ -469,13 +490,13 @@ def _all_drops(run: Path, plan: RunPlan) -> pd.DataFrame:
     return pd.concat(plain).sort_values("time_ns", kind="stable", ignore_index=True)
 
 
-def _tells_all(flow: FlowPlan, recorded: _Recorded) -> bool:
+def _tells_all(flow: FlowPlan, recorded: Recorded) -> bool:
     """Whether every drop on the flow's path is in a log: bmv2 keeps none."""
     imposed = any(recorded.plan.imposed(direction) is not None for direction in flow.path)
     return not (imposed and recorded.plan.switch_target == "bmv2")
 
 
-def _drops(flow: FlowPlan, recorded: _Recorded) -> tuple[int | None, int, int]:
+def _drops(flow: FlowPlan, recorded: Recorded) -> tuple[int | None, int, int]:
     """Packets that queues dropped (None: a switch does not tell), channel losses and transmitted
     packets along the flow's path."""
     overflows: int | None = 0

@@ -61,7 +61,8 @@ def publish(directory: Path, campaign: Campaign, target: Path) -> Publication:
             file=str(directory),
         )
     for format_ in ("pdf", "html"):
-        report.write_report(directory, campaign, table, format_)
+        # The explorer is not published.
+        report.write_report(directory, campaign, table, format_, link_explorer=False)
     archive = directory / f"{bundle.bundle_name(campaign)}{bundle.SUFFIX}"
     archive.unlink(missing_ok=True)
     sums = bundle.write_bundle(directory, archive)

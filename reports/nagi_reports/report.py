@@ -21,6 +21,7 @@ from markupsafe import Markup
 from nagi_contracts.errors import refuse
 from nagi_contracts.records import Campaign
 
+from nagi_reports import explorer
 from nagi_reports.chapters import compose, gather
 from nagi_reports.content import Report
 from nagi_reports.summary import summarise
@@ -36,9 +37,15 @@ _WORK = ".report-"  # directories in which reports are made
 
 
 def write_report(
-    out: Path, campaign: Campaign, table: pd.DataFrame, format: Format = "pdf"
+    out: Path,
+    campaign: Campaign,
+    table: pd.DataFrame,
+    format: Format = "pdf",
+    *,
+    link_explorer: bool = True,
 ) -> Path:
-    """Writes OUT/report.pdf or OUT/report.html, and the figures, OUT/figures/*.svg.
+    """Writes OUT/report.pdf or OUT/report.html, and the figures, OUT/figures/*.svg. HTML has a link
+    to the explorer, if that is there and `link_explorer`.
 
     Raises InputError if there is nothing to report."""
     summary = summarise(campaign, table)
@@ -51,7 +58,9 @@ def write_report(
     drawn.mkdir(exist_ok=True)
     for left in out.glob(f"{_WORK}*"):  # by a process that was killed
         shutil.rmtree(left)
-    with _laid_out(report, out, format) as (made, drawings):
+    page = Path(explorer.NAME) / explorer.PAGE
+    link = page.as_posix() if link_explorer and (out / page).exists() else None
+    with _laid_out(report, out, format, link) as (made, drawings):
         for old in drawn.glob("*.svg"):
             old.unlink()
         for drawing in drawings:
@@ -66,7 +75,9 @@ def write_document(target: Path, report: Report, format: Format) -> None:
 
 
 @contextmanager
-def _laid_out(report: Report, out: Path, format: Format) -> Iterator[tuple[Path, list[Path]]]:
+def _laid_out(
+    report: Report, out: Path, format: Format, link: str | None = None
+) -> Iterator[tuple[Path, list[Path]]]:
     """The report and its figures as files, in a directory within `out` that goes afterwards."""
     with tempfile.TemporaryDirectory(dir=out, prefix=_WORK) as name:
         work = Path(name)
@@ -76,7 +87,7 @@ def _laid_out(report: Report, out: Path, format: Format) -> Iterator[tuple[Path,
         if format == "pdf":
             _typeset(report, work, made)
         else:
-            made.write_text(html(report), encoding="utf-8")
+            made.write_text(html(report, link), encoding="utf-8")
         yield made, sorted(work.glob("*.svg"))
 
 
@@ -96,8 +107,9 @@ def _typeset(report: Report, work: Path, target: Path) -> None:
     )
 
 
-def html(report: Report) -> str:
-    """The report as one page that needs nothing else: no script, no other file, no network."""
+def html(report: Report, link: str | None = None) -> str:
+    """The report as one page that needs nothing else: no script, no other file, no network. link:
+    where the explorer is."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_HERE),
         autoescape=True,
@@ -108,7 +120,7 @@ def html(report: Report) -> str:
     )
     environment.filters["inline"] = inline_svg
     environment.filters["mathml"] = _mathml
-    return environment.get_template(_PAGE).render(report=report)
+    return environment.get_template(_PAGE).render(report=report, explorer=link)
 
 
 def _with_units(value: Any) -> Any:

@@ -46,6 +46,27 @@ class Queue:
 
 
 @dataclass(frozen=True)
+class RecordedQueue:
+    """The same with every change: `waiting` packets from each `time_s` on; where it is sampled, at
+    each `time_s`."""
+
+    time_s: Floats
+    waiting: Floats
+    sampled: bool
+    limit_packets: int | None
+    overflow_s: Floats
+    loss_s: Floats
+
+    def condensed(self, end_s: float) -> Queue:
+        """As it can be drawn over [0, end_s]."""
+        if self.sampled:  # nothing is known between samples
+            waiting = condensed(self.time_s, self.waiting)
+        else:
+            waiting = condensed_steps(self.time_s, self.waiting, end_s)
+        return Queue(waiting, self.limit_packets, self.overflow_s, self.loss_s)
+
+
+@dataclass(frozen=True)
 class Verdicts:
     """When a scheme of ours took a loss for congestion, for the channel's, or did not decide."""
 
@@ -83,14 +104,11 @@ def read_series(run: Path, number: int = 0) -> RunSeries:
     flow = plan.flows[number]
     direction = bottleneck(plan, flow)
     begin_s = plan.timeline.traffic_s
-    window = _samples(run / "tcp_info.parquet", flow)
+    window = read_samples(run / "tcp_info.parquet", flow)
     ssthresh = window.copy()
     # The kernel's TCP_INFINITE_SSTHRESH: there has been no loss yet.
     ssthresh["snd_ssthresh"] = ssthresh["snd_ssthresh"].where(ssthresh["snd_ssthresh"] < 2**31 - 1)
-    if plan.imposed(direction) is None:
-        queue, why = _queue(run / "packets.parquet", plan, flow, direction)
-    else:
-        queue, why = _queue_of_switch(run, plan, flow, direction)
+    queue, why = read_queue(run, plan, direction)
     return RunSeries(
         run_id=plan.run_id,
         flow=flow.name,
@@ -101,9 +119,18 @@ def read_series(run: Path, number: int = 0) -> RunSeries:
         rtt_ms=_curve(window.assign(rtt=window["rtt"] / 1e3), "rtt", begin_s),
         base_rtt_ms=flow.base_rtt_s * 1e3,
         verdicts=_verdicts(run / "scheme_events.parquet", flow, begin_s),
-        queue=queue,
+        queue=None if queue is None else queue.condensed(flow.end_s - begin_s),
         why_no_queue=why,
     )
+
+
+def read_queue(
+    run: Path, plan: RunPlan, direction: LinkDirection
+) -> tuple[RecordedQueue | None, str]:
+    """What waited at a hop, or why that is not known. Raises InputError if a file is damaged."""
+    if plan.imposed(direction) is None:
+        return _queue(run / "packets.parquet", plan, direction)
+    return _queue_of_switch(run, plan, direction)
 
 
 def bottleneck(plan: RunPlan, flow: FlowPlan) -> LinkDirection:
@@ -116,7 +143,9 @@ def bottleneck(plan: RunPlan, flow: FlowPlan) -> LinkDirection:
     )
 
 
-def _samples(path: Path, flow: FlowPlan) -> pd.DataFrame:
+def read_samples(path: Path, flow: FlowPlan) -> pd.DataFrame:
+    """A flow's window, threshold and RTT by samples of its sender's socket: t_s (since the run
+    began), snd_cwnd, snd_ssthresh, rtt (us); empty without the file."""
     columns = ["t_s", "flow", "snd_cwnd", "snd_ssthresh", "rtt"]
     if not path.exists():
         return pd.DataFrame(columns=columns)
@@ -154,10 +183,8 @@ def _verdicts(path: Path, flow: FlowPlan, begin_s: float) -> Verdicts | None:
     return Verdicts(times("congestion"), times("channel"), times("undecided"))
 
 
-def _queue(
-    path: Path, plan: RunPlan, flow: FlowPlan, direction: LinkDirection
-) -> tuple[Queue | None, str]:
-    """What waited at a hop, or why that is not known."""
+def _queue(path: Path, plan: RunPlan, direction: LinkDirection) -> tuple[RecordedQueue | None, str]:
+    """The queue of the emulator."""
     settings = plan.channel(direction)
     if settings.mean_rate_bps is None:
         return None, "the path has no rate limit"
@@ -189,12 +216,10 @@ def _queue(
         ),
     )
     limit = settings.queue.packets if settings.queue is not None else None
-    return Queue(
-        waiting=condensed_steps(
-            (arrived.astype(np.float64) - begin) / 1e9,
-            waiting.astype(np.float64),
-            flow.end_s - plan.timeline.traffic_s,
-        ),
+    return RecordedQueue(
+        time_s=(arrived.astype(np.float64) - begin) / 1e9,
+        waiting=waiting.astype(np.float64),
+        sampled=False,
         limit_packets=limit,
         overflow_s=(table.loc[overflow, "left_ns"].to_numpy(np.float64) - begin) / 1e9,
         loss_s=(table.loc[loss, "left_ns"].to_numpy(np.float64) - begin) / 1e9,
@@ -202,9 +227,9 @@ def _queue(
 
 
 def _queue_of_switch(
-    run: Path, plan: RunPlan, flow: FlowPlan, direction: LinkDirection
-) -> tuple[Queue | None, str]:
-    """The same of a switch's port: what its samples say."""
+    run: Path, plan: RunPlan, direction: LinkDirection
+) -> tuple[RecordedQueue | None, str]:
+    """The same of a switch's port: what its samples say, which are of packets that leave."""
     port = plan.port(direction)
     assert port is not None and port.imposes is not None
     if port.imposes.rate_bps is None:
@@ -219,11 +244,10 @@ def _queue_of_switch(
     begin_s = plan.timeline.traffic_s
     overflow, loss = _dropped_at(run, plan, direction)
     limit = port.imposes.queue.packets if port.imposes.queue is not None else None
-    time = table["t_s"].to_numpy(np.float64) - begin_s
-    waiting = table["depth_at_dequeue"].to_numpy(np.float64)
-    return Queue(
-        # Nothing is known between samples, which are of packets that leave.
-        waiting=condensed(time, waiting),
+    return RecordedQueue(
+        time_s=table["t_s"].to_numpy(np.float64) - begin_s,
+        waiting=table["depth_at_dequeue"].to_numpy(np.float64),
+        sampled=True,
         limit_packets=limit,
         overflow_s=overflow,
         loss_s=loss,

@@ -51,6 +51,16 @@ def test_all_that_is_published_belongs_to_the_bundle(campaign, tmp_path):
     )
 
 
+def test_the_explorer_is_not_published(campaign, tmp_path):
+    (campaign / "explorer").mkdir()
+    (campaign / "explorer" / "index.html").touch()
+    made = publish_to(campaign, tmp_path / "published")
+    assert "explorer/" not in (tmp_path / "published" / "report.html").read_text()
+    assert not any("explorer" in name for name in read_sums(tmp_path / "published" / "SHA256SUMS"))
+    unpacked = read_bundle(campaign / made.bundle, tmp_path / "unpacked")
+    assert not (unpacked / "explorer").exists()
+
+
 def test_it_may_be_published_again(campaign, tmp_path):
     first = publish_to(campaign, tmp_path / "published")
     assert publish_to(campaign, tmp_path / "published") == first

@@ -639,6 +639,18 @@ def test_the_page_is_whole_accessible_and_needs_nothing_else(synthetic):
     assert "0.941\u00a0±" in text or "0.941 ± 0.023" in text
 
 
+def test_the_page_links_to_the_explorer_where_there_is_one(synthetic):
+    out, campaign, table = synthetic(capacities=(10, 100), repeats=1, series=False)
+    without = write_report(out, campaign, table, "html").read_text(encoding="utf-8")
+    assert "explorer" not in without
+    (out / "explorer").mkdir()
+    (out / "explorer" / "index.html").touch()
+    page = Page(write_report(out, campaign, table, "html").read_text(encoding="utf-8"))
+    assert page.fetched == ["explorer/index.html"]
+    alone = write_report(out, campaign, table, "html", link_explorer=False)
+    assert alone.read_text(encoding="utf-8") == without
+
+
 def test_page_and_pdf_have_the_same_content(synthetic):
     out, campaign, table = synthetic(capacities=(10, 100), repeats=1)
     report = report_of(out, campaign, table)

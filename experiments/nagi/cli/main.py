@@ -40,6 +40,7 @@ _COMMANDS = {
     "schemes": _Command(_EXPERIMENTS, "scheme", "list_schemes"),
     "trace": _Command(_EXPERIMENTS, "trace", "trace"),
     "show": _Command(_RESULTS, "show", "show"),
+    "view": _Command(_RESULTS, "view", "view"),
     "analyze": _Command(_RESULTS, "results", "analyze"),
     "report": _Command(_RESULTS, "results", "write_report"),
     "compare": _Command(_RESULTS, "results", "compare"),

@@ -18,9 +18,9 @@ from nagi_reports import analysis, summary, text
 from nagi_reports.applications import MEASURED
 from rich.table import Table
 
-from nagi.campaign.campaign import CampaignDirectory
 from nagi.campaign.collection import MANIFEST, PLAN, VERDICT
 from nagi.campaign.status import CampaignStatus, RunStatus
+from nagi.terminal.campaigns import existing_campaign
 from nagi.terminal.console import Json, out_console, write_json, write_line
 from nagi.terminal.options import Directory, first_argument
 
@@ -50,7 +50,7 @@ def show(
     json_: Json = False,
 ) -> None:
     """Print state and results of a campaign, or everything about one run; change nothing."""
-    held = _open(directory)
+    held = existing_campaign(directory)
     status = CampaignStatus.read(held, Campaign.read(held.campaign))
     if run is not None:
         _show_run(status, run, json_)
@@ -71,19 +71,6 @@ def show(
             out_console.print(each)
     if report.exists():
         write_line(f"\nreport: {report}")
-
-
-def _open(directory: Path) -> CampaignDirectory:
-    if directory.is_file():
-        raise refuse(
-            "a file, and no directory of a campaign",
-            f"if it is a bundle, unpack it: nagi report {directory}",
-            file=str(directory),
-        )
-    held = CampaignDirectory(directory)
-    if not held.campaign.exists():
-        raise refuse("no campaign here", "give the --out of `nagi run`", file=str(directory))
-    return held
 
 
 def _show_state(status: CampaignStatus) -> None:

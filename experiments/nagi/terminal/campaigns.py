@@ -38,6 +38,20 @@ def open_campaign(directory: Path, out: Path | None) -> tuple[CampaignDirectory,
     return held, Campaign.read(held.campaign)
 
 
+def existing_campaign(directory: Path) -> CampaignDirectory:
+    """A campaign's directory, only to be read. Raises InputError."""
+    if directory.is_file():
+        raise refuse(
+            "a file, and no directory of a campaign",
+            f"if it is a bundle, unpack it: nagi report {directory}",
+            file=str(directory),
+        )
+    held = CampaignDirectory(directory)
+    if not held.campaign.exists():
+        raise refuse("no campaign here", "give the --out of `nagi run`", file=str(directory))
+    return held
+
+
 def conclude(directory: CampaignDirectory, campaign: Campaign, json_: bool) -> None:
     """Table, text and report; as JSON what `nagi show --json` prints, and the report's path."""
     from nagi_reports import report

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command `nagi view`: a campaign and its runs as a page for a browser."""
+
+from __future__ import annotations
+
+import os
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from nagi_contracts.records import Campaign
+from nagi_reports import explorer
+
+from nagi.terminal.campaigns import existing_campaign, give_to_user
+from nagi.terminal.console import Json, text_console, write_json, write_line
+from nagi.terminal.options import Directory
+from nagi.terminal.progress import Progress
+
+
+def view(
+    directory: Directory,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIRECTORY", help="Directory for the page; RESULTS/explorer if not given"
+        ),
+    ] = None,
+    no_open: Annotated[
+        bool, typer.Option("--no-open", help="Only write the page, do not open it in a browser")
+    ] = False,
+    json_: Json = False,
+) -> None:
+    """Write the explorer, a page that shows a campaign and its runs, and open it in a browser.
+
+    Runs whose data are there already and have not changed are not read again.
+    """
+    held = existing_campaign(directory)
+    campaign = Campaign.read(held.campaign)
+    target = out or held.out / explorer.NAME
+    with Progress(text_console(json_), len(campaign.runs)) as progress:
+        page = explorer.write_explorer(
+            held.out, campaign, target, lambda: progress.step("writing runs")
+        )
+    give_to_user(target)
+    if json_:
+        write_json({"page": str(page), "runs": len(campaign.runs)})
+    else:
+        write_line(str(page))
+    if not no_open and _has_display():
+        webbrowser.open(page.resolve().as_uri())
+
+
+def _has_display() -> bool:
+    """Whether a browser can have a window: one in the terminal would not run the page's scripts."""
+    return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The explorer: a page for a browser that shows a campaign and its runs.
+
+EXPLORER/index.html     the campaign; with plotly.js, so that it needs no other file
+EXPLORER/runs/ID.js     what the page shows of a run, loaded when it is opened
+EXPLORER/runs/ID/F-N.js a part of flow F with every packet, loaded when someone looks closer
+
+They are scripts because a page that was opened from a disk may load scripts, but no other files.
+What is there stays as long as the run's directory has not changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable
+from importlib.metadata import distribution
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+from nagi_contracts.errors import refuse
+from nagi_contracts.records import Campaign
+
+from nagi_reports.explorer.campaign import campaign_data
+from nagi_reports.explorer.run import MAX_FLOWS, RunFiles, flows_of
+from nagi_reports.explorer.tracks import parts
+
+NAME = "explorer"  # in the directory of a campaign
+PAGE = "index.html"
+
+_HERE = Path(__file__).parent
+_SCRIPTS = ("codec.js", "campaign.js", "run.js", "main.js")
+_MARK = ".nagi-explorer"  # says that what is beside it may be replaced
+_FORMAT = 1  # of the runs' files: others are written anew
+
+
+def write_explorer(
+    out: Path, campaign: Campaign, target: Path, step: Callable[[], None] = lambda: None
+) -> Path:
+    """Writes the page of a campaign and the data of its runs to a directory, and returns the page.
+    `step` is called after each run.
+
+    Raises InputError if `target` has something else in it, or a file of the campaign is missing or
+    damaged.
+    """
+    if not _is_free(target):
+        raise refuse("has something else in it than an explorer", "give another", file=str(target))
+    runs = target / "runs"
+    runs.mkdir(parents=True, exist_ok=True)
+    (target / _MARK).touch()
+    with_data = set()
+    for run in campaign.runs:
+        if (out / "runs" / run.run_id / "plan.json").exists():
+            write_run(out / "runs" / run.run_id, run.run_id, runs)
+            with_data.add(run.run_id)
+        step()
+    for left in runs.iterdir():
+        if left.name.removesuffix(".js") not in with_data:
+            shutil.rmtree(left) if left.is_dir() else left.unlink()
+    page = target / PAGE
+    _write(page, html(campaign_data(out, campaign, with_data)))
+    return page
+
+
+def write_run(directory: Path, run_id: str, target: Path) -> None:
+    """Writes the files of a run, unless they are there and the run has not changed."""
+    file, folder = target / f"{run_id}.js", target / run_id
+    heading = f"// nagi explorer {_FORMAT} {_stamp(directory)}\n"
+    if file.exists():
+        with file.open(encoding="utf-8") as written:
+            if written.readline() == heading:
+                return
+    file.unlink(missing_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    run = RunFiles(directory)
+    flows = flows_of(run)
+    end_s = run.end_s(flows)
+    for number, flow in enumerate(flows):
+        if not flow.packets:
+            continue
+        folder.mkdir(exist_ok=True)
+        for index, part in enumerate(parts(flow.packets, flow.edges(end_s))):
+            _write(
+                folder / f"{number}-{index}.js",
+                f"nagi.part({script_json([run_id, number, index])}, {script_json(part)});\n",
+            )
+    timeline = run.plan.timeline
+    data = {
+        "id": run_id,
+        "seed": str(run.plan.seed),
+        "end_s": end_s,
+        "measured_s": [
+            run.plan.measure.start_s - timeline.traffic_s,
+            run.plan.measure.end_s - timeline.traffic_s,
+        ],
+        "flows": [flow.data(end_s) for flow in flows],
+        "left_out": max(len(run.plan.flows) - MAX_FLOWS, 0),
+    }
+    # The last one: with it the others are there.
+    _write(file, f"{heading}nagi.run({script_json(data)});\n")
+
+
+def html(data: dict[str, Any]) -> str:
+    """The page."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_HERE),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("page.html.jinja").render(
+        title=data["title"],
+        style=Markup((_HERE / "explorer.css").read_text(encoding="utf-8")),
+        plotly=Markup(_plotly()),
+        scripts=[Markup((_HERE / name).read_text(encoding="utf-8")) for name in _SCRIPTS],
+        data=Markup(script_json(data)),
+    )
+
+
+def script_json(value: Any) -> str:
+    """JSON that can stand in a script within a page, whatever its texts have in them."""
+    text = json.dumps(value, allow_nan=False, ensure_ascii=True, separators=(",", ":"))
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _plotly() -> str:
+    """The source of plotly.js, as its Python package has it (which takes long to import)."""
+    path = Path(str(distribution("plotly").locate_file("plotly/package_data/plotly.min.js")))
+    return path.read_text(encoding="utf-8").replace("</script", "<\\/script")
+
+
+def _stamp(directory: Path) -> str:
+    """Stands for what a run's directory holds."""
+    files = sorted(path for path in directory.iterdir() if path.is_file())
+    facts = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files]
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
+
+
+def _is_free(target: Path) -> bool:
+    """Whether nothing is lost if an explorer is written there."""
+    if not target.exists():
+        return True
+    return target.is_dir() and ((target / _MARK).exists() or not any(target.iterdir()))
+
+
+def _write(path: Path, text: str) -> None:
+    """Writes a file whole or not at all."""
+    partial = path.with_name(path.name + ".partial")
+    partial.write_text(text, encoding="utf-8")
+    partial.replace(path)

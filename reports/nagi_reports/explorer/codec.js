@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// What scripts of runs call, and how their tables are read (tracks.py writes them).
+"use strict";
+
+const nagi = {
+  runs: new Map(), // id -> what run.py says of it
+  parts: new Map(), // id/flow-part -> track -> table
+  run(data) { nagi.runs.set(data.id, data); },
+  part([id, flow, part], tables) { nagi.parts.set(`${id}/${flow}-${part}`, tables); },
+};
+
+const loading = new Map();
+
+// Loads a script beside the page, once.
+function loadScript(path) {
+  if (!loading.has(path)) {
+    loading.set(path, new Promise((resolve, reject) => {
+      const script = document.createElement("script");
+      script.src = path;
+      script.onload = resolve;
+      script.onerror = () => {
+        loading.delete(path);
+        reject(new Error(`${path} cannot be loaded. nagi view writes it; keep it beside this page.`));
+      };
+      document.head.append(script);
+    }));
+  }
+  return loading.get(path);
+}
+
+// A table as columns: time (s), low, high, as floats.
+async function unpack(packed) {
+  const octets = Uint8Array.from(atob(packed.data), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([octets]).stream().pipeThrough(new DecompressionStream("deflate"));
+  const numbers = new Int32Array(await new Response(stream).arrayBuffer());
+  const { rows, scale } = packed;
+  const time = new Float64Array(rows), low = new Float64Array(rows), high = new Float64Array(rows);
+  let at = packed.time_us, value = packed.first;
+  for (let i = 0; i < rows; i++) {
+    at += numbers[i];
+    value += numbers[rows + i];
+    time[i] = at / 1e6;
+    low[i] = value / scale;
+    high[i] = packed.ranges ? (value + numbers[2 * rows + i]) / scale : low[i];
+  }
+  return { time, low, high, steps: packed.steps, exact: packed.exact };
+}
+
+// The first row at or after a time.
+function firstAt(times, at) {
+  let low = 0, high = times.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (times[middle] < at) low = middle + 1; else high = middle;
+  }
+  return low;
+}
+
+// The rows of a time; `beyond`: and how many on either side of it. Of steps also that which holds
+// at its begin.
+function clipped(table, begin, end, beyond = 0) {
+  const first = Math.max(firstAt(table.time, begin) - (table.steps ? 1 : beyond), 0);
+  const last = firstAt(table.time, end) + beyond;
+  const cut = (column) => column.subarray(first, last);
+  return { ...table, time: cut(table.time), low: cut(table.low), high: cut(table.high) };
+}
+
+// At most so many rows, each with the least and the most of those it stands for.
+function condensed(table, most) {
+  const rows = table.time.length;
+  if (rows <= most) return table;
+  const begin = table.time[0], span = (table.time[rows - 1] - begin) || 1;
+  const time = [], low = [], high = [];
+  let bucket = -1;
+  for (let i = 0; i < rows; i++) {
+    const mine = Math.floor((table.time[i] - begin) / span * most);
+    if (mine !== bucket) {
+      bucket = mine;
+      time.push(table.time[i]);
+      low.push(table.low[i]);
+      high.push(table.high[i]);
+    } else {
+      const last = time.length - 1;
+      low[last] = Math.min(low[last], table.low[i]);
+      high[last] = Math.max(high[last], table.high[i]);
+    }
+  }
+  return { ...table, time, low, high, exact: false };
+}
+
+// Several tables that follow each other.
+function joined(tables) {
+  const all = (name) => tables.flatMap((table) => Array.from(table[name]));
+  const column = (name) => Float64Array.from(all(name));
+  return { ...tables[0], time: column("time"), low: column("low"), high: column("high") };
+}
+
+const byId = (id) => document.getElementById(id);
+
+function element(name, attributes = {}, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  made.append(...children);
+  return made;
+}
+
+// Plotly reads some HTML in its texts.
+function plain(text) {
+  return String(text).replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+}
+
+function shortNumber(value) {
+  if (value === null || value === undefined) return "n/a";
+  const size = Math.abs(value);
+  if (size !== 0 && (size < 1e-3 || size >= 1e7)) return value.toExponential(3);
+  return String(Number(value.toPrecision(5)));
+}
+
+const PLOT_FONT = { family: 'Georgia, "Libertinus Serif", "Times New Roman", serif', size: 13, color: "#000" };
+// Without the button that sends a chart to its makers' server: nothing leaves this page.
+const PLOT_CONFIG = {
+  displaylogo: false, responsive: true, doubleClick: false, plotlyServerURL: "",
+  modeBarButtonsToRemove: ["sendChartToCloud", "select2d", "lasso2d", "autoScale2d", "resetScale2d", "zoomIn2d", "zoomOut2d"],
+};
+
+// Draws a plot; anew if its subplots are others than before, as Plotly.react stumbles over that.
+// Listeners: event -> function.
+function draw(plot, subplots, traces, layout, listeners) {
+  if (plot.dataset.subplots === subplots) return Plotly.react(plot, traces, layout, PLOT_CONFIG);
+  Plotly.purge(plot);
+  plot.dataset.subplots = subplots;
+  const drawn = Plotly.newPlot(plot, traces, layout, PLOT_CONFIG);
+  for (const [event, listener] of Object.entries(listeners)) plot.on(event, listener);
+  return drawn;
+}
