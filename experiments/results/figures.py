@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The figures of README.md, from what is published beside it: `make results` draws them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from nagi_reports.figures import WIDTH, style, svg
+from nagi_reports.statistics import mean
+
+HERE = Path(__file__).resolve().parent
+_OURS, _OTHER, _PAPER = "#0072B2", "#D55E00", "#000000"
+
+
+def ratios(table: pd.DataFrame, column: str, x: str, of: str, to: str) -> dict[float, list[float]]:
+    """`column` of scheme `of` over that of scheme `to`, repeat by repeat, at each value of the
+    axis `x`, in its unit."""
+    found = {}
+    for value, runs in table.groupby(f"point.{x}", sort=False):
+        by = runs.pivot_table(index="repeat", columns="point.scheme", values=column)
+        found[float(str(value).split()[0])] = list((by[of] / by[to]).dropna())
+    return found
+
+
+def draw_westwoodvt(target: Path) -> None:
+    """How far westwoodvt is ahead of reno, by the least timeout."""
+    ours = _published("westwoodvt-2007")
+    longer = _published("westwoodvt-2007-min-rto")
+    with style():
+        figure = Figure(figsize=(WIDTH * 0.75, 2.6), layout="constrained")
+        ax = figure.subplots()
+        for table, colour, marker, label in (
+            (ours, _OURS, "o", "nagi, timeouts of Linux: RTT + 200 ms at least"),
+            (longer, _OTHER, "s", "nagi, min_rto: 1 s"),
+        ):
+            _errorbars(ax, ratios(table, "goodput_bps", "error_rate", "westwoodvt", "reno"),
+                       color=colour, marker=marker, label=label)  # fmt: skip
+        ax.plot([1, 2], [1.21, 1.54], color=_PAPER, marker="X", ls="none", label="the paper")
+        ax.set_xlabel("Error rate (%)")
+        ax.set_ylabel("Goodput of westwoodvt / reno")
+        ax.legend()
+        target.write_text(svg(figure), encoding="utf-8")
+
+
+def _errorbars(ax: object, values: Mapping[float, list[float]], **options: object) -> None:
+    means = [mean(np.array(each)) for each in values.values()]
+    ax.errorbar(  # type: ignore[attr-defined]
+        list(values),
+        [each.value for each in means if each is not None],
+        [each.halfwidth for each in means if each is not None],
+        capsize=2,
+        **options,
+    )
+
+
+def _published(name: str) -> pd.DataFrame:
+    return pd.read_parquet(HERE / name / "results.parquet")
+
+
+def main() -> None:
+    draw_westwoodvt(HERE / "westwoodvt-2007.svg")
+
+
+if __name__ == "__main__":
+    main()
