@@ -243,7 +243,7 @@ crosscheck: virtual-lab
 
 # What is published of whole papers, in experiments/results. RESULTS="westwoodvt-2007 achievement-2008:uncapped" makes
 # a part of it: experiments, with a variant after the colon. DASK=ADDRESS uses a cluster.
-RESULTS := achievement-2008 achievement-2008:uncapped westwoodvt-2007 westwoodvt-2007:switch \
+RESULTS := achievement-2008 achievement-2008:uncapped westwoodvt-2007 westwoodvt-2007:min-rto \
 	tcp-real-2001 $(addprefix tcp-real-2001,:reverse :handoff :playback :playback-reverse :playback-handoff :token)
 results: virtual-lab
 	@set -e; for each in $(RESULTS); do \
@@ -252,6 +252,7 @@ results: virtual-lab
 	    $(RUN)/nagi run experiments/$$experiment.yaml $${variant:+--variant $${variant#:}} $(DASK:%=--dask %) --out results/$$name; \
 	    $(RUN)/nagi publish results/$$name experiments/results/$$name; \
 	done
+	@$(RUN)/python experiments/results/figures.py
 
 # SWITCH=--quick takes two minutes; simple_switch is compared with where it is on PATH.
 bench-switch: setup

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -46,9 +47,9 @@ def draw_westwoodvt(target: Path) -> None:
         target.write_text(svg(figure), encoding="utf-8")
 
 
-def _errorbars(ax: object, values: Mapping[float, list[float]], **options: object) -> None:
+def _errorbars(ax: Any, values: Mapping[float, list[float]], **options: Any) -> None:
     means = [mean(np.array(each)) for each in values.values()]
-    ax.errorbar(  # type: ignore[attr-defined]
+    ax.errorbar(
         list(values),
         [each.value for each in means if each is not None],
         [each.halfwidth for each in means if each is not None],

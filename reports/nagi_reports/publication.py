@@ -18,7 +18,7 @@ from typing import Literal
 
 from nagi_contracts.base import Contract
 from nagi_contracts.errors import refuse
-from nagi_contracts.records import Build, Campaign, sha256_of
+from nagi_contracts.records import Build, Campaign, Manifest, sha256_of
 from nagi_contracts.units import count_of, in_bytes
 from pydantic import Field
 
@@ -26,6 +26,7 @@ from nagi_reports import analysis, bundle, report
 from nagi_reports.outcomes import Outcome, outcomes
 
 FILE = "publication.json"
+_TAKE_PART = ("iperf", "tcpdump")
 _FILES = ("campaign.json", "results.parquet", "report.pdf", "report.html")
 
 
@@ -37,6 +38,9 @@ class Publication(Contract):
     variant: str | None
     command: str
     build: Build
+    programs: list[str] = Field(
+        description="of the distribution, and the kernel, whose versions may change results"
+    )
     runs: int = Field(description="all of them valid")
     statements: dict[str, int] = Field(description="outcome -> of how many statements")
     bundle: str = Field(description="file name")
@@ -73,6 +77,7 @@ def publish(directory: Path, campaign: Campaign, target: Path) -> Publication:
         variant=campaign.variant,
         command=f"nagi run experiments/{campaign.experiment}.yaml{variant}",
         build=campaign.build,
+        programs=programs(directory, campaign),
         runs=len(campaign.runs),
         statements=dict(Counter(each.result for each in found)),
         bundle=archive.name,
@@ -90,6 +95,20 @@ def publish(directory: Path, campaign: Campaign, target: Path) -> Publication:
     shutil.rmtree(target, ignore_errors=True)
     partial.rename(target)
     return made
+
+
+def programs(directory: Path, campaign: Campaign) -> list[str]:
+    """Kernels of the hosts, and what made and captured traffic, with their versions."""
+    found = set()
+    for run in campaign.runs:
+        manifest = directory / "runs" / run.run_id / "manifest.json"
+        if manifest.exists():
+            for node in Manifest.read(manifest).nodes.values():
+                found.add(f"Linux {node.facts.kernel}")
+                found |= {
+                    node.facts.programs[name] for name in _TAKE_PART if name in node.facts.programs
+                }
+    return sorted(found)
 
 
 def _is_free(target: Path) -> bool:

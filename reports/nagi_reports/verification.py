@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs done again, held to what was published of them (publication.py).
 
-A run in virtual time follows from its plan and the programs that ran it, so another machine makes
-the same of it: tables and captures to the byte, and every value of results.parquet. Its manifest
-says when and by what it was made, and differs. Texts (*.json) are not held to the byte but by what
-results.parquet has of them: a later nagi may write them otherwise.
+A run in virtual time follows from its plan and the programs that ran it. So another machine with
+the same versions of them makes the same of it: tables and captures to the byte, and every value of
+results.parquet. Its manifest says when and by what it was made, and differs. Texts (*.json) are not
+held to the byte but by what results.parquet has of them: a later nagi may write them otherwise.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from nagi_contracts.records import Campaign, CampaignRun, sha256_of
 from nagi_contracts.results import ResultRow
 
 from nagi_reports import analysis, bundle
-from nagi_reports.publication import FILE, Publication
+from nagi_reports.publication import FILE, Publication, programs
 
 # What a run is called, and what it was made by.
 _NAMES = {"run_id", "point_id", "build", "lab", "point"}
@@ -35,10 +35,24 @@ class Verified:
     differences: list[str]  # files, and values with what was published
 
 
-def verify(directory: Path, campaign: Campaign, published: Path) -> list[Verified]:
-    """The valid runs of a campaign that were published, each held to it. Raises InputError if
-    `published` is no publication of this experiment, or has none of the runs."""
-    theirs = _published(campaign, published)
+@dataclass(frozen=True)
+class Verification:
+    """The valid runs of a campaign that were published."""
+
+    runs: list[Verified]
+    programs: list[str]  # that made them, whose versions may change results
+    published_programs: list[str]
+
+    @property
+    def differing(self) -> list[Verified]:
+        return [run for run in self.runs if run.differences]
+
+
+def verify(directory: Path, campaign: Campaign, published: Path) -> Verification:
+    """Holds runs to what was published of them. Raises InputError if `published` is no publication
+    of this experiment, or has none of the runs."""
+    made = _publication(campaign, published)
+    theirs = {_key(run): run for run in Campaign.read(published / "campaign.json").runs}
     sums = bundle.read_sums(published / bundle.SUMS)
     ours, their_rows = _rows(analysis.read_table(directory, campaign)), _rows(_table(published))
     found = []
@@ -62,11 +76,10 @@ def verify(directory: Path, campaign: Campaign, published: Path) -> list[Verifie
             "run points of the same experiment and variant, with the same repeats",
             file=str(directory),
         )
-    return found
+    return Verification(found, programs(directory, campaign), made.programs)
 
 
-def _published(campaign: Campaign, published: Path) -> dict[tuple[Any, ...], CampaignRun]:
-    """Its runs by point and repeat."""
+def _publication(campaign: Campaign, published: Path) -> Publication:
     if not (published / FILE).is_file():
         raise refuse(
             f"has no {FILE}", "give a directory that `nagi publish` wrote", file=str(published)
@@ -82,7 +95,7 @@ def _published(campaign: Campaign, published: Path) -> dict[tuple[Any, ...], Cam
             f"run it by `{made.command}`",
             file=str(published),
         )
-    return {_key(run): run for run in Campaign.read(published / "campaign.json").runs}
+    return made
 
 
 def _key(run: CampaignRun) -> tuple[Any, ...]:

@@ -33,7 +33,9 @@ def again(published, tmp_path):
 
 def verified(again) -> list[Verified]:
     campaign = Campaign.read(again / "campaign.json")
-    return verify(again, campaign, again.parent / "published")
+    found = verify(again, campaign, again.parent / "published")
+    assert found.differing == [run for run in found.runs if run.differences]
+    return found.runs
 
 
 def the_run(again):
@@ -57,6 +59,18 @@ def test_another_build_gives_a_run_another_name_only(again):
     metrics.write_text(metrics.read_text().replace(name, "f" * 16))
     (found,) = verified(again)
     assert found.differences == []
+
+
+def test_other_versions_of_programs_are_told(again):
+    manifest = the_run(again) / "manifest.json"
+    manifest.write_text(manifest.read_text().replace("iperf version", "iperf of ours, version"))
+    found = verify(again, Campaign.read(again / "campaign.json"), again.parent / "published")
+    assert any(each.startswith("Linux ") for each in found.published_programs)
+    mine, theirs = (
+        [each for each in programs if "iperf" in each]
+        for programs in (found.programs, found.published_programs)
+    )
+    assert len(mine) == len(theirs) == 1 and mine != theirs
 
 
 def test_one_byte_is_told(again):

@@ -238,11 +238,10 @@ def verify(
 
     held, campaign = open_campaign(directory, None)
     found = verification.verify(held.out, campaign, published)
-    differing = [each for each in found if each.differences]
     if json_:
         write_json(
             {
-                "runs": len(found),
+                "runs": len(found.runs),
                 "differing": [
                     {
                         "run_id": each.run.run_id,
@@ -250,18 +249,23 @@ def verify(
                         "repeat": each.run.repeat,
                         "differences": each.differences,
                     }
-                    for each in differing
+                    for each in found.differing
                 ],
+                "programs": found.programs,
+                "published_programs": found.published_programs,
             }
         )
     else:
-        for each in differing:
+        for each in found.differing:
             point = ", ".join([*each.run.point.values(), f"repeat {each.run.repeat + 1}"])
             write_line(f"{point}: {'; '.join(each.differences)}")
-        files = sum(each.files for each in found)
+        if found.differing and found.programs != found.published_programs:
+            here, there = ("; ".join(each) for each in (found.programs, found.published_programs))
+            write_line(f"they were made by {here}; what is published by {there}")
+        files = sum(each.files for each in found.runs)
         write_line(
-            f"{count_of(len(found), 'run')}, {count_of(files, 'file')}, held to {published}: "
-            + (f"{len(differing)} not the same" if differing else "all the same")
+            f"{count_of(len(found.runs), 'run')}, {count_of(files, 'file')}, held to {published}: "
+            + (f"{len(found.differing)} not the same" if found.differing else "all the same")
         )
-    if differing:
+    if found.differing:
         raise typer.Exit(1)
