@@ -14,7 +14,7 @@ from nagi_reports.figures import WIDTH, style, svg
 from nagi_reports.statistics import mean
 
 HERE = Path(__file__).resolve().parent
-_OURS, _OTHER, _PAPER = "#0072B2", "#D55E00", "#000000"
+_OURS, _OTHER, _GREY, _PAPER = "#0072B2", "#D55E00", "#8C8C8C", "#000000"
 
 
 def ratios(table: pd.DataFrame, column: str, x: str, of: str, to: str) -> dict[float, list[float]]:
@@ -47,6 +47,42 @@ def draw_westwoodvt(target: Path) -> None:
         target.write_text(svg(figure), encoding="utf-8")
 
 
+# Table 1 of the paper: goodput at 15 ms over the error rate in percent, in KB/s.
+_TABLE_1 = {
+    "real": {0: 237.65, 1: 198.68, 5: 165.51, 10: 126.66, 20: 101.96, 33: 46.41, 50: 25.64},
+    "reno": {0: 227.36, 1: 190.73, 5: 155.11, 10: 92.23, 20: 71.34, 33: 26.42, 50: 16.77},
+}
+
+
+def draw_tcp_real(target: Path) -> None:
+    """Goodput at 15 ms, by the link's rate and the least timeout."""
+    with style():
+        figure = Figure(figsize=(WIDTH, 2.7), layout="constrained")
+        panels = figure.subplots(1, 2, sharey=True)
+        for ax, (scheme, paper) in zip(panels, _TABLE_1.items(), strict=True):
+            for name, colour, marker, label in (
+                ("tcp-real-2001", _GREY, "^", "nagi, 10 Mb/s"),
+                ("tcp-real-2001-slow", _OURS, "o", "nagi, 2 Mb/s"),
+                ("tcp-real-2001-slow-min-rto", _OTHER, "s", "nagi, 2 Mb/s, min_rto: 1 s"),
+            ):
+                table = _published(name)
+                table = table[table["point.delay"] == "15 ms"]
+                table = table[table["point.scheme"] == scheme]
+                found = {
+                    float(str(rate).split()[0]): list(runs["transfer_goodput_bps"] / 8e3)
+                    for rate, runs in table.groupby("point.error_rate", sort=False)
+                }
+                _errorbars(ax, found, color=colour, marker=marker, label=label)
+            ax.plot(list(paper), list(paper.values()), color=_PAPER, marker="X", ls=":",
+                    label="the paper")  # fmt: skip
+            ax.set_yscale("log")
+            ax.set_title(scheme)
+            ax.set_xlabel("Error rate in bad periods (%)")
+        panels[0].set_ylabel("Goodput (KB/s)")
+        figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+        target.write_text(svg(figure), encoding="utf-8")
+
+
 def _errorbars(ax: Any, values: Mapping[float, list[float]], **options: Any) -> None:
     means = [mean(np.array(each)) for each in values.values()]
     ax.errorbar(
@@ -64,6 +100,7 @@ def _published(name: str) -> pd.DataFrame:
 
 def main() -> None:
     draw_westwoodvt(HERE / "westwoodvt-2007.svg")
+    draw_tcp_real(HERE / "tcp-real-2001.svg")
 
 
 if __name__ == "__main__":

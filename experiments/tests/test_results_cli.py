@@ -301,3 +301,25 @@ def test_plan_says_what_does_not_fit(tmp_path, free, said):
 
 def test_campaign_json_has_what_is_kept():
     assert Campaign.read(EXAMPLE / "campaign" / "campaign.json").keep == Keep(compress="none")
+
+
+def test_what_is_published_holds_runs_that_are_done_again(nagi, refused, campaign, tmp_path):
+    published = tmp_path / "published"
+    assert "no publication.json" in refused("verify", campaign, tmp_path)
+    done = nagi("publish", campaign, published)
+    assert done.status == 0 and f"{published}: 1 run; its bundle is " in done.out
+    done = nagi("verify", campaign, published)
+    assert (done.status, done.err) == (0, "")
+    assert done.out.startswith("1 run, ") and done.out.endswith(": all the same\n")
+    (run,) = (campaign / "runs").iterdir()
+    (run / "tcp_info.parquet").unlink()
+    manifest = run / "manifest.json"
+    manifest.write_text(manifest.read_text().replace("tcpdump version", "tcpdump of mine, version"))
+    done = nagi("verify", campaign, published)
+    assert done.status == 1
+    different, programs, verdict = done.out.splitlines()
+    assert different.endswith("repeat 1: tcp_info.parquet is missing")
+    assert "they were made by" in programs and "tcpdump of mine" in programs
+    assert verdict.endswith(": 1 not the same")
+    found = json.loads(nagi("verify", campaign, published, "--json").out)
+    assert found["differing"][0]["differences"] == ["tcp_info.parquet is missing"]
