@@ -495,12 +495,16 @@ def test_westwood_comes_back_to_what_fills_the_path(runs, scheme):
 def test_newreno_comes_back_to_half_of_what_fills_path_and_queue(runs):
     observed = runs("newreno", "full queue")
     assert observed.overflows > 0
-    last = observed.episodes(RECOVERY)[-1]
-    before = observed.before(last[0].at).window
-    assert before > BANDWIDTH_DELAY + 8
-    # TCP_INFO is looked at every millisecond, in which the window may have grown by one.
-    assert last[-1].threshold in (before // 2, (before + 1) // 2)
-    assert last[-1].threshold < 0.8 * BANDWIDTH_DELAY
+    # Slow start overruns path and queue before the first. A busy machine may have losses of its own.
+    episodes = [
+        (observed.before(each[0].at).window, each[-1]) for each in observed.episodes(RECOVERY)
+    ]
+    filled = [(before, end) for before, end in episodes[1:] if before > BANDWIDTH_DELAY + 8]
+    assert filled
+    for before, end in filled:
+        # TCP_INFO is looked at every millisecond, in which the window may have grown by one.
+        assert end.threshold in (before // 2, (before + 1) // 2)
+        assert end.threshold < 0.8 * BANDWIDTH_DELAY
 
 
 def test_newreno_fills_the_queue_where_vegas_does_not(runs):
