@@ -495,7 +495,7 @@ def test_westwood_comes_back_to_what_fills_the_path(runs, scheme):
 def test_newreno_comes_back_to_half_of_what_fills_path_and_queue(runs):
     observed = runs("newreno", "full queue")
     assert observed.overflows > 0
-    # Slow start overruns path and queue before the first. A busy machine may have losses of its own.
+    # Slow start overruns path and queue before the first. A busy machine has losses of its own.
     episodes = [
         (observed.before(each[0].at).window, each[-1]) for each in observed.episodes(RECOVERY)
     ]
