@@ -90,6 +90,13 @@ Whole = Annotated[int, Field(strict=True)]  # true is no number here
 Flag = Annotated[bool, Field(strict=True)]
 
 
+def write_whole(path: Path, text: str) -> None:
+    """Writes a file whole or not at all."""
+    partial = path.with_name(path.name + ".partial")
+    partial.write_text(text, encoding="utf-8")
+    partial.replace(path)
+
+
 class Strict(BaseModel):
     """A part of a file that people write: unknown keys are errors."""
 
@@ -122,6 +129,4 @@ class Contract(BaseModel):
 
     def write(self, path: Path) -> None:
         """Writes a file whole or not at all."""
-        partial = path.with_name(path.name + ".partial")
-        partial.write_text(self.model_dump_json(indent=1, by_alias=True) + "\n")
-        partial.replace(path)
+        write_whole(path, self.model_dump_json(indent=1, by_alias=True) + "\n")

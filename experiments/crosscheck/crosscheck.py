@@ -28,6 +28,8 @@ from typing import Any
 import pandas as pd
 from nagi.plan.planner import plan_runs
 from nagi.spec.points import read_experiment
+from nagi.terminal.options import chosen_values
+from nagi_contracts.base import write_whole
 from nagi_contracts.errors import InputError, refuse
 from nagi_contracts.plan import RunPlan
 from nagi_contracts.records import Campaign
@@ -85,9 +87,7 @@ def simulated(
     if done.returncode != 0:
         raise refuse(f"ns-3 ended with {done.returncode}: {done.stderr.strip()}", "see above")
     found = {"settings": settings, **json.loads(done.stdout)}
-    partial = kept.with_suffix(".partial")
-    partial.write_text(json.dumps(found))
-    partial.rename(kept)
+    write_whole(kept, json.dumps(found))
     return found
 
 
@@ -149,9 +149,9 @@ def changes(given: list[str]) -> dict[str, Any]:
 
 
 def chosen(plans: list[RunPlan], only: list[str]) -> list[RunPlan]:
-    """Those whose point has every AXIS=VALUE of `only`. Raises InputError if there are none."""
-    wanted = [each.partition("=")[::2] for each in only]
-    found = [p for p in plans if all(p.point.get(axis) == value for axis, value in wanted)]
+    """Those whose point has a value of each axis in `only`. Raises InputError if there are none."""
+    wanted = chosen_values(only)
+    found = [p for p in plans if all(p.point.get(axis) in wanted[axis] for axis in wanted)]
     if not found:
         raise refuse("--only leaves no runs", "give axes and values of the experiment")
     return found

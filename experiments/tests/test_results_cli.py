@@ -6,34 +6,16 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
-from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 from nagi.campaign.retention import retain
-from nagi.cli import main as cli
 from nagi.cli.plan import Estimate
 from nagi_contracts.paths import SCHEMAS
 from nagi_contracts.records import Campaign, Keep
 from nagi_contracts.results import Metrics
 
 EXAMPLE = SCHEMAS / "example"
-
-
-@pytest.fixture
-def nagi(monkeypatch, capsys):
-    """Runs the command in this process; returns status, output and complaints."""
-
-    def command(*arguments: object) -> SimpleNamespace:
-        monkeypatch.setattr(sys, "argv", ["nagi", *map(str, arguments)])
-        monkeypatch.setenv("COLUMNS", "200")
-        with pytest.raises(SystemExit) as left:
-            cli.main()
-        said = capsys.readouterr()
-        return SimpleNamespace(status=left.value.code, out=said.out, err=said.err)
-
-    return command
 
 
 @pytest.fixture

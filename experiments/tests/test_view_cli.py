@@ -5,13 +5,11 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 import webbrowser
+from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
-from nagi.cli import main as cli
 from nagi_contracts.paths import SCHEMAS
 
 EXAMPLE = SCHEMAS / "example" / "campaign"
@@ -30,16 +28,8 @@ def opened(monkeypatch) -> list[str]:
 
 
 @pytest.fixture
-def view(monkeypatch, capsys, opened):
-    def command(*arguments: object) -> SimpleNamespace:
-        monkeypatch.setattr(sys, "argv", ["nagi", "view", *map(str, arguments)])
-        monkeypatch.setenv("COLUMNS", "200")
-        with pytest.raises(SystemExit) as left:
-            cli.main()
-        said = capsys.readouterr()
-        return SimpleNamespace(status=left.value.code, out=said.out, err=said.err)
-
-    return command
+def view(nagi, opened):
+    return partial(nagi, "view")
 
 
 @pytest.fixture

@@ -24,6 +24,7 @@ from pydantic import Field
 
 from nagi_reports import analysis, bundle, report
 from nagi_reports.outcomes import Outcome, outcomes
+from nagi_reports.pages import may_replace
 
 FILE = "publication.json"
 _TAKE_PART = ("iperf", "tcpdump")
@@ -51,7 +52,7 @@ class Publication(Contract):
 def publish(directory: Path, campaign: Campaign, target: Path) -> Publication:
     """Writes the bundle of a campaign into its directory, and what is published to `target`. Raises
     InputError if a run is missing or not valid, or `target` is no directory for it."""
-    if target.exists() and not _is_free(target):
+    if not may_replace(target, FILE):
         raise refuse(
             "has something else in it than what was published", "give another", file=str(target)
         )
@@ -109,11 +110,6 @@ def programs(directory: Path, campaign: Campaign) -> list[str]:
                     node.facts.programs[name] for name in _TAKE_PART if name in node.facts.programs
                 }
     return sorted(found)
-
-
-def _is_free(target: Path) -> bool:
-    """Whether nothing is lost with a directory."""
-    return target.is_dir() and ((target / FILE).exists() or not any(target.iterdir()))
 
 
 def _readme(campaign: Campaign, made: Publication, found: list[Outcome]) -> str:

@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-import jinja2
 import pandas as pd
 import typst
 from markupsafe import Markup
@@ -24,6 +23,7 @@ from nagi_contracts.records import Campaign
 from nagi_reports import explorer
 from nagi_reports.chapters import compose, gather
 from nagi_reports.content import Report
+from nagi_reports.pages import html_templates
 from nagi_reports.summary import summarise
 
 Format = Literal["pdf", "html"]
@@ -110,14 +110,7 @@ def _typeset(report: Report, work: Path, target: Path) -> None:
 def html(report: Report, link: str | None = None) -> str:
     """The report as one page that needs nothing else: no script, no other file, no network. link:
     where the explorer is."""
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_HERE),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=_with_units,
-    )
+    environment = html_templates(_HERE, finalize=_with_units)
     environment.filters["inline"] = inline_svg
     environment.filters["mathml"] = _mathml
     return environment.get_template(_PAGE).render(report=report, explorer=link)

@@ -54,7 +54,8 @@ def verify(directory: Path, campaign: Campaign, published: Path) -> Verification
     made = _publication(campaign, published)
     theirs = {_key(run): run for run in Campaign.read(published / "campaign.json").runs}
     sums = bundle.read_sums(published / bundle.SUMS)
-    ours, their_rows = _rows(analysis.read_table(directory, campaign)), _rows(_table(published))
+    ours = _rows(analysis.read_table(directory, campaign))
+    their_rows = _rows(pd.read_parquet(published / "results.parquet"))
     found = []
     for run in campaign.runs:
         other = theirs.get(_key(run))
@@ -100,10 +101,6 @@ def _publication(campaign: Campaign, published: Path) -> Publication:
 
 def _key(run: CampaignRun) -> tuple[Any, ...]:
     return (*sorted(run.point.items()), run.repeat)
-
-
-def _table(published: Path) -> pd.DataFrame:
-    return pd.read_parquet(published / "results.parquet")
 
 
 def _rows(table: pd.DataFrame) -> dict[str, list[dict[str, Any]]]:

@@ -8,7 +8,6 @@ estimates are multiplied by it.
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal
@@ -56,9 +55,7 @@ def learn(estimated_s: float, took_s: float) -> None:
     )
     with suppress(OSError):
         _file().parent.mkdir(parents=True, exist_ok=True)
-        partial = _file().with_name(f"pace.json.{os.getpid()}")
-        made.write(partial)
-        partial.rename(_file())
+        made.write(_file())
 
 
 def _file() -> Path:

@@ -19,14 +19,15 @@ from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
 
-import jinja2
 from markupsafe import Markup
+from nagi_contracts.base import write_whole
 from nagi_contracts.errors import refuse
 from nagi_contracts.records import Campaign
 
 from nagi_reports.explorer.campaign import campaign_data
 from nagi_reports.explorer.run import MAX_FLOWS, RunFiles, flows_of
 from nagi_reports.explorer.tracks import parts
+from nagi_reports.pages import html_templates, may_replace
 
 NAME = "explorer"  # in the directory of a campaign
 PAGE = "index.html"
@@ -46,7 +47,7 @@ def write_explorer(
     Raises InputError if `target` has something else in it, or a file of the campaign is missing or
     damaged.
     """
-    if not _is_free(target):
+    if not may_replace(target, _MARK):
         raise refuse("has something else in it than an explorer", "give another", file=str(target))
     runs = target / "runs"
     runs.mkdir(parents=True, exist_ok=True)
@@ -61,7 +62,7 @@ def write_explorer(
         if left.name.removesuffix(".js") not in with_data:
             shutil.rmtree(left) if left.is_dir() else left.unlink()
     page = target / PAGE
-    _write(page, html(campaign_data(out, campaign, with_data)))
+    write_whole(page, html(campaign_data(out, campaign, with_data)))
     return page
 
 
@@ -83,7 +84,7 @@ def write_run(directory: Path, run_id: str, target: Path) -> None:
             continue
         folder.mkdir(exist_ok=True)
         for index, part in enumerate(parts(flow.packets, flow.edges(end_s))):
-            _write(
+            write_whole(
                 folder / f"{number}-{index}.js",
                 f"nagi.part({script_json([run_id, number, index])}, {script_json(part)});\n",
             )
@@ -100,24 +101,21 @@ def write_run(directory: Path, run_id: str, target: Path) -> None:
         "left_out": max(len(run.plan.flows) - MAX_FLOWS, 0),
     }
     # The last one: with it the others are there.
-    _write(file, f"{heading}nagi.run({script_json(data)});\n")
+    write_whole(file, f"{heading}nagi.run({script_json(data)});\n")
 
 
 def html(data: dict[str, Any]) -> str:
     """The page."""
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_HERE),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("page.html.jinja").render(
-        title=data["title"],
-        style=Markup((_HERE / "explorer.css").read_text(encoding="utf-8")),
-        plotly=Markup(_plotly()),
-        scripts=[Markup((_HERE / name).read_text(encoding="utf-8")) for name in _SCRIPTS],
-        data=Markup(script_json(data)),
+    return (
+        html_templates(_HERE)
+        .get_template("page.html.jinja")
+        .render(
+            title=data["title"],
+            style=Markup((_HERE / "explorer.css").read_text(encoding="utf-8")),
+            plotly=Markup(_plotly()),
+            scripts=[Markup((_HERE / name).read_text(encoding="utf-8")) for name in _SCRIPTS],
+            data=Markup(script_json(data)),
+        )
     )
 
 
@@ -138,17 +136,3 @@ def _stamp(directory: Path) -> str:
     files = sorted(path for path in directory.iterdir() if path.is_file())
     facts = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
-
-
-def _is_free(target: Path) -> bool:
-    """Whether nothing is lost if an explorer is written there."""
-    if not target.exists():
-        return True
-    return target.is_dir() and ((target / _MARK).exists() or not any(target.iterdir()))
-
-
-def _write(path: Path, text: str) -> None:
-    """Writes a file whole or not at all."""
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(text, encoding="utf-8")
-    partial.replace(path)

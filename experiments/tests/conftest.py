@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tests of several files are given."""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+
+import pytest
+from nagi.cli import main as cli
+
+
+@pytest.fixture
+def nagi(monkeypatch, capsys):
+    """Runs the command in this process; returns status, output and complaints."""
+
+    def command(*arguments: object) -> SimpleNamespace:
+        monkeypatch.setattr(sys, "argv", ["nagi", *map(str, arguments)])
+        monkeypatch.setenv("COLUMNS", "200")
+        with pytest.raises(SystemExit) as left:
+            cli.main()
+        said = capsys.readouterr()
+        return SimpleNamespace(status=left.value.code, out=said.out, err=said.err)
+
+    return command

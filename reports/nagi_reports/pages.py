@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the HTML report and the explorer are written by, and where what is written may be put."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+
+def html_templates(
+    directory: Path, finalize: Callable[[Any], Any] | None = None
+) -> jinja2.Environment:
+    """The templates in a directory: texts are escaped, and a value that is missing is an error.
+    `finalize`: what is done to each value first."""
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(directory),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=finalize,
+    )
+
+
+def may_replace(target: Path, mark: str) -> bool:
+    """Whether nothing is lost with a directory: it is not there, empty, or has the file `mark`, by
+    which its writer knows its own."""
+    if not target.exists():
+        return True
+    return target.is_dir() and ((target / mark).exists() or not any(target.iterdir()))
