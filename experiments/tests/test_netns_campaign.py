@@ -59,7 +59,7 @@ report: {x: capacity, panels: loss}
 
 @pytest.fixture(autouse=True)
 def nothing_left_behind(monkeypatch):
-    """After each test there are the same network namespaces and interfaces, and no process of it.
+    """After each test there are the same named namespaces and interfaces, and no process of it.
     Others' come and go: those of the test have a mark in their environment."""
     mark = f"NAGI_TEST={os.getpid()}-{time.monotonic_ns()}"
     monkeypatch.setenv(*mark.split("=", 1))
