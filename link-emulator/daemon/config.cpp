@@ -27,16 +27,16 @@ std::string interface_name(const ObjectReader& reader, const std::string& key,
   return interface;
 }
 
-void read_medium_sockets(const ObjectReader& reader, LinkConfig& link) {
-  if (!reader.has("media")) return;
-  ObjectReader sockets = reader.object("media");
+void read_radio_sockets(const ObjectReader& reader, LinkConfig& link) {
+  if (!reader.has("sockets")) return;
+  ObjectReader sockets = reader.object("sockets");
   sockets.only({"forward", "backward"});
   const auto descriptor = [&sockets](const std::string& direction) -> std::optional<int> {
     if (!sockets.has(direction)) return std::nullopt;
     return static_cast<int>(sockets.whole(direction, 3, std::numeric_limits<std::int16_t>::max()));
   };
-  link.medium_forward = descriptor("forward");
-  link.medium_backward = descriptor("backward");
+  link.socket_forward = descriptor("forward");
+  link.socket_backward = descriptor("backward");
 }
 
 Config read(ObjectReader reader) {
@@ -57,7 +57,7 @@ Config read(ObjectReader reader) {
   }
   for (std::size_t i = 0; i < links.size(); ++i) {
     ObjectReader item(links[i], reader.at("links") / i);
-    item.only({"name", "id", "a", "b", "forward", "backward", "radio", "media"});
+    item.only({"name", "id", "a", "b", "forward", "backward", "radio", "sockets"});
     LinkConfig link;
     link.name = item.text("name");
     if (!names.insert(link.name).second) {
@@ -78,7 +78,7 @@ Config read(ObjectReader reader) {
       throw ConfigError(item.at("radio"), "link " + model::shortened(link.name) + " is a radio",
                         "start nagi-sdr with this configuration (`make sdr` installs it)");
     }
-    read_medium_sockets(item, link);
+    read_radio_sockets(item, link);
     config.links.push_back(std::move(link));
   }
   if (!config.packets.empty() && config.links.size() > max_recorded_links) {

@@ -13,8 +13,8 @@
 //    "links": [{"name": "wireless", "id": 1,
 //               "a": "eth0", "b": "eth1",                  forward is from a to b
 //               "forward": {...}, "backward": {...},       see model/direction_json.hpp
-//               "media": {"forward": 3, "backward": 4}}]}  of directions that are radios: inherited
-//                                                          sockets (medium.hpp)
+//               "sockets": {"forward": 3, "backward": 4}}]}  of directions that are radios: inherited
+//                                                          sockets (radio_socket.hpp)
 #pragma once
 
 #include <cstdint>
@@ -35,8 +35,8 @@ struct LinkConfig {
   std::string b;
   model::DirectionConfig forward;
   model::DirectionConfig backward;
-  std::optional<int> medium_forward;  // descriptors
-  std::optional<int> medium_backward;
+  std::optional<int> socket_forward;  // descriptors
+  std::optional<int> socket_backward;
 };
 
 struct Config : runtime::ServiceSettings {

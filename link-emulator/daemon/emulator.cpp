@@ -72,14 +72,14 @@ std::unique_ptr<LinkDirection> Emulator::make_direction(const LinkConfig& link,
   const std::size_t number = 2 * (links_.size() - 1) + (back ? 1 : 0);
   const model::DirectionConfig& config = back ? link.backward : link.forward;
   model::Direction direction(config, config_.seed, link.id, name);
-  std::unique_ptr<Medium> medium;
+  std::unique_ptr<RadioSocket> socket;
   if (direction.is_radio()) {
-    medium =
-        std::make_unique<Medium>((back ? link.medium_backward : link.medium_forward).value_or(-1),
+    socket =
+        std::make_unique<RadioSocket>((back ? link.socket_backward : link.socket_forward).value_or(-1),
                                  "link " + link.name + (back ? ", backward" : ", forward"));
   }
   return std::make_unique<LinkDirection>(static_cast<std::uint8_t>(number), config,
-                                         std::move(direction), std::move(medium), in, out,
+                                         std::move(direction), std::move(socket), in, out,
                                          Shared{time_, ports_, recorder_});
 }
 
@@ -92,7 +92,7 @@ std::vector<LinkDirection*> Emulator::directions() const {
 std::vector<int> Emulator::descriptors() const {
   std::vector<int> all = ports_.descriptors();
   for (const LinkDirection* direction : directions()) {
-    if (direction->medium() != nullptr) all.push_back(direction->medium()->descriptor());
+    if (direction->socket() != nullptr) all.push_back(direction->socket()->descriptor());
   }
   return all;
 }

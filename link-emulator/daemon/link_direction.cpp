@@ -27,7 +27,7 @@ model::Bytes ip_bytes(const io::Frame& frame) {
 }  // namespace
 
 LinkDirection::LinkDirection(std::uint8_t number, const model::DirectionConfig& config,
-                             model::Direction model, std::unique_ptr<Medium> medium, io::Port& in,
+                             model::Direction model, std::unique_ptr<RadioSocket> socket, io::Port& in,
                              io::Port& out, const Shared& shared)
     : number_(number),
       config_(config),
@@ -38,7 +38,7 @@ LinkDirection::LinkDirection(std::uint8_t number, const model::DirectionConfig& 
       ports_(shared.ports),
       pool_(shared.ports.pool()),
       recorder_(shared.recorder),
-      transmissions_(number, std::move(medium), pool_, recorder_) {}
+      transmissions_(number, std::move(socket), pool_, recorder_) {}
 
 Instant LinkDirection::take_in(Instant now) {
   transmissions_.take_outcomes(model_);
@@ -60,7 +60,7 @@ bool LinkDirection::take_in_one(const io::Arrival& arrival) {
   // The kernel stamps a frame before it queues it; we may see it only after that.
   const Instant stamped = time_.from_monotonic(arrival.monotonic_ns);
   const Instant at = std::max(stamped, model_.now());
-  if (medium() != nullptr) {
+  if (socket() != nullptr) {
     model_.advance(at, departures_);
     if (model_.awaits_outcome()) return false;
   }

@@ -32,16 +32,16 @@ struct Shared {
 
 class LinkDirection {
  public:
-  /// `number` is that of packet_record.hpp. `medium`: of a radio; else null.
+  /// `number` is that of packet_record.hpp. `socket`: of a radio; else null.
   LinkDirection(std::uint8_t number, const model::DirectionConfig& config, model::Direction model,
-                std::unique_ptr<Medium> medium, io::Port& in, io::Port& out, const Shared& shared);
+                std::unique_ptr<RadioSocket> socket, io::Port& in, io::Port& out, const Shared& shared);
   LinkDirection(const LinkDirection&) = delete;
   LinkDirection& operator=(const LinkDirection&) = delete;
 
   [[nodiscard]] io::Port& in() const { return in_; }
   [[nodiscard]] io::Port& out() const { return out_; }
-  /// The medium of a radio; else null.
-  [[nodiscard]] const Medium* medium() const { return transmissions_.medium(); }
+  /// The socket of a radio; else null.
+  [[nodiscard]] const RadioSocket* socket() const { return transmissions_.socket(); }
   [[nodiscard]] const model::Direction& model() const { return model_; }
   /// Frames taken in so far.
   [[nodiscard]] std::uint64_t arrived() const { return arrived_; }

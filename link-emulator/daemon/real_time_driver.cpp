@@ -17,7 +17,7 @@ runtime::Served RealTimeDriver::serve(const std::vector<int>& readable) {
   for (LinkDirection* direction : directions_) {
     const std::uint64_t arrived = direction->arrived();
     const io::Port& in = direction->in();
-    const bool may_have_frames = in.is_free_to_ask() || direction->medium() != nullptr ||
+    const bool may_have_frames = in.is_free_to_ask() || direction->socket() != nullptr ||
                                  std::ranges::find(readable, in.descriptor()) != readable.end();
     direction->bring_on(may_have_frames ? direction->take_in(now) : now);
     direction->settle();
@@ -29,7 +29,7 @@ runtime::Served RealTimeDriver::serve(const std::vector<int>& readable) {
   for (const LinkDirection* direction : directions_) {
     const auto delivery = direction->model().next_delivery();
     served.quiet = served.quiet && !delivery;
-    if (direction->model().awaits_outcome()) continue;  // its medium wakes us
+    if (direction->model().awaits_outcome()) continue;  // its socket wakes us
     if (delivery && (!next || *delivery < *next)) next = delivery;
   }
   if (next) served.next_delivery_ns = time_.monotonic_ns(*next);

@@ -11,7 +11,7 @@
 
 #include "daemon/config.hpp"
 #include "daemon/held_frame.hpp"
-#include "daemon/medium.hpp"
+#include "daemon/radio_socket.hpp"
 #include "io/background_file.hpp"
 #include "io/pcapng_file.hpp"
 #include "model/direction.hpp"

@@ -8,8 +8,8 @@
 //            number             uint32   counts the transmissions of its direction
 //            index              uint32   of its packet: see packet_record.hpp
 //            direction          uint8    as there
-//            outcome            uint8    see medium.hpp
-//            snr                int16    see medium.hpp
+//            outcome            uint8    see radio_socket.hpp
+//            snr                int16    see radio_socket.hpp
 //            attempt            uint8    from 1
 //            3 bytes 0
 //
@@ -19,7 +19,7 @@
 #include <array>
 #include <cstdint>
 
-#include "daemon/medium.hpp"
+#include "daemon/radio_socket.hpp"
 
 namespace nagi::daemon {
 

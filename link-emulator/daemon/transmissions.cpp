@@ -11,9 +11,9 @@
 namespace nagi::daemon {
 
 void Transmissions::take_outcomes(model::Direction& model) {
-  if (!medium_) return;
+  if (!socket_) return;
   auto next = std::ranges::find_if(under_way_, [](const UnderWay& each) { return !each.outcome; });
-  while (const auto answer = medium_->receive()) {
+  while (const auto answer = socket_->receive()) {
     if (next == under_way_.end() ||
         static_cast<std::uint32_t>(next->transmission.number) != answer->number) {
       throw std::system_error(EPROTO, std::generic_category(),
@@ -26,7 +26,7 @@ void Transmissions::take_outcomes(model::Direction& model) {
   }
 }
 
-void Transmissions::take_outcome(UnderWay& under_way, const Medium::Answer& answer) {
+void Transmissions::take_outcome(UnderWay& under_way, const RadioSocket::Answer& answer) {
   under_way.outcome = answer.outcome;
   under_way.snr = answer.snr;
   if (answer.outcome != Outcome::received) return;
@@ -49,14 +49,14 @@ void Transmissions::settle(model::Direction& model) {
 }
 
 void Transmissions::start(const model::Transmission& transmission) {
-  medium_->send(transmission, ip_packet(pool_, transmission.packet));
+  socket_->send(transmission, ip_packet(pool_, transmission.packet));
   under_way_.push_back({transmission, std::nullopt});
 }
 
 void Transmissions::resolve(const model::Transmission& transmission) {
   Outcome outcome = transmission.lost ? Outcome::lost : Outcome::received;
   std::int16_t snr = no_snr;
-  if (medium_) {
+  if (socket_) {
     outcome = *under_way_.front().outcome;
     snr = under_way_.front().snr;
     under_way_.pop_front();

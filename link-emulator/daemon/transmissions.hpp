@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The transmissions of one direction of a link that is a radio, or repeats what was lost. On a
-// radio each goes to the medium when it starts, and the model needs the outcome that the medium
-// reports. Each is recorded and counted when its outcome is resolved.
+// radio each goes to the socket when it starts, and the model needs the outcome that comes back
+// from there. Each is recorded and counted when its outcome is resolved.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "daemon/medium.hpp"
+#include "daemon/radio_socket.hpp"
 #include "daemon/recorder.hpp"
 #include "io/frame_pool.hpp"
 #include "model/direction.hpp"
@@ -21,19 +21,19 @@ namespace nagi::daemon {
 
 class Transmissions {
  public:
-  /// `direction`: its number. `medium`: of a radio; else null.
-  Transmissions(std::uint8_t direction, std::unique_ptr<Medium> medium, io::FramePool& pool,
+  /// `direction`: its number. `socket`: of a radio; else null.
+  Transmissions(std::uint8_t direction, std::unique_ptr<RadioSocket> socket, io::FramePool& pool,
                 Recorder& recorder)
-      : direction_(direction), medium_(std::move(medium)), pool_(pool), recorder_(recorder) {}
+      : direction_(direction), socket_(std::move(socket)), pool_(pool), recorder_(recorder) {}
 
-  /// The medium of a radio; else null.
-  [[nodiscard]] const Medium* medium() const { return medium_.get(); }
+  /// The socket of a radio; else null.
+  [[nodiscard]] const RadioSocket* socket() const { return socket_.get(); }
 
-  /// Tells the model the outcomes that the medium has reported. What the far end gets is what the
-  /// radio made of a packet. Throws std::system_error if the medium is gone or does not keep to the
+  /// Tells the model the outcomes that the radio has reported. What the far end gets is what the
+  /// radio made of a packet. Throws std::system_error if the radio is gone or does not keep to the
   /// protocol.
   void take_outcomes(model::Direction& model);
-  /// Hands the medium the transmissions that have started, and records those that are resolved.
+  /// Hands the radio the transmissions that have started, and records those that are resolved.
   void settle(model::Direction& model);
   /// It is over: records what is not resolved.
   void finish();
@@ -41,20 +41,20 @@ class Transmissions {
   [[nodiscard]] nlohmann::json account() const;
 
  private:
-  /// On the medium, until the model has resolved it.
+  /// On the air, until the model has resolved it.
   struct UnderWay {
     model::Transmission transmission;
     std::optional<Outcome> outcome;  // as reported
     std::int16_t snr = no_snr;
   };
 
-  void take_outcome(UnderWay& under_way, const Medium::Answer& answer);
+  void take_outcome(UnderWay& under_way, const RadioSocket::Answer& answer);
   void start(const model::Transmission& transmission);
   void resolve(const model::Transmission& transmission);
   void record(const model::Transmission& transmission, Outcome outcome, std::int16_t snr);
 
   std::uint8_t direction_;
-  std::unique_ptr<Medium> medium_;
+  std::unique_ptr<RadioSocket> socket_;
   io::FramePool& pool_;
   Recorder& recorder_;
   std::deque<UnderWay> under_way_;

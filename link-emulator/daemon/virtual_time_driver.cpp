@@ -19,7 +19,7 @@ model::Duration VirtualTimeDriver::lookahead() const {
   model::Duration minimum = model::Duration::max();
   for (const Output& output : outputs_) {
     // Transmissions start at their instants, not ahead of them.
-    if (output.direction->medium() != nullptr) return {};
+    if (output.direction->socket() != nullptr) return {};
     minimum = std::min(minimum, output.direction->model().min_delay());
   }
   return minimum;

@@ -16,7 +16,7 @@
 #include "model/delay.hpp"
 #include "model/loss/loss.hpp"
 #include "model/marking/marking.hpp"
-#include "model/medium/under_way.hpp"
+#include "model/effects/under_way.hpp"
 #include "model/packet.hpp"
 #include "model/queue/discipline.hpp"
 #include "model/radio_outcomes.hpp"

@@ -37,7 +37,7 @@ theirs = [pair[1].fileno() for pair in pairs]
     each for each in config["links"] if each["forward"].get("loss", {}).get("model") == "radio"
 )
 link.pop("radio", None)
-link["media"] = {"forward": theirs[0], "backward": theirs[1]}
+link["sockets"] = {"forward": theirs[0], "backward": theirs[1]}
 with open(config_path, "w", encoding="utf-8") as file:  # noqa: PTH123
     json.dump(config, file)
 process = subprocess.Popen([nagi_link, "run", config_path], pass_fds=theirs)

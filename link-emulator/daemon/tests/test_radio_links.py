@@ -85,7 +85,7 @@ def test_the_same_losses_as_a_trace_give_the_same_again(wire, tmp_path):
     Numbered(wire, "10.0.0.2").exchange(50, 0.001)
     radio.stop()
     config = json.loads(radio.config.read_text())
-    del config["links"][0]["media"]
+    del config["links"][0]["sockets"]
     trace = {"model": "trace", "lost": sorted(lost), "length": 1000}
     config["links"][0]["forward"]["loss"] = trace
     (tmp_path / "trace.json").write_text(json.dumps(config))

@@ -46,7 +46,7 @@ class Settings:
         for link in self.document["links"]:
             own = {key: value for key, value in link.items() if key != "radio"}
             if "radio" in link and link["name"] in media:
-                own["media"] = media[link["name"]]
+                own["sockets"] = media[link["name"]]
             links.append(own)
         return {**self.document, "links": links}
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "model/described.hpp"
-#include "model/medium/effect.hpp"
+#include "model/effects/effect.hpp"
 
 namespace nagi::model {
 

@@ -34,7 +34,7 @@ enum class Outcome : std::uint8_t {
 constexpr std::size_t outcomes = 6;
 constexpr std::int16_t no_snr = std::numeric_limits<std::int16_t>::min();
 
-class Medium {
+class RadioSocket {
  public:
   struct Answer {
     std::uint32_t number = 0;
@@ -45,7 +45,7 @@ class Medium {
 
   /// `descriptor`: inherited, and closed with this. `name`: what errors call it. Throws InputError
   /// if it is no such socket.
-  Medium(int descriptor, std::string name);
+  RadioSocket(int descriptor, std::string name);
 
   [[nodiscard]] int descriptor() const { return socket_.get(); }
   /// Throws std::system_error if the other end is gone or does not read.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/medium/under_way.hpp"
+#include "model/effects/under_way.hpp"
 
 #include <algorithm>
 

@@ -8,7 +8,7 @@
 #include <map>
 
 #include "model/direction.hpp"
-#include "model/medium/under_way.hpp"
+#include "model/effects/under_way.hpp"
 
 namespace nagi::model {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/medium.hpp"
+#include "daemon/radio_socket.hpp"
 
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -37,7 +37,7 @@ constexpr int buffered_bytes = 1 << 22;  // more than is on the way at any rate 
 
 }  // namespace
 
-Medium::Medium(int descriptor, std::string name)
+RadioSocket::RadioSocket(int descriptor, std::string name)
     : socket_(descriptor), name_(std::move(name)), buffer_(longest_answer) {
   int type = 0;
   socklen_t length = sizeof type;
@@ -49,7 +49,7 @@ Medium::Medium(int descriptor, std::string name)
   setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &buffered_bytes, sizeof buffered_bytes);
 }
 
-void Medium::send(const model::Transmission& sending, std::span<const std::byte> packet) {
+void RadioSocket::send(const model::Transmission& sending, std::span<const std::byte> packet) {
   Head head{static_cast<std::uint32_t>(sending.number), 0, sending.start.time_since_epoch().count(),
             sending.end.time_since_epoch().count()};
   std::array<iovec, 2> parts = {iovec{&head, sizeof head},
@@ -63,7 +63,7 @@ void Medium::send(const model::Transmission& sending, std::span<const std::byte>
   throw std::system_error(errno, std::generic_category(), name_ + what);
 }
 
-std::optional<Medium::Answer> Medium::receive() {
+std::optional<RadioSocket::Answer> RadioSocket::receive() {
   const ssize_t length = recv(descriptor(), buffer_.data(), buffer_.size(), MSG_DONTWAIT);
   if (length < 0 && (errno == EAGAIN || errno == EINTR)) return std::nullopt;
   // It is reset if the radio had not read all that was sent to it.

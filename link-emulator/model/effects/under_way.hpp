@@ -10,10 +10,10 @@
 #include <tuple>
 #include <vector>
 
-#include "model/medium/corruption.hpp"
-#include "model/medium/duplication.hpp"
-#include "model/medium/effect.hpp"
-#include "model/medium/reordering.hpp"
+#include "model/effects/corruption.hpp"
+#include "model/effects/duplication.hpp"
+#include "model/effects/effect.hpp"
+#include "model/effects/reordering.hpp"
 
 namespace nagi::model {
 
