@@ -199,8 +199,7 @@ def _path(plan: RunPlan, flow: FlowPlan) -> str:
     """`S -(wired)- N -(radio)- D`."""
     words = [flow.sender]
     for direction in flow.path:
-        ends = plan.link(direction.link).ends
-        words += [f"-({direction.link})-", ends[1 if direction.direction == "forward" else 0].node]
+        words += [f"-({direction.link})-", plan.reaches(direction)]
     return " ".join(words)
 
 

@@ -31,6 +31,7 @@ UNION_TAGS = {
     "distribution": "jitter distribution",
     "kind": "kind of fading",
     "application": "application",
+    "by": "way of saying who hears whom",
 }
 
 
@@ -55,7 +56,8 @@ def _allow_axes(node: Any, under_key: str) -> None:
                 kept = {
                     k: schema.pop(k) for k in ("description", "default", "title") if k in schema
                 }
-                if name not in UNION_TAGS and _is_scalar(schema):
+                is_tag = name in UNION_TAGS and "const" in schema
+                if not is_tag and _is_scalar(schema):
                     value[name] = {**_or_axis(schema), **kept}
                 else:
                     schema.update(kept)
