@@ -367,10 +367,10 @@ class FlowPlan(Contract):
     start_s: float
     end_s: float
     path: list[LinkDirection]
-    back: list[LinkDirection] | None = Field(
-        None,
-        exclude_if=is_none,
-        description="from receiver to sender, where routes over media make it another one; null: "
+    back: list[LinkDirection] = Field(
+        [],
+        exclude_if=is_empty,
+        description="from receiver to sender, where routes over media make it another one; empty: "
         "the path reversed",
     )
     bottleneck_bps: int = Field(
@@ -385,9 +385,7 @@ class FlowPlan(Contract):
 
     def path_back(self) -> list[LinkDirection]:
         """From receiver to sender."""
-        if self.back is not None:
-            return self.back
-        return [direction.reversed() for direction in reversed(self.path)]
+        return self.back or [direction.reversed() for direction in reversed(self.path)]
 
     def objects(self) -> dict[str, SchemeObjectPlan]:
         """The scheme objects that it needs at both ends, by the names of congestion controls."""

@@ -200,11 +200,11 @@ class Flows:
             for name, hops in path.media().items()
         ]
 
-    def _other_way_back(self, path: FlowPath) -> list[LinkDirection] | None:
+    def _other_way_back(self, path: FlowPath) -> list[LinkDirection]:
         """The path back, where it is over media and not the one there reversed."""
         is_reversed = path.back == [each.reversed() for each in reversed(path.there)]
         has_hops = any(each.is_hop for each in (*path.there, *path.back))
-        return path.back if has_hops and not is_reversed else None
+        return path.back if has_hops and not is_reversed else []
 
     def _window(self, scheme: Scheme, path: FlowPath) -> int | None:
         """The cap of the sender's window in packets: the experiment's, or one that is smaller."""

@@ -60,8 +60,8 @@ class Ranges(Strict):
     )
     capture: CaptureThreshold | None = Field(
         None,
-        description="by how much the stronger of two frames is received all the same, with powers "
-        "that fall with the fourth power of the distance; without it neither is",
+        description="by how much stronger a frame is that is received beside another; without it "
+        "neither is",
     )
 
     @model_validator(mode="after")
@@ -90,7 +90,9 @@ class Sinr(Strict):
 
     by: Literal["sinr"] = Field(description=_BY)
     tx_power: Power = Field(Power(16), description="of every station")
-    path_loss_exponent: float = Field(3, ge=MIN_EXPONENT, le=MAX_EXPONENT, allow_inf_nan=False)
+    path_loss_exponent: float = Field(
+        3, ge=MIN_EXPONENT, le=MAX_EXPONENT, allow_inf_nan=False, description="of the distance"
+    )
     reference_loss: ReferenceLoss = Field(ReferenceLoss(46.7), description="path loss at 1 m")
     noise: Power = Field(Power(-94), description="of every receiver, in the channel's bandwidth")
     sensitivity: Power = Field(Power(-82), description="from which on frames are decoded")

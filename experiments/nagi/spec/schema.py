@@ -63,6 +63,8 @@ def _allow_axes(node: Any, under_key: str) -> None:
                     schema.update(kept)
         if key == "additionalProperties" and isinstance(value, dict) and "type" in value:
             node[key] = value = _or_axis(value) if _is_scalar(value) else value
+        if key == "prefixItems" and under_key != "between":
+            node[key] = value = [_or_axis(item) if _is_scalar(item) else item for item in value]
         if key not in _FOR_ALL_POINTS:
             _allow_axes(value, key)
     if "discriminator" in node:
