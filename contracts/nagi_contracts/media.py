@@ -61,8 +61,9 @@ def mac_address(number: int, index: int) -> str:
 Position = tuple[float, float]
 
 
-def distance_m(one: Position, other: Position) -> float:
-    return math.hypot(one[0] - other[0], one[1] - other[1])
+def distance_squared(one: Position, other: Position) -> float:
+    """In m^2, as nagi-link compares distances."""
+    return (one[0] - other[0]) ** 2 + (one[1] - other[1]) ** 2
 
 
 class RangeReach(Contract):
@@ -76,11 +77,13 @@ class RangeReach(Contract):
         None, description="by which the stronger of two frames is received all the same; null: none"
     )
 
-    def decodes(self, distance: float) -> bool:
-        return distance <= self.transmission_m
+    def decodes(self, squared: float) -> bool:
+        """At the square of a distance, in m^2."""
+        return squared <= self.transmission_m**2
 
-    def senses(self, distance: float) -> bool:
-        return distance <= self.carrier_sense_m
+    def senses(self, squared: float) -> bool:
+        """The same."""
+        return squared <= self.carrier_sense_m**2
 
 
 class SinrReach(Contract):
@@ -96,17 +99,19 @@ class SinrReach(Contract):
     carrier_sense_dbm: float = Field(description="power from which on the medium is sensed busy")
     capture_db: float = Field(description="SINR from which on a frame is received")
 
-    def power_dbm(self, distance: float) -> float:
-        """The power received at a distance in m."""
-        loss = self.reference_loss_db + 10 * self.path_loss_exponent * math.log10(max(1, distance))
-        return self.tx_power_dbm - loss
+    def power_dbm(self, squared: float) -> float:
+        """The power received at the square of a distance, in m^2."""
+        decades = math.log10(max(squared, 1)) / 2
+        return self.tx_power_dbm - self.reference_loss_db - 10 * self.path_loss_exponent * decades
 
-    def decodes(self, distance: float) -> bool:
-        power = self.power_dbm(distance)
+    def decodes(self, squared: float) -> bool:
+        """At the square of a distance, in m^2."""
+        power = self.power_dbm(squared)
         return power >= self.sensitivity_dbm and power - self.noise_dbm >= self.capture_db
 
-    def senses(self, distance: float) -> bool:
-        return self.power_dbm(distance) >= self.carrier_sense_dbm
+    def senses(self, squared: float) -> bool:
+        """The same."""
+        return self.power_dbm(squared) >= self.carrier_sense_dbm
 
 
 class MatrixReach(Contract):
@@ -208,17 +213,17 @@ class MediumPlan(MediumTimes):
         """Whether a station's frames are decoded at another, if nothing disturbs them."""
         if isinstance(self.reach, MatrixReach):
             return self.reach.decodes[self._index(sender)][self._index(receiver)]
-        return sender != receiver and self.reach.decodes(self._distance(sender, receiver, at_ns))
+        return sender != receiver and self.reach.decodes(self._squared(sender, receiver, at_ns))
 
     def senses(self, sender: str, receiver: str, at_ns: int = 0) -> bool:
         """Whether the medium is sensed busy at a station while another sends."""
         if isinstance(self.reach, MatrixReach):
             return self.reach.senses[self._index(sender)][self._index(receiver)]
-        return sender != receiver and self.reach.senses(self._distance(sender, receiver, at_ns))
+        return sender != receiver and self.reach.senses(self._squared(sender, receiver, at_ns))
 
     def _index(self, node: str) -> int:
         return next(i for i, station in enumerate(self.stations) if station.node == node)
 
-    def _distance(self, one: str, other: str, at_ns: int) -> float:
+    def _squared(self, one: str, other: str, at_ns: int) -> float:
         first, second = (self.station(node).position_at(at_ns) for node in (one, other))
-        return distance_m(first, second)
+        return distance_squared(first, second)

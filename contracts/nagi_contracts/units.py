@@ -238,7 +238,7 @@ class PacketSize(ByteCount, bounds="packet_bytes"):
     """An IP packet's size in bytes."""
 
 
-class RtsThreshold(ByteCount, bounds="medium_rts_threshold_bytes"):
+class RtsThreshold(ByteCount, bounds="rts_threshold_bytes"):
     """The length in bytes from which on frames are preceded by RTS and CTS; it may be 0."""
 
 
@@ -436,15 +436,11 @@ class Level(Measure):
     units: ClassVar[dict[str, Decimal]] = {"dB": Decimal(1)}
 
 
-class CaptureThreshold(Level, bounds="medium_capture_db"):
-    """A ratio of powers in decibels from which on the stronger of two frames is received."""
+class PowerRatio(Level, bounds="ratio_db"):
+    """A ratio of powers at stations of a medium, in decibels."""
 
 
-class ReferenceLoss(Level, bounds="medium_reference_loss_db"):
-    """The path loss at a distance of 1 m, in decibels."""
-
-
-class Power(Measure, bounds="medium_power_dbm"):
+class Power(Measure, bounds="power_dbm"):
     """A power in dBm."""
 
     what = "power"
@@ -453,7 +449,7 @@ class Power(Measure, bounds="medium_power_dbm"):
     units: ClassVar[dict[str, Decimal]] = {"dBm": Decimal(1)}
 
 
-class Coordinate(Measure, bounds="medium_position_m"):
+class Coordinate(Measure, bounds="position_m"):
     """A coordinate of a position, in metres."""
 
     what = "position"
@@ -462,7 +458,7 @@ class Coordinate(Measure, bounds="medium_position_m"):
     units: ClassVar[dict[str, Decimal]] = {"m": Decimal(1), "km": Decimal(10**3)}
 
 
-class Range(Coordinate, bounds="medium_range_m"):
+class Range(Coordinate, bounds="range_m"):
     """A distance in metres."""
 
     what = "range"

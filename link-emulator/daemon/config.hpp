@@ -13,7 +13,8 @@
 //    "links": [{"name": "wireless", "id": 1,
 //               "a": "eth0", "b": "eth1",                  forward is from a to b
 //               "forward": {...}, "backward": {...},       see model/direction_json.hpp
-//               "sockets": {"forward": 3, "backward": 4}}]}  of directions that are radios: inherited
+//               "sockets": {"forward": 3, "backward": 4}}]}  of directions that are radios:
+//               inherited
 //                                                          sockets (radio_socket.hpp)
 #pragma once
 

@@ -74,9 +74,9 @@ std::unique_ptr<LinkDirection> Emulator::make_direction(const LinkConfig& link,
   model::Direction direction(config, config_.seed, link.id, name);
   std::unique_ptr<RadioSocket> socket;
   if (direction.is_radio()) {
-    socket =
-        std::make_unique<RadioSocket>((back ? link.socket_backward : link.socket_forward).value_or(-1),
-                                 "link " + link.name + (back ? ", backward" : ", forward"));
+    socket = std::make_unique<RadioSocket>(
+        (back ? link.socket_backward : link.socket_forward).value_or(-1),
+        "link " + link.name + (back ? ", backward" : ", forward"));
   }
   return std::make_unique<LinkDirection>(static_cast<std::uint8_t>(number), config,
                                          std::move(direction), std::move(socket), in, out,

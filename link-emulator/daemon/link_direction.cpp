@@ -27,8 +27,8 @@ model::Bytes ip_bytes(const io::Frame& frame) {
 }  // namespace
 
 LinkDirection::LinkDirection(std::uint8_t number, const model::DirectionConfig& config,
-                             model::Direction model, std::unique_ptr<RadioSocket> socket, io::Port& in,
-                             io::Port& out, const Shared& shared)
+                             model::Direction model, std::unique_ptr<RadioSocket> socket,
+                             io::Port& in, io::Port& out, const Shared& shared)
     : number_(number),
       config_(config),
       model_(std::move(model)),

@@ -34,7 +34,8 @@ class LinkDirection {
  public:
   /// `number` is that of packet_record.hpp. `socket`: of a radio; else null.
   LinkDirection(std::uint8_t number, const model::DirectionConfig& config, model::Direction model,
-                std::unique_ptr<RadioSocket> socket, io::Port& in, io::Port& out, const Shared& shared);
+                std::unique_ptr<RadioSocket> socket, io::Port& in, io::Port& out,
+                const Shared& shared);
   LinkDirection(const LinkDirection&) = delete;
   LinkDirection& operator=(const LinkDirection&) = delete;
 

@@ -14,9 +14,9 @@
 
 #include "model/arq.hpp"
 #include "model/delay.hpp"
+#include "model/effects/under_way.hpp"
 #include "model/loss/loss.hpp"
 #include "model/marking/marking.hpp"
-#include "model/effects/under_way.hpp"
 #include "model/packet.hpp"
 #include "model/queue/discipline.hpp"
 #include "model/radio_outcomes.hpp"

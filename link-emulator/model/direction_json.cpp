@@ -141,21 +141,6 @@ QueueLimit read_limit(const ObjectReader& reader, const RateConfig& rate) {
   return packets;
 }
 
-QueueConfig read_queue(ObjectReader reader, const RateConfig& rate) {
-  need_rate(rate, reader.here(), "a queue");
-  auto config = read_one_of<QueueConfig>(reader, queue_tag, limit_keys());
-  std::visit([&](auto& chosen) { chosen.limit = read_limit(reader, rate); }, config);
-  return config;
-}
-
-json to_json(const QueueConfig& config) {
-  json out = describe_one_of(config, queue_tag);
-  const QueueLimit& limit = limit_of(config);
-  if (const auto* packets = std::get_if<Packets>(&limit)) out["packets"] = packets->count;
-  if (const auto* bytes = std::get_if<Bytes>(&limit)) out["bytes"] = bytes->count;
-  return out;
-}
-
 JitterConfig read_jitter(ObjectReader reader) {
   JitterConfig jitter;
   jitter.distribution =
@@ -172,19 +157,6 @@ json to_json(const JitterConfig& config) {
   if (config.correlation != 0) out["correlation"] = config.correlation;
   if (config.redraw_negative) out["redraw_negative"] = true;
   return out;
-}
-
-LossConfig read_loss(ObjectReader reader, const RateConfig& rate) {
-  const auto loss = read_one_of<LossConfig>(reader, loss_tag, {"at"});
-  const bool needs_constant_rate = std::visit(
-      []<class Loss>(const Loss&) { return requires { Loss::needs_constant_rate; }; }, loss);
-  if (needs_constant_rate && !std::holds_alternative<Bitrate>(rate)) {
-    throw ConfigError(
-        reader.at("model"),
-        "loss model " + shown(reader.any("model")) + " on a direction without a constant rate",
-        "give \"rate_bps\" too: the process's rate follows from it");
-  }
-  return loss;
 }
 
 LossPlace read_loss_place(const ObjectReader& loss) {
@@ -214,6 +186,36 @@ void refuse_marks_twice(const ObjectReader& reader, const DirectionConfig& confi
 }
 
 }  // namespace
+
+QueueConfig read_queue(ObjectReader reader, const RateConfig& rate) {
+  need_rate(rate, reader.here(), "a queue");
+  auto config = read_one_of<QueueConfig>(reader, queue_tag, limit_keys());
+  std::visit([&](auto& chosen) { chosen.limit = read_limit(reader, rate); }, config);
+  return config;
+}
+
+json to_json(const QueueConfig& config) {
+  json out = describe_one_of(config, queue_tag);
+  const QueueLimit& limit = limit_of(config);
+  if (const auto* packets = std::get_if<Packets>(&limit)) out["packets"] = packets->count;
+  if (const auto* bytes = std::get_if<Bytes>(&limit)) out["bytes"] = bytes->count;
+  return out;
+}
+
+LossConfig read_loss(ObjectReader reader, const RateConfig& rate) {
+  const auto loss = read_one_of<LossConfig>(reader, loss_tag, {"at"});
+  const bool needs_constant_rate = std::visit(
+      []<class Loss>(const Loss&) { return requires { Loss::needs_constant_rate; }; }, loss);
+  if (needs_constant_rate && !std::holds_alternative<Bitrate>(rate)) {
+    throw ConfigError(
+        reader.at("model"),
+        "loss model " + shown(reader.any("model")) + " on a direction without a constant rate",
+        "give \"rate_bps\" too: the process's rate follows from it");
+  }
+  return loss;
+}
+
+json to_json(const LossConfig& config) { return describe_one_of(config, loss_tag); }
 
 DirectionConfig read_direction(ObjectReader reader) {
   DirectionConfig config;
@@ -295,7 +297,7 @@ json to_json(const DirectionConfig& config) {
     if (effect) out[std::string(Effect::name)] = describe(*effect);
   };
   std::apply([&](const auto&... effects) { (write_effect(effects), ...); }, config.effects);
-  out["loss"] = describe_one_of(config.loss, loss_tag);
+  out["loss"] = to_json(config.loss);
   out["loss"]["at"] = config.loss_at == LossPlace::ingress ? "ingress" : "egress";
   if (config.arq) {
     out["arq"] = {{"retries", config.arq->retries}, {"feedback_ns", config.arq->feedback.count()}};

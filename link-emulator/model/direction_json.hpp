@@ -49,6 +49,12 @@ namespace nagi::model {
 ///   "arq": {"retries": 3, "feedback_ns": 8000000}
 DirectionConfig read_direction(ObjectReader reader);
 
+/// A queue and losses alone, as above, of what has that rate.
+QueueConfig read_queue(ObjectReader reader, const RateConfig& rate);
+nlohmann::json to_json(const QueueConfig& config);
+LossConfig read_loss(ObjectReader reader, const RateConfig& rate);
+nlohmann::json to_json(const LossConfig& config);
+
 /// The same configuration as JSON, resolved: a queue given in BDPs has become packets.
 nlohmann::json to_json(const DirectionConfig& config);
 

@@ -14,16 +14,18 @@ enum class Ecn : std::uint8_t { not_ect = 0, ect1 = 1, ect0 = 2, ce = 3 };
 
 struct Packet {
   Bytes size;
-  std::uint64_t tag = 0;   // the caller's name for it
-  Ecn ecn = Ecn::not_ect;  // as it came
-  std::uint32_t flow = 0;  // a hash of addresses, ports and protocol, for fair queueing
-  bool marked = false;     // set by the model: Congestion Experienced
-  bool corrupted = false;  // set by the model: bits changed on the way
+  std::uint64_t tag = 0;       // the caller's name for it
+  Ecn ecn = Ecn::not_ect;      // as it came
+  std::uint32_t flow = 0;      // a hash of addresses, ports and protocol, for fair queueing
+  std::uint32_t next_hop = 0;  // on a medium: the station that it is for
+  bool marked = false;         // set by the model: Congestion Experienced
+  bool corrupted = false;      // set by the model: bits changed on the way
 
   [[nodiscard]] bool may_be_marked() const { return ecn == Ecn::ect0 || ecn == Ecn::ect1; }
 };
 
-enum class Fate : std::uint8_t { delivered, queue_overflow, channel_loss, aqm_drop };
+/// retry_limit: given up by a station of a medium.
+enum class Fate : std::uint8_t { delivered, queue_overflow, channel_loss, aqm_drop, retry_limit };
 
 /// A packet leaving the model: at its delivery, or where and when it was dropped.
 struct Departure {

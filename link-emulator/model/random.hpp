@@ -24,17 +24,18 @@ enum class Purpose : std::uint32_t {
   corruption = 6,
   duplication = 7,
   reordering = 8,
-  queue = 9
+  queue = 9,
+  backoff = 10
 };
 
 /// One independent stream of 64-bit draws.
 class Stream {
  public:
   Stream(std::uint64_t seed, std::uint32_t link, DirectionName direction, Purpose purpose)
-      : seed_(seed),
-        link_(link),
-        domain_((static_cast<std::uint32_t>(direction) << 16) |
-                static_cast<std::uint32_t>(purpose)) {}
+      : Stream(seed, link, static_cast<std::uint32_t>(direction), purpose) {}
+  /// `part`: of a medium a station, or a pair of them; below 2^16.
+  Stream(std::uint64_t seed, std::uint32_t link, std::uint32_t part, Purpose purpose)
+      : seed_(seed), link_(link), domain_((part << 16) | static_cast<std::uint32_t>(purpose)) {}
 
   /// Draw number `index`, uniform over all 64-bit values.
   [[nodiscard]] std::uint64_t draw(std::uint64_t index) const;

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from nagi_contracts.media import MatrixReach, Position, distance_m
+from nagi_contracts.media import MatrixReach, Position, distance_squared
 
 from nagi.spec.media import Medium, Station
 
@@ -53,7 +53,7 @@ class Reach:
         if isinstance(self._plan, MatrixReach):
             return self._plan.decodes[self._index[sender]][self._index[receiver]]
         return sender != receiver and self._plan.decodes(
-            distance_m(positions[sender], positions[receiver])
+            distance_squared(positions[sender], positions[receiver])
         )
 
 

@@ -26,23 +26,22 @@ from nagi_contracts.media import (
 )
 from nagi_contracts.units import (
     Bitrate,
-    CaptureThreshold,
     Coordinate,
     Duration,
     Power,
+    PowerRatio,
     Range,
-    ReferenceLoss,
     RtsThreshold,
 )
 from pydantic import Field, field_validator, model_validator
 
 from nagi.spec.base import Name
 
-MIN_RETRY_LIMIT, MAX_RETRY_LIMIT = whole("medium_retry_limit")
-MIN_CW, MAX_CW = whole("medium_contention_window")
-MIN_STATIONS, MAX_STATIONS = whole("medium_stations")
-MIN_EXPONENT, MAX_EXPONENT = real("medium_path_loss_exponent")
-_LATEST = Duration(whole("medium_trace_ns")[1])
+MIN_RETRY_LIMIT, MAX_RETRY_LIMIT = whole("retry_limit")
+MIN_CW, MAX_CW = whole("contention_window")
+MIN_EXPONENT, MAX_EXPONENT = real("path_loss_exponent")
+MIN_STATIONS, MAX_STATIONS = 2, 250  # as nagi-link has them
+_LATEST = Duration(24 * 3600 * 10**9)  # no traffic is longer
 
 Place = tuple[Coordinate, Coordinate]
 ContentionWindow = Annotated[Whole, Field(ge=MIN_CW, le=MAX_CW)]
@@ -58,7 +57,7 @@ class Ranges(Strict):
     interference: Range | None = Field(
         None, description="up to which frames collide with others; carrier_sense if not given"
     )
-    capture: CaptureThreshold | None = Field(
+    capture: PowerRatio | None = Field(
         None,
         description="by how much stronger a frame is that is received beside another; without it "
         "neither is",
@@ -93,12 +92,12 @@ class Sinr(Strict):
     path_loss_exponent: float = Field(
         3, ge=MIN_EXPONENT, le=MAX_EXPONENT, allow_inf_nan=False, description="of the distance"
     )
-    reference_loss: ReferenceLoss = Field(ReferenceLoss(46.7), description="path loss at 1 m")
+    reference_loss: PowerRatio = Field(PowerRatio(46.7), description="path loss at 1 m")
     noise: Power = Field(Power(-94), description="of every receiver, in the channel's bandwidth")
     sensitivity: Power = Field(Power(-82), description="from which on frames are decoded")
     carrier_sense: Power = Field(Power(-82), description="from which on the medium is sensed busy")
-    capture: CaptureThreshold = Field(
-        CaptureThreshold(10), description="SINR from which on a frame is received"
+    capture: PowerRatio = Field(
+        PowerRatio(10), description="SINR from which on a frame is received"
     )
 
     @model_validator(mode="after")

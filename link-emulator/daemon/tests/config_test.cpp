@@ -95,8 +95,8 @@ TEST(Config, AMisspeltKeyIsNamedBeforeTheOneThatIsMissing) {
   EXPECT_THAT(
       refusal(with("\"forward\"", "\"Forward\"")),
       StartsWith("test.json:7: links.0.Forward: unknown key Forward; did you mean forward"));
-  EXPECT_THAT(refusal(with("\"backward\": {}", "\"backward\": {}, \"media\": {\"forwards\": 3}")),
-              HasSubstr("links.0.media.forwards: unknown key forwards; did you mean forward"));
+  EXPECT_THAT(refusal(with("\"backward\": {}", "\"backward\": {}, \"sockets\": {\"forwards\": 3}")),
+              HasSubstr("links.0.sockets.forwards: unknown key forwards; did you mean forward"));
 }
 
 TEST(Config, NamesHaveNoControlCharacters) {

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A medium's configuration as JSON.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <vector>
+
+#include "model/medium/medium.hpp"
+#include "model/object_reader.hpp"
+
+namespace nagi::model {
+
+/// Reads a medium's configuration. What values may be, bounds.json says; what stations may send at,
+/// phys.json.
+///
+///   "phy": "802.11b", "preamble": "long"    "802.11a" and "802.11g" have one preamble alone
+///   "data_rate_bps": 11000000, "basic_rate_bps": 1000000
+///   "rts_threshold_bytes": 0                longer MPDUs have an RTS; without it none has
+///   "short_retry_limit": 7, "long_retry_limit": 4, "cw_min": 31, "cw_max": 1023
+///                                           may be missing: contention windows are the PHY's then
+///   "queue": {...}, "loss": {...}           see direction_json.hpp; 50 packets and none if missing
+///   "resets_nav": true, "eifs_after": "frames" or "signals"
+///   "reach": {"by": "ranges", "transmission_m": 250, "carrier_sense_m": 550,
+///             "interference_m": 550, "capture_db": 10},      without capture_db: none
+///            {"by": "sinr", "tx_power_dbm": 16, "path_loss_exponent": 3,
+///            "reference_loss_db": 46.7,
+///             "noise_dbm": -94, "sensitivity_dbm": -82, "carrier_sense_dbm": -82,
+///             "capture_db": 10}, or
+///            {"by": "matrix", "decodes": [[false, true], [true, false]], "senses": ...,
+///             "interferes": ...}                             [sender][receiver]
+///   "stations": [{"position_m": [0, 0], "trace": [[10000000000, 20, 0], ...]}, ...]
+///                                           the trace: at that many ns after the epoch to x, y
+///
+/// `others`, `of_stations`: further keys that the medium and its stations may have.
+MediumConfig read_medium(ObjectReader reader, const std::vector<std::string_view>& others,
+                         const std::vector<std::string_view>& of_stations);
+
+/// The same as JSON, with what was missing.
+nlohmann::json to_json(const MediumConfig& config);
+
+}  // namespace nagi::model
