@@ -215,6 +215,25 @@ class MediumPlan(MediumTimes):
             return self.reach.decodes[self._index(sender)][self._index(receiver)]
         return sender != receiver and self.reach.decodes(self._squared(sender, receiver, at_ns))
 
+    def in_reach(self, at_ns: int = 0) -> dict[str, list[str]]:
+        """Station -> those with which it can exchange frames: each decodes the other's."""
+        if isinstance(self.reach, MatrixReach):
+            heard = self.reach.decodes
+        else:
+            places = [station.position_at(at_ns) for station in self.stations]
+            heard = [
+                [self.reach.decodes(distance_squared(one, other)) for other in places]
+                for one in places
+            ]
+        return {
+            one.node: [
+                other.node
+                for j, other in enumerate(self.stations)
+                if i != j and heard[i][j] and heard[j][i]
+            ]
+            for i, one in enumerate(self.stations)
+        }
+
     def senses(self, sender: str, receiver: str, at_ns: int = 0) -> bool:
         """Whether the medium is sensed busy at a station while another sends."""
         if isinstance(self.reach, MatrixReach):
