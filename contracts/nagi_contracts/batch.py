@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from nagi_contracts.base import Contract, is_none
+from nagi_contracts.base import Contract, is_empty, is_none
 from nagi_contracts.plan import RunPlan
 
 
@@ -22,8 +22,15 @@ class Batch(Contract):
     schema_version: Literal[1] = 1
     node: str
     is_emulator: bool
-    interfaces: dict[str, str] | dict[str, tuple[str, str]] = Field(
-        description="link -> interface; on the emulator, the interfaces of the link's two ends"
+    interfaces: dict[str, str] | dict[str, tuple[str, ...]] = Field(
+        description="link or medium -> interface; on the emulator, the interfaces that face the "
+        "link's two ends, or all of the medium's stations"
+    )
+    macs: dict[str, tuple[str, ...]] = Field(
+        {},
+        exclude_if=is_empty,
+        description="on the emulator, medium -> MAC addresses of its stations, where they are not "
+        "the plan's",
     )
     spool: str = Field(description="directory on the agent's host for its records")
     state: str = Field(description="directory on that host for locks and journals")

@@ -17,17 +17,19 @@ from typing import Annotated, Literal, Self, get_args
 from pydantic import Field, PrivateAttr, SerializerFunctionWrapHandler, model_serializer
 
 from nagi_contracts.applications import AnyPlan, Traffic
-from nagi_contracts.base import Contract, is_false, is_none, is_true
+from nagi_contracts.base import Contract, is_empty, is_false, is_none, is_true
 from nagi_contracts.impairments.effects import EffectPlans
 from nagi_contracts.impairments.jitters import JitterPlan
 from nagi_contracts.impairments.losses import LossPlan
 from nagi_contracts.impairments.losses.none import NoLossPlan
 from nagi_contracts.impairments.markings import MarkingPlan
 from nagi_contracts.impairments.queues import QueuePlan
+from nagi_contracts.media import FRAMING_BYTES, MediumPlan
 from nagi_contracts.memo import Memo
 
 DirectionName = Literal["forward", "backward"]
 DIRECTIONS: tuple[DirectionName, DirectionName] = get_args(DirectionName)
+OTHER_DIRECTION: dict[DirectionName, DirectionName] = {"forward": "backward", "backward": "forward"}
 SwitchTarget = Literal["nagi", "bmv2"]
 NUMBER_MARK = "."  # between the name and the number of flows that a `count` made
 
@@ -273,8 +275,23 @@ class NodePlan(Contract):
 
 
 class LinkDirection(Contract):
-    link: str
-    direction: DirectionName
+    """A direction of a link; or a hop over a medium, from one station to another."""
+
+    link: str = Field(description="of a hop: the medium")
+    direction: DirectionName = Field(description="of a hop: forward")
+    sender: str | None = Field(None, exclude_if=is_none, description="of a hop: who sends")
+    receiver: str | None = Field(None, exclude_if=is_none, description="of a hop: to whom")
+
+    @property
+    def is_hop(self) -> bool:
+        """Whether it is over a medium."""
+        return self.sender is not None
+
+    def reversed(self) -> LinkDirection:
+        """The way back."""
+        if self.is_hop:
+            return self.model_copy(update={"sender": self.receiver, "receiver": self.sender})
+        return self.model_copy(update={"direction": OTHER_DIRECTION[self.direction]})
 
 
 class CommandPlan(Contract):
@@ -350,12 +367,25 @@ class FlowPlan(Contract):
     start_s: float
     end_s: float
     path: list[LinkDirection]
+    back: list[LinkDirection] = Field(
+        [],
+        exclude_if=is_empty,
+        description="from receiver to sender, where routes over media make it another one; empty: "
+        "the path reversed",
+    )
     bottleneck_bps: int = Field(
-        description="smallest configured rate on the path; a trace counts with its mean"
+        description="smallest configured rate on the path; a trace counts with its mean, a medium "
+        "with its data rate"
     )
     base_rtt_s: float = Field(
-        description="propagation there and back; a trace counts with its smallest delay"
+        description="propagation there and back; a trace counts with its smallest delay, a hop "
+        "over a medium with an undisturbed exchange of a full-size packet there and of a 40-byte "
+        "one back"
     )
+
+    def path_back(self) -> list[LinkDirection]:
+        """From receiver to sender."""
+        return self.back or [direction.reversed() for direction in reversed(self.path)]
 
     def objects(self) -> dict[str, SchemeObjectPlan]:
         """The scheme objects that it needs at both ends, by the names of congestion controls."""
@@ -431,6 +461,7 @@ class RunPlan(Contract):
     )
     nodes: list[NodePlan]
     links: list[LinkPlan]
+    media: list[MediumPlan] = Field([], exclude_if=is_empty)
     flows: list[FlowPlan]
     captures: list[CapturePlan]
     tcp_info_interval_s: float
@@ -438,8 +469,8 @@ class RunPlan(Contract):
     measure: Interval
 
     def with_ids(self, build: str, memo: Memo | None = None) -> RunPlan:
-        """This plan with its ids, when run by `build`. `memo`: nodes and links that several plans
-        share are written as JSON once."""
+        """This plan with its ids, when run by `build`. `memo`: nodes, links and media that
+        several plans share are written as JSON once."""
         texts = self._as_json(memo or Memo())
         apart = ("repeat", "seed", "switch_target")
         point = _joined({key: text for key, text in texts.items() if key not in apart})
@@ -448,8 +479,10 @@ class RunPlan(Contract):
 
     def _as_json(self, memo: Memo) -> dict[str, str]:
         """The canonical JSON of each field, without the ids."""
-        shared: dict[str, list[NodePlan] | list[LinkPlan]]
+        shared: dict[str, list[NodePlan] | list[LinkPlan] | list[MediumPlan]]
         shared = {"nodes": self.nodes, "links": self.links}
+        if self.media:
+            shared["media"] = self.media
         others = self.model_dump(mode="json", exclude={"run_id", "point_id", *shared})
         texts = {key: canonical_json(value) for key, value in others.items()}
         for key, parts in shared.items():
@@ -463,25 +496,34 @@ class RunPlan(Contract):
     def link(self, name: str) -> LinkPlan:
         return next(link for link in self.links if link.name == name)
 
+    def medium(self, name: str) -> MediumPlan:
+        return next(medium for medium in self.media if medium.name == name)
+
     def radios(self) -> list[LinkPlan]:
         """The links that are radios."""
         return [link for link in self.links if link.is_radio]
 
     def records_transmissions(self) -> bool:
-        """Whether the emulator records the transmissions of any link."""
-        return any(link.records_transmissions for link in self.links)
+        """Whether the emulator records the transmissions of any link or medium."""
+        return bool(self.media) or any(link.records_transmissions for link in self.links)
 
     def switches(self) -> list[NodePlan]:
         """The nodes that are switches."""
         return [node for node in self.nodes if node.switch is not None]
 
     def leaves(self, direction: LinkDirection) -> str:
-        """The node from which packets enter a direction of a link."""
+        """The node from which packets enter a direction of a link or medium."""
+        if direction.sender is not None:
+            return direction.sender
         return self.link(direction.link).ends[0 if direction.direction == "forward" else 1].node
+
+    def reaches(self, direction: LinkDirection) -> str:
+        """The node at which packets leave a direction of a link or medium."""
+        return self.leaves(direction.reversed())
 
     def port(self, direction: LinkDirection) -> SwitchPortPlan | None:
         """The switch's port by which packets enter a direction of a link; None: no switch's."""
-        switch = self.node(self.leaves(direction)).switch
+        switch = None if direction.is_hop else self.node(self.leaves(direction)).switch
         if switch is None:
             return None
         return next(port for port in switch.ports if port.link == direction.link)
@@ -492,7 +534,16 @@ class RunPlan(Contract):
         return None if port is None else port.imposes
 
     def channel(self, direction: LinkDirection) -> DirectionPlan:
-        """What a direction of a link does to packets, whoever imposes it."""
+        """What a direction of a link does to packets, whoever imposes it. Of a hop over a medium
+        what does not depend on others that send: data rate, framing, queue and loss."""
+        if direction.is_hop:
+            medium = self.medium(direction.link)
+            return DirectionPlan(
+                rate_bps=medium.data_rate_bps,
+                overhead_bytes=FRAMING_BYTES,
+                queue=medium.queue,
+                loss=medium.loss,
+            )
         emulated = self.link(direction.link).direction(direction.direction)
         imposed = self.imposed(direction)
         if imposed is None:

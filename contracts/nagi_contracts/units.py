@@ -238,6 +238,10 @@ class PacketSize(ByteCount, bounds="packet_bytes"):
     """An IP packet's size in bytes."""
 
 
+class RtsThreshold(ByteCount, bounds="rts_threshold_bytes"):
+    """The length in bytes from which on frames are preceded by RTS and CTS; it may be 0."""
+
+
 class Burst(ByteCount, bounds="burst_bytes"):
     """The burst of a token bucket, in bytes."""
 
@@ -430,6 +434,34 @@ class Level(Measure):
     example = "12 dB"
     minimum, maximum = -100, 100
     units: ClassVar[dict[str, Decimal]] = {"dB": Decimal(1)}
+
+
+class PowerRatio(Level, bounds="ratio_db"):
+    """A ratio of powers at stations of a medium, in decibels."""
+
+
+class Power(Measure, bounds="power_dbm"):
+    """A power in dBm."""
+
+    what = "power"
+    example = "16 dBm"
+    suffix = "_dbm"
+    units: ClassVar[dict[str, Decimal]] = {"dBm": Decimal(1)}
+
+
+class Coordinate(Measure, bounds="position_m"):
+    """A coordinate of a position, in metres."""
+
+    what = "position"
+    example = "200 m"
+    suffix = "_m"
+    units: ClassVar[dict[str, Decimal]] = {"m": Decimal(1), "km": Decimal(10**3)}
+
+
+class Range(Coordinate, bounds="range_m"):
+    """A distance in metres."""
+
+    what = "range"
 
 
 class Gain(Measure, bounds="aqm_gain_hz"):

@@ -22,6 +22,7 @@ from nagi_contracts.batch import Batch
 from nagi_contracts.doctor import PathReading
 from nagi_contracts.guest import GuestAnswer, GuestJob
 from nagi_contracts.inspection import Holder, Inspection
+from nagi_contracts.media import MediumPlan
 from nagi_contracts.plan import DirectionPlan, FlowPlan, LinkPlan, RadioPlan, RunPlan
 from nagi_contracts.records import NodeRecord, TcpInfoSample
 from nagi_contracts.switches import Counters, SwitchRecord
@@ -44,6 +45,7 @@ WRITTEN: tuple[type[Contract], ...] = (
 OPAQUE: dict[type[Contract], str] = {
     DirectionPlan: "one direction of a link: goes to nagi-link, or to nagi_p4",
     RadioPlan: "goes to nagi-sdr",
+    MediumPlan: "goes to nagi-link",
     ApplicationPlan: "goes to nagi-traffic",
 }
 # What is decided from a contract, here and there by the same lines.
@@ -271,6 +273,8 @@ def _describe(kind: Any) -> _Kind:
     if origin is dict:
         key, item = map(_describe, parts)
         return _Kind("Json") if item.name == "Any" else _describe_mapping(key, item)
+    if origin is tuple and parts[1:] == (...,):
+        return _Kind(f"tuple[{_describe(parts[0]).name}, ...]", "tuple({})".format)
     if origin is tuple:
         return _describe_tuple([_describe(part) for part in parts])
     if origin in (Union, UnionType):

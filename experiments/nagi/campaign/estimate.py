@@ -3,6 +3,8 @@
 
 Packets. A flow sends full-size packets from its start to the end of the traffic, at the least of
 - its share of its bottleneck, which flows that cross it have equally;
+- its share of each medium on its path, where of four hops in a row one is busy at a time, with
+  undisturbed exchanges;
 - a window a base RTT, of the cap on windows if there is one;
 - what its application has for the network;
 - with independent losses p on its path: sqrt(3/2) / sqrt(p) packets a base RTT (Mathis, Semke,
@@ -15,7 +17,9 @@ Disk, from these assumptions:
   snap length, 128 bytes; of an ACK 78 bytes, with timestamps and one SACK block.
 - zstd brings captures of headers to a sixth (recorded ones came to 12 % to 17 %).
 - nagi-link records 32 bytes a packet and link; as packets.parquet they are 17. On links that are
-  radios or have ARQ the same again for transmissions, of which repeated ones are left out.
+  radios or have ARQ the same again for transmissions, of which repeated ones are left out. On media
+  it is one transmission a frame: RTS, CTS, DATA and ACK.
+- A monitor's capture has 160 bytes of a DATA frame, and 52 of another.
 - TCP_INFO takes 25 bytes a sample, everything else 70 kB a run.
 - While runs are under way, the raw records of one batch are there beside what is kept: all that
   cells are given at once.
@@ -36,6 +40,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nagi_contracts.errors import refuse
+from nagi_contracts.media import FRAMING_BYTES, MediumPlan
 from nagi_contracts.plan import FlowPlan, LinkDirection, RunPlan
 from nagi_contracts.records import Keep
 from nagi_contracts.units import in_bytes
@@ -44,6 +49,7 @@ from nagi.campaign import pace
 from nagi.campaign.campaign import BATCH_SECONDS
 from nagi.labs import virtual
 from nagi.labs.lab import BETWEEN_RUNS
+from nagi.plan.media import IN_TURN
 
 ETHERNET_BYTES = 14
 ACK_BYTES = 78 - ETHERNET_BYTES
@@ -54,6 +60,7 @@ PARQUET_BYTES = 17
 SAMPLE_BYTES = 25
 OTHER_BYTES = 70_000
 SCHEMES_DIFFER = 1.5
+MONITORED_DATA_BYTES, MONITORED_BYTES = 160, 52
 VIRTUAL_RUN_S, VIRTUAL_SECOND_S, VIRTUAL_CROSSING_S = 1.9, 0.005, 5.5e-6
 MORE_DISK = (
     "give another place with --out, run a part with --only, or keep less with `keep: {captures: "
@@ -95,14 +102,19 @@ def size_of(plan: RunPlan, keep: Keep) -> RunSize:
         if wanted:
             kept_captures += round(total * (COMPRESSED_SHARE if keep.compress == "zstd" else 1))
     crossings = _crossings(plan, packets) + _crossings(plan, packets, _watched(plan))
+    crossings += sum(
+        _frames(medium, plan) * _crossings(plan, packets, {medium.name}) for medium in plan.media
+    )
+    raw_monitors = sum(_monitored(medium, plan, packets) for medium in plan.media)
+    kept_monitors = round(raw_monitors * (COMPRESSED_SHARE if keep.compress == "zstd" else 1))
     other = OTHER_BYTES + sum(
         round((flow.end_s - flow.start_s) / plan.tcp_info_interval_s) * SAMPLE_BYTES
         for flow in plan.flows
     )
     table = crossings * PARQUET_BYTES
     return RunSize(
-        raw=raw_captures + crossings * RECORD_BYTES + table + other,
-        kept=kept_captures + (table if keep.packets == "keep" else 0) + other,
+        raw=raw_captures + raw_monitors + crossings * RECORD_BYTES + table + other,
+        kept=kept_captures + kept_monitors + (table if keep.packets == "keep" else 0) + other,
     )
 
 
@@ -181,6 +193,21 @@ def _all_packets(plan: RunPlan) -> dict[str, float]:
     return {flow.name: _packets(plan, flow, sharing[bottlenecks[flow.name]]) for flow in plan.flows}
 
 
+def _frames(medium: MediumPlan, plan: RunPlan) -> int:
+    """Of an exchange of a full-size packet."""
+    packet = max(flow.packet_bytes for flow in plan.flows)
+    threshold = medium.rts_threshold_bytes
+    return 4 if threshold is not None and packet + FRAMING_BYTES > threshold else 2
+
+
+def _monitored(medium: MediumPlan, plan: RunPlan, packets: dict[str, float]) -> int:
+    """Bytes of a monitor's capture."""
+    if medium.monitor is None:
+        return 0
+    each = MONITORED_DATA_BYTES + (_frames(medium, plan) - 1) * MONITORED_BYTES
+    return each * _crossings(plan, packets, {medium.name})
+
+
 def _watched(plan: RunPlan) -> set[str]:
     """Links whose transmissions are recorded."""
     return {link.name for link in plan.links if link.records_transmissions}
@@ -209,6 +236,11 @@ def _packets(plan: RunPlan, flow: FlowPlan, sharing: int) -> float:
     """How many full-size packets a flow sends."""
     seconds = flow.end_s - flow.start_s
     found = [flow.bottleneck_bps / sharing * seconds / (8 * flow.packet_bytes)]
+    hops = Counter(hop.link for hop in flow.path if hop.is_hop)
+    for name, count in hops.items():
+        others = sum(any(hop.link == name for hop in each.path) for each in plan.flows)
+        busy_ns = min(count, IN_TURN) * plan.medium(name).exchange_ns(flow.packet_bytes)
+        found.append(seconds * 1e9 / busy_ns / others)
     if flow.application is not None:
         found.append(flow.application.offered_bytes(seconds) / flow.payload_bytes)
         if flow.application.is_udp:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 from nagi_contracts.impairments.queues import QueuePlan, name_disciplines
+from nagi_contracts.media import MediumPlan
 from nagi_contracts.plan import FlowPlan, LinkDirection, RunPlan
 from nagi_contracts.units import Bitrate, Duration, in_bytes, in_time
 from rich.table import Table
@@ -66,6 +67,9 @@ def plan(
         out_console.print(_axes(selection))
         out_console.print()
         out_console.print(_flows(selection.plans))
+        if any(each.media for each in selection.plans):
+            out_console.print()
+            out_console.print(_media(selection.plans))
     for line in ("", *estimate.in_words(site.name)):
         write_line(line)
     for name, found in selection.unavailable.items():
@@ -187,6 +191,34 @@ def _flows(plans: list[RunPlan]) -> Table:
     return table
 
 
+def _media(plans: list[RunPlan]) -> Table:
+    """A row a medium; what differs from point to point as a range."""
+    table = Table(show_edge=False, pad_edge=False)
+    for head in ("medium", "PHY", "data rate", "stations", "in reach of", "queue"):
+        table.add_column(head, no_wrap=True)
+    found: dict[str, list[MediumPlan]] = {}
+    for each in plans:
+        for medium in each.media:
+            found.setdefault(medium.name, []).append(medium)
+    for name, media in found.items():
+        counts = [len(medium.stations) for medium in media]
+        near = [len(others) for medium in _once(media) for others in medium.in_reach().values()]
+        table.add_row(
+            name,
+            ", ".join(dict.fromkeys(medium.phy for medium in media)),
+            _span([medium.data_rate_bps for medium in media], Bitrate),
+            _range(str(min(counts)), str(max(counts))),
+            _range(str(min(near)), str(max(near))),
+            _queues([medium.queue for medium in media]),
+        )
+    return table
+
+
+def _once(media: list[MediumPlan]) -> list[MediumPlan]:
+    """One of those whose stations are the same objects: repeats share them."""
+    return list({id(medium): medium for medium in media}.values())
+
+
 def _by_flow(plans: list[RunPlan]) -> dict[str, list[tuple[RunPlan, FlowPlan]]]:
     found: dict[str, list[tuple[RunPlan, FlowPlan]]] = {}
     for each in plans:
@@ -199,8 +231,7 @@ def _path(plan: RunPlan, flow: FlowPlan) -> str:
     """`S -(wired)- N -(radio)- D`."""
     words = [flow.sender]
     for direction in flow.path:
-        ends = plan.link(direction.link).ends
-        words += [f"-({direction.link})-", ends[1 if direction.direction == "forward" else 0].node]
+        words += [f"-({direction.link})-", plan.reaches(direction)]
     return " ".join(words)
 
 
@@ -280,6 +311,7 @@ def _as_data(
                         "scheme": flow.scheme,
                         "background": flow.background,
                         "path": [direction.link for direction in flow.path],
+                        "nodes": [flow.sender, *map(each.reaches, flow.path)],
                         "base_rtt_s": flow.base_rtt_s,
                         "bottleneck_bps": flow.bottleneck_bps,
                         "queue_packets": queue.packets if queue else None,

@@ -13,8 +13,17 @@ from pathlib import Path
 
 from nagi_contracts.batch import Batch
 from nagi_contracts.doctor import STAGES_OF_RADIO, Doctor, Finding, PathReading, PortReading
+from nagi_contracts.impairments.queues.drop_tail import DropTailPlan
 from nagi_contracts.inspection import Inspection
 from nagi_contracts.links import Links
+from nagi_contracts.media import (
+    MatrixReach,
+    MediumPlan,
+    PhyName,
+    StationPlan,
+    mac_address,
+    phys,
+)
 from nagi_contracts.paths import executable
 from nagi_contracts.plan import (
     DirectionPlan,
@@ -189,7 +198,8 @@ def examine_radio() -> Doctor:
 
 
 def _plain(shape: Shape, delay_ns: int) -> RunPlan:
-    """A run in which nothing happens, over links that do nothing but delay."""
+    """A run in which nothing happens, over links that do nothing but delay, and media on which all
+    hear each other."""
     direction = DirectionPlan(delay_ns=delay_ns)
     return RunPlan(
         experiment=ExperimentRef(name="doctor", variant=None),
@@ -210,7 +220,9 @@ def _plain(shape: Shape, delay_ns: int) -> RunPlan:
                 backward=direction,
             )
             for name, number, nodes, addresses in shape.links
+            if name not in shape.media
         ],
+        media=[_plain_medium(*link) for link in shape.links if link[0] in shape.media],
         flows=[],
         captures=[],
         tcp_info_interval_s=1,
@@ -218,6 +230,36 @@ def _plain(shape: Shape, delay_ns: int) -> RunPlan:
             capture_s=0, serve_s=0, traffic_s=0, traffic_end_s=0, capture_end_s=0, end_s=0
         ),
         measure=Interval(start_s=0, end_s=0),
+    )
+
+
+def _plain_medium(
+    name: str, number: int, nodes: tuple[str, ...], addresses: tuple[str, ...]
+) -> MediumPlan:
+    phy: PhyName = "802.11g"
+    slowest, fastest = phys()[phy].rates_bps[0], phys()[phy].rates_bps[-1]
+    others = [[one != other for other in nodes] for one in nodes]
+    return MediumPlan(
+        name=name,
+        id=number,
+        phy=phy,
+        preamble=None,
+        data_rate_bps=fastest,
+        basic_rate_bps=slowest,
+        rts_threshold_bytes=None,
+        short_retry_limit=7,
+        long_retry_limit=4,
+        cw_min=phys()[phy].cw_min,
+        cw_max=phys()[phy].cw_max,
+        queue=DropTailPlan(packets=1000),
+        resets_nav=True,
+        eifs_after="frames",
+        monitor=None,
+        reach=MatrixReach(decodes=others, senses=others, interferes=others),
+        stations=[
+            StationPlan(node=node, address=address, mac=mac_address(number, index))
+            for index, (node, address) in enumerate(zip(nodes, addresses, strict=True))
+        ],
     )
 
 

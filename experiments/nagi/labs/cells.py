@@ -8,7 +8,8 @@
             alice: {ansible_host: 192.0.2.11, nagi_node: S, nagi_links: {wired: enp2s0}}
             heron: {nagi_node: emulator, nagi_links: {wired: {S: enp2s0, N: enp3s0}}}
 
-A node has an interface on each of its links; the emulator has one for each node that a link joins.
+A node has an interface on each of its links; the emulator has one for each node that a link joins,
+or a medium: `nagi_links: {air: {A: enp2s0, B: enp3s0, C: enp4s0}}`.
 """
 
 from __future__ import annotations
@@ -23,10 +24,11 @@ from pathlib import Path
 from typing import Any
 
 from nagi_contracts import paths
-from nagi_contracts.errors import InputError, Problem, excerpt, refuse
+from nagi_contracts.errors import InputError, Problem, excerpt, listed, refuse
 from pydantic import TypeAdapter, ValidationError
 
 from nagi.labs.shape import EMULATOR, Shape
+from nagi.spec.media import MAX_STATIONS
 
 GROUP = "cells"
 EXAMPLE = "ansible/inventories/physical.example.yml"
@@ -65,14 +67,19 @@ class Cell:
     hosts: dict[str, LabHost]  # by node
 
     def shape(self) -> Shape:
-        """All its nodes and links, with addresses of our own."""
+        """All its nodes and links, with addresses of our own. What joins more nodes than two is a
+        medium."""
         nodes = [node for node in self.hosts if node != EMULATOR]
         links = []
+        media = []
         for number, (link, ends) in enumerate(self.hosts[EMULATOR].ports.items()):
-            first, second = ends
-            addresses = (f"198.18.{number}.1/30", f"198.18.{number}.2/30")
-            links.append((link, number, (first, second), addresses))
-        return Shape(tuple(nodes), tuple(links))
+            network, length = f"198.18.{number}", 30
+            if len(ends) > 2:
+                network, length = f"198.19.{number}", 24
+                media.append(link)
+            addresses = tuple(f"{network}.{place}/{length}" for place in range(1, len(ends) + 1))
+            links.append((link, number, tuple(ends), addresses))
+        return Shape(tuple(nodes), tuple(links), media=tuple(media))
 
     def lacks(self, shape: Shape) -> list[str]:
         """What of `shape` this cell does not have."""
@@ -82,7 +89,7 @@ class Cell:
             if link not in ports:
                 lacking.append(f"the emulator has no link {link}")
             elif set(ends) != set(ports[link]):
-                lacking.append(f"link {link} joins {' and '.join(ports[link])}")
+                lacking.append(f"link {link} joins {listed(ports[link])}")
         return lacking
 
 
@@ -249,10 +256,10 @@ def _cabling(inventory: Path, cell: str, hosts: dict[str, LabHost]) -> list[Prob
         return [problem("", "no host is the emulator", f"give one `nagi_node: {EMULATOR}`")]
     problems = []
     for link, ends in emulator.ports.items():
-        if len(ends) != 2:
-            problems.append(
-                problem(emulator.name, f"link {link} joins {len(ends)} nodes", "name its two nodes")
-            )
+        if not 2 <= len(ends) <= MAX_STATIONS:
+            what = f"link {link} joins {len(ends)} node" + ("" if len(ends) == 1 else "s")
+            cure = f"name its two nodes, or of a medium 2 to {MAX_STATIONS}"
+            problems.append(problem(emulator.name, what, cure))
         for node in ends:
             if node not in hosts:
                 cure = f"nodes: {', '.join(hosts)}"

@@ -33,10 +33,10 @@ def host_of(cell: str, node: str) -> str:
     return f"{cell}_{node}"
 
 
-def interface_names(shape: Shape, node: str) -> dict[str, str] | dict[str, tuple[str, str]]:
-    """link -> the node's interface; for the emulator the two that the link joins."""
+def interface_names(shape: Shape, node: str) -> dict[str, str] | dict[str, tuple[str, ...]]:
+    """link -> the node's interface; for the emulator those that the link or medium joins."""
     if node == EMULATOR:
-        return {name: (f"{name}.a", f"{name}.b") for name, *_ in shape.links}
+        return shape.emulator_interfaces()
     return {interface.link: interface.link for interface in shape.interfaces(node)}
 
 
@@ -128,16 +128,19 @@ def _veths(shape: Shape, cell: str) -> list[str]:
 
 def veth_pairs(shape: Shape) -> Iterator[tuple[Interface, str]]:
     """A pair for each end of each link: a node's interface, and the name of the emulator's."""
-    for name, _, nodes, _ in shape.links:
-        for end, node in zip("ab", nodes, strict=True):
-            (interface,) = [each for each in shape.interfaces(node) if each.link == name]
-            yield interface, f"{name}.{end}"
+    names = shape.emulator_interfaces()
+    interfaces = {
+        node: {each.link: each for each in shape.interfaces(node)} for node in shape.nodes
+    }
+    for link, _, nodes, _ in shape.links:
+        for node, name in zip(nodes, names[link], strict=True):
+            yield interfaces[node][link], name
 
 
 def module_interfaces(
     shape: Shape,
     node: str,
-    names: dict[str, str] | dict[str, tuple[str, str]],
+    names: dict[str, str] | dict[str, tuple[str, ...]],
     macs: Callable[[str, str], str] | None = None,
 ) -> list[dict[str, object]]:
     """What the module nagi_interfaces is told of a node's interfaces. `macs`: the MAC address of a
@@ -149,9 +152,8 @@ def module_interfaces(
             "name": names[interface.link],
             "address": interface.address,
             "neighbours": {
-                interface.neighbour_address: macs(interface.neighbour, interface.link)
-                if macs
-                else interface.neighbour_mac
+                each.address: macs(each.node, interface.link) if macs else each.mac
+                for each in interface.neighbours
             },
         }
         for interface in shape.interfaces(node)

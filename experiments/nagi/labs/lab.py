@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -49,12 +49,13 @@ class SwitchPrograms:
 
 @dataclass(frozen=True)
 class Place:
-    """A node's host in a lab. `interfaces`: link -> interface; on the emulator, of both ends."""
+    """A node's host in a lab. `interfaces`: link -> interface; on the emulator, of both ends, or
+    of all stations of a medium, whose MAC addresses are `macs` if they are not the plan's."""
 
     host: str  # Ansible's name
     cell: str
     node: str
-    interfaces: dict[str, str] | dict[str, tuple[str, str]]
+    interfaces: dict[str, str] | dict[str, tuple[str, ...]]
     spool: str
     state: str
     user: str | None
@@ -62,12 +63,14 @@ class Place:
     nagi_sdr: str | None = None  # of an emulator
     token: str | None = None
     switch: SwitchPrograms | None = None  # of a node that is one
+    macs: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def batch(self, runs: list[ScheduledRun], collected: list[str]) -> Batch:
         return Batch(
             node=self.node,
             is_emulator=self.node == EMULATOR,
             interfaces=self.interfaces,
+            macs=self.macs,
             spool=self.spool,
             state=self.state,
             user=self.user,

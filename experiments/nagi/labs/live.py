@@ -187,6 +187,9 @@ def _nodes(plan: RunPlan, places: list[Place]) -> list[LiveNode]:
     for link in plan.links:
         for end in link.ends:
             addresses.setdefault(end.node, {})[link.name] = end.address
+    for medium in plan.media:
+        for station in medium.stations:
+            addresses.setdefault(station.node, {})[medium.name] = station.address
     return [
         LiveNode(
             node=place.node,

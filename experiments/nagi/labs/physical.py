@@ -106,10 +106,20 @@ class HostPool:
     def hosts(self) -> list[LabHost]:
         return [host for cell in self.cells for host in cell.hosts.values()]
 
-    def places(self, cells: list[Cell], shape: Shape | None) -> list[Place]:
-        """The hosts of `cells`: those that are nodes of `shape`, or all."""
+    def places(
+        self,
+        cells: list[Cell],
+        shape: Shape | None,
+        inspections: dict[str, Inspection] | None = None,
+    ) -> list[Place]:
+        """The hosts of `cells`: those that are nodes of `shape`, or all. `inspections`: what hosts
+        said, if their media are to be used: stations have MAC addresses of their own."""
         return [
-            self._place(host, cell.shape() if shape is None else shape)
+            self._place(
+                host,
+                cell.shape() if shape is None else shape,
+                _macs(cell, inspections) if inspections else None,
+            )
             for cell in cells
             for host in cell.hosts.values()
             if shape is None or host.node in (*shape.nodes, EMULATOR)
@@ -118,12 +128,19 @@ class HostPool:
     def _home(self, host: LabHost) -> str:
         return f"{host.spool}/{self.token}"
 
-    def _place(self, host: LabHost, shape: Shape) -> Place:
-        interfaces: dict[str, str] | dict[str, tuple[str, str]]
+    def _place(self, host: LabHost, shape: Shape, macs: Callable[[str, str], str] | None) -> Place:
+        interfaces: dict[str, str] | dict[str, tuple[str, ...]]
+        stations: dict[str, tuple[str, ...]] = {}
         if host.node == EMULATOR:
+            if macs is not None:
+                stations = {
+                    link: tuple(macs(node, link) for node in nodes)
+                    for link, _, nodes, _ in shape.links
+                    if link in shape.media
+                }
             interfaces = {
-                link: (host.ports[link][first], host.ports[link][second])
-                for link, _, (first, second), _ in shape.links
+                link: tuple(host.ports[link][node] for node in nodes)
+                for link, _, nodes, _ in shape.links
             }
         else:
             interfaces = {each.link: host.links[each.link] for each in shape.interfaces(host.node)}
@@ -142,6 +159,7 @@ class HostPool:
             switch=SwitchPrograms(host.nagi_switch or f"{self._home(host)}/nagi-switch")
             if host.nagi_switch or host.node in shape.switches
             else None,
+            macs=stations,
         )
 
     def playbooks(
@@ -194,10 +212,15 @@ class HostPool:
         )
 
     def batches(
-        self, cells: list[Cell], shape: Shape | None, playbooks: Playbooks, records: Path
+        self,
+        cells: list[Cell],
+        shape: Shape | None,
+        playbooks: Playbooks,
+        records: Path,
+        inspections: dict[str, Inspection] | None = None,
     ) -> Batches:
         return Batches(
-            self.places(cells, shape),
+            self.places(cells, shape, inspections),
             playbooks,
             self.directory,
             records,
@@ -274,7 +297,7 @@ class PhysicalLab:
         self._pool = pool
         self._campaign = campaign
         playbooks = pool.playbooks(cells, shape, survey.inspections, modules)
-        self.batches = pool.batches(cells, shape, playbooks, records)
+        self.batches = pool.batches(cells, shape, playbooks, records, survey.inspections)
 
     @property
     def cells(self) -> list[str]:

@@ -1,72 +1,95 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a lab must build for a plan: nodes, links, addresses. Runs of one shape share a lab."""
+"""What a lab must build for a plan: nodes, links and media, addresses. Runs of one shape share a
+lab."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nagi_contracts.plan import RunPlan
+from nagi_contracts.media import StationPlan, mac_address
+from nagi_contracts.plan import LinkEnd, RunPlan
 
 EMULATOR = "emulator"
+_MAX_NAME = 15  # characters of an interface's name
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """An interface that another reaches over its link or medium."""
+
+    node: str
+    address: str
+    mac: str
 
 
 @dataclass(frozen=True)
 class Interface:
-    """A node's interface on a link, and the one at the link's other end."""
+    """A node's interface on a link or medium, and those of all others there."""
 
     link: str
     node: str
     address: str
     mac: str
-    neighbour: str
-    neighbour_address: str
-    neighbour_mac: str
+    neighbours: tuple[Neighbour, ...]
 
 
 @dataclass(frozen=True)
 class Shape:
-    """Nodes and links without what differs from run to run."""
+    """Nodes, links and media without what differs from run to run. `links`: name, number, nodes
+    and their addresses of each link and then of each medium, which has more nodes than two, or
+    two."""
 
     nodes: tuple[str, ...]
-    links: tuple[tuple[str, int, tuple[str, str], tuple[str, str]], ...]
+    links: tuple[tuple[str, int, tuple[str, ...], tuple[str, ...]], ...]
     switches: tuple[str, ...] = ()  # those of the nodes that need a program to forward
+    media: tuple[str, ...] = ()  # those of the links that are media
 
     @classmethod
     def of(cls, plan: RunPlan) -> Shape:
+        links = [(each.name, each.id, _ends(each.ends)) for each in plan.links]
+        media = [(each.name, each.id, _ends(each.stations)) for each in plan.media]
         return cls(
             tuple(node.name for node in plan.nodes),
-            tuple(
-                (
-                    link.name,
-                    link.id,
-                    (link.ends[0].node, link.ends[1].node),
-                    (link.ends[0].address, link.ends[1].address),
-                )
-                for link in plan.links
-            ),
+            tuple((name, number, *ends) for name, number, ends in (*links, *media)),
             tuple(node.name for node in plan.switches()),
+            tuple(medium.name for medium in plan.media),
         )
 
     def interfaces(self, node: str) -> list[Interface]:
         """The interfaces of `node`, in the order of the links."""
         found = []
         for name, number, nodes, addresses in self.links:
-            for end in (0, 1):
-                if nodes[end] == node:
-                    found.append(
-                        Interface(
-                            link=name,
-                            node=node,
-                            address=addresses[end],
-                            mac=_mac(number, end),
-                            neighbour=nodes[1 - end],
-                            neighbour_address=addresses[1 - end].split("/")[0],
-                            neighbour_mac=_mac(number, 1 - end),
-                        )
+            ends = [
+                Neighbour(each, address, mac_address(number, index))
+                for index, (each, address) in enumerate(zip(nodes, addresses, strict=True))
+            ]
+            for end in ends:
+                if end.node == node:
+                    others = tuple(
+                        Neighbour(each.node, each.address.split("/")[0], each.mac)
+                        for each in ends
+                        if each is not end
                     )
+                    found.append(Interface(name, node, end.address, end.mac, others))
+        return found
+
+    def emulator_interfaces(self) -> dict[str, tuple[str, ...]]:
+        """Link -> the emulator's interfaces that face its nodes, where a lab names them: `LINK.a`
+        and `LINK.b` of a link, `MEDIUM.NODE` of a medium, or `MEDIUM.NUMBER` if one of these were
+        too long."""
+        found = {}
+        for name, _, nodes, _ in self.links:
+            ends: tuple[str, ...] = ("a", "b")
+            if name in self.media:
+                fits = all(len(f"{name}.{node}") <= _MAX_NAME for node in nodes)
+                ends = nodes if fits else tuple(str(number + 1) for number in range(len(nodes)))
+            found[name] = tuple(f"{name}.{end}" for end in ends)
         return found
 
 
-def _mac(link: int, end: int) -> str:
-    """A locally administered address that says which link and end it belongs to."""
-    return f"02:6e:67:{link >> 8:02x}:{link & 0xFF:02x}:{end + 1:02x}"
+def _ends(
+    ends: Sequence[LinkEnd] | Sequence[StationPlan],
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Their nodes and addresses."""
+    return tuple(end.node for end in ends), tuple(end.address for end in ends)

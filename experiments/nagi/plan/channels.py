@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rates and delays of links, which do not depend on the flows that cross them."""
+"""Rates and delays of links and media, which do not depend on the flows that cross them."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from nagi_contracts.plan import (
     StepTrace,
 )
 
+from nagi.plan.media import MediaTimes
 from nagi.plan.radio_links import RadioLinks
 from nagi.plan.request import PlanRequest
 from nagi.plan.trace_files import trace_file
@@ -30,11 +31,12 @@ from nagi.spec.yaml_source import Place
 
 
 class Channels:
-    """What each direction of each link does to packets whatever flows cross it."""
+    """What each direction of each link, and each medium, does to packets whatever flows cross."""
 
     def __init__(self, request: PlanRequest, radios: RadioLinks) -> None:
         self._request = request
         self._radios = radios
+        self.media = MediaTimes(request)
         self._plans = {
             (name, direction): request.memo.of(
                 partial(self._channel, name, direction), ("channel", name, direction), link
@@ -47,7 +49,11 @@ class Channels:
         return self._plans[direction]
 
     def along(self, directions: Iterable[LinkDirection]) -> list[DirectionPlan]:
-        return [self._plans[direction.link, direction.direction] for direction in directions]
+        """Of hops over media rate and framing alone."""
+        return [
+            self.media.channel(each.link) if each.is_hop else self._plans[each.link, each.direction]
+            for each in directions
+        ]
 
     def _channel(self, link: str, direction: DirectionName) -> DirectionPlan:
         """What a direction does to packets whatever paths cross it: rate and delay."""

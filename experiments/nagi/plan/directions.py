@@ -16,7 +16,7 @@ from nagi_contracts.plan import DIRECTIONS, ArqPlan, DirectionName, DirectionPla
 
 from nagi.plan.channels import Channels
 from nagi.plan.flows import Crossing
-from nagi.plan.planning import DirectionPlanning
+from nagi.plan.planning import ImpairmentPlanning
 from nagi.plan.radio_links import RadioLinks
 from nagi.plan.request import PlanRequest
 from nagi.plan.shaping import Impossible, of_emulator, of_switch
@@ -71,14 +71,14 @@ class Directions:
             }
         )
 
-    def _planning(self, link: str, direction: DirectionName, key: str) -> DirectionPlanning:
-        return DirectionPlanning(
+    def _planning(self, link: str, direction: DirectionName, key: str) -> ImpairmentPlanning:
+        return ImpairmentPlanning(
             self._request,
-            link,
-            direction,
+            self._request.place(link, direction, key),
             key,
             self._channels[link, direction],
-            self._crossings[link],
+            self._crossings[link].packet,
+            self._crossings[link].base_rtt_ns,
         )
 
     def _arq(

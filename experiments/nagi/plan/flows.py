@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 
@@ -12,6 +13,8 @@ from nagi_contracts.applications.base import HEADERS
 from nagi_contracts.applications.cbr import SEARCH_TRAINS, CbrPlan
 from nagi_contracts.applications.onoff import OnOffPlan
 from nagi_contracts.errors import BadValue, choices, excerpt, in_two, shown
+from nagi_contracts.impairments.planning import DEFAULT_PACKET
+from nagi_contracts.media import MediumPlan
 from nagi_contracts.plan import (
     NUMBER_MARK,
     CapturePlan,
@@ -37,6 +40,7 @@ from nagi.spec.yaml_source import Place
 IP_AND_TCP_HEADER = 40
 TIMESTAMP_OPTION = 12
 FIRST_PORT = 5001
+ACK_BYTES = 40  # IP bytes of a packet back that has no data, in what a path takes without queues
 MIN_TRAIN = 25  # packets of a search for a rate
 
 
@@ -49,6 +53,10 @@ class FlowPath:
     base_rtt_ns: int
     packet: ByteCount
 
+    def media(self) -> dict[str, int]:
+        """The media on the way there, and how many hops each has."""
+        return Counter(each.link for each in self.there if each.is_hop)
+
 
 # Parameters of schemes that had another name until 0.1.
 RENAMED_PARAMETERS = {
@@ -59,19 +67,20 @@ RENAMED_PARAMETERS = {
 
 @dataclass(frozen=True)
 class Crossing:
-    """Of the flows that cross a link, the longest RTT without queues and the largest packet; None:
-    none does."""
+    """Of the flows that cross a link or medium, the longest RTT without queues and the largest
+    packet; None: none does."""
 
     base_rtt_ns: int | None
     packet: int | None
 
 
-def _window_that_fills(path: FlowPath, rates: list[int]) -> int:
-    """Full-sized packets that a path holds without a queue: what its slowest link sends in a round
-    trip of one, which takes propagation there and back and a transmission on each link."""
+def _window_that_fills(path: FlowPath, links: list[int], media: list[int]) -> int:
+    """Full-sized packets that a path holds without a queue: what its slowest part sends in a round
+    trip of one, which takes propagation there and back, with exchanges on media, and a transmission
+    on each link. `links`: rates of links; `media`: what media carry over the path's hops."""
     bits = path.packet.value * 8
-    round_trip_s = path.base_rtt_ns / 1e9 + sum(bits / rate for rate in rates)
-    return max(1, math.ceil(round(min(rates) * round_trip_s / bits, 6)))
+    round_trip_s = path.base_rtt_ns / 1e9 + sum(bits / rate for rate in links)
+    return max(1, math.ceil(round(min([*links, *media]) * round_trip_s / bits, 6)))
 
 
 class Flows:
@@ -94,7 +103,8 @@ class Flows:
             name: self._path(name, flow)
             for name, flow in (*request.flows(), *request.absent_flows())
         }
-        self.crossings = {name: self._crossing(name) for name in request.experiment.links}
+        names = (*request.experiment.links, *request.experiment.media)
+        self.crossings = {name: self._crossing(name) for name in names}
 
     def plans(self, traffic_s: float) -> list[FlowPlan]:
         """The flows of a run whose traffic begins at `traffic_s`."""
@@ -113,10 +123,7 @@ class Flows:
                     f"flow {other} already uses port {port} of {listener}",
                     "give the flow another port",
                 )
-            found = [
-                self._request.rate_bps(channel) for channel in self._channels.along(path.there)
-            ]
-            rates = [rate for rate in found if rate is not None]
+            rates = self._rates(path.there)
             if not rates:
                 raise self._request.error(
                     ("flows", name),
@@ -137,7 +144,7 @@ class Flows:
                         f"two schemes of this run are called {control}",
                         "rename the file of one",
                     )
-            application = self._application(name, flow, min(rates))
+            application = self._application(name, flow)
             datagram = self._datagram(application)
             plans.append(
                 FlowPlan(
@@ -158,10 +165,11 @@ class Flows:
                     background=flow.background,
                     payload_bytes=datagram or flow.payload.value,
                     packet_bytes=datagram + HEADERS if datagram else path.packet.value,
-                    max_window=self._window(scheme, path, rates),
+                    max_window=self._window(scheme, path),
                     start_s=rounded(traffic_s + flow.start.seconds),
                     end_s=rounded(traffic_s + self._request.experiment.duration.seconds),
                     path=path.there,
+                    back=self._other_way_back(path),
                     bottleneck_bps=min(rates),
                     base_rtt_s=path.base_rtt_ns / 1e9,
                 )
@@ -180,24 +188,45 @@ class Flows:
             f"use {excerpt(scheme.name)}, or other traffic",
         )
 
-    def _window(self, scheme: Scheme, path: FlowPath, rates: list[int]) -> int | None:
+    def _rates(self, directions: list[LinkDirection]) -> list[int]:
+        """Those of the directions that have one."""
+        found = [self._request.rate_bps(channel) for channel in self._channels.along(directions)]
+        return [rate for rate in found if rate is not None]
+
+    def _rates_of_media(self, path: FlowPath) -> list[int]:
+        """What each medium on the way there carries over the path's hops."""
+        return [
+            self._channels.media.rate_bps(name, hops, path.packet.value)
+            for name, hops in path.media().items()
+        ]
+
+    def _other_way_back(self, path: FlowPath) -> list[LinkDirection]:
+        """The path back, where it is over media and not the one there reversed."""
+        is_reversed = path.back == [each.reversed() for each in reversed(path.there)]
+        has_hops = any(each.is_hop for each in (*path.there, *path.back))
+        return path.back if has_hops and not is_reversed else []
+
+    def _window(self, scheme: Scheme, path: FlowPath) -> int | None:
         """The cap of the sender's window in packets: the experiment's, or one that is smaller."""
         cap = self._request.experiment.max_window
         if not scheme.holds_window:
             return cap.value if cap else None
         given = self._request.experiment.parameters.get(scheme.name, {}).get("window", 0)
-        window = given or _window_that_fills(path, rates)
+        links = self._rates([each for each in path.there if not each.is_hop])
+        window = given or _window_that_fills(path, links, self._rates_of_media(path))
         return min(window, cap.value) if cap else window
 
     def _check_marks(self, name: Name, flow: Flow) -> None:
         """Of a scheme that reacts to marks."""
-        links = self._request.experiment.links
         there = self.paths[name].there
-        if not self.schemes[name].needs_marks or any(
-            self._request.settings(links[each.link], each.direction).marks for each in there
-        ):
+        if not self.schemes[name].needs_marks or any(map(self._request.marks, there)):
             return
-        path = ", ".join(f"{each.link} ({each.direction})" for each in there)
+        path = ", ".join(
+            f"{each.link} ({each.sender} to {each.receiver})"
+            if each.is_hop
+            else f"{each.link} ({each.direction})"
+            for each in there
+        )
         raise self._request.error(
             ("flows", name, "scheme"),
             f"{excerpt(flow.scheme)} reacts to marks (ECN), and no link marks on its path: {path}",
@@ -311,17 +340,31 @@ class Flows:
             for ends in ((flow.from_, flow.to), (flow.to, flow.from_))
         )
         if directions is None or hops_back is None:
+            media = self._request.experiment.media
             raise self._request.error(
                 ("flows", name, "to"),
                 f"there is no path from {flow.from_} to {flow.to}",
-                "join them by links; only routers and switches forward packets",
+                "join them by links, or by stations in reach of each other; only routers, switches "
+                "and stations forward packets"
+                if media
+                else "join them by links; only routers and switches forward packets",
             )
-        rtt = sum(
-            channel.min_delay_ns for channel in self._channels.along((*directions, *hops_back))
-        )
         timestamps = self._request.profile.sysctls.get("net.ipv4.tcp_timestamps", 1)
         header = IP_AND_TCP_HEADER + (TIMESTAMP_OPTION if str(timestamps) == "1" else 0)
-        return FlowPath(directions, hops_back, rtt, ByteCount(flow.payload.value + header))
+        packet = ByteCount(flow.payload.value + header)
+        rtt = self._undisturbed_ns(directions, packet.value)
+        rtt += self._undisturbed_ns(hops_back, ACK_BYTES)
+        return FlowPath(directions, hops_back, rtt, packet)
+
+    def _undisturbed_ns(self, directions: list[LinkDirection], ip_bytes: int) -> int:
+        """Propagation, and exchanges of such a packet on media."""
+        channels = self._channels.along(directions)
+        exchanges = [
+            self._channels.media.exchange_ns(each.link, ip_bytes)
+            for each in directions
+            if each.is_hop
+        ]
+        return sum(channel.min_delay_ns for channel in channels) + sum(exchanges)
 
     def _crossing(self, link: str) -> Crossing:
         paths = [
@@ -334,10 +377,10 @@ class Flows:
             max((path.packet.value for path in paths), default=None),
         )
 
-    def _application(self, name: str, flow: Flow, bottleneck_bps: int) -> AnyPlan | None:
+    def _application(self, name: str, flow: Flow) -> AnyPlan | None:
         is_udp = isinstance(flow.traffic, ApplicationSettings) and flow.traffic.is_udp
         if self.schemes[name].is_datagrams and not is_udp:
-            return self._paced(name, flow, bottleneck_bps)
+            return self._paced(name, flow)
         if not isinstance(flow.traffic, ApplicationSettings):
             return None
         try:
@@ -347,7 +390,7 @@ class Flows:
             place = ("flows", name, "traffic", *filter(None, [error.key]))
             raise self._request.error(place, what, cure) from None
 
-    def _paced(self, name: str, flow: Flow, bottleneck_bps: int) -> CbrPlan:
+    def _paced(self, name: str, flow: Flow) -> CbrPlan:
         """Datagrams in place of bulk, at the rate that the warm-up shows to be best."""
         if flow.application != "bulk":
             raise self._request.error(
@@ -356,8 +399,10 @@ class Flows:
                 "give the flow another scheme, or remove `traffic`",
             )
         payload, warmup = flow.payload.value, self._request.experiment.warmup
-        packet_ns = math.ceil((payload + HEADERS) * 8e9 / bottleneck_bps)
-        train_ns = max(MIN_TRAIN * packet_ns, 2 * self.paths[name].base_rtt_ns)
+        path = self.paths[name]
+        rates = [*self._rates(path.there), *self._rates_of_media(path)]
+        packet_ns = math.ceil((payload + HEADERS) * 8e9 / min(rates))
+        train_ns = max(MIN_TRAIN * packet_ns, 2 * path.base_rtt_ns)
         needed_ns = SEARCH_TRAINS * train_ns + flow.start.value
         if warmup.value < needed_ns:
             needed = Duration(math.ceil(needed_ns / 1e8) * 10**8)
@@ -368,10 +413,16 @@ class Flows:
                 "`traffic: {application: cbr, rate: ...}` with a rate of your own",
             )
         return CbrPlan(
-            rate_bps=bottleneck_bps,
+            rate_bps=self._most_bps(path),
             payload_bytes=payload,
             search_ns=warmup.value - flow.start.value,
         )
+
+    def _most_bps(self, path: FlowPath) -> int:
+        """What no path carries more of: its smallest rate, of a medium that of exchanges one after
+        the other."""
+        media = [self._channels.media.rate_bps(name, 1, path.packet.value) for name in path.media()]
+        return min([*self._rates(path.there), *media])
 
     def _datagram(self, application: AnyPlan | None) -> int | None:
         """Payload of a flow's datagrams; None: it is TCP's."""
@@ -397,9 +448,24 @@ class Flows:
             listens="sender" if flow.listen == "from" else "receiver",
         )
 
+    def longest_on_media_s(self, media: list[MediumPlan]) -> float:
+        """How long it takes at most to send all that may wait at stations, one after the other."""
+        hops = [hop for path in self.paths.values() for hop in path.there if hop.is_hop]
+        senders = {(hop.link, hop.sender) for hop in hops}
+        longest = 0.0
+        for medium in media:
+            packet = self.crossings[medium.name].packet or DEFAULT_PACKET
+            exchange_s = medium.exchange_ns(packet) / 1e9
+            waiting = medium.queue.packets or math.ceil((medium.queue.bytes or 0) / packet)
+            stations = sum(1 for name, _ in senders if name == medium.name)
+            longest = max(longest, stations * waiting * exchange_s)
+        return longest
+
     def longest_rtt_ns(self) -> int:
         """Of the paths there and back, without queues, with the most that delays vary."""
         return max(
             sum(channel.max_delay_ns for channel in self._channels.along((*path.there, *path.back)))
+            + self._undisturbed_ns([each for each in path.there if each.is_hop], path.packet.value)
+            + self._undisturbed_ns([each for each in path.back if each.is_hop], ACK_BYTES)
             for path in self.paths.values()
         )

@@ -9,10 +9,13 @@ from nagi_contracts.errors import excerpt
 from nagi_contracts.plan import NodePlan, RoutePlan, SwitchPlan, SwitchPortPlan
 
 from nagi.plan.directions import Directions
-from nagi.plan.flows import IP_AND_TCP_HEADER, Flows
+from nagi.plan.flows import IP_AND_TCP_HEADER, FlowPath, Flows
 from nagi.plan.request import PlanRequest
 from nagi.plan.schemes import base_sysctls
 from nagi.plan.shaping import sample_every, sha256_of_edge
+
+# Of nodes that pass packets on. To begin to forward resets others of their settings: that is first.
+_FORWARDING = {"net.ipv4.ip_forward": "1", "net.ipv4.conf.all.rp_filter": "0"}
 
 
 class Nodes:
@@ -45,11 +48,13 @@ class Nodes:
         nodes = []
         for name, kind in self._request.experiment.nodes.items():
             if kind == "router":
-                sysctls = {"net.ipv4.ip_forward": "1", "net.ipv4.conf.all.rp_filter": "0"}
+                sysctls = _FORWARDING
             elif kind == "switch":
                 sysctls = {"net.ipv4.ip_forward": "0"}  # what the switch forwards, it does alone
             else:
                 sysctls = self._sysctls[name]
+            if self._request.topology.is_attached(name):
+                sysctls = {**_FORWARDING, **sysctls, **self._no_redirects(name)}
             nodes.append(
                 NodePlan(
                     name=name,
@@ -89,6 +94,13 @@ class Nodes:
                 )
             )
         return SwitchPlan(sha256=sha256_of_edge(), ports=ports)
+
+    def _no_redirects(self, node: str) -> dict[str, str]:
+        """Stations send packets back by the interface they came by: that is no reason to tell the
+        sender of a shorter way."""
+        names = ["all", *(f"{{{name}}}" for name in self._request.topology.media_of(node))]
+        sends = {f"net.ipv4.conf.{name}.send_redirects": "0" for name in names}
+        return {**sends, "net.ipv4.conf.all.accept_redirects": "0"}
 
     def _timeout(self) -> dict[str, str]:
         least = self._request.experiment.min_rto
@@ -170,24 +182,30 @@ class Nodes:
             ):
                 if target == node:
                     continue
-                links = self._request.topology.path(node, target)
-                if links is None or (
-                    self._request.experiment.nodes[node] == "host" and not ends_here
-                ):
+                hop = self._request.topology.next_hop(node, target)
+                if hop is None or not (ends_here or self._passes_on(node, path)):
                     continue
                 destination = self._request.endpoint(target, last_direction)
-                neighbour = self._request.topology.far_end(links[0], node)
-                via = self._request.topology.attachment(links[0], neighbour).address
+                neighbour = self._request.topology.leads_to(hop)
+                via = self._request.endpoint(neighbour, hop)
                 route = RoutePlan(
                     destination=f"{destination}/32",
                     via=None if via == destination else via,
-                    link=links[0],
+                    link=hop.link,
                     **self._attributes(name, node, target) if ends_here else {},
                 )
                 before = routes.setdefault(destination, route)
                 if before != route and ends_here:
                     routes[destination] = self._merge(name, before, route)
         return list(routes.values())
+
+    def _passes_on(self, node: str, path: FlowPath) -> bool:
+        """Whether `node` needs routes to the ends of a flow that are not itself: of stations those
+        on the path."""
+        topology = self._request.topology
+        if topology.is_attached(node):
+            return any(topology.leads_to(hop) == node for hop in (*path.there, *path.back))
+        return topology.forwards(node)
 
     def _attributes(self, name: str, node: str, target: str) -> dict[str, Any]:
         """What a flow's route from one of its ends to the other has."""

@@ -8,6 +8,7 @@ import json
 from functools import partial
 from typing import Any
 
+from nagi_contracts.media import MediumPlan
 from nagi_contracts.memo import Memo
 from nagi_contracts.plan import (
     DIRECTIONS,
@@ -24,6 +25,7 @@ from nagi_contracts.plan import (
 from nagi.plan.channels import Channels
 from nagi.plan.directions import Directions
 from nagi.plan.flows import Flows
+from nagi.plan.media import media_plans
 from nagi.plan.nodes import Nodes
 from nagi.plan.radio_links import RadioLinks
 from nagi.plan.request import PlanRequest
@@ -53,19 +55,22 @@ def plan_runs(
     nodes = Nodes(request, flows)
     directions = Directions(request, radios, channels, flows.crossings)
     links = _links(request, directions, radios.plans)
+    packets = {name: flows.crossings[name].packet for name in request.experiment.media}
+    media = media_plans(request, channels.media, packets)
     begins = traffic_begins(request, radios.plans)
     flow_plans = flows.plans(begins.traffic_s)
     phases = timeline(
         request,
         begins,
         flows.longest_rtt_ns() / 1e9,
-        directions.longest_queueing_s(),
+        max(directions.longest_queueing_s(), flows.longest_on_media_s(media)),
         has_radios=bool(radios.plans),
     )
     node_plans = nodes.plans(directions)
     captures = request.memo.of(flows.captures, ("captures", nodes.settings), request.topology)
     imposed = _imposed_by_switches(node_plans)
     texts = [request.memo.of(partial(_json_of, link), "json", link) for link in links]
+    texts += [request.memo.of(partial(_json_of_medium, each), "json", each) for each in media]
     experiment = request.experiment
     return [
         RunPlan(
@@ -77,6 +82,7 @@ def plan_runs(
             switch_target=switch if request.has_switches else None,
             nodes=node_plans,
             links=links,
+            media=media,
             flows=flow_plans,
             captures=captures,
             tcp_info_interval_s=TCP_INFO_INTERVAL,
@@ -143,6 +149,10 @@ def _json_of(link: LinkPlan) -> str:
     return json.dumps(written, sort_keys=True)
 
 
+def _json_of_medium(medium: MediumPlan) -> str:
+    return json.dumps(medium.model_dump(mode="json"), sort_keys=True)
+
+
 def _restore_first_form(direction: dict[str, Any]) -> None:
     """Directions as version 0.1 wrote them, for seeds are hashes of that: what was seeded then is
     seeded alike now."""
@@ -157,8 +167,8 @@ def _restore_first_form(direction: dict[str, Any]) -> None:
 
 
 def _seed(campaign_seed: int, links: list[str], imposed: list[Any], repeat: int) -> int:
-    """From campaign, links (as JSON, and what switches impose on them) and repeat alone: schemes
-    meet the same channel, repeats another one."""
+    """From campaign, links and media (as JSON, and what switches impose on links) and repeat
+    alone: schemes meet the same channel, repeats another one."""
     parts = [str(campaign_seed), f"[{', '.join(links)}]", str(repeat)]
     if imposed:
         parts.append(json.dumps(imposed, sort_keys=True))

@@ -7,31 +7,33 @@ from typing import NoReturn
 
 from nagi_contracts.bounds import whole
 from nagi_contracts.impairments.losses.trace import TraceLossPlan
-from nagi_contracts.plan import DirectionName, DirectionPlan
+from nagi_contracts.plan import DirectionPlan
 from nagi_contracts.units import BdpCount, Bitrate, ByteCount, Duration, PacketCount, QueueSize
 
-from nagi.plan.flows import Crossing
 from nagi.plan.request import PlanRequest
 from nagi.plan.trace_files import trace_file
+from nagi.spec.yaml_source import Place
 
 
-class DirectionPlanning:
-    """Of the impairment `key` of a direction; see nagi_contracts.impairments.planning."""
+class ImpairmentPlanning:
+    """Of the impairment `key` of a direction of a link or of a medium, at `place` in the file; see
+    nagi_contracts.impairments.planning. `packet` and `base_rtt_ns` are of the flows that cross."""
 
     def __init__(
         self,
         request: PlanRequest,
-        link: str,
-        direction: DirectionName,
+        place: Place,
         key: str,
         channel: DirectionPlan,
-        crossing: Crossing,
+        packet: int | None,
+        base_rtt_ns: int | None = None,
     ) -> None:
         self._request = request
         self._key = key
-        self._place = request.place(link, direction, key)
+        self._place = place
         self._channel = channel
-        self._crossing = crossing
+        self._packet = packet
+        self._base_rtt_ns = base_rtt_ns
 
     @property
     def constant_rate_bps(self) -> int | None:
@@ -45,7 +47,7 @@ class DirectionPlanning:
 
     @property
     def packet_bytes(self) -> int | None:
-        return self._crossing.packet
+        return self._packet
 
     def refuse(self, what: str, cure: str) -> NoReturn:
         raise self._request.error(self._place, what, cure)
@@ -68,14 +70,11 @@ class DirectionPlanning:
         return self._packets(limit, rate), None
 
     def _packets(self, limit: BdpCount, rate: int) -> int:
-        crossing = self._crossing
-        if not crossing.base_rtt_ns or crossing.packet is None:
-            why = (
-                "no flow crosses this link" if crossing.packet is None else "the path has no delay"
-            )
+        if not self._base_rtt_ns or self._packet is None:
+            why = "no flow crosses this link" if self._packet is None else "the path has no delay"
             what = f"`{self._key}` in bandwidth-delay products, but {why}"
             self.refuse(what, "give it in packets, like '20 packets'")
-        rtt, packet = Duration(crossing.base_rtt_ns), ByteCount(crossing.packet)
+        rtt, packet = Duration(self._base_rtt_ns), ByteCount(self._packet)
         packets = limit.packets(Bitrate(rate), rtt, packet)
         _, maximum = whole("queue_packets" if self._key == "queue" else "mark_threshold_packets")
         if packets > maximum:

@@ -73,6 +73,12 @@ class RadioLinks:
                     "`emulator: sdr` without a radio",
                     "add `radio: {modem: ofdm, modulation: qpsk, rate: 2 Mb/s, snr: 12 dB}`",
                 )
+            if self._request.experiment.media:
+                raise self._request.error(
+                    ("links", name, "emulator"),
+                    "a radio beside a medium: nagi-sdr carries links only",
+                    "write `emulator: link`, or remove the media",
+                )
             return True
         for place in (("radio",), ("forward", "radio"), ("backward", "radio")):
             holder = link if len(place) == 1 else getattr(link, place[0])

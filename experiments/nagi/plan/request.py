@@ -38,6 +38,7 @@ class PlanRequest:
             lambda: Topology(point.experiment, point.document),
             ("topology", tuple((name, link.between) for name, link in links.items())),
             self.experiment.nodes,
+            *self.experiment.media.values(),
         )
         self.profile = self._profile()
 
@@ -76,7 +77,15 @@ class PlanRequest:
         if self.experiment.ecn is not None:
             return self.experiment.ecn
         links = self.experiment.links.values()
-        return any(self.settings(link, each).marks for link in links for each in DIRECTIONS)
+        return any(medium.marks for medium in self.experiment.media.values()) or any(
+            self.settings(link, each).marks for link in links for each in DIRECTIONS
+        )
+
+    def marks(self, direction: LinkDirection) -> bool:
+        """Whether a direction of a link, or a station that a hop leaves, marks packets."""
+        if direction.is_hop:
+            return self.experiment.media[direction.link].marks
+        return self.settings(self.experiment.links[direction.link], direction.direction).marks
 
     def endpoint(self, node: str, direction: LinkDirection) -> str:
         return self.topology.attachment(direction.link, node).address

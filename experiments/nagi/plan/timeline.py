@@ -11,7 +11,7 @@ from nagi.plan.request import PlanRequest
 
 # Phases before and after the traffic, in seconds: how long agents have to set up and to finish.
 SETTING_UP = 0.25  # settings, emulator with two links
-SETTING_UP_A_LINK = 0.2  # each further link's interfaces, in the emulator
+SETTING_UP_A_LINK = 0.2  # each further link's interfaces, in the emulator; of a medium, two
 CAPTURING = 0.15  # captures are running before servers are
 STARTING_SWITCHES = 1.0  # beside that, if there are any
 STARTING_RADIOS = 3.5  # the same: Python imports GNU Radio, in about a second on an idle machine
@@ -41,7 +41,8 @@ class Begins(NamedTuple):
 def traffic_begins(request: PlanRequest, radios: dict[str, RadioPlan]) -> Begins:
     """The phases up to the traffic."""
     commands = any(flow.server is not None for _, flow in request.flows())
-    further = max(0, len(request.experiment.links) - 2)
+    stations = sum(len(medium.stations) for medium in request.experiment.media.values())
+    further = max(0, len(request.experiment.links) + stations / 2 - 2)
     capture_s = SETTING_UP + SETTING_UP_A_LINK * further
     if request.has_switches:
         capture_s += STARTING_SWITCHES

@@ -4,19 +4,25 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from nagi_contracts.errors import choices
+from nagi_contracts.media import StationPlan, mac_address
 from nagi_contracts.plan import DirectionName, LinkDirection
 
+from nagi.plan.reach import Reach
 from nagi.spec.document import Document
 from nagi.spec.experiment import Experiment
 from nagi.spec.links import Link
+from nagi.spec.media import Medium
+
+MAX_LINKS = 250  # and media: their numbers are parts of addresses
 
 
 @dataclass(frozen=True)
 class Attachment:
-    """A node's end of a link."""
+    """A node's interface on a link or medium."""
 
     link: str
     address: str
@@ -24,79 +30,218 @@ class Attachment:
 
 
 class Topology:
-    """The nodes and links of `experiment`. Raises InputError where they do not fit together."""
+    """The nodes, links and media of `experiment`. Raises InputError where they do not fit
+    together."""
 
     def __init__(self, experiment: Experiment, document: Document) -> None:
         self._experiment = experiment
         self._document = document
         self.links: dict[str, Link] = experiment.links
+        self.media: dict[str, Medium] = experiment.media
         self._ends: dict[tuple[str, str], Attachment] = {}
-        if len(self.links) > 250:
-            what = f"{len(self.links)} links"
-            raise document.error(("links",), what, "give at most 250")
+        self._next_hops: dict[str, dict[str, LinkDirection]] = {}
+        for key, entries in (("links", self.links), ("media", self.media)):
+            if len(entries) > MAX_LINKS:
+                what = f"{len(entries)} {key}"
+                raise document.error((key,), what, f"give at most {MAX_LINKS}")
         for index, (name, link) in enumerate(self.links.items()):
-            first, second = link.between
-            for position, node in enumerate(link.between):
-                if node not in experiment.nodes:
-                    raise document.error(
-                        ("links", name, "between", position),
-                        f"there is no node {node}",
-                        choices(node, experiment.nodes, "nodes"),
-                    )
-                # 198.18.0.0/15 is set aside for measurements like ours (RFC 2544).
-                self._ends[name, node] = Attachment(name, f"198.18.{index}.{position + 1}")
-            if first == second:
-                raise document.error(
-                    ("links", name, "between"),
-                    f"the link joins {first} to itself",
-                    "name two nodes",
-                )
+            self._attach_link(index, name, link)
+        for index, (name, medium) in enumerate(self.media.items()):
+            self._attach_medium(index, name, medium)
+        self._reach = {name: Reach(medium) for name, medium in self.media.items()}
+        self._attached = {node for medium in self.media.values() for node in medium.stations}
+        for name, medium in self.media.items():
+            self._check_reach(name, medium)
+            self._check_routes(name, medium)
+        self._hops = {node: list(self._hops_of(node)) for node in experiment.nodes}
 
     def attachment(self, link: str, node: str) -> Attachment:
         return self._ends[link, node]
+
+    def links_of(self, node: str) -> list[str]:
+        """The links and media that `node` has an interface on."""
+        return [link for link, each in self._ends if each == node]
+
+    def stations(self, medium: str) -> list[StationPlan]:
+        """The stations of a medium, whose number among links and media is behind all links'."""
+        number = len(self.links) + list(self.media).index(medium)
+        found = []
+        for index, (node, station) in enumerate(self.media[medium].stations.items()):
+            end = self._ends[medium, node]
+            found.append(
+                StationPlan(
+                    node=node,
+                    address=f"{end.address}/{end.prefix}",
+                    mac=mac_address(number, index),
+                    position_m=(station.at[0].value, station.at[1].value) if station.at else None,
+                    trace=[(at.value, x.value, y.value) for at, (x, y) in station.trace.items()],
+                )
+            )
+        return found
+
+    def forwards(self, node: str) -> bool:
+        """Whether it passes packets on: routers and switches do, and whoever is on a medium."""
+        return self._experiment.nodes[node] != "host" or self.is_attached(node)
+
+    def is_attached(self, node: str) -> bool:
+        """Whether it is on a medium."""
+        return node in self._attached
+
+    def media_of(self, node: str) -> list[str]:
+        """The media that it is on."""
+        return [name for name, medium in self.media.items() if node in medium.stations]
 
     def far_end(self, link: str, node: str) -> str:
         first, second = self.links[link].between
         return second if node == first else first
 
+    def leads_to(self, direction: LinkDirection) -> str:
+        """The node at which packets leave a direction of a link or medium."""
+        if direction.receiver is not None:
+            return direction.receiver
+        return self.links[direction.link].between[1 if direction.direction == "forward" else 0]
+
     def direction(self, link: str, from_node: str) -> DirectionName:
         return "forward" if self.links[link].between[0] == from_node else "backward"
 
-    def path(self, origin: str, target: str) -> list[str] | None:
-        """The links of the shortest path (fewest links, then first in the file); None if there is
-        none. Only routers and switches pass packets on."""
-        came_by: dict[str, str] = {}
-        waiting = deque([origin])
-        while waiting:
-            node = waiting.popleft()
-            if node == target:
-                break
-            if node != origin and self._experiment.nodes[node] == "host":
-                continue
-            for name, link in self.links.items():
-                if node in link.between:
-                    neighbour = self.far_end(name, node)
-                    if neighbour != origin and neighbour not in came_by:
-                        came_by[neighbour] = name
-                        waiting.append(neighbour)
-        if target not in came_by:
-            return None
-        path: list[str] = []
-        node = target
-        while node != origin:
-            path.append(came_by[node])
-            node = self.far_end(came_by[node], node)
-        return path[::-1]
+    def next_hop(self, node: str, target: str) -> LinkDirection | None:
+        """By what `node` reaches `target`: the route that is given, or the first hop of the
+        shortest path (fewest hops, then first in the file); None: there is no path."""
+        if target not in self._next_hops:
+            self._next_hops[target] = self._hops_to(target)
+        return self._next_hops[target].get(node)
 
     def route(self, origin: str, target: str) -> list[LinkDirection] | None:
-        """The hops of the path; None if there is none."""
-        path = self.path(origin, target)
-        return None if path is None else self.directions(origin, path)
+        """The hops from `origin` to `target`; None if there is no path. Raises InputError where
+        given routes loop."""
+        hops: list[LinkDirection] = []
+        node, seen = origin, [origin]
+        while node != target:
+            hop = self.next_hop(node, target)
+            if hop is None:
+                return None
+            hops.append(hop)
+            node = self.leads_to(hop)
+            if node in seen:
+                self._refuse_loop(target, [*seen[seen.index(node) :], node])
+            seen.append(node)
+        return hops
 
-    def directions(self, origin: str, path: list[str]) -> list[LinkDirection]:
-        directions = []
-        node = origin
-        for link in path:
-            directions.append(LinkDirection(link=link, direction=self.direction(link, node)))
-            node = self.far_end(link, node)
-        return directions
+    def _attach_link(self, index: int, name: str, link: Link) -> None:
+        first, second = link.between
+        for position, node in enumerate(link.between):
+            if node not in self._experiment.nodes:
+                raise self._document.error(
+                    ("links", name, "between", position),
+                    f"there is no node {node}",
+                    choices(node, self._experiment.nodes, "nodes"),
+                )
+            # 198.18.0.0/15 is set aside for measurements like ours (RFC 2544).
+            self._ends[name, node] = Attachment(name, f"198.18.{index}.{position + 1}")
+        if first == second:
+            raise self._document.error(
+                ("links", name, "between"),
+                f"the link joins {first} to itself",
+                "name two nodes",
+            )
+
+    def _attach_medium(self, index: int, name: str, medium: Medium) -> None:
+        nodes = self._experiment.nodes
+        for position, node in enumerate(medium.stations):
+            kind = nodes.get(node)
+            if kind is None or kind == "switch":
+                possible = [each for each, its in nodes.items() if its != "switch"]
+                raise self._document.error(
+                    ("media", name, "stations", node),
+                    f"{node} is a switch, which has no radio"
+                    if kind
+                    else f"there is no node {node}",
+                    choices(node, possible, "hosts and routers"),
+                )
+            self._ends[name, node] = Attachment(name, f"198.19.{index}.{position + 1}", 24)
+
+    def _check_reach(self, name: str, medium: Medium) -> None:
+        for node in medium.stations:
+            if not self._reach[name].is_ever_heard(node):
+                raise self._document.error(
+                    ("media", name, "stations", node),
+                    f"{node} is out of reach of all other stations",
+                    "give it another position, or `reach` longer ranges"
+                    if medium.reach.by != "matrix"
+                    else f"name it under `decodes`, or remove {node}",
+                )
+
+    def _check_routes(self, name: str, medium: Medium) -> None:
+        for node, routes in medium.routes.items():
+            place = ("media", name, "routes", node)
+            if node not in medium.stations:
+                what = f"there is no station {node}"
+                raise self._document.error(place, what, choices(node, medium.stations, "stations"))
+            for target, via in routes.items():
+                if target not in self._experiment.nodes:
+                    what = f"there is no node {target}"
+                    cure = choices(target, self._experiment.nodes, "nodes")
+                    raise self._document.error((*place, target), what, cure)
+                if target == node:
+                    what = f"a route of {node} to itself"
+                    raise self._document.error((*place, target), what, "remove it")
+                near = self._reach[name].neighbours(node)
+                if via not in near:
+                    known = via in medium.stations
+                    what = f"{via} is not in reach of {node}" if known else f"no station {via}"
+                    cure = choices(via, near, f"in reach of {node}")
+                    raise self._document.error((*place, target), what, cure)
+
+    def _hops_of(self, node: str) -> Iterator[LinkDirection]:
+        """What leads from `node` to its neighbours: links as the file has them, then media."""
+        for name, link in self.links.items():
+            if node in link.between:
+                yield LinkDirection(link=name, direction=self.direction(name, node))
+        for name in self.media_of(node):
+            for neighbour in self._reach[name].neighbours(node):
+                yield _over(name, node, neighbour)
+
+    def _hops_to(self, target: str) -> dict[str, LinkDirection]:
+        """Node -> by what it reaches `target`."""
+        distance = {target: 0}
+        waiting = deque([target])
+        while waiting:
+            node = waiting.popleft()
+            if node != target and not self.forwards(node):
+                continue
+            for hop in self._hops[node]:  # whoever reaches a neighbour is reached by it
+                neighbour = self.leads_to(hop)
+                if neighbour not in distance:
+                    distance[neighbour] = distance[node] + 1
+                    waiting.append(neighbour)
+        found: dict[str, LinkDirection] = {}
+        for node, hops in self._hops.items():
+            if node not in distance or node == target:
+                continue
+            found[node] = next(
+                hop
+                for hop in hops
+                for neighbour in [self.leads_to(hop)]
+                if distance.get(neighbour) == distance[node] - 1
+                and (neighbour == target or self.forwards(neighbour))
+            )
+        for name, medium in self.media.items():
+            for node, routes in medium.routes.items():
+                if target in routes:
+                    found[node] = _over(name, node, routes[target])
+        return found
+
+    def _refuse_loop(self, target: str, loop: list[str]) -> None:
+        for name, medium in self.media.items():
+            for node in loop:
+                if target in medium.routes.get(node, {}):
+                    raise self._document.error(
+                        ("media", name, "routes", node, target),
+                        f"routes to {target} loop: {' - '.join(loop)}",
+                        "give another next hop",
+                    )
+        raise AssertionError("shortest paths do not loop")
+
+
+def _over(medium: str, sender: str, receiver: str) -> LinkDirection:
+    return LinkDirection(link=medium, direction="forward", sender=sender, receiver=receiver)

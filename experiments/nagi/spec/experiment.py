@@ -23,6 +23,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from nagi.spec.base import EXPERIMENT_NAME, Axis, Name
 from nagi.spec.commands import FIELDS, Command
 from nagi.spec.links import Link
+from nagi.spec.media import Medium
 from nagi.spec.traffic import Bulk, TrafficSettings
 
 MIN_REPEATS = 3  # before the width of an interval is believed
@@ -195,7 +196,10 @@ class Experiment(Strict):
     nodes: dict[Name, Literal["host", "router", "switch"]] = Field(
         min_length=2, description="a router forwards by its kernel, a switch by p4/edge.p4"
     )
-    links: dict[Name, Link] = Field(min_length=1, description="name -> link")
+    links: dict[Name, Link] = Field({}, description="name -> link")
+    media: dict[Name, Medium] = Field(
+        {}, description="name -> medium that nodes share: wireless, by IEEE 802.11"
+    )
     flows: dict[Name, Flow] = Field(min_length=1, description="name -> flow")
     duration: Duration = Field(description="of the traffic")
     warmup: Duration = Field(
@@ -211,6 +215,13 @@ class Experiment(Strict):
 
     @model_validator(mode="after")
     def _possible(self) -> Experiment:
+        if not self.links and not self.media:
+            cure = "add `links: {NAME: {between: [NODE, NODE], ...}}`, or `media: ...`"
+            raise BadValue("no links, and no media", cure)
+        for name in self.media:
+            if name in self.links:
+                what = f"a link is called {name}, too"
+                raise BadValue(what, "give the medium another name", f"media.{name}")
         if self.duration.value < 10**9:
             what = f"a duration of {self.duration} is too short"
             raise BadValue(what, "give 1 s or more", "duration")

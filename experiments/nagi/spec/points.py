@@ -28,6 +28,7 @@ from nagi.spec.base import AXIS_PATTERN, PATTERNS, VARIANT_PATTERN
 from nagi.spec.document import Document
 from nagi.spec.experiment import Experiment, Flow
 from nagi.spec.links import Link
+from nagi.spec.media import Medium
 from nagi.spec.problems import MAX_PROBLEMS, problems_of, unknown_key_and_cure
 from nagi.spec.schema import NO_AXES
 from nagi.spec.yaml_source import Place, Source, read_yaml
@@ -167,9 +168,9 @@ _Uses = str | dict[str | int, Any]
 class _Expansion:
     """Makes one experiment of a document for every point of its matrix.
 
-    Most points share most of their parts: a link or a flow is validated once for every combination
-    of the axes that it uses, everything else once for every combination of its own. So a validator
-    of Experiment must not look into links and flows together with the rest: the planner does.
+    Most points share most of their parts: a link, a medium or a flow is validated once for every
+    combination of the axes that it uses, everything else once for every combination of its own. So
+    a validator of Experiment must not look into these together with the rest: the planner does.
     """
 
     def __init__(self, document: Document, matrix: dict[str, list[Any]]) -> None:
@@ -266,7 +267,7 @@ class _Validated:
 
 @dataclass
 class _Part:
-    """A link, a flow or flows of one entry, and where it has `$axis`."""
+    """A link, a medium, a flow or flows of one entry, and where it has `$axis`."""
 
     key: str
     name: str
@@ -336,7 +337,11 @@ def _filled(node: Any, uses: _Uses, values: dict[str, Any]) -> Any:
 
 
 # What is validated apart from the rest: each entry of these keys.
-_ADAPTERS: dict[str, TypeAdapter[Any]] = {"links": TypeAdapter(Link), "flows": TypeAdapter(Flow)}
+_ADAPTERS: dict[str, TypeAdapter[Any]] = {
+    "links": TypeAdapter(Link),
+    "media": TypeAdapter(Medium),
+    "flows": TypeAdapter(Flow),
+}
 
 
 def _check_report(point: Point) -> None:

@@ -31,6 +31,7 @@ UNION_TAGS = {
     "distribution": "jitter distribution",
     "kind": "kind of fading",
     "application": "application",
+    "by": "way of saying who hears whom",
 }
 
 
@@ -55,12 +56,15 @@ def _allow_axes(node: Any, under_key: str) -> None:
                 kept = {
                     k: schema.pop(k) for k in ("description", "default", "title") if k in schema
                 }
-                if name not in UNION_TAGS and _is_scalar(schema):
+                is_tag = name in UNION_TAGS and "const" in schema
+                if not is_tag and _is_scalar(schema):
                     value[name] = {**_or_axis(schema), **kept}
                 else:
                     schema.update(kept)
         if key == "additionalProperties" and isinstance(value, dict) and "type" in value:
             node[key] = value = _or_axis(value) if _is_scalar(value) else value
+        if key == "prefixItems" and under_key != "between":
+            node[key] = value = [_or_axis(item) if _is_scalar(item) else item for item in value]
         if key not in _FOR_ALL_POINTS:
             _allow_axes(value, key)
     if "discriminator" in node:

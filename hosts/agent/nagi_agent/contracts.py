@@ -15,6 +15,7 @@ Json = dict[str, Any]
 Made = TypeVar("Made")
 DirectionPlan = Json  # one direction of a link: goes to nagi-link, or to nagi_p4
 RadioPlan = Json  # goes to nagi-sdr
+MediumPlan = Json  # goes to nagi-link
 ApplicationPlan = Json  # goes to nagi-traffic
 
 # Offloads that merge segments or leave checksums to hardware, which spoils loss, rate and captures:
@@ -252,15 +253,21 @@ class LinkDirection:
     __slots__ = (
         "direction",
         "link",
+        "receiver",
+        "sender",
     )
     link: str
     direction: Literal["forward", "backward"]
+    sender: Optional[str]
+    receiver: Optional[str]
 
     @classmethod
     def from_json(cls, json: Json) -> LinkDirection:
         return cls(
             link=json["link"],
             direction=json["direction"],
+            sender=json.get("sender"),
+            receiver=json.get("receiver"),
         )
 
 
@@ -268,6 +275,7 @@ class LinkDirection:
 class FlowPlan:
     __slots__ = (
         "application",
+        "back",
         "background",
         "base_rtt_s",
         "bottleneck_bps",
@@ -322,6 +330,7 @@ class FlowPlan:
     start_s: float
     end_s: float
     path: list[LinkDirection]
+    back: list[LinkDirection]
     bottleneck_bps: int
     base_rtt_s: float
 
@@ -361,6 +370,7 @@ class FlowPlan:
             start_s=json["start_s"],
             end_s=json["end_s"],
             path=[LinkDirection.from_json(each) for each in json["path"]],
+            back=[LinkDirection.from_json(each) for each in json.get("back", [])],
             bottleneck_bps=json["bottleneck_bps"],
             base_rtt_s=json["base_rtt_s"],
         )
@@ -444,6 +454,7 @@ class RunPlan:
         "host_profile",
         "links",
         "measure",
+        "media",
         "nodes",
         "point",
         "point_id",
@@ -464,6 +475,7 @@ class RunPlan:
     switch_target: Optional[Literal["nagi", "bmv2"]]
     nodes: list[NodePlan]
     links: list[LinkPlan]
+    media: list[MediumPlan]
     flows: list[FlowPlan]
     captures: list[CapturePlan]
     tcp_info_interval_s: float
@@ -494,6 +506,7 @@ class RunPlan:
             switch_target=json.get("switch_target"),
             nodes=[NodePlan.from_json(each) for each in json["nodes"]],
             links=[LinkPlan.from_json(each) for each in json["links"]],
+            media=json.get("media", []),
             flows=[FlowPlan.from_json(each) for each in json["flows"]],
             captures=[CapturePlan.from_json(each) for each in json["captures"]],
             tcp_info_interval_s=json["tcp_info_interval_s"],
@@ -525,6 +538,7 @@ class Batch:
         "collected",
         "interfaces",
         "is_emulator",
+        "macs",
         "nagi_link",
         "nagi_sdr",
         "nagi_switch",
@@ -541,7 +555,8 @@ class Batch:
     )
     node: str
     is_emulator: bool
-    interfaces: dict[str, Union[str, tuple[str, str]]]
+    interfaces: dict[str, Union[str, tuple[str, ...]]]
+    macs: dict[str, tuple[str, ...]]
     spool: str
     state: str
     user: Optional[str]
@@ -562,9 +577,10 @@ class Batch:
             node=json["node"],
             is_emulator=json["is_emulator"],
             interfaces={
-                key: item if isinstance(item, str) else (item[0], item[1])
+                key: item if isinstance(item, str) else tuple(item)
                 for key, item in json["interfaces"].items()
             },
+            macs={key: tuple(item) for key, item in json.get("macs", {}).items()},
             spool=json["spool"],
             state=json["state"],
             user=json.get("user"),

@@ -7,7 +7,7 @@ from __future__ import annotations
 import shutil
 from typing import Any, Optional
 
-from nagi_agent.contracts import Json, LinkPlan, RadioPlan, RunPlan
+from nagi_agent.contracts import Json, LinkPlan, MediumPlan, RadioPlan, RunPlan
 from nagi_agent.daemons import START_TIMEOUT_S, Daemon, control_socket
 
 NAME, RADIO_NAME = "nagi-link", "nagi-sdr"
@@ -52,13 +52,38 @@ def records_transmissions(link: LinkPlan) -> bool:
     return link.is_radio or any(each.get("arq") is not None for each in directions)
 
 
-def configuration(
-    plan: RunPlan, ends: dict[str, tuple[str, str]], epoch: float, *, virtual: bool = False
+def _medium(
+    medium: MediumPlan, interfaces: tuple[str, ...], macs: Optional[tuple[str, ...]]
 ) -> Json:
-    """nagi-link's configuration for a plan. `ends`: link -> the interfaces of its two ends;
-    `virtual`: time stands still while nagi-link runs."""
-    is_recorded = any(records_transmissions(link) for link in plan.links)
-    further = {"transmissions": TRANSMISSIONS} if is_recorded else {}
+    """A plan's medium in nagi-link's terms. `interfaces` of the emulator, and `macs` of the
+    stations if they are not the plan's, in the order of the stations."""
+    stations = []
+    for index, station in enumerate(medium["stations"]):
+        others = {key: value for key, value in station.items() if key not in ("node", "address")}
+        own = {"name": station["node"], "interface": interfaces[index], **others}
+        stations.append(own if macs is None else {**own, "mac": macs[index]})
+    configured: Json = _without_nulls({**medium, "stations": stations})
+    return configured
+
+
+def configuration(
+    plan: RunPlan,
+    ends: dict[str, tuple[str, ...]],
+    epoch: float,
+    *,
+    virtual: bool = False,
+    macs: Optional[dict[str, tuple[str, ...]]] = None,
+) -> Json:
+    """nagi-link's configuration for a plan. `ends`: link -> the interfaces of its two ends, medium
+    -> those of its stations; `virtual`: time stands still while nagi-link runs; `macs`: medium ->
+    MAC addresses of its stations, where they are not the plan's."""
+    is_recorded = bool(plan.media) or any(records_transmissions(link) for link in plan.links)
+    further: Json = {"transmissions": TRANSMISSIONS} if is_recorded else {}
+    if plan.media:
+        further["media"] = [
+            _medium(medium, ends[medium["name"]], (macs or {}).get(medium["name"]))
+            for medium in plan.media
+        ]
     return {
         "schema_version": 1,
         "seed": plan.seed,
@@ -86,20 +111,21 @@ def configuration(
 
 class Emulator(Daemon):
     """A running nagi-link, or nagi-sdr if a link of the plan is a radio, which is told by its
-    environment which nagi-link to run. Both have the same control socket. `ends`, `epoch` and
-    `virtual` as for configuration(); `timeout_s`, `radio_timeout_s`: in which nagi-link, and
-    nagi-sdr, must have started."""
+    environment which nagi-link to run. Both have the same control socket. `ends`, `epoch`,
+    `virtual` and `macs` as for configuration(); `timeout_s`, `radio_timeout_s`: in which
+    nagi-link, and nagi-sdr, must have started."""
 
     def __init__(
         self,
         nagi_link: str,
         nagi_sdr: Optional[str],
         plan: RunPlan,
-        ends: dict[str, tuple[str, str]],
+        ends: dict[str, tuple[str, ...]],
         epoch: float,
         directory: str,
         *,
         virtual: bool = False,
+        macs: Optional[dict[str, tuple[str, ...]]] = None,
         timeout_s: float = START_TIMEOUT_S,
         radio_timeout_s: float = RADIO_START_TIMEOUT_S,
     ) -> None:
@@ -112,7 +138,7 @@ class Emulator(Daemon):
         super().__init__(
             RADIO_NAME if is_radio else NAME,
             program,
-            configuration(plan, ends, epoch, virtual=virtual),
+            configuration(plan, ends, epoch, virtual=virtual, macs=macs),
             directory,
             socket=control_socket(NAME),
             timeout_s=radio_timeout_s if is_radio else timeout_s,

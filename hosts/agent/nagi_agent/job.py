@@ -12,7 +12,8 @@ from nagi_agent.hold import SETTINGS_JOURNAL
 
 class Job:
     """A batch's, without its runs. `interfaces`: link -> a node's interface; `ends`: link -> the
-    emulator's interfaces at both ends."""
+    emulator's interfaces at both ends, medium -> those that face its stations; `macs`: medium ->
+    the stations' MAC addresses, where they are not the plan's."""
 
     def __init__(self, batch: Batch) -> None:
         self.node = batch.node
@@ -21,8 +22,9 @@ class Job:
             link: name for link, name in batch.interfaces.items() if isinstance(name, str)
         }
         self.ends = {
-            link: pair for link, pair in batch.interfaces.items() if not isinstance(pair, str)
+            link: ends for link, ends in batch.interfaces.items() if not isinstance(ends, str)
         }
+        self.macs = batch.macs
         self.spool = batch.spool
         self.state = batch.state
         self.user = batch.user or processes.service_user()
@@ -37,8 +39,8 @@ class Job:
 
     @property
     def all_interfaces(self) -> list[str]:
-        """Those on a link; the emulator has two on each."""
-        of_emulator = {name for pair in self.ends.values() for name in pair}
+        """Those on links and media; the emulator has one for each end and station."""
+        of_emulator = {name for ends in self.ends.values() for name in ends}
         return sorted(of_emulator.union(self.interfaces.values()))
 
     @property

@@ -34,7 +34,13 @@ def stay_up(job: Job, plan: RunPlan) -> NoReturn:
         if job.is_emulator:
             os.makedirs(job.spool, exist_ok=True)
             running = emulator.Emulator(
-                job.nagi_link, job.nagi_sdr, plan, job.ends, time.time(), job.spool
+                job.nagi_link,
+                job.nagi_sdr,
+                plan,
+                job.ends,
+                time.time(),
+                job.spool,
+                macs=job.macs,
             )
             cleanup.callback(running.stop)
             running.wait_until_ready()
@@ -61,22 +67,26 @@ def stay_up(job: Job, plan: RunPlan) -> NoReturn:
 
 def paths(job: Job, plan: RunPlan) -> list[PathReading]:
     """For each link of this node, whether the far end answers, and packets of full size get
-    there."""
+    there; on a medium the next station."""
+    links = [(link.name, [(end.node, end.address) for end in link.ends]) for link in plan.links] + [
+        (medium["name"], [(each["node"], each["address"]) for each in medium["stations"]])
+        for medium in plan.media
+    ]
     readings = []
-    for link in plan.links:
-        nodes = [end.node for end in link.ends]
+    for name, ends in links:
+        nodes = [node for node, _ in ends]
         if job.node not in nodes:
             continue
-        far = link.ends[1 - nodes.index(job.node)]
-        address = far.address.split("/")[0]
-        interface = job.interfaces[link.name]
+        far, far_address = ends[(nodes.index(job.node) + 1) % len(ends)]
+        address = far_address.split("/")[0]
+        interface = job.interfaces[name]
         mtu = _mtu(interface)
         small, large = (_ping(interface, address, size) for size in (56, mtu - _IP_AND_ICMP_HEADER))
         readings.append(
             PathReading(
-                link=link.name,
+                link=name,
                 from_node=job.node,
-                to_node=far.node,
+                to_node=far,
                 sent=_PINGS,
                 answered=len(small),
                 rtt_min_ms=min(small, default=None),

@@ -163,6 +163,7 @@ class NodeRun:
             self._begins,
             self._directory,
             virtual=job.virtual,
+            macs=job.macs,
         )
         cleanup.callback(running.kill)
         running.wait_until_ready()

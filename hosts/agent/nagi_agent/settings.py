@@ -12,7 +12,16 @@ from nagi_agent.processes import output_of
 
 
 def _sysctl_path(key: str) -> str:
-    return "/proc/sys/" + key.replace(".", "/")
+    return "/proc/sys/" + (key if "/" in key else key.replace(".", "/"))
+
+
+def sysctl_key(key: str, interfaces: dict[str, str]) -> str:
+    """A plan's key with the node's interface in place of `{LINK}`. As interfaces may have dots,
+    slashes part such a key; sysctl(8) takes both."""
+    if "{" not in key:
+        return key
+    parts = key.split(".")  # links have no dots
+    return "/".join(interfaces[each[1:-1]] if each[0] == "{" else each for each in parts)
 
 
 def read_sysctl(key: str) -> str:
@@ -65,6 +74,7 @@ class Settings:
 
     def __init__(self, node: NodePlan, interfaces: dict[str, str], path: Optional[str]) -> None:
         self._node = node
+        self._sysctls = {sysctl_key(key, interfaces): value for key, value in node.sysctls.items()}
         self._interfaces = interfaces
         self._path = path
 
@@ -72,7 +82,7 @@ class Settings:
         if self._path is not None:
             journal.note(self._path, self._undo())
         try:
-            for key, value in self._node.sysctls.items():
+            for key, value in self._sysctls.items():
                 write_sysctl(key, value)
             for route in self._node.routes:
                 output_of(route_command(route, self._interfaces[route.link]))
@@ -86,7 +96,7 @@ class Settings:
             journal.restore(self._path)
 
     def _undo(self) -> journal.Commands:
-        sysctls = [f"{key}={read_sysctl(key)}" for key in self._node.sysctls]
+        sysctls = [f"{key}={read_sysctl(key)}" for key in self._sysctls]
         undo = [["sysctl", "-q", "-w", *sysctls]] if sysctls else []
         for route in self._node.routes:
             destination = route.destination

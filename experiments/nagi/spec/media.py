@@ -1,0 +1,373 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shared media: stations, their 802.11, who hears whom, and routes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Annotated, Any, Literal, Self
+
+from nagi_contracts.base import Flag, Strict, Whole
+from nagi_contracts.bounds import real, whole
+from nagi_contracts.errors import BadValue, choices
+from nagi_contracts.impairments.losses import Loss
+from nagi_contracts.impairments.queues import Queue
+from nagi_contracts.impairments.queues.base import some_packets
+from nagi_contracts.impairments.queues.drop_tail import DropTail
+from nagi_contracts.media import (
+    EifsAfter,
+    MatrixReach,
+    Phy,
+    PhyName,
+    Preamble,
+    RangeReach,
+    ReachPlan,
+    SinrReach,
+    phys,
+)
+from nagi_contracts.units import (
+    Bitrate,
+    Coordinate,
+    Duration,
+    Power,
+    PowerRatio,
+    Range,
+    RtsThreshold,
+)
+from pydantic import Field, field_validator, model_validator
+
+from nagi.spec.base import Name
+
+MIN_RETRY_LIMIT, MAX_RETRY_LIMIT = whole("retry_limit")
+MIN_CW, MAX_CW = whole("contention_window")
+MIN_EXPONENT, MAX_EXPONENT = real("path_loss_exponent")
+MIN_STATIONS, MAX_STATIONS = 2, 250  # as nagi-link has them
+_LATEST = Duration(24 * 3600 * 10**9)  # no traffic is longer
+
+Place = tuple[Coordinate, Coordinate]
+ContentionWindow = Annotated[Whole, Field(ge=MIN_CW, le=MAX_CW)]
+_BY = "ranges: by distance; sinr: by path loss and noise; matrix: as it is given"
+
+
+class Ranges(Strict):
+    """Who hears whom follows from distances, as in ns-2."""
+
+    by: Literal["ranges"] = Field("ranges", description=_BY)
+    transmission: Range = Field(Range(250), description="up to which frames are decoded")
+    carrier_sense: Range = Field(Range(550), description="up to which the medium is sensed busy")
+    interference: Range | None = Field(
+        None, description="up to which frames collide with others; carrier_sense if not given"
+    )
+    capture: PowerRatio | None = Field(
+        None,
+        description="by how much stronger a frame is that is received beside another; without it "
+        "neither is",
+    )
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        if self.carrier_sense.value < self.transmission.value:
+            raise BadValue(
+                f"a carrier_sense of {self.carrier_sense} is less than a transmission of "
+                f"{self.transmission}: who decodes a frame senses it",
+                f"give {self.transmission} or more",
+                "carrier_sense",
+            )
+        return self
+
+    def plan(self, names: list[str]) -> ReachPlan:
+        interference = self.carrier_sense if self.interference is None else self.interference
+        return RangeReach(
+            transmission_m=self.transmission.value,
+            carrier_sense_m=self.carrier_sense.value,
+            interference_m=interference.value,
+            capture_db=self.capture.value if self.capture else None,
+        )
+
+
+class Sinr(Strict):
+    """Who hears whom follows from path loss over the distance, noise, and a threshold of SINR."""
+
+    by: Literal["sinr"] = Field(description=_BY)
+    tx_power: Power = Field(Power(16), description="of every station")
+    path_loss_exponent: float = Field(
+        3, ge=MIN_EXPONENT, le=MAX_EXPONENT, allow_inf_nan=False, description="of the distance"
+    )
+    reference_loss: PowerRatio = Field(PowerRatio(46.7), description="path loss at 1 m")
+    noise: Power = Field(Power(-94), description="of every receiver, in the channel's bandwidth")
+    sensitivity: Power = Field(Power(-82), description="from which on frames are decoded")
+    carrier_sense: Power = Field(Power(-82), description="from which on the medium is sensed busy")
+    capture: PowerRatio = Field(
+        PowerRatio(10), description="SINR from which on a frame is received"
+    )
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        if self.carrier_sense.value > self.sensitivity.value:
+            raise BadValue(
+                f"a carrier_sense of {self.carrier_sense} is more than a sensitivity of "
+                f"{self.sensitivity}: who decodes a frame senses it",
+                f"give {self.sensitivity} or less",
+                "carrier_sense",
+            )
+        return self
+
+    def plan(self, names: list[str]) -> ReachPlan:
+        return SinrReach(
+            tx_power_dbm=self.tx_power.value,
+            path_loss_exponent=self.path_loss_exponent,
+            reference_loss_db=self.reference_loss.value,
+            noise_dbm=self.noise.value,
+            sensitivity_dbm=self.sensitivity.value,
+            carrier_sense_dbm=self.carrier_sense.value,
+            capture_db=self.capture.value,
+        )
+
+
+class Matrix(Strict):
+    """Who hears whom is given."""
+
+    by: Literal["matrix"] = Field(description=_BY)
+    decodes: dict[Name, list[Name]] = Field(
+        description="sender -> stations at which its frames are decoded"
+    )
+    senses: dict[Name, list[Name]] = Field(
+        {}, description="sender -> stations that sense it beside those that decode its frames"
+    )
+    interferes: dict[Name, list[Name]] = Field(
+        {},
+        description="sender -> stations at which its frames collide with others, beside those "
+        "that decode its frames",
+    )
+
+    def check(self, names: Collection[str]) -> None:
+        """Raises BadValue where a station is none of `names`."""
+        for key in ("decodes", "senses", "interferes"):
+            for sender, receivers in getattr(self, key).items():
+                for name in (sender, *receivers):
+                    if name not in names:
+                        what = f"there is no station {name}"
+                        place = f"reach.{key}.{sender}"
+                        raise BadValue(what, choices(name, names, "stations"), place)
+                if sender in receivers:
+                    what = f"{sender} is said to hear itself"
+                    raise BadValue(what, f"remove {sender}", f"reach.{key}.{sender}")
+
+    def plan(self, names: list[str]) -> ReachPlan:
+        def table(*given: dict[str, list[str]]) -> list[list[bool]]:
+            return [
+                [any(receiver in each.get(sender, ()) for each in given) for receiver in names]
+                for sender in names
+            ]
+
+        return MatrixReach(
+            decodes=table(self.decodes),
+            senses=table(self.decodes, self.senses),
+            interferes=table(self.decodes, self.interferes),
+        )
+
+
+Reach = Annotated[Ranges | Sinr | Matrix, Field(discriminator="by")]
+
+
+class Station(Strict):
+    """A node on the medium."""
+
+    at: Place | None = Field(None, description="its position at the start of the run: [x, y]")
+    trace: dict[Duration, Place] = Field(
+        {},
+        description="instant, counted from the start of the run -> position from then on",
+        json_schema_extra={"additionalProperties": False},
+    )
+
+    @field_validator("trace", mode="before")
+    @classmethod
+    def _in_order(cls, trace: object) -> object:
+        before = Duration(0)
+        for text in trace if isinstance(trace, dict) else ():
+            try:
+                at = Duration.parse(text)
+            except ValueError:
+                continue  # is said of the key itself
+            if at.value == 0:
+                raise BadValue("a position at 0 s", "write it as `at: [0 m, 0 m]`")
+            if at.value <= before.value:
+                raise BadValue(f"{at} is not after {before}", "give every instant once, in order")
+            if at.value > _LATEST.value:
+                raise BadValue(f"{at} is too late", f"give at most {_LATEST}")
+            before = at
+        return trace
+
+
+# What links have and media do not -> why, and the cure.
+_OF_LINKS = {
+    "shaped_by": ("a switch cannot shape a medium", "remove it"),
+    "imposed_by": ("a switch cannot shape a medium", "remove it"),
+    "rate": ("a medium has the rate of its stations", "write `data_rate` instead"),
+    "between": ("a medium joins any number of nodes", "write `stations: {NODE: {at: [X, Y]}}`"),
+}
+
+
+class Medium(Strict):
+    """A shared medium: stations that contend for it by IEEE 802.11 DCF."""
+
+    phy: PhyName = Field(description="the clause of IEEE 802.11 whose rates and times it has")
+    preamble: Preamble | None = Field(None, description="of 802.11b; long if not given")
+    data_rate: Bitrate = Field(description="of data frames; one of the PHY's")
+    basic_rate: Bitrate | None = Field(
+        None,
+        description="of RTS, CTS, ACK and broadcasts; one of the PHY's, the lowest if not given",
+    )
+    rts_threshold: RtsThreshold | None = Field(
+        None, description="longer frames are preceded by RTS and CTS; without it none are"
+    )
+    short_retry_limit: Whole = Field(
+        7, ge=MIN_RETRY_LIMIT, le=MAX_RETRY_LIMIT, description="of frames without RTS, and of RTS"
+    )
+    long_retry_limit: Whole = Field(
+        4, ge=MIN_RETRY_LIMIT, le=MAX_RETRY_LIMIT, description="of frames that follow RTS and CTS"
+    )
+    cw_min: ContentionWindow | None = Field(
+        None, description="smallest contention window, 2^n - 1 slots; the PHY's if not given"
+    )
+    cw_max: ContentionWindow | None = Field(
+        None, description="largest contention window, 2^n - 1 slots; the PHY's if not given"
+    )
+    queue: Queue = Field(
+        DropTail(limit=some_packets(50)), description="of each station: how much may wait there"
+    )
+    loss: Loss | None = Field(
+        None, description="losses of frames beside collisions; none if not given"
+    )
+    resets_nav: Flag = Field(
+        True,
+        description="whether stations that heard an RTS stop waiting for its exchange if nothing "
+        "follows",
+    )
+    eifs_after: EifsAfter = Field(
+        "frames",
+        description="what stations wait longer after: frames with errors, or also signals that "
+        "they only sensed, as in ns-2",
+    )
+    monitor: Flag = Field(
+        False, description="whether all frames on the air are captured: monitor.NAME.pcap"
+    )
+    stations: dict[Name, Station] = Field(
+        min_length=MIN_STATIONS,
+        max_length=MAX_STATIONS,
+        description="node, a host or a router -> its station",
+    )
+    reach: Reach = Field(Ranges(), description="who hears whom; by ranges of ns-2 if not given")
+    routes: dict[Name, dict[Name, Name]] = Field(
+        {},
+        description="node -> node to reach -> next hop; the shortest paths if not given, by the "
+        "positions at the start",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_link(cls, value: object) -> object:
+        for key in value if isinstance(value, dict) else ():
+            if key in _OF_LINKS:
+                what, cure = _OF_LINKS[key]
+                raise BadValue(what, cure, key)
+        return value
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        self._check_rates()
+        self._check_windows()
+        self._check_loss()
+        self._check_reach()
+        return self
+
+    def _check_rates(self) -> None:
+        if self.preamble is not None and self.phy != "802.11b":
+            what = f"{self.phy} has no {self.preamble} preamble"
+            raise BadValue(what, "remove it, or write `phy: 802.11b`", "preamble")
+        preamble = " with a short preamble" if self.preamble == "short" else ""
+        known = [str(Bitrate(rate)) for rate in self._rates]
+        for key in ("data_rate", "basic_rate"):
+            rate = getattr(self, key)
+            if rate is not None and rate.value not in self._rates:
+                what = f"{rate} is no rate of {self.phy}{preamble}"
+                raise BadValue(what, f"one of: {', '.join(known)}", key)
+        if self.lowest_rate.value > self.data_rate.value:
+            raise BadValue(
+                f"a basic_rate of {self.lowest_rate} is more than a data_rate of {self.data_rate}",
+                f"give {self.data_rate} or less",
+                "basic_rate",
+            )
+
+    def _check_windows(self) -> None:
+        for key in ("cw_min", "cw_max"):
+            window = getattr(self, key)
+            if window is not None and window & (window + 1):
+                below = (1 << window.bit_length() - 1) - 1
+                cure = f"give {below} or {2 * below + 1}"
+                raise BadValue(f"a contention window of {window} is no 2^n - 1", cure, key)
+        smallest, largest = self.windows
+        if smallest > largest:
+            key = "cw_min" if self.cw_min is not None else "cw_max"
+            what = f"a cw_min of {smallest} is more than a cw_max of {largest}"
+            cure = f"give {largest} or less" if key == "cw_min" else f"give {smallest} or more"
+            raise BadValue(what, cure, key)
+
+    def _check_loss(self) -> None:
+        if self.loss is not None and "at" in self.loss.model_fields_set:
+            what = "frames are lost where they would be received"
+            raise BadValue(what, "remove `at`", "loss.at")
+
+    def _check_reach(self) -> None:
+        if isinstance(self.reach, Matrix):
+            self.reach.check(self.stations)
+            for name, station in self.stations.items():
+                for key in ("at", "trace"):
+                    if getattr(station, key):
+                        what = "a position, where a matrix says who hears whom"
+                        raise BadValue(what, "remove one of them", f"stations.{name}.{key}")
+            return
+        for name, station in self.stations.items():
+            if station.at is None:
+                raise BadValue(
+                    f"{name} has no position, and reach is by {self.reach.by}",
+                    "add `at: [0 m, 0 m]`, or give `reach: {by: matrix, ...}`",
+                    f"stations.{name}",
+                )
+
+    @property
+    def _phy(self) -> Phy:
+        return phys()[self.phy]
+
+    @property
+    def _rates(self) -> list[int]:
+        """The PHY's, in bit/s. A short preamble has no rate of 1 Mb/s."""
+        rates = self._phy.rates_bps
+        return [rate for rate in rates if rate > 10**6] if self.preamble == "short" else rates
+
+    @property
+    def lowest_rate(self) -> Bitrate:
+        """That of RTS, CTS, ACK and broadcasts."""
+        return self.basic_rate or Bitrate(self._rates[0])
+
+    @property
+    def windows(self) -> tuple[int, int]:
+        """The smallest and the largest contention window."""
+        return (
+            self._phy.cw_min if self.cw_min is None else self.cw_min,
+            self._phy.cw_max if self.cw_max is None else self.cw_max,
+        )
+
+    @property
+    def marks(self) -> bool:
+        """Whether it marks packets that understand ECN."""
+        return self.queue.marks
+
+    def timing(self) -> dict[str, Any]:
+        """The values of nagi_contracts.media.MediumTimes."""
+        return {
+            "phy": self.phy,
+            "preamble": (self.preamble or "long") if self.phy == "802.11b" else None,
+            "data_rate_bps": self.data_rate.value,
+            "basic_rate_bps": self.lowest_rate.value,
+            "rts_threshold_bytes": self.rts_threshold.value if self.rts_threshold else None,
+        }
