@@ -66,7 +66,7 @@ void Monitor::put(Number value) {
   }
 }
 
-void Monitor::put(std::span<const std::uint8_t> bytes) {
+void Monitor::append(std::span<const std::uint8_t> bytes) {
   bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
 }
 
@@ -96,13 +96,13 @@ void Monitor::add(const AirFrame& frame, const MacAddress& receiver, const MacAd
   put(frame_control(frame.kind));
   put(std::uint8_t{is_again ? retry_flag : std::uint8_t{0}});
   put(static_cast<std::uint16_t>(in_us(frame.reserves).count()));
-  put(receiver);
-  if (frame.kind == FrameKind::rts || frame.kind == FrameKind::data) put(sender);
+  append(receiver);
+  if (frame.kind == FrameKind::rts || frame.kind == FrameKind::data) append(sender);
   if (frame.kind == FrameKind::data) {
-    put(network);
+    append(network);
     put(static_cast<std::uint16_t>(frame.packet << 4));  // sequence control
-    put(llc_and_snap);
-    put(ethernet.subspan(2 * ETH_ALEN));  // from the EtherType on
+    append(llc_and_snap);
+    append(ethernet.subspan(2 * ETH_ALEN));  // from the EtherType on
   }
   file_->add(0, realtime_ns, bytes_.data(), static_cast<std::uint32_t>(bytes_.size()));
 }

@@ -39,7 +39,7 @@ class Monitor {
   void radiotap(const model::AirFrame& frame);
   template <class Number>
   void put(Number value);
-  void put(std::span<const std::uint8_t> bytes);
+  void append(std::span<const std::uint8_t> bytes);
 
   std::string path_;
   model::PhyConfig phy_;
