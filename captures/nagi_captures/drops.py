@@ -23,7 +23,7 @@ from nagi_contracts.errors import InputError, refuse
 
 CAUSES = ("channel loss", "queue overflow", "AQM drop", "given up")
 QUEUE_DROPS = ("queue overflow", "AQM drop")
-CHANNEL_DROPS = ("channel loss", "given up")  # given up: by a station of a medium
+CHANNEL_LOSSES = ("channel loss", "given up")  # on a medium after as many attempts as it permits
 # A switch's log has two interfaces a port, what came in by it and what was to leave. All that
 # edge.p4 drops of what is to leave, its loss model does; what else switches drop is of no link's
 # doing, and makes runs invalid.

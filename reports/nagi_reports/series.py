@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from nagi_captures.drops import CHANNEL_DROPS, QUEUE_DROPS, interface_of, read_drops
+from nagi_captures.drops import CHANNEL_LOSSES, QUEUE_DROPS, interface_of, read_drops
 from nagi_contracts.plan import FlowPlan, LinkDirection, RunPlan
 from nagi_contracts.records import Manifest
 from nagi_contracts.switches import drops_file
@@ -210,7 +210,7 @@ def _queue(path: Path, plan: RunPlan, direction: LinkDirection) -> tuple[Recorde
         return None, "not recorded"
     begin = plan.timeline.traffic_s * 1e9
     overflow = table["fate"].isin(QUEUE_DROPS)
-    loss = table["fate"].isin(CHANNEL_DROPS)
+    loss = table["fate"].isin(CHANNEL_LOSSES)
     entered = table["fate"].isin(["delivered", "AQM drop", "given up"])
     if settings.loss.at == "egress":
         entered |= loss
