@@ -21,8 +21,9 @@ import pandas as pd
 from nagi_contracts.base import file_of_run
 from nagi_contracts.errors import InputError, refuse
 
-CAUSES = ("channel loss", "queue overflow", "AQM drop")
-QUEUE_DROPS = CAUSES[1:]
+CAUSES = ("channel loss", "queue overflow", "AQM drop", "given up")
+QUEUE_DROPS = ("queue overflow", "AQM drop")
+CHANNEL_LOSSES = ("channel loss", "given up")  # on a medium after as many attempts as it permits
 # A switch's log has two interfaces a port, what came in by it and what was to leave. All that
 # edge.p4 drops of what is to leave, its loss model does; what else switches drop is of no link's
 # doing, and makes runs invalid.
@@ -31,7 +32,7 @@ SWITCH_LOSS = "egress"
 # A row a TCP segment over IPv4, in the file's order.
 DROP_COLUMNS: dict[str, str] = {
     "time_ns": "int64, when it was dropped, since the Unix epoch by the emulator's clock",
-    "cause": "categorical: channel loss, queue overflow, AQM drop",
+    "cause": "categorical: channel loss, queue overflow, AQM drop, given up",
     "interface": "int64, of the log, in its order",
     "source": "categorical: address (text)",
     "source_port": "",

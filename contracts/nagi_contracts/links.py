@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
-from nagi_contracts.base import Contract, is_false, is_none
+from nagi_contracts.base import Contract, is_empty, is_false, is_none
 from nagi_contracts.plan import DirectionName, DirectionPlan
 
 
@@ -126,6 +126,66 @@ class LinkAccount(Contract):
         return self.forward if name == "forward" else self.backward
 
 
+class StationPackets(Contract):
+    """offered = delivered + queue_overflows + aqm_drops + given_up + held"""
+
+    offered: int
+    delivered: int = Field(description="to whom they were for; of broadcasts: sent")
+    queue_overflows: int
+    aqm_drops: int
+    given_up: int = Field(description="after the retry limit")
+    held: int
+    marked: int
+
+    @property
+    def dropped_by_queue(self) -> int:
+        """Because it was full, or by active queue management."""
+        return self.queue_overflows + self.aqm_drops
+
+    @property
+    def accounted(self) -> int:
+        """As many as were offered, unless some were lost by mistake."""
+        return self.delivered + self.dropped_by_queue + self.given_up + self.held
+
+
+class FrameCounts(Contract):
+    """Frames of one kind by what became of them; sent is the sum of all others. See FrameRow."""
+
+    sent: int
+    received: int
+    channel_errors: int
+    collided: int
+    hidden_terminal: int
+    receiver_busy: int
+    out_of_reach: int
+    not_answered: int
+
+
+class StationAccount(Contract):
+    """A station of a medium."""
+
+    name: str = Field(description="the node")
+    port: PortAccount
+    packets: StationPackets
+    bytes: ByteCounts
+    max_waiting_packets: int
+    on_air_ns: int = Field(description="how long it was sending")
+    frames: dict[Literal["rts", "cts", "data", "ack"], FrameCounts]
+    arrival_lateness_ns: Lateness
+    transit_error_ns: Lateness
+    late_events: int
+
+
+class MediumAccount(Contract):
+    name: str
+    id: int
+    config: dict[str, Any] = Field(description="as nagi-link understood it")
+    stations: list[StationAccount]
+
+    def station(self, node: str) -> StationAccount:
+        return next(station for station in self.stations if station.name == node)
+
+
 class Cpu(Contract):
     user_s: float
     system_s: float
@@ -157,3 +217,7 @@ class Links(Contract):
     records_lost: int = Field(description="of packets and drops, for want of disk")
     notices: list[str]
     links: list[LinkAccount]
+    media: list[MediumAccount] = Field([], exclude_if=is_empty)
+
+    def medium(self, name: str) -> MediumAccount:
+        return next(medium for medium in self.media if medium.name == name)

@@ -504,8 +504,8 @@ class RunPlan(Contract):
         return [link for link in self.links if link.is_radio]
 
     def records_transmissions(self) -> bool:
-        """Whether the emulator records the transmissions of any link or medium."""
-        return bool(self.media) or any(link.records_transmissions for link in self.links)
+        """Whether the emulator records the transmissions of any link."""
+        return any(link.records_transmissions for link in self.links)
 
     def switches(self) -> list[NodePlan]:
         """The nodes that are switches."""

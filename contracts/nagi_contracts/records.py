@@ -6,6 +6,7 @@ manifest.json     hosts, versions, settings as they were, checksums of the other
 links.json        the emulator's own account
 packets.parquet   what became of every packet the emulator saw
 transmissions.parquet   what became of every transmission, where a link is a radio or has ARQ
+frames.parquet          what became of every frame on a medium
 drops.pcapng      every packet it dropped: headers, when, why
 switches.json     the switches' own account, where there are any
 NODE.drops.pcapng what a switch (nagi-switch) dropped
@@ -136,11 +137,17 @@ class SchemeEvent(Contract):
 
 
 class PacketRow(Contract):
-    """A row of packets.parquet: what became of a packet in one direction of a link. Instants are
-    nanoseconds since the run began."""
+    """A row of packets.parquet: what became of a packet in one direction of a link, or at a station
+    of a medium. Instants are nanoseconds since the run began."""
 
-    link: str
-    direction: DirectionName
+    link: str = Field(description="or medium")
+    direction: DirectionName = Field(description="of a medium: forward")
+    sender: str | None = Field(
+        None, description="the station, of a medium; the column is only there if there are media"
+    )
+    receiver: str | None = Field(
+        None, description="the station that it is for; null: all that hear it, or none"
+    )
     index: int = Field(description="counts the packets of link and direction, modulo 2^32")
     arrived_ns: int
     left_ns: int = Field(description="when it was due at the far end, or dropped; 0 while held")
@@ -148,7 +155,7 @@ class PacketRow(Contract):
     bytes: int = Field(description="IP bytes")
     identity: int = Field(description="IPv4 identification << 16 | checksum of the payload")
     flow: int = Field(description="a hash of its flow, where the queue tells flows apart; else 0")
-    fate: Literal["delivered", "queue overflow", "channel loss", "held", "AQM drop"]
+    fate: Literal["delivered", "queue overflow", "channel loss", "held", "AQM drop", "given up"]
     ecn: int = Field(description="the ECN field as it came: 0 not ECT, 1 ECT(1), 2 ECT(0), 3 CE")
     marked: bool
     corrupted: bool = Field(description="bits were changed on the way")
@@ -171,6 +178,40 @@ class TransmissionRow(Contract):
     end_ns: int = Field(description="when its air time is over; propagation follows")
     outcome: Outcome = Field(description="lost: by a drawn loss, of a link that is no radio")
     snr_db: float | None = Field(description="as the receiver measured it; null: it did not")
+
+
+FrameKind = Literal["RTS", "CTS", "DATA", "ACK"]
+FrameOutcome = Literal[
+    "received",
+    "channel error",
+    "collided",
+    "hidden terminal",
+    "receiver busy",
+    "out of reach",
+    "not answered",
+]
+
+
+class FrameRow(Contract):
+    """A row of frames.parquet: a frame on a medium. Instants are nanoseconds since the run
+    began."""
+
+    medium: str
+    sender: str
+    receiver: str | None = Field(description="whom it is for; null: all that hear it, or nobody")
+    kind: FrameKind
+    number: int = Field(description="counts the frames of its sender, modulo 2^32")
+    index: int = Field(
+        description="of the packet, as in packets.parquet; of CTS and ACK: the receiver's"
+    )
+    attempt: int = Field(description="at this packet, from 1")
+    start_ns: int
+    end_ns: int
+    outcome: FrameOutcome = Field(
+        description="at its receiver. channel error: drawn by the loss model; collided: with a "
+        "frame of a station that its sender hears; hidden terminal: of one that it does not hear; "
+        "not answered: an RTS to a station whose NAV was set"
+    )
 
 
 class HostFacts(Contract):
@@ -337,6 +378,9 @@ class Manifest(Contract):
         names = [*(capture.file for capture in plan.captures), "packets.parquet"]
         if plan.records_transmissions():
             names.append("transmissions.parquet")
+        if plan.media:
+            names.append("frames.parquet")
+        names += [medium.monitor for medium in plan.media if medium.monitor is not None]
         return {name: self.fate(name) for name in names}
 
 

@@ -284,7 +284,7 @@ def test_what_is_not_given_is_the_phy_s_and_the_standard_s(tmp_path):
         tmp_path, ("phy: 802.11b", "phy: 802.11g\n    monitor: true"), ("[2 Mb", "[54 Mb")
     ).medium("air")
     assert (of_others.preamble, of_others.basic_rate_bps) == (None, 6_000_000)
-    assert (of_others.cw_min, of_others.monitor) == (15, "monitor.air.pcap")
+    assert (of_others.cw_min, of_others.monitor) == (15, "monitor.air.pcapng")
     short = plan_of(tmp_path, ("$rate", "$rate\n    preamble: short")).medium("air")
     assert (short.preamble, short.basic_rate_bps) == ("short", 2_000_000)
 

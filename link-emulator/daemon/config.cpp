@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/config.hpp"
 
+#include <cstdio>
 #include <limits>
 #include <set>
 
 #include "daemon/packet_record.hpp"
 #include "model/direction_json.hpp"
+#include "model/medium/medium_json.hpp"
 #include "model/text.hpp"
 
 namespace nagi::daemon {
@@ -14,6 +16,7 @@ namespace {
 
 using model::ConfigError;
 using model::ObjectReader;
+using nlohmann::json;
 
 constexpr std::uint64_t schema_version = 1;
 
@@ -25,6 +28,92 @@ std::string interface_name(const ObjectReader& reader, const std::string& key,
                       "give every end of every link an interface of its own");
   }
   return interface;
+}
+
+/// What links and media have of their own.
+struct Taken {
+  std::set<std::string> names;
+  std::set<std::uint32_t> ids;
+  std::set<std::string> interfaces;
+};
+
+std::string name_of(const ObjectReader& reader, Taken& taken) {
+  std::string name = reader.text("name");
+  if (!taken.names.insert(name).second) {
+    throw ConfigError(reader.at("name"), "two links are called " + model::shortened(name),
+                      "give each link a name of its own");
+  }
+  return name;
+}
+
+std::uint32_t id_of(const ObjectReader& reader, Taken& taken) {
+  const auto id =
+      static_cast<std::uint32_t>(reader.whole("id", 0, std::numeric_limits<std::uint32_t>::max()));
+  if (!taken.ids.insert(id).second) {
+    throw ConfigError(reader.at("id"), "two links have the id " + std::to_string(id),
+                      "give each link an id of its own: they keep their random draws apart");
+  }
+  return id;
+}
+
+MacAddress read_mac(const ObjectReader& reader) {
+  const std::string text = reader.text("mac");
+  MacAddress mac{};
+  int end = 0;
+  if (std::sscanf(text.c_str(), "%2hhx:%2hhx:%2hhx:%2hhx:%2hhx:%2hhx%n", &mac[0], &mac[1], &mac[2],
+                  &mac[3], &mac[4], &mac[5], &end) != 6 ||
+      static_cast<std::size_t>(end) != text.size()) {
+    throw ConfigError(reader.at("mac"), "no MAC address: " + model::shown(reader.any("mac")),
+                      "write it as 02:00:00:00:00:01");
+  }
+  return mac;
+}
+
+std::string text_of(const MacAddress& mac) {
+  std::string text;
+  for (const std::uint8_t byte : mac) {
+    constexpr std::string_view digits = "0123456789abcdef";
+    if (!text.empty()) text += ':';
+    text += {digits[byte >> 4U], digits[byte & 15U]};
+  }
+  return text;
+}
+
+MediumSettings read_medium(const ObjectReader& reader, Taken& taken) {
+  MediumSettings medium;
+  medium.config =
+      model::read_medium(reader, {"name", "id", "monitor"}, {"name", "interface", "mac"});
+  medium.name = name_of(reader, taken);
+  medium.id = id_of(reader, taken);
+  if (reader.has("monitor")) medium.monitor = reader.text("monitor");
+  const json& stations = reader.array("stations");
+  std::set<std::string> names;
+  for (std::size_t i = 0; i < stations.size(); ++i) {
+    const ObjectReader station(stations[i], reader.at("stations") / i);
+    StationSettings settings;
+    settings.name = station.text("name");
+    if (!names.insert(settings.name).second) {
+      throw ConfigError(station.at("name"),
+                        "two stations are called " + model::shortened(settings.name),
+                        "give each station a name of its own");
+    }
+    settings.interface = interface_name(station, "interface", taken.interfaces);
+    if (station.has("mac")) settings.mac = read_mac(station);
+    medium.stations.push_back(std::move(settings));
+  }
+  return medium;
+}
+
+json to_json(const MediumSettings& medium) {
+  json out = model::to_json(medium.config);
+  out.update({{"name", medium.name}, {"id", medium.id}});
+  if (!medium.monitor.empty()) out["monitor"] = medium.monitor;
+  for (std::size_t i = 0; i < medium.stations.size(); ++i) {
+    const StationSettings& station = medium.stations[i];
+    out["stations"][i].update({{"name", station.name}, {"interface", station.interface}});
+    if (station.mac) out["stations"][i]["mac"] = text_of(*station.mac);
+  }
+  return out;
 }
 
 void read_radio_sockets(const ObjectReader& reader, LinkConfig& link) {
@@ -42,36 +131,25 @@ void read_radio_sockets(const ObjectReader& reader, LinkConfig& link) {
 Config read(ObjectReader reader) {
   Config config;
   std::vector<std::string_view> keys = runtime::settings_keys();
-  keys.insert(keys.end(), {"packets", "transmissions", "links"});
+  keys.insert(keys.end(), {"packets", "transmissions", "links", "media"});
   reader.only(keys);
   runtime::read_settings(reader, "nagi-link", config);
   if (reader.has("packets")) config.packets = reader.text("packets");
   if (reader.has("transmissions")) config.transmissions = reader.text("transmissions");
 
-  std::set<std::string> names;
-  std::set<std::uint32_t> ids;
-  std::set<std::string> interfaces;
+  Taken taken;
   const auto& links = reader.array("links");
-  if (links.empty()) {
+  if (links.empty() && !reader.has("media")) {
     throw ConfigError(reader.at("links"), "no links", "list at least one link");
   }
   for (std::size_t i = 0; i < links.size(); ++i) {
     ObjectReader item(links[i], reader.at("links") / i);
     item.only({"name", "id", "a", "b", "forward", "backward", "radio", "sockets"});
     LinkConfig link;
-    link.name = item.text("name");
-    if (!names.insert(link.name).second) {
-      throw ConfigError(item.at("name"), "two links are called " + model::shortened(link.name),
-                        "give each link a name of its own");
-    }
-    link.id =
-        static_cast<std::uint32_t>(item.whole("id", 0, std::numeric_limits<std::uint32_t>::max()));
-    if (!ids.insert(link.id).second) {
-      throw ConfigError(item.at("id"), "two links have the id " + std::to_string(link.id),
-                        "give each link an id of its own: they keep their random draws apart");
-    }
-    link.a = interface_name(item, "a", interfaces);
-    link.b = interface_name(item, "b", interfaces);
+    link.name = name_of(item, taken);
+    link.id = id_of(item, taken);
+    link.a = interface_name(item, "a", taken.interfaces);
+    link.b = interface_name(item, "b", taken.interfaces);
     link.forward = model::read_direction(item.object("forward"));
     link.backward = model::read_direction(item.object("backward"));
     if (item.has("radio")) {
@@ -81,9 +159,18 @@ Config read(ObjectReader reader) {
     read_radio_sockets(item, link);
     config.links.push_back(std::move(link));
   }
-  if (!config.packets.empty() && config.links.size() > max_recorded_links) {
+  if (reader.has("media")) {
+    const auto& media = reader.array("media");
+    for (std::size_t i = 0; i < media.size(); ++i) {
+      config.media.push_back(read_medium({media[i], reader.at("media") / i}, taken));
+    }
+  }
+  std::size_t directions = 2 * config.links.size();
+  for (const MediumSettings& medium : config.media) directions += medium.stations.size();
+  if (!config.packets.empty() && directions > max_recorded_directions) {
     throw ConfigError(reader.at("packets"),
-                      "cannot record more than " + std::to_string(max_recorded_links) + " links",
+                      "cannot record more than " + std::to_string(max_recorded_directions) +
+                          " directions of links and stations of media",
                       "leave the record out, or run two nagi-links");
   }
   return config;
@@ -109,7 +196,10 @@ nlohmann::json to_json(const Config& config) {
                      {"forward", model::to_json(link.forward)},
                      {"backward", model::to_json(link.backward)}});
   }
-  return {{"schema_version", schema_version}, {"seed", config.seed}, {"links", links}};
+  nlohmann::json out = {
+      {"schema_version", schema_version}, {"seed", config.seed}, {"links", links}};
+  for (const MediumSettings& medium : config.media) out["media"].push_back(to_json(medium));
+  return out;
 }
 
 }  // namespace nagi::daemon

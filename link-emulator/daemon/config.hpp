@@ -18,6 +18,7 @@
 //                                                          sockets (radio_socket.hpp)
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -25,6 +26,7 @@
 
 #include "control/json_source.hpp"
 #include "model/direction.hpp"
+#include "model/medium/medium.hpp"
 #include "service/settings.hpp"
 
 namespace nagi::daemon {
@@ -40,10 +42,32 @@ struct LinkConfig {
   std::optional<int> socket_backward;
 };
 
+using MacAddress = std::array<std::uint8_t, 6>;
+
+struct StationSettings {
+  std::string name;
+  std::string interface;
+  std::optional<MacAddress> mac;  // of the host behind it
+};
+
+struct MediumSettings {
+  std::string name;
+  std::uint32_t id = 0;  // as of links
+  model::MediumConfig config;
+  std::string monitor;
+  std::vector<StationSettings> stations;
+
+  /// Whether it matters to which flow a packet belongs.
+  [[nodiscard]] bool tells_flows_apart() const {
+    return std::holds_alternative<model::FqCoDel>(config.queue);
+  }
+};
+
 struct Config : runtime::ServiceSettings {
   std::string packets;
   std::string transmissions;
   std::vector<LinkConfig> links;
+  std::vector<MediumSettings> media;
 };
 
 /// Reads a configuration. Throws InputError, naming file, line and key.

@@ -18,6 +18,9 @@ using nlohmann::json;
 std::vector<std::string> interfaces_of(const Config& config) {
   std::vector<std::string> all;
   for (const LinkConfig& link : config.links) all.insert(all.end(), {link.a, link.b});
+  for (const MediumSettings& medium : config.media) {
+    for (const StationSettings& station : medium.stations) all.push_back(station.interface);
+  }
   return all;
 }
 
@@ -38,6 +41,14 @@ runtime::Expected expected_of(const Config& config) {
       if (packets != nullptr) frames += static_cast<double>(packets->count);
     }
   }
+  for (const MediumSettings& medium : config.media) {
+    const auto* packets = std::get_if<model::Packets>(&model::limit_of(medium.config.queue));
+    // Those on the air are copied for whoever receives them.
+    const double each = packets != nullptr ? static_cast<double>(packets->count) + 2 : 2;
+    frames += each * static_cast<double>(medium.stations.size());
+    expected.rates.insert(expected.rates.end(), medium.stations.size(),
+                          medium.config.phy.data_rate);
+  }
   constexpr double maximum = 1e9;
   expected.frames_in_flight = static_cast<std::size_t>(std::min(frames, maximum));
   return expected;
@@ -53,8 +64,11 @@ Emulator::Emulator(const Config& config)
       recorder_(config),
       controller_(links_, [this] { return account(false); }) {
   for (const LinkConfig& link : config.links) open_link(link);
-  real_time_.emplace(directions(), time_, ports_.pool());
-  if (config.virtual_time) virtual_time_.emplace(directions(), time_, ports_.pool());
+  for (const MediumSettings& medium : config.media) open_medium(medium);
+  real_time_.emplace(directions(), media(), time_, ports_.pool());
+  // What is received on a medium is known when its frame ends, not ahead of that.
+  if (config.virtual_time && media_.empty())
+    virtual_time_.emplace(directions(), time_, ports_.pool());
 }
 
 void Emulator::open_link(const LinkConfig& link) {
@@ -63,6 +77,18 @@ void Emulator::open_link(const LinkConfig& link) {
   links_.push_back({link.name, link.id, &a, &b, nullptr, nullptr});
   links_.back().forward = make_direction(link, model::DirectionName::forward, a, b);
   links_.back().backward = make_direction(link, model::DirectionName::backward, b, a);
+}
+
+void Emulator::open_medium(const MediumSettings& medium) {
+  std::vector<io::Port*> ports;
+  for (const StationSettings& station : medium.stations) {
+    ports.push_back(&ports_.open(station.interface));
+  }
+  std::size_t number = 2 * links_.size();
+  for (const auto& before : media_) number += before->ports().size();
+  media_.push_back(std::make_unique<SharedMedium>(static_cast<std::uint8_t>(number), medium,
+                                                  config_.seed, std::move(ports),
+                                                  Shared{time_, ports_, recorder_}));
 }
 
 std::unique_ptr<LinkDirection> Emulator::make_direction(const LinkConfig& link,
@@ -89,6 +115,12 @@ std::vector<LinkDirection*> Emulator::directions() const {
   return all;
 }
 
+std::vector<SharedMedium*> Emulator::media() const {
+  std::vector<SharedMedium*> all;
+  for (const auto& medium : media_) all.push_back(medium.get());
+  return all;
+}
+
 std::vector<int> Emulator::descriptors() const {
   std::vector<int> all = ports_.descriptors();
   for (const LinkDirection* direction : directions()) {
@@ -105,6 +137,7 @@ model::Duration Emulator::lookahead() const {
 void Emulator::finish() {
   ports_.note_oversized();
   for (LinkDirection* direction : directions()) direction->finish();
+  for (SharedMedium* medium : media()) medium->finish(notices_);
   recorder_.close(notices_);
 }
 
@@ -124,13 +157,20 @@ json Emulator::account(bool complete) {
                      {"forward", link.forward->account()},
                      {"backward", link.backward->account()}});
   }
+  json media = json::array();
+  std::uint64_t records_lost = recorder_.lost();
+  for (const auto& medium : media_) {
+    media.push_back(medium->account([this](io::Port& port) { return account_of(port); }));
+    records_lost += medium->records_lost();
+  }
   json account = runtime::account_head("nagi-link", config_, privileges_, complete);
   account.update({{"epoch_realtime_ns", time_.epoch_realtime_ns()},
                   {"started_realtime_ns", started_realtime_ns_},
                   {"ended_realtime_ns", read_clock(CLOCK_REALTIME)},
-                  {"records_lost", recorder_.lost()},
+                  {"records_lost", records_lost},
                   {"notices", notices_.all()},
                   {"links", links}});
+  if (!media.empty()) account["media"] = std::move(media);
   return account;
 }
 

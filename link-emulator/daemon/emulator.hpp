@@ -14,6 +14,7 @@
 #include "daemon/link.hpp"
 #include "daemon/real_time_driver.hpp"
 #include "daemon/recorder.hpp"
+#include "daemon/shared_medium.hpp"
 #include "daemon/virtual_time_driver.hpp"
 #include "io/port.hpp"
 #include "model/direction.hpp"
@@ -52,9 +53,11 @@ class Emulator final : public runtime::Service {
 
  private:
   void open_link(const LinkConfig& link);
+  void open_medium(const MediumSettings& medium);
   std::unique_ptr<LinkDirection> make_direction(const LinkConfig& link, model::DirectionName name,
                                                 io::Port& in, io::Port& out);
   [[nodiscard]] std::vector<LinkDirection*> directions() const;
+  [[nodiscard]] std::vector<SharedMedium*> media() const;
   [[nodiscard]] nlohmann::json account_of(io::Port& port) const;
 
   Config config_;
@@ -64,6 +67,7 @@ class Emulator final : public runtime::Service {
   runtime::Ports ports_;
   Recorder recorder_;
   std::vector<Link> links_;
+  std::vector<std::unique_ptr<SharedMedium>> media_;
   Controller controller_;
   std::optional<RealTimeDriver> real_time_;
   std::optional<VirtualTimeDriver> virtual_time_;  // only with `virtual_time`

@@ -20,6 +20,7 @@ struct HeldFrame {
   io::Frame frame;
   std::uint32_t index = 0;     // counts the packets of a direction, modulo 2^32
   std::uint32_t identity = 0;  // see io/ip_header.hpp; 0 if packets are not recorded
+  std::int64_t late_ns = 0;    // on a medium: how much later than due it was handed over
 };
 
 inline io::Slot slot_of(const model::Packet& packet) { return static_cast<io::Slot>(packet.tag); }

@@ -33,7 +33,9 @@ int run(const Arguments& arguments) {
   const Config config = read_config(JsonSource::from_file(arguments.config));
   const runtime::Signals signals;
   Emulator emulator(config);
-  runtime::run_service(emulator, config, signals, std::to_string(config.links.size()) + " links");
+  std::string what = std::to_string(config.links.size()) + " links";
+  if (!config.media.empty()) what += ", " + std::to_string(config.media.size()) + " media";
+  runtime::run_service(emulator, config, signals, what);
   return 0;
 }
 

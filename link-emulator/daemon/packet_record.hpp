@@ -12,13 +12,16 @@
 //                                  2^31 - 1
 //            flow         uint32   a hash of its flow, where the queue tells flows apart; else 0
 //            bytes        uint16   IP bytes
-//            direction    uint8    link's place in the configuration x 2, + 1 if it is backward
+//            direction    uint8    link's place in the configuration x 2, + 1 if it is backward;
+//                                  after those the stations of media, in their order
 //            fate         uint8    0 delivered, 1 queue overflow, 2 channel loss, 3 held,
-//                                  4 dropped by active queue management (AQM)
+//                                  4 dropped by active queue management (AQM), 5 given up by a
+//                                  station of a medium
 //            ecn          uint8    the ECN field as the packet came
 //            flags        uint8    bit 0: marked; 1: corrupted; 2: a copy, of the packet with the
 //                                  same index
-//            reserved     uint16   0
+//            next_hop     uint16   on a medium: the station that it is for, in its order, + 1;
+//                                  65535 all that hear it, 65534 none of them; else 0
 //
 // Records stand in the order in which packets left.
 #pragma once
@@ -29,6 +32,7 @@
 #include <vector>
 
 #include "model/direction.hpp"
+#include "model/medium/air_frame.hpp"
 
 namespace nagi::daemon {
 
@@ -44,7 +48,7 @@ struct PacketRecord {
   std::uint8_t fate = 0;
   std::uint8_t ecn = 0;
   std::uint8_t flags = 0;
-  std::uint16_t reserved = 0;
+  std::uint16_t next_hop = 0;
 };
 static_assert(sizeof(PacketRecord) == 40);
 
@@ -55,7 +59,7 @@ struct PacketRecordHeader {
 };
 static_assert(sizeof(PacketRecordHeader) == 16);
 
-constexpr std::size_t max_recorded_links = 128;  // a direction's number has 8 bits
+constexpr std::size_t max_recorded_directions = 256;  // a direction's number has 8 bits
 constexpr std::uint8_t marked_flag = 1;
 constexpr std::uint8_t corrupted_flag = 2;
 constexpr std::uint8_t copy_flag = 4;
@@ -63,12 +67,20 @@ constexpr std::uint8_t copy_flag = 4;
 /// What a record says of a packet's end; `fate_held` while it has none.
 constexpr std::uint8_t fate_held = 3;
 inline std::uint8_t fate_code(model::Fate fate) {
-  return fate == model::Fate::aqm_drop ? 4 : static_cast<std::uint8_t>(fate);
+  if (fate == model::Fate::aqm_drop) return 4;
+  return fate == model::Fate::retry_limit ? 5 : static_cast<std::uint8_t>(fate);
+}
+inline std::uint16_t next_hop_code(std::uint32_t next_hop) {
+  return static_cast<std::uint16_t>(next_hop < model::nobody ? next_hop + 1 : next_hop);
 }
 inline std::uint8_t flags_of(const model::Packet& packet, bool is_copy = false) {
   return static_cast<std::uint8_t>((packet.marked ? marked_flag : 0U) |
                                    (packet.corrupted ? corrupted_flag : 0U) |
                                    (is_copy ? copy_flag : 0U));
+}
+
+inline std::uint32_t next_hop_of(std::uint16_t code) {
+  return code < 0xFFFE ? code - 1U : 0xFFFF'0000U | code;
 }
 
 /// Reads a file of records. Throws InputError if it is none.

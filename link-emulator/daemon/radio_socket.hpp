@@ -30,8 +30,14 @@ enum class Outcome : std::uint8_t {
   payload_error,  // the checksum does not fit
   unanswered,     // nobody said
   lost,           // drawn by a loss model
+  // On a shared medium alone; see model/medium/air_frame.hpp.
+  collided,
+  hidden_terminal,
+  receiver_busy,
+  out_of_reach,
+  not_answered,
 };
-constexpr std::size_t outcomes = 6;
+constexpr std::size_t outcomes = 6;  // of links
 constexpr std::int16_t no_snr = std::numeric_limits<std::int16_t>::min();
 
 class RadioSocket {

@@ -23,13 +23,27 @@ runtime::Served RealTimeDriver::serve(const std::vector<int>& readable) {
     direction->settle();
     served.frames += direction->arrived() - arrived + direction->due().size();
   }
+  for (SharedMedium* medium : media_) {
+    const std::uint64_t arrived = medium->arrived();
+    medium->bring_on(now, readable);
+    served.frames += medium->arrived() - arrived;
+  }
   for (LinkDirection* direction : directions_) hand_over(*direction);
+  for (SharedMedium* medium : media_) {
+    served.frames += medium->hand_over();
+    medium->conclude();
+  }
 
   std::optional<Instant> next;
   for (const LinkDirection* direction : directions_) {
     const auto delivery = direction->model().next_delivery();
     served.quiet = served.quiet && !delivery;
     if (direction->model().awaits_outcome()) continue;  // its socket wakes us
+    if (delivery && (!next || *delivery < *next)) next = delivery;
+  }
+  for (const SharedMedium* medium : media_) {
+    const auto delivery = medium->model().next_delivery();
+    served.quiet = served.quiet && !delivery;
     if (delivery && (!next || *delivery < *next)) next = delivery;
   }
   if (next) served.next_delivery_ns = time_.monotonic_ns(*next);

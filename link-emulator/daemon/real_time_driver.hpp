@@ -8,6 +8,7 @@
 
 #include "daemon/held_frame.hpp"
 #include "daemon/link_direction.hpp"
+#include "daemon/shared_medium.hpp"
 #include "io/frame_pool.hpp"
 #include "io/port.hpp"
 #include "service/clock.hpp"
@@ -17,9 +18,9 @@ namespace nagi::daemon {
 
 class RealTimeDriver {
  public:
-  RealTimeDriver(std::vector<LinkDirection*> directions, const runtime::RealTime& time,
-                 io::FramePool& pool)
-      : directions_(std::move(directions)), time_(time), pool_(pool) {}
+  RealTimeDriver(std::vector<LinkDirection*> directions, std::vector<SharedMedium*> media,
+                 const runtime::RealTime& time, io::FramePool& pool)
+      : directions_(std::move(directions)), media_(std::move(media)), time_(time), pool_(pool) {}
 
   /// Takes in what waits at the descriptors in `readable`, and hands over what is due.
   runtime::Served serve(const std::vector<int>& readable);
@@ -28,6 +29,7 @@ class RealTimeDriver {
   void hand_over(LinkDirection& direction);
 
   std::vector<LinkDirection*> directions_;
+  std::vector<SharedMedium*> media_;
   const runtime::RealTime& time_;
   io::FramePool& pool_;
   std::vector<io::Frame> frames_;

@@ -2,6 +2,7 @@
 #include "daemon/recorder.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <vector>
 
@@ -19,6 +20,8 @@ const char* cause_of(model::Fate fate) {
       return "queue overflow";
     case model::Fate::aqm_drop:
       return "AQM drop";
+    case model::Fate::retry_limit:
+      return "given up";
     default:
       return "channel loss";
   }
@@ -26,6 +29,7 @@ const char* cause_of(model::Fate fate) {
 
 /// Of a packet that is held.
 PacketRecord record_of(std::uint8_t direction, const HeldFrame& held, const model::Packet& packet) {
+  const auto next_hop = packet.next_hop ? next_hop_code(*packet.next_hop) : std::uint16_t{0};
   return {.arrived_ns = held.arrived.time_since_epoch().count(),
           .index = held.index,
           .identity = held.identity,
@@ -34,7 +38,8 @@ PacketRecord record_of(std::uint8_t direction, const HeldFrame& held, const mode
           .direction = direction,
           .fate = fate_held,
           .ecn = static_cast<std::uint8_t>(packet.ecn),
-          .flags = flags_of(packet)};
+          .flags = flags_of(packet),
+          .next_hop = next_hop};
 }
 
 /// A file of records of one size, with its header.
@@ -53,6 +58,11 @@ std::unique_ptr<io::PcapngFile> make_drop_file(const Config& config) {
   for (const LinkConfig& link : config.links) {
     names.push_back(link.name + ".forward");
     names.push_back(link.name + ".backward");
+  }
+  for (const MediumSettings& medium : config.media) {
+    for (const StationSettings& station : medium.stations) {
+      names.push_back(medium.name + "." + station.name);
+    }
   }
   return runtime::make_file<io::PcapngFile>(config.drops, "nagi-link", names,
                                             io::PcapngFile::headers);
@@ -105,6 +115,25 @@ void Recorder::record_transmission(std::uint8_t direction, const model::Transmis
                                      outcome,
                                      snr,
                                      static_cast<std::uint8_t>(transmission.attempt)};
+  transmissions_->append(std::as_bytes(std::span(&record, 1)));
+}
+
+void Recorder::record_frame(std::uint8_t station, const model::AirFrame& frame,
+                            std::uint32_t index) {
+  if (!transmissions_) return;
+  constexpr std::array outcome_codes = {
+      Outcome::received,      Outcome::lost,         Outcome::collided,    Outcome::hidden_terminal,
+      Outcome::receiver_busy, Outcome::out_of_reach, Outcome::not_answered};
+  TransmissionRecord record;
+  record.start_ns = frame.start.time_since_epoch().count();
+  record.end_ns = frame.end.time_since_epoch().count();
+  record.number = static_cast<std::uint32_t>(frame.number);
+  record.index = index;
+  record.direction = station;
+  record.outcome = outcome_codes.at(static_cast<std::size_t>(frame.outcome));
+  record.attempt = static_cast<std::uint8_t>(frame.attempt);
+  record.kind = static_cast<std::uint8_t>(frame.kind);
+  record.receiver = static_cast<std::uint8_t>(frame.to);  // of everybody 255, of nobody 254
   transmissions_->append(std::as_bytes(std::span(&record, 1)));
 }
 

@@ -15,6 +15,7 @@
 #include "io/background_file.hpp"
 #include "io/pcapng_file.hpp"
 #include "model/direction.hpp"
+#include "model/medium/air_frame.hpp"
 #include "service/account.hpp"
 
 namespace nagi::daemon {
@@ -39,6 +40,8 @@ class Recorder {
   /// A transmission was resolved.
   void record_transmission(std::uint8_t direction, const model::Transmission& transmission,
                            const HeldFrame& held, Outcome outcome, std::int16_t snr);
+  /// A frame on a medium ended. `station`: the number of its sender; `index`: of the packet.
+  void record_frame(std::uint8_t station, const model::AirFrame& frame, std::uint32_t index);
 
   /// Writes what is left. Notes what was lost.
   void close(runtime::Notices& notices);

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <fstream>
 #include <map>
+#include <numeric>
 
 #include "daemon/packet_record.hpp"
 #include "io/input_error.hpp"
@@ -16,6 +17,16 @@ namespace {
 
 using model::Duration;
 using model::Instant;
+
+model::Packet packet_of(const PacketRecord& arrival, std::uint64_t tag) {
+  model::Packet packet;
+  packet.size = {arrival.bytes};
+  packet.tag = tag;
+  packet.ecn = model::Ecn{arrival.ecn};
+  packet.flow = arrival.flow;
+  if (arrival.next_hop != 0) packet.next_hop = next_hop_of(arrival.next_hop);
+  return packet;
+}
 
 /// What `direction` makes of `arrivals`, which are its own: the same records with what becomes of
 /// them, in the order of their arrival, each followed by its copies.
@@ -44,7 +55,7 @@ std::vector<PacketRecord> replay_direction(model::Direction& direction,
                        std::to_string(arrival.direction) +
                        " arrives before the one before it; the record is damaged");
     }
-    direction.offer({{arrival.bytes}, tag, model::Ecn{arrival.ecn}, arrival.flow}, at, departures);
+    direction.offer(packet_of(arrival, tag), at, departures);
     settle();
   }
   while (const auto next = direction.next_event()) {
@@ -61,10 +72,55 @@ std::vector<PacketRecord> replay_direction(model::Direction& direction,
   return replayed;
 }
 
+/// What a medium makes of its stations' arrivals, the numbers of whose directions begin at `first`:
+/// the same records with what becomes of them, station by station, in the order of their arrival.
+std::vector<PacketRecord> replay_medium(const MediumSettings& settings, std::uint64_t seed,
+                                        std::size_t first,
+                                        const std::vector<std::vector<PacketRecord>>& arrivals) {
+  std::vector<PacketRecord> packets;
+  for (std::size_t station = 0; station < settings.stations.size(); ++station) {
+    packets.insert(packets.end(), arrivals[first + station].begin(),
+                   arrivals[first + station].end());
+  }
+  std::vector<std::size_t> order(packets.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::size_t tag) { return packets[tag].arrived_ns; });
+  model::Medium medium(settings.config, seed, settings.id);
+  model::MediumEvents events;
+  const auto settle = [&] {
+    for (const auto& [from, departure] : events.departures) {
+      PacketRecord& record = packets[departure.packet.tag];
+      record.left_ns = departure.at.time_since_epoch().count();
+      record.late_ns = 0;
+      record.fate = fate_code(departure.fate);
+      record.flags = flags_of(departure.packet);
+    }
+    events = {};
+  };
+  for (PacketRecord& record : packets) {
+    record.left_ns = 0;
+    record.fate = fate_held;
+    record.flags = 0;
+  }
+  for (const std::size_t tag : order) {
+    const PacketRecord& arrival = packets[tag];
+    medium.offer(static_cast<model::StationIndex>(arrival.direction - first),
+                 packet_of(arrival, tag), Instant{Duration{arrival.arrived_ns}}, events);
+    settle();
+  }
+  while (const auto next = medium.next_delivery()) {
+    medium.advance(*next, events);
+    settle();
+  }
+  return packets;
+}
+
 }  // namespace
 
 void replay(const Config& config, const std::string& recorded, const std::string& output) {
-  std::vector<std::vector<PacketRecord>> arrivals(config.links.size() * 2);
+  std::size_t directions = config.links.size() * 2;
+  for (const MediumSettings& medium : config.media) directions += medium.stations.size();
+  std::vector<std::vector<PacketRecord>> arrivals(directions);
   for (const PacketRecord& record : read_records(recorded)) {
     if ((record.flags & copy_flag) != 0) continue;  // did not arrive
     if (record.direction >= arrivals.size()) {
@@ -77,19 +133,27 @@ void replay(const Config& config, const std::string& recorded, const std::string
   std::ofstream file(output, std::ios::binary);
   const PacketRecordHeader header;
   file.write(reinterpret_cast<const char*>(&header), sizeof header);
-  for (std::size_t number = 0; number < arrivals.size(); ++number) {
-    std::vector<PacketRecord>& records = arrivals[number];
+  const auto write = [&file](const std::vector<PacketRecord>& replayed) {
+    file.write(reinterpret_cast<const char*>(replayed.data()),
+               static_cast<std::streamsize>(replayed.size() * sizeof(PacketRecord)));
+  };
+  for (std::vector<PacketRecord>& records : arrivals) {
     std::ranges::sort(records, {}, [](const PacketRecord& record) {
       return std::pair(record.arrived_ns, record.index);
     });
+  }
+  for (std::size_t number = 0; number < config.links.size() * 2; ++number) {
     const LinkConfig& link = config.links[number / 2];
     const bool back = number % 2 != 0;
     model::Direction direction(
         back ? link.backward : link.forward, config.seed, link.id,
         back ? model::DirectionName::backward : model::DirectionName::forward);
-    const std::vector<PacketRecord> replayed = replay_direction(direction, records);
-    file.write(reinterpret_cast<const char*>(replayed.data()),
-               static_cast<std::streamsize>(replayed.size() * sizeof(PacketRecord)));
+    write(replay_direction(direction, arrivals[number]));
+  }
+  std::size_t first = config.links.size() * 2;
+  for (const MediumSettings& medium : config.media) {
+    write(replay_medium(medium, config.seed, first, arrivals));
+    first += medium.stations.size();
   }
   file.close();
   if (!file) {

@@ -11,9 +11,13 @@
 //            outcome            uint8    see radio_socket.hpp
 //            snr                int16    see radio_socket.hpp
 //            attempt            uint8    from 1
-//            3 bytes 0
+//            kind               uint8    on a medium: 1 RTS, 2 CTS, 3 DATA, 4 ACK; else 0
+//            receiver           uint8    on a medium: the station that it is for, in its order;
+//                                        255 all that hear it, 254 none of them
+//            1 byte 0
 //
-// Records of a direction stand in the order of their numbers.
+// Records of a direction stand in the order of their numbers. On a medium CTS and ACK have the
+// index of the packet that they answer for.
 #pragma once
 
 #include <array>
@@ -32,7 +36,9 @@ struct TransmissionRecord {
   Outcome outcome = Outcome::unanswered;
   std::int16_t snr = no_snr;
   std::uint8_t attempt = 1;
-  std::array<std::uint8_t, 3> reserved{};
+  std::uint8_t kind = 0;
+  std::uint8_t receiver = 0;
+  std::uint8_t reserved = 0;
 };
 static_assert(sizeof(TransmissionRecord) == 32);
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "model/units.hpp"
 
@@ -14,12 +15,12 @@ enum class Ecn : std::uint8_t { not_ect = 0, ect1 = 1, ect0 = 2, ce = 3 };
 
 struct Packet {
   Bytes size;
-  std::uint64_t tag = 0;       // the caller's name for it
-  Ecn ecn = Ecn::not_ect;      // as it came
-  std::uint32_t flow = 0;      // a hash of addresses, ports and protocol, for fair queueing
-  std::uint32_t next_hop = 0;  // on a medium: the station that it is for
-  bool marked = false;         // set by the model: Congestion Experienced
-  bool corrupted = false;      // set by the model: bits changed on the way
+  std::uint64_t tag = 0;   // the caller's name for it
+  Ecn ecn = Ecn::not_ect;  // as it came
+  std::uint32_t flow = 0;  // a hash of addresses, ports and protocol, for fair queueing
+  std::optional<std::uint32_t> next_hop = std::nullopt;  // on a medium: the station that it is for
+  bool marked = false;                                   // set by the model: Congestion Experienced
+  bool corrupted = false;  // set by the model: bits changed on the way
 
   [[nodiscard]] bool may_be_marked() const { return ecn == Ecn::ect0 || ecn == Ecn::ect1; }
 };

@@ -41,7 +41,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from nagi_captures.drops import QUEUE_DROPS
+from nagi_captures.drops import CHANNEL_LOSSES, QUEUE_DROPS
 
 from nagi_reports.statistics import Mean, ratio
 
@@ -54,7 +54,7 @@ RESTORED_RTTS = 10  # within which a scheme without a threshold gives back what 
 NO_THRESHOLD = ("bbr",)
 
 Cause = Literal["channel", "queue"]
-CAUSES: dict[Cause, tuple[str, ...]] = {"channel": ("channel loss",), "queue": QUEUE_DROPS}
+CAUSES: dict[Cause, tuple[str, ...]] = {"channel": CHANNEL_LOSSES, "queue": QUEUE_DROPS}
 MISTAKE: dict[Cause, int] = {"channel": CONGESTION, "queue": CHANNEL}
 
 Codes = npt.NDArray[np.int8]  # places in OUTCOMES

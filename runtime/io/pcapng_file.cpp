@@ -69,7 +69,7 @@ class Block {
 
 PcapngFile::PcapngFile(const std::string& path, std::string_view program,
                        const std::vector<std::string>& interfaces, std::uint32_t snap_bytes,
-                       io::WhenBehind when_behind)
+                       io::WhenBehind when_behind, std::uint16_t link_type)
     : file_(path, when_behind), snap_bytes_(snap_bytes) {
   Block header(block_, section_header);
   header.number<std::uint32_t>(0x1A2B3C4D);  // says the byte order
@@ -83,7 +83,7 @@ PcapngFile::PcapngFile(const std::string& path, std::string_view program,
   file_.append(header.finish());
   for (const std::string& name : interfaces) {
     Block interface(block_, interface_description);
-    interface.number<std::uint16_t>(1);  // Ethernet
+    interface.number(link_type);
     interface.number<std::uint16_t>(0);
     interface.number(snap_bytes);
     interface.option(interface_name, name);

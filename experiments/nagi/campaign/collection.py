@@ -34,13 +34,13 @@ from nagi_contracts.records import (
 )
 from nagi_contracts.switches import Switches, drops_file
 
-from nagi.campaign.retention import PACKETS, TRANSMISSIONS
+from nagi.campaign.retention import FRAMES, PACKETS, TRANSMISSIONS
 from nagi.labs.shape import EMULATOR
 from nagi.records.packets import Records, read_records, to_table
 from nagi.records.scheme_events import SCHEME_EVENTS, read_events
 from nagi.records.switch_records import DROPS as SWITCH_DROPS
 from nagi.records.switch_records import read_account, read_samples
-from nagi.records.transmissions import Transmissions, read_transmissions
+from nagi.records.transmissions import Transmissions, frames_table, read_transmissions
 from nagi.records.transmissions import to_table as transmissions_table
 from nagi.verdict.certificate import certify, failed
 from nagi.verdict.evidence import gather
@@ -231,7 +231,8 @@ def _verdict(
     """Brings captures and account over, and judges the run."""
     for capture in plan.captures:
         _bring(sources[capture.node], target, capture.file)
-    for name in (LINKS, DROPS):
+    monitors = [medium.monitor for medium in plan.media if medium.monitor is not None]
+    for name in (LINKS, DROPS, *monitors):
         _bring(sources[EMULATOR], target, name)
     for switch in plan.switches():
         _bring(sources[switch.name], target, SWITCH_DROPS, drops_file(switch.name))
@@ -276,11 +277,15 @@ def _bring_switches(
 
 def _bring_transmissions(plan: RunPlan, source: Path, target: Path) -> Transmissions | None:
     """Writes what became of transmissions, if the emulator tells it. Raises InputError."""
-    if not plan.records_transmissions():
+    if not plan.records_transmissions() and not plan.media:
         return None
     found = read_transmissions(source / _TRANSMISSIONS, plan)
-    table = transmissions_table(found, plan)
-    table.to_parquet(target / TRANSMISSIONS, index=False, compression="zstd")
+    if plan.records_transmissions():
+        table = transmissions_table(found, plan)
+        table.to_parquet(target / TRANSMISSIONS, index=False, compression="zstd")
+    if plan.media:
+        table = frames_table(found, plan)
+        table.to_parquet(target / FRAMES, index=False, compression="zstd")
     return found
 
 

@@ -20,7 +20,7 @@ from nagi_contracts.plan import RunPlan
 from nagi_contracts.records import COMPRESSED, FileSum, Keep, Manifest
 from nagi_contracts.results import Metrics
 
-PACKETS, TRANSMISSIONS = "packets.parquet", "transmissions.parquet"
+PACKETS, TRANSMISSIONS, FRAMES = "packets.parquet", "transmissions.parquet", "frames.parquet"
 
 
 def retain(run: Path, keep: Keep) -> None:
@@ -36,9 +36,13 @@ def retain(run: Path, keep: Keep) -> None:
             manifest = _remove(run, manifest, capture.file + COMPRESSED)
         elif keep.compress == "zstd":
             manifest = _compress(run, manifest, capture.file)
+    for medium in plan.media:
+        if medium.monitor is not None and keep.compress == "zstd":
+            manifest = _compress(run, manifest, medium.monitor)
     if keep.packets == "drop":
         manifest = _remove(run, manifest, PACKETS)
         manifest = _remove(run, manifest, TRANSMISSIONS)
+        manifest = _remove(run, manifest, FRAMES)
     fates = manifest.fates(plan)
     metrics = Metrics.read(run / "metrics.json")
     if metrics.files != fates:

@@ -95,7 +95,7 @@ def _medium(
         loss=medium.loss.plan(planning("loss")) if medium.loss else NoLossPlan(),
         resets_nav=medium.resets_nav,
         eifs_after=medium.eifs_after,
-        monitor=f"monitor.{name}.pcap" if medium.monitor else None,
+        monitor=f"monitor.{name}.pcapng" if medium.monitor else None,
         reach=medium.reach.plan(list(medium.stations)),
         stations=request.topology.stations(name),
         **rest,

@@ -17,11 +17,19 @@ import numpy.typing as npt
 import pandas as pd
 from nagi_contracts.base import file_of_run
 from nagi_contracts.errors import refuse
+from nagi_contracts.media import MediumPlan
 from nagi_contracts.paths import executable
-from nagi_contracts.plan import DIRECTIONS, DirectionName, LinkPlan, RunPlan
+from nagi_contracts.plan import DirectionName, LinkDirection, LinkPlan, RunPlan
 from nagi_contracts.records import PacketRow
 
-from nagi.records.direction_numbers import direction_names, link_names
+from nagi.records.direction_numbers import (
+    NOBODY,
+    direction_names,
+    link_names,
+    number_of,
+    receivers,
+    senders,
+)
 from nagi.records.transmissions import Transmissions, of_radios
 from nagi.scratch import scratch
 
@@ -40,12 +48,12 @@ RECORD = np.dtype(
         ("fate", "u1"),
         ("ecn", "u1"),
         ("flags", "u1"),
-        ("reserved", "<u2"),
+        ("next_hop", "<u2"),
     ]
 )
 HEADER = b"nagi-pkt" + np.array([2, RECORD.itemsize], "<u4").tobytes()
-FATES = ("delivered", "queue overflow", "channel loss", "held", "AQM drop")
-DELIVERED, QUEUE_OVERFLOW, CHANNEL_LOSS, HELD, AQM_DROP = range(5)
+FATES = ("delivered", "queue overflow", "channel loss", "held", "AQM drop", "given up")
+DELIVERED, QUEUE_OVERFLOW, CHANNEL_LOSS, HELD, AQM_DROP, GIVEN_UP = range(6)
 _MARKED, _CORRUPTED, _COPY = 1, 2, 4
 
 
@@ -62,7 +70,7 @@ def write_records(records: Records, path: Path) -> None:
 
 
 def fates(records: Records) -> npt.NDArray[np.int64]:
-    """Of each record: DELIVERED, QUEUE_OVERFLOW, CHANNEL_LOSS, HELD or AQM_DROP."""
+    """Of each record: DELIVERED, QUEUE_OVERFLOW, CHANNEL_LOSS, HELD, AQM_DROP or GIVEN_UP."""
     return records["fate"].astype(np.int64)
 
 
@@ -78,13 +86,22 @@ def to_table(records: Records, plan: RunPlan) -> pd.DataFrame:
     columns: dict[str, Any] = {name: records[name] for name in RECORD.names or ()}
     columns |= {
         "link": link_names(records["direction"], plan),
-        "direction": direction_names(records["direction"]),
+        "direction": direction_names(records["direction"], plan),
         "fate": pd.Categorical.from_codes(fates(records), pd.Index(FATES)),
         "marked": flags & _MARKED != 0,
         "corrupted": flags & _CORRUPTED != 0,
         "is_copy": flags & _COPY != 0,
     }
-    return pd.DataFrame({name: columns[name] for name in PacketRow.model_fields})
+    names = list(PacketRow.model_fields)
+    if plan.media:
+        hops = records["next_hop"].astype(np.int64)
+        columns["sender"] = senders(records["direction"], plan)
+        columns["receiver"] = receivers(
+            records["direction"], np.where(hops < NOBODY, hops - 1, -1), plan
+        )
+    else:
+        names = [name for name in names if name not in ("sender", "receiver")]
+    return pd.DataFrame({name: columns[name] for name in names})
 
 
 def from_table(table: pd.DataFrame, plan: RunPlan) -> Records:
@@ -93,9 +110,19 @@ def from_table(table: pd.DataFrame, plan: RunPlan) -> Records:
     for name in RECORD.names or ():
         if name in table and name not in ("direction", "fate"):
             records[name] = table[name]
-    links = pd.Categorical(table["link"], categories=[link.name for link in plan.links])
-    directions = pd.Categorical(table["direction"], categories=list(DIRECTIONS))
-    records["direction"] = links.codes * 2 + directions.codes
+    keys = ["link", "direction", *(["sender"] if plan.media else [])]
+    for key, rows in table.groupby(keys, observed=True, dropna=False).indices.items():
+        link, direction, *sender = key if isinstance(key, tuple) else (key,)
+        hop = LinkDirection(
+            link=link,
+            direction=direction,
+            sender=sender[0] if sender and isinstance(sender[0], str) else None,
+        )
+        records["direction"][rows] = number_of(plan, hop)
+        if hop.is_hop:
+            stations = [station.node for station in plan.medium(link).stations]
+            places = pd.Categorical(table["receiver"].iloc[rows], categories=stations).codes
+            records["next_hop"][rows] = np.where(places < 0, NOBODY, places + 1)
     records["fate"] = pd.Categorical(table["fate"], categories=list(FATES)).codes
     records["flags"] = (
         table["marked"].to_numpy() * _MARKED
@@ -134,7 +161,18 @@ def configuration(plan: RunPlan, transmissions: Transmissions | None = None) -> 
             }
             for link in plan.links
         ],
+        **({"media": [_medium(each) for each in plan.media]} if plan.media else {}),
     }
+
+
+def _medium(medium: MediumPlan) -> dict[str, Any]:
+    written = medium.model_dump(mode="json", exclude_none=True, exclude={"monitor", "stations"})
+    stations = [
+        station.model_dump(mode="json", exclude_none=True, exclude={"node", "address"})
+        | {"name": station.node, "interface": f"{medium.name}.{station.node}"}
+        for station in medium.stations
+    ]
+    return written | {"stations": stations}
 
 
 def replay(plan: RunPlan, records: Records, transmissions: Transmissions | None = None) -> Records:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What became of every transmission: the emulator's record of links that are radios or repeat what
-was lost (ARQ), as a table, and as what the model has to be told to do the same again.
+was lost (ARQ), and of frames on media, as tables; of radios as what the model has to be told to do
+the same again.
 
 transmissions.bin, little-endian: "nagi-trn", u32 version (1), u32 bytes a record (32), then records
 as TRANSMISSION has them.
@@ -17,9 +18,16 @@ import pandas as pd
 from nagi_contracts.base import file_of_run
 from nagi_contracts.errors import refuse
 from nagi_contracts.plan import DIRECTIONS, DirectionName, RunPlan
-from nagi_contracts.records import Outcome, TransmissionRow
+from nagi_contracts.records import FrameRow, Outcome, TransmissionRow
 
-from nagi.records.direction_numbers import direction_names, direction_number, link_names
+from nagi.records.direction_numbers import (
+    count_of_directions,
+    direction_names,
+    direction_number,
+    link_names,
+    receivers,
+    senders,
+)
 
 Transmissions = npt.NDArray[np.void]  # structured: TRANSMISSION
 
@@ -33,12 +41,26 @@ TRANSMISSION = np.dtype(
         ("outcome", "u1"),
         ("snr", "<i2"),
         ("attempt", "u1"),
-        ("reserved", "V3"),
+        ("kind", "u1"),
+        ("receiver", "u1"),
+        ("reserved", "u1"),
     ]
 )
 HEADER = b"nagi-trn" + np.array([1, TRANSMISSION.itemsize], "<u4").tobytes()
 OUTCOMES: tuple[str, ...] = get_args(Outcome)
 RECEIVED, NOT_DETECTED, HEADER_ERROR, PAYLOAD_ERROR, UNANSWERED, LOST = range(6)
+# By the record's numbers; the outcomes of links that media do not have have no name there.
+FRAME_OUTCOMES = {
+    RECEIVED: "received",
+    LOST: "channel error",
+    6: "collided",
+    7: "hidden terminal",
+    8: "receiver busy",
+    9: "out of reach",
+    10: "not answered",
+}
+KINDS = {1: "RTS", 2: "CTS", 3: "DATA", 4: "ACK"}  # 0: a transmission on a link
+_NO_STATION = 254  # and 255: all that hear it
 SNR_UNKNOWN, SNR_STEPS = -32768, 100  # of a dB
 _ENDLESS = 1 << 32  # numbers are modulo 2^32
 
@@ -49,9 +71,16 @@ def read_transmissions(path: Path, plan: RunPlan) -> Transmissions:
     if not data.startswith(HEADER) or (len(data) - len(HEADER)) % TRANSMISSION.itemsize:
         raise refuse("not a whole record of transmissions", "run it again", file=str(path))
     found = np.frombuffer(data, TRANSMISSION, offset=len(HEADER))
-    if (found["outcome"] >= len(OUTCOMES)).any() or (
-        found["direction"] >= 2 * len(plan.links)
-    ).any():
+    on_media = found["kind"] != 0
+    known = np.where(
+        on_media,
+        np.isin(found["outcome"], list(FRAME_OUTCOMES))
+        & np.isin(found["kind"], list(KINDS))
+        & (found["direction"] >= 2 * len(plan.links))
+        & (found["direction"] < count_of_directions(plan)),
+        (found["outcome"] < len(OUTCOMES)) & (found["direction"] < 2 * len(plan.links)),
+    )
+    if not known.all():
         raise refuse("a transmission of no kind that there is", "run it again", file=str(path))
     return found
 
@@ -66,13 +95,39 @@ def snr_db(transmissions: Transmissions) -> npt.NDArray[np.float64]:
     return np.where(known, transmissions["snr"] / SNR_STEPS, np.nan)
 
 
+def frames_table(transmissions: Transmissions, plan: RunPlan) -> pd.DataFrame:
+    """What of the record is of media, as frames.parquet has it; see contracts.records.FrameRow."""
+    frames = transmissions[transmissions["kind"] != 0]
+    names = frames.dtype.names or ()
+    stations = frames["receiver"].astype(np.int64)
+    columns: dict[str, Any] = {name: frames[name] for name in names}
+    columns |= {
+        "medium": link_names(frames["direction"], plan),
+        "sender": senders(frames["direction"], plan),
+        "receiver": receivers(
+            frames["direction"], np.where(stations < _NO_STATION, stations, -1), plan
+        ),
+        "kind": _named(frames["kind"], KINDS),
+        "outcome": _named(frames["outcome"], FRAME_OUTCOMES),
+    }
+    return pd.DataFrame({name: columns[name] for name in FrameRow.model_fields})
+
+
+def _named(numbers: npt.NDArray[np.uint8], names: dict[int, str]) -> pd.Categorical[str]:
+    places = np.full(256, -1, np.int64)
+    places[list(names)] = range(len(names))
+    return pd.Categorical.from_codes(places[numbers], pd.Index(list(names.values())))
+
+
 def to_table(transmissions: Transmissions, plan: RunPlan) -> pd.DataFrame:
-    """The record as transmissions.parquet has it; see contracts.records.TransmissionRow."""
+    """What of the record is of links, as transmissions.parquet has it; see
+    contracts.records.TransmissionRow."""
+    transmissions = transmissions[transmissions["kind"] == 0]
     names = TRANSMISSION.names or ()
     columns: dict[str, Any] = {name: transmissions[name] for name in names}
     columns |= {
         "link": link_names(transmissions["direction"], plan),
-        "direction": direction_names(transmissions["direction"]),
+        "direction": direction_names(transmissions["direction"], plan),
         "outcome": pd.Categorical.from_codes(
             transmissions["outcome"].astype(np.int64), pd.Index(OUTCOMES)
         ),

@@ -249,7 +249,7 @@ class Medium(Strict):
         "they only sensed, as in ns-2",
     )
     monitor: Flag = Field(
-        False, description="whether all frames on the air are captured: monitor.NAME.pcap"
+        False, description="whether all frames on the air are captured: monitor.NAME.pcapng"
     )
     stations: dict[Name, Station] = Field(
         min_length=MIN_STATIONS,

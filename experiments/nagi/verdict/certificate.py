@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from nagi_contracts.links import DirectionAccount, Links, PortAccount
+from nagi_contracts.links import DirectionAccount, Links, PortAccount, StationAccount
 from nagi_contracts.noise import explain
 from nagi_contracts.plan import RunPlan
 from nagi_contracts.records import Check, NodeRecord, Verdict
@@ -156,21 +156,13 @@ def certify(
     measured: dict[str, list[Value]] = {name: [] for name in limits} | evidence.values
     measured["records_lost"].append((links.records_lost, links.executable))
     for name, direction in _directions(links):
-        error = direction.transit_error_ns
-        if error.count:
-            measured["transit_error_median"].append((error.median / 1e6, name))
-            measured["transit_error_p99"].append((error.p99 / 1e6, name))
-            measured["transit_error_max"].append((error.max / 1e6, name))
+        _add_packets(measured, direction, name)
         measured["changes"].append((len(direction.changes), name))
-        packets = direction.packets
-        if packets.offered:
-            late = direction.arrival_lateness_ns
-            measured["arrival_lateness_p99"].append((late.p99 / 1e6, name))
-            measured["arrival_lateness_max"].append((late.max / 1e6, name))
-        measured["unaccounted"].append((abs(packets.offered - packets.accounted), name))
-    for link in links.links:
-        for port in (link.a, link.b):
-            _add_interface(measured, port, port.interface)
+    for medium in links.media:
+        for station in medium.stations:
+            _add_packets(measured, station, f"{medium.name} {station.name}")
+    for port in _ports(links):
+        _add_interface(measured, port, port.interface)
     for switch in switches.switches if switches else ():
         _add_switch(measured, switch)
     for node in nodes:
@@ -233,6 +225,29 @@ def _directions(links: Links) -> Iterator[tuple[str, DirectionAccount]]:
     for link in links.links:
         yield f"{link.name} forward", link.forward
         yield f"{link.name} backward", link.backward
+
+
+def _ports(links: Links) -> Iterator[PortAccount]:
+    for link in links.links:
+        yield from (link.a, link.b)
+    for medium in links.media:
+        yield from (station.port for station in medium.stations)
+
+
+def _add_packets(
+    measured: dict[str, list[Value]], account: DirectionAccount | StationAccount, name: str
+) -> None:
+    """How late packets were, and whether all are accounted for."""
+    error, packets = account.transit_error_ns, account.packets
+    if error.count:
+        measured["transit_error_median"].append((error.median / 1e6, name))
+        measured["transit_error_p99"].append((error.p99 / 1e6, name))
+        measured["transit_error_max"].append((error.max / 1e6, name))
+    if packets.offered:
+        late = account.arrival_lateness_ns
+        measured["arrival_lateness_p99"].append((late.p99 / 1e6, name))
+        measured["arrival_lateness_max"].append((late.max / 1e6, name))
+    measured["unaccounted"].append((abs(packets.offered - packets.accounted), name))
 
 
 def _add_interface(measured: dict[str, list[Value]], port: PortAccount, subject: str) -> None:

@@ -28,6 +28,7 @@ from nagi_contracts.errors import refuse
 from nagi_contracts.impairments.losses.bernoulli import BernoulliLossPlan
 from nagi_contracts.plan import (
     DIRECTIONS,
+    OTHER_DIRECTION,
     DirectionName,
     DirectionPlan,
     FlowPlan,
@@ -37,7 +38,7 @@ from nagi_contracts.plan import (
 from nagi_contracts.records import HostClock, Information
 from nagi_contracts.switches import Switches
 
-from nagi.records.direction_numbers import direction_number
+from nagi.records.direction_numbers import direction_number, number_of, station_number
 from nagi.records.packets import (
     CHANNEL_LOSS,
     DELIVERED,
@@ -68,10 +69,6 @@ Value = tuple[float, str]  # a measured value, and of what
 UDP_HEADERS = 28  # and IPv4's
 MIN_PERIOD_NS = 100_000_000  # busy periods that are shorter say too little about a rate
 MIN_BACKLOG_NS = 500_000_000  # in all such periods together
-_OTHER_DIRECTION: dict[DirectionName, DirectionName] = {
-    "forward": "backward",
-    "backward": "forward",
-}
 
 
 @dataclass(frozen=True)
@@ -152,6 +149,8 @@ def gather(
         by = "handed to the kernel"
         if last_direction is not None:
             seen_ns, by = last_direction.arrivals(due["identity"][mine]), "captured"
+        if direction is None:  # a station, whose rate is what the air leaves it
+            continue
         if direction.arq is not None and transmissions is not None:
             sent = of_direction(transmissions, number)
             rate_error = _repeating_rate_error(due[mine], seen_ns, direction, sent)
@@ -225,12 +224,8 @@ def _clock(
             for outward in (True, False):
                 mine = capture.of(flow, data=outward == sends)
                 key, host_ns = unique_keys(capture.identity[mine], capture.time_ns[mine])
-                direction = (
-                    at_end.direction if outward == sends else _OTHER_DIRECTION[at_end.direction]
-                )
-                passing = recorded[
-                    recorded["direction"] == direction_number(plan, at_end.link, direction)
-                ]
+                direction = at_end if outward == sends else at_end.reversed()
+                passing = recorded[recorded["direction"] == number_of(plan, direction)]
                 instant = passing["arrived_ns"]
                 if not outward:
                     passing = passing[fates(passing) == DELIVERED]
@@ -345,16 +340,12 @@ def _crossings(
     lost: list[str],
 ) -> Iterator[_Crossing]:
     """The two crossings of a flow; without times where the clock of one of its hosts is `lost`."""
-    back = [
-        LinkDirection(link=direction.link, direction=_OTHER_DIRECTION[direction.direction])
-        for direction in reversed(flow.path)
-    ]
     timed = flow.sender not in lost and flow.receiver not in lost
     sender = captures[flow.sender, flow.path[0].link]
     receiver = captures[flow.receiver, flow.path[-1].link]
     for what, directions, first, last, data in (
         ("data", flow.path, sender, receiver, True),
-        ("ACKs", back, receiver, sender, False),
+        ("ACKs", flow.path_back(), receiver, sender, False),
     ):
         sent, received = first.of(flow, data=data), last.of(flow, data=data)
         identity, sent_ns = unique_keys(first.identity[sent], first.time_ns[sent])
@@ -362,17 +353,14 @@ def _crossings(
         inside = np.zeros(len(identity), np.int64)
         known = np.ones(len(identity), bool)
         for direction in directions:
-            mine = due[
-                (due["direction"] == direction_number(plan, direction.link, direction.direction))
-                & (fates(due) == DELIVERED)
-            ]
+            mine = due[(due["direction"] == number_of(plan, direction)) & (fates(due) == DELIVERED)]
             key, took = unique_keys(
                 mine["identity"].astype(np.int64), mine["left_ns"] - mine["arrived_ns"]
             )
             found = look_up(key, took + 1, identity)
             inside += found - 1
             known &= found > 0
-            if (direction.link, direction.direction) in through:
+            if not direction.is_hop and (direction.link, direction.direction) in through:
                 key, took = through[direction.link, direction.direction].took_ns
                 found = look_up(key, took + 1, identity)
                 inside += found - 1
@@ -412,9 +400,9 @@ def _read(capture: Path, epoch_ns: int) -> _Captured:
 
 def _directions(
     plan: RunPlan, crossings: list[_Crossing]
-) -> Iterator[tuple[str, int, DirectionPlan, _Crossing | None]]:
+) -> Iterator[tuple[str, int, DirectionPlan | None, _Crossing | None]]:
     """Each direction of each link: what it is called, its number, its plan, and the packets whose
-    last hop it is, if they are those of one flow."""
+    last hop it is, if they are those of one flow. And each station of each medium."""
     for link in plan.links:
         for direction in DIRECTIONS:
             whole = LinkDirection(link=link.name, direction=direction)
@@ -425,6 +413,10 @@ def _directions(
                 link.direction(direction),
                 ending[0] if len(ending) == 1 else None,
             )
+    for medium in plan.media:
+        for station in medium.stations:
+            number = station_number(plan, medium.name, station.node)
+            yield f"{medium.name} {station.node}", number, None, None
 
 
 def _differences(recorded: Records, due: Records) -> int:
@@ -545,7 +537,7 @@ def _unaccounted(plan: RunPlan, recorded: Records, switches: Switches) -> list[V
     for switch in switches.switches:
         held = 0  # of what it received: neither sent on nor known to be dropped
         for port in switch.ports:
-            other = _OTHER_DIRECTION[port.direction]
+            other = OTHER_DIRECTION[port.direction]
             came = delivered & (recorded["direction"] == direction_number(plan, port.link, other))
             left = recorded["direction"] == direction_number(plan, port.link, port.direction)
             subject = f"switch {switch.node}, {port.link}"

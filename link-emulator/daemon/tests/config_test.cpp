@@ -143,5 +143,62 @@ TEST(ReadConfig, RefusesToRunInWaysThereAreNot) {
   EXPECT_THAT(refusal(with(R"("cpu": -1)")), HasSubstr("cpu"));
 }
 
+constexpr const char* good_medium = R"({
+  "schema_version": 1, "seed": 1, "links": [],
+  "media": [
+    {
+      "name": "air", "id": 0, "phy": "802.11b", "data_rate_bps": 11000000,
+      "basic_rate_bps": 1000000, "cw_min": 31, "queue": {"packets": 50},
+      "reach": {"by": "ranges", "transmission_m": 250, "carrier_sense_m": 550,
+                "interference_m": 550, "capture_db": 10},
+      "stations": [
+        {"name": "n0", "interface": "e0", "mac": "02:00:00:00:00:01", "position_m": [0, 0]},
+        {"name": "n1", "interface": "e1", "position_m": [200, 0], "trace": [[1000, 300, 0]]}
+      ]
+    }
+  ]
+})";
+
+std::string medium_with(const std::string& old, const std::string& replacement) {
+  std::string text = good_medium;
+  text.replace(text.find(old), old.size(), replacement);
+  return text;
+}
+
+TEST(Config, HasMedia) {
+  const Config config = read(good_medium);
+  ASSERT_EQ(config.media.size(), 1U);
+  const MediumSettings& medium = config.media[0];
+  EXPECT_EQ(medium.config.phy.table->name, "802.11b");
+  EXPECT_EQ(medium.config.cw_max, 1023U);
+  EXPECT_FALSE(medium.config.rts_threshold);
+  EXPECT_EQ(medium.stations[0].mac, (MacAddress{2, 0, 0, 0, 0, 1}));
+  EXPECT_FALSE(medium.stations[1].mac);
+  EXPECT_EQ(medium.config.stations[1].trace[0].to.x, 300);
+  // What is printed can be read again, and is the same then.
+  EXPECT_EQ(to_json(read(to_json(config).dump())), to_json(config));
+}
+
+TEST(Config, ErrorsOfMediaNameFileLineAndKey) {
+  EXPECT_THAT(
+      refusal(medium_with("11000000", "12000000")),
+      AllOf(StartsWith("test.json:5: media.0.data_rate_bps: 802.11b has no rate of 12000000"),
+            HasSubstr("1000000, 2000000, 5500000, 11000000")));
+  EXPECT_THAT(refusal(medium_with("802.11b", "802.11ax")), HasSubstr("802.11a, 802.11b, 802.11g"));
+  EXPECT_THAT(refusal(medium_with("\"carrier_sense_m\": 550", "\"carrier_sense_m\": 200")),
+              HasSubstr("decoded farther away than they are sensed"));
+  EXPECT_THAT(refusal(medium_with("\"cw_min\": 31", "\"cw_min\": 32")), HasSubstr("2^n - 1"));
+  EXPECT_THAT(refusal(medium_with("\"interface\": \"e1\"", "\"interface\": \"e0\"")),
+              HasSubstr("interface e0 is used twice"));
+  EXPECT_THAT(refusal(medium_with("02:00:00:00:00:01", "02:00:00:00:00:1g")),
+              HasSubstr("no MAC address"));
+  EXPECT_THAT(refusal(medium_with("\"n1\"", "\"n0\"")), HasSubstr("two stations are called n0"));
+  EXPECT_THAT(refusal(medium_with("[[1000, 300, 0]]", "[[1000, 300, 0], [1000, 0, 0]]")),
+              HasSubstr("media.0.stations.1.trace.1"));
+  EXPECT_THAT(refusal(medium_with("\"basic_rate_bps\": 1000000",
+                                  "\"basic_rate_bps\": 1000000, \"preamble\": \"short\"")),
+              HasSubstr("too slow for a short preamble"));
+}
+
 }  // namespace
 }  // namespace nagi::daemon

@@ -19,7 +19,12 @@ const char* const configuration = R"({"schema_version": 1, "seed": 1, "links": [
     {"name": "r", "id": 0, "a": "e0", "b": "e1",
      "forward": {"rate_bps": 8000000, "queue": {"packets": 1}, "delay_ns": 5000000,
                 "mark": {"threshold_packets": 0, "weight": 1}},
-     "backward": {"loss": {"model": "trace", "lost": [1], "length": 2}}}]})";
+     "backward": {"loss": {"model": "trace", "lost": [1], "length": 2}}}],
+  "media": [
+    {"name": "air", "id": 1, "phy": "802.11b", "data_rate_bps": 11000000, "basic_rate_bps": 1000000,
+     "reach": {"by": "ranges", "transmission_m": 250, "carrier_sense_m": 550, "interference_m": 550},
+     "stations": [{"name": "n0", "interface": "e2", "position_m": [0, 0]},
+                  {"name": "n1", "interface": "e3", "position_m": [200, 0]}]}]})";
 
 class Replay : public testing::Test {
  protected:
@@ -84,6 +89,23 @@ TEST_F(Replay, MarksAgain) {
   const auto again = replayed();
   // The third finds one in transmission, none waiting; what the record says of it is not believed.
   for (const PacketRecord& each : again) EXPECT_EQ(each.flags, 0);
+}
+
+TEST_F(Replay, GivesAMediumTheArrivalsOfAllItsStations) {
+  // Directions 2 and 3. DATA of 1,000 bytes takes 946 us, with its ACK 1,260.
+  PacketRecord there = arrival(100'000, 0, 2);
+  there.next_hop = 2;  // station 1
+  PacketRecord back = arrival(10'000'000, 0, 3);
+  back.next_hop = 1;
+  PacketRecord lost = arrival(20'000'000, 1, 3);
+  lost.next_hop = 0xFFFE;  // nobody
+  record({back, there, lost});
+  const auto again = replayed();
+  ASSERT_EQ(again.size(), 3U);
+  EXPECT_EQ(again[0].left_ns, 100'000 + 946'000);
+  EXPECT_EQ(again[1].left_ns, 10'946'000);
+  EXPECT_EQ(again[1].fate, 0);
+  EXPECT_EQ(again[2].fate, 5);
 }
 
 TEST_F(Replay, RefusesWhatIsNoRecord) {

@@ -182,7 +182,7 @@ AirFrame Medium::data_frame(StationIndex index) const {
   AirFrame frame;
   frame.kind = FrameKind::data;
   frame.from = index;
-  frame.to = sending.packet.next_hop;
+  frame.to = sending.packet.next_hop.value_or(nobody);
   frame.end =
       Instant{is_broadcast ? phy_.broadcast(sending.packet.size) : phy_.data(sending.packet.size)};
   frame.reserves = is_broadcast ? Duration{} : phy_.sifs() + phy_.ack();
