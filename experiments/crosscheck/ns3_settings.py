@@ -48,6 +48,8 @@ def settings_of(plan: RunPlan) -> dict[str, Any]:
     if flow.scheme not in COUNTERPARTS:
         known = ", ".join(COUNTERPARTS)
         raise refuse(f"ns-3 has nothing like {flow.scheme}", f"leave it out; there are: {known}")
+    if any(hop.is_hop for hop in flow.path):
+        raise refuse("the cross-check is over links, and the flow crosses a medium", "give links")
     if flow.max_window is not None:
         raise refuse("ns-3 has no cap on windows", "give an experiment without `max_window`")
     counterpart = COUNTERPARTS[flow.scheme]
@@ -62,7 +64,7 @@ def settings_of(plan: RunPlan) -> dict[str, Any]:
         "hops": [
             {
                 "there": _direction(plan, flow, hop),
-                "back": _direction(plan, flow, _reverse(hop)),
+                "back": _direction(plan, flow, hop.reversed()),
             }
             for hop in flow.path
         ],
@@ -76,11 +78,6 @@ def settings_of(plan: RunPlan) -> dict[str, Any]:
             "buffer_bytes": _buffer_bytes(plan, flow),
         },
     }
-
-
-def _reverse(hop: LinkDirection) -> LinkDirection:
-    other = "backward" if hop.direction == "forward" else "forward"
-    return hop.model_copy(update={"direction": other})
 
 
 def _direction(plan: RunPlan, flow: FlowPlan, hop: LinkDirection) -> dict[str, Any]:

@@ -182,24 +182,31 @@ OF_NAGI_LINK_ALONE: dict[str, Callable[[Any], Settings]] = {
         "loss": {"model": "trace", "lost": [], "length": value},
     },
 }
-# A bound of media -> where it is in a medium of an experiment, and how it is written there.
-OF_MEDIA: dict[str, tuple[tuple[str, ...], str, Settings]] = {
-    "position_m": (("stations", "S", "at", "0"), "{!r} m", {}),
-    "range_m": (("reach", "interference"), "{!r} m", {"reach": {"by": "ranges"}}),
-    "power_dbm": (("reach", "noise"), "{!r} dBm", {"reach": {"by": "sinr"}}),
-    "ratio_db": (("reach", "reference_loss"), "{!r} dB", {"reach": {"by": "sinr"}}),
-    "path_loss_exponent": (("reach", "path_loss_exponent"), "", {"reach": {"by": "sinr"}}),
-    "retry_limit": (("long_retry_limit",), "", {}),
-    "contention_window": (("cw_max",), "", {"cw_min": 0}),
-    "rts_threshold_bytes": (("rts_threshold",), "{} bytes", {}),
+RANGES, SINR = {"reach": {"by": "ranges"}}, {"reach": {"by": "sinr"}}
+# A bound of media -> where it is in a medium of an experiment, how it is written there, what else
+# the medium has; and where it is in one of nagi-link's.
+OF_MEDIA: dict[str, tuple[str, str, Settings, str]] = {
+    "position_m": ("stations.S.at.0", "{!r} m", {}, "stations.0.position_m.0"),
+    "range_m": ("reach.interference", "{!r} m", RANGES, "reach.interference_m"),
+    "power_dbm": ("reach.noise", "{!r} dBm", SINR, "reach.noise_dbm"),
+    "ratio_db": ("reach.reference_loss", "{!r} dB", SINR, "reach.reference_loss_db"),
+    "path_loss_exponent": ("reach.path_loss_exponent", "", SINR, "reach.path_loss_exponent"),
+    "retry_limit": ("long_retry_limit", "", {}, "long_retry_limit"),
+    "contention_window": ("cw_max", "", {"cw_min": 0}, "cw_max"),
+    "rts_threshold_bytes": ("rts_threshold", "{} bytes", {}, "rts_threshold_bytes"),
 }
 
 
 def answer_of_nagi_link(direction: Settings, directory: Path) -> str | None:
     """Why it refuses a direction; None: it takes it."""
     link = {"name": "wired", "id": 0, "a": "e0", "b": "e1", "forward": direction, "backward": {}}
+    return check({"links": [link]}, directory)
+
+
+def check(settings: Settings, directory: Path) -> str | None:
+    """Why nagi-link refuses settings; None: it takes them."""
     config = directory / "config.json"
-    config.write_text(json.dumps({"schema_version": 1, "seed": 0, "links": [link]}))
+    config.write_text(json.dumps({"schema_version": 1, "seed": 0, **settings}))
     done = subprocess.run(
         [executable("nagi-link"), "check", config], capture_output=True, text=True, check=False
     )
@@ -226,25 +233,29 @@ def experiment_with(link: Settings, directory: Path) -> Path:
     return path
 
 
+def put(settings: Any, place: str, value: Any) -> None:
+    """Gives what is at `place`, steps joined by dots, another value."""
+    *way, last = [int(step) if step.isdigit() else step for step in place.split(".")]
+    for step in way:
+        settings = settings[step]
+    settings[last] = value
+
+
 def experiment_with_medium(key: str, value: Any, directory: Path) -> Path:
-    """All stations are where they hear each other, whatever they hear with."""
-    place, text, more = OF_MEDIA[key]
+    """Both stations are at one place, so that they hear each other."""
+    place, text, more, _ = OF_MEDIA[key]
     path = experiment_with({}, directory)
     experiment = json.loads(path.read_text())
     del experiment["links"]
     medium = experiment.setdefault("media", {})["air"] = {
         "phy": "802.11b",
         "data_rate": "11 Mb/s",
-        "stations": {"S": {"at": ["0 m", "0 m"]}, "D": {"at": ["1 m", "0 m"]}},
+        "stations": {"S": {"at": ["0 m", "0 m"]}, "D": {"at": ["0 m", "0 m"]}},
         **copy.deepcopy(more),
     }
     if key == "position_m":  # the other is there, too
         medium["stations"]["D"]["at"][0] = text.format(value)
-    node: Any = medium
-    *way, last = place
-    for step in way:
-        node = node[step]
-    node[int(last) if isinstance(node, list) else last] = text.format(value) if text else value
+    put(medium, place, text.format(value) if text else value)
     path.write_text(json.dumps(experiment, indent=1))
     return path
 
@@ -284,21 +295,31 @@ def test_every_bound_is_tried():
 
 
 @pytest.mark.parametrize("key", OF_MEDIA)
-def test_media_keep_to_their_bounds(tmp_path, key):
-    place, _, _ = OF_MEDIA[key]
+def test_they_give_the_same_answer_of_media(tmp_path, key):
+    place, _, _, place_there = OF_MEDIA[key]
+    path = experiment_with_medium(key, values_of(key)[2][0], tmp_path)
+    medium = read_experiment(path, None)[0].experiment.media["air"]
+    stations = {name: {"name": name, "interface": name} for name in medium.stations}
+    theirs = {
+        "name": "air",
+        "id": 0,
+        "reach": medium.reach.plan(list(stations)).model_dump(exclude_none=True),
+        "stations": [{**each, "position_m": [0, 0]} for each in stations.values()],
+        "cw_min": 0,
+        **{name: each for name, each in medium.timing().items() if each is not None},
+    }
     for value, possible in values_of(key):
+        put(theirs, place_there, value)
+        answer = check({"links": [], "media": [theirs]}, tmp_path)
+        assert (answer is None) == possible, (value, answer)
         path = experiment_with_medium(key, value, tmp_path)
-        try:
-            (point,) = read_experiment(path, None)
-        except InputError as refused:
-            assert not possible, (value, refused)
-            wanted = ".".join(("media", "air", *place))
-            assert any(problem.key == wanted and problem.line for problem in refused.problems)
+        if possible:
+            assert read_experiment(path, None)
             continue
-        assert possible, value
-        if key in ("power_dbm", "ratio_db", "path_loss_exponent"):
-            continue  # at its ends nobody hears anybody
-        plan_runs(point, None)
+        with pytest.raises(InputError) as refused:
+            read_experiment(path, None)
+        found = refused.value.problems
+        assert any(each.key == f"media.air.{place}" and each.line and each.cure for each in found)
 
 
 @pytest.mark.parametrize("key", PLACES)
