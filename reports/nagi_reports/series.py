@@ -127,8 +127,8 @@ def read_series(run: Path, number: int = 0) -> RunSeries:
 def read_queue(
     run: Path, plan: RunPlan, direction: LinkDirection
 ) -> tuple[RecordedQueue | None, str]:
-    """What waited in front of a direction of a link, or at the station that sends over a hop; or why
-    that is not known. Raises InputError if a file is damaged."""
+    """What waited for a direction of a link, or at a hop's sender; or why that is not known. Raises
+    InputError if a file is damaged."""
     if plan.imposed(direction) is None:
         return _queue(run / "packets.parquet", plan, direction)
     return _queue_of_switch(run, plan, direction)

@@ -27,7 +27,6 @@ from nagi_reports.content import (
     Table,
 )
 
-
 _FEW = 4  # stations without links that the topology shows
 
 
