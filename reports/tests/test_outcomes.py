@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import math
+from typing import get_args
 
 import pandas as pd
 import pytest
 from campaigns import CEILING, campaign_of, valid_row
-from nagi_contracts.statements import Statement
+from nagi_contracts.statements import Metric, Statement
 from nagi_reports.chapters.statements import held, ours
-from nagi_reports.outcomes import Finding, outcomes, ratio, result_of
+from nagi_reports.outcomes import Finding, Outcome, outcomes, ratio, result_of
 from nagi_reports.summary import Mean, normalised
 
 CAPACITIES = ("10 Mb/s", "20 Mb/s", "40 Mb/s")
@@ -50,6 +51,13 @@ def outcome_of(repeats=1, without=(), **statement):
     statement = Statement.model_validate({"text": "Said.", **statement})
     [outcome] = outcomes(campaign.model_copy(update={"statements": [statement]}), table)
     return outcome
+
+
+@pytest.mark.parametrize("metric", get_args(Metric))
+def test_every_metric_has_words(metric):
+    statement = {"text": "Said.", "metric": metric, "against": {"scheme": "reno"}, "is": "> 1"}
+    said = held(Outcome(Statement.model_validate(statement), "not tested", []))
+    assert said.endswith("at scheme reno, > 1.") and "_" not in said
 
 
 def test_confirmed_where_it_holds_everywhere():
