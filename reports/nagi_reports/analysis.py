@@ -253,7 +253,8 @@ class Recorded:
 
 def _identity(packets: pd.DataFrame) -> pd.Series[int]:
     """As in drop logs and records of packets (drops.DROP_COLUMNS)."""
-    return packets["identification"].astype("int64") * 2**16 + packets["checksum"]
+    found: pd.Series[int] = packets["identification"].astype("int64") * 2**16 + packets["checksum"]
+    return found
 
 
 def _of_flow(recorded: Recorded, flow: FlowPlan) -> dict[str, Any]:

@@ -105,4 +105,5 @@ def _station(plan: RunPlan, media: pd.Series[Any], nodes: pd.Series[Any]) -> Int
 
 
 def _key(station: Ints, index: pd.Series[Any]) -> Ints:
-    return station << 32 | index.to_numpy(np.int64)
+    found: Ints = station << 32 | index.to_numpy(np.int64)
+    return found
