@@ -48,6 +48,9 @@ Metric = Literal[
     "nagi",
     "nagi_of_ceiling",
     # Columns of results.
+    "tcp_efficiency",
+    "cwnd_mean_packets",
+    "jain_index",
     "rtt_median_s",
     "rtt_p95_s",
     "rtt_p99_s",

@@ -52,7 +52,7 @@ def test_experiment_files_keep_to_the_schema(path):
     data = YAML(typ="safe").load(path.read_text())
     jsonschema.validate(data, schema)
     read_experiment(path, None)
-    data["links"]["surprise"] = {"between": "not a pair"}
+    data.setdefault("links", {})["surprise"] = {"between": "not a pair"}
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(data, schema)
 

@@ -228,10 +228,13 @@ def _by_flow(plans: list[RunPlan]) -> dict[str, list[tuple[RunPlan, FlowPlan]]]:
 
 
 def _path(plan: RunPlan, flow: FlowPlan) -> str:
-    """`S -(wired)- N -(radio)- D`."""
+    """`S -(wired)- N -(air)- A - B`: of hops over a medium one names it."""
     words = [flow.sender]
+    before = None
     for direction in flow.path:
-        words += [f"-({direction.link})-", plan.reaches(direction)]
+        goes_on = direction.is_hop and direction.link == before
+        words += ["-" if goes_on else f"-({direction.link})-", plan.reaches(direction)]
+        before = direction.link
     return " ".join(words)
 
 

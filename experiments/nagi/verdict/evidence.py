@@ -352,6 +352,7 @@ def _crossings(
         came, received_ns = unique_keys(last.identity[received], last.time_ns[received])
         inside = np.zeros(len(identity), np.int64)
         known = np.ones(len(identity), bool)
+        recorded = np.isin(came, first.identity[sent])
         for direction in directions:
             mine = due[(due["direction"] == number_of(plan, direction)) & (fates(due) == DELIVERED)]
             key, took = unique_keys(
@@ -360,6 +361,7 @@ def _crossings(
             found = look_up(key, took + 1, identity)
             inside += found - 1
             known &= found > 0
+            recorded &= np.isin(came, mine["identity"].astype(np.int64))
             if not direction.is_hop and (direction.link, direction.direction) in through:
                 key, took = through[direction.link, direction.direction].took_ns
                 found = look_up(key, took + 1, identity)
@@ -371,7 +373,7 @@ def _crossings(
             subject=f"{flow.name}, {what}",
             directions=directions,
             error_ns=(arrived - sent_ns - inside)[both & timed],
-            unmatched=1 - both.sum() / len(came) if len(came) else 0.0,
+            unmatched=float((~recorded).mean()) if len(came) else 0.0,
             identity=came,
             received_ns=received_ns,
         )

@@ -456,7 +456,6 @@ void Medium::answer(StationIndex index, const AirFrame& frame) {
       station.access.end_exchange(now_);
       cancel(index, Phase::timeout);
       station.sending->short_retries = 0;
-      station.sending->answered = true;
       next = data_frame(index);
       break;
     case FrameKind::ack:
@@ -510,7 +509,6 @@ void Medium::await(StationIndex index, Awaited what) {
   Station& station = stations_[index];
   station.awaited = what;
   station.asked = now_;
-  station.answer_may_have_begun = false;
   station.access.begin_exchange(now_);
   schedule(index, Phase::timeout, now_ + phy_.response_timeout());
 }

@@ -144,7 +144,6 @@ class Medium {
     unsigned attempt = 1;
     unsigned short_retries = 0;
     unsigned long_retries = 0;
-    bool answered = false;  // by a CTS, in this attempt
     std::optional<Instant> delivered;
   };
   struct Signal {
@@ -167,7 +166,6 @@ class Medium {
     std::uint64_t draws = 0;
     Awaited awaited = Awaited::nothing;
     Instant asked{};  // end of the frame that is to be answered
-    bool answer_may_have_begun = false;
     std::optional<AirFrame> response;  // about to be sent
     std::optional<FrameSlot> transmitting;
     std::optional<Reception> reception;
