@@ -236,7 +236,8 @@ class Recorded:
                     pd.DataFrame({"connection": table["connection"], "identity": _identity(table)})
                     for table in packets(self.captures[at])
                 ]
-                self.seen[at] = pd.concat(parts)
+                nothing = pd.DataFrame({"connection": [], "identity": []}, dtype="int64")
+                self.seen[at] = pd.concat(parts) if parts else nothing
             flows, seen = self.scans[at].flows, self.seen[at]
             mine = is_of(flows, flow) | is_of(flows, flow, data=False)
             found.append(seen["identity"][seen["connection"].isin(flows["connection"][mine])])
