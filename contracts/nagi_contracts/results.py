@@ -228,6 +228,25 @@ class ResultRow(Contract):
         description="the same of the mean RTT: (beside - alone) / beside",
     )
 
+    link_drop_probability: float | None = Field(
+        None,
+        exclude_if=is_none,
+        description="of media: share of the flow's packets, ACKs included, that stations tried to "
+        "send during the interval and gave up at the retry limit; a packet counts at each station "
+        "that tried to send it. Null, as what follows, for flows that cross no medium",
+    )
+    retries_per_hop: float | None = Field(
+        None,
+        exclude_if=is_none,
+        description="attempts beside the first of such a packet at a station, mean",
+    )
+    airtime_share: float | None = Field(
+        None,
+        exclude_if=is_none,
+        description="share of the interval in which RTS, CTS, DATA or ACK frames of the flow's "
+        "packets were on the air; frames at the same time count once",
+    )
+
 
 OF_TWO_RUNS = ("harm_goodput", "harm_rtt")  # columns that need another run, too
 

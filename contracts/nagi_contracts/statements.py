@@ -68,6 +68,12 @@ Metric = Literal[
     "datagram_jitter_s",
     "r_factor",
     "mos",
+    "cwnd_mean_packets",
+    "segments_retransmitted",
+    "jain_index",
+    "link_drop_probability",
+    "retries_per_hop",
+    "airtime_share",
 ]
 Quantifier = Literal["all", "most", "some"]
 

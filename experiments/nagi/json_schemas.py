@@ -19,6 +19,7 @@ from nagi_contracts.plan import RunPlan
 from nagi_contracts.records import (
     Campaign,
     Flows,
+    FrameRow,
     Manifest,
     NodeRecord,
     PacketRow,
@@ -51,6 +52,7 @@ CONTRACTS: dict[str, type[Contract]] = {
     "tcp_info": TcpInfoSample,
     "packets": PacketRow,
     "transmissions": TransmissionRow,
+    "frames": FrameRow,
     "scheme_events": SchemeEvent,
     "verdict": Verdict,
     "goodput": GoodputWindow,
@@ -62,6 +64,7 @@ TABLES = (
     "tcp_info",
     "packets",
     "transmissions",
+    "frames",
     "queue_samples",
     "scheme_events",
     "goodput",

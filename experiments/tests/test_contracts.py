@@ -105,7 +105,7 @@ def test_nodes_and_batches_keep_to_their_schemas():
 
 # The example's schemes are the kernel's own, which tell nothing, it has no switch and no radio, and
 # its flows share no direction of a link.
-OTHERS = ("scheme_events", "queue_samples", "transmissions", "goodput")
+OTHERS = ("scheme_events", "queue_samples", "transmissions", "frames", "goodput")
 
 
 @pytest.mark.parametrize("name", [name for name in TABLES if name not in OTHERS])

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,6 +26,7 @@ from nagi_contracts.switches import Switches, drops_file
 from nagi_reports import applications, attribution
 from nagi_reports.connections import known, rtt_seconds
 from nagi_reports.fairness import Windows, add_harm, measures, sharing, window_s
+from nagi_reports.media import FRAMES, PACKETS, Air
 from nagi_reports.metrics import (
     agi,
     agi_ceiling,
@@ -103,9 +105,13 @@ def ensure_metrics(run: Path) -> None:
 
 
 def can_analyse(run: Path) -> bool:
-    """Whether a run still has all its captures."""
+    """Whether a run still has all that its metrics are computed from: captures, and of media the
+    records of packets and frames."""
     plan = RunPlan.read(run / "plan.json")
-    return all(find_capture(run, capture.file) for capture in plan.captures)
+    records = (PACKETS, FRAMES) if plan.media else ()
+    return all(find_capture(run, capture.file) for capture in plan.captures) and all(
+        (run / name).exists() for name in records
+    )
 
 
 def find_capture(run: Path, file: str) -> Path | None:
@@ -145,6 +151,7 @@ def read_table(out: Path, campaign: Campaign) -> pd.DataFrame:
 class Recorded:
     """What a run left, with its captures scanned over the measurement interval."""
 
+    directory: Path
     plan: RunPlan
     manifest: Manifest
     verdict: Verdict
@@ -157,6 +164,7 @@ class Recorded:
     captures: dict[tuple[str, str], Path]  # (node, link) -> file
     scans: dict[tuple[str, str], Scan]
     resent: dict[tuple[str, str], pd.DataFrame] = field(default_factory=dict)  # see of_drops()
+    seen: dict[tuple[str, str], pd.DataFrame] = field(default_factory=dict)  # see identities()
 
     @classmethod
     def read(cls, run: Path) -> Recorded:
@@ -175,6 +183,7 @@ class Recorded:
         verdict = Verdict.read(run / "verdict.json")
         measure = plan.measure
         return cls(
+            directory=run,
             plan=plan,
             manifest=manifest,
             verdict=verdict,
@@ -206,11 +215,33 @@ class Recorded:
             dropped = pd.Index(self.drops["identity"].unique())
             parts = []
             for table in packets(self.captures[at]):
-                identity = table["identification"].astype("int64") * 2**16 + table["checksum"]
+                identity = _identity(table)
                 wanted = table["retransmission"] | identity.isin(dropped)
                 parts.append(table.assign(identity=identity)[_OF_DROPS][wanted])
             self.resent[at] = pd.concat(parts)
         return self.resent[at]
+
+    @cached_property
+    def air(self) -> Air:
+        """What became of packets and frames on media."""
+        return Air.read(self.directory, self.plan)
+
+    def identities(self, flow: FlowPlan) -> pd.Series[int]:
+        """The identities of a flow's packets, there and back, as records of packets have them: of
+        all that a capture at one of its ends has."""
+        found = []
+        for at in dict.fromkeys((sending(flow), receiving(flow))):
+            if at not in self.seen:
+                parts = [
+                    pd.DataFrame({"connection": table["connection"], "identity": _identity(table)})
+                    for table in packets(self.captures[at])
+                ]
+                nothing = pd.DataFrame({"connection": [], "identity": []}, dtype="int64")
+                self.seen[at] = pd.concat(parts) if parts else nothing
+            flows, seen = self.scans[at].flows, self.seen[at]
+            mine = is_of(flows, flow) | is_of(flows, flow, data=False)
+            found.append(seen["identity"][seen["connection"].isin(flows["connection"][mine])])
+        return pd.concat(found)
 
     @property
     def seconds(self) -> float:
@@ -219,6 +250,12 @@ class Recorded:
     def goodput_bps(self, flow: FlowPlan) -> float:
         received = scanned(self.scans[receiving(flow)].flows, flow)
         return goodput_bps(received.first_time_bytes_inside if received else 0, self.seconds)
+
+
+def _identity(packets: pd.DataFrame) -> pd.Series[int]:
+    """As in drop logs and records of packets (drops.DROP_COLUMNS)."""
+    found: pd.Series[int] = packets["identification"].astype("int64") * 2**16 + packets["checksum"]
+    return found
 
 
 def _of_flow(recorded: Recorded, flow: FlowPlan) -> dict[str, Any]:
@@ -252,6 +289,14 @@ def _of_flow(recorded: Recorded, flow: FlowPlan) -> dict[str, Any]:
         values |= _reactions(recorded, flow, sent)
     if sent and received:
         values |= _between(recorded, flow)
+    hops = [hop for hop in (*flow.path, *flow.path_back()) if hop.is_hop]
+    if hops:
+        measure = recorded.plan.measure
+        values |= recorded.air.columns(
+            recorded.air.of_flow(recorded.identities(flow).unique(), hops),
+            round(measure.start_s * 1e9),
+            round(measure.end_s * 1e9),
+        )
     ends = recorded.applications.get(flow.name)
     if ends is not None:
         one_clock = not {flow.sender, flow.receiver} & recorded.verdict.clocks.keys()

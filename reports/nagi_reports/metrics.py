@@ -11,6 +11,7 @@ RFC 4898  TCP Extended Statistics MIB
 RFC 5166  Metrics for the Evaluation of Congestion Control Mechanisms
 RFC 6349  Framework for TCP Throughput Testing
 RFC 7680  A One-Way Loss Metric for IP Performance Metrics
+802.11    IEEE 802.11-2020, clause 10 (retry limits: 10.3.4.4)
 
 What is counted and timed packet by packet is defined where it is counted (FLOW_COLUMNS and
 MATCH_COLUMNS there): RTT by timestamps (RFC 7323 section 4) and by sequence numbers (Karn's
@@ -109,6 +110,32 @@ def loss_rate(lost: float, sent: float) -> float:
     """Share of the packets sent that never arrive (RFC 7680: Type-P-One-way-Packet-Loss-Average).
     From both captures: retransmissions are packets of their own."""
     return _ratio(lost, sent)
+
+
+def link_drop_probability(given_up: int, tried: int) -> float:
+    """Share of the packets that stations of media tried to send, and were over with, that they gave
+    up at the retry limit (802.11). A packet counts at each station that tried to send it; one that
+    its queue dropped was never tried."""
+    return _ratio(given_up, tried)
+
+
+def retries_per_hop(attempts: Floats) -> float:
+    """Attempts beside the first per packet at a station of a medium, mean; `attempts`: of each. An
+    attempt is an RTS, or where none is sent the packet (802.11)."""
+    return _ratio(float((attempts - 1).sum()), len(attempts))
+
+
+def airtime_share(
+    start_ns: npt.NDArray[np.int64], end_ns: npt.NDArray[np.int64], begin_ns: int, over_ns: int
+) -> float:
+    """Share of the time in [begin, over) in which at least one of the frames from `start` to `end`
+    was on the air. Frames at the same time in different places count once."""
+    starts, ends = (np.clip(each, begin_ns, over_ns) for each in (start_ns, end_ns))
+    order = np.argsort(starts, kind="stable")
+    starts, ends = starts[order], np.maximum.accumulate(ends[order])
+    covered = np.append(begin_ns, ends[:-1])  # up to where the frames before it reach
+    on_air = np.maximum(ends - np.maximum(starts, covered), 0).sum()
+    return _ratio(float(on_air), over_ns - begin_ns)
 
 
 def time_mean(time_ns: npt.NDArray[np.int64], value: Floats, start_ns: int, end_ns: int) -> float:

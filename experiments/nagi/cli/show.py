@@ -266,6 +266,12 @@ _METRICS: dict[str, tuple[str, float]] = {
     "queue_overflows": ("queue overflows", 1),
     "channel_losses": ("channel losses", 1),
 }
+# Shown where they are known.
+_OF_MEDIA = {
+    "link_drop_probability": ("given up on media (%)", 1e2),
+    "retries_per_hop": ("retries per hop", 1),
+    "airtime_share": ("airtime (%)", 1e2),
+}
 _OF_APPLICATIONS = {
     name: (
         f"{measured.in_words} ({measured.unit})" if measured.unit else measured.in_words,
@@ -284,7 +290,8 @@ def _flows_table(rows: list[ResultRow]) -> Table:
             f"{row.flow} (background)" if row.background else row.flow, justify="right"
         )
     table.add_row("scheme", *(row.scheme for row in rows))
-    known = {name: shown for name, shown in _OF_APPLICATIONS.items() if _is_known(rows, name)}
+    others = {**_OF_MEDIA, **_OF_APPLICATIONS}
+    known = {name: shown for name, shown in others.items() if _is_known(rows, name)}
     for name, (what, scale) in {**_METRICS, **known}.items():
         table.add_row(what, *(_number(getattr(row, name), scale) for row in rows))
     return table

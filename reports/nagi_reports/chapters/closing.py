@@ -104,6 +104,35 @@ def definitions(material: Material) -> list[Block]:
         *applications.definitions(material),
         *_reactions(material),
         *_fairness(material),
+        *_media(material),
+    ]
+
+
+def _media(material: Material) -> list[Block]:
+    """Of flows over shared media, where the results have some."""
+    if "airtime_share" not in material.table or material.table["airtime_share"].isna().all():
+        return []
+    return [
+        Definition(
+            "Given up on media",
+            fraction(text("packets given up at the retry limit"), text("packets tried")),
+            "Link-layer drop probability. Over the packets of a flow, ACKs included, that were "
+            "delivered or given up during the measurement interval; a packet counts at each "
+            "station that tried to send it. A packet that a queue dropped was not tried.",
+        ),
+        Definition(
+            "Retries per hop",
+            None,
+            "The mean, over the same packets and stations, of the attempts beside the first. An "
+            "attempt is an RTS, or the packet itself where no RTS is sent.",
+        ),
+        Definition(
+            "Airtime",
+            None,
+            "The share of the measurement interval in which at least one RTS, CTS, DATA or ACK "
+            "frame of the flow's packets was on the air. Frames sent at the same time in different "
+            "places count once.",
+        ),
     ]
 
 

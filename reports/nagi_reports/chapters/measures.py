@@ -32,6 +32,9 @@ MEASURES = (
     Measure("rtt_p99_s", "RTT, 99th percentile (ms)", 1e3, 1),
     Measure("queueing_delay_mean_s", "Queueing delay, mean (ms)", 1e3, 1),
     Measure("cwnd_mean_packets", "cwnd, mean (packets)", 1, 1),
+    Measure("link_drop_probability", "Given up on media (%)", 100, 2),
+    Measure("retries_per_hop", "Retries per hop", 1, 2),
+    Measure("airtime_share", "Airtime (%)", 100, 1),
 )
 
 

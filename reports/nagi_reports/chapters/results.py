@@ -60,7 +60,8 @@ def _abstract(material: Material, found: list[Outcome]) -> str:
     measured = plan.measure.end_s - plan.measure.start_s
     said = (
         f"{count_of(summary.runs, 'run')} ({', '.join(counts)}) of real kernel TCP over emulated "
-        f"{'links' if plan.links else 'media'}. Each point was run {each}; each run was measured for {measured:g} s."
+        f"{'links' if plan.links else 'media'}. Each point was run {each}; each run was "
+        f"measured for {measured:g} s."
     )
     if found:
         results = Counter(outcome.result for outcome in found)
