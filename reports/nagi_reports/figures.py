@@ -19,7 +19,8 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
@@ -1152,8 +1153,10 @@ class DrawnMedium:
 
 
 SENSED = 24  # pairs at most that are drawn; where there are more, rings around a station
+_RINGS: tuple[Any, ...] = ("-", ":")  # how they are drawn
 _NAMED = 60  # stations at most with names
 _PATHS = 10  # flows at most with a colour of their own
+_BENT = 0.28  # of lines between stations that sense each other: height / half the length
 _APART = 0.055  # inches between flows over the same hop
 
 
@@ -1163,11 +1166,12 @@ def medium_map(medium: DrawnMedium) -> Figure:
     xs = [x for each in medium.stations for x, _ in (each.place, *each.trace)]
     ys = [y for each in medium.stations for _, y in (each.place, *each.trace)]
     rings = medium.rings if len(medium.senses) > SENSED else []
-    arcs = bool(medium.senses) and not rings
     width = max(xs) - min(xs) or max(ys) - min(ys) or 1.0
     height = max(ys) - min(ys)
     inches = min((WIDTH - 1.2) / width, (3.4 if medium.in_metres else 2.0) / max(height, 1e-9))
-    beyond = 0.45 + 0.35 * arcs  # inches around the stations
+    places = {each.name: each.place for each in medium.stations}
+    bent = [] if rings else [math.dist(places[one], places[other]) for one, other in medium.senses]
+    beyond = max(0.4, _BENT / 2 * max(bent, default=0) * inches + 0.15)  # around the stations
     deep = height * inches + 2 * beyond
     legend = 0.22 * math.ceil(len(medium.paths[:_PATHS]) / 4) + 0.3
     bottom = 0.42 if medium.in_metres else 0.05
@@ -1188,7 +1192,6 @@ def medium_map(medium: DrawnMedium) -> Figure:
         elif not height:
             axes.set_yticks([])
             axes.spines["left"].set_visible(False)
-        places = {each.name: each.place for each in medium.stations}
         _draw_reach(axes, medium, places, rings)
         for index, ((_, nodes), lane) in enumerate(zip(medium.paths, _lanes(medium), strict=True)):
             aside = (1 + lane) * _APART / inches
@@ -1199,7 +1202,7 @@ def medium_map(medium: DrawnMedium) -> Figure:
             *([_sensing()] if medium.senses and not rings else []),
             *(
                 Line2D([], [], color=_GREY, linewidth=0.8, linestyle=dashes, label=label)
-                for (label, _), dashes in zip(rings, ("-", ":"), strict=False)
+                for (label, _), dashes in zip(rings, _RINGS, strict=False)
             ),
             *(
                 Line2D([], [], color=_STYLES[at][0], linewidth=1.6, label=f"flow {name}")
@@ -1227,14 +1230,14 @@ def _draw_reach(
         _joined(axes, places[one], places[other], arrowstyle="-|>", connectionstyle="arc3,rad=0.08")
     if not rings:
         for index, (one, other) in enumerate(medium.senses):
-            bent = "arc3,rad=0.28" if index % 2 else "arc3,rad=-0.28"
+            bent = f"arc3,rad={_BENT if index % 2 else -_BENT}"
             _joined(
                 axes, places[one], places[other], connectionstyle=bent, linestyle="--",
                 linewidth=0.7,
             )  # fmt: skip
         return
     x, y = places[central(medium)]
-    for (_, radius), dashes in zip(rings, ("-", ":"), strict=False):
+    for (_, radius), dashes in zip(rings, _RINGS, strict=False):
         axes.add_patch(
             Circle((x, y), radius, fill=False, edgecolor=_GREY, linewidth=0.8, linestyle=dashes)
         )
@@ -1331,19 +1334,17 @@ def airtime(runs: Sequence[Airtime]) -> Figure:
         figure = Figure(figsize=(WIDTH, height), layout="constrained")
         grid = figure.subplots(down, across, sharex=True, squeeze=False)
         places = list(grid.flat)
-        drawn = None
+        scale = ScalarMappable(Normalize(0, top), colours)
         for axes in places[len(runs) :]:
             axes.set_visible(False)
         for place, (axes, run) in enumerate(zip(places, runs, strict=False)):
             rows = len(run.shares)
-            drawn = axes.pcolormesh(
+            axes.pcolormesh(
                 run.edges_s,
                 np.arange(rows + 1) - 0.5,
                 np.array([values for _, values in run.shares]),
-                cmap=colours,
-                vmin=0,
-                vmax=top,
-                rasterized=False,
+                cmap=scale.cmap,
+                norm=scale.norm,
                 edgecolors="face",
                 linewidth=0.1,
             )
@@ -1360,7 +1361,7 @@ def airtime(runs: Sequence[Airtime]) -> Figure:
                 axes.set_xlabel("Time since the traffic began (s)", fontsize=7.5)
                 axes.tick_params(labelbottom=True)
         bar = figure.colorbar(
-            drawn, ax=grid, location="top", shrink=0.4, aspect=30, format=PercentFormatter(1, 0)
+            scale, ax=grid, location="top", shrink=0.4, aspect=30, format=PercentFormatter(1, 0)
         )
         bar.set_label("share of the window on the air", fontsize=7)
         bar.ax.tick_params(labelsize=6.5)

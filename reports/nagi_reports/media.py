@@ -117,7 +117,8 @@ class Air:
         begun = np.searchsorted(starts, edges_ns, side="right")
         over = np.append(np.iinfo(np.int64).min, ends)[begun]
         sent = before[begun] - np.maximum(over - edges_ns, 0) * (begun > 0)
-        return np.diff(sent) / np.diff(edges_ns)
+        shares: Floats = np.diff(sent) / np.diff(edges_ns)
+        return shares
 
     def stations(self, medium: MediumPlan, start_ns: int, end_ns: int) -> dict[str, StationAir]:
         """What each station did over an interval."""
