@@ -241,7 +241,8 @@ class Recorded:
             flows, seen = self.scans[at].flows, self.seen[at]
             mine = is_of(flows, flow) | is_of(flows, flow, data=False)
             found.append(seen["identity"][seen["connection"].isin(flows["connection"][mine])])
-        return pd.concat(found)
+        together: pd.Series[int] = pd.concat(found)
+        return together
 
     @property
     def seconds(self) -> float:

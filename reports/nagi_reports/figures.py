@@ -19,11 +19,14 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch, Rectangle
+from matplotlib.patches import Circle, FancyArrowPatch, Patch, Rectangle
 from matplotlib.text import Text
+from matplotlib.ticker import PercentFormatter
 
 from nagi_reports.attribution import OUTCOMES, Classified
 from nagi_reports.series import Curve as TimeCurve
@@ -922,7 +925,8 @@ def _rtt(axes: Axes, series: RunSeries, top: float) -> None:
         return
     axes.axhline(series.base_rtt_ms, color=_GREY, linewidth=1, linestyle=":")
     _line(axes, series.rtt_ms, color="black")
-    axes.set_ylim(0, top or 1.08 * float(series.rtt_ms.maximum.max()))
+    # Without any sample the kernel tells 0.
+    axes.set_ylim(0, top or 1.08 * (float(series.rtt_ms.maximum.max()) or series.base_rtt_ms))
 
 
 def _queue(axes: Axes, series: RunSeries, top: float) -> None:
@@ -1122,4 +1126,295 @@ def _fared(x: Axis, drawn: Sequence[FaredCurves]) -> Figure:
                 axes.set_xlabel(f"{x.title}{f' ({unit})' if unit else ''}")
         handles, labels = _handles(grid[: len(drawn)])
         figure.legend(handles, labels, ncols=4, handlelength=2.8, loc="outside upper center")
+    return figure
+
+
+@dataclass(frozen=True)
+class DrawnStation:
+    """A station of a medium where it is drawn: in m, or in any unit."""
+
+    name: str
+    kind: str
+    place: tuple[float, float]
+    trace: list[tuple[float, float]]  # where it moves, one after the other
+
+
+@dataclass(frozen=True)
+class DrawnMedium:
+    """A medium: who hears whom, and the paths of flows over it."""
+
+    stations: list[DrawnStation]
+    in_metres: bool
+    decodes: list[tuple[str, str]]  # pairs, each of which decodes the other
+    one_way: list[tuple[str, str]]  # from, to: only in this direction
+    senses: list[tuple[str, str]]  # pairs that sense each other without decoding
+    rings: list[tuple[str, float]]  # what, and up to which distance, where that is known
+    paths: list[tuple[str, list[str]]]  # flow, its stations
+
+
+SENSED = 24  # pairs at most that are drawn; where there are more, rings around a station
+_RINGS: tuple[Any, ...] = ("-", ":")  # how they are drawn
+_NAMED = 60  # stations at most with names
+_PATHS = 10  # flows at most with a colour of their own
+_BENT = 0.28  # of lines between stations that sense each other: height / half the length
+_APART = 0.055  # inches between flows over the same hop
+
+
+def medium_map(medium: DrawnMedium) -> Figure:
+    """Stations at their places, solid lines between those that decode each other, dashed ones or
+    rings for carrier sense, and flows as arrows along the hops."""
+    xs = [x for each in medium.stations for x, _ in (each.place, *each.trace)]
+    ys = [y for each in medium.stations for _, y in (each.place, *each.trace)]
+    rings = medium.rings if len(medium.senses) > SENSED else []
+    width = max(xs) - min(xs) or max(ys) - min(ys) or 1.0
+    height = max(ys) - min(ys)
+    inches = min((WIDTH - 1.2) / width, (3.4 if medium.in_metres else 2.0) / max(height, 1e-9))
+    places = {each.name: each.place for each in medium.stations}
+    bent = [] if rings else [math.dist(places[one], places[other]) for one, other in medium.senses]
+    beyond = max(0.4, _BENT / 2 * max(bent, default=0) * inches + 0.15)  # around the stations
+    deep = height * inches + 2 * beyond
+    legend = 0.22 * math.ceil(len(medium.paths[:_PATHS]) / 4) + 0.3
+    bottom = 0.42 if medium.in_metres else 0.05
+    with style():
+        size = (WIDTH, deep + legend + bottom)
+        figure = Figure(figsize=size)
+        axes = figure.add_axes((0.08, bottom / size[1], 0.9, deep / size[1]))
+        middle = (min(xs) + max(xs)) / 2
+        across = 0.9 * WIDTH / inches / 2
+        axes.set_xlim(middle - across, middle + across)
+        axes.set_ylim(min(ys) - beyond / inches, max(ys) + beyond / inches)
+        axes.set_aspect("equal")
+        axes.tick_params(labelsize=7)
+        axes.set_xlabel("m", labelpad=1)
+        axes.locator_params(axis="y", nbins=5)
+        if not medium.in_metres:
+            axes.set_axis_off()
+        elif not height:
+            axes.set_yticks([])
+            axes.spines["left"].set_visible(False)
+        _draw_reach(axes, medium, places, rings)
+        for index, ((_, nodes), lane) in enumerate(zip(medium.paths, _lanes(medium), strict=True)):
+            aside = (1 + lane) * _APART / inches
+            _draw_path(axes, [places[node] for node in nodes], index, aside)
+        _draw_stations(axes, medium)
+        handles = [
+            Line2D([], [], color=_GREY, linewidth=1, label="decode each other"),
+            *([_sensing()] if medium.senses and not rings else []),
+            *(
+                Line2D([], [], color=_GREY, linewidth=0.8, linestyle=dashes, label=label)
+                for (label, _), dashes in zip(rings, _RINGS, strict=False)
+            ),
+            *(
+                Line2D([], [], color=_STYLES[at][0], linewidth=1.6, label=f"flow {name}")
+                for at, (name, _) in enumerate(medium.paths[:_PATHS])
+            ),
+        ]
+        figure.legend(handles=handles, ncols=4, loc="upper center", handlelength=2.2)
+    return figure
+
+
+def _sensing() -> Line2D:
+    return Line2D([], [], color=_GREY, linewidth=0.7, linestyle="--", label="sense each other only")
+
+
+def _draw_reach(
+    axes: Axes,
+    medium: DrawnMedium,
+    places: Mapping[str, tuple[float, float]],
+    rings: list[tuple[str, float]],
+) -> None:
+    for one, other in medium.decodes:
+        (x0, y0), (x1, y1) = places[one], places[other]
+        axes.plot([x0, x1], [y0, y1], color=_GREY, linewidth=1, zorder=1)
+    for one, other in medium.one_way:
+        _joined(axes, places[one], places[other], arrowstyle="-|>", connectionstyle="arc3,rad=0.08")
+    if not rings:
+        for index, (one, other) in enumerate(medium.senses):
+            bent = f"arc3,rad={_BENT if index % 2 else -_BENT}"
+            _joined(
+                axes, places[one], places[other], connectionstyle=bent, linestyle="--",
+                linewidth=0.7,
+            )  # fmt: skip
+        return
+    x, y = places[central(medium)]
+    for (_, radius), dashes in zip(rings, _RINGS, strict=False):
+        axes.add_patch(
+            Circle((x, y), radius, fill=False, edgecolor=_GREY, linewidth=0.8, linestyle=dashes)
+        )
+
+
+def _joined(axes: Axes, one: tuple[float, float], other: tuple[float, float], **how: Any) -> None:
+    settings = {"arrowstyle": "-", "linewidth": 1.0, "color": _GREY, "mutation_scale": 8, **how}
+    axes.add_patch(FancyArrowPatch(one, other, shrinkA=9, shrinkB=9, zorder=1, **settings))
+
+
+def central(medium: DrawnMedium) -> str:
+    """The station that is nearest to the middle of all."""
+    x, y = np.mean(np.array([each.place for each in medium.stations]), axis=0)
+    return min(medium.stations, key=lambda each: math.dist(each.place, (x, y))).name
+
+
+def _lanes(medium: DrawnMedium) -> list[int]:
+    """For each flow the first lane, counted from the line between stations, that no flow before it
+    has on any of its hops."""
+    taken: dict[tuple[str, str], set[int]] = {}
+    lanes = []
+    for _, nodes in medium.paths:
+        hops = list(itertools.pairwise(nodes))
+        used = set().union(*(taken.get(hop, set()) for hop in hops))
+        lane = next(lane for lane in itertools.count() if lane not in used)
+        for hop in hops:
+            taken.setdefault(hop, set()).add(lane)
+        lanes.append(lane)
+    return lanes
+
+
+def _draw_path(axes: Axes, path: list[tuple[float, float]], index: int, aside: float) -> None:
+    """A flow beside the line of each hop, at its right."""
+    colour = _STYLES[index][0] if index < _PATHS else _GREY
+    points: list[tuple[float, float]] = []
+    for (x0, y0), (x1, y1) in itertools.pairwise(path):
+        length = math.dist((x0, y0), (x1, y1)) or 1.0
+        right = ((y1 - y0) / length * aside, -(x1 - x0) / length * aside)
+        points += [(x0 + right[0], y0 + right[1]), (x1 + right[0], y1 + right[1])]
+    axes.plot(*zip(*points, strict=True), color=colour, linewidth=1.4, zorder=2)
+    (x0, y0), (x1, y1) = points[-2:]
+    axes.annotate(
+        "",
+        (x0 + 0.72 * (x1 - x0), y0 + 0.72 * (y1 - y0)),
+        xytext=(x0 + 0.5 * (x1 - x0), y0 + 0.5 * (y1 - y0)),
+        arrowprops={"arrowstyle": "-|>", "color": colour, "linewidth": 1.4, "shrinkA": 0},
+        zorder=2,
+    )
+
+
+def _draw_stations(axes: Axes, medium: DrawnMedium) -> None:
+    ends = {node for _, nodes in medium.paths for node in (nodes[0], nodes[-1])}
+    many = len(medium.stations) > _NAMED
+    for each in medium.stations:
+        x, y = each.place
+        if each.trace:
+            way = [each.place, *each.trace]
+            axes.plot(
+                *zip(*way, strict=True), color="black", linewidth=0.7, linestyle=":", marker="o",
+                markersize=2.5, markerfacecolor="white", zorder=1,
+            )  # fmt: skip
+        if many and each.name not in ends:
+            axes.plot([x], [y], marker="o", markersize=3, color="black", zorder=3)
+            continue
+        shape = "square,pad=0.3" if each.kind == "host" else "round,pad=0.35"
+        axes.text(
+            x, y, each.name, ha="center", va="center", fontsize=7.5, fontweight="bold", zorder=4,
+            bbox={"boxstyle": shape, "facecolor": "white", "edgecolor": "black"},
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Airtime:
+    """How much stations of a medium were on the air in a run."""
+
+    title: str
+    edges_s: Floats  # of windows, since the traffic began
+    shares: list[tuple[str, Floats]]  # station, share of each window
+    means: list[float]  # of each station, over the measurement interval
+
+
+_AIRTIME_ACROSS = 2
+
+
+def airtime(runs: Sequence[Airtime]) -> Figure:
+    """Each station's airtime as a heat map over time, a run each; its mean at the right."""
+    across = min(len(runs), _AIRTIME_ACROSS)
+    down = math.ceil(len(runs) / across)
+    stations = max(len(run.shares) for run in runs)
+    top = max(0.01, *(float(values.max(initial=0)) for run in runs for _, values in run.shares))
+    colours = LinearSegmentedColormap.from_list("airtime", ["#FDFDFC", "#3793C8", "#08304F"])
+    with style():
+        height = 0.45 + down * (0.62 + max(0.13 * stations, 0.6))
+        figure = Figure(figsize=(WIDTH, height), layout="constrained")
+        grid = figure.subplots(down, across, sharex=True, squeeze=False)
+        places = list(grid.flat)
+        scale = ScalarMappable(Normalize(0, top), colours)
+        for axes in places[len(runs) :]:
+            axes.set_visible(False)
+        for place, (axes, run) in enumerate(zip(places, runs, strict=False)):
+            rows = len(run.shares)
+            axes.pcolormesh(
+                run.edges_s,
+                np.arange(rows + 1) - 0.5,
+                np.array([values for _, values in run.shares]),
+                cmap=scale.cmap,
+                norm=scale.norm,
+                edgecolors="face",
+                linewidth=0.1,
+            )
+            axes.set_ylim(rows - 0.5, -0.5)
+            axes.set_yticks(range(rows), [name for name, _ in run.shares], fontsize=6.5)
+            axes.tick_params(axis="y", length=0)
+            axes.set_title(_wrapped(run.title, 34), loc="left", fontsize=7.5)
+            beside = axes.secondary_yaxis("right")
+            beside.set_yticks(range(rows), [f"{mean:.1%}" for mean in run.means], fontsize=6.5)
+            beside.tick_params(length=0)
+            for spine in (*axes.spines.values(), *beside.spines.values()):
+                spine.set_visible(False)
+            if place + across >= len(runs):
+                axes.set_xlabel("Time since the traffic began (s)", fontsize=7.5)
+                axes.tick_params(labelbottom=True)
+        bar = figure.colorbar(
+            scale, ax=grid, location="top", shrink=0.4, aspect=30, format=PercentFormatter(1, 0)
+        )
+        bar.set_label("share of the window on the air", fontsize=7)
+        bar.ax.tick_params(labelsize=6.5)
+        bar.outline.set_linewidth(0.4)
+    return figure
+
+
+@dataclass(frozen=True)
+class StationMeans:
+    """Means over runs of what stations of a medium did, by station."""
+
+    series: str
+    airtime: list[Mean | None]  # share
+    retries: list[Mean | None]  # per packet
+    given_up: list[Mean | None]  # share
+
+
+def stations(names: Sequence[str], series: Sequence[StationMeans]) -> Figure:
+    """Airtime, retries and packets given up, a row a station, a marker a series."""
+    with style():
+        size = (WIDTH, 0.8 + max(0.16 * len(names), 0.7))
+        figure = Figure(figsize=size, layout="constrained")
+        grid = figure.subplots(1, 3, sharey=True)
+        places = np.arange(len(names))
+        for index, each in enumerate(series):
+            colour, marker, _ = _STYLES[index % len(_STYLES)]
+            apart = (index - (len(series) - 1) / 2) * min(0.28, 0.7 / len(series))
+            for axes, means, scale in zip(
+                grid, (each.airtime, each.retries, each.given_up), (100, 1, 100), strict=True
+            ):
+                known = [(at, mean) for at, mean in enumerate(means) if mean is not None]
+                _across(
+                    axes,
+                    [
+                        Mean(mean.value * scale, mean.halfwidth * scale, mean.runs)
+                        for _, mean in known
+                    ],
+                    places[[at for at, _ in known]] + apart,
+                    colour,
+                    marker,
+                    each.series,
+                )
+        heads = ("Airtime (%)", "Retries per packet", "Packets given up (%)")
+        for axes, head in zip(grid, heads, strict=True):
+            axes.set_xlabel(head)
+            if axes.dataLim.x1 <= 0:  # nothing but zeros
+                axes.set_xlim(-0.05, 1)
+            axes.set_xlim(left=min(0.0, axes.get_xlim()[0]))
+            axes.tick_params(axis="y", length=0)
+            axes.grid(axis="y", color=_PALE, linewidth=0.4)
+            axes.set_axisbelow(True)
+        grid[0].set_yticks(places, names, fontsize=7)
+        grid[0].set_ylim(len(names) - 0.4, -0.6)
+        handles, labels = grid[0].get_legend_handles_labels()
+        figure.legend(handles, labels, ncols=min(len(labels), 5), loc="outside upper center")
     return figure

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from nagi_contracts.media import MediumPlan
 from nagi_contracts.plan import LinkDirection, RunPlan
 
 from nagi_reports.metrics import airtime_share, link_drop_probability, retries_per_hop
@@ -32,6 +33,16 @@ _OF_FRAMES = [
 ]  # fmt: skip
 
 Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class StationAir:
+    """What a station did over an interval; nan if it tried to send no packet."""
+
+    airtime: float  # share of the interval
+    retries: float  # attempts beside the first per packet
+    given_up: float  # share of the packets tried
 
 
 @dataclass(frozen=True)
@@ -93,6 +104,40 @@ class Air:
                 end_ns,
             ),
         }
+
+    def on_air(self, medium: str, node: str, edges_ns: Ints) -> Floats:
+        """The share of each window in which a station was sending; its frames do not overlap."""
+        frames = self.frames
+        mine = frames[(frames["medium"] == medium) & (frames["sender"] == node)]
+        starts, ends = (mine[name].to_numpy(np.int64) for name in ("start_ns", "end_ns"))
+        order = np.argsort(starts, kind="stable")
+        starts, ends = starts[order], ends[order]
+        # How long it was sending up to each edge.
+        before = np.append(0, np.cumsum(ends - starts))
+        begun = np.searchsorted(starts, edges_ns, side="right")
+        over = np.append(np.iinfo(np.int64).min, ends)[begun]
+        sent = before[begun] - np.maximum(over - edges_ns, 0) * (begun > 0)
+        shares: Floats = np.diff(sent) / np.diff(edges_ns)
+        return shares
+
+    def stations(self, medium: MediumPlan, start_ns: int, end_ns: int) -> dict[str, StationAir]:
+        """What each station did over an interval."""
+        packets = self.packets
+        left = packets["left_ns"]
+        inside = packets["fate"].isin(TRIED) & (left >= start_ns) & (left < end_ns)
+        tried = packets[inside & (packets["link"] == medium.name)]
+        asking = self.frames[self.frames["kind"].isin(ASKING)]
+        attempts = asking.groupby("key")["attempt"].max()
+        found = {}
+        for each in medium.stations:
+            mine = tried[tried["sender"] == each.node]
+            made = attempts[attempts.index.isin(mine["key"])]
+            found[each.node] = StationAir(
+                float(self.on_air(medium.name, each.node, np.array([start_ns, end_ns]))[0]),
+                retries_per_hop(made.to_numpy(np.float64)),
+                link_drop_probability(int((mine["fate"] == "given up").sum()), len(mine)),
+            )
+        return found
 
 
 def _station(plan: RunPlan, media: pd.Series[Any], nodes: pd.Series[Any]) -> Ints:

@@ -15,7 +15,7 @@ from nagi_reports.content import (
     Paragraph,
 )
 from nagi_reports.series import RunSeries, read_series
-from nagi_reports.summary import Panel
+from nagi_reports.summary import Panel, Summary
 from nagi_reports.text import title
 
 
@@ -24,8 +24,13 @@ class Chosen:
     """The runs that are shown over time in one panel."""
 
     panel: Panel
-    x: str
+    x: str  # empty where each series has its own
     runs: list[tuple[str, str | None]]  # series -> run
+
+    def where(self, summary: Summary) -> str:
+        """The point, in words."""
+        x = f"{summary.x.in_words} {self.x}" if self.x else f"each {summary.x.in_words}"
+        return f"{title(summary, self.panel).lower()}, {x}" if summary.panels_axis else x
 
 
 MAX_PANELS = 3  # shown over time
@@ -58,8 +63,8 @@ def chosen_runs(material: Material) -> list[Chosen]:
         best = [i for i, count in enumerate(present) if count == max(present)]
         if not max(present):
             continue
-        x = summary.x.values[best[len(best) // 2]]
-        here = inside[inside[f"point.{campaign.x}"] == x]
+        x = "" if campaign.x == campaign.series else summary.x.values[best[len(best) // 2]]
+        here = inside[inside[f"point.{campaign.x}"] == x] if x else inside
         runs: list[tuple[str, str | None]] = []
         for curve in panel.curves:
             mine = here[here[f"point.{campaign.series}"] == curve.series]
@@ -75,9 +80,7 @@ def blocks(material: Material) -> list[Block]:
     summary = material.summary
     blocks: list[Block] = []
     for number, chosen in enumerate(chosen_runs(material), 1):
-        where = f"{summary.x.in_words} {chosen.x}"
-        if summary.panels_axis:
-            where = f"{title(summary, chosen.panel).lower()}, {where}"
+        where = chosen.where(summary)
         rows = [row for name, run in chosen.runs for row in _rows(material, name, run)]
         for first in range(0, len(rows), figures.ROWS):
             part = rows[first : first + figures.ROWS]
@@ -106,10 +109,12 @@ def blocks(material: Material) -> list[Block]:
         if len(summary.panels) > MAX_PANELS
         else "each panel"
     )
+    middle = f" at the middle value of {summary.x.in_words}, of the values with the most valid runs"
+    if material.campaign.x == material.campaign.series:
+        middle = ""
     which = (
         f"One run per {spaced(material.campaign.series)} is shown for {panels}: the run with the "
-        f"median AGI at the middle value of {summary.x.in_words}, of the values with the most "
-        "valid runs. Window and RTT are sampled from the sender's kernel every "
+        f"median AGI{middle}. Window and RTT are sampled from the sender's kernel every "
         f"{material.plan.tcp_info_interval_s:g} s. The queue follows from the emulator's record of "
         "every packet's arrival and departure; packets in transmission are not counted."
     )

@@ -386,7 +386,7 @@ def _medium(plans: list[MediumPlan]) -> str:
         words.append(f"{' or '.join(preambles)} preamble")
     words.append(f"data at {_range([each.data_rate_bps / 1e6 for each in plans], 'Mb/s')}")
     words.append(
-        "RTS, CTS, ACK and broadcasts at "
+        "control frames and broadcasts at "
         f"{_range([each.basic_rate_bps / 1e6 for each in plans], 'Mb/s')}"
     )
     longer = [each.rts_threshold_bytes for each in plans if each.rts_threshold_bytes is not None]
