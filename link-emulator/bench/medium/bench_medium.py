@@ -1,0 +1,357 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Chains of 802.11b in nagi, beside ns-3: `make bench-medium-ns3`.
+
+    bench_medium.py [--quick] [--hops N,N] [--seconds N] [--repeats N] [--reach NAME]
+                    [--variants] [--out DIRECTORY] [--json FILE]
+
+Stations are 200 m apart. The first sends to the last: UDP as fast as it can, and NewReno. nagi's
+runs take place in the virtual lab. ns-3 has the same plans: rates, ranges, powers, retry limits,
+queues, and Linux's TCP as far as its settings go. What is done is kept in DIRECTORY, also if the
+benchmark is ended.
+
+The table has goodputs with 95 % intervals. `ranges` is nagi with ns-2's ranges in place of powers.
+--variants adds ns-3 with settings that are not nagi's, to see what they change.
+
+Exit status: 0 done, 1 some difference is above 5 % (for the README to explain), 2 it cannot be
+done.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent), str(HERE.parents[2] / "experiments" / "crosscheck")]
+
+import numpy as np
+import pandas as pd
+from bench_report import machine
+from nagi_contracts.base import write_whole
+from nagi_contracts.errors import InputError, refuse
+from nagi_contracts.plan import RunPlan
+from nagi_contracts.records import Campaign
+from nagi_reports.statistics import mean
+from ns3_chain import MODULES, VARIANTS, settings_of
+from ns3_program import answered, compiled
+from rich.console import Console
+from rich.table import Table
+
+SPACING_M = 200
+EXPLAINED = 0.05  # greater differences the README explains
+AS_NAGI = "as nagi"
+
+# Who hears whom. Of both powers: decoded up to 250 m, sensed up to 550 m. A frame of 200 m is lost
+# to a station at 400 m with the exponent 3 (its SINR is 9 dB), and received with 4 (12 dB).
+REACHES = {
+    "sinr": "{by: sinr, tx_power: 30 dBm, path_loss_exponent: 3, reference_loss: 30 dB, "
+    "noise: -93.5 dBm, sensitivity: -72 dBm, carrier_sense: -82.25 dBm, capture: 10 dB}",
+    "capture": "{by: sinr, tx_power: 30 dBm, path_loss_exponent: 4, reference_loss: 8 dB, "
+    "noise: -93.5 dBm, sensitivity: -73.95 dBm, carrier_sense: -87.65 dBm, capture: 10 dB}",
+    "ranges": "{by: ranges, transmission: 250 m, carrier_sense: 550 m}",
+}
+TRAFFIC = {
+    "udp": "payload: 1448 bytes, traffic: {application: cbr, rate: 8 Mb/s, payload: 1460 bytes}",
+    "newreno": "payload: 1448 bytes",
+}
+RTS = {"yes": "0 bytes", "no": "2346 bytes"}
+
+SPEC = """\
+schema_version: 1
+name: chain
+title: A chain of hops, LAST of them, beside ns-3
+seed: 22
+nodes: {NODES}
+media:
+  air:
+    phy: 802.11b
+    data_rate: $data_rate
+    basic_rate: 1 Mb/s
+    rts_threshold: $rts_threshold
+    reach: REACH
+    stations:
+STATIONS
+flows:
+  chain: {from: n0, to: nLAST, scheme: newreno, TRAFFIC}
+host_profile: ns2
+duration: SECONDS s
+warmup: 2 s
+repeats: REPEATS
+matrix: {data_rate: [2 Mb/s, 11 Mb/s], rts_threshold: [RTS]}
+report: {x: data_rate, series: rts_threshold}
+"""
+
+
+@dataclass(frozen=True, order=True)
+class Case:
+    """What both run, but for the repeat."""
+
+    traffic: str
+    rts: str
+    data_rate: str
+    hops: int
+
+
+@dataclass
+class Found:
+    """Of the repeats of a case in one of the two."""
+
+    goodputs_bps: list[float] = field(default_factory=list)
+    # By frames: (hop, kind, outcome) -> how many, of all repeats.
+    frames: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    given_up: int = 0
+    seconds: float = 0
+
+    def count(self, kind: str, outcome: str | None = None) -> int:
+        return sum(
+            n for (_, k, o), n in self.frames.items() if k == kind and outcome in (None, o)
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        frames = [[*key, number] for key, number in sorted(self.frames.items())]
+        return {"goodputs_bps": self.goodputs_bps, "frames": frames, "given_up": self.given_up}
+
+
+def spec_of(traffic: str, hops: int, reach: str, rts: list[str], given: argparse.Namespace) -> str:
+    names = [f"n{index}" for index in range(hops + 1)]
+    roles = {name: "host" if name in (names[0], names[-1]) else "router" for name in names}
+    stations = [f"      {n}: {{at: [{SPACING_M * i} m, 0 m]}}" for i, n in enumerate(names)]
+    words = {
+        "NODES": ", ".join(f"{name}: {role}" for name, role in roles.items()),
+        "STATIONS": "\n".join(stations),
+        "REACH": REACHES[reach],
+        "TRAFFIC": TRAFFIC[traffic],
+        "LAST": str(hops),
+        "SECONDS": str(given.seconds),
+        "REPEATS": str(given.repeats),
+        "RTS": ", ".join(RTS[each] for each in rts),
+    }
+    text = SPEC
+    for word, value in words.items():
+        text = text.replace(word, value)
+    return text
+
+
+def runs_of(campaign: Path) -> Iterator[tuple[RunPlan, Path]]:
+    for run in Campaign.read(campaign / "campaign.json").runs:
+        directory = campaign / "runs" / run.run_id
+        yield RunPlan.read(directory / "plan.json"), directory
+
+
+def case_of(traffic: str, plan: RunPlan) -> Case:
+    (rts,) = (name for name, value in RTS.items() if value == plan.point["rts_threshold"])
+    return Case(traffic, rts, plan.point["data_rate"], len(plan.media[0].stations) - 1)
+
+
+def run_nagi(spec: Path, out: Path) -> None:
+    """Raises InputError."""
+    nagi = Path(sys.executable).with_name("nagi")
+    command = [nagi, "run", spec, "--lab", "virtual", "--out", out]
+    done = subprocess.run(command, stdout=sys.stderr, check=False)
+    if done.returncode != 0:
+        raise refuse(f"nagi run ended with {done.returncode}", "see above", file=str(spec))
+
+
+def add_nagi(found: Found, plan: RunPlan, directory: Path, goodput_bps: float) -> None:
+    found.goodputs_bps.append(goodput_bps)
+    found.seconds += plan.measure.end_s - plan.measure.start_s
+    start, end = (round(at * 1e9) for at in (plan.measure.start_s, plan.measure.end_s))
+    frames = pd.read_parquet(directory / "frames.parquet")
+    frames = frames[(frames["start_ns"] >= start) & (frames["start_ns"] < end)]
+    hops = frames["sender"].str[1:] + ">" + frames["receiver"].fillna("-").str[1:]
+    outcomes = frames["outcome"].astype(str).str.replace(" ", "_")
+    counts = frames.groupby([hops, frames["kind"].astype(str), outcomes]).size()
+    for (hop, kind, outcome), number in counts.items():
+        found.frames[str(hop), str(kind), str(outcome)] += int(number)
+    packets = pd.read_parquet(directory / "packets.parquet")
+    is_given_up = (packets["fate"] == "given up") & packets["left_ns"].between(start, end)
+    found.given_up += int(np.count_nonzero(is_given_up))
+
+
+def add_ns3(found: Found, plan: RunPlan, answer: dict[str, Any]) -> None:
+    found.goodputs_bps.append(answer["goodput_bps"])
+    found.seconds += plan.measure.end_s - plan.measure.start_s
+    found.given_up += sum(answer["given_up"])
+    for hop, kinds in answer["outcomes"].items():
+        for kind, outcomes in kinds.items():
+            for outcome, number in outcomes.items():
+                found.frames[hop, kind, outcome] += number
+
+
+Results = dict[Case, dict[str, Found]]
+
+
+def measured(given: argparse.Namespace) -> Results:
+    """Case -> subject -> what came of it. Raises InputError."""
+    program = compiled(HERE / "chain.cpp", MODULES, given.out / "chain")
+    variants = list(VARIANTS) if given.variants else [AS_NAGI]
+    rts = ["yes"] if given.quick else list(RTS)
+    results: Results = {}
+    jobs = []
+    with ThreadPoolExecutor(given.jobs) as pool:
+        for traffic in TRAFFIC:
+            for hops in given.hops:
+                for reach in [given.reach, *given.beside]:
+                    out = given.out / f"{traffic}-{hops}-{reach}"
+                    spec = out.with_suffix(".yaml")
+                    spec.write_text(spec_of(traffic, hops, reach, rts, given))
+                    print(f"{traffic} over {hops} hops, {reach}", file=sys.stderr, flush=True)
+                    run_nagi(spec, out)
+                    goodputs = pd.read_parquet(out / "results.parquet").set_index("run_id")
+                    for plan, directory in runs_of(out):
+                        case = results.setdefault(case_of(traffic, plan), {})
+                        bps = float(goodputs["goodput_bps"][plan.run_id])
+                        add_nagi(case.setdefault(f"nagi {reach}", Found()), plan, directory, bps)
+                        if reach != given.reach:
+                            continue
+                        for variant in variants:
+                            kept = given.out / f"ns3-{reach}" / f"{plan.run_id}-{variant}.json"
+                            future = pool.submit(
+                                answered, program, settings_of(plan, variant), kept
+                            )
+                            found = case.setdefault(f"ns-3 {variant}", Found())
+                            jobs.append((found, plan, future))
+        for found, plan, future in jobs:
+            add_ns3(found, plan, future.result())
+    return results
+
+
+def shown(found: Found) -> str:
+    """In kb/s."""
+    value = mean(np.array(found.goodputs_bps))
+    assert value is not None
+    return f"{value.value / 1e3:.0f}" + (f" ±{value.halfwidth / 1e3:.0f}" if value.runs > 1 else "")
+
+
+def ratio(one: Found, other: Found) -> float:
+    return float(np.mean(one.goodputs_bps) / np.mean(other.goodputs_bps))
+
+
+def rows_of(results: Results, reach: str) -> tuple[list[str], list[list[str]]]:
+    first, second = f"nagi {reach}", f"ns-3 {AS_NAGI}"
+    others = [
+        name
+        for name in next(iter(results.values()))
+        if name not in (first, second)
+    ]
+    heads = ["traffic", "RTS", "rate", "hops", first, "ns-3", "ratio", *others]
+    rows = []
+    for case in sorted(results):
+        found = results[case]
+        rows.append(
+            [case.traffic, case.rts, case.data_rate, str(case.hops)]
+            + [shown(found[first]), shown(found[second])]
+            + [f"{ratio(found[first], found[second]):.2f}"]
+            + [shown(found[name]) for name in others]
+        )
+    return heads, rows
+
+
+CAUSES = ("collided", "hidden_terminal", "receiver_busy", "not_answered")
+
+
+def cause_rows(results: Results, reach: str) -> tuple[list[str], list[list[str]]]:
+    """What became of frames, in both: rates a second, and shares of a kind."""
+    heads = ["traffic", "RTS", "rate", "hops", "in", "RTS/s", *(f"RTS {c} %" for c in CAUSES)]
+    heads += ["DATA/s", "DATA hidden %", "CTS lost %", "ACK lost %", "given up/s"]
+    rows = []
+    for case in sorted(results):
+        for name in (f"nagi {reach}", f"ns-3 {AS_NAGI}"):
+            found = results[case][name]
+            rows.append(
+                [case.traffic, case.rts, case.data_rate, str(case.hops), name.partition(" ")[0]]
+                + [f"{found.count('RTS') / found.seconds:.0f}"]
+                + [_share(found, "RTS", cause) for cause in CAUSES]
+                + [f"{found.count('DATA') / found.seconds:.0f}"]
+                + [_share(found, "DATA", "hidden_terminal"), _lost(found, "CTS")]
+                + [_lost(found, "ACK"), f"{found.given_up / found.seconds:.2f}"]
+            )
+    return heads, rows
+
+
+def _share(found: Found, kind: str, outcome: str) -> str:
+    sent = found.count(kind)
+    return f"{100 * found.count(kind, outcome) / sent:.1f}" if sent else "-"
+
+
+def _lost(found: Found, kind: str) -> str:
+    sent = found.count(kind)
+    return f"{100 * (1 - found.count(kind, 'received') / sent):.1f}" if sent else "-"
+
+
+def show(title: str, heads: list[str], rows: list[list[str]]) -> None:
+    table = Table(title=title)
+    for head in heads:
+        table.add_column(head, justify="right")
+    for row in rows:
+        table.add_row(*row)
+    Console(width=200).print(table)
+
+
+def markdown(heads: list[str], rows: list[list[str]]) -> str:
+    lines = [f"| {' | '.join(row)} |" for row in [heads, ["---"] * len(heads), *rows]]
+    return "\n".join(lines) + "\n"
+
+
+def numbers(text: str) -> list[int]:
+    return [int(each) for each in text.split(",")]
+
+
+def parsed() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="bench_medium", description="Chains, beside ns-3.")
+    parser.add_argument("--quick", action="store_true", help="fewer and shorter runs, with RTS only")
+    parser.add_argument("--hops", type=numbers)
+    parser.add_argument("--seconds", type=int, help="of each run's measurement, and 2 before it")
+    parser.add_argument("--repeats", type=int)
+    parser.add_argument("--reach", choices=["sinr", "capture"], default="sinr")
+    parser.add_argument("--beside", choices=["ranges"], action="append", default=[])
+    parser.add_argument("--variants", action="store_true", help="of ns-3: settings unlike nagi's")
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--out", type=Path, default=Path("build/bench-medium"))
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args()
+    quick = (([1, 2, 4], 8, 1), ([1, 2, 3, 4, 5, 6, 7], 22, 5))[0 if given.quick else 1]
+    given.hops, given.seconds, given.repeats = (
+        default if value is None else value
+        for value, default in zip((given.hops, given.seconds, given.repeats), quick, strict=True)
+    )
+    return given
+
+
+def main() -> int:
+    given = parsed()
+    given.out.mkdir(parents=True, exist_ok=True)
+    try:
+        results = measured(given)
+    except InputError as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return 2
+    goodputs, causes = rows_of(results, given.reach), cause_rows(results, given.reach)
+    show("Goodput in kb/s", *goodputs)
+    show("Frames, of all stations", *causes)
+    write_whole(given.out / "tables.md", f"{markdown(*goodputs)}\n{markdown(*causes)}")
+    if given.json:
+        cases = [
+            {**vars(case), "found": {name: each.as_json() for name, each in found.items()}}
+            for case, found in sorted(results.items())
+        ]
+        about = {"machine": machine(), "seconds": given.seconds, "reach": REACHES[given.reach]}
+        write_whole(given.json, json.dumps({"about": about, "cases": cases}, indent=1))
+    pair = (f"nagi {given.reach}", f"ns-3 {AS_NAGI}")
+    differ = any(
+        abs(ratio(each[pair[0]], each[pair[1]]) - 1) > EXPLAINED for each in results.values()
+    )
+    return 1 if differ else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
