@@ -77,7 +77,7 @@ case " $$* " in *" openssh-server "*) systemctl --quiet disable ssh;; esac
 endef
 
 .PHONY: setup packages python python-test native native-run dist sdr module virtual-lab guest-kernel demo test test-native \
-	test-apart test-virtual test-realtime test-radio test-slow chaos bench bench-captures bench-modem bench-radio \
+	test-apart test-virtual test-realtime test-radio test-slow chaos bench bench-captures bench-media bench-modem bench-radio \
 	bench-switch bench-tcp bench-virtual crosscheck results sanitize fuzz lint lint-quick format docs example clean
 
 setup: native
@@ -228,11 +228,15 @@ bench: setup
 	@missed=0; \
 	$(AS_ROOT) $(RUN)/python link-emulator/bench/bench.py --nagi-link $(RUN)/nagi-link \
 	    --programs $(BUILD)/link-emulator/bench --rattan $(RATTAN) --json $(BUILD)/bench.json $(BENCH) || missed=$$?; \
-	for other in bench-switch bench-radio bench-virtual; do $(MAKE) --no-print-directory $$other || missed=$$?; done; exit $$missed
+	for other in bench-switch bench-radio bench-virtual bench-media; do $(MAKE) --no-print-directory $$other || missed=$$?; done; exit $$missed
 
 # VIRTUAL="--seconds 5 --rounds 1" takes half a minute.
 bench-virtual: virtual-lab
 	@$(RUN)/python experiments/bench/bench_virtual.py --json $(BUILD)/bench-virtual.json $(VIRTUAL)
+
+# MEDIA="--seconds 5" takes a minute.
+bench-media: virtual-lab
+	@$(AS_ROOT) $(RUN)/python experiments/bench/bench_media.py --json $(BUILD)/bench-media.json $(MEDIA)
 
 # ns-3 is beside nagi, not a part of it. Its Python bindings, which take ten minutes to compile, are left out.
 NS3 := ns3==3.44.post0

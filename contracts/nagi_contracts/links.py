@@ -138,10 +138,14 @@ class StationPackets(Contract):
     marked: int
 
     @property
+    def dropped_by_queue(self) -> int:
+        """Because it was full, or by active queue management."""
+        return self.queue_overflows + self.aqm_drops
+
+    @property
     def accounted(self) -> int:
         """As many as were offered, unless some were lost by mistake."""
-        dropped = self.queue_overflows + self.aqm_drops + self.given_up
-        return self.delivered + dropped + self.held
+        return self.delivered + self.dropped_by_queue + self.given_up + self.held
 
 
 class FrameCounts(Contract):
@@ -178,6 +182,9 @@ class MediumAccount(Contract):
     config: dict[str, Any] = Field(description="as nagi-link understood it")
     stations: list[StationAccount]
 
+    def station(self, node: str) -> StationAccount:
+        return next(station for station in self.stations if station.name == node)
+
 
 class Cpu(Contract):
     user_s: float
@@ -211,3 +218,6 @@ class Links(Contract):
     notices: list[str]
     links: list[LinkAccount]
     media: list[MediumAccount] = Field([], exclude_if=is_empty)
+
+    def medium(self, name: str) -> MediumAccount:
+        return next(medium for medium in self.media if medium.name == name)

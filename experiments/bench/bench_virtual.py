@@ -30,6 +30,8 @@ from nagi.labs.shape import Shape
 from nagi.plan.planner import plan_runs
 from nagi.spec.points import read_experiment
 from nagi_contracts.errors import InputError
+from nagi_contracts.plan import RunPlan
+from nagi_contracts.records import Build
 
 TARGETS = {10: 10.0, 50: 6.0, 100: 4.0, 200: 2.5}  # Mb/s -> virtual seconds a wall second
 SPEC = """\
@@ -76,21 +78,24 @@ def measured(directory: Path, spec: Path) -> dict[int, Run]:
     found = {}
     for point in read_experiment(spec, None):
         (plan,) = (each.with_ids(build.id) for each in plan_runs(point, None))
-        records, runs = directory / "records", directory / "runs"
-        lab = virtual.VirtualLab(Shape.of(plan), 1, directory / "lab", records, lambda: False)
-        started = time.perf_counter()
-        failures = lab.run_batch({"cell0": [plan]})
-        over = time.perf_counter()
-        if failures:
-            raise RuntimeError("; ".join(failures.values()))
-        said = collect(records, runs, plan, "cell0", virtual.NAME, build)
-        ended = time.perf_counter()
         (rate,) = {link.forward.mean_rate_bps for link in plan.links}
         assert rate is not None
-        found[round(rate / 1e6)] = Run(
-            plan.timeline.end_s, over - started, ended - over, said.status == "valid"
-        )
+        found[round(rate / 1e6)] = run_once(directory, plan, build)
     return found
+
+
+def run_once(directory: Path, plan: RunPlan, build: Build) -> Run:
+    """Runs a plan in the virtual lab; its run directory is in `directory`, in runs."""
+    records, runs = directory / "records", directory / "runs"
+    lab = virtual.VirtualLab(Shape.of(plan), 1, directory / "lab", records, lambda: False)
+    started = time.perf_counter()
+    failures = lab.run_batch({"cell0": [plan]})
+    over = time.perf_counter()
+    if failures:
+        raise RuntimeError("; ".join(failures.values()))
+    said = collect(records, runs, plan, "cell0", virtual.NAME, build)
+    ended = time.perf_counter()
+    return Run(plan.timeline.end_s, over - started, ended - over, said.status == "valid")
 
 
 def rows_of(rounds: list[dict[int, Run]]) -> list[Row]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 import subprocess
@@ -181,6 +182,17 @@ OF_NAGI_LINK_ALONE: dict[str, Callable[[Any], Settings]] = {
         "loss": {"model": "trace", "lost": [], "length": value},
     },
 }
+# A bound of media -> where it is in a medium of an experiment, and how it is written there.
+OF_MEDIA: dict[str, tuple[tuple[str, ...], str, Settings]] = {
+    "position_m": (("stations", "S", "at", "0"), "{!r} m", {}),
+    "range_m": (("reach", "interference"), "{!r} m", {"reach": {"by": "ranges"}}),
+    "power_dbm": (("reach", "noise"), "{!r} dBm", {"reach": {"by": "sinr"}}),
+    "ratio_db": (("reach", "reference_loss"), "{!r} dB", {"reach": {"by": "sinr"}}),
+    "path_loss_exponent": (("reach", "path_loss_exponent"), "", {"reach": {"by": "sinr"}}),
+    "retry_limit": (("long_retry_limit",), "", {}),
+    "contention_window": (("cw_max",), "", {"cw_min": 0}),
+    "rts_threshold_bytes": (("rts_threshold",), "{} bytes", {}),
+}
 
 
 def answer_of_nagi_link(direction: Settings, directory: Path) -> str | None:
@@ -210,6 +222,29 @@ def experiment_with(link: Settings, directory: Path) -> Path:
         "report": {"x": "scheme"},
     }
     path = directory / "experiment.yaml"
+    path.write_text(json.dumps(experiment, indent=1))
+    return path
+
+
+def experiment_with_medium(key: str, value: Any, directory: Path) -> Path:
+    """All stations are where they hear each other, whatever they hear with."""
+    place, text, more = OF_MEDIA[key]
+    path = experiment_with({}, directory)
+    experiment = json.loads(path.read_text())
+    del experiment["links"]
+    medium = experiment.setdefault("media", {})["air"] = {
+        "phy": "802.11b",
+        "data_rate": "11 Mb/s",
+        "stations": {"S": {"at": ["0 m", "0 m"]}, "D": {"at": ["1 m", "0 m"]}},
+        **copy.deepcopy(more),
+    }
+    if key == "position_m":  # the other is there, too
+        medium["stations"]["D"]["at"][0] = text.format(value)
+    node: Any = medium
+    *way, last = place
+    for step in way:
+        node = node[step]
+    node[int(last) if isinstance(node, list) else last] = text.format(value) if text else value
     path.write_text(json.dumps(experiment, indent=1))
     return path
 
@@ -245,7 +280,25 @@ def values_of(key: str) -> list[tuple[Any, bool]]:
 
 
 def test_every_bound_is_tried():
-    assert set(bounds()) == set(PLACES) | set(OF_NAGI_LINK_ALONE)
+    assert set(bounds()) == set(PLACES) | set(OF_NAGI_LINK_ALONE) | set(OF_MEDIA)
+
+
+@pytest.mark.parametrize("key", OF_MEDIA)
+def test_media_keep_to_their_bounds(tmp_path, key):
+    place, _, _ = OF_MEDIA[key]
+    for value, possible in values_of(key):
+        path = experiment_with_medium(key, value, tmp_path)
+        try:
+            (point,) = read_experiment(path, None)
+        except InputError as refused:
+            assert not possible, (value, refused)
+            wanted = ".".join(("media", "air", *place))
+            assert any(problem.key == wanted and problem.line for problem in refused.problems)
+            continue
+        assert possible, value
+        if key in ("power_dbm", "ratio_db", "path_loss_exponent"):
+            continue  # at its ends nobody hears anybody
+        plan_runs(point, None)
 
 
 @pytest.mark.parametrize("key", PLACES)

@@ -4,10 +4,14 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import yaml
 from nagi.labs.cells import read_cells
+from nagi.labs.physical import HostPool
+from nagi.labs.shape import EMULATOR
 from nagi_contracts.errors import InputError
 
 HOSTS = {
@@ -49,6 +53,43 @@ def test_cells_are_read_as_ansible_reads_them(inventory):
     joined = {name: set(nodes) for name, _, nodes, _ in shape.links}
     assert joined == {"wired": {"S", "N"}, "radio": {"N", "D"}}
     assert cell.lacks(shape) == []
+
+
+def with_a_medium(cells):
+    hosts = cells["bench1"]["hosts"]
+    for number, name in enumerate(("alice", "bob", "carol")):
+        hosts[name]["nagi_links"]["air"] = f"eth{number}"
+    air = {"S": "enp6s0", "N": "enp7s0", "D": "enp8s0"}
+    hosts["heron"]["nagi_links"]["air"] = air
+
+
+def test_a_medium_joins_any_number_of_nodes(inventory, tmp_path):
+    (cell,) = read_cells(inventory(with_a_medium))
+    shape = cell.shape()
+    assert shape.media == ("air",)
+    assert {name: nodes for name, _, nodes, _ in shape.links}["air"] == ("D", "N", "S")
+    assert [each.address for each in shape.interfaces("N")] == [
+        "198.19.0.2/24", "198.18.1.2/30", "198.18.2.1/30",
+    ]  # fmt: skip
+    assert cell.lacks(shape) == []
+    (without,) = read_cells(inventory())
+    assert without.lacks(shape) == ["the emulator has no link air"]
+    smaller = replace(shape, links=tuple((*link[:2], link[2][:2], link[3]) for link in shape.links))
+    assert cell.lacks(smaller) == ["link air joins D, N, S"]
+    pool = HostPool(tmp_path, [cell], tmp_path, "token", lambda: False, print)
+    inspections = {
+        host: SimpleNamespace(
+            interfaces={name: SimpleNamespace(mac=f"{host} {name}") for name in names}
+        )
+        for host, names in (("alice", ["enp2s0", "eth0"]), ("bob", ["enp2s0", "enp3s0", "eth1"]),
+                            ("carol", ["enp2s0", "eth2"]))
+    }  # fmt: skip
+    (emulator,) = [
+        place for place in pool.places([cell], shape, inspections) if place.node == EMULATOR
+    ]
+    batch = emulator.batch([], [])
+    assert batch.interfaces["air"] == ("enp8s0", "enp7s0", "enp6s0")
+    assert batch.macs == {"air": ("carol eth2", "bob eth1", "alice eth0")}
 
 
 def test_group_variables_count(inventory, tmp_path):
@@ -94,6 +135,10 @@ def changed(host: str, **variables):
             "alice: it is in cell bench1, too",
         ),
         (lambda cells: cells.clear(), "no group `cells`"),
+        (
+            changed("heron", nagi_links={"wired": {"S": "x"}, "radio": {"N": "y", "D": "z"}}),
+            "link wired joins 1 node; name its two nodes, or of a medium 2 to 250",
+        ),
     ],
 )
 def test_what_makes_no_sense_is_refused_with_its_place(inventory, spoil, complaint):

@@ -103,6 +103,7 @@ def test_no_data_file_is_forgotten(unpacked):
         "p4/edge.p4",
         "link-emulator/gr-nagi/python/nagi/air_time.py",
         "link-emulator/model/bounds.json",
+        "link-emulator/model/medium/phys.json",
     }
 
 

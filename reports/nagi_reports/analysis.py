@@ -498,10 +498,17 @@ def _tells_all(flow: FlowPlan, recorded: Recorded) -> bool:
 
 def _drops(flow: FlowPlan, recorded: Recorded) -> tuple[int | None, int, int]:
     """Packets that queues dropped (None: a switch does not tell), channel losses and transmitted
-    packets along the flow's path."""
+    packets along the flow's path. Of stations of media all their packets, whomever they are for;
+    losses are those that were given up."""
     overflows: int | None = 0
     losses = transmitted = 0
     for direction in flow.path:
+        if direction.sender is not None:
+            packets = recorded.links.medium(direction.link).station(direction.sender).packets
+            losses += packets.given_up
+            transmitted += packets.delivered + packets.given_up
+            overflows = None if overflows is None else overflows + packets.dropped_by_queue
+            continue
         link = next(link for link in recorded.links.links if link.name == direction.link)
         account = link.forward if direction.direction == "forward" else link.backward
         losses += account.packets.channel_losses

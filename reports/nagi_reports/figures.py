@@ -982,7 +982,8 @@ class DrawnLink:
 
 
 def topology(nodes: Mapping[str, str], links: list[DrawnLink], first: str) -> Figure:
-    """Nodes (name -> kind) and links, in layers by the number of hops from `first`.
+    """Nodes (name -> kind; a shared medium is one, too) and links, in layers by the number of hops
+    from `first`.
 
     Links are labelled in full if that leaves every label free, else with their names."""
     places, layers = _places(nodes, links, first)
@@ -1034,6 +1035,8 @@ def _draw_topology(
     for link in links:
         (x0, y0), (x1, y1) = (places[end] for end in link.ends)
         axes.plot([x0, x1], [y0, y1], color="black", linewidth=1, zorder=1)
+        if not link.name:  # an attachment to a medium
+            continue
         lines = [link.name, *link.lines] if full else [link.name]
         # The name above the line, the rest below; a white ground keeps other lines off.
         said = "\n".join([lines[0], *lines[1:]])
@@ -1063,7 +1066,12 @@ def _draw_topology(
                 fontsize=8.5,
                 fontweight="bold",
                 zorder=3,
-                bbox={"boxstyle": shape, "facecolor": "white", "edgecolor": "black"},
+                bbox={
+                    "boxstyle": shape,
+                    "facecolor": "white",
+                    "edgecolor": "black",
+                    "linestyle": "--" if kind == "medium" else "-",
+                },
             )
         )
     return labels

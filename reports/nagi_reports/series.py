@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from nagi_captures.drops import QUEUE_DROPS, interface_of, read_drops
+from nagi_captures.drops import CHANNEL_LOSSES, QUEUE_DROPS, interface_of, read_drops
 from nagi_contracts.plan import FlowPlan, LinkDirection, RunPlan
 from nagi_contracts.records import Manifest
 from nagi_contracts.switches import drops_file
@@ -81,7 +81,7 @@ class RunSeries:
 
     run_id: str
     flow: str
-    bottleneck: str  # link and way
+    bottleneck: str  # where the queue is
     end_s: float
     cwnd: Curve | None  # packets
     ssthresh: Curve | None  # packets
@@ -112,7 +112,7 @@ def read_series(run: Path, number: int = 0) -> RunSeries:
     return RunSeries(
         run_id=plan.run_id,
         flow=flow.name,
-        bottleneck=f"{direction.link} {direction.direction}",
+        bottleneck=queue_name(direction),
         end_s=flow.end_s - begin_s,
         cwnd=_curve(window, "snd_cwnd", begin_s),
         ssthresh=_curve(ssthresh, "snd_ssthresh", begin_s),
@@ -127,7 +127,8 @@ def read_series(run: Path, number: int = 0) -> RunSeries:
 def read_queue(
     run: Path, plan: RunPlan, direction: LinkDirection
 ) -> tuple[RecordedQueue | None, str]:
-    """What waited at a hop, or why that is not known. Raises InputError if a file is damaged."""
+    """What waited in front of a direction of a link, or at the station that sends over a hop; or why
+    that is not known. Raises InputError if a file is damaged."""
     if plan.imposed(direction) is None:
         return _queue(run / "packets.parquet", plan, direction)
     return _queue_of_switch(run, plan, direction)
@@ -141,6 +142,11 @@ def bottleneck(plan: RunPlan, flow: FlowPlan) -> LinkDirection:
     return min(
         limited or flow.path[:1], key=lambda direction: plan.channel(direction).mean_rate_bps or 0
     )
+
+
+def queue_name(direction: LinkDirection) -> str:
+    """Whose queue a flow's packets wait in: that of a direction of a link, or of a station."""
+    return f"{direction.link} {direction.sender or direction.direction}"
 
 
 def read_samples(path: Path, flow: FlowPlan) -> pd.DataFrame:
@@ -194,18 +200,18 @@ def _queue(path: Path, plan: RunPlan, direction: LinkDirection) -> tuple[Recorde
     if not path.exists():
         return None, "not recorded"
     columns = ["link", "direction", "arrived_ns", "left_ns", "fate", "is_copy"]
+    columns += ["sender"] if direction.is_hop else []
     table = read_parquet(path, columns=columns)
-    table = table[
-        (table["link"] == direction.link)
-        & (table["direction"] == direction.direction)
-        & ~table["is_copy"]
-    ]
+    mine = (table["link"] == direction.link) & (table["direction"] == direction.direction)
+    if direction.is_hop:
+        mine &= table["sender"] == direction.sender
+    table = table[mine & ~table["is_copy"]]
     if table.empty:
         return None, "not recorded"
     begin = plan.timeline.traffic_s * 1e9
-    overflow = table["fate"].isin(["queue overflow", "AQM drop"])
-    loss = table["fate"] == "channel loss"
-    entered = table["fate"].isin(["delivered", "AQM drop"])
+    overflow = table["fate"].isin(QUEUE_DROPS)
+    loss = table["fate"].isin(CHANNEL_LOSSES)
+    entered = table["fate"].isin(["delivered", "AQM drop", "given up"])
     if settings.loss.at == "egress":
         entered |= loss
     arrived, waiting = backlog(

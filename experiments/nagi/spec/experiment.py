@@ -217,7 +217,7 @@ class Experiment(Strict):
     def _possible(self) -> Experiment:
         if not self.links and not self.media:
             cure = "add `links: {NAME: {between: [NODE, NODE], ...}}`, or `media: ...`"
-            raise BadValue("no links, and no media", cure)
+            raise BadValue("no links, and no media", cure, "links")
         for name in self.media:
             if name in self.links:
                 what = f"a link is called {name}, too"

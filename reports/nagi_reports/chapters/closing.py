@@ -45,7 +45,8 @@ def definitions(material: Material) -> list[Block]:
             "Bottleneck",
             None,
             "b, the smallest rate configured on the flow's path, in bit/s of IP bytes; a rate that "
-            f"changes counts with its mean. Of flow {flow.name} in the first run it is link "
+            "changes counts with its mean, a medium with its data rate. Of flow "
+            f"{flow.name} in the first run it is {'medium' if direction.is_hop else 'link'} "
             f"{direction.link}.",
         ),
         Definition(
@@ -92,7 +93,13 @@ def definitions(material: Material) -> list[Block]:
             None,
             "Packets that have entered a link's queue and whose transmission has not begun. A "
             "packet's transmission begins when it has arrived and its predecessor's has ended; it "
-            "ends the propagation delay before it is due at the far end.",
+            "ends the propagation delay before it is due at the far end."
+            + (
+                " At a station of a medium a packet's transmission lasts from then on until it has "
+                "been acknowledged or given up."
+                if material.plan.media
+                else ""
+            ),
         ),
         *applications.definitions(material),
         *_reactions(material),

@@ -118,6 +118,11 @@ def blocks(material: Material) -> list[Block]:
             " Of a queue that a switch has, samples are shown that the switch takes of packets as "
             "they leave it: what waits behind them."
         )
+    if material.plan.media:
+        which += (
+            " On a shared medium the queue is that of the station that sends over the first hop "
+            "with the smallest rate, and losses are the packets that it gave up."
+        )
     flows = max(len(plan.flows) for plan in material.plans.values())
     if flows > MAX_FLOWS:
         which += f" Of up to {flows} flows of a run, the first {MAX_FLOWS} are shown."

@@ -11,6 +11,7 @@ from nagi_contracts.errors import InputError
 from nagi_contracts.impairments.losses import LossPlan
 from nagi_contracts.impairments.queues import name_disciplines
 from nagi_contracts.links import Links
+from nagi_contracts.media import MatrixReach, MediumPlan, RangeReach
 from nagi_contracts.plan import DIRECTIONS, DirectionPlan, FlowPlan, LinkDirection, RunPlan
 from nagi_contracts.switches import Switches
 from nagi_contracts.units import count_of
@@ -27,10 +28,23 @@ from nagi_reports.content import (
 )
 
 
+_FEW = 4  # stations without links that the topology shows
+
+
 def blocks(material: Material) -> list[Block]:
+    links = _links(material) if material.plan.links else []
+    return [*links, Facts(_facts(material))]
+
+
+def _links(material: Material) -> list[Block]:
+    """The topology drawn, and its links. Stations of media that have no link are in the drawings
+    of media, unless they are few."""
     plan = material.plan
     plans = list(material.plans.values())
-    kinds = {node.name: node.kind for node in plan.nodes}
+    linked = {end.node for link in plan.links for end in link.ends}
+    alone = {each.node for medium in plan.media for each in medium.stations} - linked
+    hidden = alone if len(alone) > _FEW else set()
+    kinds = {node.name: node.kind for node in plan.nodes if node.name not in hidden}
     links = [
         figures.DrawnLink(
             (link.ends[0].node, link.ends[1].node),
@@ -39,7 +53,17 @@ def blocks(material: Material) -> list[Block]:
         )
         for index, link in enumerate(plan.links)
     ]
-    drawn = figures.topology(kinds, links, plan.flows[0].sender)
+    attached = [
+        figures.DrawnLink((medium.name, each.node), "", ())
+        for medium in plan.media
+        for each in medium.stations
+        if each.node not in hidden
+    ]
+    media: dict[str, str] = dict.fromkeys((medium.name for medium in plan.media), "medium")
+    first = plan.flows[0].sender
+    drawn = figures.topology(
+        kinds | media, [*links, *attached], first if first in kinds else plan.links[0].ends[0].node
+    )
     flows = material.flows_in_words()
     chain = ", ".join(
         f"{a} and {b} joined by {link.name}" for link in links for a, b in [link.ends]
@@ -70,11 +94,17 @@ def blocks(material: Material) -> list[Block]:
                 ]
             )
     round_boxes = "routers and switches" if plan.switches() else "routers"
+    shared = ""
+    if plan.media:
+        shared = ", dashed boxes shared media"
+        chain += "".join(f", {_attached(medium)}" for medium in plan.media)
+    if hidden:
+        shared += f" ({count_of(len(hidden), 'station')} without links left out)"
     return [
         Figure(
             "topology",
             figures.svg(drawn),
-            f"The topology: squares are hosts, round boxes {round_boxes}. Flows: {flows}.",
+            f"The topology: squares are hosts, round boxes {round_boxes}{shared}. Flows: {flows}.",
             f"Diagram of the topology: {chain}. Flows: {flows}.",
         ),
         Table(
@@ -91,8 +121,12 @@ def blocks(material: Material) -> list[Block]:
             rows,
             small=True,
         ),
-        Facts(_facts(material)),
     ]
+
+
+def _attached(medium: MediumPlan) -> str:
+    nodes = [each.node for each in medium.stations]
+    return f"{', '.join(nodes[:-1])} and {nodes[-1]} on {medium.name}"
 
 
 def _arrow(one: str, other: str, direction: str) -> str:
@@ -210,11 +244,12 @@ def _facts(material: Material) -> list[tuple[str, str]]:
     items = [
         (
             "Lab",
-            f"{campaign.lab}; every link emulated by nagi-link{_emulator(material)}"
+            f"{campaign.lab}; {_carried(plan)} emulated by nagi-link{_emulator(material)}"
             + (", which nagi-sdr runs for radios" if plan.radios() else ""),
         ),
         *_switches(material),
         *_radios(material),
+        *_media(material),
         ("Machine", "; ".join(sorted(machines))),
         ("Kernel", "; ".join(sorted({f"Linux {each.kernel}" for each in facts}))),
         ("Programs", "; ".join(programs)),
@@ -282,7 +317,9 @@ def _emulator(material: Material) -> str:
             continue
         if material.in_virtual_time:
             return f" {links.version}, in virtual time"
-        io = sorted({port.io for link in links.links for port in (link.a, link.b)})
+        ports = [port for link in links.links for port in (link.a, link.b)]
+        ports += [station.port for medium in links.media for station in medium.stations]
+        io = sorted({port.io for port in ports})
         pinned = "" if links.cpu_pinned is None else f", processor {links.cpu_pinned} to itself"
         return f" {links.version} ({', '.join(io)}; {links.scheduling}{pinned})"
     return ""
@@ -322,6 +359,85 @@ def _radios(material: Material) -> list[tuple[str, str]]:
                     words.append(f"{direction} {beside}")
             said["; ".join(words)] = None
     return [("Radios", ". ".join(said))] if said else []
+
+
+def _carried(plan: RunPlan) -> str:
+    """What the emulator has to do."""
+    if not plan.media:
+        return "every link"
+    return "every link and medium" if plan.links else "every medium"
+
+
+def _media(material: Material) -> list[tuple[str, str]]:
+    """What media are, over all runs."""
+    by_name: dict[str, list[MediumPlan]] = {}
+    for plan in material.plans.values():
+        for medium in plan.media:
+            by_name.setdefault(medium.name, []).append(medium)
+    said = [". ".join([_medium(each), *_reach(each)]) for each in by_name.values()]
+    return [("Shared media", ". ".join(said))] if said else []
+
+
+def _medium(plans: list[MediumPlan]) -> str:
+    """PHY and MAC of a medium, over all runs."""
+    first = plans[0]
+    stations = _range({len(each.stations) for each in plans}, "stations")
+    words = [" or ".join(dict.fromkeys(each.phy for each in plans))]
+    if preambles := dict.fromkeys(each.preamble for each in plans if each.preamble is not None):
+        words.append(f"{' or '.join(preambles)} preamble")
+    words.append(f"data at {_range([each.data_rate_bps / 1e6 for each in plans], 'Mb/s')}")
+    words.append(
+        "RTS, CTS, ACK and broadcasts at "
+        f"{_range([each.basic_rate_bps / 1e6 for each in plans], 'Mb/s')}"
+    )
+    longer = [each.rts_threshold_bytes for each in plans if each.rts_threshold_bytes is not None]
+    if not longer:
+        words.append("no RTS and CTS")
+    elif len(longer) == len(plans) and not any(longer):
+        words.append("RTS and CTS before every packet")
+    else:
+        without = "" if len(longer) == len(plans) else " in some runs"
+        words.append(f"RTS and CTS before MPDUs longer than {_range(longer, 'bytes')}{without}")
+    words.append(
+        f"retry limits {_range({each.short_retry_limit for each in plans}, '').strip()} (short) "
+        f"and {_range({each.long_retry_limit for each in plans}, '').strip()} (long)"
+    )
+    words.append(
+        f"CW from {_range({each.cw_min for each in plans}, '').strip()} "
+        f"to {_range({each.cw_max for each in plans}, '').strip()}"
+    )
+    waits = _in_words([DirectionPlan(queue=each.queue, loss=each.loss) for each in plans])[2:]
+    words.append(f"queue of {waits[0]} at each station")
+    if waits[1] != "none":
+        words.append(f"frames lost: {waits[1]}")
+    if not first.resets_nav:
+        words.append("a NAV set by an RTS is not reset")
+    if first.eifs_after == "signals":
+        words.append("EIFS also after what was only sensed")
+    return f"{first.name}: {stations}, {'; '.join(words)}"
+
+
+def _reach(plans: list[MediumPlan]) -> list[str]:
+    """Who hears whom on a medium, over all runs."""
+    said: dict[str, None] = {}
+    for reach in (each.reach for each in plans):
+        if isinstance(reach, RangeReach):
+            capture = "" if reach.capture_db is None else f", capture {reach.capture_db:g} dB"
+            words = (
+                f"Ranges: transmission {reach.transmission_m:g} m, carrier sense "
+                f"{reach.carrier_sense_m:g} m, interference {reach.interference_m:g} m{capture}"
+            )
+        elif isinstance(reach, MatrixReach):
+            words = "Who hears whom is given as a matrix"
+        else:
+            words = (
+                f"Reach by SINR: {reach.tx_power_dbm:g} dBm sent, path loss exponent "
+                f"{reach.path_loss_exponent:g} with {reach.reference_loss_db:g} dB at 1 m, noise "
+                f"{reach.noise_dbm:g} dBm, sensitivity {reach.sensitivity_dbm:g} dBm, carrier "
+                f"sense {reach.carrier_sense_dbm:g} dBm, capture {reach.capture_db:g} dB"
+            )
+        said[words] = None
+    return list(said)
 
 
 def _period(first: str, last: str) -> str:

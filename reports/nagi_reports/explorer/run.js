@@ -41,7 +41,7 @@ const TAKEN = {
   "not noticed": { label: "not noticed", colour: "#000000", symbol: "circle-open" },
   unknown: { label: "not known what for", colour: "#8C8C8C", symbol: "diamond-open" },
 };
-const LOSS_ROWS = { "channel loss": 3, "queue overflow": 2, "AQM drop": 2 };
+const LOSS_ROWS = { "channel loss": 3, "queue overflow": 2, "AQM drop": 2, "given up": 3 };
 const LOSS_TICKS = { tickvals: [3, 2, 1, 0], ticktext: ["channel", "queue", "state", "told"] };
 const STATES = { recovery: "#B07800", timeout: "#A03040", CWR: "#7A5195" };
 const EVENTS = {

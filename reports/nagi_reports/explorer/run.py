@@ -151,7 +151,7 @@ class RunFiles:
         return self.scans[key]
 
     def queue(self, direction: LinkDirection) -> tuple[series.RecordedQueue | None, str]:
-        name = f"{direction.link} {direction.direction}"
+        name = series.queue_name(direction)
         if name not in self.queues:
             self.queues[name] = series.read_queue(self.directory, self.plan, direction)
         return self.queues[name]
@@ -231,7 +231,7 @@ def _of_queue(
 ) -> list[Track]:
     direction = series.bottleneck(run.plan, flow)
     queue, why = run.queue(direction)
-    where = f"{direction.link} {direction.direction}"
+    where = series.queue_name(direction)
     if queue is None:
         path = run.directory / "packets.parquet"
         kept = "" if path.exists() or why != "not recorded" else " (no packets.parquet)"

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An emulator of a medium: what nagi-link is told of stations; and settings of interfaces, which a
+plan names by their links."""
+
+from __future__ import annotations
+
+import pytest
+from agent_inputs import batch_json, plan_json
+from nagi_agent.contracts import Batch, RunPlan
+from nagi_agent.emulator import configuration
+from nagi_agent.job import Job
+from nagi_agent.settings import sysctl_key
+
+STATIONS = [
+    {
+        "node": "S",
+        "address": "198.19.0.1/24",
+        "mac": "02:6e:67:00:00:01",
+        "position_m": [0.0, 0.0],
+        "trace": [[5, 1.0, 2.0]],
+    },
+    {
+        "node": "D",
+        "address": "198.19.0.2/24",
+        "mac": "02:6e:67:00:00:02",
+        "position_m": [200.0, 0.0],
+    },
+]
+MEDIUM = {
+    "name": "air",
+    "id": 0,
+    "phy": "802.11g",
+    "preamble": None,
+    "queue": {"packets": 50, "bytes": None},
+    "monitor": None,
+    "reach": {"by": "ranges", "transmission_m": 250.0, "capture_db": None},
+    "stations": STATIONS,
+}
+PLAN = RunPlan.from_json({**plan_json(), "media": [MEDIUM]})
+ENDS = {"air": ("air.S", "air.D"), **{link.name: ("a", "b") for link in PLAN.links}}
+
+
+def test_nagi_link_is_told_of_stations_and_their_interfaces():
+    found = configuration(PLAN, ENDS, 0.0)
+    assert found["transmissions"] == "transmissions.bin"
+    assert found["media"] == [
+        {
+            "name": "air",
+            "id": 0,
+            "phy": "802.11g",
+            "queue": {"packets": 50},
+            "reach": {"by": "ranges", "transmission_m": 250.0},
+            "stations": [
+                {
+                    "name": "S",
+                    "interface": "air.S",
+                    "mac": "02:6e:67:00:00:01",
+                    "position_m": [0.0, 0.0],
+                    "trace": [[5, 1.0, 2.0]],
+                },
+                {
+                    "name": "D",
+                    "interface": "air.D",
+                    "mac": "02:6e:67:00:00:02",
+                    "position_m": [200.0, 0.0],
+                },
+            ],
+        }
+    ]
+
+
+def test_without_media_it_is_told_of_none():
+    plan = RunPlan.from_json(plan_json())
+    assert plan.media == []
+    assert "media" not in configuration(plan, ENDS, 0.0)
+
+
+def test_cards_have_addresses_of_their_own():
+    macs = {"air": ("00:00:5e:00:53:01", "00:00:5e:00:53:02")}
+    (medium,) = configuration(PLAN, ENDS, 0.0, macs=macs)["media"]
+    assert tuple(each["mac"] for each in medium["stations"]) == macs["air"]
+
+
+def test_a_batch_s_interfaces_of_stations(tmp_path):
+    batch = batch_json(tmp_path)
+    batch |= {"is_emulator": True, "interfaces": {"air": ["p1", "p2", "p3"], "wire": ["p4", "p5"]}}
+    batch["macs"] = {"air": ["1", "2", "3"]}
+    job = Job(Batch.from_json(batch))
+    assert job.ends == {"air": ("p1", "p2", "p3"), "wire": ("p4", "p5")}
+    assert job.all_interfaces == ["p1", "p2", "p3", "p4", "p5"]
+    assert job.macs == {"air": ("1", "2", "3")}
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        ("net.ipv4.ip_forward", "net.ipv4.ip_forward"),
+        ("net.ipv4.conf.all.send_redirects", "net.ipv4.conf.all.send_redirects"),
+        ("net.ipv4.conf.{air}.send_redirects", "net/ipv4/conf/enp2s0.10/send_redirects"),
+    ],
+)
+def test_settings_of_interfaces(key, expected):
+    assert sysctl_key(key, {"air": "enp2s0.10", "wire": "enp3s0"}) == expected
