@@ -171,6 +171,8 @@ class Air {
   json outcomes_ = json::object();
 };
 
+constexpr std::uint32_t max_failures = 25;  // of 31 + 1 slots, doubled as often, ns-3 has 32 bits
+
 /// A frame is received where its ratio to noise and all others is never below a threshold.
 class CaptureThreshold : public ns3::ErrorModel {
  public:
@@ -209,6 +211,8 @@ class TwoRetryLimits : public ns3::ConstantRateWifiManager {
   void SetupMac(const ns3::Ptr<ns3::WifiMac> mac) override {
     ConstantRateWifiManager::SetupMac(mac);
     mac_ = mac;
+    // ns-3 resets the window after so many failures, whether or not a frame was given up.
+    if (resets_window_) mac->SetAttribute("FrameRetryLimit", ns3::UintegerValue(max_failures));
   }
 
  private:
@@ -329,6 +333,25 @@ void Chain::set_up() const {
   Config::SetDefault("ns3::TcpSocket::RcvBufSize", buffer);
 }
 
+/// ACKs at `basic`. In ad hoc mode ns-3 makes all rates that are mandatory basic ones when it meets
+/// a station, and so answers at DATA's own: here they have met before.
+void limit_basic_rates(const ns3::NetDeviceContainer& devices, ns3::WifiMode basic) {
+  using namespace ns3;
+  for (std::uint32_t index = 0; index < devices.GetN(); ++index) {
+    const auto device = DynamicCast<WifiNetDevice>(devices.Get(index));
+    const auto manager = device->GetRemoteStationManager();
+    for (std::uint32_t other = 0; other < devices.GetN(); ++other) {
+      if (other == index) continue;
+      const auto address = Mac48Address::ConvertFrom(devices.Get(other)->GetAddress());
+      for (const WifiMode& mode : device->GetPhy()->GetModeList()) {
+        manager->AddSupportedMode(address, mode);
+      }
+      manager->RecordDisassociated(address);
+    }
+    manager->AddBasicMode(basic);
+  }
+}
+
 ns3::NetDeviceContainer Chain::install_wifi() {
   using namespace ns3;
   const json& reach = settings_.at("reach");
@@ -374,7 +397,9 @@ ns3::NetDeviceContainer Chain::install_wifi() {
         UintegerValue(limits.at("long").get<std::uint32_t>()), "ResetsWindow",
         BooleanValue(limits.at("resets_window").get<bool>()));
   }
-  return wifi.Install(phy, mac, nodes_);
+  const NetDeviceContainer devices = wifi.Install(phy, mac, nodes_);
+  if (settings_.at("has_basic_rate")) limit_basic_rates(devices, WifiMode(control.Get()));
+  return devices;
 }
 
 void Chain::lay() {

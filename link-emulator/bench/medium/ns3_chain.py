@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nagi's plan of a chain as settings for ns-3, which chain.cpp reads."""
+"""nagi's plan of a chain as settings for ns-3, which chain.cpp reads, and for nagi's model alone."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "one retry limit": {"retry_limits": None},
     "window kept": {"retry_limits": {"short": 7, "long": 4, "resets_window": False}},
     "own errors": {"capture_db": None},
+    "faster ACKs": {"has_basic_rate": False},
     "no delay": {"has_propagation_delay": False},
 }
 
@@ -53,6 +54,7 @@ def settings_of(plan: RunPlan, variant: str = "as nagi") -> dict[str, Any]:
         "warmup_ns": round((plan.measure.start_s - plan.flows[0].start_s) * 1e9),
         "duration_ns": round((plan.flows[0].end_s - plan.flows[0].start_s) * 1e9),
         "has_propagation_delay": True,
+        "has_basic_rate": True,
         "data_mode": MODES[medium.data_rate_bps],
         "control_mode": MODES[medium.basic_rate_bps],
         "uses_rts": threshold is not None and threshold < LONGEST_MPDU_BYTES,
@@ -65,6 +67,22 @@ def settings_of(plan: RunPlan, variant: str = "as nagi") -> dict[str, Any]:
         **_traffic(plan),
         **changed,
     }
+
+
+def model_settings_of(plan: RunPlan, settings: dict[str, Any]) -> dict[str, Any]:
+    """The same for model_chain.cpp, which takes nagi's own medium."""
+    (medium,) = plan.media
+    given = medium.model_dump(mode="json", exclude={"name": True, "id": True})
+    for station in given["stations"]:
+        for key in ("node", "address", "mac"):
+            del station[key]
+    return settings | {"medium": _without_nulls(given)}
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
 def _reach(medium: MediumPlan) -> dict[str, Any]:
@@ -101,7 +119,7 @@ def _traffic(plan: RunPlan) -> dict[str, Any]:
                 "segment_bytes": flow.payload_bytes,
                 "initial_window": route.initcwnd or LINUX_INITIAL_WINDOW,
                 "segments_an_ack": 1 if quickack else 2,
-                "buffer_bytes": BUFFER_PACKETS * flow.payload_bytes,
+                "buffer_bytes": (flow.max_window or BUFFER_PACKETS) * flow.payload_bytes,
                 "min_rto_margin_ns": LINUX_MIN_RTO_MARGIN_NS,
             }
         }
