@@ -10,6 +10,7 @@
 #   make sdr     links that are radios: GNU Radio, gr-nagi and nagi-sdr (two minutes, 600 MB on the disk)
 #   make results   the results of whole papers again: hours
 #   make crosscheck   what ns-3 makes of the same plans, beside nagi's results
+#   make bench-medium-ns3   chains of 802.11b in nagi and in ns-3 (forty minutes)
 #   make module  our TCP schemes as modules of another kernel (KERNEL_BUILD=/lib/modules/RELEASE/build)
 #   make chaos   kills parts of campaigns at random: nothing may be lost (CHAOS=100 SEED=1)
 #   make lint    what a change must pass beside the tests; make lint-quick is its part without a compiler
@@ -77,8 +78,8 @@ case " $$* " in *" openssh-server "*) systemctl --quiet disable ssh;; esac
 endef
 
 .PHONY: setup packages python python-test native native-run dist sdr module virtual-lab guest-kernel demo test test-native \
-	test-apart test-virtual test-realtime test-radio test-slow chaos bench bench-captures bench-media bench-modem bench-radio \
-	bench-switch bench-tcp bench-virtual crosscheck results sanitize fuzz lint lint-quick format docs example clean
+	test-apart test-virtual test-realtime test-radio test-slow chaos bench bench-captures bench-media bench-medium-ns3 bench-modem bench-radio \
+	bench-switch bench-tcp bench-virtual crosscheck ns3 results sanitize fuzz lint lint-quick format docs example clean
 
 setup: native
 
@@ -240,10 +241,21 @@ bench-media: virtual-lab
 
 # ns-3 is beside nagi, not a part of it. Its Python bindings, which take ten minutes to compile, are left out.
 NS3 := ns3==3.44.post0
-crosscheck: virtual-lab
+ns3: python
 	@$(RUN)/pip show -q ns3 2>/dev/null || { echo "== installing ns-3"; $(RUN)/pip install -q --no-deps $(NS3); }
+
+crosscheck: virtual-lab
+	@$(MAKE) --no-print-directory ns3
 	@$(RUN)/nagi run experiments/crosscheck/achievement.yaml --out results/crosscheck-achievement
 	@$(RUN)/python experiments/crosscheck/crosscheck.py experiments/crosscheck/achievement.yaml results/crosscheck-achievement
+
+# Chains of 802.11b in nagi and in ns-3: some forty minutes; CHAINS=--quick takes two, and whatever else bench_medium.py
+# takes goes there, too.
+bench-medium-ns3: virtual-lab
+	@$(MAKE) --no-print-directory ns3
+	@cmake -S . -B $(BUILD) -G Ninja --log-level=WARNING >/dev/null && cmake --build $(BUILD) --target bench-medium-chain
+	@$(RUN)/python link-emulator/bench/medium/bench_medium.py --model $(BUILD)/link-emulator/bench/bench-medium-chain \
+	    --out $(BUILD)/bench-medium --json $(BUILD)/bench-medium.json $(CHAINS)
 
 # What is published of whole papers, in experiments/results. RESULTS="westwoodvt-2007 achievement-2008:uncapped" makes
 # a part of it: experiments, with a variant after the colon. DASK=ADDRESS uses a cluster.

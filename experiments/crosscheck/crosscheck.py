@@ -15,11 +15,8 @@ Exit status: 0 done, 2 it cannot be done.
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import os
-import shutil
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -34,35 +31,17 @@ from nagi_contracts.errors import InputError, refuse
 from nagi_contracts.plan import RunPlan
 from nagi_contracts.records import Campaign
 from nagi_reports.statistics import Mean, mean
+from ns3_program import answered, compiled
 from ns3_settings import settings_of
 from windows import Pair, write
 
 HERE = Path(__file__).resolve().parent
 MODULES = ("core", "network", "internet", "point-to-point", "applications", "traffic-control")
-VERSION = "3.44"
 
 
 def simulator(directory: Path) -> Path:
-    """simulate.cpp, compiled against the package `ns3`. Raises InputError."""
-    found = importlib.util.find_spec("ns3")
-    if found is None or not found.submodule_search_locations:
-        raise refuse("there is no ns-3", "install it: `make crosscheck` does")
-    if shutil.which("g++") is None:
-        raise refuse("there is no g++", "install it: `apt-get install g++ nlohmann-json3-dev`")
-    ns3 = Path(found.submodule_search_locations[0])
-    made = directory / "simulate"
-    source = HERE / "simulate.cpp"
-    if made.exists() and made.stat().st_mtime > source.stat().st_mtime:
-        return made
-    directory.mkdir(parents=True, exist_ok=True)
-    command = ["g++", "-std=c++20", "-O2", f"-I{ns3 / 'include'}", str(source), "-o", str(made)]
-    command += [f"-L{ns3 / 'lib64'}", f"-Wl,-rpath,{ns3 / 'lib64'}"]
-    command += [f"-lns{VERSION}-{module}" for module in MODULES]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        first = next((line for line in done.stderr.splitlines() if "error" in line), "")
-        raise refuse(f"simulate.cpp does not compile: {first}", f"this needs ns-3 {VERSION}")
-    return made
+    """simulate.cpp, compiled. Raises InputError."""
+    return compiled(HERE / "simulate.cpp", MODULES, directory / "simulate")
 
 
 def simulated(
@@ -75,20 +54,7 @@ def simulated(
     words = [*plan.point.values(), str(plan.repeat)]
     words += [f"{key}={value}".replace(":", "") for key, value in changed.items()]
     name = "-".join(words).replace("/", "").replace(" ", "")
-    kept = directory / f"{name}.json"
-    if kept.exists():
-        found: dict[str, Any] = json.loads(kept.read_text())
-        if found["settings"] == settings:
-            return found
-    given = directory / f"{name}.settings.json"
-    given.write_text(json.dumps(settings))
-    done = subprocess.run([program, given], capture_output=True, text=True, check=False)
-    given.unlink()
-    if done.returncode != 0:
-        raise refuse(f"ns-3 ended with {done.returncode}: {done.stderr.strip()}", "see above")
-    found = {"settings": settings, **json.loads(done.stdout)}
-    write_whole(kept, json.dumps(found))
-    return found
+    return answered(program, settings, directory / f"{name}.json")
 
 
 def row_of(plan: RunPlan, found: dict[str, Any]) -> dict[str, Any]:

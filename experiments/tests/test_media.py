@@ -488,11 +488,11 @@ def test_setting_up_stations_takes_time(tmp_path):
 def test_a_run_ends_when_stations_can_have_sent_all_that_waits(tmp_path):
     timeline = plan_of(tmp_path).timeline
     more = plan_of(tmp_path, ("rts_threshold", "queue: 150 packets\n    rts_threshold")).timeline
-    # Two of them send full-size packets.
+    # Packets that wait at the first have two hops to go, at the second one.
     added = (more.capture_end_s - more.traffic_end_s) - (
         timeline.capture_end_s - timeline.traffic_end_s
     )
-    assert added == pytest.approx(2 * 100 * 5584e-6)
+    assert added == pytest.approx(3 * 100 * 5584e-6)
 
 
 def test_seeds_follow_from_the_medium_and_not_from_the_scheme(tmp_path):

@@ -449,16 +449,21 @@ class Flows:
         )
 
     def longest_on_media_s(self, media: list[MediumPlan]) -> float:
-        """How long it takes at most to send all that may wait at stations, one after the other."""
-        hops = [hop for path in self.paths.values() for hop in path.there if hop.is_hop]
-        senders = {(hop.link, hop.sender) for hop in hops}
+        """How long it takes at most until all that may wait at stations is at its end: one exchange
+        after the other. That others send at the same time makes up for backoffs and retries."""
+        left: dict[tuple[str, str], int] = {}  # (medium, sender) -> hops that its packets have left
+        for path in self.paths.values():
+            hops = [hop for hop in path.there if hop.is_hop]
+            for done, hop in enumerate(hops):
+                key = (hop.link, hop.sender or "")
+                left[key] = max(left.get(key, 0), len(hops) - done)
         longest = 0.0
         for medium in media:
             packet = self.crossings[medium.name].packet or DEFAULT_PACKET
             exchange_s = medium.exchange_ns(packet) / 1e9
             waiting = medium.queue.packets or math.ceil((medium.queue.bytes or 0) / packet)
-            stations = sum(1 for name, _ in senders if name == medium.name)
-            longest = max(longest, stations * waiting * exchange_s)
+            exchanges = sum(hops for (name, _), hops in left.items() if name == medium.name)
+            longest = max(longest, exchanges * waiting * exchange_s)
         return longest
 
     def longest_rtt_ns(self) -> int:

@@ -165,7 +165,7 @@ class Medium {
     std::uint32_t cw = 0;
     std::uint64_t draws = 0;
     Awaited awaited = Awaited::nothing;
-    Instant asked{};  // end of the frame that is to be answered
+    Instant asked{};                   // end of the frame that is to be answered
     std::optional<AirFrame> response;  // about to be sent
     std::optional<FrameSlot> transmitting;
     std::optional<Reception> reception;

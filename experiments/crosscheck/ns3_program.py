@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs in C++ that run ns-3, compiled against the package `ns3` and asked by JSON."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from nagi_contracts.base import write_whole
+from nagi_contracts.errors import refuse
+
+VERSION = "3.44"
+
+
+def compiled(source: Path, modules: tuple[str, ...], made: Path) -> Path:
+    """The program `made` of `source`, which needs these modules of ns-3. Raises InputError."""
+    found = importlib.util.find_spec("ns3")
+    if found is None or not found.submodule_search_locations:
+        raise refuse("there is no ns-3", "install it: `make ns3` does")
+    if shutil.which("g++") is None:
+        raise refuse("there is no g++", "install it: `apt-get install g++ nlohmann-json3-dev`")
+    ns3 = Path(found.submodule_search_locations[0])
+    if made.exists() and made.stat().st_mtime > source.stat().st_mtime:
+        return made
+    made.parent.mkdir(parents=True, exist_ok=True)
+    command = ["g++", "-std=c++20", "-O2", f"-I{ns3 / 'include'}", str(source), "-o", str(made)]
+    command += [f"-L{ns3 / 'lib64'}", f"-Wl,-rpath,{ns3 / 'lib64'}"]
+    command += [f"-lns{VERSION}-{module}" for module in modules]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        first = next((line for line in done.stderr.splitlines() if "error" in line), "")
+        raise refuse(f"{source.name} does not compile: {first}", f"this needs ns-3 {VERSION}")
+    return made
+
+
+def answered(program: Path, settings: dict[str, Any], kept: Path) -> dict[str, Any]:
+    """What the program makes of settings; once done it is kept, with the settings. Raises
+    InputError."""
+    if kept.exists() and kept.stat().st_mtime > program.stat().st_mtime:
+        found: dict[str, Any] = json.loads(kept.read_text())
+        if found["settings"] == settings:
+            return found
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    given = kept.with_suffix(".settings.json")
+    given.write_text(json.dumps(settings))
+    done = subprocess.run([program, given], capture_output=True, text=True, check=False)
+    given.unlink()
+    if done.returncode != 0:
+        raise refuse(f"ns-3 ended with {done.returncode}: {done.stderr.strip()}", "see above")
+    found = {"settings": settings, **json.loads(done.stdout)}
+    write_whole(kept, json.dumps(found))
+    return found

@@ -1,0 +1,554 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One run in ns-3: a chain of stations that share an 802.11b channel, UDP or TCP from its first to
+// its last. `chain SETTINGS` reads a JSON file that ns3_chain.py makes and prints what came of it
+// as JSON: goodput, and every frame's kind and outcome at the station that it was for.
+#include <cmath>
+#include <cstdint>
+#include <deque>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ns3/applications-module.h"
+#include "ns3/core-module.h"
+#include "ns3/internet-module.h"
+#include "ns3/mobility-module.h"
+#include "ns3/network-module.h"
+#include "ns3/propagation-module.h"
+#include "ns3/traffic-control-module.h"
+#include "ns3/wifi-module.h"
+
+namespace {
+
+using nlohmann::json;
+
+constexpr std::uint16_t port = 5001;
+constexpr double light_m_s = 299'792'458;
+// After a frame's end: by then an answer has begun, if one was to come (SIFS is 10 us).
+constexpr int answer_begins_us = 15;
+
+double linear(double db) { return std::pow(10, db / 10); }
+
+/// Path loss as nagi's `reach: {by: sinr}` has it.
+struct Radio {
+  double spacing_m, tx_power_dbm, exponent, reference_loss_db, carrier_sense_dbm, noise_dbm;
+  std::optional<double> capture_db;  // nothing: ns-3's own error model
+  bool has_delay;
+
+  [[nodiscard]] double distance(std::size_t one, std::size_t other) const {
+    return spacing_m * std::abs(static_cast<double>(one) - static_cast<double>(other));
+  }
+  [[nodiscard]] double power_dbm(std::size_t sender, std::size_t receiver) const {
+    return tx_power_dbm - reference_loss_db -
+           10 * exponent * std::log10(distance(sender, receiver));
+  }
+  [[nodiscard]] bool senses(std::size_t sender, std::size_t receiver) const {
+    return power_dbm(sender, receiver) >= carrier_sense_dbm;
+  }
+  [[nodiscard]] ns3::Time delay(std::size_t sender, std::size_t receiver) const {
+    return has_delay ? ns3::Seconds(distance(sender, receiver) / light_m_s) : ns3::Time();
+  }
+};
+
+struct Frame {
+  std::size_t sender = 0;
+  std::size_t receiver = 0;
+  std::string kind;
+  std::uint64_t packet = 0;  // ns-3's number of it
+  ns3::Time start, end;
+  bool was_received = false;
+};
+
+/// All frames on the air, by which receivers that have a capture threshold judge, and what became
+/// of each, in the words of model/medium/air_frame.hpp.
+class Air {
+ public:
+  explicit Air(const Radio& radio) : radio_(radio) {}
+
+  void begin(const Frame& frame) {
+    const ns3::Time horizon = ns3::Simulator::Now() - ns3::MilliSeconds(30);
+    while (!frames_.empty() && frames_.front().end < horizon) {
+      frames_.pop_front();
+      ++dropped_;
+    }
+    frames_.push_back(frame);
+    const std::uint64_t number = dropped_ + frames_.size() - 1;
+    ns3::Simulator::Schedule(frame.end + ns3::MicroSeconds(answer_begins_us) - frame.start,
+                             [this, number] { judge(number); });
+  }
+  void received(std::size_t receiver, std::uint64_t packet) {
+    if (Frame* frame = arriving(receiver, packet)) frame->was_received = true;
+  }
+  /// The worst ratio of a frame that has just ended at a station to noise and all others is too
+  /// low.
+  [[nodiscard]] bool is_drowned(std::size_t receiver, std::uint64_t packet) {
+    const Frame* frame = arriving_at(receiver, packet);
+    if (frame == nullptr || !radio_.capture_db) return false;
+    double worst = 0;
+    for (const Frame& at_begin : frames_) {  // interference only rises where a frame begins
+      if (!overlap(*frame, at_begin, receiver)) continue;
+      const ns3::Time at = std::max(arrives(at_begin, receiver), arrives(*frame, receiver));
+      double others = 0;
+      for (const Frame& other : frames_) {
+        if (&other == frame || other.sender == receiver || arrives(other, receiver) > at) continue;
+        if (leaves(other, receiver) <= at) continue;
+        others += linear(radio_.power_dbm(other.sender, receiver));
+      }
+      worst = std::max(worst, others);
+    }
+    const double power = linear(radio_.power_dbm(frame->sender, receiver));
+    return power < linear(*radio_.capture_db) * (linear(radio_.noise_dbm) + worst);
+  }
+  void measure_from(ns3::Time start) { measured_from_ = start; }
+  [[nodiscard]] const json& outcomes() const { return outcomes_; }
+
+ private:
+  [[nodiscard]] ns3::Time arrives(const Frame& frame, std::size_t at) const {
+    return frame.start + radio_.delay(frame.sender, at);
+  }
+  [[nodiscard]] ns3::Time leaves(const Frame& frame, std::size_t at) const {
+    return frame.end + radio_.delay(frame.sender, at);
+  }
+  [[nodiscard]] bool overlap(const Frame& frame, const Frame& other, std::size_t at) const {
+    return &other != &frame && other.sender != frame.sender && other.sender != at &&
+           arrives(other, at) < leaves(frame, at) && leaves(other, at) > arrives(frame, at);
+  }
+  /// The frame of this packet whose last bit arrives there now.
+  [[nodiscard]] Frame* arriving_at(std::size_t receiver, std::uint64_t packet) {
+    for (auto frame = frames_.rbegin(); frame != frames_.rend(); ++frame) {
+      if (frame->packet == packet && frame->sender != receiver &&
+          leaves(*frame, receiver) == ns3::Simulator::Now()) {
+        return &*frame;
+      }
+    }
+    return nullptr;
+  }
+  [[nodiscard]] Frame* arriving(std::size_t receiver, std::uint64_t packet) {
+    Frame* frame = arriving_at(receiver, packet);
+    return frame != nullptr && frame->receiver == receiver ? frame : nullptr;
+  }
+  void judge(std::uint64_t number) {
+    const Frame& frame = frames_.at(number - dropped_);
+    if (frame.start < measured_from_) return;
+    const std::string hop = std::to_string(frame.sender) + ">" + std::to_string(frame.receiver);
+    json& count = outcomes_[hop][frame.kind][outcome_of(frame)];
+    count = count.is_null() ? 1 : count.get<std::uint64_t>() + 1;
+  }
+  [[nodiscard]] std::string outcome_of(const Frame& frame) const {
+    if (frame.was_received) {
+      if (frame.kind != "RTS") return "received";
+      for (const Frame& other : frames_) {
+        if (other.kind == "CTS" && other.sender == frame.receiver && other.start > frame.end) {
+          return "received";
+        }
+      }
+      return "not_answered";
+    }
+    const Frame* strongest = nullptr;
+    for (const Frame& other : frames_) {
+      if (other.sender == frame.receiver && other.start < frame.end && other.end > frame.start) {
+        return "receiver_busy";
+      }
+      if (!overlap(frame, other, frame.receiver)) continue;
+      if (strongest == nullptr || radio_.power_dbm(other.sender, frame.receiver) >
+                                      radio_.power_dbm(strongest->sender, frame.receiver)) {
+        strongest = &other;
+      }
+    }
+    if (strongest == nullptr) return "out_of_reach";
+    return radio_.senses(strongest->sender, frame.sender) ? "collided" : "hidden_terminal";
+  }
+
+  Radio radio_;
+  std::deque<Frame> frames_;
+  std::uint64_t dropped_ = 0;
+  ns3::Time measured_from_;
+  json outcomes_ = json::object();
+};
+
+constexpr std::uint32_t max_failures = 25;  // of 31 + 1 slots, doubled as often, ns-3 has 32 bits
+
+/// A frame is received where its ratio to noise and all others is never below a threshold.
+class CaptureThreshold : public ns3::ErrorModel {
+ public:
+  CaptureThreshold(Air& air, std::size_t station) : air_(air), station_(station) {}
+
+ private:
+  bool DoCorrupt(ns3::Ptr<ns3::Packet> packet) override {
+    return air_.is_drowned(station_, packet->GetUid());
+  }
+  void DoReset() override {}
+  Air& air_;
+  std::size_t station_;
+};
+
+/// Rates are constant; a frame is given up after so many failures that precede its CTS, or of DATA
+/// that follows one, as 802.11-2012 (9.3.4.4) and ns-2 have it. ns-3 3.44 has one limit for both.
+class TwoRetryLimits : public ns3::ConstantRateWifiManager {
+ public:
+  static ns3::TypeId GetTypeId() {
+    static ns3::TypeId id =
+        ns3::TypeId("TwoRetryLimits")
+            .SetParent<ns3::ConstantRateWifiManager>()
+            .AddConstructor<TwoRetryLimits>()
+            .AddAttribute("Short", "", ns3::UintegerValue(7),
+                          ns3::MakeUintegerAccessor(&TwoRetryLimits::short_limit_),
+                          ns3::MakeUintegerChecker<std::uint32_t>())
+            .AddAttribute("Long", "", ns3::UintegerValue(4),
+                          ns3::MakeUintegerAccessor(&TwoRetryLimits::long_limit_),
+                          ns3::MakeUintegerChecker<std::uint32_t>())
+            .AddAttribute("ResetsWindow", "of contention, when a frame is given up",
+                          ns3::BooleanValue(true),
+                          ns3::MakeBooleanAccessor(&TwoRetryLimits::resets_window_),
+                          ns3::MakeBooleanChecker());
+    return id;
+  }
+  void SetupMac(const ns3::Ptr<ns3::WifiMac> mac) override {
+    ConstantRateWifiManager::SetupMac(mac);
+    mac_ = mac;
+    // ns-3 resets the window after so many failures, whether or not a frame was given up.
+    if (resets_window_) mac->SetAttribute("FrameRetryLimit", ns3::UintegerValue(max_failures));
+  }
+
+ private:
+  void DoReportRtsFailed(ns3::WifiRemoteStation*) override { ++short_; }
+  void DoReportRtsOk(ns3::WifiRemoteStation*, double, ns3::WifiMode, double) override {
+    short_ = 0;
+    has_cts_ = true;
+  }
+  void DoReportDataFailed(ns3::WifiRemoteStation*) override {
+    ++(has_cts_ ? long_ : short_);
+    has_cts_ = false;
+  }
+  void DoReportDataOk(ns3::WifiRemoteStation*, double, ns3::WifiMode, double, ns3::MHz_u,
+                      std::uint8_t) override {
+    short_ = long_ = 0;
+    has_cts_ = false;
+  }
+  std::list<ns3::Ptr<ns3::WifiMpdu>> DoGetMpdusToDropOnTxFailure(
+      ns3::WifiRemoteStation*, ns3::Ptr<ns3::WifiPsdu> psdu) override {
+    std::list<ns3::Ptr<ns3::WifiMpdu>> dropped;
+    if (short_ < short_limit_ && long_ < long_limit_) return dropped;
+    short_ = long_ = 0;
+    for (const auto& mpdu : *ns3::PeekPointer(psdu)) dropped.push_back(mpdu);
+    if (!resets_window_) return dropped;
+    // ns-3 resets it only where more failures have followed than this limit.
+    ns3::UintegerValue limit;
+    mac_->GetAttribute("FrameRetryLimit", limit);
+    mac_->SetAttribute("FrameRetryLimit", ns3::UintegerValue(1));
+    ns3::Simulator::ScheduleNow(
+        [mac = mac_, limit] { mac->SetAttribute("FrameRetryLimit", limit); });
+    return dropped;
+  }
+
+  ns3::Ptr<ns3::WifiMac> mac_;
+  std::uint32_t short_limit_ = 7;
+  std::uint32_t long_limit_ = 4;
+  bool resets_window_ = true;
+  std::uint32_t short_ = 0;
+  std::uint32_t long_ = 0;
+  bool has_cts_ = false;
+};
+
+struct Counts {
+  std::uint64_t received_bytes = 0;
+  std::vector<std::uint64_t> given_up, cts_timeouts, ack_timeouts;  // by station
+  std::uint64_t retransmissions = 0;
+  std::uint64_t timeouts = 0;
+};
+
+const char* kind_of(const ns3::WifiMacHeader& header) {
+  if (header.IsRts()) return "RTS";
+  if (header.IsCts()) return "CTS";
+  if (header.IsAck()) return "ACK";
+  return "DATA";
+}
+
+class Chain {
+ public:
+  explicit Chain(const json& settings) : settings_(settings), radio_(radio_of(settings)), air_(radio_) {
+    set_up();
+    lay();
+  }
+  json run();
+
+ private:
+  static Radio radio_of(const json& settings) {
+    const json& given = settings.at("reach");
+    Radio radio{given.at("spacing_m"),         given.at("tx_power_dbm"),
+                given.at("path_loss_exponent"), given.at("reference_loss_db"),
+                given.at("carrier_sense_dbm"),  given.at("noise_dbm"),
+                std::nullopt,                   settings.at("has_propagation_delay")};
+    if (!given.at("capture_db").is_null()) radio.capture_db = given.at("capture_db");
+    return radio;
+  }
+  [[nodiscard]] std::uint64_t whole(const char* key) const { return settings_.at(key); }
+  void set_up() const;
+  void lay();
+  ns3::NetDeviceContainer install_wifi();
+  void observe(ns3::NetDeviceContainer devices);
+  void observe_tcp(ns3::Ptr<ns3::Application> sender);
+  [[nodiscard]] bool is_measured() const { return ns3::Simulator::Now() >= warmup(); }
+  [[nodiscard]] ns3::Time warmup() const { return ns3::NanoSeconds(whole("warmup_ns")); }
+
+  const json& settings_;
+  Radio radio_;
+  Air air_;
+  Counts seen_;
+  ns3::NodeContainer nodes_;
+  std::map<ns3::Mac48Address, std::size_t> stations_;
+  ns3::Ipv4Address last_;
+};
+
+void Chain::set_up() const {
+  using namespace ns3;
+  RngSeedManager::SetSeed(1);
+  RngSeedManager::SetRun(whole("seed"));
+  Config::SetDefault("ns3::WifiMacQueue::MaxSize",
+                     QueueSizeValue(QueueSize(PACKETS, settings_.at("queue_packets"))));
+  Config::SetDefault("ns3::WifiMacQueue::MaxDelay", TimeValue(Seconds(100'000)));
+  if (!settings_.contains("tcp")) return;
+  const json& tcp = settings_.at("tcp");
+  const UintegerValue buffer(tcp.at("buffer_bytes").get<std::uint32_t>());
+  Config::SetDefault("ns3::TcpL4Protocol::SocketType", StringValue("ns3::TcpNewReno"));
+  Config::SetDefault("ns3::TcpL4Protocol::RecoveryType", StringValue("ns3::TcpPrrRecovery"));
+  Config::SetDefault("ns3::TcpSocketBase::Sack", BooleanValue(false));
+  // Linux adds the greater of 200 ms and four deviations to the smoothed RTT; ns-3 this.
+  Config::SetDefault("ns3::TcpSocketBase::ClockGranularity",
+                     TimeValue(NanoSeconds(tcp.at("min_rto_margin_ns").get<std::int64_t>())));
+  Config::SetDefault("ns3::TcpSocketBase::MinRto", TimeValue(MilliSeconds(200)));
+  Config::SetDefault("ns3::TcpSocket::ConnTimeout", TimeValue(Seconds(1)));
+  Config::SetDefault("ns3::TcpSocket::SegmentSize",
+                     UintegerValue(tcp.at("segment_bytes").get<std::uint32_t>()));
+  Config::SetDefault("ns3::TcpSocket::InitialCwnd",
+                     UintegerValue(tcp.at("initial_window").get<std::uint32_t>()));
+  Config::SetDefault("ns3::TcpSocket::DelAckCount",
+                     UintegerValue(tcp.at("segments_an_ack").get<std::uint32_t>()));
+  Config::SetDefault("ns3::TcpSocket::SndBufSize", buffer);
+  Config::SetDefault("ns3::TcpSocket::RcvBufSize", buffer);
+}
+
+/// ACKs at `basic`. In ad hoc mode ns-3 makes all rates that are mandatory basic ones when it meets
+/// a station, and so answers at DATA's own: here they have met before.
+void limit_basic_rates(const ns3::NetDeviceContainer& devices, ns3::WifiMode basic) {
+  using namespace ns3;
+  for (std::uint32_t index = 0; index < devices.GetN(); ++index) {
+    const auto device = DynamicCast<WifiNetDevice>(devices.Get(index));
+    const auto manager = device->GetRemoteStationManager();
+    for (std::uint32_t other = 0; other < devices.GetN(); ++other) {
+      if (other == index) continue;
+      const auto address = Mac48Address::ConvertFrom(devices.Get(other)->GetAddress());
+      for (const WifiMode& mode : device->GetPhy()->GetModeList()) {
+        manager->AddSupportedMode(address, mode);
+      }
+      manager->RecordDisassociated(address);
+    }
+    manager->AddBasicMode(basic);
+  }
+}
+
+ns3::NetDeviceContainer Chain::install_wifi() {
+  using namespace ns3;
+  const json& reach = settings_.at("reach");
+  const auto value = [&reach](const char* key) { return DoubleValue(reach.at(key).get<double>()); };
+  const auto loss = CreateObject<LogDistancePropagationLossModel>();
+  loss->SetPathLossExponent(radio_.exponent);
+  loss->SetReference(1, radio_.reference_loss_db);
+  const auto delay = CreateObject<ConstantSpeedPropagationDelayModel>();
+  // Without: less than a nanosecond.
+  delay->SetSpeed(radio_.has_delay ? light_m_s : 1e15);
+  const auto channel = CreateObject<YansWifiChannel>();
+  channel->SetPropagationLossModel(loss);
+  channel->SetPropagationDelayModel(delay);
+
+  YansWifiPhyHelper phy;
+  phy.SetChannel(channel);
+  phy.Set("TxPowerStart", value("tx_power_dbm"));
+  phy.Set("TxPowerEnd", value("tx_power_dbm"));
+  phy.Set("RxNoiseFigure", value("noise_figure_db"));
+  // What is weaker is no interference either: all of a chain counts.
+  phy.Set("RxSensitivity", DoubleValue(-200));
+  phy.Set("CcaEdThreshold", value("carrier_sense_dbm"));
+  phy.Set("CcaSensitivity", value("carrier_sense_dbm"));
+  phy.SetPreambleDetectionModel("ns3::ThresholdPreambleDetectionModel", "MinimumRssi",
+                                value("sensitivity_dbm"), "Threshold",
+                                DoubleValue(radio_.capture_db.value_or(4)));
+  WifiMacHelper mac;
+  mac.SetType("ns3::AdhocWifiMac", "QosSupported", BooleanValue(false));
+  WifiHelper wifi;
+  wifi.SetStandard(WIFI_STANDARD_80211b);
+  const StringValue data(settings_.at("data_mode").get<std::string>());
+  const StringValue control(settings_.at("control_mode").get<std::string>());
+  const UintegerValue threshold(settings_.at("uses_rts").get<bool>() ? 0 : 65535);
+  const json& limits = settings_.at("retry_limits");
+  if (limits.is_null()) {
+    wifi.SetRemoteStationManager("ns3::ConstantRateWifiManager", "DataMode", data, "ControlMode",
+                                 control, "NonUnicastMode", control, "RtsCtsThreshold", threshold);
+  } else {
+    wifi.SetRemoteStationManager(
+        TwoRetryLimits::GetTypeId().GetName(), "DataMode", data, "ControlMode", control,
+        "NonUnicastMode", control, "RtsCtsThreshold", threshold, "Short",
+        UintegerValue(limits.at("short").get<std::uint32_t>()), "Long",
+        UintegerValue(limits.at("long").get<std::uint32_t>()), "ResetsWindow",
+        BooleanValue(limits.at("resets_window").get<bool>()));
+  }
+  const NetDeviceContainer devices = wifi.Install(phy, mac, nodes_);
+  if (settings_.at("has_basic_rate")) limit_basic_rates(devices, WifiMode(control.Get()));
+  return devices;
+}
+
+void Chain::lay() {
+  using namespace ns3;
+  nodes_.Create(settings_.at("hops").get<std::uint32_t>() + 1);
+  MobilityHelper mobility;
+  mobility.SetPositionAllocator("ns3::GridPositionAllocator", "DeltaX",
+                                DoubleValue(radio_.spacing_m), "GridWidth",
+                                UintegerValue(nodes_.GetN()));
+  mobility.Install(nodes_);
+  const NetDeviceContainer devices = install_wifi();
+  InternetStackHelper().Install(nodes_);
+  const Ipv4InterfaceContainer given =
+      Ipv4AddressHelper("10.0.0.0", "255.255.255.0").Assign(devices);
+  TrafficControlHelper().Uninstall(devices);  // the device's queue is the only one
+  NeighborCacheHelper().PopulateNeighborCache(devices);
+  const std::uint32_t stations = nodes_.GetN();
+  Ipv4StaticRoutingHelper routing;
+  for (std::uint32_t at = 0; at < stations; ++at) {
+    const auto table = routing.GetStaticRouting(nodes_.Get(at)->GetObject<Ipv4>());
+    table->RemoveRoute(1);  // the network, as all of it were in reach
+    for (std::uint32_t to = 0; to < stations; ++to) {
+      if (to != at) table->AddHostRouteTo(given.GetAddress(to), given.GetAddress(to > at ? at + 1 : at - 1), 1);
+    }
+  }
+  last_ = given.GetAddress(stations - 1);
+  observe(devices);
+}
+
+void Chain::observe(ns3::NetDeviceContainer devices) {
+  using namespace ns3;
+  const std::uint32_t stations = devices.GetN();
+  seen_.given_up.resize(stations);
+  seen_.cts_timeouts.resize(stations);
+  seen_.ack_timeouts.resize(stations);
+  air_.measure_from(warmup());
+  for (std::uint32_t index = 0; index < stations; ++index) {
+    stations_[Mac48Address::ConvertFrom(devices.Get(index)->GetAddress())] = index;
+  }
+  for (std::uint32_t index = 0; index < stations; ++index) {
+    const auto device = DynamicCast<WifiNetDevice>(devices.Get(index));
+    const auto phy = device->GetPhy();
+    phy->SetPostReceptionErrorModel(Create<CaptureThreshold>(air_, index));
+    phy->TraceConnectWithoutContext(
+        "PhyTxPsduBegin",
+        Callback<void, WifiConstPsduMap, WifiTxVector, double>(
+            [this, index, phy](WifiConstPsduMap all, WifiTxVector vector, double) {
+              const auto psdu = all.begin()->second;
+              const auto to = stations_.find(psdu->GetAddr1());
+              const Time now = Simulator::Now();
+              const Time takes = WifiPhy::CalculateTxDuration(psdu, vector, phy->GetPhyBand());
+              air_.begin({index, to == stations_.end() ? stations_.size() : to->second,
+                          kind_of(psdu->GetHeader(0)), (*psdu->begin())->GetPacket()->GetUid(),
+                          now, now + takes});
+            }));
+    phy->GetState()->TraceConnectWithoutContext(
+        "RxOutcome",
+        Callback<void, Ptr<const WifiPpdu>, RxSignalInfo, const WifiTxVector&,
+                 const std::vector<bool>&>([this, index](Ptr<const WifiPpdu> ppdu, RxSignalInfo,
+                                                         const WifiTxVector&,
+                                                         const std::vector<bool>& good) {
+          const auto psdu = ppdu->GetPsdu();
+          if (good.at(0)) air_.received(index, (*psdu->begin())->GetPacket()->GetUid());
+        }));
+    const auto manager = device->GetRemoteStationManager();
+    const auto count = [this, index, manager](const char* source,
+                                              std::vector<std::uint64_t>& counts) {
+      manager->TraceConnectWithoutContext(
+          source, Callback<void, Mac48Address>([this, index, &counts](Mac48Address) {
+            counts[index] += is_measured() ? 1 : 0;
+          }));
+    };
+    count("MacTxRtsFailed", seen_.cts_timeouts);
+    count("MacTxDataFailed", seen_.ack_timeouts);
+    count("MacTxFinalRtsFailed", seen_.given_up);
+    count("MacTxFinalDataFailed", seen_.given_up);
+  }
+}
+
+void Chain::observe_tcp(ns3::Ptr<ns3::Application> sender) {
+  using namespace ns3;
+  const auto socket =
+      DynamicCast<TcpSocketBase>(DynamicCast<BulkSendApplication>(sender)->GetSocket());
+  socket->TraceConnectWithoutContext(
+      "CongState", Callback<void, TcpSocketState::TcpCongState_t, TcpSocketState::TcpCongState_t>(
+                       [this](TcpSocketState::TcpCongState_t, TcpSocketState::TcpCongState_t now) {
+                         seen_.timeouts +=
+                             is_measured() && now == TcpSocketState::CA_LOSS ? 1 : 0;
+                       }));
+  socket->TraceConnectWithoutContext(
+      "Retransmission",
+      Callback<void, Ptr<const Packet>, const TcpHeader&, const Address&, const Address&,
+               Ptr<const TcpSocketBase>>(
+          [this](auto...) { seen_.retransmissions += is_measured() ? 1 : 0; }));
+}
+
+json Chain::run() {
+  using namespace ns3;
+  const Time duration = NanoSeconds(whole("duration_ns"));
+  const bool is_tcp = settings_.contains("tcp");
+  const char* factory = is_tcp ? "ns3::TcpSocketFactory" : "ns3::UdpSocketFactory";
+  const Address listening = InetSocketAddress(Ipv4Address::GetAny(), port);
+  auto sinks = PacketSinkHelper(factory, listening).Install(nodes_.Get(nodes_.GetN() - 1));
+  ApplicationContainer sources;
+  if (is_tcp) {
+    BulkSendHelper bulk(factory, InetSocketAddress(last_, port));
+    sources = bulk.Install(nodes_.Get(0));
+    Simulator::Schedule(NanoSeconds(1), [this, &sources] { observe_tcp(sources.Get(0)); });
+  } else {
+    const json& udp = settings_.at("udp");
+    OnOffHelper steady(factory, InetSocketAddress(last_, port));
+    steady.SetConstantRate(DataRate(udp.at("payload_bps").get<std::uint64_t>()),
+                           udp.at("payload_bytes").get<std::uint32_t>());
+    sources = steady.Install(nodes_.Get(0));
+  }
+  sinks.Start(Seconds(0));
+  sources.Start(Seconds(0));
+  sources.Stop(duration);
+  const auto sink = DynamicCast<PacketSink>(sinks.Get(0));
+  std::uint64_t before = 0;
+  Simulator::Schedule(warmup(), [&] { before = sink->GetTotalRx(); });
+  Simulator::Stop(duration);
+  Simulator::Run();
+  const double seconds = (duration - warmup()).GetSeconds();
+  json result = {{"goodput_bps", static_cast<double>(sink->GetTotalRx() - before) * 8 / seconds},
+                 {"outcomes", air_.outcomes()},
+                 {"given_up", seen_.given_up},
+                 {"cts_timeouts", seen_.cts_timeouts},
+                 {"ack_timeouts", seen_.ack_timeouts},
+                 {"retransmissions", seen_.retransmissions},
+                 {"timeouts", seen_.timeouts}};
+  Simulator::Destroy();
+  return result;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::cerr << "chain: give a file with settings\n";
+    return 2;
+  }
+  try {
+    std::ifstream file(argv[1]);
+    const json settings = json::parse(file);
+    std::cout << Chain(settings).run().dump() << std::endl;
+  } catch (const json::exception& error) {
+    std::cerr << "chain: " << argv[1] << ": " << error.what() << "\n";
+    return 2;
+  }
+  return 0;
+}
