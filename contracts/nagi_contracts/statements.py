@@ -49,8 +49,12 @@ Metric = Literal[
     "nagi_of_ceiling",
     # Columns of results.
     "tcp_efficiency",
+    "segments_retransmitted",
     "cwnd_mean_packets",
     "jain_index",
+    "link_drop_probability",
+    "retries_per_hop",
+    "airtime_share",
     "rtt_median_s",
     "rtt_p95_s",
     "rtt_p99_s",
@@ -68,12 +72,6 @@ Metric = Literal[
     "datagram_jitter_s",
     "r_factor",
     "mos",
-    "cwnd_mean_packets",
-    "segments_retransmitted",
-    "jain_index",
-    "link_drop_probability",
-    "retries_per_hop",
-    "airtime_share",
 ]
 Quantifier = Literal["all", "most", "some"]
 

@@ -3,9 +3,10 @@
 competitors do.
 
 Flows count if they are not `background`. Two flows share a bottleneck if it is the same direction
-of a link. A flow's bottleneck is here the direction on its path with the smallest rate per flow
-that counts and crosses it; of several, the one that most flows cross; of these the first. So an
-access link slower than the shared one, but faster than a flow's share of it, is no bottleneck.
+of a link, or the same medium, which a flow crosses once per hop. A flow's bottleneck is here the
+direction on its path with the smallest rate per flow that counts and crosses it; of several, the
+one that most flows cross; of these the first. So an access link slower than the shared one, but
+faster than a flow's share of it, is no bottleneck.
 
 Shares over time are those of goodput, in windows of WINDOW_S, or of WINDOW_RTTS times the longest
 base RTT where that is longer, from the start of the traffic on.

@@ -154,7 +154,12 @@ def _fairness(material: Material) -> list[Block]:
             ),
             "Over the goodputs of the n flows that share a bottleneck, without background traffic "
             "(Jain, Chiu, Hawe 1984; RFC 5166, 2.3.1). A flow's bottleneck is here the direction "
-            "of a link on its path with the smallest rate per flow that crosses it.",
+            "of a link on its path with the smallest rate per flow that crosses it."
+            + (
+                " A medium is one direction, which a flow crosses once per hop."
+                if material.plan.media
+                else ""
+            ),
         )
     ]
     if "harm_goodput" in material.table and material.table["harm_goodput"].notna().any():

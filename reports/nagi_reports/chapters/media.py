@@ -82,7 +82,7 @@ def _words(accounts: list[_Run]) -> str:
         "Stations of a medium share the air by IEEE 802.11 DCF. A frame that its receiver cannot "
         "read is counted by cause. Collided: a station that its sender hears sent at the same "
         "time. Hidden terminal: one that its sender does not hear did. Channel error: drawn by the "
-        "loss model. Receiver busy: the receiver was sending, or receiving another frame. Not "
+        "loss model. Receiver busy: the receiver was sending. Not "
         "answered: an RTS to a station whose NAV was set. A station gives a packet up at the retry "
         f"limit. Counts are over {count_of(runs, 'valid run')}, each from its begin to its end."
     )

@@ -64,7 +64,7 @@ def of_flow(
     ]
     table = mine.assign(t_s=(mine["time_ns"] - began_ns) / 1e9, taken_for=UNKNOWN)
     why = (
-        "not all captures and records were kept"
+        "not all captures were kept"
         if recorded is None
         else "the flow has several connections, its sender's clock is not known, or a switch does "
         "not tell its drops"

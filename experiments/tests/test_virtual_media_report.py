@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Metrics and report of a flow over a shared medium, in virtual time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from marks import in_virtual_time
+from nagi_contracts.links import Links
+from nagi_reports.analysis import analyse_run
+from nagi_reports.explorer.run import RunFiles, flows_of
+from test_virtual_lab import run
+
+pytestmark = in_virtual_time
+
+SPEC = """\
+schema_version: 1
+name: chain
+title: A chain of two hops
+seed: 5
+nodes: {n0: host, n1: router, n2: host}
+media:
+  air:
+    phy: 802.11b
+    data_rate: 11 Mb/s
+    rts_threshold: 0 bytes
+    loss: {model: bernoulli, rate: 35 %}
+    stations: {n0: {at: [0 m, 0 m]}, n1: {at: [200 m, 0 m]}, n2: {at: [400 m, 0 m]}}
+flows: {bulk: {from: n0, to: n2, scheme: newreno, payload: 1000 bytes}}
+duration: 5 s
+matrix: {scheme: [newreno]}
+report: {x: scheme}
+"""
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory) -> tuple[Path, pd.Series]:
+    directory = tmp_path_factory.mktemp("chain")
+    spec = directory / "chain.yaml"
+    spec.write_text(SPEC.replace("scheme: newreno,", "scheme: $scheme,"))
+    run(spec, directory / "out")
+    return directory / "out", pd.read_parquet(directory / "out" / "results.parquet").iloc[0]
+
+
+def test_all_packets_of_a_lone_flow_are_found(results):
+    """It is alone: its packets and frames are all that stations account for."""
+    out, row = results
+    assert row["status"] == "valid"
+    (directory,) = (out / "runs").iterdir()
+    stations = Links.read(directory / "links.json").medium("air").stations
+    counts = [station.packets for station in stations]
+    given_up, delivered = (
+        sum(getattr(each, name) for each in counts) for name in ("given_up", "delivered")
+    )
+    # What is held at the end, and what leaves after the interval, is in one of them only.
+    assert row["link_drop_probability"] == pytest.approx(
+        given_up / (given_up + delivered), abs=0.005
+    )
+    assert given_up > 0
+    attempts = sum(station.frames["rts"].sent for station in stations)
+    tries = attempts / (given_up + delivered)
+    assert row["retries_per_hop"] == pytest.approx(tries - 1, rel=0.02)
+    # All three stations are in reach of each other's carrier sense: no frames at the same time but
+    # those that collide.
+    on_air_s = sum(station.on_air_ns for station in stations) / 1e9
+    assert on_air_s * 0.95 <= row["airtime_share"] * row["measured_s"] <= on_air_s
+
+
+def test_report_and_explorer_know_the_medium(results):
+    out, _ = results
+    assert (out / "report.pdf").stat().st_size > 10_000
+    names = {path.name for path in (out / "figures").iterdir()}
+    assert {"medium-air.svg", "airtime-air.svg", "stations-air.svg"} <= names
+    (directory,) = (out / "runs").iterdir()
+    (flow,) = flows_of(RunFiles(directory))
+    tracks = {track.name for track in flow.tracks}
+    assert "queue" in tracks
+    assert any(name.startswith("loss: given up") for name in tracks), tracks
+    assert any("Queue at air n0" in note for note in flow.notes)
+
+
+def test_metrics_can_be_computed_again(results):
+    out, row = results
+    (directory,) = (out / "runs").iterdir()
+    (again,) = analyse_run(directory).rows
+    for name in ("link_drop_probability", "retries_per_hop", "airtime_share"):
+        assert getattr(again, name) == row[name]
