@@ -31,8 +31,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent), str(HERE.parents[2] / "experiments" / "crosscheck")]
+sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[3] / "experiments" / "crosscheck"))
 
 import numpy as np
 import pandas as pd
@@ -47,6 +47,7 @@ from ns3_program import answered, compiled
 from rich.console import Console
 from rich.table import Table
 
+HERE = Path(__file__).resolve().parent
 SPACING_M = 200
 EXPLAINED = 0.05  # greater differences the README explains
 AS_NAGI = "as nagi"
@@ -119,9 +120,7 @@ class Found:
     seconds: float = 0
 
     def count(self, kind: str, outcome: str | None = None) -> int:
-        return sum(
-            n for (_, k, o), n in self.frames.items() if k == kind and outcome in (None, o)
-        )
+        return sum(n for (_, k, o), n in self.frames.items() if k == kind and outcome in (None, o))
 
     def as_json(self) -> dict[str, Any]:
         frames = [[*key, number] for key, number in sorted(self.frames.items())]
@@ -163,7 +162,7 @@ def case_of(traffic: str, plan: RunPlan) -> Case:
 def run_nagi(spec: Path, out: Path) -> None:
     """Raises InputError."""
     nagi = Path(sys.executable).with_name("nagi")
-    command = [nagi, "run", spec, "--lab", "virtual", "--out", out]
+    command: list[str | Path] = [nagi, "run", spec, "--lab", "virtual", "--out", out]
     done = subprocess.run(command, stdout=sys.stderr, check=False)
     if done.returncode != 0:
         raise refuse(f"nagi run ended with {done.returncode}", "see above", file=str(spec))
@@ -177,9 +176,7 @@ def add_nagi(found: Found, plan: RunPlan, directory: Path, goodput_bps: float) -
     frames = frames[(frames["start_ns"] >= start) & (frames["start_ns"] < end)]
     hops = frames["sender"].str[1:] + ">" + frames["receiver"].fillna("-").str[1:]
     outcomes = frames["outcome"].astype(str).str.replace(" ", "_")
-    counts = frames.groupby([hops, frames["kind"].astype(str), outcomes]).size()
-    for (hop, kind, outcome), number in counts.items():
-        found.frames[str(hop), str(kind), str(outcome)] += int(number)
+    found.frames.update(zip(hops, frames["kind"].astype(str), outcomes, strict=True))
     packets = pd.read_parquet(directory / "packets.parquet")
     is_given_up = (packets["fate"] == "given up") & packets["left_ns"].between(start, end)
     found.given_up += int(np.count_nonzero(is_given_up))
@@ -362,10 +359,14 @@ def numbers(text: str) -> list[int]:
 
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench_medium", description="Chains, beside ns-3.")
-    parser.add_argument("--quick", action="store_true", help="fewer and shorter runs, with RTS only")
+    parser.add_argument(
+        "--quick", action="store_true", help="fewer and shorter runs, with RTS only"
+    )
     parser.add_argument("--traffic", choices=TRAFFIC, action="append")
     parser.add_argument("--hops", type=numbers)
-    parser.add_argument("--seconds", type=int, help="of each run, the first two of which do not count")
+    parser.add_argument(
+        "--seconds", type=int, help="of each run, the first two of which do not count"
+    )
     parser.add_argument("--repeats", type=int)
     parser.add_argument("--reach", choices=REACHES, default="sinr")
     parser.add_argument("--variants", action="store_true", help="of ns-3: settings unlike nagi's")

@@ -271,7 +271,8 @@ const char* kind_of(const ns3::WifiMacHeader& header) {
 
 class Chain {
  public:
-  explicit Chain(const json& settings) : settings_(settings), radio_(radio_of(settings)), air_(radio_) {
+  explicit Chain(const json& settings)
+      : settings_(settings), radio_(radio_of(settings)), air_(radio_) {
     set_up();
     lay();
   }
@@ -280,10 +281,14 @@ class Chain {
  private:
   static Radio radio_of(const json& settings) {
     const json& given = settings.at("reach");
-    Radio radio{given.at("spacing_m"),         given.at("tx_power_dbm"),
-                given.at("path_loss_exponent"), given.at("reference_loss_db"),
-                given.at("carrier_sense_dbm"),  given.at("noise_dbm"),
-                std::nullopt,                   settings.at("has_propagation_delay")};
+    Radio radio{given.at("spacing_m"),
+                given.at("tx_power_dbm"),
+                given.at("path_loss_exponent"),
+                given.at("reference_loss_db"),
+                given.at("carrier_sense_dbm"),
+                given.at("noise_dbm"),
+                std::nullopt,
+                settings.at("has_propagation_delay")};
     if (!given.at("capture_db").is_null()) radio.capture_db = given.at("capture_db");
     return radio;
   }
@@ -422,7 +427,8 @@ void Chain::lay() {
     const auto table = routing.GetStaticRouting(nodes_.Get(at)->GetObject<Ipv4>());
     table->RemoveRoute(1);  // the network, as all of it were in reach
     for (std::uint32_t to = 0; to < stations; ++to) {
-      if (to != at) table->AddHostRouteTo(given.GetAddress(to), given.GetAddress(to > at ? at + 1 : at - 1), 1);
+      if (to != at)
+        table->AddHostRouteTo(given.GetAddress(to), given.GetAddress(to > at ? at + 1 : at - 1), 1);
     }
   }
   last_ = given.GetAddress(stations - 1);
@@ -452,18 +458,18 @@ void Chain::observe(ns3::NetDeviceContainer devices) {
               const Time now = Simulator::Now();
               const Time takes = WifiPhy::CalculateTxDuration(psdu, vector, phy->GetPhyBand());
               air_.begin({index, to == stations_.end() ? stations_.size() : to->second,
-                          kind_of(psdu->GetHeader(0)), (*psdu->begin())->GetPacket()->GetUid(),
-                          now, now + takes});
+                          kind_of(psdu->GetHeader(0)), (*psdu->begin())->GetPacket()->GetUid(), now,
+                          now + takes});
             }));
     phy->GetState()->TraceConnectWithoutContext(
-        "RxOutcome",
-        Callback<void, Ptr<const WifiPpdu>, RxSignalInfo, const WifiTxVector&,
-                 const std::vector<bool>&>([this, index](Ptr<const WifiPpdu> ppdu, RxSignalInfo,
-                                                         const WifiTxVector&,
-                                                         const std::vector<bool>& good) {
-          const auto psdu = ppdu->GetPsdu();
-          if (good.at(0)) air_.received(index, (*psdu->begin())->GetPacket()->GetUid());
-        }));
+        "RxOutcome", Callback<void, Ptr<const WifiPpdu>, RxSignalInfo, const WifiTxVector&,
+                              const std::vector<bool>&>(
+                         [this, index](Ptr<const WifiPpdu> ppdu, RxSignalInfo, const WifiTxVector&,
+                                       const std::vector<bool>& good) {
+                           const auto psdu = ppdu->GetPsdu();
+                           if (good.at(0))
+                             air_.received(index, (*psdu->begin())->GetPacket()->GetUid());
+                         }));
     const auto manager = device->GetRemoteStationManager();
     const auto count = [this, index, manager](const char* source,
                                               std::vector<std::uint64_t>& counts) {
@@ -486,14 +492,12 @@ void Chain::observe_tcp(ns3::Ptr<ns3::Application> sender) {
   socket->TraceConnectWithoutContext(
       "CongState", Callback<void, TcpSocketState::TcpCongState_t, TcpSocketState::TcpCongState_t>(
                        [this](TcpSocketState::TcpCongState_t, TcpSocketState::TcpCongState_t now) {
-                         seen_.timeouts +=
-                             is_measured() && now == TcpSocketState::CA_LOSS ? 1 : 0;
+                         seen_.timeouts += is_measured() && now == TcpSocketState::CA_LOSS ? 1 : 0;
                        }));
   socket->TraceConnectWithoutContext(
-      "Retransmission",
-      Callback<void, Ptr<const Packet>, const TcpHeader&, const Address&, const Address&,
-               Ptr<const TcpSocketBase>>(
-          [this](auto...) { seen_.retransmissions += is_measured() ? 1 : 0; }));
+      "Retransmission", Callback<void, Ptr<const Packet>, const TcpHeader&, const Address&,
+                                 const Address&, Ptr<const TcpSocketBase>>(
+                            [this](auto...) { seen_.retransmissions += is_measured() ? 1 : 0; }));
 }
 
 json Chain::run() {

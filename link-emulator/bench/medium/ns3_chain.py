@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nagi's plan of a chain as settings for ns-3, which chain.cpp reads, and for nagi's model alone."""
+"""nagi's plan of a chain as settings for chain.cpp, which runs ns-3, and for model_chain.cpp."""
 
 from __future__ import annotations
 
