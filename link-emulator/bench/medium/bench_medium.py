@@ -7,7 +7,7 @@
 Stations are 200 m apart. The first sends to the last: UDP as fast as it can, and NewReno. nagi's
 runs take place in the virtual lab. ns-3 has the same plans: rates, powers, retry limits, queues,
 and Linux's TCP as far as its settings go. Of UDP there is also nagi's model of the medium without
-kernels, as PROGRAM has it: it and ns-3 then run ten times as long. Of TCP ns-3 has five seeds a
+kernels, as PROGRAM has it: it and ns-3 then run five times as long. Of TCP ns-3 has three seeds a
 repeat. What is done is kept in DIRECTORY, also if the benchmark is ended.
 
 Goodputs have 95 % intervals. The ratio is that of the model to ns-3, of TCP that of the virtual lab
@@ -52,7 +52,7 @@ SPACING_M = 200
 EXPLAINED = 0.05  # greater differences the README explains
 AS_NAGI = "as nagi"
 NAGI, MODEL, NS3 = "nagi", "model", "ns-3"
-UDP_LONGER, TCP_SEEDS = 10, 5
+UDP_LONGER, TCP_SEEDS = 5, 3
 
 # Who hears whom. Of both powers: decoded up to 250 m, sensed up to 550 m. A frame of 200 m is lost
 # to a station at 400 m with the exponent 3 (its SINR is 9 dB), and received with 4 (12 dB).

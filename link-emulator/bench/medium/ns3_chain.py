@@ -88,6 +88,8 @@ def _without_nulls(value: Any) -> Any:
 def _reach(medium: MediumPlan) -> dict[str, Any]:
     if not isinstance(medium.reach, SinrReach) or medium.phy != "802.11b":
         raise refuse("ns-3 is asked for 802.11b and reach by sinr only", "give these")
+    if medium.preamble != "long":
+        raise refuse("ns-3 is asked for a long preamble", "remove `preamble`")
     places = [station.position_m for station in medium.stations]
     assert places[0] is not None and places[1] is not None
     spacing = places[1][0] - places[0][0]
