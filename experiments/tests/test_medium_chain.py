@@ -55,7 +55,7 @@ def test_without_rts_and_by_tcp(tmp_path):
     tcp = settings_of(plan_of(tmp_path, traffic="newreno, 8"))["tcp"]
     # The profile ns2: an initial window of one segment, and every segment acknowledged.
     assert (tcp["initial_window"], tcp["segments_an_ack"]) == (1, 1)
-    assert tcp["buffer_bytes"] == 8 * tcp["segment_bytes"] == 8 * 1448
+    assert tcp["receive_buffer_bytes"] == 8 * tcp["segment_bytes"] == 8 * 1448
 
 
 @pytest.mark.parametrize(

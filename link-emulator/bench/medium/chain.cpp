@@ -28,6 +28,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::uint16_t port = 5001;
+constexpr std::uint32_t send_buffer_bytes = 1'000'000;
 constexpr double light_m_s = 299'792'458;
 // After a frame's end: by then an answer has begun, if one was to come (SIFS is 10 us).
 constexpr int answer_begins_us = 15;
@@ -319,10 +320,13 @@ void Chain::set_up() const {
   Config::SetDefault("ns3::WifiMacQueue::MaxDelay", TimeValue(Seconds(100'000)));
   if (!settings_.contains("tcp")) return;
   const json& tcp = settings_.at("tcp");
-  const UintegerValue buffer(tcp.at("buffer_bytes").get<std::uint32_t>());
+  const UintegerValue buffer(tcp.at("receive_buffer_bytes").get<std::uint32_t>());
   Config::SetDefault("ns3::TcpL4Protocol::SocketType", StringValue("ns3::TcpNewReno"));
   Config::SetDefault("ns3::TcpL4Protocol::RecoveryType", StringValue("ns3::TcpPrrRecovery"));
   Config::SetDefault("ns3::TcpSocketBase::Sack", BooleanValue(false));
+  // Scaled, a small window would end within a segment, which ns-3 then sends in two.
+  const bool is_scaled = tcp.at("receive_buffer_bytes").get<std::uint32_t>() > 65'535;
+  Config::SetDefault("ns3::TcpSocketBase::WindowScaling", BooleanValue(is_scaled));
   // Linux adds the greater of 200 ms and four deviations to the smoothed RTT; ns-3 this.
   Config::SetDefault("ns3::TcpSocketBase::ClockGranularity",
                      TimeValue(NanoSeconds(tcp.at("min_rto_margin_ns").get<std::int64_t>())));
@@ -334,7 +338,8 @@ void Chain::set_up() const {
                      UintegerValue(tcp.at("initial_window").get<std::uint32_t>()));
   Config::SetDefault("ns3::TcpSocket::DelAckCount",
                      UintegerValue(tcp.at("segments_an_ack").get<std::uint32_t>()));
-  Config::SetDefault("ns3::TcpSocket::SndBufSize", buffer);
+  // More than any window: ns-3 sends in part what the rest of its buffer holds in part.
+  Config::SetDefault("ns3::TcpSocket::SndBufSize", UintegerValue(send_buffer_bytes));
   Config::SetDefault("ns3::TcpSocket::RcvBufSize", buffer);
 }
 
@@ -510,6 +515,9 @@ json Chain::run() {
   ApplicationContainer sources;
   if (is_tcp) {
     BulkSendHelper bulk(factory, InetSocketAddress(last_, port));
+    bulk.SetAttribute(
+        "SendSize",
+        UintegerValue(64 * settings_.at("tcp").at("segment_bytes").get<std::uint32_t>()));
     sources = bulk.Install(nodes_.Get(0));
     Simulator::Schedule(NanoSeconds(1), [this, &sources] { observe_tcp(sources.Get(0)); });
   } else {

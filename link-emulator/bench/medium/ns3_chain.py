@@ -121,7 +121,7 @@ def _traffic(plan: RunPlan) -> dict[str, Any]:
                 "segment_bytes": flow.payload_bytes,
                 "initial_window": route.initcwnd or LINUX_INITIAL_WINDOW,
                 "segments_an_ack": 1 if quickack else 2,
-                "buffer_bytes": (flow.max_window or BUFFER_PACKETS) * flow.payload_bytes,
+                "receive_buffer_bytes": (flow.max_window or BUFFER_PACKETS) * flow.payload_bytes,
                 "min_rto_margin_ns": LINUX_MIN_RTO_MARGIN_NS,
             }
         }
