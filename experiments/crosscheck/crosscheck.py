@@ -26,7 +26,6 @@ import pandas as pd
 from nagi.plan.planner import plan_runs
 from nagi.spec.points import read_experiment
 from nagi.terminal.options import chosen_values
-from nagi_contracts.base import write_whole
 from nagi_contracts.errors import InputError, refuse
 from nagi_contracts.plan import RunPlan
 from nagi_contracts.records import Campaign

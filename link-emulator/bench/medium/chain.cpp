@@ -28,6 +28,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::uint16_t port = 5001;
+constexpr std::uint32_t send_buffer_bytes = 1'000'000;
 constexpr double light_m_s = 299'792'458;
 // After a frame's end: by then an answer has begun, if one was to come (SIFS is 10 us).
 constexpr int answer_begins_us = 15;
@@ -271,7 +272,8 @@ const char* kind_of(const ns3::WifiMacHeader& header) {
 
 class Chain {
  public:
-  explicit Chain(const json& settings) : settings_(settings), radio_(radio_of(settings)), air_(radio_) {
+  explicit Chain(const json& settings)
+      : settings_(settings), radio_(radio_of(settings)), air_(radio_) {
     set_up();
     lay();
   }
@@ -280,10 +282,14 @@ class Chain {
  private:
   static Radio radio_of(const json& settings) {
     const json& given = settings.at("reach");
-    Radio radio{given.at("spacing_m"),         given.at("tx_power_dbm"),
-                given.at("path_loss_exponent"), given.at("reference_loss_db"),
-                given.at("carrier_sense_dbm"),  given.at("noise_dbm"),
-                std::nullopt,                   settings.at("has_propagation_delay")};
+    Radio radio{given.at("spacing_m"),
+                given.at("tx_power_dbm"),
+                given.at("path_loss_exponent"),
+                given.at("reference_loss_db"),
+                given.at("carrier_sense_dbm"),
+                given.at("noise_dbm"),
+                std::nullopt,
+                settings.at("has_propagation_delay")};
     if (!given.at("capture_db").is_null()) radio.capture_db = given.at("capture_db");
     return radio;
   }
@@ -314,10 +320,13 @@ void Chain::set_up() const {
   Config::SetDefault("ns3::WifiMacQueue::MaxDelay", TimeValue(Seconds(100'000)));
   if (!settings_.contains("tcp")) return;
   const json& tcp = settings_.at("tcp");
-  const UintegerValue buffer(tcp.at("buffer_bytes").get<std::uint32_t>());
+  const UintegerValue buffer(tcp.at("receive_buffer_bytes").get<std::uint32_t>());
   Config::SetDefault("ns3::TcpL4Protocol::SocketType", StringValue("ns3::TcpNewReno"));
   Config::SetDefault("ns3::TcpL4Protocol::RecoveryType", StringValue("ns3::TcpPrrRecovery"));
   Config::SetDefault("ns3::TcpSocketBase::Sack", BooleanValue(false));
+  // Scaled, a small window would end within a segment, which ns-3 then sends in two.
+  const bool is_scaled = tcp.at("receive_buffer_bytes").get<std::uint32_t>() > 65'535;
+  Config::SetDefault("ns3::TcpSocketBase::WindowScaling", BooleanValue(is_scaled));
   // Linux adds the greater of 200 ms and four deviations to the smoothed RTT; ns-3 this.
   Config::SetDefault("ns3::TcpSocketBase::ClockGranularity",
                      TimeValue(NanoSeconds(tcp.at("min_rto_margin_ns").get<std::int64_t>())));
@@ -329,7 +338,8 @@ void Chain::set_up() const {
                      UintegerValue(tcp.at("initial_window").get<std::uint32_t>()));
   Config::SetDefault("ns3::TcpSocket::DelAckCount",
                      UintegerValue(tcp.at("segments_an_ack").get<std::uint32_t>()));
-  Config::SetDefault("ns3::TcpSocket::SndBufSize", buffer);
+  // More than any window: ns-3 sends in part what the rest of its buffer holds in part.
+  Config::SetDefault("ns3::TcpSocket::SndBufSize", UintegerValue(send_buffer_bytes));
   Config::SetDefault("ns3::TcpSocket::RcvBufSize", buffer);
 }
 
@@ -422,7 +432,8 @@ void Chain::lay() {
     const auto table = routing.GetStaticRouting(nodes_.Get(at)->GetObject<Ipv4>());
     table->RemoveRoute(1);  // the network, as all of it were in reach
     for (std::uint32_t to = 0; to < stations; ++to) {
-      if (to != at) table->AddHostRouteTo(given.GetAddress(to), given.GetAddress(to > at ? at + 1 : at - 1), 1);
+      if (to != at)
+        table->AddHostRouteTo(given.GetAddress(to), given.GetAddress(to > at ? at + 1 : at - 1), 1);
     }
   }
   last_ = given.GetAddress(stations - 1);
@@ -452,18 +463,18 @@ void Chain::observe(ns3::NetDeviceContainer devices) {
               const Time now = Simulator::Now();
               const Time takes = WifiPhy::CalculateTxDuration(psdu, vector, phy->GetPhyBand());
               air_.begin({index, to == stations_.end() ? stations_.size() : to->second,
-                          kind_of(psdu->GetHeader(0)), (*psdu->begin())->GetPacket()->GetUid(),
-                          now, now + takes});
+                          kind_of(psdu->GetHeader(0)), (*psdu->begin())->GetPacket()->GetUid(), now,
+                          now + takes});
             }));
     phy->GetState()->TraceConnectWithoutContext(
-        "RxOutcome",
-        Callback<void, Ptr<const WifiPpdu>, RxSignalInfo, const WifiTxVector&,
-                 const std::vector<bool>&>([this, index](Ptr<const WifiPpdu> ppdu, RxSignalInfo,
-                                                         const WifiTxVector&,
-                                                         const std::vector<bool>& good) {
-          const auto psdu = ppdu->GetPsdu();
-          if (good.at(0)) air_.received(index, (*psdu->begin())->GetPacket()->GetUid());
-        }));
+        "RxOutcome", Callback<void, Ptr<const WifiPpdu>, RxSignalInfo, const WifiTxVector&,
+                              const std::vector<bool>&>(
+                         [this, index](Ptr<const WifiPpdu> ppdu, RxSignalInfo, const WifiTxVector&,
+                                       const std::vector<bool>& good) {
+                           const auto psdu = ppdu->GetPsdu();
+                           if (good.at(0))
+                             air_.received(index, (*psdu->begin())->GetPacket()->GetUid());
+                         }));
     const auto manager = device->GetRemoteStationManager();
     const auto count = [this, index, manager](const char* source,
                                               std::vector<std::uint64_t>& counts) {
@@ -486,14 +497,12 @@ void Chain::observe_tcp(ns3::Ptr<ns3::Application> sender) {
   socket->TraceConnectWithoutContext(
       "CongState", Callback<void, TcpSocketState::TcpCongState_t, TcpSocketState::TcpCongState_t>(
                        [this](TcpSocketState::TcpCongState_t, TcpSocketState::TcpCongState_t now) {
-                         seen_.timeouts +=
-                             is_measured() && now == TcpSocketState::CA_LOSS ? 1 : 0;
+                         seen_.timeouts += is_measured() && now == TcpSocketState::CA_LOSS ? 1 : 0;
                        }));
   socket->TraceConnectWithoutContext(
-      "Retransmission",
-      Callback<void, Ptr<const Packet>, const TcpHeader&, const Address&, const Address&,
-               Ptr<const TcpSocketBase>>(
-          [this](auto...) { seen_.retransmissions += is_measured() ? 1 : 0; }));
+      "Retransmission", Callback<void, Ptr<const Packet>, const TcpHeader&, const Address&,
+                                 const Address&, Ptr<const TcpSocketBase>>(
+                            [this](auto...) { seen_.retransmissions += is_measured() ? 1 : 0; }));
 }
 
 json Chain::run() {
@@ -506,6 +515,9 @@ json Chain::run() {
   ApplicationContainer sources;
   if (is_tcp) {
     BulkSendHelper bulk(factory, InetSocketAddress(last_, port));
+    bulk.SetAttribute(
+        "SendSize",
+        UintegerValue(64 * settings_.at("tcp").at("segment_bytes").get<std::uint32_t>()));
     sources = bulk.Install(nodes_.Get(0));
     Simulator::Schedule(NanoSeconds(1), [this, &sources] { observe_tcp(sources.Get(0)); });
   } else {

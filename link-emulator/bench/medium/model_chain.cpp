@@ -21,8 +21,9 @@ using namespace nagi::model;
 
 constexpr std::uint64_t udp_headers = 28;
 constexpr const char* kinds[] = {"", "RTS", "CTS", "DATA", "ACK"};
-constexpr const char* outcomes[] = {"received",      "channel_error", "collided",    "hidden_terminal",
-                                    "receiver_busy", "out_of_reach",  "not_answered"};
+constexpr const char* outcomes[] = {"received",        "channel_error", "collided",
+                                    "hidden_terminal", "receiver_busy", "out_of_reach",
+                                    "not_answered"};
 
 class Chain {
  public:
@@ -34,8 +35,8 @@ class Chain {
         end_(Duration{settings.at("duration_ns").get<std::int64_t>()}) {
     const json& udp = settings.at("udp");
     payload_ = udp.at("payload_bytes");
-    interval_ = Duration{static_cast<std::int64_t>(
-        static_cast<double>(payload_) * 8e9 / udp.at("payload_bps").get<double>())};
+    interval_ = Duration{static_cast<std::int64_t>(static_cast<double>(payload_) * 8e9 /
+                                                   udp.at("payload_bps").get<double>())};
     given_up_.resize(last_ + 1);
   }
 
@@ -77,9 +78,9 @@ class Chain {
     }
     for (const AirFrame& frame : events_.frames) {
       if (frame.start < warmup_) continue;
-      json& count = outcomes_[std::to_string(frame.from) + ">" + std::to_string(frame.to)]
-                             [kinds[static_cast<int>(frame.kind)]]
-                             [outcomes[static_cast<int>(frame.outcome)]];
+      json& count =
+          outcomes_[std::to_string(frame.from) + ">" + std::to_string(frame.to)]
+                   [kinds[static_cast<int>(frame.kind)]][outcomes[static_cast<int>(frame.outcome)]];
       count = count.is_null() ? 1 : count.get<std::uint64_t>() + 1;
     }
     events_.frames.clear();

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nagi's plan of a chain as settings for ns-3, which chain.cpp reads, and for nagi's model alone."""
+"""nagi's plan of a chain as settings for chain.cpp, which runs ns-3, and for model_chain.cpp."""
 
 from __future__ import annotations
 
@@ -88,6 +88,8 @@ def _without_nulls(value: Any) -> Any:
 def _reach(medium: MediumPlan) -> dict[str, Any]:
     if not isinstance(medium.reach, SinrReach) or medium.phy != "802.11b":
         raise refuse("ns-3 is asked for 802.11b and reach by sinr only", "give these")
+    if medium.preamble != "long":
+        raise refuse("ns-3 is asked for a long preamble", "remove `preamble`")
     places = [station.position_m for station in medium.stations]
     assert places[0] is not None and places[1] is not None
     spacing = places[1][0] - places[0][0]
@@ -119,7 +121,7 @@ def _traffic(plan: RunPlan) -> dict[str, Any]:
                 "segment_bytes": flow.payload_bytes,
                 "initial_window": route.initcwnd or LINUX_INITIAL_WINDOW,
                 "segments_an_ack": 1 if quickack else 2,
-                "buffer_bytes": (flow.max_window or BUFFER_PACKETS) * flow.payload_bytes,
+                "receive_buffer_bytes": (flow.max_window or BUFFER_PACKETS) * flow.payload_bytes,
                 "min_rto_margin_ns": LINUX_MIN_RTO_MARGIN_NS,
             }
         }
