@@ -70,7 +70,7 @@ def transmissions(*columns):
     made = np.zeros(len(columns), TRANSMISSION)
     for place, (number, index, lane_, outcome, snr, attempt) in enumerate(columns):
         made[place] = (
-            place * 10**6, (place + 1) * 10**6, number, index, lane_, outcome, snr, attempt, b"",
+            place * 10**6, (place + 1) * 10**6, number, index, lane_, outcome, snr, attempt, 0, 0, 0,
         )  # fmt: skip
     return made
 
@@ -163,7 +163,7 @@ def bursts(plan, sizes=(1052, 40, 600), count=400):
         waiting.append((begin, free))
         lost = len(sent) % 7 == 3
         sent.append((begin, free, len(sent), index, number, PAYLOAD_ERROR if lost else RECEIVED,
-                     1200, 1, b""))  # fmt: skip
+                     1200, 1, 0, 0, 0))  # fmt: skip
         records["fate"][index] = CHANNEL_LOSS if lost else DELIVERED
         records["left_ns"][index] = free if lost else free + direction.delay_ns
     return records, np.array(sent, TRANSMISSION)
@@ -195,7 +195,7 @@ def repeating(plan, slower=1.0):
         for attempt in (1, 2):
             lost = len(sent) % 10 == 5
             sent.append((at, at + each_ns, len(sent), index, 2,
-                         NOT_DETECTED if lost else RECEIVED, 900, attempt, b""))  # fmt: skip
+                         NOT_DETECTED if lost else RECEIVED, 900, attempt, 0, 0, 0))  # fmt: skip
             at += each_ns
             if not lost:
                 break
@@ -233,7 +233,7 @@ def test_with_arq_each_transmission_may_be_lost(tmp_path):
         for attempt in range(1, 5):
             lost = draws[len(sent)]
             outcome = LOST if lost else RECEIVED
-            sent.append((0, 1, len(sent), index, 2, outcome, SNR_UNKNOWN, attempt, b""))
+            sent.append((0, 1, len(sent), index, 2, outcome, SNR_UNKNOWN, attempt, 0, 0, 0))
             if not lost:
                 break
     packets = np.zeros(2400, RECORD)
@@ -393,7 +393,7 @@ def test_what_is_on_the_air_when_the_emulator_stops_has_no_answer_yet(records, t
     number = found["number"][found["direction"] == FORWARD].max() + 1
     ended_ns = round(PLAN.timeline.capture_end_s * 1e9)
     late = np.zeros(1, TRANSMISSION)
-    late[0] = (ended_ns - 10**6, ended_ns, number, 0, FORWARD, UNANSWERED, SNR_UNKNOWN, 1, b"")
+    late[0] = (ended_ns - 10**6, ended_ns, number, 0, FORWARD, UNANSWERED, SNR_UNKNOWN, 1, 0, 0, 0)
     write_transmissions(np.concatenate([found, late]), path)
     verdict = collected(records, tmp_path / "runs")
     assert verdict.status == "valid", verdict.reasons
