@@ -70,7 +70,8 @@ def transmissions(*columns):
     made = np.zeros(len(columns), TRANSMISSION)
     for place, (number, index, lane_, outcome, snr, attempt) in enumerate(columns):
         made[place] = (
-            place * 10**6, (place + 1) * 10**6, number, index, lane_, outcome, snr, attempt, 0, 0, 0,
+            place * 10**6, (place + 1) * 10**6, number, index, lane_, outcome, snr, attempt,
+            0, 0, 0,
         )  # fmt: skip
     return made
 
