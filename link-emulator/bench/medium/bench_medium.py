@@ -164,11 +164,11 @@ def case_of(traffic: str, plan: RunPlan) -> Case:
 
 
 def run_nagi(spec: Path, out: Path) -> None:
-    """Raises InputError."""
+    """Runs that are not valid are said, and left out. Raises InputError."""
     nagi = Path(sys.executable).with_name("nagi")
     command: list[str | Path] = [nagi, "run", spec, "--lab", "virtual", "--out", out]
     done = subprocess.run(command, stdout=sys.stderr, check=False)
-    if done.returncode != 0:
+    if done.returncode not in (0, 1):
         raise refuse(f"nagi run ended with {done.returncode}", "see above", file=str(spec))
 
 
@@ -226,10 +226,12 @@ class Bench:
                 self.ask(self.results.setdefault(case_of(traffic, plan), {}), plan)
             return
         run_nagi(spec, out)
-        goodputs = pd.read_parquet(out / "results.parquet").set_index("run_id")["goodput_bps"]
+        rows = pd.read_parquet(out / "results.parquet").set_index("run_id")
+        goodputs = rows["goodput_bps"][rows["status"] == "valid"]
         for plan, directory in runs_of(out):
-            found = self.results.setdefault(case_of(traffic, plan), {})
-            add_nagi(found.setdefault(NAGI, Found()), plan, directory, goodputs[plan.run_id])
+            found = self.results.setdefault(case_of(traffic, plan), {NAGI: Found()})
+            if plan.run_id in goodputs.index:
+                add_nagi(found.setdefault(NAGI, Found()), plan, directory, goodputs[plan.run_id])
             self.ask(found, plan)
 
     def ask(self, found: dict[str, Found], plan: RunPlan) -> None:
@@ -288,7 +290,8 @@ def measured(given: argparse.Namespace) -> Results:
 def shown(found: Found) -> str:
     """In kb/s."""
     value = mean(np.array(found.goodputs_bps))
-    assert value is not None
+    if value is None:
+        return "-"
     return f"{value.value / 1e3:.0f}" + (f" ±{value.halfwidth / 1e3:.0f}" if value.runs > 1 else "")
 
 
