@@ -259,7 +259,7 @@ bench-medium-ns3: virtual-lab
 
 # What is published of whole papers, in experiments/results. RESULTS="westwoodvt-2007 achievement-2008:uncapped" makes
 # a part of it: experiments, with a variant after the colon. DASK=ADDRESS uses a cluster.
-RESULTS := achievement-2008 achievement-2008:uncapped westwoodvt-2007 westwoodvt-2007:min-rto \
+RESULTS := achievement-2008 achievement-2008:uncapped multihop-2005 multihop-2005:grid westwoodvt-2007 westwoodvt-2007:min-rto \
 	tcp-real-2001 $(addprefix tcp-real-2001,:slow :slow-min-rto :reverse :handoff :playback :playback-reverse :playback-handoff :token)
 results: virtual-lab
 	@set -e; for each in $(RESULTS); do \

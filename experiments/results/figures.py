@@ -83,6 +83,40 @@ def draw_tcp_real(target: Path) -> None:
         target.write_text(svg(figure), encoding="utf-8")
 
 
+def draw_multihop(target: Path) -> None:
+    """Goodput of the chain beside that of vegas; and of each flow of the grid."""
+    chain, grid = _published("multihop-2005"), _published("multihop-2005-grid")
+    with style():
+        figure = Figure(figsize=(WIDTH, 2.8), layout="constrained")
+        left, right = figure.subplots(1, 2)
+        for scheme, colour, marker in (
+            ("newreno", _GREY, "^"),
+            ("vegas-ackthin", _OURS, "o"),
+            ("newreno-ackthin", _OTHER, "s"),
+            ("paced-udp", _PAPER, "X"),
+        ):
+            found = ratios(chain, "goodput_bps", "bandwidth", scheme, "vegas")
+            _errorbars(left, found, color=colour, marker=marker, label=scheme)
+        left.set_xlabel("Bandwidth (Mb/s)")
+        left.set_ylabel("Goodput / goodput of vegas")
+        left.set_title("Chain of 7 hops")
+        left.set_ylim(0.8, 1.85)
+        left.legend(loc="upper center", ncols=2)
+        at_11 = grid[grid["point.bandwidth"] == "11 Mb/s"]
+        flows = sorted(at_11["flow"].unique())
+        for scheme, colour, shift in (("vegas", _OURS, -0.2), ("newreno", _OTHER, 0.2)):
+            means = at_11[at_11["point.scheme"] == scheme].groupby("flow")["goodput_bps"].mean()
+            heights = [max(means[flow] / 1e3, 0.01) for flow in flows]
+            places = [place + shift for place in range(len(flows))]
+            right.bar(places, heights, 0.4, color=colour, label=scheme)
+        right.set_yscale("log")
+        right.set_xticks(range(len(flows)), flows)
+        right.set_ylabel("Goodput (kb/s)")
+        right.set_title("Grid, 11 Mb/s")
+        right.legend()
+        target.write_text(svg(figure), encoding="utf-8")
+
+
 def _errorbars(ax: Any, values: Mapping[float, list[float]], **options: Any) -> None:
     means = [mean(np.array(each)) for each in values.values()]
     ax.errorbar(
@@ -101,6 +135,7 @@ def _published(name: str) -> pd.DataFrame:
 def main() -> None:
     draw_westwoodvt(HERE / "westwoodvt-2007.svg")
     draw_tcp_real(HERE / "tcp-real-2001.svg")
+    draw_multihop(HERE / "multihop-2005.svg")
 
 
 if __name__ == "__main__":
