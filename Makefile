@@ -10,7 +10,7 @@
 #   make sdr     links that are radios: GNU Radio, gr-nagi and nagi-sdr (two minutes, 600 MB on the disk)
 #   make results   the results of whole papers again: hours
 #   make crosscheck   what ns-3 makes of the same plans, beside nagi's results
-#   make bench-medium-ns3   chains of 802.11b in nagi and in ns-3 (forty minutes)
+#   make bench-medium-ns3   chains of 802.11b in nagi and in ns-3 (less than an hour)
 #   make module  our TCP schemes as modules of another kernel (KERNEL_BUILD=/lib/modules/RELEASE/build)
 #   make chaos   kills parts of campaigns at random: nothing may be lost (CHAOS=100 SEED=1)
 #   make lint    what a change must pass beside the tests; make lint-quick is its part without a compiler
@@ -249,7 +249,7 @@ crosscheck: virtual-lab
 	@$(RUN)/nagi run experiments/crosscheck/achievement.yaml --out results/crosscheck-achievement
 	@$(RUN)/python experiments/crosscheck/crosscheck.py experiments/crosscheck/achievement.yaml results/crosscheck-achievement
 
-# Chains of 802.11b in nagi and in ns-3: some forty minutes; CHAINS=--quick takes two, and whatever else bench_medium.py
+# Chains of 802.11b in nagi and in ns-3: less than an hour; CHAINS=--quick takes two minutes, and whatever else bench_medium.py
 # takes goes there, too.
 bench-medium-ns3: virtual-lab
 	@$(MAKE) --no-print-directory ns3

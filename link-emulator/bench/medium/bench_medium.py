@@ -380,7 +380,7 @@ def parsed() -> argparse.Namespace:
         "--seconds", type=int, help="of each run, the first two of which do not count"
     )
     parser.add_argument("--repeats", type=int)
-    parser.add_argument("--reach", choices=REACHES, default="sinr")
+    parser.add_argument("--reach", choices=REACHES, default="capture")
     parser.add_argument("--variants", action="store_true", help="of ns-3: settings unlike nagi's")
     parser.add_argument("--without-lab", action="store_true", help="UDP only, in the model alone")
     parser.add_argument(
