@@ -87,7 +87,10 @@ def to_table(records: Records, plan: RunPlan) -> pd.DataFrame:
     columns |= {
         "link": link_names(records["direction"], plan),
         "direction": direction_names(records["direction"], plan),
-        "fate": pd.Categorical.from_codes(fates(records), pd.Index(FATES)),
+        # Without media files are to the byte what they were before there were any.
+        "fate": pd.Categorical.from_codes(
+            fates(records), pd.Index(FATES if plan.media else FATES[:GIVEN_UP])
+        ),
         "marked": flags & _MARKED != 0,
         "corrupted": flags & _CORRUPTED != 0,
         "is_copy": flags & _COPY != 0,
