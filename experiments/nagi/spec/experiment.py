@@ -179,6 +179,7 @@ class Experiment(Strict):
     )
     keep: Keep = Field(Keep(), description="what is kept of each run's files")
     host_profile: str = Field("linux", description="a name from hosts/profiles.yaml")
+    ip_version: Literal[4, 6] = Field(4, description="what all nodes and flows speak")
     max_window: PacketCount | None = Field(
         None, description="cap of every sender's congestion window, as ns-2's `window_`"
     )

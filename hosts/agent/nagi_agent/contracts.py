@@ -179,6 +179,7 @@ class LinkPlan:
         "ends",
         "forward",
         "id",
+        "mtu",
         "name",
         "radio",
     )
@@ -188,6 +189,7 @@ class LinkPlan:
     forward: DirectionPlan
     backward: DirectionPlan
     radio: Optional[RadioPlan]
+    mtu: Optional[int]
 
     @property
     def is_radio(self) -> bool:
@@ -202,6 +204,7 @@ class LinkPlan:
             forward=json["forward"],
             backward=json["backward"],
             radio=json.get("radio"),
+            mtu=json.get("mtu"),
         )
 
 
@@ -641,12 +644,14 @@ class GuestModule:
 class GuestInterface:
     __slots__ = (
         "address",
+        "mtu",
         "name",
         "neighbours",
     )
     name: str
     address: Optional[str]
     neighbours: dict[str, str]
+    mtu: Optional[int]
 
     @classmethod
     def from_json(cls, json: Json) -> GuestInterface:
@@ -654,6 +659,7 @@ class GuestInterface:
             name=json["name"],
             address=json.get("address"),
             neighbours=json.get("neighbours", {}),
+            mtu=json.get("mtu"),
         )
 
 

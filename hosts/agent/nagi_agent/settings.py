@@ -49,9 +49,13 @@ def tcp_sysctls() -> dict[str, str]:
     return values
 
 
+def _ip(destination: str) -> list[str]:
+    return ["ip", "-6"] if ":" in destination else ["ip"]
+
+
 def route_command(route: RoutePlan, interface: str) -> list[str]:
     """`ip route replace ...` for a route of the plan."""
-    command = ["ip", "route", "replace", route.destination]
+    command = [*_ip(route.destination), "route", "replace", route.destination]
     if route.via:
         command += ["via", route.via]
     command += ["dev", interface]
@@ -100,8 +104,9 @@ class Settings:
         undo = [["sysctl", "-q", "-w", *sysctls]] if sysctls else []
         for route in self._node.routes:
             destination = route.destination
-            before = output_of(["ip", "route", "show", "exact", destination]).split()
-            undo.append(["ip", "route", "flush", "exact", destination])
+            ip = _ip(destination)
+            before = output_of([*ip, "route", "show", "exact", destination]).split()
+            undo.append([*ip, "route", "flush", "exact", destination])
             if before:
-                undo.append(["ip", "route", "replace", *before])
+                undo.append([*ip, "route", "replace", *before])
         return undo
