@@ -38,7 +38,6 @@ from nagi_agent.settings import Settings, tcp_sysctls
 from nagi_agent.tcp_info import SockDiag
 from nagi_agent.watch import Watch
 
-_LOOKING_S = 0.25  # how often a switch is looked after
 LATEST_BEGIN_S = 0.15  # a run is not begun later than this
 
 
@@ -196,8 +195,8 @@ class NodeRun:
 
     def _look_until(self, at: float, running: switches.RunningSwitch) -> None:
         """Waits for the beginning of a phase, and sees whether a switch still runs."""
-        while self._now() + _LOOKING_S < at:
-            self._sleep_until(self._now() + _LOOKING_S)
+        while self._now() + running.looking_s < at:
+            self._sleep_until(self._now() + running.looking_s)
             running.look()
         self._phase(at)
 

@@ -23,7 +23,7 @@ from nagi_p4.operations import Operation, Refused
 from nagi_p4.simple_switch import SimpleSwitch
 from nagi_p4.switch import Switch
 
-from nagi_agent import bmv2, host
+from nagi_agent import bmv2, host, icmp_errors
 from nagi_agent.bmv2 import SimpleSwitchProcess
 from nagi_agent.contracts import (
     Batch,
@@ -42,6 +42,7 @@ from nagi_agent.processes import output_of
 
 NAGI, BMV2 = "nagi-switch", bmv2.NAME
 RECORD, DIGESTS, DROPS = "switch.json", "digests.jsonl", "switch_drops.pcapng"
+LOOKING_S = 0.25  # how often a switch is looked after
 _PIPELINE, _ACCOUNT = "edge.json", "nagi-switch.account.json"
 
 Target = Literal["nagi", "bmv2"]
@@ -60,9 +61,11 @@ def configuration(
     epoch: float,
     *,
     virtual: bool,
+    has_controller: bool = False,
 ) -> Json:
     """nagi-switch's configuration for a node. `interfaces`: link -> the node's interface."""
     return {
+        **({"cpu_port": edge.CPU_PORT} if has_controller else {}),
         "schema_version": 1,
         "seed": seed_of(plan, node.name),
         "epoch_realtime_ns": int(epoch * 1e9),
@@ -130,6 +133,15 @@ def macs(plan: RunPlan, node: str, interfaces: dict[str, str]) -> dict[str, edge
     return found
 
 
+def mtus(interfaces: dict[str, str]) -> dict[str, int]:
+    """By link, the MTU of this host's interface, IP bytes."""
+    found = {}
+    for link, interface in interfaces.items():
+        with open(f"/sys/class/net/{interface}/mtu", encoding="ascii") as file:
+            found[link] = int(file.read())
+    return found
+
+
 def problem_with(batch: Batch) -> Optional[str]:
     """Why this host cannot be the switch that a plan of the batch wants it to be; None: it can, or
     need not."""
@@ -192,11 +204,18 @@ class RunningSwitch(ABC):
     """The switch of one node, of either target. Its files are in `directory`."""
 
     target: Target
+    looking_s = LOOKING_S  # how often look() is to be called
 
-    def __init__(self, job: Job, plan: RunPlan, node: NodePlan, directory: str) -> None:
+    def __init__(
+        self, job: Job, plan: RunPlan, node: NodePlan, directory: str, live: bool
+    ) -> None:
         self._node = node
         self._directory = directory
         self._macs = macs(plan, node.name, job.interfaces)
+        self._mtus = mtus(job.interfaces)
+        self._controller = icmp_errors.controller_for(plan, node, live)
+        if self._controller is not None:
+            self.looking_s = icmp_errors.POLL_S
         program = edge.program()
         if hashlib.sha256(program).hexdigest() != switch_of(node).sha256:
             raise RuntimeError("the plan is for another edge.p4 than came with the agent")
@@ -212,7 +231,7 @@ class RunningSwitch(ABC):
 
     @abstractmethod
     def look(self) -> None:
-        """To be called a few times a second: raises RuntimeError if it no longer runs."""
+        """To be called every `looking_s`: raises RuntimeError if it no longer runs."""
 
     @abstractmethod
     def finish(self) -> None:
@@ -226,7 +245,7 @@ class RunningSwitch(ABC):
         """Gives it its entries, after other operations."""
         try:
             routes, ports = self._node.routes, switch_of(self._node).ports
-            switch.perform_all([*before, *edge.operations(routes, ports, self._macs)])
+            switch.perform_all([*before, *edge.operations(routes, ports, self._macs, self._mtus)])
         except Refused as refused:
             raise RuntimeError(str(refused)) from None
 
@@ -258,26 +277,44 @@ class RunningNagiSwitch(RunningSwitch):
     target: Target = "nagi"
 
     def __init__(
-        self, job: Job, plan: RunPlan, node: NodePlan, directory: str, epoch: float
+        self,
+        job: Job,
+        plan: RunPlan,
+        node: NodePlan,
+        directory: str,
+        epoch: float,
+        live: bool = False,
     ) -> None:
-        super().__init__(job, plan, node, directory)
+        super().__init__(job, plan, node, directory, live)
         assert job.nagi_switch is not None  # problem_with()
         self._epoch_ns = int(epoch * 1e9)
-        wanted = configuration(plan, node, job.interfaces, epoch, virtual=job.virtual)
+        self._switch: Optional[NagiSwitch] = None
+        wanted = configuration(
+            plan,
+            node,
+            job.interfaces,
+            epoch,
+            virtual=job.virtual,
+            has_controller=self._controller is not None,
+        )
         self._daemon = Daemon(NAGI, job.nagi_switch, wanted, directory)
 
     def begin(self) -> None:
         self._daemon.wait_until_ready()
-        with NagiSwitch(self._daemon.socket) as switch:
-            self._give(switch, [])
+        self._switch = NagiSwitch(self._daemon.socket)
+        self._give(self._switch, [])
 
     def look(self) -> None:
         self._daemon.check()
+        if self._controller is not None:
+            assert self._switch is not None
+            self._controller.serve(self._switch)
 
     def finish(self) -> None:
         self._daemon.check()
-        with NagiSwitch(self._daemon.socket) as switch:
-            counters = self._counters(switch)
+        assert self._switch is not None
+        counters = self._counters(self._switch)
+        self._switch.close()
         self._daemon.stop()
         with open(self._path(_ACCOUNT), encoding="utf-8") as file:
             account = json.load(file)
@@ -290,8 +327,10 @@ class RunningNagiSwitch(RunningSwitch):
 class RunningSimpleSwitch(RunningSwitch):
     target: Target = "bmv2"
 
-    def __init__(self, job: Job, plan: RunPlan, node: NodePlan, directory: str) -> None:
-        super().__init__(job, plan, node, directory)
+    def __init__(
+        self, job: Job, plan: RunPlan, node: NodePlan, directory: str, live: bool = False
+    ) -> None:
+        super().__init__(job, plan, node, directory, live)
         self._switch: Optional[SimpleSwitch] = None
         executable = job.simple_switch or BMV2
         self._version = host.version_of(executable, "--version")
@@ -333,8 +372,17 @@ class RunningSimpleSwitch(RunningSwitch):
             self._lines.write(json.dumps(digest) + "\n")
 
 
-def started(job: Job, plan: RunPlan, node: NodePlan, directory: str, epoch: float) -> RunningSwitch:
-    """Starts the switch that the plan wants `node` to be. Raises RuntimeError."""
+def started(
+    job: Job,
+    plan: RunPlan,
+    node: NodePlan,
+    directory: str,
+    epoch: float,
+    *,
+    live: bool = False,
+) -> RunningSwitch:
+    """Starts the switch that the plan wants `node` to be; `live`: of a live topology. Raises
+    RuntimeError."""
     if plan.switch_target == "bmv2":
-        return RunningSimpleSwitch(job, plan, node, directory)
-    return RunningNagiSwitch(job, plan, node, directory, epoch)
+        return RunningSimpleSwitch(job, plan, node, directory, live)
+    return RunningNagiSwitch(job, plan, node, directory, epoch, live)
