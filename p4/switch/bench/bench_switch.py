@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What nagi-switch can do on this machine, beside what else could do it: `make bench-switch`.
 
-    bench_switch.py [throughput|timing|entries|tables|experiment ...] [--quick] [--json FILE] [--seconds N]
+    bench_switch.py [throughput|timing|entries|tables|experiment ...] [--quick] [--json FILE]
+                    [--seconds N]
 
 throughput  the highest rate offered of which nothing is lost, and the rate that is delivered under
             overload, through edge.p4 with 1,000 routes: nagi-switch's beside the bare AF_XDP

@@ -127,7 +127,8 @@ std::vector<Key> prefixes(const Table& table, std::size_t count, std::mt19937_64
 
 std::vector<Key> rules(const Table& table, std::size_t count, std::size_t masks,
                        std::mt19937_64& random) {
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> of;  // lengths of the two addresses' prefixes
+  std::vector<std::pair<std::uint64_t, std::uint64_t>>
+      of;  // lengths of the two addresses' prefixes
   for (std::uint64_t source = 0; source <= 32; ++source) {
     for (std::uint64_t destination = 0; destination <= 32; ++destination) {
       of.emplace_back(source, destination);
