@@ -126,6 +126,7 @@ class Loader {
   void load_default(const JsonAt& at, Table& table);
   void load_entries(const JsonAt& at, Index table);
   void refuse_cycles(const JsonAt& at, const Pipeline& pipeline) const;
+  void shorten(FlowNode& node) const;
   void unwrap_actions(Pipeline& pipeline) const;
   std::vector<std::uint64_t> action_data(const JsonAt& at, Index action) const;
   [[nodiscard]] Index action_by_id(const JsonAt& at) const;
