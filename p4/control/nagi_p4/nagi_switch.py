@@ -8,7 +8,7 @@ import json
 import socket
 from typing import Any, Optional, Sequence
 
-from nagi_p4.operations import Answer, Operation, Refused
+from nagi_p4.operations import Answer, Operation, refusal
 from nagi_p4.switch import Switch
 from nagi_p4.unix_sockets import connect
 
@@ -18,6 +18,7 @@ class NagiSwitch(Switch):
     take. Raises OSError if nobody listens there."""
 
     target = "nagi"
+    takes_back = True
 
     def __init__(self, path: str, timeout_s: float = 30.0) -> None:
         self._path = path
@@ -35,7 +36,7 @@ class NagiSwitch(Switch):
     def perform(self, operation: Operation) -> Answer:
         answer = self._ask(operation)
         if not answer["ok"]:
-            raise Refused(f"nagi-switch: {answer['error']}")
+            raise refusal(operation, answer)
         return answer
 
     def perform_all(self, operations: Sequence[Operation]) -> list[Answer]:

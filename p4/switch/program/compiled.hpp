@@ -310,6 +310,7 @@ struct Table {
   bool is_hidden = false;
   Index profile = none;
   bool with_groups = false;
+  bool with_timeouts = false;  // its entries may have an idle timeout
   bool with_counters = false;
   std::string counter_name;
   Index meter = none;
@@ -324,9 +325,11 @@ struct Profile {
 };
 
 struct FlowNode {
-  enum class What : std::uint8_t { table, condition, action } what = What::table;
-  Index index = none;  // table, expression or action
+  /// `equal`: the condition that a word of the packet has a value, as most conditions are.
+  enum class What : std::uint8_t { table, condition, equal, action } what = What::table;
+  Index index = none;  // table, expression, word or action
   Index yes = none, no = none;
+  std::uint64_t value = 0;
 };
 
 struct Pipeline {
@@ -423,6 +426,7 @@ struct Compiled {
   Compiled& operator=(const Compiled&) = delete;
 
   std::string file;
+  std::string text;  // the compiler's JSON
   std::vector<HeaderType> types;
   std::vector<Header> headers;
   std::vector<Union> unions;

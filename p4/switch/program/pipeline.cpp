@@ -22,6 +22,9 @@ void State::run(const Pipeline& pipeline, Packet& packet) {
       case FlowNode::What::condition:
         index = truth_of(scope_of(packet.words_.get(), nullptr), node.index) ? node.yes : node.no;
         break;
+      case FlowNode::What::equal:
+        index = packet.words_[node.index] == node.value ? node.yes : node.no;
+        break;
       case FlowNode::What::action:
         act(node.index, nullptr, packet);
         index = node.yes;
@@ -54,6 +57,8 @@ Index State::apply(Index index, Packet& packet) {
   const Result* result = &state.miss;
   const std::uint64_t* data = state.miss_data.data();
   if (hit) {
+    ++state.hits;
+    state.hit(entry, now_us_);
     result = &state.result(entry);
     data = state.data(entry);
     if (table.meter != none) {
@@ -67,6 +72,7 @@ Index State::apply(Index index, Packet& packet) {
       count.bytes += packet.arrived_;
     }
   }
+  if (!hit) ++state.misses;
   Index action = result->index;
   Index place = result->place;
   if (result->what != Result::What::action) {
