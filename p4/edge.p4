@@ -47,16 +47,16 @@ typedef bit<48> Mac;
 const Port CPU_PORT = 509;  // of the controller; packets to and from it have a header of its own
 const Port BY_ROUTE = 0;    // of a packet from the controller: the port that its route says
 
-// Why a packet was dropped, or went to the controller instead of where it was to go. `drops` has a
-// counter for each cause and port: index (cause, port it came in by).
+// Why a packet was dropped (`drops`), or went to the controller instead of where it was to go
+// (`told`). These have a counter for each cause and port: index (cause, port it came in by).
 #define CAUSES 8
 typedef bit<3> Cause;
 const Cause DROPPED_MALFORMED = 0;     // headers cut short or inconsistent
 const Cause DROPPED_BAD_CHECKSUM = 1;  // IPv4 header
-const Cause DROPPED_LAST_HOP = 2;      // TTL or hop limit used up; to the controller
+const Cause DROPPED_LAST_HOP = 2;      // TTL or hop limit used up; told
 const Cause DROPPED_NO_ROUTE = 3;
 const Cause DROPPED_NOT_IP = 4;
-const Cause DROPPED_TOO_BIG = 5;  // larger than the next link's MTU; to the controller, with DF
+const Cause DROPPED_TOO_BIG = 5;  // larger than the next link's MTU; told, unless without DF
 
 // A probability p is the threshold p x 2^32: it has happened if a 32-bit draw is below.
 // 33 bits, so that 2^32 is certainty.
@@ -246,6 +246,7 @@ control ingress(inout Headers headers, inout Metadata metadata,
                 inout standard_metadata_t standard) {
     counter<Port>(PORTS, CounterType.packets_and_bytes) received;
     counter<bit<12>>(PORTS * CAUSES, CounterType.packets_and_bytes) drops;
+    counter<bit<12>>(PORTS * CAUSES, CounterType.packets_and_bytes) told;
 
     action discard(in Cause cause) {
         drops.count(cause ++ standard.ingress_port);
@@ -254,7 +255,7 @@ control ingress(inout Headers headers, inout Metadata metadata,
 
     // As it came, with its Ethernet header.
     action tell(in Cause cause, in bit<16> mtu) {
-        drops.count(cause ++ standard.ingress_port);
+        told.count(cause ++ standard.ingress_port);
         headers.packet_in.setValid();
         headers.packet_in.ingress_port = standard.ingress_port;
         headers.packet_in.padding = 0;

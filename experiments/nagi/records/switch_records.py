@@ -38,7 +38,9 @@ def read_account(plan: RunPlan, node: NodePlan, directory: Path) -> SwitchAccoun
 def _account(plan: RunPlan, node: NodePlan, record: SwitchRecord) -> SwitchAccount:
     assert node.switch is not None
     account = record.account
-    drops = {cause: count for cause, count in record.counters.drops.items() if count}
+    counters = record.counters
+    drops = {cause: count for cause, count in counters.drops.items() if count}
+    told = {cause: count for cause, count in counters.told.items() if count}
     if account is not None:
         # Ingress drops what its counters name; everything else is counted here.
         by_edge = ("ingress", "malformed", "checksum")
@@ -53,6 +55,10 @@ def _account(plan: RunPlan, node: NodePlan, record: SwitchRecord) -> SwitchAccou
                 others.get("no such priority", 0) + port["out"]["no_such_priority"]
             )
         drops |= {cause: count for cause, count in others.items() if count}
+    if not any(flow.command for flow in plan.flows):  # nobody answers them: nobody needs it
+        for cause, count in told.items():
+            drops[cause] = drops.get(cause, 0) + count
+        told = {}
     return SwitchAccount(
         node=node.name,
         target=record.target,
@@ -61,6 +67,8 @@ def _account(plan: RunPlan, node: NodePlan, record: SwitchRecord) -> SwitchAccou
         complete=account["complete"] if account else True,
         records_lost=account["records_lost"] + account["p4"]["digests_lost"] if account else 0,
         drops=drops,
+        told=told,
+        from_controller=counters.from_controller,
         notices=record.notices,
         ports=[_port(plan, node, port.number, record) for port in node.switch.ports],
     )

@@ -788,22 +788,30 @@ class PortCounters:
 class Counters:
     __slots__ = (
         "drops",
+        "from_controller",
         "ports",
+        "told",
     )
     ports: list[PortCounters]
     drops: dict[str, int]
+    told: dict[str, int]
+    from_controller: int
 
     @classmethod
     def from_json(cls, json: Json) -> Counters:
         return cls(
             ports=[PortCounters.from_json(each) for each in json["ports"]],
             drops=json["drops"],
+            told=json.get("told", {}),
+            from_controller=json.get("from_controller", 0),
         )
 
     def to_json(self) -> Json:
         return {
             "ports": [each.to_json() for each in self.ports],
             "drops": self.drops,
+            "told": self.told,
+            "from_controller": self.from_controller,
         }
 
 

@@ -61,16 +61,15 @@ def configuration(
     epoch: float,
     *,
     virtual: bool,
-    has_controller: bool = False,
 ) -> Json:
     """nagi-switch's configuration for a node. `interfaces`: link -> the node's interface."""
     return {
-        **({"cpu_port": edge.CPU_PORT} if has_controller else {}),
         "schema_version": 1,
         "seed": seed_of(plan, node.name),
         "epoch_realtime_ns": int(epoch * 1e9),
         "virtual_time": virtual,
         "pipeline": _PIPELINE,
+        "cpu_port": edge.CPU_PORT,
         "account": _ACCOUNT,
         "digests": DIGESTS,
         "drops": DROPS,
@@ -289,14 +288,7 @@ class RunningNagiSwitch(RunningSwitch):
         assert job.nagi_switch is not None  # problem_with()
         self._epoch_ns = int(epoch * 1e9)
         self._switch: Optional[NagiSwitch] = None
-        wanted = configuration(
-            plan,
-            node,
-            job.interfaces,
-            epoch,
-            virtual=job.virtual,
-            has_controller=self._controller is not None,
-        )
+        wanted = configuration(plan, node, job.interfaces, epoch, virtual=job.virtual)
         self._daemon = Daemon(NAGI, job.nagi_switch, wanted, directory)
 
     def begin(self) -> None:

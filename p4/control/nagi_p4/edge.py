@@ -18,12 +18,12 @@ from nagi_p4.switch import Switch
 IPV4_ROUTES, IPV6_ROUTES, FORWARD = "ingress.ipv4_routes", "ingress.ipv6_routes", "ingress.forward"
 PORTS, IMPOSE = "egress.ports", "egress.impose"
 RECEIVED, SENT, LOSSES, MARKED = "ingress.received", "egress.sent", "egress.losses", "egress.marked"
-DROPS = "ingress.drops"
+DROPS, TOLD = "ingress.drops", "ingress.told"
 TELEMETRY_SESSION = 1
 NO_INTERFACE = 510  # the port by which samples turn round: it has no interface
 CPU_PORT = 509  # the controller's
 _PORTS = 512  # of each cause's part of DROPS
-# What DROPS counts, in the order of edge.p4's causes.
+# What DROPS and TOLD count, in the order of edge.p4's causes.
 CAUSES = ("malformed", "bad checksum", "last hop", "no route", "not IP", "too big")
 LAST_HOP, TOO_BIG = CAUSES.index("last hop"), CAUSES.index("too big")
 MAX_WEIGHT_SHIFT = 12
@@ -189,9 +189,11 @@ def weight_shift(weight: float) -> Optional[int]:
 
 
 def read_counters(switch: Switch, planned: Sequence[PlannedPort]) -> dict[str, Any]:
-    """What edge.p4 has counted, in packets: of each port, and dropped in ingress, by cause."""
+    """What edge.p4 has counted, in packets: of each port; dropped in ingress, and told to the
+    controller, by cause; had from the controller."""
     found = []
     drops = dict.fromkeys(CAUSES, 0)
+    told = dict.fromkeys((CAUSES[LAST_HOP], CAUSES[TOO_BIG]), 0)
     for port in planned:
         number = port.number
         counts = {
@@ -204,9 +206,13 @@ def read_counters(switch: Switch, planned: Sequence[PlannedPort]) -> dict[str, A
             )
         }
         found.append({"number": number, **counts})
+    for number in (*(port.number for port in planned), CPU_PORT):
         for place, cause in enumerate(CAUSES):
             drops[cause] += switch.read_counter(DROPS, place * _PORTS + number)[0]
-    return {"ports": found, "drops": drops}
+            if cause in told:
+                told[cause] += switch.read_counter(TOLD, place * _PORTS + number)[0]
+    from_controller = switch.read_counter(RECEIVED, CPU_PORT)[0]
+    return {"ports": found, "drops": drops, "told": told, "from_controller": from_controller}
 
 
 class Sample(NamedTuple):

@@ -190,13 +190,20 @@ def test_counters_are_read_of_every_port_and_cause():
     class Counting:
         def read_counter(self, counter, index):
             assert index < sizes[counter]
+            if counter in (edge.DROPS, edge.TOLD):
+                place, value = (3 * 512 + 2, 1) if counter == edge.DROPS else (5 * 512 + 1, 4)
+                return (value if index == place else 0), 0
+            if index == edge.CPU_PORT:
+                return (4 if counter == edge.RECEIVED else 0), 0
             values = {edge.RECEIVED: 10, edge.SENT: 7, edge.LOSSES: 2, edge.MARKED: 1}
-            return values.get(counter, 1 if index == 3 * 512 + 2 else 0), 0
+            return values[counter], 0
 
     found = edge.read_counters(Counting(), ports())
     counts = {"received": 10, "sent": 7, "lost": 2, "marked": 1}
     assert found["ports"] == [{"number": 1, **counts}, {"number": 2, **counts}]
     assert found["drops"] == {**dict.fromkeys(edge.CAUSES, 0), "no route": 1}
+    assert found["told"] == {"last hop": 0, "too big": 4}
+    assert found["from_controller"] == 4
 
 
 @pytest.mark.parametrize(
