@@ -57,6 +57,11 @@ const Cause DROPPED_LAST_HOP = 2;      // TTL or hop limit used up; told
 const Cause DROPPED_NO_ROUTE = 3;
 const Cause DROPPED_NOT_IP = 4;
 const Cause DROPPED_TOO_BIG = 5;  // larger than the next link's MTU; told, unless without DF
+const Cause DROPPED_LINK_SCOPE = 6;  // multicast with the last TTL: what IGMP and MLD say
+
+// Multicast (RFC 1112; RFC 4291, 2.7).
+const bit<4> IPV4_MULTICAST = 0xe;
+const bit<8> IPV6_MULTICAST = 0xff;
 
 // A probability p is the threshold p x 2^32: it has happened if a 32-bit draw is below.
 // 33 bits, so that 2^32 is certainty.
@@ -303,7 +308,11 @@ control ingress(inout Headers headers, inout Metadata metadata,
                 if (standard.checksum_error == 1) {
                     discard(DROPPED_BAD_CHECKSUM);
                 } else if (headers.ipv4.ttl <= LAST_HOP) {
-                    tell(DROPPED_LAST_HOP, 0);
+                    if (headers.ipv4.destination[31:28] == IPV4_MULTICAST) {
+                        discard(DROPPED_LINK_SCOPE);
+                    } else {
+                        tell(DROPPED_LAST_HOP, 0);
+                    }
                 } else {
                     switch (ipv4_routes.apply().action_run) {
                         forward: {
@@ -319,7 +328,11 @@ control ingress(inout Headers headers, inout Metadata metadata,
                 }
             } else if (headers.ipv6.isValid()) {
                 if (headers.ipv6.hop_limit <= LAST_HOP) {
-                    tell(DROPPED_LAST_HOP, 0);
+                    if (headers.ipv6.destination[127:120] == IPV6_MULTICAST) {
+                        discard(DROPPED_LINK_SCOPE);
+                    } else {
+                        tell(DROPPED_LAST_HOP, 0);
+                    }
                 } else {
                     switch (ipv6_routes.apply().action_run) {
                         forward: {

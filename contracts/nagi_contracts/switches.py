@@ -95,6 +95,7 @@ class SwitchAccount(Contract):
         {}, description="packets that could not go on and were answered by ICMP, by cause"
     )
     from_controller: int = Field(0, description="ICMP errors")
+    link_scope: int = Field(0, description="packets that no router forwards: of IGMP and MLD")
     notices: list[str]
     ports: list[SwitchPortAccount]
 

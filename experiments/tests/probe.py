@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What traceroute(8) and tracepath(8) do, in a few lines: by UDP to an address and port (arguments)
-it prints who answers with which ICMP error, a line each.
+"""What traceroute(8) and tracepath(8) do, in a few lines: by UDP it prints who answers with which
+ICMP error, a line each.
 
-    TTL ADDRESS TYPE CODE          of a datagram with that TTL (hop limit)
-    mtu ADDRESS TYPE CODE MTU      of one that is too large
+    probe.py ADDRESS PORT BYTES...
+
+    TTL ADDRESS TYPE CODE          of datagrams with a TTL (hop limit) of 1, 2, ... to the address
+    mtu ADDRESS TYPE CODE MTU      of IP packets of so many bytes
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ import time
 IP_RECVERR, IP_MTU_DISCOVER, IPV6_RECVERR, IPV6_MTU_DISCOVER = 11, 10, 25, 23
 PROBE = 3  # do not fragment, whatever is known of the path
 ERROR = struct.Struct("=IBBBBII")  # struct sock_extended_err
-TIMEOUT_S = 2.0
+TIMEOUT_S = 0.3
+MAX_HOPS = 8
 
 
 def error_after(address: str, port: int, hops: int, size: int) -> tuple[str, int, int, int] | None:
@@ -55,11 +58,13 @@ def error_after(address: str, port: int, hops: int, size: int) -> tuple[str, int
 def main() -> None:
     address, port = sys.argv[1], int(sys.argv[2])
     headers = 48 if ":" in address else 28
-    for hops in (1, 2):
+    for hops in range(1, MAX_HOPS + 1):
         found = error_after(address, port, hops, 40)
         print(hops, *(found[:3] if found else ["nobody"]), flush=True)
-    for size in (1500, 1301, 1300):
-        found = error_after(address, port, 64, size - headers)
+        if found and found[0] == address:
+            break
+    for size in map(int, sys.argv[3:]):
+        found = error_after(address, port, MAX_HOPS, size - headers)
         print("mtu", *(found or ["nobody"]), flush=True)
 
 

@@ -75,6 +75,17 @@ def test_what_may_go_no_further_goes_to_the_controller_as_it_came(switch, packet
     assert count(switch, edge.DROPS, "last hop") == 0
 
 
+@pytest.mark.parametrize(
+    "packet",
+    [ipv4(ttl=1, dst="224.0.0.22"), ipv6(hlim=1, dst="ff02::16")],
+    ids=lambda packet: packet.summary(),
+)
+def test_what_hosts_say_of_groups_is_no_error(switch, packet):
+    """IGMP and MLD: a run's certificate must not count it."""
+    assert switch.send_packet(1, packet) == [] and told(switch) == []
+    assert count(switch, edge.DROPS, edge.LINK_SCOPE) == 1
+
+
 @pytest.mark.parametrize("make", [ipv4, ipv6], ids=["IPv4", "IPv6"])
 def test_what_is_larger_than_the_mtu_goes_to_the_controller(switch, make):
     (one,) = switch.send_packet(1, make(MTU))

@@ -18,7 +18,7 @@ from nagi_contracts.switches import (
     SwitchPortAccount,
     SwitchRecord,
 )
-from nagi_p4.edge import sample_of
+from nagi_p4.edge import LINK_SCOPE, sample_of
 
 RECORD, DIGESTS, DROPS = "switch.json", "digests.jsonl", "switch_drops.pcapng"
 
@@ -59,6 +59,7 @@ def _account(plan: RunPlan, node: NodePlan, record: SwitchRecord) -> SwitchAccou
         for cause, count in told.items():
             drops[cause] = drops.get(cause, 0) + count
         told = {}
+    link_scope = drops.pop(LINK_SCOPE, 0)
     return SwitchAccount(
         node=node.name,
         target=record.target,
@@ -69,6 +70,7 @@ def _account(plan: RunPlan, node: NodePlan, record: SwitchRecord) -> SwitchAccou
         drops=drops,
         told=told,
         from_controller=counters.from_controller,
+        link_scope=link_scope,
         notices=record.notices,
         ports=[_port(plan, node, port.number, record) for port in node.switch.ports],
     )

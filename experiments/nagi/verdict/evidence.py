@@ -555,7 +555,7 @@ def _unaccounted(plan: RunPlan, recorded: Records, switches: Switches) -> list[V
             held -= (port.queue_overflows or 0) + (port.waiting or 0)
         if all(port.queue_overflows is not None for port in switch.ports):
             held -= sum(switch.drops.values()) + sum(switch.told.values())
-            held += switch.from_controller
+            held += switch.from_controller - switch.link_scope
             found.append((float(abs(held)), f"switch {switch.node}"))
     return found
 

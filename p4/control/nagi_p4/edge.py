@@ -24,8 +24,12 @@ NO_INTERFACE = 510  # the port by which samples turn round: it has no interface
 CPU_PORT = 509  # the controller's
 _PORTS = 512  # of each cause's part of DROPS
 # What DROPS and TOLD count, in the order of edge.p4's causes.
-CAUSES = ("malformed", "bad checksum", "last hop", "no route", "not IP", "too big")
+CAUSES = (
+    *("malformed", "bad checksum", "last hop", "no route"),
+    *("not IP", "too big", "link scope"),
+)
 LAST_HOP, TOO_BIG = CAUSES.index("last hop"), CAUSES.index("too big")
+LINK_SCOPE = "link scope"  # the cause of what no router forwards: IGMP, MLD
 MAX_WEIGHT_SHIFT = 12
 
 PROBABILITY_BITS = 32
