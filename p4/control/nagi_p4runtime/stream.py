@@ -24,6 +24,7 @@ from nagi_p4runtime.device import Device, Pipeline
 from nagi_p4runtime.digests import DigestLists
 from nagi_p4runtime.errors import Code, P4Error
 from nagi_p4runtime.protos import p4r
+from nagi_p4runtime.roles import Rights
 
 _log = logging.getLogger(__name__)
 
@@ -115,9 +116,16 @@ class Streams:
             for stream in self._open:
                 stream.end(error)
 
-    def check_primary(self, role: str, election_id: int) -> None:
+    def check_primary(self, role: str, election_id: int) -> tuple[Rights, frozenset[int]]:
+        """What the role may do, and ids that others alone may write. Raises P4Error if it is not
+        the primary that asks."""
         with self._lock:
-            self._arbitration.check_primary(role, election_id)
+            rights = self._arbitration.check_primary(role, election_id)
+            return rights, self._arbitration.taken_by_others(role)
+
+    def rights(self, role: str) -> Rights:
+        with self._lock:
+            return self._arbitration.rights(role)
 
     def take(self, stream: Stream, request: p4r.StreamMessageRequest) -> None:
         """A message of a client. Raises P4Error if the stream has to end."""
@@ -138,12 +146,12 @@ class Streams:
     def _arbitrate(self, stream: Stream, message: p4r.MasterArbitrationUpdate) -> None:
         """Others are told first, then Writes that have begun end, then the new primary is told."""
         with self._lock:
-            before = self._arbitration.primaries()
+            was_primary = self._arbitration.is_primary(stream)
             notices = self._arbitration.update(stream, message)
-            after = self._arbitration.primaries()
-            if before != after and self._lists is not None:
+            is_primary = self._arbitration.is_primary(stream)
+            if is_primary and not was_primary and self._lists is not None:
                 self._lists[1].forget_sent()
-            if not self._arbitration.is_primary(stream):
+            if not is_primary:
                 self._tell(notices)
                 return
             self._tell(notices[:-1])
@@ -243,9 +251,11 @@ class Streams:
             return
         with self._lock:
             primaries = self._arbitration.primaries()
-        for client in primaries:
+        for client, rights in primaries:
             assert isinstance(client, Stream)
-            lost = sum(not client.send_if_room(message) for message in messages)
+            lost = sum(
+                not client.send_if_room(message) for message in messages if rights.may_get(message)
+            )
             if lost:
                 _log.warning("a client does not keep up: %d messages lost", lost)
 
