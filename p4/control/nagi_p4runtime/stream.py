@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What goes over StreamChannels: arbitration, packets, digests, idle timeouts, errors.
 
-A thread asks the switch for events every few milliseconds while there is a primary client and the
-program can have events. A client that does not keep up loses packets and digests, never notices of
-arbitration.
+A thread asks the switch for events every few milliseconds while there is a primary client. What
+happened while there was none is thrown away. A client that does not keep up loses packets and
+digests, never notices of arbitration.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ _log = logging.getLogger(__name__)
 
 _EVERY_S = 0.003
 _ROOM = 10_000  # messages that may wait for a client
+_FRESH_S = 1.0  # after which a primary is told that it is, come what may
 MAX_STREAMS = 32  # each keeps a thread of the server
 
 
@@ -87,6 +88,7 @@ class Streams:
         self._lists: tuple[Pipeline, DigestLists] | None = None
         self._open: set[Stream] = set()
         self._awake = threading.Event()
+        self._fresh = threading.Event()  # what happened before there was a primary is gone
         self._ended = False
         self._thread = threading.Thread(target=self._watch, name="events", daemon=True)
         self._thread.start()
@@ -155,9 +157,11 @@ class Streams:
                 self._tell(notices)
                 return
             self._tell(notices[:-1])
+        self._awake.set()
+        if self._device.pipeline is not None:
+            self._fresh.wait(_FRESH_S)
         with self._device.lock:
             self._tell(notices[-1:])
-        self._awake.set()
 
     def _tell(self, notices: list[Notice]) -> None:
         for client, message in notices:
@@ -208,16 +212,20 @@ class Streams:
 
     def _watch(self) -> None:
         while not self._ended:
-            if not self._is_wanted():
+            pipeline = self._device.pipeline
+            if pipeline is None or not self._has_primary():
+                self._fresh.clear()
                 self._awake.wait(0.05)
                 self._awake.clear()
                 continue
-            pipeline = self._device.pipeline
-            assert pipeline is not None
             try:
-                self._pass_on(pipeline, self._events.events())
+                events = self._events.events()
+                if self._fresh.is_set():
+                    self._pass_on(pipeline, events)
+                self._fresh.set()
             except Refused as refused:
                 _log.warning("no packets, digests or idle timeouts for clients: %s", refused)
+                self._fresh.set()
                 if refused.code == UNSUPPORTED:
                     return
                 time.sleep(1)
@@ -226,10 +234,7 @@ class Streams:
                 return
             time.sleep(_EVERY_S)
 
-    def _is_wanted(self) -> bool:
-        pipeline = self._device.pipeline
-        if pipeline is None:
-            return False
+    def _has_primary(self) -> bool:
         with self._lock:
             return bool(self._arbitration.primaries())
 

@@ -719,6 +719,21 @@ def test_packets_go_to_the_primary_and_come_from_it(served, client):
     assert backup.next_of("error").canonical_code == Code.PERMISSION_DENIED
 
 
+def test_what_happened_before_there_was_a_primary_is_not_told(served):
+    first = served.session()
+    first.modify(
+        table_entry=entry("stations", do=action("ask", b"\x2a"), is_default_action=True)
+    )
+    first.close()
+    watcher = served.session(election_id=0)
+    while watcher.arbitrate() != Code.NOT_FOUND:  # until the first has left
+        pass
+    served.switch.send_packet(1, frame())
+    second = served.session(election_id=9)
+    served.switch.send_packet(2, frame())
+    assert second.next_of("packet").metadata[0].value == b"\2"
+
+
 def test_digests_come_in_lists(served, client):
     id = IDS["digest", "Learned"]
     served.switch.send_packet(1, frame())  # nobody asks yet
