@@ -14,6 +14,7 @@ A packet is bytes, or what bytes() makes bytes of, as scapy's packets.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -77,6 +78,9 @@ class Simulation(Switch):
             self.close()
             raise Refused(str(error)) from None
 
+    def __enter__(self) -> Simulation:
+        return self
+
     def perform(self, operation: Operation) -> Answer:
         answer = self.ask(operation)
         if not answer["ok"]:
@@ -90,7 +94,8 @@ class Simulation(Switch):
         return answers
 
     def close(self) -> None:
-        if self._process.stdin is not None and not self._process.stdin.closed:
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # it may have ended without reading all
             self._process.stdin.close()
         self._process.wait()
         if self._process.stdout is not None:
