@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import NoReturn, Optional
 
-from nagi_agent import emulator, switches
+from nagi_agent import cpu_port, emulator, switches
 from nagi_agent.contracts import PathReading, RunPlan
 from nagi_agent.job import Job
 from nagi_agent.schemes import Schemes
@@ -48,7 +48,9 @@ def stay_up(job: Job, plan: RunPlan) -> NoReturn:
         elif as_switch is not None:
             os.makedirs(job.spool, exist_ok=True)
             settings = replace(as_switch, routes=[])
-            cleanup.enter_context(Settings(settings, job.interfaces, job.settings_journal))
+            cleanup.enter_context(
+                Settings(settings, job.interfaces, job.settings_journal, cpu_port.UNDO)
+            )
             switch = switches.started(
                 job, plan, as_switch, job.spool, time.time(), live=True
             )

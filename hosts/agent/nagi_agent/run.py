@@ -18,7 +18,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Callable, Optional
 
-from nagi_agent import emulator, flows, host, switches
+from nagi_agent import cpu_port, emulator, flows, host, switches
 from nagi_agent.capture import Capture
 from nagi_agent.contracts import (
     CaptureCount,
@@ -177,7 +177,8 @@ class NodeRun:
         """As a switch: the kernel forwards nothing, its program does."""
         job, timeline = self._job, self._plan.timeline
         journal = None if job.virtual else job.settings_journal
-        cleanup.enter_context(Settings(replace(node, routes=[]), job.interfaces, journal))
+        bare = replace(node, routes=[])
+        cleanup.enter_context(Settings(bare, job.interfaces, journal, cpu_port.UNDO))
         self._sysctls = node.sysctls
         running = switches.started(job, self._plan, node, self._directory, self._begins)
         cleanup.callback(running.kill)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from typing import Optional
+from typing import Optional, Sequence
 
 from nagi_agent import journal
 from nagi_agent.contracts import NodePlan, RoutePlan
@@ -74,13 +74,20 @@ def route_command(route: RoutePlan, interface: str) -> list[str]:
 
 class Settings:
     """Settings of one node, applied on entry and put back on exit; `path` is their journal. Without
-    one they stay."""
+    one they stay. `also`: what else is to be undone, should this agent not come to it."""
 
-    def __init__(self, node: NodePlan, interfaces: dict[str, str], path: Optional[str]) -> None:
+    def __init__(
+        self,
+        node: NodePlan,
+        interfaces: dict[str, str],
+        path: Optional[str],
+        also: Sequence[list[str]] = (),
+    ) -> None:
         self._node = node
         self._sysctls = {sysctl_key(key, interfaces): value for key, value in node.sysctls.items()}
         self._interfaces = interfaces
         self._path = path
+        self._also = also
 
     def __enter__(self) -> Settings:
         if self._path is not None:
@@ -109,4 +116,4 @@ class Settings:
             undo.append([*ip, "route", "flush", "exact", destination])
             if before:
                 undo.append([*ip, "route", "replace", *before])
-        return undo
+        return [*undo, *self._also]

@@ -23,7 +23,7 @@ from nagi_p4.operations import Operation, Refused
 from nagi_p4.simple_switch import SimpleSwitch
 from nagi_p4.switch import Switch
 
-from nagi_agent import bmv2, host, icmp_errors
+from nagi_agent import bmv2, cpu_port, host, icmp_errors
 from nagi_agent.bmv2 import SimpleSwitchProcess
 from nagi_agent.contracts import (
     Batch,
@@ -35,6 +35,7 @@ from nagi_agent.contracts import (
     SwitchPlan,
     SwitchRecord,
 )
+from nagi_agent.cpu_port import CpuPort
 from nagi_agent.daemons import Daemon, control_socket
 from nagi_agent.job import Job
 from nagi_agent.journal import write_json
@@ -330,13 +331,19 @@ class RunningSimpleSwitch(RunningSwitch):
         self._notices.append("bmv2 cannot be seeded: losses of its own are others in every run")
         planned = edge.ports(switch_of(node).ports)
         ports = [(port.number, job.interfaces[port.link]) for port in planned]
+        self._cpu: Optional[CpuPort] = None
+        if self._controller is not None:
+            self._cpu = CpuPort()
+            ports.append((edge.CPU_PORT, cpu_port.SWITCH_END))
         self._lines = open(self._path(DIGESTS), "w", encoding="utf-8")  # noqa: SIM115
         self._process = SimpleSwitchProcess(
             executable, job.simple_switch_client, _PIPELINE, ports, directory, alone=job.virtual
         )
 
     def begin(self) -> None:
-        self._switch = self._process.wait_until_ready()
+        self._switch = self._process.wait_until_ready(
+            None if self._cpu is None else cpu_port.OWN_END
+        )
         self._epoch_ns = self._switch.epoch_realtime_ns
         self._give(self._switch, self._queues)
 
@@ -352,15 +359,23 @@ class RunningSimpleSwitch(RunningSwitch):
         self._switch.close()
         self._process.stop()
         self._lines.close()
+        if self._cpu is not None:
+            self._cpu.close()
         self._leave(counters, self._epoch_ns, self._version, None, self._notices)
 
     def kill(self) -> None:
         self._process.kill()
         self._lines.close()
+        if self._cpu is not None:
+            self._cpu.close()
 
     def _take_digests(self) -> None:
         assert self._switch is not None
-        for digest in self._switch.digests():
+        if self._controller is None:
+            digests = self._switch.digests()
+        else:
+            digests = self._controller.serve(self._switch)["digests"]
+        for digest in digests:
             self._lines.write(json.dumps(digest) + "\n")
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any, Mapping
 
 from nagi_p4 import icmp
@@ -24,6 +25,7 @@ class EdgeController:
             packet = icmp.told(bytes.fromhex(arrived["bytes"]))
             own = self._addresses.get(packet.ingress_port)
             error = None if own is None else icmp.error_for(packet, own)
-            if error is not None and self._limit.permits(arrived["at_us"]):
+            at_us = arrived.get("at_us", time.monotonic_ns() // 1000)  # bmv2 does not say
+            if error is not None and self._limit.permits(at_us):
                 switch.packet_out(icmp.by_route(error))
         return events
