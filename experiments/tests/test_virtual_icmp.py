@@ -4,24 +4,26 @@
 from __future__ import annotations
 
 import subprocess
-from pathlib import Path
-
 import pytest
 from marks import in_virtual_time
 from nagi_contracts.paths import executable
 from nagi_contracts.records import Campaign, Verdict
 from nagi_contracts.switches import Switches
 from probed_topology import SPEC, expected
-from switched_runs import needs_nagi_switch
+from switched_runs import needs_bmv2, needs_nagi_switch
 
 pytestmark = [needs_nagi_switch, *in_virtual_time]
 
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+@pytest.fixture(
+    scope="module", params=["nagi", pytest.param("bmv2", marks=needs_bmv2)], ids=["nagi", "bmv2"]
+)
+def runs(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest):
+    """The directories of valid runs, by the version of IP."""
     directory = tmp_path_factory.mktemp("icmp")
     spec, out = directory / "spec.yaml", directory / "out"
     spec.write_text(SPEC)
-    command = [executable("nagi"), "run", spec, "--lab", "virtual", "--out", out]
+    arguments = ["--lab", "virtual", "--out", out, "--switch", request.param]
+    command = [executable("nagi"), "run", spec, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     listed = Campaign.read(out / "campaign.json").runs

@@ -4,17 +4,12 @@ and by bmv2."""
 
 from __future__ import annotations
 
-import pytest
 from marks import in_virtual_time
 from nagi_contracts.records import Verdict
 from nagi_contracts.switches import Switches
-from nagi_p4.simple_switch import client_directory, problem
-from switched_runs import check, needs_nagi_switch, run
+from switched_runs import check, needs_bmv2, needs_nagi_switch, run
 
 pytestmark = [needs_nagi_switch, *in_virtual_time]
-needs_bmv2 = pytest.mark.skipif(
-    problem(client=client_directory()) is not None, reason="no bmv2, or not its Python modules"
-)
 
 
 def test_a_switch_in_virtual_time_is_the_same_every_time(tmp_path):
