@@ -9,6 +9,7 @@ from nagi_contracts.records import Verdict
 from nagi_contracts.switches import Switches
 from switched_runs import check, needs_bmv2, needs_nagi_switch, run
 
+PARTS = ("median", "p99", "max")
 pytestmark = [needs_nagi_switch, *in_virtual_time]
 
 
@@ -34,7 +35,8 @@ def test_bmv2_does_the_same_in_virtual_time_as_well_as_it_can(tmp_path):
         check(directory, float(loss.split()[0]))
         (switch,) = Switches.read(directory / "switches.json").switches
         assert "8000000 bit/s on link radio became 951 packets/s" in switch.notices[0]
-        # It is some microseconds late for each packet, and what it loses takes its time.
+        # It is late for each packet, by microseconds that differ from build to build, and what it
+        # loses takes its time.
         reasons = Verdict.read(directory / "verdict.json").reasons
         names = {reason.split(":")[0] for reason in reasons}
-        assert names <= {"rate_error", "capture_transit_p99"}
+        assert names <= {"rate_error", *(f"capture_transit_{each}" for each in PARTS)}
