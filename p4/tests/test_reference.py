@@ -63,6 +63,7 @@ def test_simple_switch_still_sends_what_is_recorded(
     assert outcome.digests == read_digests(program)
 
 
+@pytest.mark.realtime
 @pytest.mark.parametrize("file", STF, ids=lambda file: file.stem)
 def test_simple_switch_sends_what_an_stf_file_expects(
     file: Path, tmp_path: Path, reference: None
