@@ -58,6 +58,10 @@ class Loader {
   void load_errors();
   void load_standard_fields();
   void load_deparser();
+  /// The first primitive `op` with a parameter of this value, which has a line in the source where
+  /// what it uses has none; else `otherwise`.
+  [[nodiscard]] JsonAt use(const char* op, const JsonAt::Json& value,
+                           const JsonAt& otherwise) const;
   void take_bytes(const JsonAt& at, std::uint64_t count, std::uint64_t each);
 
   // What JSON refers to by name.
@@ -127,6 +131,8 @@ class Loader {
   void load_default(const JsonAt& at, Table& table);
   void load_entries(const JsonAt& at, Index table);
   void refuse_cycles(const JsonAt& at, const Pipeline& pipeline) const;
+  /// A field or a constant of at most 64 bits, without a sign.
+  [[nodiscard]] bool is_word(Index node) const;
   void shorten(FlowNode& node) const;
   void unwrap_actions(Pipeline& pipeline) const;
   std::vector<std::uint64_t> action_data(const JsonAt& at, Index action) const;
