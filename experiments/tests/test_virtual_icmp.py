@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import subprocess
+
 import pytest
 from marks import in_virtual_time
 from nagi_contracts.paths import executable
@@ -13,6 +14,7 @@ from probed_topology import SPEC, expected
 from switched_runs import needs_bmv2, needs_nagi_switch
 
 pytestmark = [needs_nagi_switch, *in_virtual_time]
+
 
 @pytest.fixture(
     scope="module", params=["nagi", pytest.param("bmv2", marks=needs_bmv2)], ids=["nagi", "bmv2"]

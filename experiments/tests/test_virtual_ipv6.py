@@ -37,7 +37,12 @@ links:
     forward: {loss: {model: bernoulli, rate: 0.5 %}}
 flows:
   bulk: {from: S, to: D, scheme: $scheme}
-  call: {from: S, to: D, scheme: $scheme, traffic: {application: cbr, codec: g711}, background: true}
+  call:
+    from: S
+    to: D
+    scheme: $scheme
+    traffic: {application: cbr, codec: g711}
+    background: true
   page:
     from: D
     to: S
@@ -71,9 +76,7 @@ def run(directory: Path, text: str) -> Path:
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Path]:
     out = run(tmp_path_factory.mktemp("both"), SPEC)
     listed = Campaign.read(out / "campaign.json").runs
-    return {
-        (each.point["ip"], each.point["scheme"]): out / "runs" / each.run_id for each in listed
-    }
+    return {(each.point["ip"], each.point["scheme"]): out / "runs" / each.run_id for each in listed}
 
 
 def capture(directory: Path, name: str) -> Path:
@@ -84,7 +87,9 @@ def capture(directory: Path, name: str) -> Path:
 def test_tcp_has_the_headers_of_its_version(runs, scheme):
     for ip, headers in (("4", 52), ("6", 72)):
         directory = runs[ip, scheme]
-        row = next(row for row in Metrics.read(directory / "metrics.json").rows if row.flow == "bulk")
+        row = next(
+            row for row in Metrics.read(directory / "metrics.json").rows if row.flow == "bulk"
+        )
         assert row.agi_ceiling == pytest.approx(1000 / (1000 + headers))
         assert 0 < row.agi <= row.agi_ceiling
         flows = scan(capture(directory, "D.radio.pcap")).flows

@@ -51,9 +51,7 @@ def stay_up(job: Job, plan: RunPlan) -> NoReturn:
             cleanup.enter_context(
                 Settings(settings, job.interfaces, job.settings_journal, cpu_port.UNDO)
             )
-            switch = switches.started(
-                job, plan, as_switch, job.spool, time.time(), live=True
-            )
+            switch = switches.started(job, plan, as_switch, job.spool, time.time(), live=True)
             cleanup.callback(switch.kill)
             switch.begin()
             cleanup.callback(switch.finish)

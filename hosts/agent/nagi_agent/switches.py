@@ -206,9 +206,7 @@ class RunningSwitch(ABC):
     target: Target
     looking_s = LOOKING_S  # how often look() is to be called
 
-    def __init__(
-        self, job: Job, plan: RunPlan, node: NodePlan, directory: str, live: bool
-    ) -> None:
+    def __init__(self, job: Job, plan: RunPlan, node: NodePlan, directory: str, live: bool) -> None:
         self._node = node
         self._directory = directory
         self._macs = macs(plan, node.name, job.interfaces)
