@@ -9,7 +9,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 import grpc
 from nagi_p4.switch import Switch
@@ -34,7 +34,7 @@ _OPTIONS = (
 )
 _NAME = "p4.v1.P4Runtime"
 
-Context = grpc.ServicerContext
+Context: TypeAlias = grpc.ServicerContext
 
 
 class Service:
@@ -56,9 +56,7 @@ class Service:
 
     def write(self, request: p4r.WriteRequest, context: Context) -> bytes:
         with _Answering(self, context), self._device.lock:
-            rights, taken = self._check_writer(
-                request.device_id, request.role, request.election_id
-            )
+            rights, taken = self._check_writer(request.device_id, request.role, request.election_id)
             self._device.write(request, rights, taken)
         return b""  # an empty WriteResponse
 

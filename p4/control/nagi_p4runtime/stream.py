@@ -264,9 +264,7 @@ class Streams:
             if lost:
                 _log.warning("a client does not keep up: %d messages lost", lost)
 
-    def _digest_lists(
-        self, pipeline: Pipeline, digests: Any
-    ) -> list[p4r.StreamMessageResponse]:
+    def _digest_lists(self, pipeline: Pipeline, digests: Any) -> list[p4r.StreamMessageResponse]:
         if self._lists is None or self._lists[0] is not pipeline:
             self._lists = pipeline, DigestLists(pipeline.info, pipeline.memory.digests)
         lists = self._lists[1]
