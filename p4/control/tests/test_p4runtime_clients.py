@@ -235,3 +235,16 @@ def test_bad_input_is_refused_with_its_cure(options, said):
     done = run_to_end(*options)
     assert done.returncode == 2
     assert said in done.stderr
+
+
+def test_without_its_extra_it_says_what_to_install():
+    """As where nagi was installed without it: modules of site-packages are not there."""
+    done = subprocess.run(
+        [sys.executable, "-S", "-m", "nagi_p4runtime", "--help"],
+        env={**os.environ, "PYTHONPATH": str(TESTS.parent)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "install nagi with its extra: pip install 'nagi[p4runtime]'" in done.stderr
