@@ -51,15 +51,20 @@ struct Pick {
   std::uint64_t mask;
 };
 
-/// How fields go into a header, 8 bytes of it at a time, the first in the highest bits: words of
-/// the header, shifted to the left, or to the right if `shift` is negative.
+/// How fields go into bytes, 8 of them at a time, the first in the highest bits: words of a header,
+/// shifted to the left or to the right.
 struct Place {
   Index word;
-  std::int32_t shift;
+  std::uint8_t left, right;
 };
 struct Chunk {
   std::uint32_t bytes = 0;  // 8, or what is left at the end
   std::vector<Place> places;
+  [[nodiscard]] std::uint64_t value(const std::uint64_t* words) const {
+    std::uint64_t all = 0;
+    for (const Place& place : places) all |= words[place.word] << place.left >> place.right;
+    return all;
+  }
 };
 
 struct HeaderType {
@@ -392,8 +397,9 @@ struct SumPart {
 /// Parts that follow each other, of one header: they count while it is valid.
 struct SumRun {
   Index valid = none;
-  std::vector<SumPart> parts;
-  Index variable = none;  // in place of parts: a field of variable length
+  std::vector<SumPart> narrow;  // of fields of at most 32 bits
+  std::vector<SumPart> wide;
+  Index variable = none;  // in place of them: a field of variable length
 };
 struct Calculation {
   std::string name;

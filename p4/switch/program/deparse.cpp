@@ -25,12 +25,7 @@ void put_header(BitWriter& to, const HeaderType& type, const std::uint64_t* word
 /// Writes a header whose fields all have a fixed length.
 void write_header(const HeaderType& type, const std::uint64_t* words, std::uint8_t* to) {
   for (const Chunk& chunk : type.chunks) {
-    std::uint64_t value = 0;
-    for (const Place& place : chunk.places) {
-      const std::uint64_t word = words[place.word];
-      value |= place.shift >= 0 ? word << place.shift : word >> -place.shift;
-    }
-    value = big_endian(value);
+    const std::uint64_t value = big_endian(chunk.value(words));
     if (chunk.bytes == 8) [[likely]] {
       std::memcpy(to, &value, 8);
     } else {
@@ -63,7 +58,8 @@ std::uint64_t checksum_of(const Calculation& calculation, const std::uint64_t* w
       continue;
     }
     // 2^16, and so 2^32, is 1 in these sums (RFC 1071).
-    for (const SumPart& part : run.parts) {
+    for (const SumPart& part : run.narrow) sum += words[part.word] << part.shift;
+    for (const SumPart& part : run.wide) {
       const std::uint64_t value = words[part.word];
       sum += ((value & 0xffffffff) + (value >> 32)) << part.shift;
     }

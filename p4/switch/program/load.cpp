@@ -43,9 +43,14 @@ std::vector<Chunk> chunks_of(const HeaderType& type) {
   for (const Field& field : type.fields) {
     std::uint32_t bits = field.bits % 64 == 0 ? 64 : field.bits % 64;  // of the highest word
     for (std::uint32_t limb = field.limbs; limb-- > 0; bits = 64) {
-      const auto shift = static_cast<std::int32_t>(64 - at % 64 - bits);
-      chunks[at / 64].places.push_back({field.word + limb, shift});
-      if (shift < 0) chunks[at / 64 + 1].places.push_back({field.word + limb, 64 + shift});
+      const Index word = field.word + limb;
+      const std::uint32_t end = at % 64 + bits;
+      if (end <= 64) {
+        chunks[at / 64].places.push_back({word, static_cast<std::uint8_t>(64 - end), 0});
+      } else {
+        chunks[at / 64].places.push_back({word, 0, static_cast<std::uint8_t>(end - 64)});
+        chunks[at / 64 + 1].places.push_back({word, static_cast<std::uint8_t>(128 - end), 0});
+      }
       at += bits;
     }
   }
@@ -378,11 +383,12 @@ void Loader::make_sum(Calculation& calculation) const {
     if (field.is_variable && bits % 16 != 0) return false;
     bits += field.bits;
     shift = (16 - bits % 16) % 16;
-    if (!same || field.is_variable) runs.push_back({valid, {}, none});
+    if (!same || field.is_variable) runs.push_back({valid, {}, {}, none});
     if (field.is_variable) {
       runs.back().variable = word;
     } else {
-      for (Index i = 0; i < field.limbs; ++i) runs.back().parts.push_back({word + i, shift});
+      auto& parts = field.bits <= 32 ? runs.back().narrow : runs.back().wide;
+      for (Index i = 0; i < field.limbs; ++i) parts.push_back({word + i, shift});
     }
     return true;
   };

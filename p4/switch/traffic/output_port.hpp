@@ -74,6 +74,14 @@ class OutputPort {
     return std::nullopt;
   }
 
+  /// A packet comes that need not wait, as nothing does and the server is free: it counts as if it
+  /// had been offered and taken. False if it has to be offered.
+  bool pass(std::uint32_t priority, model::Instant at) {
+    if (priority >= queues_.size() || depth_.now().packets != 0 || is_busy(at)) return false;
+    ++counters_.queued;
+    return true;
+  }
+
   /// A packet that has left its queue.
   struct Taken {
     Item item;
