@@ -108,6 +108,8 @@ class Arbitration:
         """What the role may do. Raises P4Error if it is not the primary that asks."""
         role = self._roles.get(role_name)
         primary = role.primary if role is not None else None
+        if role is None and role_name:
+            raise P4Error(Code.NOT_FOUND, f"there is no role {role_name!r}; no client has it")
         if role is None or primary is None:
             raise P4Error(
                 Code.PERMISSION_DENIED,

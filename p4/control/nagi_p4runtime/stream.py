@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 _EVERY_S = 0.004
 _ROOM = 10_000  # messages that may wait for a client
-_FRESH_S = 1.0  # after which a primary is told that it is, come what may
+_FRESH_S = 10.0  # after which a primary is told that it is, come what may
 MAX_STREAMS = 32  # each keeps a thread of the server
 
 

@@ -168,6 +168,8 @@ def test_roles_have_primaries_of_their_own():
     assert told.codes(other) == [PRIMARY]
     assert told.last[other].role.name == "packets"
     told.arbitration.check_primary("packets", 1)
+    with pytest.raises(P4Error, match="NOT_FOUND: there is no role 'other'"):
+        told.arbitration.check_primary("other", 1)
     assert len(told.arbitration.primaries()) == 2
 
 
