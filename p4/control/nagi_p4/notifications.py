@@ -5,8 +5,8 @@ messages, each behind an octet and its length).
 
 A message about digests has 32 octets in front (bmv2, learning.h: topic, switch, context, list,
 buffer, number of samples), then the samples, each field in whole octets, big endian. One about
-entries that have been idle for their timeout has the same in front (ageing.h; a table in place of
-the list), then their handles, 8 octets each.
+entries that have been idle for their timeout has 32 octets, too (ageing.h: topic, switch, context,
+buffer, table, number of entries), then their handles, little endian.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ _HELLO = b"\0SP\0" + struct.pack(">HH", 0x21, 0)  # of a subscriber
 _PUBLISHER = b"\0SP\0" + struct.pack(">HH", 0x20, 0)
 _FRAME = struct.Struct(">BQ")  # a message's kind, 1, and its length
 _HEADER = struct.Struct("<4sQIiQI")
+_AGED_HEADER = struct.Struct("<4sQIQiI")
 _LEARNED, _AGED = b"LEA|", b"AGE|"
 
 
@@ -87,10 +88,13 @@ class Notifications:
 
 
 def _read(message: bytes) -> Optional[Union[Learned, Aged]]:
-    topic, _, _, about, buffer_id, count = _HEADER.unpack_from(message)
     rest = message[_HEADER.size :]
-    if topic == _LEARNED:
-        return Learned(about, buffer_id, count, rest)
-    if topic == _AGED:
-        return Aged(about, struct.unpack(f"<{count}Q", rest[: 8 * count]))
+    if message.startswith(_LEARNED):
+        _, _, _, list_id, buffer_id, samples = _HEADER.unpack_from(message)
+        return Learned(list_id, buffer_id, samples, rest)
+    if message.startswith(_AGED):
+        *_, table_id, count = _AGED_HEADER.unpack_from(message)
+        size = len(rest) // max(1, count)  # of a handle, as bmv2 was built
+        handles = (rest[at : at + size] for at in range(0, size * count, size))
+        return Aged(table_id, tuple(int.from_bytes(each, "little") for each in handles))
     return None

@@ -15,7 +15,7 @@ import grpc
 from google.protobuf import text_format
 from nagi_p4.nagi_switch import NagiSwitch
 from nagi_p4.operations import Refused
-from nagi_p4.simple_switch import SimpleSwitch
+from nagi_p4.simple_switch import SimpleSwitch, client_directory
 from nagi_p4.switch import Switch
 
 from nagi_p4runtime.device import Device
@@ -90,6 +90,7 @@ def _open_switch(options: argparse.Namespace, for_events: bool) -> Switch:
         return SimpleSwitch(
             options.notifications if for_events else None,
             int(where),
+            client_directory(),
             cpu_interface=options.cpu_interface,
         )
     raise BadInput(

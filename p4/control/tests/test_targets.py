@@ -434,9 +434,11 @@ def test_what_bmv2_cannot_do_is_refused_by_name(bmv2, operation, code, said):
     assert refused.value.code == code
 
 
-def test_idle_entries_come_by_notifications(tmp_path):
-    message = HEADER.pack(b"AGE|", 0, 0, 4, 1, 2) + struct.pack("<2Q", 7, 1 << 33)
-    assert notifications._read(message) == notifications.Aged(4, (7, 1 << 33))
+def test_idle_entries_come_by_notifications():
+    header = struct.pack("<4sQIQiI", b"AGE|", 0, 0, 1, 4, 2)
+    for size in ("I", "Q"):
+        message = header + struct.pack(f"<2{size}", 7, 1 << 24)
+        assert notifications._read(message) == notifications.Aged(4, (7, 1 << 24))
 
 
 def test_a_refusal_of_nagi_switch_says_why_and_which(tmp_path, monkeypatch):
