@@ -258,12 +258,34 @@ class SwitchPortPlan(Contract):
     )
 
 
+class OwnPipelinePlan(Contract):
+    """A user's own P4 program, and what goes with it: whole, so that a run can be repeated from its
+    plan. Texts are files' contents."""
+
+    name: str = Field(description="of the file that the experiment names")
+    program: str = Field(description="what p4c made of it: bmv2's JSON")
+    p4info: str | None = Field(None, description="P4Info of P4Runtime, protobuf's text format")
+    entries: str | None = Field(
+        None, description="operations to begin with, a line of JSON each; null: none"
+    )
+    cpu_port: int | None = Field(None, description="packet-in and packet-out; null: none")
+    controller: list[str] | None = Field(
+        None, description="command line that is started beside the switch; null: none is"
+    )
+    files: dict[str, str] = Field({}, description="name -> text of what the controller needs")
+
+
 class SwitchPlan(Contract):
     """How a node forwards that is a switch: by a P4 pipeline, with the node's routes."""
 
-    pipeline: Literal["edge"] = Field("edge", description="p4/PIPELINE.p4")
+    pipeline: Literal["edge", "own"] = Field(
+        "edge", description="edge: p4/edge.p4; own: the user's"
+    )
     sha256: str = Field(description="of what the P4 compiler made of it")
     ports: list[SwitchPortPlan]
+    own: OwnPipelinePlan | None = Field(
+        None, exclude_if=is_none, description="of pipeline `own`: all of it"
+    )
 
 
 class NodePlan(Contract):

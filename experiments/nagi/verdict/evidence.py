@@ -172,12 +172,14 @@ def gather(
                 values["rate_error"].append(
                     (rate_error * 100, f"{subject}, as seen by the emulator")
                 )
+    unknown: dict[str, str] = {}
     fallbacks = _fallbacks(plan, run / SCHEME_EVENTS)
     if fallbacks is not None:
         values["scheme_fallbacks"] = fallbacks
     if switches is not None:
         values["unaccounted"] = _unaccounted(plan, recorded, switches)
         information += _of_switches(plan, switches)
+        unknown |= _unknown_of_switches(switches)
     if plan.radios() and transmissions is not None:
         values["radio_unanswered"] = list(_unanswered(plan, transmissions))
         information += _of_radios(plan, transmissions)
@@ -185,7 +187,7 @@ def gather(
     if not lost:
         why = "no packet of both captures can be told from others, as of UDP without an IP ID"
     between = [name for name in values if name.startswith("capture_transit")]
-    unknown = {name: why for name in between if lost or not values[name]}
+    unknown |= {name: why for name in between if lost or not values[name]}
     if not any(flow.traffic == "bulk" for flow in plan.flows):
         unknown |= dict.fromkeys(host_response.CHECKS, "programs say when data are sent and read")
     elif all(host_response.is_corrupted(plan, flow) for flow in plan.flows):
@@ -543,16 +545,40 @@ def _unaccounted(plan: RunPlan, recorded: Records, switches: Switches) -> list[V
             came = delivered & (recorded["direction"] == direction_number(plan, port.link, other))
             left = recorded["direction"] == direction_number(plan, port.link, port.direction)
             subject = f"switch {switch.node}, {port.link}"
-            found += [
-                (float(abs(int(came.sum()) - port.counters.received)), f"{subject} {other}"),
-                (float(abs(int(left.sum()) - port.counters.sent)), f"{subject} {port.direction}"),
-            ]
-            held += port.counters.received - port.counters.sent - port.counters.lost
-            held -= (port.queue_overflows or 0) + (port.waiting or 0)
-        if all(port.queue_overflows is not None for port in switch.ports):
+            for count, by_switch, where in (
+                (int(came.sum()), port.received, f"{subject} {other}"),
+                (int(left.sum()), port.sent, f"{subject} {port.direction}"),
+            ):
+                if by_switch is not None:
+                    found.append((float(abs(count - by_switch)), where))
+            if port.counters is not None:
+                held += port.counters.received - port.counters.sent - port.counters.lost
+                held -= (port.queue_overflows or 0) + (port.waiting or 0)
+        is_edge = all(port.counters is not None for port in switch.ports)
+        if is_edge and all(port.queue_overflows is not None for port in switch.ports):
             held -= sum(switch.drops.values())
             found.append((float(abs(held)), f"switch {switch.node}"))
     return found
+
+
+def _unknown_of_switches(switches: Switches) -> dict[str, str]:
+    """Check -> what it cannot measure of switches with programs of the user's, and why."""
+    own = [
+        switch
+        for switch in switches.switches
+        if any(port.counters is None for port in switch.ports)
+    ]
+    if not own:
+        return {}
+    who = f"switch {', '.join(switch.node for switch in own)}"
+    blind = [switch.node for switch in own if any(port.sent is None for port in switch.ports)]
+    within = "its program is your own, and may drop and copy packets"
+    if blind:
+        within += f"; nothing counts the frames of {', '.join(blind)}"
+    return {
+        "unaccounted": f"{who}: {within}",
+        "switch_drops": f"{who}: what a program of your own drops, it is meant to",
+    }
 
 
 def _unanswered(plan: RunPlan, transmissions: Transmissions) -> Iterator[Value]:
@@ -622,8 +648,16 @@ def _of_switches(plan: RunPlan, switches: Switches) -> Iterator[Information]:
             subject = f"switch {switch.node}, {port.link} {port.direction}"
             counts = {
                 "switch_overflows": ("packets that found the queue full", port.queue_overflows),
-                "switch_losses": ("packets that the loss model took", port.counters.lost),
-                "switch_marks": ("packets given ECN's CE", imposed.mark and port.counters.marked),
+                "switch_losses": (
+                    "packets that the loss model took"
+                    if port.counters
+                    else "packets that the program dropped after the queue",
+                    port.lost,
+                ),
+                "switch_marks": (
+                    "packets given ECN's CE",
+                    imposed.mark and port.counters and port.counters.marked,
+                ),
             }
             for name, (description, count) in counts.items():
                 if count is not None:

@@ -113,19 +113,57 @@ class SwitchPortPlan:
 
 
 @dataclass(frozen=True)
+class OwnPipelinePlan:
+    __slots__ = (
+        "controller",
+        "cpu_port",
+        "entries",
+        "files",
+        "name",
+        "p4info",
+        "program",
+    )
+    name: str
+    program: str
+    p4info: Optional[str]
+    entries: Optional[str]
+    cpu_port: Optional[int]
+    controller: Optional[list[str]]
+    files: dict[str, str]
+
+    @classmethod
+    def from_json(cls, json: Json) -> OwnPipelinePlan:
+        return cls(
+            name=json["name"],
+            program=json["program"],
+            p4info=json.get("p4info"),
+            entries=json.get("entries"),
+            cpu_port=json.get("cpu_port"),
+            controller=json.get("controller"),
+            files=json.get("files", {}),
+        )
+
+
+@dataclass(frozen=True)
 class SwitchPlan:
     __slots__ = (
+        "own",
+        "pipeline",
         "ports",
         "sha256",
     )
+    pipeline: Literal["edge", "own"]
     sha256: str
     ports: list[SwitchPortPlan]
+    own: Optional[OwnPipelinePlan]
 
     @classmethod
     def from_json(cls, json: Json) -> SwitchPlan:
         return cls(
+            pipeline=json.get("pipeline", "edge"),
             sha256=json["sha256"],
             ports=[SwitchPortPlan.from_json(each) for each in json["ports"]],
+            own=_or_none(OwnPipelinePlan.from_json, json.get("own")),
         )
 
 
@@ -1314,7 +1352,7 @@ class SwitchRecord:
     target: Literal["nagi", "bmv2"]
     version: str
     epoch_realtime_ns: int
-    counters: Counters
+    counters: Optional[Counters]
     account: Optional[Json]
     notices: list[str]
 
@@ -1325,7 +1363,111 @@ class SwitchRecord:
             "target": self.target,
             "version": self.version,
             "epoch_realtime_ns": self.epoch_realtime_ns,
-            "counters": self.counters.to_json(),
+            "counters": None if self.counters is None else self.counters.to_json(),
             "account": self.account,
             "notices": self.notices,
+        }
+
+
+@dataclass(frozen=True)
+class ControllerNeighbour:
+    __slots__ = (
+        "address",
+        "mac",
+        "node",
+    )
+    node: str
+    address: str
+    mac: str
+
+    def to_json(self) -> Json:
+        return {
+            "node": self.node,
+            "address": self.address,
+            "mac": self.mac,
+        }
+
+
+@dataclass(frozen=True)
+class ControllerPort:
+    __slots__ = (
+        "address",
+        "interface",
+        "link",
+        "mac",
+        "neighbour",
+        "number",
+    )
+    number: int
+    link: str
+    interface: str
+    mac: str
+    address: str
+    neighbour: ControllerNeighbour
+
+    def to_json(self) -> Json:
+        return {
+            "number": self.number,
+            "link": self.link,
+            "interface": self.interface,
+            "mac": self.mac,
+            "address": self.address,
+            "neighbour": self.neighbour.to_json(),
+        }
+
+
+@dataclass(frozen=True)
+class ControllerRoute:
+    __slots__ = (
+        "destination",
+        "next_hop",
+        "port",
+    )
+    destination: str
+    port: int
+    next_hop: str
+
+    def to_json(self) -> Json:
+        return {
+            "destination": self.destination,
+            "port": self.port,
+            "next_hop": self.next_hop,
+        }
+
+
+@dataclass(frozen=True)
+class ControllerFacts:
+    __slots__ = (
+        "control_socket",
+        "cpu_port",
+        "node",
+        "p4info",
+        "ports",
+        "program",
+        "routes",
+        "target",
+        "thrift_port",
+    )
+    node: str
+    target: Literal["nagi", "bmv2"]
+    control_socket: Optional[str]
+    thrift_port: Optional[int]
+    program: str
+    p4info: Optional[str]
+    cpu_port: Optional[int]
+    ports: list[ControllerPort]
+    routes: list[ControllerRoute]
+
+    def to_json(self) -> Json:
+        return {
+            "schema_version": 1,
+            "node": self.node,
+            "target": self.target,
+            "control_socket": self.control_socket,
+            "thrift_port": self.thrift_port,
+            "program": self.program,
+            "p4info": self.p4info,
+            "cpu_port": self.cpu_port,
+            "ports": [each.to_json() for each in self.ports],
+            "routes": [each.to_json() for each in self.routes],
         }

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node that is a switch: runs nagi-switch or bmv2's simple_switch for one run, with the entries
-that follow from its plan.
+"""A node that is a switch: runs nagi-switch or bmv2's simple_switch for one run, with its pipeline
+(pipelines.py) and, beside it, a controller of the user's (controllers.py) if the plan has one.
 
 It leaves in the run's directory
     switch.json            what it did
-    digests.jsonl          samples of the queues, {"values": [...]} a line
+    digests.jsonl          digests; of edge.p4 samples of the queues, {"values": [...]} a line
+    controller.log         what a controller printed
     switch_drops.pcapng    nagi-switch's: every packet dropped, with the cause
 """
 
@@ -23,7 +24,7 @@ from nagi_p4.operations import Operation, Refused
 from nagi_p4.simple_switch import SimpleSwitch
 from nagi_p4.switch import Switch
 
-from nagi_agent import bmv2, host
+from nagi_agent import bmv2, controllers, host
 from nagi_agent.bmv2 import SimpleSwitchProcess
 from nagi_agent.contracts import (
     Batch,
@@ -32,17 +33,17 @@ from nagi_agent.contracts import (
     NodePlan,
     RunPlan,
     SwitchFacts,
-    SwitchPlan,
     SwitchRecord,
 )
 from nagi_agent.daemons import Daemon, control_socket
 from nagi_agent.job import Job
 from nagi_agent.journal import write_json
-from nagi_agent.processes import output_of
+from nagi_agent.pipelines import pipeline_of, switch_of
+from nagi_agent.processes import output_of, service_user
 
 NAGI, BMV2 = "nagi-switch", bmv2.NAME
 RECORD, DIGESTS, DROPS = "switch.json", "digests.jsonl", "switch_drops.pcapng"
-_PIPELINE, _ACCOUNT = "edge.json", "nagi-switch.account.json"
+_ACCOUNT = "nagi-switch.account.json"
 
 Target = Literal["nagi", "bmv2"]
 
@@ -60,18 +61,22 @@ def configuration(
     epoch: float,
     *,
     virtual: bool,
+    socket: Optional[str] = None,
 ) -> Json:
-    """nagi-switch's configuration for a node. `interfaces`: link -> the node's interface."""
+    """nagi-switch's configuration for a node. `interfaces`: link -> the node's interface; `socket`:
+    the path of its control socket, if it is another."""
+    pipeline = pipeline_of(node)
     return {
         "schema_version": 1,
         "seed": seed_of(plan, node.name),
         "epoch_realtime_ns": int(epoch * 1e9),
         "virtual_time": virtual,
-        "pipeline": _PIPELINE,
+        "pipeline": pipeline.file,
+        **pipeline.settings,
         "account": _ACCOUNT,
         "digests": DIGESTS,
         "drops": DROPS,
-        "control_socket": control_socket(NAGI),
+        "control_socket": socket or control_socket(NAGI),
         "ports": [
             {"number": port.number, "interface": interfaces[port.link], **port.queue}
             for port in edge.ports(switch_of(node).ports)
@@ -133,8 +138,13 @@ def macs(plan: RunPlan, node: str, interfaces: dict[str, str]) -> dict[str, edge
 def problem_with(batch: Batch) -> Optional[str]:
     """Why this host cannot be the switch that a plan of the batch wants it to be; None: it can, or
     need not."""
-    for run in batch.runs:
-        node = edge_node(run.plan, batch.node)
+    nodes = [(run, edge_node(run.plan, batch.node)) for run in batch.runs]
+    for _, node in nodes:
+        if node is not None:
+            said = controllers.problem_with(node, batch.user or service_user())
+            if said is not None:
+                return said
+    for run, node in nodes:
         if node is None:
             continue
         if run.plan.switch_target == "bmv2":
@@ -182,12 +192,6 @@ def edge_node(plan: RunPlan, name: str) -> Optional[NodePlan]:
     return next(named, None)
 
 
-def switch_of(node: NodePlan) -> SwitchPlan:
-    """How a node forwards that is a switch."""
-    assert node.switch is not None
-    return node.switch
-
-
 class RunningSwitch(ABC):
     """The switch of one node, of either target. Its files are in `directory`."""
 
@@ -196,12 +200,11 @@ class RunningSwitch(ABC):
     def __init__(self, job: Job, plan: RunPlan, node: NodePlan, directory: str) -> None:
         self._node = node
         self._directory = directory
+        self._interfaces = job.interfaces
         self._macs = macs(plan, node.name, job.interfaces)
-        program = edge.program()
-        if hashlib.sha256(program).hexdigest() != switch_of(node).sha256:
-            raise RuntimeError("the plan is for another edge.p4 than came with the agent")
-        with open(self._path(_PIPELINE), "wb") as file:
-            file.write(program)
+        self._pipeline = pipeline_of(node)
+        self._pipeline.write(directory)
+        self._controller = controllers.controller_of(plan, node, directory, job.user)
 
     def _path(self, name: str) -> str:
         return os.path.join(self._directory, name)
@@ -223,20 +226,22 @@ class RunningSwitch(ABC):
         """Ends it whatever it does."""
 
     def _give(self, switch: Switch, before: list[Operation]) -> None:
-        """Gives it its entries, after other operations."""
-        try:
-            routes, ports = self._node.routes, switch_of(self._node).ports
-            switch.perform_all([*before, *edge.operations(routes, ports, self._macs)])
-        except Refused as refused:
-            raise RuntimeError(str(refused)) from None
+        """Gives it its entries, after other operations, and starts its controller."""
+        self._pipeline.fill(switch, self._macs, before)
+        if self._controller is not None:
+            self._controller.start(self._interfaces, self._macs)
 
-    def _counters(self, switch: Switch) -> Counters:
-        counters = edge.read_counters(switch, switch_of(self._node).ports)
-        return Counters.from_json(counters)
+    def _look_at_controller(self) -> None:
+        if self._controller is not None:
+            self._controller.check()
+
+    def _end_controller(self) -> None:
+        if self._controller is not None:
+            self._controller.end()
 
     def _leave(
         self,
-        counters: Counters,
+        counters: Optional[Counters],
         epoch_realtime_ns: int,
         version: str,
         account: Optional[Json],
@@ -263,8 +268,11 @@ class RunningNagiSwitch(RunningSwitch):
         super().__init__(job, plan, node, directory)
         assert job.nagi_switch is not None  # problem_with()
         self._epoch_ns = int(epoch * 1e9)
-        wanted = configuration(plan, node, job.interfaces, epoch, virtual=job.virtual)
-        self._daemon = Daemon(NAGI, job.nagi_switch, wanted, directory)
+        socket = None if self._controller is None else self._controller.socket
+        wanted = configuration(
+            plan, node, job.interfaces, epoch, virtual=job.virtual, socket=socket
+        )
+        self._daemon = Daemon(NAGI, job.nagi_switch, wanted, directory, socket=socket)
 
     def begin(self) -> None:
         self._daemon.wait_until_ready()
@@ -273,11 +281,13 @@ class RunningNagiSwitch(RunningSwitch):
 
     def look(self) -> None:
         self._daemon.check()
+        self._look_at_controller()
 
     def finish(self) -> None:
-        self._daemon.check()
+        self.look()
+        self._end_controller()
         with NagiSwitch(self._daemon.socket) as switch:
-            counters = self._counters(switch)
+            counters = self._pipeline.counters(switch)
         self._daemon.stop()
         with open(self._path(_ACCOUNT), encoding="utf-8") as file:
             account = json.load(file)
@@ -285,6 +295,7 @@ class RunningNagiSwitch(RunningSwitch):
 
     def kill(self) -> None:
         self._daemon.kill()
+        self._end_controller()
 
 
 class RunningSimpleSwitch(RunningSwitch):
@@ -299,9 +310,10 @@ class RunningSimpleSwitch(RunningSwitch):
         self._notices.append("bmv2 cannot be seeded: losses of its own are others in every run")
         planned = edge.ports(switch_of(node).ports)
         ports = [(port.number, job.interfaces[port.link]) for port in planned]
+        pipeline = self._pipeline.file
         self._lines = open(self._path(DIGESTS), "w", encoding="utf-8")  # noqa: SIM115
         self._process = SimpleSwitchProcess(
-            executable, job.simple_switch_client, _PIPELINE, ports, directory, alone=job.virtual
+            executable, job.simple_switch_client, pipeline, ports, directory, alone=job.virtual
         )
 
     def begin(self) -> None:
@@ -312,12 +324,13 @@ class RunningSimpleSwitch(RunningSwitch):
     def look(self) -> None:
         self._process.check()
         self._take_digests()
+        self._look_at_controller()
 
     def finish(self) -> None:
-        self._process.check()
-        self._take_digests()
+        self.look()
+        self._end_controller()
         assert self._switch is not None
-        counters = self._counters(self._switch)
+        counters = self._pipeline.counters(self._switch)
         self._switch.close()
         self._process.stop()
         self._lines.close()
@@ -326,6 +339,7 @@ class RunningSimpleSwitch(RunningSwitch):
     def kill(self) -> None:
         self._process.kill()
         self._lines.close()
+        self._end_controller()
 
     def _take_digests(self) -> None:
         assert self._switch is not None

@@ -339,7 +339,10 @@ def _switches(material: Material) -> list[tuple[str, str]]:
             timed = switch.scheduling and not material.in_virtual_time
             how = f" ({switch.scheduling})" if timed else ""
             notes = "".join(f"; {notice}" for notice in switch.notices)
-            said.append(f"{switch.node}: edge.p4 on {program} {switch.version}{how}{notes}")
+            planned = plan.node(switch.node).switch
+            own = None if planned is None else planned.own
+            pipeline = "edge.p4" if own is None else own.name
+            said.append(f"{switch.node}: {pipeline} on {program} {switch.version}{how}{notes}")
         return [("Switches", ". ".join(said))]
     return []
 
