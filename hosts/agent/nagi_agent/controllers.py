@@ -2,12 +2,12 @@
 """A switch's controller: a program of the user's that runs beside the switch, for as long as that
 does.
 
-It runs as programs of `traffic: command` do (commands.py): without rights, and gone with everything
-it started when it is ended. Its working directory, which it can read only, has
+It runs as programs of `traffic: command` do (commands.py): without rights, in a directory of its
+own, and gone with everything it started when it is ended. There it finds
     controller.json   what it is told (contract ControllerFacts); its last argument is the path
     pipeline.json     the P4 program as p4c made it
     p4info.txtpb      P4Info, if there is one
-    nagi-switch.sock  nagi-switch's control socket, which is its own as long as it runs
+    nagi-switch.sock  nagi-switch's control socket
     nagi_p4/          nagi's package for controllers, which Python finds there
 and the files that the experiment gives it. What it prints is controller.log of the run.
 """
@@ -17,7 +17,7 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
-import tempfile
+import subprocess
 from importlib import resources
 from typing import Optional
 
@@ -34,25 +34,33 @@ from nagi_agent.contracts import (
     OwnPipelinePlan,
     RunPlan,
 )
-from nagi_agent.daemons import END_TIMEOUT_S
+from nagi_agent.daemons import END_TIMEOUT_S, control_socket
 from nagi_agent.journal import write_json
 from nagi_agent.pipelines import switch_of
 from nagi_agent.processes import log_of, start
 
 FACTS, PROGRAM, P4INFO = "controller.json", "pipeline.json", "p4info.txtpb"
 PACKAGE = "nagi_p4"
-SOCKET = "nagi-switch.sock"
+SOCKET = control_socket("nagi-switch")
 LOG = "controller.log"
-_PARENT = "/run"  # which every user may enter, and which does not outlive the boot
-_IN = 'cd "$0" && exec "$@"'
+# Where it sees its own directory: not where the agent's state may be, in which the socket is.
+WORK = "/run/nagi-controller"
+_BROUGHT = "controller"  # the directory of what it finds in its own
 
 
 class Controller:
-    """Of the switch `node`, whose user `user` it runs as; `directory` is the run's. It is started
-    once the switch runs."""
+    """Of the switch `node`. It is started once the switch runs, as `user`; `directory` is the
+    run's. `socket`: the path of nagi-switch's control socket, which is in `state` and not with the
+    run's files: those of a guest are on a file system that gives no socket to another user."""
 
     def __init__(
-        self, plan: RunPlan, node: NodePlan, own: OwnPipelinePlan, directory: str, user: str
+        self,
+        plan: RunPlan,
+        node: NodePlan,
+        own: OwnPipelinePlan,
+        directory: str,
+        state: str,
+        user: str,
     ) -> None:
         assert own.controller is not None
         self._plan = plan
@@ -60,67 +68,66 @@ class Controller:
         self._own = own
         self._command = own.controller
         self._user = user
-        self._log = os.path.join(directory, LOG)
-        self._process = None
-        account = pwd.getpwnam(user)
-        self._room = tempfile.mkdtemp(prefix="nagi-controller-", dir=_PARENT)
-        os.chown(self._room, 0, account.pw_gid)
-        os.chmod(self._room, 0o750)
-        texts = {PROGRAM: own.program, **own.files}
-        if own.p4info is not None:
-            texts[P4INFO] = own.p4info
-        for name, text in texts.items():
-            with open(self._path(name), "w", encoding="utf-8") as file:
-                file.write(text)
-        os.mkdir(self._path(PACKAGE))
-        for each in resources.files(PACKAGE).iterdir():
-            if each.name.endswith(".py"):
-                with open(self._path(f"{PACKAGE}/{each.name}"), "wb") as code:
-                    code.write(each.read_bytes())
-        for path, _, names in os.walk(self._room):
-            for name in [path, *(os.path.join(path, name) for name in names)]:
-                os.chmod(name, 0o750 if name == path else 0o644)
-                os.chown(name, 0, account.pw_gid)
-
-    @property
-    def socket(self) -> str:
-        """Where the control socket of its nagi-switch is to be."""
-        return self._path(SOCKET)
-
-    def _path(self, name: str) -> str:
-        return os.path.join(self._room, name)
+        self._directory = directory
+        os.makedirs(state, mode=0o755, exist_ok=True)
+        # nagi-switch runs in `directory`, and an address has 107 characters at most.
+        names = [os.path.join(form(state), SOCKET) for form in (os.path.abspath, self._relative)]
+        self.socket = min(names, key=len)
+        self._process: Optional[subprocess.Popen[bytes]] = None
 
     def start(self, interfaces: dict[str, str], macs: dict[str, edge.Macs]) -> None:
         """Starts it beside a switch that runs. `interfaces`: link -> the node's interface."""
         facts = controller_facts(self._plan, self._node, self._own, interfaces, macs)
-        write_json(self._path(FACTS), facts.to_json())
-        os.chmod(self._path(FACTS), 0o644)
-        if os.path.exists(self.socket):
-            os.chown(self.socket, pwd.getpwnam(self._user).pw_uid, -1)
-        line = ["sh", "-c", _IN, self._room, *self._command, self._path(FACTS)]
+        texts = {PROGRAM: self._own.program, **self._own.files}
+        if self._own.p4info is not None:
+            texts[P4INFO] = self._own.p4info
+        brought = self._path(_BROUGHT)
+        shutil.rmtree(brought, ignore_errors=True)
+        os.makedirs(os.path.join(brought, PACKAGE))
+        write_json(os.path.join(brought, FACTS), facts.to_json())
+        for name, text in texts.items():
+            with open(os.path.join(brought, name), "w", encoding="utf-8") as file:
+                file.write(text)
+        for each in resources.files(PACKAGE).iterdir():
+            if each.name.endswith(".py"):
+                with open(os.path.join(brought, PACKAGE, each.name), "wb") as code:
+                    code.write(each.read_bytes())
+        sockets = []
+        if facts.control_socket is not None:
+            sockets.append(self._path(self.socket))
+            # Its owner alone may use it: now that is the controller, and still root.
+            os.chown(sockets[0], pwd.getpwnam(self._user).pw_uid, -1)
+        line = [*self._command, os.path.join(WORK, FACTS)]
         environment = {
-            **commands.environment(self._user),
-            "PYTHONPATH": self._room,
-            "PYTHONDONTWRITEBYTECODE": "1",
+            **commands.environment(self._user, WORK),
+            "PYTHONPATH": WORK,
             "PYTHONUNBUFFERED": "1",
         }
-        with open(self._log, "wb") as log:
+        with open(self._path(LOG), "wb") as log:
             self._process = start(
-                commands.contained(line, self._user), stdout=log, stderr=log, env=environment
+                commands.contained(line, self._user, [brought, *sockets], WORK),
+                stdout=log,
+                stderr=log,
+                env=environment,
             )
+
+    def _path(self, name: str) -> str:
+        return os.path.abspath(os.path.join(self._directory, name))
+
+    def _relative(self, path: str) -> str:
+        return os.path.relpath(path, self._directory)
 
     def check(self) -> None:
         """Raises RuntimeError if it has failed. It may end in order before the run does."""
         if self._process is not None and self._process.poll():
             ended = commands.status_in_words(self._process.returncode)
-            said = log_of(self._log)
+            said = log_of(self._path(LOG))
             raise RuntimeError(f"the controller {ended}{': ' if said else ''}{said}")
 
     def end(self) -> None:
-        """Ends it and everything it started, and removes its directory."""
+        """Ends it and everything it started."""
         if self._process is not None:
             commands.end_all(self._process, END_TIMEOUT_S)
-        shutil.rmtree(self._room, ignore_errors=True)
 
 
 def controller_facts(
@@ -173,13 +180,13 @@ def controller_facts(
 
 
 def controller_of(
-    plan: RunPlan, node: NodePlan, directory: str, user: str
+    plan: RunPlan, node: NodePlan, directory: str, state: str, user: str
 ) -> Optional[Controller]:
     """That of a switch. None: it has none."""
     own = switch_of(node).own
     if own is None or own.controller is None:
         return None
-    return Controller(plan, node, own, directory, user)
+    return Controller(plan, node, own, directory, state, user)
 
 
 def problem_with(node: NodePlan, user: str) -> Optional[str]:

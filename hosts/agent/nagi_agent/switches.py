@@ -204,7 +204,7 @@ class RunningSwitch(ABC):
         self._macs = macs(plan, node.name, job.interfaces)
         self._pipeline = pipeline_of(node)
         self._pipeline.write(directory)
-        self._controller = controllers.controller_of(plan, node, directory, job.user)
+        self._controller = controllers.controller_of(plan, node, directory, job.state, job.user)
 
     def _path(self, name: str) -> str:
         return os.path.join(self._directory, name)
