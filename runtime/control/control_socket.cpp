@@ -71,7 +71,11 @@ void watch(int all, int operation, int descriptor, std::uint32_t events) {
 std::string line_of(const json& answer) {
   return answer.dump(-1, ' ', false, json::error_handler_t::replace);
 }
-std::string refusal(const std::string& error) { return line_of({{"ok", false}, {"error", error}}); }
+std::string refusal(const InputError& error) {
+  json answer = {{"ok", false}, {"error", error.what()}};
+  if (*error.code() != '\0') answer["code"] = error.code();
+  return line_of(answer);
+}
 
 std::string answer(const std::string& line, const Handler& handler) {
   try {
@@ -82,7 +86,7 @@ std::string answer(const std::string& line, const Handler& handler) {
       throw source.located(error);
     }
   } catch (const InputError& error) {
-    return refusal(error.what());
+    return refusal(error);
   }
 }
 
@@ -164,8 +168,9 @@ bool ControlServer::read_some(Client& client) {
   client.unread.append(buffer, static_cast<std::size_t>(got));
   answer_lines(client, before);
   if (client.piece_bytes + client.unread.size() > longest_request_ && !client.under_way) {
-    client.unsent += refusal("a request of more than " + std::to_string(longest_request_) +
-                             " bytes; send less in a line") +
+    client.unsent += refusal(InputError("a request of more than " +
+                                        std::to_string(longest_request_) +
+                                        " bytes; send less in a line")) +
                      "\n";
     client.unread.clear();
     client.pieces.clear();

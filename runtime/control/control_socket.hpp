@@ -3,7 +3,7 @@
 // The control socket: a Unix stream socket that only its owner may open. One JSON object a line in,
 // one a line out, in order. nagi-link: {"command": "show"} gives {"ok": true, "account": {...}},
 // {"command": "stop"} ends the program in order. What is refused gives {"ok": false, "error":
-// "..."}. A request that has not come whole has not come: a client that goes in the middle of a
+// "..."}, and "code" where programs are to know why. A request that has not come whole has not come: a client that goes in the middle of a
 // line changes nothing. A long one may be answered piece by piece, lest packets wait; other clients
 // wait until it is.
 #pragma once
@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "io/descriptor.hpp"
+#include "io/input_error.hpp"
 #include "model/interface.hpp"
 
 namespace nagi::runtime {
@@ -41,7 +42,7 @@ using LongHandler = std::function<std::unique_ptr<LongRequest>()>;
 /// ConfigError, and what is no request, is answered with an error.
 std::string answer(const std::string& line, const Handler& handler);
 /// The line that says that a request is refused.
-std::string refusal(const std::string& error);
+std::string refusal(const InputError& error);
 /// A line of the protocol.
 std::string line_of(const nlohmann::json& answer);
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <stdexcept>
+#include <string>
 
 namespace nagi {
 
@@ -9,7 +10,13 @@ namespace nagi {
 /// is wrong; what would be right.
 class InputError : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  /// `code`: what kind of refusal it is, one word for programs; empty: the input is no good.
+  explicit InputError(const std::string& what, const char* code = "")
+      : std::runtime_error(what), code_(code) {}
+  [[nodiscard]] const char* code() const { return code_; }
+
+ private:
+  const char* code_;
 };
 
 }  // namespace nagi

@@ -5,6 +5,7 @@ Only the owner of the socket may use it."""
 from __future__ import annotations
 
 import json
+import re
 import socket
 from typing import Any, Optional, Sequence
 
@@ -13,11 +14,15 @@ from nagi_p4.switch import Switch
 from nagi_p4.unix_sockets import connect
 
 
+_PLACE = re.compile(r"operations\.(\d+)")  # of a refused operation of a batch
+
+
 class NagiSwitch(Switch):
     """`path`: of the control socket, as long as it may be. `timeout_s`: how long an answer may
     take. Raises OSError if nobody listens there."""
 
     target = "nagi"
+    takes_back = True
 
     def __init__(self, path: str, timeout_s: float = 30.0) -> None:
         self._path = path
@@ -35,7 +40,12 @@ class NagiSwitch(Switch):
     def perform(self, operation: Operation) -> Answer:
         answer = self._ask(operation)
         if not answer["ok"]:
-            raise Refused(f"nagi-switch: {answer['error']}")
+            place = _PLACE.match(answer["error"]) if operation.get("op") == "batch" else None
+            raise Refused(
+                f"nagi-switch: {answer['error']}",
+                answer.get("code"),
+                int(place.group(1)) if place else None,
+            )
         return answer
 
     def perform_all(self, operations: Sequence[Operation]) -> list[Answer]:

@@ -5,15 +5,36 @@ p4/switch/daemon/operations.hpp and controller.hpp list them."""
 from __future__ import annotations
 
 import ipaddress
-from typing import Any, Union
+from typing import Any, Optional, Union
 
 Operation = dict[str, Any]
 Answer = dict[str, Any]
 Number = Union[int, str]  # "0x..." of any width, or an address
 
+# Why an operation was refused.
+INVALID = "invalid"
+NOT_FOUND = "not_found"
+ALREADY_EXISTS = "already_exists"
+RESOURCE_EXHAUSTED = "resource_exhausted"
+FAILED_PRECONDITION = "failed_precondition"
+UNSUPPORTED = "unsupported"
+CODES = (
+    *(INVALID, NOT_FOUND, ALREADY_EXISTS),
+    *(RESOURCE_EXHAUSTED, FAILED_PRECONDITION, UNSUPPORTED),
+)
+
 
 class Refused(Exception):
-    """The switch, or the interface to it, did not take an operation."""
+    """The switch, or the interface to it, did not take an operation.
+
+    `code`: of CODES, if it is known why. `place`: of the operation among those of perform_all."""
+
+    def __init__(
+        self, message: str, code: Optional[str] = None, place: Optional[int] = None
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.place = place
 
 
 def number(value: Any) -> int:
@@ -31,4 +52,4 @@ def number(value: Any) -> int:
             return int(ipaddress.ip_address(value))
         except ValueError:
             pass
-    raise Refused(f'{value!r} is no number; give an integer, "0x..." or an address')
+    raise Refused(f'{value!r} is no number; give an integer, "0x..." or an address', INVALID)

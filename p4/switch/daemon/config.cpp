@@ -61,7 +61,13 @@ PortConfig read_port(ObjectReader reader, Medium medium, std::set<std::string>& 
   keys.insert(keys.end(), {"number", "interface", "in", "out", "priorities"});
   reader.only(keys);
   port.number = static_cast<Port>(reader.whole("number", 0, max_ports - 1));
-  if (medium == Medium::interfaces) {
+  if (medium == Medium::requests) {
+    for (const char* key : {"in", "out", "interface"}) {
+      if (is_given(reader, key)) {
+        throw ConfigError(reader.at(key), "simulate has packets by requests", "leave it out");
+      }
+    }
+  } else if (medium == Medium::interfaces) {
     for (const char* key : {"in", "out"}) {
       if (is_given(reader, key)) {
         throw ConfigError(reader.at(key), "captures are for `nagi-switch replay`",
@@ -92,7 +98,7 @@ SwitchConfig read(ObjectReader reader, Medium medium) {
   SwitchConfig config;
   std::vector<std::string_view> keys = runtime::settings_keys();
   keys.insert(keys.end(),
-              {"pipeline", "entries", "digests", "queues", "queue_interval_ns", "ports"});
+              {"pipeline", "entries", "digests", "queues", "queue_interval_ns", "cpu_port", "ports"});
   if (reader.has("program")) {
     throw ConfigError(reader.at("program"), "an unknown key", "it is called pipeline now");
   }
@@ -117,6 +123,14 @@ SwitchConfig read(ObjectReader reader, Medium medium) {
     if (!numbers.insert(number).second) {
       throw ConfigError(where / "number", "two ports have the number " + std::to_string(number),
                         "give each port a number of its own");
+    }
+  }
+  if (is_given(reader, "cpu_port")) {
+    config.cpu_port = static_cast<Port>(reader.whole("cpu_port", 0, max_ports - 1));
+    if (numbers.contains(*config.cpu_port)) {
+      throw ConfigError(reader.at("cpu_port"),
+                        "a port with an interface has this number, too",
+                        "give the controller's port a number of its own");
     }
   }
   return config;

@@ -10,9 +10,12 @@
 //    "digests": "digests.jsonl",        what packets tell the controller: logs.hpp
 //    "queues": "queues.jsonl",          queue depth over time: logs.hpp
 //    "queue_interval_ns": 10000000,     how often it is noted
+//    "cpu_port": 255,                   the controller's port, which has no interface: what leaves
+//                                       by it, events has; what packet_out has, comes in by it
 //    "ports": [{"number": 1,            as the program knows it: 0 to 510
 //               "interface": "p1",      for replay instead, captures: "in": "1.pcap", what comes,
-//                                       and "out": "1.out.pcapng", what leaves; one may be missing
+//                                       and "out": "1.out.pcapng", what leaves; one may be missing;
+//                                       for simulate nothing
 //               "rate_bps": 10000000,   bits of IP a second (frames without Ethernet's 14 bytes)
 //               "rate_pps": 1000,       packets a second; with both rates, the slower holds
 //               "overhead_bytes": 0,    what rate_bps counts on top of a packet
@@ -25,6 +28,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,11 +56,12 @@ struct SwitchConfig : runtime::ServiceSettings {
   std::string digests;
   std::string queues;
   model::Duration queue_interval = std::chrono::milliseconds(10);
+  std::optional<Port> cpu_port;
   std::vector<PortConfig> ports;
 };
 
 /// Where packets come from and go to.
-enum class Medium { interfaces, captures };
+enum class Medium { interfaces, captures, requests };
 
 /// Reads a configuration. Throws InputError, naming file, line and key.
 SwitchConfig read_config(const runtime::JsonSource& source, Medium medium);

@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <set>
+#include <utility>
 
 #include "control/json_source.hpp"
 #include "io/input_error.hpp"
@@ -20,8 +22,23 @@ using model::ConfigError;
 using model::ObjectReader;
 using nlohmann::json;
 
+/// Operations that stand in no batch.
 bool is_alone(const std::string& op) {
-  return op == "batch" || op == "digests" || op == "show" || op == "stop";
+  static const std::set<std::string> all = {"batch",        "digests",        "events",
+                                            "packet_out",   "pipeline_check", "pipeline_read",
+                                            "pipeline_set", "show",           "stop"};
+  return all.contains(op);
+}
+
+/// A program in a request.
+Program program_in(const ObjectReader& reader) {
+  const std::string name = reader.has("name") ? reader.text("name") : "the program";
+  const json& text = reader.any("program");
+  if (!text.is_string()) {
+    throw ConfigError(reader.at("program"), "not the text of a program",
+                      "give what p4c-bm2-ss made (JSON) as a string");
+  }
+  return load_program(text.get_ref<const std::string&>(), name);
 }
 
 }  // namespace
@@ -53,13 +70,28 @@ void Controller::Batch::commit() {
 json Controller::answer(const json& request) {
   ObjectReader reader(request, json::json_pointer());
   const std::string op = reader.text("op");
+  if (op == "stop") {
+    reader.only({"op"});
+    stopped_ = true;
+    return {{"ok", true}};
+  }
+  driver_.bring_up_to_date();
   if (op == "batch") return batch(reader);
+  if (op == "packet_out") return packet_out(reader);
+  if (op == "pipeline_set" || op == "pipeline_check") {
+    reader.only({"op", "program", "name"});
+    Program program = program_in(reader);
+    if (op == "pipeline_set") switch_.replace(std::move(program));
+    return {{"ok", true}};
+  }
   if (is_alone(op)) {
     reader.only({"op"});
     if (op == "digests") return {{"ok", true}, {"digests", driver_.digests()}};
+    if (op == "events") return events();
     if (op == "show") return {{"ok", true}, {"account", driver_.account()}};
-    stopped_ = true;
-    return {{"ok", true}};
+    return {{"ok", true},
+            {"name", switch_.machine().file()},
+            {"program", switch_.machine().text()}};
   }
   std::vector<Change> changes;
   json answer = perform_one(reader, op, changes);
@@ -77,17 +109,46 @@ json Controller::batch(ObjectReader& reader) {
     try {
       answers.push_back(batch.perform(operations[i], where / i));
     } catch (const InputError& error) {
-      throw InputError("operations." + std::to_string(i) + ": " + error.what());
+      throw InputError("operations." + std::to_string(i) + ": " + error.what(), error.code());
     }
   }
   batch.commit();
   return {{"ok", true}, {"answers", std::move(answers)}};
 }
 
+json Controller::packet_out(const ObjectReader& reader) {
+  ObjectReader(reader).only({"op", "bytes"});
+  switch_.arrive_from_controller(read_packet(reader));
+  return {{"ok", true}};
+}
+
+json Controller::events() {
+  Control& control = switch_.machine().control();
+  control.set_time(switch_.now_us());
+  json packets = json::array();
+  for (const PacketIn& packet : switch_.take_packets_in()) {
+    packets.push_back({{"bytes", hexadecimal_of(packet.bytes)},
+                       {"at_us", packet.at.time_since_epoch().count() / 1000}});
+  }
+  json timeouts = json::array();
+  for (const Expired& expired : control.expired()) {
+    json entry = entry_to_json(expired.entry);
+    entry["table"] = expired.table;
+    timeouts.push_back(std::move(entry));
+  }
+  return {{"ok", true},
+          {"packets", std::move(packets)},
+          {"digests", driver_.digests()},
+          {"timeouts", std::move(timeouts)},
+          {"lost", switch_.packets_in_lost()}};
+}
+
 json Controller::perform_one(ObjectReader& reader, const std::string& op,
                              std::vector<Change>& changes) {
   if (op == "queue_set") return queue_set(reader, changes);
-  return perform(switch_.machine().control(), reader, op);
+  Control& control = switch_.machine().control();
+  control.set_time(switch_.now_us());
+  return perform(control, reader, op);
 }
 
 json Controller::queue_set(ObjectReader& reader, std::vector<Change>& changes) {
@@ -110,7 +171,7 @@ json Controller::queue_set(ObjectReader& reader, std::vector<Change>& changes) {
 
 void Controller::change_queues(const std::vector<Change>& changes) {
   if (changes.empty()) return;
-  driver_.bring_up_to_date();
+  driver_.bring_up_to_date();  // a long batch was begun a while ago
   for (const Change& change : changes) {
     switch_.change(change.port, change.queue);
     driver_.queue_changed(change.port);

@@ -6,6 +6,17 @@
 //       any of rate_bps, rate_pps, overhead_bytes, depth_packets, depth_bytes; null takes one away.
 //       No packet is lost by it.
 //   {"op": "digests"}                                          "digests": those since the last time
+//   {"op": "events"}                                           what happened since the last time:
+//       "packets": [{"bytes": "0a1b...", "at_us": 1000}, ...]  that left by the controller's port,
+//       "digests": the same as of digests,
+//       "timeouts": [{"table": T, ...}, ...]                   entries as table_read has them,
+//       "lost": 0                                              packets, for which no room was left
+//   {"op": "packet_out", "bytes": "0a1b..."}                   comes in by the controller's port
+//   {"op": "pipeline_set", "program": "...", "name": "a.json"} the text of the compiler's JSON takes
+//       the place of the program and all its state. Ports and queues go on; what waits in queues
+//       leaves by the program that it came in by.
+//   {"op": "pipeline_check", "program": "...", "name": "a.json"}   loads it, and that is all
+//   {"op": "pipeline_read"}                                    "name", "program": its text
 //   {"op": "batch", "operations": [...]}                       "answers": [...]
 //       operations, queue_set among them: all or none. No packet meets some of them only.
 //   {"op": "show"}                                             "account": {...}
@@ -31,7 +42,7 @@ class Controller {
  public:
   /// What it needs of whoever drives the switch.
   struct Driver {
-    std::function<void()> bring_up_to_date;  // before a queue is changed
+    std::function<void()> bring_up_to_date;  // the switch, to this instant
     std::function<void(std::size_t port)> queue_changed;
     std::function<nlohmann::json()> digests;
     std::function<nlohmann::json()> account;
@@ -74,6 +85,8 @@ class Controller {
   nlohmann::json perform_one(model::ObjectReader& reader, const std::string& op,
                              std::vector<Change>& changes);
   nlohmann::json queue_set(model::ObjectReader& reader, std::vector<Change>& changes);
+  nlohmann::json events();
+  nlohmann::json packet_out(const model::ObjectReader& reader);
   nlohmann::json batch(model::ObjectReader& reader);
   void change_queues(const std::vector<Change>& changes);
 

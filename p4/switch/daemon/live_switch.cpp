@@ -43,9 +43,8 @@ LiveSwitch::LiveSwitch(const SwitchConfig& config)
       time_(config.epoch_realtime_ns),
       started_realtime_ns_(io::read_clock(CLOCK_REALTIME)),
       program_(load_program_file(config.pipeline)),
-      description_(program_.describe()),
       ports_(config, interfaces_of(config), expected_of(config), notices_),
-      logs_(config_, description_, time_.epoch_realtime_ns(), io::WhenBehind::lose),
+      logs_(config_, time_.epoch_realtime_ns(), io::WhenBehind::lose),
       switch_(config, std::move(program_), ports_.pool(),
               logs_.wants_drops() ? [this](const Drop& drop) { logs_.add(drop); }
                                   : std::function<void(const Drop&)>()),
@@ -78,7 +77,7 @@ runtime::Served LiveSwitch::serve(const std::vector<int>& readable) {
   served.frames = arrivals_.size();
   take_in();
   if (!more && now > switch_.now()) switch_.advance(now);
-  logs_.take_digests(switch_.machine());
+  logs_.take_digests(switch_);
   served.frames += switch_.departures().size();
   hand_over();
 
@@ -160,7 +159,7 @@ void LiveSwitch::hand_over(LivePort& port) {
 
 void LiveSwitch::finish() {
   ports_.note_oversized();
-  logs_.take_digests(switch_.machine());
+  logs_.take_digests(switch_);
   if (logs_.wants_samples()) logs_.sample(switch_);
   for (const std::string& trouble : logs_.close()) notices_.add(trouble);
 }
@@ -180,7 +179,7 @@ json LiveSwitch::account(bool complete) {
                   {"records_lost", logs_.lost()},
                   {"digests_not_fetched", logs_.digests_not_fetched()},
                   {"notices", notices_.all()},
-                  {"p4", program_account(switch_, config_.pipeline)},
+                  {"p4", program_account(switch_)},
                   {"ports", std::move(ports)}});
   return account;
 }

@@ -66,7 +66,6 @@ class LiveSwitch final : public runtime::Service {
   runtime::RealTime time_;
   std::int64_t started_realtime_ns_;
   Program program_;
-  Description description_;
   runtime::Notices notices_;
   runtime::Ports ports_;
   Logs logs_;

@@ -16,10 +16,8 @@ namespace {
 constexpr std::size_t max_for_controller = 65'536;
 }  // namespace
 
-Logs::Logs(const SwitchConfig& config, const Description& program, std::int64_t epoch_realtime_ns,
-           io::WhenBehind when_behind)
+Logs::Logs(const SwitchConfig& config, std::int64_t epoch_realtime_ns, io::WhenBehind when_behind)
     : config_(config),
-      lists_(program.digests),
       epoch_realtime_ns_(epoch_realtime_ns),
       seen_(config.ports.size()) {
   if (!config.digests.empty()) {
@@ -34,6 +32,7 @@ Logs::Logs(const SwitchConfig& config, const Description& program, std::int64_t 
       names.push_back(std::to_string(port.number) + ".in");
       names.push_back(std::to_string(port.number) + ".out");
     }
+    if (config.cpu_port) names.insert(names.end(), {"cpu.in", "cpu.out"});
     drops_ = runtime::make_file<io::PcapngFile>(config.drops, "nagi-switch", names,
                                                 io::PcapngFile::headers, when_behind);
   }
@@ -75,13 +74,12 @@ void Logs::sample(Switch& whole) {
   }
 }
 
-void Logs::take_digests(Machine& machine) {
-  for (const Digest& digest : machine.take_digests()) {
-    const auto list = std::ranges::find(lists_, digest.list_id, &DescribedDigest::list_id);
+void Logs::take_digests(Switch& whole) {
+  for (const Digest& digest : whole.take_digests()) {
     json values = json::array();
     for (const Bytes& value : digest.values) values.push_back(number_to_json(value));
     json line = {{"at_ns", digest.at_us * 1000},
-                 {"digest", list != lists_.end() ? list->name : std::to_string(digest.list_id)},
+                 {"digest", digest.name},
                  {"values", std::move(values)}};
     if (digests_) append(*digests_, line);
     if (for_controller_.size() == max_for_controller) {

@@ -17,7 +17,7 @@
 //                          recirculated" (the program dropped it there); "egress" (in: at a port
 //                          that is not configured); "no such multicast group", "no such port" (in),
 //                          "failed assertion", "too long", "resubmitted or recirculated too often",
-//                          "copies without end"
+//                          "copies without end". The controller's port is called "cpu".
 #pragma once
 
 #include <cstdint>
@@ -38,16 +38,15 @@ class Logs {
  public:
   /// Makes the files that the configuration names. `epoch_realtime_ns`: the wall-clock time of
   /// instant 0, for captures. Throws InputError if one cannot be made.
-  Logs(const SwitchConfig& config, const Description& program, std::int64_t epoch_realtime_ns,
-       io::WhenBehind when_behind);
+  Logs(const SwitchConfig& config, std::int64_t epoch_realtime_ns, io::WhenBehind when_behind);
 
   [[nodiscard]] bool wants_drops() const { return drops_ != nullptr; }
   void add(const Drop& drop);
   /// Notes what has happened at a switch's queues since the last time. Nothing without a file.
   void sample(Switch& whole);
   [[nodiscard]] bool wants_samples() const { return queues_ != nullptr; }
-  /// Takes the machine's new digests.
-  void take_digests(Machine& machine);
+  /// Takes the switch's new digests.
+  void take_digests(Switch& whole);
   /// Those since the last call, for the controller.
   nlohmann::json digests_for_controller();
 
@@ -73,7 +72,6 @@ class Logs {
   [[nodiscard]] std::vector<File> files() const;
 
   const SwitchConfig& config_;
-  std::vector<DescribedDigest> lists_;
   std::int64_t epoch_realtime_ns_;
   std::unique_ptr<io::BackgroundFile> digests_;
   std::unique_ptr<io::BackgroundFile> queues_;

@@ -66,7 +66,8 @@ void BatchText::look_at(char letter) {
 
 void LongBatch::perform(const std::string& operation) {
   const auto refuse = [&](const InputError& error) {
-    throw InputError("operations." + std::to_string(performed_) + ": " + error.what());
+    throw InputError("operations." + std::to_string(performed_) + ": " + error.what(),
+                     error.code());
   };
   std::optional<runtime::JsonSource> source;
   try {
@@ -88,7 +89,7 @@ std::optional<std::string> LongBatch::take(std::string_view piece) {
     while (text_.next(piece)) perform(text_.element());
   } catch (const InputError& error) {
     batch_.reset();
-    return runtime::refusal(error.what());
+    return runtime::refusal(error);
   }
   return std::nullopt;
 }

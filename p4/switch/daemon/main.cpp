@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // nagi-switch: runs a P4 program (v1model, as p4c-bm2-ss compiles it) between network interfaces,
-// or between captures.
+// between captures, or by requests.
 //
 // Exit status: 0 ended in order, 1 the kernel refused something, 2 the input was refused.
 
@@ -18,6 +18,7 @@
 #include "switch/daemon/live_switch.hpp"
 #include "switch/daemon/load.hpp"
 #include "switch/daemon/replay.hpp"
+#include "switch/daemon/simulate.hpp"
 
 namespace nagi::p4 {
 namespace {
@@ -45,6 +46,12 @@ int run(const Arguments& arguments) {
 
 int replay(const Arguments& arguments) {
   p4::replay(read_config(JsonSource::from_file(arguments.config), Medium::captures));
+  return 0;
+}
+
+int simulate(const Arguments& arguments) {
+  p4::simulate(read_config(JsonSource::from_file(arguments.config), Medium::requests), std::cin,
+               std::cout);
   return 0;
 }
 
@@ -109,6 +116,7 @@ int main(int argc, char** argv) {
   };
   with_config(command("run", "switch until SIGTERM, SIGINT or a stop operation", run));
   with_config(command("replay", "switch what is in captures, without a clock", replay));
+  with_config(command("simulate", "switch by requests on standard input, without a clock", simulate));
   command("check", "load a program, say what is wrong with it, or what is in it", check)
       ->add_option("pipeline", arguments.pipeline, "what p4c-bm2-ss made (JSON)")
       ->required();

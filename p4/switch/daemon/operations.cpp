@@ -34,8 +34,8 @@ Bytes bytes_of(std::uint64_t number) {
   return bytes;
 }
 
-std::optional<Bytes> hexadecimal(std::string_view digits) {
-  if (digits.empty() || digits.size() > max_digits) return std::nullopt;
+std::optional<Bytes> hexadecimal(std::string_view digits, std::size_t longest = max_digits) {
+  if (digits.empty() || digits.size() > longest) return std::nullopt;
   Bytes bytes;
   // An odd number of digits: the first stands alone.
   for (std::size_t at = 0; at < digits.size();) {
@@ -101,6 +101,11 @@ Bytes number(const json& value, const Where& where) {
 
 std::uint32_t small(const ObjectReader& reader, const std::string& key) {
   return static_cast<std::uint32_t>(reader.whole(key, 0, most_32));
+}
+
+std::optional<std::uint32_t> read_optional(const ObjectReader& reader, const std::string& key) {
+  if (!reader.has(key)) return std::nullopt;
+  return small(reader, key);
 }
 
 // --- entries ------------------------------------------------------------------------------------
@@ -219,6 +224,64 @@ std::vector<Copies> read_copies(ObjectReader& reader) {
   return all;
 }
 
+/// The entry that a request names, by handle or by key.
+Handle read_entry(const Control& control, const std::string& table, ObjectReader& reader) {
+  if (!reader.has("match")) return reader.whole("handle");
+  if (reader.has("handle")) {
+    throw ConfigError(reader.at("handle"), "an entry by handle and by key",
+                      "give \"handle\" or \"match\"");
+  }
+  const std::vector<Match> match = read_match(reader);
+  return control.table_find(table, match, read_priority(reader));
+}
+
+std::optional<std::uint64_t> read_timeout(ObjectReader& reader) {
+  constexpr std::uint64_t max_timeout_us = 1ULL << 53;
+  if (!reader.has("timeout_us")) return std::nullopt;
+  return reader.whole("timeout_us", 0, max_timeout_us);
+}
+
+// --- answers ------------------------------------------------------------------------------------
+
+json match_to_json(const Match& match) {
+  if (const auto* exact = std::get_if<Exact>(&match)) return number_to_json(exact->value);
+  if (const auto* prefix = std::get_if<Prefix>(&match)) {
+    return {{"value", number_to_json(prefix->value)}, {"prefix", prefix->length}};
+  }
+  if (const auto* ternary = std::get_if<Ternary>(&match)) {
+    return {{"value", number_to_json(ternary->value)}, {"mask", number_to_json(ternary->mask)}};
+  }
+  if (const auto* range = std::get_if<Range>(&match)) {
+    return {{"low", number_to_json(range->low)}, {"high", number_to_json(range->high)}};
+  }
+  return nullptr;
+}
+
+void add_call(json& answer, const ActionCall& call) {
+  json data = json::array();
+  for (const Bytes& value : call.data) data.push_back(number_to_json(value));
+  answer["action"] = call.action;
+  answer["data"] = std::move(data);
+}
+
+void add_target(json& answer, const Target& target) {
+  if (const auto* call = std::get_if<ActionCall>(&target)) {
+    add_call(answer, *call);
+  } else if (const auto* member = std::get_if<Member>(&target)) {
+    answer["member"] = member->number;
+  } else {
+    answer["group"] = std::get<Group>(target).number;
+  }
+}
+
+json rates_to_json(const std::vector<MeterRate>& rates) {
+  json all = json::array();
+  for (const MeterRate& rate : rates) {
+    all.push_back({{"per_us", rate.per_us}, {"burst", rate.burst}});
+  }
+  return all;
+}
+
 // --- operations ---------------------------------------------------------------------------------
 
 /// Everything an operation says is read, and what it should not say refused, before it is done.
@@ -227,20 +290,42 @@ json table_add(Control& control, ObjectReader& reader) {
   const std::vector<Match> match = read_match(reader);
   const Target target = read_target(reader);
   const auto priority = read_priority(reader);
-  return {{"ok", true}, {"handle", control.table_add(table, match, target, priority)}};
+  const auto timeout = read_timeout(reader);
+  return {{"ok", true}, {"handle", control.table_add(table, match, target, priority, timeout)}};
 }
 
 json table_modify(Control& control, ObjectReader& reader) {
   const std::string table = reader.text("table");
-  const Handle handle = reader.whole("handle");
+  const Handle handle = read_entry(control, table, reader);
   const Target target = read_target(reader);
-  control.table_modify(table, handle, target);
+  const auto timeout = read_timeout(reader);
+  control.table_modify(table, handle, target, timeout);
   return {{"ok", true}};
+}
+
+json table_read(Control& control, ObjectReader& reader) {
+  constexpr std::size_t usual_limit = 1000;
+  constexpr std::uint64_t max_limit = 100'000;
+  const std::string table = reader.text("table");
+  if (reader.has("match") || reader.has("handle")) {
+    const Handle handle = read_entry(control, table, reader);
+    return {{"ok", true},
+            {"entries", json::array({entry_to_json(control.table_entry(table, handle))})},
+            {"next", nullptr}};
+  }
+  const std::uint64_t from = reader.has("from") ? reader.whole("from") : 0;
+  const std::size_t limit = reader.has("limit") ? reader.whole("limit", 1, max_limit) : usual_limit;
+  const Control::Page page = control.table_entries(table, from, limit);
+  json entries = json::array();
+  for (const Entry& entry : page.entries) entries.push_back(entry_to_json(entry));
+  return {{"ok", true},
+          {"entries", std::move(entries)},
+          {"next", page.next ? json(*page.next) : json()}};
 }
 
 json table_delete(Control& control, ObjectReader& reader) {
   const std::string table = reader.text("table");
-  const Handle handle = reader.whole("handle");
+  const Handle handle = read_entry(control, table, reader);
   control.table_delete(table, handle);
   return {{"ok", true}};
 }
@@ -253,9 +338,24 @@ json table_clear(Control& control, ObjectReader& reader) {
 
 json table_default(Control& control, ObjectReader& reader) {
   const std::string table = reader.text("table");
+  if (!reader.has("action") && !reader.has("member") && !reader.has("group") &&
+      !reader.has("data")) {
+    control.table_default_reset(table);
+    return {{"ok", true}};
+  }
   const Target target = read_target(reader);
   control.table_default(table, target);
   return {{"ok", true}};
+}
+
+json default_read(Control& control, ObjectReader& reader) {
+  const Default found = control.table_default_read(reader.text("table"));
+  json answer = {{"ok", true},
+                 {"is_initial", found.is_initial},
+                 {"hits", found.hits},
+                 {"misses", found.misses}};
+  if (found.target) add_target(answer, *found.target);
+  return answer;
 }
 
 json member_add(Control& control, ObjectReader& reader) {
@@ -300,6 +400,26 @@ json group_delete(Control& control, ObjectReader& reader) {
   return {{"ok", true}};
 }
 
+json member_read(Control& control, ObjectReader& reader) {
+  const std::string profile = reader.text("profile");
+  json members = json::array();
+  for (const ProfileMember& one : control.members(profile, read_optional(reader, "member"))) {
+    json member = {{"member", one.number}};
+    add_call(member, one.call);
+    members.push_back(std::move(member));
+  }
+  return {{"ok", true}, {"members", std::move(members)}};
+}
+
+json group_read(Control& control, ObjectReader& reader) {
+  const std::string profile = reader.text("profile");
+  json groups = json::array();
+  for (const ProfileGroup& one : control.groups(profile, read_optional(reader, "group"))) {
+    groups.push_back({{"group", one.number}, {"members", one.members}});
+  }
+  return {{"ok", true}, {"groups", std::move(groups)}};
+}
+
 json register_read(Control& control, ObjectReader& reader) {
   const std::string name = reader.text("register");
   json values = json::array();
@@ -331,17 +451,36 @@ json register_reset(Control& control, ObjectReader& reader) {
 json counter_read(Control& control, ObjectReader& reader) {
   Count count;
   if (reader.has("table")) {
-    reader.only({"op", "table", "handle"});
+    reader.only({"op", "table", "handle", "match", "priority"});
     const std::string table = reader.text("table");
-    const Handle handle = reader.whole("handle");
-    count = control.direct_counter_read(table, handle);
+    count = control.direct_counter_read(table, read_entry(control, table, reader));
   } else {
     reader.only({"op", "counter", "index"});
     const std::string name = reader.text("counter");
-    const std::uint64_t index = reader.whole("index");
-    count = control.counter_read(name, index);
+    if (!reader.has("index")) {
+      json counts = json::array();
+      for (const Count& one : control.counter_read_all(name)) {
+        counts.push_back({one.packets, one.bytes});
+      }
+      return {{"ok", true}, {"counts", std::move(counts)}};
+    }
+    count = control.counter_read(name, reader.whole("index"));
   }
   return {{"ok", true}, {"packets", count.packets}, {"bytes", count.bytes}};
+}
+
+json counter_write(Control& control, ObjectReader& reader) {
+  const Count count = {reader.whole("packets"), reader.whole("bytes")};
+  if (reader.has("table")) {
+    reader.only({"op", "table", "handle", "match", "priority", "packets", "bytes"});
+    const std::string table = reader.text("table");
+    control.direct_counter_write(table, read_entry(control, table, reader), count);
+  } else {
+    reader.only({"op", "counter", "index", "packets", "bytes"});
+    const std::string name = reader.text("counter");
+    control.counter_write(name, reader.whole("index"), count);
+  }
+  return {{"ok", true}};
 }
 
 json counter_reset(Control& control, ObjectReader& reader) {
@@ -353,10 +492,9 @@ json counter_reset(Control& control, ObjectReader& reader) {
 json meter_rates(Control& control, ObjectReader& reader) {
   const std::vector<MeterRate> rates = read_rates(reader);
   if (reader.has("table")) {
-    reader.only({"op", "table", "handle", "rates"});
+    reader.only({"op", "table", "handle", "match", "priority", "rates"});
     const std::string table = reader.text("table");
-    const Handle handle = reader.whole("handle");
-    control.direct_meter_rates(table, handle, rates);
+    control.direct_meter_rates(table, read_entry(control, table, reader), rates);
     return {{"ok", true}};
   }
   reader.only({"op", "meter", "index", "rates"});
@@ -370,11 +508,29 @@ json meter_rates(Control& control, ObjectReader& reader) {
   return {{"ok", true}};
 }
 
+json meter_read(Control& control, ObjectReader& reader) {
+  if (reader.has("table")) {
+    reader.only({"op", "table", "handle", "match", "priority"});
+    const std::string table = reader.text("table");
+    const Handle handle = read_entry(control, table, reader);
+    return {{"ok", true}, {"rates", rates_to_json(control.direct_meter_read(table, handle))}};
+  }
+  reader.only({"op", "meter", "index"});
+  const std::string name = reader.text("meter");
+  if (reader.has("index")) {
+    return {{"ok", true}, {"rates", rates_to_json(control.meter_read(name, reader.whole("index")))}};
+  }
+  json cells = json::array();
+  for (const auto& rates : control.meter_read_all(name)) cells.push_back(rates_to_json(rates));
+  return {{"ok", true}, {"cells", std::move(cells)}};
+}
+
 json mirror_add(Control& control, ObjectReader& reader) {
   const std::uint32_t session = small(reader, "session");
   Mirror mirror;
   if (reader.has("port")) mirror.port = static_cast<Port>(reader.whole("port", 0, 511));
-  if (reader.has("group")) mirror.group = small(reader, "group");
+  mirror.group = read_optional(reader, "group");
+  mirror.max_bytes = read_optional(reader, "max_bytes");
   if (!mirror.port && !mirror.group) {
     throw ConfigError(reader.here(), "a mirror session that goes nowhere",
                       "give \"port\", \"group\", or both");
@@ -387,6 +543,18 @@ json mirror_delete(Control& control, ObjectReader& reader) {
   const std::uint32_t session = small(reader, "session");
   control.mirror_delete(session);
   return {{"ok", true}};
+}
+
+json mirror_read(Control& control, ObjectReader&) {
+  json sessions = json::array();
+  for (const auto& [number, mirror] : control.mirrors()) {
+    json session = {{"session", number}};
+    if (mirror.port) session["port"] = *mirror.port;
+    if (mirror.group) session["group"] = *mirror.group;
+    if (mirror.max_bytes) session["max_bytes"] = *mirror.max_bytes;
+    sessions.push_back(std::move(session));
+  }
+  return {{"ok", true}, {"sessions", std::move(sessions)}};
 }
 
 json multicast_create(Control& control, ObjectReader& reader) {
@@ -402,6 +570,16 @@ json multicast_delete(Control& control, ObjectReader& reader) {
   return {{"ok", true}};
 }
 
+json multicast_read(Control& control, ObjectReader&) {
+  json groups = json::array();
+  for (const auto& [number, all] : control.multicast_groups()) {
+    json copies = json::array();
+    for (const Copies& one : all) copies.push_back({{"rid", one.rid}, {"ports", one.ports}});
+    groups.push_back({{"group", number}, {"copies", std::move(copies)}});
+  }
+  return {{"ok", true}, {"groups", std::move(groups)}};
+}
+
 json value_set_add(Control& control, ObjectReader& reader) {
   const std::string set = reader.text("set");
   const Bytes value = number(reader.any("value"), [&] { return reader.at("value"); });
@@ -415,6 +593,14 @@ json value_set_clear(Control& control, ObjectReader& reader) {
   return {{"ok", true}};
 }
 
+json value_set_read(Control& control, ObjectReader& reader) {
+  json values = json::array();
+  for (const Bytes& value : control.value_set(reader.text("set"))) {
+    values.push_back(number_to_json(value));
+  }
+  return {{"ok", true}, {"values", std::move(values)}};
+}
+
 struct Operation {
   json (*perform)(Control&, ObjectReader&);
   std::vector<std::string_view> keys;
@@ -422,10 +608,16 @@ struct Operation {
 const std::unordered_map<std::string, Operation>& operations() {
   static const std::unordered_map<std::string, Operation> all = {
       {"table_add",
-       {table_add, {"op", "table", "match", "action", "data", "member", "group", "priority"}}},
+       {table_add,
+        {"op", "table", "match", "action", "data", "member", "group", "priority", "timeout_us"}}},
       {"table_modify",
-       {table_modify, {"op", "table", "handle", "action", "data", "member", "group"}}},
-      {"table_delete", {table_delete, {"op", "table", "handle"}}},
+       {table_modify,
+        {"op", "table", "handle", "match", "priority", "action", "data", "member", "group",
+         "timeout_us"}}},
+      {"table_delete", {table_delete, {"op", "table", "handle", "match", "priority"}}},
+      {"table_read",
+       {table_read, {"op", "table", "handle", "match", "priority", "from", "limit"}}},
+      {"default_read", {default_read, {"op", "table"}}},
       {"table_clear", {table_clear, {"op", "table"}}},
       {"table_default", {table_default, {"op", "table", "action", "data", "member", "group"}}},
       {"member_add", {member_add, {"op", "profile", "action", "data"}}},
@@ -437,18 +629,30 @@ const std::unordered_map<std::string, Operation>& operations() {
       {"group_remove_member",
        {group_member<&Control::group_remove_member>, {"op", "profile", "group", "member"}}},
       {"group_delete", {group_delete, {"op", "profile", "group"}}},
+      {"member_read", {member_read, {"op", "profile", "member"}}},
+      {"group_read", {group_read, {"op", "profile", "group"}}},
       {"register_read", {register_read, {"op", "register", "index"}}},
       {"register_write", {register_write, {"op", "register", "index", "value"}}},
       {"register_reset", {register_reset, {"op", "register"}}},
-      {"counter_read", {counter_read, {"op", "table", "handle", "counter", "index"}}},
+      {"counter_read",
+       {counter_read, {"op", "table", "handle", "match", "priority", "counter", "index"}}},
+      {"counter_write",
+       {counter_write,
+        {"op", "table", "handle", "match", "priority", "counter", "index", "packets", "bytes"}}},
       {"counter_reset", {counter_reset, {"op", "counter"}}},
-      {"meter_rates", {meter_rates, {"op", "table", "handle", "meter", "index", "rates"}}},
-      {"mirror_add", {mirror_add, {"op", "session", "port", "group"}}},
+      {"meter_rates",
+       {meter_rates, {"op", "table", "handle", "match", "priority", "meter", "index", "rates"}}},
+      {"meter_read",
+       {meter_read, {"op", "table", "handle", "match", "priority", "meter", "index"}}},
+      {"mirror_add", {mirror_add, {"op", "session", "port", "group", "max_bytes"}}},
+      {"mirror_read", {mirror_read, {"op"}}},
       {"mirror_delete", {mirror_delete, {"op", "session"}}},
       {"multicast_create", {multicast_create, {"op", "group", "copies"}}},
       {"multicast_delete", {multicast_delete, {"op", "group"}}},
+      {"multicast_read", {multicast_read, {"op"}}},
       {"value_set_add", {value_set_add, {"op", "set", "value"}}},
-      {"value_set_clear", {value_set_clear, {"op", "set"}}}};
+      {"value_set_clear", {value_set_clear, {"op", "set"}}},
+      {"value_set_read", {value_set_read, {"op", "set"}}}};
   return all;
 }
 
@@ -463,22 +667,61 @@ json perform(Control& control, ObjectReader& reader, const std::string& op) {
     std::string known;
     for (const std::string& name : names) known += (known.empty() ? "" : ", ") + name;
     throw ConfigError(reader.at("op"), "unknown operation " + model::shown(op),
-                      "one of " + known + ", queue_set, digests, show, stop, batch");
+                      "one of " + known +
+                          ", batch, digests, events, packet_out, pipeline_check, pipeline_read, "
+                          "pipeline_set, queue_set, show, stop");
   }
   reader.only(found->second.keys);
   return found->second.perform(control, reader);
 }
 
+std::vector<std::uint8_t> read_packet(const ObjectReader& reader) {
+  const json& value = reader.any("bytes");
+  constexpr std::size_t max_digits_of_packet = 1 << 18;
+  if (value.is_string()) {
+    const std::string& digits = value.get_ref<const std::string&>();
+    if (digits.empty()) return {};
+    if (digits.size() % 2 == 0 && digits.size() <= max_digits_of_packet) {
+      if (auto bytes = hexadecimal(digits, max_digits_of_packet)) return *bytes;
+    }
+  }
+  throw ConfigError(reader.at("bytes"), "no bytes: " + model::shown(value),
+                    R"(write two hexadecimal digits a byte: "0a1b2c")");
+}
+
+std::string hexadecimal_of(const Bytes& bytes) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string text;
+  text.reserve(2 * bytes.size());
+  for (const std::uint8_t byte : bytes) {
+    text += digits[byte >> 4];
+    text += digits[byte & 15];
+  }
+  return text;
+}
+
+json entry_to_json(const Entry& entry) {
+  json match = json::array();
+  for (const Match& one : entry.match) match.push_back(match_to_json(one));
+  json answer = {{"handle", entry.handle},
+                 {"match", std::move(match)},
+                 {"hits", entry.hits},
+                 {"idle_us", entry.idle_us}};
+  if (entry.priority) answer["priority"] = *entry.priority;
+  add_target(answer, entry.target);
+  if (entry.timeout_us) answer["timeout_us"] = *entry.timeout_us;
+  if (entry.count) {
+    answer["packets"] = entry.count->packets;
+    answer["bytes"] = entry.count->bytes;
+  }
+  if (entry.rates) answer["rates"] = rates_to_json(*entry.rates);
+  return answer;
+}
+
 json number_to_json(const Bytes& big_endian) {
   auto first = std::ranges::find_if(big_endian, [](std::uint8_t byte) { return byte != 0; });
   if (big_endian.end() - first > 8) {
-    constexpr std::string_view digits = "0123456789abcdef";
-    std::string text = "0x";
-    for (; first != big_endian.end(); ++first) {
-      text += digits[*first >> 4];
-      text += digits[*first & 15];
-    }
-    return text;
+    return "0x" + hexadecimal_of({first, big_endian.end()});
   }
   std::uint64_t value = 0;
   for (; first != big_endian.end(); ++first) value = value << 8 | *first;

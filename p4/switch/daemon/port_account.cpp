@@ -65,9 +65,19 @@ json PortAccount::to_json(const Switch& whole, std::size_t port) const {
           {"late_events", late_events_}};
 }
 
-json program_account(const Switch& whole, const std::string& file) {
-  const Counters& count = whole.machine().counters();
-  return {{"file", file},
+json controller_account(const Switch& whole) {
+  if (!whole.has_cpu_port()) return nullptr;
+  const std::size_t place = whole.ports();
+  return {{"packets_out", whole.input(place).received},
+          {"packets_in", whole.output(place).sent},
+          {"packets_in_lost", whole.packets_in_lost()}};
+}
+
+json program_account(const Switch& whole) {
+  const Counters count = whole.counters();
+  return {{"file", whole.machine().file()},
+          {"replaced", whole.replaced()},
+          {"controller", controller_account(whole)},
           {"notices", whole.machine().describe().notices},
           {"received", count.received},
           {"copies", count.copies},

@@ -88,6 +88,6 @@ class PortAccount {
 };
 
 /// The account of the program as a whole: what became of packets, by cause.
-nlohmann::json program_account(const Switch& whole, const std::string& file);
+nlohmann::json program_account(const Switch& whole);
 
 }  // namespace nagi::p4

@@ -32,10 +32,7 @@ using model::Duration;
 using model::Instant;
 using nlohmann::json;
 
-constexpr std::size_t slot_bytes = 16 * 1024;  // jumbo frames, and what programs add to them
-constexpr std::uint32_t ethernet = 1;          // LINKTYPE_ETHERNET
-// As a network card would leave it, for headers that are added.
-constexpr std::uint16_t headroom = 256;
+constexpr std::uint32_t ethernet = 1;  // LINKTYPE_ETHERNET
 
 /// The packets of one capture.
 class Source {
@@ -104,11 +101,10 @@ class Replay {
   explicit Replay(const SwitchConfig& config)
       : config_(config),
         program_(load_program_file(config.pipeline)),
-        description_(program_.describe()),
-        pool_(slot_bytes),
+          pool_(slot_bytes),
         ports_(open(config)),
         epoch_ns_(epoch(config)),
-        logs_(config_, description_, epoch_ns_, io::WhenBehind::wait),
+        logs_(config_, epoch_ns_, io::WhenBehind::wait),
         switch_(config, std::move(program_), pool_,
                 logs_.wants_drops() ? [this](const Drop& drop) { logs_.add(drop); }
                                     : std::function<void(const Drop&)>()) {
@@ -174,7 +170,7 @@ class Replay {
   }
 
   void hand_over() {
-    logs_.take_digests(switch_.machine());
+    logs_.take_digests(switch_);
     for (const Departure& departure : switch_.departures()) {
       ReplayPort& port = ports_[departure.port];
       const io::Frame& frame = departure.frame;
@@ -214,13 +210,12 @@ class Replay {
             {"complete", true},
             {"seed", config_.seed},
             {"epoch_realtime_ns", epoch_ns_},
-            {"p4", program_account(switch_, config_.pipeline)},
+            {"p4", program_account(switch_)},
             {"ports", std::move(ports)}};
   }
 
   const SwitchConfig& config_;
   Program program_;
-  Description description_;
   io::FramePool pool_;
   std::vector<ReplayPort> ports_;
   std::int64_t epoch_ns_;

@@ -3,13 +3,18 @@
 
 #include <algorithm>
 #include <cassert>
+#include <string>
 #include <utility>
+
+#include "io/input_error.hpp"
+#include "program/control.hpp"
 
 namespace nagi::p4 {
 
 namespace {
 // More than any multicast group is large; a program that clones each clone would never end.
 constexpr std::size_t max_at_one_instant = 16'384;
+constexpr std::size_t max_packets_in = 65'536;
 
 constexpr std::string_view cause_names[drop_causes] = {
     "ingress",
@@ -22,20 +27,83 @@ constexpr std::string_view cause_names[drop_causes] = {
     "resubmitted or recirculated too often",
     "too long",
 };
+std::unique_ptr<Machine> made_of(Program program, io::FramePool& pool, std::uint64_t seed) {
+  Settings settings;
+  settings.seed = seed;
+  return std::make_unique<Machine>(std::move(program), pool, settings);
+}
 }  // namespace
 
 Switch::Switch(const SwitchConfig& config, Program program, io::FramePool& pool,
                std::function<void(const Drop&)> dropped)
-    : dropped_(std::move(dropped)), pool_(pool), machine_(std::move(program), pool, [&] {
-        Settings settings;
-        settings.seed = config.seed;
-        return settings;
-      }()) {
+    : dropped_(std::move(dropped)),
+      pool_(pool),
+      seed_(config.seed),
+      machine_(made_of(std::move(program), pool, config.seed)),
+      configured_(config.ports.size()) {
   place_of_.fill(-1);
-  for (const PortConfig& port : config.ports) {
+  const auto add = [this](const PortConfig& port) {
     place_of_[port.number] = static_cast<std::int16_t>(ports_.size());
     ports_.emplace_back(port);
+  };
+  for (const PortConfig& port : config.ports) add(port);
+  if (config.cpu_port) {
+    PortConfig controller;
+    controller.number = *config.cpu_port;
+    add(controller);
   }
+}
+
+void Switch::replace(Program program) {
+  replaced_machines_.push_back(std::exchange(machine_, made_of(std::move(program), pool_, seed_)));
+  ++replaced_;
+  forget_replaced();
+}
+
+Machine& Switch::machine_of(const Packet& packet) {
+  for (const auto& machine : replaced_machines_) {
+    if (machine->owns(packet)) return *machine;
+  }
+  return *machine_;
+}
+
+void Switch::forget_replaced() {
+  std::erase_if(replaced_machines_, [this](const std::unique_ptr<Machine>& machine) {
+    if (!machine->is_idle()) return false;
+    earlier_ += machine->counters();
+    return true;
+  });
+}
+
+Counters Switch::counters() const {
+  Counters all = earlier_;
+  for (const auto& machine : replaced_machines_) all += machine->counters();
+  all += machine_->counters();
+  return all;
+}
+
+std::vector<Digest> Switch::take_digests() {
+  std::vector<Digest> all;
+  for (const auto& machine : replaced_machines_) {
+    for (Digest& digest : machine->take_digests()) all.push_back(std::move(digest));
+  }
+  for (Digest& digest : machine_->take_digests()) all.push_back(std::move(digest));
+  return all;
+}
+
+void Switch::arrive_from_controller(const std::vector<std::uint8_t>& bytes) {
+  if (!has_cpu_port()) {
+    throw InputError("packet_out: there is no port of the controller; give the configuration a "
+                     "cpu_port",
+                     failed_precondition);
+  }
+  if (bytes.empty() || bytes.size() + headroom > pool_.slot_bytes()) {
+    throw InputError("packet_out: a frame of " + std::to_string(bytes.size()) +
+                     " bytes; give one of 1 to " + std::to_string(pool_.slot_bytes() - headroom));
+  }
+  const io::Frame frame{pool_.take(), headroom, static_cast<std::uint32_t>(bytes.size())};
+  std::copy(bytes.begin(), bytes.end(), pool_.data(frame.slot) + frame.offset);
+  arrive(configured_, frame, now_);
 }
 
 Switch::~Switch() {
@@ -67,9 +135,9 @@ void Switch::arrive(std::size_t place, const io::Frame& frame, model::Instant at
   if (dropped_) {
     origin.headers = headers_.keep(pool_.data(frame.slot) + frame.offset, frame.length);
   }
-  const Dropped before = dropped_so_far();
-  machine_.ingress(port.number, frame, now_us(), queued_);
-  port.in.dropped_by_program += tell_drops(before, place, Drop::Side::in, origin);
+  const Dropped before = machine_->counters().dropped;
+  machine_->ingress(port.number, frame, now_us(), queued_);
+  port.in.dropped_by_program += tell_drops(*machine_, before, place, Drop::Side::in, origin);
   while (origins_.size() < queued_.size()) {
     headers_.share(origin.headers);
     origins_.push_back(origin);
@@ -92,6 +160,7 @@ void Switch::advance(model::Instant to) {
     settle();
   }
   move_to(to);
+  if (!replaced_machines_.empty()) forget_replaced();
 }
 
 void Switch::move_to(model::Instant at) {
@@ -166,13 +235,18 @@ void Switch::run_egress(std::size_t place, OutputPort<Item>::Taken& taken) {
   const QueueTimes times{queued_us, taken.depth_at_enqueue,
                          static_cast<std::uint32_t>(now_us() - queued_us), taken.depth_at_dequeue,
                          taken.priority};
-  const Dropped before = dropped_so_far();
+  const Machine& machine = machine_of(*taken.item.packet);
+  const Dropped before = machine.counters().dropped;
   const auto frame = egress(std::move(taken.item.packet), port.number, times, origin);
-  if (tell_drops(before, place, Drop::Side::out, origin) != 0 && !frame) port.out.drop();
+  if (tell_drops(machine, before, place, Drop::Side::out, origin) != 0 && !frame) port.out.drop();
   headers_.release(origin.headers);
   if (!frame) return;
   const model::Bytes size = ip_bytes(frame->length);
   const model::Instant until = port.out.send(size, now_);
+  if (place == configured_) {
+    hand_to_controller(*frame);
+    return;
+  }
   const Departure departure{place, *frame, until, port.out.counted(size), port.out.follows()};
   if (until > now_) {
     port.sending = departure;
@@ -181,11 +255,22 @@ void Switch::run_egress(std::size_t place, OutputPort<Item>::Taken& taken) {
   }
 }
 
+void Switch::hand_to_controller(const io::Frame& frame) {
+  if (packets_in_.size() < max_packets_in) {
+    const std::uint8_t* bytes = pool_.data(frame.slot) + frame.offset;
+    packets_in_.push_back({{bytes, bytes + frame.length}, now_});
+  } else {
+    ++packets_in_lost_;
+  }
+  pool_.give_back(frame.slot);
+}
+
 void Switch::run_egress_of_no_port(Queued& queued, const Origin& origin) {
   const QueueTimes times{now_us(), 0, 0, 0, 0};
-  const Dropped before = dropped_so_far();
+  const Machine& machine = machine_of(*queued.packet);
+  const Dropped before = machine.counters().dropped;
   const auto frame = egress(std::move(queued.packet), queued.port, times, origin);
-  tell_drops(before, origin.port, Drop::Side::in, origin);
+  tell_drops(machine, before, origin.port, Drop::Side::in, origin);
   if (!frame) return;
   pool_.give_back(frame->slot);
   ++ports_[origin.port].in.no_such_port;
@@ -194,7 +279,8 @@ void Switch::run_egress_of_no_port(Queued& queued, const Origin& origin) {
 
 std::optional<io::Frame> Switch::egress(PacketPtr packet, Port number, const QueueTimes& times,
                                         const Origin& origin) {
-  auto frame = machine_.egress(std::move(packet), number, times, now_us(), queued_);
+  Machine& machine = machine_of(*packet);
+  auto frame = machine.egress(std::move(packet), number, times, now_us(), queued_);
   while (origins_.size() < queued_.size()) {
     headers_.share(origin.headers);
     origins_.push_back(origin);
@@ -202,9 +288,9 @@ std::optional<io::Frame> Switch::egress(PacketPtr packet, Port number, const Que
   return frame;
 }
 
-std::uint64_t Switch::tell_drops(const Dropped& before, std::size_t port, Drop::Side side,
-                                 const Origin& origin) {
-  const Dropped& after = dropped_so_far();
+std::uint64_t Switch::tell_drops(const Machine& machine, const Dropped& before, std::size_t port,
+                                 Drop::Side side, const Origin& origin) {
+  const Dropped& after = machine.counters().dropped;
   std::uint64_t all = 0;
   for (std::size_t cause = 0; cause < drop_causes; ++cause) {
     for (std::uint64_t i = before[cause]; i < after[cause]; ++i, ++all) {

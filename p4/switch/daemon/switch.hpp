@@ -4,6 +4,9 @@
 // ports. Frames and instants in, frames and instants out; no clock, no network. nagi-switch drives
 // it by the machine's clock, replay by the stamps of captures.
 //
+// The controller's port, if there is one, has neither interface nor queue: what leaves by it is kept
+// until the controller comes for it.
+//
 // At one instant, ends of transmission come before arrivals, and ports have their turn in the order
 // of the configuration. Ports are named here by their place in it.
 //
@@ -15,8 +18,10 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "io/frame_pool.hpp"
@@ -28,6 +33,11 @@
 #include "traffic/output_port.hpp"
 
 namespace nagi::p4 {
+
+// Of frames that come from no interface: jumbo frames, and what programs add to them; in front of a
+// frame the same room for headers as a network card leaves.
+constexpr std::size_t slot_bytes = 16 * 1024;
+constexpr std::uint16_t headroom = io::FramePool::registered_headroom;
 
 /// The bytes of a frame that rates and limits count: without the Ethernet header.
 inline model::Bytes ip_bytes(std::size_t frame_bytes) {
@@ -63,6 +73,12 @@ struct InputCounters {
   std::uint64_t no_such_port = 0;        // left egress for a port that is not in the configuration
 };
 
+/// A packet that left by the controller's port.
+struct PacketIn {
+  std::vector<std::uint8_t> bytes;
+  model::Instant at;
+};
+
 class Switch {
  public:
   /// `dropped`: hears of every packet dropped; may be empty.
@@ -75,9 +91,24 @@ class Switch {
 
   /// A frame comes in at a port. Takes its slot. `at` must not lie before now().
   void arrive(std::size_t port, const io::Frame& frame, model::Instant at);
+  /// The same of a frame that the controller sends: it comes in by the controller's port, now.
+  /// Throws InputError if there is no such port, or the frame is too long.
+  void arrive_from_controller(const std::vector<std::uint8_t>& bytes);
+  /// What has left by the controller's port since the last call.
+  [[nodiscard]] std::vector<PacketIn> take_packets_in() { return std::exchange(packets_in_, {}); }
+  /// What left by it when there was no more room.
+  [[nodiscard]] std::uint64_t packets_in_lost() const { return packets_in_lost_; }
+  /// Replaces the program and all its state. What waits in queues leaves by the program that it
+  /// came in by.
+  void replace(Program program);
+  [[nodiscard]] std::uint64_t replaced() const { return replaced_; }
+
   /// Everything until `to`, which is included and must not lie before now(), happens.
   void advance(model::Instant to);
   [[nodiscard]] model::Instant now() const { return now_; }
+  [[nodiscard]] std::uint64_t now_us() const {
+    return static_cast<std::uint64_t>(now_.time_since_epoch().count()) / 1000;
+  }
   /// When a frame next leaves, as far as is known; nothing if none is held.
   [[nodiscard]] std::optional<model::Instant> next_departure() const;
   /// What has left; to be emptied by the caller. In the order of instants.
@@ -88,7 +119,10 @@ class Switch {
   /// Has `sample` called every `interval`, with the instant, when all before it has happened.
   void sample_every(model::Duration interval, std::function<void(model::Instant)> sample);
 
-  [[nodiscard]] std::size_t ports() const { return ports_.size(); }
+  /// Without the controller's.
+  [[nodiscard]] std::size_t ports() const { return configured_; }
+  /// The place of the controller's port is behind those of the others.
+  [[nodiscard]] bool has_cpu_port() const { return ports_.size() > configured_; }
   [[nodiscard]] std::optional<std::size_t> place_of(Port number) const;
   [[nodiscard]] const QueueConfig& queue(std::size_t port) const {
     return ports_[port].out.config();
@@ -106,8 +140,12 @@ class Switch {
   [[nodiscard]] bool is_sending(std::size_t port) const { return ports_[port].sending.has_value(); }
   /// Packets that egress programs made at one instant beyond all measure: dropped.
   [[nodiscard]] std::uint64_t endless_copies() const { return endless_copies_; }
-  [[nodiscard]] Machine& machine() { return machine_; }
-  [[nodiscard]] const Machine& machine() const { return machine_; }
+  [[nodiscard]] Machine& machine() { return *machine_; }
+  [[nodiscard]] const Machine& machine() const { return *machine_; }
+  /// Of all programs so far.
+  [[nodiscard]] Counters counters() const;
+  /// The digests since the last call, in order.
+  [[nodiscard]] std::vector<Digest> take_digests();
 
  private:
   /// Where a packet is from.
@@ -126,30 +164,37 @@ class Switch {
     std::optional<Departure> sending;
     InputCounters in;
   };
-  /// What the program has dropped so far, by cause.
+  /// What a program has dropped so far, by cause.
   using Dropped = decltype(Counters::dropped);
 
-  [[nodiscard]] std::uint64_t now_us() const {
-    return static_cast<std::uint64_t>(now_.time_since_epoch().count()) / 1000;
-  }
   void move_to(model::Instant at);
   void settle();
   void offer(Queued& queued, const Origin& origin);
   void serve(std::size_t place);
   void run_egress(std::size_t place, OutputPort<Item>::Taken& taken);
   void run_egress_of_no_port(Queued& queued, const Origin& origin);
+  void hand_to_controller(const io::Frame& frame);
   std::optional<io::Frame> egress(PacketPtr packet, Port number, const QueueTimes& times,
                                   const Origin& origin);
-  [[nodiscard]] const Dropped& dropped_so_far() const { return machine_.counters().dropped; }
-  std::uint64_t tell_drops(const Dropped& before, std::size_t port, Drop::Side side,
-                           const Origin& origin);
+  /// The program that a packet came in by.
+  [[nodiscard]] Machine& machine_of(const Packet& packet);
+  void forget_replaced();
+  std::uint64_t tell_drops(const Machine& machine, const Dropped& before, std::size_t port,
+                           Drop::Side side, const Origin& origin);
   void tell(std::size_t port, Drop::Side side, std::string_view cause, const Origin& origin);
 
   std::function<void(const Drop&)> dropped_;
   io::FramePool& pool_;
-  Machine machine_;
+  std::uint64_t seed_;
+  std::unique_ptr<Machine> machine_;
+  std::vector<std::unique_ptr<Machine>> replaced_machines_;  // whose packets still wait
+  Counters earlier_;                                         // of those that have gone
+  std::uint64_t replaced_ = 0;
   HeaderStore headers_;
   std::vector<SwitchPort> ports_;
+  std::size_t configured_;
+  std::vector<PacketIn> packets_in_;
+  std::uint64_t packets_in_lost_ = 0;
   std::array<std::int16_t, max_ports + 1> place_of_{};  // by number; -1: there is none
   model::Instant now_{};
   std::vector<Departure> departures_;

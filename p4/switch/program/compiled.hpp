@@ -310,6 +310,7 @@ struct Table {
   bool is_hidden = false;
   Index profile = none;
   bool with_groups = false;
+  bool with_timeouts = false;  // its entries may have an idle timeout
   bool with_counters = false;
   std::string counter_name;
   Index meter = none;
@@ -423,6 +424,7 @@ struct Compiled {
   Compiled& operator=(const Compiled&) = delete;
 
   std::string file;
+  std::string text;  // the compiler's JSON
   std::vector<HeaderType> types;
   std::vector<Header> headers;
   std::vector<Union> unions;

@@ -604,7 +604,10 @@ Program load_program(const std::string& text, const std::string& file) {
     throw InputError(file + ":" + std::to_string(error.line()) + ": " + error.what() +
                      ", or compile the program again with p4c");
   }
-  return Program(Loader(root, file).load());
+  auto compiled = Loader(root, file).load();
+  compiled->file = file;
+  compiled->text = text;
+  return Program(std::move(compiled));
 }
 
 Description description_of(const Compiled& program) {
@@ -624,6 +627,7 @@ Description description_of(const Compiled& program) {
     one.is_constant = table.is_constant;
     one.is_hidden = table.is_hidden;
     one.has_counters = table.with_counters;
+    one.has_timeouts = table.with_timeouts;
     if (table.meter != none) one.meter = program.meters[table.meter].name;
     all.tables.push_back(std::move(one));
   }

@@ -2,6 +2,7 @@
 //
 // Pipelines: tables, conditions, what follows what, and the entries that the program brings.
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "program/key.hpp"
@@ -177,6 +178,7 @@ void Loader::load_table(const JsonAt& at) {
   }
   const auto index = static_cast<Index>(program_->tables.size());
   table.with_counters = at.flag("with_counters", false);
+  table.with_timeouts = at.flag("support_timeout", false);
   if (at.has("direct_meters")) {
     table.meter = find(meters_, at["direct_meters"], "meter");
     MeterArray& meter = program_->meters[table.meter];
@@ -277,7 +279,7 @@ void Loader::load_entries(const JsonAt& at, Index index) {
             ? static_cast<std::int32_t>(one["priority"].integer(INT32_MIN, INT32_MAX))
             : 0;
     Key key = builder.finish(ranked ? priority : 0);
-    if (state.has(key)) one.refuse("the entry is there already");
+    if (state.find_same(key) != none) one.refuse("the entry is there already");
     const JsonAt entry = one["action_entry"];
     const Index action = action_by_id(entry["action_id"]);
     const auto found = std::find(table.actions.begin(), table.actions.end(), action);
@@ -411,13 +413,7 @@ void Loader::load_pipelines() {
       Table& table = program_->tables[index];
       load_default(one, table);
       TableState& state = program_->table_states[index];
-      if (table.default_action != none) {
-        const auto found =
-            std::find(table.actions.begin(), table.actions.end(), table.default_action);
-        state.miss = {Result::What::action, table.default_action,
-                      static_cast<Index>(found - table.actions.begin())};
-        state.miss_data = table.default_data;
-      }
+      std::tie(state.miss, state.miss_data) = initial_miss(table);
       load_entries(one, index);
     });
   });

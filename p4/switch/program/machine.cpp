@@ -174,7 +174,14 @@ void State::clone(const Packet& packet, const Wishes& wishes, bool at_ingress, s
   keep_fields(packet.words_.get(), words, wishes.clone_list,
               at_ingress ? Instance::ingress_clone : Instance::egress_clone);
   now_us_ = now_us;
-  if (mirror->second.group) multicast(*other, *mirror->second.group, queued);
+  if (mirror->second.max_bytes) other->truncated_ = *mirror->second.max_bytes;
+  if (mirror->second.group) {
+    const std::size_t before = queued.size();
+    multicast(*other, *mirror->second.group, queued);
+    for (std::size_t i = before; i < queued.size(); ++i) {
+      queued[i].packet->truncated_ = other->truncated_;
+    }
+  }
   if (mirror->second.port) {
     enqueue(std::move(other), *mirror->second.port, queued);
   } else {
@@ -202,7 +209,7 @@ std::vector<Digest> State::take_digests() {
   digests.reserve(learned_.size());
   for (const Learned& one : learned_) {
     const LearnList& list = program->learn_lists.at(one.list);
-    Digest digest{list.id, one.at_us, {}};
+    Digest digest{list.name, one.at_us, {}};
     std::size_t at = one.words;
     for (const Field& field : list.fields) {
       digest.values.push_back(bytes_of_words(learned_words_.data() + at, field.bits));
@@ -358,6 +365,26 @@ std::optional<io::Frame> Machine::egress(PacketPtr packet, Port port, const Queu
   return state_->egress(std::move(packet), port, times, now_us, queued);
 }
 
+Counters& Counters::operator+=(const Counters& other) {
+  received += other.received;
+  copies += other.copies;
+  resubmitted += other.resubmitted;
+  recirculated += other.recirculated;
+  sent += other.sent;
+  for (std::size_t i = 0; i < dropped.size(); ++i) dropped[i] += other.dropped[i];
+  replicated += other.replicated;
+  discarded += other.discarded;
+  parser_errors += other.parser_errors;
+  checksum_errors += other.checksum_errors;
+  clones_without_session += other.clones_without_session;
+  digests_lost += other.digests_lost;
+  outside_array += other.outside_array;
+  return *this;
+}
+
+const std::string& Machine::text() const { return state_->program->text; }
+const std::string& Machine::file() const { return state_->program->file; }
+bool Machine::is_idle() const { return state_->is_idle(); }
 Control& Machine::control() { return state_->control; }
 Description Machine::describe() const { return description_of(*state_->program); }
 const Counters& Machine::counters() const { return state_->counts; }

@@ -51,6 +51,7 @@ struct DescribedTable {
   bool is_constant = false;   // its entries are the program's own
   bool is_hidden = false;     // made by the compiler: nothing can be added
   bool has_counters = false;  // a packet and byte counter an entry
+  bool has_timeouts = false;  // its entries may have an idle timeout
   std::string meter;          // the direct meter of its entries, if there is one
 };
 
@@ -166,7 +167,7 @@ struct QueueTimes {
 /// One message of digest(): the fields' values, each in as few bytes as its width needs, big
 /// endian.
 struct Digest {
-  std::uint32_t list_id = 0;
+  std::string name;
   std::uint64_t at_us = 0;  // the instant ingress() or egress() was given
   std::vector<std::vector<std::uint8_t>> values;
 };
@@ -210,6 +211,7 @@ struct Counters {
   [[nodiscard]] std::uint64_t ended() const {
     return std::accumulate(dropped.begin(), dropped.end(), sent + replicated + discarded);
   }
+  Counters& operator+=(const Counters& other);
 };
 
 class Machine {
@@ -231,6 +233,13 @@ class Machine {
 
   [[nodiscard]] Control& control();
   [[nodiscard]] Description describe() const;
+  /// The compiler's JSON, and its name in errors.
+  [[nodiscard]] const std::string& text() const;
+  [[nodiscard]] const std::string& file() const;
+  /// Whether a packet between ingress and egress is this machine's.
+  [[nodiscard]] bool owns(const Packet& packet) const { return packet.home_ == state_.get(); }
+  /// Whether no packet is between ingress and egress.
+  [[nodiscard]] bool is_idle() const;
   [[nodiscard]] const Counters& counters() const;
   /// The digests since the last call, in order.
   [[nodiscard]] std::vector<Digest> take_digests();

@@ -54,6 +54,8 @@ Index State::apply(Index index, Packet& packet) {
   const Result* result = &state.miss;
   const std::uint64_t* data = state.miss_data.data();
   if (hit) {
+    ++state.hits;
+    state.hit(entry, now_us_);
     result = &state.result(entry);
     data = state.data(entry);
     if (table.meter != none) {
@@ -67,6 +69,7 @@ Index State::apply(Index index, Packet& packet) {
       count.bytes += packet.arrived_;
     }
   }
+  if (!hit) ++state.misses;
   Index action = result->index;
   Index place = result->place;
   if (result->what != Result::What::action) {

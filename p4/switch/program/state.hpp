@@ -75,6 +75,7 @@ class State {
   /// The packet's memory and its frame's slot are free again.
   void take_back(Packet* packet) noexcept;
   [[nodiscard]] std::size_t size_of(const Packet& packet) const;
+  [[nodiscard]] bool is_idle() const { return idle_.size() == all_packets_.size(); }
 
   std::unique_ptr<Compiled> program;
   io::FramePool& frames;

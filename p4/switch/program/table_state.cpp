@@ -39,6 +39,14 @@ std::uint64_t hash_of(const Key& key) {
 
 }  // namespace
 
+std::pair<Result, std::vector<std::uint64_t>> initial_miss(const Table& table) {
+  if (table.default_action == none) return {};
+  const auto found = std::find(table.actions.begin(), table.actions.end(), table.default_action);
+  return {{Result::What::action, table.default_action,
+           static_cast<Index>(found - table.actions.begin())},
+          table.default_data};
+}
+
 TableState::TableState(const Table& table)
     : table_(&table),
       words_(table.words),
@@ -157,23 +165,25 @@ Index TableState::find_range(const std::uint64_t* key) const {
   return none;
 }
 
-bool TableState::has(const Key& key) const {
+Index TableState::find_same(const Key& key) const {
   if (ranges_) {
     const auto [first, last] = by_key_.equal_range(hash_of(key));
-    return std::any_of(first, last,
-                       [&](const auto& known) { return range_keys_[known.second] == key; });
+    const auto found = std::find_if(
+        first, last, [&](const auto& known) { return range_keys_[known.second] == key; });
+    return found == last ? none : found->second;
   }
   for (const Tuple& tuple : tuples_) {
     if (tuple.mask != key.mask) continue;
     for (Index entry = look(tuple, key.value.data()); entry != none;
          entry = entries_[entry].after) {
-      if (priority_of(entries_[entry].rank) == key.priority) return true;
+      if (priority_of(entries_[entry].rank) == key.priority) return entry;
     }
   }
-  return false;
+  return none;
 }
 
-Handle TableState::add(Key key, const Result& result, std::span<const std::uint64_t> data) {
+Handle TableState::add(Key key, const Result& result, std::span<const std::uint64_t> data,
+                       std::uint64_t now_us) {
   Index place = 0;
   if (free_.empty()) {
     place = static_cast<Index>(entries_.size());
@@ -193,6 +203,7 @@ Handle TableState::add(Key key, const Result& result, std::span<const std::uint6
   entry.rank = rank_of(key.priority, age_++);
   entry.after = none;
   entry.used = true;
+  entry.usage = {0, now_us, 0, 0, false};
   std::copy(key.value.begin(), key.value.end(),
             keys_.begin() + static_cast<std::ptrdiff_t>(std::size_t{place} * words_));
   modify(place, result, data);
@@ -223,13 +234,41 @@ Handle TableState::add(Key key, const Result& result, std::span<const std::uint6
       make_index();
     }
   }
-  return Handle{entry.generation} << 32 | place;
+  return handle(place);
 }
 
 void TableState::modify(Index place, const Result& result, std::span<const std::uint64_t> data) {
   entries_[place].result = result;
   std::copy(data.begin(), data.end(),
             data_.begin() + static_cast<std::ptrdiff_t>(std::size_t{place} * data_words_));
+}
+
+void TableState::set_timeout(Index place, std::uint64_t timeout_us, std::uint64_t now_us) {
+  Usage& usage = entries_[place].usage;
+  usage.timeout_us = timeout_us;
+  usage.last_us = now_us;
+  usage.is_told = false;
+  if (timeout_us != 0) look_at(place, now_us + timeout_us);
+}
+
+void TableState::expire(std::uint64_t now_us, std::vector<Handle>& expired) {
+  while (!deadlines_.empty() && deadlines_.top().at_us <= now_us) {
+    const Deadline deadline = deadlines_.top();
+    deadlines_.pop();
+    const auto place = place_of(deadline.handle);
+    if (!place) continue;
+    Usage& usage = entries_[*place].usage;
+    // Of an entry that was given another timeout, the last deadline holds.
+    if (usage.timeout_us == 0 || usage.look_us != deadline.at_us) continue;
+    const std::uint64_t over_us = usage.last_us + usage.timeout_us;
+    if (over_us > now_us) {
+      look_at(*place, over_us);
+      continue;
+    }
+    if (!usage.is_told) expired.push_back(deadline.handle);
+    usage.is_told = true;
+    look_at(*place, now_us + usage.timeout_us);  // it may be hit again, and again not
+  }
 }
 
 void TableState::put(Tuple& tuple, Index place) {
@@ -357,6 +396,7 @@ void TableState::clear() {
     entry.used = false;
     free_.push_back(place);
   }
+  deadlines_ = {};
   used_ = 0;
 }
 
@@ -378,23 +418,27 @@ Key TableState::key(Index place) const {
 }
 
 void TableState::take_measurements(const TableState& other) {
-  if (!table_->with_counters && table_->meter == none) return;
+  hits = other.hits;
+  misses = other.misses;
   const std::size_t both = std::min(entries_.size(), other.entries_.size());
   for (std::size_t place = 0; place < both; ++place) {
-    const Entry& entry = entries_[place];
+    Entry& entry = entries_[place];
     const Entry& same = other.entries_[place];
     if (!entry.used || !same.used || entry.generation != same.generation) continue;
     if (table_->with_counters) counts_[place] = other.counts_[place];
     if (table_->meter != none) meters_[place] = other.meters_[place];
+    entry.usage.hits = same.usage.hits;
+    if (same.usage.last_us < entry.usage.last_us) continue;  // it was given another timeout
+    entry.usage.last_us = same.usage.last_us;
+    entry.usage.is_told = same.usage.is_told;
   }
 }
 
-std::vector<Handle> TableState::handles() const {
-  std::vector<Handle> all;
-  for (Index place = 0; place < entries_.size(); ++place) {
-    if (entries_[place].used) all.push_back(Handle{entries_[place].generation} << 32 | place);
+Index TableState::next_used(std::size_t from) const {
+  for (std::size_t place = from; place < entries_.size(); ++place) {
+    if (entries_[place].used) return static_cast<Index>(place);
   }
-  return all;
+  return none;
 }
 
 }  // namespace nagi::p4

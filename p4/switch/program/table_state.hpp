@@ -11,9 +11,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <queue>
 #include <span>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "program/compiled.hpp"
@@ -32,6 +35,15 @@ struct Result {
   bool operator==(const Result&) const = default;
 };
 
+/// What packets have made of an entry.
+struct Usage {
+  std::uint64_t hits = 0;
+  std::uint64_t last_us = 0;     // when it was last hit, or else added
+  std::uint64_t timeout_us = 0;  // after so long without a hit the controller is told; 0: never
+  std::uint64_t look_us = 0;     // when that is next looked at
+  bool is_told = false;          // since the last hit
+};
+
 /// A key to be added: checked, and laid out as a packet's key is.
 struct Key {
   std::vector<std::uint64_t> value;
@@ -41,6 +53,9 @@ struct Key {
   std::int32_t priority = 0;
   bool operator==(const Key&) const = default;
 };
+
+/// What a miss does as the program says, and the data that goes with it.
+std::pair<Result, std::vector<std::uint64_t>> initial_miss(const Table& table);
 
 class TableState {
  public:
@@ -60,16 +75,34 @@ class TableState {
   [[nodiscard]] Count& count(Index entry) { return counts_[entry]; }
   [[nodiscard]] const Count& count(Index entry) const { return counts_[entry]; }
   [[nodiscard]] MeterCell& meter(Index entry) { return meters_[entry]; }
+  [[nodiscard]] const MeterCell& meter(Index entry) const { return meters_[entry]; }
+  [[nodiscard]] const Usage& usage(Index entry) const { return entries_[entry].usage; }
+  void hit(Index entry, std::uint64_t now_us) {
+    Usage& usage = entries_[entry].usage;
+    ++usage.hits;
+    usage.last_us = now_us;
+    usage.is_told = false;
+  }
+  std::uint64_t hits = 0, misses = 0;  // of the whole table
   [[nodiscard]] std::size_t used() const { return used_; }
 
-  [[nodiscard]] bool has(const Key& key) const;
-  Handle add(Key key, const Result& result, std::span<const std::uint64_t> data);
+  /// The entry with this key, mask and priority, or nothing.
+  [[nodiscard]] Index find_same(const Key& key) const;
+  Handle add(Key key, const Result& result, std::span<const std::uint64_t> data,
+             std::uint64_t now_us = 0);
   void modify(Index entry, const Result& result, std::span<const std::uint64_t> data);
+  /// Sets the idle timeout, and begins it.
+  void set_timeout(Index entry, std::uint64_t timeout_us, std::uint64_t now_us);
+  /// Appends the entries whose idle timeout is over and who have not been told since their last hit.
+  void expire(std::uint64_t now_us, std::vector<Handle>& expired);
   void erase(Index entry);
   void clear();
   [[nodiscard]] std::optional<Index> place_of(Handle handle) const;
-  /// Handles in the order of places, and the keys behind them.
-  [[nodiscard]] std::vector<Handle> handles() const;
+  [[nodiscard]] Handle handle(Index entry) const {
+    return Handle{entries_[entry].generation} << 32 | entry;
+  }
+  /// The first entry in a place from `from` on, or nothing.
+  [[nodiscard]] Index next_used(std::size_t from) const;
   [[nodiscard]] Key key(Index entry) const;
   /// Goes on with what packets have counted in `other` for the entries that both have.
   void take_measurements(const TableState& other);
@@ -87,6 +120,7 @@ class TableState {
     Index after = none;  // the next one with the same key and mask
     std::uint32_t generation = 0;
     bool used = false;
+    Usage usage;
   };
   /// All entries with one mask.
   struct Tuple {
@@ -139,6 +173,17 @@ class TableState {
   std::uint32_t index_bits_ = 0;
   std::size_t erased_ = 0;                                // since the index was made
   std::unordered_multimap<std::uint64_t, Index> by_key_;  // of ranges, to find the same again
+  /// When entries may expire, the earliest first. One that was hit meanwhile has its turn later.
+  struct Deadline {
+    std::uint64_t at_us;
+    Handle handle;
+    bool operator>(const Deadline& other) const { return at_us > other.at_us; }
+  };
+  void look_at(Index entry, std::uint64_t at_us) {
+    entries_[entry].usage.look_us = at_us;
+    deadlines_.push({at_us, handle(entry)});
+  }
+  std::priority_queue<Deadline, std::vector<Deadline>, std::greater<>> deadlines_;
   std::size_t used_ = 0;
   std::uint32_t age_ = 0;
 };

@@ -129,7 +129,7 @@ class Counting final : public LongRequest {
     count_ += piece.size();
     std::this_thread::yield();
     if (piece.find('!') == std::string_view::npos) return std::nullopt;
-    return refusal("a mark");
+    return refusal(InputError("a mark"));
   }
   std::string finish() override { return line_of({{"ok", true}, {"letters", count_}}); }
 

@@ -154,6 +154,64 @@ TEST_F(ControllerTest, ShowsAndStops) {
   EXPECT_TRUE(controller_.stopped());
 }
 
+TEST_F(ControllerTest, AnotherProgramTakesThePlaceOrTheOldOneStays) {
+  ask(route(1));
+  EXPECT_THAT(refusal({{"op", "pipeline_set"}, {"program", "{"}, {"name", "mine.json"}}),
+              HasSubstr("mine.json:1: "));
+  EXPECT_THAT(refusal({{"op", "pipeline_set"}, {"program", json::object()}}),
+              HasSubstr("as a string"));
+  EXPECT_EQ(routes(), 1U);
+  const json read = ask({{"op", "pipeline_read"}});
+  EXPECT_EQ(read["name"], edge_program);
+  const std::string text = read["program"];
+  EXPECT_EQ(ask({{"op", "pipeline_check"}, {"program", text}})["ok"], true);
+  EXPECT_EQ(routes(), 1U);
+  EXPECT_EQ(ask({{"op", "pipeline_set"}, {"program", text}, {"name", "again"}})["ok"], true);
+  EXPECT_EQ(routes(), 0U);
+  EXPECT_EQ(ask({{"op", "pipeline_read"}})["name"], "again");
+  EXPECT_THAT(refusal({{"op", "batch"}, {"operations", {{{"op", "pipeline_read"}}}}}),
+              HasSubstr("pipeline_read in a batch"));
+}
+
+TEST_F(ControllerTest, NamesEntriesByTheirKeys) {
+  ask(route(2));
+  const json named = {{"table", "ingress.ipv4_routes"}, {"match", {"10.0.2.0/24"}}};
+  json request = named;
+  request["op"] = "table_read";
+  const json read = ask(request);
+  ASSERT_EQ(read["ok"], true) << read;
+  EXPECT_EQ(read["entries"][0]["action"], "ingress.forward");
+  EXPECT_EQ(read["entries"][0]["match"][0], (json{{"value", 0x0a000200}, {"prefix", 24}}));
+  // What is read back can be added.
+  request = read["entries"][0];
+  const json added = {{"op", "table_add"},
+                      {"table", "ingress.ipv4_routes"},
+                      {"match", request["match"]},
+                      {"action", request["action"]},
+                      {"data", request["data"]}};
+  const json again = ask(added);
+  EXPECT_EQ(again["ok"], false);
+  EXPECT_EQ(again["code"], "already_exists");
+  request = named;
+  request["op"] = "table_delete";
+  request["handle"] = 0;
+  EXPECT_THAT(refusal(request), HasSubstr("by handle and by key"));
+  request.erase("handle");
+  EXPECT_EQ(ask(request)["ok"], true);
+  EXPECT_EQ(ask(request)["code"], "not_found");
+  EXPECT_EQ(ask(added)["ok"], true);
+}
+
+TEST_F(ControllerTest, PacketsOfTheControllerNeedItsPort) {
+  const json answer = ask({{"op", "packet_out"}, {"bytes", "00"}});
+  EXPECT_EQ(answer["code"], "failed_precondition") << answer;
+  EXPECT_THAT(refusal({{"op", "packet_out"}, {"bytes", "0"}}), HasSubstr("two hexadecimal digits"));
+  EXPECT_THAT(refusal({{"op", "packet_out"}, {"bytes", "zz"}}), HasSubstr("bytes: no bytes"));
+  const json events = ask({{"op", "events"}});
+  EXPECT_EQ(events["digests"], json::array({"a digest"}));
+  EXPECT_EQ(events["packets"], json::array());
+}
+
 TEST_F(ControllerTest, LoadsAFileWholeOrNamesTheLine) {
   const std::string path =
       (std::filesystem::temp_directory_path() / ("nagi-entries-" + std::to_string(getpid())))

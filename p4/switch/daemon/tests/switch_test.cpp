@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "frames.hpp"
+#include "io/input_error.hpp"
 #include "switch/daemon/controller.hpp"
 #include "switch/daemon/port_account.hpp"
 
@@ -165,6 +166,50 @@ TEST_F(SwitchTest, KeepsItsBooks) {
   sent += left().size();
   EXPECT_EQ(50U, sent + switch_->input(0).dropped_by_program + switch_->input(0).no_such_port +
                      switch_->output(1).queue_full);
+}
+
+TEST_F(SwitchTest, AnotherProgramTakesOverWhilePacketsWait) {
+  QueueConfig queue;
+  queue.rates.bits = Bitrate{8'000'000};
+  start(queue);
+  for (int i = 0; i < 3; ++i) arrive(2, 1000, i);
+  switch_->replace(load_program_file(edge_program));  // without a route
+  arrive(2, 1000, 10);
+  EXPECT_EQ(switch_->input(0).dropped_by_program, 1U);
+  Controller controller(*switch_, {[] {}, [](std::size_t) {}, {}, {}});
+  controller.answer(route(2));
+  arrive(2, 1000, 20);
+  switch_->advance(at(10'000'000));
+  EXPECT_EQ(left(), (std::vector<std::int64_t>{1'000'000, 2'000'000, 3'000'000, 4'000'000}));
+  const Counters all = switch_->counters();
+  EXPECT_EQ(all.received, 5U);
+  EXPECT_EQ(all.received + all.copies, all.ended());
+  EXPECT_EQ(switch_->machine().counters().received, 2U);
+  EXPECT_EQ(switch_->replaced(), 1U);
+}
+
+TEST_F(SwitchTest, TheControllerHasAPort) {
+  SwitchConfig config = two_ports();
+  config.cpu_port = 9;
+  switch_.emplace(config, load_program_file(edge_program), pool_, std::function<void(const Drop&)>());
+  Controller controller(*switch_, {[] {}, [](std::size_t) {}, {}, {}});
+  for (const int net : {2, 9}) controller.answer(route(net));
+  arrive(9, 100, 5'000);
+  EXPECT_TRUE(left().empty());
+  const auto told = switch_->take_packets_in();
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_EQ(told[0].bytes.size(), 114U);
+  EXPECT_EQ(told[0].at, at(5'000));
+  EXPECT_TRUE(switch_->take_packets_in().empty());
+  switch_->arrive_from_controller(ipv4_frame(2, 200));
+  ASSERT_EQ(switch_->departures().size(), 1U);
+  EXPECT_EQ(switch_->departures()[0].port, 1U);
+  left();
+  EXPECT_THROW(switch_->arrive_from_controller({}), InputError);
+  EXPECT_THROW(switch_->arrive_from_controller(std::vector<std::uint8_t>(5000)), InputError);
+  EXPECT_EQ(switch_->input(2).received, 1U);
+  EXPECT_EQ(switch_->output(2).sent, 1U);
+  EXPECT_EQ(switch_->ports(), 2U);
 }
 
 TEST(AchievedRate, IsOfLongBackloggedIntervalsOnly) {

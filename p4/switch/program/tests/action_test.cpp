@@ -198,7 +198,7 @@ TEST(Action, DigestsAreCollected) {
   for (std::uint64_t i = 0; i < 3; ++i) machine.send(eight, 5, i);
   const auto digests = machine.machine().take_digests();
   ASSERT_EQ(digests.size(), 2U);
-  EXPECT_EQ(digests[1].list_id, 3U);
+  EXPECT_EQ(digests[1].name, "d");
   EXPECT_EQ(digests[1].at_us, 1U);
   EXPECT_EQ(digests[1].values, (std::vector<Bytes>{{5, 6, 7, 8}, {0, 5}}));
   EXPECT_EQ(machine.machine().counters().digests_lost, 1U);

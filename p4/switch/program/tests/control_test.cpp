@@ -115,7 +115,7 @@ TEST(Control, RegistersCountersAndMeters) {
   c.register_reset("r");
   EXPECT_EQ(c.register_read("r", 3), (Bytes{0, 0}));
   EXPECT_THAT(refusal([&] { (void)c.counter_read("of_exact", 0); }),
-              HasSubstr("it counts the entries of exact"));
+              HasSubstr("it belongs to the entries of exact"));
   EXPECT_THAT(refusal([&] { (void)c.direct_counter_read("lpm", 0); }),
               HasSubstr("it has no direct counter"));
   EXPECT_THAT(refusal([&] { c.meter_rates("m", 0, {{1, 1}}); }), HasSubstr("1 rates; give 2"));
@@ -188,10 +188,133 @@ TEST(Control, RollingBackUndoesEverything) {
   EXPECT_THROW(c.mirror_delete(1), InputError);
   c.table_modify("exact", first, ActionCall{"set", {{11}}});
   EXPECT_EQ(machine.one({0, 1, 0, 0, 0, 0, 0, 0})[0], 11);
-  const auto entries = c.table_entries("exact");
+  const auto entries = c.table_entries("exact").entries;
   ASSERT_EQ(entries.size(), 1U);
   EXPECT_EQ(std::get<ActionCall>(entries[0].target).data[0], (Bytes{11}));
   EXPECT_EQ(std::get<Exact>(entries[0].match[0]).value, (Bytes{1}));
+}
+
+TEST(Control, ReadsBackWhatWasWritten) {
+  Switch machine(everything());
+  Control& c = machine.control();
+  c.set_time(10);
+  const Handle handle =
+      c.table_add("ternary", {Ternary{{10, 0, 0, 0}, {255, 0, 0, 0}}}, ActionCall{"set", {{7}}}, 5);
+  EXPECT_EQ(c.table_find("ternary", {Prefix{{10, 0, 0, 0}, 8}}, 5), handle);
+  EXPECT_THAT(refusal([&] { (void)c.table_find("ternary", {Prefix{{10, 0, 0, 0}, 8}}, 6); }),
+              HasSubstr("no entry with this key"));
+  c.table_delete("ternary", handle);
+
+  c.table_add("exact", {Exact{{2}}}, ActionCall{"set", {{8}}});
+  for (int i = 0; i < 3; ++i) machine.send({0, 2, 0, 0, 0, 0, 0, 0}, 3, 20);
+  machine.send({0, 9, 0, 0, 0, 0, 0, 0}, 3, 20);
+  c.set_time(50);
+  const Entry entry = c.table_entries("exact").entries.at(0);
+  EXPECT_EQ(entry.hits, 3U);
+  EXPECT_EQ(entry.idle_us, 30U);
+  EXPECT_EQ(entry.count->packets, 3U);
+  EXPECT_FALSE(entry.timeout_us);
+  c.direct_counter_write("exact", entry.handle, {100, 1000});
+  EXPECT_EQ(c.table_entry("exact", entry.handle).count->bytes, 1000U);
+
+  Default miss = c.table_default_read("exact");
+  EXPECT_TRUE(miss.is_initial);
+  EXPECT_EQ(std::get<ActionCall>(*miss.target).action, "nothing");
+  EXPECT_EQ(miss.hits, 3U);
+  EXPECT_EQ(miss.misses, 1U);
+  c.table_default("exact", ActionCall{"set", {{9}}});
+  miss = c.table_default_read("exact");
+  EXPECT_FALSE(miss.is_initial);
+  EXPECT_EQ(std::get<ActionCall>(*miss.target).data, (std::vector<Bytes>{{9}}));
+  c.table_default_reset("exact");
+  EXPECT_TRUE(c.table_default_read("exact").is_initial);
+  EXPECT_FALSE(c.table_default_read("ternary").target);
+
+  c.member_add("p", {"set", {{1}}});
+  c.member_add("p", {"set", {{2}}});
+  const std::uint32_t group = c.group_create("p");
+  c.group_add_member("p", group, 1);
+  EXPECT_EQ(c.members("p").size(), 2U);
+  EXPECT_EQ(c.members("p", 1).at(0).call.data[0], (Bytes{2}));
+  EXPECT_EQ(c.groups("p").at(0).members, (std::vector<std::uint32_t>{1}));
+  EXPECT_THROW((void)c.members("p", 2), InputError);
+
+  c.counter_write("k", 2, {5, 6});
+  EXPECT_EQ(c.counter_read_all("k").at(2).packets, 5U);
+  EXPECT_EQ(c.counter_read_all("k").size(), 4U);
+  EXPECT_TRUE(c.meter_read("m", 1).empty());
+  c.meter_rates("m", 1, {{0.5, 10}, {1.5, 20}});
+  EXPECT_EQ(c.meter_read("m", 1).at(1).burst, 20U);
+  EXPECT_EQ(c.meter_read_all("m").at(1).at(0).per_us, 0.5);
+  c.mirror_add(3, {7, {}, 64});
+  EXPECT_EQ(c.mirrors().at(3).max_bytes, 64U);
+  c.multicast_create(4, {{1, {2, 3}}});
+  EXPECT_EQ(c.multicast_groups().at(4)[0].ports, (std::vector<Port>{2, 3}));
+}
+
+TEST(Control, SaysWhyItRefuses) {
+  Switch machine(everything());
+  Control& c = machine.control();
+  const auto code = [](const auto& act) -> std::string {
+    try {
+      act();
+    } catch (const InputError& error) {
+      return error.code();
+    }
+    return "not refused";
+  };
+  const ActionCall set{"set", {{1}}};
+  EXPECT_EQ(code([&] { c.table_add("none", {}, set); }), not_found);
+  EXPECT_EQ(code([&] { c.table_add("exact", {Exact{{1, 0}}}, set); }), "");
+  c.table_add("exact", {Exact{{1}}}, set);
+  EXPECT_EQ(code([&] { c.table_add("exact", {Exact{{1}}}, set); }), already_exists);
+  c.table_add("exact", {Exact{{2}}}, set);
+  EXPECT_EQ(code([&] { c.table_add("exact", {Exact{{3}}}, set); }), resource_exhausted);
+  EXPECT_EQ(code([&] { c.table_default("fixed", set); }), failed_precondition);
+  EXPECT_EQ(code([&] { (void)c.register_read("r", 4); }), out_of_range);
+}
+
+TEST(Control, TellsOfEntriesThatNobodyHits) {
+  SmallProgram program = everything();
+  program.root["pipelines"][0]["tables"][0]["support_timeout"] = true;
+  Switch machine(program);
+  Control& c = machine.control();
+  const auto expired = [&](std::uint64_t now_us) {
+    c.set_time(now_us);
+    std::vector<Handle> handles;
+    for (const Expired& one : c.expired()) handles.push_back(one.entry.handle);
+    return handles;
+  };
+  const ActionCall set{"set", {{7}}};
+  const Handle one = c.table_add("exact", {Exact{{1}}}, set, {}, 100);
+  const Handle two = c.table_add("exact", {Exact{{2}}}, set, {}, 0);
+  EXPECT_THAT(refusal([&] { c.table_add("lpm", {Any{}}, set, {}, 5); }),
+              HasSubstr("support_timeout"));
+  EXPECT_EQ(c.table_size("lpm"), 0U);
+  EXPECT_TRUE(expired(99).empty());
+  machine.send({0, 1, 0, 0, 0, 0, 0, 0}, 3, 60);
+  EXPECT_TRUE(expired(159).empty());
+  EXPECT_EQ(expired(160), (std::vector<Handle>{one}));
+  EXPECT_TRUE(expired(1000).empty());  // once
+  machine.send({0, 1, 0, 0, 0, 0, 0, 0}, 3, 1010);
+  EXPECT_TRUE(expired(1109).empty());
+  EXPECT_EQ(expired(1110), (std::vector<Handle>{one}));
+  c.table_modify("exact", two, set, 10);
+  EXPECT_EQ(expired(1120), (std::vector<Handle>{two}));
+  c.table_modify("exact", two, set, 50);  // begins anew, and so does what is told
+  EXPECT_TRUE(expired(1169).empty());
+  EXPECT_EQ(expired(1170), (std::vector<Handle>{two}));
+  // What packets do while a transaction is open is not forgotten by it.
+  machine.send({0, 1, 0, 0, 0, 0, 0, 0}, 3, 1200);
+  c.begin();
+  c.table_add("lpm", {Any{}}, set);
+  c.table_modify("exact", two, set, 0);
+  machine.send({0, 1, 0, 0, 0, 0, 0, 0}, 3, 1250);
+  c.commit();
+  EXPECT_TRUE(expired(1349).empty());
+  EXPECT_EQ(expired(1350), (std::vector<Handle>{one}));
+  c.table_delete("exact", one);
+  EXPECT_TRUE(expired(9999).empty());
 }
 
 TEST(Control, ReplicationIsChecked) {

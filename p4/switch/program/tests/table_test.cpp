@@ -125,7 +125,22 @@ TEST_P(Kinds, FindWhatLookingAtAllFinds) {
     ASSERT_EQ(found(machine, a, d), expected(entries, a, d)) << kind << " round " << round;
   }
   EXPECT_EQ(control.table_size("t"), entries.size());
-  EXPECT_EQ(control.table_entries("t").size(), entries.size());
+  // All are read back, page by page, and found by their keys.
+  std::size_t read = 0;
+  for (std::optional<std::uint64_t> from = 0; from;) {
+    const Control::Page page = control.table_entries("t", *from, 7);
+    for (const Entry& one : page.entries) {
+      EXPECT_EQ(control.table_find("t", one.match, one.priority), one.handle);
+      const auto known = std::find_if(entries.begin(), entries.end(), [&](const Known& other) {
+        return other.handle == one.handle;
+      });
+      ASSERT_NE(known, entries.end());
+      EXPECT_EQ(std::get<ActionCall>(one.target).data[0], number(known->value, 2));
+    }
+    read += page.entries.size();
+    from = page.next;
+  }
+  EXPECT_EQ(read, entries.size());
   control.table_clear("t");
   EXPECT_EQ(found(machine, 1, 1), 0xffffU);
   EXPECT_EQ(control.table_size("t"), 0U);

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lists of digests (P4Runtime specification, "DigestEntry"): digests wait until a list is full or
+old enough, and none that a client has not acknowledged is sent again. Times are nanoseconds of a
+clock that never goes back, and passed in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from nagi_p4runtime.bytestrings import encoded, encoded_signed, of_answer
+from nagi_p4runtime.p4info import DataType, Digest, P4Info
+from nagi_p4runtime.protos import p4d, p4r
+
+_MAX_LIST = 1000  # of a client that gives no size
+
+Data = tuple[Any, ...]  # of a digest, as the switch tells them
+
+
+@dataclass
+class _Buffer:
+    waiting: dict[Data, None] = field(default_factory=dict)
+    since_ns: int = 0
+    # Lists that were sent and not acknowledged: when, and what was in them.
+    sent: dict[int, tuple[int, frozenset[Data]]] = field(default_factory=dict)
+
+    def has(self, data: Data) -> bool:
+        return data in self.waiting or any(data in each for _, each in self.sent.values())
+
+
+class DigestLists:
+    """`configs`: of the digests that are asked for, by id; it may change at any time."""
+
+    def __init__(self, info: P4Info, configs: Mapping[int, p4r.DigestEntry.Config]) -> None:
+        self._info = info
+        self._configs = configs
+        self._buffers: dict[int, _Buffer] = {}
+        self._next_list = 1
+
+    def add(self, name: str, values: Sequence[Any], now_ns: int) -> list[p4r.DigestList]:
+        """A digest of the switch. Returns the lists that are full by it."""
+        digest = self._info.digest_by_name.get(name)
+        config = self._configs.get(digest.id) if digest is not None else None
+        if digest is None or config is None:
+            return []
+        self._forget_old(digest.id, config, now_ns)
+        buffer = self._buffers.setdefault(digest.id, _Buffer())
+        data = tuple(values)
+        if buffer.has(data):
+            return []
+        if not buffer.waiting:
+            buffer.since_ns = now_ns
+        buffer.waiting[data] = None
+        limit = config.max_list_size or _MAX_LIST
+        if len(buffer.waiting) >= limit or config.max_timeout_ns == 0:
+            return [self._list(digest, config, buffer, now_ns)]
+        return []
+
+    def due(self, now_ns: int) -> list[p4r.DigestList]:
+        """The lists that have waited long enough."""
+        lists = []
+        for id, buffer in self._buffers.items():
+            config = self._configs.get(id)
+            if config is None:
+                buffer.waiting.clear()
+            elif buffer.waiting and now_ns - buffer.since_ns >= config.max_timeout_ns:
+                lists.append(self._list(self._info.digests[id], config, buffer, now_ns))
+        return lists
+
+    def acknowledge(self, digest_id: int, list_id: int) -> None:
+        buffer = self._buffers.get(digest_id)
+        if buffer is not None:
+            buffer.sent.pop(list_id, None)
+
+    def forget_sent(self) -> None:
+        """There is another primary: what the last one had may be sent again."""
+        for buffer in self._buffers.values():
+            buffer.sent.clear()
+
+    def _forget_old(self, id: int, config: p4r.DigestEntry.Config, now_ns: int) -> None:
+        buffer = self._buffers.get(id)
+        if buffer is not None:
+            for list_id in [
+                list_id
+                for list_id, (sent_ns, _) in buffer.sent.items()
+                if now_ns - sent_ns >= config.ack_timeout_ns
+            ]:
+                del buffer.sent[list_id]
+
+    def _list(
+        self, digest: Digest, config: p4r.DigestEntry.Config, buffer: _Buffer, now_ns: int
+    ) -> p4r.DigestList:
+        message = p4r.DigestList(digest_id=digest.id, list_id=self._next_list)
+        for data in buffer.waiting:
+            _write_data(digest.type, iter(data), message.data.add())
+        if config.ack_timeout_ns:
+            buffer.sent[self._next_list] = now_ns, frozenset(buffer.waiting)
+        buffer.waiting.clear()
+        self._next_list += 1
+        return message
+
+
+def _write_data(type: DataType, values: Iterator[Any], data: p4d.P4Data) -> None:
+    """Values are those of the innermost members, in order."""
+    if type.kind in ("struct", "tuple"):
+        members = data.struct.members if type.kind == "struct" else data.tuple.members
+        for member in type.members:
+            _write_data(member, values, members.add())
+    elif type.kind == "header":
+        data.header.is_valid = True
+        for _ in type.members:
+            data.header.bitstrings.append(encoded(of_answer(next(values))))
+    elif type.kind == "bool":
+        data.bool = bool(of_answer(next(values)))
+    elif type.kind == "signed":
+        data.bitstring = encoded_signed(of_answer(next(values)), type.bits)
+    else:
+        data.bitstring = encoded(of_answer(next(values)))

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What operations on a State share: finding what they name, checking what they are given, and how
+// they refuse.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "io/input_error.hpp"
+#include "program/control.hpp"
+#include "program/key.hpp"
+#include "program/state.hpp"
+
+namespace nagi::p4 {
+
+using Words = std::vector<std::uint64_t>;
+
+[[noreturn]] inline void refuse(const std::string& where, const std::string& what, const std::string& cure,
+                         const char* code = "") {
+  throw InputError(where + ": " + what + "; " + cure, code);
+}
+
+template <typename Object>
+Index find(const std::vector<Object>& objects, const std::string& name, const char* what) {
+  for (Index i = 0; i < objects.size(); ++i) {
+    if (objects[i].name == name) return i;
+  }
+  std::string names;
+  for (const Object& object : objects) {
+    if constexpr (requires { object.is_hidden; }) {
+      if (object.is_hidden) continue;  // the compiler's own
+    }
+    names += (names.empty() ? "" : ", ") + object.name;
+  }
+  refuse(name, std::string("there is no such ") + what,
+         names.empty() ? "the program has none" : "give one of " + names, not_found);
+}
+
+inline Words words_for(const std::string& where, const Bytes& bytes, std::uint32_t bits) {
+  Words words = words_of_bytes(bytes, bits);
+  if (words.empty()) {
+    refuse(where, "a value of more than " + std::to_string(bits) + " bits", "give one that fits");
+  }
+  return words;
+}
+
+inline const char* kind_name(MatchKind kind) {
+  constexpr const char* names[] = {"exact", "lpm", "ternary", "range", "valid"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
+/// What an action takes, as words one after another.
+inline Words data_of(const Action& action, const std::string& where, const std::vector<Bytes>& given) {
+  if (given.size() != action.parameters.size()) {
+    std::string names;
+    for (const Parameter& one : action.parameters) names += (names.empty() ? "" : ", ") + one.name;
+    refuse(where,
+           action.name + " takes " + std::to_string(action.parameters.size()) + " values, not " +
+               std::to_string(given.size()),
+           names.empty() ? "give none" : "give " + names);
+  }
+  Words data;
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const Parameter& parameter = action.parameters[i];
+    Words words =
+        words_for(where + ": " + action.name + ": " + parameter.name, given[i], parameter.bits);
+    words.resize(parameter.field.limbs);
+    data.insert(data.end(), words.begin(), words.end());
+  }
+  return data;
+}
+
+/// Which one of `allowed` has this name.
+inline Index place_of(const Compiled& program, const std::vector<Index>& allowed, const std::string& where,
+               const std::string& name) {
+  std::string names;
+  for (Index i = 0; i < allowed.size(); ++i) {
+    const Action& action = program.actions[allowed[i]];
+    if (action.name == name) return i;
+    names += (names.empty() ? "" : ", ") + action.name;
+  }
+  refuse(where, "action " + name + " is none of its own", "give one of " + names);
+}
+
+/// Operations on a State, with what they share.
+class Operation {
+ public:
+  explicit Operation(State& state) : state_(state), program_(*state.program) {}
+
+  /// What the controller may change.
+  template <typename Value>
+  Value& change(Staged<Value>& staged) const {
+    return staged.change(state_.transaction);
+  }
+
+  Index table(const std::string& name) const { return find(program_.tables, name, "table"); }
+
+  Index entry(Index table, Handle handle) const {
+    const auto place = state_.tables[table].now().place_of(handle);
+    if (!place) {
+      refuse(program_.tables[table].name, "there is no entry " + std::to_string(handle),
+             "give a handle that adding an entry returned", not_found);
+    }
+    return *place;
+  }
+
+  void not_constant(Index table) const {
+    if (program_.tables[table].is_constant) {
+      refuse(program_.tables[table].name, "its entries are constant",
+             "they stand in the P4 program", failed_precondition);
+    }
+  }
+
+  /// A target, checked, and the data that goes with it.
+  Result result(Index index, const Target& target, Words& data) const {
+    const Table& table = program_.tables[index];
+    if (const auto* call = std::get_if<ActionCall>(&target)) {
+      if (table.profile != none) {
+        refuse(table.name,
+               "its entries refer to the action profile " + program_.profiles[table.profile].name,
+               "give a member or a group instead of an action");
+      }
+      const Index place = place_of(program_, table.actions, table.name, call->action);
+      const Index action = table.actions[place];
+      data = data_of(program_.actions[action], table.name, call->data);
+      return {Result::What::action, action, place};
+    }
+    if (table.profile == none) {
+      refuse(table.name, "it has no action profile", "give an action");
+    }
+    const std::string& name = program_.profiles[table.profile].name;
+    if (const auto* member = std::get_if<Member>(&target)) {
+      const auto& of = profile_of(table).members[this->member(table.profile, member->number)];
+      if (table.places[of.choice] == none) {
+        refuse(table.name,
+               "action " + program_.actions[of.action].name + " of member " +
+                   std::to_string(member->number) + " is none of its own",
+               "give another member");
+      }
+      return {Result::What::member, member->number, none};
+    }
+    const std::uint32_t number = std::get<Group>(target).number;
+    if (!table.with_groups) refuse(table.name, name + " has no groups", "give a member");
+    if (profile_of(table).groups[group(table.profile, number)].members.empty()) {
+      refuse(table.name, "group " + std::to_string(number) + " is empty",
+             "add a member to it first", failed_precondition);
+    }
+    return {Result::What::group, number, none};
+  }
+
+  /// Counts entries that refer to a member or group.
+  void refer(Index table, const Result& result, std::int64_t by) {
+    if (result.what == Result::What::action) return;
+    ProfileState& profile = change(state_.profiles[program_.tables[table].profile]);
+    std::size_t& references = result.what == Result::What::member
+                                  ? profile.members[result.index].references
+                                  : profile.groups[result.index].references;
+    references = static_cast<std::size_t>(static_cast<std::int64_t>(references) + by);
+  }
+
+  [[nodiscard]] const ProfileState& profile_of(const Table& table) const {
+    return state_.profiles[table.profile].now();
+  }
+  Index profile(const std::string& name) const {
+    return find(program_.profiles, name, "action profile");
+  }
+  std::uint32_t member(Index profile, std::uint32_t number) const {
+    const auto& all = state_.profiles[profile].now().members;
+    if (number >= all.size() || !all[number].used) {
+      refuse(program_.profiles[profile].name, "there is no member " + std::to_string(number),
+             "give one that was added", not_found);
+    }
+    return number;
+  }
+  std::uint32_t group(Index profile, std::uint32_t number) const {
+    const auto& all = state_.profiles[profile].now().groups;
+    if (number >= all.size() || !all[number].used) {
+      refuse(program_.profiles[profile].name, "there is no group " + std::to_string(number),
+             "give one that was created", not_found);
+    }
+    return number;
+  }
+
+  void within(const std::string& name, std::uint64_t index, std::uint64_t size) const {
+    if (index >= size) {
+      refuse(name, "there is no index " + std::to_string(index),
+             size == 0 ? "it is empty" : "the last one is " + std::to_string(size - 1), out_of_range);
+    }
+  }
+
+  /// A table whose entries may have an idle timeout.
+  void timed(Index table) const {
+    if (program_.tables[table].with_timeouts) return;
+    refuse(program_.tables[table].name, "its entries have no idle timeout",
+           "give the table `support_timeout = true` in the P4 program");
+  }
+  /// A counter or meter array whose cells have numbers.
+  template <typename Array>
+  void not_direct(const Array& array) const {
+    if (array.is_direct) {
+      refuse(array.name, "it belongs to the entries of " + program_.tables[array.table].name,
+             "give that table and an entry");
+    }
+  }
+  /// A table with a direct counter.
+  Index counted(const std::string& name) const {
+    const Index index = table(name);
+    if (!program_.tables[index].with_counters) {
+      refuse(name, "it has no direct counter", "give it one in the P4 program");
+    }
+    return index;
+  }
+  /// A table with a direct meter.
+  Index metered(const std::string& name) const {
+    const Index index = table(name);
+    if (program_.tables[index].meter == none) {
+      refuse(name, "it has no direct meter", "give it one in the P4 program");
+    }
+    return index;
+  }
+
+  /// New rates for a meter's cell.
+  MeterCell rated(const MeterArray& meter, const std::vector<MeterRate>& rates) const {
+    if (!rates.empty() && rates.size() != meter.rates) {
+      refuse(meter.name, std::to_string(rates.size()) + " rates",
+             "give " + std::to_string(meter.rates) + ", or none, which lets everything pass");
+    }
+    MeterCell cell;
+    for (const MeterRate& rate : rates) {
+      if (!std::isfinite(rate.per_us) || rate.per_us < 0 || rate.per_us > 1e12) {
+        refuse(meter.name, "not a rate: " + std::to_string(rate.per_us),
+               "give what passes per microsecond, from 0 to 1e12");
+      }
+      if (cell.used > 0 && rate.per_us < cell.rates[cell.used - 1].per_us) {
+        refuse(meter.name, "the peak rate is below the committed one",
+               "give the committed rate first");
+      }
+      cell.rates[cell.used++] = {rate.per_us, rate.burst, rate.burst, 0};
+    }
+    return cell;
+  }
+
+ private:
+  State& state_;
+  const Compiled& program_;
+};
+
+}  // namespace nagi::p4

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""p4c for v1model, `p4c-bm2-ss`: where it is, which version it has, what it makes of a program."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+NAME = "p4c-bm2-ss"
+LIMIT_S = 300.0
+
+
+class CompilerError(Exception):
+    """There is no compiler, or it does not take a program."""
+
+
+class Compiler:
+    """`path`: of p4c-bm2-ss; without, the one that P4C of the environment names, or that is on
+    PATH. Raises CompilerError if there is none."""
+
+    def __init__(self, path: str | None = None) -> None:
+        wanted = path or os.environ.get("P4C") or NAME
+        found = shutil.which(wanted)
+        if found is None:
+            raise CompilerError(f"no {wanted} here; name it: P4C=/path/of/{NAME}")
+        self.path = Path(found).absolute()  # not resolved: p4include is beside it
+
+    def version(self) -> str:
+        """As compiled-with.txt has it: the number alone, as builds of one version say different
+        things behind it."""
+        said = self._run(["--version"], Path.cwd())
+        found = re.search(r"Version (\S+)", said)
+        if not found:
+            raise CompilerError(f"{self.path} does not say its version")
+        return f"p4c {found[1]}"
+
+    def compile(
+        self, source: Path, compiled: Path, p4info: Path | None = None, *options: str
+    ) -> None:
+        """Writes `compiled` and `p4info`. The compiler runs in the program's directory, so that the
+        JSON names files relative to it. Raises CompilerError with what it says."""
+        more = ["--p4runtime-files", str(p4info.absolute())] if p4info is not None else []
+        standard = [] if "--std" in options else ["--std", "p4-16"]
+        self._run(
+            [
+                *standard,
+                *options,
+                "--arch",
+                "v1model",
+                *more,
+                "-o",
+                str(compiled.absolute()),
+                source.name,
+            ],
+            source.parent,
+        )
+
+    def _run(self, options: list[str], directory: Path) -> str:
+        try:
+            done = subprocess.run(
+                [self.path, *options],
+                cwd=directory,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=LIMIT_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise CompilerError(f"{self.path} takes longer than {LIMIT_S:g} s") from None
+        if done.returncode != 0:
+            raise CompilerError((done.stderr or done.stdout).strip() or f"status {done.returncode}")
+        return done.stdout + done.stderr

@@ -1,0 +1,406 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the statements of an STF file on nagi-switch, in its simulation: no network and no clock.
+
+What leaves by a port is compared with the `expect`s of that port in their order, at the end of the
+file: an `expect` may stand before its packet or behind it. Ports that the file names only as goals
+of copies are there, and what leaves by them does not matter, as for p4c's own runner."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from nagi_p4 import operations
+from nagi_p4.operations import Operation
+from nagi_p4.simulation import Simulation
+
+from stf import language
+from stf.language import Place, Statement, StfError
+from stf.program import Program, UnknownName
+
+# nagi-switch's smaller priority wins, STF's larger: one is this less the other.
+TOP_PRIORITY = 1 << 24
+
+
+class Failure(Exception):
+    """The switch does not do what the file expects."""
+
+    def __init__(self, place: Place, text: str) -> None:
+        super().__init__(f"{place}: {text}")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One that the file has added."""
+
+    table: str
+    handle: int
+
+
+@dataclass(frozen=True)
+class Sent:
+    data: bytes
+    cause: Place  # the statement after which it left
+
+
+@dataclass
+class Port:
+    """What is expected of a port and what leaves by it."""
+
+    expected: list[language.Expect] = field(default_factory=list)
+    sent: list[Sent] = field(default_factory=list)
+
+    @property
+    def takes_all(self) -> bool:
+        return any(each.digits is None for each in self.expected)
+
+    def compare(self, name: str, is_end: bool) -> None:
+        """Raises Failure at the first difference; before the end more may be expected than sent."""
+        if self.takes_all:
+            return
+        for want, have in zip(self.expected, self.sent, strict=False):
+            if difference := want.difference(have.data):
+                end = "$" if want.is_whole else ""
+                raise Failure(
+                    want.place,
+                    f"{name}: {difference} (after the statement of line {have.cause.line})\n"
+                    f"  expected {want.digits}{end}\n  got      {have.data.hex().upper()}",
+                )
+        if len(self.sent) > len(self.expected):
+            surplus = self.sent[len(self.expected)]
+            got = surplus.data.hex().upper()
+            raise Failure(surplus.cause, f"{name}: a packet that is not expected\n  got      {got}")
+        if is_end and len(self.expected) > len(self.sent):
+            missing = self.expected[len(self.sent)]
+            raise Failure(missing.place, f"{name}: nothing left\n  expected {missing.digits}")
+
+
+def run_file(compiled: Path, stf: Path, executable: Path) -> None:
+    """Runs a file on a program. Raises StfError if it is no STF or does not fit the program,
+    Failure at the first difference, Refused if the switch does not take program or operation."""
+    run(Program(compiled), language.read(stf), executable)
+
+
+def run(program: Program, statements: list[Statement], executable: Path) -> None:
+    settings = {each.key: each.value for each in language.of_kind(statements, language.Set)}
+    with Simulation(program.compiled, _ports(statements), executable, **settings) as switch:
+        execution = Execution(program, switch, watched=_watched(statements))
+        for statement in statements:
+            execution.perform(statement)
+        execution.end()
+
+
+def _watched(statements: list[Statement]) -> set[int]:
+    """Ports whose packets are compared."""
+    named = [*language.of_kind(statements, language.Packet)]
+    named += language.of_kind(statements, language.Expect)
+    return {each.port for each in named if each.port is not None}
+
+
+def _ports(statements: list[Statement]) -> list[int]:
+    ports = _watched(statements)
+    for node in language.of_kind(statements, language.CreateNode):
+        ports |= set(node.ports)
+    for mirror in language.of_kind(statements, language.Mirror):
+        ports |= {mirror.port} - {None}
+    return sorted(ports) or [0]
+
+
+class Execution:
+    """The state of a file that is being run."""
+
+    def __init__(self, program: Program, switch: Simulation, watched: set[int]) -> None:
+        self._program = program
+        self._switch = switch
+        self._ports = {port: Port() for port in watched}
+        self._controller = Port()
+        self._digests: list[dict[str, Any]] = []
+        self._timeouts: list[dict[str, Any]] = []
+        self._entries: list[Entry] = []
+        self._names: dict[str, Entry] = {}
+        self._references: dict[tuple[str, str], int] = {}  # members and groups, by kind and name
+        self._nodes: list[dict[str, Any]] = []
+        self._copies: dict[int, list[dict[str, Any]]] = {}  # of each multicast group
+
+    def perform(self, statement: Statement) -> None:
+        try:
+            self._perform(statement)
+        except UnknownName as error:
+            raise StfError(statement.place, str(error)) from None
+        except operations.Refused as error:
+            raise Failure(statement.place, str(error)) from None
+        except OSError as error:
+            raise Failure(statement.place, f"nagi-switch is gone: {error}") from None
+
+    def end(self) -> None:
+        """Compares what the file expects with all that has left."""
+        self._poll()
+        for number, port in sorted(self._ports.items()):
+            port.compare(f"port {number}", is_end=True)
+        if self._controller.expected:
+            self._controller.compare("packets to the controller", is_end=True)
+
+    def _perform(self, statement: Statement) -> None:
+        place = statement.place
+        match statement:
+            case language.Packet(port=port, data=data):
+                send = self._switch.send_packet
+                self._take(
+                    place, self._switch.packet_out(data) if port is None else send(port, data)
+                )
+                self._poll(place)
+            case language.Expect(port=port):
+                expected = self._controller if port is None else self._ports[port]
+                expected.expected.append(statement)
+            case language.NoPacket():
+                for number, compared in sorted(self._ports.items()):
+                    compared.compare(f"port {number}", is_end=False)
+            case language.Wait() | language.Set():
+                pass
+            case language.Advance(us=us):
+                self._take(place, self._switch.advance(us))
+                self._poll(place)
+            case language.Refused(code=code, statement=inner):
+                self._refused(place, code, inner)
+            case language.Digest(name=name, values=values):
+                self._digest(place, name, list(values))
+            case language.Expired(name=name):
+                self._expired(place, name)
+            case language.CheckCounter(comparison=comparison):
+                answer = self._ask(self._counter("counter_read", statement))
+                self._compare(place, statement.counter, comparison, answer[comparison.what])
+            case language.CheckRegister(register=register, index=index, comparison=comparison):
+                name = self._program.register(register)
+                answer = self._ask({"op": "register_read", "register": name, "index": index})
+                value = operations.number(answer["values"][0])
+                self._compare(place, f"{name}[{index}]", comparison, value)
+            case language.CheckTable(table=name, comparison=comparison):
+                self._check_table(place, self._program.table(name).name, comparison)
+            case _:
+                self._control(statement)
+
+    def _control(self, statement: Statement) -> None:
+        """Statements that are an operation, and what is to be remembered of its answer."""
+        answer = self._ask(self._operation(statement))
+        match statement:
+            case language.Add(name=name):
+                entry = Entry(self._program.table(statement.table).name, answer["handle"])
+                self._entries.append(entry)
+                if name is not None:
+                    self._names[name] = entry
+            case language.Remove(name=name):
+                gone = self._entries if name is None else [self._entry(name)]
+                self._entries = [each for each in self._entries if each not in gone]
+            case language.AddMember(name=name):
+                self._references["member", name] = answer["member"]
+            case language.AddGroup(name=name, members=members):
+                self._references["group", name] = answer["group"]
+                profile = self._program.profile(statement.profile)
+                for member in members:
+                    number = self._reference("member", member)
+                    self._ask(
+                        {
+                            "op": "group_add_member",
+                            "profile": profile,
+                            "group": answer["group"],
+                            "member": number,
+                        }
+                    )
+            case language.CreateGroup(group=group):
+                self._copies[group] = []
+            case language.CreateNode(rid=rid, ports=ports):
+                self._nodes.append({"rid": rid, "ports": list(ports)})
+            case language.Associate(group=group, node=node):
+                self._copies[group].append(self._nodes[node])
+
+    def _operation(self, statement: Statement) -> Operation | list[Operation]:
+        """What a statement asks of the switch; several are carried out one after the other."""
+        program = self._program
+        match statement:
+            case language.Add():
+                return self._add(statement)
+            case language.SetDefault(table=name, outcome=outcome):
+                table = program.table(name)
+                return {"op": "table_default", "table": table.name, **self._what(table, outcome)}
+            case language.Remove(name=name):
+                gone = self._entries if name is None else [self._entry(name)]
+                return [
+                    {"op": "table_delete", "table": each.table, "handle": each.handle}
+                    for each in gone
+                ]
+            case language.Mirror(verb=verb, session=session, port=port, group=group):
+                if verb == "get":
+                    return {"op": "mirror_read"}
+                to = {"port": port, "group": group}
+                goals = {kind: number for kind, number in to.items() if number is not None}
+                return {"op": f"mirror_{verb}", "session": session, **goals}
+            case language.CreateGroup(group=group):
+                return {"op": "multicast_create", "group": group, "copies": []}
+            case language.CreateNode():
+                return []
+            case language.Associate(group=group, node=node):
+                if group not in self._copies:
+                    raise UnknownName(f"no group {group}: mc_mgrp_create makes one")
+                if node >= len(self._nodes):
+                    raise UnknownName(f"no node {node}: mc_node_create makes one")
+                copies = [*self._copies[group], self._nodes[node]]
+                return [
+                    {"op": "multicast_delete", "group": group},
+                    {"op": "multicast_create", "group": group, "copies": copies},
+                ]
+            case language.Counter(verb=verb):
+                operation = self._counter(f"counter_{verb}", statement)
+                if verb == "write":
+                    operation |= {"packets": statement.packets, "bytes": statement.bytes}
+                return operation
+            case language.Register(verb=verb, register=register, index=index, value=value):
+                operation = {"op": f"register_{verb}", "register": program.register(register)}
+                if index is not None:
+                    operation["index"] = index
+                if verb == "write":
+                    operation["value"] = hex(value)
+                return operation
+            case language.Meter():
+                return self._meter(statement)
+            case language.AddMember(profile=profile, call=call):
+                action, data = program.call(call.action, call.arguments)
+                name = program.profile(profile)
+                return {"op": "member_add", "profile": name, "action": action, "data": data}
+            case language.AddGroup(profile=profile):
+                return {"op": "group_create", "profile": program.profile(profile)}
+            case language.AddValue(value_set=value_set, value=value):
+                name = program.value_set(value_set)
+                return {"op": "value_set_add", "set": name, "value": hex(value)}
+        raise AssertionError(f"{type(statement).__name__}: nothing performs it")
+
+    def _add(self, statement: language.Add) -> Operation:
+        table = self._program.table(statement.table)
+        given = {table.key(name).name: value for name, value in statement.keys}
+        operation: Operation = {
+            "op": "table_add",
+            "table": table.name,
+            "match": [key.match(given.get(key.name)) for key in table.keys],
+            **self._what(table, statement.outcome),
+        }
+        if table.has_priorities:
+            operation["priority"] = TOP_PRIORITY - (statement.priority or 0)
+        if statement.timeout_us is not None:
+            operation["timeout_us"] = statement.timeout_us
+        return operation
+
+    def _what(self, table: Any, outcome: language.Outcome) -> Operation:
+        if isinstance(outcome, language.Reference):
+            return {outcome.kind: self._reference(outcome.kind, outcome.name)}
+        action, data = self._program.table_call(table, outcome.action, outcome.arguments)
+        return {"action": action, "data": data}
+
+    def _reference(self, kind: str, name: str) -> int:
+        if (kind, name) not in self._references:
+            raise UnknownName(f"no {kind} {name}: @{kind} makes one")
+        return self._references[kind, name]
+
+    def _entry(self, name: str) -> Entry:
+        if name not in self._names:
+            raise UnknownName(f"no entry {name}: add ... = {name} names one")
+        return self._names[name]
+
+    def _counter(self, op: str, statement: language.Counter | language.CheckCounter) -> Operation:
+        counter = self._program.counter(statement.counter)
+        if statement.index.entry is not None or counter.table is not None:
+            return {"op": op, **self._of_entry(counter.table, counter.name, statement.index)}
+        return {"op": op, "counter": counter.name, "index": statement.index.number}
+
+    def _meter(self, statement: language.Meter) -> Operation:
+        op = "meter_read" if statement.verb == "read" else "meter_rates"
+        meter = self._program.meter(statement.meter)
+        operation: Operation = {"op": op, "meter": meter.name}
+        if statement.index is not None and meter.table is not None:
+            operation = {"op": op, **self._of_entry(meter.table, meter.name, statement.index)}
+        elif statement.index is not None:
+            operation["index"] = statement.index.number
+        if statement.verb == "write":
+            operation["rates"] = [
+                {"per_us": rate, "burst": burst} for rate, burst in statement.rates
+            ]
+        return operation
+
+    def _of_entry(self, table: str | None, name: str, index: language.Index) -> Operation:
+        """Of a direct counter or meter: of which entry."""
+        if table is None:
+            raise UnknownName(f"{name} is an array: give a number, not the name of an entry")
+        if index.entry is None:
+            return {"table": table, "handle": index.number}
+        entry = self._entry(index.entry)
+        if entry.table != table:
+            raise UnknownName(f"{name} is of {table}, {index.entry} is an entry of {entry.table}")
+        return {"table": table, "handle": entry.handle}
+
+    def _refused(self, place: Place, code: str, inner: Statement) -> None:
+        wanted = self._operation(inner)
+        for operation in wanted if isinstance(wanted, list) else [wanted]:
+            answer = self._switch.ask(operation)
+            if answer["ok"]:
+                raise Failure(place, f"expected to be refused ({code}), was done: {answer}")
+            if answer.get("code") != code:
+                got = f"{answer.get('code')}: {answer['error']}"
+                raise Failure(place, f"refused otherwise\n  expected {code}\n  got      {got}")
+
+    def _check_table(self, place: Place, table: str, comparison: language.Comparison) -> None:
+        if comparison.what == "entries":
+            value, cursor = 0, 0
+            while cursor is not None:
+                answer = self._ask({"op": "table_read", "table": table, "from": cursor})
+                value += len(answer["entries"])
+                cursor = answer["next"]
+        else:
+            value = self._ask({"op": "default_read", "table": table})[comparison.what]
+        self._compare(place, table, comparison, value)
+
+    def _compare(
+        self, place: Place, what: str, comparison: language.Comparison, value: int
+    ) -> None:
+        if not comparison.holds(value):
+            raise Failure(place, f"{what}: expected {comparison}\n  got      {value}")
+
+    def _digest(self, place: Place, name: str | None, values: list[int]) -> None:
+        self._poll(place)
+        got = self._digests.pop(0) if self._digests else None
+        said = "none" if got is None else f"{got['digest']} {got['values']}"
+        if name is None:
+            if got is not None:
+                raise Failure(place, f"no digest expected\n  got      {said}")
+            return
+        wanted = self._program.digest(name)
+        have = None if got is None else [operations.number(each) for each in got["values"]]
+        if got is None or got["digest"] != wanted or have != values:
+            raise Failure(place, f"digest: expected {wanted} {values}\n  got      {said}")
+
+    def _expired(self, place: Place, name: str) -> None:
+        self._poll(place)
+        entry = self._entry(name)
+        got = self._timeouts.pop(0) if self._timeouts else None
+        if got is None or (got["table"], got["handle"]) != (entry.table, entry.handle):
+            raise Failure(place, f"expected the timeout of {name}\n  got      {got or 'none'}")
+
+    def _poll(self, place: Place | None = None) -> None:
+        """Fetches what the controller is told."""
+        answer = self._switch.events()
+        self._digests += answer["digests"]
+        self._timeouts += answer["timeouts"]
+        for each in answer["packets"]:
+            data = bytes.fromhex(each["bytes"])
+            self._controller.sent.append(Sent(data, place or Place("the end", 0)))
+
+    def _take(self, place: Place, sent: Iterable[tuple[int, bytes]]) -> None:
+        for number, data in sent:
+            if number in self._ports:
+                self._ports[number].sent.append(Sent(data, place))
+
+    def _ask(self, operation: Operation | list[Operation]) -> dict[str, Any]:
+        """The answer; of several operations the last one's."""
+        answer: dict[str, Any] = {}
+        for each in operation if isinstance(operation, list) else [operation]:
+            answer = self._switch.perform(each)
+        return answer

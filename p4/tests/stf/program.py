@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The names of a P4 program, as p4c's JSON has them, and how an STF file may shorten them.
+
+A name may leave out what stands before it ("routes" for "ingress.routes"), if only one ends so."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from stf.language import Value
+
+Named = TypeVar("Named")
+
+
+class UnknownName(Exception):
+    """A program does not have what a file names, or has several."""
+
+
+@dataclass(frozen=True)
+class Key:
+    name: str
+    kind: str  # "exact", "lpm", "ternary", "range", "optional"
+    width: int  # bits
+
+    def match(self, value: Value | None) -> Any:
+        """As operations have it. None: what matches everything, or 0 where the key is exact."""
+        everything = (1 << self.width) - 1
+        if value is None:
+            value = Value(0) if self.kind == "exact" else Value(0, is_any=True)
+        if value.high is not None and self.kind != "range":
+            raise UnknownName(f"{self.name}: LOW..HIGH is for keys that are ranges")
+        if value.is_any and self.kind == "exact":
+            raise UnknownName(f"{self.name}: an exact key matches one value, not *")
+        match self.kind:
+            case "lpm":
+                length = 0 if value.is_any else self._prefix(value)
+                return {"value": hex(value.value), "prefix": length}
+            case "ternary" if not value.is_any:
+                mask = self._mask(value)
+                return {"value": hex(value.value & mask), "mask": hex(mask & everything)}
+            case "range" if not value.is_any:
+                high = value.value if value.high is None else value.high
+                return {"low": hex(value.value), "high": hex(high)}
+        return None if value.is_any else hex(value.value)
+
+    def _mask(self, value: Value) -> int:
+        if value.prefix is not None:
+            return ((1 << value.prefix) - 1) << (self.width - value.prefix)
+        return (1 << self.width) - 1 if value.mask is None else value.mask
+
+    def _prefix(self, value: Value) -> int:
+        if value.prefix is not None:
+            return value.prefix
+        if value.mask is None:
+            return self.width
+        hidden = ~value.mask  # the * at the end
+        if hidden & (hidden + 1):
+            raise UnknownName(f"{self.name}: of a prefix only the last digits may be *")
+        return self.width - hidden.bit_length()
+
+
+@dataclass(frozen=True)
+class Table:
+    name: str
+    keys: tuple[Key, ...]
+    actions: Mapping[str, tuple[str, ...]]  # the names of their parameters
+    has_priorities: bool
+
+    def key(self, name: str) -> Key:
+        """By the name in the program, or by what is written in its place: a stack's element as
+        `extra$0`, a header's validity as the header's name."""
+        wanted = re.sub(r"\$(\d+)", r"[\1]", name)
+        exact = {wanted, f"{wanted}$", f"{wanted}.$valid$", f"{wanted}.isValid()"}
+        if wanted == "valid" or wanted.endswith(".valid"):
+            stem = wanted.removesuffix("valid").removesuffix(".")
+            exact |= {f"{stem}.$valid$".lstrip("."), f"{stem}.isValid()".lstrip(".")}
+        for fits in (
+            lambda key: key.name in exact,
+            lambda key: any(key.name.endswith(f".{each}") for each in exact),
+        ):
+            found = [key for key in self.keys if fits(key)]
+            if found:
+                return found[-1]
+        names = ", ".join(key.name for key in self.keys) or "none"
+        raise UnknownName(f"{self.name} has no key {name}; its keys: {names}")
+
+    def action(self, name: str) -> str:
+        return pick(self.actions, name, f"action of {self.name}")[0]
+
+
+@dataclass(frozen=True)
+class Counter:
+    name: str
+    table: str | None  # whose entries it counts; None: an array
+
+
+class Program:
+    """What p4c made of a program."""
+
+    def __init__(self, compiled: Path) -> None:
+        self.compiled = compiled
+        self._json = json.loads(compiled.read_text(encoding="utf-8"))
+        types = {
+            kind["name"]: {field[0]: field[1] for field in kind["fields"]}
+            for kind in self._json["header_types"]
+        }
+        self._widths = {
+            header["name"]: types[header["header_type"]] for header in self._json["headers"]
+        }
+        parameters = {
+            action["id"]: tuple(each["name"] for each in action["runtime_data"])
+            for action in self._json["actions"]
+        }
+        self.tables = {
+            table["name"]: self._table(table, parameters)
+            for pipeline in self._json["pipelines"]
+            for table in pipeline["tables"]
+        }
+        self.actions = {
+            action["name"]: parameters[action["id"]] for action in self._json["actions"]
+        }
+
+    def _table(self, table: Mapping[str, Any], parameters: Mapping[int, tuple[str, ...]]) -> Table:
+        keys = tuple(
+            Key(
+                each.get("name") or ".".join(each["target"]),
+                each["match_type"],
+                self._width(each["target"]),
+            )
+            for each in table["key"]
+        )
+        ids = zip(table["actions"], table["action_ids"], strict=True)
+        return Table(
+            table["name"],
+            keys,
+            {name: parameters[number] for name, number in ids},
+            table["match_type"] in ("ternary", "range", "optional"),
+        )
+
+    def _width(self, target: list[str]) -> int:
+        header, field = target
+        if field == "$valid$":
+            return 1
+        width: int = self._widths[header][field]
+        return width
+
+    def table(self, name: str) -> Table:
+        return pick(self.tables, name, "table")[1]
+
+    def counter(self, name: str) -> Counter:
+        found = self._array("counter_arrays", name, "counter")
+        return Counter(found["name"], found.get("binding") if found["is_direct"] else None)
+
+    def meter(self, name: str) -> Counter:
+        found = self._array("meter_arrays", name, "meter")
+        return Counter(found["name"], found.get("binding") if found["is_direct"] else None)
+
+    def register(self, name: str) -> str:
+        return str(self._array("register_arrays", name, "register")["name"])
+
+    def digest(self, name: str) -> str:
+        return str(self._array("learn_lists", name, "digest")["name"])
+
+    def value_set(self, name: str) -> str:
+        return str(self._array("parse_vsets", name, "value set")["name"])
+
+    def profile(self, name: str) -> str:
+        profiles = {
+            each["name"]: each
+            for pipeline in self._json["pipelines"]
+            for each in pipeline["action_profiles"]
+        }
+        return pick(profiles, name, "action profile")[0]
+
+    def call(self, action: str, arguments: Iterable[tuple[str, int]]) -> tuple[str, list[str]]:
+        """Name and data of an action of the program."""
+        name, parameters = pick(self.actions, action, "action")
+        return name, data(name, parameters, arguments)
+
+    def table_call(
+        self, table: Table, action: str, arguments: Iterable[tuple[str, int]]
+    ) -> tuple[str, list[str]]:
+        """Name and data of an action of a table."""
+        name = table.action(action)
+        return name, data(name, table.actions[name], arguments)
+
+    def _array(self, kind: str, name: str, what: str) -> Mapping[str, Any]:
+        arrays = {each["name"]: each for each in self._json.get(kind, [])}
+        return pick(arrays, name, what)[1]
+
+
+def data(
+    action: str, parameters: tuple[str, ...], arguments: Iterable[tuple[str, int]]
+) -> list[str]:
+    """An action's arguments in the program's order. Numbers are hexadecimal: of any width."""
+    given = dict(arguments)
+    if set(given) != set(parameters):
+        takes = ", ".join(parameters) or "none"
+        raise UnknownName(f"{action}: its parameters are {takes}, not {', '.join(given) or 'none'}")
+    return [hex(given[name]) for name in parameters]
+
+
+def pick(named: Mapping[str, Named], wanted: str, what: str) -> tuple[str, Named]:
+    """What has this name, or alone ends with it."""
+    if wanted in named:
+        return wanted, named[wanted]
+    for fits in (lambda name: name.endswith(f".{wanted}"), lambda name: name.endswith(wanted)):
+        found = [name for name in named if fits(name)]
+        if len(found) > 1:
+            raise UnknownName(f"{wanted} may be {' or '.join(found)}; write more of it")
+        if found:
+            return found[0], named[found[0]]
+    raise UnknownName(f"no {what} {wanted}; there are: {', '.join(named) or 'none'}")
