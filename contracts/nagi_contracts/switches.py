@@ -11,7 +11,6 @@ from nagi_contracts.base import Contract, is_none
 from nagi_contracts.links import Lateness, PortAccount
 from nagi_contracts.plan import DirectionName, SwitchTarget
 
-
 # What a switch's own controller finds in its directory, beside files of its own.
 CONTROLLER_FACTS, CONTROLLER_PROGRAM, CONTROLLER_P4INFO = (
     "controller.json",

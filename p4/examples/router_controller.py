@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from pathlib import Path
 
 from nagi_p4.nagi_switch import NagiSwitch
 
@@ -17,8 +18,7 @@ TABLE, FORWARD = "ingress.routes", "ingress.forward"
 
 
 def main(path: str) -> None:
-    with open(path, encoding="utf-8") as file:
-        facts = json.load(file)
+    facts = json.loads(Path(path).read_text(encoding="utf-8"))
     ports = {port["number"]: port for port in facts["ports"]}
     with NagiSwitch(facts["control_socket"]) as switch:
         handles = {}

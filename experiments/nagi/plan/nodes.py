@@ -107,9 +107,7 @@ class Nodes:
             )
         if own is None:
             return SwitchPlan(sha256=sha256_of_edge(), ports=ports)
-        return SwitchPlan(
-            pipeline="own", sha256=sha256_of_text(own.program), ports=ports, own=own
-        )
+        return SwitchPlan(pipeline="own", sha256=sha256_of_text(own.program), ports=ports, own=own)
 
     def _own(self, node: str) -> OwnPipelinePlan | None:
         """The program of the user's that a switch runs; None: it is edge.p4."""

@@ -35,9 +35,7 @@ class Impossible(Exception):
         self.cure = cure
 
 
-def of_switch(
-    whole: DirectionPlan, target: SwitchTarget, *, is_own: bool = False
-) -> DirectionPlan:
+def of_switch(whole: DirectionPlan, target: SwitchTarget, *, is_own: bool = False) -> DirectionPlan:
     """The switch's part of a direction; `is_own`: it runs a program of the user's. Raises
     Impossible."""
     loss = whole.loss

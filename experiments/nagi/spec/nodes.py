@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes of an experiment: hosts, routers, and switches, which may run a P4 program of the user's.
-"""
+"""Nodes of an experiment: hosts, routers, and switches, which may run a program of the user's."""
 
 from __future__ import annotations
 

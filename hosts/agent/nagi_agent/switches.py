@@ -20,7 +20,7 @@ from typing import Literal, Optional
 
 from nagi_p4 import edge, simple_switch
 from nagi_p4.nagi_switch import NagiSwitch
-from nagi_p4.operations import Operation, Refused
+from nagi_p4.operations import Operation
 from nagi_p4.simple_switch import SimpleSwitch
 from nagi_p4.switch import Switch
 

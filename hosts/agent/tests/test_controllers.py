@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Controllers of switches: what they are told, what they may do, and that nothing of them is left."""
+"""Controllers of switches: what they are told and may do, and that nothing of them is left."""
 
 from __future__ import annotations
 
