@@ -30,7 +30,7 @@ from nagi_contracts.memo import Memo
 DirectionName = Literal["forward", "backward"]
 DIRECTIONS: tuple[DirectionName, DirectionName] = get_args(DirectionName)
 OTHER_DIRECTION: dict[DirectionName, DirectionName] = {"forward": "backward", "backward": "forward"}
-SwitchTarget = Literal["nagi", "bmv2"]
+SwitchTarget = Literal["nagi", "bmv2", "p4runtime"]
 NUMBER_MARK = "."  # between the name and the number of flows that a `count` made
 
 
@@ -479,7 +479,8 @@ class RunPlan(Contract):
     switch_target: SwitchTarget | None = Field(
         None,
         exclude_if=is_none,
-        description="which program switches run: nagi-switch or bmv2's; null: there are none",
+        description="what switches are: nagi-switch, bmv2's simple_switch, or something that is "
+        "reached by P4Runtime; null: there are none",
     )
     nodes: list[NodePlan]
     links: list[LinkPlan]

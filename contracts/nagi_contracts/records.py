@@ -312,6 +312,12 @@ class Build(Contract):
         description="SHA-256 of bmv2's program, where switches run that; of real hosts', "
         "switches.json has the version",
     )
+    nagi_p4runtime: str | None = Field(
+        None,
+        exclude_if=is_none,
+        description="SHA-256 of the sources of P4Runtime's client and server, where switches are "
+        "reached by it",
+    )
     guest: str | None = Field(
         None,
         exclude_if=is_none,

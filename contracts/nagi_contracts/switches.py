@@ -75,6 +75,13 @@ class ControllerRoute(Contract):
     next_hop: str = Field(description="address of the port's neighbour")
 
 
+class ControllerP4Runtime(Contract):
+    """Where a switch is reached by P4Runtime; nobody is primary there."""
+
+    address: str
+    device_id: int
+
+
 class ControllerFacts(Contract):
     """controller.json: what a switch's own controller is told. Paths are relative to its
     directory."""
@@ -86,6 +93,7 @@ class ControllerFacts(Contract):
         description="of nagi-switch: p4/switch/daemon/controller.hpp; null: another target"
     )
     thrift_port: int | None = Field(description="of bmv2, at 127.0.0.1; null: another target")
+    p4runtime: ControllerP4Runtime | None = Field(description="null: another target")
     program: str = Field(description="what p4c made")
     p4info: str | None = Field(description="P4Info, protobuf's text format; null: not given")
     cpu_port: int | None
@@ -186,7 +194,7 @@ class SwitchAccount(Contract):
     records_lost: int = Field(description="of digests and drops, for want of disk or a reader")
     drops: dict[str, int] = Field(
         description="packets dropped that no link asked to be, by cause; of nagi-switch all, of "
-        "bmv2 those that edge.p4 counts"
+        "other targets those that edge.p4 counts"
     )
     notices: list[str]
     ports: list[SwitchPortAccount]

@@ -277,7 +277,8 @@ def _bring_switches(
     accounts, samples = [], []
     for node in plan.switches():
         accounts.append(read_account(plan, node, sources[node.name]))
-        if node.switch is not None and node.switch.own is None:
+        own = node.switch is not None and node.switch.own is not None
+        if not own and plan.switch_target != "p4runtime":  # which tells of no queues
             samples.append(read_samples(plan, node, sources[node.name], began))
     switches = Switches(switches=accounts)
     switches.write(target / SWITCHES)

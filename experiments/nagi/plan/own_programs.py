@@ -53,6 +53,12 @@ def own_pipeline(request: PlanRequest, place: Place, own: OwnProgram) -> OwnPipe
         program, p4info = _text(path), None
         if own.p4info is not None:
             p4info = _text(_file(request, (*place, "p4info"), own.p4info))
+    if p4info is None and request.switch == "p4runtime":
+        raise request.error(
+            (*place, "program"),
+            "P4Runtime needs the program's P4Info beside its JSON",
+            "add `p4info: FILE`, which p4c makes with --p4runtime-files, or use --switch nagi",
+        )
     checked = _compact(program, path)
     if request.switch == "nagi":
         _check_with_nagi_switch(program, path)

@@ -39,6 +39,12 @@ def of_switch(whole: DirectionPlan, target: SwitchTarget, *, is_own: bool = Fals
     """The switch's part of a direction; `is_own`: it runs a program of the user's. Raises
     Impossible."""
     loss = whole.loss
+    if target == "p4runtime":
+        raise Impossible(
+            "shaped_by",
+            "P4Runtime sets no rates and queues of a switch",
+            f"{_LEAVE_IT}, or use --switch nagi",
+        )
     if is_own:
         _check_own(whole)
     if whole.rate_trace is not None:

@@ -35,6 +35,52 @@ def _or_none(read: Callable[[Json], Made], json: Optional[Json]) -> Optional[Mad
 
 
 @dataclass(frozen=True)
+class P4RuntimeAccess:
+    __slots__ = (
+        "address",
+        "device_id",
+        "modules",
+        "pipeline",
+        "ports",
+    )
+    address: str
+    device_id: int
+    ports: dict[str, int]
+    pipeline: Literal["set", "running"]
+    modules: Optional[str]
+
+    @classmethod
+    def from_json(cls, json: Json) -> P4RuntimeAccess:
+        return cls(
+            address=json["address"],
+            device_id=json.get("device_id", 1),
+            ports=json.get("ports", {}),
+            pipeline=json.get("pipeline", "set"),
+            modules=json.get("modules"),
+        )
+
+
+@dataclass(frozen=True)
+class P4RuntimePrograms:
+    __slots__ = (
+        "modules",
+        "nagi_p4runtime",
+        "simple_switch_grpc",
+    )
+    simple_switch_grpc: Optional[str]
+    nagi_p4runtime: Optional[str]
+    modules: Optional[str]
+
+    @classmethod
+    def from_json(cls, json: Json) -> P4RuntimePrograms:
+        return cls(
+            simple_switch_grpc=json.get("simple_switch_grpc"),
+            nagi_p4runtime=json.get("nagi_p4runtime"),
+            modules=json.get("modules"),
+        )
+
+
+@dataclass(frozen=True)
 class ExperimentRef:
     __slots__ = (
         "name",
@@ -510,7 +556,7 @@ class RunPlan:
     repeat: int
     seed: int
     host_profile: str
-    switch_target: Optional[Literal["nagi", "bmv2"]]
+    switch_target: Optional[Literal["nagi", "bmv2", "p4runtime"]]
     nodes: list[NodePlan]
     links: list[LinkPlan]
     media: list[MediumPlan]
@@ -581,6 +627,8 @@ class Batch:
         "nagi_sdr",
         "nagi_switch",
         "node",
+        "p4runtime",
+        "p4runtime_here",
         "runs",
         "server_preload",
         "simple_switch",
@@ -604,6 +652,8 @@ class Batch:
     nagi_switch: Optional[str]
     simple_switch: Optional[str]
     simple_switch_client: Optional[str]
+    p4runtime: Optional[P4RuntimeAccess]
+    p4runtime_here: Optional[P4RuntimePrograms]
     virtual: bool
     server_preload: Optional[str]
     runs: list[ScheduledRun]
@@ -628,6 +678,8 @@ class Batch:
             nagi_switch=json.get("nagi_switch"),
             simple_switch=json.get("simple_switch"),
             simple_switch_client=json.get("simple_switch_client"),
+            p4runtime=_or_none(P4RuntimeAccess.from_json, json.get("p4runtime")),
+            p4runtime_here=_or_none(P4RuntimePrograms.from_json, json.get("p4runtime_here")),
             virtual=json.get("virtual", False),
             server_preload=json.get("server_preload"),
             runs=[ScheduledRun.from_json(each) for each in json["runs"]],
@@ -1246,7 +1298,7 @@ class Inspection:
     nagi_link_error: Optional[str]
     nagi_sdr: Optional[str]
     nagi_sdr_error: Optional[str]
-    switches: dict[Literal["nagi", "bmv2"], SwitchFacts]
+    switches: dict[Literal["nagi", "bmv2", "p4runtime"], SwitchFacts]
     io: Optional[str]
     capture_error: Optional[str]
     missing_programs: list[str]
@@ -1349,7 +1401,7 @@ class SwitchRecord:
         "version",
     )
     node: str
-    target: Literal["nagi", "bmv2"]
+    target: Literal["nagi", "bmv2", "p4runtime"]
     version: str
     epoch_realtime_ns: int
     counters: Optional[Counters]
@@ -1366,6 +1418,22 @@ class SwitchRecord:
             "counters": None if self.counters is None else self.counters.to_json(),
             "account": self.account,
             "notices": self.notices,
+        }
+
+
+@dataclass(frozen=True)
+class ControllerP4Runtime:
+    __slots__ = (
+        "address",
+        "device_id",
+    )
+    address: str
+    device_id: int
+
+    def to_json(self) -> Json:
+        return {
+            "address": self.address,
+            "device_id": self.device_id,
         }
 
 
@@ -1442,6 +1510,7 @@ class ControllerFacts:
         "cpu_port",
         "node",
         "p4info",
+        "p4runtime",
         "ports",
         "program",
         "routes",
@@ -1449,9 +1518,10 @@ class ControllerFacts:
         "thrift_port",
     )
     node: str
-    target: Literal["nagi", "bmv2"]
+    target: Literal["nagi", "bmv2", "p4runtime"]
     control_socket: Optional[str]
     thrift_port: Optional[int]
+    p4runtime: Optional[ControllerP4Runtime]
     program: str
     p4info: Optional[str]
     cpu_port: Optional[int]
@@ -1465,6 +1535,7 @@ class ControllerFacts:
             "target": self.target,
             "control_socket": self.control_socket,
             "thrift_port": self.thrift_port,
+            "p4runtime": None if self.p4runtime is None else self.p4runtime.to_json(),
             "program": self.program,
             "p4info": self.p4info,
             "cpu_port": self.cpu_port,

@@ -24,14 +24,16 @@ from typing import Optional
 from nagi_p4 import edge
 from nagi_p4.simple_switch import DEFAULT_PORT
 
-from nagi_agent import commands
+from nagi_agent import commands, p4runtime
 from nagi_agent.contracts import (
     ControllerFacts,
     ControllerNeighbour,
+    ControllerP4Runtime,
     ControllerPort,
     ControllerRoute,
     NodePlan,
     OwnPipelinePlan,
+    P4RuntimeAccess,
     RunPlan,
 )
 from nagi_agent.daemons import END_TIMEOUT_S, control_socket
@@ -61,6 +63,7 @@ class Controller:
         directory: str,
         state: str,
         user: str,
+        reached: Optional[P4RuntimeAccess] = None,
     ) -> None:
         assert own.controller is not None
         self._plan = plan
@@ -68,6 +71,7 @@ class Controller:
         self._own = own
         self._command = own.controller
         self._user = user
+        self._reached = reached
         self._directory = directory
         os.makedirs(state, mode=0o755, exist_ok=True)
         # nagi-switch runs in `directory`, and an address has 107 characters at most.
@@ -77,7 +81,7 @@ class Controller:
 
     def start(self, interfaces: dict[str, str], macs: dict[str, edge.Macs]) -> None:
         """Starts it beside a switch that runs. `interfaces`: link -> the node's interface."""
-        facts = controller_facts(self._plan, self._node, self._own, interfaces, macs)
+        facts = controller_facts(self._plan, self._node, self._own, interfaces, macs, self._reached)
         texts = {PROGRAM: self._own.program, **self._own.files}
         if self._own.p4info is not None:
             texts[P4INFO] = self._own.p4info
@@ -136,8 +140,9 @@ def controller_facts(
     own: OwnPipelinePlan,
     interfaces: dict[str, str],
     macs: dict[str, edge.Macs],
+    reached: Optional[P4RuntimeAccess] = None,
 ) -> ControllerFacts:
-    """What a controller is told."""
+    """What a controller is told. `reached`: the switch, if P4Runtime reaches one."""
     links = {link.name: link for link in plan.links}
     numbers = {port.link: port.number for port in switch_of(node).ports}
     ports = []
@@ -158,12 +163,19 @@ def controller_facts(
                 ),
             )
         )
+    access = None
+    if plan.switch_target == "p4runtime":
+        access = ControllerP4Runtime(
+            address=p4runtime.address() if reached is None else reached.address,
+            device_id=1 if reached is None else reached.device_id,
+        )
     is_nagi = plan.switch_target == "nagi"
     return ControllerFacts(
         node=node.name,
         target=plan.switch_target or "nagi",
         control_socket=SOCKET if is_nagi else None,
         thrift_port=DEFAULT_PORT if plan.switch_target == "bmv2" else None,
+        p4runtime=access,
         program=PROGRAM,
         p4info=None if own.p4info is None else P4INFO,
         cpu_port=own.cpu_port,
@@ -180,13 +192,18 @@ def controller_facts(
 
 
 def controller_of(
-    plan: RunPlan, node: NodePlan, directory: str, state: str, user: str
+    plan: RunPlan,
+    node: NodePlan,
+    directory: str,
+    state: str,
+    user: str,
+    reached: Optional[P4RuntimeAccess] = None,
 ) -> Optional[Controller]:
     """That of a switch. None: it has none."""
     own = switch_of(node).own
     if own is None or own.controller is None:
         return None
-    return Controller(plan, node, own, directory, state, user)
+    return Controller(plan, node, own, directory, state, user, reached)
 
 
 def problem_with(node: NodePlan, user: str) -> Optional[str]:

@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from abc import ABC, abstractmethod
+from importlib import resources
 from typing import Mapping, Optional
 
 from nagi_p4 import edge
@@ -16,6 +18,7 @@ from nagi_p4.switch import Switch
 from nagi_agent.contracts import Counters, Json, NodePlan, OwnPipelinePlan, SwitchPlan
 
 ENTRIES = "entries.jsonl"
+_EDGE_P4INFO = "edge.p4info.txtpb"
 
 
 def switch_of(node: NodePlan) -> SwitchPlan:
@@ -41,8 +44,18 @@ class Pipeline(ABC):
         RuntimeError."""
 
     @abstractmethod
+    def p4info(self) -> bytes:
+        """Its P4Info, as text."""
+
+    @abstractmethod
+    def counted(self, switch: Switch) -> Optional[Json]:
+        """What it has counted (contract Counters). None: nothing that a plan could know of.
+        Raises RuntimeError."""
+
     def counters(self, switch: Switch) -> Optional[Counters]:
-        """What it has counted. None: nothing that a plan could know of."""
+        """The same, read."""
+        found = self.counted(switch)
+        return None if found is None else Counters.from_json(found)
 
 
 class EdgePipeline(Pipeline):
@@ -68,8 +81,20 @@ class EdgePipeline(Pipeline):
         except Refused as refused:
             raise RuntimeError(str(refused)) from None
 
-    def counters(self, switch: Switch) -> Optional[Counters]:
-        return Counters.from_json(edge.read_counters(switch, switch_of(self._node).ports))
+    def p4info(self) -> bytes:
+        own = resources.files("nagi_p4").joinpath(_EDGE_P4INFO)
+        if own.is_file():
+            return own.read_bytes()
+        # In a checkout.
+        beside = os.path.dirname(edge.__file__)
+        with open(os.path.join(beside, "..", "..", _EDGE_P4INFO), "rb") as file:
+            return file.read()
+
+    def counted(self, switch: Switch) -> Optional[Json]:
+        try:
+            return edge.read_counters(switch, switch_of(self._node).ports)
+        except (Refused, OSError) as error:
+            raise RuntimeError(str(error)) from None
 
 
 class OwnPipeline(Pipeline):
@@ -105,7 +130,11 @@ class OwnPipeline(Pipeline):
             except Refused as refused:
                 raise RuntimeError(f"{ENTRIES}:{number}: {refused}") from None
 
-    def counters(self, switch: Switch) -> Optional[Counters]:
+    def p4info(self) -> bytes:
+        assert self._own.p4info is not None  # the plan was refused
+        return self._own.p4info.encode()
+
+    def counted(self, switch: Switch) -> Optional[Json]:
         return None
 
 

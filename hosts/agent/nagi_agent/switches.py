@@ -24,7 +24,7 @@ from nagi_p4.operations import Operation
 from nagi_p4.simple_switch import SimpleSwitch
 from nagi_p4.switch import Switch
 
-from nagi_agent import bmv2, controllers, host
+from nagi_agent import bmv2, controllers, host, p4runtime
 from nagi_agent.bmv2 import SimpleSwitchProcess
 from nagi_agent.contracts import (
     Batch,
@@ -45,7 +45,7 @@ NAGI, BMV2 = "nagi-switch", bmv2.NAME
 RECORD, DIGESTS, DROPS = "switch.json", "digests.jsonl", "switch_drops.pcapng"
 _ACCOUNT = "nagi-switch.account.json"
 
-Target = Literal["nagi", "bmv2"]
+Target = Literal["nagi", "bmv2", "p4runtime"]
 
 
 def seed_of(plan: RunPlan, node: str) -> int:
@@ -147,6 +147,8 @@ def problem_with(batch: Batch) -> Optional[str]:
     for run, node in nodes:
         if node is None:
             continue
+        if run.plan.switch_target == "p4runtime":
+            return p4runtime.problem(batch)
         if run.plan.switch_target == "bmv2":
             return bmv2.problem(batch.simple_switch, batch.simple_switch_client, batch.virtual)
         return nagi_switch_problem(batch.nagi_switch)
@@ -204,7 +206,9 @@ class RunningSwitch(ABC):
         self._macs = macs(plan, node.name, job.interfaces)
         self._pipeline = pipeline_of(node)
         self._pipeline.write(directory)
-        self._controller = controllers.controller_of(plan, node, directory, job.state, job.user)
+        self._controller = controllers.controller_of(
+            plan, node, directory, job.state, job.user, job.p4runtime
+        )
 
     def _path(self, name: str) -> str:
         return os.path.join(self._directory, name)
@@ -228,6 +232,9 @@ class RunningSwitch(ABC):
     def _give(self, switch: Switch, before: list[Operation]) -> None:
         """Gives it its entries, after other operations, and starts its controller."""
         self._pipeline.fill(switch, self._macs, before)
+        self._start_controller()
+
+    def _start_controller(self) -> None:
         if self._controller is not None:
             self._controller.start(self._interfaces, self._macs)
 
@@ -347,8 +354,76 @@ class RunningSimpleSwitch(RunningSwitch):
             self._lines.write(json.dumps(digest) + "\n")
 
 
+class RunningP4RuntimeSwitch(RunningSwitch):
+    target: Target = "p4runtime"
+
+    def __init__(
+        self, job: Job, plan: RunPlan, node: NodePlan, directory: str, epoch: float
+    ) -> None:
+        access, programs = job.p4runtime, job.p4runtime_here
+        self._numbers = {port.link: port.number for port in switch_of(node).ports}
+        super().__init__(job, plan, p4runtime.with_ports(node, access), directory)
+        self._epoch_ns = int(epoch * 1e9)
+        self._sets_pipeline = access is None or access.pipeline == "set"
+        self._before: Optional[Json] = None
+        self._started: Optional[p4runtime.Started] = None
+        if access is not None:
+            address, device_id, modules = access.address, access.device_id, access.modules
+            self._version = f"at {address}"
+        else:
+            assert programs is not None  # problem_with()
+            address, device_id, modules = p4runtime.address(), 1, programs.modules
+            # What another switch would not tell, this one is not asked.
+            settings = configuration(plan, node, job.interfaces, epoch, virtual=job.virtual)
+            settings = {k: v for k, v in settings.items() if k not in ("digests", "drops")}
+            ports = [(each.number, job.interfaces[each.link]) for each in switch_of(node).ports]
+            self._started = p4runtime.Started(
+                programs, job.nagi_switch, settings, ports, directory, alone=job.virtual
+            )
+            self._version = self._started.version
+        self._client = p4runtime.Client(address, device_id, modules)
+
+    def begin(self) -> None:
+        program = p4info = None
+        if self._started is not None:
+            self._started.wait_until_ready()
+        if self._sets_pipeline:
+            program, p4info = self._path(self._pipeline.file), self._path(p4runtime.P4INFO)
+            with open(p4info, "wb") as file:
+                file.write(self._pipeline.p4info())
+        with self._client.begin(program, p4info) as switch:
+            self._pipeline.fill(switch, self._macs, [])
+            self._before = self._pipeline.counted(switch)
+        self._start_controller()
+
+    def look(self) -> None:
+        if self._started is not None:
+            self._started.check()
+        self._look_at_controller()
+
+    def finish(self) -> None:
+        self.look()
+        self._end_controller()
+        counters = None
+        if self._before is not None:
+            with self._client.look() as switch:
+                after = self._pipeline.counted(switch)
+            counters = p4runtime.difference(after, self._before, list(self._numbers.values()))
+        if self._started is not None:
+            self._started.end()
+        notices = [f"{self._version}: {p4runtime.UNSEEN}"]
+        self._leave(counters, self._epoch_ns, self._version, None, notices)
+
+    def kill(self) -> None:
+        if self._started is not None:
+            self._started.end()
+        self._end_controller()
+
+
 def started(job: Job, plan: RunPlan, node: NodePlan, directory: str, epoch: float) -> RunningSwitch:
     """Starts the switch that the plan wants `node` to be. Raises RuntimeError."""
+    if plan.switch_target == "p4runtime":
+        return RunningP4RuntimeSwitch(job, plan, node, directory, epoch)
     if plan.switch_target == "bmv2":
         return RunningSimpleSwitch(job, plan, node, directory)
     return RunningNagiSwitch(job, plan, node, directory, epoch)

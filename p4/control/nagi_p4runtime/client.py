@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A switch that is reached by P4Runtime: simple_switch_grpc, Stratum, hardware, or nagi-switch behind
-`nagi-p4runtime`. The client is finsy's, whose asyncio runs in a thread here.
+"""A switch that is reached by P4Runtime: simple_switch_grpc, Stratum, hardware, or nagi-switch
+behind `nagi-p4runtime`. The client is finsy's, whose asyncio runs in a thread here.
 
 What P4Runtime does not have, and what becomes of it here:
 - queues and their rates: refused;
@@ -304,9 +304,7 @@ class P4RuntimeSwitch(Switch):
     def _match(self, table: str, match: Sequence[Any]) -> p4entity.P4TableMatch:
         fields = list(self._table(table).match_fields)
         if len(fields) != len(match):
-            raise Refused(
-                f"table {table} has {len(fields)} keys; {len(match)} are given", INVALID
-            )
+            raise Refused(f"table {table} has {len(fields)} keys; {len(match)} are given", INVALID)
         values = {}
         for field, given in zip(fields, match, strict=True):
             value = _value_of(field, given)
@@ -548,9 +546,7 @@ class P4RuntimeSwitch(Switch):
 
     def _member_add(self, profile: str, action: str, data: Sequence[Any] = ()) -> _Writes:
         member = next(self._ids)
-        return _Writes(
-            [+self._member(profile, member, action, data)], lambda: {"member": member}
-        )
+        return _Writes([+self._member(profile, member, action, data)], lambda: {"member": member})
 
     def _member_modify(
         self, profile: str, member: int, action: str, data: Sequence[Any] = ()
