@@ -168,10 +168,10 @@ bool ControlServer::read_some(Client& client) {
   client.unread.append(buffer, static_cast<std::size_t>(got));
   answer_lines(client, before);
   if (client.piece_bytes + client.unread.size() > longest_request_ && !client.under_way) {
-    client.unsent += refusal(InputError("a request of more than " +
-                                        std::to_string(longest_request_) +
-                                        " bytes; send less in a line")) +
-                     "\n";
+    client.unsent +=
+        refusal(InputError("a request of more than " + std::to_string(longest_request_) +
+                           " bytes; send less in a line")) +
+        "\n";
     client.unread.clear();
     client.pieces.clear();
     client.is_refused = true;

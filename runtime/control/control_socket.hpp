@@ -3,9 +3,9 @@
 // The control socket: a Unix stream socket that only its owner may open. One JSON object a line in,
 // one a line out, in order. nagi-link: {"command": "show"} gives {"ok": true, "account": {...}},
 // {"command": "stop"} ends the program in order. What is refused gives {"ok": false, "error":
-// "..."}, and "code" where programs are to know why. A request that has not come whole has not come: a client that goes in the middle of a
-// line changes nothing. A long one may be answered piece by piece, lest packets wait; other clients
-// wait until it is.
+// "..."}, and "code" where programs are to know why. A request that has not come whole has not
+// come: a client that goes in the middle of a line changes nothing. A long one may be answered
+// piece by piece, lest packets wait; other clients wait until it is.
 #pragma once
 
 #include <deque>

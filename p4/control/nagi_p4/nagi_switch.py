@@ -5,16 +5,12 @@ Only the owner of the socket may use it."""
 from __future__ import annotations
 
 import json
-import re
 import socket
 from typing import Any, Optional, Sequence
 
-from nagi_p4.operations import Answer, Operation, Refused
+from nagi_p4.operations import Answer, Operation, refusal
 from nagi_p4.switch import Switch
 from nagi_p4.unix_sockets import connect
-
-
-_PLACE = re.compile(r"operations\.(\d+)")  # of a refused operation of a batch
 
 
 class NagiSwitch(Switch):
@@ -40,12 +36,7 @@ class NagiSwitch(Switch):
     def perform(self, operation: Operation) -> Answer:
         answer = self._ask(operation)
         if not answer["ok"]:
-            place = _PLACE.match(answer["error"]) if operation.get("op") == "batch" else None
-            raise Refused(
-                f"nagi-switch: {answer['error']}",
-                answer.get("code"),
-                int(place.group(1)) if place else None,
-            )
+            raise refusal(operation, answer)
         return answer
 
     def perform_all(self, operations: Sequence[Operation]) -> list[Answer]:

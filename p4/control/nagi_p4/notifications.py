@@ -4,13 +4,15 @@ few octets that a subscriber needs of it (SP over IPC: a header of eight octets 
 messages, each behind an octet and its length).
 
 A message about digests has 32 octets in front (bmv2, learning.h: topic, switch, context, list,
-buffer, number of samples), then the samples, each field in whole octets, big endian.
+buffer, number of samples), then the samples, each field in whole octets, big endian. One about
+entries that have been idle for their timeout has the same in front (ageing.h; a table in place of
+the list), then their handles, 8 octets each.
 """
 
 from __future__ import annotations
 
 import struct
-from typing import Iterator, NamedTuple
+from typing import Iterator, NamedTuple, Optional, Union
 
 from nagi_p4.unix_sockets import connect
 
@@ -18,7 +20,7 @@ _HELLO = b"\0SP\0" + struct.pack(">HH", 0x21, 0)  # of a subscriber
 _PUBLISHER = b"\0SP\0" + struct.pack(">HH", 0x20, 0)
 _FRAME = struct.Struct(">BQ")  # a message's kind, 1, and its length
 _HEADER = struct.Struct("<4sQIiQI")
-_TOPIC = b"LEA|"
+_LEARNED, _AGED = b"LEA|", b"AGE|"
 
 
 class Learned(NamedTuple):
@@ -28,6 +30,13 @@ class Learned(NamedTuple):
     buffer_id: int
     samples: int
     data: bytes
+
+
+class Aged(NamedTuple):
+    """Entries of one table that have been idle for their timeout."""
+
+    table_id: int
+    handles: tuple[int, ...]
 
 
 class Notifications:
@@ -54,7 +63,7 @@ class Notifications:
     def close(self) -> None:
         self._socket.close()
 
-    def learned(self) -> list[Learned]:
+    def told(self) -> list[Union[Learned, Aged]]:
         """What has come since the last time. Does not wait."""
         while True:
             try:
@@ -64,7 +73,8 @@ class Notifications:
             if not more:
                 break
             self._unread += more
-        return [_learned(message) for message in self._messages() if message.startswith(_TOPIC)]
+        found = [_read(message) for message in self._messages()]
+        return [each for each in found if each is not None]
 
     def _messages(self) -> Iterator[bytes]:
         while len(self._unread) >= _FRAME.size:
@@ -76,6 +86,11 @@ class Notifications:
             yield message
 
 
-def _learned(message: bytes) -> Learned:
-    _, _, _, list_id, buffer_id, samples = _HEADER.unpack_from(message)
-    return Learned(list_id, buffer_id, samples, message[_HEADER.size :])
+def _read(message: bytes) -> Optional[Union[Learned, Aged]]:
+    topic, _, _, about, buffer_id, count = _HEADER.unpack_from(message)
+    rest = message[_HEADER.size :]
+    if topic == _LEARNED:
+        return Learned(about, buffer_id, count, rest)
+    if topic == _AGED:
+        return Aged(about, struct.unpack(f"<{count}Q", rest[: 8 * count]))
+    return None

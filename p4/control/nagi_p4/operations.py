@@ -5,6 +5,7 @@ p4/switch/daemon/operations.hpp and controller.hpp list them."""
 from __future__ import annotations
 
 import ipaddress
+import re
 from typing import Any, Optional, Union
 
 Operation = dict[str, Any]
@@ -35,6 +36,19 @@ class Refused(Exception):
         super().__init__(message)
         self.code = code
         self.place = place
+
+
+_PLACE = re.compile(r"operations\.(\d+)")  # of a refused operation of a batch
+
+
+def refusal(operation: Operation, answer: Answer) -> Refused:
+    """Of nagi-switch's answer to an operation that it has not done."""
+    place = _PLACE.match(answer["error"]) if operation.get("op") == "batch" else None
+    return Refused(
+        f"nagi-switch: {answer['error']}",
+        answer.get("code"),
+        int(place.group(1)) if place else None,
+    )
 
 
 def number(value: Any) -> int:

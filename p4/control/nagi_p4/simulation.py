@@ -21,7 +21,7 @@ import tempfile
 from collections import deque
 from typing import Any, Deque, Iterable, Mapping, Optional, Sequence, SupportsBytes, Union
 
-from nagi_p4.operations import Answer, Operation, Refused
+from nagi_p4.operations import Answer, Operation, Refused, refusal
 from nagi_p4.switch import Switch
 
 Packet = Union[bytes, SupportsBytes]
@@ -80,7 +80,7 @@ class Simulation(Switch):
     def perform(self, operation: Operation) -> Answer:
         answer = self.ask(operation)
         if not answer["ok"]:
-            raise Refused(f"nagi-switch: {answer['error']}")
+            raise refusal(operation, answer)
         return answer
 
     def perform_all(self, operations: Sequence[Operation]) -> list[Answer]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeVar
 
 from nagi_p4runtime.errors import Code, P4Error, invalid
@@ -37,7 +38,7 @@ class Field:
     bits: int
     kind: Kind = Kind.EXACT
 
-    @property
+    @cached_property
     def everything(self) -> int:
         """The mask of all its bits."""
         return (1 << self.bits) - 1
@@ -77,7 +78,7 @@ class Table:
     is_const: bool
     has_const_default: bool
 
-    @property
+    @cached_property
     def has_priorities(self) -> bool:
         return any(field.kind in _WITH_PRIORITY for field in self.fields)
 

@@ -21,7 +21,7 @@ from nagi_p4runtime.protos import p4r
 from nagi_p4runtime.updates import CLONE_GROUPS, port_of
 
 _ENTITIES = 500  # of a response: far below the 4 MB that gRPC's clients take
-_PAGE = 2000  # entries that are asked of a switch at a time
+_PAGE = 250  # entries that are asked of a switch at a time: its packets wait so long
 _NOTHING = Remembered()
 
 Thing = TypeVar("Thing")

@@ -5,9 +5,7 @@ tests."""
 from __future__ import annotations
 
 import itertools
-import json
 import queue
-import subprocess
 import threading
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,8 +13,7 @@ from pathlib import Path
 import grpc
 from google.protobuf import text_format
 from nagi_contracts.paths import executable
-from nagi_p4.operations import Refused
-from nagi_p4.switch import Switch
+from nagi_p4.simulation import Simulation
 from nagi_p4runtime.device import Device
 from nagi_p4runtime.errors import DETAILS, Code
 from nagi_p4runtime.protos import p4i, p4r, p4r_grpc, rpc_status
@@ -27,63 +24,16 @@ EDGE, EDGE_INFO = P4 / "edge.json", P4 / "edge.p4info.txtpb"
 WAIT_S = 30  # for what comes in any case
 
 
-class Simulated(Switch):
-    """nagi-switch simulate: operations, packets, and time that goes by only when it is told to."""
+class Simulated(Simulation):
+    """For several threads."""
 
-    target = "nagi"
-    takes_back = True
-
-    def __init__(self, directory: Path, pipeline: Path, ports=(0, 1, 2), cpu_port=None):
-        config = {
-            "schema_version": 1,
-            "pipeline": str(pipeline),
-            "seed": 1,
-            "ports": [{"number": number} for number in ports],
-        }
-        if cpu_port is not None:
-            config["cpu_port"] = cpu_port
-        path = directory / "simulate.json"
-        path.write_text(json.dumps(config))
+    def __init__(self, *given, **settings):
         self._lock = threading.Lock()
-        self._process = subprocess.Popen(
-            [str(executable("nagi-switch")), "simulate", str(path)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        super().__init__(*given, executable=executable("nagi-switch"), **settings)
 
-    def perform(self, operation):
+    def ask(self, request):
         with self._lock:
-            self._process.stdin.write(json.dumps(operation) + "\n")
-            self._process.stdin.flush()
-            line = self._process.stdout.readline()
-        if not line:
-            raise OSError("nagi-switch ended")
-        answer = json.loads(line)
-        if not answer["ok"]:
-            error = answer["error"]
-            place = int(error.split(".")[1].split(":")[0]) if error.startswith("operations.") else None
-            raise Refused(f"nagi-switch: {error}", answer.get("code"), place)
-        return answer
-
-    def perform_all(self, operations):
-        return self.perform({"op": "batch", "operations": list(operations)})["answers"]
-
-    def packet(self, port, packet):
-        """What leaves: (port, bytes) each."""
-        return _sent(self.perform({"op": "packet", "port": port, "bytes": packet.hex()}))
-
-    def advance(self, us):
-        return _sent(self.perform({"op": "advance", "us": us}))
-
-    def close(self):
-        self._process.stdin.close()
-        self._process.wait(WAIT_S)
-        self._process.stdout.close()
-
-
-def _sent(answer):
-    return [(each["port"], bytes.fromhex(each["bytes"])) for each in answer["sent"]]
+            return super().ask(request)
 
 
 def read_info(path):
@@ -222,7 +172,7 @@ class Served:
 
     def __init__(self, directory: Path, pipeline=EDGE, info=EDGE_INFO, **settings):
         self._stack = ExitStack()
-        self.switch = Simulated(directory, pipeline, **settings)
+        self.switch = Simulated(pipeline, **settings)
         self._stack.callback(self.switch.close)
         device = Device(self.switch)
         if info is not None:

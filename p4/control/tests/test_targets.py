@@ -166,6 +166,20 @@ class Recorder:
         return lambda *given: self.calls.append((name, *given))
 
 
+# Group 3, of two copies, as simple_switch tells of it.
+TREE = {
+    "mgrps": [{"id": 3, "l1_handles": [5, 6]}],
+    "l1_handles": [
+        {"handle": 5, "rid": 0, "l2_handle": 7},
+        {"handle": 6, "rid": 1, "l2_handle": 8},
+    ],
+    "l2_handles": [
+        {"handle": 7, "ports": [1, 2], "lags": []},
+        {"handle": 8, "ports": [2], "lags": []},
+    ],
+}
+
+
 @pytest.fixture
 def bmv2(monkeypatch):
     """simple_switch's operations without simple_switch."""
@@ -174,7 +188,7 @@ def bmv2(monkeypatch):
     switch._m = {"transport": type("transport", (), {"TTransportException": broken})}
     switch._switch = Recorder()
     switch._standard = Recorder()
-    switch._nodes = {}
+    switch._multicast = type("multicast", (), {"bm_mc_get_entries": lambda *_: json.dumps(TREE)})()
     switch._notifications = None
     return switch
 
@@ -212,7 +226,7 @@ def test_what_bmv2_s_queues_cannot_do_is_refused(bmv2, limits, said):
     [
         ({"op": "show"}, "there is no operation show for bmv2"),
         ({"op": "digests"}, "was not asked to tell of digests"),
-        ({"op": "multicast_delete", "group": 4}, "group 4 was not made by this controller"),
+        ({"op": "multicast_delete", "group": 4}, "there is no multicast group 4"),
         ({"op": "table_clear", "tabel": "t"}, "table_clear: missing a required argument: 'table'"),
         ({"op": "key", "table": "t"}, "there is no operation key for bmv2"),
     ],
@@ -300,9 +314,9 @@ def test_digests_come_by_notifications_whole_or_in_pieces(long_path, tmp_path, m
     other = b"PRT|" + bytes(28)
     framed = b"".join(struct.pack(">BQ", 1, len(each)) + each for each in (other, message))
     client.sendall(framed[:50])
-    assert notifications.learned() == []
+    assert notifications.told() == []
     client.sendall(framed[50:])
-    (learned,) = notifications.learned()
+    (learned,) = notifications.told()
     assert (learned.list_id, learned.buffer_id, learned.samples) == (1, 9, 2)
     assert list(Program(PROGRAM).digests(learned)) == [
         {"digest": "Sample", "values": [2, 0x0A000001]},

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What nagi-switch can do on this machine, beside what else could do it: `make bench-switch`.
 
-    bench_switch.py [throughput|timing|entries|experiment ...] [--quick] [--json FILE] [--seconds N]
+    bench_switch.py [throughput|timing|entries|tables|experiment ...] [--quick] [--json FILE]
+                    [--seconds N]
 
 throughput  the highest rate offered of which nothing is lost, and the rate that is delivered under
             overload, through edge.p4 with 1,000 routes: nagi-switch's beside the bare AF_XDP
@@ -9,6 +10,8 @@ throughput  the highest rate offered of which nothing is lost, and the rate that
 timing      one-way delay at 25,000 packets/s, beside the forwarder's and the kernel's bridge
 entries     how long 100,000 entries take to load: at the start, by a controller one by one, and
             in one batch; and how long packets are held up meanwhile
+tables      what it costs to find an entry among a million exact ones, 500,000 prefixes, and 10,000
+            ternary ones under up to 1,000 masks
 experiment  whether the achievement topology with both links at 200 Mb/s (switch-200.yaml) gets a
             valid certificate in real time, in as many tries as `nagi run` makes
 
@@ -45,8 +48,12 @@ from bench_throughput import Throughput, find_throughput, progress  # noqa: E402
 ROUTES = 1000
 ENTRIES = 100_000
 ENTRIES_S = 2.0
-MIN_OF_FORWARDER = 0.6
-MIN_OF_SIMPLE_SWITCH = 5.0
+MIN_OF_FORWARDER = 0.7
+MIN_OF_SIMPLE_SWITCH = 8.0
+# What an entry is found in. An exact or longest match takes a hash look-up or a few, so only caches
+# make it grow; a ternary one takes a look-up a mask.
+MAX_LOOKUP_NS = {"exact": 500.0, "lpm": 1000.0}
+MAX_NS_A_MASK = 50.0
 TIMING_RATE = 25_000  # packets/s
 MEDIAN_DELAY_NS = 100_000
 KEEPS_UP = 0.99  # of the rate asked for: below this the generator is the limit
@@ -74,6 +81,7 @@ class Bench(Trials):
     lab: Lab
     nagi_switch: Path
     program: Path
+    tables: Path
     simple_switch: Path | None
     rows: list[Row]
     details: dict[str, Any]
@@ -377,6 +385,34 @@ def _report_loading(bench: Bench, how: str, took: float) -> None:
     )
 
 
+# --- tables -------------------------------------------------------------------------------------
+
+
+def measure_tables(bench: Bench) -> None:
+    progress("tables")
+    done = subprocess.run([str(bench.tables)], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise BenchError(f"{bench.tables}: {done.stderr[-300:]}")
+    found = json.loads(done.stdout)
+    smallest: dict[str, float] = {}
+    for each in found:
+        kind, took = each["kind"], each["lookup_ns"]
+        first = smallest.setdefault(kind, took)
+        most = MAX_LOOKUP_NS.get(kind) or MAX_NS_A_MASK * each["masks"]
+        of = f", {each['masks']} masks" if kind == "ternary" else ""
+        bench.rows.append(
+            Row(
+                f"finding one of {each['entries']} entries, {kind}{of}",
+                f"{took:.0f} ns",
+                f"{first:.0f} ns",
+                took / first,
+                f"< {most:.0f} ns",
+                verdict(took < most),
+            )
+        )
+    bench.details["tables"] = found
+
+
 # --- experiment ---------------------------------------------------------------------------------
 
 
@@ -414,6 +450,7 @@ SUBJECTS = {
     "throughput": measure_throughput,
     "timing": measure_timing,
     "entries": measure_entries,
+    "tables": measure_tables,
     "experiment": measure_experiment,
 }
 
@@ -422,6 +459,12 @@ def arguments() -> argparse.Namespace:
     parser = parser_of(__doc__ or "", SUBJECTS, seconds="a trial")
     parser.add_argument(
         "--nagi-switch", type=Path, default=Path(sys.prefix) / "bin" / "nagi-switch", metavar="FILE"
+    )
+    parser.add_argument(
+        "--tables",
+        type=Path,
+        default=ROOT / "build" / "p4" / "switch" / "bench" / "bench-tables",
+        metavar="FILE",
     )
     parser.add_argument(
         "--simple-switch",
@@ -455,6 +498,7 @@ def main() -> int:
                 lab,
                 given.nagi_switch.resolve(),
                 ROOT / "p4" / "edge.json",
+                given.tables.resolve(),
                 given.simple_switch.absolute() if given.simple_switch else None,
                 rows,
                 details,

@@ -97,8 +97,8 @@ PortConfig read_port(ObjectReader reader, Medium medium, std::set<std::string>& 
 SwitchConfig read(ObjectReader reader, Medium medium) {
   SwitchConfig config;
   std::vector<std::string_view> keys = runtime::settings_keys();
-  keys.insert(keys.end(),
-              {"pipeline", "entries", "digests", "queues", "queue_interval_ns", "cpu_port", "ports"});
+  keys.insert(keys.end(), {"pipeline", "entries", "digests", "queues", "queue_interval_ns",
+                           "cpu_port", "ports"});
   if (reader.has("program")) {
     throw ConfigError(reader.at("program"), "an unknown key", "it is called pipeline now");
   }
@@ -128,8 +128,7 @@ SwitchConfig read(ObjectReader reader, Medium medium) {
   if (is_given(reader, "cpu_port")) {
     config.cpu_port = static_cast<Port>(reader.whole("cpu_port", 0, max_ports - 1));
     if (numbers.contains(*config.cpu_port)) {
-      throw ConfigError(reader.at("cpu_port"),
-                        "a port with an interface has this number, too",
+      throw ConfigError(reader.at("cpu_port"), "a port with an interface has this number, too",
                         "give the controller's port a number of its own");
     }
   }

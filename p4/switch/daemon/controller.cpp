@@ -89,9 +89,8 @@ json Controller::answer(const json& request) {
     if (op == "digests") return {{"ok", true}, {"digests", driver_.digests()}};
     if (op == "events") return events();
     if (op == "show") return {{"ok", true}, {"account", driver_.account()}};
-    return {{"ok", true},
-            {"name", switch_.machine().file()},
-            {"program", switch_.machine().text()}};
+    return {
+        {"ok", true}, {"name", switch_.machine().file()}, {"program", switch_.machine().text()}};
   }
   std::vector<Change> changes;
   json answer = perform_one(reader, op, changes);

@@ -12,7 +12,8 @@
 //       "timeouts": [{"table": T, ...}, ...]                   entries as table_read has them,
 //       "lost": 0                                              packets, for which no room was left
 //   {"op": "packet_out", "bytes": "0a1b..."}                   comes in by the controller's port
-//   {"op": "pipeline_set", "program": "...", "name": "a.json"} the text of the compiler's JSON takes
+//   {"op": "pipeline_set", "program": "...", "name": "a.json"} the text of the compiler's JSON
+//   takes
 //       the place of the program and all its state. Ports and queues go on; what waits in queues
 //       leaves by the program that it came in by.
 //   {"op": "pipeline_check", "program": "...", "name": "a.json"}   loads it, and that is all

@@ -17,9 +17,7 @@ constexpr std::size_t max_for_controller = 65'536;
 }  // namespace
 
 Logs::Logs(const SwitchConfig& config, std::int64_t epoch_realtime_ns, io::WhenBehind when_behind)
-    : config_(config),
-      epoch_realtime_ns_(epoch_realtime_ns),
-      seen_(config.ports.size()) {
+    : config_(config), epoch_realtime_ns_(epoch_realtime_ns), seen_(config.ports.size()) {
   if (!config.digests.empty()) {
     digests_ = runtime::make_file<io::BackgroundFile>(config.digests, when_behind);
   }
@@ -78,9 +76,8 @@ void Logs::take_digests(Switch& whole) {
   for (const Digest& digest : whole.take_digests()) {
     json values = json::array();
     for (const Bytes& value : digest.values) values.push_back(number_to_json(value));
-    json line = {{"at_ns", digest.at_us * 1000},
-                 {"digest", digest.name},
-                 {"values", std::move(values)}};
+    json line = {
+        {"at_ns", digest.at_us * 1000}, {"digest", digest.name}, {"values", std::move(values)}};
     if (digests_) append(*digests_, line);
     if (for_controller_.size() == max_for_controller) {
       for_controller_.pop_front();

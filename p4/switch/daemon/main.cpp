@@ -116,7 +116,8 @@ int main(int argc, char** argv) {
   };
   with_config(command("run", "switch until SIGTERM, SIGINT or a stop operation", run));
   with_config(command("replay", "switch what is in captures, without a clock", replay));
-  with_config(command("simulate", "switch by requests on standard input, without a clock", simulate));
+  with_config(
+      command("simulate", "switch by requests on standard input, without a clock", simulate));
   command("check", "load a program, say what is wrong with it, or what is in it", check)
       ->add_option("pipeline", arguments.pipeline, "what p4c-bm2-ss made (JSON)")
       ->required();

@@ -518,7 +518,8 @@ json meter_read(Control& control, ObjectReader& reader) {
   reader.only({"op", "meter", "index"});
   const std::string name = reader.text("meter");
   if (reader.has("index")) {
-    return {{"ok", true}, {"rates", rates_to_json(control.meter_read(name, reader.whole("index")))}};
+    return {{"ok", true},
+            {"rates", rates_to_json(control.meter_read(name, reader.whole("index")))}};
   }
   json cells = json::array();
   for (const auto& rates : control.meter_read_all(name)) cells.push_back(rates_to_json(rates));
@@ -615,8 +616,7 @@ const std::unordered_map<std::string, Operation>& operations() {
         {"op", "table", "handle", "match", "priority", "action", "data", "member", "group",
          "timeout_us"}}},
       {"table_delete", {table_delete, {"op", "table", "handle", "match", "priority"}}},
-      {"table_read",
-       {table_read, {"op", "table", "handle", "match", "priority", "from", "limit"}}},
+      {"table_read", {table_read, {"op", "table", "handle", "match", "priority", "from", "limit"}}},
       {"default_read", {default_read, {"op", "table"}}},
       {"table_clear", {table_clear, {"op", "table"}}},
       {"table_default", {table_default, {"op", "table", "action", "data", "member", "group"}}},

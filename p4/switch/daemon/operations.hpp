@@ -37,7 +37,8 @@
 //   {"op": "register_read", "register": R, "index": 0} (all without index)        "values": [...]
 //   {"op": "register_write", "register": R, "index": 0, "value": V}
 //   {"op": "register_reset", "register": R}
-//   {"op": "counter_read", "counter": C, "index": 0}, or "table", ENTRY           "packets", "bytes"
+//   {"op": "counter_read", "counter": C, "index": 0}, or "table", ENTRY           "packets",
+//   "bytes"
 //       all of an array without index                        "counts": [[packets, bytes], ...]
 //   {"op": "counter_write", "counter": C, "index": 0 (or "table", ENTRY), "packets": 0, "bytes": 0}
 //   {"op": "counter_reset", "counter": C}

@@ -101,7 +101,7 @@ class Replay {
   explicit Replay(const SwitchConfig& config)
       : config_(config),
         program_(load_program_file(config.pipeline)),
-          pool_(slot_bytes),
+        pool_(slot_bytes),
         ports_(open(config)),
         epoch_ns_(epoch(config)),
         logs_(config_, epoch_ns_, io::WhenBehind::wait),

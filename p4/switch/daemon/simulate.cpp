@@ -70,7 +70,8 @@ class Simulation {
     reader.only({"op", "port", "bytes"});
     const auto place = switch_.place_of(static_cast<Port>(reader.whole("port", 0, max_ports - 1)));
     if (!place || *place >= switch_.ports()) {
-      throw ConfigError(reader.at("port"), "there is no such port", "give one of the configuration");
+      throw ConfigError(reader.at("port"), "there is no such port",
+                        "give one of the configuration");
     }
     const auto bytes = read_packet(reader);
     if (bytes.empty() || bytes.size() > slot_bytes - headroom) {
@@ -115,8 +116,9 @@ void simulate(const SwitchConfig& config, std::istream& requests, std::ostream& 
   std::string line;
   while (!simulation.stopped() && std::getline(requests, line)) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    answers << runtime::answer(line, [&](const json& request) { return simulation.answer(request); })
-            << std::endl;
+    answers << runtime::answer(line, [&](const json& request) {
+      return simulation.answer(request);
+    }) << std::endl;
   }
   simulation.finish();
 }

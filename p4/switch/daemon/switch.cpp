@@ -93,9 +93,10 @@ std::vector<Digest> Switch::take_digests() {
 
 void Switch::arrive_from_controller(const std::vector<std::uint8_t>& bytes) {
   if (!has_cpu_port()) {
-    throw InputError("packet_out: there is no port of the controller; give the configuration a "
-                     "cpu_port",
-                     failed_precondition);
+    throw InputError(
+        "packet_out: there is no port of the controller; give the configuration a "
+        "cpu_port",
+        failed_precondition);
   }
   if (bytes.empty() || bytes.size() + headroom > pool_.slot_bytes()) {
     throw InputError("packet_out: a frame of " + std::to_string(bytes.size()) +

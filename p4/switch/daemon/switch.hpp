@@ -4,8 +4,8 @@
 // ports. Frames and instants in, frames and instants out; no clock, no network. nagi-switch drives
 // it by the machine's clock, replay by the stamps of captures.
 //
-// The controller's port, if there is one, has neither interface nor queue: what leaves by it is kept
-// until the controller comes for it.
+// The controller's port, if there is one, has neither interface nor queue: what leaves by it is
+// kept until the controller comes for it.
 //
 // At one instant, ends of transmission come before arrivals, and ports have their turn in the order
 // of the configuration. Ports are named here by their place in it.

@@ -325,9 +325,11 @@ struct Profile {
 };
 
 struct FlowNode {
-  enum class What : std::uint8_t { table, condition, action } what = What::table;
-  Index index = none;  // table, expression or action
+  /// `equal`: the condition that a word of the packet has a value, as most conditions are.
+  enum class What : std::uint8_t { table, condition, equal, action } what = What::table;
+  Index index = none;  // table, expression, word or action
   Index yes = none, no = none;
+  std::uint64_t value = 0;
 };
 
 struct Pipeline {

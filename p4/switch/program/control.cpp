@@ -125,7 +125,8 @@ Handle Control::table_add(const std::string& name, const std::vector<Match>& mat
   operation.not_constant(index);
   Key key = key_of(table, match, priority);
   if (entries.find_same(key) != none) {
-    refuse(name, "there is an entry with this key already", "modify or delete that one", already_exists);
+    refuse(name, "there is an entry with this key already", "modify or delete that one",
+           already_exists);
   }
   if (entries.used() >= table.size) {
     refuse(name, "it is full: " + std::to_string(table.size) + " entries",
@@ -214,7 +215,8 @@ void Control::table_default(const std::string& name, const Target& target) {
   const Index index = operation.table(name);
   const Table& table = state_.program->tables[index];
   if (table.default_is_constant) {
-    refuse(name, "its default action is constant", "it stands in the P4 program", failed_precondition);
+    refuse(name, "its default action is constant", "it stands in the P4 program",
+           failed_precondition);
   }
   Words data;
   const Result result = operation.result(index, target, data);
@@ -247,7 +249,8 @@ std::uint32_t Control::member_add(const std::string& name, const ActionCall& cal
   auto free = std::find_if(state.members.begin(), state.members.end(),
                            [](const auto& member) { return !member.used; });
   if (free == state.members.end() && state.members.size() >= profile.size) {
-    refuse(name, "it is full: " + std::to_string(profile.size) + " members", "delete some", resource_exhausted);
+    refuse(name, "it is full: " + std::to_string(profile.size) + " members", "delete some",
+           resource_exhausted);
   }
   if (free == state.members.end()) free = state.members.emplace(free);
   *free = {true, choice, action, std::move(data), 0};
@@ -290,7 +293,8 @@ std::uint32_t Control::group_create(const std::string& name) {
   auto free = std::find_if(state.groups.begin(), state.groups.end(),
                            [](const auto& group) { return !group.used; });
   if (free == state.groups.end() && state.groups.size() >= max_copies) {
-    refuse(name, "it has " + std::to_string(max_copies) + " groups", "delete some", resource_exhausted);
+    refuse(name, "it has " + std::to_string(max_copies) + " groups", "delete some",
+           resource_exhausted);
   }
   if (free == state.groups.end()) free = state.groups.emplace(free);
   *free = {true, {}, 0};
@@ -306,7 +310,8 @@ void Control::group_add_member(const std::string& name, std::uint32_t group, std
   const auto& members = state.groups[group].members;
   const auto at = std::lower_bound(members.begin(), members.end(), member);
   if (at != members.end() && *at == member) {
-    refuse(name, "member " + std::to_string(member) + " is in the group", "add another", already_exists);
+    refuse(name, "member " + std::to_string(member) + " is in the group", "add another",
+           already_exists);
   }
   const auto place = at - members.begin();
   auto& changed = state.groups[group].members;
@@ -503,7 +508,8 @@ void Control::value_set_add(const std::string& name, const Bytes& value) {
     refuse(name, "the value is in it already", "add another", already_exists);
   }
   if (set.size != 0 && values.size() >= set.size) {
-    refuse(name, "it is full: " + std::to_string(set.size) + " values", "clear it", resource_exhausted);
+    refuse(name, "it is full: " + std::to_string(set.size) + " values", "clear it",
+           resource_exhausted);
   }
   operation.change(state_.value_sets[index]).push_back(tidy);
   // Each state that uses the set has its own parts in the key.

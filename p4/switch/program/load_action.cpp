@@ -156,13 +156,10 @@ Step Loader::assignment(const JsonAt& at, const JsonAt& to, const JsonAt& from) 
     step.target = node.a;
   } else if (node.op == Op::stack_last) {
     // The element before the next one.
-    Node last;
-    last.op = Op::last_index;
-    last.a = node.a;
     Node element;
     element.op = Op::stack_element;
     element.a = node.a;
-    element.b = put(last, 32, true, exact).node;
+    element.b = last_index(node.a).node;
     step.target = put_truth(element).node;
   } else {
     to.refuse("nothing can be assigned to it");

@@ -193,6 +193,7 @@ Loader::Value Loader::expression(const JsonAt& at, std::uint32_t demand, unsigne
   }
   if (type == "stack_field") {
     const Index stack = find(stacks_, what.element(0), "header stack");
+    if (const auto whole = end_of_stack(stack, what.element(1))) return *whole;
     const Field from = field_of_type(program_->stacks[stack].type, what.element(1));
     if (from.is_variable) what.unsupported("arithmetic with a field of variable length");
     return of_field(Op::stack_last, from, demand, stack);
@@ -227,6 +228,41 @@ Loader::Value Loader::expression(const JsonAt& at, std::uint32_t demand, unsigne
     return put(node, node.field.bits, node.field.is_signed, demand);
   }
   at.unsupported("expression of type \"" + type + "\"");
+}
+
+/// The whole header `last` or `next` of a stack, which the compiler writes as if it were a field.
+std::optional<Loader::Value> Loader::end_of_stack(Index stack, const JsonAt& name) {
+  const HeaderType& type = program_->types[program_->stacks[stack].type];
+  const std::string& end = name.text();
+  if ((end != "last" && end != "next") || std::ranges::find(type.names, end) != type.names.end()) {
+    return std::nullopt;
+  }
+  Node element;
+  element.op = Op::stack_element;
+  element.a = stack;
+  element.b = last_index(stack).node;
+  if (end == "next") {
+    Node one;
+    one.op = Op::constant;
+    one.value = 1;
+    Node sum;
+    sum.op = Op::add;
+    sum.a = element.b;
+    sum.b = put(one, 1, false, exact).node;
+    element.b = put(sum, 33, true, exact).node;
+  }
+  Value value = put_truth(element);
+  value.kind = Kind::header;
+  value.type = program_->stacks[stack].type;
+  return value;
+}
+
+/// Of the last element that was extracted; -1 if there is none.
+Loader::Value Loader::last_index(Index stack) {
+  Node last;
+  last.op = Op::last_index;
+  last.a = stack;
+  return put(last, 32, true, exact);
 }
 
 Loader::Value Loader::operand(const JsonAt& at, std::uint32_t demand, unsigned depth, Kind kind) {
@@ -468,10 +504,11 @@ Loader::Value Loader::operation(const JsonAt& at, std::uint32_t demand, unsigned
     }
     return of_field(Op::access, fields[index], demand, of.node);
   }
-  if (name == "last_stack_index" || name == "size_stack") {
-    node.op = name == "size_stack" ? Op::stack_size : Op::last_index;
+  if (name == "last_stack_index") return last_index(right(exact, Kind::stack).node);
+  if (name == "size_stack") {
+    node.op = Op::stack_size;
     node.a = right(exact, Kind::stack).node;
-    return put(node, 32, node.op == Op::last_index, exact);
+    return put(node, 32, false, exact);
   }
   at["op"].unsupported("operator \"" + name + "\"");
 }

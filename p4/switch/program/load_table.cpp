@@ -307,17 +307,18 @@ void Loader::load_flow(const JsonAt& at, Pipeline& pipeline) {
   tables([&](const JsonAt& one) {
     const Index table = find(tables_, one["name"], "table");
     load_next(one, program_->tables[table], nodes);
-    pipeline.nodes.push_back({FlowNode::What::table, table, none, none});
+    pipeline.nodes.push_back({FlowNode::What::table, table, none, none, 0});
   });
   at.each("conditionals", [&](const JsonAt& one) {
     pipeline.nodes.push_back({FlowNode::What::condition, truth(one["expression"]).node,
-                              next(one, "true_next"), next(one, "false_next")});
+                              next(one, "true_next"), next(one, "false_next"), 0});
+    shorten(pipeline.nodes.back());
   });
   at.each("action_calls", [&](const JsonAt& one) {
     const Index action = action_by_id(one["action_id"]);
     if (!program_->actions[action].parameters.empty()) one.refuse("an action with parameters");
     notice_digest(one, action);
-    pipeline.nodes.push_back({FlowNode::What::action, action, next(one, "next_node"), none});
+    pipeline.nodes.push_back({FlowNode::What::action, action, next(one, "next_node"), none, 0});
   });
   pipeline.first = next(at, "init_table");
   refuse_cycles(at, pipeline);
@@ -357,6 +358,41 @@ void Loader::refuse_cycles(const JsonAt& at, const Pipeline& pipeline) const {
   }
 }
 
+/// A condition that compares a word of the packet with a constant needs no walk through its
+/// expression.
+void Loader::shorten(FlowNode& node) const {
+  const auto& nodes = program_->nodes;
+  const auto is_word = [&](Index index) {
+    const Node& one = nodes[index];
+    return one.op == Op::field && one.width == Width::word && !one.field.is_signed &&
+           one.field.limbs == 1;
+  };
+  const auto is_constant = [&](Index index) {
+    return nodes[index].op == Op::constant && nodes[index].a == none;
+  };
+  while (nodes[node.index].op == Op::negate) {
+    node.index = nodes[node.index].b;
+    std::swap(node.yes, node.no);
+  }
+  const Node& what = nodes[node.index];
+  if (what.op == Op::is_valid && nodes[what.b].op == Op::header) {
+    node.what = FlowNode::What::equal;
+    node.index = program_->headers[nodes[what.b].a].base + valid_word;
+    node.value = 1;
+  } else if (what.op == Op::of_value && is_word(what.b)) {
+    node.what = FlowNode::What::equal;
+    node.index = nodes[what.b].field.word;
+    node.value = 0;
+    std::swap(node.yes, node.no);
+  } else if ((what.op == Op::is_equal || what.op == Op::is_different) &&
+             what.compare == Width::word && is_word(what.a) && is_constant(what.b)) {
+    if (what.op == Op::is_different) std::swap(node.yes, node.no);
+    node.what = FlowNode::What::equal;
+    node.index = nodes[what.a].field.word;
+    node.value = nodes[what.b].value;
+  }
+}
+
 /// The compiler makes a table without a key of every statement. Nobody can change what it does.
 void Loader::unwrap_actions(Pipeline& pipeline) const {
   for (FlowNode& node : pipeline.nodes) {
@@ -370,7 +406,7 @@ void Loader::unwrap_actions(Pipeline& pipeline) const {
     } else if (place < table.next.size()) {
       next = table.next[place];
     }
-    node = {FlowNode::What::action, table.default_action, next, none};
+    node = {FlowNode::What::action, table.default_action, next, none, 0};
   }
 }
 

@@ -85,6 +85,8 @@ class Loader {
   Value header(const JsonAt& at);
   Value operation(const JsonAt& at, std::uint32_t demand, unsigned depth);
   Value operand(const JsonAt& at, std::uint32_t demand, unsigned depth, Kind kind);
+  std::optional<Value> end_of_stack(Index stack, const JsonAt& name);
+  Value last_index(Index stack);
   Value constant(const JsonAt& at);
   Value of_field(Op op, const Field& field, std::uint32_t demand, Index object = none);
   Value put(Node node, std::uint32_t bits, bool is_signed, std::uint32_t demand);
@@ -124,6 +126,7 @@ class Loader {
   void load_default(const JsonAt& at, Table& table);
   void load_entries(const JsonAt& at, Index table);
   void refuse_cycles(const JsonAt& at, const Pipeline& pipeline) const;
+  void shorten(FlowNode& node) const;
   void unwrap_actions(Pipeline& pipeline) const;
   std::vector<std::uint64_t> action_data(const JsonAt& at, Index action) const;
   [[nodiscard]] Index action_by_id(const JsonAt& at) const;

@@ -18,8 +18,8 @@ namespace nagi::p4 {
 
 using Words = std::vector<std::uint64_t>;
 
-[[noreturn]] inline void refuse(const std::string& where, const std::string& what, const std::string& cure,
-                         const char* code = "") {
+[[noreturn]] inline void refuse(const std::string& where, const std::string& what,
+                                const std::string& cure, const char* code = "") {
   throw InputError(where + ": " + what + "; " + cure, code);
 }
 
@@ -53,7 +53,8 @@ inline const char* kind_name(MatchKind kind) {
 }
 
 /// What an action takes, as words one after another.
-inline Words data_of(const Action& action, const std::string& where, const std::vector<Bytes>& given) {
+inline Words data_of(const Action& action, const std::string& where,
+                     const std::vector<Bytes>& given) {
   if (given.size() != action.parameters.size()) {
     std::string names;
     for (const Parameter& one : action.parameters) names += (names.empty() ? "" : ", ") + one.name;
@@ -74,8 +75,8 @@ inline Words data_of(const Action& action, const std::string& where, const std::
 }
 
 /// Which one of `allowed` has this name.
-inline Index place_of(const Compiled& program, const std::vector<Index>& allowed, const std::string& where,
-               const std::string& name) {
+inline Index place_of(const Compiled& program, const std::vector<Index>& allowed,
+                      const std::string& where, const std::string& name) {
   std::string names;
   for (Index i = 0; i < allowed.size(); ++i) {
     const Action& action = program.actions[allowed[i]];
@@ -187,7 +188,8 @@ class Operation {
   void within(const std::string& name, std::uint64_t index, std::uint64_t size) const {
     if (index >= size) {
       refuse(name, "there is no index " + std::to_string(index),
-             size == 0 ? "it is empty" : "the last one is " + std::to_string(size - 1), out_of_range);
+             size == 0 ? "it is empty" : "the last one is " + std::to_string(size - 1),
+             out_of_range);
     }
   }
 

@@ -22,6 +22,9 @@ void State::run(const Pipeline& pipeline, Packet& packet) {
       case FlowNode::What::condition:
         index = truth_of(scope_of(packet.words_.get(), nullptr), node.index) ? node.yes : node.no;
         break;
+      case FlowNode::What::equal:
+        index = packet.words_[node.index] == node.value ? node.yes : node.no;
+        break;
       case FlowNode::What::action:
         act(node.index, nullptr, packet);
         index = node.yes;

@@ -125,8 +125,8 @@ Default Control::table_default_read(const std::string& name) const {
   Default found;
   found.hits = live.hits;
   found.misses = live.misses;
-  found.is_initial = std::pair(entries.miss, entries.miss_data) ==
-                     initial_miss(state_.program->tables[index]);
+  found.is_initial =
+      std::pair(entries.miss, entries.miss_data) == initial_miss(state_.program->tables[index]);
   if (entries.miss.what != Result::What::action || entries.miss.index != none) {
     found.target = target_of(*state_.program, entries.miss, entries.miss_data.data());
   }

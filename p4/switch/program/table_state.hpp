@@ -93,7 +93,8 @@ class TableState {
   void modify(Index entry, const Result& result, std::span<const std::uint64_t> data);
   /// Sets the idle timeout, and begins it.
   void set_timeout(Index entry, std::uint64_t timeout_us, std::uint64_t now_us);
-  /// Appends the entries whose idle timeout is over and who have not been told since their last hit.
+  /// Appends the entries whose idle timeout is over and who have not been told since their last
+  /// hit.
   void expire(std::uint64_t now_us, std::vector<Handle>& expired);
   void erase(Index entry);
   void clear();

@@ -191,7 +191,8 @@ TEST_F(SwitchTest, AnotherProgramTakesOverWhilePacketsWait) {
 TEST_F(SwitchTest, TheControllerHasAPort) {
   SwitchConfig config = two_ports();
   config.cpu_port = 9;
-  switch_.emplace(config, load_program_file(edge_program), pool_, std::function<void(const Drop&)>());
+  switch_.emplace(config, load_program_file(edge_program), pool_,
+                  std::function<void(const Drop&)>());
   Controller controller(*switch_, {[] {}, [](std::size_t) {}, {}, {}});
   for (const int net : {2, 9}) controller.answer(route(net));
   arrive(9, 100, 5'000);

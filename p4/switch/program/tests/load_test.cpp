@@ -199,7 +199,8 @@ TEST(Load, NegativeDataIsNegativeWhereTheProgramGivesIt) {
   expected[11] = 1;
   expected[27] = 2;
   EXPECT_EQ(machine.one(packet), expected);
-  EXPECT_EQ(std::get<ActionCall>(machine.control().table_entries("t").entries[0].target).data, call.data);
+  EXPECT_EQ(std::get<ActionCall>(machine.control().table_entries("t").entries[0].target).data,
+            call.data);
 }
 
 TEST(Load, RefusesCirclesAndHugeThings) {

@@ -1,0 +1,333 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parts of the P4Runtime server that need no switch: numbers, arbitration, packet headers, lists of
+digests, P4Info."""
+
+from __future__ import annotations
+
+import pytest
+from google.protobuf import any_pb2
+from nagi_p4runtime import bytestrings, packet_io
+from nagi_p4runtime.arbitration import MAX_CLIENTS, Arbitration, Client
+from nagi_p4runtime.digests import DigestLists
+from nagi_p4runtime.errors import Code, P4Error
+from nagi_p4runtime.memory import Memory, Numbers
+from nagi_p4runtime.p4info import P4Info
+from nagi_p4runtime.protos import p4i, p4r
+
+
+@pytest.mark.parametrize(
+    ("value", "bits", "number", "shortest"),
+    [  # the specification's examples of valid bytestrings
+        (b"\x63", 8, 99, b"\x63"),
+        (b"\x00\x63", 16, 99, b"\x63"),
+        (b"\x30\x64", 16, 12388, b"\x30\x64"),
+        (b"\x00\x30\x64", 16, 12388, b"\x30\x64"),
+        (b"\x00\x00\x63", 12, 99, b"\x63"),
+        (b"\x00", 9, 0, b"\x00"),
+    ],
+)
+def test_numbers_are_read_in_any_length_and_told_in_the_shortest(value, bits, number, shortest):
+    assert bytestrings.unsigned(value, bits, "x") == number
+    assert bytestrings.encoded(number) == shortest
+
+
+@pytest.mark.parametrize(
+    ("value", "bits", "number", "shortest"),
+    [
+        (b"\x63", 8, 99, b"\x63"),
+        (b"\x9d", 8, -99, b"\x9d"),
+        (b"\xff\x9d", 8, -99, b"\x9d"),
+        (b"\xfd\x1d", 12, -739, b"\xfd\x1d"),
+        (b"\x00\x00", 16, 0, b"\x00"),
+        (b"\x00\x80", 16, 128, b"\x00\x80"),
+    ],
+)
+def test_numbers_with_a_sign_too(value, bits, number, shortest):
+    found = bytestrings.signed(value, bits, "x")
+    assert found == number % (1 << bits)
+    assert bytestrings.encoded_signed(found, bits) == shortest
+
+
+@pytest.mark.parametrize(
+    ("read", "value", "bits"),
+    [  # the specification's examples of invalid ones
+        (bytestrings.unsigned, b"\x01\x63", 8),
+        (bytestrings.unsigned, b"", 8),
+        (bytestrings.unsigned, b"\x01\x00\x63", 16),
+        (bytestrings.unsigned, b"\x10\x63", 12),
+        (bytestrings.unsigned, b"\x00\x40\x63", 12),
+        (bytestrings.signed, b"\x00\x9d", 8),
+        (bytestrings.signed, b"\x8d\x1d", 12),
+        (bytestrings.signed, b"", 16),
+    ],
+)
+def test_numbers_that_do_not_fit_are_out_of_range(read, value, bits):
+    with pytest.raises(P4Error) as refused:
+        read(value, bits, "table t: key x")
+    assert refused.value.code == Code.OUT_OF_RANGE
+    assert "table t: key x: " in refused.value.message
+
+
+def test_large_numbers_go_to_the_switch_in_hexadecimal_digits():
+    assert bytestrings.for_operation((1 << 64) - 1) == (1 << 64) - 1
+    assert bytestrings.for_operation(1 << 64) == "0x10000000000000000"
+    assert bytestrings.of_answer("0x10000000000000000") == 1 << 64
+
+
+# --- arbitration --------------------------------------------------------------------------------
+
+
+def update(election_id=None, role="", device_id=7):
+    message = p4r.MasterArbitrationUpdate(device_id=device_id)
+    if election_id is not None:
+        message.election_id.high = election_id >> 64
+        message.election_id.low = election_id & ((1 << 64) - 1)
+    if role:
+        message.role.name = role
+    return message
+
+
+class Told:
+    """Arbitration, and what each client was told last."""
+
+    def __init__(self):
+        self.arbitration = Arbitration(7)
+        self.last = {}
+
+    def join(self, **given):
+        client = Client()
+        self.update(client, **given)
+        return client
+
+    def update(self, client, **given):
+        self.last = {}
+        for notice in self.arbitration.update(client, update(**given)):
+            self.last[notice.client] = notice.message.arbitration
+
+    def leave(self, client):
+        self.last = {n.client: n.message.arbitration for n in self.arbitration.leave(client)}
+
+    def codes(self, *clients):
+        return [self.last[client].status.code if client in self.last else None for client in clients]
+
+
+PRIMARY, BACKUP, NOBODY = Code.OK, Code.ALREADY_EXISTS, Code.NOT_FOUND
+
+
+def test_the_highest_election_id_is_primary():
+    told = Told()
+    first = told.join(election_id=10)
+    assert told.codes(first) == [PRIMARY]
+    second = told.join(election_id=5)
+    assert told.codes(first, second) == [None, BACKUP]
+    third = told.join(election_id=(1 << 64) + 1)
+    assert told.codes(first, second, third) == [BACKUP, BACKUP, PRIMARY]
+    assert told.last[first].election_id == p4r.Uint128(high=1, low=1)
+    assert list(told.last)[-1] is third
+    told.arbitration.check_primary("", (1 << 64) + 1)
+    with pytest.raises(P4Error, match="PERMISSION_DENIED: election id 10 is not the primary's"):
+        told.arbitration.check_primary("", 10)
+
+
+def test_a_backup_follows_only_with_an_id_as_high_as_the_last_primary_s():
+    told = Told()
+    first, second = told.join(election_id=10), told.join(election_id=5)
+    told.leave(first)
+    assert told.codes(second) == [NOBODY]
+    assert told.last[second].election_id.low == 10
+    with pytest.raises(P4Error, match="there is no primary client"):
+        told.arbitration.check_primary("", 5)
+    told.update(second, election_id=9)
+    assert told.codes(second) == [NOBODY]
+    told.update(second, election_id=10)
+    assert told.codes(second) == [PRIMARY]
+
+
+def test_a_primary_may_step_down():
+    told = Told()
+    first, second = told.join(election_id=10), told.join(election_id=5)
+    told.update(first, election_id=1)
+    assert told.codes(first, second) == [NOBODY, NOBODY]
+
+
+def test_a_client_without_election_id_stays_backup():
+    told = Told()
+    client = told.join()
+    assert told.codes(client) == [NOBODY]
+    assert not told.last[client].HasField("election_id")
+    zero = told.join(election_id=0)
+    assert told.codes(client, zero) == [BACKUP, PRIMARY]
+
+
+def test_roles_have_primaries_of_their_own():
+    told = Told()
+    told.join(election_id=10)
+    other = told.join(election_id=1, role="packets")
+    assert told.codes(other) == [PRIMARY]
+    assert told.last[other].role.name == "packets"
+    told.arbitration.check_primary("packets", 1)
+    assert len(told.arbitration.primaries()) == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [
+        ({"election_id": 10}, Code.INVALID_ARGUMENT),
+        ({"election_id": 11, "device_id": 8}, Code.NOT_FOUND),
+    ],
+)
+def test_a_client_that_cannot_join_is_refused(given, code):
+    told = Told()
+    told.join(election_id=10)
+    with pytest.raises(P4Error) as refused:
+        told.join(**given)
+    assert refused.value.code == code
+
+
+@pytest.mark.parametrize("given", [{"role": "x", "election_id": 10}, {"device_id": 8}])
+def test_a_client_cannot_change_its_role_or_device(given):
+    told = Told()
+    client = told.join(election_id=10)
+    with pytest.raises(P4Error) as refused:
+        told.update(client, **given)
+    assert refused.value.code == Code.FAILED_PRECONDITION
+
+
+def test_a_role_cannot_have_a_config():
+    message = update(election_id=1, role="x")
+    message.role.config.CopyFrom(any_pb2.Any(type_url="x"))
+    with pytest.raises(P4Error, match="INVALID_ARGUMENT: a role with a config"):
+        Arbitration(7).update(Client(), message)
+
+
+def test_a_role_has_so_many_clients():
+    told = Told()
+    for number in range(MAX_CLIENTS):
+        told.join(election_id=number)
+    with pytest.raises(P4Error, match="RESOURCE_EXHAUSTED"):
+        told.join(election_id=MAX_CLIENTS)
+
+
+# --- packets ------------------------------------------------------------------------------------
+
+
+def info_with(**given):
+    return P4Info(p4i.P4Info(**given))
+
+
+def header(name, *fields):
+    return p4i.ControllerPacketMetadata(
+        preamble={"id": 1, "name": name},
+        metadata=[{"id": n, "name": f, "bitwidth": b} for n, (f, b) in enumerate(fields, 1)],
+    )
+
+
+def test_headers_of_packets_are_metadata():
+    info = info_with(
+        controller_packet_metadata=[
+            header("packet_in", ("ingress_port", 9), ("reason", 7)),
+            header("packet_out", ("egress_port", 9), ("padding", 7)),
+        ]
+    )
+    message = packet_io.packet_in(info, bytes.fromhex("8083aabb"))
+    assert message.payload == b"\xaa\xbb"
+    assert [(m.metadata_id, m.value) for m in message.metadata] == [(1, b"\x01\x01"), (2, b"\x03")]
+    out = p4r.PacketOut(payload=b"\xaa", metadata=[{"metadata_id": 1, "value": b"\x01\x01"}])
+    with pytest.raises(P4Error, match="no value for padding"):
+        packet_io.bytes_of(info, out)
+    out.metadata.add(metadata_id=2, value=b"\0")
+    assert packet_io.bytes_of(info, out) == bytes.fromhex("8080aa")
+    out.metadata.add(metadata_id=7, value=b"\0")
+    with pytest.raises(P4Error, match="no metadata with id 7"):
+        packet_io.bytes_of(info, out)
+    out.metadata[0].value = b"\x02\x00"
+    with pytest.raises(P4Error, match="OUT_OF_RANGE: packet_out: egress_port"):
+        packet_io.bytes_of(info, out)
+    with pytest.raises(P4Error, match="too short"):
+        packet_io.packet_in(info, b"\0")
+
+
+def test_a_program_without_controller_headers_gets_whole_packets():
+    message = packet_io.packet_in(info_with(), b"\xaa\xbb")
+    assert message == p4r.PacketIn(payload=b"\xaa\xbb")
+    assert packet_io.bytes_of(info_with(), p4r.PacketOut(payload=b"\xcc")) == b"\xcc"
+
+
+# --- digests ------------------------------------------------------------------------------------
+
+
+def lists(**config):
+    digest = p4i.Digest(preamble={"id": 5, "name": "Seen"})
+    digest.type_spec.bitstring.bit.bitwidth = 48
+    configs = {5: p4r.DigestEntry.Config(**config)}
+    return DigestLists(info_with(digests=[digest]), configs), configs
+
+
+def told_by(found):
+    return [[data.bitstring for data in each.data] for each in found]
+
+
+def test_digests_are_told_at_once_or_when_a_list_is_full():
+    at_once, _ = lists()
+    assert told_by(at_once.add("Seen", [7], 0)) == [[b"\x07"]]
+    assert told_by(at_once.add("Seen", [7], 0)) == [[b"\x07"]]
+    full, _ = lists(max_list_size=2, max_timeout_ns=100)
+    assert full.add("Seen", [7], 0) == [] == full.add("Seen", [7], 1)
+    assert told_by(full.add("Seen", [8], 2)) == [[b"\x07", b"\x08"]]
+    assert full.add("Unknown", [7], 0) == []
+
+
+def test_a_list_does_not_wait_longer_than_it_may():
+    waiting, configs = lists(max_list_size=10, max_timeout_ns=100)
+    waiting.add("Seen", [7], 1000)
+    waiting.add("Seen", [8], 1050)
+    assert waiting.due(1099) == []
+    assert told_by(waiting.due(1100)) == [[b"\x07", b"\x08"]]
+    assert waiting.due(5000) == []
+    waiting.add("Seen", [9], 6000)
+    configs.clear()
+    assert waiting.due(7000) == []
+
+
+def test_what_is_not_acknowledged_is_not_told_again_until_its_time_is_over():
+    lists_, _ = lists(ack_timeout_ns=100)
+    (first,) = lists_.add("Seen", [7], 0)
+    assert lists_.add("Seen", [7], 99) == []
+    (second,) = lists_.add("Seen", [7], 100)
+    assert second.list_id != first.list_id
+    lists_.acknowledge(5, first.list_id)
+    assert lists_.add("Seen", [7], 150) == []
+    lists_.acknowledge(5, second.list_id)
+    assert len(lists_.add("Seen", [7], 150)) == 1
+    lists_.forget_sent()
+    assert len(lists_.add("Seen", [7], 151)) == 1
+
+
+# --- the rest -----------------------------------------------------------------------------------
+
+
+def test_what_a_p4info_asks_for_and_is_not_there_is_refused_by_name():
+    info = p4i.P4Info()
+    translated = info.type_info.new_types["port_id_t"].translated_type
+    translated.uri, translated.sdn_bitwidth = "x", 32
+    with pytest.raises(P4Error, match="UNIMPLEMENTED: type port_id_t has @p4runtime_translation"):
+        P4Info(info)
+    with pytest.raises(P4Error, match="table t has an action 9 that is not there"):
+        info_with(tables=[{"preamble": {"id": 1, "name": "t"}, "action_refs": [{"id": 9}]}])
+    with pytest.raises(P4Error, match="INVALID_ARGUMENT: the P4Info has counter c, the program"):
+        info_with(counters=[{"preamble": {"id": 1, "name": "c"}}]).check({})
+
+
+def test_numbers_are_the_lowest_that_are_free_also_after_taking_back():
+    memory, numbers = Memory(), Numbers()
+    assert [memory.take(numbers, owner) for owner in (1, 2, None)] == [0, 1, 2]
+    memory.keep()
+    memory.free(numbers, 1)
+    assert memory.take(numbers, 9) == 1
+    assert memory.take(numbers, 9) == 3
+    memory.take_back()
+    assert numbers.owners == {0: 1, 1: 2, 2: None}
+    assert numbers.next() == 3
+    memory.free(numbers, 0)
+    memory.free(numbers, 2)
+    assert [memory.take(numbers, 1) for _ in range(3)] == [0, 2, 3]
