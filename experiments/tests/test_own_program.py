@@ -232,16 +232,59 @@ def test_frames_stay_checked_and_what_cannot_be_is_said(place):
     assert "n/a: switch N: what a program of your own drops" in checks["switch_drops"].subject
     assert "n/a: switch N: its program is your own" in checks["unaccounted"].subject
     # Of another target there are no frames to count.
-    blind = own_account()
-    for port in blind["ports"]:
-        port["interface"] = None
-    blind = Switches.model_validate({"switches": [blind]})
+    blind = Switches.model_validate({"switches": [unseen(own_account(), "bmv2")]})
     assert _unaccounted(plan, records, blind) == []
-    assert "nothing counts the frames of N" in _unknown_of_switches(blind)["unaccounted"]
+    assert "nothing counts its frames" in _unknown_of_switches(blind)["unaccounted"]
 
 
-def test_edge_p4_is_known_entirely():
+def unseen(switch, target):
+    """The same of a target that keeps no account."""
+    for port in switch["ports"]:
+        port |= dict.fromkeys(
+            ("queue_overflows", "waiting", "max_waiting_packets", "added_delay_ns",
+             "arrival_lateness_ns", "changes", "interface"),
+        )  # fmt: skip
+    return switch | {"target": target, "scheduling": None}
+
+
+def test_of_nagi_switch_and_edge_p4_everything_is_known():
     assert _unknown_of_switches(Switches.model_validate({"switches": [account()]})) == {}
+
+
+def test_what_p4runtime_does_not_tell_is_said_with_the_reason(place):
+    plan = plan_of(place, GOOD.replace("N: router", "N: switch"), switch="p4runtime")
+    switches = Switches.model_validate({"switches": [unseen(account(), "p4runtime")]})
+    unknown = _unknown_of_switches(switches)
+    run = next((SCHEMAS / "example" / "campaign" / "runs").iterdir())
+    nodes = Manifest.read(run / "manifest.json").nodes
+    links = Links.read(run / "links.json")
+    verdict = certify(plan, links, nodes.values(), Evidence({}, [], unknown), switches)
+    assert verdict.status == "valid"
+    said = {check.name: check.subject for check in verdict.checks}
+    assert "n/a: switch N: P4Runtime does not tell when packets leave" in said["transit_error_max"]
+    assert "n/a: switch N: P4Runtime does not tell how its ports are set" in said["changes"]
+    assert "n/a: switch N: P4Runtime does not tell what its queues drop" in said["unaccounted"]
+    # What edge.p4 counts, the client reads.
+    handed = bursts()
+    records = record_of(plan, handed, served(handed, 500_000), range(1, len(handed) + 1))
+    found = {subject: value for value, subject in _unaccounted(plan, records, switches)}
+    assert set(found.values()) == {0} and len(found) == 4
+
+
+def test_p4runtime_sets_no_rates_and_needs_p4info(place):
+    with pytest.raises(InputError) as refused:
+        plan_of(place, SHAPED.replace("N: router", "N: switch"), switch="p4runtime")
+    problem = refused.value.problems[0]
+    assert problem.key == "links.radio.forward.shaped_by" and problem.line > 10
+    assert "P4Runtime sets no rates and queues of a switch" in problem.what
+    assert "`shaped_by: emulator`, or use --switch nagi" in problem.cure
+    text = OWN.replace("shaped_by: switch", "rate: 10 Mb/s")
+    with pytest.raises(InputError, match=r"nodes.N.switch.program: P4Runtime needs the program's"):
+        plan_of(place, text, switch="p4runtime")
+    (place / "mine.txtpb").write_text("# P4Info")
+    text = text.replace("cpu_port: 255", "p4info: mine.txtpb")
+    own = plan_of(place, text, switch="p4runtime").node("N").switch.own
+    assert own.p4info == "# P4Info"
 
 
 def test_what_the_switch_itself_drops_stays_checked(place, tmp_path):

@@ -186,7 +186,8 @@ def find_compiler() -> str | None:
 @cache
 def _compiled(compiler: str, path: Path, _changed_ns: int) -> Compiled:
     with tempfile.TemporaryDirectory(prefix="nagi-p4-") as directory:
-        made, p4info = Path(directory) / "out.json", Path(directory) / "out.p4info.txtpb"
+        made = Path(directory) / "out.json"
+        p4info = Path(directory) / "out.p4info.txt"  # .txt: by that p4c knows that it is to be text
         # In the program's own directory, so that the JSON names files relative to it.
         done = subprocess.run(
             [compiler, *_FLAGS, "--p4runtime-files", p4info, "-o", made, path.name],

@@ -34,6 +34,7 @@ from nagi_contracts.plan import (
     FlowPlan,
     LinkDirection,
     RunPlan,
+    SwitchTarget,
 )
 from nagi_contracts.records import HostClock, Information
 from nagi_contracts.switches import Switches
@@ -561,24 +562,46 @@ def _unaccounted(plan: RunPlan, recorded: Records, switches: Switches) -> list[V
     return found
 
 
+# What only nagi-switch's account says of a switch.
+_OF_ACCOUNT = {
+    **dict.fromkeys(
+        ("transit_error_median", "transit_error_p99", "transit_error_max"),
+        "does not tell when packets leave",
+    ),
+    **dict.fromkeys(
+        ("arrival_lateness_p99", "arrival_lateness_max"), "does not tell when packets were seen"
+    ),
+    **dict.fromkeys(
+        ("emulator_drops", "merged_segments", "missing_checksums", "send_failures"),
+        "tells nothing of its interfaces",
+    ),
+    "changes": "does not tell how its ports are set",
+    "records_lost": "keeps no record",
+    "unaccounted": "does not tell what its queues drop",
+    "switch_drops": "tells of no drops but those that edge.p4 counts",
+}
+_TELLS: dict[SwitchTarget, str] = {"bmv2": "bmv2", "p4runtime": "P4Runtime"}
+
+
 def _unknown_of_switches(switches: Switches) -> dict[str, str]:
-    """Check -> what it cannot measure of switches with programs of the user's, and why."""
-    own = [
-        switch
-        for switch in switches.switches
-        if any(port.counters is None for port in switch.ports)
-    ]
-    if not own:
-        return {}
-    who = f"switch {', '.join(switch.node for switch in own)}"
-    blind = [switch.node for switch in own if any(port.sent is None for port in switch.ports)]
-    within = "its program is your own, and may drop and copy packets"
-    if blind:
-        within += f"; nothing counts the frames of {', '.join(blind)}"
-    return {
-        "unaccounted": f"{who}: {within}",
-        "switch_drops": f"{who}: what a program of your own drops, it is meant to",
-    }
+    """Check -> what it cannot measure of switches, and why."""
+    found: dict[str, list[str]] = {}
+    for switch in switches.switches:
+        who = f"switch {switch.node}"
+        is_own = any(port.counters is None for port in switch.ports)
+        if switch.target in _TELLS:
+            for check, why in _OF_ACCOUNT.items():
+                found.setdefault(check, []).append(f"{who}: {_TELLS[switch.target]} {why}")
+        if is_own:
+            found.setdefault("unaccounted", []).append(
+                f"{who}: its program is your own, and may drop and copy packets"
+                if all(port.sent is not None for port in switch.ports)
+                else f"{who}: its program is your own, and nothing counts its frames"
+            )
+            found.setdefault("switch_drops", []).append(
+                f"{who}: what a program of your own drops, it is meant to"
+            )
+    return {check: "; ".join(why) for check, why in found.items()}
 
 
 def _unanswered(plan: RunPlan, transmissions: Transmissions) -> Iterator[Value]:
