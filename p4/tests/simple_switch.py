@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
+import itertools
 import json
 import os
 import shutil
@@ -16,7 +17,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -73,9 +74,41 @@ def run(compiled: Path, entries: list[Operation], packets: list[Arrival], work: 
     return Outcome({port: _read(work / f"{port}_out.pcap") for port in PORTS}, digests)
 
 
+Step = Operation | Arrival
+
+
+def run_steps(compiled: Path, steps: list[Step], ports: Sequence[int], work: Path) -> Sent:
+    """What simple_switch sends by each port if operations and packets alternate. It cannot say that
+    it is done with a packet, so it is waited for until it is quiet before an operation and between
+    packets that come in by different ports: some seconds each."""
+    pipes = {port: work / f"{port}_in.pcap" for port in ports}
+    for pipe in pipes.values():
+        os.mkfifo(pipe)
+    with _switch(compiled, work, ports) as process:
+        writers = {port: os.open(pipe, os.O_RDWR) for port, pipe in pipes.items()}
+        for writer in writers.values():
+            os.write(writer, capture_header())
+        nodes = 0
+        for kind, several in itertools.groupby(steps, lambda step: isinstance(step, tuple)):
+            if kind:
+                for us, (port, data) in enumerate(several):
+                    os.write(writers[port], capture_records([(us, data)]))
+                _until_quiet(process, work, ports)
+            else:
+                operations = list(several)
+                _control(process.pid, list(_commands(compiled, operations, nodes)))
+                nodes += sum(len(each.get("copies", [])) for each in operations)
+        for writer in writers.values():
+            os.close(writer)
+        _until_quiet(process, work, ports)
+    return {port: _read(work / f"{port}_out.pcap") for port in ports}
+
+
 @contextlib.contextmanager
-def _switch(compiled: Path, work: Path) -> Iterator[subprocess.Popen[bytes]]:
-    ports = [f"-i {port}@{port}" for port in PORTS]
+def _switch(
+    compiled: Path, work: Path, numbers: Sequence[int] = PORTS
+) -> Iterator[subprocess.Popen[bytes]]:
+    ports = [f"-i {port}@{port}" for port in numbers]
     address = f"--notifications-addr ipc://{work}/{NOTIFICATIONS}"
     command = f"simple_switch --use-files 0 {' '.join(ports)} {address} {compiled}"
     in_shell = ["sh", "-c", f"ip link set lo up && exec {command}"]
@@ -115,7 +148,9 @@ def _control(pid: int, commands: list[str]) -> None:
         raise Refused(done.stderr or done.stdout)
 
 
-def _until_quiet(process: subprocess.Popen[bytes], work: Path) -> None:
+def _until_quiet(
+    process: subprocess.Popen[bytes], work: Path, ports: Sequence[int] = PORTS
+) -> None:
     deadline = time.monotonic() + LIMIT_S
     last: tuple[str, int] | None = None
     since = time.monotonic()
@@ -123,7 +158,7 @@ def _until_quiet(process: subprocess.Popen[bytes], work: Path) -> None:
         if process.poll() is not None:
             raise Refused((work / "simple_switch.log").read_text() or "simple_switch ended")
         spent = Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()[11:13]
-        written = sum((work / f"{port}_out.pcap").stat().st_size for port in PORTS)
+        written = sum((work / f"{port}_out.pcap").stat().st_size for port in ports)
         now = (" ".join(spent), written)
         if now != last:
             last, since = now, time.monotonic()
@@ -244,9 +279,9 @@ def _match(kind: str, width: int, key: Any) -> str:
     return f"{hex(_number(key))}&&&{hex(everything)}"  # optional, in the JSON a ternary key
 
 
-def _commands(compiled: Path, entries: list[Operation]) -> Iterator[str]:
+def _commands(compiled: Path, entries: list[Operation], nodes: int = 0) -> Iterator[str]:
+    """`nodes`: of multicast groups, that there are already."""
     keys = _keys(compiled)
-    nodes = 0
     for entry in entries:
         op = entry["op"]
         data = " ".join(hex(_number(value)) for value in entry.get("data", []))
@@ -264,6 +299,10 @@ def _commands(compiled: Path, entries: list[Operation]) -> Iterator[str]:
                 else:
                     command = f"table_add {table} {entry['action']} {match} => {data}"
                 yield f"{command} {priority}"
+            case "table_delete":
+                yield f"table_delete {entry['table']} {entry['handle']}"
+            case "table_default":
+                yield f"table_set_default {entry['table']} {entry['action']} {data}"
             case "member_add":
                 yield f"act_prof_create_member {entry['profile']} {entry['action']} {data}"
             case "group_create":
@@ -273,9 +312,17 @@ def _commands(compiled: Path, entries: list[Operation]) -> Iterator[str]:
                 yield (
                     f"act_prof_{verb}_group {entry['profile']} {entry['member']} {entry['group']}"
                 )
+            case "register_reset":
+                yield f"register_reset {entry['register']}"
             case "register_write":
                 value = _number(entry["value"])
                 yield f"register_write {entry['register']} {entry['index']} {value}"
+            case "counter_write":
+                values = f"{entry['packets']} {entry['bytes']}"
+                yield f"counter_write {entry['counter']} {entry['index']} {values}"
+            case "meter_rates" if entry.keys() >= {"meter"} and "index" not in entry:
+                rates = " ".join(f"{rate['per_us']}:{rate['burst']}" for rate in entry["rates"])
+                yield f"meter_array_set_rates {entry['meter']} {rates}"
             case "meter_rates":
                 rates = " ".join(f"{rate['per_us']}:{rate['burst']}" for rate in entry["rates"])
                 meter = entry.get("meter") or _direct_meter(compiled, entry["table"])
@@ -284,6 +331,8 @@ def _commands(compiled: Path, entries: list[Operation]) -> Iterator[str]:
                 yield f"mirroring_add {entry['session']} {entry['port']}"
             case "mirror_add":
                 yield f"mirroring_add_mc {entry['session']} {entry['group']}"
+            case "multicast_delete":
+                yield f"mc_mgrp_destroy {entry['group']}"
             case "multicast_create":
                 yield f"mc_mgrp_create {entry['group']}"
                 for copy in entry["copies"]:

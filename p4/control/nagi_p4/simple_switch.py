@@ -207,6 +207,8 @@ class SimpleSwitch(Switch):
             raise Refused(f"{op}: {error}", INVALID) from None
         try:
             said: Optional[Answer] = how(**rest)
+        except Refused:
+            raise
         except self._m["transport"].TTransportException as error:
             raise OSError(f"simple_switch is gone: {error}") from None
         except Exception as error:

@@ -611,6 +611,11 @@ class Planner:
         if not 0 < session < CLONE_GROUPS:
             raise invalid(f"{what}: give a number from 1 to {CLONE_GROUPS - 1}")
         old = self._memory.clones.get(session)
+        if type == INSERT and (
+            old is not None
+            or any(each["session"] == session for each in self._switch.read_mirrors())
+        ):  # a switch would put it in the place of the other
+            raise P4Error(Code.ALREADY_EXISTS, f"there is a {what}; MODIFY it")
         if type != INSERT:
             plan.add("mirror_delete", session=session)
             if old is not None and not _is_one_port(old.replicas):

@@ -174,16 +174,19 @@ class Served:
         self._stack = ExitStack()
         self.switch = Simulated(pipeline, **settings)
         self._stack.callback(self.switch.close)
-        device = Device(self.switch)
+        self._device = Device(self.switch)
         if info is not None:
-            device.adopt(read_info(info))
+            self.adopt(info)
         self.gone = []
-        service = Service(1, device, self.switch, self.switch, self.gone.append)
+        service = Service(1, self._device, self.switch, self.switch, self.gone.append)
         self.address = f"unix:{directory}/p4rt.{next(self._numbers)}.sock"
         server = Server(service, self.address)
         server.start()
         self._stack.callback(server.stop)
         self._stack.callback(service.end, None)
+
+    def adopt(self, info):
+        self._device.adopt(read_info(info))
 
     def channel(self):
         return self._stack.enter_context(grpc.insecure_channel(self.address))

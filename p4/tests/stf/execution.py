@@ -84,28 +84,34 @@ def run_file(compiled: Path, stf: Path, executable: Path) -> None:
 
 
 def run(program: Program, statements: list[Statement], executable: Path) -> None:
-    settings = {each.key: each.value for each in language.of_kind(statements, language.Set)}
-    with Simulation(program.compiled, _ports(statements), executable, **settings) as switch:
-        execution = Execution(program, switch, watched=_watched(statements))
+    settings = settings_of(statements)
+    with Simulation(program.compiled, all_ports(statements), executable, **settings) as switch:
+        execution = Execution(program, switch, watched_ports(statements))
         for statement in statements:
             execution.perform(statement)
         execution.end()
 
 
-def _watched(statements: list[Statement]) -> set[int]:
+def settings_of(statements: list[Statement]) -> dict[str, int]:
+    """Of the switch, by the key of its configuration."""
+    return {each.key: each.value for each in language.of_kind(statements, language.Set)}
+
+
+def watched_ports(statements: list[Statement]) -> set[int]:
     """Ports whose packets are compared."""
     named = [*language.of_kind(statements, language.Packet)]
     named += language.of_kind(statements, language.Expect)
     return {each.port for each in named if each.port is not None}
 
 
-def _ports(statements: list[Statement]) -> list[int]:
-    ports = _watched(statements)
+def all_ports(statements: list[Statement]) -> list[int]:
+    """Ports that the file names. A controller's port is none of them."""
+    ports = watched_ports(statements)
     for node in language.of_kind(statements, language.CreateNode):
         ports |= set(node.ports)
     for mirror in language.of_kind(statements, language.Mirror):
         ports |= {mirror.port} - {None}
-    return sorted(ports) or [0]
+    return sorted(ports - {settings_of(statements).get("cpu_port")}) or [0]
 
 
 class Execution:
@@ -146,10 +152,10 @@ class Execution:
         place = statement.place
         match statement:
             case language.Packet(port=port, data=data):
-                send = self._switch.send_packet
-                self._take(
-                    place, self._switch.packet_out(data) if port is None else send(port, data)
-                )
+                if port is None:
+                    self.take(place, self._switch.send_from_controller(data))
+                else:
+                    self.take(place, self._switch.send_packet(port, data))
                 self._poll(place)
             case language.Expect(port=port):
                 expected = self._controller if port is None else self._ports[port]
@@ -160,7 +166,7 @@ class Execution:
             case language.Wait() | language.Set():
                 pass
             case language.Advance(us=us):
-                self._take(place, self._switch.advance(us))
+                self.take(place, self._switch.advance(us))
                 self._poll(place)
             case language.Refused(code=code, statement=inner):
                 self._refused(place, code, inner)
@@ -343,9 +349,10 @@ class Execution:
             answer = self._switch.ask(operation)
             if answer["ok"]:
                 raise Failure(place, f"expected to be refused ({code}), was done: {answer}")
-            if answer.get("code") != code:
-                got = f"{answer.get('code')}: {answer['error']}"
-                raise Failure(place, f"refused otherwise\n  expected {code}\n  got      {got}")
+            got = answer.get("code", operations.INVALID)
+            if got != code:
+                said = f"{got}: {answer['error']}"
+                raise Failure(place, f"refused otherwise\n  expected {code}\n  got      {said}")
 
     def _check_table(self, place: Place, table: str, comparison: language.Comparison) -> None:
         if comparison.what == "entries":
@@ -389,11 +396,15 @@ class Execution:
         answer = self._switch.events()
         self._digests += answer["digests"]
         self._timeouts += answer["timeouts"]
-        for each in answer["packets"]:
-            data = bytes.fromhex(each["bytes"])
-            self._controller.sent.append(Sent(data, place or Place("the end", 0)))
+        packets = [bytes.fromhex(each["bytes"]) for each in answer["packets"]]
+        self.take_for_controller(place or Place("the end", 0), packets)
 
-    def _take(self, place: Place, sent: Iterable[tuple[int, bytes]]) -> None:
+    def take_for_controller(self, place: Place, packets: Iterable[bytes]) -> None:
+        """What has left by the CPU port."""
+        self._controller.sent += [Sent(data, place) for data in packets]
+
+    def take(self, place: Place, sent: Iterable[tuple[int, bytes]]) -> None:
+        """What has left, by port."""
         for number, data in sent:
             if number in self._ports:
                 self._ports[number].sent.append(Sent(data, place))

@@ -64,7 +64,7 @@ struct Metadata {
 
 parser parsing(packet_in packet, out Headers headers, inout Metadata metadata,
                inout standard_metadata_t standard) {
-    value_set<tuple<bit<16>>>(4) ipv4_types;
+    value_set<bit<16>>(4) ipv4_types;
 
     state start {
         transition select(standard.ingress_port) {

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the packets of an STF file on bmv2's simple_switch, to see that what the file expects is
+what simple_switch sends, too. Statements that read something back or wait for time are not for
+it: the first are left out, with the second a file is not comparable."""
+
+from __future__ import annotations
+
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import simple_switch
+from nagi_p4.operations import Answer, Operation
+from simple_switch import Step
+
+from stf import language
+from stf.execution import Execution, all_ports, settings_of, watched_ports
+from stf.language import Statement
+from stf.program import Program
+
+_READS = (
+    *(language.CheckCounter, language.CheckRegister, language.CheckTable, language.Counter),
+    *(language.NoPacket, language.Digest, language.Refused),
+)
+_NEEDS_TIME = (language.Advance, language.Expired)
+
+
+class Script:
+    """A switch that notes what it is to do. Handles, members and groups count from 0, each table's
+    and profile's by themselves, as simple_switch numbers them."""
+
+    def __init__(self, cpu_port: int | None) -> None:
+        self.steps: list[Step] = []
+        self._cpu_port = cpu_port
+        self._numbers: dict[tuple[str, str], count[int]] = {}
+
+    def perform(self, operation: Operation) -> Answer:
+        op = operation["op"]
+        if op.endswith("_read"):
+            return {}
+        self.steps.append(operation)
+        answer = {"table_add": "handle", "member_add": "member", "group_create": "group"}.get(op)
+        if answer is None:
+            return {}
+        name = operation.get("table") or operation["profile"]
+        return {answer: next(self._numbers.setdefault((answer, name), count()))}
+
+    def send_packet(self, port: int, packet: bytes) -> list[tuple[int, bytes]]:
+        self.steps.append((port, packet))
+        return []
+
+    def send_from_controller(self, packet: bytes) -> list[tuple[int, bytes]]:
+        assert self._cpu_port is not None
+        return self.send_packet(self._cpu_port, packet)
+
+    def events(self) -> Answer:
+        return {"digests": [], "timeouts": [], "packets": []}
+
+
+def is_comparable(statements: list[Statement]) -> bool:
+    return not any(isinstance(statement, _NEEDS_TIME) for statement in statements)
+
+
+def run(program: Program, statements: list[Statement], work: Path) -> None:
+    """`work` is an empty directory. Raises Failure if simple_switch sends something else."""
+    cpu_port = settings_of(statements).get("cpu_port")
+    script: Any = Script(cpu_port)
+    watched = watched_ports(statements)
+    execution = Execution(program, script, watched)
+    for statement in statements:
+        if not isinstance(statement, _READS):
+            execution.perform(statement)
+    ports = {*all_ports(statements), *([] if cpu_port is None else [cpu_port])}
+    sent = simple_switch.run_steps(program.compiled, script.steps, sorted(ports), work)
+    execution.take(statements[-1].place, [(port, data) for port in sent for data in sent[port]])
+    if cpu_port is not None:
+        execution.take_for_controller(statements[-1].place, sent[cpu_port])
+    execution.end()
