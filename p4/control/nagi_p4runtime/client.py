@@ -118,14 +118,13 @@ class P4RuntimeSwitch(Switch):
 
     async def _open(self, program: Path | None, p4info: Path | None, is_primary: bool) -> None:
         info = await self._running_p4info() if p4info is None else _read_p4info(p4info)
+        config = p4r.ForwardingPipelineConfig(p4info=info)
         _shorten_aliases(info)
         with tempfile.TemporaryDirectory(prefix="nagi-p4runtime-") as directory:
             file = Path(directory) / "p4info.txtpb"
             file.write_text(text_format.MessageToString(info), encoding="utf-8")
             options = finsy.SwitchOptions(
                 p4info=file,
-                p4blob=program,
-                p4force=True,  # it begins without entries of others
                 device_id=self._device_id,
                 # The election id of one that only reads is the smallest.
                 initial_election_id=10 if is_primary else 1,
@@ -139,6 +138,26 @@ class P4RuntimeSwitch(Switch):
                 f"{self.address}: another controller is primary there; end it, or lower its "
                 "election id",
                 FAILED_PRECONDITION,
+            )
+        if program is not None:
+            config.p4_device_config = program.read_bytes()
+            try:
+                await self._set_pipeline(config)
+            except BaseException:
+                await self._leave()
+                raise
+
+    async def _set_pipeline(self, config: p4r.ForwardingPipelineConfig) -> None:
+        """finsy would do it, but not say what is wrong with it."""
+        low = self._switch.election_id
+        async with P4Client(self.address, wait_for_ready=False) as client:
+            await client.request(
+                p4r.SetForwardingPipelineConfigRequest(
+                    device_id=self._device_id,
+                    election_id=p4r.Uint128(high=low >> 64, low=low & ((1 << 64) - 1)),
+                    action=p4r.SetForwardingPipelineConfigRequest.VERIFY_AND_COMMIT,
+                    config=config,
+                )
             )
 
     async def _running_p4info(self) -> p4i.P4Info:
@@ -174,10 +193,17 @@ class P4RuntimeSwitch(Switch):
                 self._end_thread()
 
     def _end_thread(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        asyncio.run_coroutine_threadsafe(self._end_tasks(), self._loop)
         self._thread.join(self._timeout_s)
         if not self._loop.is_running():
             self._loop.close()
+
+    async def _end_tasks(self) -> None:
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        self._loop.stop()
 
     def _wait(self, work: Coroutine[Any, Any, Anything]) -> Anything:
         """What `work` gives. Raises Refused, or OSError if the switch is gone."""
@@ -212,9 +238,34 @@ class P4RuntimeSwitch(Switch):
         raise Refused(f"{self.address}: {said}", _CODES.get(error.code)) from None
 
     def clear(self) -> None:
-        """Removes all entries, members, groups and sessions, whoever made them."""
-        self._wait(self._switch.delete_all())
+        """Removes all entries, members, groups and sessions, whoever made them, and sets defaults
+        back. finsy's delete_all() leaves some where a program has constant tables."""
+        tables = self._switch.p4info.tables
+        found = [
+            each
+            for kind in (
+                p4entity.P4TableEntry(),
+                p4entity.P4MulticastGroupEntry(),
+                p4entity.P4CloneSessionEntry(),
+            )
+            for each in self._read(kind)
+        ]
+        entries = [each for each in found if isinstance(each, p4entity.P4TableEntry)]
+        kept = [
+            each for each in entries if each.is_default_action or tables[each.table_id].is_const
+        ]
+        self._write([-each for each in found if each not in kept])
+        self._write(
+            [
+                ~p4entity.P4TableEntry(table.name, is_default_action=True)
+                for table in tables
+                if table.const_default_action is None and table.action_profile is None
+            ]
+        )
+        for of_profiles in (p4entity.P4ActionProfileGroup(), p4entity.P4ActionProfileMember()):
+            self._write([-each for each in self._read(of_profiles)])
         self._entries.clear()
+        self._members.clear()
 
     def perform(self, operation: Operation) -> Answer:
         how, rest = self._how(operation)
@@ -708,9 +759,7 @@ def _value_of(field: P4MatchField, given: Any) -> Any:
     if kind == P4MatchType.TERNARY:
         everything = (1 << bits) - 1
         if isinstance(given, dict):
-            mask = number(given["mask"])
-            # P4Runtime has bits that do not count as zeros.
-            return (number(given["value"]) & mask, mask)
+            return (number(given["value"]), number(given["mask"]))
         return (number(given), everything)
     if kind == P4MatchType.RANGE:
         return (number(given["low"]), number(given["high"]))

@@ -76,7 +76,7 @@ def _row(ports: list[SwitchPortAccount]) -> list[str]:
         _told([port.sent for port in ports], sum),
         _told(overflows, sum),
         _told([port.lost for port in ports], sum),
-        _told([port.counters and port.counters.marked for port in ports], sum),
+        _told([None if port.counters is None else port.counters.marked for port in ports], sum),
         _told(waiting, max),
         _ms([each.median for each in late]),
         _ms([each.p99 for each in late]),
