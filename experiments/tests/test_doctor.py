@@ -390,6 +390,11 @@ CASES = [
     ("switch", "failure", seen(hosts={"relay": {"switches": {"nagi": SWITCHES["nagi"]}}},
      wanted=wanted(switches=frozenset({("N", "bmv2")}))), ["relay"], "there is no simple_switch",
      "nagi_switch_target: bmv2, or use --switch nagi"),
+    ("switch", "ok", seen(hosts={"relay": {"switches": {"p4runtime": {
+        "version": "P4Runtime, by finsy 0.30.0", "problem": None}}}}), ["relay"],
+     "P4Runtime, by finsy 0.30.0", ""),
+    ("switch", "failure", seen(wanted=wanted(switches=frozenset({("N", "p4runtime")}))), ["relay"],
+     "it is not said where its switch is", "set nagi_p4runtime in the inventory, or use"),
     # Spare processor time
     ("processors", "ok", seen(hosts={"bob": {"processors_busy": 0.2}}), ["bob"], "20 % busy", ""),
     ("processors", "skipped", seen(**RELAY_GONE), ["relay"], "not reached", "see SSH"),

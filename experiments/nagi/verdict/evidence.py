@@ -702,6 +702,8 @@ def _of_switches(plan: RunPlan, switches: Switches) -> Iterator[Information]:
                     subject=subject,
                 )
             loss = imposed.loss
+            if port.counters is None:
+                continue
             if isinstance(loss, BernoulliLossPlan) and loss.probability:
                 probability = np.full(
                     port.counters.sent + port.counters.lost, loss.probability, np.float64

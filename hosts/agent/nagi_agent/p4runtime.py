@@ -34,6 +34,7 @@ from nagi_agent.contracts import (
     NodePlan,
     P4RuntimeAccess,
     P4RuntimePrograms,
+    SwitchFacts,
 )
 from nagi_agent.daemons import END_TIMEOUT_S, START_TIMEOUT_S, Daemon, control_socket
 from nagi_agent.loopback import OnLoopback
@@ -48,6 +49,7 @@ UNSEEN = (
     "set"
 )
 _LOOKING_S = 0.02
+_ANSWER_S = 3.0
 _SERVER, _GRPC = "nagi-p4runtime", "simple_switch_grpc"
 
 
@@ -87,6 +89,25 @@ def problem(batch: Batch) -> Optional[str]:
     except RuntimeError as error:
         return str(error)
     return None
+
+
+def facts(access: P4RuntimeAccess) -> SwitchFacts:
+    """Of a switch that the inventory names: by what it is spoken to, and whether it answers."""
+    said = None
+    version = "P4Runtime"
+    try:
+        client_module(access.modules)
+        version = f"P4Runtime, by finsy {importlib.import_module(LIBRARY).__version__}"
+        where, _, port = access.address.rpartition(":")
+        socket.create_connection((where.strip("[]"), int(port)), _ANSWER_S).close()
+    except RuntimeError as error:
+        said = str(error)
+    except (OSError, ValueError) as error:
+        said = (
+            f"nobody answers at {access.address}: {error}; start its P4Runtime server, or correct "
+            "`address` of nagi_p4runtime"
+        )
+    return SwitchFacts(version=version, problem=said)
 
 
 def _modules(

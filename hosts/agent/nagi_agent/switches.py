@@ -185,6 +185,8 @@ def installed(job: Job, is_root: bool) -> dict[Target, SwitchFacts]:
             # Only root can try to keep its control to the host.
             problem=bmv2.problem(program, job.simple_switch_client, not is_root),
         )
+    if job.p4runtime is not None:
+        found["p4runtime"] = p4runtime.facts(job.p4runtime)
     return found
 
 
@@ -407,7 +409,7 @@ class RunningP4RuntimeSwitch(RunningSwitch):
         counters = None
         if self._before is not None:
             with self._client.look() as switch:
-                after = self._pipeline.counted(switch)
+                after = self._pipeline.counted(switch) or {}
             counters = p4runtime.difference(after, self._before, list(self._numbers.values()))
         if self._started is not None:
             self._started.end()

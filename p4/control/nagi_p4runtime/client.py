@@ -174,7 +174,8 @@ class P4RuntimeSwitch(Switch):
                 f"{self.address}: the switch runs no pipeline; give it one, with its P4Info",
                 FAILED_PRECONDITION,
             )
-        return answer.config.p4info
+        info: p4i.P4Info = answer.config.p4info
+        return info
 
     async def _leave(self) -> None:
         for reader in self._readers:
@@ -340,7 +341,8 @@ class P4RuntimeSwitch(Switch):
 
     def _read(self, entity: Any) -> list[Any]:
         async def all_of() -> list[Any]:
-            return [each async for each in self._switch.read(entity)]
+            read: Any = self._switch.read(entity)  # finsy's overloads do not say what it is
+            return [each async for each in read]
 
         return self._wait(all_of())
 
@@ -377,7 +379,7 @@ class P4RuntimeSwitch(Switch):
         if group is not None:
             return p4entity.P4IndirectAction(group_id=group)
         found = actions.get(action)
-        if found is None:
+        if action is None or found is None:
             raise Refused(f"there is no action {action}", NOT_FOUND)
         names = [parameter.name for parameter in found.params]
         if len(names) != len(data):
@@ -730,7 +732,8 @@ _INSTEAD = {
 
 def _read_p4info(path: Path) -> p4i.P4Info:
     try:
-        return text_format.Parse(path.read_text(encoding="utf-8"), p4i.P4Info())
+        info: p4i.P4Info = text_format.Parse(path.read_text(encoding="utf-8"), p4i.P4Info())
+        return info
     except (UnicodeDecodeError, text_format.ParseError) as error:
         raise Refused(f"{path}: it is no P4Info: {error}", INVALID) from None
 
