@@ -11,6 +11,8 @@
 #   make results   the results of whole papers again: hours
 #   make crosscheck   what ns-3 makes of the same plans, beside nagi's results
 #   make bench-medium-ns3   chains of 802.11b in nagi and in ns-3 (less than an hour)
+#   make p4      compiles the P4 programs again (P4C=/path/of/p4c-bm2-ss)
+#   make conformance   p4c's own tests on nagi-switch (P4C=..., SAMPLES=DIRECTORY of p4c's testdata)
 #   make module  our TCP schemes as modules of another kernel (KERNEL_BUILD=/lib/modules/RELEASE/build)
 #   make chaos   kills parts of campaigns at random: nothing may be lost (CHAOS=100 SEED=1)
 #   make lint    what a change must pass beside the tests; make lint-quick is its part without a compiler
@@ -79,7 +81,7 @@ endef
 
 .PHONY: setup packages python python-test native native-run dist sdr module virtual-lab guest-kernel demo test test-native \
 	test-apart test-virtual test-realtime test-radio test-slow chaos bench bench-captures bench-media bench-medium-ns3 bench-modem bench-radio \
-	bench-switch bench-tcp bench-virtual crosscheck ns3 results sanitize fuzz lint lint-quick format docs example clean
+	bench-switch bench-tcp bench-virtual conformance crosscheck ns3 p4 results sanitize fuzz lint lint-quick format docs example clean
 
 setup: native
 
@@ -274,6 +276,17 @@ results: virtual-lab
 bench-switch: setup
 	@cmake --build $(BUILD) --target nagi_bench
 	@$(AS_ROOT) $(RUN)/python p4/switch/bench/bench_switch.py --json $(BUILD)/bench-switch.json $(SWITCH)
+
+# p4c is beside nagi, not a part of it: P4C names p4c-bm2-ss where it is not on PATH. PROGRAM="p4/edge.p4" compiles that one
+# alone, CHECK=1 only says whether what is committed is what the compiler makes.
+p4: python-test
+	@$(RUN)/python p4/tests/recompile.py $(CHECK:%=--check) $(PROGRAM)
+
+# SAMPLES is testdata of p4c's sources, or a part of it. ONLY=TEXT takes the samples with that in their names.
+conformance: setup
+	@test -n "$(SAMPLES)" || { echo "nagi: name the samples: SAMPLES=/path/of/p4c/testdata" >&2; exit 2; }
+	@mkdir -p $(BUILD) && PYTHONPATH=p4/tests $(RUN)/python -m stf.conformance --samples $(SAMPLES) $(ONLY:%=--only %) \
+	    --work $(BUILD)/conformance --json $(BUILD)/conformance.json
 
 # RADIO="both one-way --quick" takes half a minute; "lasting" ten.
 bench-radio: sdr

@@ -24,7 +24,7 @@ import reference
 ROOT = Path(__file__).resolve().parents[1]
 _COPIES = "files"
 _LEAVING = re.compile(r"\]\(\.\./([^)#\s]+)")
-_COMING = re.compile(r"\]\(docs/")  # from a copy
+_COMING = re.compile(r"\]\((?:\.\./)*docs/")  # from a copy
 
 
 def on_files(files: Files, config: MkDocsConfig, **_: Any) -> Files:

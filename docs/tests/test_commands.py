@@ -115,14 +115,18 @@ def read_blocks(page: Path) -> list[Block]:
     return found
 
 
-PAGES = [paths.ROOT / "README.md", *sorted((paths.ROOT / "docs").glob("*.md"))]
-BLOCKS = {page.name: read_blocks(page) for page in PAGES}
+PAGES = [
+    paths.ROOT / "README.md",
+    paths.P4 / "README.md",
+    *sorted((paths.ROOT / "docs").glob("*.md")),
+]
+BLOCKS = {str(page.relative_to(paths.ROOT)): read_blocks(page) for page in PAGES}
 ALL = [block for blocks in BLOCKS.values() for block in blocks if block.language in SHELL]
 HOSTS = frozenset({"hosts", "new hosts"})
 
 
 def pages_with(wanted: Callable[[Block], bool]) -> list[str]:
-    return list(dict.fromkeys(Path(block.page).name for block in ALL if wanted(block)))
+    return list(dict.fromkeys(block.page for block in ALL if wanted(block)))
 
 
 def is_quick(block: Block) -> bool:
@@ -337,9 +341,11 @@ def test_a_command_that_fails_is_found(tmp_path: Path) -> None:
 
 def test_links_of_the_readme_lead_somewhere() -> None:
     """Those of the manuals are checked by `mkdocs build --strict`."""
-    for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "ARCHITECTURE.md"):
-        for target in re.findall(r"\]\(([^)#]+)[^)]*\)", (paths.ROOT / name).read_text()):
-            known = target.startswith("https://") or (paths.ROOT / target).exists()
+    pages = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "ARCHITECTURE.md")
+    for name in (*pages, "p4/README.md"):
+        page = paths.ROOT / name
+        for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
+            known = target.startswith("https://") or (page.parent / target).exists()
             assert known, f"{name}: no such file: {target}"
 
 

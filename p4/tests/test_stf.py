@@ -161,6 +161,20 @@ def test_of_a_prefix_only_the_end_is_open() -> None:
         Key("k", "lpm", 16).match(Value(0x1004, mask=0xF00F))
 
 
+def test_counters_may_count_more_than_the_packet() -> None:
+    program = Program(STF / "numbers.json")
+    packets = "packet 0 01000000000001\npacket 0 0100000000000102\n"
+    for overhead, count in ((0, 15), (4, 23)):
+        text = f"{packets}check_counter tasks(1) bytes == {count}\nexpect 1"
+        execution.run(program, parse(text, "test.stf"), executable("nagi-switch"), overhead)
+
+
+def test_an_empty_packet_is_none() -> None:
+    run(
+        MATCHES, "packet 1\nno_packet\n@check_table fixed misses == 0\n@check_table fixed hits == 0"
+    )
+
+
 def test_statements_know_their_place() -> None:
     statements = parse("# one\n\n  PACKET 1 00 11\nexpect 2 0* $\n", "a.stf")
     assert [each.place for each in statements] == [Place("a.stf", 3), Place("a.stf", 4)]

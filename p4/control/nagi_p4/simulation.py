@@ -14,6 +14,7 @@ A packet is bytes, or what bytes() makes bytes of, as scapy's packets.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -90,7 +91,8 @@ class Simulation(Switch):
         return answers
 
     def close(self) -> None:
-        if self._process.stdin is not None and not self._process.stdin.closed:
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # it may have ended without reading all
             self._process.stdin.close()
         self._process.wait()
         if self._process.stdout is not None:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from nagi_p4runtime.errors import Code, P4Error
 from nagi_p4runtime.protos import p4r
+from nagi_p4runtime.roles import EVERYTHING, Rights, rights_of
 
 MAX_CLIENTS = 16  # of a role
 
@@ -36,6 +37,9 @@ class _Role:
     clients: list[Client] = field(default_factory=list)
     highest: int | None = None  # election id that was ever primary's
     primary: Client | None = None
+    # As the last primary had it.
+    message: p4r.Role = field(default_factory=p4r.Role)
+    rights: Rights = EVERYTHING
 
 
 class Arbitration:
@@ -48,6 +52,7 @@ class Arbitration:
         Raises P4Error, which ends the client's stream."""
         name = message.role.name
         self._check(client, message)
+        rights = rights_of(message.role)
         role = self._roles.setdefault(name, _Role())
         election_id = (
             number_of(message.election_id) if message.HasField("election_id") else None
@@ -71,6 +76,8 @@ class Arbitration:
         if election_id is not None and (role.highest is None or election_id >= role.highest):
             role.highest = election_id
             role.primary = client
+            role.message.CopyFrom(message.role)
+            role.rights = rights
             others = [other for other in role.clients if other is not client]
             return self._notices(name, role, [*others, client])
         if was_primary:
@@ -89,19 +96,23 @@ class Arbitration:
         role.primary = None
         return self._notices(client.role or "", role, role.clients)
 
-    def primaries(self) -> list[Client]:
+    def primaries(self) -> list[tuple[Client, Rights]]:
         """Of all roles."""
-        return [role.primary for role in self._roles.values() if role.primary is not None]
+        return [
+            (role.primary, role.rights)
+            for role in self._roles.values()
+            if role.primary is not None
+        ]
 
     def is_primary(self, client: Client) -> bool:
         role = self._roles.get(client.role) if client.role is not None else None
         return role is not None and role.primary is client
 
-    def check_primary(self, role_name: str, election_id: int) -> None:
-        """Raises P4Error if it is not the primary that asks."""
+    def check_primary(self, role_name: str, election_id: int) -> Rights:
+        """What the role may do. Raises P4Error if it is not the primary that asks."""
         role = self._roles.get(role_name)
         primary = role.primary if role is not None else None
-        if primary is None:
+        if role is None or primary is None:
             raise P4Error(
                 Code.PERMISSION_DENIED,
                 f"there is no primary client of role {role_name!r}; open a stream and become it",
@@ -112,11 +123,20 @@ class Arbitration:
                 f"election id {election_id} is not the primary's of role {role_name!r}, "
                 f"{primary.election_id}",
             )
+        return role.rights
 
-    def check_role(self, role_name: str) -> None:
-        """Raises P4Error if no client has ever had a role."""
-        if role_name and role_name not in self._roles:
-            raise P4Error(Code.NOT_FOUND, f"there is no role {role_name!r}")
+    def rights(self, role_name: str) -> Rights:
+        """Of a role, whoever asks."""
+        role = self._roles.get(role_name)
+        return EVERYTHING if role is None else role.rights
+
+    def taken_by_others(self, role_name: str) -> frozenset[int]:
+        """Ids that other roles alone may write."""
+        taken: frozenset[int] = frozenset()
+        for name, role in self._roles.items():
+            if name != role_name:
+                taken |= role.rights.exclusive
+        return taken
 
     def _check(self, client: Client, message: p4r.MasterArbitrationUpdate) -> None:
         if message.device_id != self._device_id:
@@ -129,11 +149,6 @@ class Arbitration:
                 Code.FAILED_PRECONDITION,
                 f"this stream has role {client.role!r}; open another for {message.role.name!r}",
             )
-        if message.role.HasField("config"):
-            raise P4Error(
-                Code.INVALID_ARGUMENT,
-                "a role with a config; roles here may do everything, leave the config out",
-            )
 
     def _notices(self, name: str, role: _Role, clients: list[Client]) -> list[Notice]:
         return [Notice(client, self._notice(name, role, client)) for client in clients]
@@ -144,6 +159,8 @@ class Arbitration:
         message.device_id = self._device_id
         if name:
             message.role.name = name
+        if role.message.HasField("config"):
+            message.role.config.CopyFrom(role.message.config)
         if role.highest is not None:
             message.election_id.high = role.highest >> 64
             message.election_id.low = role.highest & ((1 << 64) - 1)

@@ -17,6 +17,7 @@ from nagi_p4runtime.memory import Memory
 from nagi_p4runtime.p4info import P4Info
 from nagi_p4runtime.protos import p4i, p4r
 from nagi_p4runtime.reads import Reader, Responses
+from nagi_p4runtime.roles import EVERYTHING, Rights, id_of
 from nagi_p4runtime.updates import MODIFY, Plan, Planner
 
 _ROLLED_BACK = "not done, because another update of the batch was refused"
@@ -195,14 +196,21 @@ class Device:
 
     # Writes.
 
-    def write(self, request: p4r.WriteRequest) -> None:
-        """Raises BatchError if an update is refused, P4Error if all are."""
+    def write(
+        self,
+        request: p4r.WriteRequest,
+        rights: Rights = EVERYTHING,
+        taken: frozenset[int] = frozenset(),
+    ) -> None:
+        """Of a role with `rights`; `taken`: ids that others alone may write. Raises BatchError if
+        an update is refused, P4Error if all are."""
+        refused = [_refusal(update, rights, taken) for update in request.updates]
         if self._saved is not None:
-            self._write_later(request.updates)
+            self._write_later(request.updates, refused)
             return
         pipeline = self._present()
         if request.atomicity == p4r.WriteRequest.CONTINUE_ON_ERROR:
-            self._write_each(pipeline, request.updates)
+            self._write_each(pipeline, request.updates, refused)
             return
         name = p4r.WriteRequest.Atomicity.Name(request.atomicity)
         if not self._switch.takes_back:
@@ -211,6 +219,9 @@ class Device:
                 f"{name}: bmv2 cannot take back updates; write with CONTINUE_ON_ERROR, or use "
                 "nagi-switch",
             )
+        for place, error in enumerate(refused):
+            if error is not None:
+                raise BatchError(_only(error, place, len(refused)))
         self._write_all(pipeline, request.updates)
 
     def _present(self) -> Pipeline:
@@ -218,11 +229,17 @@ class Device:
             raise P4Error(Code.FAILED_PRECONDITION, _NO_PIPELINE)
         return self.pipeline
 
-    def _write_each(self, pipeline: Pipeline, updates: Sequence[p4r.Update]) -> None:
+    def _write_each(
+        self,
+        pipeline: Pipeline,
+        updates: Sequence[p4r.Update],
+        refused: Sequence[P4Error | None],
+    ) -> None:
         planner = Planner(pipeline.info, pipeline.memory, self._switch)
-        found: list[P4Error | None] = []
-        for update in updates:
-            found.append(self._write_one(planner, pipeline.memory, update))
+        found = [
+            error or self._write_one(planner, pipeline.memory, update)
+            for update, error in zip(updates, refused, strict=True)
+        ]
         if any(found):
             raise BatchError(found)
 
@@ -273,18 +290,23 @@ class Device:
             self._check_numbers(plan, answers[start : start + len(plan.operations)])
         pipeline.memory.keep()
 
-    def _write_later(self, updates: Sequence[p4r.Update]) -> None:
+    def _write_later(
+        self, updates: Sequence[p4r.Update], refused: Sequence[P4Error | None]
+    ) -> None:
         """Updates for a saved pipeline wait for COMMIT. Only what P4Info can tell is checked."""
         assert self._saved is not None
         planner = Planner(self._saved.info, self._saved.memory, self._switch)
         found: list[P4Error | None] = []
-        for update in updates:
+        for update, error in zip(updates, refused, strict=True):
+            if error is not None:
+                found.append(error)
+                continue
             try:
                 planner.plan(update)
                 self._saved.memory.keep()
-            except (P4Error, Refused) as error:
+            except (P4Error, Refused) as said:
                 self._saved.memory.take_back()
-                found.append(errors.of_refusal(error) if isinstance(error, Refused) else error)
+                found.append(errors.of_refusal(said) if isinstance(said, Refused) else said)
                 continue
             found.append(None)
             kept = p4r.Update()
@@ -306,8 +328,10 @@ class Device:
 
     # Reads.
 
-    def read(self, requests: Sequence[p4r.Entity]) -> tuple[list[bytes], BatchError | None]:
-        """ReadResponses, and what went wrong."""
+    def read(
+        self, requests: Sequence[p4r.Entity], rights: Rights = EVERYTHING
+    ) -> tuple[list[bytes], BatchError | None]:
+        """ReadResponses with what a role with `rights` may read, and what went wrong."""
         if self._saved is not None:
             raise P4Error(
                 Code.FAILED_PRECONDITION,
@@ -315,7 +339,7 @@ class Device:
             )
         pipeline = self._present()
         responses = Responses()
-        reader = Reader(pipeline.info, pipeline.memory, self._switch, responses)
+        reader = Reader(pipeline.info, pipeline.memory, self._switch, responses, rights)
         found: list[P4Error | None] = []
         for request in requests:
             try:
@@ -332,6 +356,16 @@ def _program(config: p4r.ForwardingPipelineConfig) -> tuple[str, str]:
     """The text of a program, and what errors call it."""
     name = config.p4info.pkg_info.name or "p4_device_config"
     return config.p4_device_config.decode(errors="replace"), name
+
+
+def _refusal(update: p4r.Update, rights: Rights, taken: frozenset[int]) -> P4Error | None:
+    """Why a role may not write an entity; None: it may."""
+    if rights.ids is None and not taken:
+        return None
+    id = id_of(update.entity)
+    if rights.has(id) and id not in taken:
+        return None
+    return P4Error(Code.PERMISSION_DENIED, f"the role may not write what has id {id}")
 
 
 def _only(error: P4Error, place: int, count: int) -> list[P4Error | None]:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""P4Runtime's messages: p4d (p4data), p4i (p4info), p4t (p4types), p4r (p4runtime), and those of
-google.rpc.
+"""P4Runtime's messages: p4d (p4data), p4i (p4info), p4t (p4types), p4r (p4runtime), those of
+google.rpc, and Stratum's config of roles.
 
 They are those that finsy carries. PyPI's `p4runtime` has the same ones, but its modules need
 protobuf 3.20, which is ten times slower on the Pythons that nagi runs on.
 """
 
-from finsy.proto import p4d, p4i, p4r, p4r_grpc, p4t, rpc_code, rpc_status
+from finsy.proto import p4d, p4i, p4r, p4r_grpc, p4t, rpc_status, stratum
 
-__all__ = ["p4d", "p4i", "p4r", "p4r_grpc", "p4t", "rpc_code", "rpc_status"]
+__all__ = ["p4d", "p4i", "p4r", "p4r_grpc", "p4t", "rpc_status", "stratum"]

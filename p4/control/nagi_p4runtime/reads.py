@@ -18,6 +18,7 @@ from nagi_p4runtime.errors import Code, P4Error, invalid
 from nagi_p4runtime.memory import Memory, Remembered
 from nagi_p4runtime.p4info import Array, P4Info, Profile, Register, Table, found
 from nagi_p4runtime.protos import p4r
+from nagi_p4runtime.roles import EVERYTHING, Rights
 from nagi_p4runtime.updates import CLONE_GROUPS, port_of
 
 _ENTITIES = 500  # of a response: far below the 4 MB that gRPC's clients take
@@ -54,13 +55,21 @@ class Responses:
 
 
 class Reader:
+    """`rights`: of the role for which it reads."""
+
     def __init__(
-        self, info: P4Info, memory: Memory, switch: Switch, responses: Responses
+        self,
+        info: P4Info,
+        memory: Memory,
+        switch: Switch,
+        responses: Responses,
+        rights: Rights = EVERYTHING,
     ) -> None:
         self._info = info
         self._memory = memory
         self._switch = switch
         self._responses = responses
+        self._rights = rights
 
     def read(self, request: p4r.Entity) -> None:
         """Raises P4Error if a request is no good."""
@@ -72,6 +81,13 @@ class Reader:
             raise P4Error(Code.UNIMPLEMENTED, f"{kind}: v1model has no such externs")
         method(getattr(request, kind))
 
+    def _chosen(self, known: dict[int, Thing], id: int, what: str) -> list[Thing]:
+        """One by its id, or all: 0."""
+        if id:
+            thing = found(known, id, what)
+            return [thing] if self._rights.has(id) else []
+        return [thing for each, thing in known.items() if self._rights.has(each)]
+
     # Tables.
 
     def _table_entry(self, wanted: p4r.TableEntry) -> None:
@@ -79,7 +95,7 @@ class Reader:
             raise P4Error(
                 Code.UNIMPLEMENTED, "meters do not count by color; leave meter_counter_data out"
             )
-        for table in _chosen(self._info.tables, wanted.table_id, "table"):
+        for table in self._chosen(self._info.tables, wanted.table_id, "table"):
             if wanted.table_id:
                 self._check_resources(table, wanted)
             if wanted.is_default_action:
@@ -237,7 +253,7 @@ class Reader:
         return weights
 
     def _action_profile_member(self, wanted: p4r.ActionProfileMember) -> None:
-        profiles = _chosen(self._info.profiles, wanted.action_profile_id, "action profile")
+        profiles = self._chosen(self._info.profiles, wanted.action_profile_id, "action profile")
         for profile in profiles:
             memory = self._memory.profile(profile.id)
             by_name = {
@@ -255,7 +271,7 @@ class Reader:
                 actions.write_call(by_name[each["action"]], each["data"], member.action)
 
     def _action_profile_group(self, wanted: p4r.ActionProfileGroup) -> None:
-        profiles = _chosen(self._info.profiles, wanted.action_profile_id, "action profile")
+        profiles = self._chosen(self._info.profiles, wanted.action_profile_id, "action profile")
         for profile in profiles:
             if not profile.has_selector:
                 continue
@@ -279,7 +295,7 @@ class Reader:
     # Counters, meters, registers.
 
     def _counter_entry(self, wanted: p4r.CounterEntry) -> None:
-        for counter in _chosen(self._info.counters, wanted.counter_id, "counter"):
+        for counter in self._chosen(self._info.counters, wanted.counter_id, "counter"):
             index = _index(wanted, counter)
             if index is None:
                 counts = self._switch.read_counters(counter.name)
@@ -320,11 +336,10 @@ class Reader:
         self, wanted: p4r.TableEntry, tables: Sequence[Table]
     ) -> Iterable[tuple[Table, dict[str, Any], keys.Key, int]]:
         """Entries of tables that have a direct resource."""
-        if wanted.table_id:
-            table = found(self._info.tables, wanted.table_id, "table")
-            if table not in tables:
-                raise invalid(f"{table.name}: it has no such direct counter or meter")
-            tables = [table]
+        chosen = self._chosen(self._info.tables, wanted.table_id, "table")
+        if wanted.table_id and any(table not in tables for table in chosen):
+            raise invalid(f"{chosen[0].name}: it has no such direct counter or meter")
+        tables = [table for table in tables if table in chosen]
         if wanted.is_default_action:
             raise P4Error(
                 Code.UNIMPLEMENTED, "default entries have neither counter nor meter in v1model"
@@ -344,7 +359,7 @@ class Reader:
             raise P4Error(
                 Code.UNIMPLEMENTED, "meters do not count by color; leave counter_data out"
             )
-        for meter in _chosen(self._info.meters, wanted.meter_id, "meter"):
+        for meter in self._chosen(self._info.meters, wanted.meter_id, "meter"):
             index = _index(wanted, meter)
             if index is None:
                 cells = self._switch.read_meters(meter.name)
@@ -358,7 +373,7 @@ class Reader:
                     _write_rates(rates, entry.config)
 
     def _register_entry(self, wanted: p4r.RegisterEntry) -> None:
-        for register in _chosen(self._info.registers, wanted.register_id, "register"):
+        for register in self._chosen(self._info.registers, wanted.register_id, "register"):
             index = _index(wanted, Array(register.id, register.name, register.size))
             values = self._switch.read_register(register.name, index)
             for place, value in enumerate(values, index or 0):
@@ -370,6 +385,8 @@ class Reader:
     # Packet replication.
 
     def _packet_replication_engine_entry(self, wanted: p4r.PacketReplicationEngineEntry) -> None:
+        if not self._rights.has(0):
+            return
         kind = wanted.WhichOneof("type")
         if kind == "multicast_group_entry":
             self._multicast(wanted.multicast_group_entry.multicast_group_id)
@@ -415,7 +432,7 @@ class Reader:
     # Value sets, digests.
 
     def _value_set_entry(self, wanted: p4r.ValueSetEntry) -> None:
-        for value_set in _chosen(self._info.value_sets, wanted.value_set_id, "value set"):
+        for value_set in self._chosen(self._info.value_sets, wanted.value_set_id, "value set"):
             entry = self._responses.entity().value_set_entry
             entry.value_set_id = value_set.id
             for each in self._switch.read_value_set(value_set.name):
@@ -429,17 +446,12 @@ class Reader:
                     match.exact.value = encoded(value >> left & field.everything)
 
     def _digest_entry(self, wanted: p4r.DigestEntry) -> None:
-        for digest in _chosen(self._info.digests, wanted.digest_id, "digest"):
+        for digest in self._chosen(self._info.digests, wanted.digest_id, "digest"):
             config = self._memory.digests.get(digest.id)
             if config is not None:
                 entry = self._responses.entity().digest_entry
                 entry.digest_id = digest.id
                 entry.config.CopyFrom(config)
-
-
-def _chosen(known: dict[int, Thing], id: int, what: str) -> Iterable[Thing]:
-    """One by its id, or all: 0."""
-    return [found(known, id, what)] if id else known.values()
 
 
 def _index(wanted: Any, array: Array) -> int | None:

@@ -19,6 +19,7 @@ from nagi_p4runtime.arbitration import Arbitration, number_of
 from nagi_p4runtime.device import BatchError, Device
 from nagi_p4runtime.errors import Code, P4Error
 from nagi_p4runtime.protos import p4r
+from nagi_p4runtime.roles import Rights
 from nagi_p4runtime.stream import MAX_STREAMS, Stream, Streams
 
 _log = logging.getLogger(__name__)
@@ -55,15 +56,18 @@ class Service:
 
     def write(self, request: p4r.WriteRequest, context: Context) -> bytes:
         with _Answering(self, context), self._device.lock:
-            self._check_writer(request.device_id, request.role, request.election_id)
-            self._device.write(request)
+            rights, taken = self._check_writer(
+                request.device_id, request.role, request.election_id
+            )
+            self._device.write(request, rights, taken)
         return b""  # an empty WriteResponse
 
     def read(self, request: p4r.ReadRequest, context: Context) -> Iterator[bytes]:
         with _Answering(self, context):
             self._check_device(request.device_id)
+            rights = self.streams.rights(request.role)
             with self._device.lock:
-                responses, failed = self._device.read(request.entities)
+                responses, failed = self._device.read(request.entities, rights)
         yield from responses
         if failed is not None:
             _abort_batch(context, failed)
@@ -72,7 +76,11 @@ class Service:
         self, request: p4r.SetForwardingPipelineConfigRequest, context: Context
     ) -> bytes:
         with _Answering(self, context), self._device.lock:
-            self._check_writer(request.device_id, request.role, request.election_id)
+            rights, _ = self._check_writer(request.device_id, request.role, request.election_id)
+            if not rights.sets_pipelines:
+                raise P4Error(
+                    Code.PERMISSION_DENIED, f"role {request.role!r} may not set pipelines"
+                )
             self._set_pipeline(request)
         return b""
 
@@ -169,9 +177,11 @@ class Service:
                 Code.NOT_FOUND, f"there is no device {device_id}; this is {self._device_id}"
             )
 
-    def _check_writer(self, device_id: int, role: str, election_id: p4r.Uint128) -> None:
+    def _check_writer(
+        self, device_id: int, role: str, election_id: p4r.Uint128
+    ) -> tuple[Rights, frozenset[int]]:
         self._check_device(device_id)
-        self.streams.check_primary(role, number_of(election_id))
+        return self.streams.check_primary(role, number_of(election_id))
 
     def end(self, error: OSError | None) -> None:
         """Ends all streams; `error`: the switch's."""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What goes over StreamChannels: arbitration, packets, digests, idle timeouts, errors.
 
-A thread asks the switch for events every few milliseconds while there is a primary client and the
-program can have events. A client that does not keep up loses packets and digests, never notices of
-arbitration.
+A thread asks the switch for events every few milliseconds while there is a primary client. What
+happened while there was none is thrown away. A client that does not keep up loses packets and
+digests, never notices of arbitration.
 """
 
 from __future__ import annotations
@@ -24,11 +24,13 @@ from nagi_p4runtime.device import Device, Pipeline
 from nagi_p4runtime.digests import DigestLists
 from nagi_p4runtime.errors import Code, P4Error
 from nagi_p4runtime.protos import p4r
+from nagi_p4runtime.roles import Rights
 
 _log = logging.getLogger(__name__)
 
 _EVERY_S = 0.003
 _ROOM = 10_000  # messages that may wait for a client
+_FRESH_S = 1.0  # after which a primary is told that it is, come what may
 MAX_STREAMS = 32  # each keeps a thread of the server
 
 
@@ -86,6 +88,7 @@ class Streams:
         self._lists: tuple[Pipeline, DigestLists] | None = None
         self._open: set[Stream] = set()
         self._awake = threading.Event()
+        self._fresh = threading.Event()  # what happened before there was a primary is gone
         self._ended = False
         self._thread = threading.Thread(target=self._watch, name="events", daemon=True)
         self._thread.start()
@@ -115,9 +118,16 @@ class Streams:
             for stream in self._open:
                 stream.end(error)
 
-    def check_primary(self, role: str, election_id: int) -> None:
+    def check_primary(self, role: str, election_id: int) -> tuple[Rights, frozenset[int]]:
+        """What the role may do, and ids that others alone may write. Raises P4Error if it is not
+        the primary that asks."""
         with self._lock:
-            self._arbitration.check_primary(role, election_id)
+            rights = self._arbitration.check_primary(role, election_id)
+            return rights, self._arbitration.taken_by_others(role)
+
+    def rights(self, role: str) -> Rights:
+        with self._lock:
+            return self._arbitration.rights(role)
 
     def take(self, stream: Stream, request: p4r.StreamMessageRequest) -> None:
         """A message of a client. Raises P4Error if the stream has to end."""
@@ -138,18 +148,20 @@ class Streams:
     def _arbitrate(self, stream: Stream, message: p4r.MasterArbitrationUpdate) -> None:
         """Others are told first, then Writes that have begun end, then the new primary is told."""
         with self._lock:
-            before = self._arbitration.primaries()
+            was_primary = self._arbitration.is_primary(stream)
             notices = self._arbitration.update(stream, message)
-            after = self._arbitration.primaries()
-            if before != after and self._lists is not None:
+            is_primary = self._arbitration.is_primary(stream)
+            if is_primary and not was_primary and self._lists is not None:
                 self._lists[1].forget_sent()
-            if not self._arbitration.is_primary(stream):
+            if not is_primary:
                 self._tell(notices)
                 return
             self._tell(notices[:-1])
+        self._awake.set()
+        if self._device.pipeline is not None:
+            self._fresh.wait(_FRESH_S)
         with self._device.lock:
             self._tell(notices[-1:])
-        self._awake.set()
 
     def _tell(self, notices: list[Notice]) -> None:
         for client, message in notices:
@@ -200,16 +212,20 @@ class Streams:
 
     def _watch(self) -> None:
         while not self._ended:
-            if not self._is_wanted():
+            pipeline = self._device.pipeline
+            if pipeline is None or not self._has_primary():
+                self._fresh.clear()
                 self._awake.wait(0.05)
                 self._awake.clear()
                 continue
-            pipeline = self._device.pipeline
-            assert pipeline is not None
             try:
-                self._pass_on(pipeline, self._events.events())
+                events = self._events.events()
+                if self._fresh.is_set():
+                    self._pass_on(pipeline, events)
+                self._fresh.set()
             except Refused as refused:
                 _log.warning("no packets, digests or idle timeouts for clients: %s", refused)
+                self._fresh.set()
                 if refused.code == UNSUPPORTED:
                     return
                 time.sleep(1)
@@ -218,10 +234,7 @@ class Streams:
                 return
             time.sleep(_EVERY_S)
 
-    def _is_wanted(self) -> bool:
-        pipeline = self._device.pipeline
-        if pipeline is None:
-            return False
+    def _has_primary(self) -> bool:
         with self._lock:
             return bool(self._arbitration.primaries())
 
@@ -243,9 +256,11 @@ class Streams:
             return
         with self._lock:
             primaries = self._arbitration.primaries()
-        for client in primaries:
+        for client, rights in primaries:
             assert isinstance(client, Stream)
-            lost = sum(not client.send_if_room(message) for message in messages)
+            lost = sum(
+                not client.send_if_room(message) for message in messages if rights.may_get(message)
+            )
             if lost:
                 _log.warning("a client does not keep up: %d messages lost", lost)
 

@@ -124,7 +124,9 @@ class Session:
     def read(self, **entity):
         """The entities of one kind that are read."""
         ((kind, _),) = entity.items()
-        request = p4r.ReadRequest(device_id=self.device_id, entities=[p4r.Entity(**entity)])
+        request = p4r.ReadRequest(
+            device_id=self.device_id, role=self.role, entities=[p4r.Entity(**entity)]
+        )
         return [
             getattr(each, kind)
             for response in self.stub.Read(request)

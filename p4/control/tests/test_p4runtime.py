@@ -10,7 +10,7 @@ from pathlib import Path
 import grpc
 import pytest
 from nagi_p4runtime.errors import Code
-from nagi_p4runtime.protos import p4d, p4r
+from nagi_p4runtime.protos import p4d, p4r, stratum
 from served import EDGE, EDGE_INFO, Served, config_of, errors_of, insertion, read_info
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -719,6 +719,21 @@ def test_packets_go_to_the_primary_and_come_from_it(served, client):
     assert backup.next_of("error").canonical_code == Code.PERMISSION_DENIED
 
 
+def test_what_happened_before_there_was_a_primary_is_not_told(served):
+    first = served.session()
+    first.modify(
+        table_entry=entry("stations", do=action("ask", b"\x2a"), is_default_action=True)
+    )
+    first.close()
+    watcher = served.session(election_id=0)
+    while watcher.arbitrate() != Code.NOT_FOUND:  # until the first has left
+        pass
+    served.switch.send_packet(1, frame())
+    second = served.session(election_id=9)
+    served.switch.send_packet(2, frame())
+    assert second.next_of("packet").metadata[0].value == b"\2"
+
+
 def test_digests_come_in_lists(served, client):
     id = IDS["digest", "Learned"]
     served.switch.send_packet(1, frame())  # nobody asks yet
@@ -798,6 +813,23 @@ def test_a_role_has_a_primary_of_its_own(served, client):
     role.election_id = 4
     with pytest.raises(grpc.RpcError, match="PERMISSION_DENIED"):
         role.insert(table_entry=STATION)
+
+
+def test_a_role_with_a_config_may_do_what_it_says(served, client):
+    role = served.session(election_id=3, role="stations", join=False)
+    message = p4r.MasterArbitrationUpdate(device_id=1, election_id={"low": 3})
+    message.role.name = "stations"
+    message.role.config.Pack(stratum.P4RoleConfig(exclusive_p4_ids=[STATION.table_id]))
+    role.send(arbitration=message)
+    assert role.next_of("arbitration").status.code == Code.OK
+    client.insert(table_entry=ROUTE)
+    refused(lambda: client.insert(table_entry=STATION), Code.PERMISSION_DENIED)
+    role.insert(table_entry=STATION)
+    refused(lambda: role.insert(table_entry=ENTRIES[2]), Code.PERMISSION_DENIED)
+    with pytest.raises(grpc.RpcError, match="PERMISSION_DENIED"):
+        role.set_pipeline(EVERYTHING_CONFIG)
+    assert role.read(table_entry=p4r.TableEntry()) == [STATION]
+    assert ROUTE in client.read(table_entry=p4r.TableEntry())
 
 
 def test_another_device_is_not_here(client):

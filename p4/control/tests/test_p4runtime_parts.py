@@ -12,7 +12,7 @@ from nagi_p4runtime.digests import DigestLists
 from nagi_p4runtime.errors import Code, P4Error
 from nagi_p4runtime.memory import Memory, Numbers
 from nagi_p4runtime.p4info import P4Info
-from nagi_p4runtime.protos import p4i, p4r
+from nagi_p4runtime.protos import p4i, p4r, stratum
 
 
 @pytest.mark.parametrize(
@@ -193,11 +193,33 @@ def test_a_client_cannot_change_its_role_or_device(given):
     assert refused.value.code == Code.FAILED_PRECONDITION
 
 
-def test_a_role_cannot_have_a_config():
+def test_a_role_has_the_rights_of_its_config():
+    told = Told()
     message = update(election_id=1, role="x")
-    message.role.config.CopyFrom(any_pb2.Any(type_url="x"))
-    with pytest.raises(P4Error, match="INVALID_ARGUMENT: a role with a config"):
-        Arbitration(7).update(Client(), message)
+    message.role.config.Pack(
+        stratum.P4RoleConfig(
+            exclusive_p4_ids=[1],
+            shared_p4_ids=[2],
+            receives_packet_ins=True,
+            packet_in_filter={"metadata_id": 3, "value": b"\0\7"},
+        )
+    )
+    client = Client()
+    (notice,) = told.arbitration.update(client, message)
+    assert notice.message.arbitration.role == message.role
+    rights = told.arbitration.check_primary("x", 1)
+    assert [rights.has(id) for id in (0, 1, 2, 3)] == [False, True, True, False]
+    assert not rights.sets_pipelines
+    packet = {"metadata": [{"metadata_id": 3, "value": b"\7"}]}
+    assert rights.may_get(p4r.StreamMessageResponse(packet=packet))
+    packet["metadata"][0]["value"] = b"\6"
+    assert not rights.may_get(p4r.StreamMessageResponse(packet=packet))
+    assert not rights.may_get(p4r.StreamMessageResponse(digest={"digest_id": 3}))
+    assert told.arbitration.taken_by_others("") == {1}
+    assert told.arbitration.taken_by_others("x") == frozenset()
+    message.role.config.CopyFrom(any_pb2.Any(type_url="type.googleapis.com/other"))
+    with pytest.raises(P4Error, match="INVALID_ARGUMENT: a role config of type .*other"):
+        told.arbitration.update(client, message)
 
 
 def test_a_role_has_so_many_clients():

@@ -77,16 +77,21 @@ class Port:
             raise Failure(missing.place, f"{name}: nothing left\n  expected {missing.digits}")
 
 
-def run_file(compiled: Path, stf: Path, executable: Path) -> None:
+def run_file(compiled: Path, stf: Path, executable: Path, overhead_bytes: int = 0) -> None:
     """Runs a file on a program. Raises StfError if it is no STF or does not fit the program,
-    Failure at the first difference, Refused if the switch does not take program or operation."""
-    run(Program(compiled), language.read(stf), executable)
+    Failure at the first difference, Refused if the switch does not take program or operation.
+
+    `overhead_bytes`: what counters of the target that the file was written for count on top of
+    each packet."""
+    run(Program(compiled), language.read(stf), executable, overhead_bytes)
 
 
-def run(program: Program, statements: list[Statement], executable: Path) -> None:
+def run(
+    program: Program, statements: list[Statement], executable: Path, overhead_bytes: int = 0
+) -> None:
     settings = settings_of(statements)
     with Simulation(program.compiled, all_ports(statements), executable, **settings) as switch:
-        execution = Execution(program, switch, watched_ports(statements))
+        execution = Execution(program, switch, watched_ports(statements), overhead_bytes)
         for statement in statements:
             execution.perform(statement)
         execution.end()
@@ -117,7 +122,10 @@ def all_ports(statements: list[Statement]) -> list[int]:
 class Execution:
     """The state of a file that is being run."""
 
-    def __init__(self, program: Program, switch: Simulation, watched: set[int]) -> None:
+    def __init__(
+        self, program: Program, switch: Simulation, watched: set[int], overhead_bytes: int = 0
+    ) -> None:
+        self._overhead_bytes = overhead_bytes
         self._program = program
         self._switch = switch
         self._ports = {port: Port() for port in watched}
@@ -151,6 +159,8 @@ class Execution:
     def _perform(self, statement: Statement) -> None:
         place = statement.place
         match statement:
+            case language.Packet(data=b""):
+                pass  # no frame is empty, so none comes
             case language.Packet(port=port, data=data):
                 if port is None:
                     self.take(place, self._switch.send_from_controller(data))
@@ -176,6 +186,7 @@ class Execution:
                 self._expired(place, name)
             case language.CheckCounter(comparison=comparison):
                 answer = self._ask(self._counter("counter_read", statement))
+                answer["bytes"] += answer["packets"] * self._overhead_bytes
                 self._compare(place, statement.counter, comparison, answer[comparison.what])
             case language.CheckRegister(register=register, index=index, comparison=comparison):
                 name = self._program.register(register)
