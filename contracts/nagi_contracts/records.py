@@ -10,6 +10,8 @@ frames.parquet          what became of every frame on a medium
 drops.pcapng      every packet it dropped: headers, when, why
 switches.json     the switches' own account, where there are any
 NODE.drops.pcapng what a switch (nagi-switch) dropped
+NODE.pipeline.json, NODE.digests.jsonl, NODE.controller.log   of a switch with a program of the
+                  user's: its JSON, its digests, what its controller printed
 queue_samples.parquet   what switches' queues were like over time
 flows.json        each flow as its sender's kernel last saw it
 tcp_info.parquet  TCP_INFO of each sender over time
