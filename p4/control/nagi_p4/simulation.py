@@ -78,6 +78,9 @@ class Simulation(Switch):
             self.close()
             raise Refused(str(error)) from None
 
+    def __enter__(self) -> Simulation:
+        return self
+
     def perform(self, operation: Operation) -> Answer:
         answer = self.ask(operation)
         if not answer["ok"]:

@@ -292,6 +292,7 @@ std::optional<io::Frame> Switch::egress(PacketPtr packet, Port number, const Que
 std::uint64_t Switch::tell_drops(const Machine& machine, const Dropped& before, std::size_t port,
                                  Drop::Side side, const Origin& origin) {
   const Dropped& after = machine.counters().dropped;
+  if (after == before) return 0;
   std::uint64_t all = 0;
   for (std::size_t cause = 0; cause < drop_causes; ++cause) {
     for (std::uint64_t i = before[cause]; i < after[cause]; ++i, ++all) {

@@ -222,6 +222,7 @@ struct LogMessage {
 
 enum class ParserDo : std::uint8_t {
   extract,
+  extract_element,  // of a stack, known only at run time
   extract_next,
   extract_variable,
   extract_next_variable,
@@ -243,6 +244,7 @@ struct ParserStep {
 /// A part of what a state selects by: a value, and how many bytes it takes in the key.
 struct KeyPart {
   Index value = none;  // expression
+  Index word = none;   // of a plain field of at most 64 bits: where it is
   std::uint32_t bits = 0;
   std::uint32_t limbs = 1;
 };
@@ -285,6 +287,7 @@ struct KeyField {
   std::string name;
   MatchKind match = MatchKind::exact;
   Field field;
+  Index value = none;       // an expression, where the field is known only at run time
   Index word = 0;           // its first word in the key
   std::uint32_t shift = 0;  // within it; wide ones have words of their own
 };
@@ -367,13 +370,16 @@ struct CalculationInput {
   std::uint32_t bits = 0;
   std::vector<std::uint64_t> value;
 };
-/// A field's part in an internet checksum: its value, shifted to where its 16-bit words lie.
+/// A word's part in an internet checksum: its value, shifted to where its 16-bit words lie.
 struct SumPart {
-  Index valid = none;  // its header's validity
   Index word = none;
-  std::uint32_t limbs = 1;
   std::uint32_t shift = 0;
-  bool is_variable = false;
+};
+/// Parts that follow each other, of one header: they count while it is valid.
+struct SumRun {
+  Index valid = none;
+  std::vector<SumPart> parts;
+  Index variable = none;  // in place of parts: a field of variable length
 };
 struct Calculation {
   std::string name;
@@ -381,7 +387,7 @@ struct Calculation {
   std::vector<CalculationInput> inputs;
   /// Where each field adds the same to an internet checksum, whichever headers are valid: what they
   /// add. Empty: the bits have to be laid out.
-  std::vector<SumPart> sum;
+  std::vector<SumRun> sum;
   std::uint64_t sum_of_constants = 0;
 };
 
@@ -392,6 +398,20 @@ struct Checksum {
   Field target;
   Index condition = none;
   bool verify = false, update = false;
+};
+
+/// A header as the deparser emits it.
+struct EmittedHeader {
+  Index header = none;
+  Index base = none;
+  std::uint32_t bytes = 0;  // without what is variable
+  Index length = none;      // the word of its variable field's length in bits
+  [[nodiscard]] bool is_valid(const std::uint64_t* words) const {
+    return words[base + valid_word] != 0;
+  }
+  [[nodiscard]] std::size_t size(const std::uint64_t* words) const {
+    return length == none ? bytes : bytes + words[length] / 8;
+  }
 };
 
 struct FieldList {
@@ -445,7 +465,7 @@ struct Compiled {
   Index first_state = none;
   std::vector<ValueSet> value_sets;
   std::vector<ValueSetUse> value_set_uses;
-  std::vector<Index> deparser;  // headers in order
+  std::vector<EmittedHeader> deparser;  // in order
   Index deparser_action = none;
   std::vector<Table> tables;
   std::vector<Profile> profiles;

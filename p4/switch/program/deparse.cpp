@@ -36,17 +36,18 @@ namespace {
 
 std::uint64_t checksum_of(const Calculation& calculation, const std::uint64_t* words) {
   std::uint64_t sum = calculation.sum_of_constants;
-  for (const SumPart& part : calculation.sum) {
-    if (words[part.valid] == 0) continue;
-    const std::uint64_t* at = words + part.word;
-    if (part.is_variable) {
+  for (const SumRun& run : calculation.sum) {
+    if (words[run.valid] == 0) continue;
+    if (run.variable != none) {
+      const std::uint64_t* at = words + run.variable;
       const auto* bytes = reinterpret_cast<const std::uint8_t*>(at + 1);
       sum += internet_checksum(bytes, at[0] / 8) ^ 0xffff;
       continue;
     }
     // 2^16, and so 2^32, is 1 in these sums (RFC 1071).
-    for (std::uint32_t i = 0; i < part.limbs; ++i) {
-      sum += ((at[i] & 0xffffffff) + (at[i] >> 32)) << part.shift;
+    for (const SumPart& part : run.parts) {
+      const std::uint64_t value = words[part.word];
+      sum += ((value & 0xffffffff) + (value >> 32)) << part.shift;
     }
   }
   while (sum >> 16 != 0) sum = (sum & 0xffff) + (sum >> 16);
@@ -129,8 +130,8 @@ void State::update_checksums(Packet& packet) {
 std::size_t State::size_of(const Packet& packet) const {
   const std::uint64_t* words = packet.words_.get();
   std::size_t bytes = packet.frame_.length - packet.parsed_;
-  for (const Index header : program->deparser) {
-    if (words[program->headers[header].base + valid_word] != 0) bytes += bytes_of(words, header);
+  for (const EmittedHeader& header : program->deparser) {
+    if (header.is_valid(words)) bytes += header.size(words);
   }
   return std::min<std::size_t>(bytes, packet.truncated_);
 }
@@ -140,8 +141,8 @@ bool State::deparse(Packet& packet) {
   if (program->deparser_action != none) act(program->deparser_action, nullptr, packet);
   const std::uint64_t* words = packet.words_.get();
   std::size_t front = 0;
-  for (const Index header : program->deparser) {
-    if (words[program->headers[header].base + valid_word] != 0) front += bytes_of(words, header);
+  for (const EmittedHeader& header : program->deparser) {
+    if (header.is_valid(words)) front += header.size(words);
   }
   io::Frame& frame = packet.frame_;
   const std::size_t payload = frame.length - packet.parsed_;
@@ -174,16 +175,15 @@ bool State::deparse(Packet& packet) {
   packet.parsed_ = static_cast<std::uint32_t>(front);
   std::uint8_t* start = frames.data(frame.slot) + frame.offset;
   std::size_t at = 0;
-  for (const Index index : program->deparser) {
-    const Header& header = program->headers[index];
+  for (const EmittedHeader& header : program->deparser) {
+    if (!header.is_valid(words)) continue;
     const std::uint64_t* block = words + header.base;
-    if (block[valid_word] == 0) continue;
     if (block[written_word] != 0 || block[origin_word] != at + shift + 1) {
       BitWriter to(start + at);
-      put_header(to, program->types[header.type], block);
+      put_header(to, program->types[program->headers[header.header].type], block);
       to.finish();
     }
-    at += bytes_of(words, index);
+    at += header.size(words);
   }
   return true;
 }

@@ -120,9 +120,17 @@ void Loader::load_header_types() {
 }
 
 void Loader::load_headers() {
+  // p4c writes a variable of a header union's type as if it were a header.
+  std::set<std::string> union_types;
+  root_.each("header_union_types",
+             [&](const JsonAt& at) { union_types.insert(at["name"].text()); });
   root_["headers"].each([&](const JsonAt& at) {
     Header header;
     header.name = at["name"].text();
+    if (union_types.contains(at["header_type"].text())) {
+      at.unsupported("variable " + header.name + " of the header union type " +
+                     at["header_type"].text());
+    }
     header.type = find(types_, at["header_type"], "header type");
     header.is_metadata = at["metadata"].flag();
     header.base = program_->words;
@@ -335,18 +343,24 @@ void Loader::load_arrays() {
 /// That is known if every run of a header's fields, which is not there when the header is not
 /// valid, takes whole words.
 void Loader::make_sum(Calculation& calculation) const {
-  std::vector<SumPart> parts;
+  std::vector<SumRun> runs;
   std::uint64_t constants = 0;
   std::uint32_t bits = 0;
+  std::uint32_t shift = 0;  // of what was added last
   const auto add = [&](const Field& field, Index header, Index word) {
-    if (!parts.empty() && parts.back().is_variable) return false;
-    const bool same = !parts.empty() && header != none &&
-                      parts.back().valid == program_->headers[header].base + valid_word;
+    if (!runs.empty() && runs.back().variable != none) return false;
+    const Index valid = header == none ? none : program_->headers[header].base + valid_word;
+    const bool same = !runs.empty() && header != none && runs.back().valid == valid;
     if (!same && bits % 16 != 0) return false;
     if (field.is_variable && bits % 16 != 0) return false;
     bits += field.bits;
-    const Index valid = header == none ? none : program_->headers[header].base + valid_word;
-    parts.push_back({valid, word, field.limbs, (16 - bits % 16) % 16, field.is_variable});
+    shift = (16 - bits % 16) % 16;
+    if (!same || field.is_variable) runs.push_back({valid, {}, none});
+    if (field.is_variable) {
+      runs.back().variable = word;
+    } else {
+      for (Index i = 0; i < field.limbs; ++i) runs.back().parts.push_back({word + i, shift});
+    }
     return true;
   };
   for (const CalculationInput& input : calculation.inputs) {
@@ -356,7 +370,7 @@ void Loader::make_sum(Calculation& calculation) const {
       case CalculationInput::What::constant:
         if (!add(input.field, none, none)) return;
         for (const std::uint64_t word : input.value) {
-          constants += ((word & 0xffffffff) + (word >> 32)) << parts.back().shift;
+          constants += ((word & 0xffffffff) + (word >> 32)) << shift;
         }
         break;
       case CalculationInput::What::field:
@@ -371,8 +385,8 @@ void Loader::make_sum(Calculation& calculation) const {
       }
     }
   }
-  calculation.sum = std::move(parts);
-  std::erase_if(calculation.sum, [](const SumPart& part) { return part.valid == none; });
+  calculation.sum = std::move(runs);
+  std::erase_if(calculation.sum, [](const SumRun& run) { return run.valid == none; });
   calculation.sum_of_constants = constants;
 }
 
@@ -521,7 +535,7 @@ void Loader::load_standard_fields() {
     if (needed && found.bits == 0) {
       root_.refuse("has no field " + full, "compile it for the architecture v1model");
     }
-    if (found.is_variable || (found.bits != 0 && found.written == 0)) {
+    if (found.is_variable || found.limbs > 1 || (found.bits != 0 && found.written == 0)) {
       root_.refuse(full + " is not a number");
     }
     return found;
@@ -553,7 +567,10 @@ void Loader::load_deparser() {
   deparser["order"].each([&](const JsonAt& at) {
     const Index header = find(headers_, at, "header");
     if (program_->headers[header].is_metadata) at.refuse("metadata is sent");
-    program_->deparser.push_back(header);
+    const HeaderType& type = program_->types[program_->headers[header].type];
+    EmittedHeader emitted{header, program_->headers[header].base, type.bits / 8, none};
+    if (type.variable != none) emitted.length = emitted.base + type.fields[type.variable].word;
+    program_->deparser.push_back(emitted);
   });
   if (!deparser.has("primitives") || deparser["primitives"].size() == 0) return;
   Action action;

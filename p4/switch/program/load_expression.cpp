@@ -154,6 +154,7 @@ Loader::Value Loader::expression(const JsonAt& at, std::uint32_t demand, unsigne
   }
   if (type == "hexstr") return constant(what);
   if (type == "field") {
+    if (what.is_array() && what.element(0).is_object()) return field_of_element(what, demand, depth);
     const Field from = field(what);
     if (!from.is_variable) return of_field(Op::field, from, demand);
     if (from.bits > 64 * max_field_words) {
@@ -255,6 +256,28 @@ std::optional<Loader::Value> Loader::end_of_stack(Index stack, const JsonAt& nam
   value.kind = Kind::header;
   value.type = program_->stacks[stack].type;
   return value;
+}
+
+/// A field of a stack's element that is known only at run time: its header is an expression.
+Loader::Value Loader::field_of_element(const JsonAt& at, std::uint32_t demand, unsigned depth) {
+  const JsonAt element = at.element(0);
+  const Value header = element.has("type") ? operand(element, exact, depth, Kind::header)
+                                           : operation(element, exact, depth + 1);
+  if (header.kind != Kind::header) element.refuse("not a header");
+  if (at.element(1).text() == "$valid$") {
+    Node valid;
+    valid.op = Op::is_valid;
+    valid.b = header.node;
+    Node node;
+    node.op = Op::of_bool;
+    node.b = put_truth(valid).node;
+    return put(node, 1, false, exact);
+  }
+  const Field from = field_of_type(header.type, at.element(1));
+  if (from.is_variable) {
+    at.unsupported("field of variable length of a header that is chosen at run time");
+  }
+  return of_field(Op::access, from, demand, header.node);
 }
 
 /// Of the last element that was extracted; -1 if there is none.

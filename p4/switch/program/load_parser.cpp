@@ -27,7 +27,16 @@ ParserStep Loader::parser_step(const JsonAt& at) {
     const std::string& type = what["type"].text();
     const bool variable = op == "extract_VL";
     Index of = none;
-    if (type == "regular") {
+    if (type == "regular" && what["value"].is_object()) {
+      if (variable) {
+        at.unsupported("header of variable length extracted into a stack's element that is chosen "
+                       "at run time");
+      }
+      const Value element = header(what["value"]);
+      step.code = ParserDo::extract_element;
+      step.a = element.node;
+      of = element.type;
+    } else if (type == "regular") {
       step.object = find(headers_, what["value"], "header");
       step.code = variable ? ParserDo::extract_variable : ParserDo::extract;
       of = program_->headers[step.object].type;
@@ -209,6 +218,9 @@ void Loader::load_parser() {
       if (node.op == Op::variable) one.unsupported("selection by a field of variable length");
       part.bits = node.field.bits;
       part.limbs = node.field.limbs;
+      if (node.op == Op::field && part.limbs == 1 && !node.field.is_signed) {
+        part.word = node.field.word;
+      }
       state.words += part.limbs;
       state.key.push_back(part);
     });

@@ -95,6 +95,14 @@ void Loader::load_key(const JsonAt& at, Table& table) {
       field.name = header.name;
       field.field.word = header.base + valid_word;
       field.field.bits = 1;
+    } else if (target.is_object()) {
+      const Value element = value(target, exact);
+      const Node& node = program_->nodes[element.node];
+      if (node.op != Op::access) target.unsupported("key that is calculated");
+      field.value = element.node;
+      field.field.bits = node.field.bits;
+      field.field.limbs = node.field.limbs;
+      field.name = one["name"].text();
     } else {
       field.field = this->field(target);
       if (field.field.is_variable) target.unsupported("match on a field of variable length");

@@ -86,6 +86,7 @@ class Loader {
   Value operation(const JsonAt& at, std::uint32_t demand, unsigned depth);
   Value operand(const JsonAt& at, std::uint32_t demand, unsigned depth, Kind kind);
   std::optional<Value> end_of_stack(Index stack, const JsonAt& name);
+  Value field_of_element(const JsonAt& at, std::uint32_t demand, unsigned depth);
   Value last_index(Index stack);
   Value constant(const JsonAt& at);
   Value of_field(Op op, const Field& field, std::uint32_t demand, Index object = none);

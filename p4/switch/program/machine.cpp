@@ -105,17 +105,6 @@ PacketPtr State::copy(const Packet& packet, bool with_fields) {
   return other;
 }
 
-void State::set(std::uint64_t* words, const Field& field, std::uint64_t value) const {
-  if (field.bits == 0) return;
-  words[field.word] = value & field.mask();
-  for (std::uint32_t i = 1; i < field.limbs; ++i) words[field.word + i] = 0;
-  words[field.written] = 1;
-}
-
-std::uint64_t State::get(const std::uint64_t* words, const Field& field) const {
-  return field.bits == 0 ? 0 : words[field.word];
-}
-
 void State::reset_metadata(std::uint64_t* words) const {
   for (const auto& [first, count] : program->metadata) std::fill_n(words + first, count, 0);
 }

@@ -94,6 +94,12 @@ std::uint64_t State::run_parser(Packet& packet, std::size_t& at) {
         case ParserDo::extract:
           if (!extract(packet, step.object, at, length, 0)) return errors.too_short;
           break;
+        case ParserDo::extract_element: {
+          const Index header = header_of(scope, step.a);
+          if (header == none) return errors.stack_bounds;
+          if (!extract(packet, header, at, length, 0)) return errors.too_short;
+          break;
+        }
         case ParserDo::extract_next:
         case ParserDo::extract_next_variable:
         case ParserDo::extract_variable: {
@@ -145,7 +151,9 @@ std::uint64_t State::run_parser(Packet& packet, std::size_t& at) {
       std::uint64_t key[max_key_words];
       std::uint64_t* to = key;
       for (const KeyPart& part : state.key) {
-        if (part.limbs == 1) {
+        if (part.word != none) {
+          *to = scope.words[part.word];
+        } else if (part.limbs == 1) {
           const std::uint64_t mask = part.bits == 64 ? ~0ULL : (1ULL << part.bits) - 1;
           *to = word_of(scope, part.value) & mask;
         } else {
@@ -155,7 +163,9 @@ std::uint64_t State::run_parser(Packet& packet, std::size_t& at) {
         to += part.limbs;
       }
       for (const Transition& transition : state.transitions) {
-        if (matches(transition, key, state.words)) {
+        const bool is_plain = state.words == 1 && transition.set == none;
+        if (is_plain ? ((key[0] & transition.mask[0]) == transition.value[0])
+                     : matches(transition, key, state.words)) {
           next = transition.next;
           break;
         }

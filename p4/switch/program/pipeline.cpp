@@ -42,7 +42,14 @@ Index State::apply(Index index, Packet& packet) {
     std::uint64_t key[max_key_words];
     std::fill_n(key, table.words, 0);
     for (const KeyField& field : table.key) {
-      if (field.field.limbs == 1) {
+      if (field.value != none) [[unlikely]] {
+        std::uint64_t value[max_field_words];
+        words_of(scope_of(packet.words_.get(), nullptr), field.value, value, field.field.limbs);
+        value[field.field.limbs - 1] &= field.field.top_mask();
+        for (std::uint32_t i = 0; i < field.field.limbs; ++i) {
+          key[field.word + i] |= value[i] << field.shift;
+        }
+      } else if (field.field.limbs == 1) {
         key[field.word] |= words[field.field.word] << field.shift;
       } else {
         std::copy_n(words + field.field.word, field.field.limbs, key + field.word);

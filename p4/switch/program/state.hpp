@@ -113,8 +113,15 @@ class State {
     take_back(packet.release());
   }
   void learn(const Packet& packet, std::uint64_t list, std::uint64_t now_us);
-  void set(std::uint64_t* words, const Field& field, std::uint64_t value) const;
-  [[nodiscard]] std::uint64_t get(const std::uint64_t* words, const Field& field) const;
+  /// Of a field of at most 64 bits. One that the program lacks has no bits, and lies in word 0,
+  /// which is nobody's.
+  static void set(std::uint64_t* words, const Field& field, std::uint64_t value) {
+    words[field.word] = value & field.mask();
+    words[field.written] = 1;
+  }
+  static std::uint64_t get(const std::uint64_t* words, const Field& field) {
+    return field.bits == 0 ? 0 : words[field.word];
+  }
 
   // parse.cpp
   /// Returns the program's number of the error that there was.

@@ -142,7 +142,11 @@ class Program:
             table["match_type"] in ("ternary", "range", "optional"),
         )
 
-    def _width(self, target: list[str]) -> int:
+    def _width(self, target: list[str] | dict[str, Any]) -> int:
+        if isinstance(target, dict):  # a field, by number, of a stack's element chosen at run time
+            stack = target["value"]["left"]["value"]["left"]["value"]
+            element = self._widths[f"{stack}[0]"]
+            return list(element.values())[target["value"]["right"]]
         header, field = target
         if field == "$valid$":
             return 1

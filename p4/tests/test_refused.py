@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that p4c compiles and nagi-switch does not run are refused at load, by the construct and
+its line in the P4 source. Each in refused/ says so itself: `// refused: CONSTRUCT` at the line."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from nagi_contracts.paths import executable
+
+PROGRAMS = sorted((Path(__file__).parent / "refused").glob("*.p4"))
+MARK = re.compile(r"// refused( without a line)?: (.+)$")
+
+
+@pytest.mark.parametrize("source", PROGRAMS, ids=lambda source: source.stem)
+def test_is_refused_by_construct_and_line(source: Path) -> None:
+    lines = source.read_text().splitlines()
+    marked = [(n, found) for n, line in enumerate(lines, 1) if (found := MARK.search(line))]
+    assert len(marked) == 1
+    ((number, found),) = marked
+    done = subprocess.run(
+        [executable("nagi-switch"), "check", source.with_suffix(".json")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert f"{found[2]}: not supported by nagi-switch" in done.stderr
+    if not found[1]:  # p4c's JSON says where it stands
+        assert f"({source.name}:{number})" in done.stderr
