@@ -21,6 +21,7 @@ from nagi_contracts.records import Manifest
 from nagi_contracts.switches import CONTROLLER_FILES, Switches
 from specs import GOOD
 from switch_evidence import FORWARD, account, bursts, record_of, served
+from switched_runs import needs_nagi_switch
 
 SHAPED = GOOD.replace(
     "    forward:\n      loss: {model: poisson, rate: $loss}\n",
@@ -39,7 +40,12 @@ nodes:
   D: host
 """
 OWN = SHAPED.replace("nodes: {S: host, N: router, D: host}\n", NODE)
-ENTRIES = '{"op": "table_add", "table": "t", "match": [1], "action": "a"}\n\n{"op": "digests"}\n'
+ENTRIES = """\
+{"op": "table_add", "table": "ingress.ipv4_routes", "match": ["10.0.0.0/8"],\
+ "action": "ingress.forward", "data": [1, 1, 2]}
+
+{"op": "table_clear", "table": "ingress.ipv4_routes"}
+"""
 
 
 @pytest.fixture
@@ -90,6 +96,7 @@ def test_a_program_may_be_an_axis(place):
     shutil.copyfile(P4 / "tests" / "programs" / "again.json", place / "other.json")
     text = OWN.replace("mine.json", "$program").replace("matrix:\n", "matrix:\n  program: [P]\n", 1)
     text = text.replace("[P]", "[mine.json, other.json]")
+    text = text.replace("      entries: mine.entries.jsonl\n", "")
     names = {plan_of(place, text, point).node("N").switch.own.name for point in (0, 8)}
     assert names == {"mine.json", "other.json"}
 
@@ -154,6 +161,34 @@ def test_files_that_are_not_what_they_should_be_are_refused(place, name, content
     (place / name).write_bytes(content.encode("latin-1"))
     with pytest.raises(InputError, match=said):
         plan_of(place)
+
+
+@needs_nagi_switch
+def test_what_nagi_switch_would_refuse_is_refused_before_a_run(place):
+    bad = ENTRIES + '{"op": "table_add", "table": "none", "match": [], "action": "a"}\n'
+    (place / "mine.entries.jsonl").write_text(bad)
+    with pytest.raises(InputError) as refused:
+        plan_of(place)
+    problem = refused.value.problems[0]
+    assert problem.file.endswith("/mine.entries.jsonl") and problem.line == 4
+    assert "there is no such table" in problem.what and "ingress.ipv4_routes" in problem.cure
+    # Of another target it is the switch's to say.
+    assert plan_of(place, OWN.replace("      cpu_port: 255\n", ""), switch="bmv2").switches()
+    (place / "mine.entries.jsonl").write_text(ENTRIES)
+    with pytest.raises(InputError) as refused:
+        plan_of(place, OWN.replace("cpu_port: 255", "cpu_port: 2"))
+    problem = refused.value.problems[0]
+    assert problem.key == "nodes.N.switch.cpu_port" and problem.line == 11
+    program = json.loads((place / "mine.json").read_text())
+    program["extern_instances"] = [{"name": "mine", "id": 0, "type": "nobody_s", "attributes": []}]
+    (place / "mine.json").write_text(json.dumps(program))
+    with pytest.raises(InputError, match=r"/mine.json: .*nobody_s"):
+        plan_of(place)
+
+
+def test_bmv2_has_no_cpu_port_without_an_interface(place):
+    with pytest.raises(InputError, match=r"nodes.N.switch.cpu_port: bmv2's CPU port is an interf"):
+        plan_of(place, switch="bmv2")
 
 
 COMPILER = """\

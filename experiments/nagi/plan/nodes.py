@@ -79,7 +79,7 @@ class Nodes:
         links = [
             name for name, link in self._request.experiment.links.items() if node in link.between
         ]
-        own = self._own(node)
+        own = self._own(node, len(links))
         ports = []
         for number, link in enumerate(links, start=1):
             direction = self._request.topology.direction(link, node)
@@ -109,14 +109,16 @@ class Nodes:
             return SwitchPlan(sha256=sha256_of_edge(), ports=ports)
         return SwitchPlan(pipeline="own", sha256=sha256_of_text(own.program), ports=ports, own=own)
 
-    def _own(self, node: str) -> OwnPipelinePlan | None:
-        """The program of the user's that a switch runs; None: it is edge.p4."""
+    def _own(self, node: str, ports: int) -> OwnPipelinePlan | None:
+        """The program of the user's that a switch with so many ports runs; None: it is edge.p4."""
         settings = self._request.own_program(node)
         if settings is None:
             return None
         place = ("nodes", node, "switch")
         return self._request.memo.of(
-            partial(own_pipeline, self._request, place, settings), ("own", node), settings
+            partial(own_pipeline, self._request, place, settings, ports),
+            ("own", node, ports),
+            settings,
         )
 
     def _no_redirects(self, node: str) -> dict[str, str]:

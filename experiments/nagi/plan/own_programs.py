@@ -36,6 +36,11 @@ _AT_LINE = re.compile(
 )
 
 
+# nagi-switch's files, and how it names one.
+_SETTINGS, _PROGRAM, _ENTRIES = "switch.json", "program.json", "entries.jsonl"
+_WHERE = re.compile(r"(?P<file>[\w.]+)(?::(?P<line>\d+))?: (?P<said>.*)", re.S)
+
+
 class Compiled(NamedTuple):
     """What p4c made: bmv2's JSON, and P4Info in protobuf's text format."""
 
@@ -43,9 +48,11 @@ class Compiled(NamedTuple):
     p4info: str | None
 
 
-def own_pipeline(request: PlanRequest, place: Place, own: OwnProgram) -> OwnPipelinePlan:
-    """What the plan has of the program that `place` of the experiment file asks for. Raises
-    InputError."""
+def own_pipeline(
+    request: PlanRequest, place: Place, own: OwnProgram, ports: int
+) -> OwnPipelinePlan:
+    """What the plan has of the program that `place` of the experiment file asks for, for a switch
+    with so many ports. Raises InputError."""
     path = _file(request, (*place, "program"), own.program)
     if path.suffix == P4_SUFFIX:
         program, p4info = _compiled_at(request, (*place, "program"), path)
@@ -60,12 +67,18 @@ def own_pipeline(request: PlanRequest, place: Place, own: OwnProgram) -> OwnPipe
             "add `p4info: FILE`, which p4c makes with --p4runtime-files, or use --switch nagi",
         )
     checked = _compact(program, path)
-    if request.switch == "nagi":
-        _check_with_nagi_switch(program, path)
     entries = None
     if own.entries is not None:
         entries = _text(_file(request, (*place, "entries"), own.entries))
         _check_entries(entries, request.document.beside(own.entries))
+    if own.cpu_port is not None and request.switch == "bmv2":
+        raise request.error(
+            (*place, "cpu_port"),
+            "bmv2's CPU port is an interface, which experiments do not make",
+            "remove it, or use --switch nagi",
+        )
+    if request.switch == "nagi":
+        _check_with_nagi_switch(request, place, own, program, entries, ports)
     files = {}
     for number, name in enumerate(own.files):
         file = _file(request, (*place, "files", number), name)
@@ -137,30 +150,80 @@ def _check_entries(text: str, path: Path) -> None:
             raise refuse("it has no `op`", cure, file=str(path), line=number, key="op")
 
 
-def _check_with_nagi_switch(program: str, path: Path) -> None:
-    """Raises InputError with what nagi-switch refuses of a program, if it is there to say so:
-    a campaign asks for it before anything runs."""
+def _check_with_nagi_switch(
+    request: PlanRequest,
+    place: Place,
+    own: OwnProgram,
+    program: str,
+    entries: str | None,
+    ports: int,
+) -> None:
+    """Raises InputError with what nagi-switch refuses of program, entries or CPU port, if it is
+    there to say so: a campaign asks for it before anything runs."""
     executable = paths.executable(NAGI_SWITCH)
-    if executable.exists():
-        said = _refusal(executable, executable.stat().st_mtime_ns, program)
-        if said is not None:
-            what, _, cure = said.partition("; ")
-            raise refuse(what, cure or "see p4/README.md", file=str(path))
+    if not executable.exists():
+        return
+    changed_ns = executable.stat().st_mtime_ns
+    refused = _refusal(executable, changed_ns, program, entries, own.cpu_port, ports)
+    if refused is None:
+        return
+    what, _, cure = refused.said.partition("; ")
+    cure = cure or "see p4/README.md"
+    if refused.file == _SETTINGS:
+        raise request.error((*place, "cpu_port"), what.removeprefix("cpu_port: "), cure)
+    named = own.program if refused.file == _PROGRAM else str(own.entries)
+    file = str(request.document.beside(named))
+    raise refuse(what, cure, file=file, line=refused.line)
+
+
+class _Refusal(NamedTuple):
+    """What nagi-switch says against one of its files."""
+
+    file: str
+    line: int  # 0: it names none
+    said: str
 
 
 @cache
-def _refusal(executable: Path, _changed_ns: int, program: str) -> str | None:
-    """What nagi-switch says against a program, without the file's name; None: it takes it."""
+def _refusal(
+    executable: Path,
+    _changed_ns: int,
+    program: str,
+    entries: str | None,
+    cpu_port: int | None,
+    ports: int,
+) -> _Refusal | None:
+    """None: it takes them."""
+    settings: dict[str, object] = {
+        "schema_version": 1,
+        "seed": 1,
+        "pipeline": _PROGRAM,
+        "ports": [{"number": number} for number in range(1, ports + 1)],
+    }
+    texts = {_PROGRAM: program}
+    if entries is not None:
+        texts[_ENTRIES] = entries
+        settings["entries"] = _ENTRIES
+    if cpu_port is not None:
+        settings["cpu_port"] = cpu_port
     with tempfile.TemporaryDirectory(prefix="nagi-p4-") as directory:
-        file = Path(directory) / "program.json"
-        file.write_text(program, encoding="utf-8")
+        for name, text in {**texts, _SETTINGS: json.dumps(settings)}.items():
+            (Path(directory) / name).write_text(text, encoding="utf-8")
         done = subprocess.run(
-            [executable, "check", file], capture_output=True, text=True, check=False
+            [executable, "simulate", _SETTINGS],
+            cwd=directory,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
         )
-        if done.returncode == 0:
-            return None
-        said = (done.stderr or done.stdout).strip().removeprefix(f"{NAGI_SWITCH}: ")
-        return said.replace(f"{file}: ", "").replace(str(file), "it")
+    if done.returncode == 0:
+        return None
+    said = (done.stderr or done.stdout).strip().removeprefix(f"{NAGI_SWITCH}: ")
+    found = _WHERE.match(said)
+    if found is None or found["file"] not in (*texts, _SETTINGS):
+        return _Refusal(_PROGRAM, 0, said)
+    return _Refusal(found["file"], int(found["line"] or 0), found["said"])
 
 
 def _compiled_at(request: PlanRequest, place: Place, path: Path) -> Compiled:

@@ -371,7 +371,7 @@ class RunningP4RuntimeSwitch(RunningSwitch):
         self._started: Optional[p4runtime.Started] = None
         if access is not None:
             address, device_id, modules = access.address, access.device_id, access.modules
-            self._version = f"at {address}"
+            self._version = f"the switch at {address}"
         else:
             assert programs is not None  # problem_with()
             address, device_id, modules = p4runtime.address(), 1, programs.modules

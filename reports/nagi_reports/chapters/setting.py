@@ -332,9 +332,9 @@ def _emulator(material: Material) -> str:
 
 
 _SWITCHES: dict[SwitchTarget, str] = {
-    "nagi": "nagi-switch",
-    "bmv2": "bmv2's simple_switch",
-    "p4runtime": "by P4Runtime,",
+    "nagi": "on nagi-switch",
+    "bmv2": "on bmv2's simple_switch",
+    "p4runtime": "by P4Runtime on",
 }
 
 
@@ -356,7 +356,7 @@ def _switches(material: Material) -> list[tuple[str, str]]:
             planned = plan.node(switch.node).switch
             own = None if planned is None else planned.own
             pipeline = "edge.p4" if own is None else own.name
-            said.append(f"{switch.node}: {pipeline} on {program} {switch.version}{how}{notes}")
+            said.append(f"{switch.node}: {pipeline} {program} {switch.version}{how}{notes}")
         return [("Switches", ". ".join(said))]
     return []
 
