@@ -15,9 +15,10 @@ import os
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ QUIET_S = 1.0  # this long without a tick of processor time or a byte written: d
 LIMIT_S = 120.0
 BATCH_S = 1.0  # digests are sent 16 at a time, or after this long
 NOTIFICATIONS = "notifications.ipc"
+PACKETS = "packets.ipc"
 DEEP_QUEUE = 100_000  # packets: none is dropped, however fast the file is read
 
 
@@ -54,7 +56,8 @@ def run(compiled: Path, entries: list[Operation], packets: list[Arrival], work: 
     pipes = {port: work / f"{port}_in.pcap" for port in PORTS}
     for pipe in pipes.values():
         os.mkfifo(pipe)
-    with _switch(compiled, work) as process:
+    options = ["--use-files 0", *(f"-i {port}@{port}" for port in PORTS)]
+    with _switch(compiled, work, options) as process:
         # opened for reading too: opening does not wait for the other end
         writers = {port: os.open(pipe, os.O_RDWR) for port, pipe in pipes.items()}
         for writer in writers.values():
@@ -69,7 +72,8 @@ def run(compiled: Path, entries: list[Operation], packets: list[Arrival], work: 
             os.write(writers[port], capture_records([(us, data)]))
         for writer in writers.values():
             os.close(writer)
-        _until_quiet(process, work)
+        outputs = [work / f"{port}_out.pcap" for port in PORTS]
+        _until_quiet(process, work, lambda: sum(file.stat().st_size for file in outputs))
         digests = _digests(notifications, compiled)
     return Outcome({port: _read(work / f"{port}_out.pcap") for port in PORTS}, digests)
 
@@ -77,40 +81,86 @@ def run(compiled: Path, entries: list[Operation], packets: list[Arrival], work: 
 Step = Operation | Arrival
 
 
-def run_steps(compiled: Path, steps: list[Step], ports: Sequence[int], work: Path) -> Sent:
-    """What simple_switch sends by each port if operations and packets alternate. It cannot say that
-    it is done with a packet, so it is waited for until it is quiet before an operation and between
-    packets that come in by different ports: some seconds each."""
-    pipes = {port: work / f"{port}_in.pcap" for port in ports}
-    for pipe in pipes.values():
-        os.mkfifo(pipe)
-    with _switch(compiled, work, ports) as process:
-        writers = {port: os.open(pipe, os.O_RDWR) for port, pipe in pipes.items()}
-        for writer in writers.values():
-            os.write(writer, capture_header())
-        nodes = 0
-        for kind, several in itertools.groupby(steps, lambda step: isinstance(step, tuple)):
-            if kind:
-                for us, (port, data) in enumerate(several):
-                    os.write(writers[port], capture_records([(us, data)]))
-                _until_quiet(process, work, ports)
-            else:
-                operations = list(several)
-                _control(process.pid, list(_commands(compiled, operations, nodes)))
-                nodes += sum(len(each.get("copies", [])) for each in operations)
-        for writer in writers.values():
-            os.close(writer)
-        _until_quiet(process, work, ports)
-    return {port: _read(work / f"{port}_out.pcap") for port in ports}
+def run_steps(compiled: Path, steps: list[Step], work: Path) -> dict[int, list[bytes]]:
+    """What simple_switch sends by each port if operations and packets alternate. It does not say
+    when it is done with a packet, so it is waited for until it is quiet before the next operation:
+    some seconds each. Captures would not do: it reads a packet of one only when it knows the next
+    packet of all others."""
+    sent: dict[int, list[bytes]] = {}
+    nodes = 0
+    options = ["--packet-in", f"ipc://{work}/{PACKETS}"]
+    with _switch(compiled, work, options) as process:
+        _control(process.pid, [f"set_queue_depth {DEEP_QUEUE}"])
+        with Packets(work / PACKETS, sent) as packets:
+            for is_packet, several in itertools.groupby(
+                steps, lambda each: isinstance(each, tuple)
+            ):
+                if is_packet:
+                    for port, data in several:
+                        packets.send(port, data)
+                    _until_quiet(process, work, packets.received)
+                else:
+                    operations = list(several)
+                    _control(process.pid, list(_commands(compiled, operations, nodes)))
+                    nodes += sum(len(each.get("copies", [])) for each in operations)
+    return sent
+
+
+class Packets:
+    """Packets to and from simple_switch over its socket (--packet-in), a nanomsg pair over IPC: a
+    byte for the kind, eight of length (big endian), then type, port and length of the packet as the
+    machine has integers, then the packet (bmv2's dev_mgr_packet_in.cpp)."""
+
+    _GREETING = b"\0SP\0" + (16).to_bytes(2, "big") + b"\0\0"
+    _HEADER = struct.Struct("=iii")
+    _IN, _OUT = 3, 4  # types of messages
+
+    def __init__(self, address: Path, sent: dict[int, list[bytes]]) -> None:
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.connect(str(address))
+        self._socket.sendall(self._GREETING)
+        self._unread = b""
+        self._greeted = False
+        self._sent = sent
+        self._count = 0
+
+    def __enter__(self) -> Packets:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+
+    def send(self, port: int, packet: bytes) -> None:
+        message = self._HEADER.pack(self._IN, port, len(packet)) + packet
+        self._socket.sendall(b"\1" + len(message).to_bytes(8, "big") + message)
+
+    def received(self) -> int:
+        """How many packets have come back by now; they are in `sent`, by port."""
+        with contextlib.suppress(BlockingIOError):
+            while part := self._socket.recv(1 << 16, socket.MSG_DONTWAIT):
+                self._unread += part
+        if not self._greeted and len(self._unread) >= len(self._GREETING):
+            self._unread = self._unread[len(self._GREETING) :]
+            self._greeted = True
+        while self._greeted and len(self._unread) >= 9:
+            end = 9 + int.from_bytes(self._unread[1:9], "big")
+            if len(self._unread) < end:
+                break
+            kind, port, size = self._HEADER.unpack_from(self._unread, 9)
+            if kind == self._OUT:
+                data = self._unread[9 + self._HEADER.size : end]
+                self._sent.setdefault(port, []).append(data[:size])
+                self._count += 1
+            self._unread = self._unread[end:]
+        return self._count
 
 
 @contextlib.contextmanager
 def _switch(
-    compiled: Path, work: Path, numbers: Sequence[int] = PORTS
+    compiled: Path, work: Path, options: Sequence[str]
 ) -> Iterator[subprocess.Popen[bytes]]:
-    ports = [f"-i {port}@{port}" for port in numbers]
     address = f"--notifications-addr ipc://{work}/{NOTIFICATIONS}"
-    command = f"simple_switch --use-files 0 {' '.join(ports)} {address} {compiled}"
+    command = f"simple_switch {' '.join(options)} {address} {compiled}"
     in_shell = ["sh", "-c", f"ip link set lo up && exec {command}"]
     process = subprocess.Popen(
         ["unshare", "--net", "setpriv", "--pdeathsig", "KILL", *in_shell],
@@ -148,9 +198,8 @@ def _control(pid: int, commands: list[str]) -> None:
         raise Refused(done.stderr or done.stdout)
 
 
-def _until_quiet(
-    process: subprocess.Popen[bytes], work: Path, ports: Sequence[int] = PORTS
-) -> None:
+def _until_quiet(process: subprocess.Popen[bytes], work: Path, written: Callable[[], int]) -> None:
+    """`written`: how much it has sent."""
     deadline = time.monotonic() + LIMIT_S
     last: tuple[str, int] | None = None
     since = time.monotonic()
@@ -158,8 +207,7 @@ def _until_quiet(
         if process.poll() is not None:
             raise Refused((work / "simple_switch.log").read_text() or "simple_switch ended")
         spent = Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()[11:13]
-        written = sum((work / f"{port}_out.pcap").stat().st_size for port in ports)
-        now = (" ".join(spent), written)
+        now = (" ".join(spent), written())
         if now != last:
             last, since = now, time.monotonic()
         elif time.monotonic() - since >= QUIET_S:
@@ -282,6 +330,7 @@ def _match(kind: str, width: int, key: Any) -> str:
 def _commands(compiled: Path, entries: list[Operation], nodes: int = 0) -> Iterator[str]:
     """`nodes`: of multicast groups, that there are already."""
     keys = _keys(compiled)
+    indirect = _indirect(compiled)
     for entry in entries:
         op = entry["op"]
         data = " ".join(hex(_number(value)) for value in entry.get("data", []))
@@ -300,7 +349,8 @@ def _commands(compiled: Path, entries: list[Operation], nodes: int = 0) -> Itera
                     command = f"table_add {table} {entry['action']} {match} => {data}"
                 yield f"{command} {priority}"
             case "table_delete":
-                yield f"table_delete {entry['table']} {entry['handle']}"
+                kind = "table_indirect" if entry["table"] in indirect else "table"
+                yield f"{kind}_delete {entry['table']} {entry['handle']}"
             case "table_default":
                 yield f"table_set_default {entry['table']} {entry['action']} {data}"
             case "member_add":
@@ -344,6 +394,13 @@ def _commands(compiled: Path, entries: list[Operation], nodes: int = 0) -> Itera
                 yield f"pvs_add {entry['set']} {hex(_number(entry['value']))}"
             case _:
                 raise Refused(f"no command for operation {op}")
+
+
+def _indirect(compiled: Path) -> set[str]:
+    """Tables with an action profile."""
+    program = json.loads(compiled.read_text())
+    tables = [table for pipeline in program["pipelines"] for table in pipeline["tables"]]
+    return {table["name"] for table in tables if table["type"] != "simple"}
 
 
 def _direct_meter(compiled: Path, table: str) -> str:

@@ -136,9 +136,8 @@ void Switch::arrive(std::size_t place, const io::Frame& frame, model::Instant at
   if (dropped_) {
     origin.headers = headers_.keep(pool_.data(frame.slot) + frame.offset, frame.length);
   }
-  const Dropped before = machine_->counters().dropped;
   machine_->ingress(port.number, frame, now_us(), queued_);
-  port.in.dropped_by_program += tell_drops(*machine_, before, place, Drop::Side::in, origin);
+  port.in.dropped_by_program += tell_drops(*machine_, place, Drop::Side::in, origin);
   while (origins_.size() < queued_.size()) {
     headers_.share(origin.headers);
     origins_.push_back(origin);
@@ -237,9 +236,8 @@ void Switch::run_egress(std::size_t place, OutputPort<Item>::Taken& taken) {
                          static_cast<std::uint32_t>(now_us() - queued_us), taken.depth_at_dequeue,
                          taken.priority};
   const Machine& machine = machine_of(*taken.item.packet);
-  const Dropped before = machine.counters().dropped;
   const auto frame = egress(std::move(taken.item.packet), port.number, times, origin);
-  if (tell_drops(machine, before, place, Drop::Side::out, origin) != 0 && !frame) port.out.drop();
+  if (tell_drops(machine, place, Drop::Side::out, origin) != 0 && !frame) port.out.drop();
   headers_.release(origin.headers);
   if (!frame) return;
   const model::Bytes size = ip_bytes(frame->length);
@@ -269,9 +267,8 @@ void Switch::hand_to_controller(const io::Frame& frame) {
 void Switch::run_egress_of_no_port(Queued& queued, const Origin& origin) {
   const QueueTimes times{now_us(), 0, 0, 0, 0};
   const Machine& machine = machine_of(*queued.packet);
-  const Dropped before = machine.counters().dropped;
   const auto frame = egress(std::move(queued.packet), queued.port, times, origin);
-  tell_drops(machine, before, origin.port, Drop::Side::in, origin);
+  tell_drops(machine, origin.port, Drop::Side::in, origin);
   if (!frame) return;
   pool_.give_back(frame->slot);
   ++ports_[origin.port].in.no_such_port;
@@ -289,17 +286,12 @@ std::optional<io::Frame> Switch::egress(PacketPtr packet, Port number, const Que
   return frame;
 }
 
-std::uint64_t Switch::tell_drops(const Machine& machine, const Dropped& before, std::size_t port,
-                                 Drop::Side side, const Origin& origin) {
-  const Dropped& after = machine.counters().dropped;
-  if (after == before) return 0;
-  std::uint64_t all = 0;
-  for (std::size_t cause = 0; cause < drop_causes; ++cause) {
-    for (std::uint64_t i = before[cause]; i < after[cause]; ++i, ++all) {
-      tell(port, side, cause_names[cause], origin);
-    }
+std::size_t Switch::tell_drops(const Machine& machine, std::size_t port, Drop::Side side,
+                               const Origin& origin) {
+  for (const DropCause cause : machine.drops()) {
+    tell(port, side, cause_names[static_cast<std::size_t>(cause)], origin);
   }
-  return all;
+  return machine.drops().size();
 }
 
 void Switch::tell(std::size_t port, Drop::Side side, std::string_view cause, const Origin& origin) {

@@ -164,9 +164,6 @@ class Switch {
     std::optional<Departure> sending;
     InputCounters in;
   };
-  /// What a program has dropped so far, by cause.
-  using Dropped = decltype(Counters::dropped);
-
   void move_to(model::Instant at);
   void settle();
   void offer(Queued& queued, const Origin& origin);
@@ -179,8 +176,9 @@ class Switch {
   /// The program that a packet came in by.
   [[nodiscard]] Machine& machine_of(const Packet& packet);
   void forget_replaced();
-  std::uint64_t tell_drops(const Machine& machine, const Dropped& before, std::size_t port,
-                           Drop::Side side, const Origin& origin);
+  /// Tells of what a program has dropped in its last call. Returns how many there were.
+  std::size_t tell_drops(const Machine& machine, std::size_t port, Drop::Side side,
+                         const Origin& origin);
   void tell(std::size_t port, Drop::Side side, std::string_view cause, const Origin& origin);
 
   std::function<void(const Drop&)> dropped_;

@@ -51,11 +51,23 @@ struct Pick {
   std::uint64_t mask;
 };
 
+/// How fields go into a header, 8 bytes of it at a time, the first in the highest bits: words of
+/// the header, shifted to the left, or to the right if `shift` is negative.
+struct Place {
+  Index word;
+  std::int32_t shift;
+};
+struct Chunk {
+  std::uint32_t bytes = 0;  // 8, or what is left at the end
+  std::vector<Place> places;
+};
+
 struct HeaderType {
   std::string name;
   std::vector<std::string> names;  // of the fields
   std::vector<Field> fields;
   std::vector<Pick> picks;      // as many as fields, if it can be extracted that way
+  std::vector<Chunk> chunks;    // if it has no field of variable length
   Index variable = none;        // the field of variable length
   std::uint32_t bits = 0;       // without what is variable
   std::uint32_t words = 0;      // of one header
@@ -146,7 +158,9 @@ struct Node {
   Op op = Op::constant;
   Width width = Width::word;    // of the operation
   Width compare = Width::word;  // of comparisons: of the operands
-  Field field;                  // of field, parameter, access (from the base on), lookahead
+  bool is_plain = false;  // a comparison of fields or constants of 64 bits, without a sign; or the
+                          // validity of a header, in `field`
+  Field field;            // of field, parameter, access (from the base on), lookahead
   Index a = none, b = none,
         c = none;           // operands; or the index of a stack, register, header, constant
   std::uint64_t value = 0;  // of a constant of 64 bits, or a truth

@@ -22,6 +22,24 @@ void put_header(BitWriter& to, const HeaderType& type, const std::uint64_t* word
   }
 }
 
+/// Writes a header whose fields all have a fixed length.
+void write_header(const HeaderType& type, const std::uint64_t* words, std::uint8_t* to) {
+  for (const Chunk& chunk : type.chunks) {
+    std::uint64_t value = 0;
+    for (const Place& place : chunk.places) {
+      const std::uint64_t word = words[place.word];
+      value |= place.shift >= 0 ? word << place.shift : word >> -place.shift;
+    }
+    value = big_endian(value);
+    if (chunk.bytes == 8) [[likely]] {
+      std::memcpy(to, &value, 8);
+    } else {
+      std::memcpy(to, &value, chunk.bytes);
+    }
+    to += chunk.bytes;
+  }
+}
+
 }  // namespace
 
 std::size_t State::bytes_of(const std::uint64_t* words, Index index) const {
@@ -179,9 +197,14 @@ bool State::deparse(Packet& packet) {
     if (!header.is_valid(words)) continue;
     const std::uint64_t* block = words + header.base;
     if (block[written_word] != 0 || block[origin_word] != at + shift + 1) {
-      BitWriter to(start + at);
-      put_header(to, program->types[program->headers[header.header].type], block);
-      to.finish();
+      const HeaderType& type = program->types[program->headers[header.header].type];
+      if (!type.chunks.empty()) {
+        write_header(type, block, start + at);
+      } else {
+        BitWriter to(start + at);
+        put_header(to, type, block);
+        to.finish();
+      }
     }
     at += header.size(words);
   }

@@ -348,7 +348,7 @@ void words_of(const Scope& scope, Index node, std::uint64_t* to, std::uint32_t l
   }
 }
 
-bool truth_of(const Scope& scope, Index index) {
+bool calculated_truth(const Scope& scope, Index index) {
   const Node& node = scope.program.nodes[index];
   switch (node.op) {
     case Op::truth:

@@ -44,7 +44,29 @@ inline std::uint64_t word_of(const Scope& scope, Index index) {
 }
 /// A value's low bits, as many words as asked for, two's complement.
 void words_of(const Scope& scope, Index node, std::uint64_t* to, std::uint32_t limbs);
-bool truth_of(const Scope& scope, Index node);
+bool calculated_truth(const Scope& scope, Index node);
+/// A condition; most compare fields and constants, or ask whether a header is valid.
+inline bool truth_of(const Scope& scope, Index index) {
+  const Node& node = scope.program.nodes[index];
+  if (!node.is_plain) return calculated_truth(scope, index);
+  if (node.op == Op::is_valid) return scope.words[node.field.word] != 0;
+  const std::uint64_t a = word_of(scope, node.a);
+  const std::uint64_t b = word_of(scope, node.b);
+  switch (node.op) {
+    case Op::is_equal:
+      return a == b;
+    case Op::is_different:
+      return a != b;
+    case Op::less:
+      return a < b;
+    case Op::less_or_equal:
+      return a <= b;
+    case Op::greater:
+      return a > b;
+    default:
+      return a >= b;
+  }
+}
 /// The index of a header, or nothing, where a stack has no such element.
 Index header_of(const Scope& scope, Index node);
 /// A value in decimal, for people.

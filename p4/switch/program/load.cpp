@@ -33,6 +33,25 @@ std::vector<Pick> picks_of(const HeaderType& type) {
   return picks;
 }
 
+std::vector<Chunk> chunks_of(const HeaderType& type) {
+  if (type.variable != none) return {};
+  std::vector<Chunk> chunks((type.bits + 63) / 64);
+  for (std::size_t i = 0; i < chunks.size(); ++i) {
+    chunks[i].bytes = std::min<std::uint32_t>(8, type.bits / 8 - 8 * static_cast<std::uint32_t>(i));
+  }
+  std::uint32_t at = 0;
+  for (const Field& field : type.fields) {
+    std::uint32_t bits = field.bits % 64 == 0 ? 64 : field.bits % 64;  // of the highest word
+    for (std::uint32_t limb = field.limbs; limb-- > 0; bits = 64) {
+      const auto shift = static_cast<std::int32_t>(64 - at % 64 - bits);
+      chunks[at / 64].places.push_back({field.word + limb, shift});
+      if (shift < 0) chunks[at / 64 + 1].places.push_back({field.word + limb, 64 + shift});
+      at += bits;
+    }
+  }
+  return chunks;
+}
+
 }  // namespace
 
 void Loader::name(Names& names, const JsonAt& at, Index index, const char* what) const {
@@ -113,7 +132,10 @@ void Loader::load_header_types() {
       type.words += field.limbs;
       type.max_bytes = static_cast<std::uint32_t>(maximum);
     }
-    if (type.bits % 8 == 0) type.picks = picks_of(type);
+    if (type.bits % 8 == 0) {
+      type.picks = picks_of(type);
+      type.chunks = chunks_of(type);
+    }
     name(types_, at, static_cast<Index>(program_->types.size()), "header type");
     program_->types.push_back(std::move(type));
   });

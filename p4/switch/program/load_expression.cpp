@@ -93,7 +93,32 @@ Loader::Value Loader::put(Node node, std::uint32_t bits, bool is_signed, std::ui
   return value;
 }
 
+bool Loader::is_word(Index index) const {
+  const Node& node = program_->nodes[index];
+  if (node.op == Op::constant) return node.a == none && node.value >> 63 == 0;
+  return node.op == Op::field && node.width == Width::word && !node.field.is_signed &&
+         node.field.limbs == 1;
+}
+
 Loader::Value Loader::put_truth(Node node) {
+  switch (node.op) {
+    case Op::is_equal:
+    case Op::is_different:
+    case Op::less:
+    case Op::less_or_equal:
+    case Op::greater:
+    case Op::greater_or_equal:
+      node.is_plain = is_word(node.a) && is_word(node.b);
+      break;
+    case Op::is_valid:
+      if (program_->nodes[node.b].op == Op::header) {
+        node.is_plain = true;
+        node.field.word = program_->headers[program_->nodes[node.b].a].base + valid_word;
+      }
+      break;
+    default:
+      break;
+  }
   program_->nodes.push_back(node);
   Value value;
   value.node = static_cast<Index>(program_->nodes.size() - 1);
@@ -154,7 +179,8 @@ Loader::Value Loader::expression(const JsonAt& at, std::uint32_t demand, unsigne
   }
   if (type == "hexstr") return constant(what);
   if (type == "field") {
-    if (what.is_array() && what.element(0).is_object()) return field_of_element(what, demand, depth);
+    if (what.is_array() && what.element(0).is_object())
+      return field_of_element(what, demand, depth);
     const Field from = field(what);
     if (!from.is_variable) return of_field(Op::field, from, demand);
     if (from.bits > 64 * max_field_words) {

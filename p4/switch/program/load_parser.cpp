@@ -29,8 +29,9 @@ ParserStep Loader::parser_step(const JsonAt& at) {
     Index of = none;
     if (type == "regular" && what["value"].is_object()) {
       if (variable) {
-        at.unsupported("header of variable length extracted into a stack's element that is chosen "
-                       "at run time");
+        at.unsupported(
+            "header of variable length extracted into a stack's element that is chosen "
+            "at run time");
       }
       const Value element = header(what["value"]);
       step.code = ParserDo::extract_element;

@@ -370,30 +370,26 @@ void Loader::refuse_cycles(const JsonAt& at, const Pipeline& pipeline) const {
 /// expression.
 void Loader::shorten(FlowNode& node) const {
   const auto& nodes = program_->nodes;
-  const auto is_word = [&](Index index) {
-    const Node& one = nodes[index];
-    return one.op == Op::field && one.width == Width::word && !one.field.is_signed &&
-           one.field.limbs == 1;
-  };
+  const auto is_field = [&](Index index) { return is_word(index) && nodes[index].op == Op::field; };
   const auto is_constant = [&](Index index) {
-    return nodes[index].op == Op::constant && nodes[index].a == none;
+    return is_word(index) && nodes[index].op == Op::constant;
   };
   while (nodes[node.index].op == Op::negate) {
     node.index = nodes[node.index].b;
     std::swap(node.yes, node.no);
   }
   const Node& what = nodes[node.index];
-  if (what.op == Op::is_valid && nodes[what.b].op == Op::header) {
+  if (what.op == Op::is_valid && what.is_plain) {
     node.what = FlowNode::What::equal;
-    node.index = program_->headers[nodes[what.b].a].base + valid_word;
+    node.index = what.field.word;
     node.value = 1;
-  } else if (what.op == Op::of_value && is_word(what.b)) {
+  } else if (what.op == Op::of_value && is_field(what.b)) {
     node.what = FlowNode::What::equal;
     node.index = nodes[what.b].field.word;
     node.value = 0;
     std::swap(node.yes, node.no);
-  } else if ((what.op == Op::is_equal || what.op == Op::is_different) &&
-             what.compare == Width::word && is_word(what.a) && is_constant(what.b)) {
+  } else if ((what.op == Op::is_equal || what.op == Op::is_different) && what.is_plain &&
+             is_field(what.a) && is_constant(what.b)) {
     if (what.op == Op::is_different) std::swap(node.yes, node.no);
     node.what = FlowNode::What::equal;
     node.index = nodes[what.a].field.word;

@@ -127,6 +127,8 @@ class Loader {
   void load_default(const JsonAt& at, Table& table);
   void load_entries(const JsonAt& at, Index table);
   void refuse_cycles(const JsonAt& at, const Pipeline& pipeline) const;
+  /// A field or a constant of at most 64 bits, without a sign.
+  [[nodiscard]] bool is_word(Index node) const;
   void shorten(FlowNode& node) const;
   void unwrap_actions(Pipeline& pipeline) const;
   std::vector<std::uint64_t> action_data(const JsonAt& at, Index action) const;

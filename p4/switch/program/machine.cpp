@@ -213,6 +213,7 @@ std::vector<Digest> State::take_digests() {
 
 void State::ingress(Port port, io::Frame frame, std::uint64_t now_us, std::vector<Queued>& queued) {
   ++counts.received;
+  drops.clear();
   PacketPtr packet = fresh();
   packet->frame_ = frame;
   packet->ingress_port_ = port;
@@ -279,6 +280,7 @@ void State::run_ingress(PacketPtr packet, std::uint64_t now_us, std::vector<Queu
 
 std::optional<io::Frame> State::egress(PacketPtr packet, Port port, const QueueTimes& times,
                                        std::uint64_t now_us, std::vector<Queued>& queued) {
+  drops.clear();
   const StandardFields& standard = program->standard;
   std::uint64_t* words = packet->words_.get();
   set(words, standard.egress_time, now_us);
@@ -377,6 +379,7 @@ bool Machine::is_idle() const { return state_->is_idle(); }
 Control& Machine::control() { return state_->control; }
 Description Machine::describe() const { return description_of(*state_->program); }
 const Counters& Machine::counters() const { return state_->counts; }
+const std::vector<DropCause>& Machine::drops() const { return state_->drops; }
 std::vector<Digest> Machine::take_digests() { return state_->take_digests(); }
 
 }  // namespace nagi::p4

@@ -241,6 +241,8 @@ class Machine {
   /// Whether no packet is between ingress and egress.
   [[nodiscard]] bool is_idle() const;
   [[nodiscard]] const Counters& counters() const;
+  /// Why packets were dropped by the last ingress() or egress(), copies included.
+  [[nodiscard]] const std::vector<DropCause>& drops() const;
   /// The digests since the last call, in order.
   [[nodiscard]] std::vector<Digest> take_digests();
 

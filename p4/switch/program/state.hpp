@@ -81,6 +81,7 @@ class State {
   io::FramePool& frames;
   Settings settings;
   Counters counts;
+  std::vector<DropCause> drops;  // see Machine
   std::vector<Staged<TableState>> tables;
   std::vector<Staged<ProfileState>> profiles;
   std::vector<Staged<std::vector<std::uint64_t>>> registers;
@@ -110,6 +111,7 @@ class State {
   void reset_metadata(std::uint64_t* words) const;
   void drop(PacketPtr packet, DropCause cause) {
     ++counts.dropped[static_cast<std::size_t>(cause)];
+    drops.push_back(cause);
     take_back(packet.release());
   }
   void learn(const Packet& packet, std::uint64_t list, std::uint64_t now_us);

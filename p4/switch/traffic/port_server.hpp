@@ -24,11 +24,15 @@ struct Rates {
 class PortServer {
  public:
   explicit PortServer(const Rates& rates)
-      : overhead_(rates.overhead), bits_(of_bits(rates)), packets_(of_packets(rates)) {}
+      : overhead_(rates.overhead),
+        is_limited_(rates.bits || rates.packets),
+        bits_(of_bits(rates)),
+        packets_(of_packets(rates)) {}
 
   /// Begins to send a packet of `size` at `at`, which must not lie before until(). Returns when it
   /// will have been sent.
   model::Instant begin(model::Bytes size, model::Instant at) {
+    if (!is_limited_) return bits_until_ = packets_until_ = at;
     bits_until_ = bits_.begin(size + overhead_, at, at == bits_until_);
     packets_until_ = packets_.begin(one_packet, at, at == packets_until_);
     return until();
@@ -37,6 +41,7 @@ class PortServer {
   /// have been sent; its overhead stays what it was.
   model::Instant change(const Rates& rates, model::Instant at) {
     overhead_ = rates.overhead;
+    is_limited_ = rates.bits || rates.packets;
     bits_until_ = bits_.change(of_bits(rates), at);
     packets_until_ = packets_.change(of_packets(rates), at);
     return until();
@@ -60,6 +65,7 @@ class PortServer {
   }
 
   model::Bytes overhead_;
+  bool is_limited_;
   model::RateServer bits_;
   model::RateServer packets_;
   model::Instant bits_until_ = model::Instant::min();
