@@ -11,16 +11,26 @@ import json
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from nagi_p4.nagi_switch import NagiSwitch
+from nagi_p4.simple_switch import SimpleSwitch, client_directory
+from nagi_p4.switch import Switch
 
 TABLE, FORWARD = "ingress.routes", "ingress.forward"
+
+
+def connected(facts: dict[str, Any]) -> Switch:
+    """The switch, whatever its target."""
+    if facts["control_socket"] is not None:
+        return NagiSwitch(facts["control_socket"])
+    return SimpleSwitch(port=facts["thrift_port"], client=client_directory())
 
 
 def main(path: str) -> None:
     facts = json.loads(Path(path).read_text(encoding="utf-8"))
     ports = {port["number"]: port for port in facts["ports"]}
-    with NagiSwitch(facts["control_socket"]) as switch:
+    with connected(facts) as switch:
         handles = {}
         for route in facts["routes"]:
             port = ports[route["port"]]

@@ -22,7 +22,7 @@ from importlib import resources
 from typing import Optional
 
 from nagi_p4 import edge
-from nagi_p4.simple_switch import DEFAULT_PORT
+from nagi_p4.simple_switch import CLIENT_VARIABLE, DEFAULT_PORT
 
 from nagi_agent import commands, p4runtime
 from nagi_agent.contracts import (
@@ -52,8 +52,9 @@ _BROUGHT = "controller"  # the directory of what it finds in its own
 
 class Controller:
     """Of the switch `node`. It is started once the switch runs, as `user`; `directory` is the
-    run's. `socket`: the path of nagi-switch's control socket, which is in `state` and not with the
-    run's files: those of a guest are on a file system that gives no socket to another user."""
+    run's, `bmv2_client` where bmv2's Python modules are. `socket`: the path of nagi-switch's
+    control socket, which is in `state` and not with the run's files: those of a guest are on a
+    file system that gives no socket to another user."""
 
     def __init__(
         self,
@@ -64,6 +65,7 @@ class Controller:
         state: str,
         user: str,
         reached: Optional[P4RuntimeAccess] = None,
+        bmv2_client: Optional[str] = None,
     ) -> None:
         assert own.controller is not None
         self._plan = plan
@@ -72,6 +74,7 @@ class Controller:
         self._command = own.controller
         self._user = user
         self._reached = reached
+        self._bmv2_client = bmv2_client
         self._directory = directory
         os.makedirs(state, mode=0o755, exist_ok=True)
         # nagi-switch runs in `directory`, and an address has 107 characters at most.
@@ -107,6 +110,8 @@ class Controller:
             "PYTHONPATH": WORK,
             "PYTHONUNBUFFERED": "1",
         }
+        if self._bmv2_client is not None:
+            environment[CLIENT_VARIABLE] = self._bmv2_client
         with open(self._path(LOG), "wb") as log:
             self._process = start(
                 commands.contained(line, self._user, [brought, *sockets], WORK),
@@ -198,12 +203,13 @@ def controller_of(
     state: str,
     user: str,
     reached: Optional[P4RuntimeAccess] = None,
+    bmv2_client: Optional[str] = None,
 ) -> Optional[Controller]:
     """That of a switch. None: it has none."""
     own = switch_of(node).own
     if own is None or own.controller is None:
         return None
-    return Controller(plan, node, own, directory, state, user, reached)
+    return Controller(plan, node, own, directory, state, user, reached, bmv2_client)
 
 
 def problem_with(node: NodePlan, user: str) -> Optional[str]:

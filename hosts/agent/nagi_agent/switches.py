@@ -209,7 +209,13 @@ class RunningSwitch(ABC):
         self._pipeline = pipeline_of(node)
         self._pipeline.write(directory)
         self._controller = controllers.controller_of(
-            plan, node, directory, job.state, job.user, job.p4runtime
+            plan,
+            node,
+            directory,
+            job.state,
+            job.user,
+            job.p4runtime,
+            job.simple_switch_client,
         )
 
     def _path(self, name: str) -> str:
