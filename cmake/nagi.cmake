@@ -25,6 +25,7 @@ target_compile_options(
 
 # nagi_main(FILE): reads a command line, once. To optimise all of that takes as long as to compile the rest; not to
 # optimise it at all slows the whole program down, as the linker takes the templates that others use, too, from here.
+# What moves frames is optimised throughout.
 function(nagi_main file)
   set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS -O1 SKIP_PRECOMPILE_HEADERS ON)
 endfunction()

@@ -10,6 +10,7 @@ changes is the programs.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -38,11 +39,12 @@ def recompile(compiler: Compiler, source: Path) -> dict[Path, str]:
     return texts
 
 
-def main() -> int:
+def main(arguments: list[str] | None = None) -> int:
+    """The exit status."""
     parser = argparse.ArgumentParser(prog="make p4", description=__doc__)
     parser.add_argument("programs", type=Path, nargs="*")
     parser.add_argument("--check", action="store_true")
-    chosen = parser.parse_args()
+    chosen = parser.parse_args(arguments)
     try:
         compiler = Compiler()
         version = compiler.version()
@@ -67,7 +69,7 @@ def main() -> int:
         print(f"nagi: {error}", file=sys.stderr)
         return 2
     for file in stale:
-        print(f"{file.relative_to(P4.parent)}: {'stale' if chosen.check else 'written'}")
+        print(f"{os.path.relpath(file)}: {'stale' if chosen.check else 'written'}")
     if not stale:
         print(f"{version}: everything is as it is compiled")
     return int(chosen.check and bool(stale))

@@ -4,14 +4,16 @@ with file and line."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+import recompile
 from compiler import Compiler, CompilerError
 from nagi_contracts.paths import executable
 from nagi_p4.operations import Refused
-from stf import execution
+from stf import conformance, execution
 from stf.conformance import (
     FAILED,
     LOADS,
@@ -184,7 +186,10 @@ COMPILED = (STF / "matches.json").read_text()
 FAKE_COMPILER = """#!/bin/sh
 # Makes of NAME.p4 what NAME.made has, as p4c does of a program.
 case "$1" in --version) echo "p4c-bm2-ss"; echo "Version 1.2.3 (SHA: x)"; exit;; esac
-while [ $# -gt 1 ]; do test "$1" = -o && output=$2; shift; done
+while [ $# -gt 1 ]; do
+    case "$1" in -o) output=$2;; --p4runtime-files) echo >"$2";; esac
+    shift
+done
 test -f "${1%.p4}.made" || { echo "$1(1): syntax error" >&2; exit 1; }
 cp "${1%.p4}.made" "$output"
 """
@@ -209,14 +214,20 @@ def samples(tmp_path: Path) -> Path:
     return directory.parent
 
 
-def test_samples_of_a_compiler_are_judged(samples: Path, tmp_path: Path) -> None:
-    fake = tmp_path / "p4c"
-    fake.write_text(FAKE_COMPILER)
-    fake.chmod(0o755)
+@pytest.fixture
+def fake(tmp_path: Path) -> Path:
+    """A compiler."""
+    file = tmp_path / "p4c"
+    file.write_text(FAKE_COMPILER)
+    file.chmod(0o755)
+    return file
+
+
+def test_samples_of_a_compiler_are_judged(samples: Path, fake: Path, tmp_path: Path) -> None:
     compiler = Compiler(str(fake))
     assert compiler.version() == "p4c 1.2.3"
-    conformance = Conformance(compiler, executable("nagi-switch"), tmp_path / "work")
-    results = [conformance.judge(sample) for sample in find_samples(samples)]
+    judge = Conformance(compiler, executable("nagi-switch"), tmp_path / "work").judge
+    results = [judge(sample) for sample in find_samples(samples)]
     outcomes = {Path(result.sample).stem: result.outcome for result in results}
     assert outcomes == {
         "broken": NOT_COMPILED, "fails": FAILED, "loads": LOADS, "passes": PASSED,
@@ -228,8 +239,49 @@ def test_samples_of_a_compiler_are_judged(samples: Path, tmp_path: Path) -> None
     assert said["broken"] == "broken.p4(1): syntax error"
     assert "1 of 2 STF tests pass; 3 of 4 programs load" in report(results)
     # what was compiled once is not compiled again
-    again = [conformance.judge(sample) for sample in find_samples(samples)]
+    again = [judge(sample) for sample in find_samples(samples)]
     assert again == results
+
+
+def test_the_command_fails_if_a_sample_does(
+    samples: Path, fake: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def status(*options: str, directory: Path = samples) -> int:
+        common = ["--p4c", str(fake), "--work", str(tmp_path / "work")]
+        return conformance.main([*common, "--samples", str(directory), *options])
+
+    assert status("--json", str(tmp_path / "results.json")) == 1
+    assert "fails.p4: failed\n    " in capsys.readouterr().out
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert {result["outcome"] for result in results} == {
+        PASSED, FAILED, LOADS, REFUSED, NOT_COMPILED,
+    }  # fmt: skip
+    assert status("--only", "passes") == 0
+    assert "1 of 1 STF tests pass; 1 of 1 programs load" in capsys.readouterr().out
+    assert status("--only", "nobody") == 2
+    assert status(directory=tmp_path / "nowhere") == 2
+    assert "SAMPLES=DIRECTORY" in capsys.readouterr().err
+
+
+def test_programs_are_compiled_anew(
+    fake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, compiled = tmp_path / "a.p4", tmp_path / "a.json"
+    source.write_text("")
+    source.with_suffix(".made").write_text("{}\n")
+    monkeypatch.setenv("P4C", str(fake))
+    assert recompile.main([str(source)]) == 2  # another version than the one that is committed
+    assert "compiled-with.txt says p4c" in capsys.readouterr().err
+    monkeypatch.setattr(recompile, "VERSION", tmp_path / "compiled-with.txt")
+    recompile.VERSION.write_text("p4c 1.2.3\n")
+    assert recompile.main([str(source), "--check"]) == 1
+    assert "a.json: stale" in capsys.readouterr().out and not compiled.exists()
+    assert recompile.main([str(source)]) == 0
+    assert compiled.read_text() == "{}\n"
+    assert recompile.main([str(source), "--check"]) == 0
+    source.with_suffix(".made").unlink()
+    assert recompile.main([str(source)]) == 2
+    assert "a.p4(1): syntax error" in capsys.readouterr().err
 
 
 def test_there_must_be_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -158,8 +158,8 @@ struct Node {
   Op op = Op::constant;
   Width width = Width::word;    // of the operation
   Width compare = Width::word;  // of comparisons: of the operands
-  bool is_plain = false;  // a comparison of fields or constants of 64 bits, without a sign; or the
-                          // validity of a header, in `field`
+  bool is_plain = false;  // a comparison of fields or constants of 64 bits, without a sign, or such
+                          // a field; or the validity of a header, in `field`
   Field field;            // of field, parameter, access (from the base on), lookahead
   Index a = none, b = none,
         c = none;           // operands; or the index of a stack, register, header, constant

@@ -101,7 +101,8 @@ void Loader::load_header_types() {
         if (one.element(1).text() != "*") one.refuse("not a width");
         if (type.variable != none) one.refuse("a second field of variable length");
         if (type.bits % 8 != 0) {
-          one.unsupported("field of variable length that does not begin with a byte");
+          one.unsupported("field of variable length that does not begin with a byte, " +
+                          type.names.back() + " of header type " + type.name);
         }
         if (at.has("length_exp")) {
           at.unsupported("header whose type says how long its field of variable length is");
@@ -412,13 +413,27 @@ void Loader::make_sum(Calculation& calculation) const {
   calculation.sum_of_constants = constants;
 }
 
+JsonAt Loader::use(const char* op, const JsonAt::Json& value, const JsonAt& otherwise) const {
+  JsonAt found = otherwise;
+  root_.each("actions", [&](const JsonAt& action) {
+    action.each("primitives", [&](const JsonAt& primitive) {
+      if (!primitive.has("op") || primitive["op"].json() != op) return;
+      primitive.each("parameters", [&](const JsonAt& parameter) {
+        if (parameter.has("value") && parameter["value"].json() == value) found = primitive;
+      });
+    });
+  });
+  return found;
+}
+
 void Loader::load_calculations() {
   root_.each("calculations", [&](const JsonAt& at) {
     Calculation calculation;
     calculation.name = at["name"].text();
     calculation.function = hash_function(at["algo"].text());
     if (calculation.function == nullptr) {
-      at["algo"].unsupported("hash algorithm \"" + at["algo"].text() + "\"");
+      use("modify_field_with_hash_based_offset", at["name"].json(), at["algo"])
+          .unsupported("hash algorithm \"" + at["algo"].text() + "\"");
     }
     load_inputs(at["input"], calculation);
     if (calculation.function == internet_checksum) make_sum(calculation);
@@ -497,11 +512,14 @@ void Loader::load_lists() {
     list.id = static_cast<std::uint32_t>(at["id"].whole(0, 0x7fffffff));
     list.name = at["name"].text();
     at["elements"].each([&](const JsonAt& one) {
-      if (one["type"].text() != "field") {
-        one.unsupported("\"" + one["type"].text() + "\" in a digest");
-      }
+      const auto refuse = [&](const std::string& what) {
+        char id[16];
+        std::snprintf(id, sizeof id, "0x%x", list.id);
+        use("generate_digest", id, one).unsupported(what + " in a digest");
+      };
+      if (one["type"].text() != "field") refuse("\"" + one["type"].text() + "\"");
       list.fields.push_back(field(one["value"]));
-      if (list.fields.back().is_variable) one.unsupported("field of variable length in a digest");
+      if (list.fields.back().is_variable) refuse("field of variable length");
       list.names.push_back(one["value"].element(0).text() + "." + one["value"].element(1).text());
     });
     const std::uint64_t id = list.id;

@@ -110,6 +110,9 @@ Loader::Value Loader::put_truth(Node node) {
     case Op::greater_or_equal:
       node.is_plain = is_word(node.a) && is_word(node.b);
       break;
+    case Op::of_value:
+      node.is_plain = is_word(node.b);
+      break;
     case Op::is_valid:
       if (program_->nodes[node.b].op == Op::header) {
         node.is_plain = true;

@@ -58,6 +58,10 @@ class Loader {
   void load_errors();
   void load_standard_fields();
   void load_deparser();
+  /// The first primitive `op` with a parameter of this value, which has a line in the source where
+  /// what it uses has none; else `otherwise`.
+  [[nodiscard]] JsonAt use(const char* op, const JsonAt::Json& value,
+                           const JsonAt& otherwise) const;
   void take_bytes(const JsonAt& at, std::uint64_t count, std::uint64_t each);
 
   // What JSON refers to by name.

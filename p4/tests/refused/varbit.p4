@@ -5,7 +5,7 @@
 
 header Options {
     bit<4> length;
-    varbit<64> options;  // refused without a line: field of variable length that does not begin with a byte
+    varbit<64> options;  // refused without a line: field of variable length that does not begin with a byte, options of header type Options
     bit<4> more;
 }
 

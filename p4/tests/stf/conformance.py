@@ -162,7 +162,8 @@ def report(results: list[Result]) -> str:
     return "\n".join(lines)
 
 
-def main() -> int:
+def main(arguments: list[str] | None = None) -> int:
+    """The exit status."""
     parser = argparse.ArgumentParser(prog="make conformance", description=__doc__)
     parser.add_argument("--samples", type=Path, required=True, help="p4c's testdata, or a part")
     parser.add_argument("--p4c", help="p4c-bm2-ss; else P4C of the environment, else on PATH")
@@ -170,7 +171,7 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="writes all results there")
     parser.add_argument("--only", default="", help="samples with this in their name")
     parser.add_argument("--jobs", type=int, default=2)
-    chosen = parser.parse_args()
+    chosen = parser.parse_args(arguments)
     try:
         compiler = Compiler(chosen.p4c)
         version = compiler.version()
@@ -186,7 +187,8 @@ def main() -> int:
         return 2
     samples = [each for each in find_samples(chosen.samples.resolve()) if chosen.only in each.name]
     if not samples:
-        print(f"nagi: {chosen.samples}: no v1model program with {chosen.only!r} in its name")
+        named = f" with {chosen.only!r} in its name" if chosen.only else ""
+        print(f"nagi: {chosen.samples}: no v1model program{named}", file=sys.stderr)
         return 2
     conformance = Conformance(compiler, executable("nagi-switch"), chosen.work / version.split()[1])
     with ThreadPoolExecutor(chosen.jobs) as pool:
