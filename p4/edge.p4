@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The switch of every topology, its router and base station: routes IPv4 and IPv6, loses packets
-// as the channel of each port would, marks those that leave a long queue (ECN) and samples the
-// queues. Loss, marking and telemetry of a port are off until a table names the port.
+// as the channel behind each port would, marks those that leave a long queue (ECN) and samples the
+// queues. Loss, marking and samples of a port are off until table `ports` names the port.
 //
 // Every parameter is action data, so any control plane can change it, P4Runtime too; registers
 // hold state only. Hosts have static neighbours: the switch answers neither ARP (RFC 826) nor
-// neighbour discovery (RFC 4861). What is not IP goes where `bridge` says, else it is dropped.
-// A VLAN tag (IEEE 802.1Q) is passed on as it came.
+// neighbour discovery (RFC 4861). What is not IP is dropped. A VLAN tag (IEEE 802.1Q) is passed on
+// as it came.
+//
+// Packets whose TTL or hop limit is used up, and packets larger than the MTU of the link they would
+// leave by, go to the controller as they came (port CPU_PORT, header `packet_in`), which answers
+// with ICMP errors (`packet_out`). Nothing is fragmented: IPv4 without DF is dropped instead.
 #include <core.p4>
 #define V1MODEL_VERSION 20200408  // indices of any width
 #include <v1model.p4>
@@ -16,10 +20,10 @@ const bit<16> ETHERTYPE_VLAN = 0x8100;
 const bit<16> ETHERTYPE_IPV4 = 0x0800;
 const bit<16> ETHERTYPE_IPV6 = 0x86dd;
 
-const bit<8> PROTOCOL_TCP = 6;
-const bit<8> PROTOCOL_UDP = 17;
-
 const bit<4> IPV4_MIN_IHL = 5;  // 32-bit words: a header without options (RFC 791)
+
+const bit<3> DO_NOT_FRAGMENT = 2;  // of the flags (RFC 791, 3.1)
+const bit<17> IPV6_HEADER_BYTES = 40;
 
 const bit<8> LAST_HOP = 1;  // TTL (RFC 1812, 5.3.1) and hop limit (RFC 8200, 3): no further
 
@@ -40,15 +44,24 @@ const bit<8> TELEMETRY_FIELDS = 1;  // the fields that stay with it
 typedef bit<9> Port;
 typedef bit<48> Mac;
 
-// Why a packet was dropped. `drops` has a counter for each cause and port: index (cause, port).
+const Port CPU_PORT = 509;  // of the controller; packets to and from it have a header of its own
+const Port BY_ROUTE = 0;    // of a packet from the controller: the port that its route says
+
+// Why a packet was dropped (`drops`), or went to the controller instead of where it was to go
+// (`told`). These have a counter for each cause and port: index (cause, port it came in by).
 #define CAUSES 8
 typedef bit<3> Cause;
 const Cause DROPPED_MALFORMED = 0;     // headers cut short or inconsistent
 const Cause DROPPED_BAD_CHECKSUM = 1;  // IPv4 header
-const Cause DROPPED_LAST_HOP = 2;      // TTL or hop limit used up
+const Cause DROPPED_LAST_HOP = 2;      // TTL or hop limit used up; told
 const Cause DROPPED_NO_ROUTE = 3;
-const Cause DROPPED_NOT_IP = 4;  // and `bridge` does not say where to
-const Cause DROPPED_LOST = 5;    // by the loss model of the port it came in by
+const Cause DROPPED_NOT_IP = 4;
+const Cause DROPPED_TOO_BIG = 5;  // larger than the next link's MTU; told, unless without DF
+const Cause DROPPED_LINK_SCOPE = 6;  // multicast with the last TTL: what IGMP and MLD say
+
+// Multicast (RFC 1112; RFC 4291, 2.7).
+const bit<4> IPV4_MULTICAST = 0xe;
+const bit<8> IPV6_MULTICAST = 0xff;
 
 // A probability p is the threshold p x 2^32: it has happened if a 32-bit draw is below.
 // 33 bits, so that 2^32 is certainty.
@@ -99,34 +112,30 @@ header Ipv6 {
     bit<128> destination;
 }
 
-header Tcp {
-    bit<16> source;
-    bit<16> destination;
-    bit<32> sequence;
-    bit<32> acknowledgement;
-    bit<4> data_offset;  // 32-bit words
-    bit<4> reserved;
-    bit<8> flags;
-    bit<16> window;  // bytes, before scaling
-    bit<16> checksum;
-    bit<16> urgent;
+// In front of a packet that goes to the controller.
+@controller_header("packet_in")
+header PacketIn {
+    Port ingress_port;
+    bit<4> padding;
+    Cause cause;
+    bit<16> mtu;  // of the link by which it would have left, IP bytes; 0 if that is not the cause
 }
 
-header Udp {
-    bit<16> source;
-    bit<16> destination;
-    bit<16> length;  // bytes
-    bit<16> checksum;
+// In front of a packet that comes from the controller.
+@controller_header("packet_out")
+header PacketOut {
+    Port egress_port;  // sent as it is; BY_ROUTE: routed as if it had come in by any port
+    bit<7> padding;
 }
 
 struct Headers {
+    PacketIn packet_in;
+    PacketOut packet_out;
     Ethernet ethernet;
     Vlan vlan;
     Ipv4 ipv4;
     Ipv4Options ipv4_options;
     Ipv6 ipv6;
-    Tcp tcp;
-    Udp udp;
 }
 
 // What the queue of a port was like for one packet.
@@ -143,35 +152,37 @@ struct Sample {
     bit<32> in_queue_us;
 }
 
-// What the tables say of the packet's port.
-struct LossSettings {
-    Threshold rate;  // loss rate: Bernoulli's
+// What table `ports` says of the port by which the packet leaves.
+struct Settings {
+    bit<32> sample_every;  // packets; 0: none
+    bit<1> marks;
+    bit<32> mark_over;  // packets
+    bit<8> weight_shift;
     Threshold in_good;  // loss rates in Gilbert-Elliott's states
     Threshold in_bad;
     Threshold good_to_bad;
     Threshold bad_to_good;
 }
 
-struct QueueSettings {
-    bit<32> limit;  // packets
-    bit<8> weight_shift;
-    bit<32> interval;  // packets
-}
-
 struct Metadata {
-    bit<16> source_port;  // TCP or UDP; 0: neither, or not the first fragment
-    bit<16> destination_port;
-    LossSettings loss;
-    QueueSettings queue;
+    bit<16> mtu;  // of the link by which the packet would leave, IP bytes
+    Settings settings;
     Sample sample;
 }
 
 parser parsing(packet_in packet, out Headers headers, inout Metadata metadata,
              inout standard_metadata_t standard) {
     state start {
-        transition select(standard.instance_type) {
-            INSTANCE_RECIRCULATED: accept;  // a sample; nobody looks at its headers
+        transition select(standard.ingress_port) {
+            CPU_PORT: parse_packet_out;
             default: parse_ethernet;
+        }
+    }
+    state parse_packet_out {
+        packet.extract(headers.packet_out);
+        transition select(headers.packet_out.egress_port) {
+            BY_ROUTE: parse_ethernet;
+            default: accept;  // nobody looks at its headers
         }
     }
     state parse_ethernet {
@@ -196,41 +207,18 @@ parser parsing(packet_in packet, out Headers headers, inout Metadata metadata,
         verify(headers.ipv4.version == 4, error.ParserInvalidArgument);
         verify(headers.ipv4.ihl >= IPV4_MIN_IHL, error.HeaderTooShort);
         transition select(headers.ipv4.ihl) {
-            IPV4_MIN_IHL: parse_ipv4_payload;
+            IPV4_MIN_IHL: accept;
             default: parse_ipv4_options;
         }
     }
     state parse_ipv4_options {
         packet.extract(headers.ipv4_options,
                        ((bit<32>)(headers.ipv4.ihl - IPV4_MIN_IHL)) << 5);
-        transition parse_ipv4_payload;
-    }
-    state parse_ipv4_payload {
-        transition select(headers.ipv4.fragment_offset, headers.ipv4.protocol) {
-            (0, PROTOCOL_TCP): parse_tcp;
-            (0, PROTOCOL_UDP): parse_udp;
-            default: accept;
-        }
+        transition accept;
     }
     state parse_ipv6 {
         packet.extract(headers.ipv6);
         verify(headers.ipv6.version == 6, error.ParserInvalidArgument);
-        transition select(headers.ipv6.next_header) {
-            PROTOCOL_TCP: parse_tcp;
-            PROTOCOL_UDP: parse_udp;
-            default: accept;
-        }
-    }
-    state parse_tcp {
-        packet.extract(headers.tcp);
-        metadata.source_port = headers.tcp.source;
-        metadata.destination_port = headers.tcp.destination;
-        transition accept;
-    }
-    state parse_udp {
-        packet.extract(headers.udp);
-        metadata.source_port = headers.udp.source;
-        metadata.destination_port = headers.udp.destination;
         transition accept;
     }
 }
@@ -257,73 +245,28 @@ control updating(inout Headers headers, inout Metadata metadata) {
     }
 }
 
-// Loss on the channel behind a port, in one direction, as link-emulator's model has it
-// (link-emulator/model/loss.hpp).
-control Loss(in Port port, inout LossSettings settings, out bool lost) {
-    register<bit<1>, Port>(PORTS) is_bad;  // the state of Gilbert-Elliott's model
-
-    // Every packet is lost with the same probability, independently.
-    action bernoulli(Threshold rate) {
-        settings.rate = rate;
-    }
-
-    // Two states, left with a given probability after every packet (Gilbert 1960, Elliott 1963).
-    action gilbert_elliott(Threshold good_to_bad, Threshold bad_to_good, Threshold in_good,
-                           Threshold in_bad) {
-        settings.good_to_bad = good_to_bad;
-        settings.bad_to_good = bad_to_good;
-        settings.in_good = in_good;
-        settings.in_bad = in_bad;
-    }
-
-    table model {
-        key = { port: exact; }
-        actions = { bernoulli; gilbert_elliott; @defaultonly NoAction; }
-        default_action = NoAction();
-        size = PORTS;
-    }
-
-    apply {
-        bit<32> draw;
-        lost = false;
-        switch (model.apply().action_run) {
-            bernoulli: {
-                random(draw, 0, 0xffffffff);
-                lost = (Threshold)draw < settings.rate;
-            }
-            gilbert_elliott: {
-                bit<1> bad;
-                Threshold rate = settings.in_good;
-                Threshold leave = settings.good_to_bad;
-                is_bad.read(bad, port);
-                if (bad == 1) {
-                    rate = settings.in_bad;
-                    leave = settings.bad_to_good;
-                }
-                random(draw, 0, 0xffffffff);
-                lost = (Threshold)draw < rate;
-                random(draw, 0, 0xffffffff);
-                if ((Threshold)draw < leave) {
-                    is_bad.write(port, bad ^ 1);
-                }
-            }
-        }
-    }
-}
-
-// Counters of bytes count frames without their check sequence.
+// Counters of bytes count frames without their check sequence, and of packets from the controller
+// with `packet_out`.
 control ingress(inout Headers headers, inout Metadata metadata,
                 inout standard_metadata_t standard) {
     counter<Port>(PORTS, CounterType.packets_and_bytes) received;
     counter<bit<12>>(PORTS * CAUSES, CounterType.packets_and_bytes) drops;
-    direct_counter(CounterType.packets_and_bytes) ipv4_flow_counter;
-    direct_counter(CounterType.packets_and_bytes) ipv6_flow_counter;
-    Loss() loss;
-    bool lost;
+    counter<bit<12>>(PORTS * CAUSES, CounterType.packets_and_bytes) told;
 
     action discard(in Cause cause) {
         drops.count(cause ++ standard.ingress_port);
         mark_to_drop(standard);
+    }
+
+    // As it came, with its Ethernet header.
+    action tell(in Cause cause, in bit<16> mtu) {
+        told.count(cause ++ standard.ingress_port);
+        headers.packet_in.setValid();
+        headers.packet_in.ingress_port = standard.ingress_port;
+        headers.packet_in.padding = 0;
+        headers.packet_in.cause = cause;
+        headers.packet_in.mtu = mtu;
+        standard.egress_spec = CPU_PORT;
     }
 
     // For tables: p4c makes copies of an action that is called directly, all of one name.
@@ -331,19 +274,12 @@ control ingress(inout Headers headers, inout Metadata metadata,
         discard(cause);
     }
 
-    // To the next hop; `source` is the address of the port it leaves by.
-    action forward(Port port, Mac source, Mac destination) {
+    // To the next hop; `source` is the address of the port it leaves by, `mtu` that of its link.
+    action forward(Port port, Mac source, Mac destination, bit<16> mtu) {
         standard.egress_spec = port;
         headers.ethernet.source = source;
         headers.ethernet.destination = destination;
-    }
-
-    action send(Port port) {
-        standard.egress_spec = port;
-    }
-
-    action flood(bit<16> group) {
-        standard.mcast_grp = group;
+        metadata.mtu = mtu;
     }
 
     table ipv4_routes {
@@ -360,76 +296,60 @@ control ingress(inout Headers headers, inout Metadata metadata,
         size = 131072;
     }
 
-    table bridge {
-        key = {
-            standard.ingress_port: exact;
-            headers.ethernet.destination: exact;
-        }
-        actions = { send; flood; drop; }
-        default_action = drop(DROPPED_NOT_IP);
-        size = 1024;
-    }
-
-    // What came in of a flow and was not lost on the channel.
-    table ipv4_flows {
-        key = {
-            headers.ipv4.source: exact;
-            headers.ipv4.destination: exact;
-            headers.ipv4.protocol: exact;
-            metadata.source_port: exact;
-            metadata.destination_port: exact;
-        }
-        actions = { NoAction; }
-        default_action = NoAction();
-        counters = ipv4_flow_counter;
-        size = 65536;
-    }
-
-    table ipv6_flows {
-        key = {
-            headers.ipv6.source: exact;
-            headers.ipv6.destination: exact;
-            headers.ipv6.next_header: exact;
-            metadata.source_port: exact;
-            metadata.destination_port: exact;
-        }
-        actions = { NoAction; }
-        default_action = NoAction();
-        counters = ipv6_flow_counter;
-        size = 65536;
-    }
-
     apply {
         if (standard.instance_type == INSTANCE_RECIRCULATED) {
             digest(0, metadata.sample);
             mark_to_drop(standard);
         } else {
             received.count(standard.ingress_port);
-            loss.apply(standard.ingress_port, metadata.loss, lost);
-            if (lost) {
-                discard(DROPPED_LOST);
-            } else if (standard.parser_error != error.NoError) {
+            if (standard.parser_error != error.NoError) {
                 discard(DROPPED_MALFORMED);
             } else if (headers.ipv4.isValid()) {
-                ipv4_flows.apply();
                 if (standard.checksum_error == 1) {
                     discard(DROPPED_BAD_CHECKSUM);
                 } else if (headers.ipv4.ttl <= LAST_HOP) {
-                    discard(DROPPED_LAST_HOP);
+                    if (headers.ipv4.destination[31:28] == IPV4_MULTICAST) {
+                        discard(DROPPED_LINK_SCOPE);
+                    } else {
+                        tell(DROPPED_LAST_HOP, 0);
+                    }
                 } else {
-                    headers.ipv4.ttl = headers.ipv4.ttl - 1;
-                    ipv4_routes.apply();
+                    switch (ipv4_routes.apply().action_run) {
+                        forward: {
+                            if (headers.ipv4.total_length <= metadata.mtu) {
+                                headers.ipv4.ttl = headers.ipv4.ttl - 1;
+                            } else if ((headers.ipv4.flags & DO_NOT_FRAGMENT) != 0) {
+                                tell(DROPPED_TOO_BIG, metadata.mtu);
+                            } else {
+                                discard(DROPPED_TOO_BIG);
+                            }
+                        }
+                    }
                 }
             } else if (headers.ipv6.isValid()) {
-                ipv6_flows.apply();
                 if (headers.ipv6.hop_limit <= LAST_HOP) {
-                    discard(DROPPED_LAST_HOP);
+                    if (headers.ipv6.destination[127:120] == IPV6_MULTICAST) {
+                        discard(DROPPED_LINK_SCOPE);
+                    } else {
+                        tell(DROPPED_LAST_HOP, 0);
+                    }
                 } else {
-                    headers.ipv6.hop_limit = headers.ipv6.hop_limit - 1;
-                    ipv6_routes.apply();
+                    switch (ipv6_routes.apply().action_run) {
+                        forward: {
+                            if ((bit<17>)headers.ipv6.payload_length + IPV6_HEADER_BYTES
+                                    <= (bit<17>)metadata.mtu) {
+                                headers.ipv6.hop_limit = headers.ipv6.hop_limit - 1;
+                            } else {
+                                tell(DROPPED_TOO_BIG, metadata.mtu);
+                            }
+                        }
+                    }
                 }
+            } else if (headers.packet_out.isValid()
+                    && headers.packet_out.egress_port != BY_ROUTE) {
+                standard.egress_spec = headers.packet_out.egress_port;
             } else {
-                bridge.apply();
+                discard(DROPPED_NOT_IP);
             }
         }
     }
@@ -439,36 +359,40 @@ control egress(inout Headers headers, inout Metadata metadata,
                inout standard_metadata_t standard) {
     counter<Port>(PORTS, CounterType.packets_and_bytes) sent;
     counter<Port>(PORTS, CounterType.packets_and_bytes) losses;  // the only cause of drops here
-    counter<Port>(PORTS, CounterType.packets_and_bytes) marked;
+    counter<Port>(PORTS, CounterType.packets_and_bytes) marked;  // by this switch
     register<bit<32>, Port>(PORTS) queue_average;                // packets x 2^weight_shift
     register<bit<32>, Port>(PORTS) since_sample;                 // packets
-    Loss() loss;
-    bool lost;
+    register<bit<1>, Port>(PORTS) is_bad;                        // Gilbert-Elliott's state
 
-    // Marks packets that met an averaged queue of more than `limit` packets. The average is RED's
-    // (Floyd and Jacobson 1993, section 4): each packet moves it by 2^-shift of the difference to
-    // the queue it found, itself not counted. It stays as it is while no packet comes.
-    // shift: 0 (the queue itself) to 12; when it is changed, the average settles anew.
-    action mark_over(bit<32> limit, bit<8> shift) {
-        metadata.queue.limit = limit;
-        metadata.queue.weight_shift = shift;
+    // What the port does to packets that leave by it.
+    //
+    // sample_every: every n-th packet is a sample of the queue; 0: none is.
+    //
+    // marks: 1: packets are marked that met an averaged queue of more than `mark_over` packets. The
+    // average is RED's (Floyd and Jacobson 1993, section 4): each packet moves it by
+    // 2^-weight_shift of the difference to the queue it found, itself not counted. It stays as it
+    // is while no packet comes. weight_shift: 0 (the queue itself) to 12; when it is changed, the
+    // average settles anew.
+    //
+    // Loss on the channel behind the port, as link-emulator's model has it (model/loss): two
+    // states, left with a given probability after every packet (Gilbert 1960, Elliott 1963). With
+    // good_to_bad 0, every packet is lost with probability in_good, independently (Bernoulli).
+    action impose(bit<32> sample_every, bit<1> marks, bit<32> mark_over, bit<8> weight_shift,
+                  Threshold good_to_bad, Threshold bad_to_good, Threshold in_good,
+                  Threshold in_bad) {
+        metadata.settings.sample_every = sample_every;
+        metadata.settings.marks = marks;
+        metadata.settings.mark_over = mark_over;
+        metadata.settings.weight_shift = weight_shift;
+        metadata.settings.good_to_bad = good_to_bad;
+        metadata.settings.bad_to_good = bad_to_good;
+        metadata.settings.in_good = in_good;
+        metadata.settings.in_bad = in_bad;
     }
 
-    table marking {
+    table ports {
         key = { standard.egress_port: exact; }
-        actions = { mark_over; @defaultonly NoAction; }
-        default_action = NoAction();
-        size = PORTS;
-    }
-
-    // Every n-th packet is sampled. n: 1 or more.
-    action sample_every(bit<32> n) {
-        metadata.queue.interval = n;
-    }
-
-    table telemetry {
-        key = { standard.egress_port: exact; }
-        actions = { sample_every; @defaultonly NoAction; }
+        actions = { impose; @defaultonly NoAction; }
         default_action = NoAction();
         size = PORTS;
     }
@@ -477,41 +401,76 @@ control egress(inout Headers headers, inout Metadata metadata,
         if (standard.instance_type == INSTANCE_EGRESS_CLONE) {
             recirculate_preserving_field_list(TELEMETRY_FIELDS);
         } else {
-            if (telemetry.apply().hit) {
-                bit<32> count;
-                since_sample.read(count, standard.egress_port);
-                count = count + 1;
-                if (count >= metadata.queue.interval) {
-                    count = 0;
-                    metadata.sample.port = standard.egress_port;
-                    metadata.sample.left_us = standard.egress_global_timestamp;
-                    metadata.sample.depth_at_enqueue = standard.enq_qdepth;
-                    metadata.sample.depth_at_dequeue = standard.deq_qdepth;
-                    metadata.sample.in_queue_us = standard.deq_timedelta;
-                    clone_preserving_field_list(CloneType.E2E, TELEMETRY_SESSION, TELEMETRY_FIELDS);
-                }
-                since_sample.write(standard.egress_port, count);
-            }
-            if (marking.apply().hit) {
-                bit<32> average;
-                queue_average.read(average, standard.egress_port);
-                average = average - (average >> metadata.queue.weight_shift)
-                        + (bit<32>)standard.enq_qdepth;
-                queue_average.write(standard.egress_port, average);
-                if (average > (metadata.queue.limit << metadata.queue.weight_shift)) {
-                    if (headers.ipv4.isValid() && headers.ipv4.ecn != ECN_NOT_ECT) {
-                        headers.ipv4.ecn = ECN_CE;
-                        marked.count(standard.egress_port);
-                    } else if (headers.ipv6.isValid() && headers.ipv6.ecn != ECN_NOT_ECT) {
-                        headers.ipv6.ecn = ECN_CE;
-                        marked.count(standard.egress_port);
+            if (ports.apply().hit) {
+                if (metadata.settings.sample_every != 0) {
+                    bit<32> count;
+                    @atomic {
+                        since_sample.read(count, standard.egress_port);
+                        count = count + 1;
+                        if (count >= metadata.settings.sample_every) {
+                            count = 0;
+                        }
+                        since_sample.write(standard.egress_port, count);
+                    }
+                    if (count == 0) {
+                        metadata.sample.port = standard.egress_port;
+                        metadata.sample.left_us = standard.egress_global_timestamp;
+                        metadata.sample.depth_at_enqueue = standard.enq_qdepth;
+                        metadata.sample.depth_at_dequeue = standard.deq_qdepth;
+                        metadata.sample.in_queue_us = standard.deq_timedelta;
+                        clone_preserving_field_list(CloneType.E2E, TELEMETRY_SESSION,
+                                                    TELEMETRY_FIELDS);
                     }
                 }
-            }
-            loss.apply(standard.egress_port, metadata.loss, lost);
-            if (lost) {
-                losses.count(standard.egress_port);
-                mark_to_drop(standard);
+                if (metadata.settings.marks == 1) {
+                    bit<32> average;
+                    @atomic {
+                        queue_average.read(average, standard.egress_port);
+                        average = average - (average >> metadata.settings.weight_shift)
+                                + (bit<32>)standard.enq_qdepth;
+                        queue_average.write(standard.egress_port, average);
+                    }
+                    if (average > (metadata.settings.mark_over << metadata.settings.weight_shift)) {
+                        // What came marked is none of this switch's marks.
+                        if (headers.ipv4.isValid() && headers.ipv4.ecn != ECN_NOT_ECT
+                                && headers.ipv4.ecn != ECN_CE) {
+                            headers.ipv4.ecn = ECN_CE;
+                            marked.count(standard.egress_port);
+                        } else if (headers.ipv6.isValid() && headers.ipv6.ecn != ECN_NOT_ECT
+                                && headers.ipv6.ecn != ECN_CE) {
+                            headers.ipv6.ecn = ECN_CE;
+                            marked.count(standard.egress_port);
+                        }
+                    }
+                }
+                bool lost = false;
+                Threshold loss_rate = metadata.settings.in_good;
+                bit<32> draw;
+                if (metadata.settings.good_to_bad != 0) {
+                    Threshold leave = metadata.settings.good_to_bad;
+                    bit<1> bad;
+                    random(draw, 0, 0xffffffff);
+                    @atomic {
+                        is_bad.read(bad, standard.egress_port);
+                        if (bad == 1) {
+                            loss_rate = metadata.settings.in_bad;
+                            leave = metadata.settings.bad_to_good;
+                        }
+                        if ((Threshold)draw < leave) {
+                            is_bad.write(standard.egress_port, bad ^ 1);
+                        }
+                    }
+                }
+                if (loss_rate != 0) {
+                    random(draw, 0, 0xffffffff);
+                    lost = (Threshold)draw < loss_rate;
+                }
+                if (lost) {
+                    losses.count(standard.egress_port);
+                    mark_to_drop(standard);
+                } else {
+                    sent.count(standard.egress_port);
+                }
             } else {
                 sent.count(standard.egress_port);
             }
@@ -521,7 +480,12 @@ control egress(inout Headers headers, inout Metadata metadata,
 
 control deparsing(packet_out packet, in Headers headers) {
     apply {
-        packet.emit(headers);
+        packet.emit(headers.packet_in);
+        packet.emit(headers.ethernet);
+        packet.emit(headers.vlan);
+        packet.emit(headers.ipv4);
+        packet.emit(headers.ipv4_options);
+        packet.emit(headers.ipv6);
     }
 }
 

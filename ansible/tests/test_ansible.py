@@ -110,6 +110,56 @@ def test_interfaces_are_brought_into_shape_once(playbooks, namespaces, tmp_path)
     assert not second["changed"] and second["changes"] == []
 
 
+IPV6 = """
+    - name: Shape
+      nagi_interfaces:
+        interfaces:
+          - name: eth0
+            address: fd6e:6167:6900::1/64
+            neighbours: {"fd6e:6167:6900::2": "02:00:00:00:00:09"}
+            mtu: 1400
+        journal: JOURNAL
+"""
+
+
+def test_an_interface_speaks_ipv6_and_is_put_back(playbooks, namespaces, tmp_path):
+    """With the address asked for and none that the kernel makes; then all is as it was."""
+
+    def state() -> dict[str, object]:
+        (shown,) = json.loads(
+            namespaces.run("host", "ip", "-json", "address", "show", "dev", "eth0")
+        )
+        addresses = {
+            f"{each['local']}/{each['prefixlen']}"
+            for each in shown["addr_info"]
+            if each["scope"] == "global"
+        }
+        settings = "/proc/sys/net/ipv6/conf/eth0"
+        names = ("disable_ipv6", "accept_ra", "addr_gen_mode", "router_solicitations")
+        values = namespaces.run("host", "cat", *(f"{settings}/{name}" for name in names)).split()
+        return {"addresses": addresses, "mtu": shown["mtu"], "settings": values}
+
+    namespaces.run("host", "sysctl", "-qw", "net.ipv6.conf.eth0.disable_ipv6=1")
+    before = state()
+    journal = tmp_path / "state" / "journal.json"
+    tasks = IPV6.replace("JOURNAL", str(journal))
+    assert playbooks.run(play(tmp_path, tasks))["Shape"]["there"]["changed"]
+    assert state() == {
+        "addresses": {"fd6e:6167:6900::1/64"},
+        "mtu": 1400,
+        "settings": ["0", "0", "1", "0"],
+    }
+    everything = namespaces.run("host", "ip", "-6", "address", "show", "dev", "eth0")
+    assert "fe80" not in everything and "tentative" not in everything
+    neighbours = namespaces.run("host", "ip", "-6", "neighbour", "show", "nud", "permanent")
+    assert "fd6e:6167:6900::2 dev eth0 lladdr 02:00:00:00:00:09 PERMANENT" in neighbours
+
+    assert not playbooks.run(play(tmp_path, tasks))["Shape"]["there"]["changed"]
+    for command in json.loads(journal.read_text())["undo"]:
+        namespaces.run("host", *command)
+    assert state() == before
+
+
 def test_files_go_and_come_through_the_connection(playbooks, tmp_path):
     (tmp_path / "origin").write_text("what was sent\n")
     tasks = f"""

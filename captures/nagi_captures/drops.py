@@ -11,7 +11,7 @@ here.
 from __future__ import annotations
 
 import struct
-from ipaddress import IPv4Address
+from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ CHANNEL_LOSSES = ("channel loss", "given up")  # on a medium after as many attem
 # doing, and makes runs invalid.
 SWITCH_LOSS = "egress"
 
-# A row a TCP segment over IPv4, in the file's order.
+# A row a TCP segment, in the file's order; of IPv6 without extension headers.
 DROP_COLUMNS: dict[str, str] = {
     "time_ns": "int64, when it was dropped, since the Unix epoch by the emulator's clock",
     "cause": "categorical: channel loss, queue overflow, AQM drop, given up",
@@ -40,7 +40,7 @@ DROP_COLUMNS: dict[str, str] = {
     "destination_port": "",
     "sequence": "int64, as on the wire: below 2^32",
     "payload": "int64, bytes of TCP payload, from the lengths in the headers",
-    "identity": "int64, IPv4 identification << 16 | TCP checksum",
+    "identity": "int64, as nagi-link records it (runtime/io/ip_header.hpp)",
 }
 
 _SECTION = bytes.fromhex("0a0d0d0a")
@@ -49,7 +49,8 @@ _BLOCK = struct.Struct("<II")
 _PACKET = struct.Struct("<IIIII")  # interface, time (high, low), bytes in the file, on the wire
 _OPTION = struct.Struct("<HH")
 _HEADER_BYTES = _BLOCK.size + _PACKET.size  # in front of the frame
-_ETHERNET, _IPV4, _TCP = 14, 0x0800, 6
+_ETHERNET, _IPV4, _IPV6, _TCP = 14, 0x0800, 0x86DD, 6
+_IPV6_HEADER = 40
 _MIN_FRAME = _ETHERNET + 20 + 20
 
 
@@ -102,7 +103,7 @@ def _damaged(path: Path, at: int) -> InputError:
 
 def _segments(octets: npt.NDArray[np.uint8], packets: npt.NDArray[np.int64]) -> pd.DataFrame:
     def number(begin: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
-        """The big-endian number of `count` bytes at each place."""
+        """The big-endian number of `count` bytes at each place; of 8 bytes as int64 has it."""
         value = np.zeros(len(begin), np.int64)
         for place in range(count):
             value = value << 8 | octets[begin + place]
@@ -110,25 +111,40 @@ def _segments(octets: npt.NDArray[np.uint8], packets: npt.NDArray[np.int64]) -> 
 
     frame, end, time_ns, cause, interface = packets[packets[:, 1] - packets[:, 0] >= _MIN_FRAME].T
     ip = frame + _ETHERNET
-    tcp = ip + (number(ip, 1) & 15) * 4
-    whole = (number(frame + 12, 2) == _IPV4) & (number(ip + 9, 1) == _TCP) & (tcp + 20 <= end)
-    ip, tcp = ip[whole], tcp[whole]
+    four, six = (number(frame + 12, 2) == each for each in (_IPV4, _IPV6))
+    tcp = ip + np.where(six, _IPV6_HEADER, (number(ip, 1) & 15) * 4)
+    protocol = number(ip + np.where(six, 6, 9), 1)
+    whole = (four | six) & (protocol == _TCP) & (tcp + 20 <= end)
+    ip, tcp, six = ip[whole], tcp[whole], six[whole]
+
+    def addresses(begin: npt.NDArray[np.int64]) -> Any:
+        halves = np.where(six, number(begin, 8), number(begin, 4)), number(begin + 8, 8) * six
+        known, codes = np.unique(np.stack([six, *halves], axis=1), axis=0, return_inverse=True)
+        texts = [_address(*row) for row in known.tolist()]
+        return pd.Categorical.from_codes(codes.reshape(-1), pd.Index(texts))
+
+    # IPv4's length is of the whole packet, IPv6's of what follows the header.
+    ip_bytes = np.where(six, number(ip + 4, 2) + _IPV6_HEADER, number(ip + 2, 2))
+    numbers = (number(tcp + 6, 2) + number(tcp + 10, 2)) & 0xFFFF
     return pd.DataFrame(
         {
             "time_ns": time_ns[whole],
             "cause": pd.Categorical.from_codes(cause[whole], pd.Index(CAUSES)),
             "interface": interface[whole],
-            "source": _addresses(number(ip + 12, 4)),
+            "source": addresses(np.where(six, ip + 8, ip + 12)),
             "source_port": number(tcp, 2),
-            "destination": _addresses(number(ip + 16, 4)),
+            "destination": addresses(np.where(six, ip + 24, ip + 16)),
             "destination_port": number(tcp + 2, 2),
             "sequence": number(tcp + 4, 4),
-            "payload": number(ip + 2, 2) - (tcp - ip) - (number(tcp + 12, 1) >> 4) * 4,
-            "identity": number(ip + 4, 2) << 16 | number(tcp + 16, 2),
+            "payload": ip_bytes - (tcp - ip) - (number(tcp + 12, 1) >> 4) * 4,
+            "identity": np.where(six, numbers, number(ip + 4, 2)) << 16 | number(tcp + 16, 2),
         }
     )
 
 
-def _addresses(numbers: npt.NDArray[np.int64]) -> Any:
-    known, codes = np.unique(numbers, return_inverse=True)
-    return pd.Categorical.from_codes(codes, pd.Index([str(IPv4Address(int(n))) for n in known]))
+def _address(is_six: int, first: int, second: int) -> str:
+    """From 4 bytes, or two halves of 8."""
+    if not is_six:
+        return str(IPv4Address(first))
+    high, low = (half & (1 << 64) - 1 for half in (first, second))
+    return str(IPv6Address(high << 64 | low))

@@ -552,6 +552,7 @@ class PacketReader {
       tsecr.reserve(rows);
       identification.reserve(rows);
       checksum.reserve(rows);
+      identity.reserve(rows);
       new_bytes.reserve(rows);
     }
     void add(const Packet& packet, const Seen& seen) {
@@ -568,6 +569,7 @@ class PacketReader {
       tsecr.push_back(packet.has_timestamps ? std::int64_t{packet.tsecr} : -1);
       identification.push_back(packet.identification);
       checksum.push_back(packet.checksum);
+      identity.push_back(packet.identity());
       retransmission.push_back(seen.retransmission);
       new_bytes.push_back(static_cast<std::int32_t>(seen.new_bytes));
     }
@@ -586,6 +588,7 @@ class PacketReader {
       all["tsecr"] = array(std::move(tsecr));
       all["identification"] = array(std::move(identification));
       all["checksum"] = array(std::move(checksum));
+      all["identity"] = array(std::move(identity));
       all["retransmission"] = retransmission.array();
       all["new_bytes"] = array(std::move(new_bytes));
       return all;
@@ -604,6 +607,7 @@ class PacketReader {
     std::vector<std::int64_t> tsecr;
     std::vector<std::uint16_t> identification;
     std::vector<std::uint16_t> checksum;
+    std::vector<std::uint32_t> identity;
     Flags retransmission;
     std::vector<std::int32_t> new_bytes;
   };

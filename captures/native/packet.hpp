@@ -92,6 +92,13 @@ struct Packet {
   bool has_timestamps = false;
   bool sack_permitted = false;
   std::array<std::uint32_t, 8> sack{};  // begin, end, begin, end ...
+
+  /// By what nagi-link's record knows it: runtime/io/ip_header.hpp.
+  [[nodiscard]] std::uint32_t identity() const {
+    const bool has_numbers = endpoints.version() == 6 && endpoints.protocol() == protocol_tcp;
+    const std::uint32_t high = has_numbers ? sequence + acknowledgement : identification;
+    return high << 16 | checksum;
+  }
 };
 
 }  // namespace nagi::captures

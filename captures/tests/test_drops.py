@@ -91,11 +91,28 @@ def test_of_a_switch_only_what_links_asked_for_counts(log):
         read_drops(path)
 
 
-def test_what_is_no_tcp_over_ipv4_is_passed_over(log):
+def test_segments_of_both_versions_of_ip_are_read(log):
+    ends = IPv6(src="fd6e:6167:6900:1::1", dst="fd6e:6167:6900:2::2")
+    tcp = TCP(sport=40000, dport=5001, seq=2**32 - 2, ack=0x10005, options=[("NOP", None)] * 4)
+    six = bytes(Ether() / ends / tcp / Raw(bytes(100)))
+    table = read_drops(
+        log(*(drop(frame, 1, "channel loss") for frame in (six, segment(9, 1000), six)))
+    )
+    assert table["source"].tolist() == ["fd6e:6167:6900:1::1", "10.0.0.1", "fd6e:6167:6900:1::1"]
+    assert table["destination"][0] == "fd6e:6167:6900:2::2"
+    assert (table["source_port"][0], table["destination_port"][0]) == (40000, 5001)
+    assert (table["sequence"][0], table["payload"][0]) == (2**32 - 2, 100)
+    # The lower halves of sequence (0xfffe) and acknowledgement (5); the checksum.
+    assert table["identity"][0] == 3 << 16 | Ether(six)[TCP].chksum
+
+
+def test_what_is_no_tcp_is_passed_over(log):
     udp = bytes(Ether() / IP(src="10.0.0.1", dst="10.0.1.2") / UDP() / Raw(bytes(100)))
-    six = bytes(Ether() / IPv6() / TCP() / Raw(bytes(100)))
+    six = bytes(Ether() / IPv6() / UDP() / Raw(bytes(100)))
     short = segment(1, 1000)[:40]
-    table = read_drops(log(*(drop(frame, 1, "channel loss") for frame in (udp, six, short))))
+    short_six = bytes(Ether() / IPv6() / TCP() / Raw(bytes(100)))[:60]
+    frames = (udp, six, short, short_six)
+    table = read_drops(log(*(drop(frame, 1, "channel loss") for frame in frames)))
     assert table.empty and list(table.columns) == list(DROP_COLUMNS)
     assert read_drops(log()).empty
 

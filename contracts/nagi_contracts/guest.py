@@ -25,7 +25,8 @@ class Veth(Contract):
 class GuestInterface(Contract):
     name: str
     address: str | None = Field(None, description="with prefix length; none on the emulator")
-    neighbours: dict[str, str] = Field({}, description="IPv4 address -> MAC address, permanent")
+    neighbours: dict[str, str] = Field({}, description="IP address -> MAC address, permanent")
+    mtu: int | None = Field(None, description="null: as it is")
 
 
 class GuestModule(Contract):

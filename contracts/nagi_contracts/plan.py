@@ -31,6 +31,7 @@ DirectionName = Literal["forward", "backward"]
 DIRECTIONS: tuple[DirectionName, DirectionName] = get_args(DirectionName)
 OTHER_DIRECTION: dict[DirectionName, DirectionName] = {"forward": "backward", "backward": "forward"}
 SwitchTarget = Literal["nagi", "bmv2", "p4runtime"]
+ETHERNET_MTU = 1500  # IP bytes of a packet at most, where a link has no MTU of its own
 NUMBER_MARK = "."  # between the name and the number of flows that a `count` made
 
 
@@ -207,6 +208,11 @@ class LinkPlan(Contract):
     backward: DirectionPlan
     radio: RadioPlan | None = Field(
         None, exclude_if=is_none, description="the emulator is nagi-sdr; null: nagi-link"
+    )
+    mtu: int | None = Field(
+        None,
+        exclude_if=is_none,
+        description="of the interfaces at both ends, IP bytes; null: as they are, 1500",
     )
 
     @property
@@ -401,8 +407,8 @@ class FlowPlan(Contract):
     )
     base_rtt_s: float = Field(
         description="propagation there and back; a trace counts with its smallest delay, a hop "
-        "over a medium with an undisturbed exchange of a full-size packet there and of a 40-byte "
-        "one back"
+        "over a medium with an undisturbed exchange of a full-size packet there and of an ACK "
+        "without options back"
     )
 
     def path_back(self) -> list[LinkDirection]:
@@ -521,6 +527,10 @@ class RunPlan(Contract):
 
     def medium(self, name: str) -> MediumPlan:
         return next(medium for medium in self.media if medium.name == name)
+
+    def ip_version(self) -> Literal[4, 6]:
+        """Of all its addresses."""
+        return 6 if ":" in self.flows[0].sender_address else 4
 
     def radios(self) -> list[LinkPlan]:
         """The links that are radios."""

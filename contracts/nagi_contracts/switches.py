@@ -114,6 +114,10 @@ class PortCounters(Contract):
 class Counters(Contract):
     ports: list[PortCounters]
     drops: dict[str, int] = Field(description="in ingress, by cause")
+    told: dict[str, int] = Field(
+        {}, description="packets that went to the controller, which answers by ICMP, by cause"
+    )
+    from_controller: int = Field(0, description="packets that came from the controller")
 
 
 class SwitchRecord(Contract):
@@ -196,6 +200,11 @@ class SwitchAccount(Contract):
         description="packets dropped that no link asked to be, by cause; of nagi-switch all, of "
         "other targets those that edge.p4 counts"
     )
+    told: dict[str, int] = Field(
+        {}, description="packets that could not go on and were answered by ICMP, by cause"
+    )
+    from_controller: int = Field(0, description="ICMP errors")
+    link_scope: int = Field(0, description="packets that no router forwards: of IGMP and MLD")
     notices: list[str]
     ports: list[SwitchPortAccount]
 

@@ -89,7 +89,8 @@ def test_what_an_application_has_limits_the_packets(plan):
         (TokenBucketPlan(depth_bytes=20_000, token_bytes=1000, tokens=1, interval_ns=10**9), 120),
         (PoissonPlan(interval_ns=10**9, sizes="constant", size_bytes=5000), 500),
     ):
-        found = packets_of(plan, traffic=settings.application, application=settings)
+        headers = {"packet_bytes": 1028} if settings.is_udp else {}
+        found = packets_of(plan, traffic=settings.application, application=settings, **headers)
         assert found == pytest.approx(packets, rel=0.01), settings
 
 

@@ -5,25 +5,37 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Callable
 
+import pytest
 from marks import needs_root
 from nagi_contracts.paths import SCHEMAS, executable
+from probed_topology import PROBE, SIZES, SPEC, expected
+from switched_runs import needs_nagi_switch
 
 pytestmark = needs_root
 EXAMPLE = SCHEMAS / "example" / "experiment.yaml"
 
 
-def test_a_topology_is_up_for_ones_own_programs_until_it_is_down(tmp_path):
-    def nagi(*arguments: object, status: int = 0) -> str:
+@pytest.fixture
+def nagi(tmp_path) -> Callable[..., str]:
+    """Runs nagi; returns what it says."""
+
+    def run(*arguments: object, status: int = 0) -> str:
         done = subprocess.run(
             [executable("nagi"), *map(str, arguments)],
             env=os.environ | {"XDG_STATE_HOME": str(tmp_path)},
             capture_output=True,
             text=True,
+            check=False,
         )
         assert done.returncode == status, done.stderr or done.stdout
         return done.stdout + done.stderr
 
+    return run
+
+
+def test_a_topology_is_up_for_ones_own_programs_until_it_is_down(nagi, tmp_path):
     assert "198.18.1.2/30" in nagi("up", EXAMPLE)
     try:
         assert "is up already" in nagi("up", EXAMPLE, status=2)
@@ -33,3 +45,18 @@ def test_a_topology_is_up_for_ones_own_programs_until_it_is_down(tmp_path):
         nagi("down")
     assert "nothing is up" in nagi("down", status=2)
     assert not list((tmp_path / "nagi").glob("lab-*"))
+
+
+@needs_nagi_switch
+@pytest.mark.parametrize("ip", ["4", "6"])
+def test_probes_find_hops_and_mtus_of_a_live_topology(nagi, tmp_path, ip):
+    spec = tmp_path / "spec.yaml"
+    spec.write_text(SPEC)
+    nagi("up", spec, "--only", f"ip={ip}")
+    lines = expected(ip)
+    host = lines[-1].split()[1]
+    try:
+        said = nagi("shell", "S", "--", "python3", PROBE, host, 5001, *SIZES)
+    finally:
+        nagi("down")
+    assert said.splitlines() == lines

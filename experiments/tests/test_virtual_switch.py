@@ -4,17 +4,13 @@ and by bmv2."""
 
 from __future__ import annotations
 
-import pytest
 from marks import in_virtual_time
 from nagi_contracts.records import Verdict
 from nagi_contracts.switches import Switches
-from nagi_p4.simple_switch import client_directory, problem
-from switched_runs import check, needs_nagi_switch, run
+from switched_runs import check, needs_bmv2, needs_nagi_switch, run
 
+PARTS = ("median", "p99", "max")
 pytestmark = [needs_nagi_switch, *in_virtual_time]
-needs_bmv2 = pytest.mark.skipif(
-    problem(client=client_directory()) is not None, reason="no bmv2, or not its Python modules"
-)
 
 
 def test_a_switch_in_virtual_time_is_the_same_every_time(tmp_path):
@@ -39,7 +35,8 @@ def test_bmv2_does_the_same_in_virtual_time_as_well_as_it_can(tmp_path):
         check(directory, float(loss.split()[0]))
         (switch,) = Switches.read(directory / "switches.json").switches
         assert "8000000 bit/s on link radio became 951 packets/s" in switch.notices[0]
-        # It is some microseconds late for each packet, and what it loses takes its time.
+        # It is late for each packet, by microseconds that differ from build to build, and what it
+        # loses takes its time.
         reasons = Verdict.read(directory / "verdict.json").reasons
         names = {reason.split(":")[0] for reason in reasons}
-        assert names <= {"rate_error", "capture_transit_p99"}
+        assert names <= {"rate_error", *(f"capture_transit_{each}" for each in PARTS)}

@@ -40,7 +40,7 @@ nlohmann::json playback_server(const Ends& ends, const PlaybackSettings& setting
 
 /// Datagrams at a constant rate. Each has a number and the time at which it was sent.
 struct Cbr {
-  std::uint64_t rate_bps = 0;       ///< of IP packets, with 28 bytes of headers
+  std::uint64_t rate_bps = 0;       ///< of IP packets, headers included
   std::uint64_t search_ns = 0;      ///< before it sends data: for the rate, up to `rate_bps`, at
                                     ///< which most arrives; 0: none
   std::uint64_t payload_bytes = 0;  ///< of a datagram

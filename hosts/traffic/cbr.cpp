@@ -16,14 +16,16 @@ json cbr_client(const Ends& ends, const Cbr& settings) {
   json result = result_of("cbr", "client");
   const std::uint64_t payload =
       settings.codec.empty() ? settings.payload_bytes : voice_payload_bytes;
-  std::uint64_t rate = settings.codec.empty() ? settings.rate_bps : voice_rate_bps;
-  if (payload == 0 || rate == 0) {
+  if (payload == 0 || (settings.codec.empty() && settings.rate_bps == 0)) {
     throw InputError("what is sent is not said; give --rate and --payload, or --codec");
   }
   if (!settings.codec.empty() && settings.search_ns > 0) {
     throw InputError("a voice call has a rate of its own; give no --search");
   }
   Datagrams sending(udp_client(ends), payload);
+  std::uint64_t rate = settings.codec.empty()
+                           ? settings.rate_bps
+                           : 8 * voice_packets_per_s * sending.packet_bytes();
   const char* ended = "stopped";
   try {
     if (settings.search_ns > 0) {
@@ -37,7 +39,7 @@ json cbr_client(const Ends& ends, const Cbr& settings) {
       if (rate == 0) throw std::runtime_error("nothing arrived in the search for a rate");
     }
     const double interval_ns =
-        static_cast<double>(payload + udp_headers) * 8e9 / static_cast<double>(rate);
+        static_cast<double>(sending.packet_bytes()) * 8e9 / static_cast<double>(rate);
     const std::int64_t start = now_ns();
     const std::int64_t end = after(start, settings.duration_ns);
     while (true) {

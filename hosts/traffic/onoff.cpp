@@ -58,9 +58,6 @@ json onoff_client(const Ends& ends, const OnOff& settings) {
   json result = result_of("onoff", "client");
   Periods periods(settings);
   const std::uint64_t payload = settings.payload_bytes;
-  const std::uint64_t bytes = payload + (is_udp ? udp_headers : 0);
-  // What a unit of data takes of the time on.
-  const double unit_ns = static_cast<double>(bytes) * 8e9 / static_cast<double>(settings.rate_bps);
   std::uint64_t units = 0;  // that the source has made
   std::uint64_t sent = 0;   // bytes of payload
   const char* ended = "stopped";
@@ -71,6 +68,9 @@ json onoff_client(const Ends& ends, const OnOff& settings) {
   } else {
     socket = begin_connecting(ends);
   }
+  // What a unit of data takes of the time on.
+  const std::uint64_t bytes = sending ? sending->packet_bytes() : payload;
+  const double unit_ns = static_cast<double>(bytes) * 8e9 / static_cast<double>(settings.rate_bps);
   try {
     if (!is_udp && finish_connecting(socket.get(), waiter, never) != Connecting::done) {
       ended = "given up";

@@ -480,44 +480,30 @@ def chance(maker: Maker) -> Case:
 
 
 def edge(maker: Maker) -> Case:
-    """Loss is certain or none, so that what comes out is so too; the queue is never marked."""
+    """Loss is certain or none, so that what comes out is so too; the queue is never marked. Some
+    links have a small MTU."""
     case = Case()
+    none, certain = 0, "0x100000000"
     for version, near, width in ((4, maker.ipv4_address, 32), (6, maker.ipv6_address, 128)):
         table = f"ingress.ipv{version}_routes"
         for n, prefix in enumerate(prefixes(maker, near, width, 60)):
+            if n % 13 == 12:
+                case.add(table, [prefix], "drop", 3)
+                continue
             port = n % 4 + 1
-            case.add(
-                table,
-                [prefix],
-                "forward",
-                port,
-                f"02:00:00:00:00:f{port}",
-                f"02:00:00:00:0c:{n:02x}",
-            )
-        case.add(
-            table,
-            [{"value": 0, "prefix": 0}],
-            "forward",
-            3,
-            "02:00:00:00:00:f3",
-            "02:00:00:00:0c:ff",
-        )
-    arp = "ff:ff:ff:ff:ff:ff"
-    case.op("multicast_create", group=1, copies=[{"rid": 0, "ports": [2, 3]}])
-    case.add("ingress.bridge", [1, arp], "flood", 1)
-    case.add("ingress.bridge", [2, arp], "send", 1)
-    case.add("ingress.bridge", [3, arp], "drop", 4)
-    certain, none = "0x100000000", 0
-    case.add("ingress.loss.model", [1], "bernoulli", none)
-    case.add("ingress.loss.model", [4], "gilbert_elliott", certain, certain, none, certain)
-    case.add("egress.loss.model", [3], "gilbert_elliott", certain, none, none, certain)
-    case.add("egress.loss.model", [2], "bernoulli", none)
-    case.add("egress.marking", [1], "mark_over", 1000, 4)
+            macs = f"02:00:00:00:00:f{port}", f"02:00:00:00:0c:{n:02x}"
+            case.add(table, [prefix], "forward", port, *macs, 60 if n % 9 == 0 else 1500)
+        rest = [{"value": 0, "prefix": 0}]
+        case.add(table, rest, "forward", 3, "02:00:00:00:00:f3", "02:00:00:00:0c:ff", 1500)
+    quiet = [0, 0, 0, 0]  # no samples, no marking
+    case.add("egress.ports", [1], "impose", 0, 1, 1000, 4, none, none, none, none)
+    case.add("egress.ports", [2], "impose", *quiet, none, certain, none, certain)
+    case.add("egress.ports", [3], "impose", *quiet, certain, certain, none, certain)
 
     def packet() -> Packet:
         chance = maker.random.random()
         if chance < 0.08:
-            return Ether(dst=arp, src="02:00:00:00:01:01") / ARP(psrc="10.0.0.1", pdst="10.0.0.2")
+            return maker.ether(0x0806) / ARP(psrc="10.0.0.1", pdst="10.0.0.2")
         network = maker.ipv6() if chance < 0.4 else maker.ipv4()
         if chance > 0.9:
             network = maker.ipv4(frag=maker.random.choice([0, 1, 100]), flags="MF")

@@ -35,9 +35,22 @@ def routed() -> Case:
     case = Case()
     for version in (4, 6):
         match = [{"value": 0, "prefix": 0}]
-        data = [2, "02:00:00:00:00:f2", "02:00:00:00:0c:01"]
+        data = [2, "02:00:00:00:00:f2", "02:00:00:00:0c:01", 1500]
         case.add(f"ingress.ipv{version}_routes", match, "forward", *data)
     return case
+
+
+def impose(
+    case: Case,
+    *,
+    sample_every: int = 0,
+    mark: tuple[int, int] | None = None,
+    loss: tuple[int, int, int, int] = (0, 0, 0, 0),
+) -> None:
+    """What port 2 does. `mark`: over how many packets, and the average's shift; `loss`: from good
+    to bad and back, in good, in bad."""
+    marks = (0, 0, 0) if mark is None else (1, *mark)
+    case.add("egress.ports", [2], "impose", sample_every, *marks, *loss)
 
 
 @functools.cache
@@ -98,9 +111,9 @@ def test_what_is_routed_has_a_right_header() -> None:
 
 
 def test_bernoulli_loses_as_asked(tmp_path: Path) -> None:
-    """H0: each packet is lost with probability 0.1 on the way in (binomial, 4,000 packets)."""
+    """H0: each packet is lost with probability 0.1 (binomial, 4,000 packets)."""
     case, count = routed(), 4000
-    case.add("ingress.loss.model", [1], "bernoulli", threshold(0.1))
+    impose(case, loss=(0, 0, threshold(0.1), 0))
     sent = run(case, ((10 * n, frame(n, size=60)) for n in range(count)), tmp_path)
     lost = count - len(sent)
     assert binomtest(lost, count, 0.1).pvalue > SIGNIFICANCE
@@ -110,8 +123,7 @@ def test_gilbert_elliott_changes_state_as_asked(tmp_path: Path) -> None:
     """Good loses nothing and bad everything, so the states can be read off what arrives.
     H0: they are left with probabilities 0.05 and 0.3 after every packet (binomial)."""
     case, count = routed(), 4000
-    rates = [threshold(0.05), threshold(0.3), 0, CERTAIN]
-    case.add("egress.loss.model", [2], "gilbert_elliott", *rates)
+    impose(case, loss=(threshold(0.05), threshold(0.3), 0, CERTAIN))
     sent = run(case, ((10 * n, frame(n, size=60)) for n in range(count)), tmp_path)
     arrived = {number_of(data) for data in sent}
     bad = [n not in arrived for n in range(count)]
@@ -126,7 +138,7 @@ def test_gilbert_elliott_changes_state_as_asked(tmp_path: Path) -> None:
 def test_marks_what_met_a_long_queue(tmp_path: Path, shift: int) -> None:
     """A burst: the first packet is sent at once, the n-th after it finds n - 1 waiting."""
     case, count, limit = routed(), 40, 10
-    case.add("egress.marking", [2], "mark_over", limit, shift)
+    impose(case, mark=(limit, shift))
     codes = [(4, ECT_0), (6, ECT_1), (4, NOT_ECT), (6, NOT_ECT), (4, ECT_1), (6, ECT_0), (4, CE)]
     kinds = [codes[n % len(codes)] for n in range(count)]
     burst = [(n, frame(n, version, ecn)) for n, (version, ecn) in enumerate(kinds)]
@@ -146,7 +158,7 @@ def test_marks_what_met_a_long_queue(tmp_path: Path, shift: int) -> None:
 def test_every_nth_packet_is_sampled(tmp_path: Path) -> None:
     """A burst of 1,000-byte packets at 1 Mb/s: one leaves every 8 ms."""
     case, count, every = routed(), 50, 5
-    case.add("egress.telemetry", [2], "sample_every", every)
+    impose(case, sample_every=every)
     case.op("mirror_add", session=1, port=500)
     burst = [(0, frame(n)) for n in range(count)]
     settings = {"ports": {2: {"rate_bps": 1_000_000}}, "digests": "digests.jsonl"}

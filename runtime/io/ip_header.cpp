@@ -121,7 +121,11 @@ std::size_t IpHeader::checksum_place() const {
 std::uint32_t IpHeader::identity() const {
   const std::size_t place = checksum_place();
   const std::uint32_t checksum = place != 0 ? word(place) : 0;
-  return version_ == 4 ? std::uint32_t{word(4)} << 16 | checksum : checksum;
+  if (version_ == 4) return std::uint32_t{word(4)} << 16 | checksum;
+  if (version_ != 6 || protocol_ != IPPROTO_TCP || header_ + 12 > length_) return checksum;
+  // The lower halves of sequence and acknowledgement number.
+  const auto numbers = static_cast<std::uint16_t>(word(header_ + 6) + word(header_ + 10));
+  return std::uint32_t{numbers} << 16 | checksum;
 }
 
 bool IpHeader::complete_checksum() {

@@ -29,9 +29,10 @@ class IpHeader {
   void corrupt();
   /// Sets Congestion Experienced, and IPv4's checksum right.
   void mark();
-  /// IPv4 identification << 16 | checksum of TCP, UDP or ICMP; 0 if there is none. It stays the
-  /// same from hop to hop and hardly ever is another packet's at the same time. It is how packets
-  /// in captures are found again in the emulator's record.
+  /// IPv4 identification << 16 | checksum of TCP, UDP or ICMP; 0 if there is none. IPv6 has no
+  /// identification: of TCP, the sum of sequence and acknowledgement number modulo 2^16 takes its
+  /// place. It stays the same from hop to hop and hardly ever is another packet's at the same time.
+  /// It is how packets in captures are found again in the emulator's record.
   [[nodiscard]] std::uint32_t identity() const;
   /// Completes the checksum of TCP or UDP if its sender left that to hardware: it is the
   /// pseudo-header's sum then, and wrong. Returns whether it was. A checksum that is right, one

@@ -7,8 +7,10 @@ DOCUMENTATION = r"""
 module: nagi_interfaces
 short_description: bring test interfaces into the state that nagi needs
 description:
-  - Each interface is up, without IPv6, with all offloads off that merge segments or leave checksums
-    to hardware, and has exactly the given address (or none) and the given permanent neighbours.
+  - Each interface is up, with all offloads off that merge segments or leave checksums to hardware,
+    and has exactly the given address (or none) and the given permanent neighbours.
+  - IPv6 is off, unless the address is one of IPv6. Then the kernel sends no router solicitations
+    and makes no addresses of its own.
   - With O(hardware) it has the wanted number of queues and the largest rings that its driver
     allows, and its addresses and neighbours are left alone.
   - Changes only what differs, and supports check mode.
@@ -25,12 +27,15 @@ options:
         type: str
         required: true
       address:
-        description: its IPv4 address with prefix length; none for the ends of emulated links
+        description: its address with prefix length; none for the ends of emulated links
         type: str
       neighbours:
-        description: IPv4 address to MAC address, permanent, so that no ARP crosses the link
+        description: IP address to MAC address, permanent, so that no ARP crosses the link
         type: dict
         default: {}
+      mtu:
+        description: its MTU in bytes; as it is if not given
+        type: int
   journal:
     description: a file that says how to undo everything that was changed, written before it is;
       nagi-agent carries it out
@@ -79,6 +84,16 @@ OFFLOADS = {
 }
 
 
+# Of an interface that speaks IPv6, in this order: no packets of the kernel's own, which runs would
+# have in them.
+QUIET_IPV6 = {
+    "addr_gen_mode": "1",  # no link-local addresses
+    "accept_ra": "0",
+    "router_solicitations": "0",
+    "disable_ipv6": "0",
+}
+
+
 Command = list  # of words
 Change = tuple  # (command, the commands that undo it, in order)
 
@@ -105,19 +120,23 @@ class Interface:
         return [
             *self._ipv6(),
             *self._offloads(),
+            *self._mtu(),
             *self._up(),
             *self._address(),
             *self._neighbours(),
         ]
 
     def _ipv6(self) -> list[Change]:
+        if ":" in (self._wanted.get("address") or ""):
+            return [
+                change
+                for key, value in QUIET_IPV6.items()
+                for change in self._sysctl(f"net/ipv6/conf/{self._name}/{key}", value)
+            ]
         key = f"net/ipv6/conf/{self._name}/disable_ipv6"
-        try:
-            with open(f"/proc/sys/{key}", encoding="ascii") as file:
-                disabled = file.read().strip() == "1"
-        except FileNotFoundError:  # a kernel without IPv6
+        if not os.path.exists(f"/proc/sys/{key}"):  # a kernel without IPv6
             return []
-        if disabled:
+        if self._read_sysctl(key) == "1":
             return []
         # The kernel forgets the interface's addresses; those of the link come back by themselves.
         lost = [
@@ -126,6 +145,33 @@ class Interface:
             if info["family"] == "inet6" and info["scope"] != "link" and not info.get("dynamic")
         ]
         return [(["sysctl", "-q", "-w", f"{key}=1"], [["sysctl", "-q", "-w", f"{key}=0"], *lost])]
+
+    def _read_sysctl(self, key: str) -> str:
+        try:
+            with open(f"/proc/sys/{key}", encoding="ascii") as file:
+                return file.read().strip()
+        except OSError as error:
+            self._module.fail_json(
+                msg=f"interface {self._name}: cannot read {key}: {error.strerror}; "
+                "the experiment has `ip_version: 6`, which needs a kernel with IPv6"
+            )
+            raise
+
+    def _sysctl(self, key: str, value: str) -> list[Change]:
+        before = self._read_sysctl(key)
+        if before == value:
+            return []
+        write = ["sysctl", "-q", "-w"]
+        return [([*write, f"{key}={value}"], [[*write, f"{key}={before}"]])]
+
+    def _mtu(self) -> list[Change]:
+        wanted, before = self._wanted.get("mtu"), self._state["mtu"]
+        if wanted is None or wanted == before:
+            return []
+        resize, back = (
+            ["ip", "link", "set", "dev", self._name, "mtu", str(size)] for size in (wanted, before)
+        )
+        return [(resize, [back])]
 
     def _offloads(self) -> list[Change]:
         on = []
@@ -149,10 +195,12 @@ class Interface:
 
     def _address(self) -> list[Change]:
         wanted = self._wanted.get("address")
+        # Where IPv6 is off, its addresses have gone with it.
+        families = ("inet", "inet6") if ":" in (wanted or "") else ("inet",)
         found = {
             f"{info['local']}/{info['prefixlen']}": info.get("broadcast")
             for info in self._state["addr_info"]
-            if info["family"] == "inet"
+            if info["family"] in families and info["scope"] != "link"
         }
         changes = []
         for address in sorted(set(found) - {wanted}):
@@ -160,17 +208,19 @@ class Interface:
             if found[address]:
                 add += ["broadcast", found[address]]
             # What leads through the interface goes with its address.
-            shown = self._output("ip", "route", "show", "dev", self._name).splitlines()
+            ip = ["ip", "-6"] if ":" in address else ["ip"]
+            shown = self._output(*ip, "route", "show", "dev", self._name).splitlines()
             routes = [
-                ["ip", "route", "replace", *route.split(), "dev", self._name]
+                [*ip, "route", "replace", *route.split(), "dev", self._name]
                 for route in shown
                 if "proto kernel" not in route and "linkdown" not in route
             ]
             changes.append((["ip", "address", "del", address, "dev", self._name], [add, *routes]))
         if wanted and wanted not in found:
+            nodad = ["nodad"] if ":" in wanted else []
             changes.append(
                 (
-                    ["ip", "address", "add", wanted, "dev", self._name],
+                    ["ip", "address", "add", wanted, "dev", self._name, *nodad],
                     [["ip", "address", "del", wanted, "dev", self._name]],
                 )
             )
@@ -306,6 +356,7 @@ def main() -> None:
                     "name": {"type": "str", "required": True},
                     "address": {"type": "str"},
                     "neighbours": {"type": "dict", "default": {}},
+                    "mtu": {"type": "int"},
                 },
             },
             "journal": {"type": "path"},

@@ -13,7 +13,8 @@ from nagi_contracts.base import Contract, Strict
 from nagi_contracts.impairments.planning import plan_values
 
 APPLICATION = "what makes the data"
-HEADERS = 28  # of IPv4 and UDP, bytes
+UDP_HEADER = 8  # bytes
+TCP_IS_LARGER = 12  # bytes of its header beside UDP's
 Ended = Literal["complete", "stopped", "maximum duration", "given up", "connection broken"]
 ENDED = (
     "complete; stopped by SIGTERM, when the traffic ended; at its maximum duration; given up by "
@@ -31,9 +32,9 @@ class ApplicationPlan(Contract, ABC):
         """Whether it sends datagrams."""
         return False
 
-    def offered_bytes(self, seconds: float) -> float:
+    def offered_bytes(self, seconds: float, header_bytes: int) -> float:
         """Mean of the payload that it has for the network in so many seconds; infinite: as much as
-        TCP takes."""
+        TCP takes. `header_bytes`: those of an IP packet."""
         return math.inf
 
     @abstractmethod
@@ -46,7 +47,7 @@ class ApplicationSettings(Strict, ABC):
 
     plan_type: ClassVar[type[ApplicationPlan]]
 
-    def plan(self, payload_bytes: int) -> Any:
+    def plan(self, payload_bytes: int, ip_header_bytes: int) -> Any:
         """`payload_bytes`: of a full-size segment of the flow. Raises BadValue."""
         return self.plan_type(**plan_values(self, without=["application"]))
 

@@ -9,7 +9,8 @@ from pydantic import Field, model_validator
 
 from nagi_contracts.applications.base import (
     APPLICATION,
-    HEADERS,
+    TCP_IS_LARGER,
+    UDP_HEADER,
     ApplicationPlan,
     ApplicationSettings,
     Count,
@@ -20,8 +21,8 @@ from nagi_contracts.base import Contract, is_none
 from nagi_contracts.errors import BadValue
 from nagi_contracts.units import Bitrate, ByteCount, Duration, PositiveDuration
 
-# G.711: 160 bytes of voice and RTP's header every 20 ms; 80 kb/s of IP packets.
-VOICE_PAYLOAD, VOICE_RATE_BPS = 172, 80_000
+# G.711: 160 bytes of voice and RTP's header, 50 times a second; 80 kb/s of IPv4 packets.
+VOICE_PAYLOAD, VOICE_PACKETS_PER_S = 172, 50
 PLAYOUT_NS = 60 * 10**6
 # A train of a search takes that part of it: RateSearch (hosts/traffic) has at most 12 trains, and a
 # quarter of the time is for their answers.
@@ -48,8 +49,8 @@ class CbrPlan(ApplicationPlan):
     def is_udp(self) -> bool:
         return True
 
-    def offered_bytes(self, seconds: float) -> float:
-        share = self.payload_bytes / (self.payload_bytes + HEADERS)
+    def offered_bytes(self, seconds: float, header_bytes: int) -> float:
+        share = self.payload_bytes / (self.payload_bytes + header_bytes)
         return self.rate_bps / 8 * share * seconds
 
     def describe(self) -> str:
@@ -66,7 +67,7 @@ class Cbr(ApplicationSettings):
 
     plan_type = CbrPlan
     application: Literal["cbr"] = Field(description=APPLICATION)
-    rate: Bitrate | None = Field(None, description="of IP packets, with headers of 28 bytes")
+    rate: Bitrate | None = Field(None, description="of IP packets, headers included")
     payload: ByteCount | None = Field(
         None, description="of a datagram; that of the flow if not given"
     )
@@ -106,18 +107,18 @@ class Cbr(ApplicationSettings):
     def is_udp(self) -> bool:
         return True
 
-    def plan(self, payload_bytes: int) -> CbrPlan:
+    def plan(self, payload_bytes: int, ip_header_bytes: int) -> CbrPlan:
         payload = self.payload.value if self.payload is not None else payload_bytes
         if self.codec is not None:
             payload = VOICE_PAYLOAD
         # Hosts send no IP packets larger than a full-size TCP segment, which has larger headers.
-        if payload > payload_bytes + 40 - HEADERS:
+        if payload > payload_bytes + TCP_IS_LARGER:
             what = f"datagrams of {payload} bytes are larger than the flow's segments"
             raise BadValue(what, f"give the flow `payload: {payload} bytes`", "payload")
         if self.codec is not None:
             playout = self.playout.value if self.playout is not None else PLAYOUT_NS
             return CbrPlan(
-                rate_bps=VOICE_RATE_BPS,
+                rate_bps=8 * VOICE_PACKETS_PER_S * (payload + UDP_HEADER + ip_header_bytes),
                 payload_bytes=payload,
                 codec=self.codec,
                 playout_ns=playout,

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from nagi_contracts.applications.base import (
     APPLICATION,
-    HEADERS,
+    TCP_IS_LARGER,
     ApplicationPlan,
     ApplicationSettings,
     Count,
@@ -39,10 +39,10 @@ class OnOffPlan(ApplicationPlan):
     def is_udp(self) -> bool:
         return self.transport == "udp"
 
-    def offered_bytes(self, seconds: float) -> float:
+    def offered_bytes(self, seconds: float, header_bytes: int) -> float:
         share = self.on_time_ns / (self.on_time_ns + self.off_time_ns)
         if self.transport == "udp":
-            share *= self.payload_bytes / (self.payload_bytes + HEADERS)
+            share *= self.payload_bytes / (self.payload_bytes + header_bytes)
         return self.rate_bps / 8 * share * seconds
 
     def describe(self) -> str:
@@ -90,9 +90,9 @@ class OnOff(ApplicationSettings):
     def is_udp(self) -> bool:
         return self.transport == "udp"
 
-    def plan(self, payload_bytes: int) -> Any:
+    def plan(self, payload_bytes: int, ip_header_bytes: int) -> Any:
         payload = self.payload.value if self.payload is not None else payload_bytes
-        if self.is_udp and payload > payload_bytes + 40 - HEADERS:
+        if self.is_udp and payload > payload_bytes + TCP_IS_LARGER:
             what = f"datagrams of {payload} bytes are larger than the flow's segments"
             raise BadValue(what, f"give the flow `payload: {payload} bytes`", "payload")
         return OnOffPlan(

@@ -35,7 +35,7 @@ class PlaybackPlan(ApplicationPlan):
     wait_ns: int | None = Field(None, exclude_if=is_none, description="null: an interval")
     ahead: bool = Field(False, exclude_if=is_false)
 
-    def offered_bytes(self, seconds: float) -> float:
+    def offered_bytes(self, seconds: float, header_bytes: int) -> float:
         size = math.inf if self.size_bytes is None else self.size_bytes
         return size if self.ahead else min(size, self.rate_bps / 8 * seconds)
 

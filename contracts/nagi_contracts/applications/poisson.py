@@ -24,7 +24,7 @@ class PoissonPlan(SizesPlan, ApplicationPlan):
     application: Literal["poisson"] = "poisson"
     interval_ns: int
 
-    def offered_bytes(self, seconds: float) -> float:
+    def offered_bytes(self, seconds: float, header_bytes: int) -> float:
         return self.mean_bytes() * seconds * 1e9 / self.interval_ns
 
     def describe(self) -> str:
@@ -41,7 +41,7 @@ class Poisson(SizesSettings, ApplicationSettings):
     application: Literal["poisson"] = Field(description=APPLICATION)
     interval: PositiveDuration = Field(description="mean time between arrivals")
 
-    def plan(self, payload_bytes: int) -> Any:
+    def plan(self, payload_bytes: int, ip_header_bytes: int) -> Any:
         return PoissonPlan(interval_ns=self.interval.value, **self.sizes_plan())
 
 

@@ -31,7 +31,7 @@ class RequestResponsePlan(SizesPlan, ApplicationPlan):
     pause_ns: int | None = Field(None, exclude_if=is_none)
     count: int | None = Field(None, exclude_if=is_none)
 
-    def offered_bytes(self, seconds: float) -> float:
+    def offered_bytes(self, seconds: float, header_bytes: int) -> float:
         """At most: a response takes time, too."""
         count = math.inf if self.count is None else self.count
         if self.pause_ns is not None and self.pause_ns > 0:
@@ -65,7 +65,7 @@ class RequestResponse(SizesSettings, ApplicationSettings):
             raise BadValue(what, f"give {_MIN_REQUEST} bytes or more", "request")
         return self
 
-    def plan(self, payload_bytes: int) -> Any:
+    def plan(self, payload_bytes: int, ip_header_bytes: int) -> Any:
         return RequestResponsePlan(
             request_bytes=self.request.value,
             pause_ns=None if self.pause is None else self.pause.value,

@@ -30,7 +30,7 @@ class TokenBucketPlan(ApplicationPlan):
     tokens: int
     interval_ns: int
 
-    def offered_bytes(self, seconds: float) -> float:
+    def offered_bytes(self, seconds: float, header_bytes: int) -> float:
         return self.depth_bytes + self.token_bytes * self.tokens * seconds * 1e9 / self.interval_ns
 
     def describe(self) -> str:

@@ -28,7 +28,7 @@ class TransferPlan(ApplicationPlan):
         None, exclude_if=is_none, description="from connect() on; null: until the traffic ends"
     )
 
-    def offered_bytes(self, seconds: float) -> float:
+    def offered_bytes(self, seconds: float, header_bytes: int) -> float:
         return self.size_bytes
 
     def describe(self) -> str:

@@ -242,7 +242,7 @@ def _packets(plan: RunPlan, flow: FlowPlan, sharing: int) -> float:
         busy_ns = min(count, IN_TURN) * plan.medium(name).exchange_ns(flow.packet_bytes)
         found.append(seconds * 1e9 / busy_ns / others)
     if flow.application is not None:
-        found.append(flow.application.offered_bytes(seconds) / flow.payload_bytes)
+        found.append(_offered_bytes(flow, seconds) / flow.payload_bytes)
         if flow.application.is_udp:
             return min(found)
     if flow.base_rtt_s == 0:
@@ -255,6 +255,12 @@ def _packets(plan: RunPlan, flow: FlowPlan, sharing: int) -> float:
         window = SCHEMES_DIFFER * math.sqrt(1.5 / loss)
         found.append(1 / loss + window * round_trips)
     return min(found)
+
+
+def _offered_bytes(flow: FlowPlan, seconds: float) -> float:
+    """Of its application."""
+    assert flow.application is not None
+    return flow.application.offered_bytes(seconds, flow.packet_bytes - flow.payload_bytes)
 
 
 def _loss_probability(plan: RunPlan, flow: FlowPlan) -> float:

@@ -155,6 +155,7 @@ def module_interfaces(
                 each.address: macs(each.node, interface.link) if macs else each.mac
                 for each in interface.neighbours
             },
+            **({} if interface.mtu is None else {"mtu": interface.mtu}),
         }
         for interface in shape.interfaces(node)
     ]

@@ -32,6 +32,7 @@ class Interface:
     address: str
     mac: str
     neighbours: tuple[Neighbour, ...]
+    mtu: int | None = None  # None: as it is
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,7 @@ class Shape:
     links: tuple[tuple[str, int, tuple[str, ...], tuple[str, ...]], ...]
     switches: tuple[str, ...] = ()  # those of the nodes that need a program to forward
     media: tuple[str, ...] = ()  # those of the links that are media
+    mtus: tuple[tuple[str, int], ...] = ()  # of links that have one of their own
 
     @classmethod
     def of(cls, plan: RunPlan) -> Shape:
@@ -54,6 +56,7 @@ class Shape:
             tuple((name, number, *ends) for name, number, ends in (*links, *media)),
             tuple(node.name for node in plan.switches()),
             tuple(medium.name for medium in plan.media),
+            tuple((link.name, link.mtu) for link in plan.links if link.mtu is not None),
         )
 
     def interfaces(self, node: str) -> list[Interface]:
@@ -71,7 +74,11 @@ class Shape:
                         for each in ends
                         if each is not end
                     )
-                    found.append(Interface(name, node, end.address, end.mac, others))
+                    found.append(
+                        Interface(
+                            name, node, end.address, end.mac, others, dict(self.mtus).get(name)
+                        )
+                    )
         return found
 
     def emulator_interfaces(self) -> dict[str, tuple[str, ...]]:

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from functools import partial
 
 from nagi_contracts.applications import AnyPlan, ApplicationSettings
-from nagi_contracts.applications.base import HEADERS
+from nagi_contracts.applications.base import UDP_HEADER
 from nagi_contracts.applications.cbr import SEARCH_TRAINS, CbrPlan
 from nagi_contracts.applications.onoff import OnOffPlan
 from nagi_contracts.errors import BadValue, choices, excerpt, in_two, shown
 from nagi_contracts.impairments.planning import DEFAULT_PACKET
 from nagi_contracts.media import MediumPlan
 from nagi_contracts.plan import (
+    ETHERNET_MTU,
     NUMBER_MARK,
     CapturePlan,
     CommandPlan,
@@ -27,6 +28,7 @@ from nagi_contracts.units import ByteCount, Duration
 
 from nagi.plan import scheme_sources
 from nagi.plan.channels import Channels
+from nagi.plan.ip import IPV6
 from nagi.plan.request import PlanRequest
 from nagi.plan.scheme_objects import plan_of
 from nagi.plan.schemes import Scheme, find, receivers, schemes
@@ -37,10 +39,8 @@ from nagi.spec.commands import fill
 from nagi.spec.experiment import Flow
 from nagi.spec.yaml_source import Place
 
-IP_AND_TCP_HEADER = 40
 TIMESTAMP_OPTION = 12
 FIRST_PORT = 5001
-ACK_BYTES = 40  # IP bytes of a packet back that has no data, in what a path takes without queues
 MIN_TRAIN = 25  # packets of a search for a rate
 
 
@@ -52,6 +52,7 @@ class FlowPath:
     back: list[LinkDirection]
     base_rtt_ns: int
     packet: ByteCount
+    mtu: int  # the smallest of the links there and back
 
     def media(self) -> dict[str, int]:
         """The media on the way there, and how many hops each has."""
@@ -164,7 +165,7 @@ class Flows:
                     application=application,
                     background=flow.background,
                     payload_bytes=datagram or flow.payload.value,
-                    packet_bytes=datagram + HEADERS if datagram else path.packet.value,
+                    packet_bytes=datagram + self._udp_headers if datagram else path.packet.value,
                     max_window=self._window(scheme, path),
                     start_s=rounded(traffic_s + flow.start.seconds),
                     end_s=rounded(traffic_s + self._request.experiment.duration.seconds),
@@ -249,7 +250,15 @@ class Flows:
         ]
 
     def _scheme(self, flow_name: Name, flow: Flow) -> Scheme:
-        return self._known_scheme(("flows", flow_name, "scheme"), flow.scheme)
+        place = ("flows", flow_name, "scheme")
+        found = self._known_scheme(place, flow.scheme)
+        if found.receiver is not None and self._request.ip is IPV6:
+            raise self._request.error(
+                place,
+                f"{found.receiver.name}, which the receiver runs, looks at packets of IPv4 only",
+                "give the flow another scheme, or write `ip_version: 4`",
+            )
+        return found
 
     def _known_scheme(self, place: Place, name: str) -> Scheme:
         return self._request.memo.of(partial(self._found_scheme, place, name), ("scheme", name))
@@ -352,11 +361,30 @@ class Flows:
                 else "join them by links; only routers and switches forward packets",
             )
         timestamps = self._request.profile.sysctls.get("net.ipv4.tcp_timestamps", 1)
-        header = IP_AND_TCP_HEADER + (TIMESTAMP_OPTION if str(timestamps) == "1" else 0)
+        header = self._request.ip.headers + (TIMESTAMP_OPTION if str(timestamps) == "1" else 0)
         packet = ByteCount(flow.payload.value + header)
+        mtu = self._smallest_mtu([*directions, *hops_back])
+        if packet.value > mtu and flow.application != "command":
+            raise self._request.error(
+                ("flows", name, "payload"),
+                f"its packets of {packet.value} bytes do not fit the path, whose MTU is {mtu}",
+                f"give `payload: {mtu - header} bytes` or less",
+            )
         rtt = self._undisturbed_ns(directions, packet.value)
-        rtt += self._undisturbed_ns(hops_back, ACK_BYTES)
-        return FlowPath(directions, hops_back, rtt, packet)
+        rtt += self._undisturbed_ns(hops_back, self._request.ip.headers)
+        return FlowPath(directions, hops_back, rtt, packet, mtu)
+
+    def _smallest_mtu(self, directions: list[LinkDirection]) -> int:
+        links = self._request.experiment.links
+        return min(
+            (links[each.link].mtu_bytes for each in directions if not each.is_hop),
+            default=ETHERNET_MTU,
+        )
+
+    @property
+    def _udp_headers(self) -> int:
+        """Bytes of the headers of IP and UDP."""
+        return self._request.ip.header_bytes + UDP_HEADER
 
     def _undisturbed_ns(self, directions: list[LinkDirection], ip_bytes: int) -> int:
         """Propagation, and exchanges of such a packet on media."""
@@ -386,7 +414,7 @@ class Flows:
         if not isinstance(flow.traffic, ApplicationSettings):
             return None
         try:
-            return flow.traffic.plan(flow.payload.value)
+            return flow.traffic.plan(flow.payload.value, self._request.ip.header_bytes)
         except BadValue as error:
             what, cure = in_two(error)
             place = ("flows", name, "traffic", *filter(None, [error.key]))
@@ -403,7 +431,7 @@ class Flows:
         payload, warmup = flow.payload.value, self._request.experiment.warmup
         path = self.paths[name]
         rates = [*self._rates(path.there), *self._rates_of_media(path)]
-        packet_ns = math.ceil((payload + HEADERS) * 8e9 / min(rates))
+        packet_ns = math.ceil((payload + self._udp_headers) * 8e9 / min(rates))
         train_ns = max(MIN_TRAIN * packet_ns, 2 * path.base_rtt_ns)
         needed_ns = SEARCH_TRAINS * train_ns + flow.start.value
         if warmup.value < needed_ns:
@@ -473,6 +501,8 @@ class Flows:
         return max(
             sum(channel.max_delay_ns for channel in self._channels.along((*path.there, *path.back)))
             + self._undisturbed_ns([each for each in path.there if each.is_hop], path.packet.value)
-            + self._undisturbed_ns([each for each in path.back if each.is_hop], ACK_BYTES)
+            + self._undisturbed_ns(
+                [each for each in path.back if each.is_hop], self._request.ip.headers
+            )
             for path in self.paths.values()
         )

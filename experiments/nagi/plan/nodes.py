@@ -16,14 +16,12 @@ from nagi_contracts.plan import (
 )
 
 from nagi.plan.directions import Directions
-from nagi.plan.flows import IP_AND_TCP_HEADER, FlowPath, Flows
+from nagi.plan.flows import FlowPath, Flows
+from nagi.plan.ip import IPV6
 from nagi.plan.own_programs import own_pipeline, sha256_of_text
 from nagi.plan.request import PlanRequest
 from nagi.plan.schemes import base_sysctls
 from nagi.plan.shaping import sample_every, sha256_of_edge
-
-# Of nodes that pass packets on. To begin to forward resets others of their settings: that is first.
-_FORWARDING = {"net.ipv4.ip_forward": "1", "net.ipv4.conf.all.rp_filter": "0"}
 
 
 class Nodes:
@@ -57,13 +55,13 @@ class Nodes:
         for name in self._request.experiment.nodes:
             kind = self._request.experiment.kind(name)
             if kind == "router":
-                sysctls = _FORWARDING
+                sysctls = self._request.ip.forwarding
             elif kind == "switch":
-                sysctls = {"net.ipv4.ip_forward": "0"}  # what the switch forwards, it does alone
+                sysctls = self._request.ip.not_forwarding
             else:
                 sysctls = self._sysctls[name]
             if self._request.topology.is_attached(name):
-                sysctls = {**_FORWARDING, **sysctls, **self._no_redirects(name)}
+                sysctls = {**self._request.ip.forwarding, **sysctls, **self._no_redirects(name)}
             nodes.append(
                 NodePlan(
                     name=name,
@@ -123,7 +121,10 @@ class Nodes:
 
     def _no_redirects(self, node: str) -> dict[str, str]:
         """Stations send packets back by the interface they came by: that is no reason to tell the
-        sender of a shorter way."""
+        sender of a shorter way. IPv6 does not: without link-local addresses there are no
+        redirects (RFC 4861, section 8.2)."""
+        if self._request.ip is IPV6:
+            return {}
         names = ["all", *(f"{{{name}}}" for name in self._request.topology.media_of(node))]
         sends = {f"net.ipv4.conf.{name}.send_redirects": "0" for name in names}
         return {**sends, "net.ipv4.conf.all.accept_redirects": "0"}
@@ -214,7 +215,7 @@ class Nodes:
                 neighbour = self._request.topology.leads_to(hop)
                 via = self._request.endpoint(neighbour, hop)
                 route = RoutePlan(
-                    destination=f"{destination}/32",
+                    destination=f"{destination}/{self._request.ip.host_prefix}",
                     via=None if via == destination else via,
                     link=hop.link,
                     **self._attributes(name, node, target) if ends_here else {},
@@ -234,10 +235,12 @@ class Nodes:
 
     def _attributes(self, name: str, node: str, target: str) -> dict[str, Any]:
         """What a flow's route from one of its ends to the other has."""
-        flow, packet = self._request.experiment.flows[name], self._flows.paths[name].packet
+        flow, path = self._request.experiment.flows[name], self._flows.paths[name]
+        packet = path.packet
         attributes: dict[str, Any] = {
-            "mtu": packet.value,
-            "advmss": packet.value - IP_AND_TCP_HEADER,
+            # Locked, it would keep commands from finding a path's smaller one.
+            "mtu": packet.value if packet.value <= path.mtu else None,
+            "advmss": packet.value - self._request.ip.headers,
             "congctl": self._controls.get((node, target)),
         }
         # What programs of others say to each other goes both ways.

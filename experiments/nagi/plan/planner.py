@@ -25,6 +25,7 @@ from nagi_contracts.plan import (
 from nagi.plan.channels import Channels
 from nagi.plan.directions import Directions
 from nagi.plan.flows import Flows
+from nagi.plan.ip import IPV4
 from nagi.plan.media import media_plans
 from nagi.plan.nodes import Nodes
 from nagi.plan.radio_links import RadioLinks
@@ -70,7 +71,10 @@ def plan_runs(
     captures = request.memo.of(flows.captures, ("captures", nodes.settings), request.topology)
     imposed = _imposed_by_switches(node_plans)
     texts = [request.memo.of(partial(_json_of, link), "json", link) for link in links]
-    texts += [request.memo.of(partial(_json_of_medium, each), "json", each) for each in media]
+    texts += [
+        request.memo.of(partial(_json_of_medium, index, each), ("json", index), each)
+        for index, each in enumerate(media)
+    ]
     experiment = request.experiment
     return [
         RunPlan(
@@ -114,9 +118,10 @@ def _links(
 def _link(
     request: PlanRequest, directions: Directions, radio: RadioPlan | None, index: int, name: str
 ) -> LinkPlan:
+    link = request.experiment.links[name]
     first, second = (
         LinkEnd(node=node, address=f"{end.address}/{end.prefix}")
-        for node in request.experiment.links[name].between
+        for node in link.between
         for end in [request.topology.attachment(name, node)]
     )
     return LinkPlan(
@@ -126,6 +131,7 @@ def _link(
         forward=directions.part_of_emulator(name, "forward"),
         backward=directions.part_of_emulator(name, "backward"),
         radio=radio,
+        mtu=None if link.mtu is None else link.mtu.value,
     )
 
 
@@ -143,14 +149,21 @@ def _imposed_by_switches(nodes: list[NodePlan]) -> list[Any]:
 
 
 def _json_of(link: LinkPlan) -> str:
+    """For seeds: with IPv4's addresses, so that both versions of IP meet the same channel."""
     written = link.model_dump(mode="json")
+    for place, end in enumerate(written["ends"], start=1):
+        end["address"] = f"{IPV4.link_address(link.id, place)}/{IPV4.link_prefix}"
     for direction in DIRECTIONS:
         _restore_first_form(written[direction])
     return json.dumps(written, sort_keys=True)
 
 
-def _json_of_medium(medium: MediumPlan) -> str:
-    return json.dumps(medium.model_dump(mode="json"), sort_keys=True)
+def _json_of_medium(index: int, medium: MediumPlan) -> str:
+    """The same of a medium; `index`: among media."""
+    written = medium.model_dump(mode="json")
+    for place, station in enumerate(written["stations"], start=1):
+        station["address"] = f"{IPV4.medium_address(index, place)}/{IPV4.medium_prefix}"
+    return json.dumps(written, sort_keys=True)
 
 
 def _restore_first_form(direction: dict[str, Any]) -> None:

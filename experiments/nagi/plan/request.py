@@ -37,10 +37,15 @@ class PlanRequest:
         links = self.experiment.links
         self.topology = memo.of(
             lambda: Topology(point.experiment, point.document),
-            ("topology", tuple((name, link.between) for name, link in links.items())),
+            (
+                "topology",
+                self.experiment.ip_version,
+                tuple((name, link.between, link.mtu) for name, link in links.items()),
+            ),
             self.experiment.nodes,
             *self.experiment.media.values(),
         )
+        self.ip = self.topology.ip
         self.profile = self._profile()
 
     def _profile(self) -> Profile:

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 from nagi_contracts.errors import choices
 from nagi_contracts.media import StationPlan, mac_address
-from nagi_contracts.plan import DirectionName, LinkDirection
+from nagi_contracts.plan import ETHERNET_MTU, DirectionName, LinkDirection
 
+from nagi.plan.ip import OF_VERSION
 from nagi.plan.reach import Reach
 from nagi.spec.document import Document
 from nagi.spec.experiment import Experiment
@@ -26,7 +27,7 @@ class Attachment:
 
     link: str
     address: str
-    prefix: int = 30
+    prefix: int
 
 
 class Topology:
@@ -38,6 +39,7 @@ class Topology:
         self._document = document
         self.links: dict[str, Link] = experiment.links
         self.media: dict[str, Medium] = experiment.media
+        self.ip = OF_VERSION[experiment.ip_version]
         self._ends: dict[tuple[str, str], Attachment] = {}
         self._next_hops: dict[str, dict[str, LinkDirection]] = {}
         for key, entries in (("links", self.links), ("media", self.media)):
@@ -129,6 +131,12 @@ class Topology:
 
     def _attach_link(self, index: int, name: str, link: Link) -> None:
         first, second = link.between
+        if link.mtu is not None and not self.ip.min_mtu <= link.mtu.value <= ETHERNET_MTU:
+            raise self._document.error(
+                ("links", name, "mtu"),
+                f"an MTU of {link.mtu} is none that hosts and emulator take",
+                f"give {self.ip.min_mtu} to {ETHERNET_MTU} bytes",
+            )
         for position, node in enumerate(link.between):
             if node not in self._experiment.nodes:
                 raise self._document.error(
@@ -136,8 +144,8 @@ class Topology:
                     f"there is no node {node}",
                     choices(node, self._experiment.nodes, "nodes"),
                 )
-            # 198.18.0.0/15 is set aside for measurements like ours (RFC 2544).
-            self._ends[name, node] = Attachment(name, f"198.18.{index}.{position + 1}")
+            address = self.ip.link_address(index, position + 1)
+            self._ends[name, node] = Attachment(name, address, self.ip.link_prefix)
         if first == second:
             raise self._document.error(
                 ("links", name, "between"),
@@ -157,7 +165,8 @@ class Topology:
                     else f"there is no node {node}",
                     choices(node, possible, "hosts and routers"),
                 )
-            self._ends[name, node] = Attachment(name, f"198.19.{index}.{position + 1}", 24)
+            address = self.ip.medium_address(index, position + 1)
+            self._ends[name, node] = Attachment(name, address, self.ip.medium_prefix)
 
     def _check_reach(self, name: str, medium: Medium) -> None:
         for node in medium.stations:

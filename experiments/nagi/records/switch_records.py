@@ -18,7 +18,7 @@ from nagi_contracts.switches import (
     SwitchPortAccount,
     SwitchRecord,
 )
-from nagi_p4.edge import sample_of
+from nagi_p4.edge import LINK_SCOPE, sample_of
 
 RECORD, DIGESTS, DROPS = "switch.json", "digests.jsonl", "switch_drops.pcapng"
 CONTROLLER = "controller.log"
@@ -41,8 +41,10 @@ def _account(plan: RunPlan, node: NodePlan, record: SwitchRecord) -> SwitchAccou
     account = record.account
     counters = record.counters
     drops: dict[str, int] = {}
+    told: dict[str, int] = {}
     if counters is not None:
         drops = {cause: count for cause, count in counters.drops.items() if count}
+        told = {cause: count for cause, count in counters.told.items() if count}
     if account is not None:
         by_program = ("ingress", "malformed", "checksum")
         dropped = account["p4"]["dropped"]
@@ -60,6 +62,11 @@ def _account(plan: RunPlan, node: NodePlan, record: SwitchRecord) -> SwitchAccou
                 others.get("no such priority", 0) + port["out"]["no_such_priority"]
             )
         drops |= {cause: count for cause, count in others.items() if count}
+    if not any(flow.command for flow in plan.flows):  # nobody answers them: nobody needs it
+        for cause, count in told.items():
+            drops[cause] = drops.get(cause, 0) + count
+        told = {}
+    link_scope = drops.pop(LINK_SCOPE, 0)
     return SwitchAccount(
         node=node.name,
         target=record.target,
@@ -68,6 +75,9 @@ def _account(plan: RunPlan, node: NodePlan, record: SwitchRecord) -> SwitchAccou
         complete=account["complete"] if account else True,
         records_lost=account["records_lost"] + account["p4"]["digests_lost"] if account else 0,
         drops=drops,
+        told=told,
+        from_controller=0 if counters is None else counters.from_controller,
+        link_scope=link_scope,
         notices=record.notices,
         ports=[_port(plan, node, port.number, record) for port in node.switch.ports],
     )

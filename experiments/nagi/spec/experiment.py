@@ -38,6 +38,12 @@ def _version(value: object) -> object:
     return value
 
 
+def _ip_version(value: object) -> object:
+    if type(value) is not int or value not in (4, 6):
+        raise BadValue(f"unknown version of IP {shown(value)}", "give 4 or 6")
+    return value
+
+
 class Flow(Strict):
     """Data from one host to another: one TCP connection, or what an application sends."""
 
@@ -180,6 +186,9 @@ class Experiment(Strict):
     )
     keep: Keep = Field(Keep(), description="what is kept of each run's files")
     host_profile: str = Field("linux", description="a name from hosts/profiles.yaml")
+    ip_version: Annotated[Literal[4, 6], BeforeValidator(_ip_version)] = Field(
+        4, description="of IP, which all nodes and flows speak"
+    )
     max_window: PacketCount | None = Field(
         None, description="cap of every sender's congestion window, as ns-2's `window_`"
     )

@@ -14,10 +14,11 @@ from nagi_contracts.impairments.losses import Loss
 from nagi_contracts.impairments.markings import Marking
 from nagi_contracts.impairments.queues import Queue
 from nagi_contracts.impairments.steps import Steps, steps_field
-from nagi_contracts.plan import DirectionName
+from nagi_contracts.plan import ETHERNET_MTU, DirectionName
 from nagi_contracts.units import (
     Bitrate,
     Burst,
+    ByteCount,
     Delay,
     DopplerSpread,
     Duration,
@@ -261,6 +262,9 @@ class Link(DirectionSettings):
     between: tuple[Name, Name] = Field(
         description="the two nodes; forward is from the first to the second"
     )
+    mtu: ByteCount | None = Field(
+        None, description="of the interfaces at both ends, IP bytes; 1500 if not given"
+    )
     emulator: Literal["link", "sdr"] = Field(
         "link", description="sdr: the link is a radio, by GNU Radio; rate and losses are its own"
     )
@@ -271,6 +275,10 @@ class Link(DirectionSettings):
     backward: OneDirection = Field(
         OneDirection(), description="settings from the second to the first node"
     )
+
+    @property
+    def mtu_bytes(self) -> int:
+        return ETHERNET_MTU if self.mtu is None else self.mtu.value
 
     def direction(self, direction: DirectionName) -> DirectionSettings:
         """The settings of one direction: its own where given, else the link's."""

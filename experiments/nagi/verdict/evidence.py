@@ -4,7 +4,7 @@
 Times of captures are by the emulator's clock: those of hosts that do not share it are corrected
 (clocks.py) before anything is compared.
 
-A packet is found again from hop to hop by its identity (IP identification and TCP checksum).
+A packet is found again from hop to hop by its identity (runtime/io/ip_header.hpp).
 Identities that occur twice on the way, which chance makes of one packet in some thousands, are left
 out of what is measured by them.
 """
@@ -24,6 +24,7 @@ from nagi_captures.capture import FRAGMENT, packets, scan
 from nagi_captures.clocks import Passages, ahead_ns, drift_ppm, estimate
 from nagi_captures.flow_rows import is_of
 from nagi_captures.identities import Nanoseconds, look_up, unique_keys
+from nagi_contracts.applications.base import UDP_HEADER
 from nagi_contracts.errors import refuse
 from nagi_contracts.impairments.losses.bernoulli import BernoulliLossPlan
 from nagi_contracts.plan import (
@@ -67,7 +68,6 @@ from nagi.verdict import host_response
 from nagi.verdict.passages import Passage, passages
 
 Value = tuple[float, str]  # a measured value, and of what
-UDP_HEADERS = 28  # and IPv4's
 MIN_PERIOD_NS = 100_000_000  # busy periods that are shorter say too little about a rate
 MIN_BACKLOG_NS = 500_000_000  # in all such periods together
 
@@ -285,9 +285,15 @@ def _check_commands(plan: RunPlan, captures: dict[tuple[str, str], _Captured]) -
             raise refuse(
                 f"{fragments} fragments of IP packets between {flow.sender} and {flow.receiver}, "
                 "which are in no flow",
-                f"have programs there send datagrams of at most {flow.packet_bytes - UDP_HEADERS} "
+                f"have programs there send datagrams of at most {_max_datagram(flow)} "
                 "bytes, or give the flow a larger `payload:`",
             )
+
+
+def _max_datagram(flow: FlowPlan) -> int:
+    """Payload of the largest datagram that is not fragmented, bytes."""
+    ip_header = 40 if ":" in flow.sender_address else 20
+    return flow.packet_bytes - ip_header - UDP_HEADER
 
 
 @dataclass(frozen=True)
@@ -390,9 +396,7 @@ def _read(capture: Path, epoch_ns: int) -> _Captured:
     for table in packets(capture):
         times.append(table["time_ns"].to_numpy() - epoch_ns)
         rows.append(table["connection"].to_numpy(np.int64) * 2 + table["direction"].to_numpy())
-        identities.append(
-            table["identification"].to_numpy(np.int64) << 16 | table["checksum"].to_numpy(np.int64)
-        )
+        identities.append(table["identity"].to_numpy(np.int64))
     whole = scan(capture)
     return _Captured(
         time_ns=np.concatenate(times),
@@ -557,7 +561,8 @@ def _unaccounted(plan: RunPlan, recorded: Records, switches: Switches) -> list[V
                 held -= (port.queue_overflows or 0) + (port.waiting or 0)
         is_edge = all(port.counters is not None for port in switch.ports)
         if is_edge and all(port.queue_overflows is not None for port in switch.ports):
-            held -= sum(switch.drops.values())
+            held -= sum(switch.drops.values()) + sum(switch.told.values())
+            held += switch.from_controller - switch.link_scope
             found.append((float(abs(held)), f"switch {switch.node}"))
     return found
 

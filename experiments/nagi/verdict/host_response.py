@@ -124,9 +124,12 @@ def _is_paced(flow: FlowPlan) -> bool:
 
 def _acknowledges_every_segment(plan: RunPlan, flow: FlowPlan) -> bool:
     """Whether the receiver's route to the sender has `quickack`."""
-    destination = f"{flow.sender_address}/32"
     routes = plan.node(flow.receiver).routes
-    return any(route.quickack for route in routes if route.destination == destination)
+    return any(
+        route.quickack
+        for route in routes
+        if route.destination.partition("/")[0] == flow.sender_address
+    )
 
 
 @dataclass(frozen=True)

@@ -84,14 +84,16 @@ class SimpleSwitchProcess:
                 cwd=directory,
             )
 
-    def wait_until_ready(self) -> SimpleSwitch:
-        """Its control. Raises RuntimeError."""
+    def wait_until_ready(self, cpu_interface: Optional[str] = None) -> SimpleSwitch:
+        """Its control; `cpu_interface`: the other end of its CPU port's. Raises RuntimeError."""
         deadline = time.monotonic() + START_TIMEOUT_S
         notifications = os.path.join(self._directory, _NOTIFICATIONS)
         while True:
             self.check()
             try:
-                switch = SimpleSwitch(notifications, client=self._client)
+                switch = SimpleSwitch(
+                    notifications, client=self._client, cpu_interface=cpu_interface
+                )
             except OSError as error:
                 if time.monotonic() > deadline:
                     raise RuntimeError(f"{NAME} did not start: {error}") from None

@@ -263,6 +263,7 @@ class LinkPlan:
         "ends",
         "forward",
         "id",
+        "mtu",
         "name",
         "radio",
     )
@@ -272,6 +273,7 @@ class LinkPlan:
     forward: DirectionPlan
     backward: DirectionPlan
     radio: Optional[RadioPlan]
+    mtu: Optional[int]
 
     @property
     def is_radio(self) -> bool:
@@ -286,6 +288,7 @@ class LinkPlan:
             forward=json["forward"],
             backward=json["backward"],
             radio=json.get("radio"),
+            mtu=json.get("mtu"),
         )
 
 
@@ -731,12 +734,14 @@ class GuestModule:
 class GuestInterface:
     __slots__ = (
         "address",
+        "mtu",
         "name",
         "neighbours",
     )
     name: str
     address: Optional[str]
     neighbours: dict[str, str]
+    mtu: Optional[int]
 
     @classmethod
     def from_json(cls, json: Json) -> GuestInterface:
@@ -744,6 +749,7 @@ class GuestInterface:
             name=json["name"],
             address=json.get("address"),
             neighbours=json.get("neighbours", {}),
+            mtu=json.get("mtu"),
         )
 
 
@@ -872,22 +878,30 @@ class PortCounters:
 class Counters:
     __slots__ = (
         "drops",
+        "from_controller",
         "ports",
+        "told",
     )
     ports: list[PortCounters]
     drops: dict[str, int]
+    told: dict[str, int]
+    from_controller: int
 
     @classmethod
     def from_json(cls, json: Json) -> Counters:
         return cls(
             ports=[PortCounters.from_json(each) for each in json["ports"]],
             drops=json["drops"],
+            told=json.get("told", {}),
+            from_controller=json.get("from_controller", 0),
         )
 
     def to_json(self) -> Json:
         return {
             "ports": [each.to_json() for each in self.ports],
             "drops": self.drops,
+            "told": self.told,
+            "from_controller": self.from_controller,
         }
 
 

@@ -38,7 +38,8 @@ def check_port(flow: FlowPlan) -> None:
     port = flow.port
     address = flow.sender_address if flow.listens == "sender" else flow.receiver_address
     for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM)[: 1 if flow.traffic == "bulk" else 2]:
-        with socket.socket(socket.AF_INET, kind) as probe:
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        with socket.socket(family, kind) as probe:
             if kind == socket.SOCK_STREAM:
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
@@ -158,10 +159,15 @@ class Application:
         return commands.status_in_words(self._process.returncode)
 
 
+def _version(flow: FlowPlan) -> list[str]:
+    """iperf 2's option for IPv6."""
+    return ["-V"] if ":" in flow.receiver_address else []
+
+
 def _iperf_server(flow: FlowPlan, user: str, preload: Optional[str]) -> list[str]:
     listen = ["-B", flow.receiver_address, "-p", str(flow.port)]
     environment = ["env", f"LD_PRELOAD={preload}"] if preload else []
-    return [*unprivileged(user), *environment, "iperf", "-s", *listen]
+    return [*unprivileged(user), *environment, "iperf", *_version(flow), "-s", *listen]
 
 
 def _iperf(flow: FlowPlan, user: str) -> list[str]:
@@ -170,6 +176,7 @@ def _iperf(flow: FlowPlan, user: str) -> list[str]:
         # Any congestion control that the kernel has, also one that is restricted.
         *unprivileged(user, "net_admin"),
         "iperf",
+        *_version(flow),
         "-c",
         flow.receiver_address,
         "-B",

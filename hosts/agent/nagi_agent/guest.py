@@ -42,6 +42,14 @@ _EVENTS_KIB = 65536  # what schemes may tell in a run, about 400,000 events
 _NO_THRESHOLD = 0x7FFFFFFF  # TCP_INFINITE_SSTHRESH
 # A queue that sends frames at their instants, and holds what a long path has under way.
 _BY_INSTANT = "fq nopacing timer_slack 0 horizon 3600s limit 10000000 flow_limit 10000000"
+# Of an interface: no packets of the kernel's own, which runs would have in them.
+_NO_IPV6 = {"disable_ipv6": "1"}
+_QUIET_IPV6 = {
+    "addr_gen_mode": "1",  # no link-local addresses
+    "accept_ra": "0",
+    "router_solicitations": "0",
+    "mldv2_unsolicited_report_interval": "1",  # ms: what MLD says is said before a run begins
+}
 _MOUNTS = (
     ("proc", "/proc", ""),
     ("sysfs", "/sys", ""),
@@ -199,8 +207,13 @@ class _Node:
         lines = ["link set lo up"]
         for interface in self._interfaces:
             name = interface.name
+            speaks_ipv6 = ":" in (interface.address or "")
+            for key, value in (_QUIET_IPV6 if speaks_ipv6 else _NO_IPV6).items():
+                _write(f"/proc/sys/net/ipv6/conf/{name}/{key}", value)
             if interface.address:
-                lines.append(f"address add {interface.address} dev {name}")
+                lines.append(f"address add {interface.address} dev {name}" + " nodad" * speaks_ipv6)
+            if interface.mtu is not None:
+                lines.append(f"link set dev {name} mtu {interface.mtu}")
             lines += [
                 f"neighbour replace {address} lladdr {mac} dev {name} nud permanent"
                 for address, mac in interface.neighbours.items()

@@ -12,16 +12,17 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import NoReturn, Optional
 
-from nagi_agent import emulator, switches
+from nagi_agent import cpu_port, emulator, switches
 from nagi_agent.contracts import PathReading, RunPlan
 from nagi_agent.job import Job
 from nagi_agent.schemes import Schemes
 from nagi_agent.settings import Settings
 
+_LOOKING_S = 1.0
 _PINGS = 10
 _PING_INTERVAL_S = 0.02
 _PING_TIMEOUT_S = 3
-_IP_AND_ICMP_HEADER = 28
+_IP_HEADER, _IPV6_HEADER, _ICMP_HEADER = 20, 40, 8
 
 
 def stay_up(job: Job, plan: RunPlan) -> NoReturn:
@@ -47,8 +48,10 @@ def stay_up(job: Job, plan: RunPlan) -> NoReturn:
         elif as_switch is not None:
             os.makedirs(job.spool, exist_ok=True)
             settings = replace(as_switch, routes=[])
-            cleanup.enter_context(Settings(settings, job.interfaces, job.settings_journal))
-            switch = switches.started(job, plan, as_switch, job.spool, time.time())
+            cleanup.enter_context(
+                Settings(settings, job.interfaces, job.settings_journal, cpu_port.UNDO)
+            )
+            switch = switches.started(job, plan, as_switch, job.spool, time.time(), live=True)
             cleanup.callback(switch.kill)
             switch.begin()
             cleanup.callback(switch.finish)
@@ -57,8 +60,9 @@ def stay_up(job: Job, plan: RunPlan) -> NoReturn:
             node = schemes.in_routes(plan.node(job.node))
             cleanup.enter_context(Settings(node, job.interfaces, job.settings_journal))
         print("up", flush=True)
+        looking_s = _LOOKING_S if switch is None else switch.looking_s
         while True:
-            time.sleep(1)
+            time.sleep(looking_s)
             if running is not None:
                 running.check()
             if switch is not None:
@@ -81,7 +85,8 @@ def paths(job: Job, plan: RunPlan) -> list[PathReading]:
         address = far_address.split("/")[0]
         interface = job.interfaces[name]
         mtu = _mtu(interface)
-        small, large = (_ping(interface, address, size) for size in (56, mtu - _IP_AND_ICMP_HEADER))
+        headers = (_IPV6_HEADER if ":" in address else _IP_HEADER) + _ICMP_HEADER
+        small, large = (_ping(interface, address, size) for size in (56, mtu - headers))
         readings.append(
             PathReading(
                 link=name,

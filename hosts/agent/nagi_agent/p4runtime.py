@@ -46,7 +46,7 @@ HERE = ("127.0.0.1", 9559)  # the port that IANA has given to P4Runtime
 P4INFO = "p4info.txtpb"
 UNSEEN = (
     "P4Runtime tells neither what queues hold and drop, nor when packets leave, nor how ports are "
-    "set"
+    "set; nobody answers packets that need an ICMP error"
 )
 _LOOKING_S = 0.02
 _ANSWER_S = 3.0
@@ -140,8 +140,12 @@ def difference(after: Json, before: Json, numbers: list[int]) -> Counters:
         {"number": number, **{key: port[key] - first[key] for key in port.keys() - {"number"}}}
         for port, first, number in zip(after["ports"], before["ports"], numbers)
     ]
-    drops = {cause: count - before["drops"][cause] for cause, count in after["drops"].items()}
-    return Counters.from_json({"ports": ports, "drops": drops})
+    by_cause = {
+        key: {cause: count - before[key][cause] for cause, count in after[key].items()}
+        for key in ("drops", "told")
+    }
+    from_controller = after["from_controller"] - before["from_controller"]
+    return Counters.from_json({"ports": ports, **by_cause, "from_controller": from_controller})
 
 
 class Client:

@@ -39,7 +39,13 @@ class Pipeline(ABC):
         """Leaves its files in the run's directory. Raises RuntimeError."""
 
     @abstractmethod
-    def fill(self, switch: Switch, macs: Mapping[str, edge.Macs], before: list[Operation]) -> None:
+    def fill(
+        self,
+        switch: Switch,
+        macs: Mapping[str, edge.Macs],
+        mtus: Mapping[str, int],
+        before: list[Operation],
+    ) -> None:
         """Gives a switch that has it the entries that go with it, after other operations. Raises
         RuntimeError."""
 
@@ -65,7 +71,7 @@ class EdgePipeline(Pipeline):
 
     def __init__(self, node: NodePlan) -> None:
         self._node = node
-        self.settings: Json = {}
+        self.settings: Json = {"cpu_port": edge.CPU_PORT}
 
     def write(self, directory: str) -> None:
         program = edge.program()
@@ -74,10 +80,16 @@ class EdgePipeline(Pipeline):
         with open(f"{directory}/{self.file}", "wb") as file:
             file.write(program)
 
-    def fill(self, switch: Switch, macs: Mapping[str, edge.Macs], before: list[Operation]) -> None:
+    def fill(
+        self,
+        switch: Switch,
+        macs: Mapping[str, edge.Macs],
+        mtus: Mapping[str, int],
+        before: list[Operation],
+    ) -> None:
         routes, ports = self._node.routes, switch_of(self._node).ports
         try:
-            switch.perform_all([*before, *edge.operations(routes, ports, macs)])
+            switch.perform_all([*before, *edge.operations(routes, ports, macs, mtus)])
         except Refused as refused:
             raise RuntimeError(str(refused)) from None
 
@@ -115,7 +127,13 @@ class OwnPipeline(Pipeline):
         if self._own.entries is not None:
             _write(f"{directory}/{ENTRIES}", self._own.entries)
 
-    def fill(self, switch: Switch, macs: Mapping[str, edge.Macs], before: list[Operation]) -> None:
+    def fill(
+        self,
+        switch: Switch,
+        macs: Mapping[str, edge.Macs],
+        mtus: Mapping[str, int],
+        before: list[Operation],
+    ) -> None:
         try:
             switch.perform_all(before)
         except Refused as refused:

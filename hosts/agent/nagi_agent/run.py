@@ -18,7 +18,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Callable, Optional
 
-from nagi_agent import emulator, flows, host, switches
+from nagi_agent import cpu_port, emulator, flows, host, switches
 from nagi_agent.capture import Capture
 from nagi_agent.contracts import (
     CaptureCount,
@@ -38,7 +38,6 @@ from nagi_agent.settings import Settings, tcp_sysctls
 from nagi_agent.tcp_info import SockDiag
 from nagi_agent.watch import Watch
 
-_LOOKING_S = 0.25  # how often a switch is looked after
 LATEST_BEGIN_S = 0.15  # a run is not begun later than this
 
 
@@ -178,7 +177,8 @@ class NodeRun:
         """As a switch: the kernel forwards nothing, its program does."""
         job, timeline = self._job, self._plan.timeline
         journal = None if job.virtual else job.settings_journal
-        cleanup.enter_context(Settings(replace(node, routes=[]), job.interfaces, journal))
+        bare = replace(node, routes=[])
+        cleanup.enter_context(Settings(bare, job.interfaces, journal, cpu_port.UNDO))
         self._sysctls = node.sysctls
         running = switches.started(job, self._plan, node, self._directory, self._begins)
         cleanup.callback(running.kill)
@@ -196,8 +196,8 @@ class NodeRun:
 
     def _look_until(self, at: float, running: switches.RunningSwitch) -> None:
         """Waits for the beginning of a phase, and sees whether a switch still runs."""
-        while self._now() + _LOOKING_S < at:
-            self._sleep_until(self._now() + _LOOKING_S)
+        while self._now() + running.looking_s < at:
+            self._sleep_until(self._now() + running.looking_s)
             running.look()
         self._phase(at)
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from typing import Optional
+from typing import Optional, Sequence
 
 from nagi_agent import journal
 from nagi_agent.contracts import NodePlan, RoutePlan
@@ -49,9 +49,13 @@ def tcp_sysctls() -> dict[str, str]:
     return values
 
 
+def _ip(destination: str) -> list[str]:
+    return ["ip", "-6"] if ":" in destination else ["ip"]
+
+
 def route_command(route: RoutePlan, interface: str) -> list[str]:
     """`ip route replace ...` for a route of the plan."""
-    command = ["ip", "route", "replace", route.destination]
+    command = [*_ip(route.destination), "route", "replace", route.destination]
     if route.via:
         command += ["via", route.via]
     command += ["dev", interface]
@@ -70,13 +74,20 @@ def route_command(route: RoutePlan, interface: str) -> list[str]:
 
 class Settings:
     """Settings of one node, applied on entry and put back on exit; `path` is their journal. Without
-    one they stay."""
+    one they stay. `also`: what else is to be undone, should this agent not come to it."""
 
-    def __init__(self, node: NodePlan, interfaces: dict[str, str], path: Optional[str]) -> None:
+    def __init__(
+        self,
+        node: NodePlan,
+        interfaces: dict[str, str],
+        path: Optional[str],
+        also: Sequence[list[str]] = (),
+    ) -> None:
         self._node = node
         self._sysctls = {sysctl_key(key, interfaces): value for key, value in node.sysctls.items()}
         self._interfaces = interfaces
         self._path = path
+        self._also = also
 
     def __enter__(self) -> Settings:
         if self._path is not None:
@@ -100,8 +111,9 @@ class Settings:
         undo = [["sysctl", "-q", "-w", *sysctls]] if sysctls else []
         for route in self._node.routes:
             destination = route.destination
-            before = output_of(["ip", "route", "show", "exact", destination]).split()
-            undo.append(["ip", "route", "flush", "exact", destination])
+            ip = _ip(destination)
+            before = output_of([*ip, "route", "show", "exact", destination]).split()
+            undo.append([*ip, "route", "flush", "exact", destination])
             if before:
-                undo.append(["ip", "route", "replace", *before])
-        return undo
+                undo.append([*ip, "route", "replace", *before])
+        return [*undo, *self._also]

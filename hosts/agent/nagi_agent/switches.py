@@ -24,7 +24,7 @@ from nagi_p4.operations import Operation
 from nagi_p4.simple_switch import SimpleSwitch
 from nagi_p4.switch import Switch
 
-from nagi_agent import bmv2, controllers, host, p4runtime
+from nagi_agent import bmv2, controllers, cpu_port, host, icmp_errors, p4runtime
 from nagi_agent.bmv2 import SimpleSwitchProcess
 from nagi_agent.contracts import (
     Batch,
@@ -35,6 +35,7 @@ from nagi_agent.contracts import (
     SwitchFacts,
     SwitchRecord,
 )
+from nagi_agent.cpu_port import CpuPort
 from nagi_agent.daemons import Daemon, control_socket
 from nagi_agent.job import Job
 from nagi_agent.journal import write_json
@@ -43,6 +44,7 @@ from nagi_agent.processes import output_of, service_user
 
 NAGI, BMV2 = "nagi-switch", bmv2.NAME
 RECORD, DIGESTS, DROPS = "switch.json", "digests.jsonl", "switch_drops.pcapng"
+LOOKING_S = 0.25  # how often a switch is looked after
 _ACCOUNT = "nagi-switch.account.json"
 
 Target = Literal["nagi", "bmv2", "p4runtime"]
@@ -135,6 +137,15 @@ def macs(plan: RunPlan, node: str, interfaces: dict[str, str]) -> dict[str, edge
     return found
 
 
+def mtus(interfaces: dict[str, str]) -> dict[str, int]:
+    """By link, the MTU of this host's interface, IP bytes."""
+    found = {}
+    for link, interface in interfaces.items():
+        with open(f"/sys/class/net/{interface}/mtu", encoding="ascii") as file:
+            found[link] = int(file.read())
+    return found
+
+
 def problem_with(batch: Batch) -> Optional[str]:
     """Why this host cannot be the switch that a plan of the batch wants it to be; None: it can, or
     need not."""
@@ -200,12 +211,17 @@ class RunningSwitch(ABC):
     """The switch of one node, of either target. Its files are in `directory`."""
 
     target: Target
+    looking_s = LOOKING_S  # how often look() is to be called
 
-    def __init__(self, job: Job, plan: RunPlan, node: NodePlan, directory: str) -> None:
+    def __init__(self, job: Job, plan: RunPlan, node: NodePlan, directory: str, live: bool) -> None:
         self._node = node
         self._directory = directory
         self._interfaces = job.interfaces
         self._macs = macs(plan, node.name, job.interfaces)
+        self._mtus = mtus(job.interfaces)
+        self._icmp = icmp_errors.controller_for(plan, node, live)
+        if self._icmp is not None:
+            self.looking_s = icmp_errors.POLL_S
         self._pipeline = pipeline_of(node)
         self._pipeline.write(directory)
         self._controller = controllers.controller_of(
@@ -227,7 +243,7 @@ class RunningSwitch(ABC):
 
     @abstractmethod
     def look(self) -> None:
-        """To be called a few times a second: raises RuntimeError if it no longer runs."""
+        """To be called every `looking_s`: raises RuntimeError if it no longer runs."""
 
     @abstractmethod
     def finish(self) -> None:
@@ -239,7 +255,7 @@ class RunningSwitch(ABC):
 
     def _give(self, switch: Switch, before: list[Operation]) -> None:
         """Gives it its entries, after other operations, and starts its controller."""
-        self._pipeline.fill(switch, self._macs, before)
+        self._pipeline.fill(switch, self._macs, self._mtus, before)
         self._start_controller()
 
     def _start_controller(self) -> None:
@@ -278,11 +294,18 @@ class RunningNagiSwitch(RunningSwitch):
     target: Target = "nagi"
 
     def __init__(
-        self, job: Job, plan: RunPlan, node: NodePlan, directory: str, epoch: float
+        self,
+        job: Job,
+        plan: RunPlan,
+        node: NodePlan,
+        directory: str,
+        epoch: float,
+        live: bool = False,
     ) -> None:
-        super().__init__(job, plan, node, directory)
+        super().__init__(job, plan, node, directory, live)
         assert job.nagi_switch is not None  # problem_with()
         self._epoch_ns = int(epoch * 1e9)
+        self._switch: Optional[NagiSwitch] = None
         socket = None if self._controller is None else self._controller.socket
         wanted = configuration(
             plan, node, job.interfaces, epoch, virtual=job.virtual, socket=socket
@@ -291,18 +314,23 @@ class RunningNagiSwitch(RunningSwitch):
 
     def begin(self) -> None:
         self._daemon.wait_until_ready()
-        with NagiSwitch(self._daemon.socket) as switch:
-            self._give(switch, [])
+        self._switch = NagiSwitch(self._daemon.socket)
+        self._give(self._switch, [])
 
     def look(self) -> None:
         self._daemon.check()
         self._look_at_controller()
+        if self._icmp is not None:
+            assert self._switch is not None
+            self._icmp.serve(self._switch)
 
     def finish(self) -> None:
-        self.look()
+        self._daemon.check()
+        self._look_at_controller()
         self._end_controller()
-        with NagiSwitch(self._daemon.socket) as switch:
-            counters = self._pipeline.counters(switch)
+        assert self._switch is not None
+        counters = self._pipeline.counters(self._switch)
+        self._switch.close()
         self._daemon.stop()
         with open(self._path(_ACCOUNT), encoding="utf-8") as file:
             account = json.load(file)
@@ -316,8 +344,10 @@ class RunningNagiSwitch(RunningSwitch):
 class RunningSimpleSwitch(RunningSwitch):
     target: Target = "bmv2"
 
-    def __init__(self, job: Job, plan: RunPlan, node: NodePlan, directory: str) -> None:
-        super().__init__(job, plan, node, directory)
+    def __init__(
+        self, job: Job, plan: RunPlan, node: NodePlan, directory: str, live: bool = False
+    ) -> None:
+        super().__init__(job, plan, node, directory, live)
         self._switch: Optional[SimpleSwitch] = None
         executable = job.simple_switch or BMV2
         self._version = host.version_of(executable, "--version")
@@ -326,13 +356,19 @@ class RunningSimpleSwitch(RunningSwitch):
         planned = edge.ports(switch_of(node).ports)
         ports = [(port.number, job.interfaces[port.link]) for port in planned]
         pipeline = self._pipeline.file
+        self._cpu: Optional[CpuPort] = None
+        if self._icmp is not None:
+            self._cpu = CpuPort()
+            ports.append((edge.CPU_PORT, cpu_port.SWITCH_END))
         self._lines = open(self._path(DIGESTS), "w", encoding="utf-8")  # noqa: SIM115
         self._process = SimpleSwitchProcess(
             executable, job.simple_switch_client, pipeline, ports, directory, alone=job.virtual
         )
 
     def begin(self) -> None:
-        self._switch = self._process.wait_until_ready()
+        self._switch = self._process.wait_until_ready(
+            None if self._cpu is None else cpu_port.OWN_END
+        )
         self._epoch_ns = self._switch.epoch_realtime_ns
         self._give(self._switch, self._queues)
 
@@ -349,16 +385,24 @@ class RunningSimpleSwitch(RunningSwitch):
         self._switch.close()
         self._process.stop()
         self._lines.close()
+        if self._cpu is not None:
+            self._cpu.close()
         self._leave(counters, self._epoch_ns, self._version, None, self._notices)
 
     def kill(self) -> None:
         self._process.kill()
         self._lines.close()
         self._end_controller()
+        if self._cpu is not None:
+            self._cpu.close()
 
     def _take_digests(self) -> None:
         assert self._switch is not None
-        for digest in self._switch.digests():
+        if self._icmp is None:
+            digests = self._switch.digests()
+        else:
+            digests = self._icmp.serve(self._switch)["digests"]
+        for digest in digests:
             self._lines.write(json.dumps(digest) + "\n")
 
 
@@ -366,11 +410,18 @@ class RunningP4RuntimeSwitch(RunningSwitch):
     target: Target = "p4runtime"
 
     def __init__(
-        self, job: Job, plan: RunPlan, node: NodePlan, directory: str, epoch: float
+        self,
+        job: Job,
+        plan: RunPlan,
+        node: NodePlan,
+        directory: str,
+        epoch: float,
+        live: bool = False,
     ) -> None:
         access, programs = job.p4runtime, job.p4runtime_here
         self._numbers = {port.link: port.number for port in switch_of(node).ports}
-        super().__init__(job, plan, p4runtime.with_ports(node, access), directory)
+        super().__init__(job, plan, p4runtime.with_ports(node, access), directory, live)
+        self.looking_s = LOOKING_S  # nobody answers packets that need an ICMP error
         self._epoch_ns = int(epoch * 1e9)
         self._sets_pipeline = access is None or access.pipeline == "set"
         self._before: Optional[Json] = None
@@ -400,7 +451,7 @@ class RunningP4RuntimeSwitch(RunningSwitch):
             with open(p4info, "wb") as file:
                 file.write(self._pipeline.p4info())
         with self._client.begin(program, p4info) as switch:
-            self._pipeline.fill(switch, self._macs, [])
+            self._pipeline.fill(switch, self._macs, self._mtus, [])
             self._before = self._pipeline.counted(switch)
         self._start_controller()
 
@@ -428,10 +479,19 @@ class RunningP4RuntimeSwitch(RunningSwitch):
         self._end_controller()
 
 
-def started(job: Job, plan: RunPlan, node: NodePlan, directory: str, epoch: float) -> RunningSwitch:
-    """Starts the switch that the plan wants `node` to be. Raises RuntimeError."""
+def started(
+    job: Job,
+    plan: RunPlan,
+    node: NodePlan,
+    directory: str,
+    epoch: float,
+    *,
+    live: bool = False,
+) -> RunningSwitch:
+    """Starts the switch that the plan wants `node` to be; `live`: of a live topology. Raises
+    RuntimeError."""
     if plan.switch_target == "p4runtime":
-        return RunningP4RuntimeSwitch(job, plan, node, directory, epoch)
+        return RunningP4RuntimeSwitch(job, plan, node, directory, epoch, live)
     if plan.switch_target == "bmv2":
-        return RunningSimpleSwitch(job, plan, node, directory)
-    return RunningNagiSwitch(job, plan, node, directory, epoch)
+        return RunningSimpleSwitch(job, plan, node, directory, live)
+    return RunningNagiSwitch(job, plan, node, directory, epoch, live)

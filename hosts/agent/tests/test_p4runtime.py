@@ -101,7 +101,12 @@ def test_what_a_switch_had_counted_before_is_not_the_run_s():
             {"number": number, "received": 10 + more, "sent": 7, "lost": more, "marked": 0}
             for number in (17, 400)
         ]
-        return {"ports": ports, "drops": {"no route": 4 + more}}
+        return {
+            "ports": ports,
+            "drops": {"no route": 4 + more},
+            "told": {"too big": more},
+            "from_controller": 0,
+        }
 
     found = p4runtime.difference(counted(5), counted(0), [1, 2]).to_json()
     assert found["ports"][1] == {"number": 2, "received": 5, "sent": 0, "lost": 5, "marked": 0}

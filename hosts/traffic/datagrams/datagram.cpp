@@ -13,8 +13,23 @@
 #include "io/input_error.hpp"
 
 namespace nagi::applications {
+
+namespace {
+
+/// Bytes of headers of a socket's datagrams: of IPv4 or IPv6, without options, and UDP.
+std::uint64_t headers_of(int socket) {
+  sockaddr_storage own{};
+  socklen_t length = sizeof own;
+  if (getsockname(socket, reinterpret_cast<sockaddr*>(&own), &length) != 0) {
+    io::throw_errno("getsockname");
+  }
+  return (own.ss_family == AF_INET6 ? 40 : 20) + 8;
+}
+
+}  // namespace
+
 Datagrams::Datagrams(io::Descriptor socket, std::uint64_t payload_bytes)
-    : socket_(std::move(socket)) {
+    : socket_(std::move(socket)), headers_(headers_of(socket_.get())) {
   if (payload_bytes < min_datagram || payload_bytes > max_datagram) {
     throw InputError("a payload of " + std::to_string(payload_bytes) + " bytes; give " +
                      std::to_string(min_datagram) + " to " + std::to_string(max_datagram));

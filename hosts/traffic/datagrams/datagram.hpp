@@ -16,10 +16,9 @@ namespace nagi::applications {
 
 inline constexpr std::uint64_t min_datagram = 20;  // bytes
 inline constexpr std::uint64_t max_datagram = 65507;
-inline constexpr std::uint64_t udp_headers = 28;  // of IPv4 and UDP
 // G.711: 160 bytes every 20 ms, with RTP's header (RFC 3550, RFC 3551).
 inline constexpr std::uint64_t voice_payload_bytes = 172;
-inline constexpr std::uint64_t voice_rate_bps = 80'000;
+inline constexpr std::uint64_t voice_packets_per_s = 50;
 inline constexpr double voice_packet_ms = 20;
 
 /// What a datagram begins with.
@@ -40,11 +39,14 @@ class Datagrams {
   /// How many of data.
   [[nodiscard]] std::uint64_t sent() const { return sent_; }
   [[nodiscard]] std::uint64_t payload_bytes() const { return content_.size(); }
+  /// Bytes of the IP packet that a datagram is.
+  [[nodiscard]] std::uint64_t packet_bytes() const { return content_.size() + headers_; }
   [[nodiscard]] int socket() const { return socket_.get(); }
 
  private:
   io::Descriptor socket_;
   std::vector<unsigned char> content_;
+  std::uint64_t headers_;  // bytes, of IP and UDP
   std::uint64_t sent_ = 0;
 };
 

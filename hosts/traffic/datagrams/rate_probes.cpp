@@ -46,7 +46,7 @@ std::optional<Answer> answer(Datagrams& sending, Waiter& waiter, std::uint64_t p
 RateSearch search_rate(Datagrams& sending, Waiter& waiter, double max_bps, std::uint64_t span_ns) {
   RateSearch search(max_bps);
   const std::int64_t end = after(now_ns(), span_ns);
-  const double bits = static_cast<double>(sending.payload_bytes() + udp_headers) * 8;
+  const double bits = static_cast<double>(sending.packet_bytes()) * 8;
   const double train_ns = static_cast<double>(span_ns) * share_of_a_train;
   for (std::uint64_t probe = 1; const auto rate = search.next(); ++probe) {
     const double interval_ns = bits * 1e9 / *rate;

@@ -15,18 +15,21 @@ from nagi_p4.operations import Operation, number
 from nagi_p4.switch import Switch
 
 # Tables, actions and state of edge.p4.
-IPV4_ROUTES, FORWARD = "ingress.ipv4_routes", "ingress.forward"
-LOSS_MODEL = "egress.loss.model"
-BERNOULLI, GILBERT_ELLIOTT = "egress.loss.bernoulli", "egress.loss.gilbert_elliott"
-MARKING, MARK_OVER = "egress.marking", "egress.mark_over"
-TELEMETRY, SAMPLE_EVERY = "egress.telemetry", "egress.sample_every"
+IPV4_ROUTES, IPV6_ROUTES, FORWARD = "ingress.ipv4_routes", "ingress.ipv6_routes", "ingress.forward"
+PORTS, IMPOSE = "egress.ports", "egress.impose"
 RECEIVED, SENT, LOSSES, MARKED = "ingress.received", "egress.sent", "egress.losses", "egress.marked"
-DROPS = "ingress.drops"
+DROPS, TOLD = "ingress.drops", "ingress.told"
 TELEMETRY_SESSION = 1
 NO_INTERFACE = 510  # the port by which samples turn round: it has no interface
+CPU_PORT = 509  # the controller's
 _PORTS = 512  # of each cause's part of DROPS
-# What DROPS counts, in the order of edge.p4's causes.
-CAUSES = ("malformed", "bad checksum", "last hop", "no route", "not IP", "lost on the way in")
+# What DROPS and TOLD count, in the order of edge.p4's causes.
+CAUSES = (
+    *("malformed", "bad checksum", "last hop", "no route"),
+    *("not IP", "too big", "link scope"),
+)
+LAST_HOP, TOO_BIG = CAUSES.index("last hop"), CAUSES.index("too big")
+LINK_SCOPE = "link scope"  # the cause of what no router forwards: IGMP, MLD
 MAX_WEIGHT_SHIFT = 12
 
 PROBABILITY_BITS = 32
@@ -111,9 +114,13 @@ def ports(planned: Sequence[PlannedPort]) -> list[Port]:
 
 
 def operations(
-    routes: Sequence[PlannedRoute], planned: Sequence[PlannedPort], macs: Mapping[str, Macs]
+    routes: Sequence[PlannedRoute],
+    planned: Sequence[PlannedPort],
+    macs: Mapping[str, Macs],
+    mtus: Mapping[str, int],
 ) -> list[Operation]:
-    """All entries that a node has from the start. `macs`: by the names of its links."""
+    """All entries that a node has from the start. `macs` and `mtus` (IP bytes): by the names of
+    its links."""
     numbers = {port.link: port.number for port in planned}
     found: list[Operation] = []
     for route in routes:
@@ -121,54 +128,60 @@ def operations(
         found.append(
             {
                 "op": "table_add",
-                "table": IPV4_ROUTES,
+                "table": IPV6_ROUTES if ":" in route.destination else IPV4_ROUTES,
                 "match": [route.destination],
                 "action": FORWARD,
-                "data": [numbers[link], macs[link].own, macs[link].neighbour],
+                "data": [numbers[link], macs[link].own, macs[link].neighbour, mtus[link]],
             }
         )
-    sampled = False
     for port in planned:
-        imposes = port.imposes or {}
-        found += _loss(port.number, imposes.get("loss") or {"model": "none"})
-        found += _marking(port.number, imposes.get("mark"))
-        if port.sample_every:
-            sampled = True
-            found.append(_of_port(TELEMETRY, port.number, SAMPLE_EVERY, port.sample_every))
-    if sampled:
+        found += _imposed(port.number, port.imposes or {}, port.sample_every or 0)
+    if any(port.sample_every for port in planned):
         found.append({"op": "mirror_add", "session": TELEMETRY_SESSION, "port": NO_INTERFACE})
     return found
 
 
-def _of_port(table: str, port: int, action: str, *data: int) -> Operation:
-    return {
-        "op": "table_add",
-        "table": table,
-        "match": [port],
-        "action": action,
-        "data": list(data),
-    }
-
-
-def _loss(port: int, loss: Mapping[str, Any]) -> list[Operation]:
-    if loss["model"] == "none":
+def _imposed(port: int, imposes: Mapping[str, Any], sample_every: int) -> list[Operation]:
+    """The entry of a port, if it does anything to packets."""
+    loss = _loss(imposes.get("loss") or {"model": "none"})
+    marks = _marking(imposes.get("mark"))
+    if not any((sample_every, *marks, *loss)):
         return []
+    return [
+        {
+            "op": "table_add",
+            "table": PORTS,
+            "match": [port],
+            "action": IMPOSE,
+            "data": [sample_every, *marks, *loss],
+        }
+    ]
+
+
+def _loss(loss: Mapping[str, Any]) -> tuple[int, int, int, int]:
+    """The thresholds from good to bad and back, in good, in bad."""
+    if loss["model"] == "none":
+        return 0, 0, 0, 0
     if loss["model"] == "bernoulli":
-        return [_of_port(LOSS_MODEL, port, BERNOULLI, threshold(loss["probability"]))]
+        return 0, 0, threshold(loss["probability"]), 0
     if loss["model"] == "gilbert_elliott":
-        parameters = ("good_to_bad", "bad_to_good", "loss_in_good", "loss_in_bad")
-        thresholds = [threshold(loss[name]) for name in parameters]
-        return [_of_port(LOSS_MODEL, port, GILBERT_ELLIOTT, *thresholds)]
+        return (
+            threshold(loss["good_to_bad"]),
+            threshold(loss["bad_to_good"]),
+            threshold(loss["loss_in_good"]),
+            threshold(loss["loss_in_bad"]),
+        )
     raise ValueError(f"edge.p4 has no loss model {loss['model']}")
 
 
-def _marking(port: int, mark: Optional[Mapping[str, Any]]) -> list[Operation]:
+def _marking(mark: Optional[Mapping[str, Any]]) -> tuple[int, int, int]:
+    """Whether it marks, over how many packets, and the average's shift."""
     if mark is None:
-        return []
+        return 0, 0, 0
     shift = weight_shift(mark["weight"])
     if mark.get("threshold_packets") is None or shift is None:
         raise ValueError("edge.p4 marks over a number of packets, with a weight of 2^-shift")
-    return [_of_port(MARKING, port, MARK_OVER, mark["threshold_packets"], shift)]
+    return 1, mark["threshold_packets"], shift
 
 
 def weight_shift(weight: float) -> Optional[int]:
@@ -180,9 +193,11 @@ def weight_shift(weight: float) -> Optional[int]:
 
 
 def read_counters(switch: Switch, planned: Sequence[PlannedPort]) -> dict[str, Any]:
-    """What edge.p4 has counted, in packets: of each port, and dropped in ingress, by cause."""
+    """What edge.p4 has counted, in packets: of each port; dropped in ingress, and told to the
+    controller, by cause; had from the controller."""
     found = []
     drops = dict.fromkeys(CAUSES, 0)
+    told = dict.fromkeys((CAUSES[LAST_HOP], CAUSES[TOO_BIG]), 0)
     for port in planned:
         number = port.number
         counts = {
@@ -195,9 +210,13 @@ def read_counters(switch: Switch, planned: Sequence[PlannedPort]) -> dict[str, A
             )
         }
         found.append({"number": number, **counts})
+    for number in (*(port.number for port in planned), CPU_PORT):
         for place, cause in enumerate(CAUSES):
             drops[cause] += switch.read_counter(DROPS, place * _PORTS + number)[0]
-    return {"ports": found, "drops": drops}
+            if cause in told:
+                told[cause] += switch.read_counter(TOLD, place * _PORTS + number)[0]
+    from_controller = switch.read_counter(RECEIVED, CPU_PORT)[0]
+    return {"ports": found, "drops": drops, "told": told, "from_controller": from_controller}
 
 
 class Sample(NamedTuple):

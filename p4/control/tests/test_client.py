@@ -307,9 +307,9 @@ def test_edge_p4_is_filled_and_its_counters_are_read(tmp_path):
         Served(tmp_path, EDGE, None) as served,
         P4RuntimeSwitch(served.address, program=EDGE, p4info=EDGE_INFO) as switch,
     ):
-        switch.perform_all(edge.operations([Route()], ports, macs))
+        switch.perform_all(edge.operations([Route()], ports, macs, dict.fromkeys(macs, 1500)))
         (entry,) = entries_of(served.switch, edge.IPV4_ROUTES)
-        assert entry["data"] == [2, 0x020000000001, 0x020000000002]
+        assert entry["data"] == [2, 0x020000000001, 0x020000000002, 1500]
         served.switch.send_packet(1, STATION)
         counters = edge.read_counters(switch, ports)
         assert counters == edge.read_counters(served.switch, ports)

@@ -42,7 +42,12 @@ class Port(NamedTuple):
     sample_every: int | None = None
 
 
-ROUTES = [Route("198.18.0.1/32", "wired"), Route("198.18.1.2/32", "radio")]
+ROUTES = [
+    Route("198.18.0.1/32", "wired"),
+    Route("198.18.1.2/32", "radio"),
+    Route("fd6e:6167:6900:1::2/128", "radio"),
+]
+MTUS = {"wired": 1500, "radio": 1400}
 
 
 def ports(imposes=None, sample_every=None):
@@ -50,7 +55,7 @@ def ports(imposes=None, sample_every=None):
 
 
 def operations(imposes=None, sample_every=None):
-    return edge.operations(ROUTES, ports(imposes, sample_every), MACS)
+    return edge.operations(ROUTES, ports(imposes, sample_every), MACS, MTUS)
 
 
 @pytest.mark.parametrize("path", sorted(PACKAGE.glob("*.py")), ids=lambda path: path.name)
@@ -69,45 +74,49 @@ def test_routes_go_to_the_neighbour_behind_the_port():
     assert operations() == [
         {
             "op": "table_add",
-            "table": "ingress.ipv4_routes",
+            "table": f"ingress.ipv{version}_routes",
             "match": [destination],
             "action": "ingress.forward",
-            "data": [port, *MACS[link]],
+            "data": [port, *MACS[link], mtu],
         }
-        for destination, port, link in (
-            ("198.18.0.1/32", 1, "wired"),
-            ("198.18.1.2/32", 2, "radio"),
+        for version, destination, port, link, mtu in (
+            (4, "198.18.0.1/32", 1, "wired", 1500),
+            (4, "198.18.1.2/32", 2, "radio", 1400),
+            (6, "fd6e:6167:6900:1::2/128", 2, "radio", 1400),
         )
     ]
 
 
 @pytest.mark.parametrize(
-    ("loss", "action", "data"),
+    ("loss", "data"),
     [
-        ({"model": "bernoulli", "probability": 0.01}, "egress.loss.bernoulli", [42949673]),
-        ({"model": "bernoulli", "probability": 1.0}, "egress.loss.bernoulli", [2**32]),
-        (GILBERT, "egress.loss.gilbert_elliott", [2**30, 2**31, 0, 2**32]),
+        ({"model": "bernoulli", "probability": 0.01}, [0, 0, 42949673, 0]),
+        ({"model": "bernoulli", "probability": 1.0}, [0, 0, 2**32, 0]),
+        (GILBERT, [2**30, 2**31, 0, 2**32]),
     ],
 )
-def test_probabilities_become_thresholds_of_32_bits(loss, action, data):
-    (operation,) = operations({"loss": loss})[2:]
+def test_probabilities_become_thresholds_of_32_bits(loss, data):
+    (operation,) = operations({"loss": loss})[len(ROUTES) :]
     assert operation == {
         "op": "table_add",
-        "table": "egress.loss.model",
+        "table": "egress.ports",
         "match": [2],
-        "action": action,
-        "data": data,
+        "action": "egress.impose",
+        "data": [0, 0, 0, 0, *data],
     }
 
 
 def test_marking_and_samples_are_set_where_they_are_asked_for():
     mark = {"threshold_packets": 7, "threshold_bytes": None, "weight": 2**-9}
-    found = operations({"mark": mark}, sample_every=24)[2:]
-    assert [(each.get("action"), each.get("data")) for each in found[:2]] == [
-        ("egress.mark_over", [7, 9]),
-        ("egress.sample_every", [24]),
-    ]
-    assert found[2] == {"op": "mirror_add", "session": 1, "port": 510}
+    port, mirror = operations({"mark": mark}, sample_every=24)[len(ROUTES) :]
+    assert port["data"] == [24, 1, 7, 9, 0, 0, 0, 0]
+    assert mirror == {"op": "mirror_add", "session": 1, "port": 510}
+    (port,) = operations({"mark": {**mark, "threshold_packets": 0}})[len(ROUTES) :]
+    assert port["data"] == [0, 1, 0, 9, 0, 0, 0, 0]
+
+
+def test_a_port_that_imposes_nothing_has_no_entry():
+    assert len(operations({"loss": {"model": "none"}, "mark": None})) == len(ROUTES)
 
 
 def test_what_the_program_cannot_do_is_not_left_out():
@@ -151,10 +160,11 @@ def test_every_operation_is_one_that_the_program_can_do():
     ]
     assert {operation["table"] for operation in everything} == {
         edge.IPV4_ROUTES,
-        edge.LOSS_MODEL,
-        edge.MARKING,
-        edge.TELEMETRY,
+        edge.IPV6_ROUTES,
+        edge.PORTS,
     }
+    entered = {name for name, table in tables.items() if not name.startswith("tbl_")}
+    assert entered == {operation["table"] for operation in everything}
     for operation in everything:
         table = tables[operation["table"]]
         assert operation["action"] in table["actions"]
@@ -180,13 +190,20 @@ def test_counters_are_read_of_every_port_and_cause():
     class Counting:
         def read_counter(self, counter, index):
             assert index < sizes[counter]
+            if counter in (edge.DROPS, edge.TOLD):
+                place, value = (3 * 512 + 2, 1) if counter == edge.DROPS else (5 * 512 + 1, 4)
+                return (value if index == place else 0), 0
+            if index == edge.CPU_PORT:
+                return (4 if counter == edge.RECEIVED else 0), 0
             values = {edge.RECEIVED: 10, edge.SENT: 7, edge.LOSSES: 2, edge.MARKED: 1}
-            return values.get(counter, 1 if index == 3 * 512 + 2 else 0), 0
+            return values[counter], 0
 
     found = edge.read_counters(Counting(), ports())
     counts = {"received": 10, "sent": 7, "lost": 2, "marked": 1}
     assert found["ports"] == [{"number": 1, **counts}, {"number": 2, **counts}]
     assert found["drops"] == {**dict.fromkeys(edge.CAUSES, 0), "no route": 1}
+    assert found["told"] == {"last hop": 0, "too big": 4}
+    assert found["from_controller"] == 4
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,7 @@ class NagiSwitch(Subject):
 
     def operations(self, count: int) -> list[str]:
         mac = self._bench.lab.right_mac
-        data = [2, "02:00:00:00:00:fe", mac]
+        data = [2, "02:00:00:00:00:fe", mac, 1500]
         return [
             json.dumps(
                 {
@@ -189,7 +189,7 @@ class SimpleSwitch(Subject):
         lab = self._bench.lab
         self._directory = Path(tempfile.mkdtemp(prefix="nagi-bench-"))
         commands = self._directory / "commands"
-        data = f"2 02:00:00:00:00:fe {lab.right_mac}"
+        data = f"2 02:00:00:00:00:fe {lab.right_mac} 1500"
         commands.write_text(
             "".join(
                 f"table_add ingress.ipv4_routes ingress.forward {prefix} => {data}\n"

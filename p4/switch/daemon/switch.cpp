@@ -98,11 +98,14 @@ void Switch::arrive_from_controller(const std::vector<std::uint8_t>& bytes) {
         "cpu_port",
         failed_precondition);
   }
-  if (bytes.empty() || bytes.size() + headroom > pool_.slot_bytes()) {
+  if (bytes.empty() || bytes.size() > pool_.slot_bytes()) {
     throw InputError("packet_out: a frame of " + std::to_string(bytes.size()) +
-                     " bytes; give one of 1 to " + std::to_string(pool_.slot_bytes() - headroom));
+                     " bytes; give one of 1 to " + std::to_string(pool_.slot_bytes()));
   }
-  const io::Frame frame{pool_.take(), headroom, static_cast<std::uint32_t>(bytes.size())};
+  // A long frame has less room in front of it.
+  const auto offset = std::min<std::size_t>(headroom, pool_.slot_bytes() - bytes.size());
+  const io::Frame frame{pool_.take(), static_cast<std::uint16_t>(offset),
+                        static_cast<std::uint32_t>(bytes.size())};
   std::copy(bytes.begin(), bytes.end(), pool_.data(frame.slot) + frame.offset);
   arrive(configured_, frame, now_);
 }

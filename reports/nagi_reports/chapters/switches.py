@@ -23,9 +23,11 @@ def blocks(material: Material) -> list[Block]:
         return []
     ports: dict[tuple[str, str, str], list[SwitchPortAccount]] = {}
     others: Counter[str] = Counter()
+    told: Counter[str] = Counter()
     for run_id, account in found:
         plan = material.plans[run_id]
         others.update(account.drops)
+        told.update(account.told)
         for port in account.ports:
             if plan.imposed(LinkDirection(link=port.link, direction=port.direction)) is not None:
                 ports.setdefault((account.node, port.link, port.direction), []).append(port)
@@ -33,6 +35,9 @@ def blocks(material: Material) -> list[Block]:
     if others:
         causes = ", ".join(f"{count:,} {cause}" for cause, count in sorted(others.items()))
         said += f" Switches dropped for other causes: {causes}."
+    if told:
+        causes = ", ".join(f"{count:,} {cause}" for cause, count in sorted(told.items()))
+        said += f" Answered by ICMP errors: {causes}."
     rows = [
         [node, f"{link} {direction}", *_row(mine)]
         for (node, link, direction), mine in ports.items()

@@ -55,6 +55,18 @@ TEST(IpHeader, KnowsAPacketByIdentificationAndChecksum) {
   EXPECT_EQ(IpHeader(view(tagged)).identity(), 0x1234a1b2u);
 }
 
+TEST(IpHeader, KnowsASegmentOverIpv6ByItsNumbers) {
+  // IPv6 with TCP 9 -> 10: sequence 0x0001fffe, acknowledgement 0x00020005, checksum 0xa1b2.
+  Bytes frame = from_hex(
+      "02020202020201010101010186dd"
+      "6000000000140640"
+      "fd6e6167690000000000000000000001fd6e6167690000000000000000000002"
+      "0009000a0001fffe0002000550100040a1b20000");
+  EXPECT_EQ(IpHeader(view(frame)).identity(), 0x0003a1b2u);
+  frame.resize(14 + 40 + 8);  // cut off behind the sequence number
+  EXPECT_EQ(IpHeader(view(frame)).identity(), 0u);
+}
+
 TEST(IpHeader, MarksWhatIsCapable) {
   Bytes frame = packet("a1b2");
   ASSERT_EQ(header_sum(frame), 0xffff);  // the header's checksum is right

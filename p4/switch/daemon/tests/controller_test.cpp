@@ -64,7 +64,7 @@ TEST_F(ControllerTest, TakesNumbersInAllTheirForms) {
     EXPECT_EQ(ask(request)["ok"], true) << match;
   }
   json request = route(3);
-  request["data"] = {"0x3", 1, "0x02000000000b"};
+  request["data"] = {"0x3", 1, "0x02000000000b", 1500};
   EXPECT_EQ(ask(request)["ok"], true);
   EXPECT_EQ(routes(), 5U);
 }
@@ -116,14 +116,14 @@ TEST_F(ControllerTest, ABatchIsDoneWholeOrNotAtAll) {
       {"operations",
        {route(1),
         {{"op", "queue_set"}, {"port", 2}, {"rate_bps", 1000}},
-        {{"op", "register_write"}, {"register", "ingress.loss.is_bad"}, {"index", 1}, {"value", 1}},
+        {{"op", "register_write"}, {"register", "egress.is_bad"}, {"index", 1}, {"value", 1}},
         {{"op", "table_delete"}, {"table", "ingress.ipv4_routes"}, {"handle", 99}}}}};
   EXPECT_THAT(refusal(request), HasSubstr("operations.3: "));
   EXPECT_EQ(routes(), 0U);
   EXPECT_FALSE(switch_.queue(1).rates.bits);
   EXPECT_TRUE(changed_.empty());
   const json cells =
-      ask({{"op", "register_read"}, {"register", "ingress.loss.is_bad"}, {"index", 1}});
+      ask({{"op", "register_read"}, {"register", "egress.is_bad"}, {"index", 1}});
   EXPECT_EQ(cells["values"], json::array({0}));
   // One that is no good in itself, one that may not stand there.
   json other = request;

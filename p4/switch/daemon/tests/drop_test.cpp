@@ -86,15 +86,10 @@ TEST(Drop, OfASampleIsNoneOfAPacket) {
   edge.control().mirror_add(1, {Port{500}, {}});
   edge.perform(route(2));
   edge.perform({{"op", "table_add"},
-                {"table", "egress.telemetry"},
+                {"table", "egress.ports"},
                 {"match", {2}},
-                {"action", "egress.sample_every"},
-                {"data", {1}}});
-  edge.perform({{"op", "table_add"},
-                {"table", "egress.loss.model"},
-                {"match", {2}},
-                {"action", "egress.loss.bernoulli"},
-                {"data", {std::uint64_t{1} << 32}}});
+                {"action", "egress.impose"},  // every packet is a sample, and lost
+                {"data", {1, 0, 0, 0, 0, 0, std::uint64_t{1} << 32, 0}}});
   EXPECT_THAT(edge.causes(ipv4_frame(2, 100)),
               ElementsAre("2.out: egress", "1.in: ingress, recirculated"));
 }

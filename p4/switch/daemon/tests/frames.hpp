@@ -41,7 +41,7 @@ inline nlohmann::json route(int net) {
           {"table", "ingress.ipv4_routes"},
           {"match", {"10.0." + std::to_string(net) + ".0/24"}},
           {"action", "ingress.forward"},
-          {"data", {net, "02:00:00:00:00:0a", "02:00:00:00:00:0b"}}};
+          {"data", {net, "02:00:00:00:00:0a", "02:00:00:00:00:0b", 1500}}};
 }
 
 /// Ports 1 and 2, without limits.

@@ -40,7 +40,7 @@ def route(number: int, mac: str = "02:00:00:00:00:0b") -> dict[str, Any]:
         "table": "ingress.ipv4_routes",
         "match": [f"10.0.{number}.0/24"],
         "action": "ingress.forward",
-        "data": [number, "02:00:00:00:00:fe", mac],
+        "data": [number, "02:00:00:00:00:fe", mac, 1500],
     }
 
 

@@ -309,10 +309,10 @@ def test_digests_are_written_and_fetched(wire, tmp_path):
         {"op": "mirror_add", "session": 1, "port": 510},
         {
             "op": "table_add",
-            "table": "egress.telemetry",
+            "table": "egress.ports",
             "match": [2],
-            "action": "egress.sample_every",
-            "data": [10],
+            "action": "egress.impose",
+            "data": [10, *[0] * 7],
         },
     ]
     with Running(wire, tmp_path) as switch:

@@ -116,19 +116,12 @@ def test_ports_are_merged_by_time(tmp_path):
 
 def test_the_same_files_give_the_same_files(tmp_path):
     packets = [(i * 300_000, packet(i)) for i in range(300)]
-    lossy = {
+    lossy_and_sampled = {
         "op": "table_add",
-        "table": "ingress.loss.model",
-        "match": [1],
-        "action": "ingress.loss.bernoulli",
-        "data": [1 << 29],
-    }
-    sampled = {
-        "op": "table_add",
-        "table": "egress.telemetry",
+        "table": "egress.ports",
         "match": [2],
-        "action": "egress.sample_every",
-        "data": [10],
+        "action": "egress.impose",
+        "data": [10, 0, 0, 0, 0, 0, 1 << 29, 0],
     }
     mirror = {"op": "mirror_add", "session": 1, "port": 510}
     written = []
@@ -140,7 +133,7 @@ def test_the_same_files_give_the_same_files(tmp_path):
             packets,
             seed=3 if name == "other" else 2,
             there={"rate_bps": 10_000_000},
-            entries=[route(2), lossy, sampled, mirror],
+            entries=[route(2), lossy_and_sampled, mirror],
         )
         lost = account["ports"][0]["in"]["dropped_by_program"]
         assert 0 < lost < 300
