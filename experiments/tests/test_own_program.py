@@ -41,8 +41,7 @@ nodes:
 """
 OWN = SHAPED.replace("nodes: {S: host, N: router, D: host}\n", NODE)
 ENTRIES = """\
-{"op": "table_add", "table": "ingress.ipv4_routes", "match": ["10.0.0.0/8"],\
- "action": "ingress.forward", "data": [1, 1, 2]}
+{"op": "mirror_add", "session": 5, "port": 1}
 
 {"op": "table_clear", "table": "ingress.ipv4_routes"}
 """
