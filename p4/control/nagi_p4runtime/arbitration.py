@@ -172,7 +172,9 @@ class Arbitration:
             message.status.message = "there is a primary; you are a backup"
         else:
             message.status.code = Code.NOT_FOUND
-            message.status.message = "there is no primary"
+            message.status.message = "there is no primary" + (
+                "" if role.highest is None else f"; an election id from {role.highest} on becomes it"
+            )
         return response
 
 
