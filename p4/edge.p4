@@ -204,14 +204,14 @@ parser parsing(packet_in packet, out Headers headers, inout Metadata metadata,
     }
     state parse_ipv4 {
         packet.extract(headers.ipv4);
-        verify(headers.ipv4.version == 4, error.ParserInvalidArgument);
-        verify(headers.ipv4.ihl >= IPV4_MIN_IHL, error.HeaderTooShort);
-        transition select(headers.ipv4.ihl) {
-            IPV4_MIN_IHL: accept;
+        transition select(headers.ipv4.version, headers.ipv4.ihl) {
+            (4, IPV4_MIN_IHL): accept;
             default: parse_ipv4_options;
         }
     }
     state parse_ipv4_options {
+        verify(headers.ipv4.version == 4, error.ParserInvalidArgument);
+        verify(headers.ipv4.ihl >= IPV4_MIN_IHL, error.HeaderTooShort);
         packet.extract(headers.ipv4_options,
                        ((bit<32>)(headers.ipv4.ihl - IPV4_MIN_IHL)) << 5);
         transition accept;

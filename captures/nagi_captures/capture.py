@@ -64,9 +64,9 @@ PACKET_COLUMNS: dict[str, str] = {
     "tsecr": "int64, the same",
     "identification": "uint16, IPv4's; 0 in IPv6",
     "checksum": "uint16, TCP's or UDP's, as in the packet; 0 if cut off",
-    "identity": "uint32, as nagi-link records it (runtime/io/ip_header.hpp): identification << 16 | "
-    "checksum; of TCP over IPv6 the lower half of sequence + acknowledgement is in the place of the "
-    "identification",
+    "identity": "uint32, as nagi-link records it (runtime/io/ip_header.hpp): identification << 16 "
+    "| checksum; of TCP over IPv6 the lower half of sequence + acknowledgement is in the place of "
+    "the identification",
     "retransmission": "bool, counted in retransmitted_packets",
     "new_bytes": "int32, payload bytes in no packet before",
 }

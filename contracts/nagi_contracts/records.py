@@ -155,8 +155,10 @@ class PacketRow(Contract):
     left_ns: int = Field(description="when it was due at the far end, or dropped; 0 while held")
     late_ns: int = Field(description="by how much later than due it was handed to the kernel")
     bytes: int = Field(description="IP bytes")
-    identity: int = Field(description="IPv4 identification << 16 | checksum of the payload; of TCP over IPv6 the lower half of "
-        "sequence + acknowledgement is in the place of the identification")
+    identity: int = Field(
+        description="IPv4 identification << 16 | checksum of the payload; of TCP over IPv6 the "
+        "lower half of sequence + acknowledgement is in the place of the identification"
+    )
     flow: int = Field(description="a hash of its flow, where the queue tells flows apart; else 0")
     fate: Literal["delivered", "queue overflow", "channel loss", "held", "AQM drop", "given up"]
     ecn: int = Field(description="the ECN field as it came: 0 not ECT, 1 ECT(1), 2 ECT(0), 3 CE")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import subprocess
+
 import pytest
 from marks import in_virtual_time
 from nagi_contracts.paths import executable

@@ -37,7 +37,12 @@ links:
     forward: {loss: {model: bernoulli, rate: 0.5 %}}
 flows:
   bulk: {from: S, to: D, scheme: $scheme}
-  call: {from: S, to: D, scheme: $scheme, traffic: {application: cbr, codec: g711}, background: true}
+  call:
+    from: S
+    to: D
+    scheme: $scheme
+    traffic: {application: cbr, codec: g711}
+    background: true
   page:
     from: D
     to: S

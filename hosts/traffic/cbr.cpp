@@ -23,9 +23,8 @@ json cbr_client(const Ends& ends, const Cbr& settings) {
     throw InputError("a voice call has a rate of its own; give no --search");
   }
   Datagrams sending(udp_client(ends), payload);
-  std::uint64_t rate = settings.codec.empty()
-                           ? settings.rate_bps
-                           : 8 * voice_packets_per_s * sending.packet_bytes();
+  std::uint64_t rate =
+      settings.codec.empty() ? settings.rate_bps : 8 * voice_packets_per_s * sending.packet_bytes();
   const char* ended = "stopped";
   try {
     if (settings.search_ns > 0) {

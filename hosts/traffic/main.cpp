@@ -180,8 +180,7 @@ class CommandLine {
         [this] { return cbr_client(arguments_.ends, arguments_.cbr); },
         [this] { return cbr_server(arguments_.ends, arguments_.cbr); },
         [&settings](CLI::App* end) {
-          positive(end, "--rate", parse_rate, settings.rate_bps,
-                   "of IP packets, headers included");
+          positive(end, "--rate", parse_rate, settings.rate_bps, "of IP packets, headers included");
           positive(end, "--payload", parse_bytes, settings.payload_bytes, "bytes of a datagram");
           positive(end, "--search", parse_duration, settings.search_ns,
                    "before that, look for the rate, up to --rate, at which most arrives, for that "

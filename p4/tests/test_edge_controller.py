@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""edge.p4 and its controller: what goes to it, what comes from it, and ICMP errors from end to end."""
+"""edge.p4 and its controller: what goes to it, what comes from it, and ICMP errors as a whole."""
 
 from __future__ import annotations
 

@@ -62,6 +62,7 @@ class Shape:
     def interfaces(self, node: str) -> list[Interface]:
         """The interfaces of `node`, in the order of the links."""
         found = []
+        mtus = dict(self.mtus)
         for name, number, nodes, addresses in self.links:
             ends = [
                 Neighbour(each, address, mac_address(number, index))
@@ -74,11 +75,16 @@ class Shape:
                         for each in ends
                         if each is not end
                     )
+<<<<<<< HEAD
                     found.append(
                         Interface(
                             name, node, end.address, end.mac, others, dict(self.mtus).get(name)
                         )
                     )
+=======
+                    mtu = mtus.get(name)
+                    found.append(Interface(name, node, end.address, end.mac, others, mtu))
+>>>>>>> dev-d
         return found
 
     def emulator_interfaces(self) -> dict[str, tuple[str, ...]]:

@@ -51,7 +51,7 @@ IPV4 = Ip(
     forwarding={"net.ipv4.ip_forward": "1", "net.ipv4.conf.all.rp_filter": "0"},
     not_forwarding={"net.ipv4.ip_forward": "0"},
 )
-# Unique local addresses (RFC 4193) of a range of our own; RFC 8200, section 5: an MTU of 1280 bytes.
+# Unique local addresses (RFC 4193) of a range of our own; RFC 8200, section 5: an MTU of 1,280.
 IPV6 = Ip(
     header_bytes=40,
     host_prefix=128,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The controller of a switch with edge.p4: it answers what goes to the CPU port with ICMP errors."""
+"""The controller of a switch with edge.p4: ICMP errors answer what goes to the CPU port."""
 
 from __future__ import annotations
 

@@ -119,10 +119,9 @@ def _ipv6(quoted: bytes, packet: Told, own: str) -> Optional[bytes]:
         return None
     if destination[0] == 0xFF and packet.cause != edge.TOO_BIG:  # RFC 4443, 2.4 (e.3)
         return None
-    kind = quoted[_IPV6_HEADER] if len(quoted) > _IPV6_HEADER else None
-    if quoted[6] == _ICMPV6 and kind is not None:
-        if kind < _FIRST_QUERY_V6 or kind == _REDIRECT_V6:
-            return None
+    kind = quoted[_IPV6_HEADER] if len(quoted) > _IPV6_HEADER else _FIRST_QUERY_V6
+    if quoted[6] == _ICMPV6 and (kind < _FIRST_QUERY_V6 or kind == _REDIRECT_V6):
+        return None
     whole = quoted[: _IPV6_HEADER + int.from_bytes(quoted[4:6], "big")]
     quote = whole[: MAX_IPV6_BYTES - _IPV6_HEADER - _ICMP_HEADER]
     if packet.cause == edge.TOO_BIG:

@@ -58,7 +58,9 @@ def test_what_edge_p4_tells_is_read():
 
 @pytest.mark.parametrize("size", [0, 20, 1400])
 def test_a_ttl_used_up_is_answered(size):
-    sent = ETHERNET / IP(src=HOST, dst=FAR, ttl=1, id=77, tos=3) / UDP(dport=33434) / Raw(bytes(size))
+    sent = (
+        ETHERNET / IP(src=HOST, dst=FAR, ttl=1, id=77, tos=3) / UDP(dport=33434) / Raw(bytes(size))
+    )
     read = answer(sent, edge.LAST_HOP)
     assert (read[IP].src, read[IP].dst) == (OWN, HOST)
     assert (read[ICMP].type, read[ICMP].code) == (11, 0)
@@ -132,7 +134,7 @@ def test_where_rfc_1812_permits_none(network):
     ids=lambda packet: packet.summary() if hasattr(packet, "summary") else "",
 )
 def test_where_rfc_4443_permits_none(network, cause):
-    assert answer(Ether(type=0x86DD) / network, cause, own=OWN_V6) is None
+    assert answer(Ether(src=ETHERNET.src, dst=ETHERNET.dst, type=0x86DD) / network, cause, own=OWN_V6) is None
 
 
 def test_where_rfc_4443_permits_one():
@@ -165,7 +167,12 @@ class Controlled:
         self.sent = []
 
     def events(self):
-        return {"packets": self.packets, "digests": [{"digest": "Sample"}], "timeouts": [], "lost": 0}
+        return {
+            "packets": self.packets,
+            "digests": [{"digest": "Sample"}],
+            "timeouts": [],
+            "lost": 0,
+        }
 
     def packet_out(self, packet):
         self.sent.append(packet)

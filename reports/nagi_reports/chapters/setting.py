@@ -239,6 +239,7 @@ def _facts(material: Material) -> list[tuple[str, str]]:
     machines = {f"{each.machine}, {count_of(each.processors, 'processor')}" for each in facts}
     dates = sorted(each.date_s for each in material.manifests.values())
     payloads = sorted({flow.payload_bytes for p in material.plans.values() for flow in p.flows})
+    versions = " and ".join(sorted({f"IPv{p.ip_version()}" for p in material.plans.values()}))
     windows = sorted(
         {
             flow.max_window
@@ -266,7 +267,8 @@ def _facts(material: Material) -> list[tuple[str, str]]:
         ),
         (
             "Hosts",
-            f"profile {plan.host_profile}; {_range(payloads, 'bytes')} of payload a segment"
+            f"profile {plan.host_profile}; {versions}; "
+            f"{_range(payloads, 'bytes')} of payload a segment"
             + (f"; windows capped at {_range(windows, 'packets')}" if windows else ""),
         ),
         (

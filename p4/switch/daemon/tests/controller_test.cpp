@@ -122,8 +122,7 @@ TEST_F(ControllerTest, ABatchIsDoneWholeOrNotAtAll) {
   EXPECT_EQ(routes(), 0U);
   EXPECT_FALSE(switch_.queue(1).rates.bits);
   EXPECT_TRUE(changed_.empty());
-  const json cells =
-      ask({{"op", "register_read"}, {"register", "egress.is_bad"}, {"index", 1}});
+  const json cells = ask({{"op", "register_read"}, {"register", "egress.is_bad"}, {"index", 1}});
   EXPECT_EQ(cells["values"], json::array({0}));
   // One that is no good in itself, one that may not stand there.
   json other = request;

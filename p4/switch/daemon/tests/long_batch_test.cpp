@@ -73,11 +73,12 @@ TEST_F(LongBatchTest, IsDoneAtItsEndAndNotBefore) {
 }
 
 TEST_F(LongBatchTest, IsTheSameHoweverItIsCut) {
-  const std::string text = R"( {"operations" : [ {"op":"table_add","table":"ingress.ipv4_routes",)"
-                           R"("match":["10.0.2.0/24"],"action":"ingress.forward","data":[2,)"
-                           R"("02:00:00:00:00:0a", "02:00:00:00:00:0b", 1500]} , {"op":"table_clear",)"
-                           R"("table":"ingress.ipv4_routes"}, )" +
-                           route(2).dump() + R"(], "op":"batch"} )";
+  const std::string text =
+      R"( {"operations" : [ {"op":"table_add","table":"ingress.ipv4_routes",)"
+      R"("match":["10.0.2.0/24"],"action":"ingress.forward","data":[2,)"
+      R"("02:00:00:00:00:0a", "02:00:00:00:00:0b", 1500]} , {"op":"table_clear",)"
+      R"("table":"ingress.ipv4_routes"}, )" +
+      route(2).dump() + R"(], "op":"batch"} )";
   for (std::size_t piece = 1; piece <= text.size(); ++piece) {
     const json answer = ask(text, piece);
     ASSERT_EQ(answer["ok"], true) << answer << " in pieces of " << piece;
