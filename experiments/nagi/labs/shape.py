@@ -75,16 +75,8 @@ class Shape:
                         for each in ends
                         if each is not end
                     )
-<<<<<<< HEAD
-                    found.append(
-                        Interface(
-                            name, node, end.address, end.mac, others, dict(self.mtus).get(name)
-                        )
-                    )
-=======
                     mtu = mtus.get(name)
                     found.append(Interface(name, node, end.address, end.mac, others, mtu))
->>>>>>> dev-d
         return found
 
     def emulator_interfaces(self) -> dict[str, tuple[str, ...]]:
