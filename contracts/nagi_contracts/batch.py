@@ -19,7 +19,7 @@ class ScheduledRun(Contract):
 class P4RuntimeAccess(Contract):
     """How a host reaches a switch by P4Runtime."""
 
-    address: str = Field(description="HOST:PORT of the P4Runtime server")
+    address: str = Field(description="HOST:PORT of the P4Runtime server, or unix:PATH")
     device_id: int = 1
     ports: dict[str, int] = Field(
         {}, description="link -> number of the switch's port; none: as plans number them"

@@ -24,6 +24,7 @@ from typing import Any, Optional
 
 from nagi_p4.operations import Refused
 from nagi_p4.simple_switch import DEFAULT_PORT
+from nagi_p4.unix_sockets import connect
 
 from nagi_agent import bmv2, host
 from nagi_agent.commands import status_in_words
@@ -98,8 +99,11 @@ def facts(access: P4RuntimeAccess) -> SwitchFacts:
     try:
         client_module(access.modules)
         version = f"P4Runtime, by finsy {importlib.import_module(LIBRARY).__version__}"
-        where, _, port = access.address.rpartition(":")
-        socket.create_connection((where.strip("[]"), int(port)), _ANSWER_S).close()
+        if access.address.startswith("unix:"):
+            connect(access.address[len("unix:") :], _ANSWER_S).close()
+        else:
+            where, _, port = access.address.rpartition(":")
+            socket.create_connection((where.strip("[]"), int(port)), _ANSWER_S).close()
     except RuntimeError as error:
         said = str(error)
     except (OSError, ValueError) as error:
