@@ -81,7 +81,7 @@ endef
 
 .PHONY: setup packages python python-test native native-run dist sdr module virtual-lab guest-kernel demo test test-native \
 	test-apart test-virtual test-realtime test-radio test-slow chaos bench bench-captures bench-media bench-medium-ns3 bench-modem bench-radio \
-	bench-switch bench-tcp bench-virtual conformance crosscheck ns3 p4 results sanitize fuzz lint lint-quick format docs example clean
+	bench-p4runtime bench-switch bench-tcp bench-virtual conformance crosscheck ns3 p4 p4runtime-shell results sanitize fuzz lint lint-quick format docs example clean
 
 setup: native
 
@@ -178,6 +178,7 @@ SIDE_BY_SIDE := -n 2 --dist loadfile
 # The guest kernel's build and the tests that keep to no clock share the processors; then come those in virtual time, then
 # those of real time, alone.
 test: setup
+	@$(MAKE) --no-print-directory p4runtime-shell
 	@$(if $(GUEST_ORIGIN),,echo "== leaving out the virtual lab: name a Debian archive (MIRROR=URL) or a kernel tree (TREE=DIRECTORY)")
 	@$(MAKE) --no-print-directory -j 2 $(if $(GUEST_ORIGIN),guest-kernel) test-native test-apart
 	@$(if $(GUEST_ORIGIN),$(MAKE) --no-print-directory test-virtual)
@@ -231,7 +232,7 @@ bench: setup
 	@missed=0; \
 	$(AS_ROOT) $(RUN)/python link-emulator/bench/bench.py --nagi-link $(RUN)/nagi-link \
 	    --programs $(BUILD)/link-emulator/bench --rattan $(RATTAN) --json $(BUILD)/bench.json $(BENCH) || missed=$$?; \
-	for other in bench-switch bench-radio bench-virtual bench-media; do $(MAKE) --no-print-directory $$other || missed=$$?; done; exit $$missed
+	for other in bench-switch bench-p4runtime bench-radio bench-virtual bench-media; do $(MAKE) --no-print-directory $$other || missed=$$?; done; exit $$missed
 
 # VIRTUAL="--seconds 5 --rounds 1" takes half a minute.
 bench-virtual: virtual-lab
@@ -276,6 +277,20 @@ results: virtual-lab
 bench-switch: setup
 	@cmake --build $(BUILD) --target nagi_bench
 	@$(AS_ROOT) $(RUN)/python p4/switch/bench/bench_switch.py --json $(BUILD)/bench-switch.json $(SWITCH)
+
+# P4RUNTIME="writes --quick" takes half a minute.
+bench-p4runtime: setup
+	@cmake --build $(BUILD) --target nagi_bench
+	@$(AS_ROOT) $(RUN)/python p4/control/bench/bench_p4runtime.py --json $(BUILD)/bench-p4runtime.json $(P4RUNTIME)
+
+# p4runtime-shell needs another protobuf than the rest: it has an environment of its own, for the tests of clients.
+SHELL_VENV := $(BUILD)/p4runtime-shell
+p4runtime-shell: $(SHELL_VENV)/.installed
+$(SHELL_VENV)/.installed: p4/control/tests/clients/shell-requirements.txt
+	@echo "== installing p4runtime-shell into $(SHELL_VENV)"
+	@test -x $(SHELL_VENV)/bin/python || $(PYTHON) -m venv $(SHELL_VENV)
+	@$(SHELL_VENV)/bin/pip install -q --disable-pip-version-check --progress-bar off -r $<
+	@touch $@
 
 # p4c is beside nagi, not a part of it: P4C names p4c-bm2-ss where it is not on PATH. PROGRAM="p4/edge.p4" compiles that one
 # alone, CHECK=1 only says whether what is committed is what the compiler makes.

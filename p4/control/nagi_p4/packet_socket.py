@@ -21,7 +21,9 @@ class PacketSocket:
             self._socket.bind((interface, 0))
         except OSError as error:
             self._socket.close()
-            raise OSError(error.errno, f"no packets from here ({error.strerror})", interface) from None
+            raise OSError(
+                error.errno, f"no packets from here ({error.strerror})", interface
+            ) from None
         self._socket.setblocking(False)
 
     def close(self) -> None:
@@ -32,7 +34,7 @@ class PacketSocket:
 
     def received(self) -> list[bytes]:
         """What has come since the last time. Does not wait."""
-        frames = []
+        frames: list[bytes] = []
         while True:
             try:
                 frame, (_, _, kind, _, _) = self._socket.recvfrom(_MAX_FRAME)

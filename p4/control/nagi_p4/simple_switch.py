@@ -236,6 +236,7 @@ class SimpleSwitch(Switch):
     ) -> Answer:
         key = self._match(table, match)
         options = self._m["types"].BmAddEntryOptions(priority=priority)
+        what: tuple[Any, ...]
         if member is not None:
             add, what = self._standard.bm_mt_indirect_add_entry, (member,)
         elif group is not None:
@@ -556,9 +557,7 @@ class SimpleSwitch(Switch):
         for learned in told:
             if isinstance(learned, Learned):
                 found += list(self._program.digests(learned))
-                self._standard.bm_learning_ack_buffer(
-                    _CONTEXT, learned.list_id, learned.buffer_id
-                )
+                self._standard.bm_learning_ack_buffer(_CONTEXT, learned.list_id, learned.buffer_id)
         return found
 
     def _events(self) -> Answer:

@@ -54,9 +54,7 @@ class Arbitration:
         self._check(client, message)
         rights = rights_of(message.role)
         role = self._roles.setdefault(name, _Role())
-        election_id = (
-            number_of(message.election_id) if message.HasField("election_id") else None
-        )
+        election_id = number_of(message.election_id) if message.HasField("election_id") else None
         for other in role.clients:
             if other is not client and election_id is not None and other.election_id == election_id:
                 raise P4Error(
@@ -99,9 +97,7 @@ class Arbitration:
     def primaries(self) -> list[tuple[Client, Rights]]:
         """Of all roles."""
         return [
-            (role.primary, role.rights)
-            for role in self._roles.values()
-            if role.primary is not None
+            (role.primary, role.rights) for role in self._roles.values() if role.primary is not None
         ]
 
     def is_primary(self, client: Client) -> bool:
@@ -173,7 +169,9 @@ class Arbitration:
         else:
             message.status.code = Code.NOT_FOUND
             message.status.message = "there is no primary" + (
-                "" if role.highest is None else f"; an election id from {role.highest} on becomes it"
+                ""
+                if role.highest is None
+                else f"; an election id from {role.highest} on becomes it"
             )
         return response
 

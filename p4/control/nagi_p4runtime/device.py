@@ -8,6 +8,7 @@ import json
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+
 from nagi_p4.operations import Answer, Operation, Refused
 from nagi_p4.switch import Switch
 
@@ -102,9 +103,7 @@ class Device:
         """Raises P4Error if nothing was saved, or if what was written since cannot be done: then
         the old pipeline goes on."""
         if self._saved is None:
-            raise P4Error(
-                Code.NOT_FOUND, "there is no saved pipeline; save one by VERIFY_AND_SAVE"
-            )
+            raise P4Error(Code.NOT_FOUND, "there is no saved pipeline; save one by VERIFY_AND_SAVE")
         saved, waiting = self._saved, self._waiting
         self._replace(saved.config, waiting)
 
@@ -124,9 +123,7 @@ class Device:
         updates = [] if old is None else self._state(old)
         self._replace(config, updates)
 
-    def _replace(
-        self, config: p4r.ForwardingPipelineConfig, updates: Sequence[p4r.Update]
-    ) -> None:
+    def _replace(self, config: p4r.ForwardingPipelineConfig, updates: Sequence[p4r.Update]) -> None:
         """Another pipeline with the state that `updates` write, or the old one with its own."""
         new = self.verify(config)
         old = self.pipeline
@@ -179,13 +176,12 @@ class Device:
         ):
             reader.read(request)
         for table in old.info.tables.values():
-            if not table.has_const_default and table.profile is None:
-                if not self._switch.read_default(table.name).get("is_initial", False):
-                    reader.read(
-                        every(
-                            table_entry=p4r.TableEntry(table_id=table.id, is_default_action=True)
-                        )
-                    )
+            if table.has_const_default or table.profile is not None:
+                continue
+            if not self._switch.read_default(table.name).get("is_initial", False):
+                reader.read(
+                    every(table_entry=p4r.TableEntry(table_id=table.id, is_default_action=True))
+                )
         updates = []
         for response in responses.all():
             for entity in p4r.ReadResponse.FromString(response).entities:
@@ -243,9 +239,7 @@ class Device:
         if any(found):
             raise BatchError(found)
 
-    def _write_one(
-        self, planner: Planner, memory: Memory, update: p4r.Update
-    ) -> P4Error | None:
+    def _write_one(self, planner: Planner, memory: Memory, update: p4r.Update) -> P4Error | None:
         try:
             plan = planner.plan(update)
             if len(plan.operations) == 1:
@@ -370,12 +364,12 @@ def _refusal(update: p4r.Update, rights: Rights, taken: frozenset[int]) -> P4Err
 
 def _only(error: P4Error, place: int, count: int) -> list[P4Error | None]:
     """Of a batch of which nothing was done because of one update."""
-    return [error if each == place else P4Error(Code.ABORTED, _ROLLED_BACK) for each in range(count)]
+    return [
+        error if each == place else P4Error(Code.ABORTED, _ROLLED_BACK) for each in range(count)
+    ]
 
 
-def _is_same_program(
-    old: p4r.ForwardingPipelineConfig, new: p4r.ForwardingPipelineConfig
-) -> bool:
+def _is_same_program(old: p4r.ForwardingPipelineConfig, new: p4r.ForwardingPipelineConfig) -> bool:
     return old.p4_device_config == new.p4_device_config and old.p4info == new.p4info
 
 

@@ -61,7 +61,9 @@ def parts_of(
 
 def operation_of(key: Key, table: Table) -> dict[str, Any]:
     """The "match" and "priority" of an operation."""
-    match = [_element(field.kind, part) for field, part in zip(table.fields, key.parts, strict=True)]
+    match = [
+        _element(field.kind, part) for field, part in zip(table.fields, key.parts, strict=True)
+    ]
     return {"match": match} if key.priority is None else {"match": match, "priority": key.priority}
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the server remembers because no switch does: the clients' ids of members and groups, weights,
-metadata, how replicas were named, which digests are asked for. What packets meet is read of the
-switch.
+"""What the server remembers because no switch does: the clients' ids of members and groups,
+weights, metadata, how replicas were named, which digests are asked for. What packets meet is read
+of the switch.
 
 Changes are noted, so that those of refused updates can be taken back.
 """
@@ -32,8 +32,8 @@ class Remembered:
 
 @dataclass(frozen=True)
 class Member:
-    """`numbers`: the switch's. There is one for each unit of weight, because a group of a switch has
-    a member once."""
+    """`numbers`: the switch's. There is one for each unit of weight, because a group of a switch
+    has a member once."""
 
     numbers: tuple[int, ...]
 
@@ -131,7 +131,7 @@ class Memory:
             old = known[key]
             self._undo.append(lambda: known.__setitem__(key, old))
         else:
-            self._undo.append(lambda: known.pop(key, None) and None)
+            self._undo.append(lambda: known.__delitem__(key))
         known[key] = value
 
     def drop(self, known: dict[K, V], key: K) -> None:

@@ -254,7 +254,9 @@ class P4Info:
 
     def _profile(self, id: int, table: str) -> Profile:
         if id not in self.profiles:
-            raise invalid(f"the P4Info's table {table} has an action profile {id} that is not there")
+            raise invalid(
+                f"the P4Info's table {table} has an action profile {id} that is not there"
+            )
         return self.profiles[id]
 
 
@@ -368,5 +370,3 @@ def _register(register: p4i.Register, info: p4t.P4TypeInfo) -> Register:
             Code.UNIMPLEMENTED, f"{name}: a register of {kind.kind}s; use bit<>, int<> or bool"
         )
     return Register(register.preamble.id, name, register.size, kind.bits, kind.kind == "signed")
-
-

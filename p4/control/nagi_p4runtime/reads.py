@@ -41,7 +41,8 @@ class Responses:
         if self._room == 0:
             self._flush()
         self._room -= 1
-        return self._current.entities.add()
+        entity: p4r.Entity = self._current.entities.add()
+        return entity
 
     def all(self) -> list[bytes]:
         if self._room < _ENTITIES:
@@ -104,12 +105,16 @@ class Reader:
                 self._entries(table, wanted)
 
     def _check_resources(self, table: Table, wanted: p4r.TableEntry) -> None:
-        for name, has in (
-            ("counter_data", table.has_counter),
-            ("meter_config", table.has_meter),
-            ("time_since_last_hit", table.has_timeouts),
+        for name, is_given, has in (
+            ("counter_data", wanted.HasField("counter_data"), table.has_counter),
+            ("meter_config", wanted.HasField("meter_config"), table.has_meter),
+            (
+                "time_since_last_hit",
+                wanted.HasField("time_since_last_hit"),
+                table.has_timeouts,
+            ),
         ):
-            if wanted.HasField(name) and not has:
+            if is_given and not has:
                 raise invalid(f"{table.name}: it has no {name}; leave it out")
 
     def _entries(self, table: Table, wanted: p4r.TableEntry) -> None:
@@ -134,9 +139,7 @@ class Reader:
                 entry.table_id = table.id
                 keys.write_key(key, table, entry, const_entries)
                 if "action" in each:
-                    actions.write_call(
-                        by_name[each["action"]], each["data"], entry.action.action
-                    )
+                    actions.write_call(by_name[each["action"]], each["data"], entry.action.action)
                 else:
                     self._write_target(table, each, entry.action)
                 if table.is_const:
@@ -243,9 +246,7 @@ class Reader:
     def _weights(self, profile: Profile, numbers: Iterable[int]) -> dict[int, int]:
         """By the clients' ids, of the numbers in a group."""
         memory = self._memory.profile(profile.id)
-        id_of = {
-            number: id for id, member in memory.members.items() for number in member.numbers
-        }
+        id_of = {number: id for id, member in memory.members.items() for number in member.numbers}
         weights: dict[int, int] = {}
         for number in numbers:
             id = id_of.get(number) or memory.adopt_member(number)
@@ -410,9 +411,7 @@ class Reader:
             _write_replicas(each["copies"], entry)
 
     def _clones(self, wanted: int) -> None:
-        sessions = [
-            each for each in self._switch.read_mirrors() if wanted in (0, each["session"])
-        ]
+        sessions = [each for each in self._switch.read_mirrors() if wanted in (0, each["session"])]
         if not sessions:
             return
         copies_of = {each["group"]: each["copies"] for each in self._switch.read_multicast()}
@@ -461,9 +460,7 @@ def _index(wanted: Any, array: Array) -> int | None:
     if index < 0:
         raise invalid(f"{array.name}: index {index}; give 0 or more")
     if index >= array.size:
-        raise P4Error(
-            Code.OUT_OF_RANGE, f"{array.name}: index {index}; it has {array.size} cells"
-        )
+        raise P4Error(Code.OUT_OF_RANGE, f"{array.name}: index {index}; it has {array.size} cells")
     return index
 
 

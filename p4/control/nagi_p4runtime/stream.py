@@ -28,7 +28,7 @@ from nagi_p4runtime.roles import Rights
 
 _log = logging.getLogger(__name__)
 
-_EVERY_S = 0.003
+_EVERY_S = 0.004
 _ROOM = 10_000  # messages that may wait for a client
 _FRESH_S = 1.0  # after which a primary is told that it is, come what may
 MAX_STREAMS = 32  # each keeps a thread of the server
@@ -264,9 +264,7 @@ class Streams:
             if lost:
                 _log.warning("a client does not keep up: %d messages lost", lost)
 
-    def _digest_lists(
-        self, pipeline: Pipeline, digests: Any
-    ) -> list[p4r.StreamMessageResponse]:
+    def _digest_lists(self, pipeline: Pipeline, digests: Any) -> list[p4r.StreamMessageResponse]:
         if self._lists is None or self._lists[0] is not pipeline:
             self._lists = pipeline, DigestLists(pipeline.info, pipeline.memory.digests)
         lists = self._lists[1]

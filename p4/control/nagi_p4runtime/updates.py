@@ -23,7 +23,7 @@ from nagi_p4runtime.p4info import Array, P4Info, Profile, Table, found
 from nagi_p4runtime.protos import p4r
 
 INSERT, MODIFY, DELETE = p4r.Update.INSERT, p4r.Update.MODIFY, p4r.Update.DELETE
-_NAMES = {INSERT: "INSERT", MODIFY: "MODIFY", DELETE: "DELETE"}
+_NAMES: dict[int, str] = {INSERT: "INSERT", MODIFY: "MODIFY", DELETE: "DELETE"}
 
 # Clones with several replicas go through a multicast group of their own, whose number is the
 # session's and this. Clients have the numbers below.
@@ -141,9 +141,7 @@ class Planner:
         if entry.HasField("meter_counter_data"):
             raise _no_meter_counters(table.name)
 
-    def _default_entry(
-        self, plan: Plan, type: int, table: Table, entry: p4r.TableEntry
-    ) -> None:
+    def _default_entry(self, plan: Plan, type: int, table: Table, entry: p4r.TableEntry) -> None:
         if type != MODIFY:
             raise invalid(f"{table.name}: {_NAMES[type]} of the default entry; MODIFY it")
         if entry.match or entry.priority:
@@ -200,9 +198,7 @@ class Planner:
                 actions.refuse_scope(
                     action.action, table.default_actions, table.name, "the default entry"
                 )
-            call = actions.operation_of(
-                action.action, table.entry_actions, self._info, table.name
-            )
+            call = actions.operation_of(action.action, table.entry_actions, self._info, table.name)
             return call, None
         memory = self._memory.profile(profile.id)
         if kind == "action_profile_action_set":
@@ -226,14 +222,14 @@ class Planner:
             "group": _known(memory.groups, action.action_profile_group_id, profile, "group").number
         }, None
 
-    def _present_target(
-        self, table: Table, key: Key, entry: p4r.TableEntry
-    ) -> dict[str, Any]:
+    def _present_target(self, table: Table, key: Key, entry: p4r.TableEntry) -> dict[str, Any]:
         """What an entry does now. Raises P4Error if there is none."""
         present = keys.the_entry(self._switch, table, key)
         if present is None:
             raise P4Error(Code.NOT_FOUND, f"{table.name}: there is no such entry")
-        return {name: present[name] for name in ("action", "data", "member", "group") if name in present}
+        return {
+            name: present[name] for name in ("action", "data", "member", "group") if name in present
+        }
 
     def _direct_resources(
         self, plan: Plan, type: int, table: Table, key: Key, entry: p4r.TableEntry
@@ -250,7 +246,12 @@ class Planner:
         self, table: Table, key: Key | None, entry: p4r.TableEntry, one_shot: int | None
     ) -> None:
         known = self._memory.entries
-        if entry.metadata or entry.controller_metadata or entry.idle_timeout_ns or one_shot is not None:
+        if (
+            entry.metadata
+            or entry.controller_metadata
+            or entry.idle_timeout_ns
+            or one_shot is not None
+        ):
             remembered = Remembered(
                 entry.metadata, entry.controller_metadata, entry.idle_timeout_ns, one_shot
             )
@@ -378,9 +379,7 @@ class Planner:
                 return self._info.tables[table_id].entry_actions
         raise invalid(f"{profile.name}: no table of the P4Info uses it")
 
-    def _action_profile_group(
-        self, plan: Plan, type: int, message: p4r.ActionProfileGroup
-    ) -> None:
+    def _action_profile_group(self, plan: Plan, type: int, message: p4r.ActionProfileGroup) -> None:
         profile = found(self._info.profiles, message.action_profile_id, "action profile")
         if not profile.has_selector:
             raise invalid(f"{profile.name}: it is no selector and has no groups")
@@ -408,7 +407,9 @@ class Planner:
             number = self._memory.take(memory.group_numbers, id)
             plan.add("group_create", profile=profile.name)
             plan.expect("group", number)
-            self._change_group(plan, profile, memory, id, Group(number, message.max_size, ()), weights)
+            self._change_group(
+                plan, profile, memory, id, Group(number, message.max_size, ()), weights
+            )
             return
         old = _known(memory.groups, id, profile, "group")
         if message.max_size != old.max_size:
@@ -492,7 +493,12 @@ class Planner:
         """Numbers that no group needs any more go."""
         for id, _ in changed:
             needed = max(
-                (weight for group in memory.groups.values() for m, weight in group.weights if m == id),
+                (
+                    weight
+                    for group in memory.groups.values()
+                    for m, weight in group.weights
+                    if m == id
+                ),
                 default=1,
             )
             numbers = memory.members[id].numbers
@@ -513,9 +519,7 @@ class Planner:
         for index in _indices(message, counter):
             plan.add("counter_write", counter=counter.name, index=index, **counts)
 
-    def _direct_counter_entry(
-        self, plan: Plan, type: int, message: p4r.DirectCounterEntry
-    ) -> None:
+    def _direct_counter_entry(self, plan: Plan, type: int, message: p4r.DirectCounterEntry) -> None:
         table = found(self._info.tables, message.table_entry.table_id, "table")
         _only_modify(type, table.name)
         if not table.has_counter:
@@ -573,7 +577,9 @@ class Planner:
             raise invalid(f"{register.name}: {kind or 'no value'} is given; give a bitstring")
         array = Array(register.id, register.name, register.size)
         for index in _indices(message, array):
-            plan.add("register_write", register=register.name, index=index, value=for_operation(value))
+            plan.add(
+                "register_write", register=register.name, index=index, value=for_operation(value)
+            )
 
     # Packet replication.
 
@@ -630,7 +636,9 @@ class Planner:
                 "leave it out",
             )
         if message.packet_length_bytes < 0:
-            raise invalid(f"{what}: packet_length_bytes below 0; give 0, for whole packets, or more")
+            raise invalid(
+                f"{what}: packet_length_bytes below 0; give 0, for whole packets, or more"
+            )
         operation: dict[str, Any] = {"session": session}
         if message.packet_length_bytes:
             operation["max_bytes"] = message.packet_length_bytes
@@ -717,9 +725,7 @@ def _indices(message: Any, array: Array) -> Iterable[int]:
     if index < 0:
         raise invalid(f"{array.name}: index {index}; give 0 or more")
     if index >= array.size:
-        raise P4Error(
-            Code.OUT_OF_RANGE, f"{array.name}: index {index}; it has {array.size} cells"
-        )
+        raise P4Error(Code.OUT_OF_RANGE, f"{array.name}: index {index}; it has {array.size} cells")
     return (index,)
 
 
@@ -785,7 +791,9 @@ def port_of(replica: Any, what: str) -> int:
     if kind is None:
         raise invalid(f"{what}: a replica without a port; give one")
     port: int = (
-        replica.egress_port if kind == "egress_port" else unsigned(replica.port, 32, f"{what}: port")
+        replica.egress_port
+        if kind == "egress_port"
+        else unsigned(replica.port, 32, f"{what}: port")
     )
     if port > _MAX_PORT:
         raise invalid(f"{what}: port {port}; give 0 to {_MAX_PORT}")
@@ -809,4 +817,3 @@ def _copies(replicas: Iterable[Any], what: str) -> list[dict[str, Any]]:
 
 def _is_one_port(replicas: Sequence[Any]) -> bool:
     return len(replicas) == 1 and replicas[0].instance == 0
-

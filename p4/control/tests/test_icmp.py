@@ -134,7 +134,10 @@ def test_where_rfc_1812_permits_none(network):
     ids=lambda packet: packet.summary() if hasattr(packet, "summary") else "",
 )
 def test_where_rfc_4443_permits_none(network, cause):
-    assert answer(Ether(src=ETHERNET.src, dst=ETHERNET.dst, type=0x86DD) / network, cause, own=OWN_V6) is None
+    assert (
+        answer(Ether(src=ETHERNET.src, dst=ETHERNET.dst, type=0x86DD) / network, cause, own=OWN_V6)
+        is None
+    )
 
 
 def test_where_rfc_4443_permits_one():

@@ -111,10 +111,12 @@ def test_p4runtime_shell_is_a_client(namespaces, address):
 @realtime
 def test_ptf_drives_packets(namespaces, address, tmp_path):
     parameters = f"address='{address}';programs='{PROGRAMS}'"
+    aloud = ("sh", "-c", 'exec "$@" 2>&1', "sh")  # unittest reports by standard error
     path = os.pathsep.join(each for each in sys.path if each)
     ptf = Path(sys.executable).with_name("ptf")
     said = namespaces.run(
-        "outside", "sh", "-c", 'exec "$@" 2>&1', "sh", "env", "-C", str(tmp_path), f"PYTHONPATH={path}", sys.executable, str(ptf),
+        "outside", *aloud, "env", "-C", str(tmp_path), f"PYTHONPATH={path}",
+        sys.executable, str(ptf),
         "--test-dir", str(TESTS / "ptf"), "--interface", "1@v1", "--interface", "2@v2",
         "--test-params", parameters,
     )  # fmt: skip
@@ -141,17 +143,17 @@ def test_the_program_that_runs_already_is_known_by_its_p4info(switch, tmp_path):
 def certificates(directory: Path) -> None:
     """A CA's, a server's and a client's certificate, as openssl makes them."""
 
-    def openssl(*arguments: str) -> None:
-        subprocess.run(["openssl", *arguments], cwd=directory, check=True, capture_output=True)
+    def openssl(arguments: str) -> None:
+        command = ["openssl", *arguments.split()]
+        subprocess.run(command, cwd=directory, check=True, capture_output=True)
 
-    openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
-            "-keyout", "ca.key", "-out", "ca.crt", "-subj", "/CN=ca", "-days", "2")  # fmt: skip
-    (directory / "name").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
+    new = "req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes"
+    openssl(f"{new} -x509 -keyout ca.key -out ca.crt -subj /CN=ca -days 2")
+    (directory / "names").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
     for name in ("server", "client"):
-        openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
-                "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}")  # fmt: skip
-        openssl("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.crt", "-CAkey", "ca.key",
-                "-CAcreateserial", "-out", f"{name}.crt", "-days", "2", "-extfile", "name")  # fmt: skip
+        openssl(f"{new} -keyout {name}.key -out {name}.csr -subj /CN={name}")
+        signed = f"-in {name}.csr -CA ca.crt -CAkey ca.key -CAcreateserial -out {name}.crt"
+        openssl(f"x509 -req {signed} -days 2 -extfile names")
 
 
 @realtime
@@ -159,7 +161,9 @@ def test_with_tls_clients_without_a_certificate_are_refused(switch, tmp_path):
     if shutil.which("openssl") is None:
         pytest.skip("needs openssl")
     certificates(tmp_path)
-    files = {name: (tmp_path / name).read_bytes() for name in ("ca.crt", "client.key", "client.crt")}
+    files = {
+        name: (tmp_path / name).read_bytes() for name in ("ca.crt", "client.key", "client.crt")
+    }
     options = []
     for option, name in (("cert", "server.crt"), ("key", "server.key"), ("ca", "ca.crt")):
         options += [f"--tls-{option}", str(tmp_path / name)]
@@ -185,7 +189,9 @@ def test_it_ends_with_its_switch_and_says_so(namespaces, switch, tmp_path):
     with Running("--switch", f"nagi:{switch}", "--listen", where) as server:
         with grpc.insecure_channel(where) as channel:
             client = Session(channel)
-            client.set_pipeline(config_of(PROGRAMS / "everything.json", PROGRAMS / "everything.p4info.txtpb"))
+            client.set_pipeline(
+                config_of(PROGRAMS / "everything.json", PROGRAMS / "everything.p4info.txtpb")
+            )
             subprocess.run([str(executable("nagi-switch")), "stop", switch], check=True)
             ended = client.next()
             assert isinstance(ended, grpc.RpcError)
@@ -220,7 +226,7 @@ def run_to_end(*options: str) -> subprocess.CompletedProcess[str]:
         (["--switch", "nagi:x", "--cpu-interface", "v1"], "--cpu-interface: is for simple_switch"),
         (["--switch", "nagi:x", "--device-id", "0"], "--device-id 0: give 1 or more"),
         (["--switch", "nagi:x", "--tls-cert", "a.crt"], "TLS needs --tls-cert and --tls-key"),
-        (["--switch", "nagi:x", "--tls-cert", "no.crt", "--tls-key", "no.key"], "no.key: No such file"),
+        (["--switch", "nagi:x", "--tls-cert", "no.crt", "--tls-key", "no.key"], "no.key: No such"),
         (["--switch", "nagi:x", "--listen", "here"], "--listen here: give unix:PATH or HOST:PORT"),
         ([], "--switch"),
     ],
@@ -229,3 +235,16 @@ def test_bad_input_is_refused_with_its_cure(options, said):
     done = run_to_end(*options)
     assert done.returncode == 2
     assert said in done.stderr
+
+
+def test_without_its_extra_it_says_what_to_install():
+    """As where nagi was installed without it: modules of site-packages are not there."""
+    done = subprocess.run(
+        [sys.executable, "-S", "-m", "nagi_p4runtime", "--help"],
+        env={**os.environ, "PYTHONPATH": str(TESTS.parent)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "install nagi with its extra: pip install 'nagi[p4runtime]'" in done.stderr

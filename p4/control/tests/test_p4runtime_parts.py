@@ -108,7 +108,9 @@ class Told:
         self.last = {n.client: n.message.arbitration for n in self.arbitration.leave(client)}
 
     def codes(self, *clients):
-        return [self.last[client].status.code if client in self.last else None for client in clients]
+        return [
+            self.last[client].status.code if client in self.last else None for client in clients
+        ]
 
 
 PRIMARY, BACKUP, NOBODY = Code.OK, Code.ALREADY_EXISTS, Code.NOT_FOUND
@@ -218,7 +220,7 @@ def test_a_role_has_the_rights_of_its_config():
     assert told.arbitration.taken_by_others("") == {1}
     assert told.arbitration.taken_by_others("x") == frozenset()
     message.role.config.CopyFrom(any_pb2.Any(type_url="type.googleapis.com/other"))
-    with pytest.raises(P4Error, match="INVALID_ARGUMENT: a role config of type .*other"):
+    with pytest.raises(P4Error, match=r"INVALID_ARGUMENT: a role config of type .*other"):
         told.arbitration.update(client, message)
 
 

@@ -11,7 +11,8 @@ import threading
 from contextlib import suppress
 
 import pytest
-from nagi_p4 import simple_switch
+from nagi_p4 import notifications, simple_switch
+from nagi_p4 import simple_switch_state as state
 from nagi_p4.nagi_switch import NagiSwitch
 from nagi_p4.notifications import Notifications
 from nagi_p4.operations import Refused
@@ -190,6 +191,7 @@ def bmv2(monkeypatch):
     switch._standard = Recorder()
     switch._multicast = type("multicast", (), {"bm_mc_get_entries": lambda *_: json.dumps(TREE)})()
     switch._notifications = None
+    switch._packets = None
     return switch
 
 
@@ -304,7 +306,7 @@ def test_digests_come_by_notifications_whole_or_in_pieces(long_path, tmp_path, m
 
     thread = threading.Thread(target=publish)
     thread.start()
-    notifications = Notifications(str(long_path))
+    subscription = Notifications(str(long_path))
     thread.join(10)
     ((client, hello),) = publisher
     assert hello == b"\0SP\0\0\x21\0\0"
@@ -314,15 +316,15 @@ def test_digests_come_by_notifications_whole_or_in_pieces(long_path, tmp_path, m
     other = b"PRT|" + bytes(28)
     framed = b"".join(struct.pack(">BQ", 1, len(each)) + each for each in (other, message))
     client.sendall(framed[:50])
-    assert notifications.told() == []
+    assert subscription.told() == []
     client.sendall(framed[50:])
-    (learned,) = notifications.told()
+    (learned,) = subscription.told()
     assert (learned.list_id, learned.buffer_id, learned.samples) == (1, 9, 2)
     assert list(Program(PROGRAM).digests(learned)) == [
         {"digest": "Sample", "values": [2, 0x0A000001]},
         {"digest": "Sample", "values": [511, 5]},
     ]
-    notifications.close()
+    subscription.close()
     client.close()
     server.close()
 
@@ -332,3 +334,117 @@ def test_without_bmv2_it_is_said_what_to_install(monkeypatch, tmp_path):
     assert "there is no simple_switch; install bmv2" in simple_switch.problem()
     monkeypatch.setenv(simple_switch.CLIENT_VARIABLE, "/somewhere")
     assert simple_switch.client_directory() == "/somewhere"
+
+
+class Told:
+    """An object of Thrift's: fields that are not given are None."""
+
+    def __init__(self, **fields):
+        self.__dict__.update(fields)
+
+    def __getattr__(self, name):
+        return None
+
+
+def test_bmv2_s_entries_are_told_as_nagi_switch_tells_its_own():
+    key = [
+        Told(lpm=Told(key=b"\x0a\0\0\0", prefix_length=8)),
+        Told(exact=Told(key=bytes(8) + b"\1" + bytes(7))),
+        Told(ternary=Told(key=b"\x06", mask=b"\xff")),
+        Told(ternary=Told(key=b"\0", mask=b"\0")),
+        Told(range=Told(start=b"\1", end_=b"\5")),
+    ]
+    kinds = [("lpm", 32), ("exact", 128), ("ternary", 8), ("optional", 8), ("range", 8)]
+    entry = Told(
+        match_key=key,
+        entry_handle=5,
+        options=Told(priority=7),
+        action_entry=Told(action_type=1, action_name="go", action_data=[b"\x01\xff"]),
+        life=Told(timeout_ms=1000, time_since_hit_ms=20),
+    )
+    assert state.entry(entry, kinds) == {
+        "handle": 5,
+        "match": [
+            {"value": 0x0A000000, "prefix": 8},
+            1 << 56,
+            {"value": 6, "mask": 255},
+            None,
+            {"low": 1, "high": 5},
+        ],
+        "action": "go",
+        "data": [511],
+        "priority": 7,
+        "idle_us": 20_000,
+        "timeout_us": 1_000_000,
+    }
+    assert state.target(Told(action_type=2, mbr_handle=3)) == {"member": 3}
+    assert state.target(Told(action_type=3, grp_handle=4)) == {"group": 4}
+    assert state.target(Told(action_type=0)) == {}
+    assert state.plain(b"\1" + bytes(8)) == "0x10000000000000000"
+
+
+def test_bmv2_s_multicast_is_read_and_deleted_whoever_made_it(bmv2):
+    copies = [{"rid": 0, "ports": [1, 2]}, {"rid": 1, "ports": [2]}]
+    assert bmv2.read_multicast() == [{"group": 3, "copies": copies}]
+    calls = Recorder()
+    calls.bm_mc_get_entries = lambda *_: json.dumps(TREE)
+    bmv2._multicast = calls
+    bmv2.delete_group(3)
+    assert [call[0] for call in calls.calls] == [
+        *["bm_mc_node_dissociate", "bm_mc_node_destroy"] * 2,
+        "bm_mc_mgrp_destroy",
+    ]
+
+
+def test_bmv2_takes_entries_by_their_key(bmv2):
+    types = {
+        **{name: lambda **given: given for name in ("BmAddEntryOptions", "BmMatchParam")},
+        **{f"BmMatchParam{kind}": lambda *given: given for kind in ("LPM", "Exact")},
+        "BmMatchParamType": Told(EXACT=0, LPM=1),
+    }
+    bmv2._m["types"] = Told(**types)
+    bmv2._program = Program(PROGRAM)
+    calls = Recorder()
+    calls.bm_mt_get_entry_from_key = lambda *_: Told(entry_handle=9)
+    bmv2._standard = calls
+    key = {"table": "routes", "match": ["10.0.0.0/8", 1]}
+    bmv2.perform({"op": "table_modify", **key, "action": "go", "data": [1], "timeout_us": 1500})
+    bmv2.perform({"op": "table_delete", **key})
+    assert calls.calls == [
+        ("bm_mt_modify_entry", 0, "routes", 9, "go", [b"\x00\x01"]),
+        ("bm_mt_set_entry_ttl", 0, "routes", 9, 2),
+        ("bm_mt_delete_entry", 0, "routes", 9),
+    ]
+    with pytest.raises(Refused, match="no entry is named") as refused:
+        bmv2.perform({"op": "table_delete", "table": "routes"})
+    assert refused.value.code == "invalid"
+
+
+@pytest.mark.parametrize(
+    ("operation", "code", "said"),
+    [
+        ({"op": "packet_out", "bytes": "00"}, "failed_precondition", "the other end of its CPU"),
+        ({"op": "mirror_add", "session": 1, "port": 1, "max_bytes": 9}, "unsupported", "are whole"),
+        ({"op": "pipeline_check", "program": "{}", "name": "x.json"}, "invalid", "x.json: not a"),
+    ],
+)
+def test_what_bmv2_cannot_do_is_refused_by_name(bmv2, operation, code, said):
+    with pytest.raises(Refused, match=said) as refused:
+        bmv2.perform(operation)
+    assert refused.value.code == code
+
+
+def test_idle_entries_come_by_notifications(tmp_path):
+    message = HEADER.pack(b"AGE|", 0, 0, 4, 1, 2) + struct.pack("<2Q", 7, 1 << 33)
+    assert notifications._read(message) == notifications.Aged(4, (7, 1 << 33))
+
+
+def test_a_refusal_of_nagi_switch_says_why_and_which(tmp_path, monkeypatch):
+    error = "operations.3: t: it is full"
+    answer = {"ok": False, "error": error, "code": "resource_exhausted"}
+    listener = listening(tmp_path / "s.sock", lambda _: answer, tmp_path, monkeypatch)
+    with NagiSwitch(str(tmp_path / "s.sock")) as switch:
+        with pytest.raises(Refused) as refused:
+            switch.perform_all([{"op": "x"}] * 5)
+        assert (refused.value.code, refused.value.place) == ("resource_exhausted", 3)
+    listener.join()

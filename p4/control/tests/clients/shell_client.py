@@ -4,7 +4,6 @@ has p4runtime-shell, and imports nothing of nagi."""
 
 from __future__ import annotations
 
-import os
 import sys
 
 import p4runtime_sh.shell as sh
@@ -12,8 +11,8 @@ import p4runtime_sh.shell as sh
 
 def main(address: str, programs: str) -> None:
     config = sh.FwdPipeConfig(
-        os.path.join(programs, "everything.p4info.txtpb"),
-        os.path.join(programs, "everything.json"),
+        f"{programs}/everything.p4info.txtpb",
+        f"{programs}/everything.json",
     )
     sh.setup(device_id=1, grpc_addr=address, election_id=(0, 1), config=config, verbose=False)
     try:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of everything.p4 in PTF's style: P4Runtime on one side of the switch, packets on the others.
-Parameters: `address` of the server, `programs`, the directory of everything.json."""
+"""Tests of everything.p4 in PTF's style: P4Runtime on one side of the switch, packets on the
+others. Parameters: `address` of the server, `programs`, the directory of everything.json."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Everything(BaseTest):
 class Routes(Everything):
     """Packets leave by the port of their route, unchanged; without a route they are dropped."""
 
-    def runTest(self):
+    def runTest(self):  # noqa: N802
         self.let_all_pass()
         self.client.insert(table_entry=self.route((10, 0, 0, 2), b"\2"))
         packet = testutils.simple_udp_packet(ip_dst="10.0.0.2")
@@ -72,7 +72,7 @@ class Routes(Everything):
 
 
 class Multicast(Everything):
-    def runTest(self):
+    def runTest(self):  # noqa: N802
         replicas = [{"port": b"\1"}, {"port": b"\2"}]
         group = {"multicast_group_id": 5, "replicas": replicas}
         self.client.insert(packet_replication_engine_entry={"multicast_group_entry": group})
@@ -89,7 +89,7 @@ class Multicast(Everything):
 class Controller(Everything):
     """A packet goes to the controller, and one comes from it."""
 
-    def runTest(self):
+    def runTest(self):  # noqa: N802
         ask = p4r.TableEntry(
             table_id=self.ids["stations"], is_default_action=True, action=self.action("ask", b"\7")
         )

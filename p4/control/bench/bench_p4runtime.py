@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What nagi-p4runtime can do over nagi-switch on this machine: `make bench-p4runtime`.
+
+    bench_p4runtime.py [writes|reads ...] [--quick] [--json FILE] [--seconds N]
+
+writes  Writes of one entry a second by one client, which waits for the answer to one when 16 are
+        under way, while half the highest rate passes of which nothing is lost; what is lost
+        meanwhile
+reads   how long 100,000 routes take to be written, in one batch, and to be read
+
+Exit status: 0 all targets met, 1 some missed, 2 the benchmark cannot run here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[3]
+for _room in ("link-emulator/bench", "p4/switch/bench"):
+    sys.path.insert(0, str(ROOT / _room))
+
+import grpc  # noqa: E402
+from bench_command import parsed, parser_of, refusal, status_of  # noqa: E402
+from bench_lab import BenchError, Lab, count_trial  # noqa: E402
+from bench_report import Row, machine, report, verdict  # noqa: E402
+from bench_switch import ROUTES, Bench, NagiSwitch  # noqa: E402
+from bench_throughput import BURST, find_throughput, progress  # noqa: E402
+from google.protobuf import text_format  # noqa: E402
+from nagi_p4runtime.protos import p4i, p4r, p4r_grpc  # noqa: E402
+
+EDGE_INFO = ROOT / "p4" / "edge.p4info.txtpb"
+ENTRIES = 100_000
+WRITES = 1000.0  # a second
+READ_S = 5.0
+WINDOW = 16  # Writes under way
+TRIES = 3  # of a trial in which the machine gave the processor to others
+START_S = 30.0
+
+NOTES = """\
+nagi-switch is on processor 1, with SCHED_FIFO. The source of packets, which never sleeps, the
+server and the client, which is Python too, share what is left at the same priority (nice -20).
+Packets are 1,000 bytes long and take one of 1,000 routes."""
+
+
+class Client:
+    """Of a server at `address`: the primary, with the ids of edge.p4's routes."""
+
+    def __init__(self, address: str) -> None:
+        options = [("grpc.max_send_message_length", -1)]
+        self._channel = grpc.insecure_channel(address, options)
+        grpc.channel_ready_future(self._channel).result(timeout=START_S)
+        self._stub = p4r_grpc.P4RuntimeStub(self._channel)
+        self._open = True
+        self._stream = self._stub.StreamChannel(self._arbitration())
+        if next(self._stream).arbitration.status.code != 0:
+            raise BenchError("the client is not primary")
+        info = text_format.Parse(EDGE_INFO.read_text(), p4i.P4Info())
+        (table,) = [t for t in info.tables if t.preamble.name == "ingress.ipv4_routes"]
+        (action,) = [a for a in info.actions if a.preamble.name == "ingress.forward"]
+        self._table, self._action = table.preamble.id, action.preamble.id
+        values = {"port": b"\2", "mtu": b"\x05\xdc"}
+        self._params = [
+            p4r.Action.Param(param_id=each.id, value=values.get(each.name, b"\2\0\0\0\0\x0b"))
+            for each in action.params
+        ]
+
+    def close(self) -> None:
+        self._open = False
+        self._stream.cancel()
+        self._channel.close()
+
+    def _arbitration(self) -> Iterator[p4r.StreamMessageRequest]:
+        update = p4r.MasterArbitrationUpdate(device_id=1, election_id=p4r.Uint128(low=1))
+        yield p4r.StreamMessageRequest(arbitration=update)
+        while self._open:
+            time.sleep(0.1)
+
+    def route(self, number: int) -> p4r.Update:
+        """The insertion of the `number`th route of a single host, none of which packets take."""
+        update = p4r.Update(type=p4r.Update.INSERT)
+        entry = update.entity.table_entry
+        entry.table_id = self._table
+        match = entry.match.add()
+        match.field_id = 1
+        match.lpm.value = ((172 << 24) + number).to_bytes(4, "big")
+        match.lpm.prefix_len = 32
+        entry.action.action.action_id = self._action
+        entry.action.action.params.extend(self._params)
+        return update
+
+    def request(self, *updates: p4r.Update) -> p4r.WriteRequest:
+        return p4r.WriteRequest(
+            device_id=1,
+            election_id=p4r.Uint128(low=1),
+            updates=updates,
+            atomicity=p4r.WriteRequest.DATAPLANE_ATOMIC,
+        )
+
+    def write(self, *updates: p4r.Update) -> None:
+        self._stub.Write(self.request(*updates))
+
+    def write_for(self, seconds: float) -> int:
+        """Writes one route after the other. Returns how many are written after so long."""
+        under_way: deque[Any] = deque()
+        written = 0
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            under_way.append(self._stub.Write.future(self.request(self.route(written))))
+            written += 1
+            if len(under_way) == WINDOW:
+                under_way.popleft().result()
+        not_yet = len(under_way)
+        for each in under_way:
+            each.result()
+        return written - not_yet
+
+    def read(self) -> int:
+        """How many routes there are."""
+        wanted = p4r.Entity(table_entry=p4r.TableEntry(table_id=self._table))
+        request = p4r.ReadRequest(device_id=1, entities=[wanted])
+        return sum(len(response.entities) for response in self._stub.Read(request))
+
+
+@contextmanager
+def serving(switch: NagiSwitch) -> Iterator[Client]:
+    """A client of a nagi-p4runtime over a running switch."""
+    with tempfile.TemporaryDirectory(prefix="nagi-bench-") as directory:
+        address = f"unix:{directory}/sock"
+        program = str(Path(sys.executable).with_name("nagi-p4runtime"))
+        options = ["--switch", f"nagi:{switch.socket}", "--listen", address]
+        server = subprocess.Popen([program, *options, "--p4info", str(EDGE_INFO)])
+        try:
+            client = Client(address)
+            try:
+                yield client
+            finally:
+                client.close()
+        finally:
+            server.terminate()
+            server.wait()
+
+
+def measure_writes(bench: Bench) -> None:
+    switch = NagiSwitch(bench, ROUTES, "af_xdp")
+    with switch:
+        load = find_throughput(bench.lab, switch, bench.length(2, 1))
+    rate = load.lossless / 2
+    if rate == 0:
+        raise BenchError("nagi-switch lost packets at every rate: no load to write beside")
+    seconds = bench.length(10, 3)
+    trials = []
+    for _ in range(TRIES):
+        progress(f"writes: {rate / 1e3:.0f} kpps for {seconds:g} s")
+        with switch, serving(switch) as client, ThreadPoolExecutor() as pool:
+            sent = pool.submit(count_trial, bench.lab, switch.pid, rate, BURST, seconds)
+            time.sleep(0.5)  # until packets pass
+            writes = client.write_for(seconds - 1) / (seconds - 1)
+            done = sent.result()
+        trials.append({"writes": writes, "load": done.to_json()})
+        if not (done.lost and done.held_up):
+            break
+    bench.rows.append(
+        Row(
+            f"Writes a second, while {done.offered_rate / 1e3:.0f} kpps pass",
+            f"{writes:.0f}",
+            f"{load.lossless / 1e3:.0f} kpps without loss",
+            target=f">= {WRITES:.0f}",
+            verdict=verdict(writes >= WRITES),
+        )
+    )
+    bench.rows.append(
+        Row(
+            f"  packets lost meanwhile, of {done.source['frames']}",
+            f"{done.lost}{' (others had the processor)' if done.lost and done.held_up else ''}",
+            target="0",
+            verdict=verdict(done.lost == 0),
+        )
+    )
+    bench.details["writes"] = trials
+
+
+def measure_reads(bench: Bench) -> None:
+    progress(f"reads: {ENTRIES} routes")
+    switch = NagiSwitch(bench, 1, "af_xdp")
+    with switch, serving(switch) as client:
+        routes = [client.route(number) for number in range(ENTRIES - 1)]
+        started = time.monotonic()
+        client.write(*routes)
+        written_s = time.monotonic() - started
+        started = time.monotonic()
+        count = client.read()
+        read_s = time.monotonic() - started
+    if count != ENTRIES:
+        raise BenchError(f"{count} routes were read, {ENTRIES} written")
+    bench.rows.append(Row(f"{ENTRIES} routes, written as one", f"{written_s:.2f} s"))
+    bench.rows.append(
+        Row(
+            f"{ENTRIES} routes, read",
+            f"{read_s:.2f} s",
+            target=f"< {READ_S:g} s",
+            verdict=verdict(read_s < READ_S),
+        )
+    )
+    bench.details["reads"] = {"written_s": written_s, "read_s": read_s}
+
+
+SUBJECTS = {"writes": measure_writes, "reads": measure_reads}
+
+
+def arguments() -> argparse.Namespace:
+    parser = parser_of(__doc__ or "", SUBJECTS, seconds="a trial")
+    parser.add_argument(
+        "--nagi-switch", type=Path, default=Path(sys.prefix) / "bin" / "nagi-switch", metavar="FILE"
+    )
+    return parsed(parser, SUBJECTS)
+
+
+def main() -> int:
+    given = arguments()
+    reason = refusal(given.nagi_switch, given.programs)
+    if reason is not None:
+        print(f"bench: {reason}", file=sys.stderr)
+        return 2
+    rows: list[Row] = []
+    details: dict[str, Any] = {}
+
+    def measure() -> None:
+        with Lab(given.programs.resolve()) as lab:
+            bench = Bench(
+                given.quick,
+                given.seconds,
+                lab,
+                given.nagi_switch.resolve(),
+                ROOT / "p4" / "edge.json",
+                Path(),
+                None,
+                rows,
+                details,
+            )
+            for what in given.what:
+                SUBJECTS[what](bench)
+
+    os.nice(-20)
+    if status := status_of(measure):
+        return status
+    about = {"machine": machine(), "nagi_switch": str(given.nagi_switch), "quick": given.quick}
+    return report(rows, NOTES, given.json, about, details)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `nagi-p4runtime` is told, and what it says. docs/p4runtime.md is its manual."""
+
+from __future__ import annotations
+
+import argparse
+import ipaddress
+import logging
+import signal
+import sys
+import threading
+from pathlib import Path
+
+import grpc
+from google.protobuf import text_format
+from nagi_p4.nagi_switch import NagiSwitch
+from nagi_p4.operations import Refused
+from nagi_p4.simple_switch import SimpleSwitch
+from nagi_p4.switch import Switch
+
+from nagi_p4runtime.device import Device
+from nagi_p4runtime.errors import P4Error
+from nagi_p4runtime.protos import p4i
+from nagi_p4runtime.server import Server, Service
+
+_log = logging.getLogger("nagi-p4runtime")
+
+DEFAULT_LISTEN = "127.0.0.1:9559"  # the port that IANA has given to P4Runtime
+BAD_INPUT = 2
+
+
+class BadInput(Exception):
+    """What a person gave and cannot be used."""
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="nagi-p4runtime",
+        description="Serves P4Runtime for a running nagi-switch or simple_switch.",
+    )
+    parser.add_argument(
+        "--switch",
+        required=True,
+        metavar="nagi:PATH|bmv2:PORT",
+        help="the switch: nagi-switch by its control socket, simple_switch by its Thrift port",
+    )
+    parser.add_argument(
+        "--listen",
+        default=DEFAULT_LISTEN,
+        metavar="unix:PATH|HOST:PORT",
+        help=f"where clients connect (default: {DEFAULT_LISTEN})",
+    )
+    parser.add_argument("--device-id", type=int, default=1, metavar="ID", help="(default: 1)")
+    parser.add_argument(
+        "--p4info",
+        type=Path,
+        metavar="FILE",
+        help="the P4Info of the program that runs already, as text (.txtpb) or binary",
+    )
+    parser.add_argument(
+        "--cpu-interface",
+        metavar="NAME",
+        help="simple_switch only: the interface at the other end of its CPU port",
+    )
+    parser.add_argument(
+        "--notifications",
+        metavar="PATH",
+        help="simple_switch only: the Unix socket of its --notifications-addr ipc://PATH, for "
+        "digests and idle timeouts",
+    )
+    parser.add_argument("--tls-cert", type=Path, metavar="FILE", help="the server's certificate")
+    parser.add_argument("--tls-key", type=Path, metavar="FILE", help="its key")
+    parser.add_argument(
+        "--tls-ca", type=Path, metavar="FILE", help="clients need a certificate that this CA signed"
+    )
+    return parser
+
+
+def _open_switch(options: argparse.Namespace, for_events: bool) -> Switch:
+    kind, _, where = options.switch.partition(":")
+    if kind == "nagi" and where:
+        for option in ("cpu_interface", "notifications"):
+            if getattr(options, option) is not None:
+                raise BadInput(
+                    f"--{option.replace('_', '-')}: is for simple_switch; leave it out with "
+                    "nagi-switch"
+                )
+        return NagiSwitch(where)
+    if kind == "bmv2" and where.isdigit():
+        return SimpleSwitch(
+            options.notifications if for_events else None,
+            int(where),
+            cpu_interface=options.cpu_interface,
+        )
+    raise BadInput(
+        f"--switch {options.switch}: give nagi:PATH, PATH being a control socket, or bmv2:PORT"
+    )
+
+
+def _p4info(path: Path) -> p4i.P4Info:
+    data = _bytes_of(path, "--p4info")
+    info = p4i.P4Info()
+    try:
+        text_format.Parse(data.decode(), info)
+    except (UnicodeDecodeError, text_format.ParseError) as error:
+        try:
+            info.ParseFromString(data)
+        except Exception:
+            raise BadInput(
+                f"{path}: not a P4Info: {error}; give what p4c makes with --p4runtime-files"
+            ) from None
+    return info
+
+
+def _bytes_of(path: Path, option: str) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise BadInput(f"{option} {path}: {error.strerror}") from None
+
+
+def _credentials(options: argparse.Namespace) -> grpc.ServerCredentials | None:
+    if options.tls_cert is None and options.tls_key is None and options.tls_ca is None:
+        return None
+    if options.tls_cert is None or options.tls_key is None:
+        raise BadInput("TLS needs --tls-cert and --tls-key; give both")
+    pair = (_bytes_of(options.tls_key, "--tls-key"), _bytes_of(options.tls_cert, "--tls-cert"))
+    ca = None if options.tls_ca is None else _bytes_of(options.tls_ca, "--tls-ca")
+    return grpc.ssl_server_credentials([pair], ca, require_client_auth=ca is not None)
+
+
+def _is_local(listen: str) -> bool:
+    if listen.startswith("unix:"):
+        return True
+    host = listen.rpartition(":")[0].strip("[]")
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _serve(options: argparse.Namespace) -> int:
+    credentials = _credentials(options)
+    if options.device_id < 1:
+        raise BadInput(f"--device-id {options.device_id}: give 1 or more")
+    if ":" not in options.listen:
+        raise BadInput(f"--listen {options.listen}: give unix:PATH or HOST:PORT")
+    if credentials is None and not _is_local(options.listen):
+        _log.warning("%s: anybody who reaches it controls the switch; use TLS", options.listen)
+    try:
+        switch, events = _open_switch(options, False), _open_switch(options, True)
+        device = Device(switch)
+        if options.p4info is not None:
+            try:
+                device.adopt(_p4info(options.p4info))
+            except P4Error as error:
+                raise BadInput(f"{options.p4info}: {error.message}") from None
+    except (OSError, Refused) as error:
+        raise BadInput(f"--switch {options.switch}: {error}") from None
+    ended = threading.Event()
+    problem: list[OSError] = []
+
+    def gone(error: OSError) -> None:
+        problem.append(error)
+        ended.set()
+
+    service = Service(options.device_id, device, switch, events, gone)
+    try:
+        server = Server(service, options.listen, credentials)
+    except OSError as error:
+        raise BadInput(f"--listen {error}") from None
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: ended.set())
+    server.start()
+    at = options.listen
+    if not at.startswith("unix:"):
+        at = f"{at.rpartition(':')[0]}:{server.port}"
+    print(f"nagi-p4runtime: device {options.device_id} at {at}", flush=True)
+    ended.wait()
+    service.end(problem[0] if problem else None)
+    server.stop()
+    if problem:
+        print(f"nagi-p4runtime: the switch is gone: {problem[0]}", file=sys.stderr)
+    return 1 if problem else 0
+
+
+def run() -> int:
+    """The exit status."""
+    logging.basicConfig(format="%(name)s: %(message)s", level=logging.WARNING)
+    try:
+        return _serve(_parser().parse_args())
+    except BadInput as error:
+        print(f"nagi-p4runtime: {error}", file=sys.stderr)
+        return BAD_INPUT
