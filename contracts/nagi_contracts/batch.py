@@ -16,6 +16,30 @@ class ScheduledRun(Contract):
     plan: RunPlan
 
 
+class P4RuntimeAccess(Contract):
+    """How a host reaches a switch by P4Runtime."""
+
+    address: str = Field(description="HOST:PORT of the P4Runtime server, or unix:PATH")
+    device_id: int = 1
+    ports: dict[str, int] = Field(
+        {}, description="link -> number of the switch's port; none: as plans number them"
+    )
+    pipeline: Literal["set", "running"] = Field(
+        "set", description="whether the switch is given its pipeline, or runs it already"
+    )
+    modules: str | None = Field(
+        None, description="directory of Python modules, finsy among them; null: where Python looks"
+    )
+
+
+class P4RuntimePrograms(Contract):
+    """What a host that reaches no switch starts in the place of one, by path."""
+
+    simple_switch_grpc: str | None = Field(None, description="bmv2's; it is preferred")
+    nagi_p4runtime: str | None = Field(None, description="P4Runtime's server over nagi-switch")
+    modules: str | None = Field(None, description="as P4RuntimeAccess has it")
+
+
 class Batch(Contract):
     """batch.json"""
 
@@ -54,6 +78,14 @@ class Batch(Contract):
     )
     simple_switch_client: str | None = Field(
         None, description="directory of bmv2's Python modules; null: where Python looks for such"
+    )
+    p4runtime: P4RuntimeAccess | None = Field(
+        None, exclude_if=is_none, description="the switch that this node is; null: none is given"
+    )
+    p4runtime_here: P4RuntimePrograms | None = Field(
+        None,
+        exclude_if=is_none,
+        description="what is started instead, in labs on one machine; null: nothing",
     )
     virtual: bool = Field(
         False,

@@ -30,7 +30,7 @@ from nagi_contracts.memo import Memo
 DirectionName = Literal["forward", "backward"]
 DIRECTIONS: tuple[DirectionName, DirectionName] = get_args(DirectionName)
 OTHER_DIRECTION: dict[DirectionName, DirectionName] = {"forward": "backward", "backward": "forward"}
-SwitchTarget = Literal["nagi", "bmv2"]
+SwitchTarget = Literal["nagi", "bmv2", "p4runtime"]
 ETHERNET_MTU = 1500  # IP bytes of a packet at most, where a link has no MTU of its own
 NUMBER_MARK = "."  # between the name and the number of flows that a `count` made
 
@@ -264,12 +264,34 @@ class SwitchPortPlan(Contract):
     )
 
 
+class OwnPipelinePlan(Contract):
+    """A user's own P4 program, and what goes with it: whole, so that a run can be repeated from its
+    plan. Texts are files' contents."""
+
+    name: str = Field(description="of the file that the experiment names")
+    program: str = Field(description="what p4c made of it: bmv2's JSON")
+    p4info: str | None = Field(None, description="P4Info of P4Runtime, protobuf's text format")
+    entries: str | None = Field(
+        None, description="operations to begin with, a line of JSON each; null: none"
+    )
+    cpu_port: int | None = Field(None, description="packet-in and packet-out; null: none")
+    controller: list[str] | None = Field(
+        None, description="command line that is started beside the switch; null: none is"
+    )
+    files: dict[str, str] = Field({}, description="name -> text of what the controller needs")
+
+
 class SwitchPlan(Contract):
     """How a node forwards that is a switch: by a P4 pipeline, with the node's routes."""
 
-    pipeline: Literal["edge"] = Field("edge", description="p4/PIPELINE.p4")
+    pipeline: Literal["edge", "own"] = Field(
+        "edge", description="edge: p4/edge.p4; own: the user's"
+    )
     sha256: str = Field(description="of what the P4 compiler made of it")
     ports: list[SwitchPortPlan]
+    own: OwnPipelinePlan | None = Field(
+        None, exclude_if=is_none, description="of pipeline `own`: all of it"
+    )
 
 
 class NodePlan(Contract):
@@ -463,7 +485,8 @@ class RunPlan(Contract):
     switch_target: SwitchTarget | None = Field(
         None,
         exclude_if=is_none,
-        description="which program switches run: nagi-switch or bmv2's; null: there are none",
+        description="what switches are: nagi-switch, bmv2's simple_switch, or something that is "
+        "reached by P4Runtime; null: there are none",
     )
     nodes: list[NodePlan]
     links: list[LinkPlan]

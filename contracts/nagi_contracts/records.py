@@ -10,6 +10,8 @@ frames.parquet          what became of every frame on a medium
 drops.pcapng      every packet it dropped: headers, when, why
 switches.json     the switches' own account, where there are any
 NODE.drops.pcapng what a switch (nagi-switch) dropped
+NODE.pipeline.json, NODE.digests.jsonl, NODE.controller.log   of a switch with a program of the
+                  user's: its JSON, its digests, what its controller printed
 queue_samples.parquet   what switches' queues were like over time
 flows.json        each flow as its sender's kernel last saw it
 tcp_info.parquet  TCP_INFO of each sender over time
@@ -314,6 +316,12 @@ class Build(Contract):
         exclude_if=is_none,
         description="SHA-256 of bmv2's program, where switches run that; of real hosts', "
         "switches.json has the version",
+    )
+    nagi_p4runtime: str | None = Field(
+        None,
+        exclude_if=is_none,
+        description="SHA-256 of the sources of P4Runtime's client and server, where switches are "
+        "reached by it",
     )
     guest: str | None = Field(
         None,

@@ -25,7 +25,7 @@ from nagi_contracts.inspection import Holder, Inspection
 from nagi_contracts.media import MediumPlan
 from nagi_contracts.plan import DirectionPlan, FlowPlan, LinkPlan, RadioPlan, RunPlan
 from nagi_contracts.records import NodeRecord, TcpInfoSample
-from nagi_contracts.switches import Counters, SwitchRecord
+from nagi_contracts.switches import ControllerFacts, Counters, SwitchRecord
 from pydantic.fields import FieldInfo
 
 TARGET = paths.AGENT / "nagi_agent" / "contracts.py"
@@ -40,6 +40,7 @@ WRITTEN: tuple[type[Contract], ...] = (
     PathReading,
     GuestAnswer,
     SwitchRecord,
+    ControllerFacts,
 )
 # What the agent passes on as it stands, and to whom.
 OPAQUE: dict[type[Contract], str] = {

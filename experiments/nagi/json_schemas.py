@@ -29,7 +29,7 @@ from nagi_contracts.records import (
     Verdict,
 )
 from nagi_contracts.results import GoodputWindow, Metrics, ResultRow
-from nagi_contracts.switches import QueueSample, Switches, SwitchRecord
+from nagi_contracts.switches import ControllerFacts, QueueSample, Switches, SwitchRecord
 
 from nagi import agent_contracts
 from nagi.spec.schema import experiment_schema
@@ -46,6 +46,7 @@ CONTRACTS: dict[str, type[Contract]] = {
     "links": Links,
     "switch": SwitchRecord,
     "switches": Switches,
+    "controller": ControllerFacts,
     "queue_samples": QueueSample,
     "flows": Flows,
     "applications": Applications,

@@ -172,3 +172,38 @@ def test_files_that_are_no_inventories_are_refused(tmp_path, content, complaint)
 def test_an_inventory_that_is_not_there_is_refused(tmp_path):
     with pytest.raises(InputError, match="there is no such inventory"):
         read_cells(tmp_path / "nothing.yml")
+
+
+ACCESS = {"address": "10.0.0.9:9559", "device_id": 2, "ports": {"wired": 17, "radio": 400}}
+
+
+def test_a_switch_that_p4runtime_reaches_is_its_host_s(inventory):
+    def with_a_switch(cells):
+        cells["bench1"]["hosts"]["bob"]["nagi_p4runtime"] = ACCESS
+
+    (cell,) = read_cells(inventory(with_a_switch))
+    found = cell.hosts["N"].p4runtime
+    assert found is not None and found.model_dump(exclude_unset=True) == ACCESS
+    assert found.pipeline == "set"
+    assert cell.hosts["S"].p4runtime is None
+
+
+@pytest.mark.parametrize(
+    ("given", "key"),
+    [
+        ({"device_id": 2}, "address"),
+        (ACCESS | {"ports": {"wired": "one"}}, "ports.wired"),
+        (ACCESS | {"pipeline": "mine"}, "pipeline"),
+        (ACCESS | {"adress": "a:1"}, "adress"),
+    ],
+)
+def test_what_is_wrong_with_it_is_said_by_host_and_key(inventory, given, key):
+    def spoil(cells):
+        cells["bench1"]["hosts"]["bob"]["nagi_p4runtime"] = given
+
+    with pytest.raises(InputError) as refused:
+        read_cells(inventory(spoil))
+    (problem,) = refused.value.problems
+    assert problem.file.endswith("inventory.yml")
+    assert problem.key == f"bob.nagi_p4runtime.{key}"
+    assert problem.cure.startswith("write it as {address: ")

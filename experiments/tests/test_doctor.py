@@ -185,6 +185,7 @@ def lost(host: str, link: str, **ports: PortReading) -> dict:
 REFUSED = "Failed to connect to the host via ssh: ssh: connect to host 192.0.2.7 port 22: "
 RELAY_GONE = {"but": ["relay"], "unreachable": {"relay": REFUSED + "Connection timed out"}}
 SDR = f"nagi-sdr {__version__}"
+BY_P4RUNTIME = {"p4runtime": SwitchFacts(version="P4Runtime, by finsy 0.30.0", problem=None)}
 SWITCHES = {
     "nagi": SwitchFacts(version="nagi-switch 0.1.0", problem=None),
     "bmv2": SwitchFacts(version="1.15.5", problem=None),
@@ -390,6 +391,10 @@ CASES = [
     ("switch", "failure", seen(hosts={"relay": {"switches": {"nagi": SWITCHES["nagi"]}}},
      wanted=wanted(switches=frozenset({("N", "bmv2")}))), ["relay"], "there is no simple_switch",
      "nagi_switch_target: bmv2, or use --switch nagi"),
+    ("switch", "ok", seen(hosts={"relay": {"switches": BY_P4RUNTIME}}), ["relay"],
+     "P4Runtime, by finsy 0.30.0", ""),
+    ("switch", "failure", seen(wanted=wanted(switches=frozenset({("N", "p4runtime")}))), ["relay"],
+     "it is not said where its switch is", "set nagi_p4runtime in the inventory, or use"),
     # Spare processor time
     ("processors", "ok", seen(hosts={"bob": {"processors_busy": 0.2}}), ["bob"], "20 % busy", ""),
     ("processors", "skipped", seen(**RELAY_GONE), ["relay"], "not reached", "see SSH"),

@@ -93,7 +93,8 @@ def test_no_data_file_is_forgotten(unpacked):
     data = unpacked / "nagi" / "data"
     found = {str(path.relative_to(data)) for path in data.rglob("*") if path.is_file()}
     wanted = in_checkout(
-        "ansible", "experiments/schemas", "experiments/traces", "hosts", "p4/control"
+        *("ansible", "experiments/schemas", "experiments/traces", "hosts"),
+        *("p4/control", "p4/examples"),
     )
     wanted |= {f"experiments/{path.name}" for path in (ROOT / "experiments").glob("*.yaml")}
     assert len(wanted) > 150
@@ -101,6 +102,7 @@ def test_no_data_file_is_forgotten(unpacked):
     assert found - wanted == {
         "p4/edge.json",
         "p4/edge.p4",
+        "p4/edge.p4info.txtpb",
         "link-emulator/gr-nagi/python/nagi/air_time.py",
         "link-emulator/model/bounds.json",
         "link-emulator/model/medium/phys.json",

@@ -3,14 +3,20 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import signal
+import sysconfig
+import tempfile
 import time
+from pathlib import Path
 
 import pytest
 from kernels import needs_our_schemes
 from nagi_contracts.doctor import Doctor
 from nagi_contracts.inspection import Holder
+from nagi_contracts.paths import P4, P4_CONTROL, executable
 from nagi_contracts.records import Manifest, Verdict
 from nagi_contracts.switches import Switches
 from specs import two_links
@@ -115,6 +121,95 @@ def test_a_host_can_be_a_switch(ssh_hosts):
     (switch,) = Switches.read(directory / "switches.json").switches
     assert switch.target == "nagi" and switch.ports[1].counters.sent > 0
     leaves_nothing(ssh_hosts, before)
+
+
+@pytest.mark.slow
+def test_a_host_s_switch_runs_a_program_of_one_s_own_with_its_controller(ssh_hosts):
+    before = snapshots(ssh_hosts)
+    out = ssh_hosts.home / "out"
+    for name in ("router.json", "router_controller.py"):
+        shutil.copyfile(P4 / "examples" / name, ssh_hosts.home / name)
+    node = (
+        "N: {switch: {program: router.json, controller: python3 router_controller.py, "
+        "files: [router_controller.py]}}"
+    )
+    path = spec_for(ssh_hosts, SPEC.replace("N: router", node).replace("tahoe", "cubic"))
+    choice = ["--only", "capacity=4 Mb/s", "--only", "scheme=cubic", "--tries", "8"]
+    process = ssh_hosts.start("run", path, "-i", ssh_hosts.inventory, "--out", out, *choice)
+    said, _ = process.communicate(timeout=400)
+    assert process.returncode == 0 and "1 runs: 1 valid" in said, said
+    (directory,) = [each for each in (out / "runs").iterdir() if ".invalid-" not in each.name]
+    assert "N: 2 routes\n198.18.1.2/32: " in (directory / "N.controller.log").read_text()
+    leaves_nothing(ssh_hosts, before)
+
+
+@pytest.fixture
+def brought():
+    """A directory that hosts see, with what they would have installed: they see neither the
+    checkout nor its Python."""
+    with tempfile.TemporaryDirectory(prefix="nagi-test-", dir="/var/tmp") as name:
+        directory = Path(name)
+        directory.chmod(0o755)
+        installed = Path(sysconfig.get_path("purelib"))
+        for package in ("finsy", "google", "grpc", "parsy", "pyee"):
+            shutil.copytree(installed / package, directory / package)
+        shutil.copy(installed / "typing_extensions.py", directory)
+        for package in ("nagi_p4", "nagi_p4runtime"):
+            shutil.copytree(P4_CONTROL / package, directory / package)
+        shutil.copy(executable("nagi-switch"), directory)
+        shutil.copy(P4 / "edge.json", directory)
+        yield directory
+
+
+SERVE = """
+{brought}/nagi-switch run /run/switch.json &
+for i in $(seq 300); do test -e /run/switch.sock && break; sleep 0.1; done
+PYTHONPATH={brought} /usr/bin/python3 -m nagi_p4runtime --switch nagi:/run/switch.sock
+wait
+"""
+
+
+@pytest.mark.slow
+def test_a_host_s_switch_is_reached_by_p4runtime(brought):
+    """nagi-switch behind nagi-p4runtime, which are there before the campaign and after it."""
+    require_ssh_hosts()
+    numbers = {"wired": 17, "radio": 400}
+    with SshHosts() as hosts:
+        inventory = hosts.as_inventory()
+        bob = inventory["all"]["children"]["cells"]["children"]["bench1"]["hosts"]["bob"]
+        access = {"address": "127.0.0.1:9559", "ports": numbers, "modules": str(brought)}
+        bob["nagi_p4runtime"] = access
+        hosts.write_inventory(inventory)
+        ports = [
+            {"number": number, "interface": bob["nagi_links"][link]}
+            for link, number in numbers.items()
+        ]
+        settings = {
+            "schema_version": 1,
+            "seed": 1,
+            "pipeline": str(brought / "edge.json"),
+            "control_socket": "/run/switch.sock",
+            "ports": ports,
+        }
+        hosts.enter("bob", "sh", "-c", f"echo '{json.dumps(settings)}' >/run/switch.json")
+        (brought / "serve").write_text(SERVE.format(brought=brought))
+        hosts.enter("bob", "sh", "-c", f"sh {brought}/serve >/run/log 2>&1 </dev/null &")
+        wait = "for i in $(seq 300); do grep -q 'device 1 at' /run/log && exit; sleep 0.1; done"
+        hosts.enter("bob", "sh", "-c", wait)
+        out = hosts.home / "out"
+        path = spec_for(hosts, SPEC.replace("N: router", "N: switch").replace("tahoe", "cubic"))
+        choice = ["--only", "capacity=4 Mb/s", "--only", "scheme=cubic", "--tries", "8"]
+        process = hosts.start(
+            "run", path, "-i", hosts.inventory, "--switch", "p4runtime", "--out", out, *choice
+        )
+        said, _ = process.communicate(timeout=400)
+        log = hosts.enter("bob", "cat", "/run/log")
+        assert process.returncode == 0 and "1 runs: 1 valid" in said, said + log
+        (directory,) = [each for each in (out / "runs").iterdir() if ".invalid-" not in each.name]
+        (switch,) = Switches.read(directory / "switches.json").switches
+        assert switch.version == "the switch at 127.0.0.1:9559"
+        assert [port.number for port in switch.ports] == [1, 2]
+        assert switch.ports[1].counters.sent > 100
 
 
 @pytest.mark.slow

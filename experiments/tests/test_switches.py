@@ -13,8 +13,6 @@ from nagi.campaign.campaign import select
 from nagi.labs.shape import Shape
 from nagi.plan.planner import plan_runs
 from nagi.plan.shaping import EDGE
-from nagi.records.direction_numbers import direction_number
-from nagi.records.packets import DELIVERED, RECORD
 from nagi.spec.points import read_experiment
 from nagi.terminal.options import chosen_switch
 from nagi.verdict.certificate import LIMITS, SWITCH_LIMITS, certify
@@ -27,13 +25,11 @@ from nagi_contracts.plan import LinkDirection
 from nagi_contracts.records import Manifest
 from nagi_contracts.switches import Switches
 from specs import GOOD
+from switch_evidence import COUNT, FORWARD, account, bursts, record_of, served
 
 SHAPED = "shaped_by: switch\n      loss: {model: bernoulli"
 SWITCHED = GOOD.replace("N: router", "N: switch").replace("loss: {model: poisson", SHAPED)
-FORWARD, BACKWARD = (
-    LinkDirection(link="radio", direction="forward"),
-    LinkDirection(link="radio", direction="backward"),
-)
+BACKWARD = LinkDirection(link="radio", direction="backward")
 
 
 def points_of(tmp_path, text):
@@ -172,41 +168,6 @@ def test_added_repeats_run_the_same_switch(tmp_path):
     assert {plan.switch_target for plan in chosen.plans} == {"bmv2"}
 
 
-# A switch seen by the emulator on both its sides: packets come in by link wired, every third
-# millisecond, and leave by link radio at 20 Mb/s.
-BYTES, COUNT = 1250, 4000  # 0.5 ms each
-
-
-def record_of(plan, handed_ns, seen_ns, identity):
-    records = np.zeros(2 * len(handed_ns), RECORD)
-    for half, (direction, arrived, left) in enumerate(
-        (
-            (LinkDirection(link="wired", direction="forward"), handed_ns - 1000, handed_ns),
-            (FORWARD, seen_ns, seen_ns + 5_000_000),
-        )
-    ):
-        mine = records[half * len(handed_ns) : (half + 1) * len(handed_ns)]
-        mine["direction"] = direction_number(plan, direction.link, direction.direction)
-        mine["arrived_ns"], mine["left_ns"] = arrived, left
-        mine["identity"], mine["bytes"], mine["fate"] = identity, BYTES, DELIVERED
-        mine["index"] = np.arange(len(handed_ns))
-    return records
-
-
-def bursts():
-    """Handed to the switch 2,000 at once, every 2 s: it is busy for a second each time."""
-    return np.repeat(np.arange(COUNT // 2000, dtype=np.int64) * 2_000_000_000 + 1_000_000, 2000)
-
-
-def served(handed, each_ns):
-    left = np.zeros(len(handed), np.int64)
-    free = 0
-    for place, at in enumerate(handed):
-        free = max(free, int(at)) + each_ns
-        left[place] = free
-    return left
-
-
 def passage_of(plan, handed, seen, identity=None):
     identity = np.arange(1, len(handed) + 1) if identity is None else identity
     found = {
@@ -261,32 +222,6 @@ def test_identities_that_occur_twice_are_not_believed(tmp_path):
     assert (passage.entered_ns == 0).sum() == 2
     assert len(passage.took_ns[0]) == COUNT - 2
     assert np.array_equal(passage.due_ns, passage.seen_ns)
-
-
-def account(**changes):
-    lateness = {"count": 10, "median": 20_000, "p99": 90_000, "max": 100_000, "histogram": []}
-    interface = {
-        "interface": "radio", "io": "af_xdp", "received": 0, "sent": COUNT, "socket_drops": 0,
-        "oversized": 0, "checksum_missing": 0, "send_failures": 0, "offloads_switched_off": [],
-    }  # fmt: skip
-    ports = [
-        {
-            "number": number, "link": link, "direction": direction, "queue_overflows": 0,
-            "waiting": 0,
-            "counters": {"number": number, "received": received, "sent": sent, "lost": 0,
-                         "marked": 0},
-            "max_waiting_packets": 0, "backlogged": None, "added_delay_ns": lateness,
-            "arrival_lateness_ns": lateness, "changes": 0, "interface": interface,
-        }
-        for number, link, direction, received, sent in (
-            (1, "wired", "backward", COUNT, 0),
-            (2, "radio", "forward", 0, COUNT),
-        )
-    ]  # fmt: skip
-    return {
-        "node": "N", "target": "nagi", "version": "0.1.0", "scheduling": "SCHED_FIFO",
-        "complete": True, "records_lost": 0, "drops": {}, "notices": [], "ports": ports, **changes,
-    }  # fmt: skip
 
 
 def verdict_on(plan, switch):

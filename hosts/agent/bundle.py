@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes the agent one file that Python runs: bundle.py TARGET [NAME=FILE ...]
 
-With the agent come nagi_p4 and the pipeline of switches, and the named files, which it finds among
-its own as objects/NAME, or as NAME if that has a directory.
+With the agent come nagi_p4, nagi_p4runtime and the pipeline of switches, and the named files,
+which it finds among its own as objects/NAME, or as NAME if that has a directory.
 
 Not by zipapp, which notes the time and forgets the exit status: the same agent is to be the same
 file, or it would be shipped again and again.
@@ -19,10 +19,16 @@ def bundle(target: Path, objects: dict[str, Path]) -> None:
     source = Path(__file__).resolve().parent
     p4 = source.parents[1] / "p4"
     files = {"__main__.py": _MAIN.encode()}
-    for room, package in ((source, "nagi_agent"), (p4 / "control", "nagi_p4")):
+    control = p4 / "control"
+    for room, package in (
+        (source, "nagi_agent"),
+        (control, "nagi_p4"),
+        (control, "nagi_p4runtime"),
+    ):
         for path in sorted(room.glob(f"{package}/*.py")):
             files[path.relative_to(room).as_posix()] = path.read_bytes()
-    files["nagi_p4/edge.json"] = (p4 / "edge.json").read_bytes()
+    for name in ("edge.json", "edge.p4info.txtpb"):
+        files[f"nagi_p4/{name}"] = (p4 / name).read_bytes()
     for name, path in sorted(objects.items()):
         place = name if "/" in name else f"objects/{name}"
         files[f"nagi_agent/{place}"] = path.read_bytes()

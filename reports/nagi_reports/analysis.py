@@ -565,8 +565,10 @@ def _drops(flow: FlowPlan, recorded: Recorded) -> tuple[int | None, int, int]:
             transmitted += account.server.packets
             more: int | None = account.packets.dropped_by_queue
         else:
-            losses += port.counters.lost
-            transmitted += port.counters.sent + port.counters.lost
+            lost = port.lost or 0  # of a program of one's own on bmv2 nobody knows
+            sent = account.packets.offered if port.sent is None else port.sent
+            losses += lost
+            transmitted += sent + lost
             more = port.queue_overflows
         overflows = None if overflows is None or more is None else overflows + more
     return overflows, losses, transmitted

@@ -75,10 +75,26 @@ def _programs(
     of_this_lab = {
         "nagi_switch": sha256_of(_nagi_switch()) if switch == "nagi" else None,
         "simple_switch": sha256_of(_simple_switch()) if here and switch == "bmv2" else None,
+        **(_by_p4runtime(here) if switch == "p4runtime" else {}),
         "nagi_traffic": sha256_of(nagi_traffic()) if applications else None,
         "nagi_sdr": radio.checksum() if here and radios else None,
     }
     return always, of_this_lab
+
+
+def _by_p4runtime(here: bool) -> dict[str, str | None]:
+    """Checksums of what reaches a switch by P4Runtime, and of what is the switch on this machine:
+    bmv2's simple_switch_grpc if there is one, else nagi-switch."""
+    sources = sorted((paths.P4_CONTROL / "nagi_p4runtime").glob("*.py"))
+    joined = b"".join(each.read_bytes() for each in sources)
+    found: dict[str, str | None] = {"nagi_p4runtime": hashlib.sha256(joined).hexdigest()}
+    if here:
+        grpc = shutil.which("simple_switch_grpc")
+        is_nagi = grpc is None
+        found["nagi_switch" if is_nagi else "simple_switch"] = sha256_of(
+            _nagi_switch() if grpc is None else Path(grpc)
+        )
+    return found
 
 
 def _nagi_switch() -> Path:

@@ -146,7 +146,7 @@ def _number(plan: RunPlan) -> str:
 
 def has_switches(points: list[Point]) -> bool:
     """Whether a node of any of them is a switch."""
-    return any("switch" in point.experiment.nodes.values() for point in points)
+    return any(point.experiment.nodes_of("switch") for point in points)
 
 
 def has_radios(points: list[Point]) -> bool:

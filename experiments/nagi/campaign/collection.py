@@ -21,7 +21,7 @@ import pandas as pd
 from nagi_contracts.applications import ApplicationEnds, Applications
 from nagi_contracts.errors import InputError
 from nagi_contracts.links import Links
-from nagi_contracts.plan import RunPlan
+from nagi_contracts.plan import OwnPipelinePlan, RunPlan
 from nagi_contracts.records import (
     Build,
     FileSum,
@@ -32,12 +32,20 @@ from nagi_contracts.records import (
     TcpInfoSample,
     Verdict,
 )
-from nagi_contracts.switches import Switches, drops_file
+from nagi_contracts.switches import (
+    Switches,
+    controller_log,
+    digests_file,
+    drops_file,
+    program_file,
+)
 
 from nagi.campaign.retention import FRAMES, PACKETS, TRANSMISSIONS
 from nagi.labs.shape import EMULATOR
 from nagi.records.packets import Records, read_records, to_table
 from nagi.records.scheme_events import SCHEME_EVENTS, read_events
+from nagi.records.switch_records import CONTROLLER as SWITCH_CONTROLLER
+from nagi.records.switch_records import DIGESTS as SWITCH_DIGESTS
 from nagi.records.switch_records import DROPS as SWITCH_DROPS
 from nagi.records.switch_records import read_account, read_samples
 from nagi.records.transmissions import Transmissions, frames_table, read_transmissions
@@ -236,6 +244,8 @@ def _verdict(
         _bring(sources[EMULATOR], target, name)
     for switch in plan.switches():
         _bring(sources[switch.name], target, SWITCH_DROPS, drops_file(switch.name))
+        if switch.switch is not None and switch.switch.own is not None:
+            _bring_own_program(switch.name, switch.switch.own, sources[switch.name], target)
     errors = [f"{name}: {node.error}" for name, node in nodes.items() if node.status == "failed"]
     if errors or damage:
         # What else failed then is for want of the one that was late.
@@ -267,12 +277,22 @@ def _bring_switches(
     accounts, samples = [], []
     for node in plan.switches():
         accounts.append(read_account(plan, node, sources[node.name]))
-        samples.append(read_samples(plan, node, sources[node.name], began))
+        own = node.switch is not None and node.switch.own is not None
+        if not own and plan.switch_target != "p4runtime":  # which tells of no queues
+            samples.append(read_samples(plan, node, sources[node.name], began))
     switches = Switches(switches=accounts)
     switches.write(target / SWITCHES)
-    table = pd.concat(samples).sort_values("t_s", kind="stable")
-    table.to_parquet(target / QUEUE_SAMPLES, index=False, compression="zstd")
+    if samples:
+        table = pd.concat(samples).sort_values("t_s", kind="stable")
+        table.to_parquet(target / QUEUE_SAMPLES, index=False, compression="zstd")
     return switches
+
+
+def _bring_own_program(node: str, own: OwnPipelinePlan, source: Path, target: Path) -> None:
+    """What a switch with a program of the user's ran, and what program and controller said."""
+    (target / program_file(node)).write_text(own.program, encoding="utf-8")
+    _bring(source, target, SWITCH_DIGESTS, digests_file(node))
+    _bring(source, target, SWITCH_CONTROLLER, controller_log(node))
 
 
 def _bring_transmissions(plan: RunPlan, source: Path, target: Path) -> Transmissions | None:

@@ -123,6 +123,11 @@ def look_at_switches(seen: Observations) -> Iterator[StageFinding]:
 
 def _missing_switch(host: str, target: SwitchTarget) -> StageFinding:
     cure = f"provision it with nagi_switch_target: {target}"
+    if target == "p4runtime":
+        what = "it is not said where its switch is"
+        return StageFinding(
+            [host], "failure", what, "set nagi_p4runtime in the inventory, or use --switch nagi"
+        )
     if target == "nagi":
         what = "nagi-switch comes with the campaign; whether the host has its libraries shows then"
         return StageFinding([host], "skipped", what, cure)
@@ -132,6 +137,8 @@ def _missing_switch(host: str, target: SwitchTarget) -> StageFinding:
 
 
 def _version(target: SwitchTarget, facts: SwitchFacts) -> str:
+    if target == "p4runtime":
+        return facts.version
     name = "nagi-switch" if target == "nagi" else "simple_switch"
     return " ".join([name, *facts.version.split()[-1:]])
 

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from nagi_contracts import paths
+from nagi_contracts.batch import P4RuntimeAccess
 from nagi_contracts.errors import InputError, Problem, excerpt, listed, refuse
 from pydantic import TypeAdapter, ValidationError
 
@@ -53,6 +54,7 @@ class LabHost:
     nagi_link: str | None = None
     nagi_sdr: str | None = None
     nagi_switch: str | None = None
+    p4runtime: P4RuntimeAccess | None = None
 
     def interfaces(self) -> list[str]:
         """All its test interfaces."""
@@ -231,6 +233,7 @@ def _host(inventory: Path, name: str, cell: str, variables: dict[str, Any]) -> L
         nagi_link=variables.get("nagi_link"),
         nagi_sdr=variables.get("nagi_sdr"),
         nagi_switch=variables.get("nagi_switch"),
+        p4runtime=_p4runtime(inventory, name, variables.get("nagi_p4runtime")),
     )
     used = host.interfaces()
     twice = sorted({interface for interface in used if used.count(interface) > 1})
@@ -243,6 +246,19 @@ def _host(inventory: Path, name: str, cell: str, variables: dict[str, Any]) -> L
             "give each link an interface of its own",
         )
     return host
+
+
+def _p4runtime(inventory: Path, name: str, given: Any) -> P4RuntimeAccess | None:
+    """How a host reaches its switch by P4Runtime, if the inventory says so."""
+    if not given:
+        return None
+    try:
+        return P4RuntimeAccess.model_validate(given, strict=True)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(["nagi_p4runtime", *map(str, first["loc"])])
+        cure = 'write it as {address: "10.0.0.9:9559", device_id: 1, ports: {link: number}}'
+        raise _error(inventory, name, key, first["msg"], cure) from None
 
 
 def _cabling(inventory: Path, cell: str, hosts: dict[str, LabHost]) -> list[Problem]:

@@ -7,6 +7,7 @@ import json
 import shutil
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from nagi_contracts import paths
-from nagi_contracts.batch import Batch, ScheduledRun
+from nagi_contracts.batch import Batch, P4RuntimeAccess, P4RuntimePrograms, ScheduledRun
 from nagi_contracts.plan import RunPlan
 from nagi_p4.simple_switch import client_directory
 
@@ -36,6 +37,7 @@ class SwitchPrograms:
     nagi_switch: str
     simple_switch: str | None = None
     simple_switch_client: str | None = None
+    p4runtime: P4RuntimePrograms | None = None
 
     @classmethod
     def here(cls) -> SwitchPrograms:
@@ -44,7 +46,18 @@ class SwitchPrograms:
             str(paths.executable("nagi-switch")),
             shutil.which("simple_switch"),
             client_directory(),
+            P4RuntimePrograms(
+                simple_switch_grpc=shutil.which("simple_switch_grpc"),
+                nagi_p4runtime=_beside_python("nagi-p4runtime"),
+                modules=sysconfig.get_path("purelib"),
+            ),
         )
+
+
+def _beside_python(name: str) -> str | None:
+    """The path of a command of this Python's packages, if it is installed."""
+    path = Path(sysconfig.get_path("scripts")) / name
+    return str(path) if path.exists() else None
 
 
 @dataclass(frozen=True)
@@ -63,6 +76,7 @@ class Place:
     nagi_sdr: str | None = None  # of an emulator
     token: str | None = None
     switch: SwitchPrograms | None = None  # of a node that is one
+    p4runtime: P4RuntimeAccess | None = None  # the same, where P4Runtime reaches it
     macs: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def batch(self, runs: list[ScheduledRun], collected: list[str]) -> Batch:
@@ -80,6 +94,8 @@ class Place:
             nagi_switch=self.switch and self.switch.nagi_switch,
             simple_switch=self.switch and self.switch.simple_switch,
             simple_switch_client=self.switch and self.switch.simple_switch_client,
+            p4runtime=self.p4runtime,
+            p4runtime_here=self.switch and self.switch.p4runtime,
             runs=runs,
             collected=collected,
         )

@@ -159,6 +159,7 @@ class HostPool:
             switch=SwitchPrograms(host.nagi_switch or f"{self._home(host)}/nagi-switch")
             if host.nagi_switch or host.node in shape.switches
             else None,
+            p4runtime=host.p4runtime,
             macs=stations,
         )
 

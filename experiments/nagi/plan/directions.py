@@ -50,7 +50,9 @@ class Directions:
 
     def part_of_switch(self, link: str, direction: DirectionName) -> DirectionPlan:
         try:
-            return of_switch(self.plans[link, direction], self._request.switch)
+            is_own = self._request.own_program(self._request.leaves(link, direction)) is not None
+            whole = self.plans[link, direction]
+            return of_switch(whole, self._request.switch, is_own=is_own)
         except Impossible as problem:
             place = self._request.place(link, direction, problem.key)
             raise self._request.error(place, problem.what, problem.cure) from None

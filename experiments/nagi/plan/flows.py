@@ -325,10 +325,12 @@ class Flows:
 
     def _path(self, name: str, flow: Flow) -> FlowPath:
         for key, node in (("from", flow.from_), ("to", flow.to)):
-            kind = self._request.experiment.nodes.get(node)
-            if kind != "host":
-                hosts = [n for n, k in self._request.experiment.nodes.items() if k == "host"]
-                what = f"there is no node {node}" if kind is None else f"{node} is a {kind}"
+            experiment = self._request.experiment
+            hosts = experiment.nodes_of("host")
+            if node not in hosts:
+                what = f"there is no node {node}"
+                if node in experiment.nodes:
+                    what = f"{node} is a {experiment.kind(node)}"
                 raise self._request.error(("flows", name, key), what, choices(node, hosts, "hosts"))
         if flow.from_ == flow.to:
             what = f"{flow.to} is sender and receiver of the flow"

@@ -3,14 +3,22 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from nagi_contracts.errors import excerpt
-from nagi_contracts.plan import NodePlan, RoutePlan, SwitchPlan, SwitchPortPlan
+from nagi_contracts.plan import (
+    NodePlan,
+    OwnPipelinePlan,
+    RoutePlan,
+    SwitchPlan,
+    SwitchPortPlan,
+)
 
 from nagi.plan.directions import Directions
 from nagi.plan.flows import FlowPath, Flows
 from nagi.plan.ip import IPV6
+from nagi.plan.own_programs import own_pipeline, sha256_of_text
 from nagi.plan.request import PlanRequest
 from nagi.plan.schemes import base_sysctls
 from nagi.plan.shaping import sample_every, sha256_of_edge
@@ -44,7 +52,8 @@ class Nodes:
 
     def _nodes(self, directions: Directions) -> list[NodePlan]:
         nodes = []
-        for name, kind in self._request.experiment.nodes.items():
+        for name in self._request.experiment.nodes:
+            kind = self._request.experiment.kind(name)
             if kind == "router":
                 sysctls = self._request.ip.forwarding
             elif kind == "switch":
@@ -68,6 +77,7 @@ class Nodes:
         links = [
             name for name, link in self._request.experiment.links.items() if node in link.between
         ]
+        own = self._own(node, len(links))
         ports = []
         for number, link in enumerate(links, start=1):
             direction = self._request.topology.direction(link, node)
@@ -88,10 +98,26 @@ class Nodes:
                     link=link,
                     imposes=imposes,
                     packet_bytes=packet,
-                    sample_every=sample_every(rate, packet) if rate and packet else None,
+                    sample_every=sample_every(rate, packet)
+                    if rate and packet and own is None
+                    else None,
                 )
             )
-        return SwitchPlan(sha256=sha256_of_edge(), ports=ports)
+        if own is None:
+            return SwitchPlan(sha256=sha256_of_edge(), ports=ports)
+        return SwitchPlan(pipeline="own", sha256=sha256_of_text(own.program), ports=ports, own=own)
+
+    def _own(self, node: str, ports: int) -> OwnPipelinePlan | None:
+        """The program of the user's that a switch with so many ports runs; None: it is edge.p4."""
+        settings = self._request.own_program(node)
+        if settings is None:
+            return None
+        place = ("nodes", node, "switch")
+        return self._request.memo.of(
+            partial(own_pipeline, self._request, place, settings, ports),
+            ("own", node, ports),
+            settings,
+        )
 
     def _no_redirects(self, node: str) -> dict[str, str]:
         """Stations send packets back by the interface they came by: that is no reason to tell the
@@ -111,11 +137,10 @@ class Nodes:
         """What each host sets. Flows whose schemes need different settings cannot share a host."""
         values: dict[str, dict[str, str]] = {}
         wanted_by: dict[tuple[str, str], str] = {}
-        for node, kind in self._request.experiment.nodes.items():
-            if kind == "host":
-                profile = {key: str(value) for key, value in self._request.profile.sysctls.items()}
-                ecn = {"net.ipv4.tcp_ecn": "1"} if self._request.asks_for_ecn() else {}
-                values[node] = base_sysctls() | ecn | profile | self._timeout()
+        for node in self._request.experiment.nodes_of("host"):
+            profile = {key: str(value) for key, value in self._request.profile.sysctls.items()}
+            ecn = {"net.ipv4.tcp_ecn": "1"} if self._request.asks_for_ecn() else {}
+            values[node] = base_sysctls() | ecn | profile | self._timeout()
         for name, flow in self._request.flows():
             for node in (flow.from_, flow.to):
                 for key, value in self._flows.schemes[name].sysctls.items():

@@ -19,6 +19,7 @@ from nagi.plan.schemes import Profile, profiles
 from nagi.plan.topology import Topology
 from nagi.spec.experiment import Flow
 from nagi.spec.links import DirectionSettings, Link
+from nagi.spec.nodes import OwnProgram, SwitchSettings
 from nagi.spec.points import Point
 from nagi.spec.yaml_source import Place
 
@@ -32,7 +33,7 @@ class PlanRequest:
         self.switch = switch
         self.experiment = point.experiment
         self.document = point.document
-        self.has_switches = "switch" in self.experiment.nodes.values()
+        self.has_switches = bool(self.experiment.nodes_of("switch"))
         links = self.experiment.links
         self.topology = memo.of(
             lambda: Topology(point.experiment, point.document),
@@ -99,9 +100,8 @@ class PlanRequest:
         """Whether a switch imposes what a direction does. Refuses a direction that leaves none."""
         if self.settings(self.experiment.links[link], direction).shaped_by != "switch":
             return False
-        first, second = self.experiment.links[link].between
-        node = first if direction == "forward" else second
-        kind = self.experiment.nodes[node]
+        node = self.leaves(link, direction)
+        kind = self.experiment.kind(node)
         if kind != "switch":
             other: DirectionName = "backward" if direction == "forward" else "forward"
             raise self.error(
@@ -110,6 +110,21 @@ class PlanRequest:
                 f"write `shaped_by` under `{other}:` alone, or make {node} a switch",
             )
         return True
+
+    def own_program(self, node: str) -> OwnProgram | None:
+        """The P4 program of the user's that a node runs; None: none, or edge.p4."""
+        given = self.experiment.nodes[node]
+        return given.switch if isinstance(given, SwitchSettings) else None
+
+    def own_programs(self) -> list[OwnProgram]:
+        """All of them."""
+        found = (self.own_program(node) for node in self.experiment.nodes)
+        return [program for program in found if program is not None]
+
+    def leaves(self, link: str, direction: DirectionName) -> str:
+        """The node that a direction of a link leaves."""
+        first, second = self.experiment.links[link].between
+        return first if direction == "forward" else second
 
     def rate_bps(self, direction: DirectionPlan) -> int | None:
         """The mean of a trace is computed once."""

@@ -35,9 +35,18 @@ class Impossible(Exception):
         self.cure = cure
 
 
-def of_switch(whole: DirectionPlan, target: SwitchTarget) -> DirectionPlan:
-    """The switch's part of a direction. Raises Impossible."""
+def of_switch(whole: DirectionPlan, target: SwitchTarget, *, is_own: bool = False) -> DirectionPlan:
+    """The switch's part of a direction; `is_own`: it runs a program of the user's. Raises
+    Impossible."""
     loss = whole.loss
+    if target == "p4runtime":
+        raise Impossible(
+            "shaped_by",
+            "P4Runtime sets no rates and queues of a switch",
+            f"{_LEAVE_IT}, or use --switch nagi",
+        )
+    if is_own:
+        _check_own(whole)
     if whole.rate_trace is not None:
         raise Impossible(
             "rate_trace", "a switch's rate does not change", f"give `rate`, or {_LEAVE_IT}"
@@ -95,6 +104,17 @@ def sha256_of_edge() -> str:
     if not EDGE.exists():
         raise refuse(f"there is no {EDGE}", "restore it: it belongs to nagi")
     return sha256_of(EDGE)
+
+
+def _check_own(whole: DirectionPlan) -> None:
+    """Raises Impossible if it asks for what edge.p4 does."""
+    for key, asked in (("loss", whole.loss.model != "none"), ("mark", whole.mark is not None)):
+        if asked:
+            raise Impossible(
+                key,
+                "the switch runs a program of your own, and rate and queue alone are its ports'",
+                f"remove it and let the program do it, or {_LEAVE_IT}",
+            )
 
 
 def _mark(whole: DirectionPlan) -> MarkingPlan | None:

@@ -14,6 +14,8 @@ SETTING_UP = 0.25  # settings, emulator with two links
 SETTING_UP_A_LINK = 0.2  # each further link's interfaces, in the emulator; of a medium, two
 CAPTURING = 0.15  # captures are running before servers are
 STARTING_SWITCHES = 1.0  # beside that, if there are any
+STARTING_P4RUNTIME = 4.0  # the same: Python imports gRPC, in the server and in the client
+STARTING_CONTROLLERS = 2.0  # the same, of programs that are not ours to know
 STARTING_RADIOS = 3.5  # the same: Python imports GNU Radio, in about a second on an idle machine
 STARTING_A_RADIO = 0.5  # each link's flowgraphs
 STARTING_PROCESSES = 3.0  # of a virtual radio's stations and channel, which import it once more
@@ -46,6 +48,10 @@ def traffic_begins(request: PlanRequest, radios: dict[str, RadioPlan]) -> Begins
     capture_s = SETTING_UP + SETTING_UP_A_LINK * further
     if request.has_switches:
         capture_s += STARTING_SWITCHES
+        if request.switch == "p4runtime":
+            capture_s += STARTING_P4RUNTIME
+    if any(program.controller is not None for program in request.own_programs()):
+        capture_s += STARTING_CONTROLLERS
     if radios:
         capture_s += STARTING_RADIOS + STARTING_A_RADIO * len(radios)
     if any(each.by == "virtual" for each in radios.values()):

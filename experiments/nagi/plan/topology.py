@@ -83,7 +83,7 @@ class Topology:
 
     def forwards(self, node: str) -> bool:
         """Whether it passes packets on: routers and switches do, and whoever is on a medium."""
-        return self._experiment.nodes[node] != "host" or self.is_attached(node)
+        return self._experiment.kind(node) != "host" or self.is_attached(node)
 
     def is_attached(self, node: str) -> bool:
         """Whether it is on a medium."""
@@ -154,15 +154,14 @@ class Topology:
             )
 
     def _attach_medium(self, index: int, name: str, medium: Medium) -> None:
-        nodes = self._experiment.nodes
+        possible = self._experiment.nodes_of("host", "router")
         for position, node in enumerate(medium.stations):
-            kind = nodes.get(node)
-            if kind is None or kind == "switch":
-                possible = [each for each, its in nodes.items() if its != "switch"]
+            if node not in possible:
+                is_switch = node in self._experiment.nodes
                 raise self._document.error(
                     ("media", name, "stations", node),
                     f"{node} is a switch, which has no radio"
-                    if kind
+                    if is_switch
                     else f"there is no node {node}",
                     choices(node, possible, "hosts and routers"),
                 )

@@ -21,6 +21,7 @@ from nagi_contracts.switches import (
 from nagi_p4.edge import LINK_SCOPE, sample_of
 
 RECORD, DIGESTS, DROPS = "switch.json", "digests.jsonl", "switch_drops.pcapng"
+CONTROLLER = "controller.log"
 
 
 def read_account(plan: RunPlan, node: NodePlan, directory: Path) -> SwitchAccount:
@@ -39,16 +40,22 @@ def _account(plan: RunPlan, node: NodePlan, record: SwitchRecord) -> SwitchAccou
     assert node.switch is not None
     account = record.account
     counters = record.counters
-    drops = {cause: count for cause, count in counters.drops.items() if count}
-    told = {cause: count for cause, count in counters.told.items() if count}
+    drops: dict[str, int] = {}
+    told: dict[str, int] = {}
+    if counters is not None:
+        drops = {cause: count for cause, count in counters.drops.items() if count}
+        told = {cause: count for cause, count in counters.told.items() if count}
     if account is not None:
-        # Ingress drops what its counters name; everything else is counted here.
-        by_edge = ("ingress", "malformed", "checksum")
+        by_program = ("ingress", "malformed", "checksum")
         dropped = account["p4"]["dropped"]
-        others = {cause: n for cause, n in dropped.items() if cause not in by_edge}
-        others["ingress"] = sum(dropped[cause] for cause in by_edge) - sum(drops.values())
-        others["egress"] -= sum(port.lost for port in record.counters.ports)
-        del others["recirculated"]  # samples of queues end there, on purpose
+        others = {cause: n for cause, n in dropped.items() if cause not in by_program}
+        del others["recirculated"]  # edge.p4's samples of queues end there, on purpose
+        if counters is None:  # what a program of one's own drops, it is meant to
+            del others["egress"]
+        else:
+            # Ingress drops what its counters name; everything else is counted here.
+            others["ingress"] = sum(dropped[cause] for cause in by_program) - sum(drops.values())
+            others["egress"] -= sum(port.lost for port in counters.ports)
         for port in account["ports"]:
             others["no such port"] = others.get("no such port", 0) + port["in"]["no_such_port"]
             others["no such priority"] = (
@@ -69,7 +76,7 @@ def _account(plan: RunPlan, node: NodePlan, record: SwitchRecord) -> SwitchAccou
         records_lost=account["records_lost"] + account["p4"]["digests_lost"] if account else 0,
         drops=drops,
         told=told,
-        from_controller=counters.from_controller,
+        from_controller=0 if counters is None else counters.from_controller,
         link_scope=link_scope,
         notices=record.notices,
         ports=[_port(plan, node, port.number, record) for port in node.switch.ports],
@@ -79,7 +86,9 @@ def _account(plan: RunPlan, node: NodePlan, record: SwitchRecord) -> SwitchAccou
 def _port(plan: RunPlan, node: NodePlan, number: int, record: SwitchRecord) -> SwitchPortAccount:
     assert node.switch is not None
     planned = next(port for port in node.switch.ports if port.number == number)
-    counters = next(port for port in record.counters.ports if port.number == number)
+    counters = None
+    if record.counters is not None:
+        counters = next(port for port in record.counters.ports if port.number == number)
     account: dict[str, Any] | None = None
     if record.account is not None:
         account = next(port for port in record.account["ports"] if port["number"] == number)
@@ -94,6 +103,9 @@ def _port(plan: RunPlan, node: NodePlan, number: int, record: SwitchRecord) -> S
         link=planned.link,
         direction=_way(plan, node.name, planned.link),
         counters=counters,
+        dropped_by_program=account["out"]["dropped_by_program"]
+        if account is not None and counters is None
+        else None,
         queue_overflows=account and account["out"]["queue_overflows"],
         waiting=account and account["out"]["waiting"] + account["out"]["sending"],
         max_waiting_packets=account and account["depth"]["max_packets"],
@@ -112,7 +124,7 @@ def _way(plan: RunPlan, node: str, link: str) -> DirectionName:
 def read_samples(
     plan: RunPlan, node: NodePlan, directory: Path, began_realtime_s: float
 ) -> pd.DataFrame:
-    """The rows (contract QueueSample) of what a switch told of its queues, by time. Raises
+    """The rows (contract QueueSample) of what edge.p4 told of a switch's queues, by time. Raises
     InputError, without the directory's name, if the file is not whole."""
     assert node.switch is not None
     record = SwitchRecord.read(directory / RECORD)

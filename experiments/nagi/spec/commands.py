@@ -37,7 +37,8 @@ def _check_argument(text: str) -> str:
     return text
 
 
-def _check_program(command: list[str]) -> list[str]:
+def check_program(command: list[str]) -> list[str]:
+    """Raises BadValue if the first argument is neither a program's name nor an absolute path."""
     program = command[0]
     if not program or ("/" in program and not program.startswith("/")):
         raise BadValue(
@@ -52,7 +53,7 @@ Argument = Annotated[
     BeforeValidator(_as_text, json_schema_input_type=str | int | float),
     AfterValidator(_check_argument),
 ]
-Command = Annotated[list[Argument], Field(min_length=1), AfterValidator(_check_program)]
+Command = Annotated[list[Argument], Field(min_length=1), AfterValidator(check_program)]
 
 
 def fill(command: list[str], values: dict[str, str]) -> list[str]:

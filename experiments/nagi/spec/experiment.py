@@ -24,6 +24,7 @@ from nagi.spec.base import EXPERIMENT_NAME, Axis, Name
 from nagi.spec.commands import FIELDS, Command
 from nagi.spec.links import Link
 from nagi.spec.media import Medium
+from nagi.spec.nodes import Kind, Node, SwitchSettings
 from nagi.spec.traffic import Bulk, TrafficSettings
 
 MIN_REPEATS = 3  # before the width of an interval is believed
@@ -202,8 +203,10 @@ class Experiment(Strict):
     parameters: dict[str, dict[str, Whole]] = Field(
         {}, description="of schemes of ours: scheme -> parameter -> value; see `nagi schemes`"
     )
-    nodes: dict[Name, Literal["host", "router", "switch"]] = Field(
-        min_length=2, description="a router forwards by its kernel, a switch by p4/edge.p4"
+    nodes: dict[Name, Node] = Field(
+        min_length=2,
+        description="a router forwards by its kernel, a switch by p4/edge.p4, or by a P4 program "
+        "of your own: {switch: {program: mine.p4}}",
     )
     links: dict[Name, Link] = Field({}, description="name -> link")
     media: dict[Name, Medium] = Field(
@@ -221,6 +224,15 @@ class Experiment(Strict):
     variants: dict[str, dict[str, Any]] = Field(
         {}, description="named variants: parts that replace those of the file"
     )
+
+    def kind(self, node: str) -> Kind:
+        """What a node is."""
+        given = self.nodes[node]
+        return "switch" if isinstance(given, SwitchSettings) else given
+
+    def nodes_of(self, *kinds: Kind) -> list[str]:
+        """The nodes that are one of `kinds`."""
+        return [node for node in self.nodes if self.kind(node) in kinds]
 
     @model_validator(mode="after")
     def _possible(self) -> Experiment:

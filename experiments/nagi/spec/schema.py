@@ -79,8 +79,9 @@ def _or_axis(schema: dict[str, Any]) -> dict[str, Any]:
 
 def _is_scalar(schema: dict[str, Any]) -> bool:
     """Whether a value may be a scalar, which an axis can stand for."""
-    if "anyOf" in schema:
-        return any(_is_scalar(option) for option in schema["anyOf"])
+    for key in ("anyOf", "oneOf"):
+        if key in schema:
+            return any(_is_scalar(option) for option in schema[key])
     return schema.get("type") in ("string", "boolean", "integer", "number")
 
 

@@ -152,7 +152,8 @@ Switch = Annotated[
     typer.Option(
         "--switch",
         metavar="TARGET",
-        help="Program that switches run: nagi (nagi-switch) or bmv2 (simple_switch)",
+        help="What switches are: nagi (nagi-switch), bmv2 (simple_switch), or p4runtime (what an "
+        "inventory names; on one machine simple_switch_grpc, or nagi-switch)",
         autocompletion=_complete_switch,
         rich_help_panel=WHERE,
     ),

@@ -35,6 +35,7 @@ from nagi_contracts.plan import (
     FlowPlan,
     LinkDirection,
     RunPlan,
+    SwitchTarget,
 )
 from nagi_contracts.records import HostClock, Information
 from nagi_contracts.switches import Switches
@@ -172,12 +173,14 @@ def gather(
                 values["rate_error"].append(
                     (rate_error * 100, f"{subject}, as seen by the emulator")
                 )
+    unknown: dict[str, str] = {}
     fallbacks = _fallbacks(plan, run / SCHEME_EVENTS)
     if fallbacks is not None:
         values["scheme_fallbacks"] = fallbacks
     if switches is not None:
         values["unaccounted"] = _unaccounted(plan, recorded, switches)
         information += _of_switches(plan, switches)
+        unknown |= _unknown_of_switches(switches)
     if plan.radios() and transmissions is not None:
         values["radio_unanswered"] = list(_unanswered(plan, transmissions))
         information += _of_radios(plan, transmissions)
@@ -185,7 +188,7 @@ def gather(
     if not lost:
         why = "no packet of both captures can be told from others, as of UDP without an IP ID"
     between = [name for name in values if name.startswith("capture_transit")]
-    unknown = {name: why for name in between if lost or not values[name]}
+    unknown |= {name: why for name in between if lost or not values[name]}
     if not any(flow.traffic == "bulk" for flow in plan.flows):
         unknown |= dict.fromkeys(host_response.CHECKS, "programs say when data are sent and read")
     elif all(host_response.is_corrupted(plan, flow) for flow in plan.flows):
@@ -547,17 +550,63 @@ def _unaccounted(plan: RunPlan, recorded: Records, switches: Switches) -> list[V
             came = delivered & (recorded["direction"] == direction_number(plan, port.link, other))
             left = recorded["direction"] == direction_number(plan, port.link, port.direction)
             subject = f"switch {switch.node}, {port.link}"
-            found += [
-                (float(abs(int(came.sum()) - port.counters.received)), f"{subject} {other}"),
-                (float(abs(int(left.sum()) - port.counters.sent)), f"{subject} {port.direction}"),
-            ]
-            held += port.counters.received - port.counters.sent - port.counters.lost
-            held -= (port.queue_overflows or 0) + (port.waiting or 0)
-        if all(port.queue_overflows is not None for port in switch.ports):
+            for count, by_switch, where in (
+                (int(came.sum()), port.received, f"{subject} {other}"),
+                (int(left.sum()), port.sent, f"{subject} {port.direction}"),
+            ):
+                if by_switch is not None:
+                    found.append((float(abs(count - by_switch)), where))
+            if port.counters is not None:
+                held += port.counters.received - port.counters.sent - port.counters.lost
+                held -= (port.queue_overflows or 0) + (port.waiting or 0)
+        is_edge = all(port.counters is not None for port in switch.ports)
+        if is_edge and all(port.queue_overflows is not None for port in switch.ports):
             held -= sum(switch.drops.values()) + sum(switch.told.values())
             held += switch.from_controller - switch.link_scope
             found.append((float(abs(held)), f"switch {switch.node}"))
     return found
+
+
+# What only nagi-switch's account says of a switch.
+_OF_ACCOUNT = {
+    **dict.fromkeys(
+        ("transit_error_median", "transit_error_p99", "transit_error_max"),
+        "does not tell when packets leave",
+    ),
+    **dict.fromkeys(
+        ("arrival_lateness_p99", "arrival_lateness_max"), "does not tell when packets were seen"
+    ),
+    **dict.fromkeys(
+        ("emulator_drops", "merged_segments", "missing_checksums", "send_failures"),
+        "tells nothing of its interfaces",
+    ),
+    "changes": "does not tell how its ports are set",
+    "records_lost": "keeps no record",
+    "unaccounted": "does not tell what its queues drop",
+    "switch_drops": "tells of no drops but those that edge.p4 counts",
+}
+_TELLS: dict[SwitchTarget, str] = {"bmv2": "bmv2", "p4runtime": "P4Runtime"}
+
+
+def _unknown_of_switches(switches: Switches) -> dict[str, str]:
+    """Check -> what it cannot measure of switches, and why."""
+    found: dict[str, list[str]] = {}
+    for switch in switches.switches:
+        who = f"switch {switch.node}"
+        is_own = any(port.counters is None for port in switch.ports)
+        if switch.target in _TELLS:
+            for check, why in _OF_ACCOUNT.items():
+                found.setdefault(check, []).append(f"{who}: {_TELLS[switch.target]} {why}")
+        if is_own:
+            found.setdefault("unaccounted", []).append(
+                f"{who}: its program is your own, and may drop and copy packets"
+                if all(port.sent is not None for port in switch.ports)
+                else f"{who}: its program is your own, and nothing counts its frames"
+            )
+            found.setdefault("switch_drops", []).append(
+                f"{who}: what a program of your own drops, it is meant to"
+            )
+    return {check: "; ".join(why) for check, why in found.items()}
 
 
 def _unanswered(plan: RunPlan, transmissions: Transmissions) -> Iterator[Value]:
@@ -627,8 +676,16 @@ def _of_switches(plan: RunPlan, switches: Switches) -> Iterator[Information]:
             subject = f"switch {switch.node}, {port.link} {port.direction}"
             counts = {
                 "switch_overflows": ("packets that found the queue full", port.queue_overflows),
-                "switch_losses": ("packets that the loss model took", port.counters.lost),
-                "switch_marks": ("packets given ECN's CE", imposed.mark and port.counters.marked),
+                "switch_losses": (
+                    "packets that the loss model took"
+                    if port.counters
+                    else "packets that the program dropped after the queue",
+                    port.lost,
+                ),
+                "switch_marks": (
+                    "packets given ECN's CE",
+                    imposed.mark and port.counters and port.counters.marked,
+                ),
             }
             for name, (description, count) in counts.items():
                 if count is not None:
@@ -650,6 +707,8 @@ def _of_switches(plan: RunPlan, switches: Switches) -> Iterator[Information]:
                     subject=subject,
                 )
             loss = imposed.loss
+            if port.counters is None:
+                continue
             if isinstance(loss, BernoulliLossPlan) and loss.probability:
                 probability = np.full(
                     port.counters.sent + port.counters.lost, loss.probability, np.float64

@@ -21,7 +21,7 @@ NAME = "simple_switch"
 _NOTIFICATIONS = "bmv2.ipc"
 _IFF_UP = 1
 # As a service it then has no more rights than it needs; root keeps its own.
-_RIGHTS = [
+RIGHTS = [
     "setpriv",
     "--inh-caps=-all,+net_raw",
     "--ambient-caps=-all,+net_raw",
@@ -42,7 +42,7 @@ def problem(program: Optional[str], client: Optional[str], alone: bool) -> Optio
     return said
 
 
-def _bring_loopback_up() -> None:
+def bring_loopback_up() -> None:
     """A namespace of the netns lab has it down, and goes with the lab."""
     with open("/sys/class/net/lo/flags", encoding="ascii") as file:
         if not int(file.read(), 16) & _IFF_UP:
@@ -67,12 +67,12 @@ class SimpleSwitchProcess:
         self._client = client or client_directory()
         self._directory = directory
         self._log = os.path.join(directory, f"{NAME}.log")
-        _bring_loopback_up()
+        bring_loopback_up()
         self._guard = None if alone else OnLoopback(DEFAULT_PORT)
         with open(self._log, "wb") as log:
             self._process = start(
                 [
-                    *_RIGHTS,
+                    *RIGHTS,
                     program,
                     *(word for number, name in ports for word in ("-i", f"{number}@{name}")),
                     *("--thrift-port", str(DEFAULT_PORT)),

@@ -19,7 +19,7 @@ import select
 import shutil
 import signal
 import subprocess
-from typing import Optional
+from typing import Optional, Sequence
 
 from nagi_agent.contracts import RunPlan
 from nagi_agent.processes import children, end, unprivileged
@@ -31,17 +31,29 @@ _ENTER = """\
 mount -t tmpfs -o "mode=0700,uid=$1,gid=$2" nagi "$3" && cd "$3" && unset OLDPWD && shift 3 &&
 exec "$@"
 """
+_BRING = """\
+left=$1; cp -r "$2/." . && chmod -R a+rX . || exit; shift 2
+while test "$left" -gt 0; do
+    : >"${1##*/}" && mount --bind "$1" "${1##*/}" || exit; shift; left=$((left - 1))
+done
+exec "$@"
+"""
 _WAIT = '"$@"; exit "$?"'
 
 
-def contained(command: list[str], user: str) -> list[str]:
-    """The command line that runs `command` so."""
+def contained(
+    command: list[str], user: str, bring: Optional[Sequence[str]] = None, work: str = WORK
+) -> list[str]:
+    """The command line that runs `command` so. `bring`: a directory whose files it is to find in
+    its own, and paths of its host's Unix sockets that it is to find there, too; `work`: where it
+    sees its own directory."""
     account = pwd.getpwnam(user)
-    os.makedirs(WORK, mode=0o755, exist_ok=True)
+    os.makedirs(work, mode=0o755, exist_ok=True)
     identity = [str(account.pw_uid), str(account.pw_gid)]
     return [
         *("unshare", "--mount", "--pid", "--fork", "--kill-child=KILL", "--mount-proc", "--"),
-        *("sh", "-c", _ENTER, "sh", *identity, WORK),
+        *("sh", "-c", _ENTER, "sh", *identity, work),
+        *(("sh", "-c", _BRING, "sh", str(len(bring) - 1), *bring) if bring else ()),
         *unprivileged(user),
         *("sh", "-c", _WAIT, "sh", *command),
     ]
@@ -58,12 +70,12 @@ def end_all(process: subprocess.Popen[bytes], timeout_s: float) -> None:
             os.close(descriptor)
 
 
-def environment(user: str) -> dict[str, str]:
+def environment(user: str, work: str = WORK) -> dict[str, str]:
     """What the programs find in their environment: nothing of the agent's."""
     return {
         "PATH": PATH,
-        "HOME": WORK,
-        "TMPDIR": WORK,
+        "HOME": work,
+        "TMPDIR": work,
         "USER": user,
         "LOGNAME": user,
         "LANG": "C.UTF-8",

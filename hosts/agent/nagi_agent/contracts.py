@@ -35,6 +35,52 @@ def _or_none(read: Callable[[Json], Made], json: Optional[Json]) -> Optional[Mad
 
 
 @dataclass(frozen=True)
+class P4RuntimeAccess:
+    __slots__ = (
+        "address",
+        "device_id",
+        "modules",
+        "pipeline",
+        "ports",
+    )
+    address: str
+    device_id: int
+    ports: dict[str, int]
+    pipeline: Literal["set", "running"]
+    modules: Optional[str]
+
+    @classmethod
+    def from_json(cls, json: Json) -> P4RuntimeAccess:
+        return cls(
+            address=json["address"],
+            device_id=json.get("device_id", 1),
+            ports=json.get("ports", {}),
+            pipeline=json.get("pipeline", "set"),
+            modules=json.get("modules"),
+        )
+
+
+@dataclass(frozen=True)
+class P4RuntimePrograms:
+    __slots__ = (
+        "modules",
+        "nagi_p4runtime",
+        "simple_switch_grpc",
+    )
+    simple_switch_grpc: Optional[str]
+    nagi_p4runtime: Optional[str]
+    modules: Optional[str]
+
+    @classmethod
+    def from_json(cls, json: Json) -> P4RuntimePrograms:
+        return cls(
+            simple_switch_grpc=json.get("simple_switch_grpc"),
+            nagi_p4runtime=json.get("nagi_p4runtime"),
+            modules=json.get("modules"),
+        )
+
+
+@dataclass(frozen=True)
 class ExperimentRef:
     __slots__ = (
         "name",
@@ -113,19 +159,57 @@ class SwitchPortPlan:
 
 
 @dataclass(frozen=True)
+class OwnPipelinePlan:
+    __slots__ = (
+        "controller",
+        "cpu_port",
+        "entries",
+        "files",
+        "name",
+        "p4info",
+        "program",
+    )
+    name: str
+    program: str
+    p4info: Optional[str]
+    entries: Optional[str]
+    cpu_port: Optional[int]
+    controller: Optional[list[str]]
+    files: dict[str, str]
+
+    @classmethod
+    def from_json(cls, json: Json) -> OwnPipelinePlan:
+        return cls(
+            name=json["name"],
+            program=json["program"],
+            p4info=json.get("p4info"),
+            entries=json.get("entries"),
+            cpu_port=json.get("cpu_port"),
+            controller=json.get("controller"),
+            files=json.get("files", {}),
+        )
+
+
+@dataclass(frozen=True)
 class SwitchPlan:
     __slots__ = (
+        "own",
+        "pipeline",
         "ports",
         "sha256",
     )
+    pipeline: Literal["edge", "own"]
     sha256: str
     ports: list[SwitchPortPlan]
+    own: Optional[OwnPipelinePlan]
 
     @classmethod
     def from_json(cls, json: Json) -> SwitchPlan:
         return cls(
+            pipeline=json.get("pipeline", "edge"),
             sha256=json["sha256"],
             ports=[SwitchPortPlan.from_json(each) for each in json["ports"]],
+            own=_or_none(OwnPipelinePlan.from_json, json.get("own")),
         )
 
 
@@ -475,7 +559,7 @@ class RunPlan:
     repeat: int
     seed: int
     host_profile: str
-    switch_target: Optional[Literal["nagi", "bmv2"]]
+    switch_target: Optional[Literal["nagi", "bmv2", "p4runtime"]]
     nodes: list[NodePlan]
     links: list[LinkPlan]
     media: list[MediumPlan]
@@ -546,6 +630,8 @@ class Batch:
         "nagi_sdr",
         "nagi_switch",
         "node",
+        "p4runtime",
+        "p4runtime_here",
         "runs",
         "server_preload",
         "simple_switch",
@@ -569,6 +655,8 @@ class Batch:
     nagi_switch: Optional[str]
     simple_switch: Optional[str]
     simple_switch_client: Optional[str]
+    p4runtime: Optional[P4RuntimeAccess]
+    p4runtime_here: Optional[P4RuntimePrograms]
     virtual: bool
     server_preload: Optional[str]
     runs: list[ScheduledRun]
@@ -593,6 +681,8 @@ class Batch:
             nagi_switch=json.get("nagi_switch"),
             simple_switch=json.get("simple_switch"),
             simple_switch_client=json.get("simple_switch_client"),
+            p4runtime=_or_none(P4RuntimeAccess.from_json, json.get("p4runtime")),
+            p4runtime_here=_or_none(P4RuntimePrograms.from_json, json.get("p4runtime_here")),
             virtual=json.get("virtual", False),
             server_preload=json.get("server_preload"),
             runs=[ScheduledRun.from_json(each) for each in json["runs"]],
@@ -1222,7 +1312,7 @@ class Inspection:
     nagi_link_error: Optional[str]
     nagi_sdr: Optional[str]
     nagi_sdr_error: Optional[str]
-    switches: dict[Literal["nagi", "bmv2"], SwitchFacts]
+    switches: dict[Literal["nagi", "bmv2", "p4runtime"], SwitchFacts]
     io: Optional[str]
     capture_error: Optional[str]
     missing_programs: list[str]
@@ -1325,10 +1415,10 @@ class SwitchRecord:
         "version",
     )
     node: str
-    target: Literal["nagi", "bmv2"]
+    target: Literal["nagi", "bmv2", "p4runtime"]
     version: str
     epoch_realtime_ns: int
-    counters: Counters
+    counters: Optional[Counters]
     account: Optional[Json]
     notices: list[str]
 
@@ -1339,7 +1429,130 @@ class SwitchRecord:
             "target": self.target,
             "version": self.version,
             "epoch_realtime_ns": self.epoch_realtime_ns,
-            "counters": self.counters.to_json(),
+            "counters": None if self.counters is None else self.counters.to_json(),
             "account": self.account,
             "notices": self.notices,
+        }
+
+
+@dataclass(frozen=True)
+class ControllerP4Runtime:
+    __slots__ = (
+        "address",
+        "device_id",
+    )
+    address: str
+    device_id: int
+
+    def to_json(self) -> Json:
+        return {
+            "address": self.address,
+            "device_id": self.device_id,
+        }
+
+
+@dataclass(frozen=True)
+class ControllerNeighbour:
+    __slots__ = (
+        "address",
+        "mac",
+        "node",
+    )
+    node: str
+    address: str
+    mac: str
+
+    def to_json(self) -> Json:
+        return {
+            "node": self.node,
+            "address": self.address,
+            "mac": self.mac,
+        }
+
+
+@dataclass(frozen=True)
+class ControllerPort:
+    __slots__ = (
+        "address",
+        "interface",
+        "link",
+        "mac",
+        "neighbour",
+        "number",
+    )
+    number: int
+    link: str
+    interface: str
+    mac: str
+    address: str
+    neighbour: ControllerNeighbour
+
+    def to_json(self) -> Json:
+        return {
+            "number": self.number,
+            "link": self.link,
+            "interface": self.interface,
+            "mac": self.mac,
+            "address": self.address,
+            "neighbour": self.neighbour.to_json(),
+        }
+
+
+@dataclass(frozen=True)
+class ControllerRoute:
+    __slots__ = (
+        "destination",
+        "next_hop",
+        "port",
+    )
+    destination: str
+    port: int
+    next_hop: str
+
+    def to_json(self) -> Json:
+        return {
+            "destination": self.destination,
+            "port": self.port,
+            "next_hop": self.next_hop,
+        }
+
+
+@dataclass(frozen=True)
+class ControllerFacts:
+    __slots__ = (
+        "control_socket",
+        "cpu_port",
+        "node",
+        "p4info",
+        "p4runtime",
+        "ports",
+        "program",
+        "routes",
+        "target",
+        "thrift_port",
+    )
+    node: str
+    target: Literal["nagi", "bmv2", "p4runtime"]
+    control_socket: Optional[str]
+    thrift_port: Optional[int]
+    p4runtime: Optional[ControllerP4Runtime]
+    program: str
+    p4info: Optional[str]
+    cpu_port: Optional[int]
+    ports: list[ControllerPort]
+    routes: list[ControllerRoute]
+
+    def to_json(self) -> Json:
+        return {
+            "schema_version": 1,
+            "node": self.node,
+            "target": self.target,
+            "control_socket": self.control_socket,
+            "thrift_port": self.thrift_port,
+            "p4runtime": None if self.p4runtime is None else self.p4runtime.to_json(),
+            "program": self.program,
+            "p4info": self.p4info,
+            "cpu_port": self.cpu_port,
+            "ports": [each.to_json() for each in self.ports],
+            "routes": [each.to_json() for each in self.routes],
         }

@@ -20,7 +20,9 @@ POLL_S = 0.02  # after so long at most an error is sent
 
 def controller_for(plan: RunPlan, node: NodePlan, live: bool) -> Optional[EdgeController]:
     """None: nothing needs one. `live`: of a live topology."""
-    if node.switch is None or not (live or any(flow.command for flow in plan.flows)):
+    if node.switch is None or node.switch.own is not None:  # a user's own answers, or does not
+        return None
+    if not (live or any(flow.command for flow in plan.flows)):
         return None
     own = {
         link.name: end.address.split("/")[0]

@@ -33,6 +33,8 @@ class Job:
         self.nagi_switch = batch.nagi_switch
         self.simple_switch = batch.simple_switch
         self.simple_switch_client = batch.simple_switch_client
+        self.p4runtime = batch.p4runtime
+        self.p4runtime_here = batch.p4runtime_here
         self.virtual = batch.virtual
         self.server_preload = batch.server_preload
         self.facts = host.facts()

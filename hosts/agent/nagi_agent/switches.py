@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node that is a switch: runs nagi-switch or bmv2's simple_switch for one run, with the entries
-that follow from its plan.
+"""A node that is a switch: runs nagi-switch or bmv2's simple_switch for one run, with its pipeline
+(pipelines.py) and, beside it, a controller of the user's (controllers.py) if the plan has one.
 
 It leaves in the run's directory
     switch.json            what it did
-    digests.jsonl          samples of the queues, {"values": [...]} a line
+    digests.jsonl          digests; of edge.p4 samples of the queues, {"values": [...]} a line
+    controller.log         what a controller printed
     switch_drops.pcapng    nagi-switch's: every packet dropped, with the cause
 """
 
@@ -19,11 +20,11 @@ from typing import Literal, Optional
 
 from nagi_p4 import edge, simple_switch
 from nagi_p4.nagi_switch import NagiSwitch
-from nagi_p4.operations import Operation, Refused
+from nagi_p4.operations import Operation
 from nagi_p4.simple_switch import SimpleSwitch
 from nagi_p4.switch import Switch
 
-from nagi_agent import bmv2, cpu_port, host, icmp_errors
+from nagi_agent import bmv2, controllers, cpu_port, host, icmp_errors, p4runtime
 from nagi_agent.bmv2 import SimpleSwitchProcess
 from nagi_agent.contracts import (
     Batch,
@@ -32,21 +33,21 @@ from nagi_agent.contracts import (
     NodePlan,
     RunPlan,
     SwitchFacts,
-    SwitchPlan,
     SwitchRecord,
 )
 from nagi_agent.cpu_port import CpuPort
 from nagi_agent.daemons import Daemon, control_socket
 from nagi_agent.job import Job
 from nagi_agent.journal import write_json
-from nagi_agent.processes import output_of
+from nagi_agent.pipelines import pipeline_of, switch_of
+from nagi_agent.processes import output_of, service_user
 
 NAGI, BMV2 = "nagi-switch", bmv2.NAME
 RECORD, DIGESTS, DROPS = "switch.json", "digests.jsonl", "switch_drops.pcapng"
 LOOKING_S = 0.25  # how often a switch is looked after
-_PIPELINE, _ACCOUNT = "edge.json", "nagi-switch.account.json"
+_ACCOUNT = "nagi-switch.account.json"
 
-Target = Literal["nagi", "bmv2"]
+Target = Literal["nagi", "bmv2", "p4runtime"]
 
 
 def seed_of(plan: RunPlan, node: str) -> int:
@@ -62,19 +63,22 @@ def configuration(
     epoch: float,
     *,
     virtual: bool,
+    socket: Optional[str] = None,
 ) -> Json:
-    """nagi-switch's configuration for a node. `interfaces`: link -> the node's interface."""
+    """nagi-switch's configuration for a node. `interfaces`: link -> the node's interface; `socket`:
+    the path of its control socket, if it is another."""
+    pipeline = pipeline_of(node)
     return {
         "schema_version": 1,
         "seed": seed_of(plan, node.name),
         "epoch_realtime_ns": int(epoch * 1e9),
         "virtual_time": virtual,
-        "pipeline": _PIPELINE,
-        "cpu_port": edge.CPU_PORT,
+        "pipeline": pipeline.file,
+        **pipeline.settings,
         "account": _ACCOUNT,
         "digests": DIGESTS,
         "drops": DROPS,
-        "control_socket": control_socket(NAGI),
+        "control_socket": socket or control_socket(NAGI),
         "ports": [
             {"number": port.number, "interface": interfaces[port.link], **port.queue}
             for port in edge.ports(switch_of(node).ports)
@@ -145,10 +149,17 @@ def mtus(interfaces: dict[str, str]) -> dict[str, int]:
 def problem_with(batch: Batch) -> Optional[str]:
     """Why this host cannot be the switch that a plan of the batch wants it to be; None: it can, or
     need not."""
-    for run in batch.runs:
-        node = edge_node(run.plan, batch.node)
+    nodes = [(run, edge_node(run.plan, batch.node)) for run in batch.runs]
+    for _, node in nodes:
+        if node is not None:
+            said = controllers.problem_with(node, batch.user or service_user())
+            if said is not None:
+                return said
+    for run, node in nodes:
         if node is None:
             continue
+        if run.plan.switch_target == "p4runtime":
+            return p4runtime.problem(batch)
         if run.plan.switch_target == "bmv2":
             return bmv2.problem(batch.simple_switch, batch.simple_switch_client, batch.virtual)
         return nagi_switch_problem(batch.nagi_switch)
@@ -185,6 +196,8 @@ def installed(job: Job, is_root: bool) -> dict[Target, SwitchFacts]:
             # Only root can try to keep its control to the host.
             problem=bmv2.problem(program, job.simple_switch_client, not is_root),
         )
+    if job.p4runtime is not None:
+        found["p4runtime"] = p4runtime.facts(job.p4runtime)
     return found
 
 
@@ -192,12 +205,6 @@ def edge_node(plan: RunPlan, name: str) -> Optional[NodePlan]:
     """The plan's node of this name, if it is a switch."""
     named = (node for node in plan.switches() if node.name == name)
     return next(named, None)
-
-
-def switch_of(node: NodePlan) -> SwitchPlan:
-    """How a node forwards that is a switch."""
-    assert node.switch is not None
-    return node.switch
 
 
 class RunningSwitch(ABC):
@@ -209,16 +216,23 @@ class RunningSwitch(ABC):
     def __init__(self, job: Job, plan: RunPlan, node: NodePlan, directory: str, live: bool) -> None:
         self._node = node
         self._directory = directory
+        self._interfaces = job.interfaces
         self._macs = macs(plan, node.name, job.interfaces)
         self._mtus = mtus(job.interfaces)
-        self._controller = icmp_errors.controller_for(plan, node, live)
-        if self._controller is not None:
+        self._icmp = icmp_errors.controller_for(plan, node, live)
+        if self._icmp is not None:
             self.looking_s = icmp_errors.POLL_S
-        program = edge.program()
-        if hashlib.sha256(program).hexdigest() != switch_of(node).sha256:
-            raise RuntimeError("the plan is for another edge.p4 than came with the agent")
-        with open(self._path(_PIPELINE), "wb") as file:
-            file.write(program)
+        self._pipeline = pipeline_of(node)
+        self._pipeline.write(directory)
+        self._controller = controllers.controller_of(
+            plan,
+            node,
+            directory,
+            job.state,
+            job.user,
+            job.p4runtime,
+            job.simple_switch_client,
+        )
 
     def _path(self, name: str) -> str:
         return os.path.join(self._directory, name)
@@ -240,20 +254,25 @@ class RunningSwitch(ABC):
         """Ends it whatever it does."""
 
     def _give(self, switch: Switch, before: list[Operation]) -> None:
-        """Gives it its entries, after other operations."""
-        try:
-            routes, ports = self._node.routes, switch_of(self._node).ports
-            switch.perform_all([*before, *edge.operations(routes, ports, self._macs, self._mtus)])
-        except Refused as refused:
-            raise RuntimeError(str(refused)) from None
+        """Gives it its entries, after other operations, and starts its controller."""
+        self._pipeline.fill(switch, self._macs, self._mtus, before)
+        self._start_controller()
 
-    def _counters(self, switch: Switch) -> Counters:
-        counters = edge.read_counters(switch, switch_of(self._node).ports)
-        return Counters.from_json(counters)
+    def _start_controller(self) -> None:
+        if self._controller is not None:
+            self._controller.start(self._interfaces, self._macs)
+
+    def _look_at_controller(self) -> None:
+        if self._controller is not None:
+            self._controller.check()
+
+    def _end_controller(self) -> None:
+        if self._controller is not None:
+            self._controller.end()
 
     def _leave(
         self,
-        counters: Counters,
+        counters: Optional[Counters],
         epoch_realtime_ns: int,
         version: str,
         account: Optional[Json],
@@ -287,8 +306,11 @@ class RunningNagiSwitch(RunningSwitch):
         assert job.nagi_switch is not None  # problem_with()
         self._epoch_ns = int(epoch * 1e9)
         self._switch: Optional[NagiSwitch] = None
-        wanted = configuration(plan, node, job.interfaces, epoch, virtual=job.virtual)
-        self._daemon = Daemon(NAGI, job.nagi_switch, wanted, directory)
+        socket = None if self._controller is None else self._controller.socket
+        wanted = configuration(
+            plan, node, job.interfaces, epoch, virtual=job.virtual, socket=socket
+        )
+        self._daemon = Daemon(NAGI, job.nagi_switch, wanted, directory, socket=socket)
 
     def begin(self) -> None:
         self._daemon.wait_until_ready()
@@ -297,14 +319,17 @@ class RunningNagiSwitch(RunningSwitch):
 
     def look(self) -> None:
         self._daemon.check()
-        if self._controller is not None:
+        self._look_at_controller()
+        if self._icmp is not None:
             assert self._switch is not None
-            self._controller.serve(self._switch)
+            self._icmp.serve(self._switch)
 
     def finish(self) -> None:
         self._daemon.check()
+        self._look_at_controller()
+        self._end_controller()
         assert self._switch is not None
-        counters = self._counters(self._switch)
+        counters = self._pipeline.counters(self._switch)
         self._switch.close()
         self._daemon.stop()
         with open(self._path(_ACCOUNT), encoding="utf-8") as file:
@@ -313,6 +338,7 @@ class RunningNagiSwitch(RunningSwitch):
 
     def kill(self) -> None:
         self._daemon.kill()
+        self._end_controller()
 
 
 class RunningSimpleSwitch(RunningSwitch):
@@ -329,13 +355,14 @@ class RunningSimpleSwitch(RunningSwitch):
         self._notices.append("bmv2 cannot be seeded: losses of its own are others in every run")
         planned = edge.ports(switch_of(node).ports)
         ports = [(port.number, job.interfaces[port.link]) for port in planned]
+        pipeline = self._pipeline.file
         self._cpu: Optional[CpuPort] = None
-        if self._controller is not None:
+        if self._icmp is not None:
             self._cpu = CpuPort()
             ports.append((edge.CPU_PORT, cpu_port.SWITCH_END))
         self._lines = open(self._path(DIGESTS), "w", encoding="utf-8")  # noqa: SIM115
         self._process = SimpleSwitchProcess(
-            executable, job.simple_switch_client, _PIPELINE, ports, directory, alone=job.virtual
+            executable, job.simple_switch_client, pipeline, ports, directory, alone=job.virtual
         )
 
     def begin(self) -> None:
@@ -348,12 +375,13 @@ class RunningSimpleSwitch(RunningSwitch):
     def look(self) -> None:
         self._process.check()
         self._take_digests()
+        self._look_at_controller()
 
     def finish(self) -> None:
-        self._process.check()
-        self._take_digests()
+        self.look()
+        self._end_controller()
         assert self._switch is not None
-        counters = self._counters(self._switch)
+        counters = self._pipeline.counters(self._switch)
         self._switch.close()
         self._process.stop()
         self._lines.close()
@@ -364,17 +392,91 @@ class RunningSimpleSwitch(RunningSwitch):
     def kill(self) -> None:
         self._process.kill()
         self._lines.close()
+        self._end_controller()
         if self._cpu is not None:
             self._cpu.close()
 
     def _take_digests(self) -> None:
         assert self._switch is not None
-        if self._controller is None:
+        if self._icmp is None:
             digests = self._switch.digests()
         else:
-            digests = self._controller.serve(self._switch)["digests"]
+            digests = self._icmp.serve(self._switch)["digests"]
         for digest in digests:
             self._lines.write(json.dumps(digest) + "\n")
+
+
+class RunningP4RuntimeSwitch(RunningSwitch):
+    target: Target = "p4runtime"
+
+    def __init__(
+        self,
+        job: Job,
+        plan: RunPlan,
+        node: NodePlan,
+        directory: str,
+        epoch: float,
+        live: bool = False,
+    ) -> None:
+        access, programs = job.p4runtime, job.p4runtime_here
+        self._numbers = {port.link: port.number for port in switch_of(node).ports}
+        super().__init__(job, plan, p4runtime.with_ports(node, access), directory, live)
+        self.looking_s = LOOKING_S  # nobody answers packets that need an ICMP error
+        self._epoch_ns = int(epoch * 1e9)
+        self._sets_pipeline = access is None or access.pipeline == "set"
+        self._before: Optional[Json] = None
+        self._started: Optional[p4runtime.Started] = None
+        if access is not None:
+            address, device_id, modules = access.address, access.device_id, access.modules
+            self._version = f"the switch at {address}"
+        else:
+            assert programs is not None  # problem_with()
+            address, device_id, modules = p4runtime.address(), 1, programs.modules
+            # What another switch would not tell, this one is not asked.
+            settings = configuration(plan, node, job.interfaces, epoch, virtual=job.virtual)
+            settings = {k: v for k, v in settings.items() if k not in ("digests", "drops")}
+            ports = [(each.number, job.interfaces[each.link]) for each in switch_of(node).ports]
+            self._started = p4runtime.Started(
+                programs, job.nagi_switch, settings, ports, directory, alone=job.virtual
+            )
+            self._version = self._started.version
+        self._client = p4runtime.Client(address, device_id, modules)
+
+    def begin(self) -> None:
+        program = p4info = None
+        if self._started is not None:
+            self._started.wait_until_ready()
+        if self._sets_pipeline:
+            program, p4info = self._path(self._pipeline.file), self._path(p4runtime.P4INFO)
+            with open(p4info, "wb") as file:
+                file.write(self._pipeline.p4info())
+        with self._client.begin(program, p4info) as switch:
+            self._pipeline.fill(switch, self._macs, self._mtus, [])
+            self._before = self._pipeline.counted(switch)
+        self._start_controller()
+
+    def look(self) -> None:
+        if self._started is not None:
+            self._started.check()
+        self._look_at_controller()
+
+    def finish(self) -> None:
+        self.look()
+        self._end_controller()
+        counters = None
+        if self._before is not None:
+            with self._client.look() as switch:
+                after = self._pipeline.counted(switch) or {}
+            counters = p4runtime.difference(after, self._before, list(self._numbers.values()))
+        if self._started is not None:
+            self._started.end()
+        notices = [f"{self._version}: {p4runtime.UNSEEN}"]
+        self._leave(counters, self._epoch_ns, self._version, None, notices)
+
+    def kill(self) -> None:
+        if self._started is not None:
+            self._started.end()
+        self._end_controller()
 
 
 def started(
@@ -388,6 +490,8 @@ def started(
 ) -> RunningSwitch:
     """Starts the switch that the plan wants `node` to be; `live`: of a live topology. Raises
     RuntimeError."""
+    if plan.switch_target == "p4runtime":
+        return RunningP4RuntimeSwitch(job, plan, node, directory, epoch, live)
     if plan.switch_target == "bmv2":
         return RunningSimpleSwitch(job, plan, node, directory, live)
     return RunningNagiSwitch(job, plan, node, directory, epoch, live)

@@ -240,11 +240,15 @@ def reproduction(material: Material) -> list[Block]:
     build = campaign.build
     lab = "-i INVENTORY" if campaign.lab == "physical" else f"--lab {campaign.lab}"
     how = f"{variant} {lab}"
-    how += " --switch bmv2" if build.simple_switch else ""
+    if build.nagi_p4runtime:
+        how += " --switch p4runtime"
+    elif build.simple_switch:
+        how += " --switch bmv2"
     switch = [
         ("nagi-traffic", build.nagi_traffic),
         ("nagi-switch", build.nagi_switch),
         ("simple_switch", build.simple_switch),
+        ("nagi-p4runtime", build.nagi_p4runtime),
         ("nagi-sdr", build.nagi_sdr),
     ]
     return [

@@ -12,7 +12,14 @@ from nagi_contracts.impairments.losses import LossPlan
 from nagi_contracts.impairments.queues import name_disciplines
 from nagi_contracts.links import Links
 from nagi_contracts.media import MatrixReach, MediumPlan, RangeReach
-from nagi_contracts.plan import DIRECTIONS, DirectionPlan, FlowPlan, LinkDirection, RunPlan
+from nagi_contracts.plan import (
+    DIRECTIONS,
+    DirectionPlan,
+    FlowPlan,
+    LinkDirection,
+    RunPlan,
+    SwitchTarget,
+)
 from nagi_contracts.switches import Switches
 from nagi_contracts.units import count_of
 
@@ -326,6 +333,13 @@ def _emulator(material: Material) -> str:
     return ""
 
 
+_SWITCHES: dict[SwitchTarget, str] = {
+    "nagi": "on nagi-switch",
+    "bmv2": "on bmv2's simple_switch",
+    "p4runtime": "by P4Runtime on",
+}
+
+
 def _switches(material: Material) -> list[tuple[str, str]]:
     """What ran on nodes that are switches, and what that could not do as asked."""
     for run_id, plan in material.plans.items():
@@ -337,11 +351,14 @@ def _switches(material: Material) -> list[tuple[str, str]]:
             continue
         said = []
         for switch in found:
-            program = {"nagi": "nagi-switch", "bmv2": "bmv2's simple_switch"}[switch.target]
+            program = _SWITCHES[switch.target]
             timed = switch.scheduling and not material.in_virtual_time
             how = f" ({switch.scheduling})" if timed else ""
             notes = "".join(f"; {notice}" for notice in switch.notices)
-            said.append(f"{switch.node}: edge.p4 on {program} {switch.version}{how}{notes}")
+            planned = plan.node(switch.node).switch
+            own = None if planned is None else planned.own
+            pipeline = "edge.p4" if own is None else own.name
+            said.append(f"{switch.node}: {pipeline} {program} {switch.version}{how}{notes}")
         return [("Switches", ". ".join(said))]
     return []
 

@@ -78,10 +78,10 @@ def _row(ports: list[SwitchPortAccount]) -> list[str]:
     waiting = [port.max_waiting_packets for port in ports]
     late = [port.added_delay_ns for port in ports if port.added_delay_ns is not None]
     return [
-        f"{sum(port.counters.sent for port in ports):,}",
+        _told([port.sent for port in ports], sum),
         _told(overflows, sum),
-        f"{sum(port.counters.lost for port in ports):,}",
-        f"{sum(port.counters.marked for port in ports):,}",
+        _told([port.lost for port in ports], sum),
+        _told([None if port.counters is None else port.counters.marked for port in ports], sum),
         _told(waiting, max),
         _ms([each.median for each in late]),
         _ms([each.p99 for each in late]),

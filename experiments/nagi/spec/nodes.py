@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nodes of an experiment: hosts, routers, and switches, which may run a program of the user's."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import PurePath
+from typing import Annotated, Literal
+
+from nagi_contracts.base import Strict, Whole
+from nagi_contracts.errors import BadValue, shown
+from nagi_contracts.switches import CONTROLLER_FILES
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
+
+from nagi.spec.commands import check_program
+
+P4_SUFFIX, JSON_SUFFIX = ".p4", ".json"
+MAX_CPU_PORT = 510  # port 511 drops
+
+Kind = Literal["host", "router", "switch"]
+
+
+def _split(value: object) -> object:
+    """A command line in one text as its arguments, as a shell would quote them."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return shlex.split(value)
+    except ValueError as error:
+        raise BadValue(f"{shown(value)} is no command line: {error}", "close the quotes") from None
+
+
+def _check_arguments(command: list[str]) -> list[str]:
+    if not command:
+        raise BadValue("an empty command", "write `python3 forward.py`, or remove it")
+    if any("\0" in argument for argument in command):
+        raise BadValue("an argument with a zero byte", "remove it")
+    return check_program(command)
+
+
+ControllerCommand = Annotated[
+    list[str],
+    BeforeValidator(_split, json_schema_input_type=str | list[str]),
+    AfterValidator(_check_arguments),
+]
+
+
+class OwnProgram(Strict):
+    """A P4 program of the user's for a switch, and what goes with it. Paths are relative to the
+    experiment file."""
+
+    program: str = Field(
+        description="path of P4 for v1model (.p4), which p4c-bm2-ss compiles, or of what that "
+        "made of it (.json)"
+    )
+    entries: str | None = Field(
+        None,
+        description="path of operations that are performed before the run, one a line (JSON): "
+        "p4/switch/daemon/operations.hpp",
+    )
+    p4info: str | None = Field(
+        None,
+        description="path of the P4Info (protobuf's text format) that goes with a .json",
+    )
+    cpu_port: Whole | None = Field(
+        None,
+        ge=1,
+        le=MAX_CPU_PORT,
+        description="port of packet-in and packet-out, as the program knows it",
+    )
+    controller: ControllerCommand | None = Field(
+        None,
+        description="program and arguments, started beside the switch; its last argument is the "
+        "path of controller.json, which says ports, addresses and routes",
+    )
+    files: list[str] = Field(
+        [], description="paths of text files that the controller finds in its directory"
+    )
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> OwnProgram:
+        suffix = PurePath(self.program).suffix
+        if suffix not in (P4_SUFFIX, JSON_SUFFIX):
+            what = f"{shown(self.program)} is neither P4 nor JSON by its name"
+            raise BadValue(what, "name a .p4 file, or the .json that p4c made", "program")
+        if self.p4info is not None and suffix == P4_SUFFIX:
+            what = "p4info beside P4, of which p4c makes it"
+            raise BadValue(what, "remove it, or give the .json as program", "p4info")
+        if self.files and self.controller is None:
+            raise BadValue("files without a controller", "add `controller: COMMAND`", "files")
+        names: set[str] = set()
+        for path in self.files:
+            name = PurePath(path).name
+            if not name or name in names or name in CONTROLLER_FILES:
+                what = f"a second file {name}" if name else f"{shown(path)} is no file"
+                raise BadValue(what, "give each file a name of its own", "files")
+            names.add(name)
+        return self
+
+
+class SwitchSettings(Strict):
+    """A node that is a switch with a program of the user's."""
+
+    switch: OwnProgram = Field(description="its P4 program, instead of p4/edge.p4")
+
+
+def _form(value: object) -> str:
+    return "settings" if isinstance(value, dict | SwitchSettings) else "kind"
+
+
+Node = Annotated[
+    Annotated[Kind, Tag("kind")] | Annotated[SwitchSettings, Tag("settings")],
+    Discriminator(_form),
+]

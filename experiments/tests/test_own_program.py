@@ -1,0 +1,364 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A switch with a P4 program of the user's own: what the experiment may say, what the plan then
+has, what is refused, and what the certificate says of it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+from nagi.plan.own_programs import COMPILER_VARIABLE
+from nagi.plan.planner import plan_runs
+from nagi.records.switch_records import read_account
+from nagi.spec.points import read_experiment
+from nagi.verdict.certificate import certify
+from nagi.verdict.evidence import Evidence, _unaccounted, _unknown_of_switches
+from nagi_contracts.errors import InputError
+from nagi_contracts.links import Links
+from nagi_contracts.paths import P4, SCHEMAS
+from nagi_contracts.records import Manifest
+from nagi_contracts.switches import CONTROLLER_FILES, Switches
+from specs import GOOD
+from switch_evidence import FORWARD, account, bursts, record_of, served
+from switched_runs import needs_nagi_switch
+
+SHAPED = GOOD.replace(
+    "    forward:\n      loss: {model: poisson, rate: $loss}\n",
+    "    forward: {shaped_by: switch}\n    backward: {loss: {model: poisson, rate: $loss}}\n",
+)
+NODE = """\
+nodes:
+  S: host
+  N:
+    switch:
+      program: mine.json
+      entries: mine.entries.jsonl
+      cpu_port: 255
+      controller: python3 forward.py 'two words'
+      files: [forward.py]
+  D: host
+"""
+OWN = SHAPED.replace("nodes: {S: host, N: router, D: host}\n", NODE)
+ENTRIES = """\
+{"op": "mirror_add", "session": 5, "port": 1}
+
+{"op": "table_clear", "table": "ingress.ipv4_routes"}
+"""
+
+
+@pytest.fixture
+def place(tmp_path):
+    """A directory with what OWN names."""
+    shutil.copyfile(P4 / "edge.json", tmp_path / "mine.json")
+    (tmp_path / "mine.entries.jsonl").write_text(ENTRIES)
+    (tmp_path / "forward.py").write_text("print('here')\n")
+    return tmp_path
+
+
+def plan_of(place, text=OWN, point=2, **options):
+    path = place / "spec.yaml"
+    path.write_text(text)
+    return plan_runs(read_experiment(path, None)[point], None, **options)[0]
+
+
+def test_the_plan_has_the_whole_program(place):
+    plan = plan_of(place)
+    switch = plan.node("N").switch
+    assert switch.pipeline == "own" and switch.own.name == "mine.json"
+    assert json.loads(switch.own.program) == json.loads((P4 / "edge.json").read_text())
+    assert switch.own.entries == ENTRIES and switch.own.cpu_port == 255
+    assert switch.own.controller == ["python3", "forward.py", "two words"]
+    assert switch.own.files == {"forward.py": "print('here')\n"}
+    port = plan.port(FORWARD)
+    assert (port.imposes.rate_bps, port.imposes.queue.packets) == (20_000_000, 20)
+    assert port.sample_every is None
+    # The controller has time to begin.
+    edge = plan_of(place, SHAPED.replace("N: router", "N: switch"))
+    assert plan.timeline.capture_s == edge.timeline.capture_s + 2
+    assert edge.node("N").switch.own is None
+
+
+def test_the_run_depends_on_the_program_and_the_channel_does_not(place):
+    first = plan_of(place).with_ids("build")
+    (place / "forward.py").write_text("print('there')\n")
+    second = plan_of(place).with_ids("build")
+    assert first.seed == second.seed
+    assert first.run_id != second.run_id and first.point_id != second.point_id
+    # How the JSON is laid out is nothing.
+    text = json.dumps(json.loads((place / "mine.json").read_text()), indent=7)
+    (place / "mine.json").write_text(text)
+    assert plan_of(place).with_ids("build").run_id == second.run_id
+
+
+def test_a_program_may_be_an_axis(place):
+    shutil.copyfile(P4 / "tests" / "programs" / "again.json", place / "other.json")
+    text = OWN.replace("mine.json", "$program").replace("matrix:\n", "matrix:\n  program: [P]\n", 1)
+    text = text.replace("[P]", "[mine.json, other.json]")
+    text = text.replace("      entries: mine.entries.jsonl\n", "")
+    names = {plan_of(place, text, point).node("N").switch.own.name for point in (0, 8)}
+    assert names == {"mine.json", "other.json"}
+
+
+REFUSED = [
+    ("program: mine.json", "program: his.json", "program", "there is no file 'his.json'"),
+    ("program: mine.json", "program: mine.py", "program", "neither P4 nor JSON by its name"),
+    ("      program: mine.json\n", "", "", "missing key `program`"),
+    ("entries: mine", "entries: no", "entries", "there is no file 'no.entries.jsonl'; give its"),
+    ("[forward.py]", "[forward.py, away.py]", "files.1", "there is no file 'away.py'"),
+    ("[forward.py]", "[forward.py, a/forward.py]", "files", "a second file forward.py"),
+    ("[forward.py]", "[controller.json]", "files", "a second file controller.json; give each"),
+    ("cpu_port: 255", "cpu_port: 511", "cpu_port", "511 is out of range; give 510 or less"),
+    ("cpu_port: 255", "cpu_prot: 255", "cpu_prot", "unknown key `cpu_prot`; did you mean `cpu_p"),
+    ("'two words'", "'two words", "controller", "is no command line: No closing quotation"),
+    ("python3 forward.py", "./forward.py", "controller", "'./forward.py' is not the name of a"),
+    ("cpu_port: 255", "p4info: mine.txtpb", "p4info", "there is no file 'mine.txtpb'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "key", "said"), REFUSED, ids=[each[3] for each in REFUSED])
+def test_what_is_wrong_is_said_where_it_is(place, old, new, key, said):
+    assert old in OWN
+    with pytest.raises(InputError) as refused:
+        plan_of(place, OWN.replace(old, new, 1))
+    problem = refused.value.problems[0]
+    assert problem.file.endswith("spec.yaml") and 5 < problem.line < 16
+    assert problem.key == f"nodes.N.switch{'.' if key else ''}{key}"
+    assert said in str(problem)
+
+
+def test_files_without_a_controller_are_refused(place):
+    text = OWN.replace("      controller: python3 forward.py 'two words'\n", "")
+    with pytest.raises(InputError, match=r"nodes.N.switch.files: files without a controller; add"):
+        plan_of(place, text)
+
+
+@pytest.mark.parametrize(
+    ("what", "key"),
+    [("loss: {model: bernoulli, rate: 1 %}", "loss"), ("mark: {threshold: 5 packets}", "mark")],
+)
+def test_loss_and_marking_are_the_program_s(place, what, key):
+    text = OWN.replace("{shaped_by: switch}", f"{{shaped_by: switch, {what}}}")
+    said = rf"spec.yaml:\d+: links.radio.forward.{key}: the switch runs a program of your own"
+    with pytest.raises(InputError, match=said):
+        plan_of(place, text)
+    assert plan_of(place, text.replace(NODE, "nodes: {S: host, N: switch, D: host}\n")).switches()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("mine.json", "{", r"mine.json:1: it is no JSON: Expecting property name"),
+        ("mine.json", "[1]", r"mine.json: it is not what p4c makes for bmv2"),
+        ("mine.json", "\xff", r"mine.json: byte 0 is not UTF-8; give a text file"),
+        ("mine.entries.jsonl", "\n{1}\n", r"mine.entries.jsonl:2: it is no JSON"),
+        ("mine.entries.jsonl", '{"table": "t"}', r"mine.entries.jsonl:1: op: it has no `op`"),
+        ("forward.py", "\xff", r"forward.py: byte 0 is not UTF-8"),
+    ],
+)
+def test_files_that_are_not_what_they_should_be_are_refused(place, name, content, said):
+    (place / name).write_bytes(content.encode("latin-1"))
+    with pytest.raises(InputError, match=said):
+        plan_of(place)
+
+
+@needs_nagi_switch
+def test_what_nagi_switch_would_refuse_is_refused_before_a_run(place):
+    bad = ENTRIES + '{"op": "table_add", "table": "none", "match": [], "action": "a"}\n'
+    (place / "mine.entries.jsonl").write_text(bad)
+    with pytest.raises(InputError) as refused:
+        plan_of(place)
+    problem = refused.value.problems[0]
+    assert problem.file.endswith("/mine.entries.jsonl") and problem.line == 4
+    assert "there is no such table" in problem.what and "ingress.ipv4_routes" in problem.cure
+    # Of another target it is the switch's to say.
+    assert plan_of(place, OWN.replace("      cpu_port: 255\n", ""), switch="bmv2").switches()
+    (place / "mine.entries.jsonl").write_text(ENTRIES)
+    with pytest.raises(InputError) as refused:
+        plan_of(place, OWN.replace("cpu_port: 255", "cpu_port: 2"))
+    problem = refused.value.problems[0]
+    assert problem.key == "nodes.N.switch.cpu_port" and problem.line == 11
+    program = json.loads((place / "mine.json").read_text())
+    program["extern_instances"] = [{"name": "mine", "id": 0, "type": "nobody_s", "attributes": []}]
+    (place / "mine.json").write_text(json.dumps(program))
+    with pytest.raises(InputError, match=r"/mine.json: .*nobody_s"):
+        plan_of(place)
+
+
+def test_bmv2_has_no_cpu_port_without_an_interface(place):
+    with pytest.raises(InputError, match=r"nodes.N.switch.cpu_port: bmv2's CPU port is an interf"):
+        plan_of(place, switch="bmv2")
+
+
+COMPILER = """\
+#!/bin/sh
+while test $# -gt 1; do
+    case $1 in -o) made=$2;; --p4runtime-files) info=$2;; esac; shift
+done
+if grep -q wrong "$1"; then
+    echo "$1(2): [--Werror=type-error] error: wrong: no such thing" >&2; exit 1
+fi
+cp mine.json "$made"; echo "# P4Info of $1" >"$info"
+"""
+
+
+def test_p4_is_compiled_where_there_is_a_compiler(place, monkeypatch):
+    (place / "mine.p4").write_text("// a program\n")
+    text = OWN.replace("mine.json", "mine.p4")
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    monkeypatch.delenv(COMPILER_VARIABLE, raising=False)
+    with pytest.raises(InputError) as refused:
+        plan_of(place, text)
+    problem = refused.value.problems[0]
+    assert problem.key == "nodes.N.switch.program" and problem.line == 9
+    assert "there is no p4c-bm2-ss here" in problem.what
+    assert "-o mine.json mine.p4`, and write `program: mine.json`" in problem.cure
+    compiler = place / "compiler"
+    compiler.write_text(COMPILER)
+    compiler.chmod(0o755)
+    monkeypatch.setenv(COMPILER_VARIABLE, str(compiler))
+    own = plan_of(place, text).node("N").switch.own
+    assert own.name == "mine.p4" and own.p4info == "# P4Info of mine.p4\n"
+    assert own.program == plan_of(place).node("N").switch.own.program
+    (place / "mine.p4").write_text("// a program\nwrong\n")
+    with pytest.raises(InputError, match=r"mine.p4:2: wrong: no such thing; mend it"):
+        plan_of(place, text)
+
+
+def test_p4info_beside_p4_is_refused(place):
+    text = OWN.replace("mine.json", "mine.p4").replace("cpu_port: 255", "p4info: mine.txtpb")
+    with pytest.raises(InputError, match=r"nodes.N.switch.p4info: p4info beside P4, of which p4c"):
+        plan_of(place, text)
+
+
+def own_account():
+    """What is known of a switch that runs no edge.p4."""
+    found = account()
+    for port in found["ports"]:
+        counters = port["counters"]
+        port["interface"] = port["interface"] | {
+            "received": counters["received"],
+            "sent": counters["sent"],
+        }
+        port |= {"counters": None, "dropped_by_program": 0}
+    return found
+
+
+def test_frames_stay_checked_and_what_cannot_be_is_said(place):
+    plan, handed = plan_of(place), bursts()
+    records = record_of(plan, handed, served(handed, 500_000), range(1, len(handed) + 1))
+    whole = Switches.model_validate({"switches": [own_account()]})
+    found = {subject: value for value, subject in _unaccounted(plan, records, whole)}
+    assert set(found.values()) == {0} and "switch N" not in found and len(found) == 4
+    leaky = own_account()
+    leaky["ports"][0]["interface"]["received"] -= 3
+    leaking = Switches.model_validate({"switches": [leaky]})
+    found = {subject: value for value, subject in _unaccounted(plan, records, leaking)}
+    assert found["switch N, wired forward"] == 3
+    unknown = _unknown_of_switches(whole)
+    assert set(unknown) == {"unaccounted", "switch_drops"}
+    run = next((SCHEMAS / "example" / "campaign" / "runs").iterdir())
+    nodes = Manifest.read(run / "manifest.json").nodes
+    links = Links.read(run / "links.json")
+    verdict = certify(plan, links, nodes.values(), Evidence({}, [], unknown), whole)
+    assert verdict.status == "valid"
+    checks = {check.name: check for check in verdict.checks}
+    assert "n/a: switch N: what a program of your own drops" in checks["switch_drops"].subject
+    assert "n/a: switch N: its program is your own" in checks["unaccounted"].subject
+    # Of another target there are no frames to count.
+    blind = Switches.model_validate({"switches": [unseen(own_account(), "bmv2")]})
+    assert _unaccounted(plan, records, blind) == []
+    assert "nothing counts its frames" in _unknown_of_switches(blind)["unaccounted"]
+
+
+def unseen(switch, target):
+    """The same of a target that keeps no account."""
+    for port in switch["ports"]:
+        port |= dict.fromkeys(
+            ("queue_overflows", "waiting", "max_waiting_packets", "added_delay_ns",
+             "arrival_lateness_ns", "changes", "interface"),
+        )  # fmt: skip
+    return switch | {"target": target, "scheduling": None}
+
+
+def test_of_nagi_switch_and_edge_p4_everything_is_known():
+    assert _unknown_of_switches(Switches.model_validate({"switches": [account()]})) == {}
+
+
+def test_what_p4runtime_does_not_tell_is_said_with_the_reason(place):
+    plan = plan_of(place, GOOD.replace("N: router", "N: switch"), switch="p4runtime")
+    switches = Switches.model_validate({"switches": [unseen(account(), "p4runtime")]})
+    unknown = _unknown_of_switches(switches)
+    run = next((SCHEMAS / "example" / "campaign" / "runs").iterdir())
+    nodes = Manifest.read(run / "manifest.json").nodes
+    links = Links.read(run / "links.json")
+    verdict = certify(plan, links, nodes.values(), Evidence({}, [], unknown), switches)
+    assert verdict.status == "valid"
+    said = {check.name: check.subject for check in verdict.checks}
+    assert "n/a: switch N: P4Runtime does not tell when packets leave" in said["transit_error_max"]
+    assert "n/a: switch N: P4Runtime does not tell how its ports are set" in said["changes"]
+    assert "n/a: switch N: P4Runtime does not tell what its queues drop" in said["unaccounted"]
+    # What edge.p4 counts, the client reads.
+    handed = bursts()
+    records = record_of(plan, handed, served(handed, 500_000), range(1, len(handed) + 1))
+    found = {subject: value for value, subject in _unaccounted(plan, records, switches)}
+    assert set(found.values()) == {0} and len(found) == 4
+
+
+def test_p4runtime_sets_no_rates_and_needs_p4info(place):
+    with pytest.raises(InputError) as refused:
+        plan_of(place, SHAPED.replace("N: router", "N: switch"), switch="p4runtime")
+    problem = refused.value.problems[0]
+    assert problem.key == "links.radio.forward.shaped_by" and problem.line > 10
+    assert "P4Runtime sets no rates and queues of a switch" in problem.what
+    assert "`shaped_by: emulator`, or use --switch nagi" in problem.cure
+    text = OWN.replace("shaped_by: switch", "rate: 10 Mb/s")
+    with pytest.raises(InputError, match=r"nodes.N.switch.program: P4Runtime needs the program's"):
+        plan_of(place, text, switch="p4runtime")
+    (place / "mine.txtpb").write_text("# P4Info")
+    text = text.replace("cpu_port: 255", "p4info: mine.txtpb")
+    own = plan_of(place, text, switch="p4runtime").node("N").switch.own
+    assert own.p4info == "# P4Info"
+
+
+def test_what_the_switch_itself_drops_stays_checked(place, tmp_path):
+    plan = plan_of(place)
+    lateness = {"count": 0, "median": 0, "p99": 0, "max": 0, "histogram": []}
+    interface = account()["ports"][0]["interface"]
+    ports = [
+        {
+            "number": number,
+            "in": {"no_such_port": number},
+            "out": {
+                "no_such_priority": 0, "queue_overflows": 4, "waiting": 1, "sending": 0,
+                "dropped_by_program": 7,
+            },
+            "depth": {"max_packets": 9},
+            "backlogged": {"intervals": 0},
+            "added_delay_ns": lateness, "arrival_lateness_ns": lateness, "changes": [],
+            "interface": interface,
+        }
+        for number in (1, 2)
+    ]  # fmt: skip
+    causes = ("ingress", "malformed", "checksum", "recirculated", "egress", "no_group", "rounds")
+    record = {
+        "schema_version": 1, "node": "N", "target": "nagi", "version": "0", "counters": None,
+        "epoch_realtime_ns": 0, "notices": [],
+        "account": {
+            "scheduling": "SCHED_FIFO", "complete": True, "records_lost": 0, "ports": ports,
+            "p4": {"digests_lost": 0, "dropped": dict.fromkeys(causes, 5)},
+        },
+    }  # fmt: skip
+    (tmp_path / "switch.json").write_text(json.dumps(record))
+    found = read_account(plan, plan.node("N"), tmp_path)
+    assert found.drops == {"no_group": 5, "rounds": 5, "no such port": 3}
+    assert [(port.lost, port.sent) for port in found.ports] == [(7, interface["sent"])] * 2
+
+
+def test_the_agent_knows_the_same_names():
+    from nagi_agent import controllers
+
+    assert (
+        controllers.FACTS, controllers.PROGRAM, controllers.P4INFO, controllers.PACKAGE,
+        controllers.SOCKET,
+    ) == CONTROLLER_FILES  # fmt: skip

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The controller of router.p4: gives the switch the routes that controller.json asks for, and says
+every second how much each of them has carried. nagi starts it beside the switch:
+
+    python3 router_controller.py controller.json
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from nagi_p4.nagi_switch import NagiSwitch
+from nagi_p4.simple_switch import SimpleSwitch, client_directory
+from nagi_p4.switch import Switch
+
+TABLE, FORWARD = "ingress.routes", "ingress.forward"
+
+
+def connected(facts: dict[str, Any]) -> Switch:
+    """The switch, whatever its target."""
+    if facts["control_socket"] is not None:
+        return NagiSwitch(facts["control_socket"])
+    return SimpleSwitch(port=facts["thrift_port"], client=client_directory())
+
+
+def main(path: str) -> None:
+    facts = json.loads(Path(path).read_text(encoding="utf-8"))
+    ports = {port["number"]: port for port in facts["ports"]}
+    with connected(facts) as switch:
+        handles = {}
+        for route in facts["routes"]:
+            port = ports[route["port"]]
+            data = [port["number"], port["mac"], port["neighbour"]["mac"]]
+            destination = route["destination"]
+            handles[destination] = switch.add_entry(TABLE, [destination], FORWARD, data)
+        print(f"{facts['node']}: {len(handles)} routes")
+        while True:
+            time.sleep(1)
+            for destination, handle in handles.items():
+                packets, octets = switch.read_entry_counter(TABLE, handle)
+                print(f"{destination}: {packets} packets, {octets} bytes")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
