@@ -35,6 +35,7 @@ from typing import Any, Iterator, Mapping, Optional, Sequence
 from nagi_p4 import simple_switch_state as state
 from nagi_p4.notifications import Aged, Learned, Notifications
 from nagi_p4.operations import (
+    ALREADY_EXISTS,
     FAILED_PRECONDITION,
     INVALID,
     NOT_FOUND,
@@ -432,7 +433,8 @@ class SimpleSwitch(Switch):
     ) -> None:
         config = self._m["types"].BmMeterRateConfig
         given = [
-            config(units_per_micros=rate["per_us"], burst_size=rate["burst"]) for rate in rates
+            config(units_per_micros=rate["per_us"], burst_size=rate["burst"])
+            for rate in rates or state.NO_RATES
         ]
         if meter is None:
             handle = self._handle(table or "", handle, match, priority)
@@ -478,6 +480,8 @@ class SimpleSwitch(Switch):
         return {"sessions": sessions}
 
     def _multicast_create(self, group: int, copies: Sequence[Mapping[str, Any]]) -> None:
+        if self._multicast_tree().nodes(group) is not None:  # more copies would be added to it
+            raise Refused(f"there is a multicast group {group}; delete it first", ALREADY_EXISTS)
         handle = self._multicast.bm_mc_mgrp_create(_CONTEXT, group)
         for copy in copies:
             ports = set(copy["ports"])
@@ -610,7 +614,10 @@ class SimpleSwitch(Switch):
                 FAILED_PRECONDITION,
             ) from None
         self._program = parsed
-        self._sessions.clear()
+        for group in self._multicast_tree().groups():  # simple_switch keeps them and the sessions
+            self._multicast_delete(group["group"])
+        for session in tuple(self._sessions):
+            self._mirror_delete(session)
 
     def _pipeline_read(self) -> Answer:
         return {"name": "", "program": self._standard.bm_get_config()}
@@ -645,9 +652,16 @@ class SimpleSwitch(Switch):
         if match is None:
             raise Refused(f"{table}: no entry is named; give its handle or match", INVALID)
         options = self._m["types"].BmAddEntryOptions(priority=priority)
-        found = self._standard.bm_mt_get_entry_from_key(
-            _CONTEXT, table, self._match(table, match), options
-        )
+        try:
+            found = self._standard.bm_mt_get_entry_from_key(
+                _CONTEXT, table, self._match(table, match), options
+            )
+        except self._m["types"].InvalidTableOperation as error:
+            if _reason(self._m, error) not in ("BAD_MATCH_KEY", "INVALID_HANDLE"):
+                raise
+            raise Refused(
+                f"simple_switch: {table}: there is no entry with this key", NOT_FOUND
+            ) from None
         found_handle: int = found.entry_handle
         return found_handle
 
@@ -686,6 +700,8 @@ class SimpleSwitch(Switch):
 
 
 def _prefix(match: Any, bits: int) -> tuple[Any, int]:
+    if match is None:
+        return 0, 0
     if isinstance(match, dict):
         return match["value"], match["prefix"]
     value, slash, prefix = str(match).partition("/")

@@ -43,6 +43,10 @@ CODES = {
     **dict.fromkeys(("INVALID_INDEX", "BAD_RATES_LIST", "WRONG_TABLE_TYPE"), INVALID),
 }
 
+# Once a meter has rates, it cannot be without: these let everything pass.
+_ENDLESS_PER_US = 1e9
+NO_RATES = ({"per_us": _ENDLESS_PER_US, "burst": 2**31 - 1},) * 2
+
 # BmActionEntryType
 _ACTION_DATA, _MEMBER, _GROUP = 1, 2, 3
 
@@ -111,7 +115,8 @@ def member(given: Any) -> Answer:
 
 
 def rates(given: Sequence[Any]) -> list[dict[str, Any]]:
-    return [{"per_us": each.units_per_micros, "burst": each.burst_size} for each in given]
+    found = [{"per_us": each.units_per_micros, "burst": each.burst_size} for each in given]
+    return [] if found and found[0]["per_us"] >= _ENDLESS_PER_US else found
 
 
 class MulticastTree:

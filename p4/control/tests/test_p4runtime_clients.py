@@ -15,6 +15,7 @@ from pathlib import Path
 import grpc
 import pytest
 from nagi_contracts.paths import executable
+from nagi_p4 import simple_switch
 from running_daemon import RunningDaemon
 from served import EDGE, EDGE_INFO, WAIT_S, Session, config_of
 
@@ -106,6 +107,45 @@ def test_p4runtime_shell_is_a_client(namespaces, address):
         pytest.skip("needs p4runtime-shell: run `make p4runtime-shell`")
     script = str(CLIENTS / "shell_client.py")
     assert seen_by(namespaces, str(SHELL_PYTHON), script, address, str(PROGRAMS)) == SEEN
+
+
+@realtime
+def test_bmv2_is_served_too(namespaces, tmp_path):
+    if (reason := simple_switch.problem(client=simple_switch.client_directory())) is not None:
+        pytest.skip(reason)
+    namespaces.add("outside", "middle")
+    for number in (1, 2):
+        namespaces.join(("outside", f"v{number}"), ("middle", f"p{number}"))
+    namespaces.join(("middle", "cpu"), ("middle", "controller"))
+    notifications = tmp_path / "notifications.ipc"
+    ports = [word for port in ("1@p1", "2@p2", "255@cpu") for word in ("-i", port)]
+    switch = namespaces.start(
+        "middle", "simple_switch", *ports, "--notifications-addr", f"ipc://{notifications}",
+        str(EDGE), "--", "--enable-swap",
+    )  # fmt: skip
+    address = f"unix:{tmp_path}/p4rt.sock"
+    server = None
+    try:
+        for line in switch.stdout:
+            if "port 255" in line:
+                break
+        for _ in range(100):  # until its Thrift server listens, too
+            server = namespaces.start(
+                "middle", str(SERVER), "--switch", f"bmv2:{simple_switch.DEFAULT_PORT}",
+                "--listen", address, "--cpu-interface", "controller",
+                "--notifications", str(notifications),
+            )  # fmt: skip
+            said = server.stdout.readline()
+            if said.startswith("nagi-p4runtime: device 1 at "):
+                break
+            server.communicate()
+        assert said == f"nagi-p4runtime: device 1 at {address}\n"
+        script = str(CLIENTS / "finsy_client.py")
+        assert seen_by(namespaces, sys.executable, script, address, str(PROGRAMS)) == SEEN
+    finally:
+        for process in (server, switch):
+            if process is not None:
+                process.kill()
 
 
 @realtime

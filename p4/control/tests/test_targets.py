@@ -401,6 +401,7 @@ def test_bmv2_takes_entries_by_their_key(bmv2):
         **{name: lambda **given: given for name in ("BmAddEntryOptions", "BmMatchParam")},
         **{f"BmMatchParam{kind}": lambda *given: given for kind in ("LPM", "Exact")},
         "BmMatchParamType": Told(EXACT=0, LPM=1),
+        "InvalidTableOperation": KeyError,
     }
     bmv2._m["types"] = Told(**types)
     bmv2._program = Program(PROGRAM)
@@ -450,3 +451,20 @@ def test_a_refusal_of_nagi_switch_says_why_and_which(tmp_path, monkeypatch):
             switch.perform_all([{"op": "x"}] * 5)
         assert (refused.value.code, refused.value.place) == ("resource_exhausted", 3)
     listener.join()
+
+
+def test_bmv2_s_meters_without_rates_let_everything_pass(bmv2):
+    bmv2._m["types"] = Told(BmMeterRateConfig=lambda **given: Told(**given))
+    calls = bmv2._standard
+    bmv2.perform({"op": "meter_rates", "meter": "m", "index": 1, "rates": []})
+    ((name, *_, given),) = calls.calls
+    assert name == "bm_meter_set_rates" and len(given) == 2
+    assert state.rates(given) == []
+    some = [Told(units_per_micros=0.5, burst_size=7)]
+    assert state.rates(some) == [{"per_us": 0.5, "burst": 7}]
+
+
+def test_bmv2_s_multicast_groups_are_not_added_to(bmv2):
+    with pytest.raises(Refused, match="there is a multicast group 3") as refused:
+        bmv2.create_group(3, [(0, [1])])
+    assert refused.value.code == "already_exists"
