@@ -263,7 +263,8 @@ bench-medium-ns3: virtual-lab
 # What is published of whole papers, in experiments/results. RESULTS="westwoodvt-2007 achievement-2008:uncapped" makes
 # a part of it: experiments, with a variant after the colon. DASK=ADDRESS uses a cluster.
 RESULTS := achievement-2008 achievement-2008:uncapped multihop-2005 multihop-2005:grid westwoodvt-2007 westwoodvt-2007:min-rto \
-	tcp-real-2001 $(addprefix tcp-real-2001,:slow :slow-min-rto :reverse :handoff :playback :playback-reverse :playback-handoff :token)
+	tcp-real-2001 $(addprefix tcp-real-2001,:slow :slow-min-rto :reverse :handoff :handoff-min-rto :handoff-reno2001 :playback \
+	:playback-reverse :playback-handoff :token :token-min-rto :token-reno2001)
 results: virtual-lab
 	@set -e; for each in $(RESULTS); do \
 	    experiment=$${each%%:*}; variant=$${each#$$experiment}; name=$$experiment$$(echo $$variant | tr : -); \
@@ -271,6 +272,7 @@ results: virtual-lab
 	    $(RUN)/nagi run experiments/$$experiment.yaml $${variant:+--variant $${variant#:}} $(DASK:%=--dask %) --out results/$$name; \
 	    $(RUN)/nagi publish results/$$name experiments/results/$$name; \
 	done
+	@$(RUN)/python experiments/results/silences.py results/tcp-real-2001-handoff*
 	@$(RUN)/python experiments/results/figures.py
 
 # SWITCH=--quick takes two minutes; simple_switch is compared with where it is on PATH.

@@ -117,6 +117,97 @@ def draw_multihop(target: Path) -> None:
         target.write_text(svg(figure), encoding="utf-8")
 
 
+_BETWEEN_HANDOFFS_S = 5.5  # from the beginning of one to that of the next, in the mean
+# 50 MiB in segments of 1000 bytes (1052 with headers) without losses: at 15 ms at 10 Mb/s, at 50 ms
+# a window of 48 in a round trip of a segment and its ACK.
+_CLEAR_S = {"15 ms": 52_429 * 1052 * 8 / 10e6, "50 ms": 52_429 / 48 * (0.1 + 1104 * 8 / 10e6)}
+# Tables 7 and 9: seconds for 50 MiB at the goodput without losses, and with handoffs, at 50 ms.
+_TABLE_9 = {
+    "real": (52_428.8 / 315.61, 208.75),
+    "reno": (52_428.8 / 452.44, 461.62),
+    "tahoe": (52_428.8 / 506.26, 508.79),
+}
+_SECTION_4_4 = {"real": 11.12, "reno": 5.82, "tahoe": 3.65}  # tokens of 1 KB in an RTT
+
+
+def draw_tcp_real_handoff(target: Path) -> None:
+    """What a handoff costs; and the tokens of an RTT."""
+    with style():
+        figure = Figure(figsize=(WIDTH, 3.1), layout="constrained")
+        left, right = figure.subplots(1, 2, width_ratios=(2.2, 1))
+        _draw_handoffs(left)
+        _draw_tokens(right)
+        target.write_text(svg(figure), encoding="utf-8")
+
+
+def _draw_handoffs(ax: Any) -> None:
+    table = pd.read_csv(HERE / "tcp-real-2001-handoff.csv")
+    schemes = ["real", "reno", "tahoe"]
+    place, ticks, marks = 0.0, {}, {}
+    for campaign, delay, shown in (
+        ("tcp-real-2001-handoff", "15 ms", schemes),
+        ("tcp-real-2001-handoff", "50 ms", schemes),
+        ("tcp-real-2001-handoff-reno2001", "50 ms", ["reno2001.c"]),
+        ("tcp-real-2001-handoff-min-rto", "50 ms", schemes),
+    ):
+        of = table[(table["campaign"] == campaign) & (table["delay"] == delay)]
+        title = delay + ("\nmin_rto: 1 s" if "min-rto" in campaign else "")
+        first = place
+        for scheme in shown:
+            runs = of[of["scheme"] == scheme]
+            handoffs = runs["transfer_s"] / _BETWEEN_HANDOFFS_S
+            silent = mean((runs["silent_s"] / handoffs).to_numpy())
+            lost = mean(((runs["transfer_s"] - _CLEAR_S[delay]) / handoffs).to_numpy())
+            assert silent is not None and lost is not None
+            ax.bar(place, silent.value, color=_GREY)
+            ax.bar(place, lost.value - silent.value, bottom=silent.value, color=_OURS,
+                   yerr=lost.halfwidth, capsize=2)  # fmt: skip
+            if campaign == "tcp-real-2001-handoff" and delay == "50 ms":
+                marks[place] = scheme
+            ticks[place] = scheme.removesuffix(".c")
+            place += 1
+        if shown == schemes:
+            ax.text((first + place - 1) / 2, 4.75, title, ha="center", va="top")
+            place += 0.6 if delay == "15 ms" else 0
+        else:
+            place += 0.6
+    for at, scheme in marks.items():
+        clear, taken = _TABLE_9[scheme]
+        ax.plot(at, (taken - clear) / (taken / _BETWEEN_HANDOFFS_S), color=_PAPER, marker="X",
+                ls="none", label="the paper" if scheme == "real" else None)  # fmt: skip
+    ax.bar(0, 0, color=_OURS, label="slower than without losses")
+    ax.bar(0, 0, color=_GREY, label="nothing arrives")
+    ax.set_xticks(list(ticks), list(ticks.values()), rotation=60)
+    ax.set_ylim(0, 4.8)
+    ax.set_ylabel("Time that a handoff costs (s)")
+    ax.legend(loc="upper left", bbox_to_anchor=(0, 0.88))
+
+
+def _draw_tokens(ax: Any) -> None:
+    schemes = list(_SECTION_4_4)
+    for name, colour, marker, label, shift in (
+        ("tcp-real-2001-token", _OURS, "o", "nagi", -0.1),
+        ("tcp-real-2001-token-min-rto", _OTHER, "s", "nagi, min_rto: 1 s", 0.1),
+    ):
+        table = _published(name)
+        found = {
+            place + shift: list(table[table["point.scheme"] == scheme]["tokens_per_rtt"])
+            for place, scheme in enumerate(schemes)
+        }
+        _errorbars(ax, found, color=colour, marker=marker, ls="none", label=label)
+    of_2001 = _published("tcp-real-2001-token-reno2001")
+    of_2001 = of_2001[of_2001["point.scheme"] == "reno2001.c"]
+    _errorbars(ax, {schemes.index("reno") + 0.3: list(of_2001["tokens_per_rtt"])},
+               color=_GREY, marker="^", ls="none", label="nagi, reno2001")  # fmt: skip
+    ax.plot(range(len(schemes)), list(_SECTION_4_4.values()), color=_PAPER, marker="X", ls="none",
+            label="the paper")  # fmt: skip
+    ax.set_xticks(range(len(schemes)), schemes)
+    ax.set_xlim(-0.5, 2.5)
+    ax.set_ylim(0, 21)
+    ax.set_ylabel("Tokens in an RTT")
+    ax.legend(loc="upper right")
+
+
 def _errorbars(ax: Any, values: Mapping[float, list[float]], **options: Any) -> None:
     means = [mean(np.array(each)) for each in values.values()]
     ax.errorbar(
@@ -135,6 +226,7 @@ def _published(name: str) -> pd.DataFrame:
 def main() -> None:
     draw_westwoodvt(HERE / "westwoodvt-2007.svg")
     draw_tcp_real(HERE / "tcp-real-2001.svg")
+    draw_tcp_real_handoff(HERE / "tcp-real-2001-handoff.svg")
     draw_multihop(HERE / "multihop-2005.svg")
 
 

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long nothing arrived in each transfer of campaigns, which results.parquet does not have and
+figures.py needs: tcp-real-2001-handoff.csv.
+
+    python silences.py results/tcp-real-2001-handoff ...     # replaces the rows of these campaigns
+
+A silence is a gap of more than 0.2 s between arrivals of data at the receiver: more than any round
+trip there, less than any timeout. A row a run: seconds from the first arrival to the last, how many
+silences there were, and their sum in seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+TABLE = Path(__file__).resolve().parent / "tcp-real-2001-handoff.csv"
+_SILENCE_S = 0.2
+_SYN_BYTES = 60  # more than that has data
+
+
+def silences(run: Path) -> dict[str, Any]:
+    """The row of a run directory."""
+    plan: dict[str, Any] = json.loads((run / "plan.json").read_text())
+    columns = ["direction", "left_ns", "bytes", "fate"]
+    packets = pd.read_parquet(run / "packets.parquet", columns=columns)
+    is_data = (packets["direction"] == "forward") & (packets["bytes"] > _SYN_BYTES)
+    arrivals = packets[is_data & (packets["fate"] == "delivered")]["left_ns"].sort_values()
+    gaps = np.diff(arrivals) / 1e9
+    silent = gaps[gaps > _SILENCE_S]
+    return {
+        **plan["point"],
+        "repeat": plan["repeat"],
+        "transfer_s": round(float(gaps.sum()), 3),
+        "silences": len(silent),
+        "silent_s": round(float(silent.sum()), 3),
+    }
+
+
+def main(campaigns: list[Path]) -> None:
+    rows = [
+        {"campaign": campaign.name} | silences(run.parent)
+        for campaign in campaigns
+        for run in campaign.glob("runs/*/metrics.json")
+    ]
+    if not rows:
+        return
+    found = pd.DataFrame(rows)
+    if TABLE.exists():
+        known = pd.read_csv(TABLE)
+        found = pd.concat([known[~known["campaign"].isin(found["campaign"])], found])
+    found = found.sort_values(["campaign", "delay", "scheme", "repeat"])
+    found.to_csv(TABLE, index=False, lineterminator="\n")
+
+
+if __name__ == "__main__":
+    main([Path(each) for each in sys.argv[1:]])
