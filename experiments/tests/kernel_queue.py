@@ -75,6 +75,9 @@ def add_by_default(kind: str) -> None:
 def main(job: Path) -> None:
     for kind, target in (("proc", "/proc"), ("sysfs", "/sys"), ("devtmpfs", "/dev")):
         run("mount", "-t", kind, kind, target)
+    # No packets of the kernel's own in the queue.
+    for which in ("all", "default"):
+        Path(f"/proc/sys/net/ipv6/conf/{which}/disable_ipv6").write_text("1")
     libc.prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0)
     asked = json.loads(job.read_text())
     run("ip", "link", "add", "out", "numtxqueues", "1", "type", "veth", "peer", "name", "in")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What experiments/results has of the papers: a run of each, done again, is the same."""
+"""What experiments/results has of the papers: a run of each, done again, is the same; by another
+guest kernel or agent than made it, one more repeat of its point."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ import json
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from marks import in_virtual_time
@@ -16,12 +18,14 @@ from nagi_contracts.paths import ROOT
 from nagi_contracts.records import Campaign
 from nagi_reports.bundle import bundle_name
 from nagi_reports.publication import Publication
+from scipy.stats import t
 from test_virtual_commands import nagi
 from test_virtual_lab import NAGI
 
 RESULTS = ROOT / "experiments" / "results"
 PUBLISHED = sorted(path.parent for path in RESULTS.glob("*/publication.json"))
 pytestmark = in_virtual_time
+SIGNIFICANCE = 1e-4  # of a flow's goodput; the seed is fixed
 each_publication = pytest.mark.parametrize("published", PUBLISHED, ids=lambda path: path.name)
 
 
@@ -63,4 +67,25 @@ def test_a_run_done_again_is_the_same(published, tmp_path):
     found = json.loads(done.stdout)
     if done.returncode and found["programs"] != found["published_programs"]:
         pytest.skip(f"made by {found['published_programs']}; here are {found['programs']}")
-    assert (found["runs"], found["differing"], done.returncode) == (1, [], 0)
+    if found["other_parts"]:
+        again = pd.read_parquet(tmp_path / "again" / "results.parquet")
+        assert (again["status"] == "valid").all()
+        repeats = table[table["point_id"] == run.point_id].groupby("flow")["goodput_bps"]
+        for flow, goodput in again.set_index("flow")["goodput_bps"].items():
+            assert is_one_more(goodput, repeats.get_group(flow).to_numpy()), flow
+    else:
+        assert (found["runs"], found["differing"], done.returncode) == (1, [], 0)
+
+
+def is_one_more(value, others):
+    """H0: `value` is of the normal distribution that `others` are of (prediction interval)."""
+    spread = others.std(ddof=1) * np.sqrt(1 + 1 / len(others))
+    limit = float(t.ppf(1 - SIGNIFICANCE / 2, len(others) - 1))
+    return abs(value - others.mean()) <= limit * spread
+
+
+def test_one_more_repeat_is_told_from_another_value():
+    others = np.random.default_rng(1).normal(100, 5, 10)
+    assert is_one_more(108, others)
+    assert not is_one_more(150, others)
+    assert not is_one_more(50, others)

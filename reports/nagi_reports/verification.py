@@ -2,9 +2,12 @@
 """Runs done again, held to what was published of them (publication.py).
 
 A run in virtual time follows from its plan and the programs that ran it. So another machine with
-the same versions of them makes the same of it: tables and captures to the byte, and every value of
-results.parquet. Its manifest says when and by what it was made, and differs. Texts (*.json) are not
-held to the byte but by what results.parquet has of them: a later nagi may write them otherwise.
+the same of them makes the same of it: tables and captures to the byte, and every value of
+results.parquet. The guest kernel and the agent are such programs: what the agent does before a run
+moves what the kernel draws in it, as sequence numbers and ports, and instants by microseconds. With
+another of them a run meets the same channel, and is one more repeat of its point. Its manifest says
+when and by what it was made, and differs. Texts (*.json) are not held to the byte but by what
+results.parquet has of them: a later nagi may write them otherwise.
 """
 
 from __future__ import annotations
@@ -22,6 +25,8 @@ from nagi_contracts.results import ResultRow
 from nagi_reports import analysis, bundle
 from nagi_reports.publication import FILE, Publication, programs
 
+# Parts of a build that move a run in virtual time.
+_PARTS = ("guest", "nagi_agent", "nagi_link", "nagi_tcp", "nagi_traffic")
 # What a run is called, and what it was made by.
 _NAMES = {"run_id", "point_id", "build", "lab", "point"}
 
@@ -42,6 +47,7 @@ class Verification:
     runs: list[Verified]
     programs: list[str]  # that made them, whose versions may change results
     published_programs: list[str]
+    other_parts: list[str]  # of the build: other ones than made what is published
 
     @property
     def differing(self) -> list[Verified]:
@@ -77,7 +83,9 @@ def verify(directory: Path, campaign: Campaign, published: Path) -> Verification
             "run points of the same experiment and variant, with the same repeats",
             file=str(directory),
         )
-    return Verification(found, programs(directory, campaign), made.programs)
+    here, there = campaign.build.model_dump(), made.build.model_dump()
+    parts = [part for part in _PARTS if here[part] != there[part]]
+    return Verification(found, programs(directory, campaign), made.programs, parts)
 
 
 def _publication(campaign: Campaign, published: Path) -> Publication:

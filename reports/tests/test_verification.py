@@ -117,3 +117,12 @@ def test_other_points_are_refused(again):
     (again / "campaign.json").write_text(json.dumps(text))
     with pytest.raises(InputError, match="none of its valid runs"):
         verified(again)
+
+
+def test_says_which_parts_of_the_build_are_others(again):
+    path = again / "campaign.json"
+    whole = json.loads(path.read_text())
+    whole["build"] |= {"nagi_agent": "0" * 64, "commit": "0" * 12}
+    path.write_text(json.dumps(whole))
+    found = verify(again, Campaign.read(path), again.parent / "published")
+    assert found.other_parts == ["nagi_agent"]

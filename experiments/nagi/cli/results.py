@@ -233,7 +233,8 @@ def verify(
     ],
     json_: Json = False,
 ) -> None:
-    """Hold runs done again to what was published of them: to each byte and value."""
+    """Hold runs done again to what was published of them: to each byte and value. They are the same
+    only if guest kernel, agent and nagi's other programs are."""
     from nagi_reports import verification
 
     held, campaign = open_campaign(directory, None)
@@ -253,6 +254,7 @@ def verify(
                 ],
                 "programs": found.programs,
                 "published_programs": found.published_programs,
+                "other_parts": found.other_parts,
             }
         )
     else:
@@ -262,6 +264,11 @@ def verify(
         if found.differing and found.programs != found.published_programs:
             here, there = ("; ".join(each) for each in (found.programs, found.published_programs))
             write_line(f"they were made by {here}; what is published by {there}")
+        if found.differing and found.other_parts:
+            parts = ", ".join(found.other_parts)
+            write_line(
+                f"parts of the build that are not those that made what is published: {parts}"
+            )
         files = sum(each.files for each in found.runs)
         write_line(
             f"{count_of(len(found.runs), 'run')}, {count_of(files, 'file')}, held to {published}: "
