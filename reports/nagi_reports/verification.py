@@ -84,7 +84,7 @@ def verify(directory: Path, campaign: Campaign, published: Path) -> Verification
             file=str(directory),
         )
     here, there = campaign.build.model_dump(), made.build.model_dump()
-    parts = [part for part in _PARTS if here[part] != there[part]]
+    parts = [part for part in _PARTS if here.get(part) != there.get(part)]
     return Verification(found, programs(directory, campaign), made.programs, parts)
 
 

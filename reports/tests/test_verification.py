@@ -124,5 +124,9 @@ def test_says_which_parts_of_the_build_are_others(again):
     whole = json.loads(path.read_text())
     whole["build"] |= {"nagi_agent": "0" * 64, "commit": "0" * 12}
     path.write_text(json.dumps(whole))
-    found = verify(again, Campaign.read(path), again.parent / "published")
-    assert found.other_parts == ["nagi_agent"]
+    published = again.parent / "published"
+    assert verify(again, Campaign.read(path), published).other_parts == ["nagi_agent"]
+    # A part that only one of them has.
+    whole["build"]["guest"] = "0" * 16
+    path.write_text(json.dumps(whole))
+    assert verify(again, Campaign.read(path), published).other_parts == ["guest", "nagi_agent"]
