@@ -70,6 +70,7 @@ Machine& Switch::machine_of(const Packet& packet) {
 void Switch::forget_replaced() {
   std::erase_if(replaced_machines_, [this](const std::unique_ptr<Machine>& machine) {
     if (!machine->is_idle()) return false;
+    take_digests_of(*machine);
     earlier_ += machine->counters();
     return true;
   });
@@ -82,13 +83,14 @@ Counters Switch::counters() const {
   return all;
 }
 
+void Switch::take_digests_of(Machine& machine) {
+  for (Digest& digest : machine.take_digests()) digests_.push_back(std::move(digest));
+}
+
 std::vector<Digest> Switch::take_digests() {
-  std::vector<Digest> all;
-  for (const auto& machine : replaced_machines_) {
-    for (Digest& digest : machine->take_digests()) all.push_back(std::move(digest));
-  }
-  for (Digest& digest : machine_->take_digests()) all.push_back(std::move(digest));
-  return all;
+  for (const auto& machine : replaced_machines_) take_digests_of(*machine);
+  take_digests_of(*machine_);
+  return std::exchange(digests_, {});
 }
 
 void Switch::arrive_from_controller(const std::vector<std::uint8_t>& bytes) {

@@ -176,6 +176,7 @@ class Switch {
   /// The program that a packet came in by.
   [[nodiscard]] Machine& machine_of(const Packet& packet);
   void forget_replaced();
+  void take_digests_of(Machine& machine);
   /// Tells of what a program has dropped in its last call. Returns how many there were.
   std::size_t tell_drops(const Machine& machine, std::size_t port, Drop::Side side,
                          const Origin& origin);
@@ -187,6 +188,7 @@ class Switch {
   std::unique_ptr<Machine> machine_;
   std::vector<std::unique_ptr<Machine>> replaced_machines_;  // whose packets still wait
   Counters earlier_;                                         // of those that have gone
+  std::vector<Digest> digests_;                              // that have been taken of machines
   std::uint64_t replaced_ = 0;
   HeaderStore headers_;
   std::vector<SwitchPort> ports_;

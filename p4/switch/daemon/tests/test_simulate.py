@@ -68,6 +68,25 @@ def test_packets_and_operations_interleave(tmp_path: Path) -> None:
     assert ask(path, requests) == answers
 
 
+def test_digests_outlive_the_program_that_sent_them(tmp_path: Path) -> None:
+    learning = Path(__file__).parents[3] / "tests" / "stf" / "learning.json"
+    path = configuration(tmp_path, [{"number": 1}], pipeline=str(learning))
+    answers = ask(
+        path,
+        [
+            {"op": "value_set_add", "set": "parsing.allowed", "value": 0x0800},
+            {"op": "packet", "port": 1, "bytes": "020000000002020000000001080000"},
+            {"op": "pipeline_set", "program": learning.read_text()},
+            {"op": "digests"},
+            {"op": "digests"},
+        ],
+    )
+    assert all(answer["ok"] for answer in answers), answers
+    (digest,) = answers[3]["digests"]
+    assert (digest["digest"], digest["values"]) == ("Learned", [0x020000000001, 1])
+    assert answers[4]["digests"] == []
+
+
 def test_a_port_is_a_number_only(tmp_path: Path) -> None:
     path = configuration(tmp_path, [{"number": 1, "interface": "p1"}])
     done = subprocess.run([NAGI_SWITCH, "simulate", str(path)], capture_output=True, check=False)
