@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "switch/daemon/simulate.hpp"
 
-#include <algorithm>
 #include <istream>
 #include <ostream>
 #include <string>
@@ -78,9 +77,7 @@ class Simulation {
       throw ConfigError(reader.at("bytes"), "a frame of " + std::to_string(bytes.size()) + " bytes",
                         "give 1 to " + std::to_string(slot_bytes - headroom));
     }
-    const io::Frame frame{pool_.take(), headroom, static_cast<std::uint32_t>(bytes.size())};
-    std::copy(bytes.begin(), bytes.end(), pool_.data(frame.slot) + frame.offset);
-    switch_.arrive(*place, frame, switch_.now());
+    switch_.arrive(*place, bytes);
     return sent();
   }
 

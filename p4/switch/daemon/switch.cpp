@@ -93,6 +93,15 @@ std::vector<Digest> Switch::take_digests() {
   return std::exchange(digests_, {});
 }
 
+void Switch::arrive(std::size_t place, const std::vector<std::uint8_t>& bytes) {
+  // A long frame has less room in front of it.
+  const auto offset = std::min<std::size_t>(headroom, pool_.slot_bytes() - bytes.size());
+  const io::Frame frame{pool_.take(), static_cast<std::uint16_t>(offset),
+                        static_cast<std::uint32_t>(bytes.size())};
+  std::copy(bytes.begin(), bytes.end(), pool_.data(frame.slot) + frame.offset);
+  arrive(place, frame, now_);
+}
+
 void Switch::arrive_from_controller(const std::vector<std::uint8_t>& bytes) {
   if (!has_cpu_port()) {
     throw InputError(
@@ -104,12 +113,7 @@ void Switch::arrive_from_controller(const std::vector<std::uint8_t>& bytes) {
     throw InputError("packet_out: a frame of " + std::to_string(bytes.size()) +
                      " bytes; give one of 1 to " + std::to_string(pool_.slot_bytes()));
   }
-  // A long frame has less room in front of it.
-  const auto offset = std::min<std::size_t>(headroom, pool_.slot_bytes() - bytes.size());
-  const io::Frame frame{pool_.take(), static_cast<std::uint16_t>(offset),
-                        static_cast<std::uint32_t>(bytes.size())};
-  std::copy(bytes.begin(), bytes.end(), pool_.data(frame.slot) + frame.offset);
-  arrive(configured_, frame, now_);
+  arrive(configured_, bytes);
 }
 
 Switch::~Switch() {

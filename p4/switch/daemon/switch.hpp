@@ -91,6 +91,8 @@ class Switch {
 
   /// A frame comes in at a port. Takes its slot. `at` must not lie before now().
   void arrive(std::size_t port, const io::Frame& frame, model::Instant at);
+  /// The same of a frame in no slot yet, now. It must fit one.
+  void arrive(std::size_t port, const std::vector<std::uint8_t>& bytes);
   /// The same of a frame that the controller sends: it comes in by the controller's port, now.
   /// Throws InputError if there is no such port, or the frame is too long.
   void arrive_from_controller(const std::vector<std::uint8_t>& bytes);
