@@ -233,8 +233,9 @@ def verify(
     ],
     json_: Json = False,
 ) -> None:
-    """Hold runs done again to what was published of them: to each byte and value. They are the same
-    only if guest kernel, agent and nagi's other programs are."""
+    """Hold runs done again to what was published of them, to each byte and value.
+
+    They are the same only if guest kernel, agent and nagi's other programs are."""
     from nagi_reports import verification
 
     held, campaign = open_campaign(directory, None)
