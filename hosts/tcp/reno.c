@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0
 //
-// TCP Reno: 4.3BSD-Reno as ns-2's Agent/TCP/Reno has it; RFC 2581, section 3.2.
+// TCP Reno: fast retransmit and fast recovery of 4.3BSD-Reno and ns-2's Agent/TCP/Reno; RFC 2581, section 3.2.
 //
 //   three duplicate ACKs:  ssthresh = max(half of what is outstanding, 2), retransmit;
 //                          cwnd = ssthresh + 3, and one more for each further duplicate ACK
@@ -10,6 +10,10 @@
 // So every further loss in the same window waits for three duplicate ACKs of its own and halves again, or,
 // more often, for the retransmission timer. That is what NewReno (RFC 6582; the kernel's own `reno`)
 // mended.
+//
+// Two rules are of today's kernel: a timer that goes off again for the same segment keeps ssthresh
+// (RFC 5681; 4.3BSD and ns-2 halve again), and the window grows by the segments that are acknowledged, not by
+// ACKs. experiments/reno2001.c has the old ones.
 //
 // What the kernel forces: it would send the next lost segment at the partial ACK. It is kept from that by
 // a window that allows nothing, until three more duplicate ACKs have come. Reno itself might send new

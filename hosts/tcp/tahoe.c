@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0
 //
-// TCP Tahoe: Jacobson, "Congestion Avoidance and Control", SIGCOMM 1988, with fast retransmit, as
-// 4.3BSD-Tahoe and ns-2's Agent/TCP have it. No fast recovery:
+// TCP Tahoe: Jacobson, "Congestion Avoidance and Control", SIGCOMM 1988, with fast retransmit; loss recovery as
+// 4.3BSD-Tahoe and ns-2's Agent/TCP have it (repeated timeouts and the growth of the window are the kernel's,
+// see reno.c). No fast recovery:
 //
 //   three duplicate ACKs, or a timeout:  ssthresh = max(half of what is outstanding, 2), cwnd = 1
 //   then slow start from the segment that was lost
