@@ -18,7 +18,7 @@ from typer.main import get_command
 
 NATIVE = ("nagi-link", "nagi-switch", "nagi-tcp", "nagi-traffic")
 _SUBCOMMAND = re.compile(r"^  ([a-z]+[a-z-]*) ", re.M)  # in CLI11's help
-_ROLES = paths.ANSIBLE / "roles"
+_ROLES = paths.COLLECTION / "roles"
 _GENERATED = "Generated from {source} when the manuals are built.\n"
 
 

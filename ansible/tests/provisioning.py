@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from nagi_contracts.paths import ANSIBLE, ROOT, executable
+from nagi_contracts.paths import executable
 
 PLAYBOOK = f"{sys.prefix}/bin/ansible-playbook"
 
@@ -62,8 +62,8 @@ def write_inventory(path: Path, machines, wanted: dict[str, dict[str, object]]) 
 def playbook(directory: Path, *options: str) -> Outcome:
     """ansible-playbook with the inventory in `directory`."""
     done = subprocess.run(
-        [PLAYBOOK, "-i", directory / "inventory.yml", "ansible/playbooks/physical.yml", *options],
-        cwd=ROOT,
+        [PLAYBOOK, "-i", directory / "inventory.yml", "nagi.testbed.provision", *options],
+        cwd=directory,
         env={
             **os.environ,
             "ANSIBLE_HOME": str(directory / "home"),
@@ -84,7 +84,6 @@ def list_inventory(inventory: Path) -> dict[str, Any]:
     """An inventory as Ansible reads it."""
     shown = subprocess.run(
         [f"{sys.prefix}/bin/ansible-inventory", "--list", "-i", inventory],
-        cwd=ANSIBLE,
         capture_output=True,
         text=True,
         check=True,

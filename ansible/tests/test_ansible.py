@@ -13,7 +13,7 @@ from nagi.agent_contracts import read_offloads
 from nagi.labs.ansible_runs import Playbooks
 from nagi.labs.errors import Interrupted, LabError
 from nagi.labs.inventory import EXAMPLE, example_text
-from nagi_contracts.paths import ANSIBLE
+from nagi_contracts.paths import COLLECTION
 from provisioning import list_inventory
 
 INTERFACES = [
@@ -34,10 +34,10 @@ SYSTEMD_OFFLOADS = {
 
 def test_all_parts_name_the_same_offloads():
     """The agent sees them, the module switches them off, and nagi-link, where it is without it."""
-    ask = "import json, nagi_interfaces; print(json.dumps(nagi_interfaces.OFFLOADS))"
+    ask = "import json, interfaces; print(json.dumps(interfaces.OFFLOADS))"
     done = subprocess.run(
         [sys.executable, "-c", ask],
-        env={"PYTHONPATH": str(ANSIBLE / "plugins" / "modules")},
+        env={"PYTHONPATH": str(COLLECTION / "plugins" / "modules")},
         capture_output=True,
         text=True,
         check=True,
@@ -45,7 +45,7 @@ def test_all_parts_name_the_same_offloads():
     assert json.loads(done.stdout) == read_offloads()
     assert "rx-gro-hw" in read_offloads()
     # systemd has names of its own for them, which it takes from when interfaces appear.
-    template = ANSIBLE / "roles" / "test_interfaces" / "templates" / "nagi.link.j2"
+    template = COLLECTION / "roles" / "test_interfaces" / "templates" / "nagi.link.j2"
     by_systemd = dict(re.findall(r"^(\w+(?:Offload|Hardware))=(\w+)$", template.read_text(), re.M))
     assert by_systemd == dict.fromkeys(SYSTEMD_OFFLOADS, "no")
     assert set(SYSTEMD_OFFLOADS.values()) == set(read_offloads())
@@ -62,7 +62,7 @@ def playbooks(namespaces, tmp_path):
     inventory = {
         "all": {
             "vars": {
-                "ansible_connection": "netns",
+                "ansible_connection": "nagi.testbed.netns",
                 "ansible_python_interpreter": "/usr/bin/python3",
                 "nagi_keeper_pid": pid,
             },
@@ -73,7 +73,7 @@ def playbooks(namespaces, tmp_path):
 
 
 def play(tmp_path, tasks: str) -> str:
-    """A playbook of our own; playbooks are named from ansible/playbooks."""
+    """A playbook of our own; playbooks are named from playbooks/runs."""
     path = tmp_path / "play.yml"
     path.write_text(f"- name: Test\n  hosts: there\n  tasks:\n{tasks}")
     return str(path)
@@ -81,7 +81,7 @@ def play(tmp_path, tasks: str) -> str:
 
 SHAPE = """
     - name: Shape
-      nagi_interfaces:
+      nagi.testbed.interfaces:
         interfaces: "{{ nagi_interfaces }}"
 """
 
@@ -112,7 +112,7 @@ def test_interfaces_are_brought_into_shape_once(playbooks, namespaces, tmp_path)
 
 IPV6 = """
     - name: Shape
-      nagi_interfaces:
+      nagi.testbed.interfaces:
         interfaces:
           - name: eth0
             address: fd6e:6167:6900::1/64
@@ -195,7 +195,7 @@ def test_failures_name_host_task_and_complaint(playbooks, tmp_path):
 def test_a_keeper_that_is_gone_is_said(namespaces, tmp_path):
     inventory = {
         "all": {
-            "vars": {"ansible_connection": "netns", "nagi_keeper_pid": 2**22 - 1},
+            "vars": {"ansible_connection": "nagi.testbed.netns", "nagi_keeper_pid": 2**22 - 1},
             "hosts": {"there": {}},
         }
     }

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from nagi_contracts.paths import ANSIBLE
+from nagi_contracts.paths import COLLECTION
 from provisioning import list_inventory, playbook
 
-EXAMPLE = ANSIBLE / "inventories" / "physical.example.yml"
+EXAMPLE = COLLECTION / "inventories" / "physical.example.yml"
 
 
 def test_an_inventory_without_cells_is_refused(tmp_path):

@@ -135,7 +135,7 @@ class Host:
     def variables(self) -> dict[str, object]:
         """What Ansible must know to get there."""
         return {
-            "ansible_connection": "netns",
+            "ansible_connection": "nagi.testbed.netns",
             "ansible_remote_tmp": str(self._shared / "ansible"),
             "nagi_keeper_pid": self.pid,
             "nagi_namespace": _NETNS,

@@ -21,7 +21,10 @@ _CHECKOUT = Path(__file__).resolve().parents[2]
 IN_CHECKOUT = not _PACKAGED.is_dir()
 
 ROOT = _CHECKOUT if IN_CHECKOUT else _PACKAGED
-ANSIBLE = ROOT / "ansible"
+# The Ansible collection nagi.testbed, where Ansible looks for collections beside Python's packages.
+COLLECTION = (
+    ROOT / "ansible" if IN_CHECKOUT else _PACKAGED.parents[1]
+) / "ansible_collections/nagi/testbed"
 AGENT = ROOT / "hosts" / "agent"
 GUEST = ROOT / "hosts" / "guest"
 TCP = ROOT / "hosts" / "tcp"

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from nagi.labs.ansible_runs import CONFIGURATION
 from nagi_contracts import paths
 from ssh_hosts import CELLS, MANAGEMENT, SshHosts, require_ssh_hosts, ssh_hosts
 
@@ -23,7 +24,7 @@ def ansible(hosts: SshHosts, *arguments: str, status: int = 0) -> str:
         *("-i", hosts.inventory, "--one-line", *arguments),
         program="ansible",
         status=status,
-        ANSIBLE_CONFIG=str(paths.ANSIBLE / "ansible.cfg"),
+        ANSIBLE_CONFIG=str(CONFIGURATION),
         ANSIBLE_TIMEOUT="3",
     )
 

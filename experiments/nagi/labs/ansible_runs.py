@@ -20,6 +20,8 @@ from nagi_contracts import paths
 
 from nagi.labs.errors import Failure, Interrupted, LabError, Results
 
+# With a configuration file Ansible leaves that of the user alone.
+CONFIGURATION = Path(__file__).with_name("ansible.cfg")
 _TIMEOUT_S = 10.0
 
 
@@ -85,13 +87,13 @@ class Playbooks:
         with _leaving_no_workers(self._home):
             done = ansible_runner.run(
                 private_data_dir=str(self._directory),
-                project_dir=str(paths.ANSIBLE),
-                playbook=str(Path("playbooks") / playbook),
+                project_dir=str(paths.COLLECTION),
+                playbook=str(Path("playbooks/runs") / playbook),
                 inventory=self._inventories,
                 extravars=variables,
                 limit=limit,
                 envvars={
-                    "ANSIBLE_CONFIG": str(paths.ANSIBLE / "ansible.cfg"),
+                    "ANSIBLE_CONFIG": str(CONFIGURATION),
                     "ANSIBLE_HOME": str(self._home),
                     # Modules that are killed, with the lab they run in, leave their files.
                     "TMPDIR": str(self._directory / "tmp"),

@@ -28,11 +28,12 @@ from nagi_contracts.batch import P4RuntimeAccess
 from nagi_contracts.errors import InputError, Problem, excerpt, listed, refuse
 from pydantic import TypeAdapter, ValidationError
 
+from nagi.labs.ansible_runs import CONFIGURATION
 from nagi.labs.shape import EMULATOR, Shape
 from nagi.spec.media import MAX_STATIONS
 
 GROUP = "cells"
-EXAMPLE = "ansible/inventories/physical.example.yml"
+EXAMPLE = paths.COLLECTION / "inventories" / "physical.example.yml"
 SPOOL, STATE = "/var/lib/nagi", "/run/nagi"
 _LINKS = TypeAdapter(dict[str, str])
 _PORTS = TypeAdapter(dict[str, dict[str, str]])
@@ -148,7 +149,7 @@ def list_inventory(inventory: Path) -> dict[str, Any]:
         [str(Path(sys.prefix) / "bin" / "ansible-inventory"), "-i", str(inventory), "--list"],
         env={
             **os.environ,
-            "ANSIBLE_CONFIG": str(paths.ANSIBLE / "ansible.cfg"),
+            "ANSIBLE_CONFIG": str(CONFIGURATION),
             "ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "True",
             "ANSIBLE_NOCOLOR": "True",
             "LC_ALL": "C.UTF-8",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The inventory of a netns lab: what Ansible needs to know to make and provision it.
 
-`python -m nagi.labs.inventory` writes the example in ansible/inventories anew.
+`python -m nagi.labs.inventory` writes the example of the collection anew.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from nagi.labs.shape import EMULATOR, Interface, Shape
 from nagi.plan.planner import plan_runs
 from nagi.spec.points import read_experiment
 
-EXAMPLE = paths.ANSIBLE / "inventories" / "netns.example.yml"
+EXAMPLE = paths.COLLECTION / "inventories" / "netns.example.yml"
 _EXAMPLE_HEAD = """\
 # SPDX-License-Identifier: Apache-2.0
 #
@@ -95,7 +95,7 @@ def netns_inventory(
     return {
         "all": {
             "vars": {
-                "ansible_connection": "netns",
+                "ansible_connection": "nagi.testbed.netns",
                 "ansible_python_interpreter": "/usr/bin/python3",
                 "nagi_keeper_pid": keeper_pid,
                 "nagi_agent": command,
@@ -143,7 +143,7 @@ def module_interfaces(
     names: dict[str, str] | dict[str, tuple[str, ...]],
     macs: Callable[[str, str], str] | None = None,
 ) -> list[dict[str, object]]:
-    """What the module nagi_interfaces is told of a node's interfaces. `macs`: the MAC address of a
+    """What the module nagi.testbed.interfaces is told of a node's interfaces. `macs`: the MAC address of a
     node's interface on a link, where it is not the shape's."""
     if node == EMULATOR:
         return [{"name": name} for ends in names.values() for name in ends]

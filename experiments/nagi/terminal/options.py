@@ -12,7 +12,7 @@ from nagi_contracts.plan import SwitchTarget
 from nagi_contracts.results import metrics_of_results
 
 from nagi.campaign.campaign import has_switches
-from nagi.labs import netns, physical, virtual
+from nagi.labs import cells, netns, physical, virtual
 from nagi.spec.points import Point
 from nagi.spec.yaml_source import read_yaml
 
@@ -203,7 +203,7 @@ def chosen_lab(lab: str | None, inventory: Path | None) -> str:
         raise refuse(f"--lab {name}: there is no such lab", f"one of: {', '.join(LABS)}")
     if name == physical.NAME and inventory is None:
         raise refuse(
-            "--lab physical needs an inventory", "give it with -i; see ansible/inventories"
+            "--lab physical needs an inventory", f"give it with -i, as {cells.EXAMPLE} has it"
         )
     if name != physical.NAME and inventory is not None:
         raise refuse(f"the {name} lab has no inventory", "leave -i out, or --lab")

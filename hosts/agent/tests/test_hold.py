@@ -74,7 +74,7 @@ class Host:
         return Inspection.model_validate(self.agent("inspect")).holder
 
     def set(self, value: str) -> None:
-        """Changes a setting, as nagi_interfaces does, with a journal."""
+        """Changes a setting, as nagi.testbed.interfaces does, with a journal."""
         before = self.get()
         undo = [["sysctl", "-q", "-w", f"net.ipv4.tcp_rto_min_us={before}"]]
         (self.state / "interfaces.json").write_text(json.dumps({"undo": undo}))
