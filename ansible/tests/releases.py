@@ -203,7 +203,7 @@ class Release:
             command, capture_output=True, text=True, check=False, env=environment
         )
         if done.returncode != 0:
-            said = " / ".join((done.stderr.strip() or done.stdout.strip()).splitlines()[-3:])
+            said = " / ".join((done.stderr.strip() or done.stdout.strip()).splitlines()[-30:])
             program = next(word for word in command if word in ("mmdebstrap", "apt-get", "sh", "dpkg"))
             raise Unavailable(
                 f"{program}: {said}; give another archive: {self.distribution.variable}=URL"
