@@ -7,9 +7,10 @@ It is below one directory, for root alone:
     manifest.copy.json   the same, for who has edited the first
     saved/SHA256         files that were there before, and what an operator had made of ours
 
-A thing is {"kind", "name", "roles", "before", "ours", "units"}: the roles that want it, what was there
-before it (null: nothing), what nagi has made of it (several, if it was made anew), and the units that
-read it. It is on disk before the thing is changed. Standard library only, for Python 3.9.
+A thing is {"kind", "name", "roles", "before", "ours", "units"}: the roles that want it, what was
+there before it (null: nothing), what nagi has made of it (several, if it was made anew), and the
+units that read it. It is on disk before the thing is changed. Standard library only, for Python
+3.9.
 """
 
 from __future__ import annotations

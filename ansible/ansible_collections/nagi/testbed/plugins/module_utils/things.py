@@ -98,8 +98,8 @@ class Thing:
 
 
 class Package(Thing):
-    """A package, by a name or pattern that apt-get takes. Noted with it: packages that it brings with
-    it, and those that it drives out."""
+    """A package, by a name or pattern that apt-get takes. Noted with it: packages that it brings, and
+    those that it drives out."""
 
     kind = "package"
 
@@ -406,7 +406,7 @@ class File(Thing):
             known.append(entry["before"].get("sha256"))
         return found is not None and found.get("sha256") not in known
 
-    def validate(self) -> None:
+    def _validate(self) -> None:
         """Has a program look at it before it is where it belongs."""
         if not self.wanted.get("validate"):
             return
@@ -418,6 +418,7 @@ class File(Thing):
             os.unlink(draft)
 
     def make(self, found) -> None:
+        self._validate()
         write_whole(self.name, self._content(), int(self._mode(), 8))
 
     def difference(self, found) -> tuple[str, str]:

@@ -96,6 +96,11 @@ options:
         description: its mode
         type: str
         default: "0644"
+      read_by:
+        description: services that read the file, which are restarted, if they run, when it changes
+        type: list
+        elements: str
+        default: []
       validate:
         description: a command that must accept the file before it is put in its place, C(%s) for it
         type: list
@@ -216,6 +221,7 @@ ARGUMENTS = {
         source={"type": "path"},
         sha256=TEXT,
         mode={"type": "str", "default": "0644"},
+        read_by=NAMED,
         validate=NAMED,
     ),
     "overrides": several(path=PATH, group=NAME, mode=NAME, capabilities=NAME),
@@ -293,12 +299,10 @@ class Changes:
         # What cannot be had leaves what was there before as it is.
         packages = [thing for thing in wanted if isinstance(thing, Package)]
         self._make_all(packages)
-        for thing in wanted:
-            if isinstance(thing, File) and not self._checking and self._is_there(thing):
-                thing.validate()
         self._put_back(gone, role)
         self._make_all([thing for thing in wanted if not isinstance(thing, (Package, Unit))])
         self._reload()
+        self._restart()
         units = [thing for thing in wanted if isinstance(thing, Unit)]
         running = [unit for unit in units if (unit.look() or {}).get("active")]
         self._make_all(units)
@@ -336,6 +340,7 @@ class Changes:
                 self.diff.append({**heading, "before": before, "after": after})
             if isinstance(thing, File):
                 self._files_changed.append(thing.name)
+                self._restarts += thing.wanted["read_by"]
             if not self._checking:
                 thing.make(found[thing])
 
@@ -352,7 +357,7 @@ class Changes:
                 "roles": [],
                 "before": thing.save(found),
                 "ours": [],
-                "units": self._given["units"],
+                "units": self._given["units"] + thing.wanted.get("read_by", []),
             }
             self._manifest.things.append(entry)
         if role not in entry["roles"] and not self._checking:
@@ -450,7 +455,7 @@ def main() -> None:
         changes=done.changes,
         kept=done.kept,
         lacking=done.lacking,
-        diff=done.diff,
+        diff=[*done.diff, {"prepared": "".join(f"{each}\n" for each in done.changes)}],
         warnings=done.kept,
     )
 
