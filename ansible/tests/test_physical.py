@@ -74,7 +74,7 @@ def test_check_mode_on_fresh_hosts_says_everything_and_changes_nothing(hosts, pr
     chrony = {"nagi_clock": "chrony"}
     outcome = provision("--check", "--diff", alice=SWITCH | chrony, heron=EMULATOR | chrony)
     assert outcome.status == 0, outcome.said
-    assert outcome.changed["alice"] > 5 and outcome.changed["heron"] > 10
+    assert outcome.changed["alice"] > 5 and outcome.changed["heron"] > 5
     for expected in (
         r"^package chrony$",
         r"\+GenericReceiveOffload=no",
@@ -86,7 +86,7 @@ def test_check_mode_on_fresh_hosts_says_everything_and_changes_nothing(hosts, pr
 
 
 def test_the_first_run_provisions_and_the_second_changes_nothing(provisioned, provision, emulator):
-    assert provisioned.changed["heron"] > 10
+    assert provisioned.changed["heron"] > 5
     state = emulator.run("sh", "-c", STATE)
     offloads = "tx-checksumming|(tcp-segmentation|generic-(segmentation|receive))-offload"
     assert len(re.findall(rf"^({offloads}): off$", state, re.M)) == 2 * 4, state
@@ -287,13 +287,16 @@ THERE = {
     "managed": ({"ansible_host": "192.0.2.11"}, "nagi_links: .*enp2s0 is how this host is reached"),
     "ifupdown": ({}, "/etc/network/interfaces brings up a test interface"),
     # Another machine, which says that it runs something else.
-    "heron": (EMULATOR, "it runs Fedora; .* install by hand: iproute2 ethtool .* libxdp1"),
+    "heron": (EMULATOR, "it runs Fedora; this playbook provisions Debian and Ubuntu"),
 }
 
 
 @pytest.mark.parametrize("wrong", [MISSING, CHOICES, LINKS, TOGETHER, THERE], ids=" ".join)
 def test_what_is_wrong_is_refused_by_name_before_anything_is_changed(hosts, provision, wrong):
-    machines = dict.fromkeys(wrong, hosts["alice"]) | hosts
+    kinds = {"emulator": hosts["heron"]}
+    machines = {
+        name: kinds.get(given.get("nagi_node"), hosts["alice"]) for name, (given, _) in wrong.items()
+    } | hosts
     if wrong is THERE:
         hosts["alice"].run("ip", "address", "add", "192.0.2.11/24", "dev", "enp2s0")
         interfaces = "mkdir -p /etc/network; echo auto lo enp2s0 >/etc/network/interfaces"

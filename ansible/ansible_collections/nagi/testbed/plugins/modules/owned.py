@@ -450,13 +450,14 @@ def main() -> None:
             changed=bool(done and done.changes and not module.check_mode),
             kept=done.kept if done else [],
         )
+    for each in done.kept:
+        module.warn(each)
     module.exit_json(
         changed=bool(done.changes),
         changes=done.changes,
         kept=done.kept,
         lacking=done.lacking,
         diff=[*done.diff, {"prepared": "".join(f"{each}\n" for each in done.changes)}],
-        warnings=done.kept,
     )
 
 
