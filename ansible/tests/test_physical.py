@@ -295,7 +295,8 @@ THERE = {
 def test_what_is_wrong_is_refused_by_name_before_anything_is_changed(hosts, provision, wrong):
     kinds = {"emulator": hosts["heron"]}
     machines = {
-        name: kinds.get(given.get("nagi_node"), hosts["alice"]) for name, (given, _) in wrong.items()
+        name: kinds.get(given.get("nagi_node"), hosts["alice"])
+        for name, (given, _) in wrong.items()
     } | hosts
     if wrong is THERE:
         hosts["alice"].run("ip", "address", "add", "192.0.2.11/24", "dev", "enp2s0")
