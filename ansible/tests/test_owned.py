@@ -65,7 +65,7 @@ def listing(place: Path) -> dict[str, object]:
     """Everything below a directory: content, or target of a link, mode and time."""
     return {
         str(path.relative_to(place)): (
-            os.readlink(path) if path.is_symlink() else path.is_file() and path.read_bytes(),
+            str(path.readlink()) if path.is_symlink() else path.is_file() and path.read_bytes(),
             path.lstat().st_mode,
             path.lstat().st_mtime_ns if path.is_file() else 0,
         )

@@ -35,6 +35,22 @@ done 2>&1
 getcap /usr/bin/tcpdump
 cat /proc/irq/default_smp_affinity
 """
+# What deprovisioning is to leave as it was. Accounts' tools keep copies of their files (`passwd-`).
+CONTENT = r"""
+for place in /etc /usr/local /var/lib/nagi* /run/nagi /usr/bin/tcpdump; do
+    find $place ! -name '*-' -printf '%p %m %u %g %l\n'
+done 2>&1 | sort
+find /etc /usr/local -type f ! -name '*-' -exec sha256sum {} + | sort
+systemctl list-units --all --plain --no-legend --type=service '*nagi*'
+for interface in enp2s0 enp3s0; do
+    ethtool -k $interface
+    ethtool -l $interface
+    cat /proc/sys/net/ipv6/conf/$interface/disable_ipv6
+done 2>&1
+getcap /usr/bin/tcpdump
+dpkg-statoverride --list
+cat /proc/irq/default_smp_affinity
+"""
 
 
 @pytest.fixture(scope="module")
@@ -226,6 +242,63 @@ def test_agents_are_units_of_their_own(emulator, tmp_path):
     emulator.run("/usr/bin/python3", agent, "release", "/root/batch.json")
     ends = f"while systemctl --quiet is-active {scope.split()[0]}; do sleep 0.05; done"
     emulator.run("timeout", "10", "sh", "-c", ends)
+
+
+def test_an_emulator_that_becomes_a_node_loses_what_it_had_and_deprovision_the_rest(
+    boot_host, tmp_path
+):
+    """To the byte: files, accounts, units, interfaces and interrupts."""
+    machine = boot_host()
+    for interface in ("enp2s0", "enp3s0"):
+        queues = "numtxqueues 2 numrxqueues 2"
+        machine.run(
+            *f"ip link add {interface} {queues} type veth peer name far-{interface}".split()
+        )
+        machine.run("sysctl", "-qw", f"net.ipv6.conf.{interface}.disable_ipv6=0")
+    machine.run("sh", "-c", "mkdir -p /etc/nagi; echo mine >/etc/nagi/mine.json")
+    before = machine.run("sh", "-c", CONTENT)
+    provision = Provision({"robin": machine}, tmp_path)
+
+    assert provision(robin=PROVISIONED).status == 0
+    machine.run("sh", "-c", "echo '{}' >/etc/nagi/bench.json; systemctl enable nagi-link@bench")
+    changed = provision(robin=SWITCH)
+    assert changed.status == 0, changed.said
+    own = machine.run("sh", "-c", "ls /etc/systemd/system /usr/local/bin /usr/local/sbin /etc/nagi")
+    assert "nagi-switch@" in own and "mine.json" in own
+    for gone in ("nagi-interrupts", "irqbalance", "nagi-link"):
+        assert gone not in own, own
+    assert machine.run("systemctl", "is-active", "nagi-switch@switch") == "active\n"
+    assert provision(robin=SWITCH).changed["robin"] == 0
+
+    checked = provision.back("--check", "--diff")
+    assert checked.changed["robin"] == 1 and "put back: unit nagi-switch@switch" in checked.said
+    assert machine.run("systemctl", "is-active", "nagi-switch@switch") == "active\n"
+    back = provision.back()
+    assert back.status == 0, back.said
+    machine.run("rm", "/etc/nagi/bench.json")
+    assert machine.run("sh", "-c", CONTENT) == before
+    assert provision.back().changed["robin"] == 0
+
+
+def test_a_host_that_a_campaign_holds_is_left_alone(boot_host, tmp_path):
+    machine = boot_host()
+    machine.run("ip", "link", "add", "enp2s0", "type", "veth", "peer", "name", "far")
+    holder = {"owner": "ada@desk", "campaign": "fairness", "token": "x", "since_s": 0}
+    holder |= {"expires_s": 2_000_000_000, "guard": 1}
+    text = json.dumps(holder)
+    machine.run("sh", "-c", f"mkdir -p /run/nagi; echo '{text}' >/run/nagi/holder.json")
+    holding = machine.command("flock", "/run/nagi/lock", "sh", "-c", "echo held; read line")
+    provision = Provision({"robin": machine}, tmp_path)
+    with subprocess.Popen(holding, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as guard:
+        assert guard.stdin and guard.stdout and guard.stdout.readline() == b"held\n"
+        for outcome in (provision(robin=HOST), provision.back()):
+            assert outcome.status != 0 and outcome.changed["robin"] == 0
+            assert (
+                "it is reserved by ada@desk (fairness), until 2033-05-18 03:33 UTC" in outcome.said
+            )
+            assert "nagi down -i INVENTORY --force" in outcome.said
+        guard.stdin.close()
+    assert provision.back().status == 0
 
 
 MISSING = {
