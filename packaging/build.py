@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds Debian packages of nagi: what `make deb` does.
 
-For the release that this machine runs they are built here. For another one they are built as root in
-a tree of that release, which mmdebstrap makes from the distribution's archive. Trees are kept in
-$XDG_CACHE_HOME/nagi/deb; bubblewrap shows the build nothing but its tree and its directory.
+For the release that this machine runs they are built here. For another one they are built as root
+in a tree of that release, which mmdebstrap makes from the distribution's archive. Trees are kept in
+$XDG_CACHE_HOME/nagi/deb. bubblewrap shows a build nothing but its tree and its directory.
 
 Packages, and beside them objects and sources, are in build/deb/CODENAME. Needs nothing but Python.
 """
@@ -80,6 +80,9 @@ class Here:
     def has(self, package: str) -> bool:
         return _installed(package)
 
+    def make(self) -> None:
+        """Nothing has to be made."""
+
     def prepare(self, directory: Path, profiles: list[str]) -> None:
         """Raises Refused if something that the build needs is missing."""
         missing = _unmet([], directory / "source", profiles)
@@ -105,9 +108,8 @@ class Tree:
     def has(self, package: str) -> bool:
         return self._root.exists() and _installed(package, self._root)
 
-    def prepare(self, directory: Path, profiles: list[str]) -> None:
-        """Makes the tree and installs what the build needs, as far as it is not there. Raises
-        Refused."""
+    def make(self) -> None:
+        """Makes the tree, if it is not there. Raises Refused."""
         if os.geteuid() != 0:
             raise Refused(
                 f"a tree of {self.codename} is made and entered by root",
@@ -115,6 +117,9 @@ class Tree:
             )
         if not self._root.exists():
             self._make()
+
+    def prepare(self, directory: Path, profiles: list[str]) -> None:
+        """Installs what the build needs, as far as it is not there. Raises Refused."""
         inside = self._inside(directory, network=True)
         if _unmet(inside, Path("/build/source"), profiles):
             _say(f"installing what the build needs into {self._root}")
@@ -190,6 +195,7 @@ class Tree:
 
 def build(place: Here | Tree, chosen: list[str]) -> list[Path]:
     """Builds packages, PACKAGES if none are chosen. Returns their files. Raises Refused."""
+    place.make()
     if not chosen:
         chosen = [name for name in PACKAGES if name != RADIO or place.has(RADIO_NEEDS)]
         if RADIO not in chosen:
