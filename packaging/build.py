@@ -35,6 +35,12 @@ _SOURCES = (
     *("hosts/traffic", "link-emulator", "p4/switch", "packaging", "pyproject.toml", "runtime"),
 )
 _UNUSED = shutil.ignore_patterns("__pycache__", "bench_*.py", "fuzz")
+# mmdebstrap mounts /proc, /sys and devices into what it makes. Nobody else is to see that, and it
+# ends with this program.
+_ALONE = (
+    *("setpriv", "--pdeathsig", "KILL"),
+    *("unshare", "--kill-child", "--fork", "--mount", "--pid", "--mount-proc"),
+)
 _TREE_BYTES = 3 << 30  # of disk that a tree may take, with GNU Radio
 
 
@@ -102,8 +108,7 @@ class Tree:
         self._release = release
         self._mirror = mirror
         self._keyring = keyring or release.keyring
-        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-        self._root = Path(base) / "nagi" / "deb" / release.codename
+        self._root = tree_of(release.codename)
 
     def has(self, package: str) -> bool:
         return self._root.exists() and _installed(package, self._root)
@@ -162,10 +167,13 @@ class Tree:
                 "make room, or set XDG_CACHE_HOME to a directory elsewhere",
             )
         _say(f"making a tree of {self.codename} from {mirror} (a minute)")
-        partial = self._root.with_name(f"{self._root.name}.partial")
-        shutil.rmtree(partial, ignore_errors=True)  # of one that was killed
+        for left in self._root.parent.glob("*.partial-*"):
+            if not Path(f"/proc/{left.name.rpartition('-')[2]}").exists():
+                shutil.rmtree(left)
+        partial = self._root.with_name(f"{self._root.name}.partial-{os.getpid()}")
         done = _run(
             [
+                *_ALONE,
                 *("mmdebstrap", "--quiet", "--mode=root", "--variant=apt"),
                 *(f"--keyring={self._keyring}", f"--components={self._release.components}"),
                 *("--include=build-essential,debhelper", self.codename, str(partial), mirror),
@@ -229,6 +237,12 @@ def build(place: Here | Tree, chosen: list[str]) -> list[Path]:
     listed = (directory / "source" / "debian" / "files").read_text(encoding="utf-8").splitlines()
     names = [line.split()[0] for line in listed]
     return [directory / name for name in names if name.endswith(".deb")]
+
+
+def tree_of(codename: str) -> Path:
+    """Where the tree of a release is kept."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "nagi" / "deb" / codename
 
 
 def version() -> str:

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes the manual page of a program: what is written by hand, and what `PROGRAM --help` says.
 
-`man.py PAGE PROGRAM` prints PAGE, a page in man(7). In it @VERSION@ and @DATE@ stand for those of the
-program, @SYNOPSIS@ for a line for each of its commands, @COMMANDS@ for their arguments and options.
+`man.py PAGE PROGRAM` prints PAGE, a page in man(7), with what its marks stand for: @VERSION@ and
+@DATE@, @SYNOPSIS@ (a line for each command), @COMMANDS@ (their arguments and options).
 Reads the help of CLI11 and of argparse. Needs nothing but Python 3.11.
 """
 

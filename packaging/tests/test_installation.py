@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packages as `make deb` builds them, installed, upgraded, removed and purged on a throw-away host."""
+"""Packages as `make deb` builds them: installed, upgraded, removed and purged on a throw-away host;
+for other releases installed in an overlay of the tree that they were built in."""
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
-from deb_files import ROOT, build, built
+from deb_files import ROOT, build, built, control_field
 from throw_away import Host, boot_host
 
 __all__ = ["boot_host"]
@@ -27,6 +29,23 @@ find / -xdev \\( -path /proc -o -path /tmp -o -path /run -o -path /root \\
     -o \\( -path '/usr/*' -o -path '/etc/*' -o -path '/var/*' -o -path '/lib/*' \\) \\
     -printf '%p %M %u %g %s %l\\n' | sort
 sha256sum /etc/passwd /etc/group
+"""
+
+# Arguments: a tree, a package. What it needs is in the tree, as it was built there.
+IN_OVERLAY = """
+set -e
+mount --make-rprivate /
+mount -t tmpfs overlay /mnt
+mkdir /mnt/upper /mnt/work /mnt/root
+mount -t overlay -o "lowerdir=$1,upperdir=/mnt/upper,workdir=/mnt/work" overlay /mnt/root
+cp "$2" /mnt/root/nagi-tcp.deb
+cd /mnt/root
+exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin chroot . sh -ec '
+dpkg --install /nagi-tcp.deb >/dev/null
+nagi-tcp --version
+nagi-tcp describe /usr/lib/nagi/tcp/vegas.bpf.o
+dpkg --purge nagi-tcp >/dev/null
+test ! -e /usr/lib/nagi'
 """
 
 
@@ -186,3 +205,23 @@ def test_lintian_finds_no_errors(files: dict[str, Path]) -> None:
         text=True,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="trees are made by root")
+@pytest.mark.parametrize("codename", set(build.RELEASES) - {build.running_release()})
+def test_packages_for_another_release_run_there(codename: str) -> None:
+    """With the smallest of them."""
+    release = build.RELEASES[codename]
+    tree = build.tree_of(codename)
+    if not tree.exists() and build.archive_of(release.distribution) is None:
+        pytest.skip(
+            f"apt has no archive of {release.distribution}: `make deb RELEASE={codename} ...`"
+        )
+    done = subprocess.run(["make", "deb", f"RELEASE={codename}", "DEB=nagi-tcp"], cwd=ROOT)
+    assert done.returncode == 0
+    file = built(codename)["nagi-tcp"]
+    inside = ["unshare", "--mount", "sh", "-c", IN_OVERLAY, "inside", tree, file]
+    done = subprocess.run(inside, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"nagi-tcp {build.version()}\n") and "vegas" in done.stdout
+    assert "libelf1t64" in control_field(file, "Depends")
