@@ -190,7 +190,7 @@ class Tree:
     def _inside(self, directory: Path, network: bool) -> list[str]:
         """What goes before a command in the tree, where `directory` is /build."""
         command = ["bwrap", "--die-with-parent", "--cap-add", "ALL", "--bind", str(self._root), "/"]
-        command += ["--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"]
+        command += ["--dev", "/dev", "--proc", "/proc", "--perms", "1777", "--tmpfs", "/tmp"]
         command += ["--bind", str(directory), "/build", "--chdir", "/build/source"]
         command += ["--unshare-pid", "--unshare-ipc", "--unshare-uts"]
         if network:
