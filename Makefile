@@ -136,7 +136,7 @@ dist: python-test
 DEB_PACKAGES := $(if $(RELEASE),mmdebstrap bubblewrap,debhelper $(RUN_PACKAGES) libboost-dev $(if $(filter gr-nagi,$(DEB)),$(SDR_PACKAGES)))
 deb:
 	@$(MAKE) --no-print-directory packages PACKAGES="$(DEB_PACKAGES)"
-	@$(if $(RELEASE),$(AS_ROOT)) $(PYTHON) packaging/build.py $(RELEASE:%=--release %) $(MIRROR:%=--mirror %) \
+	@$(if $(RELEASE),$(AS_ROOT)) $(PYTHON) packaging/build_deb.py $(RELEASE:%=--release %) $(MIRROR:%=--mirror %) \
 	    $(KEYRING:%=--keyring %) $(DEB:%=--package %)
 
 # GNU Radio is bound to the system's Python, not to the one of .venv.

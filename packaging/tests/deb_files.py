@@ -10,7 +10,7 @@ from nagi_contracts.paths import module_at
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGING = ROOT / "packaging"
-build = module_at(PACKAGING / "build.py")
+build = module_at(PACKAGING / "build_deb.py")
 
 
 def built(codename: str) -> dict[str, Path]:

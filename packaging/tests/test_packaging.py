@@ -32,9 +32,9 @@ parser.parse_args()
 
 
 def refusal(*options: str, **variables: str) -> str:
-    """What build.py says when it refuses."""
+    """What build_deb.py says when it refuses."""
     done = subprocess.run(
-        [sys.executable, PACKAGING / "build.py", *options],
+        [sys.executable, PACKAGING / "build_deb.py", *options],
         env={**os.environ, **variables},
         capture_output=True,
         text=True,
@@ -94,12 +94,18 @@ def test_a_tree_needs_root() -> None:
     with tempfile.TemporaryDirectory(prefix="nagi-packaging-") as open_to_all:
         sources = Path(open_to_all)
         sources.chmod(0o755)
-        for name in ("packaging/build.py", "hosts/guest/kernel.py"):
+        for name in ("packaging/build_deb.py", "hosts/guest/kernel.py"):
             (sources / name).parent.mkdir(parents=True)
             shutil.copy2(ROOT / name, sources / name)
         (sources / "os-release").write_text("VERSION_CODENAME=bookworm\n")
         done = subprocess.run(
-            [*nobody, "/usr/bin/python3", sources / "packaging/build.py", "--release", "trixie"],
+            [
+                *nobody,
+                "/usr/bin/python3",
+                sources / "packaging/build_deb.py",
+                "--release",
+                "trixie",
+            ],
             env={**os.environ, "OS_RELEASE": str(sources / "os-release")},
             capture_output=True,
             text=True,
@@ -137,7 +143,7 @@ def test_units_differ_only_in_their_programs() -> None:
 
 def page_of(program: Path, text: Path) -> str:
     done = subprocess.run(
-        [sys.executable, PACKAGING / "man.py", text, program],
+        [sys.executable, PACKAGING / "manual_page.py", text, program],
         env={**os.environ, "SOURCE_DATE_EPOCH": "86400"},
         capture_output=True,
         text=True,
@@ -199,7 +205,7 @@ def test_a_manual_page_without_a_mark_is_refused(tmp_path: Path) -> None:
     text = tmp_path / "page.1"
     text.write_text(".TH X 1 @DATE@ @VERSION@\n@SYNOPSIS@\n")
     done = subprocess.run(
-        [sys.executable, PACKAGING / "man.py", text, paths.executable("nagi-tcp")],
+        [sys.executable, PACKAGING / "manual_page.py", text, paths.executable("nagi-tcp")],
         capture_output=True,
         text=True,
     )

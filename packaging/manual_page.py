@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes the manual page of a program: what is written by hand, and what `PROGRAM --help` says.
 
-`man.py PAGE PROGRAM` prints PAGE, a page in man(7), with what its marks stand for: @VERSION@ and
-@DATE@, @SYNOPSIS@ (a line for each command), @COMMANDS@ (their arguments and options).
-Reads the help of CLI11 and of argparse. Needs nothing but Python 3.11.
+`manual_page.py PAGE PROGRAM` prints PAGE, a page in man(7), with what its marks stand for:
+@VERSION@ and @DATE@, @SYNOPSIS@ (a line for each command), and @COMMANDS@ (their arguments and
+options). Reads the help of CLI11 and of argparse. Needs nothing but Python 3.11.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _said(program: Path, *arguments: str) -> str:
         check=False,
     )
     if done.returncode != 0:
-        sys.exit(f"man.py: {program} {' '.join(arguments)}: {done.stderr.strip()}")
+        sys.exit(f"manual_page.py: {program} {' '.join(arguments)}: {done.stderr.strip()}")
     return done.stdout
 
 
@@ -97,7 +97,7 @@ def page(text: str, program: Path) -> str:
     }
     for mark, value in made.items():
         if mark not in text:
-            sys.exit(f"man.py: {name}: the page has no {mark}")
+            sys.exit(f"manual_page.py: {name}: the page has no {mark}")
         text = text.replace(mark, value)
     return text
 
@@ -143,5 +143,5 @@ def _escaped(text: str) -> str:
 
 if __name__ == "__main__":
     if len(sys.argv) != 3:
-        sys.exit("usage: man.py PAGE PROGRAM")
+        sys.exit("usage: manual_page.py PAGE PROGRAM")
     sys.stdout.write(page(Path(sys.argv[1]).read_text(encoding="utf-8"), Path(sys.argv[2])))

@@ -65,7 +65,7 @@ _UBUNTU = (
     "Ubuntu",
     "main,universe",
     Path("/usr/share/keyrings/ubuntu-archive-keyring.gpg"),
-    "ubuntu-archive-keyring (ubuntu-keyring on Ubuntu)",
+    "ubuntu-keyring",
 )
 RELEASES = {
     release.codename: release
@@ -158,7 +158,7 @@ class Tree:
                 f"there is no {self._keyring}, by whose keys apt checks {self.codename}",
                 f"install {self._release.keyring_package}, or name such a file with KEYRING=FILE",
             )
-        self._root.parent.mkdir(parents=True, exist_ok=True)
+        _make_directory(self._root.parent)
         free = shutil.disk_usage(self._root.parent).free
         if free < _TREE_BYTES:
             raise Refused(
@@ -209,6 +209,7 @@ def build(place: Here | Tree, chosen: list[str]) -> list[Path]:
         if RADIO not in chosen:
             _say(f"leaving out {RADIO}: {RADIO_NEEDS} (600 MB) is not there; ask for it by name")
     directory = ROOT / "build" / "deb" / place.codename
+    _make_directory(directory)
     profiles = [f"pkg.nagi.without-{name}" for name in PACKAGES if name not in chosen]
     _copy_sources(directory / "source", place.codename)
     place.prepare(directory, profiles)
@@ -315,12 +316,22 @@ def _as_owner() -> list[str]:
 
 
 def _give_to_owner(path: Path) -> None:
-    """Gives root's files in the checkout's build directory to whom the checkout belongs to."""
+    """Gives what root has made in the checkout to whom the checkout belongs to."""
     owner = ROOT.stat()
     if os.geteuid() == 0 and owner.st_uid != 0:
-        above = [each for each in path.parents if (ROOT / "build") in (each, *each.parents)]
-        for each in (*above, path, *(path.rglob("*") if path.is_dir() else ())):
+        for each in (path, *(path.rglob("*") if path.is_dir() else ())):
             os.chown(each, owner.st_uid, owner.st_gid, follow_symlinks=False)
+
+
+def _make_directory(path: Path) -> None:
+    """With the parents that it lacks. What root makes belongs to whom the directory above it does:
+    with sudo, the cache is a user's."""
+    if not path.exists():
+        _make_directory(path.parent)
+        path.mkdir()
+        above = path.parent.stat()
+        if os.geteuid() == 0:
+            os.chown(path, above.st_uid, above.st_gid)
 
 
 def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
