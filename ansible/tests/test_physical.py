@@ -76,12 +76,12 @@ def test_check_mode_on_fresh_hosts_says_everything_and_changes_nothing(hosts, pr
     assert outcome.status == 0, outcome.said
     assert outcome.changed["alice"] > 5 and outcome.changed["heron"] > 10
     for expected in (
-        r"alice: would install .*\bchrony\b",
+        r"^package chrony$",
         r"\+GenericReceiveOffload=no",
         r"\+AmbientCapabilities=CAP_NET_RAW CAP_NET_ADMIN CAP_BPF CAP_SYS_NICE CAP_IPC_LOCK",
         r"\+-net/ipv6/conf/enp2s0/disable_ipv6 = 1",
     ):
-        assert re.search(expected, outcome.said), f"{expected}: {outcome.said}"
+        assert re.search(expected, outcome.said, re.M), f"{expected}: {outcome.said}"
     assert {name: machine.run("sh", "-c", STATE) for name, machine in hosts.items()} == before
 
 
