@@ -110,6 +110,40 @@ def test_interfaces_are_brought_into_shape_once(playbooks, namespaces, tmp_path)
     assert not second["changed"] and second["changes"] == []
 
 
+NEIGHBOURS = """
+    - name: Shape
+      nagi.testbed.interfaces:
+        interfaces: "{{ nagi_interfaces }}"
+        journal: JOURNAL
+"""
+
+
+def test_stale_neighbours_go_and_come_back(playbooks, namespaces, tmp_path):
+    """Only permanent ones, which the module is about; of both families, as IPv6 is switched off."""
+    namespaces.run("host", "ip", "link", "set", "eth0", "up")
+    stale = {"10.9.9.1": "02:00:00:00:00:01", "fd00::1": "02:00:00:00:00:02"}
+    # The third is wanted already, and is lost when the interface's address is replaced.
+    for address, mac in {**stale, "10.1.0.2": "02:00:00:00:00:09"}.items():
+        entry = ("to", address, "lladdr", mac, "dev", "eth0", "nud", "permanent")
+        namespaces.run("host", "ip", "neighbour", "add", *entry)
+
+    def permanent() -> dict[str, str]:
+        shown = ("ip", "-json", "neighbour", "show", "dev", "eth0", "nud", "permanent")
+        found = json.loads(namespaces.run("host", *shown) or "[]")
+        return {entry["dst"]: entry["lladdr"] for entry in found}
+
+    before = permanent()
+    assert before.items() > stale.items()
+    journal = tmp_path / "state" / "journal.json"
+    tasks = NEIGHBOURS.replace("JOURNAL", str(journal))
+    assert playbooks.run(play(tmp_path, tasks))["Shape"]["there"]["changed"]
+    assert permanent() == {"10.1.0.2": "02:00:00:00:00:09"}
+    assert not playbooks.run(play(tmp_path, tasks))["Shape"]["there"]["changed"]
+    for command in json.loads(journal.read_text())["undo"]:
+        namespaces.run("host", *command)
+    assert permanent() == before
+
+
 IPV6 = """
     - name: Shape
       nagi.testbed.interfaces:

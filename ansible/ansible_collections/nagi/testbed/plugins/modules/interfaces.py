@@ -122,8 +122,7 @@ class Interface:
             *self._offloads(),
             *self._mtu(),
             *self._up(),
-            *self._address(),
-            *self._neighbours(),
+            *self._neighbours(self._address()),
         ]
 
     def _ipv6(self) -> list[Change]:
@@ -138,11 +137,17 @@ class Interface:
             return []
         if self._read_sysctl(key) == "1":
             return []
-        # The kernel forgets the interface's addresses; those of the link come back by themselves.
+        # The kernel forgets the interface's addresses and neighbours; addresses of the link come back
+        # by themselves.
         lost = [
             ["ip", "address", "replace", f"{info['local']}/{info['prefixlen']}", "dev", self._name]
             for info in self._state["addr_info"]
             if info["family"] == "inet6" and info["scope"] != "link" and not info.get("dynamic")
+        ]
+        lost += [
+            self._replace_neighbour(address, mac)
+            for address, mac in self._permanent_neighbours().items()
+            if ":" in address
         ]
         return [(["sysctl", "-q", "-w", f"{key}=1"], [["sysctl", "-q", "-w", f"{key}=0"], *lost])]
 
@@ -226,39 +231,46 @@ class Interface:
             )
         return changes
 
-    def _neighbours(self) -> list[Change]:
-        shown = json.loads(
-            self._output("ip", "-json", "neighbour", "show", "dev", self._name, "nud", "permanent")
-            or "[]"
-        )
-        found = {entry["dst"]: entry.get("lladdr") for entry in shown}
-
-        def command(verb: str, address: str, mac: str) -> Command:
-            tail = f" lladdr {mac} dev {self._name} nud permanent"
-            return f"ip neighbour {verb} {address}{tail}".split()
-
+    def _neighbours(self, addresses: list[Change]) -> list[Change]:
+        """With the changes of addresses between: neighbours that are not to stay go before, and so
+        come back after. With its last address the kernel forgets an interface's neighbours."""
+        wanted, found = self._wanted["neighbours"], self._permanent_neighbours()
+        if ":" not in (self._wanted.get("address") or ""):
+            # IPv6 is off, and its neighbours have gone with it.
+            found = {address: mac for address, mac in found.items() if ":" not in address}
+        stay = {
+            address
+            for address, mac in found.items()
+            if wanted.get(address) == mac and (not addresses or ":" in address)
+        }
+        delete, flush = (["ip", "neighbour", verb] for verb in ("del", "flush"))
+        device = ["dev", self._name]
         return [
-            (
-                command("replace", address, mac),
-                [
-                    command("replace", address, found[address])
-                    if address in found
-                    else [
-                        "ip",
-                        "neighbour",
-                        "flush",
-                        "to",
-                        address,
-                        "dev",
-                        self._name,
-                        "nud",
-                        "all",
-                    ]
-                ],
-            )
-            for address, mac in self._wanted["neighbours"].items()
-            if found.get(address) != mac
+            *(
+                ([*delete, address, *device], [self._replace_neighbour(address, mac)])
+                for address, mac in sorted(found.items())
+                if address not in stay
+            ),
+            *addresses,
+            *(
+                (
+                    self._replace_neighbour(address, mac),
+                    [[*flush, "to", address, *device, "nud", "all"]],
+                )
+                for address, mac in wanted.items()
+                if address not in stay
+            ),
         ]
+
+    def _permanent_neighbours(self) -> dict[str, str]:
+        """IP address -> MAC address, of both families."""
+        shown = self._output("ip", "-json", "neighbour", "show", "dev", self._name, "nud", "permanent")
+        entries = json.loads(shown or "[]")
+        return {entry["dst"]: entry["lladdr"] for entry in entries if "lladdr" in entry}
+
+    def _replace_neighbour(self, address: str, mac: str) -> Command:
+        tail = f"lladdr {mac} dev {self._name} nud permanent"
+        return f"ip neighbour replace {address} {tail}".split()
 
     def carry_out(self, changes: list[Change]) -> None:
         for command, _ in changes:
