@@ -216,6 +216,8 @@ def _words(host: HostOutcome, is_check: bool) -> Text:
     if not host.changed:
         changes = "" if host.status != "ok" else "nothing to change"
     words = Text("; ".join(filter(None, (host.what, changes))))
+    for kept in host.kept:
+        words.append("\nstays: ", "dim").append(kept)
     if host.cure:
         words.append("\ncure: ", "dim").append(host.cure)
     return words

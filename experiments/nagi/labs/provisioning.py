@@ -41,10 +41,12 @@ HostStatus = Literal["ok", "refused", "failed", "unreachable", "stopped"]
 
 @dataclass
 class HostOutcome:
-    """What became of a host. `changed`: the tasks that changed it, or would."""
+    """What became of a host. `changed`: the tasks that changed it, or would; `kept`: what stays,
+    because its operator has edited it."""
 
     status: HostStatus = "stopped"
     changed: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
     what: str = ""
     cure: str = ""
 
@@ -158,6 +160,8 @@ def _judge(events: list[dict[str, Any]], hosts: list[str], status: int) -> Outco
         host = found.get(event.get("host", ""), elsewhere)
         if event["event"] == "changed":
             host.changed.append(event["task"])
+        elif event["event"] == "kept":
+            host.kept += event["kept"]
         elif event["event"] in ("failed", "unreachable") and host.status == "stopped":
             _note(host, event)
     for name, outcome in found.items():

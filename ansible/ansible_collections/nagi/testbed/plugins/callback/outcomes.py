@@ -8,8 +8,9 @@ name: outcomes
 type: notification
 short_description: write what became of each host to a file
 description:
-  - Writes a line of JSON for each task that changed a host or failed on one, for each host that
-    could not be reached, and for the end of the playbook. `nagi lab` makes its summary of them.
+  - Writes a line of JSON for each task that changed a host, left things to its operator or failed,
+    for each host that could not be reached, and for the end of the playbook. `nagi lab` makes its
+    summary of them.
   - A play that is broken off leaves the lines that it has written.
 author: the nagi authors
 requirements:
@@ -42,6 +43,8 @@ class CallbackModule(CallbackBase):
     def v2_runner_on_ok(self, result):
         if result._result.get("changed"):
             self._write("changed", result)
+        if result._result.get("kept"):  # what nagi.testbed.owned leaves to the operator
+            self._write("kept", result, kept=result._result["kept"])
 
     def v2_runner_on_failed(self, result, ignore_errors=False):
         if ignore_errors:
