@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import sys
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -14,7 +15,7 @@ from nagi_contracts.units import count_of
 from rich.table import Table
 from rich.text import Text
 
-from nagi.labs.cells import Cell, read_cells
+from nagi.labs.cells import read_cells
 from nagi.labs.errors import Interrupted
 from nagi.labs.provisioning import (
     HostOutcome,
@@ -77,6 +78,77 @@ _STYLES: dict[HostStatus, str] = {
 
 
 @app.command()
+def bootstrap(
+    inventory: Hosts,
+    user: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Who logs in now; the inventory's `ansible_user` if not given"
+        ),
+    ] = None,
+    account: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Who is given access; the inventory's `ansible_user` if not given. Made if missing",
+        ),
+    ] = None,
+    sudo: Annotated[
+        bool, typer.Option("--sudo", help="Let the account become root without a password")
+    ] = False,
+    key: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Private key, made if missing; the inventory's `ansible_ssh_private_key_file` or "
+            "~/.ssh/id_ed25519 if not given",
+        ),
+    ] = None,
+    accept_new: Annotated[
+        bool,
+        typer.Option(
+            "--accept-new",
+            help="Take host keys of hosts that were never met before without asking",
+        ),
+    ] = False,
+    remove: Annotated[
+        bool,
+        typer.Option("--remove", help="Take the access away; with the options that gave it"),
+    ] = False,
+    limit: Limit = None,
+    ask_pass: Annotated[
+        bool, typer.Option("-k", "--ask-pass", help="Ask for the password by which users log in")
+    ] = False,
+    ask_become_pass: AskBecomePass = False,
+    become_method: Annotated[
+        str | None,
+        typer.Option(metavar="METHOD", help="How to become root: sudo if not given, or su"),
+    ] = None,
+    json_: Json = False,
+) -> None:
+    """Give this machine access to hosts by an SSH key."""
+    hosts = _hosts(inventory, limit)
+    variables = {
+        "nagi_login": user,
+        "nagi_account": account,
+        "nagi_sudo": sudo or None,
+        "nagi_access_key": key and str(key.expanduser().absolute()),
+        "nagi_access": "absent" if remove else None,
+    }
+    given = {name: value for name, value in variables.items() if value is not None}
+    options = [
+        *(["--ask-pass"] if ask_pass else []),
+        *(["--become-method", become_method] if become_method else []),
+        *(["--ssh-extra-args=-oStrictHostKeyChecking=accept-new"] if accept_new else []),
+        *(["-e", json.dumps(given)] if given else []),
+        *_options(limit, hosts, None, ask_become_pass),
+    ]
+    outcome = _run("bootstrap", inventory, hosts, options, json_)
+    then = "" if remove else f"go on: nagi lab check -i {inventory}"
+    _conclude(outcome, json_, "without this access" if remove else "reached by the key", then)
+
+
+@app.command()
 def provision(
     inventory: Hosts,
     limit: Limit = None,
@@ -85,9 +157,9 @@ def provision(
     json_: Json = False,
 ) -> None:
     """Install and set up on hosts what runs need. A second time changes nothing."""
-    cells, hosts = _hosts(inventory, limit)
+    hosts = _hosts(inventory, limit)
     options = _options(limit, hosts, tags, ask_become_pass)
-    outcome = _run("provision", inventory, cells, hosts, options, json_)
+    outcome = _run("provision", inventory, hosts, options, json_)
     _conclude(outcome, json_, "provisioned", f"look at them: nagi doctor -i {inventory}")
 
 
@@ -100,9 +172,9 @@ def check(
     json_: Json = False,
 ) -> None:
     """Say what `nagi lab provision` would change, without changing anything."""
-    cells, hosts = _hosts(inventory, limit)
+    hosts = _hosts(inventory, limit)
     options = ["--check", "--diff", *_options(limit, hosts, tags, ask_become_pass)]
-    outcome = _run("provision", inventory, cells, hosts, options, json_)
+    outcome = _run("provision", inventory, hosts, options, json_)
     would = any(host.changed for host in outcome.hosts.values())
     then = f"do it: nagi lab provision -i {inventory}" if would else ""
     _conclude(outcome, json_, "checked", then, is_check=True)
@@ -117,18 +189,17 @@ def deprovision(
     json_: Json = False,
 ) -> None:
     """Take away from hosts what nagi installed, and put back what it changed."""
-    cells, hosts = _hosts(inventory, limit)
+    hosts = _hosts(inventory, limit)
     if not yes:
         _ask(f"take away what nagi installed on {', '.join(hosts)}, and put back what it changed?")
     options = _options(limit, hosts, None, ask_become_pass)
-    outcome = _run("deprovision", inventory, cells, hosts, options, json_)
+    outcome = _run("deprovision", inventory, hosts, options, json_)
     _conclude(outcome, json_, "as they were before nagi")
 
 
-def _hosts(inventory: Path, limit: list[str] | None) -> tuple[list[Cell], list[str]]:
-    """The cells of an inventory, and the hosts that are meant. Raises InputError."""
-    cells = read_cells(inventory)
-    return cells, chosen_hosts(cells, limit or (), inventory)
+def _hosts(inventory: Path, limit: list[str] | None) -> list[str]:
+    """The hosts of an inventory that are meant. Raises InputError."""
+    return chosen_hosts(read_cells(inventory), limit or (), inventory)
 
 
 def _options(
@@ -154,12 +225,7 @@ def _ask(question: str) -> None:
 
 
 def _run(
-    playbook: str,
-    inventory: Path,
-    cells: list[Cell],
-    hosts: list[str],
-    options: list[str],
-    json_: bool,
+    playbook: str, inventory: Path, hosts: list[str], options: list[str], json_: bool
 ) -> Outcome:
     """Shows the command that it runs, and runs it. With --json Ansible, too, writes to standard
     error."""

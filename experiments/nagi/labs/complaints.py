@@ -30,7 +30,10 @@ _CURES = (
         "timed out|no route|unreachable|host is down",
         "switch it on and look at its management network, or mend its `ansible_host`",
     ),
-    ("sshpass", "install sshpass here (`apt install sshpass`), or log in with a key"),
+    (
+        "interpreter .* (was )?not found",
+        "install Python there (`apt install python3`), or mend its `ansible_python_interpreter`",
+    ),
     (
         "(incorrect|missing) \\w+ password",
         "give the password of its user: with -K (--ask-become-pass) it is asked for, with "

@@ -155,15 +155,19 @@ def _judge(events: list[dict[str, Any]], hosts: list[str], status: int) -> Outco
     found = {host: HostOutcome() for host in hosts}
     elsewhere = HostOutcome()  # the controller's part
     ended = next((event for event in events if event["event"] == "ended"), None)
-    broken_off = any(event["event"] == "stopped" for event in events)
+    broken_off = False
     for event in events:
         host = found.get(event.get("host", ""), elsewhere)
         if event["event"] == "changed":
             host.changed.append(event["task"])
         elif event["event"] == "kept":
             host.kept += event["kept"]
-        elif event["event"] in ("failed", "unreachable") and host.status == "stopped":
-            _note(host, event)
+        elif (
+            event["event"] in ("failed", "unreachable")
+            and not (ended is not None and event["host"] in ended["rescued"])
+        ):
+            _note(host, event)  # the last one counts: those before were mended
+            broken_off = broken_off or event["ends_for_all"]
     for name, outcome in found.items():
         if outcome.status == "stopped":
             if ended is not None and not broken_off and name in ended["hosts"]:

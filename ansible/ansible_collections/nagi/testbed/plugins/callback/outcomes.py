@@ -40,6 +40,9 @@ class CallbackModule(CallbackBase):
     CALLBACK_NAME = "nagi.testbed.outcomes"
     CALLBACK_NEEDS_ENABLED = True
 
+    def v2_playbook_on_play_start(self, play):
+        self._ends_for_all = bool(play.any_errors_fatal)
+
     def v2_runner_on_ok(self, result):
         if result._result.get("changed"):
             self._write("changed", result)
@@ -56,17 +59,21 @@ class CallbackModule(CallbackBase):
             {key: each[key] for key in _REASONS if each.get(key) not in (None, "")}
             for each in items or [found]
         ]
-        self._write("failed", result, action=result._task.action, reasons=reasons)
+        self._write("failed", result, action=result._task.action, **self._failure(reasons))
 
     def v2_runner_on_unreachable(self, result):
-        self._write("unreachable", result, reasons=[{"msg": result._result.get("msg", "")}])
-
-    def v2_playbook_on_no_hosts_remaining(self):
-        self._append({"event": "stopped"})
+        said = [{"msg": result._result.get("msg", "")}]
+        self._write("unreachable", result, **self._failure(said))
 
     def v2_playbook_on_stats(self, stats):
-        failed = [host for host in stats.processed if stats.failures.get(host)]
-        self._append({"event": "ended", "hosts": sorted(stats.processed), "failed": sorted(failed)})
+        hosts = sorted(stats.processed)
+        wrong = {*stats.failures, *stats.dark}
+        # Where a task failed, but another mended it.
+        rescued = [host for host in hosts if host in stats.rescued and host not in wrong]
+        self._append({"event": "ended", "hosts": hosts, "rescued": rescued})
+
+    def _failure(self, reasons):
+        return {"reasons": reasons, "ends_for_all": self._ends_for_all}
 
     def _write(self, event, result, **more):
         task = result._task.get_name()
