@@ -144,6 +144,37 @@ def test_stale_neighbours_go_and_come_back(playbooks, namespaces, tmp_path):
     assert permanent() == before
 
 
+def test_the_interface_below_is_set_up_too(playbooks, namespaces, tmp_path):
+    """It merges segments before a VLAN has them. A macvlan is upon another as a VLAN is, and is
+    there in kernels without VLANs; the name is a VLAN's."""
+    up = ("type", "macvlan", "mode", "private")
+    namespaces.run("host", "ip", "link", "add", "link", "eth0", "name", "eth0.101", *up)
+    namespaces.run("host", "ip", "link", "set", "eth0", "down")
+
+    def state() -> tuple[str, str]:
+        (shown,) = json.loads(namespaces.run("host", "ip", "-json", "link", "show", "eth0"))
+        features = namespaces.run("host", "ethtool", "-k", "eth0")
+        gro = re.search(r"^generic-receive-offload: (on|off)", features, re.M)
+        assert gro is not None
+        return "UP" if "UP" in shown["flags"] else "DOWN", gro[1]
+
+    assert state() == ("DOWN", "on")
+    journal = tmp_path / "state" / "journal.json"
+    tasks = NEIGHBOURS.replace("JOURNAL", str(journal)).replace(
+        '"{{ nagi_interfaces }}"', "[{name: eth0.101, address: 10.1.0.1/30}]"
+    )
+    assert playbooks.run(play(tmp_path, tasks))["Shape"]["there"]["changed"]
+    assert state() == ("UP", "off")
+    (shown,) = json.loads(namespaces.run("host", "ip", "-json", "address", "show", "eth0.101"))
+    assert "UP" in shown["flags"] and shown["addr_info"][0]["local"] == "10.1.0.1"
+    # A macvlan, unlike a VLAN, always has checksums on: it leaves them to the interface below.
+    again = playbooks.run(play(tmp_path, tasks))["Shape"]["there"]["changes"]
+    assert [change for change in again if " eth0 " in f"{change} "] == []
+    for command in json.loads(journal.read_text())["undo"]:
+        namespaces.run("host", *command)
+    assert state() == ("DOWN", "on")
+
+
 IPV6 = """
     - name: Shape
       nagi.testbed.interfaces:

@@ -11,6 +11,7 @@ description:
     and has exactly the given address (or none) and the given permanent neighbours.
   - IPv6 is off, unless the address is one of IPv6. Then the kernel sends no router solicitations
     and makes no addresses of its own.
+  - If it is a VLAN or macvlan, the interface below is up, too, with the same offloads off.
   - With O(hardware) it has the wanted number of queues and the largest rings that its driver
     allows, and its addresses and neighbours are left alone.
   - Changes only what differs, and supports check mode.
@@ -58,8 +59,8 @@ changes:
   returned: always
 cards:
   description: >-
-    of each interface its name, its MAC address, whether that is the hardware's own, and for which
-    kinds of queues (combined, or rx and tx) and rings (rx, tx) the driver can set number or size
+    of each interface its name, its MAC address, whether that is the hardware's own, the interface
+    below a VLAN or macvlan, and for which kinds of queues (combined, or rx and tx) and rings (rx, tx) the driver can set number or size
   type: list
   elements: dict
   returned: with O(hardware)
@@ -93,6 +94,9 @@ QUIET_IPV6 = {
     "disable_ipv6": "0",
 }
 
+# Kinds of interfaces that are upon another, which merges segments before they have them, and must be up
+# for them.
+UPON_ANOTHER = ("vlan", "macvlan")
 
 Command = list  # of words
 Change = tuple  # (command, the commands that undo it, in order)
@@ -105,7 +109,11 @@ class Interface:
         self._module = module
         self._wanted = wanted
         self._name = wanted["name"]
-        (self._state,) = json.loads(self._output("ip", "-json", "address", "show", self._name))
+        (self._state,) = json.loads(
+            self._output("ip", "-details", "-json", "address", "show", self._name)
+        )
+        kind = self._state.get("linkinfo", {}).get("info_kind")
+        self._below = self._state["link"] if kind in UPON_ANOTHER else None
 
     def _output(self, *command: str) -> str:
         status, out, error = self._module.run_command(list(command))
@@ -179,8 +187,13 @@ class Interface:
         return [(resize, [back])]
 
     def _offloads(self) -> list[Change]:
+        # The interface below last: what it has not, its VLANs cannot be told to be without.
+        below = self._offloads_of(self._below) if self._below else []
+        return [*self._offloads_of(self._name), *below]
+
+    def _offloads_of(self, interface: str) -> list[Change]:
         on = []
-        for line in self._output("ethtool", "-k", self._name).splitlines():
+        for line in self._output("ethtool", "-k", interface).splitlines():
             name, _, value = line.strip().partition(":")
             if name in OFFLOADS and value.split() == ["on"]:  # not [fixed]
                 on.append(OFFLOADS[name])
@@ -188,15 +201,20 @@ class Interface:
             return []
 
         def switch(state: str) -> Command:
-            return ["ethtool", "-K", self._name, *(word for each in on for word in (each, state))]
+            return ["ethtool", "-K", interface, *(word for each in on for word in (each, state))]
 
         return [(switch("off"), [switch("on")])]
 
     def _up(self) -> list[Change]:
-        if "UP" in self._state["flags"]:
-            return []
-        up, down = (["ip", "link", "set", "dev", self._name, way] for way in ("up", "down"))
-        return [(up, [down])]
+        flags = {self._name: self._state["flags"]}
+        if self._below:
+            (state,) = json.loads(self._output("ip", "-json", "link", "show", self._below))
+            flags = {self._below: state["flags"], **flags}
+        changes = []
+        for interface in (name for name in flags if "UP" not in flags[name]):
+            up, down = (["ip", "link", "set", "dev", interface, way] for way in ("up", "down"))
+            changes.append((up, [down]))
+        return changes
 
     def _address(self) -> list[Change]:
         wanted = self._wanted.get("address")
@@ -310,6 +328,7 @@ class Card(Interface):
             "name": self._name,
             "mac": own if has_own else self._state["address"],
             "mac_is_own": has_own,
+            "below": self._below or "",
             "queues": list(self._queues),
             "rings": list(self._rings),
         }
