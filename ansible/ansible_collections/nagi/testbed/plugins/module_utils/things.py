@@ -98,8 +98,8 @@ class Thing:
 
 
 class Package(Thing):
-    """A package, by a name or pattern that apt-get takes. Noted with it: packages that it brings, and
-    those that it drives out."""
+    """A package, by a name or pattern that apt-get takes. Noted with it: packages it brings, and
+    those it drives out."""
 
     kind = "package"
 
@@ -414,6 +414,8 @@ class File(Thing):
         write_whole(draft, self._content(), int(self._mode(), 8))
         try:
             self.system.run(*(word.replace("%s", draft) for word in self.wanted["validate"]))
+        except Failed as error:
+            raise Failed(f"{self.name}: refused: {str(error).replace(draft, self.name)}") from None
         finally:
             os.unlink(draft)
 

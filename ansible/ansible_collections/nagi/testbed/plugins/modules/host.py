@@ -126,7 +126,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def _holder() -> str:
-    """As hosts/agent/nagi_agent/hold.py has it: a guard holds the lock as long as the host is held."""
+    """A guard holds the lock as long as the host is held, see hosts/agent/nagi_agent/hold.py."""
     try:
         with open(_LOCK, "rb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -186,6 +186,7 @@ from ansible_collections.nagi.testbed.plugins.module_utils.things import (
     UNITS,
     Failed,
     File,
+    Group,
     Package,
     System,
     Thing,
@@ -299,8 +300,11 @@ class Changes:
         # What cannot be had leaves what was there before as it is.
         packages = [thing for thing in wanted if isinstance(thing, Package)]
         self._make_all(packages)
-        self._put_back(gone, role)
+        # A group can only go when its users have another.
+        groups = [entry for entry in gone if entry["kind"] == Group.kind]
+        self._put_back([entry for entry in gone if entry not in groups], role)
         self._make_all([thing for thing in wanted if not isinstance(thing, (Package, Unit))])
+        self._put_back(groups, role)
         self._reload()
         self._restart()
         units = [thing for thing in wanted if isinstance(thing, Unit)]
@@ -450,13 +454,14 @@ def main() -> None:
             changed=bool(done and done.changes and not module.check_mode),
             kept=done.kept if done else [],
         )
+    for each in done.kept:
+        module.warn(each)
     module.exit_json(
         changed=bool(done.changes),
         changes=done.changes,
         kept=done.kept,
         lacking=done.lacking,
         diff=[*done.diff, {"prepared": "".join(f"{each}\n" for each in done.changes)}],
-        warnings=done.kept,
     )
 
 
