@@ -397,6 +397,7 @@ $(VENV)/.lint: pyproject.toml constraints.txt
 
 format: $(VENV)/.lint
 	@$(RUN)/ruff check -q --fix . ; $(RUN)/ruff format -q .
+	@$(RUN)/python docs/roles.py
 	@$(RUN)/clang-format -i $$(git ls-files '*.cpp' '*.hpp' '*.hpp.in' 'link-emulator/gr-nagi/*.cc' 'link-emulator/gr-nagi/*.h' 'hosts/tcp/*.c' 'hosts/tcp/*.h' '*.bpf.c' 'runtime/*.h' 'link-emulator/bench/*.h')
 
 # Nothing is asked of the network but the packages, once.

@@ -21,7 +21,10 @@ BEFORE = Path(os.environ.get("RUNTIME_DIRECTORY", "/run/nagi-interrupts"), "befo
 
 def interrupts(interface: str) -> list[int]:
     """The numbers of an interface's interrupts; none for one without hardware."""
-    device = Path("/sys/class/net", interface, "device")
+    directory = Path("/sys/class/net", interface)
+    # A VLAN's interrupts are those of the interface below.
+    directory = next(directory.glob("lower_*"), directory)
+    device = directory / "device"
     # A virtio card is a device on top of the PCI device that has the interrupts.
     for place in (device, device.resolve().parent):
         if (place / "msi_irqs").is_dir():
