@@ -10,15 +10,15 @@ import subprocess
 from collections.abc import Iterator
 from typing import Any
 
-import yaml
+import roles
 from nagi.cli.main import make_app
 from nagi.verdict import certificate
 from nagi_contracts import paths, units
+from tables import table, value_of
 from typer.main import get_command
 
 NATIVE = ("nagi-link", "nagi-switch", "nagi-tcp", "nagi-traffic")
 _SUBCOMMAND = re.compile(r"^  ([a-z]+[a-z-]*) ", re.M)  # in CLI11's help
-_ROLES = paths.COLLECTION / "roles"
 _GENERATED = "Generated from {source} when the manuals are built.\n"
 
 
@@ -59,7 +59,7 @@ def _command(command: Any, name: str) -> Iterator[str]:
     yield f"```text\n{command.get_usage(context)}\n```\n"
     given = (each.get_help_record(context) for each in command.get_params(context))
     records = [record for record in given if record]
-    yield _table(("argument or option", "meaning"), [(f"`{it}`", help_) for it, help_ in records])
+    yield table(("argument or option", "meaning"), [(f"`{it}`", help_) for it, help_ in records])
     for part, inner in sorted(getattr(command, "commands", {}).items()):
         yield from _command(inner, f"{name} {part}")
 
@@ -92,7 +92,7 @@ def experiment() -> str:
         "of `matrix`, one run after the other.\n",
         "## Quantities {#quantities}\n",
         "A quantity is a number and a unit. Prefixes are decimal: 1 Mb/s is 10^6 bit/s.\n",
-        _table(
+        table(
             ("quantity", "example", "units"),
             [
                 (kind.what, f"`{kind.example}`", ", ".join(f"`{unit}`" for unit in kind.units))
@@ -159,7 +159,7 @@ def checks() -> str:
         ]
         out += [
             f"## {head}\n",
-            _table(("check", "limit", "in virtual time", "what is measured"), rows),
+            table(("check", "limit", "in virtual time", "what is measured"), rows),
         ]
     return "\n".join(out)
 
@@ -171,24 +171,10 @@ def inventory() -> str:
         _GENERATED.format(source="the `meta/argument_specs.yml` of each role"),
         "[Real hosts](../real-hosts.md) shows an inventory.\n",
     ]
-    for path in sorted(_ROLES.glob("*/meta/argument_specs.yml")):
-        spec = yaml.safe_load(path.read_text())["argument_specs"]["main"]
-        role = path.parts[-3]
-        defaults = _defaults(role)
-        rows = []
-        for name, about in spec.get("options", {}).items():
-            default = about.get("default", defaults.get(name))
-            shown = "required" if about.get("required") else _value(default)
-            rows.append((f"`{name}`", about.get("type", "str"), shown, _text(about["description"])))
-        summary = _text(spec.get("description") or spec.get("short_description", ""))
-        out += [f"## {role}\n", f"{summary}\n"]
-        out += [_table(("variable", "type", "default", "meaning"), rows)]
+    for name in roles.names():
+        role = roles.read(name)
+        out += [f"## {name}\n", f"{role.summary}\n", *roles.variables(role)]
     return "\n".join(out)
-
-
-def _defaults(role: str) -> dict[str, Any]:
-    path = _ROLES / role / "defaults" / "main.yml"
-    return yaml.safe_load(path.read_text()) or {} if path.exists() else {}
 
 
 _QUANTITIES: tuple[Any, ...] = (
@@ -226,21 +212,11 @@ def _object(
         rows.append(row)
     heads = ["key", "type", "default", *(["`$axis`"] if axes else []), "meaning"]
     if rows:
-        yield _table(heads, rows)
+        yield table(heads, rows)
 
 
 def _default(key: str, value: dict[str, Any], required: list[str]) -> str:
-    return "required" if key in required else _value(value.get("default"))
-
-
-def _value(value: Any) -> str:
-    if value is None:
-        return ""
-    return (
-        f"`{value}`"
-        if isinstance(value, str) and value
-        else f"`{json.dumps(value, ensure_ascii=False)}`"
-    )
+    return "required" if key in required else value_of(value.get("default"))
 
 
 def _type(schema: dict[str, Any], parts: dict[str, Any], prefix: str) -> str:
@@ -255,9 +231,9 @@ def _type(schema: dict[str, Any], parts: dict[str, Any], prefix: str) -> str:
             kinds = [_type(one, parts, prefix) for one in schema[several] if one != _AXIS]
             return " or ".join(dict.fromkeys(kinds))
     if "const" in schema:
-        return _value(schema["const"])
+        return value_of(schema["const"])
     if "enum" in schema:
-        return ", ".join(_value(value) for value in schema["enum"])
+        return ", ".join(value_of(value) for value in schema["enum"])
     if schema.get("pattern") in _WHAT:
         return f"[{_WHAT[schema['pattern']]}](#quantities)"
     kind = str(schema.get("type", "any"))
@@ -286,26 +262,3 @@ def _range(schema: dict[str, Any]) -> str:
         if key in schema
     ]
     return f", {' and '.join(bounds)}" if bounds else ""
-
-
-def _text(text: str | list[str]) -> str:
-    """Ansible's descriptions: a text, or paragraphs; I(name) and C(code) are code."""
-    joined = " ".join(text) if isinstance(text, list) else text
-    for mark in ("I(", "C(", "V(", "O("):
-        while mark in joined:
-            before, _, rest = joined.partition(mark)
-            inside, _, after = rest.partition(")")
-            joined = f"{before}`{inside}`{after}"
-    return joined
-
-
-def _table(heads: tuple[str, ...] | list[str], rows: list[Any]) -> str:
-    lines = [" | ".join(heads), " | ".join("---" for _ in heads)]
-    lines += [" | ".join(_cell(each) for each in row) for row in rows]
-    return "\n".join(f"| {line} |" for line in lines) + "\n"
-
-
-def _cell(text: str) -> str:
-    """A text on one line; what is not code could pass for HTML."""
-    parts = " ".join(text.split()).replace("|", "\\|").split("`")
-    return "`".join([p if n % 2 else p.replace("<", "&lt;") for n, p in enumerate(parts)])

@@ -43,7 +43,11 @@ class Provision:
 
     def __call__(self, *options: str, machines=None, **wanted: dict[str, object]) -> Outcome:
         write_inventory(self._directory / "inventory.yml", machines or self._machines, wanted)
-        return playbook(self._directory, *options)
+        return playbook(self._directory, "provision", *options)
+
+    def back(self, *options: str) -> Outcome:
+        """Has the hosts of the last call put back."""
+        return playbook(self._directory, "deprovision", *options)
 
 
 def write_inventory(path: Path, machines, wanted: dict[str, dict[str, object]]) -> None:
@@ -59,10 +63,10 @@ def write_inventory(path: Path, machines, wanted: dict[str, dict[str, object]]) 
     path.write_text(yaml.safe_dump(inventory))
 
 
-def playbook(directory: Path, *options: str) -> Outcome:
-    """ansible-playbook with the inventory in `directory`."""
+def playbook(directory: Path, name: str, *options: str) -> Outcome:
+    """A playbook of the collection with the inventory in `directory`."""
     done = subprocess.run(
-        [PLAYBOOK, "-i", directory / "inventory.yml", "nagi.testbed.provision", *options],
+        [PLAYBOOK, "-i", directory / "inventory.yml", f"nagi.testbed.{name}", *options],
         cwd=directory,
         env={
             **os.environ,

@@ -110,6 +110,71 @@ def test_interfaces_are_brought_into_shape_once(playbooks, namespaces, tmp_path)
     assert not second["changed"] and second["changes"] == []
 
 
+NEIGHBOURS = """
+    - name: Shape
+      nagi.testbed.interfaces:
+        interfaces: "{{ nagi_interfaces }}"
+        journal: JOURNAL
+"""
+
+
+def test_stale_neighbours_go_and_come_back(playbooks, namespaces, tmp_path):
+    """Only permanent ones, which the module is about; of both families, as IPv6 is switched off."""
+    namespaces.run("host", "ip", "link", "set", "eth0", "up")
+    stale = {"10.9.9.1": "02:00:00:00:00:01", "fd00::1": "02:00:00:00:00:02"}
+    # The third is wanted already, and is lost when the interface's address is replaced.
+    for address, mac in {**stale, "10.1.0.2": "02:00:00:00:00:09"}.items():
+        entry = ("to", address, "lladdr", mac, "dev", "eth0", "nud", "permanent")
+        namespaces.run("host", "ip", "neighbour", "add", *entry)
+
+    def permanent() -> dict[str, str]:
+        shown = ("ip", "-json", "neighbour", "show", "dev", "eth0", "nud", "permanent")
+        found = json.loads(namespaces.run("host", *shown) or "[]")
+        return {entry["dst"]: entry["lladdr"] for entry in found}
+
+    before = permanent()
+    assert before.items() > stale.items()
+    journal = tmp_path / "state" / "journal.json"
+    tasks = NEIGHBOURS.replace("JOURNAL", str(journal))
+    assert playbooks.run(play(tmp_path, tasks))["Shape"]["there"]["changed"]
+    assert permanent() == {"10.1.0.2": "02:00:00:00:00:09"}
+    assert not playbooks.run(play(tmp_path, tasks))["Shape"]["there"]["changed"]
+    for command in json.loads(journal.read_text())["undo"]:
+        namespaces.run("host", *command)
+    assert permanent() == before
+
+
+def test_the_interface_below_is_set_up_too(playbooks, namespaces, tmp_path):
+    """It merges segments before a VLAN has them. A macvlan is upon another as a VLAN is, and is
+    there in kernels without VLANs; the name is a VLAN's."""
+    up = ("type", "macvlan", "mode", "private")
+    namespaces.run("host", "ip", "link", "add", "link", "eth0", "name", "eth0.101", *up)
+    namespaces.run("host", "ip", "link", "set", "eth0", "down")
+
+    def state() -> tuple[str, str]:
+        (shown,) = json.loads(namespaces.run("host", "ip", "-json", "link", "show", "eth0"))
+        features = namespaces.run("host", "ethtool", "-k", "eth0")
+        gro = re.search(r"^generic-receive-offload: (on|off)", features, re.M)
+        assert gro is not None
+        return "UP" if "UP" in shown["flags"] else "DOWN", gro[1]
+
+    assert state() == ("DOWN", "on")
+    journal = tmp_path / "state" / "journal.json"
+    tasks = NEIGHBOURS.replace("JOURNAL", str(journal)).replace(
+        '"{{ nagi_interfaces }}"', "[{name: eth0.101, address: 10.1.0.1/30}]"
+    )
+    assert playbooks.run(play(tmp_path, tasks))["Shape"]["there"]["changed"]
+    assert state() == ("UP", "off")
+    (shown,) = json.loads(namespaces.run("host", "ip", "-json", "address", "show", "eth0.101"))
+    assert "UP" in shown["flags"] and shown["addr_info"][0]["local"] == "10.1.0.1"
+    # A macvlan, unlike a VLAN, always has checksums on: it leaves them to the interface below.
+    again = playbooks.run(play(tmp_path, tasks))["Shape"]["there"]["changes"]
+    assert [change for change in again if " eth0 " in f"{change} "] == []
+    for command in json.loads(journal.read_text())["undo"]:
+        namespaces.run("host", *command)
+    assert state() == ("DOWN", "on")
+
+
 IPV6 = """
     - name: Shape
       nagi.testbed.interfaces:

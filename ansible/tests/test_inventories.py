@@ -11,7 +11,7 @@ EXAMPLE = COLLECTION / "inventories" / "physical.example.yml"
 
 def test_an_inventory_without_cells_is_refused(tmp_path):
     (tmp_path / "inventory.yml").write_text("all: {hosts: {alice: {}}}\n")
-    outcome = playbook(tmp_path)
+    outcome = playbook(tmp_path, "provision")
     assert outcome.status != 0
     assert "no hosts in a group `cells`; see inventories/physical.example.yml" in outcome.said
 

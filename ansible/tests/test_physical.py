@@ -35,6 +35,22 @@ done 2>&1
 getcap /usr/bin/tcpdump
 cat /proc/irq/default_smp_affinity
 """
+# What deprovisioning is to leave as it was. Accounts' tools keep copies of their files (`passwd-`).
+CONTENT = r"""
+for place in /etc /usr/local /var/lib/nagi* /run/nagi /usr/bin/tcpdump; do
+    find $place ! -name '*-' -printf '%p %m %u %g %l\n'
+done 2>&1 | sort
+find /etc /usr/local -type f ! -name '*-' -exec sha256sum {} + | sort
+systemctl list-units --all --plain --no-legend --type=service '*nagi*'
+for interface in enp2s0 enp3s0; do
+    ethtool -k $interface
+    ethtool -l $interface
+    cat /proc/sys/net/ipv6/conf/$interface/disable_ipv6
+done 2>&1
+getcap /usr/bin/tcpdump
+dpkg-statoverride --list
+cat /proc/irq/default_smp_affinity
+"""
 
 
 @pytest.fixture(scope="module")
@@ -74,19 +90,19 @@ def test_check_mode_on_fresh_hosts_says_everything_and_changes_nothing(hosts, pr
     chrony = {"nagi_clock": "chrony"}
     outcome = provision("--check", "--diff", alice=SWITCH | chrony, heron=EMULATOR | chrony)
     assert outcome.status == 0, outcome.said
-    assert outcome.changed["alice"] > 5 and outcome.changed["heron"] > 10
+    assert outcome.changed["alice"] > 5 and outcome.changed["heron"] > 5
     for expected in (
-        r"alice: would install .*\bchrony\b",
+        r"^package chrony$",
         r"\+GenericReceiveOffload=no",
         r"\+AmbientCapabilities=CAP_NET_RAW CAP_NET_ADMIN CAP_BPF CAP_SYS_NICE CAP_IPC_LOCK",
         r"\+-net/ipv6/conf/enp2s0/disable_ipv6 = 1",
     ):
-        assert re.search(expected, outcome.said), f"{expected}: {outcome.said}"
+        assert re.search(expected, outcome.said, re.M), f"{expected}: {outcome.said}"
     assert {name: machine.run("sh", "-c", STATE) for name, machine in hosts.items()} == before
 
 
 def test_the_first_run_provisions_and_the_second_changes_nothing(provisioned, provision, emulator):
-    assert provisioned.changed["heron"] > 10
+    assert provisioned.changed["heron"] > 5
     state = emulator.run("sh", "-c", STATE)
     offloads = "tx-checksumming|(tcp-segmentation|generic-(segmentation|receive))-offload"
     assert len(re.findall(rf"^({offloads}): off$", state, re.M)) == 2 * 4, state
@@ -228,6 +244,63 @@ def test_agents_are_units_of_their_own(emulator, tmp_path):
     emulator.run("timeout", "10", "sh", "-c", ends)
 
 
+def test_an_emulator_that_becomes_a_node_loses_what_it_had_and_deprovision_the_rest(
+    boot_host, tmp_path
+):
+    """To the byte: files, accounts, units, interfaces and interrupts."""
+    machine = boot_host()
+    for interface in ("enp2s0", "enp3s0"):
+        queues = "numtxqueues 2 numrxqueues 2"
+        machine.run(
+            *f"ip link add {interface} {queues} type veth peer name far-{interface}".split()
+        )
+        machine.run("sysctl", "-qw", f"net.ipv6.conf.{interface}.disable_ipv6=0")
+    machine.run("sh", "-c", "mkdir -p /etc/nagi; echo mine >/etc/nagi/mine.json")
+    before = machine.run("sh", "-c", CONTENT)
+    provision = Provision({"robin": machine}, tmp_path)
+
+    assert provision(robin=PROVISIONED).status == 0
+    machine.run("sh", "-c", "echo '{}' >/etc/nagi/bench.json; systemctl enable nagi-link@bench")
+    changed = provision(robin=SWITCH)
+    assert changed.status == 0, changed.said
+    own = machine.run("sh", "-c", "ls /etc/systemd/system /usr/local/bin /usr/local/sbin /etc/nagi")
+    assert "nagi-switch@" in own and "mine.json" in own
+    for gone in ("nagi-interrupts", "irqbalance", "nagi-link"):
+        assert gone not in own, own
+    assert machine.run("systemctl", "is-active", "nagi-switch@switch") == "active\n"
+    assert provision(robin=SWITCH).changed["robin"] == 0
+
+    checked = provision.back("--check", "--diff")
+    assert checked.changed["robin"] == 1 and "put back: unit nagi-switch@switch" in checked.said
+    assert machine.run("systemctl", "is-active", "nagi-switch@switch") == "active\n"
+    back = provision.back()
+    assert back.status == 0, back.said
+    machine.run("rm", "/etc/nagi/bench.json")
+    assert machine.run("sh", "-c", CONTENT) == before
+    assert provision.back().changed["robin"] == 0
+
+
+def test_a_host_that_a_campaign_holds_is_left_alone(boot_host, tmp_path):
+    machine = boot_host()
+    machine.run("ip", "link", "add", "enp2s0", "type", "veth", "peer", "name", "far")
+    holder = {"owner": "ada@desk", "campaign": "fairness", "token": "x", "since_s": 0}
+    holder |= {"expires_s": 2_000_000_000, "guard": 1}
+    text = json.dumps(holder)
+    machine.run("sh", "-c", f"mkdir -p /run/nagi; echo '{text}' >/run/nagi/holder.json")
+    holding = machine.command("flock", "/run/nagi/lock", "sh", "-c", "echo held; read line")
+    provision = Provision({"robin": machine}, tmp_path)
+    with subprocess.Popen(holding, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as guard:
+        assert guard.stdin and guard.stdout and guard.stdout.readline() == b"held\n"
+        for outcome in (provision(robin=HOST), provision.back()):
+            assert outcome.status != 0 and outcome.changed["robin"] == 0
+            assert (
+                "it is reserved by ada@desk (fairness), until 2033-05-18 03:33 UTC" in outcome.said
+            )
+            assert "nagi down -i INVENTORY --force" in outcome.said
+        guard.stdin.close()
+    assert provision.back().status == 0
+
+
 MISSING = {
     "node": ({}, "missing required arguments: nagi_node"),
     "links": ({"nagi_links": "enp2s0"}, "'nagi_links' is of type str and we were unable"),
@@ -287,13 +360,17 @@ THERE = {
     "managed": ({"ansible_host": "192.0.2.11"}, "nagi_links: .*enp2s0 is how this host is reached"),
     "ifupdown": ({}, "/etc/network/interfaces brings up a test interface"),
     # Another machine, which says that it runs something else.
-    "heron": (EMULATOR, "it runs Fedora; .* install by hand: iproute2 ethtool .* libxdp1"),
+    "heron": (EMULATOR, "it runs Fedora; this playbook provisions Debian and Ubuntu"),
 }
 
 
 @pytest.mark.parametrize("wrong", [MISSING, CHOICES, LINKS, TOGETHER, THERE], ids=" ".join)
 def test_what_is_wrong_is_refused_by_name_before_anything_is_changed(hosts, provision, wrong):
-    machines = dict.fromkeys(wrong, hosts["alice"]) | hosts
+    kinds = {"emulator": hosts["heron"]}
+    machines = {
+        name: kinds.get(given.get("nagi_node"), hosts["alice"])
+        for name, (given, _) in wrong.items()
+    } | hosts
     if wrong is THERE:
         hosts["alice"].run("ip", "address", "add", "192.0.2.11/24", "dev", "enp2s0")
         interfaces = "mkdir -p /etc/network; echo auto lo enp2s0 >/etc/network/interfaces"

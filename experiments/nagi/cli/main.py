@@ -52,6 +52,7 @@ _COMMANDS = {
     "up": _Command(_LABS, "lab", "up"),
     "shell": _Command(_LABS, "lab", "shell", ignores_unknown_options=True),
     "down": _Command(_LABS, "lab", "down"),
+    "lab": _Command(_LABS, "provision", "app"),
     "setup": _Command(_LABS, "setup", "app"),
 }
 

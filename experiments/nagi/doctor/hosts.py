@@ -10,6 +10,7 @@ from nagi_contracts.doctor import Status
 from nagi_contracts.inspection import Inspection
 
 from nagi.doctor.observations import Observations, StageFinding
+from nagi.labs.complaints import cure_of
 from nagi.plan.schemes import Scheme, availability_on, schemes
 
 OLDEST_PYTHON = (3, 9)
@@ -24,46 +25,12 @@ _PACKAGES = {
     "unshare": "util-linux",
 }
 
-# What ssh or sudo says, and what helps; the first that is found counts.
-_CURES = (
-    ("unprotected private key|bad permissions", "`chmod 600` its key"),
-    (
-        "host key verification failed|remote host identification",
-        "if it was installed anew, take out its old key by `ssh-keygen -R ADDRESS`; then take in "
-        "the new one by `ssh ADDRESS`",
-    ),
-    (
-        "permission denied|no such identity|invalid format|too many authentication",
-        "mend its `ansible_user` or `ansible_ssh_private_key_file`, or add the key to that user's "
-        "~/.ssh/authorized_keys there",
-    ),
-    (
-        "could not resolve|not known|name resolution",
-        "mend its `ansible_host`: it is no address, nor a name that is known here",
-    ),
-    ("connection refused", "start sshd there, or mend its `ansible_port`"),
-    (
-        "timed out|no route|unreachable|host is down",
-        "switch it on and look at its management network, or mend its `ansible_host`",
-    ),
-    ("not root", "connect as root (`ansible_user: root`), or become it (`ansible_become: true`)"),
-    (
-        "sudo|become|privilege",
-        "let the user become root there without a password (NOPASSWD in sudoers), or give its "
-        "`ansible_become_password`",
-    ),
-)
-
-
-def _cure_of(said: str, otherwise: str) -> str:
-    return next((cure for words, cure in _CURES if re.search(words, said.lower())), otherwise)
-
 
 def look_at_ssh(seen: Observations) -> Iterator[StageFinding]:
     for host in () if seen.is_local else seen.cells:
         if host in seen.unreachable:
             said = " ".join(seen.unreachable[host].split())
-            cure = _cure_of(said, "try `ssh` to it by hand, as the inventory has it")
+            cure = cure_of(said, "try `ssh` to it by hand, as the inventory has it")
             yield StageFinding([host], "failure", said, cure)
         else:
             yield StageFinding([host], "ok", "reached")
@@ -77,7 +44,7 @@ def look_at_versions(seen: Observations) -> Iterator[StageFinding]:
             yield StageFinding([host], "ok", _versions(inspection))
     for host in seen.without_agent():
         said = " ".join(seen.silent.get(host, "").split()) or "it said nothing"
-        cure = _cure_of(said, _PYTHON_CURE)
+        cure = cure_of(said, _PYTHON_CURE)
         yield StageFinding([host], "failure", f"nagi-agent cannot run there: {said}", cure)
     yield from seen.without_ssh()
 

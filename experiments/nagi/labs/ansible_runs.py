@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import sys
@@ -18,6 +17,7 @@ import ansible_runner
 import yaml
 from nagi_contracts import paths
 
+from nagi.labs.complaints import complaint, tail
 from nagi.labs.errors import Failure, Interrupted, LabError, Results
 
 # With a configuration file Ansible leaves that of the user alone.
@@ -45,7 +45,7 @@ class Playbooks:
         added = directory / "inventory.yml"
         added.write_text(yaml.safe_dump(inventory, sort_keys=False))
         self._home = directory / "home"
-        _end_workers(self._home)  # of a process that was killed
+        end_workers(_home_mark(self._home))  # of a process that was killed
         self._inventories = [str(path.absolute()) for path in (beside, added) if path is not None]
         self.windows: dict[tuple[str, str], Window] = {}  # task and host -> when it was carried out
 
@@ -78,13 +78,13 @@ class Playbooks:
                     Failure(
                         data["host"],
                         data.get("task", ""),
-                        _complaint(data.get("res", {})),
+                        complaint(data.get("res", {})),
                         unreachable=kind == "runner_on_unreachable",
                     )
                 )
             return True
 
-        with _leaving_no_workers(self._home):
+        with leaving_no_workers(_home_mark(self._home)):
             done = ansible_runner.run(
                 private_data_dir=str(self._directory),
                 project_dir=str(paths.COLLECTION),
@@ -125,30 +125,34 @@ class Playbooks:
         if done.status != "successful":
             said = done.stdout.read() if done.stdout else ""
             how = done.status if done.rc is not None else "ansible-playbook was killed"
-            raise LabError(f"playbook {playbook}: {how}: {_tail(said)}")
+            raise LabError(f"playbook {playbook}: {how}: {tail(said)}")
         return results
 
 
+def _home_mark(home: Path) -> str:
+    return f"ANSIBLE_HOME={home}"
+
+
 @contextmanager
-def _leaving_no_workers(home: Path) -> Iterator[None]:
+def leaving_no_workers(mark: str) -> Iterator[None]:
     """When a playbook was broken off, Ansible's workers, which are in sessions of their own, wait
-    for ever to tell a result to a parent that is gone."""
+    for ever to tell a result to a parent that is gone. `mark`: see `end_workers`."""
     try:
         yield
     finally:
-        _end_workers(home)
+        end_workers(mark)
 
 
-def _end_workers(home: Path) -> None:
-    """Ends what runs with this ANSIBLE_HOME, but for connections that are kept open: those have
-    written over their environment."""
-    mark = f"ANSIBLE_HOME={home}".encode()
+def end_workers(mark: str) -> None:
+    """Ends what runs with `mark` (NAME=VALUE) in its environment, but for connections that are kept
+    open: those have written over their environment."""
+    marked = mark.encode()
     deadline = time.monotonic() + _TIMEOUT_S
     while time.monotonic() < deadline:
         left = []
         for entry in Path("/proc").iterdir():
             with suppress(OSError):  # it has just ended, or is another user's
-                if entry.name.isdigit() and mark in (entry / "environ").read_bytes().split(b"\0"):
+                if entry.name.isdigit() and marked in (entry / "environ").read_bytes().split(b"\0"):
                     left.append(int(entry.name))
                     os.kill(left[-1], signal.SIGKILL)
         if not left:
@@ -163,19 +167,3 @@ def _window(data: dict[str, Any]) -> Window:
         for key in ("start", "end")
     )
     return began, ended
-
-
-def _complaint(result: dict[str, Any]) -> str:
-    status = result.get("rc")
-    if isinstance(status, int) and status < 0:
-        return f"killed by signal {-status} ({signal.strsignal(-status)})"
-    for key in ("stderr", "msg", "module_stderr", "stdout"):
-        text = result.get(key)
-        if text:
-            said = text if isinstance(text, str) else json.dumps(text)
-            return _tail(said.removeprefix("Task failed: "))
-    return "failed without a word"
-
-
-def _tail(text: str, length: int = 300) -> str:
-    return " ".join(text.split())[-length:]

@@ -31,9 +31,8 @@ import shutil
 import subprocess
 
 from ansible.errors import AnsibleConnectionFailure, AnsibleFileNotFound
-from ansible.utils.display import Display
-
 from ansible.plugins.connection import ConnectionBase
+from ansible.utils.display import Display
 
 display = Display()
 

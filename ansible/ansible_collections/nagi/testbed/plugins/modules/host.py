@@ -12,28 +12,23 @@ options:
   user:
     description: the service user
     type: str
-    required: true
+    default: ""
   interfaces:
     description: the test interfaces
     type: list
     elements: str
-    required: true
-  packages:
-    description: packages that are wanted, by name or pattern
+    default: []
+  modules:
+    description: modules of the kernel that are wanted
     type: list
     elements: str
-    required: true
+    default: []
 """
 
 RETURN = r"""
 user_comment:
   description: the comment of the service user's account; empty if there is none
   type: str
-  returned: always
-missing_packages:
-  description: the wanted packages that are not installed
-  type: list
-  elements: str
   returned: always
 interfaces:
   description: all network interfaces
@@ -50,29 +45,27 @@ ifupdown_files:
   type: list
   elements: str
   returned: always
-link_files:
-  description: what was written for test interfaces, see systemd.link(5)
-  type: list
-  elements: str
-  returned: always
-switch_files:
-  description: what was written to have a switch
-  type: list
-  elements: str
-  returned: always
 has_network_manager:
   description: whether NetworkManager is configured by files
   type: bool
   returned: always
-congestion_controls:
-  description: congestion controls that the kernel has ready
+kernel:
+  description: the kernel's release
+  type: str
+  returned: always
+loadable_modules:
+  description: the wanted modules that are loaded or can be, and are not built into the kernel
   type: list
   elements: str
   returned: always
-congestion_modules:
-  description: those of them that are modules
+absent_modules:
+  description: the wanted modules that the kernel has neither as modules nor built in
   type: list
   elements: str
+  returned: always
+holder:
+  description: who has reserved the host for a campaign, and until when; empty if nobody has
+  type: str
   returned: always
 last_processor:
   description: the highest number of a processor that is online
@@ -89,27 +82,19 @@ idle_states:
   returned: always
 """
 
+import fcntl
+import json
+import os
 import pwd
 import re
+from datetime import datetime, timezone
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 
 _PROCESSORS = Path("/sys/devices/system/cpu")
-# What the role switch writes.
-_SWITCH_FILES = (
-    ("/etc/systemd/system", "nagi-switch@.service"),
-    ("/etc/systemd/system", "nagi-bmv2@.service"),
-    ("/etc/systemd/system", "nagi-*@switch.service.d"),
-    ("/usr/local/bin", "nagi-switch"),
-    ("/usr/local/lib", "nagi"),
-    ("/etc/apt/sources.list.d", "nagi-bmv2.sources"),
-    ("/etc/apt/keyrings", "nagi-bmv2.*"),
-    ("/etc/nagi", "switch.json"),
-    ("/etc/nagi", "switch.pipeline.json"),
-    ("/etc/nagi", "switch.entries.jsonl"),
-)
 _CONTROLS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+_LOCK, _HOLDER = Path("/run/nagi/lock"), Path("/run/nagi/holder.json")
 
 
 def _user_comment(user: str) -> str:
@@ -119,16 +104,40 @@ def _user_comment(user: str) -> str:
         return ""
 
 
-def _missing(module: AnsibleModule, packages: list[str]) -> list[str]:
-    missing = []
-    if module.get_bin_path("dpkg-query") is None:
-        return packages
-    for package in packages:
-        command = ["dpkg-query", "--show", "--showformat", r"${db:Status-Status}\n", package]
-        _, states, _ = module.run_command(command)
-        if "installed" not in states.splitlines():
-            missing.append(package)
-    return missing
+def _is_loadable(module: AnsibleModule, name: str) -> bool:
+    # What is built into the kernel has no state of its own.
+    if Path("/sys/module", name).is_dir():
+        return Path("/sys/module", name, "initstate").exists()
+    modprobe = module.get_bin_path("modprobe")
+    if modprobe is None or name in _built_in():
+        return False
+    return bool(module.run_command([modprobe, "--dry-run", "--quiet", name])[0] == 0)
+
+
+def _built_in() -> set[str]:
+    """Modules that are in the kernel itself. Congestion controls say so themselves."""
+    listed = Path("/lib/modules", os.uname().release, "modules.builtin")
+    names = {Path(line).stem.replace("-", "_") for line in _lines(listed)}
+    return names | {f"tcp_{name}" for name in _CONTROLS.read_text().split()}
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def _holder() -> str:
+    """A guard holds the lock as long as the host is held, see hosts/agent/nagi_agent/hold.py."""
+    try:
+        with open(_LOCK, "rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return ""
+    except FileNotFoundError:
+        return ""
+    except BlockingIOError:
+        pass
+    holder = json.loads(_HOLDER.read_text())
+    until = datetime.fromtimestamp(holder["expires_s"], timezone.utc)
+    return f"{holder['owner']} ({holder['campaign']}), until {until:%Y-%m-%d %H:%M} UTC"
 
 
 def _ifupdown_files(interfaces: list[str]) -> list[str]:
@@ -155,31 +164,28 @@ def _idle_states() -> list[dict[str, object]]:
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
-            "user": {"type": "str", "required": True},
-            "interfaces": {"type": "list", "elements": "str", "required": True},
-            "packages": {"type": "list", "elements": "str", "required": True},
+            "user": {"type": "str", "default": ""},
+            "interfaces": {"type": "list", "elements": "str", "default": []},
+            "modules": {"type": "list", "elements": "str", "default": []},
         },
         supports_check_mode=True,
     )
     network = Path("/sys/class/net")
+    modules = module.params["modules"]
+    loadable = [name for name in modules if _is_loadable(module, name)]
     module.exit_json(
         changed=False,
         user_comment=_user_comment(module.params["user"]),
-        missing_packages=_missing(module, module.params["packages"]),
         interfaces=sorted(path.name for path in network.iterdir()),
         clocks=sorted(path.parts[-3] for path in network.glob("*/device/ptp")),
         ifupdown_files=_ifupdown_files(module.params["interfaces"]),
-        link_files=sorted(map(str, Path("/etc/systemd/network").glob("10-nagi-*.link"))),
-        switch_files=sorted(
-            str(path) for directory, name in _SWITCH_FILES for path in Path(directory).glob(name)
-        ),
         has_network_manager=Path("/etc/NetworkManager/conf.d").is_dir(),
-        congestion_controls=_CONTROLS.read_text().split(),
-        congestion_modules=sorted(
-            # What is built into the kernel has no state of its own.
-            path.parent.name[len("tcp_") :]
-            for path in Path("/sys/module").glob("tcp_*/initstate")
-        ),
+        kernel=os.uname().release,
+        loadable_modules=loadable,
+        absent_modules=[
+            name for name in modules if name not in loadable and name not in _built_in()
+        ],
+        holder=_holder(),
         last_processor=int(re.findall(r"\d+", (_PROCESSORS / "online").read_text())[-1]),
         scales_frequency=(_PROCESSORS / "cpu0/cpufreq/scaling_governor").exists(),
         idle_states=_idle_states(),

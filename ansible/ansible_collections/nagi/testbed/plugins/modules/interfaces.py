@@ -11,6 +11,7 @@ description:
     and has exactly the given address (or none) and the given permanent neighbours.
   - IPv6 is off, unless the address is one of IPv6. Then the kernel sends no router solicitations
     and makes no addresses of its own.
+  - If it is a VLAN or macvlan, the interface below is up, too, with the same offloads off.
   - With O(hardware) it has the wanted number of queues and the largest rings that its driver
     allows, and its addresses and neighbours are left alone.
   - Changes only what differs, and supports check mode.
@@ -58,8 +59,9 @@ changes:
   returned: always
 cards:
   description: >-
-    of each interface its name, its MAC address, whether that is the hardware's own, and for which
-    kinds of queues (combined, or rx and tx) and rings (rx, tx) the driver can set number or size
+    of each interface its name, its MAC address, whether that is the hardware's own, the interface
+    below a VLAN or macvlan, and for which kinds of queues (combined, or rx and tx) and rings
+    (rx, tx) the driver can set number or size
   type: list
   elements: dict
   returned: with O(hardware)
@@ -93,6 +95,9 @@ QUIET_IPV6 = {
     "disable_ipv6": "0",
 }
 
+# Kinds of interfaces that are upon another, which merges segments before they have them, and must be
+# up for them.
+UPON_ANOTHER = ("vlan", "macvlan")
 
 Command = list  # of words
 Change = tuple  # (command, the commands that undo it, in order)
@@ -105,7 +110,11 @@ class Interface:
         self._module = module
         self._wanted = wanted
         self._name = wanted["name"]
-        (self._state,) = json.loads(self._output("ip", "-json", "address", "show", self._name))
+        (self._state,) = json.loads(
+            self._output("ip", "-details", "-json", "address", "show", self._name)
+        )
+        kind = self._state.get("linkinfo", {}).get("info_kind")
+        self._below = self._state["link"] if kind in UPON_ANOTHER else None
 
     def _output(self, *command: str) -> str:
         status, out, error = self._module.run_command(list(command))
@@ -122,8 +131,7 @@ class Interface:
             *self._offloads(),
             *self._mtu(),
             *self._up(),
-            *self._address(),
-            *self._neighbours(),
+            *self._neighbours(self._address()),
         ]
 
     def _ipv6(self) -> list[Change]:
@@ -138,11 +146,17 @@ class Interface:
             return []
         if self._read_sysctl(key) == "1":
             return []
-        # The kernel forgets the interface's addresses; those of the link come back by themselves.
+        # The kernel forgets the interface's addresses and neighbours; addresses of the link come
+        # back by themselves.
         lost = [
             ["ip", "address", "replace", f"{info['local']}/{info['prefixlen']}", "dev", self._name]
             for info in self._state["addr_info"]
             if info["family"] == "inet6" and info["scope"] != "link" and not info.get("dynamic")
+        ]
+        lost += [
+            self._replace_neighbour(address, mac)
+            for address, mac in self._permanent_neighbours().items()
+            if ":" in address
         ]
         return [(["sysctl", "-q", "-w", f"{key}=1"], [["sysctl", "-q", "-w", f"{key}=0"], *lost])]
 
@@ -174,8 +188,13 @@ class Interface:
         return [(resize, [back])]
 
     def _offloads(self) -> list[Change]:
+        # The interface below last: what it has not, its VLANs cannot be told to be without.
+        below = self._offloads_of(self._below) if self._below else []
+        return [*self._offloads_of(self._name), *below]
+
+    def _offloads_of(self, interface: str) -> list[Change]:
         on = []
-        for line in self._output("ethtool", "-k", self._name).splitlines():
+        for line in self._output("ethtool", "-k", interface).splitlines():
             name, _, value = line.strip().partition(":")
             if name in OFFLOADS and value.split() == ["on"]:  # not [fixed]
                 on.append(OFFLOADS[name])
@@ -183,15 +202,20 @@ class Interface:
             return []
 
         def switch(state: str) -> Command:
-            return ["ethtool", "-K", self._name, *(word for each in on for word in (each, state))]
+            return ["ethtool", "-K", interface, *(word for each in on for word in (each, state))]
 
         return [(switch("off"), [switch("on")])]
 
     def _up(self) -> list[Change]:
-        if "UP" in self._state["flags"]:
-            return []
-        up, down = (["ip", "link", "set", "dev", self._name, way] for way in ("up", "down"))
-        return [(up, [down])]
+        flags = {self._name: self._state["flags"]}
+        if self._below:
+            (state,) = json.loads(self._output("ip", "-json", "link", "show", self._below))
+            flags = {self._below: state["flags"], **flags}
+        changes = []
+        for interface in (name for name in flags if "UP" not in flags[name]):
+            up, down = (["ip", "link", "set", "dev", interface, way] for way in ("up", "down"))
+            changes.append((up, [down]))
+        return changes
 
     def _address(self) -> list[Change]:
         wanted = self._wanted.get("address")
@@ -226,39 +250,48 @@ class Interface:
             )
         return changes
 
-    def _neighbours(self) -> list[Change]:
-        shown = json.loads(
-            self._output("ip", "-json", "neighbour", "show", "dev", self._name, "nud", "permanent")
-            or "[]"
-        )
-        found = {entry["dst"]: entry.get("lladdr") for entry in shown}
-
-        def command(verb: str, address: str, mac: str) -> Command:
-            tail = f" lladdr {mac} dev {self._name} nud permanent"
-            return f"ip neighbour {verb} {address}{tail}".split()
-
+    def _neighbours(self, addresses: list[Change]) -> list[Change]:
+        """With the changes of addresses between: neighbours that are not to stay go before, and so
+        come back after. With its last address the kernel forgets an interface's neighbours."""
+        wanted, found = self._wanted["neighbours"], self._permanent_neighbours()
+        if ":" not in (self._wanted.get("address") or ""):
+            # IPv6 is off, and its neighbours have gone with it.
+            found = {address: mac for address, mac in found.items() if ":" not in address}
+        stay = {
+            address
+            for address, mac in found.items()
+            if wanted.get(address) == mac and (not addresses or ":" in address)
+        }
+        delete, flush = (["ip", "neighbour", verb] for verb in ("del", "flush"))
+        device = ["dev", self._name]
         return [
-            (
-                command("replace", address, mac),
-                [
-                    command("replace", address, found[address])
-                    if address in found
-                    else [
-                        "ip",
-                        "neighbour",
-                        "flush",
-                        "to",
-                        address,
-                        "dev",
-                        self._name,
-                        "nud",
-                        "all",
-                    ]
-                ],
-            )
-            for address, mac in self._wanted["neighbours"].items()
-            if found.get(address) != mac
+            *(
+                ([*delete, address, *device], [self._replace_neighbour(address, mac)])
+                for address, mac in sorted(found.items())
+                if address not in stay
+            ),
+            *addresses,
+            *(
+                (
+                    self._replace_neighbour(address, mac),
+                    [[*flush, "to", address, *device, "nud", "all"]],
+                )
+                for address, mac in wanted.items()
+                if address not in stay
+            ),
         ]
+
+    def _permanent_neighbours(self) -> dict[str, str]:
+        """IP address -> MAC address, of both families."""
+        shown = self._output(
+            "ip", "-json", "neighbour", "show", "dev", self._name, "nud", "permanent"
+        )
+        entries = json.loads(shown or "[]")
+        return {entry["dst"]: entry["lladdr"] for entry in entries if "lladdr" in entry}
+
+    def _replace_neighbour(self, address: str, mac: str) -> Command:
+        tail = f"lladdr {mac} dev {self._name} nud permanent"
+        return f"ip neighbour replace {address} {tail}".split()
 
     def carry_out(self, changes: list[Change]) -> None:
         for command, _ in changes:
@@ -298,6 +331,7 @@ class Card(Interface):
             "name": self._name,
             "mac": own if has_own else self._state["address"],
             "mac_is_own": has_own,
+            "below": self._below or "",
             "queues": list(self._queues),
             "rings": list(self._rings),
         }

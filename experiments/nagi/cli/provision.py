@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`nagi lab`: prepares the hosts of an inventory for good, by Ansible. main.py makes it a command."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+from nagi_contracts.errors import choices, refuse
+from nagi_contracts.units import count_of
+from rich.table import Table
+from rich.text import Text
+
+from nagi.labs.cells import read_cells
+from nagi.labs.errors import Interrupted
+from nagi.labs.provisioning import (
+    HostOutcome,
+    HostStatus,
+    Outcome,
+    chosen_hosts,
+    playbook_command,
+    roles,
+    run_playbook,
+    shown,
+)
+from nagi.scratch import scratch
+from nagi.terminal.console import (
+    Json,
+    complain,
+    error_console,
+    text_console,
+    write_json,
+    write_line,
+)
+from nagi.terminal.progress import InterruptFlag
+
+app = typer.Typer(
+    no_args_is_help=True, help="Prepare the hosts of an inventory, by Ansible, and put them back."
+)
+
+Hosts = Annotated[
+    Path,
+    typer.Option("-i", "--inventory", metavar="INVENTORY", help="Ansible inventory of the hosts"),
+]
+Limit = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--limit",
+        metavar="HOST",
+        help="Only this host, or the hosts of this cell; may be given several times",
+    ),
+]
+Tags = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--tags",
+        metavar="ROLE",
+        help="Only what this role does; may be given several times",
+        autocompletion=lambda incomplete: [r for r in roles() if r.startswith(incomplete)],
+    ),
+]
+AskBecomePass = Annotated[
+    bool,
+    typer.Option("-K", "--ask-become-pass", help="Ask for the password by which users become root"),
+]
+
+_STYLES: dict[HostStatus, str] = {
+    "ok": "green",
+    "stopped": "yellow",
+    "refused": "bold red",
+    "failed": "bold red",
+    "unreachable": "bold red",
+}
+
+
+@app.command()
+def bootstrap(
+    inventory: Hosts,
+    user: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Who logs in now; the inventory's `ansible_user` if not given"
+        ),
+    ] = None,
+    account: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Who is given access; the inventory's `ansible_user` if not given. Made if missing",
+        ),
+    ] = None,
+    sudo: Annotated[
+        bool, typer.Option("--sudo", help="Let the account become root without a password")
+    ] = False,
+    key: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Private key, made if missing; the inventory's `ansible_ssh_private_key_file` or "
+            "~/.ssh/id_ed25519 if not given",
+        ),
+    ] = None,
+    accept_new: Annotated[
+        bool,
+        typer.Option(
+            "--accept-new",
+            help="Take host keys of hosts that were never met before without asking",
+        ),
+    ] = False,
+    remove: Annotated[
+        bool,
+        typer.Option("--remove", help="Take the access away; with the options that gave it"),
+    ] = False,
+    limit: Limit = None,
+    ask_pass: Annotated[
+        bool, typer.Option("-k", "--ask-pass", help="Ask for the password by which users log in")
+    ] = False,
+    ask_become_pass: AskBecomePass = False,
+    become_method: Annotated[
+        str | None,
+        typer.Option(metavar="METHOD", help="How to become root: sudo if not given, or su"),
+    ] = None,
+    json_: Json = False,
+) -> None:
+    """Give this machine access to hosts by an SSH key."""
+    hosts = _hosts(inventory, limit)
+    variables = {
+        "nagi_login": user,
+        "nagi_account": account,
+        "nagi_sudo": sudo or None,
+        "nagi_access_key": key and str(key.expanduser().absolute()),
+        "nagi_access": "absent" if remove else None,
+    }
+    given = {name: value for name, value in variables.items() if value is not None}
+    options = [
+        *(["--ask-pass"] if ask_pass else []),
+        *(["--become-method", become_method] if become_method else []),
+        *(["--ssh-extra-args=-oStrictHostKeyChecking=accept-new"] if accept_new else []),
+        *(["-e", json.dumps(given)] if given else []),
+        *_options(limit, hosts, None, ask_become_pass),
+    ]
+    outcome = _run("bootstrap", inventory, hosts, options, json_)
+    then = "" if remove else f"go on: nagi lab check -i {inventory}"
+    _conclude(outcome, json_, "without this access" if remove else "reached by the key", then)
+
+
+@app.command()
+def provision(
+    inventory: Hosts,
+    limit: Limit = None,
+    tags: Tags = None,
+    ask_become_pass: AskBecomePass = False,
+    json_: Json = False,
+) -> None:
+    """Install and set up on hosts what runs need. A second time changes nothing."""
+    hosts = _hosts(inventory, limit)
+    options = _options(limit, hosts, tags, ask_become_pass)
+    outcome = _run("provision", inventory, hosts, options, json_)
+    _conclude(outcome, json_, "provisioned", f"look at them: nagi doctor -i {inventory}")
+
+
+@app.command()
+def check(
+    inventory: Hosts,
+    limit: Limit = None,
+    tags: Tags = None,
+    ask_become_pass: AskBecomePass = False,
+    json_: Json = False,
+) -> None:
+    """Say what `nagi lab provision` would change, without changing anything."""
+    hosts = _hosts(inventory, limit)
+    options = ["--check", "--diff", *_options(limit, hosts, tags, ask_become_pass)]
+    outcome = _run("provision", inventory, hosts, options, json_)
+    would = any(host.changed for host in outcome.hosts.values())
+    then = f"do it: nagi lab provision -i {inventory}" if would else ""
+    _conclude(outcome, json_, "checked", then, is_check=True)
+
+
+@app.command()
+def deprovision(
+    inventory: Hosts,
+    limit: Limit = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask")] = False,
+    ask_become_pass: AskBecomePass = False,
+    json_: Json = False,
+) -> None:
+    """Take away from hosts what nagi installed, and put back what it changed."""
+    hosts = _hosts(inventory, limit)
+    if not yes:
+        _ask(f"take away what nagi installed on {', '.join(hosts)}, and put back what it changed?")
+    options = _options(limit, hosts, None, ask_become_pass)
+    outcome = _run("deprovision", inventory, hosts, options, json_)
+    _conclude(outcome, json_, "as they were before nagi")
+
+
+def _hosts(inventory: Path, limit: list[str] | None) -> list[str]:
+    """The hosts of an inventory that are meant. Raises InputError."""
+    return chosen_hosts(read_cells(inventory), limit or (), inventory)
+
+
+def _options(
+    limit: list[str] | None, hosts: list[str], tags: list[str] | None, ask_become_pass: bool
+) -> list[str]:
+    """ansible-playbook's options. Raises InputError."""
+    for tag in tags or ():
+        if tag not in roles():
+            raise refuse(f"--tags {tag}: there is no such role", choices(tag, roles()))
+    return [
+        *(["--limit", ",".join(hosts)] if limit else []),
+        *(["--tags", ",".join(tags)] if tags else []),
+        *(["--ask-become-pass"] if ask_become_pass else []),
+    ]
+
+
+def _ask(question: str) -> None:
+    """Asks, on a terminal. Raises InputError where there is none."""
+    if not sys.stdin.isatty():
+        raise refuse("nobody can be asked: this is no terminal", "give --yes")
+    if not typer.confirm(question, err=True):
+        raise typer.Exit(0)
+
+
+def _run(
+    playbook: str, inventory: Path, hosts: list[str], options: list[str], json_: bool
+) -> Outcome:
+    """Shows the command that it runs, and runs it. With --json Ansible, too, writes to standard
+    error."""
+    stop = InterruptFlag()
+    command = playbook_command(playbook, inventory, *options)
+    write_line(f"$ {shown(command)}", text_console(json_))
+    with scratch() as directory:
+        try:
+            output = sys.stderr if json_ else None
+            return run_playbook(command, hosts, directory, stop, output)
+        except Interrupted:
+            error_console.print("stopped; give the same command again to go on")
+            raise typer.Exit(130) from None
+
+
+def _conclude(
+    outcome: Outcome, json_: bool, done: str, then: str = "", *, is_check: bool = False
+) -> NoReturn:
+    """What became of each host, and what to do next; or as JSON."""
+    if json_:
+        hosts = [{"host": n, **dataclasses.asdict(host)} for n, host in outcome.hosts.items()]
+        write_json({"ok": outcome.ok, "error": outcome.error or None, "hosts": hosts})
+    else:
+        console = text_console(json_)
+        console.print(_table(outcome, is_check))
+        console.print()
+        failed = [host for host in outcome.hosts.values() if host.status != "ok"]
+        if failed:
+            said = f"not done on {len(failed)} of {count_of(len(outcome.hosts), 'host')}"
+        else:
+            said = f"{count_of(len(outcome.hosts), 'host')} {done}"
+        console.print(Text(said, _STYLES["ok" if outcome.ok else "failed"]))
+        if outcome.ok and then:
+            write_line(then)
+    if outcome.error:
+        complain(outcome.error)
+    raise typer.Exit(0 if outcome.ok else 1)
+
+
+def _table(outcome: Outcome, is_check: bool) -> Table:
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("host", no_wrap=True)
+    table.add_column("status", no_wrap=True)
+    table.add_column("what", overflow="fold")
+    for name, host in outcome.hosts.items():
+        table.add_row(name, Text(host.status, _STYLES[host.status]), _words(host, is_check))
+    return table
+
+
+def _words(host: HostOutcome, is_check: bool) -> Text:
+    changes = count_of(len(host.changed), "change")
+    if is_check:
+        changes = f"{changes} to make"
+    if not host.changed:
+        changes = "" if host.status != "ok" else "nothing to change"
+    words = Text("; ".join(filter(None, (host.what, changes))))
+    for kept in host.kept:
+        words.append("\nstays: ", "dim").append(kept)
+    if host.cure:
+        words.append("\ncure: ", "dim").append(host.cure)
+    return words
