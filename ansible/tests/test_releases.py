@@ -22,9 +22,9 @@ pytestmark = pytest.mark.slow  # trees are made, hosts boot, and are provisioned
 PACKAGES = Path(__file__).parents[2] / "build" / "deb"
 NODE = {"nagi_node": "S", "nagi_links": {"wired": "enp2s0"}}
 EMULATOR = {"nagi_node": "emulator", "nagi_links": {"wired": {"S": "enp2s0", "N": "enp3s0"}}}
-# What a host is, as provisioning can change it. Left out: what apt and dpkg note of their work (logs,
-# lists, downloads), the copies that tools keep of accounts' files (`passwd-`), and caches of the
-# linker, of Python and of systemd, which are made anew.
+# What a host is, as provisioning can change it. Left out: what apt and dpkg note of their work
+# (logs, lists, downloads), the copies that tools keep of accounts' files (`passwd-`), and caches of
+# the linker, of Python and of systemd, which are made anew.
 STATE = r"""
 cd /
 left_out="! -name *- ! -name ld.so.cache ! -name .updated ! -name *.pyc ! -name __pycache__"
