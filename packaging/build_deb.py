@@ -32,7 +32,7 @@ RADIO, RADIO_NEEDS = "gr-nagi", "gnuradio-dev"
 # Of the checkout, what packages are built from.
 _SOURCES = (
     *("CHANGELOG.md", "CMakeLists.txt", "captures/native", "cmake", "hosts/guest", "hosts/tcp"),
-    *("hosts/traffic", "link-emulator", "p4/switch", "packaging", "pyproject.toml", "runtime"),
+    *("ansible", "hosts/traffic", "link-emulator", "p4/switch", "packaging", "pyproject.toml", "runtime"),
 )
 _UNUSED = shutil.ignore_patterns("__pycache__", "bench_*.py", "fuzz")
 # mmdebstrap mounts /proc, /sys and devices into what it makes. Nobody else is to see that, and it
