@@ -18,10 +18,19 @@ from provisioning import Provision
 from releases import RELEASES, Unavailable
 from throw_away import Host
 
-pytestmark = pytest.mark.slow  # trees are made, hosts boot, and are provisioned from nothing
+# Trees are made, hosts boot, and are provisioned from nothing.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 PACKAGES = Path(__file__).parents[2] / "build" / "deb"
 NODE = {"nagi_node": "S", "nagi_links": {"wired": "enp2s0"}}
 EMULATOR = {"nagi_node": "emulator", "nagi_links": {"wired": {"S": "enp2s0", "N": "enp3s0"}}}
+# Nothing there may set the clock: it is compared only.
+CHRONY = {"nagi_clock": "chrony", "nagi_chrony_options": "-F 1 -x"}
+PTP = {
+    "nagi_clock": "ptp",
+    "nagi_ptp_interface": "enp3s0",
+    "nagi_ptp_time_stamping": "software",
+    "nagi_ptp_free_running": True,
+}
 # What a host is, as provisioning can change it. Left out: what apt and dpkg note of their work
 # (logs, lists, downloads), the copies that tools keep of accounts' files (`passwd-`), and caches of
 # the linker, of Python and of systemd, which are made anew.
@@ -69,9 +78,7 @@ def fresh(request, boot_host, tmp_path_factory):
     for name, interface in (("alice", "enp2s0"), ("heron", "enp2s0"), ("heron", "enp3s0")):
         link = f"ip link add {interface} type veth peer name far-{interface}"
         machines[name].run("sh", "-c", link)
-    chosen = {"alice": {**NODE, "nagi_clock": "chrony"}, "heron": {**EMULATOR, "nagi_clock": "ptp"}}
-    chosen["heron"] |= {"nagi_ptp_interface": "enp3s0", "nagi_ptp_time_stamping": "software"}
-    chosen["heron"] |= {"nagi_ptp_free_running": True}  # nothing there may set the clock
+    chosen = {"alice": NODE | CHRONY, "heron": EMULATOR | PTP}
     lacking = ""
     if not runs_here(release):
         for name, package in (("alice", "nagi-tcp"), ("heron", "nagi-link")):
