@@ -32,8 +32,8 @@ PTP = {
     "nagi_ptp_free_running": True,
 }
 # What a host is, as provisioning can change it. Left out: what apt and dpkg note of their work
-# (logs, lists, downloads), the copies that tools keep of accounts' files (`passwd-`), and caches of
-# the linker, of Python and of systemd, which are made anew.
+# (logs, lists, downloads), the copies that tools keep of accounts' files (`passwd-`), caches of the
+# linker, of Python and of systemd, which are made anew, and dbus, which starts when it is asked.
 STATE = r"""
 cd /
 left_out="! -name *- ! -name ld.so.cache ! -name .updated ! -name *.pyc ! -name __pycache__"
@@ -44,8 +44,8 @@ dpkg-query --show --showformat '${db:Status-Abbrev} ${Package} ${Version}\n'
 dpkg-statoverride --list
 systemctl list-unit-files --no-legend --plain | awk '{print $1, $2}'
 systemctl list-units --no-legend --plain --state=active --type=service,timer,socket \
-    | awk '{print $1, $3}'
-systemctl list-units --no-legend --plain --state=failed
+    | awk '$1 != "dbus.service" {print $1}'
+systemctl list-units --no-legend --plain --state=failed | awk '{print $1}'
 for interface in enp2s0 enp3s0; do
     cat /proc/sys/net/ipv6/conf/$interface/disable_ipv6
 done 2>&1
