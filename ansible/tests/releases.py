@@ -216,7 +216,10 @@ class Release:
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
         if done.returncode != 0:
             said = " / ".join((done.stderr.strip() or done.stdout.strip()).splitlines()[-5:])
-            raise Unavailable(f"{said}; give another archive: {self.distribution.variable}=URL")
+            raise Unavailable(
+                f"{self.distribution.archive()}: {said}; "
+                f"give another archive: {self.distribution.variable}=URL"
+            )
         return done.stdout
 
 
