@@ -34,13 +34,16 @@ PTP = {
 }
 # What a host is, as provisioning can change it. Left out: what apt and dpkg note of their work
 # (logs, lists, downloads), the copies that tools keep of accounts' files (`passwd-`), caches of the
-# linker, of Python and of systemd, which are made anew, and dbus, which starts when it is asked.
+# linker, of Python and of systemd, which are made anew, dbus, which starts when it is asked, and the
+# group rdma, which a library of Ubuntu's tcpdump leaves when it is purged.
 STATE = r"""
 cd /
 left_out="! -name *- ! -name ld.so.cache ! -name .updated ! -name *.pyc ! -name __pycache__"
 find etc usr var/lib/nagi* run/nagi root srv opt home $left_out -printf '%p %y %m %u %g %l\n' \
     2>/dev/null | grep -v ^srv/archive/ | sort
-find etc usr $left_out -type f -exec sha256sum {} + | sort -k 2
+find etc usr $left_out ! -path etc/group ! -path etc/gshadow -type f -exec sha256sum {} + \
+    | sort -k 2
+grep -v ^rdma: etc/group etc/gshadow
 dpkg-query --show --showformat '${db:Status-Abbrev} ${Package} ${Version}\n'
 dpkg-statoverride --list
 systemctl list-unit-files --no-legend --plain | awk '{print $1, $2}'
