@@ -34,8 +34,8 @@ PTP = {
 }
 # What a host is, as provisioning can change it. Left out: what apt and dpkg note of their work
 # (logs, lists, downloads), the copies that tools keep of accounts' files (`passwd-`), caches of the
-# linker, of Python and of systemd, which are made anew, dbus, which starts when it is asked, and the
-# group rdma, which a library of Ubuntu's tcpdump leaves when it is purged.
+# linker, of Python and of systemd, which are made anew, dbus, which starts when it is asked, and
+# the group rdma, which a library of Ubuntu's tcpdump leaves when it is purged.
 STATE = r"""
 cd /
 left_out="! -name *- ! -name ld.so.cache ! -name .updated ! -name *.pyc ! -name __pycache__"
