@@ -237,7 +237,10 @@ def test_a_host_is_given_access_and_loses_it(ssh_hosts):
     assert "1 host reached by the key" in given
     key = (ssh_hosts.home / "keys" / "new.pub").read_text()
     assert ssh_hosts.enter("alice", "cat", "/home/nagi_admin/.ssh/authorized_keys") == key
-    assert ssh_hosts.enter("alice", "stat", "-c", "%a %U", "/home/nagi_admin/.ssh") == "700 nagi_admin\n"
+    assert (
+        ssh_hosts.enter("alice", "stat", "-c", "%a %U", "/home/nagi_admin/.ssh")
+        == "700 nagi_admin\n"
+    )
     again = last_lines(lab(ssh_hosts, "bootstrap", *only, "--account", "nagi_admin"))
     assert "nothing to change" in again
     assert not ssh_hosts.enter("bob", "getent", "passwd", "nagi_admin", status=2)
