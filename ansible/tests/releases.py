@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Systems of other releases, fresh from an installer: a tree of each, and an archive of its packages.
+"""Systems of other releases, fresh from an installer: a tree of each, and an archive of packages.
 
 Both are made once by mmdebstrap and apt, and kept in the user's cache
 ($XDG_CACHE_HOME/nagi/releases), a directory for each release and list of packages:
@@ -7,8 +7,8 @@ Both are made once by mmdebstrap and apt, and kept in the user's cache
     tree      what a host boots, read-only
     archive   the distribution's own signed lists, and the packages that provisioning may install
 
-apt of such a host has the archive at ARCHIVE, by a file: address, so it needs no network: it resolves
-names among all packages of the release, and verifies the distribution's signature.
+apt of such a host has the archive at ARCHIVE, by a file: address, so it needs no network: it
+resolves names among all packages of the release, and verifies the distribution's signature.
 """
 
 from __future__ import annotations
@@ -156,15 +156,19 @@ class Release:
 
     def _fill(self, archive: Path, address: str, tree: Path) -> None:
         """The archive: lists as they were signed, and packages, all in their places."""
-        lists = tree / "var/lib/apt/lists"
         architecture = self._run("dpkg", "--print-architecture").strip()
-        suite = Path("dists") / self.suite
-        index = [suite / name / f"binary-{architecture}/Packages" for name in self.distribution.components]
-        for path in (suite / "InRelease", *index):
-            (found,) = lists.glob(f"*_{str(path).replace('/', '_')}")
-            (archive / path).parent.mkdir(parents=True, exist_ok=True)
-            shutil.move(found, archive / path)
-            shutil.copy(archive / path, found)
+        (release,) = (tree / "var/lib/apt/lists").glob("*_InRelease")
+        place = archive / "dists" / self.suite
+        place.mkdir(parents=True)
+        shutil.copy(release, place / "InRelease")
+        for component in self.distribution.components:
+            name = f"{component}/binary-{architecture}/Packages.xz"
+            (checksum,) = re.findall(rf"^ ([0-9a-f]{{64}}) +\d+ {name}$", release.read_text(), re.M)
+            (place / name).parent.mkdir(parents=True)
+            self._run(
+                *("/usr/lib/apt/apt-helper", "-o", "APT::Sandbox::User=", "download-file"),
+                *(f"{address}/dists/{self.suite}/{name}", str(place / name), f"SHA256:{checksum}"),
+            )
         cache = archive.with_name("cache")
         apt = [
             *("apt-get", "--quiet", "--yes", "--no-install-recommends"),
@@ -199,15 +203,10 @@ class Release:
 
     def _run(self, *command: str) -> str:
         environment = {**os.environ, "LC_ALL": "C.UTF-8", "DEBIAN_FRONTEND": "noninteractive"}
-        done = subprocess.run(
-            command, capture_output=True, text=True, check=False, env=environment
-        )
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
         if done.returncode != 0:
-            said = " / ".join((done.stderr.strip() or done.stdout.strip()).splitlines()[-30:])
-            program = next(word for word in command if word in ("mmdebstrap", "apt-get", "sh", "dpkg"))
-            raise Unavailable(
-                f"{program}: {said}; give another archive: {self.distribution.variable}=URL"
-            )
+            said = " / ".join((done.stderr.strip() or done.stdout.strip()).splitlines()[-5:])
+            raise Unavailable(f"{said}; give another archive: {self.distribution.variable}=URL")
         return done.stdout
 
 

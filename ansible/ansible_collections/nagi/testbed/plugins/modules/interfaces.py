@@ -399,6 +399,11 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
+    if module.check_mode and module.get_bin_path("ethtool") is None:
+        # As on a fresh host: the package would have been installed before.
+        names = [wanted["name"] for wanted in module.params["interfaces"]]
+        said = [f"{name}: what can only be seen when ethtool is installed" for name in names]
+        module.exit_json(changed=True, changes=said, cards=[])
     kind = Card if module.params["hardware"] else Interface
     interfaces = [kind(module, wanted) for wanted in module.params["interfaces"]]
     planned = [(interface, interface.changes()) for interface in interfaces]
