@@ -34,6 +34,7 @@ _SOURCES = (
     *("CHANGELOG.md", "CMakeLists.txt", "captures/native", "cmake", "hosts/guest", "hosts/tcp"),
     *("hosts/traffic", "link-emulator", "p4/switch", "packaging", "pyproject.toml", "runtime"),
 )
+_LINE = 200  # characters of a line of the log that are shown: commands are longer
 _UNUSED = shutil.ignore_patterns("__pycache__", "bench_*.py", "fuzz")
 # mmdebstrap mounts /proc, /sys and devices into what it makes. Nobody else is to see that, and it
 # ends with this program.
@@ -234,8 +235,8 @@ def build(place: Here | Tree, chosen: list[str]) -> list[Path]:
         )
     _give_to_owner(log)
     if done.returncode != 0:
-        last = log.read_text(encoding="utf-8", errors="replace").splitlines()[-20:]
-        print("\n".join(last), file=sys.stderr)
+        for line in log.read_text(encoding="utf-8", errors="replace").splitlines()[-20:]:
+            print(line[:_LINE], file=sys.stderr)
         raise Refused(f"the build for {place.codename} failed, see above", f"the rest is in {log}")
     listed = (directory / "source" / "debian" / "files").read_text(encoding="utf-8").splitlines()
     names = [line.split()[0] for line in listed]
