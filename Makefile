@@ -133,7 +133,7 @@ dist: python-test
 
 # For this machine's release, or as root in a tree of another one: RELEASE=trixie, from apt's archive or MIRROR=URL, whose
 # keys are in the distribution's keyring or KEYRING=FILE. DEB="nagi-link gr-nagi" builds these.
-DEB_PACKAGES := $(if $(RELEASE),mmdebstrap bubblewrap,debhelper $(RUN_PACKAGES) libboost-dev $(if $(filter gr-nagi,$(DEB)),$(SDR_PACKAGES)))
+DEB_PACKAGES := $(if $(RELEASE),mmdebstrap bubblewrap,debhelper dh-python $(RUN_PACKAGES) libboost-dev $(if $(filter gr-nagi,$(DEB)),$(SDR_PACKAGES)))
 deb:
 	@$(MAKE) --no-print-directory packages PACKAGES="$(DEB_PACKAGES)"
 	@$(if $(RELEASE),$(AS_ROOT)) $(PYTHON) packaging/build_deb.py $(RELEASE:%=--release %) $(MIRROR:%=--mirror %) \
