@@ -17,6 +17,7 @@
 #   make chaos   kills parts of campaigns at random: nothing may be lost (CHAOS=100 SEED=1)
 #   make lint    what a change must pass beside the tests; make lint-quick is its part without a compiler
 #   make sanitize, make fuzz   the native tests and parsers under sanitizers
+#   make deb     Debian packages of the native programs, in build/deb (minutes; RELEASE=trixie: for another release)
 #   make dist    a wheel with all native programs, and the sdist it is built from, in dist/ (minutes)
 #   make docs    the manuals as a site, in build/site
 #   make setup   only sets up: system packages, .venv, native programs
@@ -79,7 +80,7 @@ apt-get install -q -y -o=Dpkg::Use-Pty=0 --no-install-recommends "$$@" || exit 1
 case " $$* " in *" openssh-server "*) systemctl --quiet disable ssh;; esac
 endef
 
-.PHONY: setup packages python python-test native native-run dist sdr module virtual-lab guest-kernel demo test test-native \
+.PHONY: setup packages python python-test native native-run dist deb sdr module virtual-lab guest-kernel demo test test-native \
 	test-apart test-virtual test-realtime test-radio test-slow chaos bench bench-captures bench-media bench-medium-ns3 bench-modem bench-radio \
 	bench-p4runtime bench-switch bench-tcp bench-virtual conformance crosscheck ns3 p4 p4runtime-shell results sanitize fuzz lint lint-quick format docs example clean
 
@@ -129,6 +130,14 @@ native-run: python
 
 dist: python-test
 	@$(RUN)/python -m build --outdir dist
+
+# For this machine's release, or as root in a tree of another one: RELEASE=trixie, from apt's archive or MIRROR=URL, whose
+# keys are in the distribution's keyring or KEYRING=FILE. DEB="nagi-link gr-nagi" builds these.
+DEB_PACKAGES := $(if $(RELEASE),mmdebstrap bubblewrap,debhelper $(RUN_PACKAGES) libboost-dev $(if $(filter gr-nagi,$(DEB)),$(SDR_PACKAGES)))
+deb:
+	@$(MAKE) --no-print-directory packages PACKAGES="$(DEB_PACKAGES)"
+	@$(if $(RELEASE),$(AS_ROOT)) $(PYTHON) packaging/build_deb.py $(RELEASE:%=--release %) $(MIRROR:%=--mirror %) \
+	    $(KEYRING:%=--keyring %) $(DEB:%=--package %)
 
 # GNU Radio is bound to the system's Python, not to the one of .venv.
 SDR := $(BUILD)/sdr

@@ -41,7 +41,7 @@ for place in /etc /usr/local /var/lib/nagi* /run/nagi /usr/bin/tcpdump; do
     find $place ! -name '*-' -printf '%p %m %u %g %l\n'
 done 2>&1 | sort
 find /etc /usr/local -type f ! -name '*-' -exec sha256sum {} + | sort
-systemctl list-units --all --plain --no-legend --type=service '*nagi*'
+systemctl list-units --all --plain --no-legend --type=service '*nagi*' | grep -v not-found
 for interface in enp2s0 enp3s0; do
     ethtool -k $interface
     ethtool -l $interface

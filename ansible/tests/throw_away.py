@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Throw-away hosts: this machine's system, booted by a systemd of their own; nothing of it stays.
+"""Throw-away hosts: a system booted by a systemd of their own; nothing of it stays.
 
-Each is a set of namespaces with an overlay of this machine's / (in memory) as its root. It can
-neither set the clock nor load modules, and has a /proc/irq of its own, so nothing of the machine is
-changed. Ansible comes in by nagi's netns connection.
+Each is a set of namespaces with an overlay (in memory) as its root: of this machine's / or of a
+release's tree, see releases.py. It can neither set the clock nor load modules, and has a /proc/irq
+of its own, so nothing of the machine is changed. Ansible comes in by nagi's netns connection.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from releases import ARCHIVE, RELEASES, Unavailable
 
 SYSTEMD = Path("/lib/systemd/systemd")
 _NETNS = "self"
@@ -27,14 +28,15 @@ _NEW_NAMESPACES = [
     *["--mount", "--pid", "--net", "--uts", "--ipc", "--cgroup"],
 ]
 
-# Arguments: the directory that host and controller share.
+# Arguments: the directory that host and controller share, the tree to boot, what systemd is to reach,
+# and where the archive of the release is.
 _BOOT = f"""
 set -e
-shared=$1
+shared=$1 tree=$2 target=$3 archive=$4
 mount --make-rprivate /
 mount -t tmpfs -o mode=0755 host /mnt
 mkdir /mnt/upper /mnt/work /mnt/root
-mount -t overlay -o lowerdir=/,upperdir=/mnt/upper,workdir=/mnt/work host /mnt/root
+mount -t overlay -o lowerdir=$tree,upperdir=/mnt/upper,workdir=/mnt/work host /mnt/root
 cd /mnt/root
 mount -t proc proc proc
 mount -t tmpfs -o mode=0755 irq proc/irq
@@ -42,10 +44,12 @@ echo ffffffff >proc/irq/default_smp_affinity
 mount -t sysfs sysfs sys
 mount -t cgroup2 cgroup2 sys/fs/cgroup
 mount -t tmpfs -o mode=0755 dev dev
-for device in null zero full random urandom tty console; do
+for device in null zero full random urandom tty; do
     touch dev/$device
-    mount --bind /dev/$(test $device = console && echo null || echo $device) dev/$device
+    mount --bind /dev/$device dev/$device
 done
+# systemd changes the mode of its console.
+mknod -m 0600 dev/console c 1 3
 mkdir dev/pts dev/shm
 mount -t devpts -o newinstance,ptmxmode=0666 devpts dev/pts
 ln -s pts/ptmx dev/ptmx
@@ -55,6 +59,7 @@ mkdir -p run/netns run/systemd/system "./$shared"
 touch run/netns/{_NETNS}
 mount --bind /proc/self/ns/net run/netns/{_NETNS}
 mount --bind "$shared" "./$shared"
+test -z "$archive" || mount --bind -o ro "$archive" ./{ARCHIVE}
 test ! -e lib/modules || mount -t tmpfs none lib/modules
 : >etc/fstab
 echo 6e61676900000000000000006e616769 >etc/machine-id
@@ -62,25 +67,31 @@ for unit in systemd-sysctl systemd-modules-load systemd-binfmt systemd-timesyncd
     systemd-random-seed systemd-remount-fs systemd-udevd systemd-udev-trigger; do
     ln -sf /dev/null run/systemd/system/$unit.service
 done
+ip link set lo up
 mkdir .old
 pivot_root . .old
 umount -l /.old
-ip link set lo up
+rmdir /.old
 exec env -i container=nagi PATH=/usr/sbin:/usr/bin:/sbin:/bin \\
     setpriv --bounding-set=-sys_time,-sys_boot,-sys_module,-sys_rawio,-syslog \\
-    {SYSTEMD} --system --unit=basic.target --log-target=journal --show-status=no
+    {SYSTEMD} --system --unit=$target --log-target=journal --show-status=no
 """
 
 
 class Host:
-    """A throw-away host. Exists from entry to exit."""
+    """A throw-away host. Exists from entry to exit. `release`: its name; None: this machine's."""
 
-    def __init__(self, shared: Path) -> None:
+    def __init__(self, shared: Path, release: str | None = None) -> None:
         self._shared = shared
+        # Of this machine's services none is started; a release's start, as on a fresh host.
+        self._boots = ["/", "basic.target", ""]
+        if release is not None:
+            directory = RELEASES[release].directory()
+            self._boots = [str(directory / "tree"), "multi-user.target", str(directory / "archive")]
 
     def __enter__(self) -> Host:
         self._process = subprocess.Popen(
-            [*_NEW_NAMESPACES, "/bin/sh", "-c", _BOOT, "boot", str(self._shared)],
+            [*_NEW_NAMESPACES, "/bin/sh", "-c", _BOOT, "boot", str(self._shared), *self._boots],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -143,8 +154,9 @@ class Host:
 
 
 @pytest.fixture(scope="module")
-def boot_host() -> Iterator[Callable[[], Host]]:
-    """Boots throw-away hosts for the tests of a module."""
+def boot_host() -> Iterator[Callable[..., Host]]:
+    """Boots throw-away hosts for the tests of a module: `boot_host()` has this machine's system,
+    `boot_host("trixie")` a release's."""
     if os.geteuid() != 0:
         pytest.skip("needs root for throw-away hosts: run `sudo make test`")
     if not SYSTEMD.exists():
@@ -152,4 +164,11 @@ def boot_host() -> Iterator[Callable[[], Host]]:
     with ExitStack() as hosts:
         shared = Path(tempfile.mkdtemp(prefix="nagi-throw-away-"))
         hosts.callback(shutil.rmtree, shared)
-        yield lambda: hosts.enter_context(Host(shared))
+
+        def boot(release: str | None = None) -> Host:
+            try:
+                return hosts.enter_context(Host(shared, release))
+            except Unavailable as why:
+                pytest.skip(f"{RELEASES[str(release)].title} cannot be had here: {why}")
+
+        yield boot

@@ -255,8 +255,8 @@ def _compiler() -> str:
     return said.stdout.splitlines()[0]
 
 
-def _debian_archive() -> str:
-    """Where apt has Debian's packages from."""
+def archive_of(origin: str) -> str | None:
+    """Where apt has the packages of a distribution from."""
     said = subprocess.run(
         ["apt-get", "indextargets", "--format", "$(ORIGIN)|$(LABEL)|$(REPO_URI)"],
         capture_output=True,
@@ -264,14 +264,21 @@ def _debian_archive() -> str:
         check=False,
     )
     for line in said.stdout.splitlines():
-        origin, label, address = line.split("|", 2)
-        if origin == label == "Debian":
+        found, label, address = line.split("|", 2)
+        if found == label == origin:
             return address
-    raise Refused(
-        "apt knows no Debian archive, which the kernel's source comes from",
-        "on Debian run `apt-get update`; elsewhere name an archive with --mirror URL, or a "
-        "kernel tree with --tree DIRECTORY",
-    )
+    return None
+
+
+def _debian_archive() -> str:
+    address = archive_of("Debian")
+    if address is None:
+        raise Refused(
+            "apt knows no Debian archive, which the kernel's source comes from",
+            "on Debian run `apt-get update`; elsewhere name an archive with --mirror URL, or a "
+            "kernel tree with --tree DIRECTORY",
+        )
+    return address
 
 
 def _download(mirror: str, scratch: Path) -> tuple[str, Path]:

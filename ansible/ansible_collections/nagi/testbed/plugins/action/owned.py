@@ -20,12 +20,27 @@ class ActionModule(ActionBase):
             self._brought(dict(each), number, task_vars) if each.get("source") else each
             for number, each in enumerate(arguments.get("files") or [])
         ]
+        directory = arguments.get("directory", "/var/lib/nagi-testbed")
+        arguments["debs"] = [
+            self._deb(each, directory, number, task_vars)
+            for number, each in enumerate(arguments.get("debs") or [])
+        ]
         try:
             return self._execute_module(
                 module_name="nagi.testbed.owned", module_args=arguments, task_vars=task_vars
             )
         finally:
             self._remove_tmp_path(self._connection._shell.tmpdir)
+
+    def _deb(self, path: str, directory: str, number: int, task_vars) -> dict:
+        """A package, of whose file there is a copy beside the manifest if it is installed."""
+        name = os.path.basename(path).partition("_")[0]
+        kept = {"path": f"{directory}/debs/{name}.deb", "source": path}
+        brought = self._brought(kept, number, task_vars)
+        return {
+            "name": name,
+            **{key: brought[key] for key in ("source", "sha256") if key in brought},
+        }
 
     def _brought(self, file: dict, number: int, task_vars) -> dict:
         """The file with its checksum, and if the host has another one there, where it is now."""

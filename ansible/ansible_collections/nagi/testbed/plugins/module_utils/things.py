@@ -148,7 +148,7 @@ class Package(Thing):
         wanted_by_others = {
             name
             for other in rest
-            if other["kind"] == self.kind
+            if other["kind"] in (Package.kind, Deb.kind)
             for each in other["ours"]
             for name in each["installed"]
         }
@@ -173,6 +173,51 @@ class Package(Thing):
     def _is_free(self, name: str, ours: set) -> bool:
         said = self.system.run("apt-get", *_APT, "--simulate", "remove", name)
         return set(_names("Remv", said)) <= ours
+
+
+class Deb(Package):
+    """A package of nagi's own, which came from the controller as a file. The file is kept beside
+    the manifest: by it is known whether the controller has another build."""
+
+    kind = "deb"
+
+    def _file(self) -> str:
+        return os.path.join(self.system.manifest.directory, "debs", f"{self.name}.deb")
+
+    def _draft(self) -> str:
+        return os.path.join(self.system.manifest.directory, "debs", f"{self.name}.new.deb")
+
+    def differs(self, found) -> bool:
+        return found is None or not self._is_kept()
+
+    def _is_kept(self) -> bool:
+        path = self._file()
+        return os.path.exists(path) and checksum_of(_read(path)) == self.wanted["sha256"]
+
+    def ours(self):
+        self._update()
+        path = self.wanted.get("source") or self._file()
+        said = self.system.run("apt-get", *_APT, "--simulate", "install", path)
+        return {"installed": _names("Inst", said), "removed": _names("Remv", said)}
+
+    def make(self, found) -> None:
+        if not self._is_kept():
+            os.makedirs(os.path.dirname(self._file()), mode=0o700, exist_ok=True)
+            write_whole(self._draft(), _read(self.wanted["source"]), 0o600)
+            self._install(self._draft())
+            os.replace(self._draft(), self._file())
+        else:
+            self._install(self._file())
+
+    def _install(self, path: str) -> None:
+        # The same version may be another build.
+        self.system.run("apt-get", *_APT, "--reinstall", "--allow-downgrades", "install", path)
+
+    def put_back(self, before, ours, rest: list) -> str:
+        kept = super().put_back(before, ours, rest)
+        if os.path.exists(self._file()):
+            os.unlink(self._file())
+        return kept
 
 
 _APT = (
@@ -664,6 +709,7 @@ KINDS = {
     each.kind: each
     for each in (
         Package,
+        Deb,
         Stopped,
         Group,
         User,

@@ -60,7 +60,8 @@ changes:
 cards:
   description: >-
     of each interface its name, its MAC address, whether that is the hardware's own, the interface
-    below a VLAN or macvlan, and for which kinds of queues (combined, or rx and tx) and rings (rx, tx) the driver can set number or size
+    below a VLAN or macvlan, and for which kinds of queues (combined, or rx and tx) and rings
+    (rx, tx) the driver can set number or size
   type: list
   elements: dict
   returned: with O(hardware)
@@ -94,8 +95,8 @@ QUIET_IPV6 = {
     "disable_ipv6": "0",
 }
 
-# Kinds of interfaces that are upon another, which merges segments before they have them, and must be up
-# for them.
+# Kinds of interfaces that are upon another, which merges segments before they have them, and must be
+# up for them.
 UPON_ANOTHER = ("vlan", "macvlan")
 
 Command = list  # of words
@@ -145,8 +146,8 @@ class Interface:
             return []
         if self._read_sysctl(key) == "1":
             return []
-        # The kernel forgets the interface's addresses and neighbours; addresses of the link come back
-        # by themselves.
+        # The kernel forgets the interface's addresses and neighbours; addresses of the link come
+        # back by themselves.
         lost = [
             ["ip", "address", "replace", f"{info['local']}/{info['prefixlen']}", "dev", self._name]
             for info in self._state["addr_info"]
@@ -282,7 +283,9 @@ class Interface:
 
     def _permanent_neighbours(self) -> dict[str, str]:
         """IP address -> MAC address, of both families."""
-        shown = self._output("ip", "-json", "neighbour", "show", "dev", self._name, "nud", "permanent")
+        shown = self._output(
+            "ip", "-json", "neighbour", "show", "dev", self._name, "nud", "permanent"
+        )
         entries = json.loads(shown or "[]")
         return {entry["dst"]: entry["lladdr"] for entry in entries if "lladdr" in entry}
 

@@ -23,6 +23,22 @@ options:
     type: list
     elements: str
     default: []
+  debs:
+    description: packages of nagi's own, files on the controller
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      name:
+        description: the package's name
+        type: str
+        required: true
+      source:
+        description: the file
+        type: path
+      sha256:
+        description: of the file; the action plugin says it
+        type: str
   stopped:
     description: services of the distribution that are stopped and disabled
     type: list
@@ -208,6 +224,7 @@ NAME = {"type": "str", "required": True}
 ARGUMENTS = {
     "role": TEXT,
     "packages": NAMED,
+    "debs": several(name=NAME, source={"type": "path"}, sha256=TEXT),
     "stopped": NAMED,
     "groups": NAMED,
     "users": several(name=NAME, group=NAME, comment={"type": "str", "default": ""}),
@@ -240,6 +257,7 @@ def wanted_things(system: System, given: dict) -> list[Thing]:
     """What the role wants, in the order in which it is made."""
     named = {
         "package": [(name, {}) for name in given["packages"]],
+        "deb": [(each["name"], each) for each in given["debs"]],
         "stopped": [(name, {}) for name in given["stopped"]],
         "group": [(name, {}) for name in given["groups"]],
         "user": [(each["name"], each) for each in given["users"]],

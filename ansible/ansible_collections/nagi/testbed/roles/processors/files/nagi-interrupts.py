@@ -66,7 +66,7 @@ def note(paths: list[str]) -> None:
     before = {}
     for path in paths:
         try:
-            before[path] = Path(path).read_text().strip()
+            before[path] = Path(path).read_text()
         except OSError:
             continue
     if BEFORE.parent.is_dir():
