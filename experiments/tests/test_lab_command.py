@@ -233,20 +233,20 @@ def test_a_host_is_given_access_and_loses_it(ssh_hosts):
     only = ("--limit", "alice", "--key", str(ssh_hosts.home / "keys" / "new"))
     (ssh_hosts.home / "keys").mkdir(mode=0o777)
     (ssh_hosts.home / "keys").chmod(0o777)
-    given = lab(ssh_hosts, "bootstrap", *only, "--account", "nagi_admin")
+    given = lab(ssh_hosts, "bootstrap", *only, "--account", "nagi-admin")
     assert "1 host reached by the key" in given
     key = (ssh_hosts.home / "keys" / "new.pub").read_text()
-    assert ssh_hosts.enter("alice", "cat", "/home/nagi_admin/.ssh/authorized_keys") == key
+    assert ssh_hosts.enter("alice", "cat", "/home/nagi-admin/.ssh/authorized_keys") == key
     assert (
-        ssh_hosts.enter("alice", "stat", "-c", "%a %U", "/home/nagi_admin/.ssh")
-        == "700 nagi_admin\n"
+        ssh_hosts.enter("alice", "stat", "-c", "%a %U", "/home/nagi-admin/.ssh")
+        == "700 nagi-admin\n"
     )
-    again = last_lines(lab(ssh_hosts, "bootstrap", *only, "--account", "nagi_admin"))
+    again = last_lines(lab(ssh_hosts, "bootstrap", *only, "--account", "nagi-admin"))
     assert "nothing to change" in again
-    assert not ssh_hosts.enter("bob", "getent", "passwd", "nagi_admin", status=2)
+    assert not ssh_hosts.enter("bob", "getent", "passwd", "nagi-admin", status=2)
 
-    lab(ssh_hosts, "bootstrap", *only, "--account", "nagi_admin", "--remove")
-    assert not ssh_hosts.enter("alice", "getent", "passwd", "nagi_admin", status=2)
+    lab(ssh_hosts, "bootstrap", *only, "--account", "nagi-admin", "--remove")
+    assert not ssh_hosts.enter("alice", "getent", "passwd", "nagi-admin", status=2)
 
     # An account that was there keeps everything but the key.
     lab(ssh_hosts, "bootstrap", *only)
