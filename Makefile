@@ -134,6 +134,8 @@ dist: python-test
 # For this machine's release, or as root in a tree of another one: RELEASE=trixie, from apt's archive or MIRROR=URL, whose
 # keys are in the distribution's keyring or KEYRING=FILE. DEB="nagi-link gr-nagi" builds these.
 DEB_PACKAGES := $(if $(RELEASE),mmdebstrap bubblewrap,debhelper dh-python $(RUN_PACKAGES) libboost-dev $(if $(filter gr-nagi,$(DEB)),$(SDR_PACKAGES)))
+# For their tests: trees of other releases, what Debian asks of packages, and of manual pages.
+DEB_TEST_PACKAGES := mmdebstrap lintian man-db
 deb:
 	@$(MAKE) --no-print-directory packages PACKAGES="$(DEB_PACKAGES)"
 	@$(if $(RELEASE),$(AS_ROOT)) $(PYTHON) packaging/build_deb.py $(RELEASE:%=--release %) $(MIRROR:%=--mirror %) \
@@ -223,7 +225,7 @@ test-radio: sdr
 	@$(AS_ROOT) $(PYTEST) -m "radio and not slow"
 
 test-slow: setup test-radio
-	@$(MAKE) --no-print-directory packages PACKAGES="$(BROWSER_PACKAGES)"
+	@$(MAKE) --no-print-directory packages PACKAGES="$(BROWSER_PACKAGES) $(DEB_PACKAGES) $(DEB_TEST_PACKAGES)"
 	@$(AS_ROOT) $(PYTEST) -m slow
 
 CHAOS ?= 100
