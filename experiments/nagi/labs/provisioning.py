@@ -164,9 +164,8 @@ def _judge(events: list[dict[str, Any]], hosts: list[str], status: int) -> Outco
             host.changed.append(event["task"])
         elif event["event"] == "kept":
             host.kept += event["kept"]
-        elif (
-            event["event"] in ("failed", "unreachable")
-            and not (ended is not None and event["host"] in ended["rescued"])
+        elif event["event"] in ("failed", "unreachable") and not (
+            ended is not None and event["host"] in ended["rescued"]
         ):
             _note(host, event)  # the last one counts: those before were mended
             broken_off = broken_off or event["ends_for_all"]
