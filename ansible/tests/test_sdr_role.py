@@ -17,7 +17,9 @@ pytestmark = pytest.mark.slow  # a host boots
 HOST = {"nagi_node": "S", "nagi_links": {"wired": "enp2s0"}}
 ONLY = ("--tags", "sdr")
 STATE = """
-find /etc /var/lib/nagi-debs /usr/local /usr/bin/nagi-sdr -printf '%p %m %u %g %s %l\\n' 2>/dev/null | sort
+for place in /etc /var/lib/nagi-debs /usr/local /usr/bin/nagi-sdr; do
+    find $place -type d -printf '%p %m %u %g\\n' -o -printf '%p %m %u %g %s %l\\n' 2>&1
+done | sort
 sysctl net.core.rmem_max net.core.wmem_max 2>/dev/null
 cat /sys/class/net/radio0/mtu
 dpkg-query --show --showformat '${Package} ${db:Status-Status}\\n' 'nagi-dummy*' 2>/dev/null
@@ -101,9 +103,7 @@ def test_packages_of_the_controller_come_are_renewed_and_go(host, provision, wan
     assert host.run("sh", "-c", STATE) == before
 
 
-def test_uhd_gets_buffers_mtu_and_images_and_leaves_them_as_they_were(
-    host, provision, tmp_path
-):
+def test_uhd_gets_buffers_mtu_and_images_and_leaves_them_as_they_were(host, provision, tmp_path):
     images = tmp_path / "images"
     images.mkdir()
     (images / "usrp_b200_fpga.bin").write_bytes(b"\0\1")
@@ -111,7 +111,11 @@ def test_uhd_gets_buffers_mtu_and_images_and_leaves_them_as_they_were(
     host.run("sh", "-c", f"printf '{config}' >/usr/bin/uhd_config_info")
     host.run("chmod", "755", "/usr/bin/uhd_config_info")
     before = host.run("sh", "-c", STATE)
+    # A network namespace has what the machine has, and cannot set it.
+    buffer = int(host.run("cat", "/proc/sys/net/core/wmem_max"))
+    host.run("sh", "-c", f"test $(cat /proc/sys/net/core/rmem_max) = {buffer}")
     wanted = HOST | {
+        "nagi_uhd_buffer_bytes": buffer,
         "nagi_radio": "uhd",
         "nagi_gnuradio_packages": [],
         "nagi_uhd_packages": [],
@@ -128,7 +132,7 @@ def test_uhd_gets_buffers_mtu_and_images_and_leaves_them_as_they_were(
     assert host.run("cat", "/usr/local/share/uhd/images/usrp_b200_fpga.bin") == "\0\1"
     rules = host.run("cat", "/etc/udev/rules.d/61-nagi-radio.rules")
     assert 'ATTR{idVendor}=="fffe|2500|3923"' in rules and 'ATTR{power/control}="on"' in rules
-    assert "net.core.wmem_max = 50000000" in host.run("cat", "/etc/sysctl.d/61-nagi-radio.conf")
+    assert f"net.core.wmem_max = {buffer}\n" in host.run("cat", "/etc/sysctl.d/61-nagi-radio.conf")
     verified = host.run("systemd-analyze", "verify", "/etc/systemd/system/nagi-radio-mtu.service")
     assert verified == ""
     assert provision(*ONLY, radio=wanted).changed["radio"] == 0
