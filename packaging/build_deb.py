@@ -32,7 +32,8 @@ RADIO, RADIO_NEEDS = "gr-nagi", "gnuradio-dev"
 # Of the checkout, what packages are built from.
 _SOURCES = (
     *("CHANGELOG.md", "CMakeLists.txt", "captures/native", "cmake", "hosts/guest", "hosts/tcp"),
-    *("ansible", "hosts/traffic", "link-emulator", "p4/switch", "packaging", "pyproject.toml", "runtime"),
+    *("ansible", "hosts/traffic", "link-emulator", "p4/switch", "packaging", "pyproject.toml"),
+    "runtime",
 )
 _LINE = 200  # characters of a line of the log that are shown: commands are longer
 _UNUSED = shutil.ignore_patterns("__pycache__", "bench_*.py", "fuzz")

@@ -17,8 +17,8 @@ from nagi_contracts import paths
 
 PROGRAMS = ("nagi-link", "nagi-switch", "nagi-tcp")
 UNITS = {
-    "nagi-link": ROOT / "ansible/ansible_collections/nagi/testbed/roles/services/files/nagi-link@.service",
-    "nagi-switch": ROOT / "ansible/ansible_collections/nagi/testbed/roles/switch/files/nagi-switch@.service",
+    "nagi-link": paths.COLLECTION / "roles/services/files/nagi-link@.service",
+    "nagi-switch": paths.COLLECTION / "roles/switch/files/nagi-switch@.service",
 }
 ARGPARSE = """
 import argparse
