@@ -224,9 +224,11 @@ test-radio: sdr
 	@echo "== testing runs over radios"
 	@$(AS_ROOT) $(PYTEST) -m "radio and not slow"
 
+# Of other releases of Debian and Ubuntu, where their packages and keys are; sudo does not pass it on.
+RELEASE_ARCHIVES := $(foreach name,MIRROR KEYRING UBUNTU_MIRROR UBUNTU_KEYRING,$(if $($(name)),$(name)=$($(name))))
 test-slow: setup test-radio
 	@$(MAKE) --no-print-directory packages PACKAGES="$(BROWSER_PACKAGES) $(DEB_PACKAGES) $(DEB_TEST_PACKAGES)"
-	@$(AS_ROOT) $(PYTEST) -m slow
+	@$(AS_ROOT) $(if $(RELEASE_ARCHIVES),env $(RELEASE_ARCHIVES)) $(PYTEST) -m slow
 
 CHAOS ?= 100
 SEED ?= 1

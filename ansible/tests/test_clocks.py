@@ -15,7 +15,7 @@ import pytest
 from provisioning import Provision
 
 # Packets take their time, and programs decide by their clocks.
-pytestmark = [pytest.mark.slow, pytest.mark.realtime]
+pytestmark = [pytest.mark.slow, pytest.mark.realtime, pytest.mark.timeout(3600)]
 TIMEOUT_S = 120.0
 NODE = {"nagi_node": "S", "nagi_links": {"wired": "enp2s0"}}
 EMULATOR = {"nagi_node": "emulator", "nagi_links": {"wired": {"S": "enp2s0", "N": "enp3s0"}}}
@@ -28,8 +28,11 @@ PTP = {
     "nagi_clock": "ptp",
     "nagi_ptp_interface": "mgmt0",
     "nagi_ptp_time_stamping": "software",
-    "nagi_ptp_free_running": True,
 }
+# ptp4l of Debian 12 goes on where it may not set the clock. A newer one has to be told, and does
+# then not take its clock for calibrated.
+FREE_RUNNING = {"bookworm": False, "trixie": True}
+STATES = {False: "SLAVE", True: "UNCALIBRATED"}
 ONLY = ("--tags", "clock")
 # What keeps the clock of a host.
 KEEPERS = r"""
@@ -41,10 +44,15 @@ systemctl list-units --no-legend --plain --state=active --type=service | awk '{p
 """
 
 
-@pytest.fixture(scope="module", params=["bookworm", "trixie"])
-def hosts(request, boot_host):
+@pytest.fixture(scope="module", params=FREE_RUNNING)
+def release(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def hosts(release, boot_host):
     """A node and an emulator, joined by a cable besides the test interfaces."""
-    machines = {"alice": boot_host(request.param), "heron": boot_host(request.param)}
+    machines = {"alice": boot_host(release), "heron": boot_host(release)}
     alice, heron = machines.values()
     alice.join("mgmt0", heron, "mgmt0")
     for name, interface in (("alice", "enp2s0"), ("heron", "enp2s0"), ("heron", "enp3s0")):
@@ -54,10 +62,6 @@ def hosts(request, boot_host):
     for machine, address in ((heron, "10.9.0.1/30"), (alice, "10.9.0.2/30")):
         machine.run("ip", "address", "add", address, "dev", "mgmt0")
         machine.run("ip", "link", "set", "mgmt0", "up")
-        # Debian's chrony does not start where nobody may set the clock.
-        directory = "/run/systemd/system/chrony.service.d"
-        drop_in = f"mkdir {directory}; printf '[Unit]\nConditionCapability=\n' >{directory}/a.conf"
-        machine.run("sh", "-c", f"{drop_in}; systemctl daemon-reload")
     return machines
 
 
@@ -74,7 +78,7 @@ def wait_for(what: str, look: Callable[[], object]) -> object:
     return found
 
 
-def test_clocks_are_compared_and_left_as_they_were(hosts, provision):
+def test_clocks_are_compared_and_left_as_they_were(release, hosts, provision):
     alice, heron = hosts["alice"], hosts["heron"]
     before = {name: machine.run("sh", "-c", KEEPERS) for name, machine in hosts.items()}
 
@@ -94,7 +98,9 @@ def test_clocks_are_compared_and_left_as_they_were(hosts, provision):
     assert "10.9.0.2" in heron.run("chronyc", "-n", "clients")
     assert len(alice.run("chronyc", "-n", "-c", "sources").splitlines()) == 1
 
-    ptp = {"alice": {**NODE, **PTP}, "heron": {**EMULATOR, **PTP}}
+    free_running = FREE_RUNNING[release]
+    chosen = PTP | {"nagi_ptp_free_running": free_running}
+    ptp = {"alice": NODE | chosen, "heron": EMULATOR | chosen}
     changed = provision(*ONLY, **ptp)
     assert changed.status == 0, changed.said
     again = provision(*ONLY, **ptp)
@@ -109,8 +115,8 @@ def test_clocks_are_compared_and_left_as_they_were(hosts, provision):
             *("GET PORT_DATA_SET", "GET CURRENT_DATA_SET", "GET PARENT_DATA_SET"),
         )
         found = dict(re.findall(r"^\s+(\w+)\s+(\S+)$", said, re.M))
-        measured = found.get("portState") == "SLAVE" and float(found["meanPathDelay"]) > 0
-        return found if measured else None
+        measured = float(found.get("meanPathDelay", "0")) > 0
+        return found if measured and found["portState"] == STATES[free_running] else None
 
     found = wait_for("ptp follows the emulator", follows)
     assert found["stepsRemoved"] == "1"

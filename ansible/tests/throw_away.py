@@ -64,9 +64,12 @@ test ! -e lib/modules || mount -t tmpfs none lib/modules
 : >etc/fstab
 echo 6e61676900000000000000006e616769 >etc/machine-id
 for unit in systemd-sysctl systemd-modules-load systemd-binfmt systemd-timesyncd systemd-logind \\
-    systemd-random-seed systemd-remount-fs systemd-udevd systemd-udev-trigger; do
+    systemd-random-seed systemd-remount-fs systemd-udevd systemd-udev-trigger console-getty; do
     ln -sf /dev/null run/systemd/system/$unit.service
 done
+# Debian's chrony does not start where nobody may set the clock. It can compare it: -x.
+mkdir run/systemd/system/chrony.service.d
+printf '[Unit]\\nConditionCapability=\\n' >run/systemd/system/chrony.service.d/throw-away.conf
 ip link set lo up
 mkdir .old
 pivot_root . .old
