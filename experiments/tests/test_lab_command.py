@@ -165,6 +165,7 @@ def test_who_interrupts_leaves_no_workers(tmp_path, ansible_home):
     assert not left
 
 
+@pytest.mark.timeout(900)
 def test_hosts_that_cannot_be_provisioned_are_named_with_the_cure():
     require_ssh_hosts()
     with SshHosts(wrong_key=["bob"], without_root=["carol"]) as hosts:
@@ -226,6 +227,7 @@ def test_hosts_are_checked_provisioned_and_put_back(ssh_hosts):
         assert after[name] == before[name]
 
 
+@pytest.mark.timeout(1200)
 def test_a_host_is_given_access_and_loses_it(ssh_hosts):
     """Who logs in as root with one key gives another account another key."""
     inventory_of(ssh_hosts)
