@@ -27,7 +27,7 @@ sys.path.insert(0, str(ROOT / "hosts" / "guest"))
 
 from kernel import Refused, archive_of  # noqa: E402
 
-PACKAGES = ("nagi-link", "nagi-switch", "nagi-tcp", "gr-nagi")
+PACKAGES = ("nagi-link", "nagi-switch", "nagi-tcp", "nagi-traffic", "gr-nagi")
 RADIO, RADIO_NEEDS = "gr-nagi", "gnuradio-dev"
 # Of the checkout, what packages are built from.
 _SOURCES = (

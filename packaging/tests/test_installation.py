@@ -18,7 +18,7 @@ __all__ = ["boot_host"]
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]  # the build, on a busy machine
 
-NAMES = ("nagi-link", "nagi-switch", "nagi-tcp")
+NAMES = ("nagi-link", "nagi-switch", "nagi-tcp", "nagi-traffic")
 UNIT = "nagi-link@lab.service"
 SOCKET = "/run/nagi-link/lab/socket"
 # Everything that an installation could write, but what dpkg, apt and systemd keep for themselves.
