@@ -40,7 +40,8 @@ find /etc/chrony /etc/linuxptp /etc/systemd -printf '%p %m %l\n' 2>&1 | sort
 find /etc/chrony /etc/linuxptp /etc/systemd -type f -exec sha256sum {} + | sort -k 2
 dpkg-query --show --showformat '${db:Status-Abbrev} ${Package}\n'
 systemctl list-unit-files --no-legend --plain | awk '{print $1, $2}'
-systemctl list-units --no-legend --plain --state=active --type=service | awk '{print $1}'
+systemctl list-units --no-legend --plain --state=active --type=service \
+    | awk '$1 != "dbus.service" {print $1}'
 """
 
 
