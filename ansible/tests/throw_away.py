@@ -44,10 +44,12 @@ echo ffffffff >proc/irq/default_smp_affinity
 mount -t sysfs sysfs sys
 mount -t cgroup2 cgroup2 sys/fs/cgroup
 mount -t tmpfs -o mode=0755 dev dev
-for device in null zero full random urandom tty console; do
+for device in null zero full random urandom tty; do
     touch dev/$device
-    mount --bind /dev/$(test $device = console && echo null || echo $device) dev/$device
+    mount --bind /dev/$device dev/$device
 done
+# systemd changes the mode of its console.
+mknod -m 0600 dev/console c 1 3
 mkdir dev/pts dev/shm
 mount -t devpts -o newinstance,ptmxmode=0666 devpts dev/pts
 ln -s pts/ptmx dev/ptmx

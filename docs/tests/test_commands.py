@@ -192,6 +192,7 @@ def run_blocks(
     busy: TooBusy | None = None
     for block in blocks:
         if block.title is not None:
+            assert not Path(block.title).is_absolute(), block.place
             (clone / block.title).write_text(block.text, encoding="utf-8")
         if block.printed:
             lines = block.text.strip().splitlines()
@@ -286,7 +287,10 @@ def test_commands_for_hosts_run_as_printed(page: str) -> None:
     require_ssh_hosts()
     with SshHosts(links=LINKS) as hosts:
         clone = make_clone(hosts.home / "nagi")
-        shutil.copy(hosts.inventory, clone / "lab.yml")
+        # Namespaces have no systemd of their own: they are provisioned as disk images are.
+        image = {"nagi_start_services": False, "nagi_clock": "none"}
+        inventory = {"all": {"vars": image, **hosts.as_inventory()["all"]}}
+        (clone / "lab.yml").write_text(yaml.safe_dump(inventory))
         variables = environment(hosts.home) | {"TMPDIR": str(hosts.temporary)}
         for path in (clone, *clone.rglob("*"), hosts.home / "bin"):
             os.chown(path, USER_ID, USER_ID, follow_symlinks=False)

@@ -1,19 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nagi lab`: hosts that are only SSH addresses are given access, provisioned and put back; and what
-is said of hosts that are not as they should be."""
+"""`nagi lab`: hosts that are only SSH addresses are given access, provisioned and put back; and
+what is said of hosts that are not as they should be."""
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
 import shlex
-import signal
-import subprocess
 from pathlib import Path
 
 import pytest
-from controller import wait_for
 from nagi.labs.errors import Interrupted
 from nagi.labs.provisioning import playbook_command, run_playbook, shown
 from nagi_contracts.paths import COLLECTION
@@ -63,7 +61,7 @@ def last_lines(said: str) -> str:
 )
 def test_what_is_wrong_is_refused_before_ansible_is_run(nagi, tmp_path, monkeypatch, words, said):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sys.stdin", open(os.devnull))  # noqa: SIM115
+    monkeypatch.setattr("sys.stdin", io.StringIO())
     Path("empty.yml").write_text("all: {hosts: {alice: {}}}\n")
     refused = nagi("lab", *words)
     assert refused.status == 2 and said in refused.err and not refused.out
@@ -108,7 +106,7 @@ def here(tmp_path: Path, play: str, *hosts: str) -> list[str]:
     """The command line that runs a playbook on this machine, by these names."""
     (tmp_path / "play.yml").write_text(play)
     local = {"ansible_connection": "local", "ansible_python_interpreter": "/usr/bin/python3"}
-    inventory = {"all": {"vars": local, "hosts": dict.fromkeys(hosts, {})}}
+    inventory = {"all": {"vars": local, "hosts": {host: {} for host in hosts}}}
     (tmp_path / "hosts.yml").write_text(json.dumps(inventory))
     return ["ansible-playbook", "-i", str(tmp_path / "hosts.yml"), str(tmp_path / "play.yml")]
 
@@ -151,7 +149,8 @@ def test_a_playbook_that_ansible_cannot_run_is_an_error(tmp_path, ansible_home):
 def test_who_interrupts_leaves_no_workers(tmp_path, ansible_home):
     """However deep in a task: Ansible's workers are in sessions of their own."""
     mark = tmp_path / "begun"
-    wait = f"- hosts: all\n  gather_facts: false\n  tasks: [{{command: sh -c 'echo >{mark}; sleep 600'}}]\n"
+    task = {"ansible.builtin.command": f"sh -c 'echo >{mark}; sleep 600'"}
+    wait = json.dumps([{"hosts": "all", "gather_facts": False, "tasks": [task]}])
     command = here(tmp_path, wait, "alice")
     with pytest.raises(Interrupted):
         run_playbook(command, ["alice"], tmp_path, mark.exists)
@@ -166,6 +165,7 @@ def test_who_interrupts_leaves_no_workers(tmp_path, ansible_home):
     assert not left
 
 
+@pytest.mark.timeout(900)
 def test_hosts_that_cannot_be_provisioned_are_named_with_the_cure():
     require_ssh_hosts()
     with SshHosts(wrong_key=["bob"], without_root=["carol"]) as hosts:
@@ -227,23 +227,27 @@ def test_hosts_are_checked_provisioned_and_put_back(ssh_hosts):
         assert after[name] == before[name]
 
 
+@pytest.mark.timeout(1200)
 def test_a_host_is_given_access_and_loses_it(ssh_hosts):
     """Who logs in as root with one key gives another account another key."""
     inventory_of(ssh_hosts)
     only = ("--limit", "alice", "--key", str(ssh_hosts.home / "keys" / "new"))
     (ssh_hosts.home / "keys").mkdir(mode=0o777)
     (ssh_hosts.home / "keys").chmod(0o777)
-    given = lab(ssh_hosts, "bootstrap", *only, "--account", "nagi_admin")
+    given = lab(ssh_hosts, "bootstrap", *only, "--account", "nagi-admin")
     assert "1 host reached by the key" in given
     key = (ssh_hosts.home / "keys" / "new.pub").read_text()
-    assert ssh_hosts.enter("alice", "cat", "/home/nagi_admin/.ssh/authorized_keys") == key
-    assert ssh_hosts.enter("alice", "stat", "-c", "%a %U", "/home/nagi_admin/.ssh") == "700 nagi_admin\n"
-    again = last_lines(lab(ssh_hosts, "bootstrap", *only, "--account", "nagi_admin"))
+    assert ssh_hosts.enter("alice", "cat", "/home/nagi-admin/.ssh/authorized_keys") == key
+    assert (
+        ssh_hosts.enter("alice", "stat", "-c", "%a %U", "/home/nagi-admin/.ssh")
+        == "700 nagi-admin\n"
+    )
+    again = last_lines(lab(ssh_hosts, "bootstrap", *only, "--account", "nagi-admin"))
     assert "nothing to change" in again
-    assert not ssh_hosts.enter("bob", "getent", "passwd", "nagi_admin", status=2)
+    assert not ssh_hosts.enter("bob", "getent", "passwd", "nagi-admin", status=2)
 
-    lab(ssh_hosts, "bootstrap", *only, "--account", "nagi_admin", "--remove")
-    assert not ssh_hosts.enter("alice", "getent", "passwd", "nagi_admin", status=2)
+    lab(ssh_hosts, "bootstrap", *only, "--account", "nagi-admin", "--remove")
+    assert not ssh_hosts.enter("alice", "getent", "passwd", "nagi-admin", status=2)
 
     # An account that was there keeps everything but the key.
     lab(ssh_hosts, "bootstrap", *only)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nagi lab`: prepares the hosts of an inventory for good, by Ansible. main.py makes it a command."""
+"""`nagi lab`: prepares the hosts of an inventory for good, by Ansible. main.py makes it a
+command."""
 
 from __future__ import annotations
 
@@ -90,7 +91,8 @@ def bootstrap(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Who is given access; the inventory's `ansible_user` if not given. Made if missing",
+            help="Who is given access, made if missing; the inventory's `ansible_user` if not "
+            "given",
         ),
     ] = None,
     sudo: Annotated[

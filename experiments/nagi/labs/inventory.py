@@ -143,8 +143,8 @@ def module_interfaces(
     names: dict[str, str] | dict[str, tuple[str, ...]],
     macs: Callable[[str, str], str] | None = None,
 ) -> list[dict[str, object]]:
-    """What the module nagi.testbed.interfaces is told of a node's interfaces. `macs`: the MAC address of a
-    node's interface on a link, where it is not the shape's."""
+    """What the module nagi.testbed.interfaces is told of a node's interfaces. `macs`: the MAC
+    address of a node's interface on a link, where it is not the shape's."""
     if node == EMULATOR:
         return [{"name": name} for ends in names.values() for name in ends]
     return [

@@ -33,6 +33,8 @@ _CALLBACK, _OUTCOMES = f"{COLLECTION}.outcomes", "NAGI_OUTCOMES"
 _TIMEOUT_S = 5.0  # for Ansible to end when it is asked to
 # Actions that look, and refuse: what they complain of was there before.
 _CHECKS = ("assert", "fail", "validate_argument_spec")
+# The task of playbooks/provision.yml in which a host stops that nothing is wrong with.
+_STOPS_WITH_OTHERS = "Check that none is refused"
 _MAX_REASONS = 3  # of one host that are shown
 _READ_ABOVE = "read what Ansible says above"
 
@@ -162,14 +164,13 @@ def _judge(events: list[dict[str, Any]], hosts: list[str], status: int) -> Outco
             host.changed.append(event["task"])
         elif event["event"] == "kept":
             host.kept += event["kept"]
-        elif (
-            event["event"] in ("failed", "unreachable")
-            and not (ended is not None and event["host"] in ended["rescued"])
+        elif event["event"] in ("failed", "unreachable") and not (
+            ended is not None and event["host"] in ended["rescued"]
         ):
             _note(host, event)  # the last one counts: those before were mended
             broken_off = broken_off or event["ends_for_all"]
     for name, outcome in found.items():
-        if outcome.status == "stopped":
+        if outcome.status == "stopped" and not outcome.what:
             if ended is not None and not broken_off and name in ended["hosts"]:
                 outcome.status = "ok"
             else:
@@ -190,6 +191,8 @@ def _note(host: HostOutcome, event: dict[str, Any]) -> None:
     if event["event"] == "unreachable":
         host.status, host.what = "unreachable", said
         host.cure = cure_of(said, "try `ssh` to it by hand, as the inventory has it")
+    elif task == _STOPS_WITH_OTHERS:
+        host.status, host.what = "stopped", said
     elif _is_refusal(event):
         # The complaint says what would be right.
         host.status, host.what = "refused", said

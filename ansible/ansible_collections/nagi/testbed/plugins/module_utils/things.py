@@ -98,8 +98,8 @@ class Thing:
 
 
 class Package(Thing):
-    """A package, by a name or pattern that apt-get takes. Noted with it: packages it brings, and
-    those it drives out."""
+    """A package, by a name or pattern that apt-get takes. Noted with it: those that come, and
+    those that it drives out."""
 
     kind = "package"
 

@@ -95,8 +95,8 @@ QUIET_IPV6 = {
     "disable_ipv6": "0",
 }
 
-# Kinds of interfaces that are upon another, which merges segments before they have them, and must be
-# up for them.
+# Kinds of interfaces that are upon another, which merges segments before they have them, and must
+# be up for them.
 UPON_ANOTHER = ("vlan", "macvlan")
 
 Command = list  # of words
