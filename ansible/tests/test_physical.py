@@ -399,7 +399,8 @@ def test_hosts_have_programs_from_packages_of_their_release(boot_host, tmp_path)
         machines[name].run(
             "ip", "link", "add", interface, "type", "veth", "peer", "name", f"far-{interface}"
         )
-    packaged = {"nagi_packages": str(ROOT / "build/deb")}
+    (tmp_path / "deb").symlink_to(ROOT / "build/deb")
+    packaged = {"nagi_packages": "deb"}  # from where the playbook is run
     provision = Provision(machines, tmp_path)
     first = provision(alice=HOST | packaged, heron=EMULATOR | packaged)
     assert first.status == 0, first.said
