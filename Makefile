@@ -133,7 +133,9 @@ dist: python-test
 
 # For this machine's release, or as root in a tree of another one: RELEASE=trixie, from apt's archive or MIRROR=URL, whose
 # keys are in the distribution's keyring or KEYRING=FILE. DEB="nagi-link gr-nagi" builds these.
-DEB_PACKAGES := $(if $(RELEASE),mmdebstrap bubblewrap,debhelper $(RUN_PACKAGES) libboost-dev $(if $(filter gr-nagi,$(DEB)),$(SDR_PACKAGES)))
+DEB_PACKAGES := $(if $(RELEASE),mmdebstrap bubblewrap,debhelper dh-python $(RUN_PACKAGES) libboost-dev $(if $(filter gr-nagi,$(DEB)),$(SDR_PACKAGES)))
+# For their tests: trees of other releases, what Debian asks of packages, and of manual pages.
+DEB_TEST_PACKAGES := mmdebstrap lintian man-db
 deb:
 	@$(MAKE) --no-print-directory packages PACKAGES="$(DEB_PACKAGES)"
 	@$(if $(RELEASE),$(AS_ROOT)) $(PYTHON) packaging/build_deb.py $(RELEASE:%=--release %) $(MIRROR:%=--mirror %) \
@@ -222,9 +224,11 @@ test-radio: sdr
 	@echo "== testing runs over radios"
 	@$(AS_ROOT) $(PYTEST) -m "radio and not slow"
 
+# Of other releases of Debian and Ubuntu, where their packages and keys are; sudo does not pass it on.
+RELEASE_ARCHIVES := $(foreach name,MIRROR KEYRING UBUNTU_MIRROR UBUNTU_KEYRING,$(if $($(name)),$(name)=$($(name))))
 test-slow: setup test-radio
-	@$(MAKE) --no-print-directory packages PACKAGES="$(BROWSER_PACKAGES)"
-	@$(AS_ROOT) $(PYTEST) -m slow
+	@$(MAKE) --no-print-directory packages PACKAGES="$(BROWSER_PACKAGES) $(DEB_PACKAGES) $(DEB_TEST_PACKAGES)"
+	@$(AS_ROOT) $(if $(RELEASE_ARCHIVES),env $(RELEASE_ARCHIVES)) $(PYTEST) -m slow
 
 CHAOS ?= 100
 SEED ?= 1

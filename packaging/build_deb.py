@@ -27,13 +27,15 @@ sys.path.insert(0, str(ROOT / "hosts" / "guest"))
 
 from kernel import Refused, archive_of  # noqa: E402
 
-PACKAGES = ("nagi-link", "nagi-switch", "nagi-tcp", "gr-nagi")
+PACKAGES = ("nagi-link", "nagi-switch", "nagi-tcp", "nagi-traffic", "gr-nagi")
 RADIO, RADIO_NEEDS = "gr-nagi", "gnuradio-dev"
 # Of the checkout, what packages are built from.
 _SOURCES = (
     *("CHANGELOG.md", "CMakeLists.txt", "captures/native", "cmake", "hosts/guest", "hosts/tcp"),
-    *("ansible", "hosts/traffic", "link-emulator", "p4/switch", "packaging", "pyproject.toml", "runtime"),
+    *("ansible", "hosts/traffic", "link-emulator", "p4/switch", "packaging", "pyproject.toml"),
+    "runtime",
 )
+_LINE = 200  # characters of a line of the log that are shown: commands are longer
 _UNUSED = shutil.ignore_patterns("__pycache__", "bench_*.py", "fuzz")
 # mmdebstrap mounts /proc, /sys and devices into what it makes. Nobody else is to see that, and it
 # ends with this program.
@@ -89,9 +91,9 @@ class Here:
     def make(self) -> None:
         """Nothing has to be made."""
 
-    def prepare(self, directory: Path, profiles: list[str]) -> None:
+    def prepare(self, directory: Path) -> None:
         """Raises Refused if something that the build needs is missing."""
-        missing = _unmet([], directory / "source", profiles)
+        missing = _unmet([], directory / "source")
         if missing:
             raise Refused(f"not installed: {missing}", f"as root, run `apt-get install {missing}`")
 
@@ -123,13 +125,13 @@ class Tree:
         if not self._root.exists():
             self._make()
 
-    def prepare(self, directory: Path, profiles: list[str]) -> None:
+    def prepare(self, directory: Path) -> None:
         """Installs what the build needs, as far as it is not there. Raises Refused."""
         inside = self._inside(directory, network=True)
-        if _unmet(inside, Path("/build/source"), profiles):
+        if _unmet(inside, Path("/build/source")):
             _say(f"installing what the build needs into {self._root}")
             install = ["apt-get", "build-dep", "-q", "-y", "--no-install-recommends"]
-            install += [f"--build-profiles={','.join(profiles)}", "/build/source"]
+            install += ["/build/source"]
             for command in (["apt-get", "update", "-q"], install):
                 done = _run([*inside, *command])
                 if done.returncode != 0:
@@ -210,9 +212,11 @@ def build(place: Here | Tree, chosen: list[str]) -> list[Path]:
             _say(f"leaving out {RADIO}: {RADIO_NEEDS} (600 MB) is not there; ask for it by name")
     directory = ROOT / "build" / "deb" / place.codename
     _make_directory(directory)
-    profiles = [f"pkg.nagi.without-{name}" for name in PACKAGES if name not in chosen]
+    # For apt, dpkg and debhelper alike.
+    without = [f"pkg.nagi.without-{name}" for name in PACKAGES if name not in chosen]
+    os.environ["DEB_BUILD_PROFILES"] = " ".join(without)
     _copy_sources(directory / "source", place.codename)
-    place.prepare(directory, profiles)
+    place.prepare(directory)
     for name in chosen:
         for file in directory.glob(f"{name}_*.deb"):
             file.unlink()
@@ -220,7 +224,7 @@ def build(place: Here | Tree, chosen: list[str]) -> list[Path]:
     log = directory / "build.log"
     _say(f"building {', '.join(chosen)} for {place.codename} (minutes); log: {log}")
     command = ["dpkg-buildpackage", "--build=binary", "--no-sign", "--no-pre-clean"]
-    command += [f"--build-profiles={','.join(profiles)}", f"--jobs={os.cpu_count() or 1}"]
+    command += [f"--jobs={os.cpu_count() or 1}"]
     with log.open("w", encoding="utf-8") as said:
         done = subprocess.run(
             [*place.command(directory), *command],
@@ -232,8 +236,8 @@ def build(place: Here | Tree, chosen: list[str]) -> list[Path]:
         )
     _give_to_owner(log)
     if done.returncode != 0:
-        last = log.read_text(encoding="utf-8", errors="replace").splitlines()[-20:]
-        print("\n".join(last), file=sys.stderr)
+        for line in log.read_text(encoding="utf-8", errors="replace").splitlines()[-20:]:
+            print(line[:_LINE], file=sys.stderr)
         raise Refused(f"the build for {place.codename} failed, see above", f"the rest is in {log}")
     listed = (directory / "source" / "debian" / "files").read_text(encoding="utf-8").splitlines()
     names = [line.split()[0] for line in listed]
@@ -299,11 +303,10 @@ def _installed(package: str, root: Path = Path("/")) -> bool:
     return _run([*query, package]).stdout == "installed"
 
 
-def _unmet(inside: list[str], source: Path, profiles: list[str]) -> str:
+def _unmet(inside: list[str], source: Path) -> str:
     """The packages that a build needs and that are not installed. `inside`: what goes before a
     command there."""
-    control = str(source / "debian" / "control")
-    done = _run([*inside, "dpkg-checkbuilddeps", f"-P{','.join(profiles)}", control])
+    done = _run([*inside, "dpkg-checkbuilddeps", str(source / "debian" / "control")])
     return done.stderr.strip().rpartition(": ")[2] if done.returncode != 0 else ""
 
 

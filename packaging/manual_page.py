@@ -88,7 +88,7 @@ def page(text: str, program: Path) -> str:
     epoch = int(os.environ.get("SOURCE_DATE_EPOCH") or datetime.datetime.now().timestamp())
     date = datetime.datetime.fromtimestamp(epoch, datetime.UTC).date()
     of_program = read(program)
-    helps = {one.name: (one.what, read(program, one.name)) for one in of_program.commands}
+    helps = dict(_commands(program, of_program))
     made = {
         "@VERSION@": version,
         "@DATE@": str(date),
@@ -100,6 +100,16 @@ def page(text: str, program: Path) -> str:
             sys.exit(f"manual_page.py: {name}: the page has no {mark}")
         text = text.replace(mark, value)
     return text
+
+
+def _commands(program: Path, found: Help, *above: str) -> Iterator[tuple[str, tuple[str, Help]]]:
+    """Commands, each with what it is for and its help; of those that have commands, these."""
+    for one in found.commands:
+        of_command = read(program, *above, one.name)
+        if of_command.commands:
+            yield from _commands(program, of_command, *above, one.name)
+        else:
+            yield " ".join((*above, one.name)), (one.what, of_command)
 
 
 def _synopsis(name: str, helps: dict[str, tuple[str, Help]]) -> Iterator[str]:

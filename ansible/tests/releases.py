@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Systems of other releases, fresh from an installer: a tree of each, and an archive of its packages.
+"""Systems of other releases, fresh from an installer: a tree of each, and an archive of packages.
 
 Both are made once by mmdebstrap and apt, and kept in the user's cache
 ($XDG_CACHE_HOME/nagi/releases), a directory for each release and list of packages:
@@ -7,8 +7,8 @@ Both are made once by mmdebstrap and apt, and kept in the user's cache
     tree      what a host boots, read-only
     archive   the distribution's own signed lists, and the packages that provisioning may install
 
-apt of such a host has the archive at ARCHIVE, by a file: address, so it needs no network: it resolves
-names among all packages of the release, and verifies the distribution's signature.
+apt of such a host has the archive at ARCHIVE, by a file: address, so it needs no network: it
+resolves names among all packages of the release, and verifies the distribution's signature.
 """
 
 from __future__ import annotations
@@ -64,9 +64,15 @@ class Distribution:
 
     name: str  # as its archive says
     components: tuple[str, ...]
-    keyring: str
+    own_keyring: str
     keyring_package: str
-    variable: str  # of the environment, and of make, with the address of an archive
+    # Of the environment, and of make: the address of an archive, and the keys that sign it.
+    variable: str
+    keyring_variable: str
+
+    @property
+    def keyring(self) -> str:
+        return os.environ.get(self.keyring_variable) or self.own_keyring
 
     def archive(self) -> str:
         """The address of an archive: the variable's, or the one that this machine's apt has."""
@@ -87,18 +93,21 @@ class Distribution:
         )
 
 
-_DEBIAN, _UBUNTU = (
-    Distribution(
-        name,
-        components,
-        f"/usr/share/keyrings/{name.lower()}-archive-keyring.gpg",
-        package,
-        variable,
-    )
-    for name, components, package, variable in (
-        ("Debian", ("main",), "debian-archive-keyring", "MIRROR"),
-        ("Ubuntu", ("main", "universe"), "ubuntu-keyring", "UBUNTU_MIRROR"),
-    )
+_DEBIAN = Distribution(
+    "Debian",
+    ("main",),
+    "/usr/share/keyrings/debian-archive-keyring.gpg",
+    "debian-archive-keyring",
+    "MIRROR",
+    "KEYRING",
+)
+_UBUNTU = Distribution(
+    "Ubuntu",
+    ("main", "universe"),
+    "/usr/share/keyrings/ubuntu-archive-keyring.gpg",
+    "ubuntu-keyring",  # which Debian has from 13 on
+    "UBUNTU_MIRROR",
+    "UBUNTU_KEYRING",
 )
 
 
@@ -130,8 +139,8 @@ class Release:
             raise Unavailable("needs mmdebstrap: `apt-get install mmdebstrap`")
         if not Path(self.distribution.keyring).exists():
             raise Unavailable(
-                f"needs {self.distribution.keyring}: "
-                f"`apt-get install {self.distribution.keyring_package}`"
+                f"needs {self.distribution.keyring}: install {self.distribution.keyring_package}, "
+                f"or name a file: {self.distribution.keyring_variable}=FILE"
             )
         with scratch(target.parent) as directory:
             made = directory / "made"
@@ -145,26 +154,29 @@ class Release:
     def _bootstrap(self, address: str, tree: Path) -> None:
         self._run(
             *(*_ALONE, "mmdebstrap", "--quiet", "--mode=root", "--variant=minbase"),
-            *(f"--include={','.join(INSTALLED)}", "--skip=cleanup/apt/lists"),
-            *(self.suite, str(tree), self._source("", address)),
+            *(f"--include=apt,{','.join(INSTALLED)}", "--skip=cleanup/apt/lists"),
+            *(self.suite, str(tree), self._source(address)),
         )
 
-    def _source(self, options: str, address: str) -> str:
+    def _source(self, address: str) -> str:
         components = " ".join(self.distribution.components)
-        signed = f"signed-by={self.distribution.keyring}"
-        return f"deb [{options}{signed}] {address} {self.suite} {components}"
+        return f"deb [signed-by={self.distribution.keyring}] {address} {self.suite} {components}"
 
     def _fill(self, archive: Path, address: str, tree: Path) -> None:
         """The archive: lists as they were signed, and packages, all in their places."""
-        lists = tree / "var/lib/apt/lists"
         architecture = self._run("dpkg", "--print-architecture").strip()
-        suite = Path("dists") / self.suite
-        index = [suite / name / f"binary-{architecture}/Packages" for name in self.distribution.components]
-        for path in (suite / "InRelease", *index):
-            (found,) = lists.glob(f"*_{str(path).replace('/', '_')}")
-            (archive / path).parent.mkdir(parents=True, exist_ok=True)
-            shutil.move(found, archive / path)
-            shutil.copy(archive / path, found)
+        (release,) = (tree / "var/lib/apt/lists").glob("*_InRelease")
+        place = archive / "dists" / self.suite
+        place.mkdir(parents=True)
+        shutil.copy(release, place / "InRelease")
+        for component in self.distribution.components:
+            name = f"{component}/binary-{architecture}/Packages.xz"
+            (checksum,) = re.findall(rf"^ ([0-9a-f]{{64}}) +\d+ {name}$", release.read_text(), re.M)
+            (place / name).parent.mkdir(parents=True)
+            self._run(
+                *("/usr/lib/apt/apt-helper", "-o", "APT::Sandbox::User=", "download-file"),
+                *(f"{address}/dists/{self.suite}/{name}", str(place / name), f"SHA256:{checksum}"),
+            )
         cache = archive.with_name("cache")
         apt = [
             *("apt-get", "--quiet", "--yes", "--no-install-recommends"),
@@ -190,23 +202,23 @@ class Release:
         (tree / "etc/hosts").write_text(f"127.0.0.1 localhost\n127.0.1.1 {self.suite}\n")
         (tree / "etc/resolv.conf").unlink(missing_ok=True)
         # Lists that are kept are older than they may be; descriptions are in none of them.
-        source = self._source("check-valid-until=no lang=none ", f"file:{ARCHIVE}")
+        # The distribution's keys are where its apt looks for them.
+        components = " ".join(self.distribution.components)
+        options = "check-valid-until=no lang=none"
+        source = f"deb [{options}] file:{ARCHIVE} {self.suite} {components}"
         (tree / "etc/apt/sources.list").write_text(f"{source}\n")
-        shutil.copy(self.distribution.keyring, tree / self.distribution.keyring.lstrip("/"))
         shutil.rmtree(tree / "var/lib/apt/lists")
         (tree / ARCHIVE.lstrip("/")).mkdir()
         self._run(*_ALONE, "sh", "-c", _UPDATE, "update", str(tree), str(archive))
 
     def _run(self, *command: str) -> str:
         environment = {**os.environ, "LC_ALL": "C.UTF-8", "DEBIAN_FRONTEND": "noninteractive"}
-        done = subprocess.run(
-            command, capture_output=True, text=True, check=False, env=environment
-        )
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
         if done.returncode != 0:
-            said = " / ".join((done.stderr.strip() or done.stdout.strip()).splitlines()[-30:])
-            program = next(word for word in command if word in ("mmdebstrap", "apt-get", "sh", "dpkg"))
+            said = " / ".join((done.stderr.strip() or done.stdout.strip()).splitlines()[-5:])
             raise Unavailable(
-                f"{program}: {said}; give another archive: {self.distribution.variable}=URL"
+                f"{self.distribution.archive()}: {said}; "
+                f"give another archive: {self.distribution.variable}=URL"
             )
         return done.stdout
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import platform
 import re
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import time
 
 import pytest
 from nagi.labs.physical import APART
-from nagi_contracts.paths import AGENT, P4
+from nagi_contracts.paths import AGENT, P4, ROOT
 from provisioning import Provision
 
 pytestmark = pytest.mark.slow  # hosts boot, and are provisioned from nothing
@@ -387,3 +388,33 @@ def test_what_is_wrong_is_refused_by_name_before_anything_is_changed(hosts, prov
     for name, (_, complaint) in wrong.items():
         refusals = re.findall(rf"^(?:fatal|failed): \[{name}\].*", outcome.said, re.M)
         assert any(re.search(complaint, each) for each in refusals), f"{name}: {outcome.said}"
+
+
+def test_hosts_have_programs_from_packages_of_their_release(boot_host, tmp_path):
+    release = platform.freedesktop_os_release()["VERSION_CODENAME"]
+    if not list((ROOT / "build/deb" / release).glob("nagi-traffic_*.deb")):
+        pytest.skip("needs nagi's packages: make deb")
+    machines = {"alice": boot_host(), "heron": boot_host()}
+    for name, interface in (("alice", "enp2s0"), ("heron", "enp2s0"), ("heron", "enp3s0")):
+        machines[name].run(
+            "ip", "link", "add", interface, "type", "veth", "peer", "name", f"far-{interface}"
+        )
+    packaged = {"nagi_packages": str(ROOT / "build/deb")}
+    provision = Provision(machines, tmp_path)
+    first = provision(alice=HOST | packaged, heron=EMULATOR | packaged)
+    assert first.status == 0, first.said
+    version = machines["heron"].run("/usr/bin/nagi-link", "--version").split()[-1]
+    for host, programs in {"heron": ["nagi-link"], "alice": ["nagi-tcp", "nagi-traffic"]}.items():
+        for program in programs:
+            assert version in machines[host].run(f"/usr/bin/{program}", "--version")
+            machines[host].fail("ls", f"/usr/local/bin/{program}")
+    assert "/usr/bin/nagi-link run" in machines["heron"].run("systemctl", "cat", "nagi-link@x")
+    again = provision(alice=HOST | packaged, heron=EMULATOR | packaged)
+    assert again.changed == {"alice": 0, "heron": 0, "localhost": 0}, again.said
+    lacking = provision(alice=HOST | {"nagi_packages": str(tmp_path)})
+    assert f"make deb RELEASE={release}" in lacking.said and lacking.changed["alice"] == 0
+    provision(alice=HOST | packaged, heron=EMULATOR | packaged)
+    back = provision.back()
+    assert back.status == 0, back.said
+    for host in machines:
+        machines[host].fail("sh", "-c", "ls /usr/bin/nagi-*")

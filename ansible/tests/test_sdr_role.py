@@ -7,6 +7,7 @@ tested, not what is in them.
 
 from __future__ import annotations
 
+import platform
 import subprocess
 from pathlib import Path
 
@@ -14,15 +15,15 @@ import pytest
 from provisioning import Provision
 
 pytestmark = pytest.mark.slow  # a host boots
-HOST = {"nagi_node": "S", "nagi_links": {"wired": "enp2s0"}}
+HOST = {"nagi_node": "emulator", "nagi_links": {"air": {"S": "enp2s0", "N": "far-enp2s0"}}}
 ONLY = ("--tags", "sdr")
 STATE = """
-for place in /etc /var/lib/nagi-debs /usr/local /usr/bin/nagi-sdr; do
+for place in /etc /usr/local /usr/bin/nagi-sdr; do
     find $place -type d -printf '%p %m %u %g\\n' -o -printf '%p %m %u %g %s %l\\n' 2>&1
 done | sort
 sysctl net.core.rmem_max net.core.wmem_max 2>/dev/null
 cat /sys/class/net/radio0/mtu
-dpkg-query --show --showformat '${Package} ${db:Status-Status}\\n' 'nagi-dummy*' 2>/dev/null
+dpkg-query --show --showformat '${Package} ${db:Status-Status}\\n' '*nagi*' 2>/dev/null
 true
 """
 CONTROL = """\
@@ -46,7 +47,7 @@ def package(directory: Path, name: str, version: str = "1", depends: str = "") -
         program = tree / "usr/bin/nagi-sdr"
         program.write_text(f"#!/bin/sh\necho nagi-sdr {version}\n")
         program.chmod(0o755)
-    made = directory / f"{name}.deb"
+    made = directory / f"{name}_{version}_all.deb"
     command = ["dpkg-deb", "--root-owner-group", "--build", tree, made]
     subprocess.run(command, check=True, capture_output=True)
     return made
@@ -70,19 +71,20 @@ def provision(host, tmp_path_factory):
 
 @pytest.fixture
 def wanted(tmp_path) -> dict[str, object]:
-    base = package(tmp_path, "nagi-dummy-link")
-    sdr = package(tmp_path, "nagi-dummy-sdr", depends="nagi-dummy-link")
+    release = platform.freedesktop_os_release()["VERSION_CODENAME"]
+    made = tmp_path / "deb" / release
+    made.mkdir(parents=True)
+    package(made, "nagi-link")
+    package(made, "gr-nagi", depends="nagi-link")
     return HOST | {
+        "nagi_packages": str(made.parent),
         "nagi_radio": "gnuradio",
-        "nagi_gnuradio_packages": ["nagi-dummy-link"],
-        "nagi_sdr_packages": [str(base), str(sdr)],
+        "nagi_gnuradio_packages": [],  # it is not to be had here
         "nagi_radio_users": ["root"],
     }
 
 
 def test_packages_of_the_controller_come_are_renewed_and_go(host, provision, wanted, tmp_path):
-    # GNU Radio is not to be had here: the dummy that comes first is in its place.
-    wanted |= {"nagi_gnuradio_packages": []}
     before = host.run("sh", "-c", STATE)
     first = provision(*ONLY, radio=wanted)
     assert first.status == 0, first.said
@@ -90,16 +92,18 @@ def test_packages_of_the_controller_come_are_renewed_and_go(host, provision, wan
     assert "root - rtprio 99" in host.run("cat", "/etc/security/limits.d/61-nagi-radio.conf")
     assert provision(*ONLY, radio=wanted).changed["radio"] == 0
 
-    newer = tmp_path / "newer"
-    newer.mkdir()
-    again = package(newer, "nagi-dummy-sdr", "2", "nagi-dummy-link")
-    renewed = wanted | {"nagi_sdr_packages": [wanted["nagi_sdr_packages"][0], str(again)]}
-    second = provision(*ONLY, radio=renewed)
+    (older,) = tmp_path.glob("deb/*/gr-nagi_1_all.deb")
+    older.unlink()
+    package(older.parent, "gr-nagi", "2", "nagi-link")
+    second = provision(*ONLY, radio=wanted)
     assert second.status == 0, second.said
     assert host.run("nagi-sdr", "--version") == "nagi-sdr 2\n"
 
-    gone = provision(*ONLY, radio=HOST)
-    assert gone.status == 0, gone.said
+    none = provision(*ONLY, radio=wanted | {"nagi_radio": "none"})
+    assert none.status == 0, none.said
+    host.fail("ls", "/usr/bin/nagi-sdr")
+    back = provision.back()
+    assert back.status == 0, back.said
     assert host.run("sh", "-c", STATE) == before
 
 
@@ -117,6 +121,8 @@ def test_uhd_gets_buffers_mtu_and_images_and_leaves_them_as_they_were(host, prov
     wanted = HOST | {
         "nagi_uhd_buffer_bytes": buffer,
         "nagi_radio": "uhd",
+        "nagi_sdr": "/bin/true",
+        "nagi_link": "/bin/true",
         "nagi_gnuradio_packages": [],
         "nagi_uhd_packages": [],
         "nagi_uhd_images": str(images),
@@ -137,8 +143,8 @@ def test_uhd_gets_buffers_mtu_and_images_and_leaves_them_as_they_were(host, prov
     assert verified == ""
     assert provision(*ONLY, radio=wanted).changed["radio"] == 0
 
-    gone = provision(*ONLY, radio=HOST)
-    assert gone.status == 0, gone.said
+    back = provision.back()
+    assert back.status == 0, back.said
     assert host.run("sh", "-c", STATE) == before
 
 
@@ -146,12 +152,13 @@ def test_uhd_gets_buffers_mtu_and_images_and_leaves_them_as_they_were(host, prov
     ("wrong", "said"),
     [
         ({"nagi_radio": "wifi"}, "nagi_radio"),
-        ({"nagi_radio": "gnuradio", "nagi_sdr_packages": ["/nowhere.deb"]}, "/nowhere.deb here"),
+        ({"nagi_radio": "gnuradio", "nagi_packages": "/tmp"}, "has no package gr-nagi; make"),
+        ({"nagi_radio": "gnuradio"}, "nagi-sdr comes as a package"),
         ({"nagi_radio": "gnuradio", "nagi_uhd_images": "/tmp"}, "set nagi_radio to uhd"),
         ({"nagi_radio": "uhd", "nagi_uhd_images": "/nowhere"}, "no directory /nowhere here"),
         ({"nagi_radio": "uhd", "nagi_radio_interfaces": {"enp2s0": 9000}}, "is a test interface"),
     ],
-    ids=["choice", "package", "images", "directory", "interface"],
+    ids=["choice", "package", "packages", "images", "directory", "interface"],
 )
 def test_what_is_wrong_is_refused(host, provision, wrong, said):
     before = host.run("sh", "-c", STATE)

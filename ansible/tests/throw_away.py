@@ -28,8 +28,8 @@ _NEW_NAMESPACES = [
     *["--mount", "--pid", "--net", "--uts", "--ipc", "--cgroup"],
 ]
 
-# Arguments: the directory that host and controller share, the tree to boot, what systemd is to reach,
-# and where the archive of the release is.
+# Arguments: the directory that host and controller share, the tree to boot, what systemd is to
+# reach, and where the archive of the release is.
 _BOOT = f"""
 set -e
 shared=$1 tree=$2 target=$3 archive=$4
@@ -64,9 +64,12 @@ test ! -e lib/modules || mount -t tmpfs none lib/modules
 : >etc/fstab
 echo 6e61676900000000000000006e616769 >etc/machine-id
 for unit in systemd-sysctl systemd-modules-load systemd-binfmt systemd-timesyncd systemd-logind \\
-    systemd-random-seed systemd-remount-fs systemd-udevd systemd-udev-trigger; do
+    systemd-random-seed systemd-remount-fs systemd-udevd systemd-udev-trigger console-getty; do
     ln -sf /dev/null run/systemd/system/$unit.service
 done
+# Debian's chrony does not start where nobody may set the clock. It can compare it: -x.
+mkdir run/systemd/system/chrony.service.d
+printf '[Unit]\\nConditionCapability=\\n' >run/systemd/system/chrony.service.d/throw-away.conf
 ip link set lo up
 mkdir .old
 pivot_root . .old
@@ -141,6 +144,13 @@ class Host:
         """Puts a file of this machine there; directories such as /tmp are the host's own."""
         with source.open("rb") as file:
             subprocess.run(self.command("cp", "/dev/stdin", target), stdin=file, check=True)
+
+    def join(self, interface: str, other: Host, peer: str) -> None:
+        """Gives this host and another one an interface each; a cable joins them."""
+        link = ["ip", "link", "add", interface, "type", "veth", "peer", "name", peer]
+        # Where the other is has a number in this machine's processes only.
+        inside = ["nsenter", f"--target={self.pid}", "--net", "--"]
+        subprocess.run([*inside, *link, "netns", str(other.pid)], check=True)
 
     @property
     def variables(self) -> dict[str, object]:

@@ -18,7 +18,7 @@ __all__ = ["boot_host"]
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]  # the build, on a busy machine
 
-NAMES = ("nagi-link", "nagi-switch", "nagi-tcp")
+NAMES = ("nagi-link", "nagi-switch", "nagi-tcp", "nagi-traffic")
 UNIT = "nagi-link@lab.service"
 SOCKET = "/run/nagi-link/lab/socket"
 # Everything that an installation could write, but what dpkg, apt and systemd keep for themselves.
@@ -201,7 +201,7 @@ def test_lintian_finds_no_errors(files: dict[str, Path]) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="trees are made by root")
-@pytest.mark.parametrize("codename", set(build.RELEASES) - {build.running_release()})
+@pytest.mark.parametrize("codename", sorted({*build.RELEASES} - {build.running_release()}))
 def test_packages_for_another_release_run_there(codename: str) -> None:
     """With the smallest of them."""
     release = build.RELEASES[codename]

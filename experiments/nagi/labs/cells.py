@@ -35,6 +35,7 @@ from nagi.spec.media import MAX_STATIONS
 GROUP = "cells"
 EXAMPLE = paths.COLLECTION / "inventories" / "physical.example.yml"
 SPOOL, STATE = "/var/lib/nagi", "/run/nagi"
+PACKAGED = "/usr/bin"  # where programs of nagi's packages are
 _LINKS = TypeAdapter(dict[str, str])
 _PORTS = TypeAdapter(dict[str, dict[str, str]])
 
@@ -42,7 +43,8 @@ _PORTS = TypeAdapter(dict[str, dict[str, str]])
 @dataclass(frozen=True)
 class LabHost:
     """A host of a cell. `links`: link -> its interface; `ports`, on the emulator: link -> node ->
-    the interface that faces it."""
+    the interface that faces it; `programs`: the directory of nagi's programs, which else are
+    shipped."""
 
     name: str
     cell: str
@@ -55,6 +57,7 @@ class LabHost:
     nagi_link: str | None = None
     nagi_sdr: str | None = None
     nagi_switch: str | None = None
+    programs: str | None = None
     p4runtime: P4RuntimeAccess | None = None
 
     def interfaces(self) -> list[str]:
@@ -234,6 +237,7 @@ def _host(inventory: Path, name: str, cell: str, variables: dict[str, Any]) -> L
         nagi_link=variables.get("nagi_link"),
         nagi_sdr=variables.get("nagi_sdr"),
         nagi_switch=variables.get("nagi_switch"),
+        programs=PACKAGED if variables.get("nagi_packages") else None,
         p4runtime=_p4runtime(inventory, name, variables.get("nagi_p4runtime")),
     )
     used = host.interfaces()

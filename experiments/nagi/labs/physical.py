@@ -152,11 +152,13 @@ class HostPool:
             spool=f"{self._home(host)}/runs",
             state=host.state,
             user=host.user,
-            nagi_link=host.nagi_link or f"{self._home(host)}/nagi-link",
+            nagi_link=host.nagi_link or f"{host.programs or self._home(host)}/nagi-link",
             # It comes with GNU Radio, and is not shipped.
             nagi_sdr=host.nagi_sdr or "nagi-sdr",
             token=self.token,
-            switch=SwitchPrograms(host.nagi_switch or f"{self._home(host)}/nagi-switch")
+            switch=SwitchPrograms(
+                host.nagi_switch or f"{host.programs or self._home(host)}/nagi-switch"
+            )
             if host.nagi_switch or host.node in shape.switches
             else None,
             p4runtime=host.p4runtime,
@@ -188,10 +190,11 @@ class HostPool:
                     mine["nagi_interfaces"] = module_interfaces(
                         shape, host.node, place.interfaces, _macs(cell, inspections)
                     )
-                if host.node == EMULATOR and host.nagi_link is None:
-                    mine["nagi_link_source"] = str(paths.executable("nagi-link"))
-                if place.switch is not None and host.nagi_switch is None:
-                    mine["nagi_switch_source"] = str(paths.executable("nagi-switch"))
+                if host.programs is not None:
+                    agent = ["/usr/bin/env", f"NAGI_PROGRAMS={host.programs}", *_AGENT]
+                    mine |= {"nagi_agent": agent, "nagi_agent_apart": [*APART, *agent]}
+                else:
+                    mine |= _shipped(host, place)
                 variables[host.name] = mine
         inventory = {
             "all": {
@@ -397,6 +400,16 @@ def _macs(cell: Cell, inspections: dict[str, Inspection]) -> Callable[[str, str]
         return inspections[host.name].interfaces[host.links[link]].mac
 
     return mac
+
+
+def _shipped(host: LabHost, place: Place) -> dict[str, object]:
+    """Programs of the controller's that a host is brought."""
+    shipped: dict[str, object] = {}
+    if host.node == EMULATOR and host.nagi_link is None:
+        shipped["nagi_link_source"] = str(paths.executable("nagi-link"))
+    if place.switch is not None and host.nagi_switch is None:
+        shipped["nagi_switch_source"] = str(paths.executable("nagi-switch"))
+    return shipped
 
 
 def _clocks(playbooks: Playbooks, results: Results) -> dict[str, ClockReading]:

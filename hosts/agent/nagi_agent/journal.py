@@ -2,7 +2,7 @@
 """Journals: how to undo what is about to be changed, on disk before it is changed.
 
 A journal is {"undo": [command, ...]}, commands in the order in which they are to be carried out.
-Who finds one after a crash carries it out. The Ansible module nagi.testbed.interfaces keeps one, too.
+Who finds one after a crash carries it out. Ansible's module nagi.testbed.interfaces keeps one, too.
 """
 
 from __future__ import annotations

@@ -18,11 +18,12 @@ from dataclasses import replace
 from importlib import resources
 from typing import Optional
 
-from nagi_agent import cgroups, commands
+from nagi_agent import cgroups, commands, programs
 from nagi_agent.contracts import FlowPlan, NodePlan, RunPlan, SchemeObjectPlan
 from nagi_agent.processes import end, start
 
 NAGI_TCP = "nagi-tcp"
+_OBJECTS = "objects"  # where they are in the agent's file
 _READY_TIMEOUT_S = 10.0
 _END_TIMEOUT_S = 5.0
 
@@ -30,19 +31,12 @@ _END_TIMEOUT_S = 5.0
 def refused() -> dict[str, str]:
     """Of the objects that came with this agent those that this host's kernel does not take, and
     why."""
-    place = resources.files("nagi_agent").joinpath("objects")
+    place = resources.files("nagi_agent").joinpath(_OBJECTS)
     if not place.is_dir():
         return {}
     names = sorted(each.name for each in place.iterdir() if each.name != NAGI_TCP)
     found = {name: problem_with(name, {}) for name in names}
     return {name: problem for name, problem in found.items() if problem is not None}
-
-
-def _read(name: str) -> bytes:
-    try:
-        return resources.files("nagi_agent").joinpath("objects", name).read_bytes()
-    except (OSError, KeyError):
-        raise RuntimeError(f"{name} did not come with this agent; build nagi anew") from None
 
 
 class _InMemory:
@@ -82,8 +76,8 @@ def problem_with(name: str, parameters: dict[str, int]) -> Optional[str]:
     """Why this host's kernel does not take an object; None if it does."""
     try:
         with (
-            _InMemory(NAGI_TCP, _read(NAGI_TCP)) as nagi_tcp,
-            _InMemory(name, _read(name)) as given,
+            _InMemory(NAGI_TCP, programs.read(_OBJECTS, NAGI_TCP)) as nagi_tcp,
+            _InMemory(name, programs.shipped(_OBJECTS, name)) as given,
         ):
             done = subprocess.run(
                 [NAGI_TCP, "check", given.path, *_settings(parameters)],
@@ -201,12 +195,12 @@ class _Held:
 
     def __init__(self, name: str, scheme_object: SchemeObjectPlan, events: Optional[str]) -> None:
         self._object = scheme_object.object
-        content = _read(self._object)
+        content = programs.shipped(_OBJECTS, self._object)
         if hashlib.sha256(content).hexdigest() != scheme_object.sha256:
             raise RuntimeError(f"{self._object} is not what was planned; build nagi anew")
         options = [] if events is None else ["--events", events]
         with (
-            _InMemory(NAGI_TCP, _read(NAGI_TCP)) as nagi_tcp,
+            _InMemory(NAGI_TCP, programs.read(_OBJECTS, NAGI_TCP)) as nagi_tcp,
             _InMemory("o", content) as given,
             _Cgroups() as root,
         ):

@@ -11,9 +11,9 @@ import json
 import os
 import subprocess
 from functools import lru_cache
-from importlib import resources
 from typing import Optional
 
+from nagi_agent import programs
 from nagi_agent.contracts import FlowPlan
 from nagi_agent.processes import unprivileged
 
@@ -26,11 +26,7 @@ _DRAWING = ("request_response", "poisson", "onoff")  # they take a seed
 @lru_cache(maxsize=None)
 def _in_memory() -> int:
     """A descriptor of the executable. Raises RuntimeError."""
-    try:
-        found = resources.files("nagi_agent").joinpath("programs", NAGI_TRAFFIC).read_bytes()
-    except (OSError, KeyError):
-        what = f"{NAGI_TRAFFIC} did not come with this agent; build nagi anew"
-        raise RuntimeError(what) from None
+    found = programs.read("programs", NAGI_TRAFFIC)
     descriptor = os.memfd_create(NAGI_TRAFFIC)
     with os.fdopen(os.dup(descriptor), "wb") as file:
         file.write(found)

@@ -160,3 +160,18 @@ def test_without_nagi_traffic_check_says_so(host, tmp_path):
     subprocess.run(["/usr/bin/python3", AGENT / "bundle.py", made], check=True)
     said = run(host, made, "print(traffic.problem())", {"application": "cbr"})
     assert said.strip() == "nagi-traffic did not come with this agent; build nagi anew"
+
+
+def test_a_host_s_own_program_takes_the_place_of_the_shipped_one(host, agent, tmp_path):
+    own = tmp_path / "nagi-traffic"
+    own.write_text("#!/bin/sh\necho of the host >&2\nexit 1\n")
+    code = """
+    os.environ["NAGI_PROGRAMS"] = DIRECTORY
+    print(traffic.problem())
+    """
+    settings = {"application": "transfer", "size_bytes": 100_000}
+    said = run(host, agent, code.replace("DIRECTORY", repr(str(tmp_path))), settings)
+    assert said == "nagi-traffic does not run here: of the host\n"
+    own.unlink()
+    said = run(host, agent, code.replace("DIRECTORY", repr(str(tmp_path))), settings)
+    assert said.startswith(f"{own}: No such file") and "provision the host again" in said

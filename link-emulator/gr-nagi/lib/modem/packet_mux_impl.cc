@@ -39,10 +39,11 @@ void packet_mux_impl::take(const pmt::pmt_t& message) {
   const std::size_t size = bytes_of(pdu, "packet_mux").size();
   const bool fits = size >= 1 && size <= longest_;
   if (!fits) {
-    // Not formatted by the logger: its format strings do not compile as C++20.
-    d_logger->error("packet " + std::to_string(number_of(pdu, "packet_mux")) + " has " +
-                    std::to_string(size) + " bytes, not 1 to " + std::to_string(longest_) +
-                    ": it is not sent");
+    // The macro does not format: as C++20, GNU Radio's older loggers cannot, and newer ones take
+    // constants only.
+    GR_LOG_ERROR(d_logger, "packet " + std::to_string(number_of(pdu, "packet_mux")) + " has " +
+                               std::to_string(size) + " bytes, not 1 to " +
+                               std::to_string(longest_) + ": it is not sent");
   }
   packets_.push_back({pdu.meta, fits ? pdu.data : pmt::PMT_NIL});
   feed();

@@ -186,7 +186,7 @@ void medium_port_impl::close(const std::string& error) {
     error_ = error;
     closed_ = true;
   }
-  if (!error.empty()) d_logger->error("the carrier failed: " + error);
+  if (!error.empty()) GR_LOG_ERROR(d_logger, "the carrier failed: " + error);
   closed_event_.set();
   // How GNU Radio tells a block that has only message ports that it is done; it tells those after.
   _post(pmt::mp("system"), pmt::cons(pmt::mp("done"), pmt::from_long(1)));

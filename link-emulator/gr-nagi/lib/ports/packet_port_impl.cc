@@ -71,7 +71,7 @@ void packet_port_impl::read_frames() {
       });
     }
   } catch (const std::system_error& error) {
-    d_logger->error(std::string("the interface is gone: ") + error.what());
+    GR_LOG_ERROR(d_logger, std::string("the interface is gone: ") + error.what());
     _post(pmt::mp("system"), pmt::cons(pmt::mp("done"), pmt::from_long(1)));
   }
 }

@@ -98,40 +98,23 @@ class Thing:
 
 
 class Package(Thing):
-    """A package, by a name or pattern that apt-get takes; or several that belong together, by the paths
-    of their .deb with spaces between. Noted with it: packages it brings, and those it drives out."""
+    """A package, by a name or pattern that apt-get takes. Noted with it: those that come, and
+    those that it drives out."""
 
     kind = "package"
 
     def look(self):
-        if self.name.startswith("/"):
-            return {} if all(map(self._has_from, self._words)) else None
         status, out, _ = self.system.ask(
             "dpkg-query", "--show", "--showformat", r"${db:Status-Status}\n", self.name
         )
         return {} if status == 0 and "installed" in out.splitlines() else None
-
-    @property
-    def _words(self) -> list:
-        return self.name.split()
-
-    def _has_from(self, path: str) -> bool:
-        """Whether the package is there in the version that a .deb has."""
-        form = "--showformat=${Package}\\n${Version}\\n"
-        status, out, _ = self.system.ask("dpkg-deb", form, "--show", path)
-        if status != 0:  # in check mode it has not been brought
-            return False
-        package, version = out.split()
-        form = r"${db:Status-Status} ${Version}\n"
-        _, out, _ = self.system.ask("dpkg-query", "--show", "--showformat", form, package)
-        return f"installed {version}" in out.splitlines()
 
     def differs(self, found) -> bool:
         return found is None
 
     def ours(self):
         self._update()
-        said = self.system.run("apt-get", *_APT, "--simulate", "install", *self._words)
+        said = self.system.run("apt-get", *_APT, "--simulate", "install", self.name)
         return {"installed": _names("Inst", said), "removed": _names("Remv", said)}
 
     def _update(self) -> None:
@@ -142,7 +125,7 @@ class Package(Thing):
             write_whole(stamp, b"", 0o600)
 
     def make(self, found) -> None:
-        self.system.run("apt-get", *_APT, "install", *self._words)
+        self.system.run("apt-get", *_APT, "install", self.name)
 
     def put_back(self, before, ours, rest: list) -> str:
         wanted_by_others = {

@@ -95,8 +95,8 @@ QUIET_IPV6 = {
     "disable_ipv6": "0",
 }
 
-# Kinds of interfaces that are upon another, which merges segments before they have them, and must be
-# up for them.
+# Kinds of interfaces that are upon another, which merges segments before they have them, and must
+# be up for them.
 UPON_ANOTHER = ("vlan", "macvlan")
 
 Command = list  # of words
@@ -399,6 +399,11 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
+    if module.check_mode and module.get_bin_path("ethtool") is None:
+        # As on a fresh host: the package would have been installed before.
+        names = [wanted["name"] for wanted in module.params["interfaces"]]
+        said = [f"{name}: what can only be seen when ethtool is installed" for name in names]
+        module.exit_json(changed=True, changes=said, cards=[])
     kind = Card if module.params["hardware"] else Interface
     interfaces = [kind(module, wanted) for wanted in module.params["interfaces"]]
     planned = [(interface, interface.changes()) for interface in interfaces]

@@ -18,8 +18,7 @@ options:
     description: whose things these are
     type: str
   packages:
-    description: packages, by name or by a pattern that apt-get takes; or by the paths of .deb files on the host,
-      with spaces between those that belong together
+    description: packages, by name or by a pattern that apt-get takes
     type: list
     elements: str
     default: []

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Provisioning hosts of each release, fresh from an installer, and putting them back."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from provisioning import Provision
+from releases import RELEASES, Unavailable
+from throw_away import Host
+
+# Trees are made, hosts boot, and are provisioned from nothing.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
+PACKAGES = Path(__file__).parents[2] / "build" / "deb"
+NODE = {"nagi_node": "S", "nagi_links": {"wired": "enp2s0"}}
+EMULATOR = {"nagi_node": "emulator", "nagi_links": {"wired": {"S": "enp2s0", "N": "enp3s0"}}}
+# Nothing there may set the clock: it is compared only.
+CHRONY = {"nagi_clock": "chrony", "nagi_chrony_options": "-F 1 -x"}
+PTP = {
+    "nagi_clock": "ptp",
+    "nagi_ptp_interface": "enp3s0",
+    "nagi_ptp_time_stamping": "software",
+    "nagi_ptp_free_running": True,
+}
+# What a host is, as provisioning can change it. Left out: what apt and dpkg note of their work
+# (logs, lists, downloads), the copies that tools keep of accounts' files (`passwd-`), caches of the
+# linker, of Python and of systemd, which are made anew, and dbus, which starts when it is asked.
+STATE = r"""
+cd /
+left_out="! -name *- ! -name ld.so.cache ! -name .updated ! -name *.pyc ! -name __pycache__"
+find etc usr var/lib/nagi* run/nagi root srv opt home $left_out -printf '%p %y %m %u %g %l\n' \
+    2>/dev/null | grep -v ^srv/archive/ | sort
+find etc usr $left_out -type f -exec sha256sum {} + | sort -k 2
+dpkg-query --show --showformat '${db:Status-Abbrev} ${Package} ${Version}\n'
+dpkg-statoverride --list
+systemctl list-unit-files --no-legend --plain | awk '{print $1, $2}'
+systemctl list-units --no-legend --plain --state=active --type=service,timer,socket \
+    | awk '$1 != "dbus.service" {print $1}'
+systemctl list-units --no-legend --plain --state=failed | awk '{print $1}'
+for interface in enp2s0 enp3s0; do
+    cat /proc/sys/net/ipv6/conf/$interface/disable_ipv6
+done 2>&1
+cat /proc/irq/default_smp_affinity
+"""
+
+
+@dataclass
+class Fresh:
+    """Two hosts of a release, and how they are provisioned: both, or the node only where there is
+    no nagi-link for the release. `chosen`: host -> its variables."""
+
+    machines: dict[str, Host]
+    provision: Provision
+    chosen: dict[str, dict[str, object]]
+    lacking: str
+
+    def state(self) -> dict[str, list[str]]:
+        return {
+            name: machine.run("sh", "-c", STATE).splitlines()
+            for name, machine in self.machines.items()
+        }
+
+
+@pytest.fixture(scope="module", params=RELEASES)
+def fresh(request, boot_host, tmp_path_factory):
+    """Hosts as they come, a node and an emulator."""
+    release = request.param
+    machines = {"alice": boot_host(release), "heron": boot_host(release)}
+    for name, interface in (("alice", "enp2s0"), ("heron", "enp2s0"), ("heron", "enp3s0")):
+        link = f"ip link add {interface} type veth peer name far-{interface}"
+        machines[name].run("sh", "-c", link)
+    chosen = {"alice": NODE | CHRONY, "heron": EMULATOR | PTP}
+    lacking = ""
+    if not runs_here(release):
+        for name, package in (("alice", "nagi-tcp"), ("heron", "nagi-link")):
+            if list((PACKAGES / release).glob(f"{package}_*.deb")):
+                chosen[name]["nagi_packages"] = str(PACKAGES)
+            elif name == "heron":
+                lacking = f"needs {package} of {release}: `make deb RELEASE={release}`"
+                del chosen[name]
+    provision = Provision(machines, tmp_path_factory.mktemp("ansible"))
+    return Fresh(machines, provision, chosen, lacking)
+
+
+def runs_here(release: str) -> bool:
+    """Whether programs that were built for this machine run there."""
+    said = Path("/etc/os-release").read_text()
+    return re.search(rf"^VERSION_CODENAME={release}$", said, re.M) is not None
+
+
+def difference(before: dict[str, list[str]], after: dict[str, list[str]]) -> list[str]:
+    return [
+        f"{name}: {line}"
+        for name in before
+        for line in difflib.unified_diff(before[name], after[name], lineterm="", n=0)
+        if not line.startswith(("---", "+++", "@@"))
+    ]
+
+
+def test_a_fresh_host_is_provisioned_once_and_put_back_to_the_byte(fresh):
+    before = fresh.state()
+    checked = fresh.provision("--check", "--diff", **fresh.chosen)
+    assert checked.status == 0, checked.said
+    assert all(checked.changed[name] > 3 for name in fresh.chosen), checked.said
+    assert difference(before, fresh.state()) == []
+
+    first = fresh.provision(**fresh.chosen)
+    assert first.status == 0, first.said
+    installed = "dpkg-query --show --showformat '${db:Status-Abbrev} ${Package}\n'"
+    packages = fresh.machines["alice"].run("sh", "-c", installed)
+    for package in ("chrony", "iperf", r"libelf1(t64)?", r"libspdlog1\..*"):
+        assert re.search(rf"^ii +{package}$", packages, re.M), packages
+    if not fresh.lacking:
+        fresh.machines["heron"].run("nagi-link", "--version")
+        fresh.machines["heron"].run("systemctl", "is-active", "nagi-ptp.service")
+
+    provisioned = fresh.state()
+    second = fresh.provision(**fresh.chosen)
+    assert second.status == 0, second.said
+    assert second.changed == {**dict.fromkeys(fresh.chosen, 0), "localhost": 0}, second.said
+    assert difference(provisioned, fresh.state()) == []
+
+    back = fresh.provision.back()
+    assert back.status == 0, back.said
+    assert difference(before, fresh.state()) == []
+    if fresh.lacking:
+        pytest.skip(f"all but the emulator: {fresh.lacking}")
+
+
+@pytest.fixture
+def tree(boot_host):
+    """That of this machine's release, or of any that can be had."""
+    del boot_host  # which skips where there are no throw-away hosts
+    for release in sorted(RELEASES, key=runs_here, reverse=True):
+        with suppress(Unavailable):
+            return release, RELEASES[release].directory() / "tree"
+    pytest.skip("no release can be had here: give an archive, MIRROR=URL")
+
+
+def test_nothing_of_a_host_stays(tree, tmp_path):
+    """Neither processes nor mounts, and what it wrote is not in its tree."""
+    release, directory = tree
+    mounts = Path("/proc/self/mountinfo").read_text()
+    with Host(tmp_path, release) as machine:
+        assert machine.run("hostname") == f"{release}\n"
+        machine.run("sh", "-c", "touch /etc/written; rm /etc/hosts; sleep 1000 >/dev/null 2>&1 &")
+        inside = _namespace(Path(f"/proc/{machine.pid}"))
+    deadline = time.monotonic() + 60
+    while left := [each for each in Path("/proc").glob("[0-9]*") if _namespace(each) == inside]:
+        assert time.monotonic() < deadline, left
+        time.sleep(0.05)  # they are killed all at once, and need not be dead at once
+    assert Path("/proc/self/mountinfo").read_text() == mounts
+    assert (directory / "etc/hosts").exists() and not (directory / "etc/written").exists()
+
+
+def _namespace(process: Path) -> int:
+    with suppress(OSError):
+        return (process / "ns" / "pid").stat().st_ino
+    return 0
+
+
+MAKE = "from releases import *; RELEASES['trixie'].directory()"
+
+
+def test_a_release_that_cannot_be_had_is_named_and_a_killed_one_leaves_nothing(
+    boot_host, tmp_path, monkeypatch
+):
+    del boot_host
+    if shutil.which("mmdebstrap") is None:
+        pytest.skip("needs mmdebstrap: `apt-get install mmdebstrap`")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    cache = tmp_path / "nagi" / "releases"
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}/debian"
+        monkeypatch.setenv("MIRROR", address)
+        maker = subprocess.Popen([sys.executable, "-c", MAKE], cwd=Path(__file__).parent)
+        silent.settimeout(120)
+        with silent.accept()[0]:  # apt asks for the release, and waits
+            maker.kill()
+            maker.wait()
+    assert list(cache.glob("trixie-*")) == [] and len(list(cache.glob("nagi-scratch-*"))) == 1
+    with pytest.raises(Unavailable, match=r"127\.0\.0\.1.*give another archive: MIRROR=URL"):
+        RELEASES["trixie"].directory()  # nobody answers any more
+    assert [left.name for left in cache.iterdir()] == ["trixie.lock"]
+    assert str(tmp_path) not in Path("/proc/self/mountinfo").read_text()
