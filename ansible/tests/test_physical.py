@@ -15,7 +15,8 @@ from nagi.labs.physical import APART
 from nagi_contracts.paths import AGENT, P4, ROOT
 from provisioning import Provision
 
-pytestmark = pytest.mark.slow  # hosts boot, and are provisioned from nothing
+# Hosts boot, and are provisioned from nothing.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 HOST = {"nagi_node": "S", "nagi_links": {"wired": "enp2s0"}}
 EMULATOR = {"nagi_node": "emulator", "nagi_links": {"wired": {"S": "enp2s0", "N": "enp3s0"}}}
 PROVISIONED = EMULATOR | {"nagi_capture_group": "capture", "nagi_congestion_controls": ["reno"]}

@@ -41,7 +41,7 @@ Maintainer: nobody <nobody@example.org>
 Description: stands for the real one in a test
 """
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 
 @pytest.fixture(scope="module")

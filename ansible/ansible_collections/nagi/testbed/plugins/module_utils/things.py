@@ -615,6 +615,9 @@ class Sysctl(Thing):
     def make(self, found) -> None:
         if self.system.started:
             self.system.run("sysctl", "-q", "-w", f"{self.name}={self.wanted['value']}")
+            # sysctl ends well where the kernel refuses, too.
+            if self.differs(now := self.look()):
+                raise Failed(f"{self.name}: the kernel has {now}, and does not take {self.wanted}")
 
     def put_back(self, before, ours, rest: list) -> str:
         found = self.look()
