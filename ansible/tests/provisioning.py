@@ -45,6 +45,11 @@ class Provision:
         write_inventory(self._directory / "inventory.yml", machines or self._machines, wanted)
         return playbook(self._directory, "provision", *options)
 
+    def start(self, **wanted: dict[str, object]) -> subprocess.Popen[str]:
+        """Begins a call, in a session of its own."""
+        write_inventory(self._directory / "inventory.yml", self._machines, wanted)
+        return start_playbook(self._directory, "provision", start_new_session=True)
+
     def back(self, *options: str) -> Outcome:
         """Has the hosts of the last call put back."""
         return playbook(self._directory, "deprovision", *options)
@@ -63,9 +68,9 @@ def write_inventory(path: Path, machines, wanted: dict[str, dict[str, object]]) 
     path.write_text(yaml.safe_dump(inventory))
 
 
-def playbook(directory: Path, name: str, *options: str) -> Outcome:
-    """A playbook of the collection with the inventory in `directory`."""
-    done = subprocess.run(
+def start_playbook(directory: Path, name: str, *options: str, **how: Any) -> subprocess.Popen[str]:
+    """Begins a playbook of the collection with the inventory in `directory`."""
+    return subprocess.Popen(
         [PLAYBOOK, "-i", directory / "inventory.yml", f"nagi.testbed.{name}", *options],
         cwd=directory,
         env={
@@ -80,8 +85,15 @@ def playbook(directory: Path, name: str, *options: str) -> Outcome:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        **how,
     )
-    return Outcome(done.returncode, done.stdout)
+
+
+def playbook(directory: Path, name: str, *options: str) -> Outcome:
+    """A playbook of the collection with the inventory in `directory`, to its end."""
+    with start_playbook(directory, name, *options) as running:
+        said = running.communicate()[0]
+    return Outcome(running.returncode, said)
 
 
 def list_inventory(inventory: Path) -> dict[str, Any]:

@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -280,6 +282,28 @@ def test_an_emulator_that_becomes_a_node_loses_what_it_had_and_deprovision_the_r
     machine.run("rm", "/etc/nagi/bench.json")
     assert machine.run("sh", "-c", CONTENT) == before
     assert provision.back().changed["robin"] == 0
+
+
+@pytest.mark.parametrize("role", ["service_user", "processors", "switch"])
+def test_killed_in_the_middle_a_second_run_completes_it(boot_host, tmp_path, role):
+    machine = boot_host()
+    machine.run("ip", "link", "add", "enp2s0", "type", "veth", "peer", "name", "enp3s0")
+    before = machine.run("sh", "-c", CONTENT)
+    provision = Provision({"robin": machine}, tmp_path)
+    running = provision.start(robin=SWITCH)
+    assert running.stdout is not None
+    for line in running.stdout:
+        if line.startswith(f"TASK [nagi.testbed.{role} : Have") or "Keep processors" in line:
+            break
+    else:
+        pytest.fail("it ended before it was killed")
+    os.killpg(running.pid, signal.SIGKILL)
+    running.wait()
+    completed = provision(robin=SWITCH)
+    assert completed.status == 0, completed.said
+    assert provision(robin=SWITCH).changed["robin"] == 0
+    assert provision.back().status == 0
+    assert machine.run("sh", "-c", CONTENT) == before
 
 
 def test_a_host_that_a_campaign_holds_is_left_alone(boot_host, tmp_path):

@@ -223,12 +223,20 @@ def levels_of(found: Observed) -> pd.DataFrame:
     (file,) = found.place.glob("D.*.pcap*")
     rows = []
     for at_ns, tcp in tcp_headers(file):
-        options = tcp[20 : (tcp[12] >> 4) * 4]
-        at = options.find(bytes([253, 4]))
         if int.from_bytes(tcp[0:2]) == 5001 and tcp[13] == 0x10:
-            assert at >= 0, "an ACK without the option"
-            rows.append((at_ns / 1e9, int.from_bytes(options[at + 2 : at + 4])))
+            options = dict(tcp_options(tcp))
+            assert 253 in options, "an ACK without the option"
+            rows.append((at_ns / 1e9, int.from_bytes(options[253])))
     return pd.DataFrame(rows, columns=["t_s", "level"])
+
+
+def tcp_options(tcp: bytes) -> Iterator[tuple[int, bytes]]:
+    """The kind and the data of each option; time stamps may have any bytes."""
+    rest = tcp[20 : (tcp[12] >> 4) * 4]
+    while rest and rest[0] != 0:
+        length = 1 if rest[0] == 1 else rest[1]
+        yield rest[0], rest[2:length]
+        rest = rest[length:]
 
 
 def tcp_headers(file: Path) -> Iterator[tuple[int, bytes]]:
