@@ -93,6 +93,7 @@ class Progress:
         self._tried = Counter(tried)
         self._jobs = jobs
         self._lasts = lasts
+        self._lasting: dict[str, float] = {}  # what `lasts` said, by run
         self._place = place
         self._clock = clock
         self._what = "starting"
@@ -196,7 +197,7 @@ class Progress:
             if lead_s is None:
                 self._virtual_pace = self._virtual_pace or _Pace(self._jobs, self._clock())
                 return
-            lasts = [list(accumulate(map(self._lasts, runs))) for runs in plans.values()]
+            lasts = [list(accumulate(map(self._seconds_of, runs))) for runs in plans.values()]
             ends = sorted(each for cell in lasts for each in cell)
             begin = lead_s + _SHIPPING_S
             self._batch = _Batch(
@@ -211,7 +212,7 @@ class Progress:
             if self._batch is not None:
                 self._batch.collected += 1
             if self._virtual_pace is not None:
-                self._virtual_pace.run_over(self._lasts(plan), self._clock())
+                self._virtual_pace.run_over(self._seconds_of(plan), self._clock())
             point = ", ".join(plan.point.values())
             repeat = f", repeat {plan.repeat + 1}" if plan.repeat else ""
             attempt = self._tried[plan.run_id]
@@ -279,14 +280,19 @@ class Progress:
         left_s = self._seconds_left()
         return f"{in_time(left_s)} left" if left_s >= 0.5 else "longer than estimated"
 
+    def _seconds_of(self, plan: RunPlan) -> float:
+        if plan.run_id not in self._lasting:
+            self._lasting[plan.run_id] = self._lasts(plan)
+        return self._lasting[plan.run_id]
+
     def _seconds_left(self) -> float:
         if self._virtual_pace is not None:
-            estimated = [self._lasts(plan) for plan in self._waiting.values()]
+            estimated = [self._seconds_of(plan) for plan in self._waiting.values()]
             return self._virtual_pace.seconds_left(estimated, self._clock())
         underway = self._batch.plans if self._batch is not None else set()
         further_s = sum(
             # Another try has the lab alone.
-            self._lasts(plan) / (1 if run_id in self._again else self._jobs)
+            self._seconds_of(plan) / (1 if run_id in self._again else self._jobs)
             for run_id, plan in self._waiting.items()
             if run_id not in underway
         )

@@ -361,7 +361,8 @@ def _crossings(
         came, received_ns = unique_keys(last.identity[received], last.time_ns[received])
         inside = np.zeros(len(identity), np.int64)
         known = np.ones(len(identity), bool)
-        recorded = np.isin(came, first.identity[sent])
+        arrivals = pd.Series(came)
+        recorded = arrivals.isin(first.identity[sent]).to_numpy()
         for direction in directions:
             mine = due[(due["direction"] == number_of(plan, direction)) & (fates(due) == DELIVERED)]
             key, took = unique_keys(
@@ -370,7 +371,7 @@ def _crossings(
             found = look_up(key, took + 1, identity)
             inside += found - 1
             known &= found > 0
-            recorded &= np.isin(came, mine["identity"].astype(np.int64))
+            recorded = recorded & arrivals.isin(mine["identity"].astype(np.int64)).to_numpy()
             if not direction.is_hop and (direction.link, direction.direction) in through:
                 key, took = through[direction.link, direction.direction].took_ns
                 found = look_up(key, took + 1, identity)
