@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import socket
+import subprocess
 from typing import Optional
 
 from nagi_agent.commands import status_in_words
@@ -43,7 +44,11 @@ class SimulatedCore:
     def stop(self) -> None:
         """Waits for its end, which the end of nagi-link brings. Raises RuntimeError if it ended in
         another way."""
-        if end(self._process, signal.SIGTERM, _END_TIMEOUT_S) != 0:
+        try:
+            self._process.wait(_END_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+        if self._process.returncode != 0:
             raise RuntimeError(self.problem())
 
     def kill(self) -> None:
@@ -56,5 +61,7 @@ def problem_with(plans: list[RunPlan], nagi_fpga: Optional[str]) -> Optional[str
     names = list(dict.fromkeys(link.name for plan in plans for link in plan.simulated_fpgas()))
     if not names or (nagi_fpga is not None and shutil.which(nagi_fpga) is not None):
         return None
-    are = f"link {names[0]} is an FPGA's" if len(names) == 1 else f"links {', '.join(names)} are FPGAs'"
+    are = f"link {names[0]} is an FPGA's"
+    if len(names) > 1:
+        are = f"links {', '.join(names)} are FPGAs'"
     return f"{are}, and there is no {nagi_fpga or NAME}; build it with `make fpga-simulation`"
