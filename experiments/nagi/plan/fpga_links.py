@@ -13,7 +13,7 @@ from nagi_contracts.impairments.losses.none import NoLossPlan
 from nagi_contracts.impairments.losses.poisson import PoissonLossPlan
 from nagi_contracts.impairments.markings.threshold import ThresholdMarkingPlan
 from nagi_contracts.impairments.queues.drop_tail import DropTailPlan
-from nagi_contracts.plan import DIRECTIONS, ETHERNET_MTU, DirectionName, DirectionPlan, FpgaPlan
+from nagi_contracts.plan import DIRECTIONS, DirectionName, DirectionPlan, FpgaPlan
 from nagi_contracts.units import in_bytes
 
 from nagi.plan.directions import Directions
@@ -75,12 +75,6 @@ class FpgaLinks:
                     "write `emulator: fpga` at the link, or remove it",
                 )
             return False
-        if link.mtu_bytes > ETHERNET_MTU:
-            raise self._request.error(
-                ("links", name, "mtu"),
-                f"the FPGA's core takes packets of up to {ETHERNET_MTU} bytes",
-                f"give less, {_ON_NAGI_LINK}",
-            )
         for direction in DIRECTIONS:
             settings = self._request.settings(link, direction)
             for key, (what, cure) in _LACKING.items():

@@ -62,7 +62,7 @@ class DirectionRegisters {
           "queue discipline but drop_tail");
     lacks(!std::holds_alternative<model::Duration>(config.delay), "delay_trace",
           "delay that changes");
-    lacks(config.jitter.distribution.has_value(), "jitter", "jitter");
+    lacks(config.jitter.distribution.index() != 0, "jitter", "jitter");
     lacks(!config.keep_order, "keep_order", "packets out of order");
     lacks(config.arq.has_value(), "arq", "ARQ");
     std::apply(

@@ -10,8 +10,8 @@ namespace nagi::fpga {
 
 namespace {
 
-// Time reaches the core's parts after this many clocks; before, it may seem idle.
-constexpr int clocks_of_time = 6;
+// Idle is a register: it knows of a new time, or of a beat, so many clocks later.
+constexpr int clocks_of_time = 2;
 // Far more than a frame takes.
 constexpr int patience = 1'000'000;
 constexpr int clocks_of_reset = 16;
