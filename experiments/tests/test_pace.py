@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 from nagi.campaign import pace
 from nagi.campaign.estimate import seconds_in, virtual_seconds_of
@@ -40,6 +43,39 @@ def test_of_earlier_runs_an_hour_counts():
     assert pace.known().ratio == pytest.approx(6600 / 3600)
     pace.learn(3600 * 6600 / 3600, 3600)
     assert pace.known().ratio == pytest.approx(1.0)
+
+
+class Clocks:
+    """Processor times as a test has them: busy, idle, and this process's own."""
+
+    def __init__(self, monkeypatch):
+        self._now = (1000.0, 5000.0, 10.0)
+        monkeypatch.setattr(pace, "_processor_seconds", lambda: self._now)
+
+    def go_on(self, *, own=0.0, others=0.0, idle=0.0):
+        busy, idle_so_far, own_so_far = self._now
+        self._now = (busy + own + others, idle_so_far + idle, own_so_far + own)
+
+
+@pytest.mark.parametrize(
+    ("own", "others", "idle", "share"),
+    [(20, 0, 0, 1), (20, 0, 20, 1), (10, 10, 0, 0.5), (5, 10, 5, 0.5), (0, 0, 0, 1)],
+)
+def test_what_others_take_of_the_processors_is_not_a_slow_machine(
+    monkeypatch, own, others, idle, share
+):
+    clocks = Clocks(monkeypatch)
+    measured = pace.Share()
+    clocks.go_on(own=own, others=others, idle=idle)
+    assert measured.value() == pytest.approx(share)
+
+
+def test_processes_that_were_waited_for_are_ones_own(monkeypatch):
+    # Of this machine's clocks only what a test can know: a child's time is there once it has ended.
+    *_, before = pace._processor_seconds()
+    subprocess.run([sys.executable, "-c", "sum(range(10**7))"], check=True)
+    assert pace._processor_seconds()[2] > before
+    assert 0 < pace.Share().value() <= 1
 
 
 def test_a_campaign_of_nothing_teaches_nothing(kept):

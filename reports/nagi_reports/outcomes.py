@@ -3,7 +3,8 @@
 
 A value is a mean with its 95 % interval. A claim holds at a point if it holds of the whole
 interval, fails if it holds of none of it, and is undecided there if the interval straddles a limit.
-Of a single run there is no interval: its value decides.
+Of a single run there is no interval: its value decides. A ratio is of pairs of runs that met the
+same channel, where there are such.
 
 NAGI is over the values of x that a statement chooses, as far as every series has a valid run there,
 as everywhere in a report (summary.py).
@@ -21,6 +22,7 @@ import pandas as pd
 from nagi_contracts.records import Campaign
 from nagi_contracts.statements import Condition, Statement
 
+from nagi_reports.statistics import RunValues, by_run, ratio_of_means
 from nagi_reports.summary import Mean, mean_of_runs, normalised, shared
 
 Result = Literal["confirmed", "confirmed in part", "not confirmed", "undecided", "not tested"]
@@ -161,14 +163,15 @@ class _Evaluation:
             over = [x for x in over if all(x in self._compared(each) for each in points)]
             if len(over) < (statement.topologies or 1):
                 return None
-            values = [
-                normalised([self._mean(each | {self._x: x}, column) for x in over])
-                for each in points
-            ]
+            sides = [[each | {self._x: x} for x in over] for each in points]
         else:
             column = {"goodput": "goodput_bps", "agi": "agi"}.get(metric, metric)
-            values = [self._mean(each, column) for each in points]
-        return values[0] if other is None else ratio(*values)
+            sides = [[each] for each in points]
+        if other is not None:
+            runs = [[self._runs(each, column) for each in side] for side in sides]
+            return ratio_of_means(*runs)
+        means = [self._mean(each, column) for each in sides[0]]
+        return normalised(means) if metric.startswith("nagi") else means[0]
 
     def _compared(self, point: Point) -> list[str]:
         """The values of x at which all series have valid runs, the other axes being as in `point`
@@ -182,21 +185,17 @@ class _Evaluation:
         )
         return [self._axes[self._x][position] for position in at]
 
+    def _runs(self, point: Point, column: str) -> RunValues:
+        """The metric of each run at a point, by its seed."""
+        rows = self._rows.get(tuple(point[axis] for axis in self._axes))
+        return pd.Series(dtype=float) if rows is None else by_run(rows, column, "seed")
+
     def _mean(self, point: Point, column: str) -> Mean | None:
         key = (*(point[axis] for axis in self._axes), column)
         if key not in self._means:
             rows = self._rows.get(key[:-1])
             self._means[key] = None if rows is None else mean_of_runs(rows, column)
         return self._means[key]
-
-
-def ratio(one: Mean | None, other: Mean | None) -> Mean | None:
-    """one / other, taken as independent: relative intervals add in squares (the delta method)."""
-    if one is None or other is None or other.value == 0:
-        return None
-    value = one.value / other.value
-    apart = math.hypot(one.halfwidth / other.value, value * other.halfwidth / other.value)
-    return Mean(value, apart, min(one.runs, other.runs))
 
 
 def _holds(statement: Statement, value: Mean | None) -> bool | None:

@@ -23,7 +23,7 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,7 @@ CONFIDENCE = 0.95
 MIN_POINTS = 6  # with fewer, the signed-rank test cannot come below 0.05
 
 Values = Sequence[float] | npt.NDArray[np.floating[Any]]
+RunValues: TypeAlias = "pd.Series[float]"  # a value a run, by the run's seed or id
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,36 @@ def ratio(parts: Values, wholes: Values) -> Mean | None:
     return Mean(value, halfwidth(y - value * x) / float(x.mean()), len(x))
 
 
+def ratio_of_means(ones: Sequence[RunValues], others: Sequence[RunValues]) -> Mean | None:
+    """The mean over several points of the means over runs, over that of as many other points. Runs
+    are paired where both sides of a point have their seeds, for they met the same channel: the
+    interval of a point is that of the mean of one - ratio x other. Where fewer than two seeds are
+    shared, runs are taken as independent. Intervals of points add in squares; `runs` is the least
+    that a point has. None if there is no point, or one without a run, or the others' mean is 0."""
+    if not ones or any(values.empty for values in (*ones, *others)):
+        return None
+    points = [_paired(one, other) for one, other in zip(ones, others, strict=True)]
+    whole = float(np.mean([other.mean() for _, other in points]))
+    if whole == 0:
+        return None
+    value = float(np.mean([one.mean() for one, _ in points])) / whole
+    apart = [
+        halfwidth((one - value * other).to_numpy())
+        if one.index.equals(other.index)
+        else math.hypot(halfwidth(one.to_numpy()), value * halfwidth(other.to_numpy()))
+        for one, other in points
+    ]
+    runs = min(min(len(one), len(other)) for one, other in points)
+    return Mean(value, math.hypot(*apart) / len(points) / abs(whole), runs)
+
+
+def _paired(one: RunValues, other: RunValues) -> tuple[RunValues, RunValues]:
+    """The values of both with the same seeds; all of them if less than two are the same."""
+    seeds = one.index.intersection(other.index).sort_values()
+    few = len(seeds) < 2 and not one.index.sort_values().equals(other.index.sort_values())
+    return (one, other) if few else (one.loc[seeds], other.loc[seeds])
+
+
 def runs_needed(values: Values, wanted: float, at_most: int) -> int:
     """How many runs there must be for an interval of half width `wanted`, if the standard deviation
     stays what it is in `values`: the smallest n with t(0.975, n - 1) x s / sqrt(n) <= wanted, at
@@ -88,10 +119,10 @@ def foreground(table: pd.DataFrame) -> pd.DataFrame:
     return table[table["background"].ne(True)] if "background" in table else table
 
 
-def by_run(table: pd.DataFrame, column: str) -> pd.Series[float]:
-    """A column of results as a value a run (the mean of its flows), by run_id; runs without a value
-    are left out."""
-    return foreground(table).groupby("run_id", sort=False)[column].mean().dropna()
+def by_run(table: pd.DataFrame, column: str, key: str = "run_id") -> RunValues:
+    """A column of results as a value a run (the mean of its flows), by run_id or, of one point, by
+    seed; runs without a value are left out."""
+    return foreground(table).groupby(key, sort=False)[column].mean().dropna()
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -36,6 +36,8 @@ def valid_row(run: CampaignRun, agi: float, bottleneck_bps: float) -> dict[str, 
     return {
         "run_id": run.run_id,
         "status": "valid",
+        "seed": ", ".join(run.point[axis] for axis in run.point if axis != "scheme")
+        + f", {run.repeat}",
         "agi": agi,
         "goodput_bps": agi * bottleneck_bps,
         "bottleneck_bps": bottleneck_bps,

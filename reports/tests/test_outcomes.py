@@ -11,7 +11,7 @@ import pytest
 from campaigns import CEILING, campaign_of, valid_row
 from nagi_contracts.statements import Metric, Statement
 from nagi_reports.chapters.statements import held, ours
-from nagi_reports.outcomes import Finding, Outcome, outcomes, ratio, result_of
+from nagi_reports.outcomes import Finding, Outcome, outcomes, result_of
 from nagi_reports.summary import Mean, normalised
 
 CAPACITIES = ("10 Mb/s", "20 Mb/s", "40 Mb/s")
@@ -250,13 +250,7 @@ def test_quantifiers(quantifier, holds, result):
     assert result_of(statement, found) == result
 
 
-def test_intervals_of_ratios_and_of_nagi():
-    # Relative half widths of 3 % and 4 % make 5 %.
-    found = ratio(Mean(1.0, 0.03, 5), Mean(2.0, 0.08, 4))
-    assert (found.value, found.halfwidth, found.runs) == (0.5, pytest.approx(0.025), 4)
-    assert math.isnan(ratio(Mean(1.0, math.nan, 1), Mean(2.0, 0.1, 4)).halfwidth)
-    assert ratio(None, Mean(1.0, 0.0, 2)) is None
-    assert ratio(Mean(1.0, 0.0, 2), Mean(0.0, 0.0, 2)) is None
+def test_intervals_of_nagi():
     found = normalised([Mean(0.4, 0.03, 3), Mean(0.6, 0.04, 3)])
     assert (found.value, found.halfwidth) == (pytest.approx(0.5), pytest.approx(0.025))
     assert found.runs == 2

@@ -246,6 +246,7 @@ class _Launch:
                 grow=grow,
                 observer=progress,
             )
+            share = pace.Share()
             try:
                 verdicts = runner.run()
             except (Interrupted, LabError, TooNoisy) as error:
@@ -256,7 +257,8 @@ class _Launch:
                 raise leave from None
             finally:
                 if self.cluster is None:
-                    pace.learn(*progress.beside_estimate())
+                    estimated_s, took_s = progress.beside_estimate()
+                    pace.learn(estimated_s, took_s * share.value())
         conclude(directory, Campaign.read(directory.campaign), self.json_)
         for line in (
             runner.cost.in_words(self.cluster.in_words() if self.cluster is not None else ""),
