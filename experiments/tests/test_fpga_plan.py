@@ -104,7 +104,10 @@ def test_what_the_core_has_is_planned(tmp_path):
                 "queue: 20 packets",
                 "queue: {discipline: drop_tail, limit: 20 packets, counts_transmission: true}",
             ),
-            (DELAY, DELAY + "    mark: {threshold: 5 packets, weight: 1}\n    overhead: 30 bytes\n"),
+            (
+                DELAY,
+                DELAY + "    mark: {threshold: 5 packets, weight: 1}\n    overhead: 30 bytes\n",
+            ),
             (
                 "{model: poisson, rate: 1 %}",
                 "{model: gilbert_elliott, good_to_bad: 1 %, bad_to_good: 30 %, at: ingress}",

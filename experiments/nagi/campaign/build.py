@@ -29,9 +29,10 @@ def current_build(
     applications: bool = False,
 ) -> Build:
     """The build in use; of the virtual lab its guest is a part, of experiments with switches the
-    program that these run, of those with radios nagi-sdr, of those with simulated FPGAs nagi-fpga,
-    unless they are what real hosts have, of those with applications nagi-traffic. Raises InputError if nagi-link or nagi-tcp has not been
-    built, the guest, nagi-traffic or nagi-switch, or bmv2 is not installed."""
+    program that these run, of those with radios nagi-sdr and of those with simulated FPGAs
+    nagi-fpga, unless they are what real hosts have, of those with applications nagi-traffic. Raises
+    InputError if nagi-link or nagi-tcp has not been built, the guest, nagi-traffic or nagi-switch,
+    or bmv2 is not installed."""
     always, of_this_lab = _programs(
         lab, switch, radios=radios, fpgas=fpgas, applications=applications
     )

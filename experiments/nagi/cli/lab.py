@@ -150,9 +150,7 @@ def up(
         points,
         variant_,
         chosen_values(only),
-        current_build(
-            where, target, radios=has_radios(points), fpgas=has_simulated_fpgas(points)
-        ),
+        current_build(where, target, radios=has_radios(points), fpgas=has_simulated_fpgas(points)),
         switch=target or "nagi",
         # Of real hosts, agents are asked.
         radios=radio.availability if inventory is None else lambda: Availability(True),

@@ -105,8 +105,8 @@ class FpgaLinks:
                 place = ("links", link, "emulator")
                 raise self._request.error(
                     place,
-                    f"without a rate {name} nothing bounds what is under way, and the core's memory "
-                    "has an end",
+                    f"without a rate {name} nothing bounds what is under way, and the core's "
+                    "memory has an end",
                     f"give `rate`, {_ON_NAGI_LINK}",
                 )
             return

@@ -276,8 +276,8 @@ class Link(DirectionSettings):
     )
     emulator: Literal["link", "sdr", "fpga"] = Field(
         "link",
-        description="sdr: the link is a radio, by GNU Radio; rate and losses are its own. fpga: the "
-        "link model as gateware",
+        description="sdr: the link is a radio, by GNU Radio; rate and losses are its own. fpga: "
+        "the link model as gateware",
     )
     radio: Radio | None = Field(None, description="of `emulator: sdr`")
     fpga: Fpga | None = Field(None, description="of `emulator: fpga`; simulated if not given")

@@ -17,10 +17,20 @@ from nagi_contracts.paths import executable
 CONFIGURE, ADVANCE, COUNT, REFUSED = 1, 2, 3, 4
 TICK_NS = 8
 NEVER = 2**63 - 1
-COUNTERS = (
-    "offered offered_bytes delivered delivered_bytes queue_overflows channel_losses marked "
-    "transmitted transmitted_bytes transmitting_ns max_waiting memory_overflows"
-).split()
+COUNTERS = [
+    "offered",
+    "offered_bytes",
+    "delivered",
+    "delivered_bytes",
+    "queue_overflows",
+    "channel_losses",
+    "marked",
+    "transmitted",
+    "transmitted_bytes",
+    "transmitting_ns",
+    "max_waiting",
+    "memory_overflows",
+]
 
 
 class Refused(Exception):
@@ -116,9 +126,7 @@ class FpgaSession:
         """Of forward and backward."""
         values = struct.unpack("<24Q", self.ask(COUNT, b""))
         forward, backward = values[:12], values[12:]
-        return dict(zip(COUNTERS, forward, strict=True)), dict(
-            zip(COUNTERS, backward, strict=True)
-        )
+        return dict(zip(COUNTERS, forward, strict=True)), dict(zip(COUNTERS, backward, strict=True))
 
     def ask(self, kind: int, request: bytes) -> bytes:
         self._socket.sendall(struct.pack("<II", kind, len(request)) + request)
