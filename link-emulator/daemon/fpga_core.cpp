@@ -102,9 +102,8 @@ void FpgaCore::advance(DirectionName direction, Instant to) {
   mine.known = std::max(mine.known, to);
   const Instant known = std::min(sides_[0].known, sides_[1].known);
   if (known <= now_) return;
-  const bool may_deliver = std::ranges::any_of(sides_, [&](const Side& each) {
-    return each.count > 0 && earliest(each) <= known;
-  });
+  const bool may_deliver = std::ranges::any_of(
+      sides_, [&](const Side& each) { return each.count > 0 && earliest(each) <= known; });
   if (may_deliver || waiting_.size() >= worth_a_message) bring_to(known);
 }
 
@@ -127,8 +126,8 @@ void FpgaCore::bring_to(Instant to) {
   std::ranges::stable_sort(waiting_, {}, &Arrival::at);
   const auto later = std::ranges::upper_bound(waiting_, to, {}, &Arrival::at);
   fpga::MessageWriter request(fpga::Kind::advance);
-  request.part(fpga::AdvanceHead{
-      nanoseconds(to), static_cast<std::uint32_t>(later - waiting_.begin()), 0});
+  request.part(
+      fpga::AdvanceHead{nanoseconds(to), static_cast<std::uint32_t>(later - waiting_.begin()), 0});
   for (auto arrival = waiting_.begin(); arrival != later; ++arrival) {
     const io::Frame& frame = pool_.note<HeldFrame>(arrival->slot).frame;
     request.part(fpga::ArrivalHead{nanoseconds(arrival->at),
@@ -219,7 +218,7 @@ const model::DirectionCounters& FpgaCore::counters(DirectionName direction) {
   fpga::MessageWriter request(fpga::Kind::count);
   fpga::MessageReader answer(ask(request, fpga::Kind::count));
   for (Side& each : sides_) {
-    const auto count = answer.part<fpga::CountsOf>();
+    const auto& count = each.counted = answer.part<fpga::CountsOf>();
     // What has come and has not been given to the core yet is held here.
     model::DirectionCounters& counters = each.counters;
     counters.offered = count.offered;
@@ -241,6 +240,14 @@ const model::DirectionCounters& FpgaCore::counters(DirectionName direction) {
     counters.offered_bytes += {pool_.note<HeldFrame>(arrival.slot).frame.length};
   }
   return side(direction).counters;
+}
+
+json FpgaCore::account(DirectionName direction) const {
+  const fpga::CountsOf& counted = side(direction).counted;
+  return {{"tick_ns", fpga::tick_ns},
+          {"memory_overflows", counted.memory_overflows},
+          {"late_releases", counted.late_releases},
+          {"max_late_ns", counted.max_late_ns}};
 }
 
 void FpgaDirection::offer(model::Packet packet, Instant at, std::vector<Departure>& departures) {

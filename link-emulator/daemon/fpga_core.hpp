@@ -58,6 +58,8 @@ class FpgaCore {
                      const std::function<void(const model::Packet&)>& visit) const;
   /// What the core has counted.
   const model::DirectionCounters& counters(model::DirectionName direction);
+  /// As links.json has what only a core counts, as of the last counters().
+  [[nodiscard]] nlohmann::json account(model::DirectionName direction) const;
 
  private:
   struct Arrival {
@@ -69,14 +71,15 @@ class FpgaCore {
   struct Side {
     model::DirectionConfig config;
     model::Duration delay{};
-    model::Instant known{};         // it may be brought to
-    model::Instant last_arrival{};  // so far
-    model::Instant last_end{};      // of a transmission, as far as known
+    model::Instant known{};                         // it may be brought to
+    model::Instant last_arrival{};                  // so far
+    model::Instant last_end{};                      // of a transmission, as far as known
     std::deque<std::optional<model::Packet>> held;  // by index, from `first` on
     std::uint32_t first = 0;
     std::size_t count = 0;  // of those
     std::vector<model::Departure> departures;
     model::DirectionCounters counters;
+    fpga::CountsOf counted;
   };
 
   static std::size_t number(model::DirectionName direction) {
@@ -96,8 +99,8 @@ class FpgaCore {
   fpga::Socket socket_;
   io::FramePool& pool_;
   std::array<Side, 2> sides_;
-  std::vector<Arrival> waiting_;  // to be given to the core
-  model::Instant now_{};          // of the core
+  std::vector<Arrival> waiting_;                 // to be given to the core
+  model::Instant now_{};                         // of the core
   model::Instant next_ = model::Instant::max();  // nothing happens in it before
 };
 
@@ -124,6 +127,7 @@ class FpgaDirection final : public model::DirectionModel {
   [[nodiscard]] const model::DirectionCounters& counters() const override {
     return core_->counters(name_);
   }
+  [[nodiscard]] nlohmann::json account() const { return core_->account(name_); }
 
  private:
   std::shared_ptr<FpgaCore> core_;

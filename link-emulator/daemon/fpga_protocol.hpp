@@ -86,10 +86,12 @@ struct CountsOf {
   std::uint64_t transmitting_ns = 0;
   std::uint64_t max_waiting = 0;
   std::uint64_t memory_overflows = 0;
+  std::uint64_t late_releases = 0;
+  std::uint64_t max_late_ns = 0;
 };
 
 static_assert(sizeof(Header) == 8 && sizeof(AdvanceHead) == 16 && sizeof(ArrivalHead) == 16);
-static_assert(sizeof(AdvancedHead) == 16 && sizeof(DepartureHead) == 40 && sizeof(CountsOf) == 96);
+static_assert(sizeof(AdvancedHead) == 16 && sizeof(DepartureHead) == 40 && sizeof(CountsOf) == 112);
 
 /// The first tick that is not before an instant.
 inline model::Instant next_tick(model::Instant at) {

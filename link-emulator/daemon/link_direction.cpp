@@ -30,22 +30,26 @@ LinkDirection::LinkDirection(std::uint8_t number, const model::DirectionConfig& 
                              std::unique_ptr<model::Direction> model,
                              std::unique_ptr<RadioSocket> socket, io::Port& in, io::Port& out,
                              const Shared& shared)
-    : LinkDirection(number, config, model.get(), std::move(model), std::move(socket), in, out,
-                    shared) {}
+    // In braces, as these are evaluated in order.
+    : LinkDirection{number, config, model.get(), nullptr, std::move(model), std::move(socket),
+                    in,     out,    shared} {}
 
 LinkDirection::LinkDirection(std::uint8_t number, const model::DirectionConfig& config,
                              std::unique_ptr<FpgaDirection> core, io::Port& in, io::Port& out,
                              const Shared& shared)
-    : LinkDirection(number, config, nullptr, std::move(core), nullptr, in, out, shared) {}
+    : LinkDirection{number,  config, nullptr, core.get(), std::move(core),
+                    nullptr, in,     out,     shared} {}
 
 LinkDirection::LinkDirection(std::uint8_t number, const model::DirectionConfig& config,
-                             model::Direction* here, std::unique_ptr<model::DirectionModel> model,
+                             model::Direction* here, FpgaDirection* core,
+                             std::unique_ptr<model::DirectionModel> model,
                              std::unique_ptr<RadioSocket> socket, io::Port& in, io::Port& out,
                              const Shared& shared)
     : number_(number),
       config_(config),
       model_(std::move(model)),
       here_(here),
+      core_(core),
       in_(in),
       out_(out),
       time_(shared.time),
@@ -84,8 +88,7 @@ bool LinkDirection::take_in_one(const io::Arrival& arrival) {
   const io::IpHeader header({pool_.data(frame.slot) + frame.offset, frame.length});
   pool_.note<HeldFrame>(frame.slot) = {at, frame, static_cast<std::uint32_t>(arrived_++),
                                        recorder_.has_packets() ? header.identity() : 0};
-  const std::uint32_t flow =
-      here_ != nullptr && here_->tells_flows_apart() ? header.flow() : 0;
+  const std::uint32_t flow = here_ != nullptr && here_->tells_flows_apart() ? header.flow() : 0;
   model_->offer({ip_bytes(frame), frame.slot, model::Ecn{header.ecn()}, flow}, at, departures_);
   return true;
 }
@@ -222,7 +225,9 @@ json LinkDirection::account() const {
       {"arrival_lateness_ns", runtime::account_of(arrival_lateness_)},
       {"transit_error_ns", runtime::account_of(transit_error_)},
       {"late_events", late_events_}};
-  if (here_ != nullptr && here_->reports_transmissions()) account["transmissions"] = transmissions_.account();
+  if (core_ != nullptr) account["core"] = core_->account();
+  if (here_ != nullptr && here_->reports_transmissions())
+    account["transmissions"] = transmissions_.account();
   return account;
 }
 

@@ -51,8 +51,8 @@ class LinkDirection {
   [[nodiscard]] const model::DirectionModel& model() const { return *model_; }
   /// Whether the model stands still for want of an outcome.
   [[nodiscard]] bool awaits_outcome() const { return here_ != nullptr && here_->awaits_outcome(); }
-  /// No packet that arrives is due sooner after that, and what is under way is known ahead; nothing:
-  /// packets are known when they are due.
+  /// No packet that arrives is due sooner after that, and what is under way is known ahead;
+  /// nothing: packets are known when they are due.
   [[nodiscard]] model::Duration lookahead() const;
   /// Frames taken in so far.
   [[nodiscard]] std::uint64_t arrived() const { return arrived_; }
@@ -89,9 +89,11 @@ class LinkDirection {
   [[nodiscard]] nlohmann::json account() const;
 
  private:
+  /// `here` and `core` point to the model, or are null.
   LinkDirection(std::uint8_t number, const model::DirectionConfig& config, model::Direction* here,
-                std::unique_ptr<model::DirectionModel> model, std::unique_ptr<RadioSocket> socket,
-                io::Port& in, io::Port& out, const Shared& shared);
+                FpgaDirection* core, std::unique_ptr<model::DirectionModel> model,
+                std::unique_ptr<RadioSocket> socket, io::Port& in, io::Port& out,
+                const Shared& shared);
 
   struct Change {
     model::Instant at;
@@ -109,6 +111,7 @@ class LinkDirection {
   std::vector<Change> changes_;
   std::unique_ptr<model::DirectionModel> model_;
   model::Direction* here_;  // the same, where it is in this process; else null
+  FpgaDirection* core_;     // the same, where it is an FPGA's; else null
   io::Port& in_;
   io::Port& out_;
   runtime::RealTime& time_;

@@ -102,9 +102,8 @@ class FpgaLinks:
         memory = SIMULATED
         if direction.rate_bps is None:
             if direction.delay_ns:
-                place = ("links", link, "emulator")
                 raise self._request.error(
-                    place,
+                    ("links", link, "emulator"),
                     f"without a rate {name} nothing bounds what is under way, and the core's "
                     "memory has an end",
                     f"give `rate`, {_ON_NAGI_LINK}",

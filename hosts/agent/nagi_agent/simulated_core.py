@@ -35,9 +35,9 @@ class SimulatedCore:
             )
 
     def problem(self) -> Optional[str]:
-        """How it ended, if it has."""
+        """How it ended, if it has before nagi-link did."""
         status = self._process.poll()
-        if status is None:
+        if not status:
             return None
         return f"link {self._link}: {NAME} {status_in_words(status)}: {log_of(self._log)}"
 

@@ -99,9 +99,9 @@ class DirectionRegisters {
       lack(direction_, "mark.weight", "average of the queue, but weight 1");
     }
     const auto* bytes = std::get_if<model::Bytes>(&threshold->threshold);
-    set_long(NAGI_FPGA_DIRECTION_MARK_THRESHOLD_LO,
-             bytes != nullptr ? bytes->count
-                              : std::get<model::Packets>(threshold->threshold).count);
+    set_long(
+        NAGI_FPGA_DIRECTION_MARK_THRESHOLD_LO,
+        bytes != nullptr ? bytes->count : std::get<model::Packets>(threshold->threshold).count);
     set_mode(bytes != nullptr ? NAGI_FPGA_MODE_MARK_BYTES : NAGI_FPGA_MODE_MARK_PACKETS,
              NAGI_FPGA_MODE_MARK_SHIFT);
   }
@@ -193,7 +193,9 @@ daemon::fpga::CountsOf count(Core& core, std::size_t direction) {
           .transmitted_bytes = read(NAGI_FPGA_DIRECTION_TRANSMITTED_BYTES_LO),
           .transmitting_ns = read(NAGI_FPGA_DIRECTION_TRANSMITTING_NS_LO),
           .max_waiting = read(NAGI_FPGA_DIRECTION_MAX_WAITING_LO),
-          .memory_overflows = read(NAGI_FPGA_DIRECTION_MEMORY_OVERFLOWS_LO)};
+          .memory_overflows = read(NAGI_FPGA_DIRECTION_MEMORY_OVERFLOWS_LO),
+          .late_releases = read(NAGI_FPGA_DIRECTION_LATE_RELEASES_LO),
+          .max_late_ns = read(NAGI_FPGA_DIRECTION_MAX_LATE_NS_LO)};
 }
 
 }  // namespace nagi::fpga

@@ -53,10 +53,20 @@ Core::Core()
   inputs_.push_back({top.s_axis_b_tdata, top.s_axis_b_tkeep, top.s_axis_b_tvalid,
                      top.s_axis_b_tready, top.s_axis_b_tlast, top.s_axis_b_tuser, false});
   // Forward leaves at b.
-  outputs_.push_back({top.m_axis_b_tdata, top.m_axis_b_tkeep, top.m_axis_b_tvalid,
-                      top.m_axis_b_tready, top.m_axis_b_tlast, {}, {}});
-  outputs_.push_back({top.m_axis_a_tdata, top.m_axis_a_tkeep, top.m_axis_a_tvalid,
-                      top.m_axis_a_tready, top.m_axis_a_tlast, {}, {}});
+  outputs_.push_back({top.m_axis_b_tdata,
+                      top.m_axis_b_tkeep,
+                      top.m_axis_b_tvalid,
+                      top.m_axis_b_tready,
+                      top.m_axis_b_tlast,
+                      {},
+                      {}});
+  outputs_.push_back({top.m_axis_a_tdata,
+                      top.m_axis_a_tkeep,
+                      top.m_axis_a_tvalid,
+                      top.m_axis_a_tready,
+                      top.m_axis_a_tlast,
+                      {},
+                      {}});
   for (Output& output : outputs_) output.ready = 1;
   top.m_axis_record_tready = 1;
   top.rst = 1;

@@ -43,16 +43,16 @@ int identify() {
       {"build_id", core.read_register(NAGI_FPGA_BUILD_ID)},
       {"register_map", core.read_register(NAGI_FPGA_MAP_VERSION)},
       {"clock_period_ps", core.read_register(NAGI_FPGA_CLOCK_PERIOD_PS)},
-      {"data_width", field(widths, NAGI_FPGA_WIDTHS_DATA_WIDTH_MASK,
-                           NAGI_FPGA_WIDTHS_DATA_WIDTH_SHIFT)},
+      {"data_width",
+       field(widths, NAGI_FPGA_WIDTHS_DATA_WIDTH_MASK, NAGI_FPGA_WIDTHS_DATA_WIDTH_SHIFT)},
       {"memory_words", std::uint64_t{1} << field(sizes, NAGI_FPGA_SIZES_ADDR_WIDTH_MASK,
                                                  NAGI_FPGA_SIZES_ADDR_WIDTH_SHIFT)},
-      {"memory_word_bytes", field(widths, NAGI_FPGA_WIDTHS_MEM_WIDTH_MASK,
-                                  NAGI_FPGA_WIDTHS_MEM_WIDTH_SHIFT) / 8},
+      {"memory_word_bytes",
+       field(widths, NAGI_FPGA_WIDTHS_MEM_WIDTH_MASK, NAGI_FPGA_WIDTHS_MEM_WIDTH_SHIFT) / 8},
       {"packets", std::uint64_t{1} << field(sizes, NAGI_FPGA_SIZES_QUEUE_DEPTH_WIDTH_MASK,
                                             NAGI_FPGA_SIZES_QUEUE_DEPTH_WIDTH_SHIFT)},
-      {"longest_frame", field(sizes, NAGI_FPGA_SIZES_MAX_FRAME_MASK,
-                              NAGI_FPGA_SIZES_MAX_FRAME_SHIFT)}};
+      {"longest_frame",
+       field(sizes, NAGI_FPGA_SIZES_MAX_FRAME_MASK, NAGI_FPGA_SIZES_MAX_FRAME_SHIFT)}};
   std::cout << said.dump(1) << "\n";
   return 0;
 }

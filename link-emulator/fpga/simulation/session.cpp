@@ -46,7 +46,7 @@ LinkConfiguration read(const json& wanted) {
     configuration.directions = {model::read_direction(reader.object("forward")),
                                 model::read_direction(reader.object("backward"))};
   } catch (const model::ConfigError& error) {
-    throw InputError(error.what());
+    throw InputError(error.where().to_string() + ": " + error.what() + "; " + error.cure());
   }
   return configuration;
 }
@@ -85,8 +85,7 @@ void Session::configure(std::span<const std::byte> request) {
   require_same_version(wanted);
   fpga::configure(core_, read(wanted));
   is_configured_ = true;
-  const json answer = {{"build_id", core_.read_register(NAGI_FPGA_BUILD_ID)},
-                       {"tick_ns", tick_ns}};
+  const json answer = {{"build_id", core_.read_register(NAGI_FPGA_BUILD_ID)}, {"tick_ns", tick_ns}};
   const std::string written = answer.dump();
   socket_.send(MessageWriter(Kind::configure).bytes(bytes_of(written)));
 }
@@ -124,18 +123,18 @@ void Session::advance(MessageReader request) {
   MessageWriter answer(Kind::advance);
   answer.part(answered);
   for (const Departure& departure : departures) {
-    answer.part(daemon::fpga::DepartureHead{
-        .arrived_ns = departure.arrived_ns,
-        .left_ns = departure.left_ns,
-        .index = departure.index,
-        .identity = departure.identity,
-        .late_ns = departure.late_ns,
-        .ip_bytes = departure.ip_bytes,
-        .length = static_cast<std::uint16_t>(departure.frame.size()),
-        .direction = departure.direction,
-        .fate = departure.fate,
-        .ecn = departure.ecn,
-        .marked = static_cast<std::uint8_t>(departure.marked ? 1 : 0)});
+    answer.part(
+        daemon::fpga::DepartureHead{.arrived_ns = departure.arrived_ns,
+                                    .left_ns = departure.left_ns,
+                                    .index = departure.index,
+                                    .identity = departure.identity,
+                                    .late_ns = departure.late_ns,
+                                    .ip_bytes = departure.ip_bytes,
+                                    .length = static_cast<std::uint16_t>(departure.frame.size()),
+                                    .direction = departure.direction,
+                                    .fate = departure.fate,
+                                    .ecn = departure.ecn,
+                                    .marked = static_cast<std::uint8_t>(departure.marked ? 1 : 0)});
     answer.bytes(departure.frame);
   }
   socket_.send(answer);

@@ -30,6 +30,8 @@ COUNTERS = [
     "transmitting_ns",
     "max_waiting",
     "memory_overflows",
+    "late_releases",
+    "max_late_ns",
 ]
 
 
@@ -124,8 +126,8 @@ class FpgaSession:
 
     def count(self) -> tuple[dict[str, int], dict[str, int]]:
         """Of forward and backward."""
-        values = struct.unpack("<24Q", self.ask(COUNT, b""))
-        forward, backward = values[:12], values[12:]
+        values = struct.unpack("<28Q", self.ask(COUNT, b""))
+        forward, backward = values[:14], values[14:]
         return dict(zip(COUNTERS, forward, strict=True)), dict(zip(COUNTERS, backward, strict=True))
 
     def ask(self, kind: int, request: bytes) -> bytes:

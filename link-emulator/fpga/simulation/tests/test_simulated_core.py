@@ -141,7 +141,8 @@ def test_every_packet_fares_as_in_the_model(tmp_path, forward, backward):
         assert counted["queue_overflows"] == (of_direction["fate"] == 1).sum()
         assert counted["channel_losses"] == (of_direction["fate"] == 2).sum()
         assert counted["marked"] == (of_direction["flags"] & 1).sum()
-        assert counted["memory_overflows"] == 0
+        assert counted["memory_overflows"] == counted["late_releases"] == 0
+        assert counted["max_late_ns"] < TICK_NS
     fates = {int(fate) for fate in due["fate"]}
     assert fates == ({0} if forward == "no rate" else {0, 1, 2})
 
