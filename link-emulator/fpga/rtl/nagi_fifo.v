@@ -51,6 +51,10 @@ always @(posedge clk) begin
     end
 end
 
+`ifdef FORMAL
+`include "nagi_fifo_properties.vh"
+`endif
+
 endmodule
 
 `resetall

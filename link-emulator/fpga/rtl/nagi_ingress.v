@@ -42,9 +42,7 @@ module nagi_ingress #
     output wire                             arrival_valid,
     input  wire                             arrival_ready,
 
-    // All that came in until then, this instant included if nothing comes in now, has been given on
-    // and taken, if nothing is coming.
-    output wire [63:0]                      horizon_ns,
+    // Frames have arrived that have not been taken yet. Otherwise what comes arrives now or later.
     output wire                             is_coming,
 
     // The words of frames, which `read_free` says how many of are not needed any more.
@@ -85,7 +83,6 @@ reg [STAGE_WIDTH:0] frame_ptr_reg = 0;  // where the frame begins
 reg [STAGE_WIDTH:0] free_reg = {1'b1, {STAGE_WIDTH{1'b0}}};
 reg bad_frame_reg = 1'b0;
 reg [5:0] coming_reg = 0;               // frames that arrived and have not been taken
-reg [63:0] horizon_reg = 0;
 
 wire arrives;
 wire [MEM_WIDTH-1:0] word;
@@ -116,7 +113,6 @@ wire [15:0] bytes_next = (word_first ? 16'd0 : bytes_reg) + {9'd0, word_bytes};
 wire gives = state_reg == STATE_GIVE && give_ready;
 wire drops = state_reg == STATE_JUDGE && (bad_reg || is_long_reg || is_short_reg);
 
-assign horizon_ns = horizon_reg;
 assign is_coming = coming_reg != 0;
 assign bad_frame = bad_frame_reg;
 assign idle = state_reg == STATE_WORD && !word_valid && coming_reg == 0;
@@ -241,9 +237,6 @@ always @(posedge clk) begin
 
     coming_reg <= coming_reg + {5'd0, arrives} - {5'd0, drops} -
         {5'd0, arrival_valid && arrival_ready};
-    if (coming_reg == 0 && !arrives) begin
-        horizon_reg <= now_ns;
-    end
 
     if (rst) begin
         state_reg <= STATE_WORD;
@@ -253,7 +246,6 @@ always @(posedge clk) begin
         is_long_reg <= 1'b0;
         bad_frame_reg <= 1'b0;
         coming_reg <= 0;
-        horizon_reg <= 0;
     end
 end
 

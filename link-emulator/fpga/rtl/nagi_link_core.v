@@ -132,12 +132,19 @@ reg [63:0] later_reg = 0;  // a clock later
 reg [63:0] now_reg = 0;    // two
 reg [2:0] settle_reg = 0;  // clocks to go until all is quiet
 reg idle_reg = 1'b0;
+reg backward_last_reg = 1'b0;
 reg [63:0] due_reg = 0;
 reg [63:0] next_due_reg = 0;
 
 wire enable;
 wire latch;
 wire clear;
+wire forward_latch;
+wire forward_latched;
+wire backward_latch;
+wire backward_latched;
+// Both directions latch in the same clock.
+wire unused = &{1'b0, backward_latch, backward_latched};
 wire [31:0] link;
 wire [63:0] seed;
 wire [63:0] epoch_ns;
@@ -158,6 +165,9 @@ wire forward_record_ready;
 wire [255:0] backward_record;
 wire backward_record_valid;
 wire backward_record_ready;
+wire record_room;
+// Whose record is taken: both at once take turns.
+wire takes_backward = backward_record_valid && (!forward_record_valid || !backward_last_reg);
 
 assign idle = idle_reg;
 assign next_due_ns = next_due_reg;
@@ -187,6 +197,8 @@ nagi_register_file #(
     .is_idle(idle_reg),
     .enable(enable),
     .latch(latch),
+    .latches(forward_latch),
+    .latched(forward_latched),
     .clear(clear),
     .link(link),
     .seed(seed),
@@ -220,6 +232,8 @@ nagi_link_direction #(
     .seed(seed),
     .link(link),
     .latch_counters(latch),
+    .counters_latch(forward_latch),
+    .counters_latched(forward_latched),
     .clear_counters(clear),
     .read_counter(read_counter),
     .counter_value(forward_counter),
@@ -247,6 +261,7 @@ nagi_link_direction #(
     .record(forward_record),
     .record_valid(forward_record_valid),
     .record_ready(forward_record_ready),
+    .record_lost(forward_record_valid && forward_record_ready && !record_room),
     .idle(forward_idle),
     .next_due_ns(forward_due_ns)
 );
@@ -273,6 +288,8 @@ nagi_link_direction #(
     .seed(seed),
     .link(link),
     .latch_counters(latch),
+    .counters_latch(backward_latch),
+    .counters_latched(backward_latched),
     .clear_counters(clear),
     .read_counter(read_counter),
     .counter_value(backward_counter),
@@ -300,19 +317,21 @@ nagi_link_direction #(
     .record(backward_record),
     .record_valid(backward_record_valid),
     .record_ready(backward_record_ready),
+    .record_lost(backward_record_valid && backward_record_ready && !record_room),
     .idle(backward_idle),
     .next_due_ns(backward_due_ns)
 );
 
-nagi_record_arbiter #(.WIDTH(256)) record_arbiter_inst (
+assign forward_record_ready = !takes_backward;
+assign backward_record_ready = takes_backward;
+
+// A record that does not fit is lost.
+nagi_fifo #(.WIDTH(256), .DEPTH_WIDTH(4)) records_inst (
     .clk(clk),
     .rst(rst),
-    .s_0_data(forward_record),
-    .s_0_valid(forward_record_valid),
-    .s_0_ready(forward_record_ready),
-    .s_1_data(backward_record),
-    .s_1_valid(backward_record_valid),
-    .s_1_ready(backward_record_ready),
+    .s_data(takes_backward ? backward_record : forward_record),
+    .s_valid(forward_record_valid || backward_record_valid),
+    .s_ready(record_room),
     .m_data(m_axis_record_tdata),
     .m_valid(m_axis_record_tvalid),
     .m_ready(m_axis_record_tready)
@@ -323,6 +342,7 @@ wire is_quiet = forward_idle && backward_idle && !m_axis_record_tvalid && time_r
 
 always @(posedge clk) begin
     time_reg <= time_ns;
+    backward_last_reg <= takes_backward;
     soon_reg <= time_ns - epoch_ns;
     later_reg <= soon_reg;
     now_reg <= later_reg;

@@ -36,6 +36,8 @@ module nagi_link_direction #
     input  wire [63:0]                      seed,
     input  wire [31:0]                      link,
     input  wire                             latch_counters,
+    output wire                             counters_latch,
+    output wire                             counters_latched,
     input  wire                             clear_counters,
     input  wire [3:0]                       read_counter,
     output wire [63:0]                      counter_value,
@@ -67,6 +69,8 @@ module nagi_link_direction #
     output wire [255:0]                     record,
     output wire                             record_valid,
     input  wire                             record_ready,
+    // It is taken, but there is no room for it.
+    input  wire                             record_lost,
 
     output wire                             idle,
     output wire [63:0]                      next_due_ns
@@ -78,7 +82,6 @@ localparam WORD_BYTES = MEM_WIDTH / 8;
 // Room for two of the longest frames.
 localparam BUFFER_WIDTH = $clog2((MAX_FRAME + WORD_BYTES) * 2 / WORD_BYTES);
 localparam DESCRIPTOR_WIDTH = 16 + 64 + 32 + 32 + 2 + 1;
-localparam WAITING_WIDTH = 1 + 64 + DESCRIPTOR_WIDTH;
 
 // Registers as they are configured.
 wire [39:0] rate_bps = configuration[`NAGI_DIRECTION_RATE_BPS_LO*8 +: 40];
@@ -101,16 +104,6 @@ reg accept_reg = 1'b0;
 
 wire quiet;
 
-// The arrival that the model has taken last.
-reg [63:0] arrived_reg = 0;
-reg [15:0] frame_bytes_reg = 0;
-reg [1:0] ecn_reg = 0;
-reg [31:0] identity_reg = 0;
-reg is_ipv4_reg = 1'b0;
-reg [9:0] ip_at_reg = 0;
-reg [15:0] ip_word_reg = 0;
-reg [15:0] marked_checksum_reg = 0;
-
 wire [63:0] arrival_ns;
 wire [15:0] arrival_bytes;
 wire [1:0] arrival_ecn;
@@ -121,7 +114,6 @@ wire [15:0] arrival_ip_word;
 wire [15:0] arrival_marked_checksum;
 wire arrival_valid;
 wire arrival_ready;
-wire [63:0] horizon_ns;
 wire is_coming;
 wire stage_read_en;
 wire [BUFFER_WIDTH-1:0] stage_read_addr;
@@ -158,7 +150,6 @@ nagi_ingress #(
     .arrival_marked_checksum(arrival_marked_checksum),
     .arrival_valid(arrival_valid),
     .arrival_ready(arrival_ready),
-    .horizon_ns(horizon_ns),
     .is_coming(is_coming),
     .read_en(stage_read_en),
     .read_addr(stage_read_addr),
@@ -187,7 +178,7 @@ wire count_marked;
 wire count_transmitted;
 wire [15:0] counted_bytes;
 wire [16:0] counted_framed;
-wire [63:0] counted_transmitting;
+wire [50:0] counted_transmitting;
 wire [QUEUE_DEPTH_WIDTH:0] waiting;
 wire waiting_valid;
 wire [63:0] next_end_ns;
@@ -221,12 +212,12 @@ nagi_link_model #(
     .bad_to_good(bad_to_good),
     .certain(mode[`NAGI_MODE_BAD_TO_GOOD_CERTAIN_SHIFT:`NAGI_MODE_LOSS_IN_GOOD_CERTAIN_SHIFT]),
     .poisson_mean_ps(poisson_mean_ps),
+    .now_ns(now_ns),
     .arrival_ns(arrival_ns),
     .arrival_frame_bytes(arrival_bytes),
     .arrival_ecn(arrival_ecn),
     .arrival_valid(arrival_valid),
     .arrival_ready(arrival_ready),
-    .horizon_ns(horizon_ns),
     .is_coming(is_coming),
     .verdict_valid(verdict_valid),
     .verdict_ready(verdict_ready),
@@ -272,11 +263,11 @@ nagi_frame_writer #(
     .verdict_ready(writer_ready),
     .verdict_let_in(let_in),
     .verdict_marked(verdict_marked),
-    .frame_bytes(frame_bytes_reg),
-    .is_ipv4(is_ipv4_reg),
-    .ip_at(ip_at_reg),
-    .ip_word(ip_word_reg),
-    .marked_checksum(marked_checksum_reg),
+    .frame_bytes(arrival_bytes),
+    .is_ipv4(arrival_is_ipv4),
+    .ip_at(arrival_ip_at),
+    .ip_word(arrival_ip_word),
+    .marked_checksum(arrival_marked_checksum),
     .stage_read_en(stage_read_en),
     .stage_read_addr(stage_read_addr),
     .stage_read_data(stage_read_data),
@@ -294,7 +285,12 @@ reg [QUEUE_DEPTH_WIDTH-1:0] let_in_ptr_reg = 0;
 reg [QUEUE_DEPTH_WIDTH-1:0] started_ptr_reg = 0;
 
 wire [QUEUE_DEPTH_WIDTH-1:0] fetched_packet;
-wire [DESCRIPTOR_WIDTH-1:0] descriptor;
+wire [15:0] fetched_bytes;
+wire [63:0] fetched_arrived_ns;
+wire [31:0] fetched_index;
+wire [31:0] fetched_identity;
+wire [1:0] fetched_ecn;
+wire fetched_marked;
 wire fetched_lost;
 wire [63:0] fetched_left_ns;
 
@@ -302,10 +298,11 @@ nagi_ram #(.WIDTH(DESCRIPTOR_WIDTH), .ADDR_WIDTH(QUEUE_DEPTH_WIDTH)) descriptors
     .clk(clk),
     .wr_en(verdict_valid && verdict_ready && let_in),
     .wr_addr(let_in_ptr_reg),
-    .wr_data({frame_bytes_reg, arrived_reg, verdict_index, identity_reg, ecn_reg, verdict_marked}),
+    .wr_data({arrival_bytes, arrival_ns, verdict_index, arrival_identity, arrival_ecn, verdict_marked}),
     .rd_en(1'b1),
     .rd_addr(fetched_packet),
-    .rd_data(descriptor)
+    .rd_data({fetched_bytes, fetched_arrived_ns, fetched_index, fetched_identity, fetched_ecn,
+        fetched_marked})
 );
 
 nagi_ram #(.WIDTH(65), .ADDR_WIDTH(QUEUE_DEPTH_WIDTH)) starts_inst (
@@ -341,7 +338,7 @@ nagi_frame_reader #(
     .written(written),
     .packet(fetched_packet),
     .is_lost(fetched_lost),
-    .frame_bytes(descriptor[DESCRIPTOR_WIDTH-1 -: 16]),
+    .frame_bytes(fetched_bytes),
     .read_addr(read_addr),
     .read_valid(read_valid),
     .read_ready(read_ready),
@@ -393,30 +390,8 @@ nagi_ram_fifo #(.WIDTH(MEM_WIDTH), .DEPTH_WIDTH(BUFFER_WIDTH)) egress_inst (
     .room(egress_room)
 );
 
-wire packet_lost;
-wire [63:0] packet_left_ns;
-wire [15:0] packet_frame_bytes;
-wire [63:0] packet_arrived_ns;
-wire [31:0] packet_index;
-wire [31:0] packet_identity;
-wire [1:0] packet_ecn;
-wire packet_marked;
-wire packet_valid;
-wire packet_ready;
-
-nagi_fifo #(.WIDTH(WAITING_WIDTH), .DEPTH_WIDTH(4)) fetched_inst (
-    .clk(clk),
-    .rst(reset_reg),
-    .s_data({fetched_lost, fetched_left_ns, descriptor}),
-    .s_valid(fetched_valid),
-    .s_ready(fetched_ready),
-    .m_data({packet_lost, packet_left_ns, packet_frame_bytes, packet_arrived_ns, packet_index,
-        packet_identity, packet_ecn, packet_marked}),
-    .m_valid(packet_valid),
-    .m_ready(packet_ready)
-);
-
 wire left_valid;
+wire left_ready;
 wire left_lost;
 wire [63:0] left_left_ns;
 wire [15:0] left_bytes;
@@ -441,16 +416,16 @@ nagi_release #(
     .run(run),
     .soon_ns(soon_ns),
     .now_ns(now_ns),
-    .packet_lost(packet_lost),
-    .packet_left_ns(packet_left_ns),
-    .packet_frame_bytes(packet_frame_bytes),
-    .packet_arrived_ns(packet_arrived_ns),
-    .packet_index(packet_index),
-    .packet_identity(packet_identity),
-    .packet_ecn(packet_ecn),
-    .packet_marked(packet_marked),
-    .packet_valid(packet_valid),
-    .packet_ready(packet_ready),
+    .packet_lost(fetched_lost),
+    .packet_left_ns(fetched_left_ns),
+    .packet_frame_bytes(fetched_bytes),
+    .packet_arrived_ns(fetched_arrived_ns),
+    .packet_index(fetched_index),
+    .packet_identity(fetched_identity),
+    .packet_ecn(fetched_ecn),
+    .packet_marked(fetched_marked),
+    .packet_valid(fetched_valid),
+    .packet_ready(fetched_ready),
     .word(egress_word),
     .word_valid(egress_valid),
     .word_ready(egress_ready),
@@ -460,6 +435,7 @@ nagi_release #(
     .m_axis_tready(m_axis_tready),
     .m_axis_tlast(m_axis_tlast),
     .record_valid(left_valid),
+    .record_ready(left_ready),
     .record_lost(left_lost),
     .record_left_ns(left_left_ns),
     .record_bytes(left_bytes),
@@ -475,38 +451,29 @@ nagi_release #(
     .idle(release_idle)
 );
 
-// Records: of packets that left, and, when none of those comes, of one that was dropped.
-reg [255:0] dropped_reg = 0;
-reg dropped_valid_reg = 1'b0;
-
+// Records: of packets that left, and, when there is none, of one that is dropped.
 wire [255:0] left_record = {8'd0, left_late_ns, DIRECTION, left_marked, left_ecn,
     2'd0, left_lost, 1'b0, left_bytes, left_identity, left_index, left_left_ns, left_arrived_ns};
-wire [255:0] dropped_record = {8'd0, 32'd0, DIRECTION, verdict_marked, ecn_reg, verdict_fate,
-    frame_bytes_reg - 16'd14, identity_reg, verdict_index, arrived_reg, arrived_reg};
-wire has_record = left_valid || dropped_valid_reg;
-wire record_room;
-wire drops = verdict_valid && verdict_ready && !let_in;
+wire [255:0] dropped_record = {8'd0, 32'd0, DIRECTION, verdict_marked, arrival_ecn, verdict_fate,
+    arrival_bytes - 16'd14, arrival_identity, verdict_index, arrival_ns, arrival_ns};
+wire drops = verdict_valid && writer_ready && !let_in;
+wire left_taken = left_valid && left_ready;
 
-assign verdict_ready = writer_ready && !dropped_valid_reg;
-
-nagi_fifo #(.WIDTH(256), .DEPTH_WIDTH(4)) records_inst (
-    .clk(clk),
-    .rst(rst),
-    .s_data(left_valid ? left_record : dropped_reg),
-    .s_valid(has_record),
-    .s_ready(record_room),
-    .m_data(record),
-    .m_valid(record_valid),
-    .m_ready(record_ready)
-);
+assign record = left_valid ? left_record : dropped_record;
+assign record_valid = left_valid || drops;
+assign left_ready = record_ready;
+assign verdict_ready = writer_ready && (let_in || (record_ready && !left_valid));
 
 nagi_counters #(.QUEUE_DEPTH_WIDTH(QUEUE_DEPTH_WIDTH)) counters_inst (
     .clk(clk),
-    .rst(rst || clear_counters || (reset_reg && run)),
+    .rst(rst),
+    .clear(clear_counters || (reset_reg && run)),
     .latch(latch_counters),
+    .latches(counters_latch),
+    .latched(counters_latched),
     .offered(count_offered),
     .offered_bytes(counted_bytes),
-    .delivered(left_valid && !left_lost),
+    .delivered(left_taken && !left_lost),
     .delivered_bytes(left_bytes),
     .queue_overflow(count_overflow),
     .channel_loss(count_loss),
@@ -518,45 +485,28 @@ nagi_counters #(.QUEUE_DEPTH_WIDTH(QUEUE_DEPTH_WIDTH)) counters_inst (
     .waiting_valid(waiting_valid),
     .bad_frame(bad_frame),
     .memory_overflow(count_memory_overflow),
-    .lost_record(has_record && !record_room),
-    .late_release(left_valid && !left_lost && left_is_late),
+    .lost_record(record_lost),
+    .late_release(left_taken && !left_lost && left_is_late),
     .late_ns(left_late_ns),
     .read_counter(read_counter),
     .read_value(counter_value)
 );
 
-assign quiet = writer_ready && !reader_busy && !release_busy && port_idle;
+assign quiet = writer_ready && !reader_busy && !release_busy && port_idle && !record_valid;
 assign is_active = !reset_reg;
 assign idle = reset_reg || (ingress_idle && model_idle && writer_ready && reader_idle &&
-    port_idle && release_idle && !dropped_valid_reg && !record_valid);
+    port_idle && release_idle);
 assign next_due_ns = next_end_ns < release_due_ns ? next_end_ns : release_due_ns;
 
 always @(posedge clk) begin
     // Nothing came before the epoch.
     accept_reg <= run && !reset_reg && !now_ns[63];
-    if (arrival_ready) begin
-        arrived_reg <= arrival_ns;
-        frame_bytes_reg <= arrival_bytes;
-        ecn_reg <= arrival_ecn;
-        identity_reg <= arrival_identity;
-        is_ipv4_reg <= arrival_is_ipv4;
-        ip_at_reg <= arrival_ip_at;
-        ip_word_reg <= arrival_ip_word;
-        marked_checksum_reg <= arrival_marked_checksum;
-    end
     if (verdict_valid && verdict_ready && let_in) begin
         let_in_ptr_reg <= let_in_ptr_reg + 1'b1;
     end
     if (start_valid) begin
         started_ptr_reg <= started_ptr_reg + 1'b1;
     end
-    if (drops) begin
-        dropped_reg <= dropped_record;
-        dropped_valid_reg <= 1'b1;
-    end else if (!left_valid) begin
-        dropped_valid_reg <= 1'b0;
-    end
-
     if (run && reset_reg) begin
         reset_reg <= 1'b0;
     end else if (!run && quiet) begin
@@ -566,7 +516,6 @@ always @(posedge clk) begin
     if (reset_reg) begin
         let_in_ptr_reg <= 0;
         started_ptr_reg <= 0;
-        dropped_valid_reg <= 1'b0;
     end
     if (rst) begin
         reset_reg <= 1'b1;

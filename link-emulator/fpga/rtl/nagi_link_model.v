@@ -47,16 +47,17 @@ module nagi_link_model #
     input  wire [3:0]                    certain,
     input  wire [63:0]                   poisson_mean_ps,
 
-    // Arrivals, and until when there are no others: see nagi_ingress.v.
+    // The next arrival, which stays until the verdict on it is taken. `is_coming`: there is one, or
+    // will be, from before now.
+    input  wire [63:0]                   now_ns,
     input  wire [63:0]                   arrival_ns,
     input  wire [15:0]                   arrival_frame_bytes,
     input  wire [1:0]                    arrival_ecn,
     input  wire                          arrival_valid,
     output wire                          arrival_ready,
-    input  wire [63:0]                   horizon_ns,
     input  wire                          is_coming,
 
-    // What becomes of the arrival taken last. Fate: as in packets.bin, 0 if it is let in.
+    // What becomes of the arrival. Fate: as in packets.bin, 0 if it is let in.
     output wire                          verdict_valid,
     input  wire                          verdict_ready,
     output wire [3:0]                    verdict_fate,
@@ -82,13 +83,13 @@ module nagi_link_model #
     output wire                          count_transmitted,
     output wire [15:0]                   counted_bytes,        // of the packet offered
     output wire [16:0]                   counted_framed,       // of the packet transmitted
-    output wire [63:0]                   counted_transmitting,
+    output wire [50:0]                   counted_transmitting,
     output wire [QUEUE_DEPTH_WIDTH:0]    waiting,
     output wire                          waiting_valid,
 
     // When the packet in transmission ends; all ones: there is none.
     output wire [63:0]                   next_end_ns,
-    // Nothing happens until an arrival comes or the horizon moves.
+    // Nothing happens until an arrival comes or an end is due.
     output wire                          idle
 );
 
@@ -99,7 +100,6 @@ localparam [1:0]
 
 localparam [1:0]
     LOSS_NONE = 2'd0,
-    LOSS_GILBERT_ELLIOTT = 2'd2,
     LOSS_POISSON = 2'd3;
 
 localparam [3:0]
@@ -163,7 +163,7 @@ reg is_serving_reg = 1'b0;
 reg [15:0] served_bytes_reg = 0;
 reg [16:0] served_framed_reg = 0;
 reg [63:0] served_end_reg = 0;
-reg [63:0] served_air_reg = 0;
+reg [WORK_WIDTH-1:0] served_air_reg = 0;
 reg served_lost_reg = 1'b0;
 reg at_once_reg = 1'b0;
 reg [39:0] left_over_reg = 0;
@@ -172,48 +172,37 @@ reg [39:0] left_over_reg = 0;
 reg [15:0] size_reg = 0;
 reg [16:0] framed_reg = 0;
 reg [37:0] product_reg = 0;
-reg [WORK_WIDTH-1:0] work_reg = 0;
 reg start_division_reg = 1'b0;
-reg [63:0] air_reg = 0;
 reg [63:0] end_reg = 0;
 reg lost_reg = 1'b0;
 
 // Comparisons, a clock late.
-reg end_is_due_reg = 1'b0;          // the horizon is past the end
+reg end_is_due_reg = 1'b0;
 reg arrival_seen_reg = 1'b0;
 reg end_before_arrival_reg = 1'b0;
 reg has_room_reg = 1'b0;
 reg has_memory_reg = 1'b0;
 reg over_threshold_reg = 1'b0;
-reg [63:0] bound_reg = 0;
 
-reg start_valid_reg = 1'b0;
-reg [63:0] start_left_reg = 0;
-reg start_lost_reg = 1'b0;
 reg count_offered_reg = 1'b0;
 reg count_overflow_reg = 1'b0;
 reg count_memory_overflow_reg = 1'b0;
 reg count_loss_reg = 1'b0;
 reg count_marked_reg = 1'b0;
 reg count_transmitted_reg = 1'b0;
-reg [16:0] counted_framed_reg = 0;
-reg [63:0] counted_transmitting_reg = 0;
 
 wire divided;
 wire [WORK_WIDTH-1:0] quotient;
 wire [39:0] remainder;
+wire [WORK_WIDTH-1:0] air = unlimited_rate ? {WORK_WIDTH{1'b0}} : quotient;
 
 // Losses: of the kind that is configured, where it is configured.
 wire has_loss = loss_kind != LOSS_NONE;
 wire is_poisson = loss_kind == LOSS_POISSON;
-wire indexed_lost;
-wire indexed_valid;
-wire poisson_lost;
-wire poisson_valid;
-wire poisson_idle;
+wire answered;
+wire answer;
+wire loss_idle;
 wire asks = state_reg == STATE_ASK;
-wire answered = is_poisson ? poisson_valid : indexed_valid;
-wire answer = is_poisson ? poisson_lost : indexed_lost;
 
 // An end may be handled: nothing from before it can come.
 wire end_first = is_serving_reg &&
@@ -237,14 +226,14 @@ wire starts = state_reg == STATE_START && !is_estimate_reg;
 wire ends = state_reg == STATE_IDLE && end_first;
 wire loses_on_arrival = asks && is_estimate_reg && answered && answer;
 
-assign arrival_ready = takes_arrival;
+assign arrival_ready = given;
 assign verdict_valid = state_reg == STATE_VERDICT;
 assign verdict_fate = fate_reg;
 assign verdict_marked = marked_reg;
 assign verdict_index = index_reg;
-assign start_valid = start_valid_reg;
-assign start_left_ns = start_left_reg;
-assign start_lost = start_lost_reg;
+assign start_valid = state_reg == STATE_SCHEDULE;
+assign start_left_ns = lost_reg ? end_reg : end_reg + {22'd0, delay_ns};
+assign start_lost = lost_reg;
 assign count_offered = count_offered_reg;
 assign count_overflow = count_overflow_reg;
 assign count_memory_overflow = count_memory_overflow_reg;
@@ -252,14 +241,14 @@ assign count_loss = count_loss_reg;
 assign count_marked = count_marked_reg;
 assign count_transmitted = count_transmitted_reg;
 assign counted_bytes = bytes_reg;
-assign counted_framed = counted_framed_reg;
-assign counted_transmitting = counted_transmitting_reg;
+assign counted_framed = served_framed_reg;
+assign counted_transmitting = served_air_reg;
 assign waiting = waiting_reg;
 // What starts at once does not wait.
 assign waiting_valid = state_reg == STATE_SETTLE_1;
 assign next_end_ns = is_serving_reg ? served_end_reg : {64{1'b1}};
 assign idle = state_reg == STATE_IDLE && !arrival_valid && !end_first &&
-    (!has_loss || (is_poisson ? poisson_idle : indexed_valid));
+    loss_idle;
 
 nagi_ram #(.WIDTH(16), .ADDR_WIDTH(QUEUE_DEPTH_WIDTH)) waiting_inst (
     .clk(clk),
@@ -279,17 +268,18 @@ nagi_divider #(
     .clk(clk),
     .rst(rst),
     .start(start_division_reg),
-    .dividend(work_reg),
+    .dividend({1'b0, product_reg, 12'd0} + {11'd0, at_once_reg ? left_over_reg : 40'd0}),
     .divisor(rate_bps),
     .done(divided),
     .quotient(quotient),
     .remainder(remainder)
 );
 
-nagi_indexed_loss indexed_loss_inst (
+// What is asked about later starts no sooner than the end of what is served; at ingress, than now.
+nagi_loss loss_inst (
     .clk(clk),
-    .rst(rst || !has_loss || is_poisson),
-    .has_states(loss_kind == LOSS_GILBERT_ELLIOTT),
+    .rst(rst),
+    .kind(loss_kind),
     .seed(seed),
     .link(link),
     .direction(direction),
@@ -297,45 +287,29 @@ nagi_indexed_loss indexed_loss_inst (
     .loss_in_bad(loss_in_bad),
     .good_to_bad(good_to_bad),
     .bad_to_good(bad_to_good),
-    .loss_in_good_certain(certain[0]),
-    .loss_in_bad_certain(certain[1]),
-    .good_to_bad_certain(certain[2]),
-    .bad_to_good_certain(certain[3]),
-    .lost(indexed_lost),
-    .lost_valid(indexed_valid),
-    .next(asks && indexed_valid)
-);
-
-nagi_poisson_loss poisson_loss_inst (
-    .clk(clk),
-    .rst(rst || !is_poisson),
-    .seed(seed),
-    .link(link),
-    .direction(direction),
-    .mean_ps(poisson_mean_ps),
-    .bound(bound_reg),
+    .certain(certain),
+    .poisson_mean_ps(poisson_mean_ps),
+    .bound(is_serving_reg && !loss_at_ingress ? served_end_reg : now_ns),
+    .bound_valid(state_reg == STATE_IDLE && !is_coming),
+    .ask(asks),
     .from(at_reg),
     .to(end_reg),
-    .ask(asks && is_poisson),
-    .lost(poisson_lost),
-    .lost_valid(poisson_valid),
-    .idle(poisson_idle)
+    .answered(answered),
+    .lost(answer),
+    .idle(loss_idle)
 );
 
 always @(posedge clk) begin
     start_division_reg <= 1'b0;
-    start_valid_reg <= 1'b0;
     count_offered_reg <= takes_arrival;
     count_overflow_reg <= given && fate_reg == FATE_QUEUE_OVERFLOW && !is_memory_overflow_reg;
     count_memory_overflow_reg <= given && is_memory_overflow_reg;
     count_loss_reg <= loses_on_arrival || (ends && served_lost_reg);
     count_marked_reg <= let_in && marked_reg;
     count_transmitted_reg <= ends;
-    counted_framed_reg <= served_framed_reg;
-    counted_transmitting_reg <= served_air_reg;
 
-    end_is_due_reg <= served_end_reg <= horizon_ns;
-    arrival_seen_reg <= arrival_valid && !takes_arrival;
+    end_is_due_reg <= served_end_reg <= now_ns;
+    arrival_seen_reg <= arrival_valid && !given;
     end_before_arrival_reg <= served_end_reg <= arrival_ns;
     has_memory_reg <= {{SPACE_WIDTH-16{1'b0}}, words_reg} <= free_words_reg && !is_full;
     over_threshold_reg <= mark_kind != KIND_NONE &&
@@ -348,11 +322,6 @@ always @(posedge clk) begin
             queue_limit;
         default: has_room_reg <= 1'b1;
     endcase
-
-    // What is asked about later starts no sooner than this.
-    if (state_reg == STATE_IDLE && !arrival_valid && !is_coming) begin
-        bound_reg <= is_serving_reg && !loss_at_ingress ? served_end_reg : horizon_ns;
-    end
 
     case (state_reg)
         // Until comparisons have seen what changed.
@@ -424,17 +393,13 @@ always @(posedge clk) begin
         end
         STATE_WORK: begin
             product_reg <= framed_reg * WORK_A_BYTE;
+            start_division_reg <= !unlimited_rate;
             state_reg <= STATE_CARRY;
         end
         STATE_CARRY: begin
-            work_reg <= {1'b0, product_reg, 12'd0} +
-                {11'd0, at_once_reg ? left_over_reg : 40'd0};
-            start_division_reg <= !unlimited_rate;
-            air_reg <= 0;
             state_reg <= unlimited_rate ? STATE_ADD : STATE_DIVIDE;
         end
         STATE_DIVIDE: begin
-            air_reg <= {13'd0, quotient};
             if (divided) begin
                 if (!is_estimate_reg) begin
                     left_over_reg <= remainder;
@@ -443,7 +408,7 @@ always @(posedge clk) begin
             end
         end
         STATE_ADD: begin
-            end_reg <= at_reg + air_reg;
+            end_reg <= at_reg + {13'd0, air};
             state_reg <= is_estimate_reg || (has_loss && !loss_at_ingress) ? STATE_ASK :
                 STATE_SCHEDULE;
         end
@@ -452,11 +417,8 @@ always @(posedge clk) begin
             served_bytes_reg <= size_reg;
             served_framed_reg <= framed_reg;
             served_end_reg <= end_reg;
-            served_air_reg <= air_reg;
+            served_air_reg <= air;
             served_lost_reg <= lost_reg;
-            start_valid_reg <= 1'b1;
-            start_left_reg <= lost_reg ? end_reg : end_reg + {22'd0, delay_ns};
-            start_lost_reg <= lost_reg;
             state_reg <= STATE_SETTLE_1;
         end
         default: state_reg <= STATE_SETTLE_1;
@@ -490,8 +452,6 @@ always @(posedge clk) begin
         free_words_reg <= SPACE;
         is_serving_reg <= 1'b0;
         arrival_seen_reg <= 1'b0;
-        bound_reg <= 0;
-        start_valid_reg <= 1'b0;
         start_division_reg <= 1'b0;
         count_offered_reg <= 1'b0;
         count_overflow_reg <= 1'b0;
@@ -501,6 +461,10 @@ always @(posedge clk) begin
         count_transmitted_reg <= 1'b0;
     end
 end
+
+`ifdef FORMAL
+`include "nagi_link_model_properties.vh"
+`endif
 
 endmodule
 

@@ -86,6 +86,10 @@ always @(posedge clk) begin
     end
 end
 
+`ifdef FORMAL
+`include "nagi_memory_port_properties.vh"
+`endif
+
 endmodule
 
 `resetall

@@ -38,7 +38,10 @@ module nagi_register_file #
     input  wire                        is_idle,
 
     output wire                        enable,
+    // Asks for a latch; it is the instant of the latch; it is over.
     output wire                        latch,
+    input  wire                        latches,
+    input  wire                        latched,
     output wire                        clear,
     output wire [31:0]                 link,
     output wire [63:0]                 seed,
@@ -57,7 +60,8 @@ localparam [2:0]
     STATE_WAIT_2 = 3'd2,
     STATE_SELECT = 3'd3,
     STATE_ACK = 3'd4,
-    STATE_PAUSE = 3'd5;
+    STATE_PAUSE = 3'd5,
+    STATE_LATCH = 3'd6;
 
 localparam [3:0]
     GENERAL = 4'd0,
@@ -115,7 +119,7 @@ endfunction
 always @(posedge clk) begin
     latch_reg <= 1'b0;
     clear_reg <= 1'b0;
-    if (latch_reg) begin
+    if (latches) begin
         time_reg <= now_ns;
     end
 
@@ -146,7 +150,8 @@ always @(posedge clk) begin
                         end
                     end
                 end
-                state_reg <= STATE_ACK;
+                state_reg <= reg_addr == `NAGI_COMMAND &&
+                    reg_wr_data[`NAGI_COMMAND_LATCH_SHIFT] ? STATE_LATCH : STATE_ACK;
             end else if (reg_rd_en) begin
                 state_reg <= STATE_WAIT_1;
             end
@@ -161,6 +166,11 @@ always @(posedge clk) begin
                 default: value_reg <= 0;
             endcase
             state_reg <= STATE_ACK;
+        end
+        STATE_LATCH: begin
+            if (latched) begin
+                state_reg <= STATE_ACK;
+            end
         end
         STATE_ACK: state_reg <= STATE_PAUSE;
         // Until whoever asked has seen the answer.

@@ -45,7 +45,9 @@ module nagi_release #
     input  wire                     m_axis_tready,
     output wire                     m_axis_tlast,
 
+    // A record, which stays until it is taken.
     output wire                     record_valid,
+    input  wire                     record_ready,
     output wire                     record_lost,
     output wire [63:0]              record_left_ns,
     output wire [15:0]              record_bytes,
@@ -87,7 +89,7 @@ reg [3:0] is_same_reg = 0;
 reg is_due_reg = 1'b0;
 reg is_offered_reg = 1'b0;   // the first beat, which stays until it is taken
 reg record_valid_reg = 1'b0;
-reg [63:0] late_reg = 0;
+reg [31:0] late_reg = 0;
 integer i;
 
 wire go = state_reg == STATE_WAIT && age_reg[1] && is_due_reg && (run || is_offered_reg);
@@ -97,9 +99,10 @@ wire is_last_word = {16'd0, to_send_reg} <= WORD_BYTES;
 wire narrow_valid;
 wire narrow_last;
 wire narrow_ready;
+wire [63:0] late = now_ns - left_reg;
 wire accepted = m_axis_tvalid && m_axis_tready;
 
-assign packet_ready = state_reg == STATE_EMPTY && run;
+assign packet_ready = state_reg == STATE_EMPTY && run && !record_valid_reg;
 assign word_ready = sends && narrow_ready;
 assign m_axis_tvalid = narrow_valid;
 assign m_axis_tlast = narrow_last;
@@ -113,12 +116,12 @@ assign record_index = index_reg;
 assign record_identity = identity_reg;
 assign record_ecn = ecn_reg;
 assign record_marked = marked_reg;
-assign record_late_ns = late_reg[63:32] != 0 ? {32{1'b1}} : late_reg[31:0];
+assign record_late_ns = late_reg;
 assign record_is_late = record_late_ns >= TICK_NS;
 
 assign next_due_ns = state_reg == STATE_WAIT ? left_reg : {64{1'b1}};
 assign busy = state_reg == STATE_SEND || is_offered_reg || (opens && narrow_valid);
-assign idle = (state_reg == STATE_EMPTY && !packet_valid) ||
+assign idle = (state_reg == STATE_EMPTY && !packet_valid && !record_valid_reg) ||
     (state_reg == STATE_WAIT && age_reg[1] && !is_due_reg);
 
 nagi_axis_narrow #(.DATA_WIDTH(DATA_WIDTH), .MEM_WIDTH(MEM_WIDTH)) narrow_inst (
@@ -137,7 +140,9 @@ nagi_axis_narrow #(.DATA_WIDTH(DATA_WIDTH), .MEM_WIDTH(MEM_WIDTH)) narrow_inst (
 );
 
 always @(posedge clk) begin
-    record_valid_reg <= 1'b0;
+    if (record_ready) begin
+        record_valid_reg <= 1'b0;
+    end
 
     for (i = 0; i < 4; i = i + 1) begin
         is_past_reg[i] <= soon_ns[i*16 +: 16] > left_reg[i*16 +: 16];
@@ -154,21 +159,21 @@ always @(posedge clk) begin
 
     case (state_reg)
         STATE_EMPTY: begin
-            lost_reg <= packet_lost;
-            left_reg <= packet_left_ns;
-            frame_bytes_reg <= packet_frame_bytes;
-            arrived_reg <= packet_arrived_ns;
-            index_reg <= packet_index;
-            identity_reg <= packet_identity;
-            ecn_reg <= packet_ecn;
-            marked_reg <= packet_marked;
-            to_send_reg <= packet_frame_bytes;
             if (packet_valid && packet_ready) begin
+                lost_reg <= packet_lost;
+                left_reg <= packet_left_ns;
+                frame_bytes_reg <= packet_frame_bytes;
+                arrived_reg <= packet_arrived_ns;
+                index_reg <= packet_index;
+                identity_reg <= packet_identity;
+                ecn_reg <= packet_ecn;
+                marked_reg <= packet_marked;
+                to_send_reg <= packet_frame_bytes;
                 state_reg <= STATE_WAIT;
             end
         end
         STATE_WAIT: begin
-            late_reg <= lost_reg ? 64'd0 : now_ns - left_reg;
+            late_reg <= lost_reg ? 32'd0 : late[63:32] != 0 ? {32{1'b1}} : late[31:0];
             if (go && lost_reg) begin
                 record_valid_reg <= 1'b1;
                 state_reg <= STATE_EMPTY;

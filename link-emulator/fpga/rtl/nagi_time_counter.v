@@ -19,7 +19,8 @@ module nagi_time_counter #
     output wire [63:0]  time_ns
 );
 
-localparam [63:0] STEP_NS = CLOCK_PERIOD_PS / 1000;
+localparam NS = CLOCK_PERIOD_PS / 1000;
+localparam [63:0] STEP_NS = {32'd0, NS[31:0]};
 localparam PS = CLOCK_PERIOD_PS % 1000;
 localparam [9:0] STEP_PS = PS[9:0];
 localparam [10:0] PS_PER_NS = 11'd1000;

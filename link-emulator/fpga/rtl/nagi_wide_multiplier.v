@@ -5,8 +5,8 @@
 `default_nettype none
 
 /*
- * Product of two unsigned 64-bit numbers, one after the other, from four products of 32 bits. It
- * takes 9 clocks from start to done; the operands must not change meanwhile.
+ * Product of two unsigned 64-bit numbers, from four products of a nagi_multiplier, which is
+ * outside. It takes 8 clocks from start to done; the operands must not change meanwhile.
  */
 module nagi_wide_multiplier
 (
@@ -16,27 +16,23 @@ module nagi_wide_multiplier
     input  wire [63:0]   a,
     input  wire [63:0]   b,
     output wire          done,
-    output wire [127:0]  product
+    output wire [127:0]  product,
+
+    output wire [31:0]   factor_a,
+    output wire [31:0]   factor_b,
+    input  wire [63:0]   partial   // three clocks after its factors
 );
 
-// Which product goes into the multiplier: low x low, low x high, high x low, high x high; it comes
-// out three clocks later.
-reg [3:0] step_reg = 0;
+// Which product is asked for: low x low, low x high, high x low, high x high.
+reg [2:0] step_reg = 0;
 reg busy_reg = 1'b0;
 reg done_reg = 1'b0;
 reg [127:0] sum_reg = 0;
 
-wire [63:0] partial;
-
 assign done = done_reg;
 assign product = sum_reg;
-
-nagi_multiplier multiplier_inst (
-    .clk(clk),
-    .a(step_reg[1] ? a[63:32] : a[31:0]),
-    .b(step_reg[0] ? b[63:32] : b[31:0]),
-    .product(partial)
-);
+assign factor_a = step_reg[1] ? a[63:32] : a[31:0];
+assign factor_b = step_reg[0] ? b[63:32] : b[31:0];
 
 always @(posedge clk) begin
     done_reg <= 1'b0;
@@ -46,10 +42,10 @@ always @(posedge clk) begin
     end else if (busy_reg) begin
         step_reg <= step_reg + 1'b1;
         case (step_reg)
-            4'd3: sum_reg <= {64'd0, partial};
+            3'd3: sum_reg <= {64'd0, partial};
             // The sum of the first three is below 2^98.
-            4'd4, 4'd5: sum_reg[97:32] <= sum_reg[97:32] + {2'd0, partial};
-            4'd6: begin
+            3'd4, 3'd5: sum_reg[97:32] <= sum_reg[97:32] + {2'd0, partial};
+            3'd6: begin
                 sum_reg[127:64] <= sum_reg[127:64] + partial;
                 busy_reg <= 1'b0;
                 done_reg <= 1'b1;

@@ -26,7 +26,7 @@
 #include <string>
 #include <vector>
 
-#include "Vlink.h"
+#include "Vtop.h"
 #include "daemon/packet_record.hpp"
 #include "io/ip_header.hpp"
 #include "nagi_registers.h"
@@ -336,7 +336,7 @@ class Replay {
   }
 
   static constexpr std::uint64_t limit_ = 200'000'000;  // clocks
-  Vlink top_;
+  Vtop top_;
   bool stalls_;
   std::mt19937 random_;
   std::array<Direction, 2> directions_;
