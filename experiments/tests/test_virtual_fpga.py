@@ -5,10 +5,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pandas as pd
 import pytest
 from fpga_runs import check, needs_nagi_fpga, run
-from fpga_specs import LINK
+from fpga_specs import FPGA, LINK, changed
 from marks import in_virtual_time
 from nagi_contracts.records import Manifest, Verdict
 from nagi_contracts.results import Metrics
@@ -44,22 +43,15 @@ def test_a_run_over_the_core_is_the_same_every_time(over_core, tmp_path):
         assert (first / name).read_bytes() == (second / name).read_bytes(), name
 
 
-def test_tcp_achieves_over_the_core_what_it_does_over_nagi_link(over_core, tmp_path):
-    _, core = over_core
-    _, link = run(tmp_path, LINK, lab="virtual")
-    achieved = [Metrics.read(directory / "metrics.json").rows[0].agi for directory in (core, link)]
-    assert achieved[0] == pytest.approx(achieved[1], rel=0.02)
-    packets = [
-        pd.read_parquet(directory / "packets.parquet").query(
-            "link == 'wireless' and direction == 'forward'"
-        )
-        for directory in (core, link)
-    ]
-    # The channel is the same: losses in time fall where they fell.
-    lost = [
-        set(each.loc[each["fate"] == "channel loss", "left_ns"] // 10_000_000) for each in packets
-    ]
-    assert len(lost[0] & lost[1]) > 0.5 * len(lost[0])
+def test_tcp_achieves_over_the_core_what_it_does_over_nagi_link(tmp_path):
+    # With losses, a microsecond decides which packet an event falls on, and TCP makes much of it.
+    achieved = []
+    for name, text in (("core", FPGA), ("link", LINK)):
+        _, directory = run(tmp_path, changed(("rate: 1 %", "rate: 0 %"), text=text), lab="virtual",
+                           name=name)  # fmt: skip
+        assert Verdict.read(directory / "verdict.json").status == "valid"
+        achieved.append(Metrics.read(directory / "metrics.json").rows[0].agi)
+    assert achieved[0] == pytest.approx(achieved[1], rel=0.005)
 
 
 def test_a_core_that_ends_makes_the_run_fail_with_its_words(tmp_path):
