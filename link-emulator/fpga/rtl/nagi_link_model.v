@@ -19,7 +19,9 @@ module nagi_link_model #
     // log2 of the words of packet memory, and bytes of a word.
     parameter ADDR_WIDTH = 13,
     parameter WORD_BYTES = 8,
-    parameter DIVIDER_BITS = 1
+    parameter DIVIDER_BITS = 1,
+    // 0: without Poisson losses.
+    parameter POISSON = 1
 )
 (
     input  wire                          clk,
@@ -276,7 +278,7 @@ nagi_divider #(
 );
 
 // What is asked about later starts no sooner than the end of what is served; at ingress, than now.
-nagi_loss loss_inst (
+nagi_loss #(.POISSON(POISSON)) loss_inst (
     .clk(clk),
     .rst(rst),
     .kind(loss_kind),
