@@ -35,10 +35,10 @@ PROPERTIES = [
     Property("nagi_fifo", (RTL / "nagi_fifo.v",), {"WIDTH": 4, "DEPTH_WIDTH": 2}, 12, True),
     Property(
         "nagi_memory_port",
-        (RTL / "nagi_memory_port.v", RTL / "nagi_fifo.v"),
+        (RTL / "nagi_memory_port.v", FORMAL / "abstract_fifo.v"),
         {"MEM_WIDTH": 8, "ADDR_WIDTH": 4},
-        20,
-        True,
+        40,
+        False,
     ),
     Property(
         "nagi_link_model",
