@@ -146,7 +146,7 @@ always @(posedge clk) begin
     record_pending_reg <= 1'b0;
     record_late_reg <= record_pending_reg ? saturated : record_late_reg;
     if (record_pending_reg) begin
-        record_is_late_reg <= late_reg >= TICK_NS;
+        record_is_late_reg <= saturated >= TICK_NS;
         record_valid_reg <= 1'b1;
     end else if (record_ready) begin
         record_valid_reg <= 1'b0;
