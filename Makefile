@@ -9,6 +9,7 @@
 #   make bench-tcp   what our TCP schemes cost, beside the kernel's own (seven minutes)
 #   make sdr     links that are radios: GNU Radio, gr-nagi and nagi-sdr (two minutes, 600 MB on the disk)
 #   make fpga    the bitstream of a board that carries a link (BOARD=colorlight-5a-75b): many minutes
+#   make fpga-core   the FPGA link emulator's core alone, placed and routed: what it takes, how fast it is (ten minutes)
 #   make fpga-simulation   links that are an FPGA's: nagi-fpga, which simulates its core
 #   make bench-fpga   how fast that is
 #   make results   the results of whole papers again: hours
@@ -85,7 +86,7 @@ endef
 
 .PHONY: fpga fpga-simulation bench-fpga setup packages python python-test native native-run dist deb sdr module virtual-lab guest-kernel demo test test-native \
 	test-apart test-virtual test-realtime test-radio test-slow chaos bench bench-captures bench-media bench-medium-ns3 bench-modem bench-radio \
-	bench-p4runtime bench-switch bench-tcp bench-virtual conformance crosscheck ns3 p4 p4runtime-shell results sanitize fuzz lint lint-quick format docs example clean
+	bench-p4runtime bench-switch bench-tcp bench-virtual conformance crosscheck fpga-core ns3 p4 p4runtime-shell results sanitize fuzz lint lint-quick format docs example clean
 
 setup: native
 
@@ -319,6 +320,10 @@ results: virtual-lab
 	done
 	@$(RUN)/python experiments/results/silences.py results/tcp-real-2001-handoff*
 	@$(RUN)/python experiments/results/figures.py
+
+# FPGA_CORE="--seed 2 --without-poisson".
+fpga-core: python-test
+	@$(RUN)/python link-emulator/fpga/synthesis/synthesize.py $(FPGA_CORE)
 
 # SWITCH=--quick takes two minutes; simple_switch is compared with where it is on PATH.
 bench-switch: setup
