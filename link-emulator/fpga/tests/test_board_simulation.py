@@ -20,7 +20,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from nagi.records import packets
+from nagi_contracts import paths
+from nagi_contracts.links import Links
 from nagi_contracts.paths import executable
+from nagi_contracts.plan import RunPlan
 
 pytestmark = [
     pytest.mark.slow,
@@ -254,3 +257,63 @@ def expected_losses(directory: Path, count: int, seed: int, link: int) -> list[b
     packets.write_records(arrivals, recorded)
     subprocess.run([executable("nagi-link"), "replay", config, recorded, output], check=True)
     return [bool(each) for each in packets.read_records(output)["fate"] == packets.CHANNEL_LOSS]
+
+
+AGENT_RUN = """
+import hashlib, json, subprocess, sys, time
+from pathlib import Path
+from nagi_agent import board_links
+from nagi_agent.contracts import RunPlan
+from nagi_fpga import loading
+from nagi_fpga.etherbone import Etherbone
+from nagi_fpga.kinds import KINDS, Kind
+directory, build_id, far = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
+KINDS["simulated"] = Kind(4 << 20, 1_000_000_000, "none", True)
+loading.transport_to = lambda place: Etherbone(place.address, timeout_s=5, tries=6)
+board_links._DRAIN_S = 60
+image = directory / "simulated"
+image.mkdir()
+(image / "nagi.bit").write_bytes(b"")
+told = {"build_id": build_id, "sha256": hashlib.sha256(b"").hexdigest()}
+(image / "image.json").write_text(json.dumps(told))
+plan = RunPlan.from_json(json.loads((directory / "plan.json").read_text()))
+assert board_links.problems_with([plan], str(directory)) == []
+running = board_links.BoardLinks(str(directory), plan, time.time(), str(directory))
+running.wait_until_ready()
+subprocess.run(["ping", "-f", "-c", "60", "-s", "472", "-w", "60", far], check=False)
+running.check()
+running.stop()
+"""
+
+
+def test_the_agent_s_records_are_those_of_the_model(simulation: Simulation, tmp_path: Path) -> None:
+    """A run's link on this board: given the arrivals that the agent has recorded, the model makes
+    the same fates and instants, as a certificate asks."""
+    example = paths.SCHEMAS / "example" / "campaign" / "runs"
+    written = json.loads(next(example.glob("*/plan.json")).read_text())
+    (link, *_) = written["links"]
+    losing = {"model": "gilbert_elliott", "good_to_bad": 0.1, "bad_to_good": 0.4,
+              "loss_in_good": 0.0, "loss_in_bad": 0.7, "at": "egress"}  # fmt: skip
+    direction = {"rate_bps": 50_000_000, "delay_ns": 100_000, "queue": {"packets": 10}}
+    link["forward"] = direction | {"loss": losing}
+    link["backward"] = direction | {"loss": {"model": "none", "at": "egress"}}
+    link["fpga"] = {"by": "board", "board": "simulated", "address": ADDRESS}
+    written["links"] = [link]
+    (tmp_path / "plan.json").write_text(json.dumps(written))
+    environment = f"PYTHONPATH={paths.AGENT}:{paths.P4_CONTROL}:{FPGA}"
+    done = simulation.run(
+        "nagi-fpga-ctl", "env", environment, sys.executable, "-c", AGENT_RUN,
+        str(tmp_path), f"{simulation.build_id:08x}", FAR,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-500:] + done.stderr[-1500:]
+    plan = RunPlan.model_validate(written)
+    recorded = packets.in_order(packets.read_records(tmp_path / "packets.bin"))
+    assert len(recorded) >= 60
+    modelled = packets.replay(plan, recorded)
+    for column in ("arrived_ns", "left_ns", "index", "fate", "direction"):
+        assert (recorded[column] == modelled[column]).all(), column
+    assert set(recorded["fate"]) == {packets.DELIVERED, packets.CHANNEL_LOSS}
+    (account,) = Links.read(tmp_path / "links.json").links
+    for name in ("forward", "backward"):
+        counts = account.direction(name).packets
+        assert counts.offered == counts.accounted and counts.held == 0

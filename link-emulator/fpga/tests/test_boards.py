@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from boards import BOARDS
-from boards.build import build_id, clocks_of, core_sources, is_met, summary
+from boards.build import build_id, clocks_of, core_sources, is_met, summary, used
 from nagi_fpga.kinds import KINDS
 
 FPGA = Path(__file__).resolve().parents[1]
@@ -90,6 +90,11 @@ def test_timing_that_is_missed_is_said() -> None:
     assert "12000 of  24288   49 %" in text
     assert "link" in text and "130.4 MHz of  125.0 MHz  met" in text
     assert "61.0 MHz of   62.5 MHz  MISSED" in text
+
+
+def test_what_is_used_is_read() -> None:
+    said = "Info: Device utilisation:\nInfo: \t        TRELLIS_COMB:   31968/  24288   131%\n"
+    assert used(said) == {"TRELLIS_COMB": (31968, 24288)}
 
 
 def test_a_board_that_is_none_is_refused() -> None:
