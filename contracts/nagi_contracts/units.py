@@ -194,6 +194,10 @@ class Sojourn(Duration, bounds="sojourn_ns"):
     """A mean time in a state, in nanoseconds; nagi-link follows no shorter ones."""
 
 
+class Decorrelation(Duration, bounds="decorrelation_ns"):
+    """After which the correlation of shadowing has fallen to 1/e, in nanoseconds."""
+
+
 class AqmTarget(Duration, bounds="aqm_target_ns"):
     """A queueing delay that active queue management keeps to, in nanoseconds."""
 
@@ -434,6 +438,12 @@ class Level(Measure):
     example = "12 dB"
     minimum, maximum = -100, 100
     units: ClassVar[dict[str, Decimal]] = {"dB": Decimal(1)}
+
+
+class ShadowingDeviation(Level, bounds="shadowing_db"):
+    """Standard deviation of shadowing, in decibels."""
+
+    example = "8 dB"
 
 
 class PowerRatio(Level, bounds="ratio_db"):

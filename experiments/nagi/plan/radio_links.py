@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from nagi_contracts.impairments.fading import NoFading, RicianFading
 from nagi_contracts.plan import (
     DIRECTIONS,
     DirectionName,
@@ -17,7 +18,7 @@ from nagi_contracts.units import Duration
 
 from nagi.plan import radio
 from nagi.plan.request import PlanRequest
-from nagi.spec.links import DirectionSettings, Link, NoFading, Radio, RicianFading
+from nagi.spec.links import DirectionSettings, Link, Radio
 
 # What the two kinds of links do not share: key -> why a radio refuses it, and the cure.
 _ITS_OWN_TIME = (

@@ -7,8 +7,9 @@ from typing import Annotated, Literal, Self
 
 from nagi_contracts.base import Flag, Strict, Whole
 from nagi_contracts.bounds import whole
-from nagi_contracts.errors import BadValue, choices, shown
+from nagi_contracts.errors import BadValue
 from nagi_contracts.impairments.effects import Effects
+from nagi_contracts.impairments.fading import Fading
 from nagi_contracts.impairments.jitters import Jitter
 from nagi_contracts.impairments.losses import Loss
 from nagi_contracts.impairments.markings import Marking
@@ -20,7 +21,6 @@ from nagi_contracts.units import (
     Burst,
     ByteCount,
     Delay,
-    DopplerSpread,
     Duration,
     Feedback,
     FrequencyOffset,
@@ -29,7 +29,7 @@ from nagi_contracts.units import (
     SampleRate,
     StepRate,
 )
-from pydantic import BeforeValidator, Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
 from nagi.spec.base import Name
 
@@ -95,47 +95,6 @@ class Arq(Strict):
     feedback: Feedback = Field(
         description="from the end of a transmission until its sender knows of its loss"
     )
-
-
-class NoFading(Strict):
-    """The gain of the channel does not change."""
-
-    kind: Literal["none"] = Field(description="kind of fading")
-
-
-class RayleighFading(Strict):
-    """No path without obstacles: the gain is complex Gaussian, with Clarke's Doppler spectrum."""
-
-    kind: Literal["rayleigh"] = Field(description="kind of fading")
-    doppler: DopplerSpread = Field(description="the largest Doppler shift")
-
-
-class RicianFading(Strict):
-    """A path without obstacles beside that."""
-
-    kind: Literal["rician"] = Field(description="kind of fading")
-    doppler: DopplerSpread = Field(description="the largest Doppler shift")
-    k_factor: Level = Field(description="power of that path over that of all others")
-
-
-_FADINGS = Annotated[NoFading | RayleighFading | RicianFading, Field(discriminator="kind")]
-
-
-def _fading(value: object) -> object:
-    if value == "none":
-        return {"kind": "none"}
-    further = {"rayleigh": "", "rician": ", k_factor: 6 dB"}
-    if isinstance(value, str) and value in further:
-        cure = f"write `{{kind: {value}, doppler: 5 Hz{further[value]}}}`"
-        raise BadValue(f"fading {value} without its settings", cure)
-    if isinstance(value, str):
-        raise BadValue(f"unknown fading {shown(value)}", choices(value, ["none", *further]))
-    return value
-
-
-Fading = Annotated[
-    _FADINGS, BeforeValidator(_fading, json_schema_input_type=Literal["none"] | _FADINGS)
-]
 
 
 class Tap(Strict):

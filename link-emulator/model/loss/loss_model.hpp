@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 
+#include "model/channel_key.hpp"
 #include "model/interface.hpp"
 #include "model/packet.hpp"
 #include "model/random.hpp"
@@ -29,6 +30,7 @@ struct LossContext {
   Stream draws;
   Stream state_draws;
   Instant from{};  // timed models begin here
+  ChannelKey channel{};  // of fading and shadowing
 };
 
 }  // namespace nagi::model

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <Random123/philox.h>
+#include "model/fading.hpp"
+
 #include <gnuradio/nagi/channel_model.h>
 
 #include <algorithm>
@@ -12,58 +13,21 @@
 namespace gr {
 namespace nagi {
 
+using ::nagi::model::channel_draw;
+using ::nagi::model::ChannelKey;
+using ::nagi::model::ChannelPurpose;
+using ::nagi::model::fading_sinusoids;
+using ::nagi::model::phasor;
+using ::nagi::model::power_of_db;
+using ::nagi::model::Sinusoid;
+using ::nagi::model::sum_at;
+
 namespace {
 
-constexpr std::uint32_t sinusoids_a_path = 32;
-constexpr std::uint32_t line_of_sight = 0xffffffff;  // in place of a sinusoid's index
 constexpr double gains_a_doppler_period = 64.0;
 constexpr double longest_gain_interval = 1024.0;
-constexpr std::uint32_t max_directions = 1U << 23;
-
-enum class Purpose : std::uint32_t { noise = 0, fading = 1 };
-using Words = r123::Philox4x32::ctr_type;
-
-/// One draw of 128 bits. The highest bit of the last counter word keeps it apart from the link
-/// model's, which may have the same seed.
-Words draw(const channel_config& config, Purpose purpose, std::uint32_t index, std::uint64_t of) {
-  const r123::Philox4x32::key_type key = {
-      {static_cast<std::uint32_t>(config.seed), static_cast<std::uint32_t>(config.seed >> 32)}};
-  const Words counter = {
-      {index, static_cast<std::uint32_t>(of), static_cast<std::uint32_t>(of >> 32),
-       0x80000000U | config.direction << 8 | static_cast<std::uint32_t>(purpose)}};
-  return r123::Philox4x32{}(counter, key);
-}
-
-/// In [0, 1).
-double uniform(std::uint32_t word) { return std::ldexp(word, -32); }
-
 // exp(2 pi i x) and the logarithm by their series, as libraries round them differently on different
 // processors.
-
-/// exp(2 pi i cycles); error below 10^-15.
-gr_complexd phasor(double cycles) {
-  const double quarters = std::nearbyint(4.0 * cycles);
-  const double x = 2.0 * std::numbers::pi * (cycles - quarters / 4.0);  // within pi / 4
-  const double square = x * x;
-  double sine = 0.0;
-  double cosine = 0.0;
-  for (int n = 17; n >= 1; n -= 2) {
-    cosine = 1.0 - square / (n * (n + 1)) * cosine;
-    sine = 1.0 - square / ((n + 1) * (n + 2)) * sine;
-  }
-  // The innermost terms above start from 0: both series are complete to x^16.
-  sine *= x;
-  switch (static_cast<std::int64_t>(quarters) & 3) {
-    case 0:
-      return {cosine, sine};
-    case 1:
-      return {-sine, cosine};
-    case 2:
-      return {-cosine, -sine};
-    default:
-      return {sine, -cosine};
-  }
-}
 
 /// -ln((word + 1/2) / 2^32), to single precision. Branchless: loops over it become SIMD.
 inline float minus_log(std::uint32_t word) {
@@ -107,15 +71,13 @@ gr_complexd product(gr_complexd a, gr_complexd b) {
   return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
 }
 
-double from_db(double db) { return std::pow(10.0, db / 10.0); }
-
 void require(bool holds, const std::string& what) {
   if (!holds) throw std::invalid_argument("channel: " + what);
 }
 
 void check(const channel_config& config) {
   const auto finite_from_0 = [](double x) { return std::isfinite(x) && x >= 0.0; };
-  require(config.direction < max_directions, "direction must be below 2^23");
+  require(config.direction < ::nagi::model::max_channels, "direction must be below 2^23");
   require(finite_from_0(config.sample_rate) && config.sample_rate > 0,
           "sample_rate must be above 0");
   require(!std::isnan(config.snr_db) && config.snr_db > -200.0, "snr_db must be above -200");
@@ -141,43 +103,36 @@ channel_config::fading_type fading_from_name(const std::string& name) {
                               R"(" is not one of "none", "rayleigh", "rician")");
 }
 
+struct channel_model::path {
+  std::size_t delay;  // samples
+  std::vector<Sinusoid> sinusoids;
+};
+
 channel_model::channel_model(const channel_config& config) : config_(config) {
   check(config_);
   if (config_.taps.empty()) config_.taps = {{0.0, 0.0}};
-  noise_power_ = from_db(-config_.snr_db);
+  noise_power_ = power_of_db(-config_.snr_db);
   gain_interval_ = static_cast<std::size_t>(
       std::min(longest_gain_interval,
                std::max(1.0, config_.sample_rate / (gains_a_doppler_period * config_.doppler_hz))));
   double sum = 0.0;
-  for (const auto& [delay_ns, power_db] : config_.taps) sum += from_db(power_db);
+  for (const auto& [delay_ns, power_db] : config_.taps) sum += power_of_db(power_db);
   for (const auto& [delay_ns, power_db] : config_.taps) {
     const auto index = static_cast<std::uint32_t>(paths_.size());
-    paths_.push_back(make_path(index, delay_ns, from_db(power_db) / sum));
+    paths_.push_back(make_path(index, delay_ns, power_of_db(power_db) / sum));
   }
 }
 
+channel_model::~channel_model() = default;
+channel_model::channel_model(channel_model&&) noexcept = default;
+
 channel_model::path channel_model::make_path(std::uint32_t index, double delay_ns,
                                              double power) const {
-  path made{static_cast<std::size_t>(std::lround(delay_ns * 1e-9 * config_.sample_rate)), {}};
-  const Words direct = draw(config_, Purpose::fading, line_of_sight, index);
-  if (config_.fading == channel_config::fading_type::none) {
-    made.sinusoids = {{0.0, index == 0 ? 0.0 : uniform(direct[0]), std::sqrt(power)}};
-    return made;
-  }
-  double scattered = power;
-  if (config_.fading == channel_config::fading_type::rician && index == 0) {
-    const double k = from_db(config_.k_factor_db);
-    scattered = power / (k + 1.0);
-    made.sinusoids.push_back({config_.doppler_hz * std::numbers::sqrt2 / 2.0, uniform(direct[0]),
-                              std::sqrt(power * k / (k + 1.0))});
-  }
-  for (std::uint32_t n = 0; n < sinusoids_a_path; ++n) {
-    const Words random = draw(config_, Purpose::fading, n, index);
-    const double angle_cycles = (n + uniform(random[1]) - 0.5) / sinusoids_a_path;
-    made.sinusoids.push_back({config_.doppler_hz * phasor(angle_cycles).real(), uniform(random[0]),
-                              std::sqrt(scattered / sinusoids_a_path)});
-  }
-  return made;
+  const ::nagi::model::FadingConfig fading{
+      static_cast<::nagi::model::FadingKind>(config_.fading), config_.doppler_hz,
+      config_.k_factor_db};
+  return {static_cast<std::size_t>(std::lround(delay_ns * 1e-9 * config_.sample_rate)),
+          fading_sinusoids(fading, {config_.seed, config_.direction}, index, power)};
 }
 
 std::size_t channel_model::longest_delay() const {
@@ -185,11 +140,7 @@ std::size_t channel_model::longest_delay() const {
 }
 
 gr_complexd channel_model::gain(std::size_t tap, double time_s) const {
-  gr_complexd sum = 0.0;
-  for (const sinusoid& one : paths_.at(tap).sinusoids) {
-    sum += one.amplitude * phasor(one.frequency_hz * time_s + one.phase_cycles);
-  }
-  return sum;
+  return sum_at(paths_.at(tap).sinusoids, time_s);
 }
 
 std::vector<gr_complex> channel_model::apply(std::uint64_t number, std::int64_t begin_ns,
@@ -209,7 +160,7 @@ void channel_model::add_path(const path& via, double begin_s, std::span<const gr
   std::vector<gr_complexd> step;
   const double first_s = begin_s + static_cast<double>(via.delay) / config_.sample_rate;
   const double step_s = static_cast<double>(gain_interval_) / config_.sample_rate;
-  for (const sinusoid& one : via.sinusoids) {
+  for (const Sinusoid& one : via.sinusoids) {
     now.push_back(one.amplitude * phasor(one.frequency_hz * first_s + one.phase_cycles));
     step.push_back(phasor(one.frequency_hz * step_s));
   }
@@ -258,11 +209,12 @@ void channel_model::add_noise(std::uint64_t number, std::span<gr_complex> sample
   std::array<float, batch> real;
   std::array<float, batch> imaginary;
   const auto power = static_cast<float>(noise_power_);
+  const ChannelKey key{config_.seed, config_.direction};
   for (std::size_t from = 0; from < samples.size(); from += batch) {
     const std::size_t count = std::min(batch, samples.size() - from);
     for (std::size_t i = 0; i < batch; i += 2) {
-      const Words random =
-          draw(config_, Purpose::noise, static_cast<std::uint32_t>((from + i) / 2), number);
+      const auto random = channel_draw(key, ChannelPurpose::noise,
+                                       static_cast<std::uint32_t>((from + i) / 2), number);
       lengths[i] = random[0];
       angles[i] = random[1];
       lengths[i + 1] = random[2];

@@ -62,6 +62,8 @@ class NAGI_API channel_model {
  public:
   /*! Throws std::invalid_argument, naming the value, if one is impossible. */
   explicit channel_model(const channel_config& config);
+  ~channel_model();
+  channel_model(channel_model&&) noexcept;
 
   /*!
    * \param number which burst of the channel this is
@@ -79,15 +81,7 @@ class NAGI_API channel_model {
   std::size_t longest_delay() const;
 
  private:
-  struct sinusoid {
-    double frequency_hz;
-    double phase_cycles;
-    double amplitude;
-  };
-  struct path {
-    std::size_t delay;  // samples
-    std::vector<sinusoid> sinusoids;
-  };
+  struct path;
 
   path make_path(std::uint32_t index, double delay_ns, double power) const;
   void add_path(const path& via, double begin_s, std::span<const gr_complex> samples,
