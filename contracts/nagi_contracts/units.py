@@ -496,6 +496,14 @@ class FrequencyOffset(Measure):
     }
 
 
+class Linewidth(FrequencyOffset):
+    """The linewidth of an oscillator, in Hz."""
+
+    what = "linewidth"
+    example = "10 Hz"
+    minimum, maximum = 0, 10**6
+
+
 class DopplerSpread(FrequencyOffset):
     """The largest Doppler shift of a fading channel, in Hz."""
 

@@ -34,7 +34,7 @@ def cells(*lost_of_100: int, first_db: float = 8.0) -> list[dict[str, Any]]:
     ]
 
 
-def mode(modulation: str = "qpsk", code_rate: str = "none", **changes: Any) -> dict[str, Any]:
+def mode(modulation: str = "qpsk", code_rate: str = "none") -> dict[str, Any]:
     return {
         "modem": "ofdm",
         "modulation": modulation,
@@ -44,7 +44,6 @@ def mode(modulation: str = "qpsk", code_rate: str = "none", **changes: Any) -> d
             {"packet_bytes": 40, "cells": cells(100, 40, 0)},
             {"packet_bytes": 1500, "cells": cells(100, 100, 60, 70, 5, 0)},
         ],
-        **changes,
     }
 
 
@@ -173,7 +172,7 @@ def test_one_of_several_modems_is_named(tmp_path):
     ],
 )  # fmt: skip
 def test_what_is_refused(tmp_path, changes, loss, complaint):
-    table(tmp_path / "table.json", mode(**changes))
+    table(tmp_path / "table.json", {**mode(), **changes})
     with pytest.raises(InputError, match=re.escape(complaint)):
         planned(tmp_path, loss)
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random draws of radio channels: 128 bits each, Philox4x32-10 as in random.hpp, for the waveforms of
-// gr-nagi and for the link model alike: the same seed and channel fade the same in both.
+// Random draws of radio channels: 128 bits each, Philox4x32-10 as in random.hpp, for the waveforms
+// of gr-nagi and for the link model alike: the same seed and channel fade the same in both.
 #pragma once
 
 #include <Random123/philox.h>

@@ -75,8 +75,8 @@ std::complex<double> sum_at(const std::vector<Sinusoid>& sinusoids, double time_
 Shadowing::Shadowing(const ShadowingConfig& config, const ChannelKey& key) {
   for (std::uint32_t n = 0; n < sinusoids_of_shadows; ++n) {
     const ChannelWords random = channel_draw(key, ChannelPurpose::shadowing, n, 0);
-    // The quantile of a Cauchy distribution at (n + u) / 64 of its positive half, as a quotient of the
-    // sine and cosine that are exact everywhere. The word's half step keeps it off infinity.
+    // The quantile of a Cauchy distribution at (n + u) / 64 of its positive half, as a quotient of
+    // the sine and cosine that are exact everywhere. The word's half step keeps it off infinity.
     const double quantile =
         (n + unit_interval(random[1]) + 0x1p-33) / sinusoids_of_shadows / 4.0;  // cycles
     const std::complex<double> turn = phasor(quantile);

@@ -91,11 +91,11 @@ double LossTable::exponent(double snr, std::uint64_t packet_bytes) const {
 
 double exp_of_minus(double x) {
   if (x > 2 * certain) return 0;
-  // 1 / exp(x), as exp(x / 128)^128: no term cancels another.
-  const double small = x / 128;
+  // 1 / exp(x), as exp(x / 1024)^1024: no term cancels another.
+  const double small = x / 1024;
   double sum = 1;
   for (int n = 9; n >= 1; --n) sum = 1 + sum * small / n;
-  for (int i = 0; i < 7; ++i) sum *= sum;
+  for (int i = 0; i < 10; ++i) sum *= sum;
   return 1 / sum;
 }
 

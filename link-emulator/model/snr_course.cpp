@@ -14,8 +14,8 @@ constexpr int max_instants = 64;
 constexpr double longest_step_ns = 3.6e12;
 
 Duration grid_step(double seconds) {
-  return Duration{static_cast<std::int64_t>(
-      std::clamp(seconds / values_a_cycle * 1e9, 1.0, longest_step_ns))};
+  return Duration{
+      static_cast<std::int64_t>(std::clamp(seconds / values_a_cycle * 1e9, 1.0, longest_step_ns))};
 }
 
 }  // namespace

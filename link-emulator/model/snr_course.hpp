@@ -3,8 +3,8 @@
 // The SNR of a channel of one path over time: a constant or a trace, times shadowing, times fading,
 // those of the waveforms of gr-nagi's channel of the same seed and channel.
 //
-// Gains are evaluated 64 times in 1/doppler, and in a decorrelation time, and interpolated linearly in
-// between, on a grid that begins with event time: what is returned depends on the instant alone.
+// Gains are evaluated 64 times in 1/doppler, and in a decorrelation time, and interpolated linearly
+// in between, on a grid that begins with event time: what is returned depends on the instant alone.
 #pragma once
 
 #include <complex>

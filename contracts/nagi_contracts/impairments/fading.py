@@ -7,9 +7,24 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from nagi_contracts.base import Strict
+from nagi_contracts.base import Contract, Strict, is_none
 from nagi_contracts.errors import BadValue, choices, shown
 from nagi_contracts.units import Decorrelation, DopplerSpread, Level, ShadowingDeviation
+
+
+class FadingPlan(Contract):
+    """Flat fading: each transmission has the SNR of its instant."""
+
+    kind: Literal["rayleigh", "rician"]
+    doppler_hz: float
+    k_factor_db: float | None = Field(None, exclude_if=is_none)
+
+
+class ShadowingPlan(Contract):
+    """Log-normal shadowing."""
+
+    deviation_db: float
+    decorrelation_ns: int
 
 
 class NoFading(Strict):
@@ -60,3 +75,8 @@ class Shadowing(Strict):
     decorrelation: Decorrelation = Field(
         description="after which the correlation has fallen to 1/e: a distance over a speed"
     )
+
+    def plan(self) -> ShadowingPlan:
+        return ShadowingPlan(
+            deviation_db=self.deviation.value, decorrelation_ns=self.decorrelation.value
+        )

@@ -20,6 +20,13 @@ class SnrTracePlan(Contract):
     )
     period_ns: int = Field(description="after which the trace repeats; later than every instant")
 
+    @property
+    def mean_db(self) -> float:
+        """Over time, of the levels."""
+        ends = [at for at, _ in self.steps[1:]] + [self.period_ns]
+        weighted = (level * (end - at) for (at, level), end in zip(self.steps, ends, strict=True))
+        return sum(weighted) / self.period_ns
+
 
 class SnrTraceFile(Strict):
     """An SNR that a file says, see nagi/spec/traces.py."""
@@ -32,6 +39,10 @@ class SnrSteps(Steps):
     """A piecewise-constant SNR, from the start of the run."""
 
     steps: dict[Duration, Level] = steps_field("SNR from then on")
+
+    def plan(self) -> SnrTracePlan:
+        steps = [(at.value, level.value) for at, level in self.steps.items()]
+        return SnrTracePlan(steps=steps, period_ns=self.period.value)
 
 
 def _kind(value: object) -> str:

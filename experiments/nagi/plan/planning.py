@@ -91,8 +91,7 @@ class ImpairmentPlanning:
             found = trace_file(self._request, place, trace.file, trace.format, "snr")
             assert isinstance(found, SnrTracePlan)
             return found
-        steps = [(at.value, level.value) for at, level in trace.steps.items()]
-        return SnrTracePlan(steps=steps, period_ns=trace.period.value)
+        return trace.plan()
 
     def limit(self, size: QueueSize) -> tuple[int | None, int | None]:
         rate = self._request.rate_bps(self._channel)

@@ -9,11 +9,12 @@ from nagi_contracts.base import Flag, Strict, Whole
 from nagi_contracts.bounds import whole
 from nagi_contracts.errors import BadValue
 from nagi_contracts.impairments.effects import Effects
-from nagi_contracts.impairments.fading import Fading
+from nagi_contracts.impairments.fading import Fading, Shadowing
 from nagi_contracts.impairments.jitters import Jitter
 from nagi_contracts.impairments.losses import Loss
 from nagi_contracts.impairments.markings import Marking
 from nagi_contracts.impairments.queues import Queue
+from nagi_contracts.impairments.snr import SnrTrace
 from nagi_contracts.impairments.steps import Steps, steps_field
 from nagi_contracts.plan import ETHERNET_MTU, DirectionName
 from nagi_contracts.units import (
@@ -25,6 +26,7 @@ from nagi_contracts.units import (
     Feedback,
     FrequencyOffset,
     Level,
+    Linewidth,
     Overhead,
     SampleRate,
     StepRate,
@@ -32,6 +34,7 @@ from nagi_contracts.units import (
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
 from nagi.spec.base import Name
+from nagi.spec.multipath import ProfileName
 
 MIN_RETRIES, MAX_RETRIES = whole("arq_retries")
 
@@ -110,13 +113,26 @@ class RadioChannel(Strict):
     snr: Level | None = Field(
         None, description="mean power of the signal over that of the noise; without fading"
     )
+    snr_trace: SnrTrace | None = Field(None, description="an SNR that changes, instead of `snr`")
     fading: Fading | None = Field(None, description="none if not given")
-    multipath: Annotated[list[Tap], Field(min_length=1)] | None = Field(
-        None, description="one path if not given"
+    multipath: Annotated[list[Tap], Field(min_length=1)] | ProfileName | None = Field(
+        None,
+        description="paths, or the name of a profile: of 3GPP TS 36.101 (epa, eva, etu) or ITU-R "
+        "M.1225; one path if not given",
+    )
+    shadowing: Shadowing | None = Field(None, description="none if not given")
+    phase_noise: Linewidth | None = Field(
+        None, description="linewidth of the oscillators at both ends together; 0 Hz if not given"
     )
     frequency_offset: FrequencyOffset | None = Field(
         None, description="of the sender's carrier against the receiver's; 0 Hz if not given"
     )
+
+    @model_validator(mode="after")
+    def _one_snr(self) -> Self:
+        if self.snr is not None and self.snr_trace is not None:
+            raise BadValue("snr and snr_trace are both given", "remove one", "snr_trace")
+        return self
 
 
 class Radio(RadioChannel):
@@ -156,6 +172,8 @@ class Radio(RadioChannel):
         return self
 
 
+# Either, when given for a direction, replaces what the radio has of both.
+_EITHER_SNR = {"snr": "snr_trace", "snr_trace": "snr"}
 TRACES = {"rate_trace": "rate", "delay_trace": "delay"}
 # Either of a pair, when given for a direction, replaces what the link has of both.
 ALTERNATIVES = TRACES | {constant: trace for trace, constant in TRACES.items()}
@@ -262,5 +280,8 @@ class Link(DirectionSettings):
         found = {}
         for name in RadioChannel.model_fields:
             value = getattr(own, name, None)
-            found[name] = getattr(self.radio, name, None) if value is None else value
+            other = _EITHER_SNR.get(name)
+            is_replaced = other is not None and getattr(own, other, None) is not None
+            inherited = None if is_replaced else getattr(self.radio, name, None)
+            found[name] = inherited if value is None else value
         return RadioChannel.model_construct(**found)

@@ -30,9 +30,9 @@ struct RadioLoss {
   static constexpr auto fields() { return std::tuple(); }
 };
 
-using LossConfig = std::variant<NoLoss, BernoulliLoss, BernoulliBitLoss, BernoulliTraceLoss,
-                                PoissonLoss, GilbertElliottLoss, MarkovLoss, TraceLoss, SdrLoss,
-                                RadioLoss>;
+using LossConfig =
+    std::variant<NoLoss, BernoulliLoss, BernoulliBitLoss, BernoulliTraceLoss, PoissonLoss,
+                 GilbertElliottLoss, MarkovLoss, TraceLoss, SdrLoss, RadioLoss>;
 
 /// The model that `config` asks for; null where no losses are sampled.
 std::unique_ptr<LossModel> make_loss(const LossConfig& config, const LossContext& context);

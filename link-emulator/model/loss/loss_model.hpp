@@ -29,7 +29,7 @@ struct LossContext {
   Bytes overhead;               // framing, a packet
   Stream draws;
   Stream state_draws;
-  Instant from{};  // timed models begin here
+  Instant from{};        // timed models begin here
   ChannelKey channel{};  // of fading and shadowing
 };
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Losses of a radio's receiver as they were measured (`nagi-sdr calibrate`): a table of packet error
-// rates over SNR and length, met at the SNR of each transmission, which may follow a trace, shadowing
-// and fading. Where the channel changes within a transmission, the mean of its exponents counts.
+// Losses of a radio's receiver as they were measured (`nagi-sdr calibrate`): a table of packet
+// error rates over SNR and length, met at the SNR of each transmission, which may follow a trace,
+// shadowing and fading. Where the channel changes within a transmission, the mean of its exponents
+// counts.
 #pragma once
 
 #include "model/described.hpp"

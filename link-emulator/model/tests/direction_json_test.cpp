@@ -165,7 +165,8 @@ TEST(ReadDirection, NamesWhatIsWrongWithATableOfARadio) {
   const auto where = [](const std::string& members) {
     return refusal((R"({"loss": {"model": "sdr", )" + members + "}}").c_str()).where;
   };
-  const auto curve = [](const std::string& bytes, const std::string& snrs, const std::string& pers) {
+  const auto curve = [](const std::string& bytes, const std::string& snrs,
+                        const std::string& pers) {
     return R"({"packet_bytes": )" + bytes + R"(, "snr_db": )" + snrs + R"(, "per": )" + pers + "}";
   };
   const std::string good = curve("40", "[1, 2]", "[1, 0]");
@@ -186,8 +187,9 @@ TEST(ReadDirection, NamesWhatIsWrongWithATableOfARadio) {
   EXPECT_EQ(where(R"("snr_db": 3, "snr_trace": {})" + curves), "/link/loss/snr_db");
   EXPECT_EQ(where(R"("snr_db": 3, "fading": {"kind": "none"})" + curves), "/link/loss/fading/kind");
   EXPECT_EQ(where(R"("snr_db": 3, "fading": {"kind": "rayleigh"})" + curves), "/link/loss/fading");
-  EXPECT_EQ(where(R"("snr_db": 3, "shadowing": {"deviation_db": -1, "decorrelation_ns": 1})" + curves),
-            "/link/loss/shadowing/deviation_db");
+  EXPECT_EQ(
+      where(R"("snr_db": 3, "shadowing": {"deviation_db": -1, "decorrelation_ns": 1})" + curves),
+      "/link/loss/shadowing/deviation_db");
   EXPECT_EQ(where(R"("snr_db": 3)"), "/link/loss");
 }
 

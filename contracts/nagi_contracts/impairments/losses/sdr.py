@@ -10,7 +10,14 @@ from pydantic import Field, model_validator
 
 from nagi_contracts.base import Contract, is_none
 from nagi_contracts.errors import BadValue
-from nagi_contracts.impairments.fading import Fading, RayleighFading, RicianFading, Shadowing
+from nagi_contracts.impairments.fading import (
+    Fading,
+    FadingPlan,
+    RayleighFading,
+    RicianFading,
+    Shadowing,
+    ShadowingPlan,
+)
 from nagi_contracts.impairments.losses.base import MODEL, LossPlanBase, LossSettings
 from nagi_contracts.impairments.planning import Planning
 from nagi_contracts.impairments.snr import SnrTrace, SnrTracePlan
@@ -44,21 +51,6 @@ class SdrCurvePlan(Contract):
 
 def _exponent_of(per: float) -> float:
     return _CERTAIN if per >= 1 else min(_CERTAIN, -math.log1p(-per))
-
-
-class FadingPlan(Contract):
-    """Flat fading: each transmission has the SNR of its instant."""
-
-    kind: Literal["rayleigh", "rician"]
-    doppler_hz: float
-    k_factor_db: float | None = Field(None, exclude_if=is_none)
-
-
-class ShadowingPlan(Contract):
-    """Log-normal shadowing."""
-
-    deviation_db: float
-    decorrelation_ns: int
 
 
 class SdrLossPlan(LossPlanBase):
@@ -146,10 +138,7 @@ class SdrLoss(LossSettings):
                 else None,
             )
         if self.shadowing is not None:
-            values["shadowing"] = ShadowingPlan(
-                deviation_db=self.shadowing.deviation.value,
-                decorrelation_ns=self.shadowing.decorrelation.value,
-            )
+            values["shadowing"] = self.shadowing.plan()
         curves = [
             SdrCurvePlan(
                 packet_bytes=curve.packet_bytes,

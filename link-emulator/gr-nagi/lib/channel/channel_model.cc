@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/fading.hpp"
-
 #include <gnuradio/nagi/channel_model.h>
 
 #include <algorithm>
@@ -8,7 +6,11 @@
 #include <bit>
 #include <cmath>
 #include <numbers>
+#include <optional>
 #include <stdexcept>
+
+#include "model/fading.hpp"
+#include "model/trace.hpp"
 
 namespace gr {
 namespace nagi {
@@ -26,6 +28,10 @@ namespace {
 
 constexpr double gains_a_doppler_period = 64.0;
 constexpr double longest_gain_interval = 1024.0;
+constexpr double whole_to = 1e-6;         // of a sample: nearer to a whole delay is one
+constexpr std::size_t filter_reach = 16;  // samples, to either side
+constexpr double kaiser_beta = 8.0;
+constexpr std::int64_t longest_period_ns = 3'600'000'000'000;
 // exp(2 pi i x) and the logarithm by their series, as libraries round them differently on different
 // processors.
 
@@ -71,6 +77,49 @@ gr_complexd product(gr_complexd a, gr_complexd b) {
   return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
 }
 
+/// The modified Bessel function of the first kind, order 0, by its series.
+double bessel_i0(double x) {
+  double term = 1.0;
+  double sum = 1.0;
+  for (int n = 1; n < 40; ++n) {
+    term *= x / (2.0 * n) * (x / (2.0 * n));
+    sum += term;
+  }
+  return sum;
+}
+
+/// Coefficients for a delay of 16 samples and `rest`, in (0, 1); their sum is 1.
+std::vector<float> fractional_delay(double rest) {
+  const auto reach = static_cast<double>(filter_reach);
+  std::vector<double> taps;
+  double sum = 0.0;
+  for (std::size_t k = 0; k <= 2 * filter_reach; ++k) {
+    const double x = static_cast<double>(k) - reach - rest;
+    const double place = x / (reach + 1.0);
+    const double window = bessel_i0(kaiser_beta * std::sqrt(std::max(0.0, 1.0 - place * place)));
+    taps.push_back(::nagi::model::phasor(x / 2.0).imag() / (std::numbers::pi * x) * window);
+    sum += taps.back();
+  }
+  std::vector<float> coefficients;
+  for (const double tap : taps) coefficients.push_back(static_cast<float>(tap / sum));
+  return coefficients;
+}
+
+/// Longer than `samples` by the filter's reach, its delay of 16 samples taken off again.
+std::vector<gr_complex> filtered(std::span<const float> filter,
+                                 std::span<const gr_complex> samples) {
+  std::vector<gr_complex> out(samples.size() + filter_reach);
+  for (std::size_t k = 0; k < filter.size(); ++k) {
+    const std::size_t skipped = k < filter_reach ? filter_reach - k : 0;
+    const std::size_t at = k < filter_reach ? 0 : k - filter_reach;
+    const float tap = filter[k];
+    for (std::size_t i = skipped; i < samples.size(); ++i) {
+      out[at + i - skipped] += gr_complex(tap * samples[i].real(), tap * samples[i].imag());
+    }
+  }
+  return out;
+}
+
 void require(bool holds, const std::string& what) {
   if (!holds) throw std::invalid_argument("channel: " + what);
 }
@@ -86,6 +135,23 @@ void check(const channel_config& config) {
   require(std::isfinite(config.k_factor_db), "k_factor_db must be a number");
   require(std::abs(config.frequency_offset_hz) <= config.sample_rate / 2.0,
           "frequency_offset_hz must be within half of sample_rate");
+  require(finite_from_0(config.shadowing_db) && config.shadowing_db <= 40.0,
+          "shadowing_db must be from 0 to 40");
+  require(std::isfinite(config.shadowing_decorrelation_s) && config.shadowing_decorrelation_s > 0.0,
+          "shadowing_decorrelation_s must be above 0");
+  require(
+      finite_from_0(config.phase_noise_hz) && config.phase_noise_hz <= config.sample_rate / 100.0,
+      "phase_noise_hz must be from 0 to a hundredth of sample_rate");
+  std::int64_t before = -1;
+  for (const auto& [at_ns, snr_db] : config.snr_steps) {
+    require(before < 0 ? at_ns == 0 : at_ns > before,
+            "snr_steps must begin at 0, and each be after the one before");
+    require(std::isfinite(snr_db) && snr_db > -200.0, "snr_steps must have SNRs above -200 dB");
+    before = at_ns;
+  }
+  require(config.snr_steps.empty() ||
+              (config.snr_period_ns > before && config.snr_period_ns <= longest_period_ns),
+          "snr_period_ns must be after the last of snr_steps, and at most an hour");
   for (const auto& [delay_ns, power_db] : config.taps) {
     require(finite_from_0(delay_ns) && delay_ns <= 1e9, "a tap's delay must be from 0 to 10^9 ns");
     require(std::isfinite(power_db), "a tap's power must be a number");
@@ -104,14 +170,34 @@ channel_config::fading_type fading_from_name(const std::string& name) {
 }
 
 struct channel_model::path {
-  std::size_t delay;  // samples
+  std::size_t delay;  // whole samples
+  std::vector<float>
+      filter;  // for the rest of the delay, after which come whole samples; empty: none
   std::vector<Sinusoid> sinusoids;
+};
+
+struct channel_model::snr_course {
+  ::nagi::model::Trace<double> snr_db;
+  std::optional<::nagi::model::Shadowing> shadowing;
 };
 
 channel_model::channel_model(const channel_config& config) : config_(config) {
   check(config_);
   if (config_.taps.empty()) config_.taps = {{0.0, 0.0}};
-  noise_power_ = power_of_db(-config_.snr_db);
+  snr_ = std::make_unique<snr_course>();
+  if (config_.snr_steps.empty()) {
+    snr_->snr_db = {{{::nagi::model::Duration{0}, config_.snr_db}}, ::nagi::model::Duration{1}};
+  } else {
+    snr_->snr_db.period = ::nagi::model::Duration{config_.snr_period_ns};
+    for (const auto& [at_ns, snr_db] : config_.snr_steps) {
+      snr_->snr_db.steps.push_back({::nagi::model::Duration{at_ns}, snr_db});
+    }
+  }
+  if (config_.shadowing_db > 0.0) {
+    snr_->shadowing.emplace(
+        ::nagi::model::ShadowingConfig{config_.shadowing_db, config_.shadowing_decorrelation_s},
+        ChannelKey{config_.seed, config_.direction});
+  }
   gain_interval_ = static_cast<std::size_t>(
       std::min(longest_gain_interval,
                std::max(1.0, config_.sample_rate / (gains_a_doppler_period * config_.doppler_hz))));
@@ -128,15 +214,27 @@ channel_model::channel_model(channel_model&&) noexcept = default;
 
 channel_model::path channel_model::make_path(std::uint32_t index, double delay_ns,
                                              double power) const {
-  const ::nagi::model::FadingConfig fading{
-      static_cast<::nagi::model::FadingKind>(config_.fading), config_.doppler_hz,
-      config_.k_factor_db};
-  return {static_cast<std::size_t>(std::lround(delay_ns * 1e-9 * config_.sample_rate)),
-          fading_sinusoids(fading, {config_.seed, config_.direction}, index, power)};
+  const ::nagi::model::FadingConfig fading{static_cast<::nagi::model::FadingKind>(config_.fading),
+                                           config_.doppler_hz, config_.k_factor_db};
+  const double samples = delay_ns * 1e-9 * config_.sample_rate;
+  const double nearest = std::nearbyint(samples);
+  path made;
+  if (std::abs(samples - nearest) < whole_to) {
+    made.delay = static_cast<std::size_t>(nearest);
+  } else {
+    made.delay = static_cast<std::size_t>(samples);
+    made.filter = fractional_delay(samples - static_cast<double>(made.delay));
+  }
+  made.sinusoids = fading_sinusoids(fading, {config_.seed, config_.direction}, index, power);
+  return made;
 }
 
 std::size_t channel_model::longest_delay() const {
-  return std::ranges::max(paths_, {}, &path::delay).delay;
+  std::size_t longest = 0;
+  for (const path& via : paths_) {
+    longest = std::max(longest, via.delay + (via.filter.empty() ? 0 : filter_reach));
+  }
+  return longest;
 }
 
 gr_complexd channel_model::gain(std::size_t tap, double time_s) const {
@@ -147,10 +245,27 @@ std::vector<gr_complex> channel_model::apply(std::uint64_t number, std::int64_t 
                                              std::span<const gr_complex> samples) const {
   std::vector<gr_complex> received(samples.size() + longest_delay());
   const double begin_s = static_cast<double>(begin_ns) * 1e-9;
-  for (const path& via : paths_) add_path(via, begin_s, samples, received);
+  for (const path& via : paths_) {
+    if (via.filter.empty()) {
+      add_path(via, begin_s, samples, received);
+    } else {
+      add_path(via, begin_s, filtered(via.filter, samples), received);
+    }
+  }
   if (config_.frequency_offset_hz != 0.0) rotate(begin_ns, received);
-  if (noise_power_ > 0.0) add_noise(number, received);
+  if (config_.phase_noise_hz > 0.0) add_phase_noise(number, received);
+  const double power = noise_power(begin_ns);
+  if (power > 0.0) add_noise(number, power, received);
   return received;
+}
+
+double channel_model::noise_power(std::int64_t begin_ns) const {
+  const auto begin = ::nagi::model::Instant{::nagi::model::Duration{begin_ns}};
+  double snr_db = snr_->snr_db.at(begin).value;
+  if (snr_->shadowing) {
+    snr_db += snr_->shadowing->gain_db(static_cast<double>(begin_ns) * 1e-9);
+  }
+  return power_of_db(-snr_db);
 }
 
 /// Each sinusoid is evaluated where the burst begins, and turned from one gain to the next.
@@ -201,14 +316,39 @@ void channel_model::rotate(std::int64_t begin_ns, std::span<gr_complex> samples)
   }
 }
 
+/// Four steps of the phase from each draw.
+void channel_model::add_phase_noise(std::uint64_t number, std::span<gr_complex> samples) const {
+  // In cycles: a variance of 2 pi linewidth t is one of linewidth t / 2 pi.
+  const double variance = config_.phase_noise_hz / config_.sample_rate / (2.0 * std::numbers::pi);
+  const auto power = static_cast<float>(2.0 * variance);
+  const ChannelKey key{config_.seed, config_.direction};
+  double cycles = 0.0;
+  for (std::size_t from = 0; from < samples.size(); from += 4) {
+    const auto random = channel_draw(key, ChannelPurpose::phase_noise,
+                                     static_cast<std::uint32_t>(from / 4), number);
+    std::array<float, 4> steps{};
+    for (std::size_t pair = 0; pair < 2; ++pair) {
+      const float length = std::sqrt(power * minus_log(random[2 * pair]));
+      const auto [x, y] = phasor(random[2 * pair + 1]);
+      steps[2 * pair] = length * x;
+      steps[2 * pair + 1] = length * y;
+    }
+    for (std::size_t i = 0; i < 4 && from + i < samples.size(); ++i) {
+      cycles += static_cast<double>(steps[i]);
+      samples[from + i] = product(samples[from + i], gr_complex(phasor(cycles)));
+    }
+  }
+}
+
 /// Two samples from each draw.
-void channel_model::add_noise(std::uint64_t number, std::span<gr_complex> samples) const {
+void channel_model::add_noise(std::uint64_t number, double power_a_sample,
+                              std::span<gr_complex> samples) const {
   constexpr std::size_t batch = 256;
   std::array<std::uint32_t, batch> lengths;
   std::array<std::uint32_t, batch> angles;
   std::array<float, batch> real;
   std::array<float, batch> imaginary;
-  const auto power = static_cast<float>(noise_power_);
+  const auto power = static_cast<float>(power_a_sample);
   const ChannelKey key{config_.seed, config_.direction};
   for (std::size_t from = 0; from < samples.size(); from += batch) {
     const std::size_t count = std::min(batch, samples.size() - from);

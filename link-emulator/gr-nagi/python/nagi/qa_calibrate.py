@@ -13,7 +13,8 @@ import unittest
 from itertools import pairwise
 from pathlib import Path
 
-from gnuradio import gr_unittest
+import numpy as np
+from gnuradio import gr_unittest, nagi
 from gnuradio.nagi import air_time, calibrate
 from gnuradio.nagi.calibration import (
     ALL_LOST,
@@ -26,7 +27,15 @@ from gnuradio.nagi.calibration import (
     half_interval,
     next_batch,
 )
+from gnuradio.nagi.radio import parse_radio
+from qa_flow import run
 
+RADIO = {
+    "by": "simulated",
+    "modem": "ofdm",
+    "modulation": "qpsk",
+    "sample_rate_hz": 1_000_000,
+}
 QPSK = Mode("ofdm", "qpsk", "none")
 PROVENANCE = {
     "device": {"by": "simulated", "name": "a test", "firmware": None},
@@ -156,6 +165,44 @@ class Measuring(gr_unittest.TestCase):
                 break
             self.assertEqual(part.to_json(), whole.to_json())
             self.assertTrue(part.to_json()["finished"])
+
+    def test_a_table_says_what_the_modem_loses_over_flat_fading(self):
+        # H0: packet i is lost with the table's probability at the SNR that the channel has in its
+        # middle. A loss from -0.15 to 0.15 dB beside the table is taken: over fading the receiver
+        # estimates other channels than over noise alone.
+        size, rate_hz, snr_db, count = 200, 1e6, 14.0, 1500
+        made = table(CalibrationSettings(seed=1, precision=0.1, min_packets=100, max_packets=800))
+        calibrate.calibrate(made, lambda: None, lambda _: None)
+        curve = made.curves[QPSK, size]
+        snrs = sorted(curve)
+
+        def exponents(cells):
+            return [-math.log1p(-min(cell.rate, 1 - 1e-9)) for cell in cells]
+
+        heights = np.log(np.maximum(exponents(curve[snr] for snr in snrs), 1e-9))
+        channel = nagi.channel_model(5, 0, rate_hz, fading="rayleigh", doppler_hz=5.0)
+        fading = {"snr_db": snr_db, "fading": "rayleigh", "doppler_hz": 5.0}
+        radio = nagi.SimulatedRadio(
+            parse_radio({**RADIO, "forward": fading, "backward": fading}), "forward", 5, 0
+        )
+        rng = np.random.default_rng(9)
+        begins = [i * 40_000_000 for i in range(count)]
+        sent = [rng.bytes(size) for _ in begins]
+        outcomes = run([("packets", radio, "outcomes")], sent, begins)
+        lost = sum(data != packet for (_, data), packet in zip(outcomes, sent, strict=True))
+        half_s = air_time.burst_samples("ofdm", "qpsk", "none", size) / rate_hz / 2
+        gains = [abs(channel.gain(0, begin * 1e-9 + half_s)) ** 2 for begin in begins]
+        levels = snr_db + 10 * np.log10(gains)
+
+        def expected(offset_db):
+            chances = -np.expm1(-np.exp(np.interp(levels + offset_db, snrs, heights)))
+            return chances.sum(), math.sqrt((chances * (1 - chances)).sum())
+
+        most, deviation = expected(-0.15)
+        least, _ = expected(0.15)
+        self.assertGreater(lost, 100)
+        self.assertLess(lost, most + 3.29 * deviation)
+        self.assertGreater(lost, least - 3.29 * deviation)
 
     def test_rates_are_those_of_an_ideal_receiver_within_its_loss(self):
         # 200 bytes of QPSK: bits are wrong with Q(sqrt(Es/N0)). The receiver loses 0.11 dB to one
