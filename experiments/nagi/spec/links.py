@@ -172,10 +172,6 @@ class Radio(RadioChannel):
         return self
 
 
-<<<<<<< HEAD
-# Either, when given for a direction, replaces what the radio has of both.
-_EITHER_SNR = {"snr": "snr_trace", "snr_trace": "snr"}
-=======
 class Fpga(Strict):
     """The FPGA link emulator: the link model as gateware, see docs/fpga-in-the-loop.md."""
 
@@ -185,7 +181,8 @@ class Fpga(Strict):
     )
 
 
->>>>>>> dev
+# Either, when given for a direction, replaces what the radio has of both.
+_EITHER_SNR = {"snr": "snr_trace", "snr_trace": "snr"}
 TRACES = {"rate_trace": "rate", "delay_trace": "delay"}
 # Either of a pair, when given for a direction, replaces what the link has of both.
 ALTERNATIVES = TRACES | {constant: trace for trace, constant in TRACES.items()}
