@@ -5,6 +5,7 @@
 // Exit status: 0 ended in order, 1 the core or nagi-link failed, 2 the input was refused.
 
 #include <cap-ng.h>
+#include <sched.h>
 #include <sys/prctl.h>
 
 #include <iostream>
@@ -27,6 +28,13 @@ struct Arguments {
   int socket = -1;
 };
 
+/// Real-time scheduling, as nagi-link has, which waits for it; without, it is merely later.
+void take_priority() {
+  sched_param lowest{};
+  lowest.sched_priority = sched_get_priority_min(SCHED_FIFO);
+  sched_setscheduler(0, SCHED_FIFO, &lowest);
+}
+
 /// It needs nothing but its socket.
 void drop_privileges() {
   capng_clear(CAPNG_SELECT_CAPS);
@@ -36,6 +44,7 @@ void drop_privileges() {
 
 int run(const Arguments& arguments) {
   io::die_with_parent();
+  take_priority();
   drop_privileges();
   daemon::fpga::Socket socket(arguments.socket, "link " + arguments.link);
   Session(socket).serve();
