@@ -47,6 +47,8 @@ class AirTime(Protocol):
 
     def overhead_bytes(self, modem: str, modulation: str, sample_rate_hz: int, fec: str) -> int: ...
 
+    def modem_digest(self, modem: str, modulation: str, code_rate: str) -> str: ...
+
 
 @cache
 def air_time() -> AirTime:
