@@ -19,7 +19,7 @@ reg [QUEUE_DEPTH_WIDTH:0] waited = 0;      // as the verdict was made
 
 wire handles_start = state_reg == STATE_START || state_reg == STATE_WORK ||
     state_reg == STATE_CARRY || state_reg == STATE_DIVIDE || state_reg == STATE_ADD ||
-    state_reg == STATE_ASK || state_reg == STATE_SCHEDULE;
+    state_reg == STATE_ASK || state_reg == STATE_LEAVE || state_reg == STATE_SCHEDULE;
 
 always @(posedge clk) begin
     // A packet leaves the memory after its start.
@@ -32,10 +32,9 @@ always @(posedge clk) begin
         assert (waiting_reg == queued);
         assert (held_reg == queued + in_memory);
         assert ({1'b0, queued} + {1'b0, in_memory} <= (1 << QUEUE_DEPTH_WIDTH));
-        assert (state_reg <= STATE_COMPARE);
         if (state_reg == STATE_START && !is_estimate_reg) assert (waiting_reg != 0);
         if (handles_start && !is_estimate_reg) assert (!is_serving_reg);
-        if (state_reg == STATE_SCHEDULE) assert (!is_estimate_reg);
+        if (state_reg == STATE_LEAVE || state_reg == STATE_SCHEDULE) assert (!is_estimate_reg);
         if (is_estimate_reg) assert (state_reg != STATE_LOOK && state_reg != STATE_COMPARE);
         if (is_estimate_reg && state_reg == STATE_VERDICT) assert (!is_let_in);
         // Nothing waits for a server that is free.

@@ -11,9 +11,6 @@ reg passed_over_write = 1'b0;  // a read was taken while a write could have been
 reg passed_over_read = 1'b0;
 reg [4:0] owed = 0;                   // words of data that are to be given
 
-wire takes_write = write_valid && write_ready;
-wire takes_read = read_valid && read_ready;
-
 always @(posedge clk) begin
     has_begun <= 1'b1;
     if (!has_begun) assume (rst);
@@ -27,6 +24,7 @@ always @(posedge clk) begin
     owed <= rst ? 0 : owed + takes_write - (wdata_valid && wdata_ready);
     if (has_begun && !rst) begin
         assert (!(takes_write && takes_read));
+        if (takes_write) assert (data_ready);
         if (was_waiting) begin
             assert (cmd_valid);
             assert (cmd_we == last_we);

@@ -40,7 +40,7 @@ reg [DATA_WIDTH/8-1:0] keep;
 integer i;
 
 wire [6:0] left = word_bytes - skipped;
-wire is_last_lane = {25'd0, left} <= BYTES;
+wire is_last_lane = LANES == 1 || {25'd0, left} <= BYTES;
 
 assign m_axis_tdata = data;
 assign m_axis_tkeep = keep;

@@ -62,6 +62,10 @@ reg [63:0] counter_memory[COUNTERS-1:0];
 reg [63:0] latched_memory[COUNTERS-1:0];
 
 reg [4:0] step_reg = 0;
+reg starts_reg = 1'b0;      // step_reg is 0
+reg [3:0] number_reg = 0;   // that is looked up, then added to
+reg [3:0] written_reg = 0;  // that is written back
+reg writes_reg = 1'b0;
 reg clear_asked_reg = 1'b1;
 reg clearing_reg = 1'b1;
 reg latch_asked_reg = 1'b0;
@@ -90,13 +94,10 @@ reg [63:0] addend;
 reg is_maximum;
 integer i;
 
-wire starts = step_reg == 0;
-wire [4:0] before_number = step_reg - 5'd1;
-wire [3:0] number = before_number[3:0];       // that is looked up, then added to
-wire [4:0] before_written = step_reg - 5'd3;
-wire [3:0] written = before_written[3:0];     // that is written back
-wire writes = step_reg >= 3;
-wire unused = &{1'b0, before_number, before_written};
+wire starts = starts_reg;
+wire [3:0] number = number_reg;
+wire [3:0] written = written_reg;
+wire writes = writes_reg;
 
 assign latches = starts && latch_asked_reg;
 assign latched = latched_reg;
@@ -137,6 +138,11 @@ end
 
 always @(posedge clk) begin
     step_reg <= step_reg == LAST_STEP ? 5'd0 : step_reg + 1'b1;
+    // In step n, number n - 1 is looked up, and n - 3 written.
+    starts_reg <= step_reg == LAST_STEP;
+    number_reg <= step_reg[3:0];
+    written_reg <= step_reg[3:0] - 4'd2;
+    writes_reg <= step_reg >= 5'd2 && step_reg != LAST_STEP;
     latched_reg <= 1'b0;
     if (latch) begin
         latch_asked_reg <= 1'b1;
@@ -198,6 +204,9 @@ always @(posedge clk) begin
 
     if (rst) begin
         step_reg <= 0;
+        starts_reg <= 1'b1;
+        number_reg <= 4'd15;
+        writes_reg <= 1'b0;
         clear_asked_reg <= 1'b1;
         latch_asked_reg <= 1'b0;
         latching_reg <= 1'b0;

@@ -19,10 +19,10 @@ module nagi_frame_parser
     // Not of a last byte without its second.
     input  wire         half_valid,
 
-    // Nothing that follows in the frame matters.
+    // Nothing that follows in the frame matters: two clocks after the halfword that says so.
     output wire         done,
 
-    // Valid two clocks after the last halfword that mattered.
+    // Valid four clocks after the last halfword that mattered.
     output wire         is_ipv4,
     output wire [1:0]   ecn,
     output wire [31:0]  identity,
@@ -51,12 +51,32 @@ localparam [1:0]
     STATE_IPV6 = 2'd2,
     STATE_DONE = 2'd3;
 
+// What a halfword may say, a clock after it came.
+reg valid_reg = 1'b0;
+reg first_reg = 1'b0;
+reg [15:0] half_reg = 0;
+reg is_type_ipv4_reg = 1'b0;
+reg is_type_ipv6_reg = 1'b0;
+reg is_type_vlan_reg = 1'b0;
+reg begins_ipv4_reg = 1'b0;
+reg begins_ipv6_reg = 1'b0;
+reg is_offset_reg = 1'b0;      // of a fragment
+reg is_tcp_ipv6_reg = 1'b0;
+reg [3:0] place_ipv4_reg = 0;  // of the payload's checksum, from the payload on
+reg [3:0] place_ipv6_reg = 0;
+reg has_place_ipv4_reg = 1'b0;
+reg has_place_ipv6_reg = 1'b0;
+
 reg [1:0] state_reg = STATE_DONE;
 reg [9:0] index_reg = 0;       // of the halfword, in the frame
-reg [9:0] type_at_reg = 0;     // where the next EtherType is
+reg is_far_reg = 1'b0;         // tags up to here: no frame is as long
+reg [5:0] until_type_reg = 0;  // one-hot; the last: the halfword is an EtherType
 reg [9:0] ip_at_reg = 0;
 reg [6:0] offset_reg = 0;      // of the halfword, in the IP packet
-reg [6:0] header_reg = 0;      // halfwords of the IP header
+reg [25:0] at_reg = 0;         // the same, one-hot
+reg [3:0] header_reg = 0;      // words of 32 bits of the IPv4 header
+reg [6:0] last_at_reg = 0;     // the last halfword of the header
+reg is_last_reg = 1'b0;        // the halfword is that
 reg [15:0] ip_word_reg = 0;
 reg [15:0] checksum_reg = 0;   // of the IPv4 header
 reg [15:0] id_reg = 0;
@@ -67,29 +87,27 @@ reg is_later_fragment_reg = 1'b0;
 reg has_checksum_reg = 1'b0;
 reg is_tcp_reg = 1'b0;
 reg [6:0] checksum_at_reg = 0; // of the payload
+reg is_checksum_reg = 1'b0;    // the halfword is that
 reg is_ipv4_reg = 1'b0;
 reg is_ipv6_reg = 1'b0;
+reg [16:0] marking_reg = 0;
 reg [17:0] sum_reg = 0;
+reg [16:0] folded_once_reg = 0;
 
-// Where the payload's checksum is, from the payload on.
-reg [3:0] place;
-reg has_place;
-wire [7:0] protocol = state_reg == STATE_IPV6 ? half[15:8] : half[7:0];
-
-always @* begin
-    place = 4'd0;
-    has_place = 1'b1;
+// {whether there is one, where it is}
+function [4:0] place_of;
+    input [7:0] protocol;
     case (protocol)
-        PROTOCOL_TCP: place = 4'd8;
-        PROTOCOL_UDP: place = 4'd3;
-        PROTOCOL_ICMP, PROTOCOL_ICMPV6: place = 4'd1;
-        default: has_place = 1'b0;
+        PROTOCOL_TCP: place_of = {1'b1, 4'd8};
+        PROTOCOL_UDP: place_of = {1'b1, 4'd3};
+        PROTOCOL_ICMP, PROTOCOL_ICMPV6: place_of = {1'b1, 4'd1};
+        default: place_of = 5'd0;
     endcase
-end
+endfunction
 
-// RFC 1624, equation 3: HC' = ~(~HC + ~m + m').
-wire [16:0] folded_once = {1'b0, sum_reg[15:0]} + {15'd0, sum_reg[17:16]};
-wire [15:0] folded = folded_once[15:0] + {15'd0, folded_once[16]};
+wire [15:0] folded = folded_once_reg[15:0] + {15'd0, folded_once_reg[16]};
+wire takes = valid_reg && (first_reg || !done);
+wire [6:0] next_offset = offset_reg + 1'b1;
 
 assign done = state_reg == STATE_DONE;
 assign is_ipv4 = is_ipv4_reg;
@@ -101,13 +119,30 @@ assign ip_word = ip_word_reg;
 assign marked_checksum = ~folded;
 
 always @(posedge clk) begin
-    sum_reg <= {2'd0, ~checksum_reg} + {2'd0, ~ip_word_reg} + {2'd0, ip_word_reg | 16'd3};
+    valid_reg <= half_valid;
+    first_reg <= first;
+    half_reg <= half;
+    is_type_ipv4_reg <= half == TYPE_IPV4;
+    is_type_ipv6_reg <= half == TYPE_IPV6;
+    is_type_vlan_reg <= half == TYPE_VLAN || half == TYPE_SERVICE_VLAN;
+    begins_ipv4_reg <= half[15:12] == 4'd4 && half[11:8] >= 4'd5;
+    begins_ipv6_reg <= half[15:12] == 4'd6;
+    is_offset_reg <= half[12:0] != 0;
+    is_tcp_ipv6_reg <= half[15:8] == PROTOCOL_TCP;
+    {has_place_ipv4_reg, place_ipv4_reg} <= place_of(half[7:0]);
+    {has_place_ipv6_reg, place_ipv6_reg} <= place_of(half[15:8]);
 
-    if (half_valid && (first || !done)) begin
-        index_reg <= first ? 10'd1 : index_reg + 1'b1;
-        if (first) begin
+    // RFC 1624, equation 3: HC' = ~(~HC + ~m + m'). m' is m with both bits of the ECN field set.
+    marking_reg <= 17'hFFFF + {15'd0, ~ip_word_reg[1:0]};
+    sum_reg <= {2'd0, ~checksum_reg} + {1'b0, marking_reg};
+    folded_once_reg <= {1'b0, sum_reg[15:0]} + {15'd0, sum_reg[17:16]};
+
+    if (takes) begin
+        index_reg <= first_reg ? 10'd1 : index_reg + 1'b1;
+        is_far_reg <= !first_reg && (&index_reg[9:2]);
+        until_type_reg <= first_reg ? 6'd1 : until_type_reg << 1;
+        if (first_reg) begin
             state_reg <= STATE_ETHERNET;
-            type_at_reg <= 10'd6;
             is_ipv4_reg <= 1'b0;
             is_ipv6_reg <= 1'b0;
             payload_checksum_reg <= 0;
@@ -116,72 +151,80 @@ always @(posedge clk) begin
             has_checksum_reg <= 1'b0;
             is_tcp_reg <= 1'b0;
         end else begin
-            offset_reg <= offset_reg + 1'b1;
+            offset_reg <= next_offset;
+            at_reg <= at_reg << 1;
+            is_last_reg <= next_offset == last_at_reg;
+            is_checksum_reg <= next_offset == checksum_at_reg;
             case (state_reg)
                 STATE_ETHERNET: begin
                     offset_reg <= 0;
+                    at_reg <= 26'd1;
+                    is_last_reg <= 1'b0;
+                    is_checksum_reg <= 1'b0;
                     ip_at_reg <= index_reg + 1'b1;
-                    if (index_reg == type_at_reg) begin
-                        case (half)
-                            TYPE_IPV4: state_reg <= STATE_IPV4;
-                            TYPE_IPV6: state_reg <= STATE_IPV6;
-                            TYPE_VLAN, TYPE_SERVICE_VLAN: type_at_reg <= type_at_reg + 10'd2;
-                            default: state_reg <= STATE_DONE;
-                        endcase
-                        // Tags up to here: no frame is as long.
-                        if (&index_reg[9:2]) begin
+                    if (until_type_reg[5]) begin
+                        if (is_far_reg) begin
+                            state_reg <= STATE_DONE;
+                        end else if (is_type_ipv4_reg) begin
+                            state_reg <= STATE_IPV4;
+                        end else if (is_type_ipv6_reg) begin
+                            state_reg <= STATE_IPV6;
+                        end else if (is_type_vlan_reg) begin
+                            until_type_reg <= 6'b010000;
+                        end else begin
                             state_reg <= STATE_DONE;
                         end
                     end
                 end
                 STATE_IPV4: begin
-                    if (offset_reg == 0) begin
-                        ip_word_reg <= half;
-                        header_reg <= {2'd0, half[11:8], 1'b0};
-                        if (half[15:12] != 4'd4 || half[11:8] < 4'd5) begin
+                    if (at_reg[0]) begin
+                        ip_word_reg <= half_reg;
+                        header_reg <= half_reg[11:8];
+                        last_at_reg <= {2'd0, half_reg[11:8] - 4'd1, 1'b1};
+                        if (!begins_ipv4_reg) begin
                             state_reg <= STATE_DONE;
                         end
                     end
-                    if (offset_reg == 2) id_reg <= half;
-                    if (offset_reg == 3) is_later_fragment_reg <= half[12:0] != 0;
-                    if (offset_reg == 4) begin
-                        has_checksum_reg <= has_place && !is_later_fragment_reg;
-                        checksum_at_reg <= header_reg + {3'd0, place};
+                    if (at_reg[2]) id_reg <= half_reg;
+                    if (at_reg[3]) is_later_fragment_reg <= is_offset_reg;
+                    if (at_reg[4]) begin
+                        has_checksum_reg <= has_place_ipv4_reg && !is_later_fragment_reg;
+                        checksum_at_reg <= {2'd0, header_reg, 1'b0} + {3'd0, place_ipv4_reg};
                     end
-                    if (offset_reg == 5) checksum_reg <= half;
-                    if (offset_reg == header_reg - 1'b1 && offset_reg >= 9) begin
+                    if (at_reg[5]) checksum_reg <= half_reg;
+                    if (is_last_reg) begin
                         is_ipv4_reg <= 1'b1;
                         if (!has_checksum_reg) begin
                             state_reg <= STATE_DONE;
                         end
                     end
-                    if (offset_reg > 4 && has_checksum_reg && offset_reg == checksum_at_reg) begin
-                        payload_checksum_reg <= half;
+                    if (has_checksum_reg && is_checksum_reg) begin
+                        payload_checksum_reg <= half_reg;
                         state_reg <= STATE_DONE;
                     end
                 end
                 STATE_IPV6: begin
-                    if (offset_reg == 0) begin
-                        ip_word_reg <= half;
-                        if (half[15:12] != 4'd6) begin
+                    if (at_reg[0]) begin
+                        ip_word_reg <= half_reg;
+                        if (!begins_ipv6_reg) begin
                             state_reg <= STATE_DONE;
                         end
                     end
-                    if (offset_reg == 3) begin
-                        has_checksum_reg <= has_place;
-                        is_tcp_reg <= protocol == PROTOCOL_TCP;
-                        checksum_at_reg <= 7'd20 + {3'd0, place};
+                    if (at_reg[3]) begin
+                        has_checksum_reg <= has_place_ipv6_reg;
+                        is_tcp_reg <= is_tcp_ipv6_reg;
+                        checksum_at_reg <= 7'd20 + {3'd0, place_ipv6_reg};
                     end
-                    if (offset_reg == 19) begin
+                    if (at_reg[19]) begin
                         is_ipv6_reg <= 1'b1;
                         if (!has_checksum_reg) begin
                             state_reg <= STATE_DONE;
                         end
                     end
-                    if (is_tcp_reg && offset_reg == 23) sequence_reg <= half;
-                    if (is_tcp_reg && offset_reg == 25) numbers_reg <= sequence_reg + half;
-                    if (offset_reg > 4 && has_checksum_reg && offset_reg == checksum_at_reg) begin
-                        payload_checksum_reg <= half;
+                    if (is_tcp_reg && at_reg[23]) sequence_reg <= half_reg;
+                    if (is_tcp_reg && at_reg[25]) numbers_reg <= sequence_reg + half_reg;
+                    if (has_checksum_reg && is_checksum_reg) begin
+                        payload_checksum_reg <= half_reg;
                         state_reg <= STATE_DONE;
                     end
                 end

@@ -59,16 +59,23 @@ localparam [2:0]
     STATE_READ = 3'd3,
     STATE_WAIT = 3'd4,
     STATE_GIVE = 3'd5,
-    STATE_COUNT = 3'd6;
+    STATE_COUNT = 3'd6,
+    STATE_NEXT = 3'd7;
 
 reg [2:0] state_reg = STATE_IDLE;
+reg settled_reg = 1'b0;                     // comparisons have seen what changed
 reg [QUEUE_DEPTH_WIDTH:0] started_reg = 0;  // packets that may be fetched, as to their start
 reg [QUEUE_DEPTH_WIDTH:0] written_reg = 0;  // and as to their words
 reg [QUEUE_DEPTH_WIDTH-1:0] packet_reg = 0;
 reg [15:0] bytes_reg = 0;
 reg [15:0] words_reg = 0;
-reg [15:0] asked_reg = 0;
+reg [15:0] to_ask_reg = 0;
+reg is_last_reg = 1'b0;                     // to_ask_reg is 1
+reg read_valid_reg = 1'b0;
 reg [15:0] come_reg = 0;
+reg have_come_reg = 1'b0;
+reg has_next_reg = 1'b0;
+reg has_room_reg = 1'b0;
 reg is_lost_reg = 1'b0;
 reg [ADDR_WIDTH-1:0] read_ptr_reg = 0;
 reg free_reg = 1'b0;
@@ -83,13 +90,13 @@ wire asks = read_valid && read_ready;
 
 assign packet = packet_reg;
 assign read_addr = read_ptr_reg;
-assign read_valid = state_reg == STATE_READ && asked_reg != words_reg;
+assign read_valid = read_valid_reg;
 assign fetched_valid = state_reg == STATE_GIVE;
 assign free_valid = free_reg;
 assign free_words = words_reg;
 assign busy = state_reg == STATE_READ || state_reg == STATE_WAIT;
 assign idle = (state_reg == STATE_IDLE && !has_next) ||
-    (state_reg == STATE_ROOM && !has_room) || (state_reg == STATE_GIVE && !fetched_ready);
+    (state_reg == STATE_ROOM && settled_reg && !has_room_reg) || (state_reg == STATE_GIVE && !fetched_ready);
 
 always @(posedge clk) begin
     free_reg <= gives;
@@ -100,47 +107,57 @@ always @(posedge clk) begin
     if (read_done) begin
         come_reg <= come_reg + 1'b1;
     end
+    has_next_reg <= has_next;
+    has_room_reg <= has_room;
+    have_come_reg <= come_reg == words_reg;
+    settled_reg <= state_reg == STATE_ROOM;
     case (state_reg)
         STATE_IDLE: begin
-            if (has_next && run) begin
+            if (has_next_reg && run) begin
                 state_reg <= STATE_LOOK;
             end
         end
         STATE_LOOK: begin
             bytes_reg <= frame_bytes;
             is_lost_reg <= is_lost;
-            asked_reg <= 0;
             come_reg <= 0;
             state_reg <= STATE_COUNT;
         end
         STATE_COUNT: begin
             words_reg <= words;
+            to_ask_reg <= words;
+            is_last_reg <= words == 16'd1;
             state_reg <= is_lost_reg ? STATE_GIVE : STATE_ROOM;
         end
         STATE_ROOM: begin
-            if (has_room && run) begin
+            if (settled_reg && has_room_reg && run) begin
+                read_valid_reg <= 1'b1;
                 state_reg <= STATE_READ;
             end
         end
         STATE_READ: begin
             if (asks) begin
-                asked_reg <= asked_reg + 1'b1;
-            end
-            if (asked_reg == words_reg) begin
-                state_reg <= STATE_WAIT;
+                to_ask_reg <= to_ask_reg - 1'b1;
+                is_last_reg <= to_ask_reg == 16'd2;
+                if (is_last_reg) begin
+                    read_valid_reg <= 1'b0;
+                    state_reg <= STATE_WAIT;
+                end
             end
         end
         STATE_WAIT: begin
-            if (come_reg == words_reg) begin
+            if (have_come_reg) begin
                 state_reg <= STATE_GIVE;
             end
         end
         STATE_GIVE: begin
             if (fetched_ready) begin
                 packet_reg <= packet_reg + 1'b1;
-                state_reg <= STATE_IDLE;
+                state_reg <= STATE_NEXT;
             end
         end
+        // Until what is next is known.
+        STATE_NEXT: state_reg <= STATE_IDLE;
         default: state_reg <= STATE_IDLE;
     endcase
 
@@ -155,6 +172,7 @@ always @(posedge clk) begin
         started_reg <= 0;
         written_reg <= 0;
         packet_reg <= 0;
+        read_valid_reg <= 1'b0;
         read_ptr_reg <= 0;
         free_reg <= 1'b0;
     end

@@ -47,14 +47,27 @@ module nagi_frame_writer #
 
 localparam WORD_BYTES = MEM_WIDTH / 8;
 localparam HALVES = MEM_WIDTH / 16;
+localparam HALVES_WIDTH = $clog2(HALVES);
+localparam [9:0] LANE_MASK = HALVES[9:0] - 10'd1;
 localparam [15:0] ECN_IPV4 = 16'h0003;
 localparam [15:0] ECN_IPV6 = 16'h0030;
 localparam [9:0] CHECKSUM_AT = 10'd5;
+localparam [STAGE_WIDTH:0] ONE = {{STAGE_WIDTH{1'b0}}, 1'b1};
 
-reg busy_reg = 1'b0;
+localparam [1:0]
+    STATE_IDLE = 2'd0,
+    STATE_COUNT = 2'd1,
+    STATE_SKIP = 2'd2,
+    STATE_MOVE = 2'd3;
+
+reg [1:0] state_reg = STATE_IDLE;
+reg let_in_reg = 1'b0;
+reg [15:0] bytes_reg = 0;
 reg [STAGE_WIDTH:0] words_reg = 0;
-reg [STAGE_WIDTH:0] fetched_reg = 0;
-reg [STAGE_WIDTH:0] given_reg = 0;
+reg [STAGE_WIDTH:0] to_fetch_reg = 0;
+reg [STAGE_WIDTH:0] to_give_reg = 0;
+reg fetches_reg = 1'b0;        // to_fetch_reg is not 0
+reg is_last_reg = 1'b0;        // to_give_reg is 1
 reg [STAGE_WIDTH-1:0] read_ptr_reg = 0;
 reg [ADDR_WIDTH-1:0] write_ptr_reg = 0;
 reg fetched_valid_reg = 1'b0;  // a word is at the output of the RAM
@@ -62,9 +75,12 @@ reg out_valid_reg = 1'b0;
 reg [MEM_WIDTH-1:0] out_reg = 0;
 reg marked_reg = 1'b0;
 reg marked_ipv4_reg = 1'b0;
-reg [9:0] word_at_reg = 0;  // halfwords of the frame before this word; stays where no header is
+// The halfwords that a mark changes, and which of those of out_reg they are.
 reg [9:0] ip_at_reg = 0;
 reg [9:0] checksum_at_reg = 0;
+reg [9:0] moved_reg = 0;  // words of the frame before the one that is moved next; saturates
+reg [HALVES-1:0] patches_ip_reg = 0;
+reg [HALVES-1:0] patches_checksum_reg = 0;
 reg [15:0] word_reg = 0;
 reg [15:0] checksum_reg = 0;
 reg free_reg = 1'b0;
@@ -73,14 +89,13 @@ reg written_reg = 1'b0;
 reg [MEM_WIDTH-1:0] patched;
 integer i;
 
-wire [15:0] words = (frame_bytes + WORD_BYTES[15:0] - 16'd1) / WORD_BYTES[15:0];
+wire [15:0] words = (bytes_reg + WORD_BYTES[15:0] - 16'd1) / WORD_BYTES[15:0];
 wire unused = &{1'b0, words};
 wire take = out_valid_reg && write_ready;
-wire moves = fetched_valid_reg && (!out_valid_reg || take);
-wire fetch = busy_reg && fetched_reg != words_reg && (!fetched_valid_reg || moves);
-wire is_last = given_reg + 1'b1 == words_reg;
+wire moves = fetched_valid_reg && (!out_valid_reg || write_ready);
+wire fetch = fetches_reg && (!fetched_valid_reg || !out_valid_reg || write_ready);
 
-assign verdict_ready = !busy_reg;
+assign verdict_ready = state_reg == STATE_IDLE;
 assign stage_read_en = fetch;
 assign stage_read_addr = read_ptr_reg;
 assign stage_free = free_reg;
@@ -93,10 +108,10 @@ assign written = written_reg;
 always @* begin
     patched = out_reg;
     for (i = 0; i < HALVES; i = i + 1) begin
-        if (marked_reg && word_at_reg + i[9:0] == ip_at_reg) begin
+        if (patches_ip_reg[i]) begin
             patched[i*16 +: 16] = {word_reg[7:0], word_reg[15:8]};
         end
-        if (marked_ipv4_reg && word_at_reg + i[9:0] == checksum_at_reg) begin
+        if (patches_checksum_reg[i]) begin
             patched[i*16 +: 16] = {checksum_reg[7:0], checksum_reg[15:8]};
         end
     end
@@ -106,57 +121,80 @@ always @(posedge clk) begin
     free_reg <= 1'b0;
     written_reg <= 1'b0;
 
-    if (!busy_reg) begin
-        if (verdict_valid) begin
-            words_reg <= words[STAGE_WIDTH:0];
-            fetched_reg <= 0;
-            given_reg <= 0;
-            word_at_reg <= 0;
+    case (state_reg)
+        STATE_IDLE: begin
+            let_in_reg <= verdict_let_in;
+            bytes_reg <= frame_bytes;
+            moved_reg <= 0;
             marked_reg <= verdict_marked;
             marked_ipv4_reg <= verdict_marked && is_ipv4;
             ip_at_reg <= ip_at;
             checksum_at_reg <= ip_at + CHECKSUM_AT;
             word_reg <= ip_word | (is_ipv4 ? ECN_IPV4 : ECN_IPV6);
             checksum_reg <= marked_checksum;
-            if (verdict_let_in) begin
-                busy_reg <= 1'b1;
-            end else begin
-                read_ptr_reg <= read_ptr_reg + words[STAGE_WIDTH-1:0];
-                free_reg <= 1'b1;
+            if (verdict_valid) begin
+                state_reg <= STATE_COUNT;
             end
         end
-    end else begin
-        if (fetch) begin
-            fetched_reg <= fetched_reg + 1'b1;
-            read_ptr_reg <= read_ptr_reg + 1'b1;
-            fetched_valid_reg <= 1'b1;
-        end else if (moves) begin
-            fetched_valid_reg <= 1'b0;
+        STATE_COUNT: begin
+            words_reg <= words[STAGE_WIDTH:0];
+            to_fetch_reg <= words[STAGE_WIDTH:0];
+            to_give_reg <= words[STAGE_WIDTH:0];
+            is_last_reg <= words[STAGE_WIDTH:0] == ONE;
+            fetches_reg <= let_in_reg;
+            state_reg <= let_in_reg ? STATE_MOVE : STATE_SKIP;
         end
-        if (moves) begin
-            out_reg <= stage_read_data;
-            out_valid_reg <= 1'b1;
-        end else if (take) begin
-            out_valid_reg <= 1'b0;
+        STATE_SKIP: begin
+            free_reg <= 1'b1;
+            state_reg <= STATE_IDLE;
         end
-        if (take) begin
-            write_ptr_reg <= write_ptr_reg + 1'b1;
-            given_reg <= given_reg + 1'b1;
-            word_at_reg <= word_at_reg + HALVES[9:0];
-            if (&word_at_reg[9:5]) begin
-                marked_reg <= 1'b0;
-                marked_ipv4_reg <= 1'b0;
-            end
-            if (is_last) begin
-                busy_reg <= 1'b0;
+        STATE_MOVE: begin
+            if (take && is_last_reg) begin
                 free_reg <= 1'b1;
                 written_reg <= 1'b1;
+                state_reg <= STATE_IDLE;
             end
         end
+        default: state_reg <= STATE_IDLE;
+    endcase
+
+    if (fetch) begin
+        to_fetch_reg <= to_fetch_reg - ONE;
+        fetches_reg <= to_fetch_reg != ONE;
+        fetched_valid_reg <= 1'b1;
+    end else if (moves) begin
+        fetched_valid_reg <= 1'b0;
+    end
+    if (state_reg == STATE_SKIP) begin
+        read_ptr_reg <= read_ptr_reg + words_reg[STAGE_WIDTH-1:0];
+    end else if (fetch) begin
+        read_ptr_reg <= read_ptr_reg + 1'b1;
+    end
+    if (moves) begin
+        out_reg <= stage_read_data;
+        out_valid_reg <= 1'b1;
+        if (!(&moved_reg)) begin
+            moved_reg <= moved_reg + 1'b1;
+        end
+        for (i = 0; i < HALVES; i = i + 1) begin
+            patches_ip_reg[i] <= marked_reg && moved_reg == ip_at_reg >> HALVES_WIDTH &&
+                (ip_at_reg & LANE_MASK) == i[9:0];
+            patches_checksum_reg[i] <= marked_ipv4_reg &&
+                moved_reg == checksum_at_reg >> HALVES_WIDTH &&
+                (checksum_at_reg & LANE_MASK) == i[9:0];
+        end
+    end else if (take) begin
+        out_valid_reg <= 1'b0;
+    end
+    if (take) begin
+        write_ptr_reg <= write_ptr_reg + 1'b1;
+        to_give_reg <= to_give_reg - ONE;
+        is_last_reg <= to_give_reg == ONE + ONE;
     end
 
     if (rst) begin
-        busy_reg <= 1'b0;
+        state_reg <= STATE_IDLE;
+        fetches_reg <= 1'b0;
         fetched_valid_reg <= 1'b0;
         out_valid_reg <= 1'b0;
         read_ptr_reg <= 0;

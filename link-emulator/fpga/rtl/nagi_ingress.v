@@ -70,7 +70,9 @@ localparam [2:0]
 reg [2:0] state_reg = STATE_WORD;
 reg [MEM_WIDTH-1:0] word_reg = 0;       // shifted by a halfword a clock
 reg [6:0] left_reg = 0;                 // bytes of it
-reg first_reg = 1'b0;
+reg first_reg = 1'b0;                   // the halfword is the frame's first
+reg in_first_reg = 1'b0;                // the word is
+reg [1:0] sum_age_reg = 0;
 reg last_reg = 1'b0;
 reg bad_reg = 1'b0;
 reg [63:0] arrived_reg = 0;
@@ -81,6 +83,11 @@ reg is_parsed_reg = 1'b0;               // nothing further of the frame is parse
 reg [STAGE_WIDTH:0] write_ptr_reg = 0;
 reg [STAGE_WIDTH:0] frame_ptr_reg = 0;  // where the frame begins
 reg [STAGE_WIDTH:0] free_reg = {1'b1, {STAGE_WIDTH{1'b0}}};
+reg has_room_reg = 1'b0;                // for two words, a clock ago
+reg [STAGE_WIDTH:0] freed_reg = 0;      // words given free, in the clock before
+reg [STAGE_WIDTH:0] dropped_reg = 0;
+reg [STAGE_WIDTH:0] returned_reg = 0;   // both
+reg [STAGE_WIDTH:0] owed_reg = 0;       // what free_reg is to grow by
 reg bad_frame_reg = 1'b0;
 reg [5:0] coming_reg = 0;               // frames that arrived and have not been taken
 
@@ -104,9 +111,10 @@ wire [15:0] marked_checksum;
 wire give_ready;
 wire parsing = state_reg == STATE_PARSE;
 wire parse_half = parsing && left_reg > 1;
-wire ends_word = left_reg <= 2 || is_parsed_reg || (parser_done && !first_reg);
-wire has_room = free_reg != 0 || is_long_reg;
-wire word_ready = state_reg == STATE_WORD && has_room;
+// The parser says late that it is done: in the first word that is of the frame before.
+wire parsed = parser_done && !in_first_reg;
+wire ends_word = left_reg <= 2 || is_parsed_reg || parsed;
+wire word_ready = state_reg == STATE_WORD && (has_room_reg || is_long_reg);
 wire take = word_valid && word_ready;
 wire stores = take && (word_first || !is_long_reg);
 wire [15:0] bytes_next = (word_first ? 16'd0 : bytes_reg) + {9'd0, word_bytes};
@@ -167,7 +175,7 @@ nagi_ram #(.WIDTH(MEM_WIDTH), .ADDR_WIDTH(STAGE_WIDTH)) stage_inst (
     .rd_data(read_data)
 );
 
-nagi_fifo #(.WIDTH(ARRIVAL_WIDTH), .DEPTH_WIDTH(4)) arrivals_inst (
+nagi_registered_fifo #(.WIDTH(ARRIVAL_WIDTH), .DEPTH_WIDTH(4)) arrivals_inst (
     .clk(clk),
     .rst(rst),
     .s_data({arrived_reg, bytes_reg, ecn, identity, is_ipv4, ip_at, ip_word, marked_checksum}),
@@ -181,6 +189,7 @@ nagi_fifo #(.WIDTH(ARRIVAL_WIDTH), .DEPTH_WIDTH(4)) arrivals_inst (
 
 always @(posedge clk) begin
     bad_frame_reg <= drops;
+    sum_age_reg <= state_reg == STATE_SUM ? sum_age_reg + 1'b1 : 2'd0;
 
     case (state_reg)
         STATE_WORD: begin
@@ -188,6 +197,7 @@ always @(posedge clk) begin
                 word_reg <= word;
                 left_reg <= word_bytes;
                 first_reg <= word_first;
+                in_first_reg <= word_first;
                 last_reg <= word_last;
                 bad_reg <= word_bad;
                 arrived_reg <= word_arrived_ns;
@@ -209,11 +219,16 @@ always @(posedge clk) begin
             left_reg <= left_reg - 7'd2;
             first_reg <= 1'b0;
             if (ends_word) begin
-                is_parsed_reg <= parser_done && !first_reg;
+                is_parsed_reg <= parsed;
                 state_reg <= last_reg ? STATE_SUM : STATE_WORD;
             end
         end
-        STATE_SUM: state_reg <= STATE_JUDGE;
+        // Until what is parsed has been summed up.
+        STATE_SUM: begin
+            if (&sum_age_reg) begin
+                state_reg <= STATE_JUDGE;
+            end
+        end
         STATE_JUDGE: state_reg <= drops ? STATE_WORD : STATE_GIVE;
         STATE_GIVE: begin
             if (give_ready) begin
@@ -232,8 +247,12 @@ always @(posedge clk) begin
     if (gives) begin
         frame_ptr_reg <= write_ptr_reg;
     end
-    free_reg <= free_reg - {{STAGE_WIDTH{1'b0}}, stores} + (read_free ? read_free_words : 0) +
-        (drops ? write_ptr_reg - frame_ptr_reg : 0);
+    has_room_reg <= free_reg[STAGE_WIDTH:1] != 0;
+    freed_reg <= read_free ? read_free_words : 0;
+    dropped_reg <= drops ? write_ptr_reg - frame_ptr_reg : 0;
+    returned_reg <= freed_reg + dropped_reg;
+    owed_reg <= (stores ? owed_reg : 0) + returned_reg;
+    free_reg <= free_reg + (stores ? {STAGE_WIDTH+1{1'b1}} : owed_reg);
 
     coming_reg <= coming_reg + {5'd0, arrives} - {5'd0, drops} -
         {5'd0, arrival_valid && arrival_ready};
@@ -243,6 +262,11 @@ always @(posedge clk) begin
         write_ptr_reg <= 0;
         frame_ptr_reg <= 0;
         free_reg <= {1'b1, {STAGE_WIDTH{1'b0}}};
+        has_room_reg <= 1'b0;
+        freed_reg <= 0;
+        dropped_reg <= 0;
+        returned_reg <= 0;
+        owed_reg <= 0;
         is_long_reg <= 1'b0;
         bad_frame_reg <= 1'b0;
         coming_reg <= 0;

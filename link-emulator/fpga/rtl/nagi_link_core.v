@@ -9,7 +9,7 @@
 /*
  * Both directions of a link: frames of port a leave at port b as `forward` is configured, frames
  * of port b leave at port a as `backward` is. Time is an input, in nanoseconds; nothing here counts
- * clocks. What the core calls now is `time_ns - epoch_ns`, three clocks late.
+ * clocks. What the core calls now is `time_ns - epoch_ns`, four clocks late.
  */
 module nagi_link_core #
 (
@@ -126,15 +126,16 @@ module nagi_link_core #
 localparam CONFIG_WORDS = 20;
 localparam TICK_NS = (CLOCK_PERIOD_PS + 999) / 1000;
 // Clocks after which all that is registered has followed a change.
-localparam SETTLE_CLOCKS = 7;
+localparam SETTLE_CLOCKS = 15;
 
 reg [63:0] time_reg = 0;
 reg [63:0] soon_reg = 0;   // time_ns - epoch
 reg [63:0] later_reg = 0;  // a clock later
-reg [63:0] now_reg = 0;    // two
-reg [2:0] settle_reg = 0;  // clocks to go until all is quiet
+reg [63:0] latest_reg = 0; // two
+reg [63:0] now_reg = 0;    // three
+reg [3:0] settle_reg = 0;  // clocks to go until all is quiet
 reg idle_reg = 1'b0;
-reg backward_last_reg = 1'b0;
+reg is_turn_backward_reg = 1'b0;
 reg [63:0] due_reg = 0;
 reg [63:0] next_due_reg = 0;
 
@@ -168,8 +169,6 @@ wire [255:0] backward_record;
 wire backward_record_valid;
 wire backward_record_ready;
 wire record_room;
-// Whose record is taken: both at once take turns.
-wire takes_backward = backward_record_valid && (!forward_record_valid || !backward_last_reg);
 
 assign idle = idle_reg;
 assign next_due_ns = next_due_reg;
@@ -327,15 +326,16 @@ nagi_link_direction #(
     .next_due_ns(backward_due_ns)
 );
 
-assign forward_record_ready = !takes_backward;
-assign backward_record_ready = takes_backward;
+// Directions take turns, clock by clock.
+assign forward_record_ready = !is_turn_backward_reg;
+assign backward_record_ready = is_turn_backward_reg;
 
 // A record that does not fit is lost.
 nagi_fifo #(.WIDTH(256), .DEPTH_WIDTH(4)) records_inst (
     .clk(clk),
     .rst(rst),
-    .s_data(takes_backward ? backward_record : forward_record),
-    .s_valid(forward_record_valid || backward_record_valid),
+    .s_data(is_turn_backward_reg ? backward_record : forward_record),
+    .s_valid(is_turn_backward_reg ? backward_record_valid : forward_record_valid),
     .s_ready(record_room),
     .m_data(m_axis_record_tdata),
     .m_valid(m_axis_record_tvalid),
@@ -347,13 +347,14 @@ wire is_quiet = forward_idle && backward_idle && !m_axis_record_tvalid && time_r
 
 always @(posedge clk) begin
     time_reg <= time_ns;
-    backward_last_reg <= takes_backward;
+    is_turn_backward_reg <= !is_turn_backward_reg;
     soon_reg <= time_ns - epoch_ns;
     later_reg <= soon_reg;
-    now_reg <= later_reg;
+    latest_reg <= later_reg;
+    now_reg <= latest_reg;
 
     if (!is_quiet) begin
-        settle_reg <= SETTLE_CLOCKS[2:0];
+        settle_reg <= SETTLE_CLOCKS[3:0];
     end else if (settle_reg != 0) begin
         settle_reg <= settle_reg - 1'b1;
     end
@@ -363,7 +364,7 @@ always @(posedge clk) begin
     next_due_reg <= &due_reg ? due_reg : due_reg + epoch_ns;
 
     if (rst) begin
-        settle_reg <= SETTLE_CLOCKS[2:0];
+        settle_reg <= SETTLE_CLOCKS[3:0];
         idle_reg <= 1'b0;
     end
 end

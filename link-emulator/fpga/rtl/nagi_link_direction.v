@@ -102,6 +102,8 @@ wire unused = &{1'b0, configuration, mode};
 // Held while the direction does not work: it then begins anew.
 reg reset_reg = 1'b1;
 reg accept_reg = 1'b0;
+reg [255:0] record_reg = 0;
+reg record_valid_reg = 1'b0;
 
 wire quiet;
 
@@ -461,10 +463,10 @@ wire [255:0] dropped_record = {8'd0, 32'd0, DIRECTION, verdict_marked, arrival_e
 wire drops = verdict_valid && writer_ready && !let_in;
 wire left_taken = left_valid && left_ready;
 
-assign record = left_valid ? left_record : dropped_record;
-assign record_valid = left_valid || drops;
-assign left_ready = record_ready;
-assign verdict_ready = writer_ready && (let_in || (record_ready && !left_valid));
+assign record = record_reg;
+assign record_valid = record_valid_reg;
+assign left_ready = !record_valid_reg;
+assign verdict_ready = writer_ready && (let_in || (!record_valid_reg && !left_valid));
 
 nagi_counters #(.QUEUE_DEPTH_WIDTH(QUEUE_DEPTH_WIDTH)) counters_inst (
     .clk(clk),
@@ -494,15 +496,22 @@ nagi_counters #(.QUEUE_DEPTH_WIDTH(QUEUE_DEPTH_WIDTH)) counters_inst (
     .read_value(counter_value)
 );
 
-assign quiet = writer_ready && !reader_busy && !release_busy && port_idle && !record_valid;
+assign quiet = writer_ready && !reader_busy && !release_busy && port_idle && !left_valid &&
+    !drops && !record_valid_reg;
 assign is_active = !reset_reg;
 assign idle = reset_reg || (ingress_idle && model_idle && writer_ready && reader_idle &&
-    port_idle && release_idle);
+    port_idle && release_idle && !record_valid_reg);
 assign next_due_ns = next_end_ns < release_due_ns ? next_end_ns : release_due_ns;
 
 always @(posedge clk) begin
     // Nothing came before the epoch.
     accept_reg <= run && !reset_reg && !now_ns[63];
+    if (!record_valid_reg) begin
+        record_reg <= left_valid ? left_record : dropped_record;
+        record_valid_reg <= left_valid || drops;
+    end else if (record_ready) begin
+        record_valid_reg <= 1'b0;
+    end
     if (verdict_valid && verdict_ready && let_in) begin
         let_in_ptr_reg <= let_in_ptr_reg + 1'b1;
     end
@@ -521,6 +530,7 @@ always @(posedge clk) begin
     end
     if (rst) begin
         reset_reg <= 1'b1;
+        record_valid_reg <= 1'b0;
     end
 end
 

@@ -112,8 +112,8 @@ localparam [3:0]
 localparam [15:0] ETHERNET_HEADER = 16'd14;
 
 // A rate of R bit/s does R of the work of a nanosecond: bits times 10^9 are 8 x 10^9 a byte,
-// 1,953,125 x 2^12.
-localparam [20:0] WORK_A_BYTE = 21'd1953125;
+// 1,953,125 x 2^12. A multiplier has 18 bits: 1,953,125 is 7 x 2^18 + 118,117.
+localparam [17:0] WORK_A_BYTE_LOW = 18'd118117;
 localparam WORK_WIDTH = 51;
 // Of a number of words of packet memory.
 localparam SPACE_WIDTH = ADDR_WIDTH < 16 ? 17 : ADDR_WIDTH + 1;
@@ -133,7 +133,9 @@ localparam [3:0]
     STATE_DIVIDE = 4'd10,
     STATE_ADD = 4'd11,
     STATE_SCHEDULE = 4'd12,
-    STATE_COMPARE = 4'd13;
+    STATE_COMPARE = 4'd13,
+    STATE_GIVEN = 4'd14,
+    STATE_LEAVE = 4'd15;
 
 reg [3:0] state_reg = STATE_SETTLE_1;
 // START to ADD are for the loss at ingress: how long the packet would take.
@@ -159,11 +161,15 @@ wire [15:0] head_bytes;
 reg [15:0] head_bytes_reg = 0;
 // With what is in transmission, if that counts; and with the packet that comes in.
 reg [QUEUE_DEPTH_WIDTH:0] counted_waiting_reg = 0;
+reg [QUEUE_DEPTH_WIDTH+16:0] counted_waiting_bytes_reg = 0;
 reg [QUEUE_DEPTH_WIDTH+17:0] bytes_with_packet_reg = 0;
 
 // What is held, under way included.
 reg [QUEUE_DEPTH_WIDTH:0] held_reg = 0;
 reg [SPACE_WIDTH-1:0] free_words_reg = SPACE;
+reg [15:0] taken_words_reg = 0;  // in the clock before
+reg [15:0] freed_words_reg = 0;
+reg [SPACE_WIDTH-1:0] free_change_reg = 0;
 
 // The rate server.
 reg is_serving_reg = 1'b0;
@@ -178,9 +184,14 @@ reg [39:0] left_over_reg = 0;
 // The transmission that starts, or is estimated.
 reg [15:0] size_reg = 0;
 reg [16:0] framed_reg = 0;
+reg [34:0] low_product_reg = 0;
+reg [19:0] seven_reg = 0;     // seven times framed_reg
 reg [37:0] product_reg = 0;
+reg has_factors_reg = 1'b0;   // low_product_reg and seven_reg are of framed_reg
+reg [WORK_WIDTH-1:0] work_reg = 0;
 reg start_division_reg = 1'b0;
 reg [63:0] end_reg = 0;
+reg [63:0] left_reg = 0;
 reg lost_reg = 1'b0;
 
 // Comparisons, a clock late.
@@ -190,6 +201,11 @@ reg end_before_arrival_reg = 1'b0;
 reg has_room_reg = 1'b0;
 reg has_memory_reg = 1'b0;
 reg over_threshold_reg = 1'b0;
+reg is_coming_reg = 1'b0;
+
+// What is handled next, once state_reg is STATE_IDLE.
+reg end_first_reg = 1'b0;
+reg arrival_first_reg = 1'b0;
 
 reg count_offered_reg = 1'b0;
 reg count_overflow_reg = 1'b0;
@@ -213,7 +229,7 @@ wire asks = state_reg == STATE_ASK;
 
 // An end may be handled: nothing from before it can come.
 wire end_first = is_serving_reg &&
-    (arrival_seen_reg ? end_before_arrival_reg : end_is_due_reg && !is_coming);
+    (arrival_seen_reg ? end_before_arrival_reg : end_is_due_reg && !is_coming_reg);
 wire arrival_first = arrival_seen_reg && !(is_serving_reg && end_before_arrival_reg);
 wire [QUEUE_DEPTH_WIDTH:0] counted_waiting = waiting_reg +
     {{QUEUE_DEPTH_WIDTH{1'b0}}, is_serving_reg && counts_transmission};
@@ -225,12 +241,13 @@ wire is_full = held_reg[QUEUE_DEPTH_WIDTH];
 
 wire [31:0] arrival_words = ({16'd0, arrival_frame_bytes} + WORD_BYTES - 1) / WORD_BYTES;
 wire unused = &{1'b0, arrival_words};
-wire takes_arrival = state_reg == STATE_IDLE && !end_first && arrival_first;
+wire takes_arrival = state_reg == STATE_IDLE && !end_first_reg && arrival_first_reg;
 wire is_let_in = fate_reg == FATE_DELIVERED;
 wire given = state_reg == STATE_VERDICT && verdict_ready;
-wire let_in = given && is_let_in;
+wire let_in = state_reg == STATE_GIVEN && is_let_in;
+wire is_given = state_reg == STATE_GIVEN;
 wire starts = state_reg == STATE_START && !is_estimate_reg;
-wire ends = state_reg == STATE_IDLE && end_first;
+wire ends = state_reg == STATE_IDLE && end_first_reg;
 wire loses_on_arrival = asks && is_estimate_reg && answered && answer;
 
 assign arrival_ready = given;
@@ -239,7 +256,7 @@ assign verdict_fate = fate_reg;
 assign verdict_marked = marked_reg;
 assign verdict_index = index_reg;
 assign start_valid = state_reg == STATE_SCHEDULE;
-assign start_left_ns = lost_reg ? end_reg : end_reg + {22'd0, delay_ns};
+assign start_left_ns = left_reg;
 assign start_lost = lost_reg;
 assign count_offered = count_offered_reg;
 assign count_overflow = count_overflow_reg;
@@ -254,7 +271,7 @@ assign waiting = waiting_reg;
 // What starts at once does not wait.
 assign waiting_valid = state_reg == STATE_SETTLE_1;
 assign next_end_ns = is_serving_reg ? served_end_reg : {64{1'b1}};
-assign idle = state_reg == STATE_IDLE && !arrival_valid && !end_first &&
+assign idle = state_reg == STATE_IDLE && !arrival_valid && !end_first && !end_first_reg &&
     loss_idle;
 
 nagi_ram #(.WIDTH(16), .ADDR_WIDTH(QUEUE_DEPTH_WIDTH)) waiting_inst (
@@ -275,7 +292,7 @@ nagi_divider #(
     .clk(clk),
     .rst(rst),
     .start(start_division_reg),
-    .dividend({1'b0, product_reg, 12'd0} + {11'd0, at_once_reg ? left_over_reg : 40'd0}),
+    .dividend(work_reg),
     .divisor(rate_bps),
     .done(divided),
     .quotient(quotient),
@@ -309,18 +326,23 @@ nagi_loss #(.POISSON(POISSON)) loss_inst (
 always @(posedge clk) begin
     start_division_reg <= 1'b0;
     count_offered_reg <= takes_arrival;
-    count_overflow_reg <= given && fate_reg == FATE_QUEUE_OVERFLOW && !is_memory_overflow_reg;
-    count_memory_overflow_reg <= given && is_memory_overflow_reg;
+    count_overflow_reg <= is_given && fate_reg == FATE_QUEUE_OVERFLOW && !is_memory_overflow_reg;
+    count_memory_overflow_reg <= is_given && is_memory_overflow_reg;
     count_loss_reg <= loses_on_arrival || (ends && served_lost_reg);
     count_marked_reg <= let_in && marked_reg;
     count_transmitted_reg <= ends;
 
     head_bytes_reg <= head_bytes;
     counted_waiting_reg <= counted_waiting;
-    bytes_with_packet_reg <= {1'b0, counted_waiting_bytes} + {{QUEUE_DEPTH_WIDTH+2{1'b0}}, bytes_reg};
+    counted_waiting_bytes_reg <= counted_waiting_bytes;
+    bytes_with_packet_reg <=
+        {1'b0, counted_waiting_bytes_reg} + {{QUEUE_DEPTH_WIDTH+2{1'b0}}, bytes_reg};
     end_is_due_reg <= served_end_reg <= now_ns;
     arrival_seen_reg <= arrival_valid && !given;
     end_before_arrival_reg <= served_end_reg <= arrival_ns;
+    is_coming_reg <= is_coming;
+    end_first_reg <= end_first;
+    arrival_first_reg <= arrival_first;
     has_memory_reg <= {{SPACE_WIDTH-16{1'b0}}, words_reg} <= free_words_reg && !is_full;
     over_threshold_reg <= mark_kind != KIND_NONE &&
         (mark_kind == KIND_BYTES ? wide_waiting_bytes : wide_waiting) > mark_threshold;
@@ -373,7 +395,7 @@ always @(posedge clk) begin
             if (answered) begin
                 lost_reg <= answer;
                 if (!is_estimate_reg) begin
-                    state_reg <= STATE_SCHEDULE;
+                    state_reg <= STATE_LEAVE;
                 end else if (answer) begin
                     fate_reg <= FATE_CHANNEL_LOSS;
                     state_reg <= STATE_VERDICT;
@@ -393,20 +415,30 @@ always @(posedge clk) begin
         end
         STATE_VERDICT: begin
             if (verdict_ready) begin
-                state_reg <= is_let_in && !is_serving_reg ? STATE_START : STATE_SETTLE_1;
+                state_reg <= STATE_GIVEN;
             end
         end
+        STATE_GIVEN: state_reg <= is_let_in && !is_serving_reg ? STATE_START : STATE_SETTLE_1;
         STATE_START: begin
             framed_reg <= {1'b0, size_reg} + {1'b0, overhead_bytes};
             lost_reg <= 1'b0;
+            has_factors_reg <= 1'b0;
             state_reg <= STATE_WORK;
         end
         STATE_WORK: begin
-            product_reg <= framed_reg * WORK_A_BYTE;
-            start_division_reg <= !unlimited_rate;
-            state_reg <= STATE_CARRY;
+            // The product, in two steps, and what was left over.
+            low_product_reg <= framed_reg * WORK_A_BYTE_LOW;
+            seven_reg <= {framed_reg, 3'd0} - {3'd0, framed_reg};
+            product_reg <= {3'd0, low_product_reg} + {seven_reg, 18'd0};
+            has_factors_reg <= 1'b1;
+            if (has_factors_reg || unlimited_rate) begin
+                state_reg <= STATE_CARRY;
+            end
         end
         STATE_CARRY: begin
+            work_reg <= {1'b0, product_reg, 12'd0} +
+                {11'd0, at_once_reg ? left_over_reg : 40'd0};
+            start_division_reg <= !unlimited_rate;
             state_reg <= unlimited_rate ? STATE_ADD : STATE_DIVIDE;
         end
         STATE_DIVIDE: begin
@@ -420,7 +452,11 @@ always @(posedge clk) begin
         STATE_ADD: begin
             end_reg <= at_reg + {13'd0, air};
             state_reg <= is_estimate_reg || (has_loss && !loss_at_ingress) ? STATE_ASK :
-                STATE_SCHEDULE;
+                STATE_LEAVE;
+        end
+        STATE_LEAVE: begin
+            left_reg <= end_reg + (lost_reg ? 64'd0 : {22'd0, delay_ns});
+            state_reg <= STATE_SCHEDULE;
         end
         STATE_SCHEDULE: begin
             is_serving_reg <= 1'b1;
@@ -447,9 +483,12 @@ always @(posedge clk) begin
     end
     held_reg <= held_reg + {{QUEUE_DEPTH_WIDTH{1'b0}}, let_in} -
         {{QUEUE_DEPTH_WIDTH{1'b0}}, free_valid};
-    free_words_reg <= free_words_reg -
-        {{SPACE_WIDTH-16{1'b0}}, let_in ? words_reg : 16'd0} +
-        {{SPACE_WIDTH-16{1'b0}}, free_valid ? free_words : 16'd0};
+    // Three clocks late: no packet is looked at so soon after another.
+    taken_words_reg <= let_in ? words_reg : 16'd0;
+    freed_words_reg <= free_valid ? free_words : 16'd0;
+    free_change_reg <= {{SPACE_WIDTH-16{1'b0}}, freed_words_reg} -
+        {{SPACE_WIDTH-16{1'b0}}, taken_words_reg};
+    free_words_reg <= free_words_reg + free_change_reg;
 
     if (rst) begin
         state_reg <= STATE_SETTLE_1;
@@ -460,9 +499,14 @@ always @(posedge clk) begin
         read_ptr_reg <= 0;
         held_reg <= 0;
         free_words_reg <= SPACE;
+        taken_words_reg <= 0;
+        freed_words_reg <= 0;
+        free_change_reg <= 0;
         is_serving_reg <= 1'b0;
         arrival_seen_reg <= 1'b0;
         start_division_reg <= 1'b0;
+        end_first_reg <= 1'b0;
+        arrival_first_reg <= 1'b0;
         count_offered_reg <= 1'b0;
         count_overflow_reg <= 1'b0;
         count_memory_overflow_reg <= 1'b0;

@@ -9,8 +9,8 @@
  * asked about one after the other.
  *
  * Bernoulli and Gilbert-Elliott decide by the packet's index, Poisson by whether an event falls
- * into the transmission. What is needed next is drawn ahead: an outcome takes some 60 clocks, an
- * interval between events some 550. The Poisson process follows `bound` by itself.
+ * into the transmission. What is needed next is drawn ahead: an outcome takes some 70 clocks, an
+ * interval between events some 610. The Poisson process follows `bound` by itself.
  */
 module nagi_loss #
 (
@@ -64,13 +64,15 @@ localparam [2:0]
     DRAW_LOGARITHM = 3'd3,
     DRAW_SCALE = 3'd4,
     DRAW_DIVIDE = 3'd5,
-    DRAW_VALID = 3'd6;
+    DRAW_VALID = 3'd6,
+    DRAW_DECIDE = 3'd7;
 
 localparam [2:0]
     EVENT_ADVANCE = 3'd0,
     EVENT_COMPARE = 3'd1,
     EVENT_DECIDE = 3'd2,
-    EVENT_ANSWER = 3'd3;
+    EVENT_ANSWER = 3'd3,
+    EVENT_POINT = 3'd4;
 
 localparam [9:0] PS_PER_NS = 10'd1000;
 localparam PS_WIDTH = 70;
@@ -87,6 +89,13 @@ reg start_scale_reg = 1'b0;
 reg start_divide_reg = 1'b0;
 reg lost_reg = 1'b0;
 reg changes_reg = 1'b0;
+reg below_loss_reg = 1'b0;
+reg below_change_reg = 1'b0;
+// Of the state that the draws are made in, which is known long before they are.
+reg [63:0] loss_threshold_reg = 0;
+reg [63:0] change_threshold_reg = 0;
+reg is_loss_certain_reg = 1'b0;
+reg is_change_certain_reg = 1'b0;
 
 wire philox_busy;
 wire drawn;
@@ -109,15 +118,13 @@ wire [PS_WIDTH-1:0] interval;
 wire [9:0] remainder;
 wire scales = draw_state_reg == DRAW_SCALE;
 wire is_drawn = draw_state_reg == DRAW_VALID;
-wire [63:0] loss_threshold = is_bad_reg ? loss_in_bad : loss_in_good;
-wire [63:0] change_threshold = is_bad_reg ? bad_to_good : good_to_bad;
-wire is_loss_certain = is_bad_reg ? certain[1] : certain[0];
-wire is_change_certain = is_bad_reg ? certain[3] : certain[2];
 wire unused = &{1'b0, remainder, interval[PS_WIDTH-1:64], product};
 
 // The next event of the Poisson process.
 reg [2:0] event_state_reg = EVENT_ADVANCE;
 reg [63:0] event_reg = 0;
+reg [63:0] point_reg = 0;      // that it is compared with
+reg is_point_valid_reg = 1'b0;
 reg is_question_reg = 1'b0;
 reg is_before_reg = 1'b0;
 reg is_inside_reg = 1'b0;
@@ -181,7 +188,7 @@ generate
             .multiply(multiply),
             .multiply_a(multiply_a),
             .multiply_b(multiply_b),
-            .multiplied(multiplied && !scales),
+            .multiplied(multiplied),
             .product(product)
         );
 
@@ -219,6 +226,10 @@ always @(posedge clk) begin
     start_philox_reg <= 1'b0;
     start_scale_reg <= 1'b0;
     start_divide_reg <= 1'b0;
+    loss_threshold_reg <= is_bad_reg ? loss_in_bad : loss_in_good;
+    change_threshold_reg <= is_bad_reg ? bad_to_good : good_to_bad;
+    is_loss_certain_reg <= is_bad_reg ? certain[1] : certain[0];
+    is_change_certain_reg <= is_bad_reg ? certain[3] : certain[2];
     case (draw_state_reg)
         DRAW_START: begin
             start_philox_reg <= 1'b1;
@@ -231,8 +242,13 @@ always @(posedge clk) begin
             end
         end
         DRAW_COMPARE: begin
-            lost_reg <= is_loss_certain || draw < loss_threshold;
-            changes_reg <= has_states && (is_change_certain || change_draw < change_threshold);
+            below_loss_reg <= draw < loss_threshold_reg;
+            below_change_reg <= change_draw < change_threshold_reg;
+            draw_state_reg <= DRAW_DECIDE;
+        end
+        DRAW_DECIDE: begin
+            lost_reg <= is_loss_certain_reg || below_loss_reg;
+            changes_reg <= has_states && (is_change_certain_reg || below_change_reg);
             draw_state_reg <= DRAW_VALID;
         end
         DRAW_LOGARITHM: begin
@@ -269,21 +285,26 @@ always @(posedge clk) begin
             settled_reg <= 1'b0;
             if (is_drawn && is_poisson) begin
                 event_reg <= POISSON != 0 ? event_reg + interval[63:0] : 64'd0;
-                event_state_reg <= EVENT_COMPARE;
+                event_state_reg <= EVENT_POINT;
             end
         end
-        EVENT_COMPARE: begin
+        EVENT_POINT: begin
             is_question_reg <= ask;
-            is_before_reg <= (ask || bound_valid) && event_reg < (ask ? from : bound);
+            point_reg <= ask ? from : bound;
+            is_point_valid_reg <= ask || bound_valid;
+            event_state_reg <= EVENT_COMPARE;
+        end
+        EVENT_COMPARE: begin
+            is_before_reg <= is_point_valid_reg && event_reg < point_reg;
             is_inside_reg <= event_reg < to;
             event_state_reg <= EVENT_DECIDE;
         end
         EVENT_DECIDE: begin
-            settled_reg <= !is_before_reg && !is_question_reg && bound_valid;
+            settled_reg <= !is_before_reg && !is_question_reg && is_point_valid_reg;
             event_state_reg <= is_before_reg ? EVENT_ADVANCE :
-                is_question_reg ? EVENT_ANSWER : EVENT_COMPARE;
+                is_question_reg ? EVENT_ANSWER : EVENT_POINT;
         end
-        EVENT_ANSWER: event_state_reg <= EVENT_COMPARE;
+        EVENT_ANSWER: event_state_reg <= EVENT_POINT;
         default: event_state_reg <= EVENT_ADVANCE;
     endcase
 

@@ -38,27 +38,40 @@ module nagi_memory_port #
     output wire                   idle
 );
 
+localparam DEPTH_WIDTH = 4;
+// Of the words of data that wait: until has_room_reg knows, two more may come.
+localparam [DEPTH_WIDTH:0] MAX_WAITING = (1 << DEPTH_WIDTH) - 4;
+
 reg cmd_valid_reg = 1'b0;
 reg cmd_we_reg = 1'b0;
 reg [ADDR_WIDTH-1:0] cmd_addr_reg = 0;
+// One more command, so that whether one is taken is known beforehand.
+reg spare_valid_reg = 1'b0;
+reg spare_we_reg = 1'b0;
+reg [ADDR_WIDTH-1:0] spare_addr_reg = 0;
 reg wrote_last_reg = 1'b0;
+reg [DEPTH_WIDTH:0] waiting_reg = 0;
+reg has_room_reg = 1'b0;
 
 wire data_ready;
-wire can_take = !cmd_valid_reg || cmd_ready;
-wire can_write = write_valid && data_ready;
+wire can_take = !spare_valid_reg;
+wire can_write = write_valid && has_room_reg;
+wire takes_write = write_valid && write_ready;
+wire takes_read = read_valid && read_ready;
+wire unused = &{1'b0, data_ready};
 
-assign write_ready = can_take && data_ready && (!read_valid || !wrote_last_reg);
+assign write_ready = can_take && has_room_reg && (!read_valid || !wrote_last_reg);
 assign read_ready = can_take && (!can_write || wrote_last_reg);
 assign cmd_valid = cmd_valid_reg;
 assign cmd_we = cmd_we_reg;
 assign cmd_addr = cmd_addr_reg;
-assign idle = !cmd_valid_reg && !wdata_valid;
+assign idle = !cmd_valid_reg && !spare_valid_reg && !wdata_valid;
 
-nagi_fifo #(.WIDTH(MEM_WIDTH), .DEPTH_WIDTH(4)) data_inst (
+nagi_fifo #(.WIDTH(MEM_WIDTH), .DEPTH_WIDTH(DEPTH_WIDTH)) data_inst (
     .clk(clk),
     .rst(rst),
     .s_data(write_data),
-    .s_valid(write_valid && write_ready),
+    .s_valid(takes_write),
     .s_ready(data_ready),
     .m_data(wdata),
     .m_valid(wdata_valid),
@@ -66,23 +79,31 @@ nagi_fifo #(.WIDTH(MEM_WIDTH), .DEPTH_WIDTH(4)) data_inst (
 );
 
 always @(posedge clk) begin
-    if (cmd_ready) begin
-        cmd_valid_reg <= 1'b0;
+    has_room_reg <= waiting_reg <= MAX_WAITING;
+    waiting_reg <= waiting_reg + {{DEPTH_WIDTH{1'b0}}, takes_write} -
+        {{DEPTH_WIDTH{1'b0}}, wdata_valid && wdata_ready};
+
+    if (takes_write || takes_read) begin
+        wrote_last_reg <= takes_write;
     end
-    if (write_valid && write_ready) begin
-        cmd_valid_reg <= 1'b1;
-        cmd_we_reg <= 1'b1;
-        cmd_addr_reg <= write_addr;
-        wrote_last_reg <= 1'b1;
-    end else if (read_valid && read_ready) begin
-        cmd_valid_reg <= 1'b1;
-        cmd_we_reg <= 1'b0;
-        cmd_addr_reg <= read_addr;
-        wrote_last_reg <= 1'b0;
+    if (!cmd_valid_reg || cmd_ready) begin
+        cmd_valid_reg <= spare_valid_reg || takes_write || takes_read;
+        cmd_we_reg <= spare_valid_reg ? spare_we_reg : takes_write;
+        cmd_addr_reg <= spare_valid_reg ? spare_addr_reg : takes_write ? write_addr : read_addr;
+        spare_valid_reg <= 1'b0;
+    end else if (takes_write || takes_read) begin
+        spare_valid_reg <= 1'b1;
+    end
+    if (!spare_valid_reg) begin
+        spare_we_reg <= takes_write;
+        spare_addr_reg <= takes_write ? write_addr : read_addr;
     end
     if (rst) begin
         cmd_valid_reg <= 1'b0;
+        spare_valid_reg <= 1'b0;
         wrote_last_reg <= 1'b0;
+        waiting_reg <= 0;
+        has_room_reg <= 1'b0;
     end
 end
 

@@ -6,7 +6,7 @@
 
 /*
  * Product of two unsigned 32-bit numbers, a pair every clock: four multipliers of 16 bits. The
- * product is there three clocks after its operands.
+ * product is there four clocks after its operands.
  */
 module nagi_multiplier
 (
@@ -15,6 +15,9 @@ module nagi_multiplier
     input  wire [31:0]  b,
     output wire [63:0]  product
 );
+
+reg [31:0] a_reg = 0;
+reg [31:0] b_reg = 0;
 
 reg [31:0] low_reg = 0;
 reg [31:0] cross_a_reg = 0;
@@ -29,10 +32,13 @@ reg [63:0] product_reg = 0;
 assign product = product_reg;
 
 always @(posedge clk) begin
-    low_reg <= a[15:0] * b[15:0];
-    cross_a_reg <= a[31:16] * b[15:0];
-    cross_b_reg <= a[15:0] * b[31:16];
-    high_reg <= a[31:16] * b[31:16];
+    a_reg <= a;
+    b_reg <= b;
+
+    low_reg <= a_reg[15:0] * b_reg[15:0];
+    cross_a_reg <= a_reg[31:16] * b_reg[15:0];
+    cross_b_reg <= a_reg[15:0] * b_reg[31:16];
+    high_reg <= a_reg[31:16] * b_reg[31:16];
 
     outer_reg <= {high_reg, low_reg};
     cross_reg <= {1'b0, cross_a_reg} + {1'b0, cross_b_reg};

@@ -7,7 +7,7 @@
 /*
  * Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011): draw
  * number `index` of two streams that differ in their purpose, as link-emulator/model/random.hpp has
- * them. Both take turns at a nagi_multiplier, which is outside: 52 clocks from start to done.
+ * them. Both take turns at a nagi_multiplier, which is outside: 63 clocks from start to done.
  */
 module nagi_philox
 (
@@ -27,7 +27,7 @@ module nagi_philox
 
     output wire [31:0]  factor_a,
     output wire [31:0]  factor_b,
-    input  wire [63:0]  product     // three clocks after its factors
+    input  wire [63:0]  product     // four clocks after its factors
 );
 
 localparam [31:0]
@@ -36,17 +36,19 @@ localparam [31:0]
     KEY_STEP_0 = 32'h9E3779B9,
     KEY_STEP_1 = 32'hBB67AE85;
 
-// A round: its products are asked for in steps 0 to 3, those of the first stream come in steps 3
-// and 4, those of the second in steps 0 and 1 of what follows.
-localparam [2:0] LAST_STEP = 3'd4;
+// A round has six steps: its products are asked for in steps 0 to 3, those of the first stream come
+// in steps 4 and 5, those of the second in steps 0 and 1 of what follows.
+localparam STEPS = 6;
 localparam [3:0] ROUNDS = 4'd10;
 
 reg [127:0] first_reg = 0;   // words of the first stream, the lowest lowest
 reg [127:0] second_reg = 0;
 reg [63:0] key_reg = 0;
 reg [63:0] product_reg = 0;  // a round's first product
-reg [2:0] step_reg = 0;
+reg [STEPS-1:0] step_reg = 0;  // one-hot
 reg [3:0] round_reg = 0;
+reg has_round_reg = 1'b0;      // is not 0
+reg is_last_round_reg = 1'b0;  // is ROUNDS
 reg busy_reg = 1'b0;
 reg done_reg = 1'b0;
 
@@ -56,14 +58,14 @@ assign busy = busy_reg;
 assign done = done_reg;
 assign draw_0 = first_reg[63:0];
 assign draw_1 = second_reg[63:0];
-assign factor_a = step_reg[0] ? MULTIPLIER_1 : MULTIPLIER_0;
+assign factor_a = step_reg[1] || step_reg[3] ? MULTIPLIER_1 : MULTIPLIER_0;
 assign factor_b = factor;
 
 always @* begin
-    case (step_reg[1:0])
-        2'd0: factor = first_reg[31:0];
-        2'd1: factor = first_reg[95:64];
-        2'd2: factor = second_reg[31:0];
+    case (step_reg[2:0])
+        3'b001: factor = first_reg[31:0];
+        3'b010: factor = first_reg[95:64];
+        3'b100: factor = second_reg[31:0];
         default: factor = second_reg[95:64];
     endcase
 end
@@ -84,24 +86,28 @@ always @(posedge clk) begin
         first_reg <= {part, purpose_0, link, index};
         second_reg <= {part, purpose_1, link, index};
         key_reg <= seed;
-        step_reg <= 0;
+        step_reg <= {{STEPS-1{1'b0}}, 1'b1};
         round_reg <= 0;
+        has_round_reg <= 1'b0;
+        is_last_round_reg <= 1'b0;
         busy_reg <= 1'b1;
     end else if (busy_reg) begin
-        step_reg <= step_reg == LAST_STEP ? 3'd0 : step_reg + 1'b1;
-        if (step_reg == 3 || step_reg == 0) begin
+        step_reg <= {step_reg[STEPS-2:0], step_reg[STEPS-1]};
+        if (step_reg[4] || step_reg[0]) begin
             product_reg <= product;
         end
-        if (step_reg == LAST_STEP) begin
+        if (step_reg[5]) begin
             first_reg <= mixed(first_reg[63:32], first_reg[127:96], key_reg, product_reg,
                 product);
             round_reg <= round_reg + 1'b1;
+            has_round_reg <= 1'b1;
+            is_last_round_reg <= round_reg == ROUNDS - 1'b1;
         end
-        if (step_reg == 1 && round_reg != 0) begin
+        if (step_reg[1] && has_round_reg) begin
             second_reg <= mixed(second_reg[63:32], second_reg[127:96], key_reg, product_reg,
                 product);
             key_reg <= {key_reg[63:32] + KEY_STEP_1, key_reg[31:0] + KEY_STEP_0};
-            if (round_reg == ROUNDS) begin
+            if (is_last_round_reg) begin
                 busy_reg <= 1'b0;
                 done_reg <= 1'b1;
             end

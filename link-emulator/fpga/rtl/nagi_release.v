@@ -6,7 +6,7 @@
 
 /*
  * Lets packets go, each when it is due, in the first clock whose instant is not before that, and
- * says so in a record. `soon_ns` is what now is two clocks later.
+ * says so in a record. `soon_ns` is what now is three clocks later.
  */
 module nagi_release #
 (
@@ -71,7 +71,8 @@ localparam [15:0] ETHERNET_HEADER = 16'd14;
 localparam [1:0]
     STATE_EMPTY = 2'd0,
     STATE_WAIT = 2'd1,
-    STATE_SEND = 2'd2;
+    STATE_SEND = 2'd2,
+    STATE_OPEN = 2'd3;
 
 reg [1:0] state_reg = STATE_EMPTY;
 reg lost_reg = 1'b0;
@@ -83,6 +84,8 @@ reg [31:0] identity_reg = 0;
 reg [1:0] ecn_reg = 0;
 reg marked_reg = 1'b0;
 reg [15:0] to_send_reg = 0;  // bytes, from the word at the output on
+reg is_last_word_reg = 1'b0;
+reg ready_reg = 1'b0;
 reg [1:0] age_reg = 0;       // clocks that comparisons have had
 reg [3:0] is_past_reg = 0;   // of the quarters of an instant
 reg [3:0] is_same_reg = 0;
@@ -95,17 +98,17 @@ reg [31:0] record_late_reg = 0;
 reg record_is_late_reg = 1'b0;
 integer i;
 
-wire go = state_reg == STATE_WAIT && age_reg[1] && is_due_reg && (run || is_offered_reg);
+// It is due. The first beat is offered until it is taken.
+wire go = state_reg == STATE_OPEN && (run || is_offered_reg);
 wire opens = go && !lost_reg;
 wire sends = opens || state_reg == STATE_SEND;
-wire is_last_word = {16'd0, to_send_reg} <= WORD_BYTES;
 wire narrow_valid;
 wire narrow_last;
 wire narrow_ready;
 wire [31:0] saturated = late_reg[63:32] != 0 ? {32{1'b1}} : late_reg[31:0];
 wire accepted = m_axis_tvalid && m_axis_tready;
 
-assign packet_ready = state_reg == STATE_EMPTY && run && !record_pending_reg && !record_valid_reg;
+assign packet_ready = ready_reg;
 assign word_ready = sends && narrow_ready;
 assign m_axis_tvalid = narrow_valid;
 assign m_axis_tlast = narrow_last;
@@ -122,7 +125,7 @@ assign record_marked = marked_reg;
 assign record_late_ns = record_late_reg;
 assign record_is_late = record_is_late_reg;
 
-assign next_due_ns = state_reg == STATE_WAIT ? left_reg : {64{1'b1}};
+assign next_due_ns = state_reg == STATE_WAIT || state_reg == STATE_OPEN ? left_reg : {64{1'b1}};
 assign busy = state_reg == STATE_SEND || is_offered_reg || (opens && narrow_valid);
 assign idle = (state_reg == STATE_EMPTY && !packet_valid && !record_pending_reg && !record_valid_reg) ||
     (state_reg == STATE_WAIT && age_reg[1] && !is_due_reg);
@@ -131,8 +134,8 @@ nagi_axis_narrow #(.DATA_WIDTH(DATA_WIDTH), .MEM_WIDTH(MEM_WIDTH)) narrow_inst (
     .clk(clk),
     .rst(rst),
     .word(word),
-    .word_bytes(is_last_word ? to_send_reg[6:0] : WORD_BYTES[6:0]),
-    .word_last(is_last_word),
+    .word_bytes(is_last_word_reg ? to_send_reg[6:0] : WORD_BYTES[6:0]),
+    .word_last(is_last_word_reg),
     .word_valid(word_valid && sends),
     .word_ready(narrow_ready),
     .m_axis_tdata(m_axis_tdata),
@@ -163,7 +166,10 @@ always @(posedge clk) begin
     is_offered_reg <= opens && narrow_valid && !accepted;
     if (word_valid && word_ready) begin
         to_send_reg <= to_send_reg - WORD_BYTES[15:0];
+        is_last_word_reg <= {16'd0, to_send_reg} <= 2 * WORD_BYTES;
     end
+    ready_reg <= state_reg == STATE_EMPTY && run && !record_pending_reg && !record_valid_reg &&
+        !(packet_valid && ready_reg);
 
     case (state_reg)
         STATE_EMPTY: begin
@@ -176,11 +182,19 @@ always @(posedge clk) begin
                 identity_reg <= packet_identity;
                 ecn_reg <= packet_ecn;
                 marked_reg <= packet_marked;
-                to_send_reg <= packet_frame_bytes;
                 state_reg <= STATE_WAIT;
             end
         end
         STATE_WAIT: begin
+            if (age_reg == 0) begin
+                to_send_reg <= frame_bytes_reg;
+                is_last_word_reg <= {16'd0, frame_bytes_reg} <= WORD_BYTES;
+            end
+            if (age_reg[1] && is_due_reg && run) begin
+                state_reg <= STATE_OPEN;
+            end
+        end
+        STATE_OPEN: begin
             late_reg <= lost_reg ? 64'd0 : now_ns - left_reg;
             if (go && lost_reg) begin
                 record_pending_reg <= 1'b1;
@@ -202,6 +216,7 @@ always @(posedge clk) begin
     if (rst) begin
         state_reg <= STATE_EMPTY;
         age_reg <= 0;
+        ready_reg <= 1'b0;
         is_offered_reg <= 1'b0;
         record_pending_reg <= 1'b0;
         record_valid_reg <= 1'b0;

@@ -6,7 +6,7 @@
 
 /*
  * Product of two unsigned 64-bit numbers, from four products of a nagi_multiplier, which is
- * outside. It takes 8 clocks from start to done; the operands must not change meanwhile.
+ * outside. It takes 9 clocks from start to done; the operands must not change meanwhile.
  */
 module nagi_wide_multiplier
 (
@@ -20,7 +20,7 @@ module nagi_wide_multiplier
 
     output wire [31:0]   factor_a,
     output wire [31:0]   factor_b,
-    input  wire [63:0]   partial   // three clocks after its factors
+    input  wire [63:0]   partial   // four clocks after its factors
 );
 
 // Which product is asked for: low x low, low x high, high x low, high x high.
@@ -42,10 +42,10 @@ always @(posedge clk) begin
     end else if (busy_reg) begin
         step_reg <= step_reg + 1'b1;
         case (step_reg)
-            3'd3: sum_reg <= {64'd0, partial};
+            3'd4: sum_reg <= {64'd0, partial};
             // The sum of the first three is below 2^98.
-            3'd4, 3'd5: sum_reg[97:32] <= sum_reg[97:32] + {2'd0, partial};
-            3'd6: begin
+            3'd5, 3'd6: sum_reg[97:32] <= sum_reg[97:32] + {2'd0, partial};
+            3'd7: begin
                 sum_reg[127:64] <= sum_reg[127:64] + partial;
                 busy_reg <= 1'b0;
                 done_reg <= 1'b1;

@@ -299,7 +299,7 @@ class Replay {
   bool take(Direction& direction) {
     const Ports& ports = direction.ports;
     if (!*ports.out_valid || !*ports.out_ready) return false;
-    // What the core calls now is three clocks late.
+    // What the core calls now is four clocks late.
     if (direction.coming_out.empty()) direction.first_beat_ns = now();
     std::uint64_t keep = 0;
     std::memcpy(&keep, ports.out_keep, beat_bytes < 8 ? 1 : beat_bytes / 8);
@@ -315,7 +315,7 @@ class Replay {
   }
 
   [[nodiscard]] std::uint64_t now() const {
-    return TIMESTAMPED ? top_.time_ns : top_.time_ns - 3 * tick_ns;
+    return TIMESTAMPED ? top_.time_ns : top_.time_ns - 4 * tick_ns;
   }
 
   void take_record() {
