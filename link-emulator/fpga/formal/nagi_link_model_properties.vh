@@ -17,31 +17,32 @@ reg [QUEUE_DEPTH_WIDTH:0] queued = 0;      // let in, and not started
 reg [QUEUE_DEPTH_WIDTH:0] in_memory = 0;   // started, and not freed
 reg [QUEUE_DEPTH_WIDTH:0] waited = 0;      // as the verdict was made
 
-wire handles_start = state_reg == STATE_START || state_reg == STATE_WORK ||
-    state_reg == STATE_CARRY || state_reg == STATE_DIVIDE || state_reg == STATE_ADD ||
-    state_reg == STATE_ASK || state_reg == STATE_LEAVE || state_reg == STATE_SCHEDULE;
+wire handles_start = state_reg[START] || state_reg[WORK] ||
+    state_reg[CARRY] || state_reg[DIVIDE] || state_reg[ADD] ||
+    state_reg[ASK] || state_reg[LEAVE] || state_reg[SCHEDULE];
 
 always @(posedge clk) begin
     // A packet leaves the memory after its start.
     if (free_valid) assume (in_memory != 0);
     in_memory <= rst ? 0 : in_memory + starts - free_valid;
     queued <= rst ? 0 : queued + let_in - starts;
-    if (state_reg == STATE_QUEUE) waited <= counted_waiting;
+    if (state_reg[QUEUE]) waited <= counted_waiting;
 
     if (has_begun && !rst) begin
         assert (waiting_reg == queued);
+        assert (state_reg != 0 && (state_reg & (state_reg - 1'b1)) == 0);
         assert (held_reg == queued + in_memory);
         assert ({1'b0, queued} + {1'b0, in_memory} <= (1 << QUEUE_DEPTH_WIDTH));
-        if (state_reg == STATE_START && !is_estimate_reg) assert (waiting_reg != 0);
+        if (state_reg[START] && !is_estimate_reg) assert (waiting_reg != 0);
         if (handles_start && !is_estimate_reg) assert (!is_serving_reg);
-        if (state_reg == STATE_LEAVE || state_reg == STATE_SCHEDULE) assert (!is_estimate_reg);
-        if (is_estimate_reg) assert (state_reg != STATE_LOOK && state_reg != STATE_COMPARE);
-        if (is_estimate_reg && state_reg == STATE_VERDICT) assert (!is_let_in);
+        if (state_reg[LEAVE] || state_reg[SCHEDULE]) assert (!is_estimate_reg);
+        if (is_estimate_reg) assert (!state_reg[LOOK] && !state_reg[COMPARE]);
+        if (is_estimate_reg && state_reg[VERDICT]) assert (!is_let_in);
         // Nothing waits for a server that is free.
         if (!handles_start || is_estimate_reg) assert (waiting_reg == 0 || is_serving_reg);
         // There is a descriptor for what is let in; it has found room, if a packet was in
         // transmission.
-        if (state_reg == STATE_VERDICT && is_let_in) begin
+        if (state_reg[VERDICT] && is_let_in) begin
             assert (held_reg < (1 << QUEUE_DEPTH_WIDTH));
             assert (waited == counted_waiting);
             if (is_serving_reg && queue_limit_kind == KIND_PACKETS) begin
@@ -88,9 +89,9 @@ always @(posedge clk) begin
         arrival_ns < 1024 && arrival_frame_bytes >= 14 && arrival_frame_bytes < 64);
     last_arrival_valid <= arrival_valid && !rst;
     last_arrival_ns <= arrival_ns;
-    last_given <= given;
+    last_given <= is_given;
     if (!is_coming) none_before <= now_ns;
-    if (given) last_arrival <= arrival_ns;
+    if (is_given) last_arrival <= arrival_ns;
     if (ends) last_event <= served_end_reg;
     if (takes_arrival) last_event <= arrival_ns;
 

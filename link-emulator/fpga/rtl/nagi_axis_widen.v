@@ -65,7 +65,7 @@ reg [MEM_WIDTH-1:0] gathered_next;
 integer i;
 
 wire discards = in_frame_reg ? discarding_reg : !accept;
-wire completes = s_axis_tlast || {{32-LANE_WIDTH{1'b0}}, lane_reg} == LANES - 1;
+wire completes = s_axis_tlast || LANES == 1 || {{32-LANE_WIDTH{1'b0}}, lane_reg} == LANES - 1;
 wire accepted = s_axis_tvalid && s_axis_tready;
 
 wire [63:0] beat_ns;
@@ -79,7 +79,8 @@ generate
     end
 endgenerate
 
-assign s_axis_tready = discards || !completes || !word_valid_reg || word_ready;
+// Whoever takes words has nothing to do with it: there is a word every other clock.
+assign s_axis_tready = discards || !completes || !word_valid_reg;
 assign arrives = accepted && s_axis_tlast && !discards;
 assign word = word_reg;
 assign word_bytes = word_bytes_reg;

@@ -115,7 +115,7 @@ always @* begin
     pulse[`NAGI_COUNTER_LOST_RECORDS] = lost_record;
     pulse[`NAGI_COUNTER_LATE_RELEASES] = late_release;
 
-    addend = {{64-PULSES_WIDTH{1'b0}}, pulses_aside_reg[number]};
+    addend = {{64-PULSES_WIDTH{1'b0}}, pulses_aside_reg[0]};
     is_maximum = 1'b0;
     case (number)
         `NAGI_COUNTER_OFFERED_BYTES: addend = {{64-BYTES_WIDTH{1'b0}}, offered_bytes_aside_reg};
@@ -170,6 +170,10 @@ always @(posedge clk) begin
         max_late_reg <= late_ns;
     end
 
+    // The first is of the counter that is looked up.
+    for (i = 0; i < COUNTERS - 1; i = i + 1) begin
+        pulses_aside_reg[i] <= pulses_aside_reg[i+1];
+    end
     if (starts) begin
         clearing_reg <= clear_asked_reg;
         clear_asked_reg <= clear;

@@ -45,6 +45,8 @@ reg [46:0] log2_u_reg = 0;    // less than 0: its absolute value
 reg [45:0] value_reg = 0;
 reg multiply_reg = 1'b0;
 reg done_reg = 1'b0;
+reg start_reg = 1'b0;
+reg is_one_reg = 1'b0;        // u is 1
 
 wire unused = &{1'b0, product[62:0]};
 
@@ -57,10 +59,12 @@ assign multiply_b = state_reg == STATE_SCALE ? LN2_Q64 : mantissa_reg;
 always @(posedge clk) begin
     done_reg <= 1'b0;
     multiply_reg <= 1'b0;
+    start_reg <= start;
+    is_one_reg <= &draw;
     case (state_reg)
         STATE_IDLE: begin
-            if (start) begin
-                if (&draw) begin
+            if (start_reg) begin
+                if (is_one_reg) begin
                     value_reg <= 0;
                     done_reg <= 1'b1;
                 end else begin
@@ -109,6 +113,7 @@ always @(posedge clk) begin
     endcase
     if (rst) begin
         state_reg <= STATE_IDLE;
+        start_reg <= 1'b0;
         multiply_reg <= 1'b0;
         done_reg <= 1'b0;
     end

@@ -88,6 +88,7 @@ reg written_reg = 1'b0;
 
 reg [MEM_WIDTH-1:0] patched;
 integer i;
+integer k;
 
 wire [15:0] words = (bytes_reg + WORD_BYTES[15:0] - 16'd1) / WORD_BYTES[15:0];
 wire unused = &{1'b0, words};
@@ -176,12 +177,12 @@ always @(posedge clk) begin
         if (!(&moved_reg)) begin
             moved_reg <= moved_reg + 1'b1;
         end
-        for (i = 0; i < HALVES; i = i + 1) begin
-            patches_ip_reg[i] <= marked_reg && moved_reg == ip_at_reg >> HALVES_WIDTH &&
-                (ip_at_reg & LANE_MASK) == i[9:0];
-            patches_checksum_reg[i] <= marked_ipv4_reg &&
+        for (k = 0; k < HALVES; k = k + 1) begin
+            patches_ip_reg[k] <= marked_reg && moved_reg == ip_at_reg >> HALVES_WIDTH &&
+                (ip_at_reg & LANE_MASK) == k[9:0];
+            patches_checksum_reg[k] <= marked_ipv4_reg &&
                 moved_reg == checksum_at_reg >> HALVES_WIDTH &&
-                (checksum_at_reg & LANE_MASK) == i[9:0];
+                (checksum_at_reg & LANE_MASK) == k[9:0];
         end
     end else if (take) begin
         out_valid_reg <= 1'b0;

@@ -60,14 +60,22 @@ module nagi_ingress #
 localparam MIN_FRAME = 14;
 localparam ARRIVAL_WIDTH = 64 + 16 + 2 + 32 + 1 + 10 + 16 + 16;
 
-localparam [2:0]
-    STATE_WORD = 3'd0,
-    STATE_PARSE = 3'd1,
-    STATE_SUM = 3'd2,
-    STATE_JUDGE = 3'd3,
-    STATE_GIVE = 3'd4;
+// One bit a state.
+localparam
+    WORD = 0,
+    PARSE = 1,
+    SUM = 2,
+    JUDGE = 3,
+    GIVE = 4;
 
-reg [2:0] state_reg = STATE_WORD;
+localparam [4:0]
+    STATE_WORD = 5'd1 << WORD,
+    STATE_PARSE = 5'd1 << PARSE,
+    STATE_SUM = 5'd1 << SUM,
+    STATE_JUDGE = 5'd1 << JUDGE,
+    STATE_GIVE = 5'd1 << GIVE;
+
+reg [4:0] state_reg = STATE_WORD;
 reg [MEM_WIDTH-1:0] word_reg = 0;       // shifted by a halfword a clock
 reg [6:0] left_reg = 0;                 // bytes of it
 reg first_reg = 1'b0;                   // the halfword is the frame's first
@@ -109,21 +117,21 @@ wire [15:0] ip_word;
 wire [15:0] marked_checksum;
 
 wire give_ready;
-wire parsing = state_reg == STATE_PARSE;
+wire parsing = state_reg[PARSE];
 wire parse_half = parsing && left_reg > 1;
 // The parser says late that it is done: in the first word that is of the frame before.
 wire parsed = parser_done && !in_first_reg;
 wire ends_word = left_reg <= 2 || is_parsed_reg || parsed;
-wire word_ready = state_reg == STATE_WORD && (has_room_reg || is_long_reg);
+wire word_ready = state_reg[WORD] && (has_room_reg || is_long_reg);
 wire take = word_valid && word_ready;
 wire stores = take && (word_first || !is_long_reg);
 wire [15:0] bytes_next = (word_first ? 16'd0 : bytes_reg) + {9'd0, word_bytes};
-wire gives = state_reg == STATE_GIVE && give_ready;
-wire drops = state_reg == STATE_JUDGE && (bad_reg || is_long_reg || is_short_reg);
+wire gives = state_reg[GIVE] && give_ready;
+wire drops = state_reg[JUDGE] && (bad_reg || is_long_reg || is_short_reg);
 
 assign is_coming = coming_reg != 0;
 assign bad_frame = bad_frame_reg;
-assign idle = state_reg == STATE_WORD && !word_valid && coming_reg == 0;
+assign idle = state_reg[WORD] && !word_valid && coming_reg == 0;
 
 nagi_axis_widen #(
     .DATA_WIDTH(DATA_WIDTH),
@@ -179,7 +187,7 @@ nagi_registered_fifo #(.WIDTH(ARRIVAL_WIDTH), .DEPTH_WIDTH(4)) arrivals_inst (
     .clk(clk),
     .rst(rst),
     .s_data({arrived_reg, bytes_reg, ecn, identity, is_ipv4, ip_at, ip_word, marked_checksum}),
-    .s_valid(state_reg == STATE_GIVE),
+    .s_valid(state_reg[GIVE]),
     .s_ready(give_ready),
     .m_data({arrival_ns, arrival_bytes, arrival_ecn, arrival_identity, arrival_is_ipv4,
         arrival_ip_at, arrival_ip_word, arrival_marked_checksum}),
@@ -189,10 +197,19 @@ nagi_registered_fifo #(.WIDTH(ARRIVAL_WIDTH), .DEPTH_WIDTH(4)) arrivals_inst (
 
 always @(posedge clk) begin
     bad_frame_reg <= drops;
-    sum_age_reg <= state_reg == STATE_SUM ? sum_age_reg + 1'b1 : 2'd0;
+    // A clock late: a word more of a long frame may be kept until it is dropped.
+    is_short_reg <= bytes_reg < MIN_FRAME[15:0];
+    is_long_reg <= !drops && (is_long_reg || bytes_reg > MAX_FRAME[15:0]);
+    if (drops) begin
+        bytes_reg <= 0;
+    end else if (take) begin
+        bytes_reg <= bytes_next;
+    end
+    sum_age_reg <= state_reg[SUM] ? sum_age_reg + 1'b1 : 2'd0;
 
-    case (state_reg)
-        STATE_WORD: begin
+    (* parallel_case *)
+    case (1'b1)
+        state_reg[WORD]: begin
             if (take) begin
                 word_reg <= word;
                 left_reg <= word_bytes;
@@ -201,9 +218,6 @@ always @(posedge clk) begin
                 last_reg <= word_last;
                 bad_reg <= word_bad;
                 arrived_reg <= word_arrived_ns;
-                bytes_reg <= bytes_next;
-                is_short_reg <= bytes_next < MIN_FRAME[15:0];
-                is_long_reg <= (is_long_reg && !word_first) || bytes_next > MAX_FRAME[15:0];
                 if (word_first) begin
                     is_parsed_reg <= 1'b0;
                 end
@@ -214,7 +228,7 @@ always @(posedge clk) begin
                 end
             end
         end
-        STATE_PARSE: begin
+        state_reg[PARSE]: begin
             word_reg <= {16'd0, word_reg[MEM_WIDTH-1:16]};
             left_reg <= left_reg - 7'd2;
             first_reg <= 1'b0;
@@ -224,13 +238,13 @@ always @(posedge clk) begin
             end
         end
         // Until what is parsed has been summed up.
-        STATE_SUM: begin
+        state_reg[SUM]: begin
             if (&sum_age_reg) begin
                 state_reg <= STATE_JUDGE;
             end
         end
-        STATE_JUDGE: state_reg <= drops ? STATE_WORD : STATE_GIVE;
-        STATE_GIVE: begin
+        state_reg[JUDGE]: state_reg <= drops ? STATE_WORD : STATE_GIVE;
+        state_reg[GIVE]: begin
             if (give_ready) begin
                 state_reg <= STATE_WORD;
             end
@@ -240,7 +254,6 @@ always @(posedge clk) begin
 
     if (drops) begin
         write_ptr_reg <= frame_ptr_reg;
-        is_long_reg <= 1'b0;
     end else if (stores) begin
         write_ptr_reg <= write_ptr_reg + 1'b1;
     end
@@ -267,6 +280,7 @@ always @(posedge clk) begin
         dropped_reg <= 0;
         returned_reg <= 0;
         owed_reg <= 0;
+        bytes_reg <= 0;
         is_long_reg <= 1'b0;
         bad_frame_reg <= 1'b0;
         coming_reg <= 0;

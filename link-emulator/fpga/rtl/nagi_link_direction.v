@@ -104,6 +104,8 @@ reg reset_reg = 1'b1;
 reg accept_reg = 1'b0;
 reg [255:0] record_reg = 0;
 reg record_valid_reg = 1'b0;
+reg delivered_reg = 1'b0;
+reg lost_record_reg = 1'b0;
 
 wire quiet;
 
@@ -168,6 +170,7 @@ wire verdict_ready;
 wire [3:0] verdict_fate;
 wire verdict_marked;
 wire [31:0] verdict_index;
+wire verdict_let_in;
 wire start_valid;
 wire [63:0] start_left_ns;
 wire start_lost;
@@ -228,6 +231,7 @@ nagi_link_model #(
     .verdict_fate(verdict_fate),
     .verdict_marked(verdict_marked),
     .verdict_index(verdict_index),
+    .verdict_let_in(verdict_let_in),
     .start_valid(start_valid),
     .start_left_ns(start_left_ns),
     .start_lost(start_lost),
@@ -300,7 +304,7 @@ wire [63:0] fetched_left_ns;
 
 nagi_ram #(.WIDTH(DESCRIPTOR_WIDTH), .ADDR_WIDTH(QUEUE_DEPTH_WIDTH)) descriptors_inst (
     .clk(clk),
-    .wr_en(verdict_valid && verdict_ready && let_in),
+    .wr_en(verdict_let_in),
     .wr_addr(let_in_ptr_reg),
     .wr_data({arrival_bytes, arrival_ns, verdict_index, arrival_identity, arrival_ecn, verdict_marked}),
     .rd_en(1'b1),
@@ -477,7 +481,7 @@ nagi_counters #(.QUEUE_DEPTH_WIDTH(QUEUE_DEPTH_WIDTH)) counters_inst (
     .latched(counters_latched),
     .offered(count_offered),
     .offered_bytes(counted_bytes),
-    .delivered(left_taken && !left_lost),
+    .delivered(delivered_reg),
     .delivered_bytes(left_bytes),
     .queue_overflow(count_overflow),
     .channel_loss(count_loss),
@@ -489,8 +493,8 @@ nagi_counters #(.QUEUE_DEPTH_WIDTH(QUEUE_DEPTH_WIDTH)) counters_inst (
     .waiting_valid(waiting_valid),
     .bad_frame(bad_frame),
     .memory_overflow(count_memory_overflow),
-    .lost_record(record_lost),
-    .late_release(left_taken && !left_lost && left_is_late),
+    .lost_record(lost_record_reg),
+    .late_release(delivered_reg && left_is_late),
     .late_ns(left_late_ns),
     .read_counter(read_counter),
     .read_value(counter_value)
@@ -505,6 +509,9 @@ assign next_due_ns = next_end_ns < release_due_ns ? next_end_ns : release_due_ns
 
 always @(posedge clk) begin
     // Nothing came before the epoch.
+    // What goes with a delivery still stands in the next clock.
+    delivered_reg <= left_taken && !left_lost;
+    lost_record_reg <= record_lost;
     accept_reg <= run && !reset_reg && !now_ns[63];
     if (!record_valid_reg) begin
         record_reg <= left_valid ? left_record : dropped_record;
@@ -512,7 +519,7 @@ always @(posedge clk) begin
     end else if (record_ready) begin
         record_valid_reg <= 1'b0;
     end
-    if (verdict_valid && verdict_ready && let_in) begin
+    if (verdict_let_in) begin
         let_in_ptr_reg <= let_in_ptr_reg + 1'b1;
     end
     if (start_valid) begin

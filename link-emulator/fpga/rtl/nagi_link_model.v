@@ -65,6 +65,8 @@ module nagi_link_model #
     output wire [3:0]                    verdict_fate,
     output wire                          verdict_marked,
     output wire [31:0]                   verdict_index,
+    // The clock after the verdict was taken: the packet is let in.
+    output wire                          verdict_let_in,
 
     // The next packet that was let in is in transmission: when it will be at the far end or, if it
     // is lost, at the end of its transmission.
@@ -119,25 +121,44 @@ localparam WORK_WIDTH = 51;
 localparam SPACE_WIDTH = ADDR_WIDTH < 16 ? 17 : ADDR_WIDTH + 1;
 localparam [SPACE_WIDTH-1:0] SPACE = {{SPACE_WIDTH-1{1'b0}}, 1'b1} << ADDR_WIDTH;
 
-localparam [3:0]
-    STATE_SETTLE_1 = 4'd0,
-    STATE_SETTLE_2 = 4'd1,
-    STATE_IDLE = 4'd2,
-    STATE_LOOK = 4'd3,
-    STATE_ASK = 4'd4,
-    STATE_QUEUE = 4'd5,
-    STATE_VERDICT = 4'd6,
-    STATE_START = 4'd7,
-    STATE_WORK = 4'd8,
-    STATE_CARRY = 4'd9,
-    STATE_DIVIDE = 4'd10,
-    STATE_ADD = 4'd11,
-    STATE_SCHEDULE = 4'd12,
-    STATE_COMPARE = 4'd13,
-    STATE_GIVEN = 4'd14,
-    STATE_LEAVE = 4'd15;
+// One bit a state.
+localparam
+    SETTLE_1 = 0,
+    SETTLE_2 = 1,
+    IDLE = 2,
+    LOOK = 3,
+    COMPARE = 4,
+    ASK = 5,
+    QUEUE = 6,
+    VERDICT = 7,
+    GIVEN = 8,
+    START = 9,
+    WORK = 10,
+    CARRY = 11,
+    DIVIDE = 12,
+    ADD = 13,
+    LEAVE = 14,
+    SCHEDULE = 15;
 
-reg [3:0] state_reg = STATE_SETTLE_1;
+localparam [15:0]
+    STATE_SETTLE_1 = 16'd1 << SETTLE_1,
+    STATE_SETTLE_2 = 16'd1 << SETTLE_2,
+    STATE_IDLE = 16'd1 << IDLE,
+    STATE_LOOK = 16'd1 << LOOK,
+    STATE_COMPARE = 16'd1 << COMPARE,
+    STATE_ASK = 16'd1 << ASK,
+    STATE_QUEUE = 16'd1 << QUEUE,
+    STATE_VERDICT = 16'd1 << VERDICT,
+    STATE_GIVEN = 16'd1 << GIVEN,
+    STATE_START = 16'd1 << START,
+    STATE_WORK = 16'd1 << WORK,
+    STATE_CARRY = 16'd1 << CARRY,
+    STATE_DIVIDE = 16'd1 << DIVIDE,
+    STATE_ADD = 16'd1 << ADD,
+    STATE_LEAVE = 16'd1 << LEAVE,
+    STATE_SCHEDULE = 16'd1 << SCHEDULE;
+
+reg [15:0] state_reg = STATE_SETTLE_1;
 // START to ADD are for the loss at ingress: how long the packet would take.
 reg is_estimate_reg = 1'b0;
 
@@ -200,6 +221,7 @@ reg arrival_seen_reg = 1'b0;
 reg end_before_arrival_reg = 1'b0;
 reg has_room_reg = 1'b0;
 reg has_memory_reg = 1'b0;
+reg [40:0] marked_waiting_reg = 0;  // what marking looks at
 reg over_threshold_reg = 1'b0;
 reg is_coming_reg = 1'b0;
 
@@ -225,7 +247,7 @@ wire is_poisson = loss_kind == LOSS_POISSON;
 wire answered;
 wire answer;
 wire loss_idle;
-wire asks = state_reg == STATE_ASK;
+wire asks = state_reg[ASK];
 
 // An end may be handled: nothing from before it can come.
 wire end_first = is_serving_reg &&
@@ -241,21 +263,24 @@ wire is_full = held_reg[QUEUE_DEPTH_WIDTH];
 
 wire [31:0] arrival_words = ({16'd0, arrival_frame_bytes} + WORD_BYTES - 1) / WORD_BYTES;
 wire unused = &{1'b0, arrival_words};
-wire takes_arrival = state_reg == STATE_IDLE && !end_first_reg && arrival_first_reg;
+wire takes_arrival = state_reg[IDLE] && !end_first_reg && arrival_first_reg;
 wire is_let_in = fate_reg == FATE_DELIVERED;
-wire given = state_reg == STATE_VERDICT && verdict_ready;
-wire let_in = state_reg == STATE_GIVEN && is_let_in;
-wire is_given = state_reg == STATE_GIVEN;
-wire starts = state_reg == STATE_START && !is_estimate_reg;
-wire ends = state_reg == STATE_IDLE && end_first_reg;
+wire let_in = state_reg[GIVEN] && is_let_in;
+wire is_given = state_reg[GIVEN];
+wire starts = state_reg[START] && !is_estimate_reg;
+// Never both at once.
+wire [QUEUE_DEPTH_WIDTH+16:0] waiting_bytes_change =
+    {{QUEUE_DEPTH_WIDTH+1{1'b0}}, let_in ? bytes_reg : starts ? size_reg : 16'd0};
+wire ends = state_reg[IDLE] && end_first_reg;
 wire loses_on_arrival = asks && is_estimate_reg && answered && answer;
 
-assign arrival_ready = given;
-assign verdict_valid = state_reg == STATE_VERDICT;
+assign arrival_ready = is_given;
+assign verdict_valid = state_reg[VERDICT];
 assign verdict_fate = fate_reg;
 assign verdict_marked = marked_reg;
 assign verdict_index = index_reg;
-assign start_valid = state_reg == STATE_SCHEDULE;
+assign verdict_let_in = let_in;
+assign start_valid = state_reg[SCHEDULE];
 assign start_left_ns = left_reg;
 assign start_lost = lost_reg;
 assign count_offered = count_offered_reg;
@@ -269,9 +294,9 @@ assign counted_framed = served_framed_reg;
 assign counted_transmitting = served_air_reg;
 assign waiting = waiting_reg;
 // What starts at once does not wait.
-assign waiting_valid = state_reg == STATE_SETTLE_1;
+assign waiting_valid = state_reg[SETTLE_1];
 assign next_end_ns = is_serving_reg ? served_end_reg : {64{1'b1}};
-assign idle = state_reg == STATE_IDLE && !arrival_valid && !end_first && !end_first_reg &&
+assign idle = state_reg[IDLE] && !arrival_valid && !end_first && !end_first_reg &&
     loss_idle;
 
 nagi_ram #(.WIDTH(16), .ADDR_WIDTH(QUEUE_DEPTH_WIDTH)) waiting_inst (
@@ -314,7 +339,7 @@ nagi_loss #(.POISSON(POISSON)) loss_inst (
     .certain(certain),
     .poisson_mean_ps(poisson_mean_ps),
     .bound(is_serving_reg && !loss_at_ingress ? served_end_reg : now_ns),
-    .bound_valid(state_reg == STATE_IDLE && !is_coming),
+    .bound_valid(state_reg[IDLE] && !is_coming),
     .ask(asks),
     .from(at_reg),
     .to(end_reg),
@@ -338,14 +363,15 @@ always @(posedge clk) begin
     bytes_with_packet_reg <=
         {1'b0, counted_waiting_bytes_reg} + {{QUEUE_DEPTH_WIDTH+2{1'b0}}, bytes_reg};
     end_is_due_reg <= served_end_reg <= now_ns;
-    arrival_seen_reg <= arrival_valid && !given;
+    arrival_seen_reg <= arrival_valid && !is_given;
     end_before_arrival_reg <= served_end_reg <= arrival_ns;
     is_coming_reg <= is_coming;
     end_first_reg <= end_first;
     arrival_first_reg <= arrival_first;
     has_memory_reg <= {{SPACE_WIDTH-16{1'b0}}, words_reg} <= free_words_reg && !is_full;
+    marked_waiting_reg <= mark_kind == KIND_BYTES ? wide_waiting_bytes : wide_waiting;
     over_threshold_reg <= mark_kind != KIND_NONE &&
-        (mark_kind == KIND_BYTES ? wide_waiting_bytes : wide_waiting) > mark_threshold;
+        marked_waiting_reg > mark_threshold;
     case (queue_limit_kind)
         KIND_PACKETS: has_room_reg <=
             {{40-QUEUE_DEPTH_WIDTH{1'b0}}, counted_waiting_reg} < queue_limit;
@@ -354,11 +380,12 @@ always @(posedge clk) begin
         default: has_room_reg <= 1'b1;
     endcase
 
-    case (state_reg)
+    (* parallel_case *)
+    case (1'b1)
         // Until comparisons have seen what changed.
-        STATE_SETTLE_1: state_reg <= STATE_SETTLE_2;
-        STATE_SETTLE_2: state_reg <= STATE_IDLE;
-        STATE_IDLE: begin
+        state_reg[SETTLE_1]: state_reg <= STATE_SETTLE_2;
+        state_reg[SETTLE_2]: state_reg <= STATE_IDLE;
+        state_reg[IDLE]: begin
             is_estimate_reg <= 1'b0;
             marked_reg <= 1'b0;
             fate_reg <= FATE_DELIVERED;
@@ -379,7 +406,7 @@ always @(posedge clk) begin
                 state_reg <= STATE_LOOK;
             end
         end
-        STATE_LOOK: begin
+        state_reg[LOOK]: begin
             size_reg <= bytes_reg;
             at_once_reg <= 1'b0;
             end_reg <= at_reg;
@@ -390,8 +417,8 @@ always @(posedge clk) begin
                 state_reg <= STATE_COMPARE;
             end
         end
-        STATE_COMPARE: state_reg <= STATE_QUEUE;
-        STATE_ASK: begin
+        state_reg[COMPARE]: state_reg <= STATE_QUEUE;
+        state_reg[ASK]: begin
             if (answered) begin
                 lost_reg <= answer;
                 if (!is_estimate_reg) begin
@@ -404,7 +431,7 @@ always @(posedge clk) begin
                 end
             end
         end
-        STATE_QUEUE: begin
+        state_reg[QUEUE]: begin
             is_estimate_reg <= 1'b0;
             marked_reg <= over_threshold_reg && may_be_marked_reg;
             if ((is_serving_reg && !has_room_reg) || !has_memory_reg) begin
@@ -413,19 +440,19 @@ always @(posedge clk) begin
             end
             state_reg <= STATE_VERDICT;
         end
-        STATE_VERDICT: begin
+        state_reg[VERDICT]: begin
             if (verdict_ready) begin
                 state_reg <= STATE_GIVEN;
             end
         end
-        STATE_GIVEN: state_reg <= is_let_in && !is_serving_reg ? STATE_START : STATE_SETTLE_1;
-        STATE_START: begin
+        state_reg[GIVEN]: state_reg <= is_let_in && !is_serving_reg ? STATE_START : STATE_SETTLE_1;
+        state_reg[START]: begin
             framed_reg <= {1'b0, size_reg} + {1'b0, overhead_bytes};
             lost_reg <= 1'b0;
             has_factors_reg <= 1'b0;
             state_reg <= STATE_WORK;
         end
-        STATE_WORK: begin
+        state_reg[WORK]: begin
             // The product, in two steps, and what was left over.
             low_product_reg <= framed_reg * WORK_A_BYTE_LOW;
             seven_reg <= {framed_reg, 3'd0} - {3'd0, framed_reg};
@@ -435,13 +462,13 @@ always @(posedge clk) begin
                 state_reg <= STATE_CARRY;
             end
         end
-        STATE_CARRY: begin
+        state_reg[CARRY]: begin
             work_reg <= {1'b0, product_reg, 12'd0} +
                 {11'd0, at_once_reg ? left_over_reg : 40'd0};
             start_division_reg <= !unlimited_rate;
             state_reg <= unlimited_rate ? STATE_ADD : STATE_DIVIDE;
         end
-        STATE_DIVIDE: begin
+        state_reg[DIVIDE]: begin
             if (divided) begin
                 if (!is_estimate_reg) begin
                     left_over_reg <= remainder;
@@ -449,16 +476,16 @@ always @(posedge clk) begin
                 state_reg <= STATE_ADD;
             end
         end
-        STATE_ADD: begin
+        state_reg[ADD]: begin
             end_reg <= at_reg + {13'd0, air};
             state_reg <= is_estimate_reg || (has_loss && !loss_at_ingress) ? STATE_ASK :
                 STATE_LEAVE;
         end
-        STATE_LEAVE: begin
+        state_reg[LEAVE]: begin
             left_reg <= end_reg + (lost_reg ? 64'd0 : {22'd0, delay_ns});
             state_reg <= STATE_SCHEDULE;
         end
-        STATE_SCHEDULE: begin
+        state_reg[SCHEDULE]: begin
             is_serving_reg <= 1'b1;
             served_bytes_reg <= size_reg;
             served_framed_reg <= framed_reg;
@@ -473,8 +500,8 @@ always @(posedge clk) begin
     waiting_reg <= waiting_reg + {{QUEUE_DEPTH_WIDTH{1'b0}}, let_in} -
         {{QUEUE_DEPTH_WIDTH{1'b0}}, starts};
     waiting_bytes_reg <= waiting_bytes_reg +
-        {{QUEUE_DEPTH_WIDTH+1{1'b0}}, let_in ? bytes_reg : 16'd0} -
-        {{QUEUE_DEPTH_WIDTH+1{1'b0}}, starts ? size_reg : 16'd0};
+        (waiting_bytes_change ^ {QUEUE_DEPTH_WIDTH+17{starts}}) +
+        {{QUEUE_DEPTH_WIDTH+16{1'b0}}, starts};
     if (let_in) begin
         write_ptr_reg <= write_ptr_reg + 1'b1;
     end

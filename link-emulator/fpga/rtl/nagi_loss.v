@@ -86,6 +86,7 @@ reg [63:0] index_reg = 0;
 reg is_bad_reg = 1'b0;
 reg start_philox_reg = 1'b0;
 reg start_scale_reg = 1'b0;
+reg scales_reg = 1'b0;        // the multiplier is DRAW_SCALE's
 reg start_divide_reg = 1'b0;
 reg lost_reg = 1'b0;
 reg changes_reg = 1'b0;
@@ -116,7 +117,6 @@ wire [127:0] product;
 wire divided;
 wire [PS_WIDTH-1:0] interval;
 wire [9:0] remainder;
-wire scales = draw_state_reg == DRAW_SCALE;
 wire is_drawn = draw_state_reg == DRAW_VALID;
 wire unused = &{1'b0, remainder, interval[PS_WIDTH-1:64], product};
 
@@ -168,9 +168,9 @@ generate
         nagi_wide_multiplier wide_multiplier_inst (
             .clk(clk),
             .rst(rst),
-            .start(scales ? start_scale_reg : multiply),
-            .a(scales ? {18'd0, logarithm} : multiply_a),
-            .b(scales ? poisson_mean_ps : multiply_b),
+            .start(start_scale_reg || multiply),
+            .a(scales_reg ? {18'd0, logarithm} : multiply_a),
+            .b(scales_reg ? poisson_mean_ps : multiply_b),
             .done(multiplied),
             .product(product),
             .factor_a(wide_a),
@@ -218,7 +218,7 @@ generate
         assign remainder = 0;
         wire unused_too = &{1'b0, logarithm_done, logarithm, multiply, multiply_a, multiply_b,
             multiplied, divided, poisson_mean_ps, from, to, bound, bound_valid, start_scale_reg,
-            start_divide_reg, scales};
+            start_divide_reg, scales_reg};
     end
 endgenerate
 
@@ -254,12 +254,14 @@ always @(posedge clk) begin
         DRAW_LOGARITHM: begin
             if (logarithm_done) begin
                 start_scale_reg <= 1'b1;
+                scales_reg <= 1'b1;
                 draw_state_reg <= DRAW_SCALE;
             end
         end
         DRAW_SCALE: begin
             if (multiplied) begin
                 start_divide_reg <= 1'b1;
+                scales_reg <= 1'b0;
                 draw_state_reg <= DRAW_DIVIDE;
             end
         end
@@ -314,6 +316,7 @@ always @(posedge clk) begin
         is_bad_reg <= 1'b0;
         start_philox_reg <= 1'b0;
         start_scale_reg <= 1'b0;
+        scales_reg <= 1'b0;
         start_divide_reg <= 1'b0;
         event_state_reg <= EVENT_ADVANCE;
         event_reg <= 0;

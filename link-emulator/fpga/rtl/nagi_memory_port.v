@@ -52,6 +52,7 @@ reg [ADDR_WIDTH-1:0] spare_addr_reg = 0;
 reg wrote_last_reg = 1'b0;
 reg [DEPTH_WIDTH:0] waiting_reg = 0;
 reg has_room_reg = 1'b0;
+reg gone_reg = 1'b0;  // the memory took a word of data in the clock before
 
 wire data_ready;
 wire can_take = !spare_valid_reg;
@@ -81,7 +82,8 @@ nagi_fifo #(.WIDTH(MEM_WIDTH), .DEPTH_WIDTH(DEPTH_WIDTH)) data_inst (
 always @(posedge clk) begin
     has_room_reg <= waiting_reg <= MAX_WAITING;
     waiting_reg <= waiting_reg + {{DEPTH_WIDTH{1'b0}}, takes_write} -
-        {{DEPTH_WIDTH{1'b0}}, wdata_valid && wdata_ready};
+        {{DEPTH_WIDTH{1'b0}}, gone_reg};
+    gone_reg <= wdata_valid && wdata_ready;
 
     if (takes_write || takes_read) begin
         wrote_last_reg <= takes_write;
@@ -103,6 +105,7 @@ always @(posedge clk) begin
         spare_valid_reg <= 1'b0;
         wrote_last_reg <= 1'b0;
         waiting_reg <= 0;
+        gone_reg <= 1'b0;
         has_room_reg <= 1'b0;
     end
 end

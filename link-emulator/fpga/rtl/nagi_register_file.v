@@ -55,23 +55,30 @@ module nagi_register_file #
     input  wire [63:0]                 backward_counter
 );
 
-localparam [2:0]
-    STATE_IDLE = 3'd0,
-    STATE_WAIT_1 = 3'd1,
-    STATE_WAIT_2 = 3'd2,
-    STATE_SELECT = 3'd3,
-    STATE_ACK = 3'd4,
-    STATE_PAUSE = 3'd5,
-    STATE_LATCH = 3'd6;
+localparam [3:0]
+    STATE_IDLE = 4'd0,
+    STATE_WAIT_1 = 4'd1,
+    STATE_WAIT_2 = 4'd2,
+    STATE_SELECT = 4'd3,
+    STATE_ACK = 4'd4,
+    STATE_PAUSE = 4'd5,
+    STATE_LATCH = 4'd6,
+    STATE_CHOOSE = 4'd7,
+    STATE_WRITE = 4'd8;
 
 localparam [3:0]
     GENERAL = 4'd0,
     FORWARD = 4'd1,
     BACKWARD = 4'd2;
 
-reg [2:0] state_reg = STATE_IDLE;
+reg [3:0] state_reg = STATE_IDLE;
 reg [11:0] addr_reg = 0;
 reg [31:0] value_reg = 0;
+// What is written to, and whether it may be.
+reg writes_general_reg = 1'b0;
+reg writes_forward_reg = 1'b0;
+reg writes_backward_reg = 1'b0;
+reg may_write_reg = 1'b0;
 reg enable_reg = 1'b0;
 reg latch_reg = 1'b0;
 reg clear_reg = 1'b0;
@@ -81,7 +88,10 @@ reg [63:0] epoch_reg = 0;
 reg [63:0] time_reg = 0;
 reg [CONFIG_WORDS*32-1:0] forward_reg = 0;
 reg [CONFIG_WORDS*32-1:0] backward_reg = 0;
-reg [31:0] general_value_reg = 0;
+// Of the general registers: below 0x020, below 0x040, and from there on.
+reg [31:0] low_value_reg = 0;
+reg [31:0] middle_value_reg = 0;
+reg [31:0] high_value_reg = 0;
 reg [31:0] config_value_reg = 0;
 reg [31:0] forward_value_reg = 0;
 reg [31:0] backward_value_reg = 0;
@@ -97,7 +107,9 @@ initial begin
 end
 
 wire [3:0] block = addr_reg[11:8];
+wire unused = &{1'b0, addr_reg[1:0]};
 wire is_counter = addr_reg[7];
+wire [11:0] place = {5'd0, addr_reg[6:2], 2'd0};
 // The core takes no other configuration while it works.
 wire may_write = !enable_reg && !is_active;
 
@@ -138,43 +150,60 @@ always @(posedge clk) begin
         STATE_IDLE: begin
             addr_reg <= reg_addr;
             if (reg_wr_en) begin
-                if (reg_addr == `NAGI_CONTROL) enable_reg <= reg_wr_data[`NAGI_CONTROL_ENABLE_SHIFT];
-                if (reg_addr == `NAGI_COMMAND) begin
-                    latch_reg <= reg_wr_data[`NAGI_COMMAND_LATCH_SHIFT];
-                    clear_reg <= reg_wr_data[`NAGI_COMMAND_CLEAR_SHIFT];
-                end
-                if (may_write) begin
-                    case (reg_addr)
-                        `NAGI_LINK: link_reg <= reg_wr_data;
-                        `NAGI_SEED_LO: seed_reg[31:0] <= reg_wr_data;
-                        `NAGI_SEED_HI: seed_reg[63:32] <= reg_wr_data;
-                        `NAGI_EPOCH_NS_LO: epoch_reg[31:0] <= reg_wr_data;
-                        `NAGI_EPOCH_NS_HI: epoch_reg[63:32] <= reg_wr_data;
-                        default: ;
-                    endcase
-                    if ((reg_addr[11:8] == FORWARD || reg_addr[11:8] == BACKWARD) && !reg_addr[7]) begin
-                        written_memory[{reg_addr[9], reg_addr[6:2]}] <= reg_wr_data;
-                    end
-                    for (i = 0; i < CONFIG_WORDS; i = i + 1) begin
-                        if ({24'd0, reg_addr[7:0]} == i * 4 && reg_addr[11:8] == FORWARD) begin
-                            forward_reg[i*32 +: 32] <= reg_wr_data & used(i[4:0]);
-                        end
-                        if ({24'd0, reg_addr[7:0]} == i * 4 && reg_addr[11:8] == BACKWARD) begin
-                            backward_reg[i*32 +: 32] <= reg_wr_data & used(i[4:0]);
-                        end
-                    end
-                end
-                state_reg <= reg_addr == `NAGI_COMMAND &&
-                    reg_wr_data[`NAGI_COMMAND_LATCH_SHIFT] ? STATE_LATCH : STATE_ACK;
+                state_reg <= STATE_CHOOSE;
             end else if (reg_rd_en) begin
                 state_reg <= STATE_WAIT_1;
+            end
+        end
+        STATE_CHOOSE: begin
+            writes_general_reg <= block == GENERAL && !is_counter;
+            may_write_reg <= may_write;
+            writes_forward_reg <= block == FORWARD && !is_counter && may_write;
+            writes_backward_reg <= block == BACKWARD && !is_counter && may_write;
+            state_reg <= STATE_WRITE;
+        end
+        STATE_WRITE: begin
+            state_reg <= STATE_ACK;
+            if (writes_general_reg) begin
+                case (place)
+                    `NAGI_CONTROL: enable_reg <= reg_wr_data[`NAGI_CONTROL_ENABLE_SHIFT];
+                    `NAGI_COMMAND: begin
+                        latch_reg <= reg_wr_data[`NAGI_COMMAND_LATCH_SHIFT];
+                        clear_reg <= reg_wr_data[`NAGI_COMMAND_CLEAR_SHIFT];
+                        state_reg <= reg_wr_data[`NAGI_COMMAND_LATCH_SHIFT] ? STATE_LATCH :
+                            STATE_ACK;
+                    end
+                    default: ;
+                endcase
+            end
+            if (writes_general_reg && may_write_reg) begin
+                case (place)
+                    `NAGI_LINK: link_reg <= reg_wr_data;
+                    `NAGI_SEED_LO: seed_reg[31:0] <= reg_wr_data;
+                    `NAGI_SEED_HI: seed_reg[63:32] <= reg_wr_data;
+                    `NAGI_EPOCH_NS_LO: epoch_reg[31:0] <= reg_wr_data;
+                    `NAGI_EPOCH_NS_HI: epoch_reg[63:32] <= reg_wr_data;
+                    default: ;
+                endcase
+            end
+            if (writes_forward_reg || writes_backward_reg) begin
+                written_memory[{writes_backward_reg, addr_reg[6:2]}] <= reg_wr_data;
+            end
+            for (i = 0; i < CONFIG_WORDS; i = i + 1) begin
+                if (addr_reg[6:2] == i[4:0] && writes_forward_reg) begin
+                    forward_reg[i*32 +: 32] <= reg_wr_data & used(i[4:0]);
+                end
+                if (addr_reg[6:2] == i[4:0] && writes_backward_reg) begin
+                    backward_reg[i*32 +: 32] <= reg_wr_data & used(i[4:0]);
+                end
             end
         end
         STATE_WAIT_1: state_reg <= STATE_WAIT_2;
         STATE_WAIT_2: state_reg <= STATE_SELECT;
         STATE_SELECT: begin
             case (block)
-                GENERAL: value_reg <= general_value_reg;
+                GENERAL: value_reg <= is_counter ? 32'd0 :
+                    low_value_reg | middle_value_reg | high_value_reg;
                 FORWARD: value_reg <= is_counter ? forward_value_reg : config_value_reg;
                 BACKWARD: value_reg <= is_counter ? backward_value_reg : config_value_reg;
                 default: value_reg <= 0;
@@ -192,34 +221,42 @@ always @(posedge clk) begin
         default: state_reg <= STATE_IDLE;
     endcase
 
-    general_value_reg <= 0;
-    case (addr_reg)
-        `NAGI_MAGIC: general_value_reg <= `NAGI_MAGIC_VALUE;
-        `NAGI_MAP_VERSION: general_value_reg <= `NAGI_MAP_VERSION_VALUE;
-        `NAGI_BUILD_ID: general_value_reg <= BUILD_ID;
+    low_value_reg <= 0;
+    case (place)
+        `NAGI_MAGIC: low_value_reg <= `NAGI_MAGIC_VALUE;
+        `NAGI_MAP_VERSION: low_value_reg <= `NAGI_MAP_VERSION_VALUE;
+        `NAGI_BUILD_ID: low_value_reg <= BUILD_ID;
         `NAGI_WIDTHS: begin
-            general_value_reg[`NAGI_WIDTHS_DATA_WIDTH_BITS] <= DATA_WIDTH[15:0];
-            general_value_reg[`NAGI_WIDTHS_MEM_WIDTH_BITS] <= MEM_WIDTH[15:0];
+            low_value_reg[`NAGI_WIDTHS_DATA_WIDTH_BITS] <= DATA_WIDTH[15:0];
+            low_value_reg[`NAGI_WIDTHS_MEM_WIDTH_BITS] <= MEM_WIDTH[15:0];
         end
         `NAGI_SIZES: begin
-            general_value_reg[`NAGI_SIZES_ADDR_WIDTH_BITS] <= ADDR_WIDTH[7:0];
-            general_value_reg[`NAGI_SIZES_QUEUE_DEPTH_WIDTH_BITS] <= QUEUE_DEPTH_WIDTH[7:0];
-            general_value_reg[`NAGI_SIZES_MAX_FRAME_BITS] <= MAX_FRAME[15:0];
+            low_value_reg[`NAGI_SIZES_ADDR_WIDTH_BITS] <= ADDR_WIDTH[7:0];
+            low_value_reg[`NAGI_SIZES_QUEUE_DEPTH_WIDTH_BITS] <= QUEUE_DEPTH_WIDTH[7:0];
+            low_value_reg[`NAGI_SIZES_MAX_FRAME_BITS] <= MAX_FRAME[15:0];
         end
-        `NAGI_CLOCK_PERIOD_PS: general_value_reg <= CLOCK_PERIOD_PS;
-        `NAGI_FEATURES: general_value_reg[`NAGI_FEATURES_POISSON_SHIFT] <= POISSON != 0;
-        `NAGI_CONTROL: general_value_reg[`NAGI_CONTROL_ENABLE_SHIFT] <= enable_reg;
+        `NAGI_CLOCK_PERIOD_PS: low_value_reg <= CLOCK_PERIOD_PS;
+        `NAGI_CONTROL: low_value_reg[`NAGI_CONTROL_ENABLE_SHIFT] <= enable_reg;
         `NAGI_STATUS: begin
-            general_value_reg[`NAGI_STATUS_ACTIVE_SHIFT] <= is_active;
-            general_value_reg[`NAGI_STATUS_IDLE_SHIFT] <= is_idle;
+            low_value_reg[`NAGI_STATUS_ACTIVE_SHIFT] <= is_active;
+            low_value_reg[`NAGI_STATUS_IDLE_SHIFT] <= is_idle;
         end
-        `NAGI_LINK: general_value_reg <= link_reg;
-        `NAGI_SEED_LO: general_value_reg <= seed_reg[31:0];
-        `NAGI_SEED_HI: general_value_reg <= seed_reg[63:32];
-        `NAGI_EPOCH_NS_LO: general_value_reg <= epoch_reg[31:0];
-        `NAGI_EPOCH_NS_HI: general_value_reg <= epoch_reg[63:32];
-        `NAGI_TIME_NS_LO: general_value_reg <= time_reg[31:0];
-        `NAGI_TIME_NS_HI: general_value_reg <= time_reg[63:32];
+        default: ;
+    endcase
+    middle_value_reg <= 0;
+    case (place)
+        `NAGI_LINK: middle_value_reg <= link_reg;
+        `NAGI_SEED_LO: middle_value_reg <= seed_reg[31:0];
+        `NAGI_SEED_HI: middle_value_reg <= seed_reg[63:32];
+        `NAGI_EPOCH_NS_LO: middle_value_reg <= epoch_reg[31:0];
+        `NAGI_EPOCH_NS_HI: middle_value_reg <= epoch_reg[63:32];
+        `NAGI_TIME_NS_LO: middle_value_reg <= time_reg[31:0];
+        `NAGI_TIME_NS_HI: middle_value_reg <= time_reg[63:32];
+        default: ;
+    endcase
+    high_value_reg <= 0;
+    case (place)
+        `NAGI_FEATURES: high_value_reg[`NAGI_FEATURES_POISSON_SHIFT] <= POISSON != 0;
         default: ;
     endcase
 

@@ -68,13 +68,20 @@ module nagi_release #
 localparam WORD_BYTES = MEM_WIDTH / 8;
 localparam [15:0] ETHERNET_HEADER = 16'd14;
 
-localparam [1:0]
-    STATE_EMPTY = 2'd0,
-    STATE_WAIT = 2'd1,
-    STATE_SEND = 2'd2,
-    STATE_OPEN = 2'd3;
+// One bit a state.
+localparam
+    EMPTY = 0,
+    WAIT = 1,
+    OPEN = 2,
+    SEND = 3;
 
-reg [1:0] state_reg = STATE_EMPTY;
+localparam [3:0]
+    STATE_EMPTY = 4'd1 << EMPTY,
+    STATE_WAIT = 4'd1 << WAIT,
+    STATE_OPEN = 4'd1 << OPEN,
+    STATE_SEND = 4'd1 << SEND;
+
+reg [3:0] state_reg = STATE_EMPTY;
 reg lost_reg = 1'b0;
 reg [63:0] left_reg = 0;
 reg [15:0] frame_bytes_reg = 0;
@@ -90,18 +97,17 @@ reg [1:0] age_reg = 0;       // clocks that comparisons have had
 reg [3:0] is_past_reg = 0;   // of the quarters of an instant
 reg [3:0] is_same_reg = 0;
 reg is_due_reg = 1'b0;
-reg is_offered_reg = 1'b0;   // the first beat, which stays until it is taken
 reg record_valid_reg = 1'b0;
-reg record_pending_reg = 1'b0;  // late_reg is being made what the record says
+reg record_pending_reg = 1'b0;  // late_reg is being made what the record says, in two clocks
+reg record_made_reg = 1'b0;
 reg [63:0] late_reg = 0;
 reg [31:0] record_late_reg = 0;
 reg record_is_late_reg = 1'b0;
 integer i;
 
 // It is due. The first beat is offered until it is taken.
-wire go = state_reg == STATE_OPEN && (run || is_offered_reg);
-wire opens = go && !lost_reg;
-wire sends = opens || state_reg == STATE_SEND;
+wire opens = state_reg[OPEN] && !lost_reg;
+wire sends = opens || state_reg[SEND];
 wire narrow_valid;
 wire narrow_last;
 wire narrow_ready;
@@ -125,10 +131,10 @@ assign record_marked = marked_reg;
 assign record_late_ns = record_late_reg;
 assign record_is_late = record_is_late_reg;
 
-assign next_due_ns = state_reg == STATE_WAIT || state_reg == STATE_OPEN ? left_reg : {64{1'b1}};
-assign busy = state_reg == STATE_SEND || is_offered_reg || (opens && narrow_valid);
-assign idle = (state_reg == STATE_EMPTY && !packet_valid && !record_pending_reg && !record_valid_reg) ||
-    (state_reg == STATE_WAIT && age_reg[1] && !is_due_reg);
+assign next_due_ns = state_reg[WAIT] || state_reg[OPEN] ? left_reg : {64{1'b1}};
+assign busy = state_reg[SEND] || state_reg[OPEN];
+assign idle = (state_reg[EMPTY] && !packet_valid && !record_pending_reg && !record_made_reg && !record_valid_reg) ||
+    (state_reg[WAIT] && age_reg[1] && !is_due_reg);
 
 nagi_axis_narrow #(.DATA_WIDTH(DATA_WIDTH), .MEM_WIDTH(MEM_WIDTH)) narrow_inst (
     .clk(clk),
@@ -147,9 +153,12 @@ nagi_axis_narrow #(.DATA_WIDTH(DATA_WIDTH), .MEM_WIDTH(MEM_WIDTH)) narrow_inst (
 
 always @(posedge clk) begin
     record_pending_reg <= 1'b0;
-    record_late_reg <= record_pending_reg ? saturated : record_late_reg;
+    record_made_reg <= record_pending_reg;
     if (record_pending_reg) begin
-        record_is_late_reg <= saturated >= TICK_NS;
+        record_late_reg <= saturated;
+    end
+    if (record_made_reg) begin
+        record_is_late_reg <= record_late_reg >= TICK_NS;
         record_valid_reg <= 1'b1;
     end else if (record_ready) begin
         record_valid_reg <= 1'b0;
@@ -161,18 +170,18 @@ always @(posedge clk) begin
     end
     is_due_reg <= is_past_reg[3] || (is_same_reg[3] && (is_past_reg[2] || (is_same_reg[2] &&
         (is_past_reg[1] || (is_same_reg[1] && (is_past_reg[0] || is_same_reg[0]))))));
-    age_reg <= state_reg == STATE_WAIT ? {age_reg[0] || age_reg[1], 1'b1} : 2'd0;
+    age_reg <= state_reg[WAIT] ? {age_reg[0] || age_reg[1], 1'b1} : 2'd0;
 
-    is_offered_reg <= opens && narrow_valid && !accepted;
     if (word_valid && word_ready) begin
         to_send_reg <= to_send_reg - WORD_BYTES[15:0];
         is_last_word_reg <= {16'd0, to_send_reg} <= 2 * WORD_BYTES;
     end
-    ready_reg <= state_reg == STATE_EMPTY && run && !record_pending_reg && !record_valid_reg &&
+    ready_reg <= state_reg[EMPTY] && run && !record_pending_reg && !record_made_reg && !record_valid_reg &&
         !(packet_valid && ready_reg);
 
-    case (state_reg)
-        STATE_EMPTY: begin
+    (* parallel_case *)
+    case (1'b1)
+        state_reg[EMPTY]: begin
             if (packet_valid && packet_ready) begin
                 lost_reg <= packet_lost;
                 left_reg <= packet_left_ns;
@@ -185,7 +194,7 @@ always @(posedge clk) begin
                 state_reg <= STATE_WAIT;
             end
         end
-        STATE_WAIT: begin
+        state_reg[WAIT]: begin
             if (age_reg == 0) begin
                 to_send_reg <= frame_bytes_reg;
                 is_last_word_reg <= {16'd0, frame_bytes_reg} <= WORD_BYTES;
@@ -194,9 +203,9 @@ always @(posedge clk) begin
                 state_reg <= STATE_OPEN;
             end
         end
-        STATE_OPEN: begin
+        state_reg[OPEN]: begin
             late_reg <= lost_reg ? 64'd0 : now_ns - left_reg;
-            if (go && lost_reg) begin
+            if (lost_reg) begin
                 record_pending_reg <= 1'b1;
                 state_reg <= STATE_EMPTY;
             end
@@ -205,7 +214,7 @@ always @(posedge clk) begin
                 state_reg <= m_axis_tlast ? STATE_EMPTY : STATE_SEND;
             end
         end
-        STATE_SEND: begin
+        state_reg[SEND]: begin
             if (accepted && m_axis_tlast) begin
                 state_reg <= STATE_EMPTY;
             end
@@ -217,8 +226,8 @@ always @(posedge clk) begin
         state_reg <= STATE_EMPTY;
         age_reg <= 0;
         ready_reg <= 1'b0;
-        is_offered_reg <= 1'b0;
         record_pending_reg <= 1'b0;
+        record_made_reg <= 1'b0;
         record_valid_reg <= 1'b0;
     end
 end

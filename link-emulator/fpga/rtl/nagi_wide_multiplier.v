@@ -6,7 +6,7 @@
 
 /*
  * Product of two unsigned 64-bit numbers, from four products of a nagi_multiplier, which is
- * outside. It takes 9 clocks from start to done; the operands must not change meanwhile.
+ * outside. It takes 9 clocks from start to done.
  */
 module nagi_wide_multiplier
 (
@@ -27,18 +27,22 @@ module nagi_wide_multiplier
 reg [2:0] step_reg = 0;
 reg busy_reg = 1'b0;
 reg done_reg = 1'b0;
+reg [63:0] a_reg = 0;
+reg [63:0] b_reg = 0;
 reg [127:0] sum_reg = 0;
 
 assign done = done_reg;
 assign product = sum_reg;
-assign factor_a = step_reg[1] ? a[63:32] : a[31:0];
-assign factor_b = step_reg[0] ? b[63:32] : b[31:0];
+assign factor_a = step_reg[1] ? a_reg[63:32] : a_reg[31:0];
+assign factor_b = step_reg[0] ? b_reg[63:32] : b_reg[31:0];
 
 always @(posedge clk) begin
     done_reg <= 1'b0;
     if (start) begin
         busy_reg <= 1'b1;
         step_reg <= 0;
+        a_reg <= a;
+        b_reg <= b;
     end else if (busy_reg) begin
         step_reg <= step_reg + 1'b1;
         case (step_reg)
