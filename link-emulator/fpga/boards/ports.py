@@ -7,11 +7,16 @@ are LiteEth's streams: data, last, last_be (one-hot: the last byte), error.
 
 from liteeth.common import eth_phy_description
 from liteeth.mac.core import LiteEthMACCore
+from liteeth.mac.crc import LiteEthMACCRC32Inserter
+from liteeth.mac.padding import LiteEthMACPaddingInserter
+from liteeth.mac.preamble import LiteEthMACPreambleInserter
 from litex.gen import ClockDomainsRenamer, LiteXModule
 from litex.soc.interconnect import stream
 from migen import FSM, If, NextState, Signal, bits_for
 from migen.genlib.cdc import BusSynchronizer, MultiReg, PulseSynchronizer
 from nagi_fpga.board_registers import METER_TICKS
+
+from .registers import Registers
 
 WIDTH = 64
 FRAMES = eth_phy_description(WIDTH)
@@ -31,7 +36,8 @@ class FrameHold(LiteXModule):
         self.source = stream.Endpoint(FRAMES)
         self.underrun = Signal()
         self.words = words = stream.SyncFIFO(FRAMES, depth, buffered=True)
-        self.began = began = stream.SyncFIFO([("clock", 16)], 64)
+        self.out = out = Registers(FRAMES)  # block RAM is slow
+        self.began = began = stream.SyncFIFO([("clock", 16)], 64, buffered=True)
         clock = Signal(16)
         is_first, is_within = Signal(reset=1), Signal()
         self.sync += [
@@ -56,11 +62,12 @@ class FrameHold(LiteXModule):
             self.source.valid & self.source.ready & self.source.last, is_due.eq(0)
         ).Elif(began.source.valid & (waited >= HOLD_CLOCKS), is_due.eq(1))
         self.comb += [
-            words.source.connect(self.source, omit={"valid", "ready"}),
-            self.source.valid.eq(words.source.valid & is_due),
-            words.source.ready.eq(self.source.ready & is_due),
+            words.source.connect(out.sink),
+            out.source.connect(self.source, omit={"valid", "ready"}),
+            self.source.valid.eq(out.source.valid & is_due),
+            out.source.ready.eq(self.source.ready & is_due),
             began.source.ready.eq(self.source.valid & self.source.ready & self.source.last),
-            self.underrun.eq(is_within & self.source.ready & ~words.source.valid),
+            self.underrun.eq(is_within & self.source.ready & ~out.source.valid),
         ]
 
 
@@ -116,6 +123,15 @@ class EventCount(LiteXModule):
         self.sync += If(pulse, self.count.eq(self.count + 1))
 
 
+def _cut(datapath, before: type, layout, domain: str) -> None:
+    """Puts registers into a datapath of LiteEth's MAC, before its part of that kind: from the PHY's end
+    to the clock crossing it is one piece of logic, too long for 125 MHz."""
+    registers = ClockDomainsRenamer(domain)(Registers(layout))
+    datapath.submodules += registers
+    place = next(i for i, part in enumerate(datapath.pipeline) if isinstance(part, before))
+    datapath.pipeline.insert(place, registers)
+
+
 class LinkPort(LiteXModule):
     """One port. Of `phy` the clock domains are NAME_rx and NAME_tx; to be put into the core's
     domain by ClockDomainsRenamer({"sys": ...}). `source`: frames that came in; `sink`: what the
@@ -123,13 +139,24 @@ class LinkPort(LiteXModule):
 
     def __init__(self, phy, name: str) -> None:
         domains = {"eth_rx": f"{name}_rx", "eth_tx": f"{name}_tx"}
-        self.mac = mac = ClockDomainsRenamer(domains)(
-            LiteEthMACCore(phy, dw=WIDTH, tx_cdc_depth=16, rx_cdc_depth=16)
-        )
+        self.mac = mac = LiteEthMACCore(phy, dw=WIDTH, tx_cdc_depth=16, rx_cdc_depth=16)
+        for kind in (LiteEthMACPaddingInserter, LiteEthMACCRC32Inserter, LiteEthMACPreambleInserter):
+            _cut(mac.tx_datapath, kind, eth_phy_description(8), "eth_tx")
+        _cut(mac.rx_datapath, stream.ClockDomainCrossing, FRAMES, "eth_rx")
+        ClockDomainsRenamer(domains)(mac)
         self.hold = hold = FrameHold()
         self.choice = choice = FrameChoice()
-        self.sink, self.control_sink, self.source = hold.sink, choice.second, mac.source
-        self.comb += [hold.source.connect(choice.first), choice.source.connect(mac.sink)]
+        # Registers both ways between the clock crossings of the MAC and what is here.
+        self.into, self.out = into, out = Registers(FRAMES), Registers(FRAMES)
+        self.own = own = Registers(FRAMES)
+        self.sink, self.control_sink, self.source = hold.sink, own.sink, into.source
+        self.comb += [
+            own.source.connect(choice.second),
+            hold.source.connect(choice.first),
+            choice.source.connect(out.sink),
+            out.source.connect(mac.sink),
+            mac.source.connect(into.sink),
+        ]
         self.meter = ClockMeter(f"{name}_rx")
         self.overflows = EventCount(phy.source.valid & ~phy.source.ready, f"{name}_rx")
         self.underruns = EventCount(hold.underrun)

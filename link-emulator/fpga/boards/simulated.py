@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No board: the same system for a simulator, which drives four clocks and GMII at both ports.
+"""No board: the same system for a simulator, which drives five clocks and GMII at both ports.
 
 Of a real board it lacks the pins: PLL, RGMII's double data rate, and the memory's chips, in whose
 place is LiteDRAM's model of them.
@@ -15,10 +15,10 @@ from litex.gen import ClockDomainsRenamer, LiteXModule
 from litex.soc.interconnect import stream
 from migen import ClockDomain, Signal
 
-from .soc import SYS_HZ, Board
+from .soc import DRAM_HZ, Board
 
 _IO = [
-    ("clocks", 0, *(Subsignal(name, Pins(1)) for name in ("sys", "link", "a_rx", "b_rx", "rst"))),
+    ("clocks", 0, *(Subsignal(name, Pins(1)) for name in ("sys", "dram", "link", "a_rx", "b_rx", "rst"))),
     ("serial", 0, Subsignal("tx", Pins(1)), Subsignal("rx", Pins(1))),
     *(
         (
@@ -35,10 +35,10 @@ _IO = [
 
 
 class Clocks(LiteXModule):
-    """As the simulator drives them: link at 125 MHz, sys at half of that, and in step with it."""
+    """As the simulator drives them: link at 125 MHz, dram at half of that, sys at a quarter, in step."""
 
     def __init__(self, pads) -> None:
-        for name in ("sys", "link"):
+        for name in ("sys", "dram", "link"):
             domain = ClockDomain(name)
             setattr(self, f"cd_{name}", domain)
             self.comb += [domain.clk.eq(getattr(pads, name)), domain.rst.eq(pads.rst)]
@@ -89,13 +89,15 @@ def board(name: str) -> Board:
         read_latency=2,
         write_latency=0,
     )
-    module = M12L64322A(SYS_HZ, "1:2")
+    module = M12L64322A(DRAM_HZ, "1:2")
     return Board(
         name=name,
         platform=platform,
         crg=clocks,
         phys=(phys[0], phys[1]),
-        memory_phy=SDRAMPHYModel(module, settings, clk_freq=SYS_HZ),
+        memory_phy=ClockDomainsRenamer({"sys": "dram"})(
+            SDRAMPHYModel(module, settings, clk_freq=DRAM_HZ)
+        ),
         memory_module=module,
         serial="serial",
         device="",

@@ -2,13 +2,15 @@
 """The system around the core: two Ethernet ports, packet memory, and the control plane, joined by
 LiteX. There is no processor in it.
 
-Clock domains: `link`, 125 MHz, has the core and the MACs' inner sides; `sys`, half of that, the
-bus, LiteEth's UDP stack, Etherbone and the memory's controller. A board brings these, its PHYs and
+Clock domains: `link`, 125 MHz, has the core and the MACs' inner sides; `dram`, half of that, the
+memory's controller; `sys`, a quarter, the bus, LiteEth's UDP stack and Etherbone. A board brings these, its PHYs and
 its memory: see Board.
 """
 
 import zlib
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import Any
 
 from litex.gen import ClockDomainsRenamer
@@ -27,7 +29,9 @@ from .ports import WIDTH, LinkPort
 from .records import RecordRing
 
 LINK_HZ = 125_000_000
-SYS_HZ = LINK_HZ // 2
+DRAM_HZ = LINK_HZ // 2
+SYS_HZ = LINK_HZ // 4
+REGISTERS_A_GROUP = 6
 UDP_PORT = 1234  # Etherbone's
 UART_BAUD = 1_000_000
 RECORDS = 512  # 8 blocks of RAM
@@ -46,7 +50,7 @@ class BoardAnswer:
 
 @dataclass
 class Board:
-    """What a file of a board has to say. `crg`: brings the clock domains sys and link; `phys`: of
+    """What a file of a board has to say. `crg`: brings the clock domains sys, dram and link; `phys`: of
     ports a and b, with the clock domains a_rx, a_tx, b_rx and b_tx; `memory_phy`: of LiteDRAM, with
     `memory_module`, its chips; `serial`: the name of the UART's pins; `jtag`: openFPGALoader's
     board or cable options; `port_bps`: of the PHYs."""
@@ -89,7 +93,9 @@ class LinkSoC(SoCMini):
         ]
 
         self.memory_phy = board.memory_phy
-        self.memory = memory = PacketMemory(board.memory_phy, board.memory_module, SYS_HZ)
+        self.memory = memory = ClockDomainsRenamer({"sys": "dram"})(
+            PacketMemory(board.memory_phy, board.memory_module, DRAM_HZ)
+        )
         words = memory.bytes // (WIDTH // 8) // 2  # a direction
         address_width = words.bit_length() - 1
         self.memories = [
@@ -176,14 +182,6 @@ class LinkSoC(SoCMini):
         is_mine = (bridge.addr[12:] == at.BOARD >> 12) & ~answer.ack
         self.sync.link += [
             answer.ack.eq((bridge.rd_en | bridge.wr_en) & is_mine),
-            Case(
-                place,
-                {
-                    at.REGISTERS[name].offset >> 2: answer.data.eq(value)
-                    for name, value in values.items()
-                }
-                | {"default": answer.data.eq(0)},
-            ),
             If(
                 bridge.wr_en & is_mine,
                 Case(
@@ -195,4 +193,12 @@ class LinkSoC(SoCMini):
                 ),
             ),
         ]
+        # In groups, for the sake of timing.
+        named = list(values.items())
+        groups = [named[i : i + REGISTERS_A_GROUP] for i in range(0, len(named), REGISTERS_A_GROUP)]
+        parts = [Signal(32) for _ in groups]
+        for part, group in zip(parts, groups):
+            cases = {at.REGISTERS[name].offset >> 2: part.eq(value) for name, value in group}
+            self.sync.link += Case(place, cases | {"default": part.eq(0)})
+        self.comb += answer.data.eq(reduce(or_, parts))
         return answer

@@ -13,14 +13,12 @@ from litedram.modules import MT48LC16M16
 from litedram.phy import HalfRateGENSDRPHY
 from liteeth.phy.rmii import LiteEthPHYRMII
 from litex.build.generic_platform import IOStandard, Pins, Subsignal
-from litex.build.io import DDROutput
 from litex.build.lattice import LatticeECP5Platform
-from litex.gen import ClockDomainsRenamer, LiteXModule
-from litex.soc.cores.clock import ECP5PLL
+from litex.gen import ClockDomainsRenamer
 from litex_boards.platforms import radiona_ulx3s as pins
-from migen import ClockDomain, ClockSignal
 
-from .soc import LINK_HZ, SYS_HZ, Board
+from .clocks import Clocks
+from .soc import DRAM_HZ, Board
 
 _MODULES = [
     (
@@ -43,27 +41,6 @@ _MODULES = [
 _SAME_PINS = ("gpio", "ext0p", "ext1p")
 
 
-class Clocks(LiteXModule):
-    """From 25 MHz; the memory's clock half a period later than its commands."""
-
-    def __init__(self, platform) -> None:
-        self.cd_sys, self.cd_link, self.cd_memory = (
-            ClockDomain("sys"),
-            ClockDomain("link"),
-            ClockDomain("memory"),
-        )
-        self.pll = pll = ECP5PLL()
-        clk25 = platform.request("clk25")
-        platform.add_period_constraint(clk25, 1e9 / 25e6)
-        pll.register_clkin(clk25, 25e6)
-        pll.create_clkout(self.cd_sys, SYS_HZ, margin=0)
-        pll.create_clkout(self.cd_link, LINK_HZ, margin=0)
-        pll.create_clkout(self.cd_memory, LINK_HZ, phase=180, margin=0)
-        for domain, hz in ((self.cd_sys, SYS_HZ), (self.cd_link, LINK_HZ)):
-            platform.add_period_constraint(domain.clk, 1e9 / hz)
-        self.specials += DDROutput(1, 0, platform.request("sdram_clock"), ClockSignal("memory"))
-
-
 def board(name: str) -> Board:
     io = [each for each in pins._io_common if each[0] not in _SAME_PINS] + pins._io_2_0
     io += [each for module in _MODULES for each in module]
@@ -78,14 +55,14 @@ def board(name: str) -> Board:
         )
         platform.add_period_constraint(phy.crg.cd_eth_rx.clk, 20.0)
         phys.append(ClockDomainsRenamer({"eth_rx": f"{port}_rx", "eth_tx": f"{port}_tx"})(phy))
-    memory_phy = HalfRateGENSDRPHY(platform.request("sdram"), SYS_HZ)
+    memory_phy = HalfRateGENSDRPHY(platform.request("sdram"), DRAM_HZ)
     return Board(
         name=name,
         platform=platform,
         crg=clocks,
         phys=(phys[0], phys[1]),
-        memory_phy=ClockDomainsRenamer({"sys2x": "link"})(memory_phy),
-        memory_module=MT48LC16M16(SYS_HZ, "1:2"),
+        memory_phy=ClockDomainsRenamer({"sys": "dram", "sys2x": "link"})(memory_phy),
+        memory_module=MT48LC16M16(DRAM_HZ, "1:2"),
         serial="serial",
         device="--85k",
         package="CABGA381",

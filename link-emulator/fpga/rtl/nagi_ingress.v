@@ -97,7 +97,9 @@ reg [STAGE_WIDTH:0] dropped_reg = 0;
 reg [STAGE_WIDTH:0] returned_reg = 0;   // both
 reg [STAGE_WIDTH:0] owed_reg = 0;       // what free_reg is to grow by
 reg bad_frame_reg = 1'b0;
-reg [5:0] coming_reg = 0;               // frames that arrived and have not been taken
+reg [5:0] coming_reg = 0;               // frames that arrived and have not been taken, a clock ago
+reg arrives_reg = 1'b0;
+reg taken_reg = 1'b0;
 
 wire arrives;
 wire [MEM_WIDTH-1:0] word;
@@ -129,9 +131,9 @@ wire [15:0] bytes_next = (word_first ? 16'd0 : bytes_reg) + {9'd0, word_bytes};
 wire gives = state_reg[GIVE] && give_ready;
 wire drops = state_reg[JUDGE] && (bad_reg || is_long_reg || is_short_reg);
 
-assign is_coming = coming_reg != 0;
+assign is_coming = coming_reg != 0 || arrives_reg;
 assign bad_frame = bad_frame_reg;
-assign idle = state_reg[WORD] && !word_valid && coming_reg == 0;
+assign idle = state_reg[WORD] && !word_valid && !is_coming;
 
 nagi_axis_widen #(
     .DATA_WIDTH(DATA_WIDTH),
@@ -267,8 +269,9 @@ always @(posedge clk) begin
     owed_reg <= (stores ? owed_reg : 0) + returned_reg;
     free_reg <= free_reg + (stores ? {STAGE_WIDTH+1{1'b1}} : owed_reg);
 
-    coming_reg <= coming_reg + {5'd0, arrives} - {5'd0, drops} -
-        {5'd0, arrival_valid && arrival_ready};
+    arrives_reg <= arrives;
+    taken_reg <= arrival_valid && arrival_ready;
+    coming_reg <= coming_reg + {5'd0, arrives_reg} - {5'd0, bad_frame_reg} - {5'd0, taken_reg};
 
     if (rst) begin
         state_reg <= STATE_WORD;
@@ -284,6 +287,8 @@ always @(posedge clk) begin
         is_long_reg <= 1'b0;
         bad_frame_reg <= 1'b0;
         coming_reg <= 0;
+        arrives_reg <= 1'b0;
+        taken_reg <= 1'b0;
     end
 end
 

@@ -136,6 +136,7 @@ reg [63:0] now_reg = 0;    // three
 reg [3:0] settle_reg = 0;  // clocks to go until all is quiet
 reg idle_reg = 1'b0;
 reg directions_idle_reg = 1'b0;
+reg time_stands_reg = 1'b0;
 reg is_turn_backward_reg = 1'b0;
 reg [63:0] due_reg = 0;
 reg [63:0] next_due_reg = 0;
@@ -343,11 +344,12 @@ nagi_fifo #(.WIDTH(256), .DEPTH_WIDTH(4)) records_inst (
     .m_ready(m_axis_record_tready)
 );
 
-wire is_quiet = directions_idle_reg && !m_axis_record_tvalid && time_reg == time_ns &&
+wire is_quiet = directions_idle_reg && !m_axis_record_tvalid && time_stands_reg &&
     !s_axis_a_tvalid && !s_axis_b_tvalid;
 
 always @(posedge clk) begin
     time_reg <= time_ns;
+    time_stands_reg <= time_reg == time_ns;
     directions_idle_reg <= forward_idle && backward_idle;
     is_turn_backward_reg <= !is_turn_backward_reg;
     soon_reg <= time_ns - epoch_ns;

@@ -7,7 +7,7 @@
 /*
  * Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011): draw
  * number `index` of two streams that differ in their purpose, as link-emulator/model/random.hpp has
- * them. Both take turns at a nagi_multiplier, which is outside: 63 clocks from start to done.
+ * them. Both take turns at a nagi_multiplier, which is outside: 62 clocks from start to done.
  */
 module nagi_philox
 (

@@ -88,14 +88,17 @@ reg [63:0] epoch_reg = 0;
 reg [63:0] time_reg = 0;
 reg [CONFIG_WORDS*32-1:0] forward_reg = 0;
 reg [CONFIG_WORDS*32-1:0] backward_reg = 0;
-// Of the general registers: below 0x020, below 0x040, and from there on.
-reg [31:0] low_value_reg = 0;
-reg [31:0] middle_value_reg = 0;
-reg [31:0] high_value_reg = 0;
+// Of the general registers, in groups of four. All but the one of the address are 0.
+reg [31:0] general_0_reg = 0;
+reg [31:0] general_1_reg = 0;
+reg [31:0] general_2_reg = 0;
+reg [31:0] general_3_reg = 0;
+reg [31:0] general_4_reg = 0;
 reg [31:0] config_value_reg = 0;
 reg [31:0] forward_value_reg = 0;
 reg [31:0] backward_value_reg = 0;
 // What has been written to the directions' registers, to be read.
+(* ram_style = "distributed" *)
 reg [31:0] written_memory[63:0];
 integer i;
 
@@ -187,7 +190,7 @@ always @(posedge clk) begin
                 endcase
             end
             if (writes_forward_reg || writes_backward_reg) begin
-                written_memory[{writes_backward_reg, addr_reg[6:2]}] <= reg_wr_data;
+                written_memory[{writes_backward_reg, addr_reg[6:2]}] <= reg_wr_data & used(addr_reg[6:2]);
             end
             for (i = 0; i < CONFIG_WORDS; i = i + 1) begin
                 if (addr_reg[6:2] == i[4:0] && writes_forward_reg) begin
@@ -203,7 +206,7 @@ always @(posedge clk) begin
         STATE_SELECT: begin
             case (block)
                 GENERAL: value_reg <= is_counter ? 32'd0 :
-                    low_value_reg | middle_value_reg | high_value_reg;
+                    general_0_reg | general_1_reg | general_2_reg | general_3_reg | general_4_reg;
                 FORWARD: value_reg <= is_counter ? forward_value_reg : config_value_reg;
                 BACKWARD: value_reg <= is_counter ? backward_value_reg : config_value_reg;
                 default: value_reg <= 0;
@@ -221,48 +224,56 @@ always @(posedge clk) begin
         default: state_reg <= STATE_IDLE;
     endcase
 
-    low_value_reg <= 0;
+    general_0_reg <= 0;
     case (place)
-        `NAGI_MAGIC: low_value_reg <= `NAGI_MAGIC_VALUE;
-        `NAGI_MAP_VERSION: low_value_reg <= `NAGI_MAP_VERSION_VALUE;
-        `NAGI_BUILD_ID: low_value_reg <= BUILD_ID;
+        `NAGI_MAGIC: general_0_reg <= `NAGI_MAGIC_VALUE;
+        `NAGI_MAP_VERSION: general_0_reg <= `NAGI_MAP_VERSION_VALUE;
+        `NAGI_BUILD_ID: general_0_reg <= BUILD_ID;
         `NAGI_WIDTHS: begin
-            low_value_reg[`NAGI_WIDTHS_DATA_WIDTH_BITS] <= DATA_WIDTH[15:0];
-            low_value_reg[`NAGI_WIDTHS_MEM_WIDTH_BITS] <= MEM_WIDTH[15:0];
+            general_0_reg[`NAGI_WIDTHS_DATA_WIDTH_BITS] <= DATA_WIDTH[15:0];
+            general_0_reg[`NAGI_WIDTHS_MEM_WIDTH_BITS] <= MEM_WIDTH[15:0];
         end
+        default: ;
+    endcase
+    general_1_reg <= 0;
+    case (place)
         `NAGI_SIZES: begin
-            low_value_reg[`NAGI_SIZES_ADDR_WIDTH_BITS] <= ADDR_WIDTH[7:0];
-            low_value_reg[`NAGI_SIZES_QUEUE_DEPTH_WIDTH_BITS] <= QUEUE_DEPTH_WIDTH[7:0];
-            low_value_reg[`NAGI_SIZES_MAX_FRAME_BITS] <= MAX_FRAME[15:0];
+            general_1_reg[`NAGI_SIZES_ADDR_WIDTH_BITS] <= ADDR_WIDTH[7:0];
+            general_1_reg[`NAGI_SIZES_QUEUE_DEPTH_WIDTH_BITS] <= QUEUE_DEPTH_WIDTH[7:0];
+            general_1_reg[`NAGI_SIZES_MAX_FRAME_BITS] <= MAX_FRAME[15:0];
         end
-        `NAGI_CLOCK_PERIOD_PS: low_value_reg <= CLOCK_PERIOD_PS;
-        `NAGI_CONTROL: low_value_reg[`NAGI_CONTROL_ENABLE_SHIFT] <= enable_reg;
+        `NAGI_CLOCK_PERIOD_PS: general_1_reg <= CLOCK_PERIOD_PS;
+        `NAGI_CONTROL: general_1_reg[`NAGI_CONTROL_ENABLE_SHIFT] <= enable_reg;
         `NAGI_STATUS: begin
-            low_value_reg[`NAGI_STATUS_ACTIVE_SHIFT] <= is_active;
-            low_value_reg[`NAGI_STATUS_IDLE_SHIFT] <= is_idle;
+            general_1_reg[`NAGI_STATUS_ACTIVE_SHIFT] <= is_active;
+            general_1_reg[`NAGI_STATUS_IDLE_SHIFT] <= is_idle;
         end
         default: ;
     endcase
-    middle_value_reg <= 0;
+    general_2_reg <= 0;
     case (place)
-        `NAGI_LINK: middle_value_reg <= link_reg;
-        `NAGI_SEED_LO: middle_value_reg <= seed_reg[31:0];
-        `NAGI_SEED_HI: middle_value_reg <= seed_reg[63:32];
-        `NAGI_EPOCH_NS_LO: middle_value_reg <= epoch_reg[31:0];
-        `NAGI_EPOCH_NS_HI: middle_value_reg <= epoch_reg[63:32];
-        `NAGI_TIME_NS_LO: middle_value_reg <= time_reg[31:0];
-        `NAGI_TIME_NS_HI: middle_value_reg <= time_reg[63:32];
+        `NAGI_LINK: general_2_reg <= link_reg;
+        `NAGI_SEED_LO: general_2_reg <= seed_reg[31:0];
+        `NAGI_SEED_HI: general_2_reg <= seed_reg[63:32];
         default: ;
     endcase
-    high_value_reg <= 0;
+    general_3_reg <= 0;
     case (place)
-        `NAGI_FEATURES: high_value_reg[`NAGI_FEATURES_POISSON_SHIFT] <= POISSON != 0;
+        `NAGI_EPOCH_NS_LO: general_3_reg <= epoch_reg[31:0];
+        `NAGI_EPOCH_NS_HI: general_3_reg <= epoch_reg[63:32];
+        `NAGI_TIME_NS_LO: general_3_reg <= time_reg[31:0];
+        `NAGI_TIME_NS_HI: general_3_reg <= time_reg[63:32];
+        default: ;
+    endcase
+    general_4_reg <= 0;
+    case (place)
+        `NAGI_FEATURES: general_4_reg[`NAGI_FEATURES_POISSON_SHIFT] <= POISSON != 0;
         default: ;
     endcase
 
     forward_value_reg <= addr_reg[2] ? forward_counter[63:32] : forward_counter[31:0];
     backward_value_reg <= addr_reg[2] ? backward_counter[63:32] : backward_counter[31:0];
-    config_value_reg <= written_memory[{addr_reg[9], addr_reg[6:2]}] & used(addr_reg[6:2]);
+    config_value_reg <= written_memory[{addr_reg[9], addr_reg[6:2]}];
 
     if (rst) begin
         state_reg <= STATE_IDLE;
