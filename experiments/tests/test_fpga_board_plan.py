@@ -50,6 +50,10 @@ def test_a_link_on_a_board_is_planned(tmp_path):
         ("serial: /dev/ttyUSB0", "address: 192.168.251.50", "two links have the board at 192.168"),
         ("rate: 10 Mb/s", "rate: 200 Mb/s", "the ports of a ulx3s-85f have 100 Mb/s"),
         ("delay: 20 ms", "delay: 20 s", "memory holds 17 MB in 1,024"),
+        ("board: ulx3s-85f, serial: /dev/ttyUSB0", "board: colorlight-5a-75b, address: 10.0.0.1",
+         "a colorlight-5a-75b is controlled by its UART alone; give `serial`"),
+        ("board: ulx3s-85f, serial: /dev/ttyUSB0}", "board: colorlight-5a-75b, serial: /dev/a}\n"
+         "    loss: {model: poisson, rate: 1 %}", "core of a colorlight-5a-75b has no Poisson losses"),
     ],
 )  # fmt: skip
 def test_what_a_board_cannot_do_is_refused(tmp_path, old, new, says):
@@ -102,3 +106,5 @@ def test_doctor_says_how_far_a_board_is(tmp_path, monkeypatch):
 def test_doctor_of_something_else_is_refused():
     done = CliRunner().invoke(make_app(), ["doctor", "fpga", "--board", "arty"])
     assert "--board arty: there is no such board" in str(done.exception)
+    done = CliRunner().invoke(make_app(), ["doctor", "fpga", "--board", "colorlight-5a-75b"])
+    assert "by its UART alone; give `--serial DEVICE`" in str(done.exception)

@@ -113,6 +113,11 @@ def doctor(
         place = Place(board, address if serial is None else None, serial, cable)
         if board not in KINDS:
             raise refuse(f"--board {board}: there is no such board", choices(board, [*KINDS]))
+        if serial is None and not KINDS[board].has_network:
+            raise refuse(
+                f"--board {board}: it is controlled by its UART alone",
+                "give `--serial DEVICE`, such as /dev/ttyUSB0",
+            )
         if not json_:
             write_line(f"looking at the {board} at {place.name}")
         _tell(examine_fpga(place, str(fpga_images())), json_)

@@ -83,6 +83,7 @@ class FpgaLinks:
             if self._is_fpga(name, link)
         }
         self._require_all_on_boards()
+        self._require_networks()
         self._require_no_radios()
 
     def _require_no_radios(self) -> None:
@@ -94,6 +95,16 @@ class FpgaLinks:
                 f"an FPGA's link beside {radios[0]}, which is a radio",
                 "write `emulator: link` at one of them",
             )
+
+    def _require_networks(self) -> None:
+        """Some boards have no room for control over a port."""
+        for name, plan in self.plans.items():
+            if plan.board is not None and plan.address and not KINDS[plan.board].has_network:
+                raise self._request.error(
+                    ("links", name, "fpga", "address"),
+                    f"a {plan.board} is controlled by its UART alone",
+                    "give `serial`, the device, in place of `address`",
+                )
 
     def _require_all_on_boards(self) -> None:
         """Boards and nagi-link do not share a run: its records are of one or the other."""
@@ -146,8 +157,23 @@ class FpgaLinks:
             key, what, cure = problem
             place = self._request.place(link, name, key)
             raise self._request.error(place, what, f"{cure}, {_ON_NAGI_LINK}")
+        self._require_poisson(link, name, direction)
         self._require_port(link, name, direction)
         self._require_memory(link, name, direction)
+
+    def _require_poisson(self, link: str, name: DirectionName, direction: DirectionPlan) -> None:
+        """Some boards have no room for Poisson losses."""
+        board = self.plans[link].board
+        if (
+            board is not None
+            and not KINDS[board].has_poisson
+            and isinstance(direction.loss, PoissonLossPlan)
+        ):
+            raise self._request.error(
+                self._request.place(link, name, "loss"),
+                f"the core of a {board} has no Poisson losses",
+                f"use another board, another loss model, {_ON_NAGI_LINK}",
+            )
 
     def _require_port(self, link: str, name: DirectionName, direction: DirectionPlan) -> None:
         """A board's port is no faster than its cable."""

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Colorlight 5A-75B: an LED receiver card with an ECP5-25F, two gigabit ports and SDRAM.
 
+An ECP5-25F has no room for Poisson losses, nor for control over a port: it is by UART alone.
+
 Revision 8.0: RTL8211FD, 8 MB; 7.0: B50612D, 4 MB. JTAG is on pads, by a cable of your own; the UART
 is on J19 (DATA_LED- sends, KEY+ receives). Pins as in litex-boards.
 """
@@ -12,6 +14,7 @@ from litex.build.generic_platform import Subsignal
 from litex.build.lattice import LatticeECP5Platform
 from litex.gen import ClockDomainsRenamer
 from litex_boards.platforms import colorlight_5a_75b as pins
+from nagi_fpga.kinds import KINDS
 
 from .clocks import Clocks
 from .soc import DRAM_HZ, Board
@@ -71,4 +74,6 @@ def of_pins(name: str, part: str, io, module, device: tuple[str, str]) -> Board:
         device=device[0],
         package=device[1],
         port_bps=1_000_000_000,
+        has_poisson=KINDS[name].has_poisson,
+        has_network=KINDS[name].has_network,
     )

@@ -26,7 +26,8 @@ class ControlFilter(LiteXModule):
 
     def __init__(self, mac_address: int, ip_address: str) -> None:
         self.sink = sink = stream.Endpoint(FRAMES)
-        self.link = link = stream.Endpoint(FRAMES)
+        self.out = out = Registers(FRAMES)
+        link, self.link = out.sink, out.source
         self.control = control = stream.Endpoint(FRAMES)
         # Words wait here until enough of the frame is known: six words, with ARP's target.
         self.words = words = stream.SyncFIFO(FRAMES, 16, buffered=True)

@@ -125,7 +125,7 @@ class LinkCore(LiteXModule):
     has them."""
 
     def __init__(
-        self, platform, sources, ports, memories, records, address_width, build_id
+        self, platform, sources, ports, memories, records, address_width, build_id, has_poisson
     ) -> None:
         self.addr = Signal(12)
         self.wr_en, self.wr_data = Signal(), Signal(32)
@@ -169,6 +169,7 @@ class LinkCore(LiteXModule):
             p_QUEUE_DEPTH_WIDTH=QUEUE_DEPTH_WIDTH,
             p_TIMESTAMPED=0,
             p_BUILD_ID=build_id,
+            p_POISSON=int(has_poisson),
             **signals,
         )
         for source in sources:

@@ -53,7 +53,8 @@ class Board:
     """What a file of a board has to say. `crg`: brings the clock domains sys, dram and link; `phys`: of
     ports a and b, with the clock domains a_rx, a_tx, b_rx and b_tx; `memory_phy`: of LiteDRAM, with
     `memory_module`, its chips; `serial`: the name of the UART's pins; `jtag`: openFPGALoader's
-    board or cable options; `port_bps`: of the PHYs."""
+    board or cable options; `port_bps`: of the PHYs; `has_poisson`: the core has Poisson losses;
+    `has_network`: control over port a, beside that over the UART."""
 
     name: str
     platform: Any
@@ -65,6 +66,8 @@ class Board:
     device: str  # nextpnr-ecp5's option
     package: str
     port_bps: int
+    has_poisson: bool = True
+    has_network: bool = True
 
 
 class LinkSoC(SoCMini):
@@ -83,14 +86,8 @@ class LinkSoC(SoCMini):
         rename = ClockDomainsRenamer({"sys": "link"})
         self.port_a = rename(LinkPort(self.phy_a, "a"))
         self.port_b = rename(LinkPort(self.phy_b, "b"))
-        self.control_filter = rename(ControlFilter(MAC_ADDRESS, IP_ADDRESS))
-        self.control = ControlPlane(MAC_ADDRESS, IP_ADDRESS, UDP_PORT, SYS_HZ, "link")
-        self._bus_master("etherbone", self.control.bus)
-        self.comb += [
-            self.port_a.source.connect(self.control_filter.sink),
-            self.control_filter.control.connect(self.control.sink),
-            self.control.source.connect(self.port_a.control_sink),
-        ]
+        # Frames of port a that are the link's.
+        link_frames = self._control_by_network() if board.has_network else self.port_a.source
 
         self.memory_phy = board.memory_phy
         self.memory = memory = ClockDomainsRenamer({"sys": "dram"})(
@@ -109,13 +106,14 @@ class LinkSoC(SoCMini):
             board.platform,
             sources,
             [
-                (self.control_filter.link, self.port_a.sink),
+                (link_frames, self.port_a.sink),
                 (self.port_b.source, self.port_b.sink),
             ],
             self.memories,
             records.sink,
             address_width,
             build_id,
+            board.has_poisson,
         )
 
         self.registers = registers = RegisterBridge("link", at.RECORDS)
@@ -142,6 +140,19 @@ class LinkSoC(SoCMini):
             "nagi", stage.slave, SoCRegion(origin=at.BASE, size=at.SIZE, cached=False)
         )
 
+    def _control_by_network(self):
+        self.control_filter = ClockDomainsRenamer({"sys": "link"})(
+            ControlFilter(MAC_ADDRESS, IP_ADDRESS)
+        )
+        self.control = ControlPlane(MAC_ADDRESS, IP_ADDRESS, UDP_PORT, SYS_HZ, "link")
+        self._bus_master("etherbone", self.control.bus)
+        self.comb += [
+            self.port_a.source.connect(self.control_filter.sink),
+            self.control_filter.control.connect(self.control.sink),
+            self.control.source.connect(self.port_a.control_sink),
+        ]
+        return self.control_filter.link
+
     def _bus_master(self, name: str, bus: wishbone.Interface) -> None:
         """A master of the bus, with registers between."""
         stage = BusStage()
@@ -154,7 +165,8 @@ class LinkSoC(SoCMini):
         is_ready, scratch = Signal(), Signal(32)
         self.specials += MultiReg(self.memory.ready, is_ready, "link")
         dropped = Signal(32)
-        self.sync.link += If(self.control.dropped, dropped.eq(dropped + 1))
+        if board.has_network:
+            self.sync.link += If(self.control.dropped, dropped.eq(dropped + 1))
         values = {
             "magic": at.MAGIC,
             "board": zlib.crc32(board.name.encode()),

@@ -16,17 +16,20 @@ MAX_PACKETS = 1 << 10  # held at a time, a direction
 
 class Kind(NamedTuple):
     """`memory_bytes`: a direction; `port_bps`: of both ports; `loader`: openFPGALoader's name for
-    the board; `has_cable`: USB for JTAG is on it, so that no cable need be named."""
+    the board; `has_cable`: USB for JTAG is on it, so that no cable need be named; `has_poisson`: its
+    core has Poisson losses; `has_network`: it is controlled over port a, too, not by UART alone."""
 
     memory_bytes: int
     port_bps: int
     loader: str
     has_cable: bool
+    has_poisson: bool = True
+    has_network: bool = True
 
 
 KINDS = {
-    "colorlight-5a-75b": Kind(4 << 20, 1_000_000_000, "colorlight", False),
-    "colorlight-5a-75b-v7": Kind(2 << 20, 1_000_000_000, "colorlight", False),
+    "colorlight-5a-75b": Kind(4 << 20, 1_000_000_000, "colorlight", False, False, False),
+    "colorlight-5a-75b-v7": Kind(2 << 20, 1_000_000_000, "colorlight", False, False, False),
     "colorlight-i9": Kind(4 << 20, 1_000_000_000, "colorlight-i9", True),
     "ulx3s-85f": Kind(16 << 20, 100_000_000, "ulx3s", True),
 }

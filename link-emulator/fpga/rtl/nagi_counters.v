@@ -88,6 +88,8 @@ reg [TIME_WIDTH-1:0] transmitting_reg = 0;
 reg [TIME_WIDTH-1:0] transmitting_aside_reg = 0;
 reg [QUEUE_DEPTH_WIDTH:0] max_waiting_reg = 0;
 reg [31:0] max_late_reg = 0;
+reg was_delivered_reg = 1'b0;
+reg is_later_reg = 1'b0;
 
 reg [COUNTERS-1:0] pulse;
 reg [63:0] addend;
@@ -166,7 +168,10 @@ always @(posedge clk) begin
     if (waiting_valid && waiting > max_waiting_reg) begin
         max_waiting_reg <= waiting;
     end
-    if (delivered && late_ns > max_late_reg) begin
+    // What is late stands for some clocks.
+    was_delivered_reg <= delivered;
+    is_later_reg <= late_ns > max_late_reg;
+    if (was_delivered_reg && is_later_reg) begin
         max_late_reg <= late_ns;
     end
 

@@ -29,14 +29,22 @@ module nagi_exponential
 localparam [63:0] LN2_Q64 = 64'hB17217F7D1CF79AB;
 localparam FRACTION_BITS = 40;
 
-localparam [2:0]
-    STATE_IDLE = 3'd0,
-    STATE_NORMALIZE = 3'd1,
-    STATE_SQUARE = 3'd2,
-    STATE_LOGARITHM = 3'd3,
-    STATE_SCALE = 3'd4;
+// One bit a state.
+localparam
+    IDLE = 0,
+    NORMALIZE = 1,
+    SQUARE = 2,
+    LOGARITHM = 3,
+    SCALE = 4;
 
-reg [2:0] state_reg = STATE_IDLE;
+localparam [4:0]
+    STATE_IDLE = 5'd1 << IDLE,
+    STATE_NORMALIZE = 5'd1 << NORMALIZE,
+    STATE_SQUARE = 5'd1 << SQUARE,
+    STATE_LOGARITHM = 5'd1 << LOGARITHM,
+    STATE_SCALE = 5'd1 << SCALE;
+
+reg [4:0] state_reg = STATE_IDLE;
 reg [63:0] mantissa_reg = 0;  // 63 fractional bits
 reg [5:0] integer_reg = 0;    // of log2(draw + 1)
 reg [FRACTION_BITS-1:0] fraction_reg = 0;
@@ -53,16 +61,17 @@ wire unused = &{1'b0, product[62:0]};
 assign done = done_reg;
 assign value = value_reg;
 assign multiply = multiply_reg;
-assign multiply_a = state_reg == STATE_SCALE ? {17'd0, log2_u_reg} : mantissa_reg;
-assign multiply_b = state_reg == STATE_SCALE ? LN2_Q64 : mantissa_reg;
+assign multiply_a = state_reg[SCALE] ? {17'd0, log2_u_reg} : mantissa_reg;
+assign multiply_b = state_reg[SCALE] ? LN2_Q64 : mantissa_reg;
 
 always @(posedge clk) begin
     done_reg <= 1'b0;
     multiply_reg <= 1'b0;
     start_reg <= start;
     is_one_reg <= &draw;
-    case (state_reg)
-        STATE_IDLE: begin
+    (* parallel_case *)
+    case (1'b1)
+        state_reg[IDLE]: begin
             if (start_reg) begin
                 if (is_one_reg) begin
                     value_reg <= 0;
@@ -74,7 +83,7 @@ always @(posedge clk) begin
                 end
             end
         end
-        STATE_NORMALIZE: begin
+        state_reg[NORMALIZE]: begin
             if (mantissa_reg[63]) begin
                 bits_reg <= FRACTION_BITS[5:0];
                 multiply_reg <= 1'b1;
@@ -84,7 +93,7 @@ always @(posedge clk) begin
                 integer_reg <= integer_reg - 1'b1;
             end
         end
-        STATE_SQUARE: begin
+        state_reg[SQUARE]: begin
             if (multiplied) begin
                 // At least 2: the next bit is 1.
                 mantissa_reg <= product[127] ? product[127:64] : product[126:63];
@@ -97,12 +106,12 @@ always @(posedge clk) begin
                 end
             end
         end
-        STATE_LOGARITHM: begin
+        state_reg[LOGARITHM]: begin
             log2_u_reg <= {7'd64, 40'd0} - {1'b0, integer_reg, fraction_reg};
             multiply_reg <= 1'b1;
             state_reg <= STATE_SCALE;
         end
-        STATE_SCALE: begin
+        state_reg[SCALE]: begin
             if (multiplied) begin
                 value_reg <= product[109:64];
                 done_reg <= 1'b1;

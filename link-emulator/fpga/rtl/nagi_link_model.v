@@ -219,7 +219,8 @@ reg lost_reg = 1'b0;
 reg end_is_due_reg = 1'b0;
 reg arrival_seen_reg = 1'b0;
 reg end_before_arrival_reg = 1'b0;
-reg has_room_reg = 1'b0;
+reg has_room_for_packet_reg = 1'b0;
+reg has_room_for_bytes_reg = 1'b0;
 reg has_memory_reg = 1'b0;
 reg [40:0] marked_waiting_reg = 0;  // what marking looks at
 reg over_threshold_reg = 1'b0;
@@ -264,6 +265,8 @@ wire is_full = held_reg[QUEUE_DEPTH_WIDTH];
 wire [31:0] arrival_words = ({16'd0, arrival_frame_bytes} + WORD_BYTES - 1) / WORD_BYTES;
 wire unused = &{1'b0, arrival_words};
 wire takes_arrival = state_reg[IDLE] && !end_first_reg && arrival_first_reg;
+wire has_room = queue_limit_kind == KIND_PACKETS ? has_room_for_packet_reg :
+    queue_limit_kind != KIND_BYTES || has_room_for_bytes_reg;
 wire is_let_in = fate_reg == FATE_DELIVERED;
 wire let_in = state_reg[GIVEN] && is_let_in;
 wire is_given = state_reg[GIVEN];
@@ -372,13 +375,8 @@ always @(posedge clk) begin
     marked_waiting_reg <= mark_kind == KIND_BYTES ? wide_waiting_bytes : wide_waiting;
     over_threshold_reg <= mark_kind != KIND_NONE &&
         marked_waiting_reg > mark_threshold;
-    case (queue_limit_kind)
-        KIND_PACKETS: has_room_reg <=
-            {{40-QUEUE_DEPTH_WIDTH{1'b0}}, counted_waiting_reg} < queue_limit;
-        KIND_BYTES: has_room_reg <=
-            {{23-QUEUE_DEPTH_WIDTH{1'b0}}, bytes_with_packet_reg} <= queue_limit;
-        default: has_room_reg <= 1'b1;
-    endcase
+    has_room_for_packet_reg <= {{40-QUEUE_DEPTH_WIDTH{1'b0}}, counted_waiting_reg} < queue_limit;
+    has_room_for_bytes_reg <= {{23-QUEUE_DEPTH_WIDTH{1'b0}}, bytes_with_packet_reg} <= queue_limit;
 
     (* parallel_case *)
     case (1'b1)
@@ -434,9 +432,9 @@ always @(posedge clk) begin
         state_reg[QUEUE]: begin
             is_estimate_reg <= 1'b0;
             marked_reg <= over_threshold_reg && may_be_marked_reg;
-            if ((is_serving_reg && !has_room_reg) || !has_memory_reg) begin
+            if ((is_serving_reg && !has_room) || !has_memory_reg) begin
                 fate_reg <= FATE_QUEUE_OVERFLOW;
-                is_memory_overflow_reg <= !is_serving_reg || has_room_reg;
+                is_memory_overflow_reg <= !is_serving_reg || has_room;
             end
             state_reg <= STATE_VERDICT;
         end

@@ -28,6 +28,7 @@ geometry = board.memory_module.geom_settings
 bits = geometry.bankbits + geometry.rowbits + geometry.colbits
 assert kind.memory_bytes == (1 << bits) * board.memory_phy.settings.databits // 8 // 2
 assert kind.port_bps == board.port_bps
+assert (kind.has_poisson, kind.has_network) == (board.has_poisson, board.has_network)
 assert 1 << QUEUE_DEPTH_WIDTH == MAX_PACKETS
 print(f"{number:08x}")
 """
