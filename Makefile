@@ -176,7 +176,7 @@ fpga: $(VENV)/.fpga
 	@install -D -m 0644 -t $(VENV)/lib/nagi/fpga/$(BOARD) $(BUILD)/fpga/$(BOARD)/nagi.bit $(BUILD)/fpga/$(BOARD)/image.json
 
 $(VENV)/.fpga: $(VENV)/.installed
-	@echo "== installing LiteX, Yosys and nextpnr"
+	@echo "== installing LiteX, Yosys, nextpnr and z3"
 	@$(PIP) -e '.[native,fpga-board]'
 	@touch $@
 
@@ -255,7 +255,7 @@ test-radio: sdr
 
 # Of other releases of Debian and Ubuntu, where their packages and keys are; sudo does not pass it on.
 RELEASE_ARCHIVES := $(foreach name,MIRROR KEYRING UBUNTU_MIRROR UBUNTU_KEYRING,$(if $($(name)),$(name)=$($(name))))
-test-slow: setup test-radio
+test-slow: setup test-radio $(VENV)/.fpga
 	@$(MAKE) --no-print-directory packages PACKAGES="$(BROWSER_PACKAGES) $(DEB_PACKAGES) $(DEB_TEST_PACKAGES)"
 	@$(AS_ROOT) $(if $(RELEASE_ARCHIVES),env $(RELEASE_ARCHIVES)) $(PYTEST) -m slow
 
@@ -322,7 +322,7 @@ results: virtual-lab
 	@$(RUN)/python experiments/results/figures.py
 
 # FPGA_CORE="--seed 2 --without-poisson".
-fpga-core: python-test
+fpga-core: $(VENV)/.fpga
 	@$(RUN)/python link-emulator/fpga/synthesis/synthesize.py $(FPGA_CORE)
 
 # SWITCH=--quick takes two minutes; simple_switch is compared with where it is on PATH.

@@ -54,6 +54,14 @@ def core_sources() -> list[Path]:
     return sorted(RTL.glob("*.v"))
 
 
+def _version(tool: str) -> str:
+    """Of a tool that is not installed, with which no bitstream is made: that."""
+    try:
+        return importlib.metadata.version(tool)
+    except importlib.metadata.PackageNotFoundError:
+        return "is not installed"
+
+
 def build_id(board: str, sources: Iterable[Path] | None = None) -> int:
     """32 bits that say from which sources, with which tools and for which board a bitstream is
     made."""
@@ -67,7 +75,7 @@ def build_id(board: str, sources: Iterable[Path] | None = None) -> int:
     for path in sorted(found):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     for tool in _TOOLS:
-        digest.update(f"{tool} {importlib.metadata.version(tool)}\n".encode())
+        digest.update(f"{tool} {_version(tool)}\n".encode())
     return int.from_bytes(digest.digest()[:4], "big")
 
 

