@@ -53,7 +53,7 @@ def test_a_link_on_a_board_is_planned(tmp_path):
         ("board: ulx3s-85f, serial: /dev/ttyUSB0", "board: colorlight-5a-75b, address: 10.0.0.1",
          "a colorlight-5a-75b is controlled by its UART alone; give `serial`"),
         ("board: ulx3s-85f, serial: /dev/ttyUSB0}", "board: colorlight-5a-75b, serial: /dev/a}\n"
-         "    loss: {model: poisson, rate: 1 %}", "core of a colorlight-5a-75b has no Poisson losses"),
+         "    loss: {model: poisson, rate: 1 %}", "of a colorlight-5a-75b has no Poisson losses"),
     ],
 )  # fmt: skip
 def test_what_a_board_cannot_do_is_refused(tmp_path, old, new, says):

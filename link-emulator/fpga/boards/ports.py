@@ -124,7 +124,7 @@ class EventCount(LiteXModule):
 
 
 def _cut(datapath, before: type, layout, domain: str) -> None:
-    """Puts registers into a datapath of LiteEth's MAC, before its part of that kind: from the PHY's end
+    """Puts registers into a datapath of LiteEth's MAC, before its part of that kind: from the PHY
     to the clock crossing it is one piece of logic, too long for 125 MHz."""
     registers = ClockDomainsRenamer(domain)(Registers(layout))
     datapath.submodules += registers
@@ -140,7 +140,11 @@ class LinkPort(LiteXModule):
     def __init__(self, phy, name: str) -> None:
         domains = {"eth_rx": f"{name}_rx", "eth_tx": f"{name}_tx"}
         self.mac = mac = LiteEthMACCore(phy, dw=WIDTH, tx_cdc_depth=16, rx_cdc_depth=16)
-        for kind in (LiteEthMACPaddingInserter, LiteEthMACCRC32Inserter, LiteEthMACPreambleInserter):
+        for kind in (
+            LiteEthMACPaddingInserter,
+            LiteEthMACCRC32Inserter,
+            LiteEthMACPreambleInserter,
+        ):
             _cut(mac.tx_datapath, kind, eth_phy_description(8), "eth_tx")
         _cut(mac.rx_datapath, stream.ClockDomainCrossing, FRAMES, "eth_rx")
         ClockDomainsRenamer(domains)(mac)

@@ -18,7 +18,11 @@ from migen import ClockDomain, Signal
 from .soc import DRAM_HZ, Board
 
 _IO = [
-    ("clocks", 0, *(Subsignal(name, Pins(1)) for name in ("sys", "dram", "link", "a_rx", "b_rx", "rst"))),
+    (
+        "clocks",
+        0,
+        *(Subsignal(name, Pins(1)) for name in ("sys", "dram", "link", "a_rx", "b_rx", "rst")),
+    ),
     ("serial", 0, Subsignal("tx", Pins(1)), Subsignal("rx", Pins(1))),
     *(
         (
@@ -35,7 +39,7 @@ _IO = [
 
 
 class Clocks(LiteXModule):
-    """As the simulator drives them: link at 125 MHz, dram at half of that, sys at a quarter, in step."""
+    """As the simulator drives them, in step: link at 125 MHz, dram at half, sys at a quarter."""
 
     def __init__(self, pads) -> None:
         for name in ("sys", "dram", "link"):

@@ -3,8 +3,8 @@
 LiteX. There is no processor in it.
 
 Clock domains: `link`, 125 MHz, has the core and the MACs' inner sides; `dram`, half of that, the
-memory's controller; `sys`, a quarter, the bus, LiteEth's UDP stack and Etherbone. A board brings these, its PHYs and
-its memory: see Board.
+memory's controller; `sys`, a quarter, the bus, LiteEth's UDP stack and Etherbone. A board brings
+these, its PHYs and its memory: see Board.
 """
 
 import zlib
@@ -50,11 +50,11 @@ class BoardAnswer:
 
 @dataclass
 class Board:
-    """What a file of a board has to say. `crg`: brings the clock domains sys, dram and link; `phys`: of
-    ports a and b, with the clock domains a_rx, a_tx, b_rx and b_tx; `memory_phy`: of LiteDRAM, with
-    `memory_module`, its chips; `serial`: the name of the UART's pins; `jtag`: openFPGALoader's
-    board or cable options; `port_bps`: of the PHYs; `has_poisson`: the core has Poisson losses;
-    `has_network`: control over port a, beside that over the UART."""
+    """What a file of a board has to say. `crg`: brings the clock domains sys, dram and link;
+    `phys`: of ports a and b, with the clock domains a_rx, a_tx, b_rx and b_tx; `memory_phy`: of
+    LiteDRAM, with `memory_module`, its chips; `serial`: the name of the UART's pins; `jtag`:
+    openFPGALoader's board or cable options; `port_bps`: of the PHYs; `has_poisson`: the core has
+    Poisson losses; `has_network`: control over port a, beside that over the UART."""
 
     name: str
     platform: Any

@@ -16,8 +16,9 @@ MAX_PACKETS = 1 << 10  # held at a time, a direction
 
 class Kind(NamedTuple):
     """`memory_bytes`: a direction; `port_bps`: of both ports; `loader`: openFPGALoader's name for
-    the board; `has_cable`: USB for JTAG is on it, so that no cable need be named; `has_poisson`: its
-    core has Poisson losses; `has_network`: it is controlled over port a, too, not by UART alone."""
+    the board; `has_cable`: USB for JTAG is on it, so that no cable need be named; `has_poisson`:
+    its core has Poisson losses; `has_network`: it is controlled over port a, too, not by UART
+    alone."""
 
     memory_bytes: int
     port_bps: int
