@@ -55,6 +55,15 @@ std::uint64_t number_of(const Pdu& pdu, const char* who) {
 
 std::int64_t begin_of(const Pdu& pdu, const char* who) { return whole(pdu, key::begin_ns(), who); }
 
+std::size_t mode_of(const Pdu& pdu, std::size_t modes, const char* who) {
+  if (!pmt::dict_has_key(pdu.meta, key::mode())) return 0;
+  const std::int64_t mode = whole(pdu, key::mode(), who);
+  if (mode < 0 || static_cast<std::size_t>(mode) >= modes) {
+    refuse(who, "mode " + std::to_string(mode) + ", not one of 0 to " + std::to_string(modes - 1));
+  }
+  return static_cast<std::size_t>(mode);
+}
+
 std::optional<Outcome> outcome_of(const Pdu& pdu, const char* who) {
   if (!pmt::dict_has_key(pdu.meta, key::outcome())) return std::nullopt;
   const std::int64_t code = whole(pdu, key::outcome(), who);

@@ -35,6 +35,14 @@ inline const pmt::pmt_t& snr_db() {
   static const pmt::pmt_t symbol = pmt::mp("snr_db");
   return symbol;
 }
+inline const pmt::pmt_t& mode() {
+  static const pmt::pmt_t symbol = pmt::mp("mode");
+  return symbol;
+}
+inline const pmt::pmt_t& soft_bits() {
+  static const pmt::pmt_t symbol = pmt::mp("soft_bits");
+  return symbol;
+}
 }  // namespace key
 
 struct Pdu {
@@ -61,6 +69,10 @@ std::uint64_t number_of(const Pdu& pdu, const char* who);
 
 /// The instant it begins on the air, in ns of event time; throws if it has none.
 std::int64_t begin_of(const Pdu& pdu, const char* who);
+
+/// Which of `modes` (modulations, or code rates) it is sent in, 0 if it does not say. Throws
+/// std::invalid_argument if there is no such mode.
+std::size_t mode_of(const Pdu& pdu, std::size_t modes, const char* who);
 
 /// What became of it, if it says so. Throws std::invalid_argument if that is no outcome.
 std::optional<Outcome> outcome_of(const Pdu& pdu, const char* who);
