@@ -181,15 +181,19 @@ class RadioChannelPlan(Contract):
     frequency_offset_hz: float = 0.0
 
 
+Modulation = Literal["bpsk", "qpsk", "8psk", "16qam", "64qam"]
+CodeRate = Literal["none", "1/2", "2/3", "3/4"]
+
+
 class RadioPlan(Contract):
     """The radio that a link is; nagi-sdr takes it as it stands, with the channels under the names
     of its directions. Rates and overheads of the link's directions follow from it."""
 
     by: Literal["simulated", "virtual"]
     modem: Literal["ofdm", "single_carrier"]
-    modulation: Literal["bpsk", "qpsk", "8psk", "16qam"]
+    modulation: Modulation
     sample_rate_hz: int
-    fec: Literal["none", "convolutional"]
+    code_rate: CodeRate
     forward: RadioChannelPlan
     backward: RadioChannelPlan
 

@@ -45,7 +45,7 @@ def test_what_a_radio_is_asked_is_in_the_plan_in_its_own_terms(tmp_path):
     text = changed(
         ("      modem: ofdm\n      modulation: qpsk\n      rate: 2 Mbit\n",
          "      by: virtual\n      modem: single_carrier\n      modulation: 8psk\n"
-         "      sample_rate: 2 MHz\n      fec: convolutional\n"
+         "      sample_rate: 2 MHz\n      code_rate: 1/2\n"
          "      fading: {kind: rician, doppler: 5 Hz, k_factor: 6 dB}\n"
          "      multipath: [{delay: 0 ns, power: 0 dB}, {delay: 0.5 us, power: -3 dB}]\n"
          "      frequency_offset: -0.1 kHz\n"),
@@ -59,7 +59,7 @@ def test_what_a_radio_is_asked_is_in_the_plan_in_its_own_terms(tmp_path):
         "modem": "single_carrier",
         "modulation": "8psk",
         "sample_rate_hz": 2_000_000,
-        "fec": "convolutional",
+        "code_rate": "1/2",
         "forward": {
             "snr_db": 15.5,
             "fading": "rician",
@@ -192,8 +192,8 @@ REFUSED = [
     ("snr: $snr", "snr: $snr\n      fading: {kind: rayleigh, doppler: 5 Hz, k_factor: 6 dB}",
      "links.wireless.radio.fading.k_factor", "unknown key `k_factor`; known here: doppler, kind"),
     ("snr: $snr", "snr: $snr\n      multipath: []", "links.wireless.radio.multipath", ""),
-    ("modulation: qpsk", "modulation: 64qam", "links.wireless.radio.modulation",
-     "unknown value '64qam'; did you mean `16qam`? one of: bpsk, qpsk, 8psk"),
+    ("modulation: qpsk", "modulation: 256qam", "links.wireless.radio.modulation",
+     "unknown value '256qam'; did you mean: bpsk, qpsk, 8psk"),
     ("radio: {snr: 30 dB}", "radio: {modem: ofdm}", "links.wireless.backward.radio.modem",
      "unknown key `modem`; known here: fading, frequency_offset, multipath, snr"),
     ("queue: 1 bdp}", "queue: 1 bdp, arq: {retries: 0, feedback: 1 ms}}", "links.wired.arq.retries",
@@ -283,15 +283,15 @@ def test_experiments_with_radios_can_be_planned(name, variants):
 
 @given(
     st.sampled_from(["ofdm", "single_carrier"]),
-    st.sampled_from(["bpsk", "qpsk", "8psk", "16qam"]),
-    st.sampled_from(["none", "convolutional"]),
+    st.sampled_from(["bpsk", "qpsk", "8psk", "16qam", "64qam"]),
+    st.sampled_from(["none", "1/2", "2/3", "3/4"]),
     st.integers(1, 10**8),  # which all of them can do
 )
-def test_the_sample_rate_is_the_smallest_that_carries_the_rate(modem, modulation, fec, rate):
-    found = sample_rate_for(modem, modulation, fec, rate)
-    assert air_time().rate_bps(modem, modulation, found, fec) >= rate
+def test_the_sample_rate_is_the_smallest_that_carries_the_rate(modem, modulation, code_rate, rate):
+    found = sample_rate_for(modem, modulation, code_rate, rate)
+    assert air_time().rate_bps(modem, modulation, found, code_rate) >= rate
     if found > 1:
-        assert air_time().rate_bps(modem, modulation, found - 1, fec) < rate
+        assert air_time().rate_bps(modem, modulation, found - 1, code_rate) < rate
 
 
 @pytest.mark.parametrize(

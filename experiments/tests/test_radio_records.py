@@ -58,7 +58,7 @@ RADIO = RadioPlan(
     modem="ofdm",
     modulation="qpsk",
     sample_rate_hz=2_000_000,
-    fec="none",
+    code_rate="none",
     forward=CHANNEL,
     backward=CHANNEL,
 )

@@ -18,7 +18,7 @@ namespace {
 
 struct Head {
   std::uint32_t number = 0;
-  std::uint32_t reserved = 0;
+  std::uint32_t mode = 0;
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;
 };
@@ -50,7 +50,7 @@ RadioSocket::RadioSocket(int descriptor, std::string name)
 }
 
 void RadioSocket::send(const model::Transmission& sending, std::span<const std::byte> packet) {
-  Head head{static_cast<std::uint32_t>(sending.number), 0, sending.start.time_since_epoch().count(),
+  Head head{static_cast<std::uint32_t>(sending.number), sending.mode, sending.start.time_since_epoch().count(),
             sending.end.time_since_epoch().count()};
   std::array<iovec, 2> parts = {iovec{&head, sizeof head},
                                 iovec{const_cast<std::byte*>(packet.data()), packet.size()}};

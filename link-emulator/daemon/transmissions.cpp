@@ -21,7 +21,7 @@ void Transmissions::take_outcomes(model::Direction& model) {
                                   std::to_string(answer->number) + ", which was not its turn");
     }
     take_outcome(*next, *answer);
-    model.report(next->outcome != Outcome::received);
+    model.report(next->outcome != Outcome::received, next->snr);
     ++next;
   }
 }

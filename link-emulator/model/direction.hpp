@@ -12,6 +12,7 @@
 #include <optional>
 #include <vector>
 
+#include "model/adaptation/rate_adaptation.hpp"
 #include "model/arq.hpp"
 #include "model/delay.hpp"
 #include "model/effects/under_way.hpp"
@@ -40,6 +41,7 @@ struct DirectionConfig {
   LossConfig loss;
   LossPlace loss_at = LossPlace::egress;
   std::optional<ArqConfig> arq;  // only with losses at egress
+  std::optional<RateAdaptationConfig> rate_adaptation;  // only with ARQ, whose feedback it needs
 };
 
 /// Running totals of one direction.
@@ -97,7 +99,7 @@ class Direction {
   /// reports_transmissions().
   [[nodiscard]] std::vector<Transmission>& resolved() { return resolved_; }
   /// Radio: the outcome of the first transmission that has started and has none yet.
-  void report(bool lost) { radio_.report(lost); }
+  void report(bool lost, std::int16_t snr = no_snr) { radio_.report(lost, snr); }
   /// Whether the model stands still for want of an outcome. Nothing may then be offered.
   [[nodiscard]] bool awaits_outcome() const {
     return radio_.has_ended() && !radio_.knows_first() && needed_at(radio_.first_ended()) <= now_;
@@ -133,6 +135,11 @@ class Direction {
  private:
   [[nodiscard]] Stream stream(Purpose purpose) const { return {seed_, link_, name_, purpose}; }
   [[nodiscard]] Bytes framed(const Packet& packet) const { return packet.size + config_.overhead; }
+  [[nodiscard]] Bytes framed(const Transmission& transmission) const {
+    const Bytes overhead =
+        adaptation_ ? adaptation_->mode(transmission.mode).overhead : config_.overhead;
+    return transmission.packet.size + overhead;
+  }
   [[nodiscard]] bool is_lost(const Transmission& transmission);
   [[nodiscard]] bool is_marked_on_arrival(const Packet& packet, Instant at);
   [[nodiscard]] bool has_stages() const;
@@ -169,6 +176,7 @@ class Direction {
   RadioOutcomes radio_;
   std::vector<Transmission> resolved_;
   Repetitions repetitions_;
+  std::optional<RateAdaptation> adaptation_;
   Resequencer resequencer_;
   UnderWay under_way_;
   std::uint64_t transmissions_ = 0;

@@ -56,7 +56,7 @@ class RadioLinks:
     def channel(self, link: str, settings: DirectionSettings) -> DirectionPlan:
         """Rate and overhead of a direction of a radio: those of its modem."""
         modem = self.plans[link]
-        asked = (modem.modem, modem.modulation, modem.sample_rate_hz, modem.fec)
+        asked = (modem.modem, modem.modulation, modem.sample_rate_hz, modem.code_rate)
         assert settings.delay is not None
         return DirectionPlan(
             rate_bps=radio.air_time().rate_bps(*asked),
@@ -112,7 +112,7 @@ class RadioLinks:
             modem=asked.modem,
             modulation=asked.modulation,
             sample_rate_hz=self._sample_rate(name, asked),
-            fec=asked.fec,
+            code_rate=asked.code_rate,
             forward=forward,
             backward=backward,
         )
@@ -123,11 +123,11 @@ class RadioLinks:
             if asked.sample_rate is None:
                 assert asked.rate is not None
                 found = radio.sample_rate_for(
-                    asked.modem, asked.modulation, asked.fec, asked.rate.value
+                    asked.modem, asked.modulation, asked.code_rate, asked.rate.value
                 )
             else:
                 found = asked.sample_rate.value
-            carried = radio.air_time().rate_bps(asked.modem, asked.modulation, found, asked.fec)
+            carried = radio.air_time().rate_bps(asked.modem, asked.modulation, found, asked.code_rate)
         except ValueError as error:
             raise self._request.error(
                 ("links", name, "radio", key),

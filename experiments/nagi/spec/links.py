@@ -14,7 +14,7 @@ from nagi_contracts.impairments.losses import Loss
 from nagi_contracts.impairments.markings import Marking
 from nagi_contracts.impairments.queues import Queue
 from nagi_contracts.impairments.steps import Steps, steps_field
-from nagi_contracts.plan import ETHERNET_MTU, DirectionName
+from nagi_contracts.plan import ETHERNET_MTU, CodeRate, DirectionName, Modulation
 from nagi_contracts.units import (
     Bitrate,
     Burst,
@@ -171,12 +171,14 @@ class Radio(RadioChannel):
     modem: Literal["ofdm", "single_carrier"] = Field(
         description="single_carrier has no equalizer: it is for channels of one path"
     )
-    modulation: Literal["bpsk", "qpsk", "8psk", "16qam"] = Field(
-        description="constellation: 1, 2, 3 or 4 bits a symbol"
+    modulation: Modulation = Field(
+        description="constellation: 1, 2, 3, 4 or 6 bits a symbol"
     )
     rate: Bitrate | None = Field(None, description="what the body of a transmission carries")
     sample_rate: SampleRate | None = Field(None, description="instead of `rate`")
-    fec: Literal["none", "convolutional"] = Field("none", description="forward error correction")
+    code_rate: CodeRate = Field(
+        "none", description="of the convolutional code, bits in over bits out; none: no code"
+    )
 
     @field_validator("by", mode="before")
     @classmethod
@@ -187,6 +189,17 @@ class Radio(RadioChannel):
                 "write `by: simulated` or `by: virtual`",
             )
         return by
+
+    @model_validator(mode="before")
+    @classmethod
+    def _renamed(cls, given: object) -> object:
+        if isinstance(given, dict) and "fec" in given:
+            raise BadValue(
+                "fec is called code_rate now",
+                "write `code_rate: none`, 1/2 (which was convolutional), 2/3 or 3/4",
+                "fec",
+            )
+        return given
 
     @model_validator(mode="after")
     def _one_rate(self) -> Radio:

@@ -58,7 +58,7 @@ def configuration(directory: Path, by: str, snr_db: float, **more: Any) -> Path:
     channel = {"snr_db": snr_db}
     radio = {
         "by": by, "modem": "ofdm", "modulation": "qpsk", "sample_rate_hz": SAMPLE_RATE,
-        "fec": "none", "forward": channel, "backward": channel,
+        "code_rate": "none", "forward": channel, "backward": channel,
     }  # fmt: skip
     ends = {"name": "radio", "id": 1, "a": "e0", "b": "e1"}
     document = {

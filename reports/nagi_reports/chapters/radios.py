@@ -26,7 +26,7 @@ from nagi_reports.content import Block, Column, Figure, Paragraph, Table
 from nagi_reports.figures import ErrorRate
 
 MODEMS = {"ofdm": "OFDM", "single_carrier": "single carrier"}
-MODULATIONS = {"bpsk": "BPSK", "qpsk": "QPSK", "8psk": "8-PSK", "16qam": "16-QAM"}
+MODULATIONS = {"bpsk": "BPSK", "qpsk": "QPSK", "8psk": "8-PSK", "16qam": "16-QAM", "64qam": "64-QAM"}
 _FADINGS = {"none": "", "rayleigh": "Rayleigh", "rician": "Rician"}
 
 
@@ -96,7 +96,7 @@ def blocks(material: Material) -> list[Block]:
 
 def radio_in_words(radio: RadioPlan) -> str:
     """What both directions of a radio share."""
-    coded = "" if radio.fec == "none" else ", convolutional code"
+    coded = "" if radio.code_rate == "none" else f", code rate {radio.code_rate}"
     return (
         f"{MODEMS[radio.modem]} {MODULATIONS[radio.modulation]}{coded}, "
         f"{radio.sample_rate_hz / 1e6:.6g} MHz"

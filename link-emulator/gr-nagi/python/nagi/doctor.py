@@ -36,7 +36,7 @@ RADIO = {
     "modem": "ofdm",
     "modulation": "qpsk",
     "sample_rate_hz": 2_000_000,
-    "fec": "none",
+    "code_rate": "none",
     "forward": {"snr_db": 30.0},
     "backward": {"snr_db": 30.0},
 }

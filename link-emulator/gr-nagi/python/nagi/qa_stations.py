@@ -20,7 +20,7 @@ RADIO = {
     "modem": "ofdm",
     "modulation": "qpsk",
     "sample_rate_hz": 2083333,
-    "fec": "none",
+    "code_rate": "none",
     "forward": {"snr_db": 11.0, "fading": "rician", "k_factor_db": 10.0, "doppler_hz": 20.0},
     "backward": {"snr_db": 11.0},
 }

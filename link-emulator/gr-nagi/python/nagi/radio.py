@@ -16,7 +16,7 @@ from typing import Any
 from gnuradio import gr
 
 from . import nagi_python
-from .air_time import BITS_PER_SYMBOL, FECS, LONGEST_PACKET, MAX_SAMPLE_RATE_HZ, MODEMS
+from .air_time import BITS_PER_SYMBOL, CODE_RATES, LONGEST_PACKET, MAX_SAMPLE_RATE_HZ, MODEMS
 from .modem import modem_rx, modem_tx
 
 DIRECTIONS = ("forward", "backward")
@@ -47,7 +47,7 @@ class RadioConfig:
     modem: str
     modulation: str
     sample_rate_hz: int
-    fec: str
+    code_rate: str
     channels: Mapping[str, Channel] = field(default_factory=dict)
     """By direction: forward, backward."""
 
@@ -115,7 +115,12 @@ def _channel(value: Any, where: str) -> Channel:
 
 def parse_radio(value: Any, where: str = "radio") -> RadioConfig:
     """A link's "radio" from its configuration (JSON). Raises ConfigError, naming the key."""
-    known = ("by", "modem", "modulation", "sample_rate_hz", "fec", *DIRECTIONS)
+    known = ("by", "modem", "modulation", "sample_rate_hz", "code_rate", *DIRECTIONS)
+    if isinstance(value, dict) and "fec" in value:
+        raise ConfigError(
+            f"{where}.fec is called code_rate now; write none, 1/2 (which was convolutional), 2/3"
+            " or 3/4"
+        )
     config = _object(value, where, known)
     rate = _number(_required(config, "sample_rate_hz", where), f"{where}.sample_rate_hz", 1000)
     if rate != int(rate) or rate > MAX_SAMPLE_RATE_HZ:
@@ -132,7 +137,9 @@ def parse_radio(value: Any, where: str = "radio") -> RadioConfig:
             tuple(BITS_PER_SYMBOL),
         ),
         sample_rate_hz=int(rate),
-        fec=_choice(config.get("fec", "none"), f"{where}.fec", FECS),
+        code_rate=_choice(
+            config.get("code_rate", "none"), f"{where}.code_rate", tuple(CODE_RATES)
+        ),
         channels={
             direction: _channel(_required(config, direction, where), f"{where}.{direction}")
             for direction in DIRECTIONS
@@ -167,7 +174,9 @@ class Transmitter(gr.hier_block2):
         )
         self.message_port_register_hier_in("packets")
         self.message_port_register_hier_out("bursts")
-        framer = nagi_python.packet_framer(config.fec, False, LONGEST_PACKET)
+        framer = nagi_python.packet_framer(
+            config.code_rate, whiten=False, max_payload=LONGEST_PACKET
+        )
         modem = modem_tx(config.modem, config.modulation)
         self.msg_connect(self, "packets", framer, "packets")
         self.msg_connect(framer, "frames", modem, "pdus")
@@ -183,8 +192,12 @@ class Receiver(gr.hier_block2):
         )
         self.message_port_register_hier_in("bursts")
         self.message_port_register_hier_out("outcomes")
-        modem = modem_rx(config.modem, config.modulation)
-        deframer = nagi_python.packet_deframer(config.fec, False, LONGEST_PACKET)
+        modem = modem_rx(
+            config.modem, config.modulation, soft_bits=config.code_rate != "none"
+        )
+        deframer = nagi_python.packet_deframer(
+            config.code_rate, whiten=False, max_payload=LONGEST_PACKET
+        )
         self.msg_connect(self, "bursts", modem, "bursts")
         self.msg_connect(modem, "pdus", deframer, "frames")
         self.msg_connect(deframer, "packets", self, "outcomes")
