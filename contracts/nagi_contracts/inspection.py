@@ -82,6 +82,10 @@ class Inspection(Contract):
         None, description="the version of nagi-sdr; null: not an emulator, none there, or it fails"
     )
     nagi_sdr_error: str | None = Field(None, description="why one that is there does not run")
+    nagi_fpga: str | None = Field(
+        None, description="the version of nagi-fpga; null: not an emulator, none there, or it fails"
+    )
+    nagi_fpga_error: str | None = Field(None, description="why one that is there does not run")
     switches: dict[SwitchTarget, SwitchFacts] = Field(
         {}, description="what is installed to be one, on hosts that are nodes"
     )

@@ -79,6 +79,15 @@ class TransmissionCounts(Contract):
     undetected_errors: int = Field(description="received with other bytes than were sent")
 
 
+class CoreCounts(Contract):
+    """What the core of an FPGA counts beside that."""
+
+    tick_ns: int = Field(description="packets arrive and are released at ticks")
+    memory_overflows: int = Field(description="dropped for want of memory: in queue_overflows, too")
+    late_releases: int = Field(description="packets released after the first tick that was due")
+    max_late_ns: int = Field(description="by which a packet was released after it was due, at most")
+
+
 class DirectionAccount(Contract):
     config: DirectionPlan = Field(description="at the end")
     changes: list[Change]
@@ -95,6 +104,7 @@ class DirectionAccount(Contract):
     transmissions: TransmissionCounts | None = Field(
         None, exclude_if=is_none, description="of a radio, or with ARQ"
     )
+    core: CoreCounts | None = Field(None, exclude_if=is_none, description="of an FPGA")
     late_events: int = Field(description="packets handed over more than 1 ms late")
 
 

@@ -201,6 +201,14 @@ class RadioPlan(Contract):
         return self.forward if direction == "forward" else self.backward
 
 
+class FpgaPlan(Contract):
+    """The FPGA link emulator that carries a link: link-emulator/fpga."""
+
+    by: Literal["simulated"] = Field(
+        description="simulated: the core's Verilog, simulated by nagi-fpga beside nagi-link"
+    )
+
+
 class LinkPlan(Contract):
     """A link; forward is from its first end to its second. The directions are what the emulator
     does: what a switch imposes is at the switch's port."""
@@ -213,6 +221,9 @@ class LinkPlan(Contract):
     radio: RadioPlan | None = Field(
         None, exclude_if=is_none, description="the emulator is nagi-sdr; null: nagi-link"
     )
+    fpga: FpgaPlan | None = Field(
+        None, exclude_if=is_none, description="the emulator is an FPGA's core; null: it is not"
+    )
     mtu: int | None = Field(
         None,
         exclude_if=is_none,
@@ -222,6 +233,11 @@ class LinkPlan(Contract):
     @property
     def is_radio(self) -> bool:
         return self.radio is not None
+
+    @property
+    def is_simulated_fpga(self) -> bool:
+        """Whether nagi-fpga simulates the core that carries it."""
+        return self.fpga is not None and self.fpga.by == "simulated"
 
     def direction(self, direction: DirectionName) -> DirectionPlan:
         return self.forward if direction == "forward" else self.backward
@@ -539,6 +555,10 @@ class RunPlan(Contract):
     def radios(self) -> list[LinkPlan]:
         """The links that are radios."""
         return [link for link in self.links if link.is_radio]
+
+    def simulated_fpgas(self) -> list[LinkPlan]:
+        """The links whose core nagi-fpga simulates."""
+        return [link for link in self.links if link.is_simulated_fpga]
 
     def records_transmissions(self) -> bool:
         """Whether the emulator records the transmissions of any link."""

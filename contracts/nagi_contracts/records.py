@@ -303,6 +303,11 @@ class Build(Contract):
     nagi_sdr: str | None = Field(
         None, exclude_if=is_none, description="SHA-256 of what radios run, where links are some"
     )
+    nagi_fpga: str | None = Field(
+        None,
+        exclude_if=is_none,
+        description="SHA-256 of the program that simulates an FPGA's core, where one carries links",
+    )
     nagi_agent: str = Field(description="SHA-256 of its sources")
     nagi_tcp: str | None = Field(None, exclude_if=is_none, description="SHA-256 of the program")
     nagi_traffic: str | None = Field(

@@ -51,9 +51,9 @@ OPAQUE: dict[type[Contract], str] = {
 }
 # What is decided from a contract, here and there by the same lines.
 SHARED: dict[type[Contract], tuple[str, ...]] = {
-    LinkPlan: ("is_radio",),
+    LinkPlan: ("is_radio", "is_simulated_fpga"),
     FlowPlan: ("listens", "listener"),
-    RunPlan: ("node", "radios", "switches"),
+    RunPlan: ("node", "radios", "simulated_fpgas", "switches"),
 }
 
 _HEAD = '''\
@@ -180,7 +180,8 @@ def _render_field(line: str) -> list[str]:
 
 def _is_constant(field: FieldInfo) -> bool:
     """Whether it always has the same value, as a version has."""
-    return get_origin(field.annotation) is Literal and len(get_args(field.annotation)) == 1
+    is_one = get_origin(field.annotation) is Literal and len(get_args(field.annotation)) == 1
+    return is_one and not field.is_required()
 
 
 def _indent(lines: list[str]) -> list[str]:

@@ -116,13 +116,17 @@ json to_json(const MediumSettings& medium) {
   return out;
 }
 
+int read_descriptor(const ObjectReader& reader, const std::string& key) {
+  return static_cast<int>(reader.whole(key, 3, std::numeric_limits<std::int16_t>::max()));
+}
+
 void read_radio_sockets(const ObjectReader& reader, LinkConfig& link) {
   if (!reader.has("sockets")) return;
   ObjectReader sockets = reader.object("sockets");
   sockets.only({"forward", "backward"});
   const auto descriptor = [&sockets](const std::string& direction) -> std::optional<int> {
     if (!sockets.has(direction)) return std::nullopt;
-    return static_cast<int>(sockets.whole(direction, 3, std::numeric_limits<std::int16_t>::max()));
+    return read_descriptor(sockets, direction);
   };
   link.socket_forward = descriptor("forward");
   link.socket_backward = descriptor("backward");
@@ -144,7 +148,7 @@ Config read(ObjectReader reader) {
   }
   for (std::size_t i = 0; i < links.size(); ++i) {
     ObjectReader item(links[i], reader.at("links") / i);
-    item.only({"name", "id", "a", "b", "forward", "backward", "radio", "sockets"});
+    item.only({"name", "id", "a", "b", "forward", "backward", "radio", "sockets", "core"});
     LinkConfig link;
     link.name = name_of(item, taken);
     link.id = id_of(item, taken);
@@ -157,6 +161,7 @@ Config read(ObjectReader reader) {
                         "start nagi-sdr with this configuration (`make sdr` installs it)");
     }
     read_radio_sockets(item, link);
+    if (item.has("core")) link.core = read_descriptor(item, "core");
     config.links.push_back(std::move(link));
   }
   if (reader.has("media")) {

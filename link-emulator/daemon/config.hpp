@@ -16,6 +16,8 @@
 //               "sockets": {"forward": 3, "backward": 4}}]}  of directions that are radios:
 //               inherited
 //                                                          sockets (radio_socket.hpp)
+//               "core": 3                                  of a link that an FPGA's core carries:
+//                                                          an inherited socket (fpga_protocol.hpp)
 #pragma once
 
 #include <array>
@@ -40,6 +42,7 @@ struct LinkConfig {
   model::DirectionConfig backward;
   std::optional<int> socket_forward;  // descriptors
   std::optional<int> socket_backward;
+  std::optional<int> core;
 };
 
 using MacAddress = std::array<std::uint8_t, 6>;

@@ -75,6 +75,7 @@ void Emulator::open_link(const LinkConfig& link) {
   io::Port& a = ports_.open(link.a);
   io::Port& b = ports_.open(link.b);
   links_.push_back({link.name, link.id, &a, &b, nullptr, nullptr});
+  if (link.core) cores_.push_back(make_core(link));
   links_.back().forward = make_direction(link, model::DirectionName::forward, a, b);
   links_.back().backward = make_direction(link, model::DirectionName::backward, b, a);
 }
@@ -97,16 +98,26 @@ std::unique_ptr<LinkDirection> Emulator::make_direction(const LinkConfig& link,
   const bool back = name == model::DirectionName::backward;
   const std::size_t number = 2 * (links_.size() - 1) + (back ? 1 : 0);
   const model::DirectionConfig& config = back ? link.backward : link.forward;
-  model::Direction direction(config, config_.seed, link.id, name);
+  const Shared shared{time_, ports_, recorder_};
+  if (link.core) {
+    auto core = std::make_unique<FpgaDirection>(cores_.back(), name);
+    return std::make_unique<LinkDirection>(static_cast<std::uint8_t>(number), config,
+                                           std::move(core), in, out, shared);
+  }
+  auto direction = std::make_unique<model::Direction>(config, config_.seed, link.id, name);
   std::unique_ptr<RadioSocket> socket;
-  if (direction.is_radio()) {
+  if (direction->is_radio()) {
     socket = std::make_unique<RadioSocket>(
         (back ? link.socket_backward : link.socket_forward).value_or(-1),
         "link " + link.name + (back ? ", backward" : ", forward"));
   }
   return std::make_unique<LinkDirection>(static_cast<std::uint8_t>(number), config,
-                                         std::move(direction), std::move(socket), in, out,
-                                         Shared{time_, ports_, recorder_});
+                                         std::move(direction), std::move(socket), in, out, shared);
+}
+
+std::shared_ptr<FpgaCore> Emulator::make_core(const LinkConfig& link) {
+  const FpgaSettings settings{config_.seed, link.id, {link.forward, link.backward}};
+  return std::make_shared<FpgaCore>(*link.core, "link " + link.name, settings, ports_.pool());
 }
 
 std::vector<LinkDirection*> Emulator::directions() const {
@@ -126,7 +137,15 @@ std::vector<int> Emulator::descriptors() const {
   for (const LinkDirection* direction : directions()) {
     if (direction->socket() != nullptr) all.push_back(direction->socket()->descriptor());
   }
+  for (const auto& core : cores_) all.push_back(core->descriptor());
   return all;
+}
+
+runtime::Served Emulator::serve(const std::vector<int>& readable) {
+  for (const auto& core : cores_) {
+    if (std::ranges::find(readable, core->descriptor()) != readable.end()) core->report_end();
+  }
+  return real_time_->serve(readable);
 }
 
 model::Duration Emulator::lookahead() const {
@@ -136,6 +155,7 @@ model::Duration Emulator::lookahead() const {
 
 void Emulator::finish() {
   ports_.note_oversized();
+  for (const auto& core : cores_) core->catch_up();
   for (LinkDirection* direction : directions()) direction->finish();
   for (SharedMedium* medium : media()) medium->finish(notices_);
   recorder_.close(notices_);

@@ -34,9 +34,7 @@ class Emulator final : public runtime::Service {
 
   [[nodiscard]] std::vector<int> descriptors() const override;
   [[nodiscard]] bool is_free_to_ask() const override { return ports_.is_free_to_ask(); }
-  runtime::Served serve(const std::vector<int>& readable) override {
-    return real_time_->serve(readable);
-  }
+  runtime::Served serve(const std::vector<int>& readable) override;
   [[nodiscard]] model::Duration lookahead() const override;
   runtime::Served serve_ahead() override { return virtual_time_->serve_ahead(); }
   void hold_time() override { time_.hold(); }
@@ -56,6 +54,7 @@ class Emulator final : public runtime::Service {
   void open_medium(const MediumSettings& medium);
   std::unique_ptr<LinkDirection> make_direction(const LinkConfig& link, model::DirectionName name,
                                                 io::Port& in, io::Port& out);
+  std::shared_ptr<FpgaCore> make_core(const LinkConfig& link);
   [[nodiscard]] std::vector<LinkDirection*> directions() const;
   [[nodiscard]] std::vector<SharedMedium*> media() const;
   [[nodiscard]] nlohmann::json account_of(io::Port& port) const;
@@ -67,6 +66,7 @@ class Emulator final : public runtime::Service {
   runtime::Ports ports_;
   Recorder recorder_;
   std::vector<Link> links_;
+  std::vector<std::shared_ptr<FpgaCore>> cores_;  // of those links that FPGAs carry
   std::vector<std::unique_ptr<SharedMedium>> media_;
   Controller controller_;
   std::optional<RealTimeDriver> real_time_;

@@ -27,11 +27,29 @@ model::Bytes ip_bytes(const io::Frame& frame) {
 }  // namespace
 
 LinkDirection::LinkDirection(std::uint8_t number, const model::DirectionConfig& config,
-                             model::Direction model, std::unique_ptr<RadioSocket> socket,
-                             io::Port& in, io::Port& out, const Shared& shared)
+                             std::unique_ptr<model::Direction> model,
+                             std::unique_ptr<RadioSocket> socket, io::Port& in, io::Port& out,
+                             const Shared& shared)
+    // In braces, as these are evaluated in order.
+    : LinkDirection{number, config, model.get(), nullptr, std::move(model), std::move(socket),
+                    in,     out,    shared} {}
+
+LinkDirection::LinkDirection(std::uint8_t number, const model::DirectionConfig& config,
+                             std::unique_ptr<FpgaDirection> core, io::Port& in, io::Port& out,
+                             const Shared& shared)
+    : LinkDirection{number,  config, nullptr, core.get(), std::move(core),
+                    nullptr, in,     out,     shared} {}
+
+LinkDirection::LinkDirection(std::uint8_t number, const model::DirectionConfig& config,
+                             model::Direction* here, FpgaDirection* core,
+                             std::unique_ptr<model::DirectionModel> model,
+                             std::unique_ptr<RadioSocket> socket, io::Port& in, io::Port& out,
+                             const Shared& shared)
     : number_(number),
       config_(config),
       model_(std::move(model)),
+      here_(here),
+      core_(core),
       in_(in),
       out_(out),
       time_(shared.time),
@@ -41,7 +59,7 @@ LinkDirection::LinkDirection(std::uint8_t number, const model::DirectionConfig& 
       transmissions_(number, std::move(socket), pool_, recorder_) {}
 
 Instant LinkDirection::take_in(Instant now) {
-  transmissions_.take_outcomes(model_);
+  if (here_ != nullptr) transmissions_.take_outcomes(*here_);
   while (!postponed_.empty() && take_in_one(postponed_.front())) postponed_.pop_front();
   // What cannot be taken yet is read all the same: waiting frames would not let this process sleep.
   has_unread_ = true;
@@ -53,35 +71,46 @@ Instant LinkDirection::take_in(Instant now) {
       if (!postponed_.empty() || !take_in_one(arrival)) postponed_.push_back(arrival);
     }
   }
-  return has_unread_ || !postponed_.empty() ? model_.now() : now;
+  return has_unread_ || !postponed_.empty() ? model_->now() : now;
 }
 
 bool LinkDirection::take_in_one(const io::Arrival& arrival) {
   // The kernel stamps a frame before it queues it; we may see it only after that.
   const Instant stamped = time_.from_monotonic(arrival.monotonic_ns);
-  const Instant at = std::max(stamped, model_.now());
+  Instant at = std::max(stamped, model_->now());
+  if (here_ == nullptr) at = fpga::next_tick(at);
   if (socket() != nullptr) {
-    model_.advance(at, departures_);
-    if (model_.awaits_outcome()) return false;
+    model_->advance(at, departures_);
+    if (awaits_outcome()) return false;
   }
   arrival_lateness_.add((at - stamped).count());
   const io::Frame& frame = arrival.frame;
   const io::IpHeader header({pool_.data(frame.slot) + frame.offset, frame.length});
   pool_.note<HeldFrame>(frame.slot) = {at, frame, static_cast<std::uint32_t>(arrived_++),
                                        recorder_.has_packets() ? header.identity() : 0};
-  const std::uint32_t flow = model_.tells_flows_apart() ? header.flow() : 0;
-  model_.offer({ip_bytes(frame), frame.slot, model::Ecn{header.ecn()}, flow}, at, departures_);
+  const std::uint32_t flow = here_ != nullptr && here_->tells_flows_apart() ? header.flow() : 0;
+  model_->offer({ip_bytes(frame), frame.slot, model::Ecn{header.ecn()}, flow}, at, departures_);
   return true;
 }
 
 void LinkDirection::bring_on(Instant known) {
-  if (known > model_.now()) model_.advance(known, departures_);
+  // That of an FPGA says itself how far it is.
+  if (here_ == nullptr || known > here_->now()) model_->advance(known, departures_);
 }
 
-void LinkDirection::take_under_way() { model_.take_under_way(departures_); }
+model::Duration LinkDirection::lookahead() const {
+  // Transmissions of a radio start at their instants, and what an FPGA holds is known when it
+  // leaves, not ahead of that.
+  return here_ == nullptr || socket() != nullptr ? model::Duration{} : here_->min_delay();
+}
+
+void LinkDirection::take_under_way() {
+  if (here_ != nullptr) here_->take_under_way(departures_);
+}
 
 void LinkDirection::settle() {
-  transmissions_.settle(model_);
+  model_->take_departures(departures_);
+  if (here_ != nullptr) transmissions_.settle(*here_);
   for (const model::Departure& departure : departures_) {
     if (departure.is_copy) {
       due_.push_back(copy_of(departure));
@@ -138,16 +167,20 @@ void LinkDirection::note_handed_over_ahead(const HeldFrame& held,
 }
 
 json LinkDirection::change(const json& wanted, const json::json_pointer& where) {
+  if (here_ == nullptr) {
+    throw model::ConfigError(where, "an FPGA's links do not change while they run",
+                             "start nagi-link with another configuration");
+  }
   const model::DirectionConfig config = model::changed(config_, wanted, where);
-  if (std::holds_alternative<model::RadioLoss>(config.loss) != model_.is_radio()) {
+  if (std::holds_alternative<model::RadioLoss>(config.loss) != here_->is_radio()) {
     throw model::ConfigError(
         where / "loss",
-        model_.is_radio() ? "this direction is a radio" : "this direction is no radio",
+        here_->is_radio() ? "this direction is a radio" : "this direction is no radio",
         "a link stays what it was started as; leave its loss as it is");
   }
 
-  const Instant now = std::max(take_in(time_.now()), model_.now());
-  model_.change(config, now, departures_);
+  const Instant now = std::max(take_in(time_.now()), model_->now());
+  here_->change(config, now, departures_);
   settle();
   config_ = config;
   changes_.push_back({now, model::to_json(config)});
@@ -155,14 +188,15 @@ json LinkDirection::change(const json& wanted, const json::json_pointer& where) 
 }
 
 void LinkDirection::finish() {
-  model_.for_each_held([this](const model::Packet& packet) {
+  settle();
+  model_->for_each_held([this](const model::Packet& packet) {
     recorder_.record_held(number_, held_frame(pool_, packet), packet);
   });
   transmissions_.finish();
 }
 
 json LinkDirection::account() const {
-  const model::DirectionCounters& count = model_.counters();
+  const model::DirectionCounters& count = model_->counters();
   json changes = json::array();
   for (const Change& change : changes_) {
     changes.push_back({{"at_ns", change.at.time_since_epoch().count()}, {"config", change.config}});
@@ -176,7 +210,7 @@ json LinkDirection::account() const {
         {"queue_overflows", count.queue_overflows},
         {"aqm_drops", count.aqm_drops},
         {"channel_losses", count.channel_losses},
-        {"held", model_.held()},
+        {"held", model_->held()},
         {"marked", count.marked},
         {"corrupted", count.corrupted},
         {"duplicated", count.duplicated},
@@ -191,7 +225,9 @@ json LinkDirection::account() const {
       {"arrival_lateness_ns", runtime::account_of(arrival_lateness_)},
       {"transit_error_ns", runtime::account_of(transit_error_)},
       {"late_events", late_events_}};
-  if (model_.reports_transmissions()) account["transmissions"] = transmissions_.account();
+  if (core_ != nullptr) account["core"] = core_->account();
+  if (here_ != nullptr && here_->reports_transmissions())
+    account["transmissions"] = transmissions_.account();
   return account;
 }
 

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "daemon/fpga_core.hpp"
 #include "daemon/held_frame.hpp"
 #include "daemon/recorder.hpp"
 #include "daemon/transmissions.hpp"
@@ -33,8 +34,12 @@ struct Shared {
 class LinkDirection {
  public:
   /// `number` is that of packet_record.hpp. `socket`: of a radio; else null.
-  LinkDirection(std::uint8_t number, const model::DirectionConfig& config, model::Direction model,
-                std::unique_ptr<RadioSocket> socket, io::Port& in, io::Port& out,
+  LinkDirection(std::uint8_t number, const model::DirectionConfig& config,
+                std::unique_ptr<model::Direction> model, std::unique_ptr<RadioSocket> socket,
+                io::Port& in, io::Port& out, const Shared& shared);
+  /// The core of an FPGA does what the configuration says.
+  LinkDirection(std::uint8_t number, const model::DirectionConfig& config,
+                std::unique_ptr<FpgaDirection> core, io::Port& in, io::Port& out,
                 const Shared& shared);
   LinkDirection(const LinkDirection&) = delete;
   LinkDirection& operator=(const LinkDirection&) = delete;
@@ -43,7 +48,12 @@ class LinkDirection {
   [[nodiscard]] io::Port& out() const { return out_; }
   /// The socket of a radio; else null.
   [[nodiscard]] const RadioSocket* socket() const { return transmissions_.socket(); }
-  [[nodiscard]] const model::Direction& model() const { return model_; }
+  [[nodiscard]] const model::DirectionModel& model() const { return *model_; }
+  /// Whether the model stands still for want of an outcome.
+  [[nodiscard]] bool awaits_outcome() const { return here_ != nullptr && here_->awaits_outcome(); }
+  /// No packet that arrives is due sooner after that, and what is under way is known ahead;
+  /// nothing: packets are known when they are due.
+  [[nodiscard]] model::Duration lookahead() const;
   /// Frames taken in so far.
   [[nodiscard]] std::uint64_t arrived() const { return arrived_; }
 
@@ -79,6 +89,12 @@ class LinkDirection {
   [[nodiscard]] nlohmann::json account() const;
 
  private:
+  /// `here` and `core` point to the model, or are null.
+  LinkDirection(std::uint8_t number, const model::DirectionConfig& config, model::Direction* here,
+                FpgaDirection* core, std::unique_ptr<model::DirectionModel> model,
+                std::unique_ptr<RadioSocket> socket, io::Port& in, io::Port& out,
+                const Shared& shared);
+
   struct Change {
     model::Instant at;
     nlohmann::json config;
@@ -93,7 +109,9 @@ class LinkDirection {
   std::uint8_t number_;
   model::DirectionConfig config_;
   std::vector<Change> changes_;
-  model::Direction model_;
+  std::unique_ptr<model::DirectionModel> model_;
+  model::Direction* here_;  // the same, where it is in this process; else null
+  FpgaDirection* core_;     // the same, where it is an FPGA's; else null
   io::Port& in_;
   io::Port& out_;
   runtime::RealTime& time_;

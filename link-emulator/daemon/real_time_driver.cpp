@@ -14,14 +14,20 @@ runtime::Served RealTimeDriver::serve(const std::vector<int>& readable) {
   const Instant now = time_.now();
   runtime::Served served;
   served.now_ns = time_.monotonic_ns(now);
+  known_.clear();
   for (LinkDirection* direction : directions_) {
     const std::uint64_t arrived = direction->arrived();
     const io::Port& in = direction->in();
     const bool may_have_frames = in.is_free_to_ask() || direction->socket() != nullptr ||
                                  std::ranges::find(readable, in.descriptor()) != readable.end();
-    direction->bring_on(may_have_frames ? direction->take_in(now) : now);
+    known_.push_back(may_have_frames ? direction->take_in(now) : now);
+    served.frames += direction->arrived() - arrived;
+  }
+  // Both directions of an FPGA go on together, when both know what has come.
+  for (std::size_t i = 0; i < directions_.size(); ++i) directions_[i]->bring_on(known_[i]);
+  for (LinkDirection* direction : directions_) {
     direction->settle();
-    served.frames += direction->arrived() - arrived + direction->due().size();
+    served.frames += direction->due().size();
   }
   for (SharedMedium* medium : media_) {
     const std::uint64_t arrived = medium->arrived();
@@ -38,7 +44,7 @@ runtime::Served RealTimeDriver::serve(const std::vector<int>& readable) {
   for (const LinkDirection* direction : directions_) {
     const auto delivery = direction->model().next_delivery();
     served.quiet = served.quiet && !delivery;
-    if (direction->model().awaits_outcome()) continue;  // its socket wakes us
+    if (direction->awaits_outcome()) continue;  // its socket wakes us
     if (delivery && (!next || *delivery < *next)) next = delivery;
   }
   for (const SharedMedium* medium : media_) {

@@ -18,9 +18,7 @@ VirtualTimeDriver::VirtualTimeDriver(const std::vector<LinkDirection*>& directio
 model::Duration VirtualTimeDriver::lookahead() const {
   model::Duration minimum = model::Duration::max();
   for (const Output& output : outputs_) {
-    // Transmissions start at their instants, not ahead of them.
-    if (output.direction->socket() != nullptr) return {};
-    minimum = std::min(minimum, output.direction->model().min_delay());
+    minimum = std::min(minimum, output.direction->lookahead());
   }
   return minimum;
 }

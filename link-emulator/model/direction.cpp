@@ -190,6 +190,15 @@ std::size_t Direction::held() const {
          repetitions_.size() + resequenced;
 }
 
+void Direction::for_each_held(const std::function<void(const Packet&)>& visit) const {
+  under_way_.for_each(visit);
+  resequencer_.for_each(visit);
+  radio_.for_each(visit);
+  repetitions_.for_each(visit);
+  if (in_service_) visit(in_service_->packet);
+  queue_->for_each(visit);
+}
+
 bool Direction::is_lost(const Transmission& transmission) {
   return loss_ && loss_->loses(loss_index_++, transmission);
 }

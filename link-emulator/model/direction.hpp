@@ -8,13 +8,16 @@
 // starts of transmission, then arrivals.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "model/adaptation/rate_adaptation.hpp"
 #include "model/arq.hpp"
+#include "model/counters.hpp"
 #include "model/delay.hpp"
+#include "model/direction_model.hpp"
 #include "model/effects/under_way.hpp"
 #include "model/loss/loss.hpp"
 #include "model/marking/marking.hpp"
@@ -44,37 +47,15 @@ struct DirectionConfig {
   std::optional<RateAdaptationConfig> rate_adaptation;  // only with ARQ, whose feedback it needs
 };
 
-/// Running totals of one direction.
-struct DirectionCounters {
-  std::uint64_t offered = 0;
-  std::uint64_t delivered = 0;  // without copies
-  std::uint64_t queue_overflows = 0;
-  std::uint64_t aqm_drops = 0;
-  std::uint64_t channel_losses = 0;
-  std::uint64_t marked = 0;
-  std::uint64_t corrupted = 0;   // of those delivered
-  std::uint64_t duplicated = 0;  // copies delivered
-  std::uint64_t reordered = 0;   // held back on purpose, of those delivered
-  Bytes offered_bytes;
-  Bytes delivered_bytes;
-  std::uint64_t transmitted = 0;  // packets the rate server has sent, lost at egress or not
-  Bytes transmitted_bytes;        // their bytes, overhead included
-  Duration transmitting{};        // time the rate server was busy sending them
-  std::uint64_t max_waiting = 0;  // packets
-};
-
-class Direction {
+class Direction final : public DirectionModel {
  public:
   Direction(const DirectionConfig& config, std::uint64_t seed, std::uint32_t link,
             DirectionName name);
 
-  /// A packet arrives. Brings the model to `at` first; `at` must not lie before now().
-  void offer(Packet packet, Instant at, std::vector<Departure>& departures);
+  void offer(Packet packet, Instant at, std::vector<Departure>& departures) override;
 
-  /// Brings the model to `to`: everything due until then, `to` included, is appended to
-  /// `departures`. Appends deliveries in delivery order. Stops where an outcome is missing: see
-  /// awaits_outcome().
-  void advance(Instant to, std::vector<Departure>& departures);
+  /// Stops where an outcome is missing: see awaits_outcome().
+  void advance(Instant to, std::vector<Departure>& departures) override;
 
   /// Goes on by another configuration from `at`, which must not lie before now(). No packet is
   /// lost by it: what waits stays, even over a smaller limit; the packet in transmission goes on at
@@ -108,29 +89,15 @@ class Direction {
   /// When something is next due; nothing if the model is empty.
   [[nodiscard]] std::optional<Instant> next_event() const;
 
-  /// No packet is delivered before this instant; nothing if the model is empty. Where delays are
-  /// constant, the next one is delivered then, if it is not lost. What else happens until then need
-  /// not be asked for: it comes out the same, whenever the model is brought on.
-  [[nodiscard]] std::optional<Instant> next_delivery() const;
+  [[nodiscard]] std::optional<Instant> next_delivery() const override;
 
   /// No packet that arrives is delivered sooner after that.
   [[nodiscard]] Duration min_delay() const { return delay_->min(); }
 
-  /// The instant the model was last brought to.
-  [[nodiscard]] Instant now() const { return now_; }
-  /// Packets waiting, being transmitted or under way.
-  [[nodiscard]] std::size_t held() const;
-  /// Calls `visit` with each of them.
-  template <class Visit>
-  void for_each_held(Visit visit) const {
-    under_way_.for_each(visit);
-    resequencer_.for_each(visit);
-    radio_.for_each(visit);
-    repetitions_.for_each(visit);
-    if (in_service_) visit(in_service_->packet);
-    queue_->for_each(visit);
-  }
-  [[nodiscard]] const DirectionCounters& counters() const { return counters_; }
+  [[nodiscard]] Instant now() const override { return now_; }
+  [[nodiscard]] std::size_t held() const override;
+  void for_each_held(const std::function<void(const Packet&)>& visit) const override;
+  [[nodiscard]] const DirectionCounters& counters() const override { return counters_; }
 
  private:
   [[nodiscard]] Stream stream(Purpose purpose) const { return {seed_, link_, name_, purpose}; }

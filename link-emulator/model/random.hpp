@@ -53,6 +53,10 @@ class Chance {
   /// `probability` in [0, 1].
   explicit Chance(double probability);
   [[nodiscard]] bool happens(std::uint64_t draw) const { return draw < threshold_; }
+  /// It happens whatever the draw.
+  [[nodiscard]] bool is_certain() const { return threshold_ == certainty; }
+  /// It happens if the draw is below; 0 if it is certain.
+  [[nodiscard]] std::uint64_t threshold() const { return static_cast<std::uint64_t>(threshold_); }
 
   /// That it does not happen.
   [[nodiscard]] Chance complement() const { return with_threshold(certainty - threshold_); }

@@ -17,6 +17,10 @@ ALLOWED = {
     "runtime": [*RUNTIME, *READING, "model/units.hpp", "model/interface.hpp"],
     "runtime/io": ["io/", "runtime/version.hpp"],
     "link-emulator/daemon": ["daemon/", "model/", *RUNTIME],
+    "link-emulator/fpga/simulation": [
+        *("simulation/", "include/", "daemon/fpga_protocol.hpp", "daemon/fpga_socket.hpp"),
+        *("model/", "io/", "control/command_line.hpp", "runtime/"),
+    ],
     # What is beside nagi there includes ns-3's own.
     "link-emulator/bench": ["io/", "model/", "ns3/"],
     "p4/switch/daemon": [

@@ -16,7 +16,7 @@ from nagi_p4.simple_switch import client_directory
 from nagi_p4.simple_switch import problem as simple_switch_problem
 
 from nagi.labs import guest_kernel, physical, virtual
-from nagi.plan import radio, scheme_objects
+from nagi.plan import fpga, radio, scheme_objects
 from nagi.plan.applications import nagi_traffic
 
 
@@ -25,13 +25,17 @@ def current_build(
     switch: SwitchTarget | None = None,
     *,
     radios: bool = False,
+    fpgas: bool = False,
     applications: bool = False,
 ) -> Build:
     """The build in use; of the virtual lab its guest is a part, of experiments with switches the
-    program that these run, of those with radios nagi-sdr, unless they are what real hosts have, of
-    those with applications nagi-traffic. Raises InputError if nagi-link or nagi-tcp has not been
-    built, the guest, nagi-traffic or nagi-switch, or bmv2 is not installed."""
-    always, of_this_lab = _programs(lab, switch, radios=radios, applications=applications)
+    program that these run, of those with radios nagi-sdr and of those with simulated FPGAs
+    nagi-fpga, unless they are what real hosts have, of those with applications nagi-traffic. Raises
+    InputError if nagi-link or nagi-tcp has not been built, the guest, nagi-traffic or nagi-switch,
+    or bmv2 is not installed."""
+    always, of_this_lab = _programs(
+        lab, switch, radios=radios, fpgas=fpgas, applications=applications
+    )
     guest = None
     if lab == virtual.NAME:
         kernel = guest_kernel.require_installed()
@@ -49,16 +53,18 @@ def current_build(
 
 
 def programs(
-    lab: str, switch: SwitchTarget | None, *, radios: bool, applications: bool
+    lab: str, switch: SwitchTarget | None, *, radios: bool, fpgas: bool, applications: bool
 ) -> dict[str, str]:
     """The checksums of what this machine has of a build, without the guest kernel. Raises
     InputError as current_build() does."""
-    always, of_this_lab = _programs(lab, switch, radios=radios, applications=applications)
+    always, of_this_lab = _programs(
+        lab, switch, radios=radios, fpgas=fpgas, applications=applications
+    )
     return always | {name: sha256 for name, sha256 in of_this_lab.items() if sha256 is not None}
 
 
 def _programs(
-    lab: str, switch: SwitchTarget | None, *, radios: bool, applications: bool
+    lab: str, switch: SwitchTarget | None, *, radios: bool, fpgas: bool, applications: bool
 ) -> tuple[dict[str, str], dict[str, str | None]]:
     """Checksums of what every build has, and of what some have."""
     program = paths.executable("nagi-link")
@@ -78,6 +84,7 @@ def _programs(
         **(_by_p4runtime(here) if switch == "p4runtime" else {}),
         "nagi_traffic": sha256_of(nagi_traffic()) if applications else None,
         "nagi_sdr": radio.checksum() if here and radios else None,
+        "nagi_fpga": fpga.checksum() if here and fpgas else None,
     }
     return always, of_this_lab
 

@@ -32,7 +32,7 @@ from nagi.campaign.cost import Cost
 from nagi.labs.errors import Gone, LabError, Unfit
 from nagi.labs.lab import BETWEEN_RUNS, Lab, Labs
 from nagi.labs.shape import Shape
-from nagi.plan import radio, schemes
+from nagi.plan import fpga, radio, schemes
 from nagi.plan.planner import plan_runs
 from nagi.spec.experiment import Experiment
 from nagi.spec.points import Point
@@ -59,6 +59,7 @@ class Selection:
     build: Build
     switch: SwitchTarget = "nagi"
     no_radios: schemes.Availability | None = None  # why links cannot be radios; None: they can
+    no_fpgas: schemes.Availability | None = None  # why no FPGA can be simulated; None: it can
 
     @property
     def experiment(self) -> Experiment:
@@ -78,14 +79,19 @@ class Selection:
         return list(found.values())
 
     def missing(self, plan: RunPlan) -> list[str]:
-        """What a run needs and cannot have: schemes, and links that are radios."""
+        """What a run needs and cannot have: schemes, and links that are radios or FPGAs."""
         links = radio.names([plan]) if self.no_radios is not None else []
+        links += fpga.names([plan]) if self.no_fpgas is not None else []
         schemes_ = [flow.scheme for flow in plan.flows if flow.scheme in self.unavailable]
         return [*schemes_, *(f"link {name}" for name in links)]
 
     def radios_missing(self) -> list[str]:
         """The links of any run that are radios, and cannot be."""
         return radio.names(self.plans) if self.no_radios is not None else []
+
+    def fpgas_missing(self) -> list[str]:
+        """The links of any run whose FPGA is to be simulated, and cannot be."""
+        return fpga.names(self.plans) if self.no_fpgas is not None else []
 
 
 def select(
@@ -96,11 +102,12 @@ def select(
     available: Callable[[schemes.Scheme], schemes.Availability] = schemes.availability,
     switch: SwitchTarget = "nagi",
     radios: Callable[[], schemes.Availability] = radio.availability,
+    fpgas: Callable[[], schemes.Availability] = fpga.availability,
 ) -> Selection:
     """Plans the points that have, of each axis in `only`, one of its values; of their repeats,
     which are counted from 1, those under "repeat". `available` says whether a scheme can run where
     the runs are to take place, `switch` what switches run, `radios` whether links can be radios
-    there; it is asked if any is. Raises InputError."""
+    there, `fpgas` whether FPGAs can be simulated; they are asked if any is. Raises InputError."""
     is_axis = any(REPEAT in point.values for point in points)
     repeats = [] if is_axis else only.get(REPEAT, [])
     only = {axis: values for axis, values in only.items() if axis != REPEAT or is_axis}
@@ -129,7 +136,9 @@ def select(
     unavailable = {name: each for name, each in found.items() if not each.available}
     can_be = radios() if radio.names(plans) else None
     no_radios = None if can_be is None or can_be.available else can_be
-    return Selection(variant, chosen, plans, unavailable, build, switch, no_radios)
+    can_simulate = fpgas() if fpga.names(plans) else None
+    no_fpgas = None if can_simulate is None or can_simulate.available else can_simulate
+    return Selection(variant, chosen, plans, unavailable, build, switch, no_radios, no_fpgas)
 
 
 def _require_known(axis: str, values: list[str], known: list[str]) -> None:
@@ -153,6 +162,12 @@ def has_radios(points: list[Point]) -> bool:
     """Whether a link of any of them is a radio."""
     links = [link for point in points for link in point.experiment.links.values()]
     return any(link.emulator == "sdr" for link in links)
+
+
+def has_simulated_fpgas(points: list[Point]) -> bool:
+    """Whether an FPGA that any of them has is simulated."""
+    links = [link for point in points for link in point.experiment.links.values()]
+    return any(link.simulates_fpga for link in links)
 
 
 def has_applications(points: list[Point]) -> bool:

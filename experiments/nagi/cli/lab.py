@@ -18,7 +18,7 @@ from nagi_contracts.units import Duration
 from rich.table import Table
 
 from nagi.campaign.build import current_build
-from nagi.campaign.campaign import has_radios, schemes_of, select
+from nagi.campaign.campaign import has_radios, has_simulated_fpgas, schemes_of, select
 from nagi.doctor import judge
 from nagi.doctor.examination import examine_hosts, examine_radio, examine_this_machine
 from nagi.doctor.text import show
@@ -28,7 +28,7 @@ from nagi.labs.live import LiveLab, shell_command, state_directory
 from nagi.labs.netns import require_root
 from nagi.labs.physical import HostPool, token_for
 from nagi.labs.shape import EMULATOR, Shape
-from nagi.plan import radio
+from nagi.plan import fpga, radio
 from nagi.plan.schemes import Availability, Scheme
 from nagi.scratch import scratch
 from nagi.spec.points import read_experiment
@@ -150,15 +150,16 @@ def up(
         points,
         variant_,
         chosen_values(only),
-        current_build(where, target, radios=has_radios(points)),
+        current_build(where, target, radios=has_radios(points), fpgas=has_simulated_fpgas(points)),
         switch=target or "nagi",
         # Of real hosts, agents are asked.
         radios=radio.availability if inventory is None else lambda: Availability(True),
+        fpgas=fpga.availability if inventory is None else lambda: Availability(True),
     )
     plan = selection.plans[0]
-    links, lacking = radio.names([plan]), selection.no_radios
-    if links and lacking is not None:
-        raise refuse(f"{radio.of_links(links)}: {lacking.reason}", lacking.cure)
+    for kind, lacking in ((radio, selection.no_radios), (fpga, selection.no_fpgas)):
+        if lacking is not None and (links := kind.names([plan])):
+            raise refuse(f"{kind.of_links(links)}: {lacking.reason}", lacking.cure)
     lasts = Duration.parse(lease).seconds
     if inventory is None:
         require_root()

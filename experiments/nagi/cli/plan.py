@@ -24,8 +24,8 @@ from nagi.terminal.selecting import (
     Wanted,
     choose_lab,
     is_root,
+    links_lacking,
     problems_with,
-    radios_lacking,
     site_of,
 )
 from nagi.terminal.site import Site
@@ -74,7 +74,7 @@ def plan(
         write_line(line)
     for name, found in selection.unavailable.items():
         write_line(f"{name} is not available: {found.reason}; {found.cure}")
-    if (lacking := radios_lacking(selection)) is not None:
+    for _, lacking in links_lacking(selection):
         write_line(str(lacking))
 
 

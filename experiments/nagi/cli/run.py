@@ -59,8 +59,8 @@ from nagi.terminal.selecting import (
     Wanted,
     choose_lab,
     is_root,
+    links_lacking,
     problems_with,
-    radios_lacking,
     require_same_lab,
     say_lab_choice,
     site_of,
@@ -83,7 +83,7 @@ def run(
         bool,
         typer.Option(
             "--skip-unavailable",
-            help="Leave out schemes and radios that the lab cannot run",
+            help="Leave out schemes, radios and FPGAs that the lab cannot run",
             rich_help_panel=WHAT,
         ),
     ] = False,
@@ -371,8 +371,8 @@ def too_noisy_in_words(error: TooNoisy, command: list[str], out: Path) -> list[s
 
 
 def leave_out(selection: Selection, skip_unavailable: bool) -> dict[str, str]:
-    """The schemes to leave out, and links that are radios, and why, which is also said. Raises
-    InputError if that was not asked for, or nothing is left."""
+    """The schemes to leave out, and links that are radios or FPGAs, and why, which is also said.
+    Raises InputError if that was not asked for, or nothing is left."""
     if not skip_unavailable and (problems := problems_with(selection)):
         skip = "or leave out what is not available with --skip-unavailable"
         raise InputError(
@@ -384,12 +384,12 @@ def leave_out(selection: Selection, skip_unavailable: bool) -> dict[str, str]:
     left_out = {name: found.reason for name, found in selection.unavailable.items()}
     for name, found in selection.unavailable.items():
         complain(f"{name} is left out: {found.reason}; {found.cure}")
-    lacking = radios_lacking(selection)
-    if lacking is not None:
-        complain(f"left out: {lacking}")
-        left_out |= {f"link {name}": lacking.what for name in selection.radios_missing()}
+    lacking = links_lacking(selection)
+    for links, problem in lacking:
+        complain(f"left out: {problem}")
+        left_out |= {f"link {name}": problem.what for name in links}
     if not selection.available():
-        if lacking is not None:
-            raise InputError(lacking)
+        if lacking:
+            raise InputError(*(problem for _, problem in lacking))
         raise refuse("no scheme of this experiment is available here", "see `nagi plan`")
     return left_out

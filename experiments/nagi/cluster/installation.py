@@ -36,6 +36,7 @@ class Use:
     guests: bool = False
     switch: SwitchTarget | None = None
     radios: bool = False
+    fpgas: bool = False
     applications: bool = False
 
 
@@ -59,7 +60,13 @@ class Installation:
         }
         if not use.guests:
             return cls(parts, {})
-        found = programs(NAME, use.switch, radios=use.radios, applications=use.applications)
+        found = programs(
+            NAME,
+            use.switch,
+            radios=use.radios,
+            fpgas=use.fpgas,
+            applications=use.applications,
+        )
         parts |= {name.replace("_", "-"): sha256 for name, sha256 in found.items()}
         where = {name: shutil.which(name) for name in _IN_GUESTS}
         machine = {name: sha256_of(Path(file)) for name, file in where.items() if file is not None}

@@ -31,6 +31,7 @@ _STAGES: dict[HostStage, Callable[[Observations], Iterator[StageFinding]]] = {
     "capture": readiness.look_at_captures,
     "emulator": readiness.look_at_emulators,
     "radio": readiness.look_at_radios,
+    "fpga": readiness.look_at_fpgas,
     "switch": readiness.look_at_switches,
     "processors": readiness.look_at_processors,
     "disk": readiness.look_at_disks,

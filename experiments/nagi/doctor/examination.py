@@ -148,6 +148,7 @@ def _inspection_here(scratch: Path) -> Inspection:
             state=str(scratch / "state"),
             nagi_link=nagi_link,
             nagi_sdr=str(executable("nagi-sdr")) if is_emulator else None,
+            nagi_fpga=str(executable("nagi-fpga")) if is_emulator else None,
             runs=[],
         ).write(request)
         done = subprocess.run(
@@ -161,6 +162,8 @@ def _inspection_here(scratch: Path) -> Inspection:
             "nagi_link_error": emulator.nagi_link_error,
             "nagi_sdr": emulator.nagi_sdr,
             "nagi_sdr_error": emulator.nagi_sdr_error,
+            "nagi_fpga": emulator.nagi_fpga,
+            "nagi_fpga_error": emulator.nagi_fpga_error,
             "problems": list(dict.fromkeys(host.problems + emulator.problems)),
         }
     )

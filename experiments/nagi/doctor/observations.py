@@ -12,7 +12,7 @@ from nagi_contracts.inspection import Inspection
 from nagi_contracts.plan import RunPlan, SwitchTarget
 
 from nagi.labs.shape import EMULATOR
-from nagi.plan import radio
+from nagi.plan import fpga, radio
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,7 @@ class Wanted:
     free_bytes: int | None = None  # on each host; None: not known
     switches: frozenset[tuple[str, SwitchTarget]] = frozenset()  # which nodes run what
     radios: tuple[str, ...] = ()  # links that are some
+    fpgas: tuple[str, ...] = ()  # links whose FPGA is simulated
 
     @classmethod
     def of(cls, plans: Sequence[RunPlan], free_bytes: int | None = None) -> Self:
@@ -42,6 +43,7 @@ class Wanted:
                 if node.switch is not None
             ),
             radios=tuple(radio.names(plans)),
+            fpgas=tuple(fpga.names(plans)),
             window_cap=any(flow.max_window is not None for flow in flows),
             free_bytes=free_bytes,
         )

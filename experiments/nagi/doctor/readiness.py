@@ -13,7 +13,7 @@ from nagi_contracts.plan import SwitchTarget
 from nagi_contracts.units import in_bytes, in_time
 
 from nagi.doctor.observations import Observations, StageFinding
-from nagi.plan import radio
+from nagi.plan import fpga, radio
 
 BUSY = 0.2  # share of all processors' time that others use
 MIN_FREE_BYTES = 10**9  # where it is not known what a campaign takes
@@ -79,22 +79,49 @@ def look_at_radios(seen: Observations) -> Iterator[StageFinding]:
     wanted = seen.wanted.radios if seen.wanted else ()
     cure = radio.INSTALL if seen.is_local else radio.INSTALL_THERE
     for host, inspection in seen.emulators():
-        version = (inspection.nagi_sdr or "").split()[-1:]
-        if inspection.nagi_sdr_error is not None:
-            said = " ".join(inspection.nagi_sdr_error.split())
-            status: Status = "failure" if wanted else "warning"
-            yield StageFinding([host], status, f"nagi-sdr does not run: {said}", cure)
-        elif not version and wanted:
-            what = f"{radio.of_links(wanted)}, and there is no nagi-sdr"
-            yield StageFinding([host], "failure", what, cure)
-        elif not version:
-            yield StageFinding([host], "ok", "no nagi-sdr is installed")
-        elif version != [__version__]:
-            what = f"its nagi-sdr is of version {version[0]}, nagi of {__version__}"
-            yield StageFinding([host], "failure" if wanted else "warning", what, cure)
-        else:
-            yield StageFinding([host], "ok", f"nagi-sdr {version[0]}")
+        yield _of_some_links(
+            host,
+            "nagi-sdr",
+            (inspection.nagi_sdr, inspection.nagi_sdr_error),
+            radio.of_links(wanted) if wanted else "",
+            cure,
+        )
     yield from seen.not_inspected()
+
+
+def look_at_fpgas(seen: Observations) -> Iterator[StageFinding]:
+    """Whether an FPGA's core can be simulated."""
+    wanted = seen.wanted.fpgas if seen.wanted else ()
+    cure = fpga.INSTALL if seen.is_local else fpga.INSTALL_THERE
+    for host, inspection in seen.emulators():
+        yield _of_some_links(
+            host,
+            "nagi-fpga",
+            (inspection.nagi_fpga, inspection.nagi_fpga_error),
+            fpga.of_links(wanted) if wanted else "",
+            cure,
+        )
+    yield from seen.not_inspected()
+
+
+def _of_some_links(
+    host: str, program: str, found: tuple[str | None, str | None], wanted: str, cure: str
+) -> StageFinding:
+    """Of a program that only some links need. `found`: its version, or why it does not say it;
+    `wanted`: which links need it, empty if none does."""
+    version, error = (found[0] or "").split()[-1:], found[1]
+    lacking: Status = "failure" if wanted else "warning"
+    if error is not None:
+        what = f"{program} does not run: {' '.join(error.split())}"
+        return StageFinding([host], lacking, what, cure)
+    if not version and wanted:
+        return StageFinding([host], "failure", f"{wanted}, and there is no {program}", cure)
+    if not version:
+        return StageFinding([host], "ok", f"no {program} is installed")
+    if version != [__version__]:
+        what = f"its {program} is of version {version[0]}, nagi of {__version__}"
+        return StageFinding([host], lacking, what, cure)
+    return StageFinding([host], "ok", f"{program} {version[0]}")
 
 
 def look_at_switches(seen: Observations) -> Iterator[StageFinding]:

@@ -24,6 +24,7 @@ TITLES: dict[Stage, str] = {
     "capture": "capture",
     "emulator": "emulator",
     "radio": "radio",
+    "fpga": "FPGA",
     "switch": "switch",
     "processors": "spare CPU",
     "disk": "disk",

@@ -56,6 +56,7 @@ class LabHost:
     user: str | None = None
     nagi_link: str | None = None
     nagi_sdr: str | None = None
+    nagi_fpga: str | None = None
     nagi_switch: str | None = None
     programs: str | None = None
     p4runtime: P4RuntimeAccess | None = None
@@ -236,6 +237,7 @@ def _host(inventory: Path, name: str, cell: str, variables: dict[str, Any]) -> L
         user=variables.get("nagi_user"),
         nagi_link=variables.get("nagi_link"),
         nagi_sdr=variables.get("nagi_sdr"),
+        nagi_fpga=variables.get("nagi_fpga"),
         nagi_switch=variables.get("nagi_switch"),
         programs=PACKAGED if variables.get("nagi_packages") else None,
         p4runtime=_p4runtime(inventory, name, variables.get("nagi_p4runtime")),

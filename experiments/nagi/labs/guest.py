@@ -24,8 +24,8 @@ from nagi.labs import guest_kernel
 from nagi.labs.errors import Interrupted
 
 INSIDE = Path("/mnt/nagi")
-OWN, AGENT, LIBRARY, NAGI_LINK, NAGI_SWITCH = (
-    INSIDE / name for name in ("own", "agent", "lib", "nagi-link", "nagi-switch")
+OWN, AGENT, LIBRARY, NAGI_LINK, NAGI_SWITCH, NAGI_FPGA = (
+    INSIDE / name for name in ("own", "agent", "lib", "nagi-link", "nagi-switch", "nagi-fpga")
 )
 # What a guest's clock says when it boots, seconds since the epoch.
 BOOT_S = 1_000_000_000

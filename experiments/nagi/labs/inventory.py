@@ -48,6 +48,7 @@ def netns_places(
     nagi_link: Path,
     switch: SwitchPrograms,
     nagi_sdr: Path | None = None,
+    nagi_fpga: Path | None = None,
 ) -> list[Place]:
     """Where the nodes of a netns lab are. In `spools` each host has a directory for its records;
     `directory` is the lab's."""
@@ -62,6 +63,7 @@ def netns_places(
             user="nobody",
             nagi_link=str(nagi_link),
             nagi_sdr=None if nagi_sdr is None else str(nagi_sdr),
+            nagi_fpga=None if nagi_fpga is None else str(nagi_fpga),
             switch=switch if node in shape.switches else None,
         )
         for cell in cells

@@ -63,6 +63,7 @@ class NetnsLab:
             paths.executable("nagi-link"),
             SwitchPrograms.here(),
             paths.executable("nagi-sdr"),
+            paths.executable("nagi-fpga"),
         )
         inventory = netns_inventory(
             shape,

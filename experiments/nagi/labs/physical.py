@@ -155,6 +155,7 @@ class HostPool:
             nagi_link=host.nagi_link or f"{host.programs or self._home(host)}/nagi-link",
             # It comes with GNU Radio, and is not shipped.
             nagi_sdr=host.nagi_sdr or "nagi-sdr",
+            nagi_fpga=host.nagi_fpga or "nagi-fpga",
             token=self.token,
             switch=SwitchPrograms(
                 host.nagi_switch or f"{host.programs or self._home(host)}/nagi-switch"

@@ -217,6 +217,8 @@ class VirtualLab:
         }
         if self._shape.switches:
             programs[guest.NAGI_SWITCH] = paths.executable("nagi-switch")
+        if (nagi_fpga := paths.executable("nagi-fpga")).exists():
+            programs[guest.NAGI_FPGA] = nagi_fpga
         script = f"exec /usr/bin/python3 -I -S {guest.AGENT} guest {guest.OWN / _JOB}"
         ended = Guest(own, programs, script, seed, self._processors[cell]).run(
             limit_s, self._interrupted
@@ -241,6 +243,7 @@ class VirtualLab:
             replace(SwitchPrograms.here(), nagi_switch=str(guest.NAGI_SWITCH)),
             # Where it is outside, too: beside it is what it imports.
             paths.executable("nagi-sdr"),
+            guest.NAGI_FPGA,
         )
         nodes = {
             place.node: GuestNode(

@@ -13,6 +13,7 @@ from nagi_contracts.memo import Memo
 from nagi_contracts.plan import (
     DIRECTIONS,
     ExperimentRef,
+    FpgaPlan,
     Interval,
     LinkEnd,
     LinkPlan,
@@ -25,6 +26,7 @@ from nagi_contracts.plan import (
 from nagi.plan.channels import Channels
 from nagi.plan.directions import Directions
 from nagi.plan.flows import Flows
+from nagi.plan.fpga_links import FpgaLinks
 from nagi.plan.ip import IPV4
 from nagi.plan.media import media_plans
 from nagi.plan.nodes import Nodes
@@ -51,11 +53,13 @@ def plan_runs(
     """
     request = PlanRequest(point, switch, memo or Memo())
     radios = RadioLinks(request)
+    fpgas = FpgaLinks(request)
     channels = Channels(request, radios)
     flows = Flows(request, channels)
     nodes = Nodes(request, flows)
     directions = Directions(request, radios, channels, flows.crossings)
-    links = _links(request, directions, radios.plans)
+    fpgas.require_fit(directions)
+    links = _links(request, directions, radios.plans, fpgas.plans)
     packets = {name: flows.crossings[name].packet for name in request.experiment.media}
     media = media_plans(request, channels.media, packets)
     begins = traffic_begins(request, radios.plans)
@@ -101,11 +105,14 @@ def plan_runs(
 
 
 def _links(
-    request: PlanRequest, directions: Directions, radios: dict[str, RadioPlan]
+    request: PlanRequest,
+    directions: Directions,
+    radios: dict[str, RadioPlan],
+    fpgas: dict[str, FpgaPlan],
 ) -> list[LinkPlan]:
     return [
         request.memo.of(
-            partial(_link, request, directions, radios.get(name), index, name),
+            partial(_link, request, directions, (radios.get(name), fpgas.get(name)), index, name),
             ("link", index, name),
             request.topology,
             link,
@@ -116,8 +123,13 @@ def _links(
 
 
 def _link(
-    request: PlanRequest, directions: Directions, radio: RadioPlan | None, index: int, name: str
+    request: PlanRequest,
+    directions: Directions,
+    emulator: tuple[RadioPlan | None, FpgaPlan | None],
+    index: int,
+    name: str,
 ) -> LinkPlan:
+    radio, fpga = emulator
     link = request.experiment.links[name]
     first, second = (
         LinkEnd(node=node, address=f"{end.address}/{end.prefix}")
@@ -131,6 +143,7 @@ def _link(
         forward=directions.part_of_emulator(name, "forward"),
         backward=directions.part_of_emulator(name, "backward"),
         radio=radio,
+        fpga=fpga,
         mtu=None if link.mtu is None else link.mtu.value,
     )
 
@@ -149,8 +162,9 @@ def _imposed_by_switches(nodes: list[NodePlan]) -> list[Any]:
 
 
 def _json_of(link: LinkPlan) -> str:
-    """For seeds: with IPv4's addresses, so that both versions of IP meet the same channel."""
-    written = link.model_dump(mode="json")
+    """For seeds: with IPv4's addresses, so that both versions of IP meet the same channel, and
+    without what carries it, so that an FPGA and nagi-link do."""
+    written = link.model_dump(mode="json", exclude={"fpga"})
     for place, end in enumerate(written["ends"], start=1):
         end["address"] = f"{IPV4.link_address(link.id, place)}/{IPV4.link_prefix}"
     for direction in DIRECTIONS:

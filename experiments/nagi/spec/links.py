@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links: rates, delays, queues, losses, marking, ARQ and radios, by direction."""
+"""Links: rates, delays, queues, losses, marking, ARQ, radios and FPGAs, by direction."""
 
 from __future__ import annotations
 
@@ -210,6 +210,15 @@ class Radio(RadioChannel):
         return self
 
 
+class Fpga(Strict):
+    """The FPGA link emulator: the link model as gateware, see docs/fpga-in-the-loop.md."""
+
+    by: Literal["simulated"] = Field(
+        "simulated",
+        description="simulated: the core's Verilog, simulated by nagi-fpga beside nagi-link",
+    )
+
+
 TRACES = {"rate_trace": "rate", "delay_trace": "delay"}
 # Either of a pair, when given for a direction, replaces what the link has of both.
 ALTERNATIVES = TRACES | {constant: trace for trace, constant in TRACES.items()}
@@ -278,10 +287,13 @@ class Link(DirectionSettings):
     mtu: ByteCount | None = Field(
         None, description="of the interfaces at both ends, IP bytes; 1500 if not given"
     )
-    emulator: Literal["link", "sdr"] = Field(
-        "link", description="sdr: the link is a radio, by GNU Radio; rate and losses are its own"
+    emulator: Literal["link", "sdr", "fpga"] = Field(
+        "link",
+        description="sdr: the link is a radio, by GNU Radio; rate and losses are its own. fpga: "
+        "the link model as gateware",
     )
     radio: Radio | None = Field(None, description="of `emulator: sdr`")
+    fpga: Fpga | None = Field(None, description="of `emulator: fpga`; simulated if not given")
     forward: OneDirection = Field(
         OneDirection(), description="settings from the first to the second node"
     )
@@ -292,6 +304,11 @@ class Link(DirectionSettings):
     @property
     def mtu_bytes(self) -> int:
         return ETHERNET_MTU if self.mtu is None else self.mtu.value
+
+    @property
+    def simulates_fpga(self) -> bool:
+        """Whether it is an FPGA's, which is simulated."""
+        return self.emulator == "fpga" and (self.fpga or Fpga()).by == "simulated"
 
     def direction(self, direction: DirectionName) -> DirectionSettings:
         """The settings of one direction: its own where given, else the link's."""

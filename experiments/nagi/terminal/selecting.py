@@ -18,12 +18,13 @@ from nagi.campaign.campaign import (
     Selection,
     has_applications,
     has_radios,
+    has_simulated_fpgas,
     schemes_of,
     select,
 )
 from nagi.labs import netns, physical, virtual
 from nagi.labs.guest import require_able
-from nagi.plan import radio
+from nagi.plan import fpga, radio
 from nagi.scratch import scratch
 from nagi.spec.points import Point, read_experiment
 from nagi.terminal.console import complain, error_console, write_line
@@ -71,11 +72,13 @@ class Wanted:
                 site.name,
                 target,
                 radios=has_radios(self.points),
+                fpgas=has_simulated_fpgas(self.points),
                 applications=has_applications(self.points),
             ),
             site.available,
             target or "nagi",
             site.radios,
+            site.fpgas,
         )
 
 
@@ -171,22 +174,28 @@ def site_of(
 
 
 def problems_with(selection: Selection) -> list[Problem]:
-    """What schemes and radios of the selection's runs lack where these are to take place, at the
-    line of the experiment that asks for it."""
+    """What schemes, radios and FPGAs of the selection's runs lack where these are to take place, at
+    the line of the experiment that asks for it."""
     document = selection.points[0].document
     found = [
         document.problem(("matrix", "scheme"), f"{name} is not available: {why.reason}", why.cure)
         for name, why in selection.unavailable.items()
     ]
-    lacking = radios_lacking(selection)
-    return found if lacking is None else [*found, lacking]
+    return [*found, *(problem for _, problem in links_lacking(selection))]
 
 
-def radios_lacking(selection: Selection) -> Problem | None:
-    """What radios of the selection's runs lack where these are to take place."""
-    links, found = selection.radios_missing(), selection.no_radios
-    if not links or found is None:
-        return None
-    place = ("links", links[0], "emulator")
-    with_it = next(p for p in selection.points if links[0] in p.experiment.links)
-    return with_it.document.problem(place, f"{radio.of_links(links)}: {found.reason}", found.cure)
+def links_lacking(selection: Selection) -> list[tuple[list[str], Problem]]:
+    """What radios and FPGAs of the selection's runs lack where these are to take place, and which
+    links these are."""
+    problems = []
+    for links, found, words in (
+        (selection.radios_missing(), selection.no_radios, radio.of_links),
+        (selection.fpgas_missing(), selection.no_fpgas, fpga.of_links),
+    ):
+        if not links or found is None:
+            continue
+        place = ("links", links[0], "emulator")
+        with_it = next(p for p in selection.points if links[0] in p.experiment.links)
+        what = f"{words(links)}: {found.reason}"
+        problems.append((links, with_it.document.problem(place, what, found.cure)))
+    return problems

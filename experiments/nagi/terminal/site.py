@@ -19,6 +19,7 @@ from nagi.campaign.campaign import (
     Selection,
     has_applications,
     has_radios,
+    has_simulated_fpgas,
 )
 from nagi.doctor import Wanted, failures, judge
 from nagi.doctor.examination import to_observations
@@ -29,7 +30,7 @@ from nagi.labs.netns import NetnsLabs
 from nagi.labs.physical import HostPool, PhysicalLabs, Survey, token_for
 from nagi.labs.shape import EMULATOR
 from nagi.labs.virtual import VirtualLabs
-from nagi.plan import radio, schemes
+from nagi.plan import fpga, radio, schemes
 from nagi.plan.schemes import Availability, Scheme
 from nagi.spec.points import Point
 
@@ -47,6 +48,7 @@ class Site:
     require_fit: Callable[[list[RunPlan]], None]  # raises InputError if hosts cannot run the plans
     labs: Callable[[CampaignDirectory, Selection], AbstractContextManager[Labs]]
     radios: Callable[[], Availability]  # whether links can be radios
+    fpgas: Callable[[], Availability]  # whether FPGAs can be simulated
 
 
 def netns_site(interrupted: Callable[[], bool]) -> Site:
@@ -58,6 +60,7 @@ def netns_site(interrupted: Callable[[], bool]) -> Site:
         lambda plans: None,  # its hosts are made for them
         lambda directory, _: nullcontext(NetnsLabs(directory.lab, directory.records, interrupted)),
         radio.availability,
+        fpga.availability,
     )
 
 
@@ -72,6 +75,7 @@ def virtual_site(interrupted: Callable[[], bool]) -> Site:
             VirtualLabs(directory.lab, directory.records, interrupted)
         ),
         radio.availability,
+        fpga.availability,
     )
 
 
@@ -85,6 +89,7 @@ def cluster_site(cluster: Cluster, points: list[Point], switch: SwitchTarget | N
             guests=True,
             switch=switch,
             radios=has_radios(points),
+            fpgas=has_simulated_fpgas(points),
             applications=has_applications(points),
         )
         cluster.require_workers(use, guests_for(plans))
@@ -98,6 +103,7 @@ def cluster_site(cluster: Cluster, points: list[Point], switch: SwitchTarget | N
             ClusterLabs(cluster, directory.records, selection.build, selection.experiment.keep)
         ),
         radio.availability,
+        fpga.availability,
     )
 
 
@@ -133,6 +139,7 @@ def physical_site(
             pool, survey, directory.records, selection.experiment.name
         ),
         lambda: radios_on_hosts(survey),
+        lambda: fpgas_on_hosts(survey),
     )
 
 
@@ -149,6 +156,7 @@ def require_ready(pool: HostPool, survey: Survey, wanted: Wanted | None = None) 
 _PROCESSOR_BPS = 300e6
 # Both ends of a radio, and the channel: at 2 Mb/s each way.
 _PROCESSORS_OF_A_RADIO = 2
+_PROCESSORS_OF_A_SIMULATED_FPGA = 1  # at 10 Mb/s
 
 
 def jobs_for(plans: list[RunPlan], processors: int = os.cpu_count() or 1) -> int:
@@ -161,7 +169,11 @@ def jobs_for(plans: list[RunPlan], processors: int = os.cpu_count() or 1) -> int
 def _processors_of(plan: RunPlan) -> float:
     """How many processors a run keeps busy."""
     bps = sum(flow.bottleneck_bps * len(flow.path) for flow in plan.flows)
-    return max(bps / _PROCESSOR_BPS, _PROCESSORS_OF_A_RADIO * len(plan.radios()))
+    return max(
+        bps / _PROCESSOR_BPS,
+        _PROCESSORS_OF_A_RADIO * len(plan.radios())
+        + _PROCESSORS_OF_A_SIMULATED_FPGA * len(plan.simulated_fpgas()),
+    )
 
 
 def available_on_hosts(scheme: Scheme, survey: Survey) -> Availability:
@@ -179,4 +191,13 @@ def radios_on_hosts(survey: Survey) -> Availability:
         if found.node == EMULATOR and found.nagi_sdr is None:
             said = " ".join((found.nagi_sdr_error or "there is no nagi-sdr").split())
             return Availability(False, f"{host}: {said}", radio.INSTALL_THERE)
+    return Availability(True)
+
+
+def fpgas_on_hosts(survey: Survey) -> Availability:
+    """Whether all emulators have nagi-fpga; what the first says that has not."""
+    for host, found in survey.inspections.items():
+        if found.node == EMULATOR and found.nagi_fpga is None:
+            said = " ".join((found.nagi_fpga_error or "there is no nagi-fpga").split())
+            return Availability(False, f"{host}: {said}", fpga.INSTALL_THERE)
     return Availability(True)

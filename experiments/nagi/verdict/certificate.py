@@ -125,6 +125,17 @@ RADIO_LIMITS: dict[str, Limit] = {
 }
 
 
+# And where an FPGA's core carries links.
+FPGA_LIMITS: dict[str, Limit] = {
+    "core_late_releases": Limit(
+        0, "packets", "packets that a core released after the first tick that was due"
+    ),
+    "core_memory_overflows": Limit(
+        0, "packets", "packets that a core dropped for want of memory, whatever the queue's limit"
+    ),
+}
+
+
 # And where both ends of a connection have to run the scheme.
 BOTH_ENDS_LIMITS: dict[str, Limit] = {
     "scheme_fallbacks": Limit(
@@ -140,6 +151,8 @@ def limits_of(plan: RunPlan) -> dict[str, Limit]:
         limits = limits | SWITCH_LIMITS
     if any(flow.receiver_control == flow.congestion_control for flow in plan.flows):
         limits = limits | BOTH_ENDS_LIMITS
+    if any(link.fpga is not None for link in plan.links):
+        limits = limits | FPGA_LIMITS
     return limits | RADIO_LIMITS if plan.radios() else limits
 
 
@@ -158,6 +171,9 @@ def certify(
     for name, direction in _directions(links):
         _add_packets(measured, direction, name)
         measured["changes"].append((len(direction.changes), name))
+        if direction.core is not None:
+            measured["core_late_releases"].append((direction.core.late_releases, name))
+            measured["core_memory_overflows"].append((direction.core.memory_overflows, name))
     for medium in links.media:
         for station in medium.stations:
             _add_packets(measured, station, f"{medium.name} {station.name}")

@@ -257,11 +257,24 @@ class LinkEnd:
 
 
 @dataclass(frozen=True)
+class FpgaPlan:
+    __slots__ = ("by",)
+    by: Literal["simulated"]
+
+    @classmethod
+    def from_json(cls, json: Json) -> FpgaPlan:
+        return cls(
+            by=json["by"],
+        )
+
+
+@dataclass(frozen=True)
 class LinkPlan:
     __slots__ = (
         "backward",
         "ends",
         "forward",
+        "fpga",
         "id",
         "mtu",
         "name",
@@ -273,11 +286,17 @@ class LinkPlan:
     forward: DirectionPlan
     backward: DirectionPlan
     radio: Optional[RadioPlan]
+    fpga: Optional[FpgaPlan]
     mtu: Optional[int]
 
     @property
     def is_radio(self) -> bool:
         return self.radio is not None
+
+    @property
+    def is_simulated_fpga(self) -> bool:
+        """Whether nagi-fpga simulates the core that carries it."""
+        return self.fpga is not None and self.fpga.by == "simulated"
 
     @classmethod
     def from_json(cls, json: Json) -> LinkPlan:
@@ -288,6 +307,7 @@ class LinkPlan:
             forward=json["forward"],
             backward=json["backward"],
             radio=json.get("radio"),
+            fpga=_or_none(FpgaPlan.from_json, json.get("fpga")),
             mtu=json.get("mtu"),
         )
 
@@ -576,6 +596,10 @@ class RunPlan:
         """The links that are radios."""
         return [link for link in self.links if link.is_radio]
 
+    def simulated_fpgas(self) -> list[LinkPlan]:
+        """The links whose core nagi-fpga simulates."""
+        return [link for link in self.links if link.is_simulated_fpga]
+
     def switches(self) -> list[NodePlan]:
         """The nodes that are switches."""
         return [node for node in self.nodes if node.switch is not None]
@@ -626,6 +650,7 @@ class Batch:
         "interfaces",
         "is_emulator",
         "macs",
+        "nagi_fpga",
         "nagi_link",
         "nagi_sdr",
         "nagi_switch",
@@ -652,6 +677,7 @@ class Batch:
     token: Optional[str]
     nagi_link: str
     nagi_sdr: Optional[str]
+    nagi_fpga: Optional[str]
     nagi_switch: Optional[str]
     simple_switch: Optional[str]
     simple_switch_client: Optional[str]
@@ -678,6 +704,7 @@ class Batch:
             token=json.get("token"),
             nagi_link=json["nagi_link"],
             nagi_sdr=json.get("nagi_sdr"),
+            nagi_fpga=json.get("nagi_fpga"),
             nagi_switch=json.get("nagi_switch"),
             simple_switch=json.get("simple_switch"),
             simple_switch_client=json.get("simple_switch_client"),
@@ -1288,6 +1315,8 @@ class Inspection:
         "is_root",
         "missing_interfaces",
         "missing_programs",
+        "nagi_fpga",
+        "nagi_fpga_error",
         "nagi_link",
         "nagi_link_error",
         "nagi_sdr",
@@ -1312,6 +1341,8 @@ class Inspection:
     nagi_link_error: Optional[str]
     nagi_sdr: Optional[str]
     nagi_sdr_error: Optional[str]
+    nagi_fpga: Optional[str]
+    nagi_fpga_error: Optional[str]
     switches: dict[Literal["nagi", "bmv2", "p4runtime"], SwitchFacts]
     io: Optional[str]
     capture_error: Optional[str]
@@ -1340,6 +1371,8 @@ class Inspection:
             "nagi_link_error": self.nagi_link_error,
             "nagi_sdr": self.nagi_sdr,
             "nagi_sdr_error": self.nagi_sdr_error,
+            "nagi_fpga": self.nagi_fpga,
+            "nagi_fpga_error": self.nagi_fpga_error,
             "switches": {key: item.to_json() for key, item in self.switches.items()},
             "io": self.io,
             "capture_error": self.capture_error,

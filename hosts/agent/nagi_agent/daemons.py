@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of ours that move frames while a run goes on: nagi-link, nagi-sdr, nagi-switch."""
+"""Programs of ours that move frames while a run goes on: nagi-link, nagi-sdr, nagi-switch, and
+nagi-fpga beside nagi-link."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ class Daemon:
     """A running one. Its files are in `directory`, which is also where it runs: socket paths may
     not be long, file paths may. `name` is the program's, and theirs; `socket` the control socket's,
     if it is another; `timeout_s`: seconds in which it must have started, and half of them to end;
-    `environment`: what it has of its own there."""
+    `environment`: what it has of its own there; `pass_fds`: descriptors that it inherits."""
 
     def __init__(
         self,
@@ -35,6 +36,7 @@ class Daemon:
         socket: Optional[str] = None,
         timeout_s: float = START_TIMEOUT_S,
         environment: Optional[dict[str, str]] = None,
+        pass_fds: tuple[int, ...] = (),
     ) -> None:
         self.name = name
         self.socket = os.path.join(directory, socket or control_socket(name))
@@ -48,6 +50,7 @@ class Daemon:
                 stderr=log,
                 cwd=directory,
                 env={**os.environ, **(environment or {})},
+                pass_fds=pass_fds,
             )
 
     def wait_until_ready(self) -> None:

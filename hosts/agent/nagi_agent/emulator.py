@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs nagi-link for one run, configured from its plan; where links are radios nagi-sdr, which is
-told the same and leaves the same files."""
+told the same and leaves the same files; beside it nagi-fpga where links are an FPGA's."""
 
 from __future__ import annotations
 
 import shutil
+from contextlib import ExitStack
 from typing import Any, Optional
 
 from nagi_agent.contracts import Json, LinkPlan, MediumPlan, RadioPlan, RunPlan
 from nagi_agent.daemons import START_TIMEOUT_S, Daemon, control_socket
+from nagi_agent.simulated_core import SimulatedCore
 
 NAME, RADIO_NAME = "nagi-link", "nagi-sdr"
 RADIO_START_TIMEOUT_S = 60.0  # Python imports GNU Radio, on a busy machine and in several processes
@@ -73,10 +75,12 @@ def configuration(
     *,
     virtual: bool = False,
     macs: Optional[dict[str, tuple[str, ...]]] = None,
+    cores: Optional[dict[str, int]] = None,
 ) -> Json:
     """nagi-link's configuration for a plan. `ends`: link -> the interfaces of its two ends, medium
     -> those of its stations; `virtual`: time stands still while nagi-link runs; `macs`: medium ->
-    MAC addresses of its stations, where they are not the plan's."""
+    MAC addresses of its stations, where they are not the plan's; `cores`: link -> the descriptor of
+    the socket to its core."""
     is_recorded = bool(plan.media) or any(records_transmissions(link) for link in plan.links)
     further: Json = {"transmissions": TRANSMISSIONS} if is_recorded else {}
     if plan.media:
@@ -103,6 +107,7 @@ def configuration(
                 "forward": _without_nulls(link.forward),
                 "backward": _without_nulls(link.backward),
                 **({} if link.radio is None else {"radio": _radio(link.radio)}),
+                **({} if link.name not in (cores or {}) else {"core": (cores or {})[link.name]}),
             }
             for link in plan.links
         ],
@@ -111,9 +116,10 @@ def configuration(
 
 class Emulator(Daemon):
     """A running nagi-link, or nagi-sdr if a link of the plan is a radio, which is told by its
-    environment which nagi-link to run. Both have the same control socket. `ends`, `epoch`,
-    `virtual` and `macs` as for configuration(); `timeout_s`, `radio_timeout_s`: in which
-    nagi-link, and nagi-sdr, must have started."""
+    environment which nagi-link to run. Both have the same control socket. Beside nagi-link runs a
+    `nagi_fpga` for each link whose FPGA is simulated. `ends`, `epoch`, `virtual` and `macs` as for
+    configuration(); `timeout_s`, `radio_timeout_s`: in which nagi-link, and nagi-sdr, must have
+    started."""
 
     def __init__(
         self,
@@ -124,6 +130,7 @@ class Emulator(Daemon):
         epoch: float,
         directory: str,
         *,
+        nagi_fpga: Optional[str] = None,
         virtual: bool = False,
         macs: Optional[dict[str, tuple[str, ...]]] = None,
         timeout_s: float = START_TIMEOUT_S,
@@ -135,12 +142,42 @@ class Emulator(Daemon):
             if nagi_sdr is None:
                 raise RuntimeError("a link is a radio, and the batch names no nagi-sdr")
             program = nagi_sdr
-        super().__init__(
-            RADIO_NAME if is_radio else NAME,
-            program,
-            configuration(plan, ends, epoch, virtual=virtual, macs=macs),
-            directory,
-            socket=control_socket(NAME),
-            timeout_s=radio_timeout_s if is_radio else timeout_s,
-            environment={"NAGI_LINK": nagi_link} if is_radio else None,
-        )
+        self._cores: list[SimulatedCore] = []
+        with ExitStack() as undo:
+            sockets = {}
+            for link in plan.simulated_fpgas():
+                if nagi_fpga is None:
+                    raise RuntimeError("a link is an FPGA's, and the batch names no nagi-fpga")
+                core = SimulatedCore(nagi_fpga, link.name, directory)
+                undo.callback(core.kill)
+                self._cores.append(core)
+                sockets[link.name] = core.socket.fileno()
+            super().__init__(
+                RADIO_NAME if is_radio else NAME,
+                program,
+                configuration(plan, ends, epoch, virtual=virtual, macs=macs, cores=sockets),
+                directory,
+                socket=control_socket(NAME),
+                timeout_s=radio_timeout_s if is_radio else timeout_s,
+                environment={"NAGI_LINK": nagi_link} if is_radio else None,
+                pass_fds=tuple(sockets.values()),
+            )
+            undo.pop_all()
+        for core in self._cores:
+            core.socket.close()
+
+    def check(self) -> None:
+        # nagi-link ends when a core does, and that says more.
+        for problem in filter(None, (core.problem() for core in self._cores)):
+            raise RuntimeError(problem)
+        super().check()
+
+    def stop(self) -> None:
+        super().stop()
+        for core in self._cores:
+            core.stop()
+
+    def kill(self) -> None:
+        super().kill()
+        for core in self._cores:
+            core.kill()

@@ -13,7 +13,7 @@ import tempfile
 import time
 from typing import Optional
 
-from nagi_agent import commands, emulator, flows, host, schemes, switches, traffic
+from nagi_agent import commands, emulator, flows, host, schemes, simulated_core, switches, traffic
 from nagi_agent.capture import Capture
 from nagi_agent.contracts import Batch, ClockFacts, Inspection, InterfaceFacts
 from nagi_agent.hold import holder_of, to_restore
@@ -36,7 +36,8 @@ def inspect(batch: Batch) -> Inspection:
     is_root = os.geteuid() == 0
     missing = missing_programs(batch)
     nagi_link, nagi_link_error = _version(job.nagi_link) if job.is_emulator else (None, None)
-    nagi_sdr, nagi_sdr_error = _nagi_sdr(job) if job.is_emulator else (None, None)
+    nagi_sdr, nagi_sdr_error = _version_if_there(job, job.nagi_sdr)
+    nagi_fpga, nagi_fpga_error = _version_if_there(job, job.nagi_fpga)
     busy = _processors_busy()
     can_capture = not (job.is_emulator or missing) and is_root
     return Inspection(
@@ -53,6 +54,8 @@ def inspect(batch: Batch) -> Inspection:
         nagi_link_error=nagi_link_error,
         nagi_sdr=nagi_sdr,
         nagi_sdr_error=nagi_sdr_error,
+        nagi_fpga=nagi_fpga,
+        nagi_fpga_error=nagi_fpga_error,
         switches={} if job.is_emulator else switches.installed(job, is_root),
         io=None,
         capture_error=_capture_error(job, present) if can_capture else None,
@@ -97,9 +100,12 @@ def problems(batch: Batch) -> list[str]:
     if batch.is_emulator and shutil.which(batch.nagi_link) is None:
         found.append(f"there is no {batch.nagi_link}; build it with `make`")
     if batch.is_emulator:
-        lacking = emulator.problem_with([run.plan for run in batch.runs], batch.nagi_sdr)
-        if lacking is not None:
-            found.append(lacking)
+        plans = [run.plan for run in batch.runs]
+        lacking = (
+            emulator.problem_with(plans, batch.nagi_sdr),
+            simulated_core.problem_with(plans, batch.nagi_fpga),
+        )
+        found += filter(None, lacking)
     problem = None if batch.is_emulator else switches.problem_with(batch)
     if problem is not None:
         found.append(problem)
@@ -242,11 +248,11 @@ def _version(program: str) -> tuple[Optional[str], Optional[str]]:
         return None, str(error)
 
 
-def _nagi_sdr(job: Job) -> tuple[Optional[str], Optional[str]]:
-    """The same of nagi-sdr; nothing where there is none, as only radios need it."""
-    if job.nagi_sdr is None or shutil.which(job.nagi_sdr) is None:
+def _version_if_there(job: Job, program: Optional[str]) -> tuple[Optional[str], Optional[str]]:
+    """The same of a program that only some links of emulators need; nothing where there is none."""
+    if not job.is_emulator or program is None or shutil.which(program) is None:
         return None, None
-    return _version(job.nagi_sdr)
+    return _version(program)
 
 
 def _capture_error(job: Job, interfaces: list[str]) -> Optional[str]:

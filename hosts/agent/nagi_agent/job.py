@@ -30,6 +30,7 @@ class Job:
         self.user = batch.user or processes.service_user()
         self.nagi_link = batch.nagi_link
         self.nagi_sdr = batch.nagi_sdr
+        self.nagi_fpga = batch.nagi_fpga
         self.nagi_switch = batch.nagi_switch
         self.simple_switch = batch.simple_switch
         self.simple_switch_client = batch.simple_switch_client

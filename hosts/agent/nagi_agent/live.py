@@ -41,6 +41,7 @@ def stay_up(job: Job, plan: RunPlan) -> NoReturn:
                 job.ends,
                 time.time(),
                 job.spool,
+                nagi_fpga=job.nagi_fpga,
                 macs=job.macs,
             )
             cleanup.callback(running.stop)

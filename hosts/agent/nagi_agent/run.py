@@ -161,6 +161,7 @@ class NodeRun:
             job.ends,
             self._begins,
             self._directory,
+            nagi_fpga=job.nagi_fpga,
             virtual=job.virtual,
             macs=job.macs,
         )

@@ -120,6 +120,249 @@ module nagi_link_core #
     output wire                              idle,
     output wire [63:0]                       next_due_ns
 );
+
+localparam CONFIG_WORDS = 20;
+localparam TICK_NS = (CLOCK_PERIOD_PS + 999) / 1000;
+// Clocks after which all that is registered has followed a change.
+localparam SETTLE_CLOCKS = 7;
+
+reg [63:0] time_reg = 0;
+reg [63:0] soon_reg = 0;   // time_ns - epoch
+reg [63:0] later_reg = 0;  // a clock later
+reg [63:0] now_reg = 0;    // two
+reg [2:0] settle_reg = 0;  // clocks to go until all is quiet
+reg idle_reg = 1'b0;
+reg backward_last_reg = 1'b0;
+reg [63:0] due_reg = 0;
+reg [63:0] next_due_reg = 0;
+
+wire enable;
+wire latch;
+wire clear;
+wire forward_latch;
+wire forward_latched;
+wire backward_latch;
+wire backward_latched;
+// Both directions latch in the same clock.
+wire unused = &{1'b0, backward_latch, backward_latched};
+wire [31:0] link;
+wire [63:0] seed;
+wire [63:0] epoch_ns;
+wire [CONFIG_WORDS*32-1:0] forward_config;
+wire [CONFIG_WORDS*32-1:0] backward_config;
+wire [3:0] read_counter;
+wire [63:0] forward_counter;
+wire [63:0] backward_counter;
+wire forward_active;
+wire backward_active;
+wire forward_idle;
+wire backward_idle;
+wire [63:0] forward_due_ns;
+wire [63:0] backward_due_ns;
+wire [255:0] forward_record;
+wire forward_record_valid;
+wire forward_record_ready;
+wire [255:0] backward_record;
+wire backward_record_valid;
+wire backward_record_ready;
+wire record_room;
+// Whose record is taken: both at once take turns.
+wire takes_backward = backward_record_valid && (!forward_record_valid || !backward_last_reg);
+
+assign idle = idle_reg;
+assign next_due_ns = next_due_reg;
+assign m_axis_a_tuser = 1'b0;
+assign m_axis_b_tuser = 1'b0;
+
+nagi_register_file #(
+    .DATA_WIDTH(DATA_WIDTH),
+    .MEM_WIDTH(MEM_WIDTH),
+    .ADDR_WIDTH(ADDR_WIDTH),
+    .QUEUE_DEPTH_WIDTH(QUEUE_DEPTH_WIDTH),
+    .MAX_FRAME(MAX_FRAME),
+    .BUILD_ID(BUILD_ID),
+    .CLOCK_PERIOD_PS(CLOCK_PERIOD_PS),
+    .CONFIG_WORDS(CONFIG_WORDS)
+) registers_inst (
+    .clk(clk),
+    .rst(rst),
+    .reg_addr(reg_addr),
+    .reg_wr_en(reg_wr_en),
+    .reg_wr_data(reg_wr_data),
+    .reg_rd_en(reg_rd_en),
+    .reg_rd_data(reg_rd_data),
+    .reg_ack(reg_ack),
+    .now_ns(now_reg),
+    .is_active(forward_active || backward_active),
+    .is_idle(idle_reg),
+    .enable(enable),
+    .latch(latch),
+    .latches(forward_latch),
+    .latched(forward_latched),
+    .clear(clear),
+    .link(link),
+    .seed(seed),
+    .epoch_ns(epoch_ns),
+    .forward_config(forward_config),
+    .backward_config(backward_config),
+    .read_counter(read_counter),
+    .forward_counter(forward_counter),
+    .backward_counter(backward_counter)
+);
+
+nagi_link_direction #(
+    .DATA_WIDTH(DATA_WIDTH),
+    .MEM_WIDTH(MEM_WIDTH),
+    .ADDR_WIDTH(ADDR_WIDTH),
+    .QUEUE_DEPTH_WIDTH(QUEUE_DEPTH_WIDTH),
+    .TIMESTAMPED(TIMESTAMPED),
+    .MAX_FRAME(MAX_FRAME),
+    .DIVIDER_BITS(DIVIDER_BITS),
+    .TICK_NS(TICK_NS),
+    .CONFIG_WORDS(CONFIG_WORDS),
+    .DIRECTION(1'b0)
+) forward_inst (
+    .clk(clk),
+    .rst(rst),
+    .run(enable),
+    .is_active(forward_active),
+    .soon_ns(soon_reg),
+    .now_ns(now_reg),
+    .configuration(forward_config),
+    .seed(seed),
+    .link(link),
+    .latch_counters(latch),
+    .counters_latch(forward_latch),
+    .counters_latched(forward_latched),
+    .clear_counters(clear),
+    .read_counter(read_counter),
+    .counter_value(forward_counter),
+    .s_axis_tdata(s_axis_a_tdata),
+    .s_axis_tkeep(s_axis_a_tkeep),
+    .s_axis_tvalid(s_axis_a_tvalid),
+    .s_axis_tready(s_axis_a_tready),
+    .s_axis_tlast(s_axis_a_tlast),
+    .s_axis_tuser(s_axis_a_tuser),
+    .m_axis_tdata(m_axis_b_tdata),
+    .m_axis_tkeep(m_axis_b_tkeep),
+    .m_axis_tvalid(m_axis_b_tvalid),
+    .m_axis_tready(m_axis_b_tready),
+    .m_axis_tlast(m_axis_b_tlast),
+    .mem_cmd_valid(mem_fwd_cmd_valid),
+    .mem_cmd_ready(mem_fwd_cmd_ready),
+    .mem_cmd_we(mem_fwd_cmd_we),
+    .mem_cmd_addr(mem_fwd_cmd_addr),
+    .mem_wdata_valid(mem_fwd_wdata_valid),
+    .mem_wdata_ready(mem_fwd_wdata_ready),
+    .mem_wdata(mem_fwd_wdata),
+    .mem_rdata_valid(mem_fwd_rdata_valid),
+    .mem_rdata_ready(mem_fwd_rdata_ready),
+    .mem_rdata(mem_fwd_rdata),
+    .record(forward_record),
+    .record_valid(forward_record_valid),
+    .record_ready(forward_record_ready),
+    .record_lost(forward_record_valid && forward_record_ready && !record_room),
+    .idle(forward_idle),
+    .next_due_ns(forward_due_ns)
+);
+
+nagi_link_direction #(
+    .DATA_WIDTH(DATA_WIDTH),
+    .MEM_WIDTH(MEM_WIDTH),
+    .ADDR_WIDTH(ADDR_WIDTH),
+    .QUEUE_DEPTH_WIDTH(QUEUE_DEPTH_WIDTH),
+    .TIMESTAMPED(TIMESTAMPED),
+    .MAX_FRAME(MAX_FRAME),
+    .DIVIDER_BITS(DIVIDER_BITS),
+    .TICK_NS(TICK_NS),
+    .CONFIG_WORDS(CONFIG_WORDS),
+    .DIRECTION(1'b1)
+) backward_inst (
+    .clk(clk),
+    .rst(rst),
+    .run(enable),
+    .is_active(backward_active),
+    .soon_ns(soon_reg),
+    .now_ns(now_reg),
+    .configuration(backward_config),
+    .seed(seed),
+    .link(link),
+    .latch_counters(latch),
+    .counters_latch(backward_latch),
+    .counters_latched(backward_latched),
+    .clear_counters(clear),
+    .read_counter(read_counter),
+    .counter_value(backward_counter),
+    .s_axis_tdata(s_axis_b_tdata),
+    .s_axis_tkeep(s_axis_b_tkeep),
+    .s_axis_tvalid(s_axis_b_tvalid),
+    .s_axis_tready(s_axis_b_tready),
+    .s_axis_tlast(s_axis_b_tlast),
+    .s_axis_tuser(s_axis_b_tuser),
+    .m_axis_tdata(m_axis_a_tdata),
+    .m_axis_tkeep(m_axis_a_tkeep),
+    .m_axis_tvalid(m_axis_a_tvalid),
+    .m_axis_tready(m_axis_a_tready),
+    .m_axis_tlast(m_axis_a_tlast),
+    .mem_cmd_valid(mem_bwd_cmd_valid),
+    .mem_cmd_ready(mem_bwd_cmd_ready),
+    .mem_cmd_we(mem_bwd_cmd_we),
+    .mem_cmd_addr(mem_bwd_cmd_addr),
+    .mem_wdata_valid(mem_bwd_wdata_valid),
+    .mem_wdata_ready(mem_bwd_wdata_ready),
+    .mem_wdata(mem_bwd_wdata),
+    .mem_rdata_valid(mem_bwd_rdata_valid),
+    .mem_rdata_ready(mem_bwd_rdata_ready),
+    .mem_rdata(mem_bwd_rdata),
+    .record(backward_record),
+    .record_valid(backward_record_valid),
+    .record_ready(backward_record_ready),
+    .record_lost(backward_record_valid && backward_record_ready && !record_room),
+    .idle(backward_idle),
+    .next_due_ns(backward_due_ns)
+);
+
+assign forward_record_ready = !takes_backward;
+assign backward_record_ready = takes_backward;
+
+// A record that does not fit is lost.
+nagi_fifo #(.WIDTH(256), .DEPTH_WIDTH(4)) records_inst (
+    .clk(clk),
+    .rst(rst),
+    .s_data(takes_backward ? backward_record : forward_record),
+    .s_valid(forward_record_valid || backward_record_valid),
+    .s_ready(record_room),
+    .m_data(m_axis_record_tdata),
+    .m_valid(m_axis_record_tvalid),
+    .m_ready(m_axis_record_tready)
+);
+
+wire is_quiet = forward_idle && backward_idle && !m_axis_record_tvalid && time_reg == time_ns &&
+    !s_axis_a_tvalid && !s_axis_b_tvalid;
+
+always @(posedge clk) begin
+    time_reg <= time_ns;
+    backward_last_reg <= takes_backward;
+    soon_reg <= time_ns - epoch_ns;
+    later_reg <= soon_reg;
+    now_reg <= later_reg;
+
+    if (!is_quiet) begin
+        settle_reg <= SETTLE_CLOCKS[2:0];
+    end else if (settle_reg != 0) begin
+        settle_reg <= settle_reg - 1'b1;
+    end
+    idle_reg <= is_quiet && settle_reg == 0;
+
+    due_reg <= forward_due_ns < backward_due_ns ? forward_due_ns : backward_due_ns;
+    next_due_reg <= &due_reg ? due_reg : due_reg + epoch_ns;
+
+    if (rst) begin
+        settle_reg <= SETTLE_CLOCKS[2:0];
+        idle_reg <= 1'b0;
+    end
+end
+
 endmodule
 
 `resetall

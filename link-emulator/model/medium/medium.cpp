@@ -142,9 +142,10 @@ void Medium::serve_queue(StationIndex index) {
   Station& station = stations_[index];
   if (!station.sending) {
     if (const auto packet = station.queue->dequeue(now_, queue_events_)) {
-      station.sending.emplace();
-      station.sending->packet = *packet;
-      station.sending->number = station.packets++;
+      Sending next;
+      next.packet = *packet;
+      next.number = station.packets++;
+      station.sending = next;
     }
   }
   station.counters.marked += std::exchange(queue_events_.marks, 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Schedules computed by hand, to the nanosecond, and properties that hold for any traffic.
+// Properties that hold for any traffic; schedules computed by hand are in schedules.json.
 #include "model/direction.hpp"
 
 #include <gtest/gtest.h>
@@ -50,13 +50,6 @@ class Recorder {
     return all;
   }
 };
-
-TEST(Direction, WithoutAnythingDeliversAtOnce) {
-  Direction link = make({});
-  Recorder seen;
-  link.offer({full, 1}, at(5ms), seen.departures);
-  EXPECT_EQ(seen.events(), (std::vector<Event>{{1, Fate::delivered, 5ms}}));
-}
 
 TEST(Direction, DelaysByItsDelay) {
   DirectionConfig config;
@@ -128,126 +121,6 @@ TEST(Direction, WhatIsTakenAheadIsDeliveredAllTheSame) {
     EXPECT_EQ(waited.counters().delivered, ahead.counters().delivered);
     EXPECT_EQ(ahead.held(), 0u);
   }
-}
-
-TEST(Direction, TransmitsOneAfterTheOther) {
-  DirectionConfig config = eight_megabits();
-  config.delay = 10ms;
-  Direction link = make(config);
-  Recorder seen;
-  link.offer({full, 1}, at(0ms), seen.departures);
-  link.offer({{500}, 2}, at(0ms), seen.departures);    // waits until 1 ms, takes 0.5 ms
-  link.offer({full, 3}, at(1200us), seen.departures);  // waits until 1.5 ms
-  link.offer({full, 4}, at(5ms), seen.departures);     // finds the link idle
-  link.advance(at(1s), seen.departures);
-  EXPECT_EQ(seen.events(), (std::vector<Event>{{1, Fate::delivered, 11ms},
-                                               {2, Fate::delivered, 11500us},
-                                               {3, Fate::delivered, 12500us},
-                                               {4, Fate::delivered, 16ms}}));
-  EXPECT_EQ(link.counters().transmitting, 3500us);
-}
-
-// mahimahi's queue of 2 counts the packet in transmission.
-TEST(Direction, ItsQueueMayCountTheTransmission) {
-  DirectionConfig config = eight_megabits();
-  config.queue = DropTail{Packets{2}, true};
-  Direction link = make(config);
-  Recorder seen;
-  for (std::uint64_t tag = 1; tag <= 3; ++tag) link.offer({full, tag}, at(0ms), seen.departures);
-  EXPECT_EQ(seen.events(), (std::vector<Event>{{3, Fate::queue_overflow, 0ms}}));
-  link.advance(at(1ms), seen.departures);
-  link.offer({full, 4}, at(1ms), seen.departures);
-  EXPECT_EQ(link.counters().queue_overflows, 1U);
-  EXPECT_EQ(link.counters().max_waiting, 1U);
-}
-
-TEST(Direction, CountsFramingOnTopOfIpBytes) {
-  DirectionConfig config = eight_megabits();
-  config.overhead = Bytes{250};
-  Direction link = make(config);
-  Recorder seen;
-  link.offer({full, 1}, at(0ms), seen.departures);
-  link.advance(at(1s), seen.departures);
-  EXPECT_EQ(seen.events(), (std::vector<Event>{{1, Fate::delivered, 1250us}}));
-  EXPECT_EQ(link.counters().delivered_bytes, full);
-}
-
-TEST(Direction, LosesNoTimeToRounding) {
-  // 1,000 bytes at 3 Mb/s take 2,666,666 2/3 ns. Three of them take 8 ms, to the nanosecond.
-  DirectionConfig config;
-  config.rate = Bitrate{3'000'000};
-  Direction link = make(config);
-  Recorder seen;
-  for (std::uint64_t tag = 1; tag <= 3000; ++tag) link.offer({full, tag}, at(0ms), seen.departures);
-  link.advance(at(10s), seen.departures);
-  EXPECT_EQ(seen.events()[0], (Event{1, Fate::delivered, 2'666'666ns}));
-  EXPECT_EQ(seen.events()[1], (Event{2, Fate::delivered, 5'333'333ns}));
-  EXPECT_EQ(seen.events()[2], (Event{3, Fate::delivered, 8ms}));
-  EXPECT_EQ(seen.events()[2999], (Event{3000, Fate::delivered, 8s}));
-}
-
-TEST(Direction, DropsTheTailOfAFullQueueInPackets) {
-  DirectionConfig config = eight_megabits();
-  config.queue = DropTail{Packets{2}};
-  Direction link = make(config);
-  Recorder seen;
-  for (std::uint64_t tag = 1; tag <= 5; ++tag) link.offer({full, tag}, at(0ms), seen.departures);
-  // One in transmission, two waiting, two dropped on arrival.
-  EXPECT_EQ(seen.events(),
-            (std::vector<Event>{{4, Fate::queue_overflow, 0ms}, {5, Fate::queue_overflow, 0ms}}));
-  EXPECT_EQ(link.counters().max_waiting, 2u);
-  link.offer({full, 6}, at(1ms), seen.departures);  // at 1 ms packet 1 is out, so there is room
-  EXPECT_EQ(link.counters().queue_overflows, 2u);
-}
-
-TEST(Direction, DropsTheTailOfAFullQueueInBytes) {
-  DirectionConfig config = eight_megabits();
-  config.queue = DropTail{Bytes{1500}};
-  Direction link = make(config);
-  Recorder seen;
-  link.offer({full, 1}, at(0ms), seen.departures);   // in transmission
-  link.offer({full, 2}, at(0ms), seen.departures);   // 1,000 waiting
-  link.offer({full, 3}, at(0ms), seen.departures);   // 2,000 would be
-  link.offer({{500}, 4}, at(0ms), seen.departures);  // 1,500: just fits
-  EXPECT_EQ(seen.events(), (std::vector<Event>{{3, Fate::queue_overflow, 0ms}}));
-}
-
-TEST(Direction, LosesAtEgressOnlyAfterTransmission) {
-  DirectionConfig config = eight_megabits();
-  config.loss = BernoulliLoss{1};
-  config.delay = 10ms;
-  Direction link = make(config);
-  Recorder seen;
-  link.offer({full, 1}, at(0ms), seen.departures);
-  link.offer({full, 2}, at(0ms), seen.departures);
-  link.advance(at(1s), seen.departures);
-  EXPECT_EQ(seen.events(),
-            (std::vector<Event>{{1, Fate::channel_loss, 1ms}, {2, Fate::channel_loss, 2ms}}));
-  EXPECT_EQ(link.counters().transmitted, 2u);
-}
-
-TEST(Direction, LosesAtIngressBeforeTheQueue) {
-  DirectionConfig config = eight_megabits();
-  config.loss = BernoulliLoss{1};
-  config.loss_at = LossPlace::ingress;
-  config.queue = DropTail{Packets{1}};
-  Direction link = make(config);
-  Recorder seen;
-  for (std::uint64_t tag = 1; tag <= 5; ++tag) link.offer({full, tag}, at(0ms), seen.departures);
-  EXPECT_EQ(link.counters().channel_losses, 5u);
-  EXPECT_EQ(link.counters().queue_overflows, 0u);
-  EXPECT_EQ(link.counters().transmitted, 0u);
-}
-
-TEST(Direction, BreaksTiesByTransmissionsFirst) {
-  DirectionConfig config = eight_megabits();
-  config.queue = DropTail{Packets{1}};
-  Direction link = make(config);
-  Recorder seen;
-  link.offer({full, 1}, at(0ms), seen.departures);
-  link.offer({full, 2}, at(0ms), seen.departures);
-  link.offer({full, 3}, at(1ms), seen.departures);  // the instant packet 1 is out
-  EXPECT_EQ(link.counters().queue_overflows, 0u);
 }
 
 /// A source of arbitrary configurations and traffic.

@@ -35,25 +35,6 @@ TEST(ThresholdMarking, CountsBytesIfTheThresholdDoes) {
   EXPECT_TRUE(average.marks({1}, {3001}));
 }
 
-TEST(Marking, MarksWhatIsCapableWhileTheQueueIsLong) {
-  DirectionConfig config;
-  config.rate = Bitrate{8'000'000};
-  config.mark = ThresholdMarking{Packets{2}, 1};
-  Direction link(config, 1, 0, DirectionName::forward);
-  std::vector<Departure> departures;
-  // The first is in transmission, the next three find 0, 1 and 2 waiting, the others more.
-  for (std::uint64_t tag = 1; tag <= 8; ++tag) {
-    link.offer({{1000}, tag, tag % 2 == 0 ? Ecn::ect0 : Ecn::not_ect}, Instant{}, departures);
-  }
-  link.advance(Instant{1s}, departures);
-  std::vector<std::uint64_t> marked;
-  for (const Departure& departure : departures) {
-    if (departure.packet.marked) marked.push_back(departure.packet.tag);
-  }
-  EXPECT_EQ(marked, (std::vector<std::uint64_t>{6, 8}));
-  EXPECT_EQ(link.counters().marked, 2u);
-}
-
 TEST(Marking, ForgetsOverAnIdleTime) {
   DirectionConfig config;
   config.rate = Bitrate{8'000'000};

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How fast an FPGA's core is simulated in the loop: `make bench-fpga`.
+
+    bench_fpga.py [--seconds N] [--rounds N] [--payload BYTES] [--json FILE]
+
+One flow fills a link of 25 ms each way in the virtual lab, without loss: over the core's Verilog,
+which nagi-fpga simulates, and over nagi-link's model. Counted is all that a run takes, captures and
+certificate included.
+
+Exit status: 0 all targets met, 1 some missed, 2 the benchmark cannot run here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import statistics
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "link-emulator" / "bench"))
+
+from bench_report import Row, machine, report, verdict
+from bench_virtual import Run, run_once
+from nagi.campaign.build import current_build
+from nagi.labs import guest, virtual
+from nagi.plan import fpga
+from nagi.plan.planner import plan_runs
+from nagi.spec.points import read_experiment
+from nagi_contracts.errors import InputError, refuse
+from nagi_contracts.links import Links
+from nagi_contracts.records import Verdict
+
+TARGETS = {2: None, 10: 1.0, 50: None}  # Mb/s -> virtual seconds a second of processor time
+TICK_NS = 8
+SPEC = """\
+schema_version: 1
+name: speed
+title: How fast the core is simulated
+seed: 1
+nodes: {S: host, D: host}
+links:
+  path: {between: [S, D], rate: $capacity, delay: 25 ms, queue: 1 bdp, emulator: $emulator}
+flows:
+  bulk: {from: S, to: D, scheme: cubic, payload: PAYLOAD bytes}
+host_profile: linux
+duration: SECONDS s
+warmup: 1 s
+matrix: {emulator: [link, fpga], capacity: [2 Mb/s, 10 Mb/s, 50 Mb/s]}
+report: {x: capacity, series: emulator}
+"""
+NOTES = """\
+A virtual second is one of the run's timeline; a second is one of a processor's time, so that what
+others do on the machine does not show. Rounds are medians. Rate and delay errors are of the core:
+packets that fared otherwise than nagi-link's model has it of the same arrivals, in which every
+instant is exact, and the most that a packet left the core after it was due."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    run: Run
+    processor_s: float
+    differences: float  # from the model, packets
+    max_late_ns: int  # of releases; of nagi-link 0
+
+    @property
+    def speed(self) -> float:
+        return self.run.virtual_s / self.processor_s
+
+
+def text(seconds: int, payload: int) -> str:
+    return SPEC.replace("SECONDS", str(seconds)).replace("PAYLOAD", str(payload))
+
+
+def measured(directory: Path, spec: Path) -> dict[tuple[str, int], Measured]:
+    """Of each emulator and rate, in Mb/s."""
+    build = current_build(virtual.NAME, fpgas=True)
+    found = {}
+    for point in read_experiment(spec, None):
+        (plan,) = (each.with_ids(build.id) for each in plan_runs(point, None))
+        (link,) = plan.links
+        assert link.forward.rate_bps is not None
+        before = _processor_s()
+        run = run_once(directory, plan, build)
+        processor_s = _processor_s() - before
+        path = directory / "runs" / plan.run_id
+        checks = {each.name: each.value for each in Verdict.read(path / "verdict.json").checks}
+        account = Links.read(path / "links.json").links[0]
+        cores = [each.core for each in (account.forward, account.backward) if each.core]
+        found[point.values["emulator"], round(link.forward.rate_bps / 1e6)] = Measured(
+            run,
+            processor_s,
+            checks["replay_differences"] or 0,
+            max((each.max_late_ns for each in cores), default=0),
+        )
+    return found
+
+
+def _processor_s() -> float:
+    """Of this process and all that it has waited for, in seconds."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)
+
+
+def rows_of(rounds: list[dict[tuple[str, int], Measured]]) -> list[Row]:
+    rows = []
+    for rate, target in TARGETS.items():
+        core, link = (
+            statistics.median(each[emulator, rate].speed for each in rounds)
+            for emulator in ("fpga", "link")
+        )
+        wall = statistics.median(
+            each["fpga", rate].run.virtual_s
+            / (each["fpga", rate].run.guest_s + each["fpga", rate].run.certificate_s)
+            for each in rounds
+        )
+        good = all(each["fpga", rate].run.valid for each in rounds)
+        rows.append(
+            Row(
+                f"{rate} Mb/s",
+                f"{core:.2f} virtual s/s",
+                f"nagi-link {link:.2f} virtual s/s; {wall:.2f} by the clock on the wall",
+                core / link,
+                "" if target is None else f">= {target:g}",
+                verdict(good and (target is None or core >= target)),
+            )
+        )
+    cores = [each["fpga", rate] for each in rounds for rate in TARGETS]
+    differences = max(each.differences for each in cores)
+    late_ns = max(each.max_late_ns for each in cores)
+    rows += [
+        Row("rate error", f"{differences:g} packets", "", None, "0", verdict(differences == 0)),
+        Row(
+            "delay error", f"{late_ns} ns", "", None, f"< {TICK_NS} ns", verdict(late_ns < TICK_NS)
+        ),
+    ]
+    return rows
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="bench_fpga", description="Speed of the simulated core.")
+    parser.add_argument("--seconds", type=int, default=10, help="of each run's measurement")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--payload", type=int, default=1000, help="bytes a packet")
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args()
+    try:
+        guest.require_able()
+        can = fpga.availability()
+        if not can.available:
+            raise refuse(can.reason, can.cure)
+    except InputError as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return 2
+    about = {"machine": machine(), "seconds": given.seconds, "payload": given.payload}
+    os.sched_setaffinity(0, guest.processors()[-1:])
+    rounds = []
+    with tempfile.TemporaryDirectory(prefix="nagi-bench-fpga-") as scratch:
+        spec = Path(scratch) / "speed.yaml"
+        spec.write_text(text(given.seconds, given.payload))
+        try:
+            for number in range(given.rounds):
+                print(f"round {number + 1} of {given.rounds}", file=sys.stderr, flush=True)
+                rounds.append(measured(Path(scratch) / str(number), spec))
+        except RuntimeError as error:
+            print(f"bench: {error}", file=sys.stderr)
+            return 2
+    details = {
+        "runs": [
+            [
+                {
+                    "emulator": emulator,
+                    "rate_mbps": rate,
+                    "virtual_s_per_s": one.speed,
+                    "processor_s": one.processor_s,
+                    **vars(one.run),
+                    "differences": one.differences,
+                    "max_late_ns": one.max_late_ns,
+                }
+                for (emulator, rate), one in each.items()
+            ]
+            for each in rounds
+        ]
+    }
+    return report(rows_of(rounds), NOTES, given.json, about, details)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Links that an FPGA's core carries: what the core lacks is refused, and what does not fit its
+memory."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from nagi_contracts.impairments.losses import LossPlan
+from nagi_contracts.impairments.losses.bernoulli import BernoulliLossPlan
+from nagi_contracts.impairments.losses.gilbert_elliott import GilbertElliottLossPlan
+from nagi_contracts.impairments.losses.none import NoLossPlan
+from nagi_contracts.impairments.losses.poisson import PoissonLossPlan
+from nagi_contracts.impairments.markings.threshold import ThresholdMarkingPlan
+from nagi_contracts.impairments.queues.drop_tail import DropTailPlan
+from nagi_contracts.plan import DIRECTIONS, DirectionName, DirectionPlan, FpgaPlan
+from nagi_contracts.units import in_bytes
+
+from nagi.plan.directions import Directions
+from nagi.plan.request import PlanRequest
+from nagi.spec.links import Fpga, Link
+
+_ETHERNET_HEADER = 14
+_LOSSES = (NoLossPlan, BernoulliLossPlan, GilbertElliottLossPlan, PoissonLossPlan)
+_ON_NAGI_LINK = "or write `emulator: link`"
+# What the core has no part for: key -> why it is refused, and the cure.
+_LACKING = {
+    "burst": ("the FPGA's core has no token bucket", "remove it"),
+    "rate_trace": ("the rate of the FPGA's core does not change", "give `rate`"),
+    "delay_trace": ("the delay of the FPGA's core does not change", "give `delay`"),
+    "jitter": ("the FPGA's core has no jitter", "remove it"),
+    "keep_order": ("the FPGA's core always keeps packets in order", "remove it"),
+    "arq": ("the FPGA's core has no ARQ", "remove it"),
+    "corruption": ("the FPGA's core corrupts no packets", "remove it"),
+    "duplication": ("the FPGA's core duplicates no packets", "remove it"),
+    "reordering": ("the FPGA's core reorders no packets", "remove it"),
+    "shaped_by": ("a switch cannot shape a link of the FPGA's", "remove it"),
+}
+
+
+class Memory(NamedTuple):
+    """What one direction of a core can hold."""
+
+    words: int  # of packets' bytes
+    word_bytes: int  # a packet takes whole words
+    packets: int  # descriptors
+
+    @property
+    def bytes(self) -> int:
+        return self.words * self.word_bytes
+
+
+# As link-emulator/fpga/simulation/core.hpp has it.
+SIMULATED = Memory(words=1 << 18, word_bytes=64, packets=1 << 14)
+
+
+class FpgaLinks:
+    """The links that FPGAs carry. Raises InputError where one has settings that the core lacks."""
+
+    def __init__(self, request: PlanRequest) -> None:
+        self._request = request
+        self.plans = {
+            name: FpgaPlan(by=(link.fpga or Fpga()).by)
+            for name, link in request.experiment.links.items()
+            if self._is_fpga(name, link)
+        }
+
+    def _is_fpga(self, name: str, link: Link) -> bool:
+        """Whether an FPGA carries a link. Refuses settings that the core has no part for."""
+        if link.emulator != "fpga":
+            if link.fpga is not None:
+                raise self._request.error(
+                    ("links", name, "fpga"),
+                    "`fpga` on a link that is not `emulator: fpga`",
+                    "write `emulator: fpga` at the link, or remove it",
+                )
+            return False
+        for direction in DIRECTIONS:
+            settings = self._request.settings(link, direction)
+            for key, (what, cure) in _LACKING.items():
+                if getattr(settings, key) not in (None, "emulator"):
+                    place = self._request.place(name, direction, key)
+                    raise self._request.error(place, what, f"{cure}, {_ON_NAGI_LINK}")
+        return True
+
+    def require_fit(self, directions: Directions) -> None:
+        """Raises InputError where a direction does what the core cannot do, or holds more than its
+        memory."""
+        for link in self.plans:
+            for name in DIRECTIONS:
+                self._require_fit(link, name, directions.plans[link, name])
+
+    def _require_fit(self, link: str, name: DirectionName, direction: DirectionPlan) -> None:
+        problem = _what_is_lacking(direction)
+        if problem is not None:
+            key, what, cure = problem
+            place = self._request.place(link, name, key)
+            raise self._request.error(place, what, f"{cure}, {_ON_NAGI_LINK}")
+        self._require_memory(link, name, direction)
+
+    def _require_memory(self, link: str, name: DirectionName, direction: DirectionPlan) -> None:
+        memory = SIMULATED
+        if direction.rate_bps is None:
+            if direction.delay_ns:
+                raise self._request.error(
+                    ("links", link, "emulator"),
+                    f"without a rate {name} nothing bounds what is under way, and the core's "
+                    "memory has an end",
+                    f"give `rate`, {_ON_NAGI_LINK}",
+                )
+            return
+        size = self._request.experiment.links[link].mtu_bytes
+        waiting, packets = _waiting(direction, size)
+        under_way = -(-direction.rate_bps * direction.delay_ns // (8 * 10**9))
+        # A packet in transmission, one that comes in, and one that goes out.
+        packets += under_way // (size + direction.overhead_bytes) + 3
+        a_packet = -(-(size + _ETHERNET_HEADER) // memory.word_bytes) * memory.word_bytes
+        needed = (waiting + under_way) * a_packet // size + 3 * a_packet
+        if needed <= memory.bytes and packets <= memory.packets:
+            return
+        place = self._request.place(link, name, "queue" if waiting > under_way else "delay")
+        raise self._request.error(
+            place,
+            f"what waits and what is under way {name} take up to {in_bytes(needed)} in {packets:,} "
+            f"packets; the core's memory holds {in_bytes(memory.bytes)} in {memory.packets:,}",
+            f"give a smaller queue, delay or rate, {_ON_NAGI_LINK}",
+        )
+
+
+def _waiting(direction: DirectionPlan, size: int) -> tuple[int, int]:
+    """The most that may wait, in IP bytes and in packets of `size`; (0, 0): no limit says."""
+    queue = direction.queue
+    if queue is None:
+        return 0, 0
+    if queue.bytes is not None:
+        return queue.bytes, -(-queue.bytes // size)
+    packets = queue.packets or 0
+    return packets * size, packets
+
+
+def _what_is_lacking(direction: DirectionPlan) -> tuple[str, str, str] | None:
+    """What the core does not do: key, why, and what would do. None: it does all."""
+    if direction.queue is not None and not isinstance(direction.queue, DropTailPlan):
+        what = f"the FPGA's core has no queue discipline {direction.queue.discipline}"
+        return "queue", what, "give it `drop_tail`"
+    mark = direction.mark
+    if mark is not None and not (isinstance(mark, ThresholdMarkingPlan) and mark.weight == 1):
+        what = "the FPGA's core marks by the queue itself, not by its average"
+        return "mark", what, "give `weight: 1`"
+    if not isinstance(direction.loss, _LOSSES):
+        known = ", ".join(_name(each) for each in _LOSSES)
+        what = f"the FPGA's core has no loss model {direction.loss.model}"
+        return "loss", what, f"use {known}"
+    return None
+
+
+def _name(loss: type[LossPlan]) -> str:
+    name: str = loss.model_fields["model"].default
+    return name

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs over a link that an FPGA's core carries, simulated. Where it is to fail, a script takes
+nagi-fpga's place."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from fpga_specs import FPGA
+from nagi_contracts.links import Links
+from nagi_contracts.paths import executable
+from nagi_contracts.records import Verdict
+from prefixes import make_prefix
+
+needs_nagi_fpga = pytest.mark.skipif(
+    not executable("nagi-fpga").is_file(), reason="needs nagi-fpga: `make fpga-simulation`"
+)
+
+
+def run(
+    directory: Path, text: str = FPGA, *, lab: str, script: str = "", tries: int = 1, name="out"
+) -> tuple[str, Path]:
+    """What nagi says, and the run's directory. `script`: what takes nagi-fpga's place, for sh;
+    PROGRAM in it is nagi-fpga itself. More than one try: others may hold the machine up."""
+    spec, out = directory / f"{name}.yaml", directory / name
+    spec.write_text(text)
+    environment = dict(os.environ)
+    if script:
+        program = executable("nagi-fpga").resolve()
+        prefix = make_prefix(directory / "prefix", without=["nagi-fpga"])
+        environment["NAGI_PREFIX"] = str(prefix)
+        double = prefix / "bin" / "nagi-fpga"
+        double.write_text(f"#!/bin/sh\n{script.replace('PROGRAM', str(program))}\n")
+        double.chmod(0o755)
+    done = subprocess.run(
+        [executable("nagi"), "run", str(spec),
+         "--lab", lab, "--out", str(out), "--tries", str(tries)],
+        capture_output=True, text=True, timeout=800, check=False, env=environment,
+    )  # fmt: skip
+    (found,) = (path for path in (out / "runs").iterdir() if ".invalid-" not in path.name)
+    return done.stdout + done.stderr, found
+
+
+def check(said: str, directory: Path) -> None:
+    """That a run is valid, that arrivals are at ticks and packets leave the core at the next."""
+    verdict = Verdict.read(directory / "verdict.json")
+    assert verdict.status == "valid", said
+    values = {check.name: check.value for check in verdict.checks}
+    assert values["replay_differences"] == values["unaccounted"] == 0
+    assert values["core_late_releases"] == values["core_memory_overflows"] == 0
+    link = Links.read(directory / "links.json").links[1]
+    assert link.name == "wireless"
+    for account in (link.forward, link.backward):
+        assert account.core is not None
+        assert account.core.max_late_ns < account.core.tick_ns == 8
+    assert link.forward.packets.channel_losses > 0
+    table = pd.read_parquet(directory / "packets.parquet")
+    mine = table[table["link"] == "wireless"]
+    assert len(mine) == link.forward.packets.offered + link.backward.packets.offered
+    assert (mine["arrived_ns"] % 8 == 0).all()
+    assert (mine["left_ns"] % 8 != 0).any()  # the model's instants, not ticks

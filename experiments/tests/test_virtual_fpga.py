@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An FPGA's core in the loop in virtual time: Linux TCP over the core's Verilog."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+from fpga_runs import check, needs_nagi_fpga, run
+from fpga_specs import FPGA, LINK
+from marks import in_virtual_time
+from nagi_contracts.records import Manifest, Verdict
+from nagi_contracts.results import Metrics
+
+pytestmark = [needs_nagi_fpga, *in_virtual_time]
+# What nagi-fpga and nagi-link say to each other: link-emulator/daemon/fpga_protocol.hpp.
+REFUSES = """exec /usr/bin/python3 -c '
+import socket, struct, sys
+link = socket.socket(fileno=int(sys.argv[-1]))
+kind, length = struct.unpack("<II", link.recv(8))
+said = b"nagi-link is of another version"
+link.sendall(struct.pack("<II", 4, len(said)) + said)
+' "$@" """
+
+
+def test_a_run_over_the_core_is_certified_and_the_same_every_time(tmp_path):
+    said, first = run(tmp_path, lab="virtual", name="first")
+    check(said, first)
+    assert Manifest.read(first / "manifest.json").build.nagi_fpga is not None
+    _, second = run(tmp_path, lab="virtual", name="second")
+    names = {path.name for path in first.iterdir() if path.is_file()}
+    for name in names - {"manifest.json"}:
+        assert (first / name).read_bytes() == (second / name).read_bytes(), name
+
+
+def test_tcp_achieves_over_the_core_what_it_does_over_nagi_link(tmp_path):
+    said, core = run(tmp_path, FPGA, lab="virtual", name="core")
+    check(said, core)
+    _, link = run(tmp_path, LINK, lab="virtual", name="link")
+    achieved = [Metrics.read(directory / "metrics.json").rows[0].agi for directory in (core, link)]
+    assert achieved[0] == pytest.approx(achieved[1], rel=0.02)
+    packets = [
+        pd.read_parquet(directory / "packets.parquet").query(
+            "link == 'wireless' and direction == 'forward'"
+        )
+        for directory in (core, link)
+    ]
+    # The channel is the same: losses in time fall where they fell.
+    lost = [
+        set(each.loc[each["fate"] == "channel loss", "left_ns"] // 10_000_000) for each in packets
+    ]
+    assert len(lost[0] & lost[1]) > 0.5 * len(lost[0])
+
+
+def test_a_core_that_ends_makes_the_run_fail_with_its_words(tmp_path):
+    script = '(sleep 3; kill -KILL $$) & echo I was about to say >&2; exec PROGRAM "$@"'
+    said, directory = run(tmp_path, lab="virtual", script=script)
+    verdict = Verdict.read(directory / "verdict.json")
+    assert verdict.status == "failed", said
+    assert any(
+        "link wireless: nagi-fpga was ended by SIGKILL: I was about to say" in reason
+        for reason in verdict.reasons
+    ), verdict.reasons
+
+
+def test_a_core_of_another_version_makes_the_run_fail(tmp_path):
+    said, directory = run(tmp_path, lab="virtual", script=REFUSES)
+    verdict = Verdict.read(directory / "verdict.json")
+    assert verdict.status == "failed", said
+    assert any("nagi-link is of another version" in reason for reason in verdict.reasons), verdict

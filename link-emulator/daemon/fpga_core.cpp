@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/fpga_core.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "daemon/held_frame.hpp"
+#include "io/input_error.hpp"
+#include "model/direction_json.hpp"
+#include "runtime/version.hpp"
+
+namespace nagi::daemon {
+
+using model::Departure;
+using model::DirectionName;
+using model::Duration;
+using model::Instant;
+using nlohmann::json;
+
+namespace {
+
+constexpr std::size_t worth_a_message = 128;  // arrivals
+
+Instant instant(std::int64_t ns) { return Instant{Duration{ns}}; }
+std::int64_t nanoseconds(Instant at) { return at.time_since_epoch().count(); }
+
+std::span<const std::byte> bytes_of_text(const std::string& text) {
+  return std::as_bytes(std::span(text));
+}
+
+std::string text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+/// How long a packet is in transmission, at least: what the one before left over may be done first.
+Duration min_air_time(const model::DirectionConfig& config, const model::Packet& packet) {
+  const auto* rate = std::get_if<model::Bitrate>(&config.rate);
+  if (rate == nullptr) return {};
+  const auto bits = static_cast<unsigned __int128>((packet.size + config.overhead).count) * 8;
+  const auto ns = static_cast<std::int64_t>(bits * 1'000'000'000 / rate->bits_per_second);
+  return Duration{std::max<std::int64_t>(ns - 1, 0)};
+}
+
+model::Fate fate_of(std::uint8_t code) {
+  constexpr std::array fates = {model::Fate::delivered, model::Fate::queue_overflow,
+                                model::Fate::channel_loss};
+  if (code >= fates.size()) {
+    throw std::system_error(EPROTO, std::generic_category(), "no fate of a packet");
+  }
+  return fates.at(code);
+}
+
+}  // namespace
+
+FpgaCore::FpgaCore(int socket, std::string name, const FpgaSettings& settings, io::FramePool& pool)
+    : name_(std::move(name)), socket_(socket, name_), pool_(pool) {
+  for (std::size_t i = 0; i < sides_.size(); ++i) {
+    sides_[i].config = settings.directions.at(i);
+    const auto* delay = std::get_if<Duration>(&sides_[i].config.delay);
+    if (delay == nullptr) throw InputError(name_ + ": a delay that changes; give `delay_ns`");
+    sides_[i].delay = *delay;
+  }
+  const json wanted = {{"version", runtime::program_version},
+                       {"protocol", fpga::protocol_version},
+                       {"link", settings.link},
+                       {"seed", settings.seed},
+                       {"forward", model::to_json(settings.directions[0])},
+                       {"backward", model::to_json(settings.directions[1])}};
+  fpga::MessageWriter request(fpga::Kind::configure);
+  request.bytes(bytes_of_text(wanted.dump()));
+  ask(request, fpga::Kind::configure);
+}
+
+void FpgaCore::report_end() const {
+  throw std::system_error(EPIPE, std::generic_category(), name_ + ": nagi-fpga ended");
+}
+
+std::span<const std::byte> FpgaCore::ask(fpga::MessageWriter& request, fpga::Kind kind) {
+  socket_.send(request);
+  fpga::Kind answered{};
+  const auto answer = socket_.receive(answered, true);
+  if (!answer) report_end();
+  if (answered == fpga::Kind::refused) throw InputError(name_ + ": " + text_of(*answer));
+  if (answered != kind) {
+    throw std::system_error(EPROTO, std::generic_category(), name_ + ": no answer of nagi-fpga");
+  }
+  return *answer;
+}
+
+void FpgaCore::offer(DirectionName direction, const model::Packet& packet, Instant at) {
+  Side& mine = side(direction);
+  mine.held.emplace_back(packet);
+  ++mine.count;
+  mine.last_arrival = at;
+  waiting_.push_back({at, direction, slot_of(packet)});
+}
+
+void FpgaCore::advance(DirectionName direction, Instant to) {
+  Side& mine = side(direction);
+  mine.known = std::max(mine.known, to);
+  const Instant known = std::min(sides_[0].known, sides_[1].known);
+  if (known <= now_) return;
+  const bool may_deliver = std::ranges::any_of(
+      sides_, [&](const Side& each) { return each.count > 0 && earliest(each) <= known; });
+  if (may_deliver || waiting_.size() >= worth_a_message) bring_to(known);
+}
+
+void FpgaCore::catch_up() {
+  const Instant known = std::min(sides_[0].known, sides_[1].known);
+  if (known > now_) bring_to(known);
+}
+
+Instant FpgaCore::earliest(const Side& side) const {
+  const auto first = std::ranges::find_if(side.held, [](const auto& each) { return !!each; });
+  const HeldFrame& frame = held_frame(pool_, **first);
+  const Instant end =
+      std::max(frame.arrived, side.last_end) + min_air_time(side.config, **first) + side.delay;
+  // The core knows of it, or of nothing that could be sooner.
+  const bool is_inside = frame.arrived <= now_;
+  return fpga::next_tick(is_inside ? std::max(end, next_) : end);
+}
+
+void FpgaCore::bring_to(Instant to) {
+  std::ranges::stable_sort(waiting_, {}, &Arrival::at);
+  const auto later = std::ranges::upper_bound(waiting_, to, {}, &Arrival::at);
+  fpga::MessageWriter request(fpga::Kind::advance);
+  request.part(
+      fpga::AdvanceHead{nanoseconds(to), static_cast<std::uint32_t>(later - waiting_.begin()), 0});
+  for (auto arrival = waiting_.begin(); arrival != later; ++arrival) {
+    const io::Frame& frame = pool_.note<HeldFrame>(arrival->slot).frame;
+    request.part(fpga::ArrivalHead{nanoseconds(arrival->at),
+                                   static_cast<std::uint16_t>(frame.length),
+                                   static_cast<std::uint8_t>(arrival->direction),
+                                   {}});
+    request.bytes(std::as_bytes(bytes_of(pool_, frame)));
+  }
+  waiting_.erase(waiting_.begin(), later);
+
+  fpga::MessageReader answer(ask(request, fpga::Kind::advance));
+  const auto head = answer.part<fpga::AdvancedHead>();
+  for (std::uint32_t i = 0; i < head.departures; ++i) {
+    const auto departure = answer.part<fpga::DepartureHead>();
+    take(departure, answer.bytes(departure.length));
+  }
+  answer.require_end();
+  now_ = to;
+  next_ = head.next_ns == fpga::never ? Instant::max() : instant(head.next_ns);
+}
+
+void FpgaCore::take(const fpga::DepartureHead& head, std::span<const std::byte> frame) {
+  const std::size_t place = head.direction < sides_.size()
+                                ? head.index - sides_.at(head.direction).first
+                                : std::size_t{0};
+  if (head.direction >= sides_.size() || place >= sides_.at(head.direction).held.size() ||
+      !sides_.at(head.direction).held[place]) {
+    throw std::system_error(EPROTO, std::generic_category(),
+                            name_ + ": the core has a packet that it was not given");
+  }
+  Side& mine = sides_.at(head.direction);
+  model::Packet packet = *mine.held[place];
+  mine.held[place].reset();
+  --mine.count;
+  while (!mine.held.empty() && !mine.held.front()) {
+    mine.held.pop_front();
+    ++mine.first;
+  }
+
+  HeldFrame& held = held_frame(pool_, packet);
+  const model::Fate fate = fate_of(head.fate);
+  if (fate == model::Fate::delivered) {
+    const std::span<std::uint8_t> mine_bytes = bytes_of(pool_, held.frame);
+    if (frame.size() != mine_bytes.size()) {
+      throw std::system_error(EPROTO, std::generic_category(),
+                              name_ + ": a frame left the core with another length");
+    }
+    std::ranges::copy(frame, std::as_writable_bytes(mine_bytes).begin());
+  }
+  // From here on it is what the core says.
+  held.arrived = instant(head.arrived_ns);
+  held.index = head.index;
+  held.identity = head.identity;
+  packet.size = {head.ip_bytes};
+  packet.ecn = model::Ecn{head.ecn};
+  packet.marked = head.marked != 0;
+  const Instant left = instant(head.left_ns);
+  if (fate == model::Fate::delivered) mine.last_end = std::max(mine.last_end, left - mine.delay);
+  mine.departures.push_back({packet, fate, left});
+}
+
+void FpgaCore::take_departures(DirectionName direction, std::vector<Departure>& departures) {
+  std::vector<Departure>& mine = side(direction).departures;
+  departures.insert(departures.end(), mine.begin(), mine.end());
+  mine.clear();
+}
+
+std::optional<Instant> FpgaCore::next_delivery(DirectionName direction) const {
+  const Side& mine = side(direction);
+  if (mine.count == 0) return std::nullopt;
+  return earliest(mine);
+}
+
+Instant FpgaCore::now(DirectionName direction) const {
+  return std::max(now_, side(direction).last_arrival);
+}
+
+std::size_t FpgaCore::held(DirectionName direction) const { return side(direction).count; }
+
+void FpgaCore::for_each_held(DirectionName direction,
+                             const std::function<void(const model::Packet&)>& visit) const {
+  for (const auto& packet : side(direction).held) {
+    if (packet) visit(*packet);
+  }
+}
+
+const model::DirectionCounters& FpgaCore::counters(DirectionName direction) {
+  fpga::MessageWriter request(fpga::Kind::count);
+  fpga::MessageReader answer(ask(request, fpga::Kind::count));
+  for (Side& each : sides_) {
+    const auto& count = each.counted = answer.part<fpga::CountsOf>();
+    // What has come and has not been given to the core yet is held here.
+    model::DirectionCounters& counters = each.counters;
+    counters.offered = count.offered;
+    counters.offered_bytes = {count.offered_bytes};
+    counters.delivered = count.delivered;
+    counters.delivered_bytes = {count.delivered_bytes};
+    counters.queue_overflows = count.queue_overflows + count.memory_overflows;
+    counters.channel_losses = count.channel_losses;
+    counters.marked = count.marked;
+    counters.transmitted = count.transmitted;
+    counters.transmitted_bytes = {count.transmitted_bytes};
+    counters.transmitting = Duration{count.transmitting_ns};
+    counters.max_waiting = count.max_waiting;
+  }
+  answer.require_end();
+  for (const Arrival& arrival : waiting_) {
+    model::DirectionCounters& counters = side(arrival.direction).counters;
+    ++counters.offered;
+    counters.offered_bytes += {pool_.note<HeldFrame>(arrival.slot).frame.length};
+  }
+  return side(direction).counters;
+}
+
+json FpgaCore::account(DirectionName direction) const {
+  const fpga::CountsOf& counted = side(direction).counted;
+  return {{"tick_ns", fpga::tick_ns},
+          {"memory_overflows", counted.memory_overflows},
+          {"late_releases", counted.late_releases},
+          {"max_late_ns", counted.max_late_ns}};
+}
+
+void FpgaDirection::offer(model::Packet packet, Instant at, std::vector<Departure>& departures) {
+  core_->offer(name_, packet, at);
+  core_->take_departures(name_, departures);
+}
+
+void FpgaDirection::advance(Instant to, std::vector<Departure>& departures) {
+  core_->advance(name_, to);
+  core_->take_departures(name_, departures);
+}
+
+}  // namespace nagi::daemon

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What nagi-link and the process that has the core of a link's FPGA (nagi-fpga) say to each other,
+// at the two ends of a SOCK_STREAM socket. nagi-link asks, one request at a time, and has an answer
+// to each. Messages are a header and what its `bytes` count; little-endian.
+//
+//   configure   JSON: {"version": "0.1.0", "protocol": 1, "link": 1, "seed": 2008,
+//                      "forward": {...}, "backward": {...}}, directions as direction_json.hpp has
+//               them; answered by JSON: {"build_id": ..., "tick_ns": 8, "longest_frame": 1536}
+//   advance     AdvanceHead, then `arrivals` times ArrivalHead and a frame. The core is brought to
+//               an instant. Arrivals lie on ticks, none of them after that instant, in the order
+//               of their instants; answered by AdvancedHead, then `departures` times DepartureHead
+//               and, of a packet that was delivered, its frame. They stand in the order in which
+//               they left.
+//   count       nothing; answered by CountsOf both directions
+//
+// In the place of any answer: refused, with what is wrong as text. nagi-fpga then ends.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "model/units.hpp"
+
+namespace nagi::daemon::fpga {
+
+constexpr int protocol_version = 1;
+constexpr std::int64_t tick_ns = 8;
+constexpr std::uint32_t max_message_bytes = 1U << 28;
+
+enum class Kind : std::uint32_t { configure = 1, advance = 2, count = 3, refused = 4 };
+
+struct Header {
+  Kind kind = Kind::refused;
+  std::uint32_t bytes = 0;  // that follow
+};
+
+struct AdvanceHead {
+  std::int64_t to_ns = 0;
+  std::uint32_t arrivals = 0;
+  std::uint32_t reserved = 0;
+};
+
+struct ArrivalHead {
+  std::int64_t at_ns = 0;
+  std::uint16_t length = 0;  // of the frame, without FCS
+  std::uint8_t direction = 0;
+  std::array<std::uint8_t, 5> reserved{};
+};
+
+constexpr std::int64_t never = INT64_MAX;
+
+struct AdvancedHead {
+  std::int64_t next_ns = never;  // nothing happens in the core before, unless a packet arrives
+  std::uint32_t departures = 0;
+  std::uint32_t reserved = 0;
+};
+
+/// What the core's record says.
+struct DepartureHead {
+  std::int64_t arrived_ns = 0;
+  std::int64_t left_ns = 0;
+  std::uint32_t index = 0;
+  std::uint32_t identity = 0;
+  std::uint32_t late_ns = 0;  // it left the core so much after `left_ns`
+  std::uint16_t ip_bytes = 0;
+  std::uint16_t length = 0;  // of the frame that follows; 0: none does
+  std::uint8_t direction = 0;
+  std::uint8_t fate = 0;  // as packet_record.hpp has it
+  std::uint8_t ecn = 0;
+  std::uint8_t marked = 0;
+  std::array<std::uint8_t, 4> reserved{};
+};
+
+/// Of one direction; see the registers of the core.
+struct CountsOf {
+  std::uint64_t offered = 0;
+  std::uint64_t offered_bytes = 0;
+  std::uint64_t delivered = 0;
+  std::uint64_t delivered_bytes = 0;
+  std::uint64_t queue_overflows = 0;
+  std::uint64_t channel_losses = 0;
+  std::uint64_t marked = 0;
+  std::uint64_t transmitted = 0;
+  std::uint64_t transmitted_bytes = 0;
+  std::uint64_t transmitting_ns = 0;
+  std::uint64_t max_waiting = 0;
+  std::uint64_t memory_overflows = 0;
+  std::uint64_t late_releases = 0;
+  std::uint64_t max_late_ns = 0;
+};
+
+static_assert(sizeof(Header) == 8 && sizeof(AdvanceHead) == 16 && sizeof(ArrivalHead) == 16);
+static_assert(sizeof(AdvancedHead) == 16 && sizeof(DepartureHead) == 40 && sizeof(CountsOf) == 112);
+
+/// The first tick that is not before an instant.
+inline model::Instant next_tick(model::Instant at) {
+  const std::int64_t ns = at.time_since_epoch().count();
+  return at + model::Duration{(tick_ns - ns % tick_ns) % tick_ns};
+}
+
+}  // namespace nagi::daemon::fpga

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Of nagi_memory_port: one of both is taken at a time, a command stays until the memory takes it,
+// as many words of data are given as writes, and neither waits for more than one of the other.
+
+reg has_begun = 1'b0;
+reg was_waiting = 1'b0;
+reg last_we;
+reg [ADDR_WIDTH-1:0] last_addr;
+reg passed_over_write = 1'b0;  // a read was taken while a write could have been
+reg passed_over_read = 1'b0;
+reg [7:0] writes_taken = 0;
+reg [7:0] data_given = 0;
+
+wire takes_write = write_valid && write_ready;
+wire takes_read = read_valid && read_ready;
+
+always @(posedge clk) begin
+    has_begun <= 1'b1;
+    if (!has_begun) assume (rst);
+    was_waiting <= cmd_valid && !cmd_ready && !rst;
+    last_we <= cmd_we;
+    last_addr <= cmd_addr;
+    passed_over_write <= !rst && takes_read && can_write;
+    passed_over_read <= !rst && takes_write && read_valid;
+    // A memory takes data of writes that it has been told of.
+    if (wdata_ready) assume (data_given != writes_taken);
+    if (takes_write) writes_taken <= writes_taken + 1'b1;
+    if (wdata_valid && wdata_ready) data_given <= data_given + 1'b1;
+    if (rst) begin
+        writes_taken <= 0;
+        data_given <= 0;
+    end
+    if (has_begun && !rst) begin
+        assert (!(takes_write && takes_read));
+        if (was_waiting) begin
+            assert (cmd_valid);
+            assert (cmd_we == last_we);
+            assert (cmd_addr == last_addr);
+        end
+        if (passed_over_write && can_take && can_write) assert (takes_write);
+        if (passed_over_read && can_take && read_valid) assert (takes_read);
+        assert (wdata_valid == (data_given != writes_taken));
+        cover (takes_write && wrote_last_reg);
+    end
+end

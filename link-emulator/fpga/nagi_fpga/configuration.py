@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values of the core's registers for a direction of a link, which is given as in nagi-link's
+configuration (link-emulator/model/direction_json.hpp)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from nagi_fpga.register_map import DIRECTION, DIRECTIONS, FIELDS, REGISTERS, VALUES
+
+_CERTAIN = 1 << 64  # a probability of 1
+_LONGEST_MEAN_PS = 9.2e18  # less than one event in a hundred days: there are none
+_SHORTEST_MEAN_PS = 1000.0  # events cannot be told apart below that
+_PROBABILITIES = ("loss_in_good", "loss_in_bad", "good_to_bad", "bad_to_good")
+_KEYS = {"rate_bps", "overhead_bytes", "queue", "mark", "delay_ns", "loss", "keep_order"}
+
+
+class Unsupported(ValueError):
+    """What the core lacks: the key of the direction, and what is wrong with it."""
+
+    def __init__(self, key: str, what: str) -> None:
+        super().__init__(f"{key}: {what}")
+        self.key = key
+        self.what = what
+
+
+def direction_registers(direction: Mapping[str, Any]) -> dict[str, int]:
+    """Register of a direction: value. Raises Unsupported for what the core lacks.
+
+    `keep_order` may be there: with a constant delay there is nothing to reorder.
+    """
+    for key in direction:
+        if key not in _KEYS:
+            raise Unsupported(key, "the FPGA link emulator does not have this")
+    values = dict.fromkeys(DIRECTION, 0)
+    mode: dict[str, int] = {}
+    rate = direction.get("rate_bps")
+    values["rate_bps"] = 0 if rate is None else rate
+    mode["unlimited_rate"] = rate is None
+    overhead = direction.get("overhead_bytes", 0)
+    values["overhead_bytes"] = overhead
+    values["delay_ns"] = direction.get("delay_ns", 0)
+    _set_queue(values, mode, direction.get("queue", {}))
+    _set_mark(values, mode, direction.get("mark"))
+    _set_loss(values, mode, direction.get("loss", {"model": "none"}), rate, overhead)
+    values["mode"] = sum(int(value) << FIELDS["mode"][name][1] for name, value in mode.items())
+    return values
+
+
+def _set_queue(values: dict[str, int], mode: dict[str, int], queue: Mapping[str, Any]) -> None:
+    if queue.get("discipline", "drop_tail") != "drop_tail":
+        raise Unsupported(
+            "queue.discipline", f"{queue['discipline']} is not in the core, drop_tail is"
+        )
+    if "bdp" in queue:
+        raise Unsupported("queue.bdp", "the core counts packets or bytes")
+    mode["counts_transmission"] = bool(queue.get("counts_transmission", False))
+    for unit in ("packets", "bytes"):
+        if unit in queue:
+            mode["queue_limit"] = VALUES["mode"]["queue_limit"][unit]
+            values["queue_limit"] = queue[unit]
+
+
+def _set_mark(values: dict[str, int], mode: dict[str, int], mark: Mapping[str, Any] | None) -> None:
+    if mark is None:
+        return
+    if mark.get("weight", 1) != 1:
+        raise Unsupported("mark.weight", "the core marks by the queue itself: weight 1")
+    for unit in ("packets", "bytes"):
+        if f"threshold_{unit}" in mark:
+            mode["mark"] = VALUES["mode"]["mark"][unit]
+            values["mark_threshold"] = mark[f"threshold_{unit}"]
+
+
+def _set_loss(
+    values: dict[str, int],
+    mode: dict[str, int],
+    loss: Mapping[str, Any],
+    rate: int | None,
+    overhead: int,
+) -> None:
+    model = loss["model"]
+    if model not in VALUES["mode"]["loss"]:
+        known = ", ".join(VALUES["mode"]["loss"])
+        raise Unsupported("loss.model", f"{model} is not in the core, which has {known}")
+    mode["loss"] = VALUES["mode"]["loss"][model]
+    mode["loss_at_ingress"] = loss.get("at", "egress") == "ingress"
+    if model == "bernoulli":
+        _set_probabilities(values, mode, {"loss_in_good": loss["probability"]})
+    elif model == "gilbert_elliott":
+        defaults = {"loss_in_good": 0.0, "loss_in_bad": 1.0}
+        chosen = {name: loss.get(name, defaults.get(name)) for name in _PROBABILITIES}
+        _set_probabilities(values, mode, chosen)
+    elif model == "poisson":
+        if rate is None:
+            raise Unsupported("loss.model", "poisson needs a rate")
+        mean = poisson_mean_ps(loss["packet_loss_rate"], loss["packet_bytes"] + overhead, rate)
+        if mean is None:
+            mode["loss"] = VALUES["mode"]["loss"]["none"]
+        else:
+            values["poisson_mean_ps"] = mean
+
+
+def _set_probabilities(
+    values: dict[str, int], mode: dict[str, int], probabilities: Mapping[str, float]
+) -> None:
+    for name, probability in probabilities.items():
+        threshold = math.floor(Fraction(probability) * _CERTAIN)
+        mode[f"{name}_certain"] = threshold == _CERTAIN
+        values[name] = 0 if threshold == _CERTAIN else threshold
+
+
+def poisson_mean_ps(packet_loss_rate: float, framed_bytes: int, rate_bps: int) -> int | None:
+    """Mean time between events, as link-emulator/model/loss/poisson.hpp has it. None: no events."""
+    if packet_loss_rate == 0:
+        return None
+    packet_seconds = 8.0 * float(framed_bytes) / float(rate_bps)
+    exact = packet_seconds / -math.log1p(-packet_loss_rate) * 1e12
+    whole = math.floor(exact)
+    mean = whole + 1 if exact - whole >= 0.5 else whole
+    if mean >= _LONGEST_MEAN_PS:
+        return None
+    return max(mean, int(_SHORTEST_MEAN_PS))
+
+
+def writes(
+    seed: int, link: int, directions: Mapping[str, Mapping[str, Any]], epoch_ns: int = 0
+) -> list[tuple[int, int]]:
+    """Addresses and 32-bit values that configure a core, which must be disabled, in their order.
+    `directions`: `forward` and `backward`, each as in nagi-link's configuration."""
+    found: list[tuple[int, int]] = []
+
+    def write(address: int, bits: int, value: int) -> None:
+        for word in range(bits // 32):
+            found.append((address + 4 * word, value >> 32 * word & 0xFFFFFFFF))
+
+    for name, value in {"seed": seed, "link": link, "epoch_ns": epoch_ns}.items():
+        write(*REGISTERS[name], value)
+    for direction, base in DIRECTIONS.items():
+        for name, value in direction_registers(directions.get(direction, {})).items():
+            address, bits = DIRECTION[name]
+            write(base + address, bits, value)
+    return found

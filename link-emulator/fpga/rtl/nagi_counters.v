@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+
+`include "nagi_registers.vh"
+
+/*
+ * Counters of a direction, in distributed memory. What happens is gathered in small accumulators.
+ * Sweep after sweep, of 18 clocks, these are set aside all at once and added to the counters, one a
+ * clock. A sweep in which counters are latched writes each sum to a second memory, too: all of them
+ * are of the sweep's first clock.
+ */
+module nagi_counters #
+(
+    parameter QUEUE_DEPTH_WIDTH = 10
+)
+(
+    input  wire                        clk,
+    input  wire                        rst,
+    // From the next sweep on, counters begin at 0.
+    input  wire                        clear,
+    // Asks for a latch; it is the instant of the latch; it is over.
+    input  wire                        latch,
+    output wire                        latches,
+    output wire                        latched,
+
+    // Pulses, and what goes with them.
+    input  wire                        offered,
+    input  wire [15:0]                 offered_bytes,
+    input  wire                        delivered,
+    input  wire [15:0]                 delivered_bytes,
+    input  wire                        queue_overflow,
+    input  wire                        channel_loss,
+    input  wire                        marked,
+    input  wire                        transmitted,
+    input  wire [16:0]                 transmitted_bytes,
+    input  wire [50:0]                 transmitting_ns,
+    // What waits, whenever that may have become more.
+    input  wire [QUEUE_DEPTH_WIDTH:0]  waiting,
+    input  wire                        waiting_valid,
+    input  wire                        bad_frame,
+    input  wire                        memory_overflow,
+    input  wire                        lost_record,
+    input  wire                        late_release,
+    input  wire [31:0]                 late_ns,
+
+    // A latched counter, a clock later.
+    input  wire [3:0]                  read_counter,
+    output reg  [63:0]                 read_value
+);
+
+localparam COUNTERS = 16;
+localparam [4:0] LAST_STEP = 5'd17;
+// In a sweep, 18 clocks, there are fewer pulses than this holds, and fewer bytes.
+localparam PULSES_WIDTH = 5;
+localparam BYTES_WIDTH = 21;
+localparam TIME_WIDTH = 54;
+
+reg [63:0] counter_memory[COUNTERS-1:0];
+reg [63:0] latched_memory[COUNTERS-1:0];
+
+reg [4:0] step_reg = 0;
+reg clear_asked_reg = 1'b1;
+reg clearing_reg = 1'b1;
+reg latch_asked_reg = 1'b0;
+reg latching_reg = 1'b0;
+reg latched_reg = 1'b0;
+reg [63:0] sum_reg = 0;
+
+// Pulses by the counter's number; where there are bytes, those.
+reg [PULSES_WIDTH-1:0] pulses_reg[COUNTERS-1:0];
+reg [PULSES_WIDTH-1:0] pulses_aside_reg[COUNTERS-1:0];
+reg [BYTES_WIDTH-1:0] offered_bytes_reg = 0;
+reg [BYTES_WIDTH-1:0] offered_bytes_aside_reg = 0;
+reg [BYTES_WIDTH-1:0] delivered_bytes_reg = 0;
+reg [BYTES_WIDTH-1:0] delivered_bytes_aside_reg = 0;
+reg [BYTES_WIDTH-1:0] transmitted_bytes_reg = 0;
+reg [BYTES_WIDTH-1:0] transmitted_bytes_aside_reg = 0;
+reg [TIME_WIDTH-1:0] transmitting_reg = 0;
+reg [TIME_WIDTH-1:0] transmitting_aside_reg = 0;
+reg [QUEUE_DEPTH_WIDTH:0] max_waiting_reg = 0;
+reg [31:0] max_late_reg = 0;
+
+reg [COUNTERS-1:0] pulse;
+reg [63:0] addend;
+reg is_maximum;
+integer i;
+
+wire starts = step_reg == 0;
+wire [3:0] number = step_reg[3:0] - 4'd1;     // that is added up
+wire [3:0] written = step_reg[3:0] - 4'd2;    // that is written back
+wire adds = step_reg >= 1 && step_reg <= 16;
+wire writes = step_reg >= 2 && step_reg <= 17;
+
+assign latches = starts && latch_asked_reg;
+assign latched = latched_reg;
+
+always @* begin
+    pulse = 0;
+    pulse[`NAGI_COUNTER_OFFERED] = offered;
+    pulse[`NAGI_COUNTER_DELIVERED] = delivered;
+    pulse[`NAGI_COUNTER_QUEUE_OVERFLOWS] = queue_overflow;
+    pulse[`NAGI_COUNTER_CHANNEL_LOSSES] = channel_loss;
+    pulse[`NAGI_COUNTER_MARKED] = marked;
+    pulse[`NAGI_COUNTER_TRANSMITTED] = transmitted;
+    pulse[`NAGI_COUNTER_BAD_FRAMES] = bad_frame;
+    pulse[`NAGI_COUNTER_MEMORY_OVERFLOWS] = memory_overflow;
+    pulse[`NAGI_COUNTER_LOST_RECORDS] = lost_record;
+    pulse[`NAGI_COUNTER_LATE_RELEASES] = late_release;
+
+    addend = {{64-PULSES_WIDTH{1'b0}}, pulses_aside_reg[number]};
+    is_maximum = 1'b0;
+    case (number)
+        `NAGI_COUNTER_OFFERED_BYTES: addend = {{64-BYTES_WIDTH{1'b0}}, offered_bytes_aside_reg};
+        `NAGI_COUNTER_DELIVERED_BYTES:
+            addend = {{64-BYTES_WIDTH{1'b0}}, delivered_bytes_aside_reg};
+        `NAGI_COUNTER_TRANSMITTED_BYTES:
+            addend = {{64-BYTES_WIDTH{1'b0}}, transmitted_bytes_aside_reg};
+        `NAGI_COUNTER_TRANSMITTING_NS: addend = {{64-TIME_WIDTH{1'b0}}, transmitting_aside_reg};
+        `NAGI_COUNTER_MAX_WAITING: begin
+            addend = {{63-QUEUE_DEPTH_WIDTH{1'b0}}, max_waiting_reg};
+            is_maximum = 1'b1;
+        end
+        `NAGI_COUNTER_MAX_LATE_NS: begin
+            addend = {32'd0, max_late_reg};
+            is_maximum = 1'b1;
+        end
+        default: ;
+    endcase
+end
+
+always @(posedge clk) begin
+    step_reg <= step_reg == LAST_STEP ? 5'd0 : step_reg + 1'b1;
+    latched_reg <= 1'b0;
+    if (latch) begin
+        latch_asked_reg <= 1'b1;
+    end
+    if (clear) begin
+        clear_asked_reg <= 1'b1;
+    end
+
+    for (i = 0; i < COUNTERS; i = i + 1) begin
+        pulses_reg[i] <= (starts ? {PULSES_WIDTH{1'b0}} : pulses_reg[i]) +
+            {{PULSES_WIDTH-1{1'b0}}, pulse[i]};
+    end
+    offered_bytes_reg <= (starts ? {BYTES_WIDTH{1'b0}} : offered_bytes_reg) +
+        {{BYTES_WIDTH-16{1'b0}}, offered ? offered_bytes : 16'd0};
+    delivered_bytes_reg <= (starts ? {BYTES_WIDTH{1'b0}} : delivered_bytes_reg) +
+        {{BYTES_WIDTH-16{1'b0}}, delivered ? delivered_bytes : 16'd0};
+    transmitted_bytes_reg <= (starts ? {BYTES_WIDTH{1'b0}} : transmitted_bytes_reg) +
+        {{BYTES_WIDTH-17{1'b0}}, transmitted ? transmitted_bytes : 17'd0};
+    transmitting_reg <= (starts ? {TIME_WIDTH{1'b0}} : transmitting_reg) +
+        {{TIME_WIDTH-51{1'b0}}, transmitted ? transmitting_ns : 51'd0};
+    if (waiting_valid && waiting > max_waiting_reg) begin
+        max_waiting_reg <= waiting;
+    end
+    if (delivered && late_ns > max_late_reg) begin
+        max_late_reg <= late_ns;
+    end
+
+    if (starts) begin
+        clearing_reg <= clear_asked_reg;
+        clear_asked_reg <= clear;
+        latching_reg <= latch_asked_reg;
+        latch_asked_reg <= latch;
+        for (i = 0; i < COUNTERS; i = i + 1) begin
+            pulses_aside_reg[i] <= pulses_reg[i];
+        end
+        offered_bytes_aside_reg <= offered_bytes_reg;
+        delivered_bytes_aside_reg <= delivered_bytes_reg;
+        transmitted_bytes_aside_reg <= transmitted_bytes_reg;
+        transmitting_aside_reg <= transmitting_reg;
+        if (clear_asked_reg) begin
+            max_waiting_reg <= 0;
+            max_late_reg <= 0;
+        end
+    end
+    if (adds) begin
+        sum_reg <= clearing_reg ? 64'd0 :
+            (is_maximum ? 64'd0 : counter_memory[number]) + addend;
+    end
+    if (writes) begin
+        counter_memory[written] <= sum_reg;
+        if (latching_reg) begin
+            latched_memory[written] <= sum_reg;
+        end
+    end
+    if (step_reg == LAST_STEP) begin
+        latched_reg <= latching_reg;
+        latching_reg <= 1'b0;
+    end
+    read_value <= latched_memory[read_counter];
+
+    if (rst) begin
+        step_reg <= 0;
+        clear_asked_reg <= 1'b1;
+        latch_asked_reg <= 1'b0;
+        latching_reg <= 1'b0;
+        latched_reg <= 1'b0;
+    end
+end
+
+endmodule
+
+`resetall

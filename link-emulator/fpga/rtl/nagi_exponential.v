@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+
+/*
+ * -ln(u) for u = (draw + 1) / 2^64, with 40 fractional bits: exponential_q40() of
+ * link-emulator/model/random.cpp. The binary logarithm is found by repeated squaring, a bit at a
+ * time, then scaled by ln 2, by a nagi_wide_multiplier, which is outside. It takes some 370 clocks,
+ * and one for each leading zero of draw + 1.
+ */
+module nagi_exponential
+(
+    input  wire          clk,
+    input  wire          rst,
+    input  wire          start,
+    input  wire [63:0]   draw,
+    output wire          done,
+    output wire [45:0]   value,
+
+    output wire          multiply,
+    output wire [63:0]   multiply_a,
+    output wire [63:0]   multiply_b,
+    input  wire          multiplied,
+    input  wire [127:0]  product
+);
+
+localparam [63:0] LN2_Q64 = 64'hB17217F7D1CF79AB;
+localparam FRACTION_BITS = 40;
+
+localparam [2:0]
+    STATE_IDLE = 3'd0,
+    STATE_NORMALIZE = 3'd1,
+    STATE_SQUARE = 3'd2,
+    STATE_LOGARITHM = 3'd3,
+    STATE_SCALE = 3'd4;
+
+reg [2:0] state_reg = STATE_IDLE;
+reg [63:0] mantissa_reg = 0;  // 63 fractional bits
+reg [5:0] integer_reg = 0;    // of log2(draw + 1)
+reg [FRACTION_BITS-1:0] fraction_reg = 0;
+reg [5:0] bits_reg = 0;
+reg [46:0] log2_u_reg = 0;    // less than 0: its absolute value
+reg [45:0] value_reg = 0;
+reg multiply_reg = 1'b0;
+reg done_reg = 1'b0;
+
+wire unused = &{1'b0, product[62:0]};
+
+assign done = done_reg;
+assign value = value_reg;
+assign multiply = multiply_reg;
+assign multiply_a = state_reg == STATE_SCALE ? {17'd0, log2_u_reg} : mantissa_reg;
+assign multiply_b = state_reg == STATE_SCALE ? LN2_Q64 : mantissa_reg;
+
+always @(posedge clk) begin
+    done_reg <= 1'b0;
+    multiply_reg <= 1'b0;
+    case (state_reg)
+        STATE_IDLE: begin
+            if (start) begin
+                if (&draw) begin
+                    value_reg <= 0;
+                    done_reg <= 1'b1;
+                end else begin
+                    mantissa_reg <= draw + 1'b1;
+                    integer_reg <= 6'd63;
+                    state_reg <= STATE_NORMALIZE;
+                end
+            end
+        end
+        STATE_NORMALIZE: begin
+            if (mantissa_reg[63]) begin
+                bits_reg <= FRACTION_BITS[5:0];
+                multiply_reg <= 1'b1;
+                state_reg <= STATE_SQUARE;
+            end else begin
+                mantissa_reg <= {mantissa_reg[62:0], 1'b0};
+                integer_reg <= integer_reg - 1'b1;
+            end
+        end
+        STATE_SQUARE: begin
+            if (multiplied) begin
+                // At least 2: the next bit is 1.
+                mantissa_reg <= product[127] ? product[127:64] : product[126:63];
+                fraction_reg <= {fraction_reg[FRACTION_BITS-2:0], product[127]};
+                bits_reg <= bits_reg - 1'b1;
+                if (bits_reg == 1) begin
+                    state_reg <= STATE_LOGARITHM;
+                end else begin
+                    multiply_reg <= 1'b1;
+                end
+            end
+        end
+        STATE_LOGARITHM: begin
+            log2_u_reg <= {7'd64, 40'd0} - {1'b0, integer_reg, fraction_reg};
+            multiply_reg <= 1'b1;
+            state_reg <= STATE_SCALE;
+        end
+        STATE_SCALE: begin
+            if (multiplied) begin
+                value_reg <= product[109:64];
+                done_reg <= 1'b1;
+                state_reg <= STATE_IDLE;
+            end
+        end
+        default: state_reg <= STATE_IDLE;
+    endcase
+    if (rst) begin
+        state_reg <= STATE_IDLE;
+        multiply_reg <= 1'b0;
+        done_reg <= 1'b0;
+    end
+end
+
+endmodule
+
+`resetall

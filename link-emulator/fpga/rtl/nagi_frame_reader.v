@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+
+/*
+ * Fetches frames from packet memory ahead of their release, in order, those lost at egress
+ * excepted, of which only the descriptor goes on.
+ */
+module nagi_frame_reader #
+(
+    parameter MEM_WIDTH = 64,
+    parameter ADDR_WIDTH = 13,
+    parameter QUEUE_DEPTH_WIDTH = 10,
+    // log2 of the words that wait for their release.
+    parameter EGRESS_WIDTH = 9
+)
+(
+    input  wire                          clk,
+    input  wire                          rst,
+    // 0: begins with no other frame.
+    input  wire                          run,
+
+    // A packet's transmission has been scheduled; its words have been given to the memory.
+    input  wire                          started,
+    input  wire                          written,
+
+    // The descriptor of packet `packet`, a clock later.
+    output wire [QUEUE_DEPTH_WIDTH-1:0]  packet,
+    input  wire                          is_lost,
+    input  wire [15:0]                   frame_bytes,
+
+    output wire [ADDR_WIDTH-1:0]         read_addr,
+    output wire                          read_valid,
+    input  wire                          read_ready,
+    // A word has come from the memory.
+    input  wire                          read_done,
+
+    input  wire [EGRESS_WIDTH:0]         egress_room,
+
+    // The packet, whose frame is all there, waits for its release.
+    output wire                          fetched_valid,
+    input  wire                          fetched_ready,
+
+    output wire                          free_valid,
+    output wire [15:0]                   free_words,
+
+    output wire                          busy,
+    output wire                          idle
+);
+
+localparam WORD_BYTES = MEM_WIDTH / 8;
+
+localparam [2:0]
+    STATE_IDLE = 3'd0,
+    STATE_LOOK = 3'd1,
+    STATE_ROOM = 3'd2,
+    STATE_READ = 3'd3,
+    STATE_WAIT = 3'd4,
+    STATE_GIVE = 3'd5;
+
+reg [2:0] state_reg = STATE_IDLE;
+reg [QUEUE_DEPTH_WIDTH:0] started_reg = 0;  // packets that may be fetched, as to their start
+reg [QUEUE_DEPTH_WIDTH:0] written_reg = 0;  // and as to their words
+reg [QUEUE_DEPTH_WIDTH-1:0] packet_reg = 0;
+reg [15:0] words_reg = 0;
+reg [15:0] asked_reg = 0;
+reg [15:0] come_reg = 0;
+reg is_lost_reg = 1'b0;
+reg [ADDR_WIDTH-1:0] read_ptr_reg = 0;
+reg free_reg = 1'b0;
+
+wire gives = state_reg == STATE_GIVE && fetched_ready;
+wire has_next = started_reg != 0 && written_reg != 0;
+wire [15:0] words = (frame_bytes + WORD_BYTES[15:0] - 16'd1) / WORD_BYTES[15:0];
+wire has_room = {{15-EGRESS_WIDTH{1'b0}}, egress_room} >= words_reg;
+wire [ADDR_WIDTH+15:0] words_wide = {{ADDR_WIDTH{1'b0}}, words_reg};
+wire unused = &{1'b0, words_wide};
+wire asks = read_valid && read_ready;
+
+assign packet = packet_reg;
+assign read_addr = read_ptr_reg;
+assign read_valid = state_reg == STATE_READ && asked_reg != words_reg;
+assign fetched_valid = state_reg == STATE_GIVE;
+assign free_valid = free_reg;
+assign free_words = words_reg;
+assign busy = state_reg == STATE_READ || state_reg == STATE_WAIT;
+assign idle = (state_reg == STATE_IDLE && !has_next) ||
+    (state_reg == STATE_ROOM && !has_room) || (state_reg == STATE_GIVE && !fetched_ready);
+
+always @(posedge clk) begin
+    free_reg <= gives;
+    started_reg <= started_reg + {{QUEUE_DEPTH_WIDTH{1'b0}}, started} -
+        {{QUEUE_DEPTH_WIDTH{1'b0}}, gives};
+    written_reg <= written_reg + {{QUEUE_DEPTH_WIDTH{1'b0}}, written} -
+        {{QUEUE_DEPTH_WIDTH{1'b0}}, gives};
+    if (read_done) begin
+        come_reg <= come_reg + 1'b1;
+    end
+    case (state_reg)
+        STATE_IDLE: begin
+            if (has_next && run) begin
+                state_reg <= STATE_LOOK;
+            end
+        end
+        STATE_LOOK: begin
+            words_reg <= words;
+            is_lost_reg <= is_lost;
+            asked_reg <= 0;
+            come_reg <= 0;
+            state_reg <= is_lost ? STATE_GIVE : STATE_ROOM;
+        end
+        STATE_ROOM: begin
+            if (has_room && run) begin
+                state_reg <= STATE_READ;
+            end
+        end
+        STATE_READ: begin
+            if (asks) begin
+                asked_reg <= asked_reg + 1'b1;
+            end
+            if (asked_reg == words_reg) begin
+                state_reg <= STATE_WAIT;
+            end
+        end
+        STATE_WAIT: begin
+            if (come_reg == words_reg) begin
+                state_reg <= STATE_GIVE;
+            end
+        end
+        STATE_GIVE: begin
+            if (fetched_ready) begin
+                packet_reg <= packet_reg + 1'b1;
+                state_reg <= STATE_IDLE;
+            end
+        end
+        default: state_reg <= STATE_IDLE;
+    endcase
+
+    if (asks) begin
+        read_ptr_reg <= read_ptr_reg + 1'b1;
+    end else if (gives && is_lost_reg) begin
+        read_ptr_reg <= read_ptr_reg + words_wide[ADDR_WIDTH-1:0];
+    end
+
+    if (rst) begin
+        state_reg <= STATE_IDLE;
+        started_reg <= 0;
+        written_reg <= 0;
+        packet_reg <= 0;
+        read_ptr_reg <= 0;
+        free_reg <= 1'b0;
+    end
+end
+
+endmodule
+
+`resetall

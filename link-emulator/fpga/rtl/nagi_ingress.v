@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+
+/*
+ * Frames that come in: each is kept, until it is decided what becomes of it, while its headers are
+ * parsed. Bad, short and long ones are dropped. What is known of a frame is given on as an arrival;
+ * its words are read from `read_addr` on.
+ */
+module nagi_ingress #
+(
+    parameter DATA_WIDTH = 64,
+    parameter MEM_WIDTH = 64,
+    parameter TIMESTAMPED = 0,
+    parameter MAX_FRAME = 1536,
+    // log2 of the words kept: room for two of the longest frames.
+    parameter STAGE_WIDTH = 9
+)
+(
+    input  wire                             clk,
+    input  wire                             rst,
+    input  wire                             accept,
+    input  wire [63:0]                      now_ns,
+
+    input  wire [DATA_WIDTH-1:0]            s_axis_tdata,
+    input  wire [DATA_WIDTH/8-1:0]          s_axis_tkeep,
+    input  wire                             s_axis_tvalid,
+    output wire                             s_axis_tready,
+    input  wire                             s_axis_tlast,
+    input  wire [(TIMESTAMPED ? 64 : 0):0]  s_axis_tuser,
+
+    output wire [63:0]                      arrival_ns,
+    output wire [15:0]                      arrival_bytes,  // of the frame
+    output wire [1:0]                       arrival_ecn,
+    output wire [31:0]                      arrival_identity,
+    output wire                             arrival_is_ipv4,
+    output wire [9:0]                       arrival_ip_at,
+    output wire [15:0]                      arrival_ip_word,
+    output wire [15:0]                      arrival_marked_checksum,
+    output wire                             arrival_valid,
+    input  wire                             arrival_ready,
+
+    // Frames have arrived that have not been taken yet. Otherwise what comes arrives now or later.
+    output wire                             is_coming,
+
+    // The words of frames, which `read_free` says how many of are not needed any more.
+    input  wire                             read_en,
+    input  wire [STAGE_WIDTH-1:0]           read_addr,
+    output wire [MEM_WIDTH-1:0]             read_data,
+    input  wire                             read_free,
+    input  wire [STAGE_WIDTH:0]             read_free_words,
+
+    output wire                             bad_frame,
+    // Further clocks change nothing.
+    output wire                             idle
+);
+
+localparam MIN_FRAME = 14;
+localparam ARRIVAL_WIDTH = 64 + 16 + 2 + 32 + 1 + 10 + 16 + 16;
+
+localparam [2:0]
+    STATE_WORD = 3'd0,
+    STATE_PARSE = 3'd1,
+    STATE_SUM = 3'd2,
+    STATE_JUDGE = 3'd3,
+    STATE_GIVE = 3'd4;
+
+reg [2:0] state_reg = STATE_WORD;
+reg [MEM_WIDTH-1:0] word_reg = 0;       // shifted by a halfword a clock
+reg [6:0] left_reg = 0;                 // bytes of it
+reg first_reg = 1'b0;
+reg last_reg = 1'b0;
+reg bad_reg = 1'b0;
+reg [63:0] arrived_reg = 0;
+reg [15:0] bytes_reg = 0;               // of the frame, so far
+reg is_long_reg = 1'b0;
+reg is_short_reg = 1'b0;
+reg is_parsed_reg = 1'b0;               // nothing further of the frame is parsed
+reg [STAGE_WIDTH:0] write_ptr_reg = 0;
+reg [STAGE_WIDTH:0] frame_ptr_reg = 0;  // where the frame begins
+reg [STAGE_WIDTH:0] free_reg = {1'b1, {STAGE_WIDTH{1'b0}}};
+reg bad_frame_reg = 1'b0;
+reg [5:0] coming_reg = 0;               // frames that arrived and have not been taken
+
+wire arrives;
+wire [MEM_WIDTH-1:0] word;
+wire [6:0] word_bytes;
+wire word_first;
+wire word_last;
+wire word_bad;
+wire [63:0] word_arrived_ns;
+wire word_valid;
+
+wire parser_done;
+wire is_ipv4;
+wire [1:0] ecn;
+wire [31:0] identity;
+wire [9:0] ip_at;
+wire [15:0] ip_word;
+wire [15:0] marked_checksum;
+
+wire give_ready;
+wire parsing = state_reg == STATE_PARSE;
+wire parse_half = parsing && left_reg > 1;
+wire ends_word = left_reg <= 2 || is_parsed_reg || (parser_done && !first_reg);
+wire has_room = free_reg != 0 || is_long_reg;
+wire word_ready = state_reg == STATE_WORD && has_room;
+wire take = word_valid && word_ready;
+wire stores = take && (word_first || !is_long_reg);
+wire [15:0] bytes_next = (word_first ? 16'd0 : bytes_reg) + {9'd0, word_bytes};
+wire gives = state_reg == STATE_GIVE && give_ready;
+wire drops = state_reg == STATE_JUDGE && (bad_reg || is_long_reg || is_short_reg);
+
+assign is_coming = coming_reg != 0;
+assign bad_frame = bad_frame_reg;
+assign idle = state_reg == STATE_WORD && !word_valid && coming_reg == 0;
+
+nagi_axis_widen #(
+    .DATA_WIDTH(DATA_WIDTH),
+    .MEM_WIDTH(MEM_WIDTH),
+    .TIMESTAMPED(TIMESTAMPED)
+) widen_inst (
+    .clk(clk),
+    .rst(rst),
+    .accept(accept),
+    .now_ns(now_ns),
+    .s_axis_tdata(s_axis_tdata),
+    .s_axis_tkeep(s_axis_tkeep),
+    .s_axis_tvalid(s_axis_tvalid),
+    .s_axis_tready(s_axis_tready),
+    .s_axis_tlast(s_axis_tlast),
+    .s_axis_tuser(s_axis_tuser),
+    .arrives(arrives),
+    .word(word),
+    .word_bytes(word_bytes),
+    .word_first(word_first),
+    .word_last(word_last),
+    .word_bad(word_bad),
+    .word_arrived_ns(word_arrived_ns),
+    .word_valid(word_valid),
+    .word_ready(word_ready)
+);
+
+nagi_frame_parser parser_inst (
+    .clk(clk),
+    .first(parsing && first_reg),
+    .half({word_reg[7:0], word_reg[15:8]}),
+    .half_valid(parse_half),
+    .done(parser_done),
+    .is_ipv4(is_ipv4),
+    .ecn(ecn),
+    .identity(identity),
+    .ip_at(ip_at),
+    .ip_word(ip_word),
+    .marked_checksum(marked_checksum)
+);
+
+nagi_ram #(.WIDTH(MEM_WIDTH), .ADDR_WIDTH(STAGE_WIDTH)) stage_inst (
+    .clk(clk),
+    .wr_en(stores),
+    .wr_addr(write_ptr_reg[STAGE_WIDTH-1:0]),
+    .wr_data(word),
+    .rd_en(read_en),
+    .rd_addr(read_addr),
+    .rd_data(read_data)
+);
+
+nagi_fifo #(.WIDTH(ARRIVAL_WIDTH), .DEPTH_WIDTH(4)) arrivals_inst (
+    .clk(clk),
+    .rst(rst),
+    .s_data({arrived_reg, bytes_reg, ecn, identity, is_ipv4, ip_at, ip_word, marked_checksum}),
+    .s_valid(state_reg == STATE_GIVE),
+    .s_ready(give_ready),
+    .m_data({arrival_ns, arrival_bytes, arrival_ecn, arrival_identity, arrival_is_ipv4,
+        arrival_ip_at, arrival_ip_word, arrival_marked_checksum}),
+    .m_valid(arrival_valid),
+    .m_ready(arrival_ready)
+);
+
+always @(posedge clk) begin
+    bad_frame_reg <= drops;
+
+    case (state_reg)
+        STATE_WORD: begin
+            if (take) begin
+                word_reg <= word;
+                left_reg <= word_bytes;
+                first_reg <= word_first;
+                last_reg <= word_last;
+                bad_reg <= word_bad;
+                arrived_reg <= word_arrived_ns;
+                bytes_reg <= bytes_next;
+                is_short_reg <= bytes_next < MIN_FRAME[15:0];
+                is_long_reg <= (is_long_reg && !word_first) || bytes_next > MAX_FRAME[15:0];
+                if (word_first) begin
+                    is_parsed_reg <= 1'b0;
+                end
+                if (word_first || !is_parsed_reg) begin
+                    state_reg <= STATE_PARSE;
+                end else if (word_last) begin
+                    state_reg <= STATE_SUM;
+                end
+            end
+        end
+        STATE_PARSE: begin
+            word_reg <= {16'd0, word_reg[MEM_WIDTH-1:16]};
+            left_reg <= left_reg - 7'd2;
+            first_reg <= 1'b0;
+            if (ends_word) begin
+                is_parsed_reg <= parser_done && !first_reg;
+                state_reg <= last_reg ? STATE_SUM : STATE_WORD;
+            end
+        end
+        STATE_SUM: state_reg <= STATE_JUDGE;
+        STATE_JUDGE: state_reg <= drops ? STATE_WORD : STATE_GIVE;
+        STATE_GIVE: begin
+            if (give_ready) begin
+                state_reg <= STATE_WORD;
+            end
+        end
+        default: state_reg <= STATE_WORD;
+    endcase
+
+    if (drops) begin
+        write_ptr_reg <= frame_ptr_reg;
+        is_long_reg <= 1'b0;
+    end else if (stores) begin
+        write_ptr_reg <= write_ptr_reg + 1'b1;
+    end
+    if (gives) begin
+        frame_ptr_reg <= write_ptr_reg;
+    end
+    free_reg <= free_reg - {{STAGE_WIDTH{1'b0}}, stores} + (read_free ? read_free_words : 0) +
+        (drops ? write_ptr_reg - frame_ptr_reg : 0);
+
+    coming_reg <= coming_reg + {5'd0, arrives} - {5'd0, drops} -
+        {5'd0, arrival_valid && arrival_ready};
+
+    if (rst) begin
+        state_reg <= STATE_WORD;
+        write_ptr_reg <= 0;
+        frame_ptr_reg <= 0;
+        free_reg <= {1'b1, {STAGE_WIDTH{1'b0}}};
+        is_long_reg <= 1'b0;
+        bad_frame_reg <= 1'b0;
+        coming_reg <= 0;
+    end
+end
+
+endmodule
+
+`resetall

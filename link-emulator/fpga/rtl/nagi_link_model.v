@@ -1,0 +1,471 @@
+// SPDX-License-Identifier: Apache-2.0
+
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+
+/*
+ * The discrete-event model of a direction (link-emulator/model/direction.hpp): loss at ingress,
+ * marking, drop-tail queue, rate server, loss at egress. Arrivals go in; out come a verdict on each
+ * and, when its transmission starts, when it leaves. Instants are compared, no clocks are counted.
+ *
+ * Events at the same instant happen in this order: ends of transmission, starts of transmission,
+ * then arrivals. An end is only handled when no arrival from before it can come any more.
+ */
+module nagi_link_model #
+(
+    // log2 of the packets held at a time.
+    parameter QUEUE_DEPTH_WIDTH = 10,
+    // log2 of the words of packet memory, and bytes of a word.
+    parameter ADDR_WIDTH = 13,
+    parameter WORD_BYTES = 8,
+    parameter DIVIDER_BITS = 1
+)
+(
+    input  wire                          clk,
+    input  wire                          rst,
+
+    // Configuration; see registers.yaml. Fixed while rst is 0.
+    input  wire                          direction,
+    input  wire [63:0]                   seed,
+    input  wire [31:0]                   link,
+    input  wire [39:0]                   rate_bps,
+    input  wire                          unlimited_rate,
+    input  wire [15:0]                   overhead_bytes,
+    input  wire                          counts_transmission,
+    input  wire [1:0]                    queue_limit_kind,
+    input  wire [40:0]                   queue_limit,
+    input  wire [1:0]                    mark_kind,
+    input  wire [40:0]                   mark_threshold,
+    input  wire [41:0]                   delay_ns,
+    input  wire [1:0]                    loss_kind,
+    input  wire                          loss_at_ingress,
+    input  wire [63:0]                   loss_in_good,
+    input  wire [63:0]                   loss_in_bad,
+    input  wire [63:0]                   good_to_bad,
+    input  wire [63:0]                   bad_to_good,
+    input  wire [3:0]                    certain,
+    input  wire [63:0]                   poisson_mean_ps,
+
+    // The next arrival, which stays until the verdict on it is taken. `is_coming`: there is one, or
+    // will be, from before now.
+    input  wire [63:0]                   now_ns,
+    input  wire [63:0]                   arrival_ns,
+    input  wire [15:0]                   arrival_frame_bytes,
+    input  wire [1:0]                    arrival_ecn,
+    input  wire                          arrival_valid,
+    output wire                          arrival_ready,
+    input  wire                          is_coming,
+
+    // What becomes of the arrival. Fate: as in packets.bin, 0 if it is let in.
+    output wire                          verdict_valid,
+    input  wire                          verdict_ready,
+    output wire [3:0]                    verdict_fate,
+    output wire                          verdict_marked,
+    output wire [31:0]                   verdict_index,
+
+    // The next packet that was let in is in transmission: when it will be at the far end or, if it
+    // is lost, at the end of its transmission.
+    output wire                          start_valid,
+    output wire [63:0]                   start_left_ns,
+    output wire                          start_lost,
+
+    // A packet has left the packet memory: words that are free.
+    input  wire                          free_valid,
+    input  wire [15:0]                   free_words,
+
+    // Pulses for the counters.
+    output wire                          count_offered,
+    output wire                          count_overflow,
+    output wire                          count_memory_overflow,
+    output wire                          count_loss,
+    output wire                          count_marked,
+    output wire                          count_transmitted,
+    output wire [15:0]                   counted_bytes,        // of the packet offered
+    output wire [16:0]                   counted_framed,       // of the packet transmitted
+    output wire [50:0]                   counted_transmitting,
+    output wire [QUEUE_DEPTH_WIDTH:0]    waiting,
+    output wire                          waiting_valid,
+
+    // When the packet in transmission ends; all ones: there is none.
+    output wire [63:0]                   next_end_ns,
+    // Nothing happens until an arrival comes or an end is due.
+    output wire                          idle
+);
+
+localparam [1:0]
+    KIND_NONE = 2'd0,
+    KIND_PACKETS = 2'd1,
+    KIND_BYTES = 2'd2;
+
+localparam [1:0]
+    LOSS_NONE = 2'd0,
+    LOSS_POISSON = 2'd3;
+
+localparam [3:0]
+    FATE_DELIVERED = 4'd0,
+    FATE_QUEUE_OVERFLOW = 4'd1,
+    FATE_CHANNEL_LOSS = 4'd2;
+
+localparam [15:0] ETHERNET_HEADER = 16'd14;
+
+// A rate of R bit/s does R of the work of a nanosecond: bits times 10^9 are 8 x 10^9 a byte,
+// 1,953,125 x 2^12.
+localparam [20:0] WORK_A_BYTE = 21'd1953125;
+localparam WORK_WIDTH = 51;
+// Of a number of words of packet memory.
+localparam SPACE_WIDTH = ADDR_WIDTH < 16 ? 17 : ADDR_WIDTH + 1;
+localparam [SPACE_WIDTH-1:0] SPACE = {{SPACE_WIDTH-1{1'b0}}, 1'b1} << ADDR_WIDTH;
+
+localparam [3:0]
+    STATE_SETTLE_1 = 4'd0,
+    STATE_SETTLE_2 = 4'd1,
+    STATE_IDLE = 4'd2,
+    STATE_LOOK = 4'd3,
+    STATE_ASK = 4'd4,
+    STATE_QUEUE = 4'd5,
+    STATE_VERDICT = 4'd6,
+    STATE_START = 4'd7,
+    STATE_WORK = 4'd8,
+    STATE_CARRY = 4'd9,
+    STATE_DIVIDE = 4'd10,
+    STATE_ADD = 4'd11,
+    STATE_SCHEDULE = 4'd12;
+
+reg [3:0] state_reg = STATE_SETTLE_1;
+// START to ADD are for the loss at ingress: how long the packet would take.
+reg is_estimate_reg = 1'b0;
+
+// The packet that comes in.
+reg [63:0] at_reg = 0;
+reg [15:0] bytes_reg = 0;
+reg [15:0] words_reg = 0;
+reg may_be_marked_reg = 1'b0;
+reg [31:0] index_reg = 0;
+reg [31:0] next_index_reg = 0;
+reg marked_reg = 1'b0;
+reg [3:0] fate_reg = FATE_DELIVERED;
+reg is_memory_overflow_reg = 1'b0;
+
+// What waits.
+reg [QUEUE_DEPTH_WIDTH:0] waiting_reg = 0;
+reg [QUEUE_DEPTH_WIDTH+16:0] waiting_bytes_reg = 0;
+reg [QUEUE_DEPTH_WIDTH-1:0] write_ptr_reg = 0;
+reg [QUEUE_DEPTH_WIDTH-1:0] read_ptr_reg = 0;
+wire [15:0] head_bytes;
+
+// What is held, under way included.
+reg [QUEUE_DEPTH_WIDTH:0] held_reg = 0;
+reg [SPACE_WIDTH-1:0] free_words_reg = SPACE;
+
+// The rate server.
+reg is_serving_reg = 1'b0;
+reg [15:0] served_bytes_reg = 0;
+reg [16:0] served_framed_reg = 0;
+reg [63:0] served_end_reg = 0;
+reg [WORK_WIDTH-1:0] served_air_reg = 0;
+reg served_lost_reg = 1'b0;
+reg at_once_reg = 1'b0;
+reg [39:0] left_over_reg = 0;
+
+// The transmission that starts, or is estimated.
+reg [15:0] size_reg = 0;
+reg [16:0] framed_reg = 0;
+reg [37:0] product_reg = 0;
+reg start_division_reg = 1'b0;
+reg [63:0] end_reg = 0;
+reg lost_reg = 1'b0;
+
+// Comparisons, a clock late.
+reg end_is_due_reg = 1'b0;
+reg arrival_seen_reg = 1'b0;
+reg end_before_arrival_reg = 1'b0;
+reg has_room_reg = 1'b0;
+reg has_memory_reg = 1'b0;
+reg over_threshold_reg = 1'b0;
+
+reg count_offered_reg = 1'b0;
+reg count_overflow_reg = 1'b0;
+reg count_memory_overflow_reg = 1'b0;
+reg count_loss_reg = 1'b0;
+reg count_marked_reg = 1'b0;
+reg count_transmitted_reg = 1'b0;
+
+wire divided;
+wire [WORK_WIDTH-1:0] quotient;
+wire [39:0] remainder;
+wire [WORK_WIDTH-1:0] air = unlimited_rate ? {WORK_WIDTH{1'b0}} : quotient;
+
+// Losses: of the kind that is configured, where it is configured.
+wire has_loss = loss_kind != LOSS_NONE;
+wire is_poisson = loss_kind == LOSS_POISSON;
+wire answered;
+wire answer;
+wire loss_idle;
+wire asks = state_reg == STATE_ASK;
+
+// An end may be handled: nothing from before it can come.
+wire end_first = is_serving_reg &&
+    (arrival_seen_reg ? end_before_arrival_reg : end_is_due_reg && !is_coming);
+wire arrival_first = arrival_seen_reg && !(is_serving_reg && end_before_arrival_reg);
+wire [QUEUE_DEPTH_WIDTH:0] counted_waiting = waiting_reg +
+    {{QUEUE_DEPTH_WIDTH{1'b0}}, is_serving_reg && counts_transmission};
+wire [QUEUE_DEPTH_WIDTH+16:0] counted_waiting_bytes = waiting_bytes_reg +
+    {{QUEUE_DEPTH_WIDTH+1{1'b0}}, is_serving_reg && counts_transmission ? served_bytes_reg : 16'd0};
+wire [40:0] wide_waiting = {{40-QUEUE_DEPTH_WIDTH{1'b0}}, waiting_reg};
+wire [40:0] wide_waiting_bytes = {{24-QUEUE_DEPTH_WIDTH{1'b0}}, waiting_bytes_reg};
+wire is_full = held_reg[QUEUE_DEPTH_WIDTH];
+
+wire [31:0] arrival_words = ({16'd0, arrival_frame_bytes} + WORD_BYTES - 1) / WORD_BYTES;
+wire unused = &{1'b0, arrival_words};
+wire takes_arrival = state_reg == STATE_IDLE && !end_first && arrival_first;
+wire is_let_in = fate_reg == FATE_DELIVERED;
+wire given = state_reg == STATE_VERDICT && verdict_ready;
+wire let_in = given && is_let_in;
+wire starts = state_reg == STATE_START && !is_estimate_reg;
+wire ends = state_reg == STATE_IDLE && end_first;
+wire loses_on_arrival = asks && is_estimate_reg && answered && answer;
+
+assign arrival_ready = given;
+assign verdict_valid = state_reg == STATE_VERDICT;
+assign verdict_fate = fate_reg;
+assign verdict_marked = marked_reg;
+assign verdict_index = index_reg;
+assign start_valid = state_reg == STATE_SCHEDULE;
+assign start_left_ns = lost_reg ? end_reg : end_reg + {22'd0, delay_ns};
+assign start_lost = lost_reg;
+assign count_offered = count_offered_reg;
+assign count_overflow = count_overflow_reg;
+assign count_memory_overflow = count_memory_overflow_reg;
+assign count_loss = count_loss_reg;
+assign count_marked = count_marked_reg;
+assign count_transmitted = count_transmitted_reg;
+assign counted_bytes = bytes_reg;
+assign counted_framed = served_framed_reg;
+assign counted_transmitting = served_air_reg;
+assign waiting = waiting_reg;
+// What starts at once does not wait.
+assign waiting_valid = state_reg == STATE_SETTLE_1;
+assign next_end_ns = is_serving_reg ? served_end_reg : {64{1'b1}};
+assign idle = state_reg == STATE_IDLE && !arrival_valid && !end_first &&
+    loss_idle;
+
+nagi_ram #(.WIDTH(16), .ADDR_WIDTH(QUEUE_DEPTH_WIDTH)) waiting_inst (
+    .clk(clk),
+    .wr_en(let_in),
+    .wr_addr(write_ptr_reg),
+    .wr_data(bytes_reg),
+    .rd_en(1'b1),
+    .rd_addr(read_ptr_reg),
+    .rd_data(head_bytes)
+);
+
+nagi_divider #(
+    .DIVIDEND_WIDTH(WORK_WIDTH),
+    .DIVISOR_WIDTH(40),
+    .BITS(DIVIDER_BITS)
+) divider_inst (
+    .clk(clk),
+    .rst(rst),
+    .start(start_division_reg),
+    .dividend({1'b0, product_reg, 12'd0} + {11'd0, at_once_reg ? left_over_reg : 40'd0}),
+    .divisor(rate_bps),
+    .done(divided),
+    .quotient(quotient),
+    .remainder(remainder)
+);
+
+// What is asked about later starts no sooner than the end of what is served; at ingress, than now.
+nagi_loss loss_inst (
+    .clk(clk),
+    .rst(rst),
+    .kind(loss_kind),
+    .seed(seed),
+    .link(link),
+    .direction(direction),
+    .loss_in_good(loss_in_good),
+    .loss_in_bad(loss_in_bad),
+    .good_to_bad(good_to_bad),
+    .bad_to_good(bad_to_good),
+    .certain(certain),
+    .poisson_mean_ps(poisson_mean_ps),
+    .bound(is_serving_reg && !loss_at_ingress ? served_end_reg : now_ns),
+    .bound_valid(state_reg == STATE_IDLE && !is_coming),
+    .ask(asks),
+    .from(at_reg),
+    .to(end_reg),
+    .answered(answered),
+    .lost(answer),
+    .idle(loss_idle)
+);
+
+always @(posedge clk) begin
+    start_division_reg <= 1'b0;
+    count_offered_reg <= takes_arrival;
+    count_overflow_reg <= given && fate_reg == FATE_QUEUE_OVERFLOW && !is_memory_overflow_reg;
+    count_memory_overflow_reg <= given && is_memory_overflow_reg;
+    count_loss_reg <= loses_on_arrival || (ends && served_lost_reg);
+    count_marked_reg <= let_in && marked_reg;
+    count_transmitted_reg <= ends;
+
+    end_is_due_reg <= served_end_reg <= now_ns;
+    arrival_seen_reg <= arrival_valid && !given;
+    end_before_arrival_reg <= served_end_reg <= arrival_ns;
+    has_memory_reg <= {{SPACE_WIDTH-16{1'b0}}, words_reg} <= free_words_reg && !is_full;
+    over_threshold_reg <= mark_kind != KIND_NONE &&
+        (mark_kind == KIND_BYTES ? wide_waiting_bytes : wide_waiting) > mark_threshold;
+    case (queue_limit_kind)
+        KIND_PACKETS: has_room_reg <=
+            {{40-QUEUE_DEPTH_WIDTH{1'b0}}, counted_waiting} < queue_limit;
+        KIND_BYTES: has_room_reg <=
+            {{24-QUEUE_DEPTH_WIDTH{1'b0}}, counted_waiting_bytes} + {25'd0, bytes_reg} <=
+            queue_limit;
+        default: has_room_reg <= 1'b1;
+    endcase
+
+    case (state_reg)
+        // Until comparisons have seen what changed.
+        STATE_SETTLE_1: state_reg <= STATE_SETTLE_2;
+        STATE_SETTLE_2: state_reg <= STATE_IDLE;
+        STATE_IDLE: begin
+            is_estimate_reg <= 1'b0;
+            marked_reg <= 1'b0;
+            fate_reg <= FATE_DELIVERED;
+            is_memory_overflow_reg <= 1'b0;
+            if (ends) begin
+                is_serving_reg <= 1'b0;
+                at_reg <= served_end_reg;
+                size_reg <= head_bytes;
+                at_once_reg <= 1'b1;
+                state_reg <= waiting_reg != 0 ? STATE_START : STATE_SETTLE_1;
+            end else if (takes_arrival) begin
+                at_reg <= arrival_ns;
+                bytes_reg <= arrival_frame_bytes - ETHERNET_HEADER;
+                words_reg <= arrival_words[15:0];
+                may_be_marked_reg <= arrival_ecn == 2'd1 || arrival_ecn == 2'd2;
+                index_reg <= next_index_reg;
+                next_index_reg <= next_index_reg + 1'b1;
+                state_reg <= STATE_LOOK;
+            end
+        end
+        STATE_LOOK: begin
+            size_reg <= bytes_reg;
+            at_once_reg <= 1'b0;
+            end_reg <= at_reg;
+            if (has_loss && loss_at_ingress) begin
+                is_estimate_reg <= 1'b1;
+                state_reg <= is_poisson ? STATE_START : STATE_ASK;
+            end else begin
+                state_reg <= STATE_QUEUE;
+            end
+        end
+        STATE_ASK: begin
+            if (answered) begin
+                lost_reg <= answer;
+                if (!is_estimate_reg) begin
+                    state_reg <= STATE_SCHEDULE;
+                end else if (answer) begin
+                    fate_reg <= FATE_CHANNEL_LOSS;
+                    state_reg <= STATE_VERDICT;
+                end else begin
+                    state_reg <= STATE_QUEUE;
+                end
+            end
+        end
+        STATE_QUEUE: begin
+            is_estimate_reg <= 1'b0;
+            marked_reg <= over_threshold_reg && may_be_marked_reg;
+            if ((is_serving_reg && !has_room_reg) || !has_memory_reg) begin
+                fate_reg <= FATE_QUEUE_OVERFLOW;
+                is_memory_overflow_reg <= !is_serving_reg || has_room_reg;
+            end
+            state_reg <= STATE_VERDICT;
+        end
+        STATE_VERDICT: begin
+            if (verdict_ready) begin
+                state_reg <= is_let_in && !is_serving_reg ? STATE_START : STATE_SETTLE_1;
+            end
+        end
+        STATE_START: begin
+            framed_reg <= {1'b0, size_reg} + {1'b0, overhead_bytes};
+            lost_reg <= 1'b0;
+            state_reg <= STATE_WORK;
+        end
+        STATE_WORK: begin
+            product_reg <= framed_reg * WORK_A_BYTE;
+            start_division_reg <= !unlimited_rate;
+            state_reg <= STATE_CARRY;
+        end
+        STATE_CARRY: begin
+            state_reg <= unlimited_rate ? STATE_ADD : STATE_DIVIDE;
+        end
+        STATE_DIVIDE: begin
+            if (divided) begin
+                if (!is_estimate_reg) begin
+                    left_over_reg <= remainder;
+                end
+                state_reg <= STATE_ADD;
+            end
+        end
+        STATE_ADD: begin
+            end_reg <= at_reg + {13'd0, air};
+            state_reg <= is_estimate_reg || (has_loss && !loss_at_ingress) ? STATE_ASK :
+                STATE_SCHEDULE;
+        end
+        STATE_SCHEDULE: begin
+            is_serving_reg <= 1'b1;
+            served_bytes_reg <= size_reg;
+            served_framed_reg <= framed_reg;
+            served_end_reg <= end_reg;
+            served_air_reg <= air;
+            served_lost_reg <= lost_reg;
+            state_reg <= STATE_SETTLE_1;
+        end
+        default: state_reg <= STATE_SETTLE_1;
+    endcase
+
+    waiting_reg <= waiting_reg + {{QUEUE_DEPTH_WIDTH{1'b0}}, let_in} -
+        {{QUEUE_DEPTH_WIDTH{1'b0}}, starts};
+    waiting_bytes_reg <= waiting_bytes_reg +
+        {{QUEUE_DEPTH_WIDTH+1{1'b0}}, let_in ? bytes_reg : 16'd0} -
+        {{QUEUE_DEPTH_WIDTH+1{1'b0}}, starts ? size_reg : 16'd0};
+    if (let_in) begin
+        write_ptr_reg <= write_ptr_reg + 1'b1;
+    end
+    if (starts) begin
+        read_ptr_reg <= read_ptr_reg + 1'b1;
+    end
+    held_reg <= held_reg + {{QUEUE_DEPTH_WIDTH{1'b0}}, let_in} -
+        {{QUEUE_DEPTH_WIDTH{1'b0}}, free_valid};
+    free_words_reg <= free_words_reg -
+        {{SPACE_WIDTH-16{1'b0}}, let_in ? words_reg : 16'd0} +
+        {{SPACE_WIDTH-16{1'b0}}, free_valid ? free_words : 16'd0};
+
+    if (rst) begin
+        state_reg <= STATE_SETTLE_1;
+        next_index_reg <= 0;
+        waiting_reg <= 0;
+        waiting_bytes_reg <= 0;
+        write_ptr_reg <= 0;
+        read_ptr_reg <= 0;
+        held_reg <= 0;
+        free_words_reg <= SPACE;
+        is_serving_reg <= 1'b0;
+        arrival_seen_reg <= 1'b0;
+        start_division_reg <= 1'b0;
+        count_offered_reg <= 1'b0;
+        count_overflow_reg <= 1'b0;
+        count_memory_overflow_reg <= 1'b0;
+        count_loss_reg <= 1'b0;
+        count_marked_reg <= 1'b0;
+        count_transmitted_reg <= 1'b0;
+    end
+end
+
+`ifdef FORMAL
+`include "nagi_link_model_properties.vh"
+`endif
+
+endmodule
+
+`resetall

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+
+/*
+ * A link whose packet memory is block RAM: the core and a memory a direction.
+ */
+module nagi_link_top #
+(
+    // Bits of a beat of the frame streams: a power of two, 8 to 512.
+    parameter DATA_WIDTH = 64,
+    // Bits of a word of packet memory: a power of two, at least 64 and at least DATA_WIDTH.
+    parameter MEM_WIDTH = DATA_WIDTH < 64 ? 64 : DATA_WIDTH,
+    // log2 of the words of packet memory, a direction.
+    parameter ADDR_WIDTH = 13,
+    // log2 of the packets held at a time, a direction.
+    parameter QUEUE_DEPTH_WIDTH = 10,
+    // 1: a frame brings its arrival instant with it, in tuser.
+    parameter TIMESTAMPED = 0,
+    // Longest frame in bytes, without FCS.
+    parameter MAX_FRAME = 1536,
+    // Quotient bits that the rate server's divider finds in a clock.
+    parameter DIVIDER_BITS = 1,
+    // For the registers only: an identification of the sources, and the clock's period in ps.
+    parameter BUILD_ID = 0,
+    parameter CLOCK_PERIOD_PS = 8000
+)
+(
+    input  wire                              clk,
+    input  wire                              rst,
+    input  wire [63:0]                       time_ns,
+
+    /*
+     * Frames in, from the Ethernet header on, without FCS. tuser[0], with the last beat: the frame
+     * is bad. tuser[64:1], with the last beat, if TIMESTAMPED: its arrival instant, less epoch_ns.
+     */
+    input  wire [DATA_WIDTH-1:0]             s_axis_a_tdata,
+    input  wire [DATA_WIDTH/8-1:0]           s_axis_a_tkeep,
+    input  wire                              s_axis_a_tvalid,
+    output wire                              s_axis_a_tready,
+    input  wire                              s_axis_a_tlast,
+    input  wire [(TIMESTAMPED ? 64 : 0):0]   s_axis_a_tuser,
+
+    input  wire [DATA_WIDTH-1:0]             s_axis_b_tdata,
+    input  wire [DATA_WIDTH/8-1:0]           s_axis_b_tkeep,
+    input  wire                              s_axis_b_tvalid,
+    output wire                              s_axis_b_tready,
+    input  wire                              s_axis_b_tlast,
+    input  wire [(TIMESTAMPED ? 64 : 0):0]   s_axis_b_tuser,
+
+    /*
+     * Frames out. tuser: 0.
+     */
+    output wire [DATA_WIDTH-1:0]             m_axis_a_tdata,
+    output wire [DATA_WIDTH/8-1:0]           m_axis_a_tkeep,
+    output wire                              m_axis_a_tvalid,
+    input  wire                              m_axis_a_tready,
+    output wire                              m_axis_a_tlast,
+    output wire                              m_axis_a_tuser,
+
+    output wire [DATA_WIDTH-1:0]             m_axis_b_tdata,
+    output wire [DATA_WIDTH/8-1:0]           m_axis_b_tkeep,
+    output wire                              m_axis_b_tvalid,
+    input  wire                              m_axis_b_tready,
+    output wire                              m_axis_b_tlast,
+    output wire                              m_axis_b_tuser,
+
+    /*
+     * Registers: one access at a time, held until reg_ack.
+     */
+    input  wire [11:0]                       reg_addr,
+    input  wire                              reg_wr_en,
+    input  wire [31:0]                       reg_wr_data,
+    input  wire                              reg_rd_en,
+    output wire [31:0]                       reg_rd_data,
+    output wire                              reg_ack,
+
+    /*
+     * A record of every packet.
+     */
+    output wire [255:0]                      m_axis_record_tdata,
+    output wire                              m_axis_record_tvalid,
+    input  wire                              m_axis_record_tready,
+
+    /*
+     * Nothing is being worked on: until time_ns reaches next_due_ns, or a beat comes in, further
+     * clocks change nothing. next_due_ns: all ones if nothing is due; valid with idle.
+     */
+    output wire                              idle,
+    output wire [63:0]                       next_due_ns
+);
+
+wire mem_fwd_cmd_valid;
+wire mem_fwd_cmd_ready;
+wire mem_fwd_cmd_we;
+wire [ADDR_WIDTH-1:0] mem_fwd_cmd_addr;
+wire mem_fwd_wdata_valid;
+wire mem_fwd_wdata_ready;
+wire [MEM_WIDTH-1:0] mem_fwd_wdata;
+wire mem_fwd_rdata_valid;
+wire mem_fwd_rdata_ready;
+wire [MEM_WIDTH-1:0] mem_fwd_rdata;
+wire mem_bwd_cmd_valid;
+wire mem_bwd_cmd_ready;
+wire mem_bwd_cmd_we;
+wire [ADDR_WIDTH-1:0] mem_bwd_cmd_addr;
+wire mem_bwd_wdata_valid;
+wire mem_bwd_wdata_ready;
+wire [MEM_WIDTH-1:0] mem_bwd_wdata;
+wire mem_bwd_rdata_valid;
+wire mem_bwd_rdata_ready;
+wire [MEM_WIDTH-1:0] mem_bwd_rdata;
+
+nagi_link_core #(
+    .DATA_WIDTH(DATA_WIDTH),
+    .MEM_WIDTH(MEM_WIDTH),
+    .ADDR_WIDTH(ADDR_WIDTH),
+    .QUEUE_DEPTH_WIDTH(QUEUE_DEPTH_WIDTH),
+    .TIMESTAMPED(TIMESTAMPED),
+    .MAX_FRAME(MAX_FRAME),
+    .DIVIDER_BITS(DIVIDER_BITS),
+    .BUILD_ID(BUILD_ID),
+    .CLOCK_PERIOD_PS(CLOCK_PERIOD_PS)
+) core_inst (
+    .clk(clk),
+    .rst(rst),
+    .time_ns(time_ns),
+    .s_axis_a_tdata(s_axis_a_tdata),
+    .s_axis_a_tkeep(s_axis_a_tkeep),
+    .s_axis_a_tvalid(s_axis_a_tvalid),
+    .s_axis_a_tready(s_axis_a_tready),
+    .s_axis_a_tlast(s_axis_a_tlast),
+    .s_axis_a_tuser(s_axis_a_tuser),
+    .s_axis_b_tdata(s_axis_b_tdata),
+    .s_axis_b_tkeep(s_axis_b_tkeep),
+    .s_axis_b_tvalid(s_axis_b_tvalid),
+    .s_axis_b_tready(s_axis_b_tready),
+    .s_axis_b_tlast(s_axis_b_tlast),
+    .s_axis_b_tuser(s_axis_b_tuser),
+    .m_axis_a_tdata(m_axis_a_tdata),
+    .m_axis_a_tkeep(m_axis_a_tkeep),
+    .m_axis_a_tvalid(m_axis_a_tvalid),
+    .m_axis_a_tready(m_axis_a_tready),
+    .m_axis_a_tlast(m_axis_a_tlast),
+    .m_axis_a_tuser(m_axis_a_tuser),
+    .m_axis_b_tdata(m_axis_b_tdata),
+    .m_axis_b_tkeep(m_axis_b_tkeep),
+    .m_axis_b_tvalid(m_axis_b_tvalid),
+    .m_axis_b_tready(m_axis_b_tready),
+    .m_axis_b_tlast(m_axis_b_tlast),
+    .m_axis_b_tuser(m_axis_b_tuser),
+    .reg_addr(reg_addr),
+    .reg_wr_en(reg_wr_en),
+    .reg_wr_data(reg_wr_data),
+    .reg_rd_en(reg_rd_en),
+    .reg_rd_data(reg_rd_data),
+    .reg_ack(reg_ack),
+    .m_axis_record_tdata(m_axis_record_tdata),
+    .m_axis_record_tvalid(m_axis_record_tvalid),
+    .m_axis_record_tready(m_axis_record_tready),
+    .idle(idle),
+    .next_due_ns(next_due_ns),
+    .mem_fwd_cmd_valid(mem_fwd_cmd_valid),
+    .mem_fwd_cmd_ready(mem_fwd_cmd_ready),
+    .mem_fwd_cmd_we(mem_fwd_cmd_we),
+    .mem_fwd_cmd_addr(mem_fwd_cmd_addr),
+    .mem_fwd_wdata_valid(mem_fwd_wdata_valid),
+    .mem_fwd_wdata_ready(mem_fwd_wdata_ready),
+    .mem_fwd_wdata(mem_fwd_wdata),
+    .mem_fwd_rdata_valid(mem_fwd_rdata_valid),
+    .mem_fwd_rdata_ready(mem_fwd_rdata_ready),
+    .mem_fwd_rdata(mem_fwd_rdata),
+    .mem_bwd_cmd_valid(mem_bwd_cmd_valid),
+    .mem_bwd_cmd_ready(mem_bwd_cmd_ready),
+    .mem_bwd_cmd_we(mem_bwd_cmd_we),
+    .mem_bwd_cmd_addr(mem_bwd_cmd_addr),
+    .mem_bwd_wdata_valid(mem_bwd_wdata_valid),
+    .mem_bwd_wdata_ready(mem_bwd_wdata_ready),
+    .mem_bwd_wdata(mem_bwd_wdata),
+    .mem_bwd_rdata_valid(mem_bwd_rdata_valid),
+    .mem_bwd_rdata_ready(mem_bwd_rdata_ready),
+    .mem_bwd_rdata(mem_bwd_rdata)
+);
+
+nagi_packet_memory #(.MEM_WIDTH(MEM_WIDTH), .ADDR_WIDTH(ADDR_WIDTH)) fwd_memory_inst (
+    .clk(clk),
+    .rst(rst),
+    .cmd_valid(mem_fwd_cmd_valid),
+    .cmd_ready(mem_fwd_cmd_ready),
+    .cmd_we(mem_fwd_cmd_we),
+    .cmd_addr(mem_fwd_cmd_addr),
+    .wdata_valid(mem_fwd_wdata_valid),
+    .wdata_ready(mem_fwd_wdata_ready),
+    .wdata(mem_fwd_wdata),
+    .rdata_valid(mem_fwd_rdata_valid),
+    .rdata_ready(mem_fwd_rdata_ready),
+    .rdata(mem_fwd_rdata)
+);
+
+nagi_packet_memory #(.MEM_WIDTH(MEM_WIDTH), .ADDR_WIDTH(ADDR_WIDTH)) bwd_memory_inst (
+    .clk(clk),
+    .rst(rst),
+    .cmd_valid(mem_bwd_cmd_valid),
+    .cmd_ready(mem_bwd_cmd_ready),
+    .cmd_we(mem_bwd_cmd_we),
+    .cmd_addr(mem_bwd_cmd_addr),
+    .wdata_valid(mem_bwd_wdata_valid),
+    .wdata_ready(mem_bwd_wdata_ready),
+    .wdata(mem_bwd_wdata),
+    .rdata_valid(mem_bwd_rdata_valid),
+    .rdata_ready(mem_bwd_rdata_ready),
+    .rdata(mem_bwd_rdata)
+);
+
+endmodule
+
+`resetall

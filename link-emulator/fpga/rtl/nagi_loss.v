@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+
+/*
+ * Losses of a direction: whether a packet whose transmission is [from, to) is lost. Packets are
+ * asked about one after the other.
+ *
+ * Bernoulli and Gilbert-Elliott decide by the packet's index, Poisson by whether an event falls
+ * into the transmission. What is needed next is drawn ahead: an outcome takes some 60 clocks, an
+ * interval between events some 550. The Poisson process follows `bound` by itself.
+ */
+module nagi_loss
+(
+    input  wire         clk,
+    input  wire         rst,
+
+    // As registers.yaml has them; fixed while rst is 0.
+    input  wire [1:0]   kind,
+    input  wire [63:0]  seed,
+    input  wire [31:0]  link,
+    input  wire         direction,
+    input  wire [63:0]  loss_in_good,
+    input  wire [63:0]  loss_in_bad,
+    input  wire [63:0]  good_to_bad,
+    input  wire [63:0]  bad_to_good,
+    input  wire [3:0]   certain,
+    input  wire [63:0]  poisson_mean_ps,
+
+    // No transmission that is asked about later starts before that.
+    input  wire [63:0]  bound,
+    input  wire         bound_valid,
+
+    // A question stays until it is answered.
+    input  wire         ask,
+    input  wire [63:0]  from,
+    input  wire [63:0]  to,
+    output wire         answered,
+    output wire         lost,
+
+    // Nothing happens until the bound moves or a question comes.
+    output wire         idle
+);
+
+localparam [1:0]
+    KIND_NONE = 2'd0,
+    KIND_GILBERT_ELLIOTT = 2'd2,
+    KIND_POISSON = 2'd3;
+
+localparam [15:0]
+    PURPOSE_LOSS = 16'd0,
+    PURPOSE_LOSS_STATE = 16'd1;
+
+localparam [2:0]
+    DRAW_START = 3'd0,
+    DRAW_PHILOX = 3'd1,
+    DRAW_COMPARE = 3'd2,
+    DRAW_LOGARITHM = 3'd3,
+    DRAW_SCALE = 3'd4,
+    DRAW_DIVIDE = 3'd5,
+    DRAW_VALID = 3'd6;
+
+localparam [2:0]
+    EVENT_ADVANCE = 3'd0,
+    EVENT_COMPARE = 3'd1,
+    EVENT_DECIDE = 3'd2,
+    EVENT_ANSWER = 3'd3;
+
+localparam [9:0] PS_PER_NS = 10'd1000;
+localparam PS_WIDTH = 70;
+
+wire is_poisson = kind == KIND_POISSON;
+wire has_states = kind == KIND_GILBERT_ELLIOTT;
+
+// What is drawn ahead.
+reg [2:0] draw_state_reg = DRAW_START;
+reg [63:0] index_reg = 0;
+reg is_bad_reg = 1'b0;
+reg start_philox_reg = 1'b0;
+reg start_scale_reg = 1'b0;
+reg start_divide_reg = 1'b0;
+reg lost_reg = 1'b0;
+reg changes_reg = 1'b0;
+
+wire philox_busy;
+wire drawn;
+wire [63:0] draw;
+wire [63:0] change_draw;
+wire [31:0] philox_a;
+wire [31:0] philox_b;
+wire [31:0] wide_a;
+wire [31:0] wide_b;
+wire [63:0] partial;
+wire logarithm_done;
+wire [45:0] logarithm;
+wire multiply;
+wire [63:0] multiply_a;
+wire [63:0] multiply_b;
+wire multiplied;
+wire [127:0] product;
+wire divided;
+wire [PS_WIDTH-1:0] interval;
+wire [9:0] remainder;
+wire scales = draw_state_reg == DRAW_SCALE;
+wire is_drawn = draw_state_reg == DRAW_VALID;
+wire [63:0] loss_threshold = is_bad_reg ? loss_in_bad : loss_in_good;
+wire [63:0] change_threshold = is_bad_reg ? bad_to_good : good_to_bad;
+wire is_loss_certain = is_bad_reg ? certain[1] : certain[0];
+wire is_change_certain = is_bad_reg ? certain[3] : certain[2];
+wire unused = &{1'b0, remainder, interval[PS_WIDTH-1:64], product};
+
+// The next event of the Poisson process.
+reg [2:0] event_state_reg = EVENT_ADVANCE;
+reg [63:0] event_reg = 0;
+reg is_question_reg = 1'b0;
+reg is_before_reg = 1'b0;
+reg is_inside_reg = 1'b0;
+reg settled_reg = 1'b0;
+
+wire advances = event_state_reg == EVENT_ADVANCE && is_drawn;
+wire index_answers = ask && !is_poisson && is_drawn;
+
+assign answered = is_poisson ? event_state_reg == EVENT_ANSWER : is_drawn;
+assign lost = is_poisson ? is_inside_reg : lost_reg;
+assign idle = kind == KIND_NONE || (is_drawn && !ask && (!is_poisson || settled_reg));
+
+nagi_multiplier multiplier_inst (
+    .clk(clk),
+    .a(philox_busy ? philox_a : wide_a),
+    .b(philox_busy ? philox_b : wide_b),
+    .product(partial)
+);
+
+nagi_philox philox_inst (
+    .clk(clk),
+    .rst(rst),
+    .start(start_philox_reg),
+    .index(index_reg),
+    .link(link),
+    .part({15'd0, direction}),
+    .purpose_0(PURPOSE_LOSS),
+    .purpose_1(PURPOSE_LOSS_STATE),
+    .seed(seed),
+    .busy(philox_busy),
+    .done(drawn),
+    .draw_0(draw),
+    .draw_1(change_draw),
+    .factor_a(philox_a),
+    .factor_b(philox_b),
+    .product(partial)
+);
+
+nagi_wide_multiplier wide_multiplier_inst (
+    .clk(clk),
+    .rst(rst),
+    .start(scales ? start_scale_reg : multiply),
+    .a(scales ? {18'd0, logarithm} : multiply_a),
+    .b(scales ? poisson_mean_ps : multiply_b),
+    .done(multiplied),
+    .product(product),
+    .factor_a(wide_a),
+    .factor_b(wide_b),
+    .partial(partial)
+);
+
+nagi_exponential exponential_inst (
+    .clk(clk),
+    .rst(rst),
+    .start(drawn && is_poisson),
+    .draw(draw),
+    .done(logarithm_done),
+    .value(logarithm),
+    .multiply(multiply),
+    .multiply_a(multiply_a),
+    .multiply_b(multiply_b),
+    .multiplied(multiplied && !scales),
+    .product(product)
+);
+
+// To whole nanoseconds, rounded.
+nagi_divider #(.DIVIDEND_WIDTH(PS_WIDTH), .DIVISOR_WIDTH(10)) divider_inst (
+    .clk(clk),
+    .rst(rst),
+    .start(start_divide_reg),
+    .dividend(product[PS_WIDTH+39:40] + 70'd500),
+    .divisor(PS_PER_NS),
+    .done(divided),
+    .quotient(interval),
+    .remainder(remainder)
+);
+
+always @(posedge clk) begin
+    start_philox_reg <= 1'b0;
+    start_scale_reg <= 1'b0;
+    start_divide_reg <= 1'b0;
+    case (draw_state_reg)
+        DRAW_START: begin
+            start_philox_reg <= 1'b1;
+            draw_state_reg <= DRAW_PHILOX;
+        end
+        DRAW_PHILOX: begin
+            if (drawn) begin
+                index_reg <= index_reg + 1'b1;
+                draw_state_reg <= is_poisson ? DRAW_LOGARITHM : DRAW_COMPARE;
+            end
+        end
+        DRAW_COMPARE: begin
+            lost_reg <= is_loss_certain || draw < loss_threshold;
+            changes_reg <= has_states && (is_change_certain || change_draw < change_threshold);
+            draw_state_reg <= DRAW_VALID;
+        end
+        DRAW_LOGARITHM: begin
+            if (logarithm_done) begin
+                start_scale_reg <= 1'b1;
+                draw_state_reg <= DRAW_SCALE;
+            end
+        end
+        DRAW_SCALE: begin
+            if (multiplied) begin
+                start_divide_reg <= 1'b1;
+                draw_state_reg <= DRAW_DIVIDE;
+            end
+        end
+        DRAW_DIVIDE: begin
+            if (divided) begin
+                draw_state_reg <= DRAW_VALID;
+            end
+        end
+        DRAW_VALID: begin
+            if (index_answers) begin
+                is_bad_reg <= is_bad_reg ^ changes_reg;
+            end
+            if (index_answers || (is_poisson && advances)) begin
+                draw_state_reg <= DRAW_START;
+            end
+        end
+        default: draw_state_reg <= DRAW_START;
+    endcase
+
+    case (event_state_reg)
+        // The first event lies an interval after the epoch.
+        EVENT_ADVANCE: begin
+            settled_reg <= 1'b0;
+            if (is_drawn && is_poisson) begin
+                event_reg <= event_reg + interval[63:0];
+                event_state_reg <= EVENT_COMPARE;
+            end
+        end
+        EVENT_COMPARE: begin
+            is_question_reg <= ask;
+            is_before_reg <= (ask || bound_valid) && event_reg < (ask ? from : bound);
+            is_inside_reg <= event_reg < to;
+            event_state_reg <= EVENT_DECIDE;
+        end
+        EVENT_DECIDE: begin
+            settled_reg <= !is_before_reg && !is_question_reg && bound_valid;
+            event_state_reg <= is_before_reg ? EVENT_ADVANCE :
+                is_question_reg ? EVENT_ANSWER : EVENT_COMPARE;
+        end
+        EVENT_ANSWER: event_state_reg <= EVENT_COMPARE;
+        default: event_state_reg <= EVENT_ADVANCE;
+    endcase
+
+    if (rst || kind == KIND_NONE) begin
+        draw_state_reg <= DRAW_START;
+        index_reg <= 0;
+        is_bad_reg <= 1'b0;
+        start_philox_reg <= 1'b0;
+        start_scale_reg <= 1'b0;
+        start_divide_reg <= 1'b0;
+        event_state_reg <= EVENT_ADVANCE;
+        event_reg <= 0;
+        settled_reg <= 1'b0;
+    end
+end
+
+endmodule
+
+`resetall

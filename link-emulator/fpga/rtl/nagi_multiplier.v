@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+
+/*
+ * Product of two unsigned 32-bit numbers, a pair every clock: four multipliers of 16 bits. The
+ * product is there three clocks after its operands.
+ */
+module nagi_multiplier
+(
+    input  wire         clk,
+    input  wire [31:0]  a,
+    input  wire [31:0]  b,
+    output wire [63:0]  product
+);
+
+reg [31:0] low_reg = 0;
+reg [31:0] cross_a_reg = 0;
+reg [31:0] cross_b_reg = 0;
+reg [31:0] high_reg = 0;
+
+reg [63:0] outer_reg = 0;
+reg [32:0] cross_reg = 0;
+
+reg [63:0] product_reg = 0;
+
+assign product = product_reg;
+
+always @(posedge clk) begin
+    low_reg <= a[15:0] * b[15:0];
+    cross_a_reg <= a[31:16] * b[15:0];
+    cross_b_reg <= a[15:0] * b[31:16];
+    high_reg <= a[31:16] * b[31:16];
+
+    outer_reg <= {high_reg, low_reg};
+    cross_reg <= {1'b0, cross_a_reg} + {1'b0, cross_b_reg};
+
+    product_reg[15:0] <= outer_reg[15:0];
+    product_reg[63:16] <= outer_reg[63:16] + {15'd0, cross_reg};
+end
+
+endmodule
+
+`resetall

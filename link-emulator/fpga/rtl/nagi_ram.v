@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+
+/*
+ * Block RAM with a port that writes and one that reads, which takes a clock. What is written in the
+ * clock of a read at the same address is not yet read.
+ */
+module nagi_ram #
+(
+    parameter WIDTH = 8,
+    parameter ADDR_WIDTH = 9
+)
+(
+    input  wire                   clk,
+
+    input  wire                   wr_en,
+    input  wire [ADDR_WIDTH-1:0]  wr_addr,
+    input  wire [WIDTH-1:0]       wr_data,
+
+    input  wire                   rd_en,
+    input  wire [ADDR_WIDTH-1:0]  rd_addr,
+    output reg  [WIDTH-1:0]       rd_data
+);
+
+reg [WIDTH-1:0] memory[(1 << ADDR_WIDTH)-1:0];
+
+always @(posedge clk) begin
+    if (wr_en) begin
+        memory[wr_addr] <= wr_data;
+    end
+    if (rd_en) begin
+        rd_data <= memory[rd_addr];
+    end
+end
+
+endmodule
+
+`resetall

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+
+/*
+ * Lets packets go, each when it is due, in the first clock whose instant is not before that, and
+ * says so in a record. `soon_ns` is what now is two clocks later.
+ */
+module nagi_release #
+(
+    parameter DATA_WIDTH = 64,
+    parameter MEM_WIDTH = 64,
+    // Later than this, in ns, is late.
+    parameter TICK_NS = 8
+)
+(
+    input  wire                     clk,
+    input  wire                     rst,
+    // 0: begins with no other frame.
+    input  wire                     run,
+    input  wire [63:0]              soon_ns,
+    input  wire [63:0]              now_ns,
+
+    // A packet; of one that is not lost, words of the frame follow.
+    input  wire                     packet_lost,
+    input  wire [63:0]              packet_left_ns,
+    input  wire [15:0]              packet_frame_bytes,
+    input  wire [63:0]              packet_arrived_ns,
+    input  wire [31:0]              packet_index,
+    input  wire [31:0]              packet_identity,
+    input  wire [1:0]               packet_ecn,
+    input  wire                     packet_marked,
+    input  wire                     packet_valid,
+    output wire                     packet_ready,
+
+    input  wire [MEM_WIDTH-1:0]     word,
+    input  wire                     word_valid,
+    output wire                     word_ready,
+
+    output wire [DATA_WIDTH-1:0]    m_axis_tdata,
+    output wire [DATA_WIDTH/8-1:0]  m_axis_tkeep,
+    output wire                     m_axis_tvalid,
+    input  wire                     m_axis_tready,
+    output wire                     m_axis_tlast,
+
+    // A record, which stays until it is taken.
+    output wire                     record_valid,
+    input  wire                     record_ready,
+    output wire                     record_lost,
+    output wire [63:0]              record_left_ns,
+    output wire [15:0]              record_bytes,
+    output wire [63:0]              record_arrived_ns,
+    output wire [31:0]              record_index,
+    output wire [31:0]              record_identity,
+    output wire [1:0]               record_ecn,
+    output wire                     record_marked,
+    output wire [31:0]              record_late_ns,
+    output wire                     record_is_late,
+
+    // When the next packet is due; all ones: there is none.
+    output wire [63:0]              next_due_ns,
+    output wire                     busy,
+    output wire                     idle
+);
+
+localparam WORD_BYTES = MEM_WIDTH / 8;
+localparam [15:0] ETHERNET_HEADER = 16'd14;
+
+localparam [1:0]
+    STATE_EMPTY = 2'd0,
+    STATE_WAIT = 2'd1,
+    STATE_SEND = 2'd2;
+
+reg [1:0] state_reg = STATE_EMPTY;
+reg lost_reg = 1'b0;
+reg [63:0] left_reg = 0;
+reg [15:0] frame_bytes_reg = 0;
+reg [63:0] arrived_reg = 0;
+reg [31:0] index_reg = 0;
+reg [31:0] identity_reg = 0;
+reg [1:0] ecn_reg = 0;
+reg marked_reg = 1'b0;
+reg [15:0] to_send_reg = 0;  // bytes, from the word at the output on
+reg [1:0] age_reg = 0;       // clocks that comparisons have had
+reg [3:0] is_past_reg = 0;   // of the quarters of an instant
+reg [3:0] is_same_reg = 0;
+reg is_due_reg = 1'b0;
+reg is_offered_reg = 1'b0;   // the first beat, which stays until it is taken
+reg record_valid_reg = 1'b0;
+reg [31:0] late_reg = 0;
+integer i;
+
+wire go = state_reg == STATE_WAIT && age_reg[1] && is_due_reg && (run || is_offered_reg);
+wire opens = go && !lost_reg;
+wire sends = opens || state_reg == STATE_SEND;
+wire is_last_word = {16'd0, to_send_reg} <= WORD_BYTES;
+wire narrow_valid;
+wire narrow_last;
+wire narrow_ready;
+wire [63:0] late = now_ns - left_reg;
+wire accepted = m_axis_tvalid && m_axis_tready;
+
+assign packet_ready = state_reg == STATE_EMPTY && run && !record_valid_reg;
+assign word_ready = sends && narrow_ready;
+assign m_axis_tvalid = narrow_valid;
+assign m_axis_tlast = narrow_last;
+
+assign record_valid = record_valid_reg;
+assign record_lost = lost_reg;
+assign record_left_ns = left_reg;
+assign record_bytes = frame_bytes_reg - ETHERNET_HEADER;
+assign record_arrived_ns = arrived_reg;
+assign record_index = index_reg;
+assign record_identity = identity_reg;
+assign record_ecn = ecn_reg;
+assign record_marked = marked_reg;
+assign record_late_ns = late_reg;
+assign record_is_late = record_late_ns >= TICK_NS;
+
+assign next_due_ns = state_reg == STATE_WAIT ? left_reg : {64{1'b1}};
+assign busy = state_reg == STATE_SEND || is_offered_reg || (opens && narrow_valid);
+assign idle = (state_reg == STATE_EMPTY && !packet_valid && !record_valid_reg) ||
+    (state_reg == STATE_WAIT && age_reg[1] && !is_due_reg);
+
+nagi_axis_narrow #(.DATA_WIDTH(DATA_WIDTH), .MEM_WIDTH(MEM_WIDTH)) narrow_inst (
+    .clk(clk),
+    .rst(rst),
+    .word(word),
+    .word_bytes(is_last_word ? to_send_reg[6:0] : WORD_BYTES[6:0]),
+    .word_last(is_last_word),
+    .word_valid(word_valid && sends),
+    .word_ready(narrow_ready),
+    .m_axis_tdata(m_axis_tdata),
+    .m_axis_tkeep(m_axis_tkeep),
+    .m_axis_tvalid(narrow_valid),
+    .m_axis_tready(m_axis_tready),
+    .m_axis_tlast(narrow_last)
+);
+
+always @(posedge clk) begin
+    if (record_ready) begin
+        record_valid_reg <= 1'b0;
+    end
+
+    for (i = 0; i < 4; i = i + 1) begin
+        is_past_reg[i] <= soon_ns[i*16 +: 16] > left_reg[i*16 +: 16];
+        is_same_reg[i] <= soon_ns[i*16 +: 16] == left_reg[i*16 +: 16];
+    end
+    is_due_reg <= is_past_reg[3] || (is_same_reg[3] && (is_past_reg[2] || (is_same_reg[2] &&
+        (is_past_reg[1] || (is_same_reg[1] && (is_past_reg[0] || is_same_reg[0]))))));
+    age_reg <= state_reg == STATE_WAIT ? {age_reg[0] || age_reg[1], 1'b1} : 2'd0;
+
+    is_offered_reg <= opens && narrow_valid && !accepted;
+    if (word_valid && word_ready) begin
+        to_send_reg <= to_send_reg - WORD_BYTES[15:0];
+    end
+
+    case (state_reg)
+        STATE_EMPTY: begin
+            if (packet_valid && packet_ready) begin
+                lost_reg <= packet_lost;
+                left_reg <= packet_left_ns;
+                frame_bytes_reg <= packet_frame_bytes;
+                arrived_reg <= packet_arrived_ns;
+                index_reg <= packet_index;
+                identity_reg <= packet_identity;
+                ecn_reg <= packet_ecn;
+                marked_reg <= packet_marked;
+                to_send_reg <= packet_frame_bytes;
+                state_reg <= STATE_WAIT;
+            end
+        end
+        STATE_WAIT: begin
+            late_reg <= lost_reg ? 32'd0 : late[63:32] != 0 ? {32{1'b1}} : late[31:0];
+            if (go && lost_reg) begin
+                record_valid_reg <= 1'b1;
+                state_reg <= STATE_EMPTY;
+            end
+            if (accepted) begin
+                record_valid_reg <= 1'b1;
+                state_reg <= m_axis_tlast ? STATE_EMPTY : STATE_SEND;
+            end
+        end
+        STATE_SEND: begin
+            if (accepted && m_axis_tlast) begin
+                state_reg <= STATE_EMPTY;
+            end
+        end
+        default: state_reg <= STATE_EMPTY;
+    endcase
+
+    if (rst) begin
+        state_reg <= STATE_EMPTY;
+        age_reg <= 0;
+        is_offered_reg <= 1'b0;
+        record_valid_reg <= 1'b0;
+    end
+end
+
+endmodule
+
+`resetall

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# cmake -DMADE=DIRECTORY -P collect.cmake: Verilator decides how many files it makes. Includes those
+# that run all the time in MADE/fast.cpp, and those that run once in MADE/slow.cpp.
+file(GLOB files RELATIVE ${MADE} ${MADE}/V*.cpp)
+foreach(kind fast slow)
+  set(mine ${files})
+  if(kind STREQUAL fast)
+    list(FILTER mine EXCLUDE REGEX "__Slow\\.cpp$")
+  else()
+    list(FILTER mine INCLUDE REGEX "__Slow\\.cpp$")
+  endif()
+  list(TRANSFORM mine REPLACE "(.+)" "#include \"\\1\"\n")
+  list(JOIN mine "" text)
+  file(WRITE ${MADE}/${kind}.cpp "${text}")
+endforeach()

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The core of the FPGA link emulator (rtl/nagi_link_core.v), simulated. Its time stands still while
+// it works, and jumps to the next instant at which there is something to do: only packets cost
+// time.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "simulation/packet_memory.hpp"
+
+namespace nagi::fpga {
+
+constexpr std::int64_t tick_ns = 8;
+constexpr std::size_t beat_bytes = 64;
+// What a direction can hold; experiments/nagi/plan/fpga_links.py knows it, too.
+constexpr std::size_t address_bits = 18;  // words of 64 bytes: 16 MiB
+constexpr std::size_t packet_bits = 14;
+
+/// What the core recorded of a packet, and its frame if it was delivered.
+struct Departure {
+  std::int64_t arrived_ns = 0;
+  std::int64_t left_ns = 0;
+  std::uint32_t index = 0;
+  std::uint32_t identity = 0;
+  std::uint32_t late_ns = 0;
+  std::uint16_t ip_bytes = 0;
+  std::uint8_t direction = 0;
+  std::uint8_t fate = 0;
+  std::uint8_t ecn = 0;
+  bool marked = false;
+  std::vector<std::byte> frame;
+};
+
+class Core {
+ public:
+  Core();
+  Core(const Core&) = delete;
+  Core& operator=(const Core&) = delete;
+  ~Core();
+
+  void write_register(std::uint32_t address, std::uint32_t value);
+  [[nodiscard]] std::uint32_t read_register(std::uint32_t address);
+  /// A register of 64 bits, the low word first.
+  void write_long(std::uint32_t address, std::uint64_t value);
+  [[nodiscard]] std::uint64_t read_long(std::uint32_t address);
+
+  /// Time is a tick, not before the one it was; the core does what is due. Throws
+  /// std::runtime_error if it does not come to an end.
+  void set_time(std::int64_t now_ns);
+  /// A frame arrives now.
+  void offer(std::size_t direction, std::span<const std::byte> frame);
+  /// The tick at which something happens next by itself; nothing: never.
+  [[nodiscard]] std::optional<std::int64_t> next_tick() const;
+  /// Packets that have left since this was last called, in that order.
+  std::vector<Departure> take_departures();
+  /// Clocks so far.
+  [[nodiscard]] std::uint64_t clocks() const { return clocks_; }
+
+ private:
+  static constexpr std::size_t directions = 2;
+
+  struct Input {
+    VlWide<16>& data;
+    QData& keep;
+    CData& valid;
+    const CData& ready;
+    CData& last;
+    VlWide<3>& user;
+    bool is_taken;  // a beat, by the last clock
+  };
+  struct Output {
+    const VlWide<16>& data;
+    const QData& keep;
+    const CData& valid;
+    CData& ready;
+    const CData& last;
+    std::vector<std::byte> frame;                // as far as it has left
+    std::vector<std::vector<std::byte>> frames;  // whole ones without a record so far
+  };
+
+  void clock();
+  void settle();
+  void take_outputs();
+  void take_record();
+
+  std::unique_ptr<VerilatedContext> context_;
+  std::unique_ptr<Vnagi_link_core> top_;
+  std::vector<PacketMemory> memories_;
+  std::vector<Input> inputs_;    // by direction
+  std::vector<Output> outputs_;  // the same
+  std::vector<Departure> records_;
+  std::int64_t now_ns_ = 0;
+  std::uint64_t clocks_ = 0;
+};
+
+}  // namespace nagi::fpga

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// nagi-fpga: the core of the FPGA link emulator, simulated, for one link of nagi-link's.
+//
+// Exit status: 0 ended in order, 1 the core or nagi-link failed, 2 the input was refused.
+
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "control/command_line.hpp"
+#include "daemon/fpga_socket.hpp"
+#include "include/nagi_registers.h"
+#include "io/stop_signals.hpp"
+#include "simulation/configuration.hpp"
+#include "simulation/core.hpp"
+#include "simulation/session.hpp"
+
+namespace nagi::fpga {
+namespace {
+
+struct Arguments {
+  std::string link;
+  int socket = -1;
+};
+
+int run(const Arguments& arguments) {
+  io::die_with_parent();
+  daemon::fpga::Socket socket(arguments.socket, "link " + arguments.link);
+  Session(socket).serve();
+  return 0;
+}
+
+int identify() {
+  Core core;
+  require_known(core);
+  const std::uint32_t sizes = core.read_register(NAGI_FPGA_SIZES);
+  const std::uint32_t widths = core.read_register(NAGI_FPGA_WIDTHS);
+  const auto field = [](std::uint32_t value, std::uint32_t mask, std::uint32_t shift) {
+    return (value & mask) >> shift;
+  };
+  const nlohmann::json said = {
+      {"build_id", core.read_register(NAGI_FPGA_BUILD_ID)},
+      {"register_map", core.read_register(NAGI_FPGA_MAP_VERSION)},
+      {"clock_period_ps", core.read_register(NAGI_FPGA_CLOCK_PERIOD_PS)},
+      {"data_width",
+       field(widths, NAGI_FPGA_WIDTHS_DATA_WIDTH_MASK, NAGI_FPGA_WIDTHS_DATA_WIDTH_SHIFT)},
+      {"memory_words", std::uint64_t{1} << field(sizes, NAGI_FPGA_SIZES_ADDR_WIDTH_MASK,
+                                                 NAGI_FPGA_SIZES_ADDR_WIDTH_SHIFT)},
+      {"memory_word_bytes",
+       field(widths, NAGI_FPGA_WIDTHS_MEM_WIDTH_MASK, NAGI_FPGA_WIDTHS_MEM_WIDTH_SHIFT) / 8},
+      {"packets", std::uint64_t{1} << field(sizes, NAGI_FPGA_SIZES_QUEUE_DEPTH_WIDTH_MASK,
+                                            NAGI_FPGA_SIZES_QUEUE_DEPTH_WIDTH_SHIFT)},
+      {"longest_frame",
+       field(sizes, NAGI_FPGA_SIZES_MAX_FRAME_MASK, NAGI_FPGA_SIZES_MAX_FRAME_SHIFT)}};
+  std::cout << said.dump(1) << "\n";
+  return 0;
+}
+
+int main(int argc, char** argv) {
+  runtime::CommandLine line("nagi-fpga", "simulates the core of the FPGA link emulator");
+  Arguments arguments;
+  CLI::App* run_command = line.add("run", "carry a link of nagi-link's, which `nagi run` starts",
+                                   [&arguments] { return run(arguments); });
+  run_command->add_option("--link", arguments.link, "the link's name, for messages")->required();
+  run_command->add_option("--socket", arguments.socket, "descriptor of the socket to nagi-link")
+      ->required();
+  line.add("identify", "print what the simulated core says of itself", [] { return identify(); });
+  return line.run(argc, argv);
+}
+
+}  // namespace
+}  // namespace nagi::fpga
+
+int main(int argc, char** argv) { return nagi::fpga::main(argc, argv); }

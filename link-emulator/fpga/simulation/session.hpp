@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// nagi-link's requests to a core (daemon/fpga_protocol.hpp), answered one after the other.
+#pragma once
+
+#include "daemon/fpga_socket.hpp"
+#include "simulation/core.hpp"
+
+namespace nagi::fpga {
+
+class Session {
+ public:
+  explicit Session(daemon::fpga::Socket& socket) : socket_(socket) {}
+
+  /// Until nagi-link closes the socket. Throws InputError if it asks for what the core lacks,
+  /// which it is told, too.
+  void serve();
+
+ private:
+  void configure(std::span<const std::byte> request);
+  void advance(daemon::fpga::MessageReader request);
+  void count();
+  void bring_to(std::int64_t to_ns);
+
+  daemon::fpga::Socket& socket_;
+  Core core_;
+  std::int64_t now_ns_ = 0;
+  bool is_configured_ = false;
+};
+
+}  // namespace nagi::fpga

@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""nagi-fpga does to packets what nagi-link's model does: the same arrivals are given to both."""
+
+from __future__ import annotations
+
+import json
+import struct
+import subprocess
+
+import numpy as np
+import pytest
+from fpga_session import NEVER, TICK_NS, Arrival, Departure, FpgaSession, Refused
+from nagi.plan.fpga_links import SIMULATED
+from nagi.records.packets import RECORD, read_records, write_records
+from nagi_contracts.paths import executable
+
+pytestmark = pytest.mark.skipif(
+    not executable("nagi-fpga").is_file(), reason="needs nagi-fpga: `make fpga-simulation`"
+)
+_HEADER = 14
+# What a direction does, each with what the core has of features.
+DIRECTIONS = {
+    "queue in packets": {
+        "rate_bps": 10_000_000, "delay_ns": 5_000_000, "queue": {"packets": 3},
+        "loss": {"model": "bernoulli", "probability": 0.05},
+    },
+    "queue in bytes, overhead": {
+        "rate_bps": 7_777_777, "delay_ns": 1_234_567, "overhead_bytes": 38,
+        "queue": {"bytes": 4_000, "counts_transmission": True},
+        "loss": {"model": "gilbert_elliott", "good_to_bad": 0.02, "bad_to_good": 0.3,
+                 "loss_in_good": 0.001, "loss_in_bad": 1.0},
+    },
+    "Poisson": {
+        "rate_bps": 7_000_000, "delay_ns": 2_000_000, "queue": {"packets": 3},
+        "loss": {"model": "poisson", "packet_loss_rate": 0.03, "packet_bytes": 1040},
+    },
+    "marks, loss at ingress": {
+        "rate_bps": 6_000_000, "delay_ns": 0, "queue": {"packets": 3},
+        "mark": {"threshold_packets": 1, "weight": 1.0},
+        "loss": {"model": "bernoulli", "probability": 0.1, "at": "ingress"},
+    },
+    "no rate": {"delay_ns": 3_000_001},
+    "nothing": {},
+}  # fmt: skip
+
+
+def frame_of(ip_bytes: int, number: int, ecn: int) -> bytes:
+    """An Ethernet frame with an IPv4 packet of UDP, whose checksums are right enough to be kept."""
+    udp = struct.pack(">HHHH", 1000 + number % 50000, 9, ip_bytes - 20, 1 + number % 65535)
+    head = struct.pack(">BBHHHBBHII", 0x45, ecn, ip_bytes, number & 0xFFFF, 0, 64, 17, 0, 1, 2)
+    total = sum(struct.unpack(">10H", head))
+    total = (total & 0xFFFF) + (total >> 16)
+    head = head[:10] + struct.pack(">H", ~(total + (total >> 16)) & 0xFFFF) + head[12:]
+    filling = bytes((number + i) % 251 for i in range(ip_bytes - 28))
+    return bytes.fromhex("020000000001 020000000002 0800") + head + udp + filling
+
+
+def random_arrivals(seed: int, count: int) -> list[Arrival]:
+    """Bursts, gaps and several at one instant, in both directions."""
+    random = np.random.default_rng(seed)
+    gaps = random.choice([0, 0, TICK_NS, 400_000, 1_200_000, 20_000_000], count,
+                         p=[0.2, 0.1, 0.1, 0.3, 0.28, 0.02])  # fmt: skip
+    gaps += (random.integers(0, 30_000, count) * (gaps > TICK_NS)).astype(gaps.dtype)
+    at = np.cumsum(gaps) // TICK_NS * TICK_NS
+    sizes = random.choice([40, 64, 552, 1040, 1500], count)
+    return [
+        Arrival(
+            int(at[i]),
+            int(random.integers(0, 2)),
+            frame_of(int(max(sizes[i], 40)), i, int(random.integers(0, 4))),
+        )
+        for i in range(count)
+    ]
+
+
+def carried(session: FpgaSession, arrivals: list[Arrival], batch: int = 50) -> list[Departure]:
+    """All departures: the core is given arrivals in batches, and then brought on as it says."""
+    found = []
+    next_ns = NEVER
+    for first in range(0, len(arrivals), batch):
+        mine = arrivals[first : first + batch]
+        next_ns, left = session.advance(mine[-1].at_ns, mine)
+        found += left
+    while next_ns != NEVER:
+        next_ns, left = session.advance(next_ns, [])
+        found += left
+    return found
+
+
+def replayed(directory, arrivals, forward, backward, seed) -> np.ndarray:
+    """What the model makes of the same arrivals."""
+    records = np.zeros(len(arrivals), RECORD)
+    numbers = [0, 0]
+    for record, each in zip(records, arrivals, strict=True):
+        record["direction"], record["arrived_ns"] = each.direction, each.at_ns
+        record["bytes"], record["ecn"] = len(each.frame) - _HEADER, each.frame[15] & 3
+        record["index"] = numbers[each.direction]
+        numbers[each.direction] += 1
+    link = {"name": "l", "id": 3, "a": "e0", "b": "e1", "forward": forward, "backward": backward}
+    config = {"schema_version": 1, "seed": seed, "links": [link]}
+    (directory / "config.json").write_text(json.dumps(config))
+    write_records(records, directory / "arrivals")
+    command = [executable("nagi-link"), "replay", "config.json", "arrivals", "departures"]
+    subprocess.run(command, cwd=directory, check=True)
+    return read_records(directory / "departures")
+
+
+@pytest.mark.parametrize(
+    ("forward", "backward"),
+    [
+        ("queue in packets", "queue in bytes, overhead"),
+        ("Poisson", "marks, loss at ingress"),
+        ("no rate", "nothing"),
+    ],
+)
+def test_every_packet_fares_as_in_the_model(tmp_path, forward, backward):
+    ways = DIRECTIONS[forward], DIRECTIONS[backward]
+    seed, arrivals = 2**63 + 12345, random_arrivals(7, 600)
+    with FpgaSession() as session:
+        session.configure(*ways, seed=seed, link=3)
+        left = carried(session, arrivals)
+        counts = session.count()
+    due = replayed(tmp_path, arrivals, *ways, seed)
+    assert len(left) == len(arrivals)
+    mine = {(each.direction, each.index): each for each in left}
+    differing = []
+    for record in due:
+        each = mine[int(record["direction"]), int(record["index"])]
+        model = (record["arrived_ns"], record["left_ns"], record["fate"], record["flags"] & 1)
+        core = (each.arrived_ns, each.left_ns, each.fate, each.marked)
+        if model != core or each.ip_bytes != record["bytes"] or each.ecn != record["ecn"]:
+            differing.append((record, each))
+    assert differing == []
+    # What is rounded: a packet leaves at the tick that follows.
+    assert all(each.late_ns == -each.left_ns % TICK_NS for each in left if each.fate == 0)
+    for direction in (0, 1):
+        of_direction = due[due["direction"] == direction]
+        counted = counts[direction]
+        assert counted["offered"] == len(of_direction)
+        assert counted["delivered"] == (of_direction["fate"] == 0).sum()
+        assert counted["queue_overflows"] == (of_direction["fate"] == 1).sum()
+        assert counted["channel_losses"] == (of_direction["fate"] == 2).sum()
+        # A mark of a packet that finds no room does not count.
+        found_room = of_direction[of_direction["fate"] != 1]
+        assert counted["marked"] == (found_room["flags"] & 1).sum()
+        assert counted["memory_overflows"] == counted["late_releases"] == 0
+        assert counted["max_late_ns"] < TICK_NS
+    fates = {int(fate) for fate in due["fate"]}
+    assert fates == ({0} if forward == "no rate" else {0, 1, 2})
+
+
+def test_frames_leave_as_they_came_but_for_marks():
+    arrivals = [
+        Arrival(1_000_000 + 8 * i, 0, frame_of(size, i, ecn))
+        for i, (size, ecn) in enumerate((size, ecn) for size in (40, 577, 1500) for ecn in range(4))
+    ]
+    way = DIRECTIONS["marks, loss at ingress"] | {
+        "loss": {"model": "none"},
+        "rate_bps": 100_000,
+        "queue": {"packets": 40},
+    }
+    with FpgaSession() as session:
+        session.configure(way, {})
+        left = carried(session, arrivals)
+    came = [each.frame for each in arrivals]
+    assert [each.index for each in left] == list(range(len(arrivals)))
+    assert 0 < sum(each.marked for each in left) < len(left)
+    for each in left:
+        if each.marked:
+            assert each.frame[15] & 3 == 3
+            assert each.frame[:15] == came[each.index][:15]
+            assert sum(struct.unpack(">10H", each.frame[14:34])) % 0xFFFF == 0
+            assert each.frame[34:] == came[each.index][34:]
+        else:
+            assert each.frame == came[each.index]
+
+
+def test_it_makes_no_difference_how_often_the_core_is_asked():
+    arrivals = random_arrivals(11, 120)
+    ways = DIRECTIONS["Poisson"], DIRECTIONS["queue in bytes, overhead"]
+    found = []
+    for batch in (1, 120):
+        with FpgaSession() as session:
+            session.configure(*ways)
+            left = carried(session, arrivals, batch)
+        found.append(sorted(left, key=lambda each: (each.direction, each.index)))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("burst_bytes", 32_000, "forward.burst_bytes: the FPGA's core has no token bucket"),
+        ("queue", {"packets": 9, "discipline": "codel"}, "no queue discipline but drop_tail"),
+        ("mark", {"threshold_packets": 3, "weight": 0.5}, "no average of the queue, but weight 1"),
+        ("jitter", {"distribution": "uniform", "half_width_ns": 1000}, "has no jitter"),
+        ("arq", {"retries": 1, "feedback_ns": 10}, "has no ARQ"),
+        ("reordering", {"probability": 0.1, "delay_ns": 9}, "duplication or reordering"),
+        ("loss", {"model": "bernoulli_bit", "bit_error_rate": 1e-6}, "loss model bernoulli_bit"),
+        ("rate_bps", 0, "rate_bps"),
+    ],
+)  # fmt: skip
+def test_what_the_core_lacks_is_refused(key, value, said):
+    with FpgaSession() as session:
+        with pytest.raises(Refused, match=said):
+            session.configure({"rate_bps": 10_000_000, key: value}, {})
+        assert session.process.wait(10) == 2
+
+
+def test_a_nagi_link_of_another_version_is_refused():
+    with FpgaSession() as session:
+        with pytest.raises(Refused, match=r"nagi-link is of version 0\.0\.1, nagi-fpga of"):
+            session.configure({}, {}, version="0.0.1")
+        assert session.process.wait(10) == 2
+
+
+def test_requests_out_of_order_are_refused():
+    with FpgaSession() as session, pytest.raises(Refused, match="no request of nagi-link"):
+        session.advance(0, [])
+    with FpgaSession() as session:
+        session.configure({}, {})
+        with pytest.raises(Refused, match="not at a tick"):
+            session.advance(1000, [Arrival(3, 0, frame_of(40, 0, 0))])
+
+
+def test_the_core_says_what_it_is():
+    said = subprocess.run(
+        [executable("nagi-fpga"), "identify"], capture_output=True, text=True, check=True
+    )
+    core = json.loads(said.stdout)
+    assert core["memory_words"] == SIMULATED.words
+    assert core["memory_word_bytes"] == SIMULATED.word_bytes
+    assert core["packets"] == SIMULATED.packets
+    assert core["clock_period_ps"] == TICK_NS * 1000
+    assert core["longest_frame"] >= _HEADER + 1500
+    assert core["build_id"] != 0
+
+
+def test_it_is_no_use_without_nagi_link():
+    done = subprocess.run(
+        [executable("nagi-fpga"), "run", "--link", "l", "--socket", "0"],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "no socket between nagi-link and an FPGA's core; `nagi run` makes one" in done.stderr

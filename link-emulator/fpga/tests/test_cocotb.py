@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the tests that are written for cocotb."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("cocotb", reason="the extra `fpga` is not installed")
+
+from cocotb_tools.runner import Verilator
+from verilated import FPGA, cocotb_program
+
+BENCH = FPGA / "tests" / "arithmetic_bench.v"
+
+
+def run(program: Path, tests: str, directory: Path) -> None:
+    """All tests of a module pass, and there are some."""
+    results = directory / "results.xml"
+    Verilator().test(
+        test_module=tests,
+        hdl_toplevel=program.name,
+        hdl_toplevel_lang="verilog",
+        build_dir=program.parent,
+        test_dir=directory,
+        results_xml=str(results),
+        extra_env={"PYTHONPATH": f"{FPGA / 'tests'}:{FPGA}"},
+    )
+    cases = ElementTree.parse(results).getroot().findall(".//testcase")
+    failed = [case.get("name") for case in cases if case.find("failure") is not None]
+    assert cases
+    assert not failed
+
+
+def test_arithmetic(tmp_path: Path) -> None:
+    run(cocotb_program("arithmetic_bench", more_verilog=[BENCH]), "cocotb_arithmetic", tmp_path)
+
+
+@pytest.mark.slow
+def test_core(tmp_path: Path) -> None:
+    parameters = {"DATA_WIDTH": 64, "TIMESTAMPED": 1, "ADDR_WIDTH": 14, "DIVIDER_BITS": 4}
+    run(cocotb_program("nagi_link_top", parameters), "cocotb_core", tmp_path)

