@@ -50,8 +50,8 @@ RadioSocket::RadioSocket(int descriptor, std::string name)
 }
 
 void RadioSocket::send(const model::Transmission& sending, std::span<const std::byte> packet) {
-  Head head{static_cast<std::uint32_t>(sending.number), sending.mode, sending.start.time_since_epoch().count(),
-            sending.end.time_since_epoch().count()};
+  Head head{static_cast<std::uint32_t>(sending.number), sending.mode,
+            sending.start.time_since_epoch().count(), sending.end.time_since_epoch().count()};
   std::array<iovec, 2> parts = {iovec{&head, sizeof head},
                                 iovec{const_cast<std::byte*>(packet.data()), packet.size()}};
   msghdr message{};

@@ -43,7 +43,7 @@ struct DirectionConfig {
   EffectConfigs effects;
   LossConfig loss;
   LossPlace loss_at = LossPlace::egress;
-  std::optional<ArqConfig> arq;  // only with losses at egress
+  std::optional<ArqConfig> arq;                         // only with losses at egress
   std::optional<RateAdaptationConfig> rate_adaptation;  // only with ARQ, whose feedback it needs
 };
 

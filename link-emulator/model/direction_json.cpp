@@ -21,10 +21,10 @@ const Tag adaptation_tag{"kind", "kind of rate adaptation"};
 
 const std::vector<std::string_view>& direction_keys() {
   static const std::vector<std::string_view> keys = [] {
-    std::vector<std::string_view> all = {"rate_bps", "burst_bytes", "rate_trace", "overhead_bytes",
-                                         "queue",    "mark",        "delay_ns",   "delay_trace",
-                                         "jitter",   "keep_order",  "loss",       "arq",
-                                         "rate_adaptation"};
+    std::vector<std::string_view> all = {
+        "rate_bps", "burst_bytes", "rate_trace",     "overhead_bytes", "queue",
+        "mark",     "delay_ns",    "delay_trace",    "jitter",         "keep_order",
+        "loss",     "arq",         "rate_adaptation"};
     std::apply([&all]<class... Effects>(
                    const std::optional<Effects>&...) { (all.push_back(Effects::name), ...); },
                EffectConfigs{});
@@ -190,8 +190,7 @@ Mode read_mode(ObjectReader reader) {
 RateAdaptationConfig read_adaptation(ObjectReader reader) {
   constexpr std::size_t max_modes = 16;
   RateAdaptationConfig config;
-  config.scheme =
-      read_one_of<AdaptationScheme>(reader, adaptation_tag, {"modes", "recorded_snr"});
+  config.scheme = read_one_of<AdaptationScheme>(reader, adaptation_tag, {"modes", "recorded_snr"});
   const json& modes = reader.array("modes");
   if (modes.empty() || modes.size() > max_modes) {
     throw ConfigError(reader.at("modes"), std::to_string(modes.size()) + " modes",
@@ -226,8 +225,8 @@ json to_json(const RateAdaptationConfig& config) {
   json out = describe_one_of(config.scheme, adaptation_tag);
   out["modes"] = json::array();
   for (const Mode& mode : config.modes) {
-    out["modes"].push_back({{"rate_bps", mode.rate.bits_per_second},
-                            {"overhead_bytes", mode.overhead.count}});
+    out["modes"].push_back(
+        {{"rate_bps", mode.rate.bits_per_second}, {"overhead_bytes", mode.overhead.count}});
   }
   if (!config.recorded_snr.empty()) out["recorded_snr"] = config.recorded_snr;
   return out;

@@ -46,10 +46,10 @@ struct Transmission {
   unsigned attempt = 1;
   Instant start{};
   Instant end{};
-  bool lost = false;        // once that is resolved
+  bool lost = false;          // once that is resolved
   std::int16_t snr = no_snr;  // 0.01 dB, as the receiver of a radio measured it, likewise
   std::uint8_t mode = 0;      // with rate adaptation: in which it is sent
-  std::uint64_t order = 0;  // counts the packets, by their first attempts
+  std::uint64_t order = 0;    // counts the packets, by their first attempts
 };
 
 }  // namespace nagi::model

@@ -45,7 +45,9 @@ class AirTime(Protocol):
 
     def rate_bps(self, modem: str, modulation: str, sample_rate_hz: int, code_rate: str) -> int: ...
 
-    def overhead_bytes(self, modem: str, modulation: str, sample_rate_hz: int, code_rate: str) -> int: ...
+    def overhead_bytes(
+        self, modem: str, modulation: str, sample_rate_hz: int, code_rate: str
+    ) -> int: ...
 
 
 @cache

@@ -127,7 +127,9 @@ class RadioLinks:
                 )
             else:
                 found = asked.sample_rate.value
-            carried = radio.air_time().rate_bps(asked.modem, asked.modulation, found, asked.code_rate)
+            carried = radio.air_time().rate_bps(
+                asked.modem, asked.modulation, found, asked.code_rate
+            )
         except ValueError as error:
             raise self._request.error(
                 ("links", name, "radio", key),

@@ -171,9 +171,7 @@ class Radio(RadioChannel):
     modem: Literal["ofdm", "single_carrier"] = Field(
         description="single_carrier has no equalizer: it is for channels of one path"
     )
-    modulation: Modulation = Field(
-        description="constellation: 1, 2, 3, 4 or 6 bits a symbol"
-    )
+    modulation: Modulation = Field(description="constellation: 1, 2, 3, 4 or 6 bits a symbol")
     rate: Bitrate | None = Field(None, description="what the body of a transmission carries")
     sample_rate: SampleRate | None = Field(None, description="instead of `rate`")
     code_rate: CodeRate = Field(

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rate adaptation by statistics, as mac80211's Minstrel does it (net/mac80211/rc80211_minstrel_ht.c,
-// and rc80211_minstrel.c before Linux 5.14), with its constants: every 50 ms the share of
-// transmissions of each mode that were received enters an average that keeps 96/128 of what it was.
-// From it follows what a mode would carry in packets of 1,200 bytes: nothing below a share of 10 %,
-// and nothing more above 90 %. The first transmission of a packet is sent in the mode that carries
-// most, the second in the next, further ones in the mode that is received most often. One packet in
-// ten looks around: its first transmission is in a mode drawn at random from those that would carry
-// more than the best one does if none were lost. Shares are in units of 1/4096, as there.
+// Rate adaptation by statistics, as mac80211's Minstrel does it
+// (net/mac80211/rc80211_minstrel_ht.c, and rc80211_minstrel.c before Linux 5.14), with its
+// constants: every 50 ms the share of transmissions of each mode that were received enters an
+// average that keeps 96/128 of what it was. From it follows what a mode would carry in packets of
+// 1,200 bytes: nothing below a share of 10 %, and nothing more above 90 %. The first transmission
+// of a packet is sent in the mode that carries most, the second in the next, further ones in the
+// mode that is received most often. One packet in ten looks around: its first transmission is in a
+// mode drawn at random from those that would carry more than the best one does if none were lost.
+// Shares are in units of 1/4096, as there.
 //
 // Unlike there, modes are few, so that there are no groups of them, and frames are not aggregated.
 #pragma once

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Rate adaptation: in which mode (modulation and code rate) a sender transmits. It knows what the
-// far end's feedback says of earlier transmissions, no sooner than that is there. A scheme of its own
-// file is added to AdaptationScheme.
+// far end's feedback says of earlier transmissions, no sooner than that is there. A scheme of its
+// own file is added to AdaptationScheme.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,8 @@ class RateAdaptation {
  public:
   RateAdaptation(const RateAdaptationConfig& config, Stream draws);
 
-  /// The mode of a transmission that starts at `at`, the last one of its packet being `attempt` - 1.
+  /// The mode of a transmission that starts at `at`, the last one of its packet being `attempt`
+  /// - 1.
   [[nodiscard]] std::uint8_t choose(Instant at, unsigned attempt, std::uint64_t number);
   [[nodiscard]] const Mode& mode(std::uint8_t index) const { return modes_[index]; }
   /// The sender knows at `known` what became of a transmission. In the order of `known`.

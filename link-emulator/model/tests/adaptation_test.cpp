@@ -31,8 +31,8 @@ DirectionConfig adapting(AdaptationScheme scheme) {
 
 Direction make(const DirectionConfig& config) { return {config, 1, 0, DirectionName::forward}; }
 
-/// What a receiver that needs so much SNR in each mode makes of a channel whose SNR is a function of
-/// the number of the transmission.
+/// What a receiver that needs so much SNR in each mode makes of a channel whose SNR is a function
+/// of the number of the transmission.
 struct Channel {
   std::vector<std::int16_t> needed = {400, 1000, 1800};
   std::function<std::int16_t(std::uint64_t)> snr;
@@ -68,7 +68,8 @@ std::vector<Transmission> send(Direction& link, std::size_t packets, const Chann
 
 TEST(RateAdaptation, TakesTheModeThatTheLastKnownSnrAllows) {
   Direction link = make(adapting(SnrTable{{4.0, 10.0, 18.0}}));
-  // Feedback comes 1 ms after the end: too late for the next transmission, in time for the one after.
+  // Feedback comes 1 ms after the end: too late for the next transmission, in time for the one
+  // after.
   const auto sent = send(link, 6, {.snr = [](std::uint64_t number) -> std::int16_t {
                            return number == 2 ? no_snr : number == 3 ? 1000 : 2000;
                          }});

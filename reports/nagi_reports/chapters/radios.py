@@ -26,7 +26,13 @@ from nagi_reports.content import Block, Column, Figure, Paragraph, Table
 from nagi_reports.figures import ErrorRate
 
 MODEMS = {"ofdm": "OFDM", "single_carrier": "single carrier"}
-MODULATIONS = {"bpsk": "BPSK", "qpsk": "QPSK", "8psk": "8-PSK", "16qam": "16-QAM", "64qam": "64-QAM"}
+MODULATIONS = {
+    "bpsk": "BPSK",
+    "qpsk": "QPSK",
+    "8psk": "8-PSK",
+    "16qam": "16-QAM",
+    "64qam": "64-QAM",
+}
 _FADINGS = {"none": "", "rayleigh": "Rayleigh", "rician": "Rician"}
 
 

@@ -28,14 +28,14 @@ std::optional<framing::content> take_apart(framing& framing, const Pdu& pdu) {
 
 }  // namespace
 
-packet_deframer::sptr packet_deframer::make(const std::vector<std::string>& code_rates,
-                                           bool whiten, std::size_t max_payload) {
+packet_deframer::sptr packet_deframer::make(const std::vector<std::string>& code_rates, bool whiten,
+                                            std::size_t max_payload) {
   return gnuradio::make_block_sptr<packet_deframer_impl>(code_rates_from_names(code_rates), whiten,
-                                                        max_payload);
+                                                         max_payload);
 }
 
 packet_deframer_impl::packet_deframer_impl(const std::vector<code_rate>& rates, bool whiten,
-                                          std::size_t max_payload)
+                                           std::size_t max_payload)
     : gr::block(me, gr::io_signature::make(0, 0, 0), gr::io_signature::make(0, 0, 0)) {
   for (const code_rate rate : rates) {
     framings_.push_back(std::make_unique<framing>(rate, whiten, max_payload));
@@ -58,9 +58,8 @@ void packet_deframer_impl::deframe(const pmt::pmt_t& message) {
     content.reset();
   }
   const Outcome outcome = content ? Outcome::received : Outcome::payload_error;
-  const auto meta =
-      pmt::dict_add(pmt::dict_delete(pdu.meta, key::soft_bits()), key::outcome(),
-                    pmt::from_long(static_cast<long>(outcome)));
+  const auto meta = pmt::dict_add(pmt::dict_delete(pdu.meta, key::soft_bits()), key::outcome(),
+                                  pmt::from_long(static_cast<long>(outcome)));
   message_port_pub(pmt::mp("packets"),
                    make_pdu(meta, content ? std::span<const std::uint8_t>(content->payload)
                                           : std::span<const std::uint8_t>{}));

@@ -12,14 +12,14 @@ namespace {
 constexpr const char* me = "packet_framer";
 }
 
-packet_framer::sptr packet_framer::make(const std::vector<std::string>& code_rates,
-                                       bool whiten, std::size_t max_payload) {
+packet_framer::sptr packet_framer::make(const std::vector<std::string>& code_rates, bool whiten,
+                                        std::size_t max_payload) {
   return gnuradio::make_block_sptr<packet_framer_impl>(code_rates_from_names(code_rates), whiten,
-                                                      max_payload);
+                                                       max_payload);
 }
 
 packet_framer_impl::packet_framer_impl(const std::vector<code_rate>& rates, bool whiten,
-                                      std::size_t max_payload)
+                                       std::size_t max_payload)
     : gr::block(me, gr::io_signature::make(0, 0, 0), gr::io_signature::make(0, 0, 0)) {
   for (const code_rate rate : rates) {
     framings_.push_back(std::make_unique<framing>(rate, whiten, max_payload));

@@ -23,8 +23,9 @@ class Viterbi {
 
   Viterbi();
 
-  /// The bits, one a byte, whose encoding is most like `coded`: two values for each of them and each
-  /// of the 6 zeros that follow, positive for 1, 0 for a bit that was not sent. |value| <= 127.
+  /// The bits, one a byte, whose encoding is most like `coded`: two values for each of them and
+  /// each of the 6 zeros that follow, positive for 1, 0 for a bit that was not sent. |value| <=
+  /// 127.
   std::vector<std::uint8_t> decode(std::span<const std::int8_t> coded);
 
  private:

@@ -50,8 +50,7 @@ packet_demux::sptr packet_demux::make(const packet_demux_config& config) {
   packet_demux_impl::Quality quality{
       config.snr_offset_db, pmt::mp(config.channel_key), {}, config.soft_bits};
   for (const int index : config.weights) {
-    quality.weights.push_back(
-        in_range("packet_demux: weights", index, 0, config.item_samples - 1));
+    quality.weights.push_back(in_range("packet_demux: weights", index, 0, config.item_samples - 1));
   }
   if (!config.weights.empty() && config.weights.size() != items.symbols) {
     throw std::invalid_argument("packet_demux: weights: not one for each symbol of an item");

@@ -18,9 +18,9 @@ packet_mux::sptr packet_mux::make(
                                                     guard, tail);
 }
 
-packet_mux_impl::packet_mux_impl(
-    const std::vector<gr::digital::constellation_sptr>& constellations, int header_symbols,
-    int block_symbols, int longest, int guard, int tail)
+packet_mux_impl::packet_mux_impl(const std::vector<gr::digital::constellation_sptr>& constellations,
+                                 int header_symbols, int block_symbols, int longest, int guard,
+                                 int tail)
     : gr::block("packet_mux", gr::io_signature::make(0, 0, 0), gr::io_signature::make(0, 0, 0)),
       symbols_(constellations, header_symbols),
       block_(in_range("packet_mux: block", block_symbols, 1, 4096)),

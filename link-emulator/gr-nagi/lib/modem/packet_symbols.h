@@ -3,10 +3,10 @@
 // A packet as symbols, and back: what transmitter and receiver of every modem have in common.
 //
 // The PHY header is gr-digital's packet_header_default (12 bits of length, 12 of number, CRC-8) in
-// BPSK, as often as its symbols hold it: no code protects it, and a packet with a code should not be
-// lost for its header. Of the number's bits the upper 4 are the mode, which tells the receiver the
-// payload's modulation. The payload is whitened with x^7 + x^4 + 1 (IEEE 802.11-2020, 17.3.5.5) so
-// that a packet of zeros keeps its mean power and its transitions, then mapped, most significant
+// BPSK, as often as its symbols hold it: no code protects it, and a packet with a code should not
+// be lost for its header. Of the number's bits the upper 4 are the mode, which tells the receiver
+// the payload's modulation. The payload is whitened with x^7 + x^4 + 1 (IEEE 802.11-2020, 17.3.5.5)
+// so that a packet of zeros keeps its mean power and its transitions, then mapped, most significant
 // bit first.
 #pragma once
 

@@ -22,7 +22,6 @@ from .air_time import (
     longest_frame,
 )
 
-
 _LEVELS = {
     "qpsk": (-1, 1),
     "16qam": (-3, -1, 3, 1),
@@ -96,7 +95,8 @@ class modem_tx(gr.hier_block2):  # noqa: N801  as all of GNU Radio's blocks
     power 1, the same dictionary), `air_time.frame_samples` samples each. A packet longer than
     `air_time.longest_frame()` bytes becomes an empty burst, and an error in the log.
 
-    `modulation`: one, or one for each mode; PDUs then say their `mode`. The receiver needs the same.
+    `modulation`: one, or one for each mode; PDUs then say their `mode`. The receiver needs
+    the same.
     """
 
     def __init__(self, modem: str = "ofdm", modulation: str | Sequence[str] = "qpsk") -> None:

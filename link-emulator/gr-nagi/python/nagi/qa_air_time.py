@@ -21,12 +21,20 @@ class AirTime(gr_unittest.TestCase):
     def test_frames_have_the_size_of_the_framers(self):
         for code_rate in air_time.CODE_RATES:
             for size in range(1, air_time.LONGEST_PACKET + 1):
-                self.assertEqual(air_time.framed_bytes(size, code_rate), nagi.framed_bytes(size, code_rate))
+                self.assertEqual(
+                    air_time.framed_bytes(size, code_rate), nagi.framed_bytes(size, code_rate)
+                )
 
     def test_bursts_have_the_samples_that_are_said(self):
         for (modem, modulation), code_rate in product(KINDS, air_time.CODE_RATES):
             chain = [
-                ("packets", nagi.packet_framer(code_rate, whiten=False, max_payload=air_time.LONGEST_PACKET), "frames"),
+                (
+                    "packets",
+                    nagi.packet_framer(
+                        code_rate, whiten=False, max_payload=air_time.LONGEST_PACKET
+                    ),
+                    "frames",
+                ),
                 nagi.modem_tx(modem, modulation),
             ]
             bursts = run(chain, [bytes(size) for size in SIZES])

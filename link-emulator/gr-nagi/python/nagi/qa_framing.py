@@ -113,9 +113,7 @@ class Blocks(gr_unittest.TestCase):
         packets = [bytes([i]) * (i + 1) for i in range(50)]
         numbered = [{"number": 2**32 - 20 + i, "begin_ns": i} for i in range(50)]
         messages = [pdu(*parts) for parts in zip(numbered, packets, strict=True)]
-        frames = self.run_through(
-            messages, nagi.packet_framer("1/2"), "packets", "frames"
-        )
+        frames = self.run_through(messages, nagi.packet_framer("1/2"), "packets", "frames")
         frames[7] = pmt.cons(pmt.car(frames[8]), pmt.cdr(frames[7]))  # another's number
         loss = pdu({"number": 9, "outcome": 1}, b"")
         frames[9] = loss

@@ -137,9 +137,7 @@ def parse_radio(value: Any, where: str = "radio") -> RadioConfig:
             tuple(BITS_PER_SYMBOL),
         ),
         sample_rate_hz=int(rate),
-        code_rate=_choice(
-            config.get("code_rate", "none"), f"{where}.code_rate", tuple(CODE_RATES)
-        ),
+        code_rate=_choice(config.get("code_rate", "none"), f"{where}.code_rate", tuple(CODE_RATES)),
         channels={
             direction: _channel(_required(config, direction, where), f"{where}.{direction}")
             for direction in DIRECTIONS
@@ -192,9 +190,7 @@ class Receiver(gr.hier_block2):
         )
         self.message_port_register_hier_in("bursts")
         self.message_port_register_hier_out("outcomes")
-        modem = modem_rx(
-            config.modem, config.modulation, soft_bits=config.code_rate != "none"
-        )
+        modem = modem_rx(config.modem, config.modulation, soft_bits=config.code_rate != "none")
         deframer = nagi_python.packet_deframer(
             config.code_rate, whiten=False, max_payload=LONGEST_PACKET
         )

@@ -16,8 +16,8 @@ namespace nagi {
 
 /*!
  * Rate of a frame's code, bits in over bits out. The code is that of IEEE 802.11-2020, 17.3.5.6:
- * K = 7, polynomials 133 and 171 (octal), rate 1/2, terminated by 6 zero bits; for 2/3 and 3/4 it is
- * punctured.
+ * K = 7, polynomials 133 and 171 (octal), rate 1/2, terminated by 6 zero bits; for 2/3 and 3/4 it
+ * is punctured.
  */
 enum class code_rate { none, rate_1_2, rate_2_3, rate_3_4 };
 
@@ -74,9 +74,9 @@ class NAGI_API framing {
   std::optional<content> deframe(std::span<const std::uint8_t> framed);
 
   /*!
-   * The same from soft decisions: for each bit of the frame, most significant first, a value that is
-   * positive for 1 and larger the more certain it is (a log-likelihood ratio, in any unit). Throws
-   * std::logic_error without a code.
+   * The same from soft decisions: for each bit of the frame, most significant first, a value that
+   * is positive for 1 and larger the more certain it is (a log-likelihood ratio, in any unit).
+   * Throws std::logic_error without a code.
    */
   std::optional<content> deframe_soft(std::span<const float> soft_bits);
 

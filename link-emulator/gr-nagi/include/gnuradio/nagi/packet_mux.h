@@ -35,7 +35,8 @@ class NAGI_API packet_mux : virtual public gr::block {
   using sptr = std::shared_ptr<packet_mux>;
 
   /*!
-   * \param constellations  the payload's in each mode, 1 to 16 of them, mean power 1, 2 to 64 points
+   * \param constellations  the payload's in each mode, 1 to 16 of them, mean power 1, 2 to 64
+   * points
    * \param header_symbols  of the PHY header, at least 32
    * \param block           the payload's symbols come in multiples of this
    * \param longest         bytes of the longest packet, at most 4095
