@@ -86,6 +86,23 @@ class ArqPlan(Contract):
     )
 
 
+class ModePlan(Contract):
+    """A modulation with a code rate, as the link model knows it."""
+
+    rate_bps: int = Field(description="at which the packet's bits are carried")
+    overhead_bytes: int = Field(description="of a transmission beside its packet, at that rate")
+
+
+class RateAdaptationPlan(Contract):
+    """In which mode each transmission of a radio is sent, by the feedback that ARQ has."""
+
+    kind: Literal["snr_table", "minstrel"]
+    modes: list[ModePlan] = Field(description="in the order of their rates; the radio has the same")
+    min_snr_db: list[float] | None = Field(
+        None, exclude_if=is_none, description="of snr_table: the least SNR of each mode"
+    )
+
+
 class DirectionPlan(EffectPlans):
     """One direction of a link; nagi-link takes it as it stands, without what is null.
 
@@ -113,6 +130,11 @@ class DirectionPlan(EffectPlans):
     mark: MarkingPlan | None = Field(None, exclude_if=is_none)
     loss: LossPlan = NoLossPlan()
     arq: ArqPlan | None = Field(None, exclude_if=is_none)
+    rate_adaptation: RateAdaptationPlan | None = Field(
+        None,
+        exclude_if=is_none,
+        description="then rate_bps and overhead_bytes are those of the fastest mode",
+    )
 
     # Without a type, the published schema stays that of the fields.
     @model_serializer(mode="wrap")
@@ -185,15 +207,27 @@ Modulation = Literal["bpsk", "qpsk", "8psk", "16qam", "64qam"]
 CodeRate = Literal["none", "1/2", "2/3", "3/4"]
 
 
+class RadioModePlan(Contract):
+    """A modulation with a code rate."""
+
+    modulation: Modulation
+    code_rate: CodeRate
+
+
 class RadioPlan(Contract):
     """The radio that a link is; nagi-sdr takes it as it stands, with the channels under the names
     of its directions. Rates and overheads of the link's directions follow from it."""
 
     by: Literal["simulated", "virtual"]
     modem: Literal["ofdm", "single_carrier"]
-    modulation: Modulation
+    modulation: Modulation | None = Field(
+        None, exclude_if=is_none, description="null: see modes, as for code_rate"
+    )
     sample_rate_hz: int
-    code_rate: CodeRate
+    code_rate: CodeRate | None = Field(None, exclude_if=is_none)
+    modes: list[RadioModePlan] | None = Field(
+        None, exclude_if=is_none, description="of rate adaptation, in the order of their rates"
+    )
     forward: RadioChannelPlan
     backward: RadioChannelPlan
 

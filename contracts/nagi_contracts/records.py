@@ -183,6 +183,9 @@ class TransmissionRow(Contract):
     end_ns: int = Field(description="when its air time is over; propagation follows")
     outcome: Outcome = Field(description="lost: by a drawn loss, of a link that is no radio")
     snr_db: float | None = Field(description="as the receiver measured it; null: it did not")
+    mode: int = Field(
+        0, description="of rate adaptation: which of the radio's modes, counted from 0; else 0"
+    )
 
 
 FrameKind = Literal["RTS", "CTS", "DATA", "ACK"]

@@ -186,14 +186,18 @@ REFUSED = [
     ("snr: $snr", "snr: $snr\n      fading: rayleigh", "links.wireless.radio.fading",
      "fading rayleigh without its settings; write `{kind: rayleigh, doppler: 5 Hz}`"),
     ("snr: $snr", "snr: $snr\n      fading: {kind: rice, doppler: 5 Hz}",
-     "links.wireless.radio.fading.kind", "unknown kind of fading 'rice'; one of: none, rayl"),
+     "links.wireless.radio.fading.kind", "unknown kind 'rice'; one of: none, rayl"),
     ("snr: $snr", "snr: $snr\n      fading: {kind: rician, doppler: 5 Hz}",
      "links.wireless.radio.fading", "missing key `k_factor`"),
     ("snr: $snr", "snr: $snr\n      fading: {kind: rayleigh, doppler: 5 Hz, k_factor: 6 dB}",
      "links.wireless.radio.fading.k_factor", "unknown key `k_factor`; known here: doppler, kind"),
+    ("modulation: qpsk", "modulation: qpsk\n      fec: convolutional", "links.wireless.radio.fec",
+     "fec is called code_rate now; write `code_rate: none`, 1/2"),
+    ("modulation: qpsk", "rate_adaptation: {kind: minstrel}", "links.wireless.radio.rate",
+     "rate and rate_adaptation are both given; give `sample_rate`"),
     ("snr: $snr", "snr: $snr\n      multipath: []", "links.wireless.radio.multipath", ""),
     ("modulation: qpsk", "modulation: 256qam", "links.wireless.radio.modulation",
-     "unknown value '256qam'; did you mean: bpsk, qpsk, 8psk"),
+     "unknown value '256qam'; did you mean `64qam`? one of: bpsk"),
     ("radio: {snr: 30 dB}", "radio: {modem: ofdm}", "links.wireless.backward.radio.modem",
      "unknown key `modem`; known here: fading, frequency_offset, multipath, snr"),
     ("queue: 1 bdp}", "queue: 1 bdp, arq: {retries: 0, feedback: 1 ms}}", "links.wired.arq.retries",
@@ -340,3 +344,32 @@ def test_axes_of_snr_keep_the_file_s_order(tmp_path):
     points = points_of(tmp_path)
     assert [point.values["snr"] for point in points] == ["12 dB"] * 2 + ["15.5 dB"] * 2
     assert RADIO.count("$snr") == 1
+
+
+def test_rate_adaptation_is_planned_with_the_rates_of_its_modes(tmp_path):
+    def adapting(adaptation, queue=ARQ):
+        modem = f"      sample_rate: 2 MHz\n      rate_adaptation: {adaptation}\n"
+        pairs = (
+            ("      modulation: qpsk\n      rate: 2 Mbit\n", modem),
+            ("queue: 20 packets", queue),
+        )
+        return plans_of(tmp_path, changed(*pairs))[0].link("wireless")
+
+    table = "{kind: snr_table, table: {16qam 1/2: 12 dB, bpsk 1/2: 4 dB}}"
+    wireless = adapting(table)
+    assert wireless.radio.modulation is None
+    named = [(mode.modulation, mode.code_rate) for mode in wireless.radio.modes]
+    assert named == [("bpsk", "1/2"), ("16qam", "1/2")]  # by their rates
+    planned = wireless.forward.rate_adaptation
+    assert [mode.rate_bps for mode in planned.modes] == [600_000, 2_400_000]
+    assert planned.min_snr_db == [4, 12]
+    assert wireless.forward.rate_bps == 2_400_000
+    for adaptation, queue, said in (
+        (table, "queue: 20 packets", "rate adaptation without feedback; add `arq: "),
+        (table.replace("12", "3"), ARQ, "16qam 1/2 needs less SNR than a slower mode"),
+        ("{kind: minstrel, modes: [64qam]}", ARQ, "mode 64qam without a code rate"),
+        ("{kind: minstrel, modes: [qpsk 1/2, qpsk 1/2]}", ARQ, "a mode is listed twice"),
+    ):
+        with pytest.raises(InputError) as refused:
+            adapting(adaptation, queue)
+        assert said in str(refused.value)

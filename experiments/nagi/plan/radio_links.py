@@ -9,15 +9,25 @@ from nagi_contracts.plan import (
     DIRECTIONS,
     DirectionName,
     DirectionPlan,
+    ModePlan,
     RadioChannelPlan,
+    RadioModePlan,
     RadioPlan,
+    RateAdaptationPlan,
     TapPlan,
 )
 from nagi_contracts.units import Duration
 
 from nagi.plan import radio
 from nagi.plan.request import PlanRequest
-from nagi.spec.links import DirectionSettings, Link, NoFading, Radio, RicianFading
+from nagi.spec.links import (
+    DirectionSettings,
+    Link,
+    NoFading,
+    Radio,
+    RicianFading,
+    SnrTableAdaptation,
+)
 
 # What the two kinds of links do not share: key -> why a radio refuses it, and the cure.
 _ITS_OWN_TIME = (
@@ -42,6 +52,18 @@ _NOT_OF_RADIOS = {
 }
 
 
+_MODE = ("modulation", "code_rate")
+
+
+def _shapes(modem: RadioPlan) -> list[tuple[str, str, int, str]]:
+    """What air_time.py is asked for each mode of a radio."""
+    modes = modem.modes or [modem]
+    return [
+        (modem.modem, str(mode.modulation), modem.sample_rate_hz, str(mode.code_rate))
+        for mode in modes
+    ]
+
+
 class RadioLinks:
     """The radios among the links. Raises InputError where a link has settings of the other kind."""
 
@@ -56,13 +78,49 @@ class RadioLinks:
     def channel(self, link: str, settings: DirectionSettings) -> DirectionPlan:
         """Rate and overhead of a direction of a radio: those of its modem."""
         modem = self.plans[link]
-        asked = (modem.modem, modem.modulation, modem.sample_rate_hz, modem.code_rate)
+        modes = [
+            ModePlan(
+                rate_bps=radio.air_time().rate_bps(*asked),
+                overhead_bytes=radio.air_time().overhead_bytes(*asked),
+            )
+            for asked in _shapes(modem)
+        ]
         assert settings.delay is not None
         return DirectionPlan(
-            rate_bps=radio.air_time().rate_bps(*asked),
-            overhead_bytes=radio.air_time().overhead_bytes(*asked),
+            rate_bps=modes[-1].rate_bps,
+            overhead_bytes=modes[-1].overhead_bytes,
             delay_ns=settings.delay.value,
+            rate_adaptation=self._adaptation(link, settings, modes),
         )
+
+    def _adaptation(
+        self, name: str, settings: DirectionSettings, modes: list[ModePlan]
+    ) -> RateAdaptationPlan | None:
+        asked = self._request.experiment.links[name].radio
+        assert asked is not None
+        adaptation = asked.rate_adaptation
+        if adaptation is None:
+            return None
+        place = ("links", name, "radio", "rate_adaptation")
+        if settings.arq is None:
+            raise self._request.error(
+                place,
+                "rate adaptation without feedback",
+                "add `arq: {retries: 7, feedback: 1 ms}` to the link",
+            )
+        min_snr_db = None
+        if isinstance(adaptation, SnrTableAdaptation):
+            planned = self.plans[name].modes or []
+            named = [f"{mode.modulation} {mode.code_rate}" for mode in planned]
+            min_snr_db = [adaptation.table[mode].value for mode in named]
+            for before, after, mode in zip(min_snr_db, min_snr_db[1:], named[1:], strict=False):
+                if after < before:
+                    raise self._request.error(
+                        (*place, "table"),
+                        f"{mode} needs less SNR than a slower mode",
+                        "remove the slower one, or raise its SNR",
+                    )
+        return RateAdaptationPlan(kind=adaptation.kind, modes=modes, min_snr_db=min_snr_db)
 
     def _is_radio(self, name: str, link: Link) -> bool:
         """Whether a link is a radio. Refuses settings that belong to the other kind of link."""
@@ -111,25 +169,46 @@ class RadioLinks:
             by=asked.by,
             modem=asked.modem,
             modulation=asked.modulation,
+            modes=self._modes(name, asked),
             sample_rate_hz=self._sample_rate(name, asked),
-            code_rate=asked.code_rate,
+            code_rate=None if asked.rate_adaptation else asked.code_rate or "none",
             forward=forward,
             backward=backward,
         )
 
+    def _modes(self, name: str, asked: Radio) -> list[RadioModePlan] | None:
+        """What rate adaptation chooses from, in the order of rates."""
+        if asked.rate_adaptation is None:
+            return None
+        modes = [mode.split() for mode in asked.rate_adaptation.modes]
+        if len({tuple(mode) for mode in modes}) < len(modes):
+            place = ("links", name, "radio", "rate_adaptation", "modes")
+            raise self._request.error(place, "a mode is listed twice", "remove one")
+        plans = [
+            RadioModePlan.model_validate(dict(zip(_MODE, mode, strict=True))) for mode in modes
+        ]
+        return sorted(
+            plans,
+            key=lambda mode: radio.air_time().rate_bps(
+                asked.modem, mode.modulation, 10**6, mode.code_rate
+            ),
+        )
+
     def _sample_rate(self, name: str, asked: Radio) -> int:
         key = "rate" if asked.sample_rate is None else "sample_rate"
+        modes = self._modes(name, asked)
+        if modes is None:
+            assert asked.modulation is not None
+            slowest = (asked.modulation, asked.code_rate or "none")
+        else:
+            slowest = (modes[0].modulation, modes[0].code_rate)
         try:
             if asked.sample_rate is None:
                 assert asked.rate is not None
-                found = radio.sample_rate_for(
-                    asked.modem, asked.modulation, asked.code_rate, asked.rate.value
-                )
+                found = radio.sample_rate_for(asked.modem, *slowest, asked.rate.value)
             else:
                 found = asked.sample_rate.value
-            carried = radio.air_time().rate_bps(
-                asked.modem, asked.modulation, found, asked.code_rate
-            )
+            carried = radio.air_time().rate_bps(asked.modem, slowest[0], found, slowest[1])
         except ValueError as error:
             raise self._request.error(
                 ("links", name, "radio", key),

@@ -43,7 +43,7 @@ TRANSMISSION = np.dtype(
         ("attempt", "u1"),
         ("kind", "u1"),
         ("receiver", "u1"),
-        ("reserved", "u1"),
+        ("mode", "u1"),
     ]
 )
 HEADER = b"nagi-trn" + np.array([1, TRANSMISSION.itemsize], "<u4").tobytes()
@@ -143,20 +143,37 @@ def of_direction(transmissions: Transmissions, number: int) -> Transmissions:
     return ordered
 
 
+def recorded_snr(transmissions: Transmissions) -> list[int]:
+    """In 0.01 dB, of each transmission of a direction by its number, for the model to adapt to."""
+    found = np.full(int(transmissions["number"].max(initial=-1)) + 1, SNR_UNKNOWN, np.int64)
+    found[transmissions["number"]] = transmissions["snr"]
+    values: list[int] = found.tolist()
+    return values
+
+
 def of_radios(
     plan: RunPlan, transmissions: Transmissions
 ) -> dict[tuple[str, DirectionName], dict[str, Any]]:
-    """(link, direction) of each direction of a radio -> a loss model that loses the transmissions
-    that the radio lost. As the model counts transmissions, a packet that ARQ repeats is another."""
+    """(link, direction) of each direction of a radio -> its settings `loss`, which loses the
+    transmissions that the radio lost, and `rate_adaptation`, which is told the measured SNRs. As the
+    model counts transmissions, a packet that ARQ repeats is another."""
     found: dict[tuple[str, DirectionName], dict[str, Any]] = {}
     for link in plan.radios():
         for direction in DIRECTIONS:
             mine = of_direction(transmissions, direction_number(plan, link.name, direction))
             lost = np.unique(mine["number"][mine["outcome"] != RECEIVED])
+            planned = link.direction(direction)
             found[link.name, direction] = {
-                "model": "trace",
-                "lost": lost.tolist(),
-                "length": _ENDLESS,
-                "at": link.direction(direction).loss.at,
+                "loss": {
+                    "model": "trace",
+                    "lost": lost.tolist(),
+                    "length": _ENDLESS,
+                    "at": planned.loss.at,
+                }
             }
+            if planned.rate_adaptation is not None:
+                found[link.name, direction]["rate_adaptation"] = {
+                    **planned.rate_adaptation.model_dump(mode="json", exclude_none=True),
+                    "recorded_snr": recorded_snr(mine),
+                }
     return found

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, get_args
 
 from nagi_contracts.base import Flag, Strict, Whole
 from nagi_contracts.bounds import whole
@@ -160,6 +160,53 @@ class RadioChannel(Strict):
     )
 
 
+MODES = ("bpsk 1/2", "bpsk 3/4", "qpsk 1/2", "qpsk 3/4", "16qam 1/2", "16qam 3/4", "64qam 2/3",
+         "64qam 3/4")  # fmt: skip
+"""Those of IEEE 802.11a."""
+
+
+def _mode(value: object) -> object:
+    """A modulation and a code rate, such as `qpsk 1/2`."""
+    if not isinstance(value, str):
+        return value
+    words = value.split()
+    modulations, code_rates = get_args(Modulation), get_args(CodeRate)
+    if len(words) == 1 and words[0] in modulations:
+        raise BadValue(f"mode {words[0]} without a code rate", f"write `{words[0]} 1/2`")
+    if len(words) != 2 or words[0] not in modulations or words[1] not in code_rates:
+        known = f"{', '.join(modulations)} with {', '.join(code_rates)}"
+        raise BadValue(f"not a mode: {shown(value)}", f"write `qpsk 1/2`; there are {known}")
+    return " ".join(words)
+
+
+Mode = Annotated[str, BeforeValidator(_mode)]
+
+
+class SnrTableAdaptation(Strict):
+    """The fastest mode whose least SNR the last SNR reaches that the receiver reported."""
+
+    kind: Literal["snr_table"] = Field(description="kind of rate adaptation")
+    table: Annotated[dict[Mode, Level], Field(min_length=1, max_length=16)] = Field(
+        description="modes, such as `qpsk 1/2`, with the least SNR of each"
+    )
+
+    @property
+    def modes(self) -> list[str]:
+        return list(self.table)
+
+
+class MinstrelAdaptation(Strict):
+    """The mode that carries most by the statistics of what was received, as in mac80211."""
+
+    kind: Literal["minstrel"] = Field(description="kind of rate adaptation")
+    modes: Annotated[list[Mode], Field(min_length=1, max_length=16)] = Field(
+        list(MODES), description="modes, such as `qpsk 1/2`; those of IEEE 802.11a if not given"
+    )
+
+
+Adaptation = Annotated[SnrTableAdaptation | MinstrelAdaptation, Field(discriminator="kind")]
+
+
 class Radio(RadioChannel):
     """A radio: packets become waveforms, cross a channel and become packets again, or are lost."""
 
@@ -171,11 +218,19 @@ class Radio(RadioChannel):
     modem: Literal["ofdm", "single_carrier"] = Field(
         description="single_carrier has no equalizer: it is for channels of one path"
     )
-    modulation: Modulation = Field(description="constellation: 1, 2, 3, 4 or 6 bits a symbol")
+    modulation: Modulation | None = Field(
+        None, description="constellation: 1, 2, 3, 4 or 6 bits a symbol"
+    )
     rate: Bitrate | None = Field(None, description="what the body of a transmission carries")
     sample_rate: SampleRate | None = Field(None, description="instead of `rate`")
-    code_rate: CodeRate = Field(
-        "none", description="of the convolutional code, bits in over bits out; none: no code"
+    code_rate: CodeRate | None = Field(
+        None,
+        description="of the convolutional code, bits in over bits out; none if not given: no code",
+    )
+    rate_adaptation: Adaptation | None = Field(
+        None,
+        description="chooses modulation and code rate of each transmission, instead of these; "
+        "needs `arq`, whose feedback it learns from",
     )
 
     @field_validator("by", mode="before")
@@ -201,6 +256,13 @@ class Radio(RadioChannel):
 
     @model_validator(mode="after")
     def _one_rate(self) -> Radio:
+        if self.rate_adaptation is not None:
+            for key in ("modulation", "code_rate", "rate"):
+                if getattr(self, key) is not None:
+                    cure = "give `sample_rate`" if key == "rate" else "remove one"
+                    raise BadValue(f"{key} and rate_adaptation are both given", cure, key)
+        elif self.modulation is None:
+            raise BadValue("no modulation", "add `modulation: qpsk`, or `rate_adaptation`")
         if self.rate is None and self.sample_rate is None:
             raise BadValue("no rate and no sample_rate", "give one, such as `rate: 2 Mb/s`")
         if self.rate is not None and self.sample_rate is not None:

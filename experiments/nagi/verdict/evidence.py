@@ -439,7 +439,11 @@ def _differences(recorded: Records, due: Records) -> int:
 def _has_steady_times(direction: DirectionPlan) -> bool:
     """Whether the end of a packet's transmission follows from when it is delivered, and its begin
     from its size."""
-    return direction.has_steady_delay and direction.burst_bytes is None
+    return (
+        direction.has_steady_delay
+        and direction.burst_bytes is None
+        and direction.rate_adaptation is None
+    )
 
 
 def _rate_error(due: Records, seen_ns: Nanoseconds, direction: DirectionPlan) -> float | None:

@@ -102,6 +102,10 @@ def blocks(material: Material) -> list[Block]:
 
 def radio_in_words(radio: RadioPlan) -> str:
     """What both directions of a radio share."""
+    if radio.modes is not None:
+        modes = f"rate adaptation over {len(radio.modes)} modes"
+        return f"{MODEMS[radio.modem]}, {modes}, {radio.sample_rate_hz / 1e6:.6g} MHz"
+    assert radio.modulation is not None
     coded = "" if radio.code_rate == "none" else f", code rate {radio.code_rate}"
     return (
         f"{MODEMS[radio.modem]} {MODULATIONS[radio.modulation]}{coded}, "

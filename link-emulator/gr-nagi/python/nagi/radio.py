@@ -17,7 +17,7 @@ from gnuradio import gr
 
 from . import nagi_python
 from .air_time import BITS_PER_SYMBOL, CODE_RATES, LONGEST_PACKET, MAX_SAMPLE_RATE_HZ, MODEMS
-from .modem import modem_rx, modem_tx
+from .modem import MAX_MODES, modem_rx, modem_tx
 
 DIRECTIONS = ("forward", "backward")
 FADINGS = ("none", "rayleigh", "rician")
@@ -45,9 +45,10 @@ class Channel:
 class RadioConfig:
     by: str
     modem: str
-    modulation: str
+    modulations: tuple[str, ...]
+    """By mode, as code_rates: one each without rate adaptation."""
     sample_rate_hz: int
-    code_rate: str
+    code_rates: tuple[str, ...]
     channels: Mapping[str, Channel] = field(default_factory=dict)
     """By direction: forward, backward."""
 
@@ -113,15 +114,41 @@ def _channel(value: Any, where: str) -> Channel:
     )
 
 
+def _mode(config: dict[str, Any], where: str) -> tuple[str, str]:
+    """Modulation and code rate."""
+    modulation = _choice(
+        _required(config, "modulation", where), f"{where}.modulation", tuple(BITS_PER_SYMBOL)
+    )
+    known = tuple(CODE_RATES)
+    return modulation, _choice(config.get("code_rate", "none"), f"{where}.code_rate", known)
+
+
+def _modes(config: dict[str, Any], where: str) -> list[tuple[str, str]]:
+    if "modes" not in config:
+        return [_mode(config, where)]
+    for key in ("modulation", "code_rate"):
+        if key in config:
+            raise ConfigError(f"{where}.{key}: given beside modes; give one of the two")
+    modes = config["modes"]
+    if not isinstance(modes, list) or not 1 <= len(modes) <= MAX_MODES:
+        raise ConfigError(f"{where}.modes must be a list of 1 to {MAX_MODES} modes")
+    places = [f"{where}.modes[{index}]" for index in range(len(modes))]
+    return [
+        _mode(_object(mode, place, ("modulation", "code_rate")), place)
+        for mode, place in zip(modes, places, strict=True)
+    ]
+
+
 def parse_radio(value: Any, where: str = "radio") -> RadioConfig:
     """A link's "radio" from its configuration (JSON). Raises ConfigError, naming the key."""
-    known = ("by", "modem", "modulation", "sample_rate_hz", "code_rate", *DIRECTIONS)
+    known = ("by", "modem", "modulation", "sample_rate_hz", "code_rate", "modes", *DIRECTIONS)
     if isinstance(value, dict) and "fec" in value:
         raise ConfigError(
             f"{where}.fec is called code_rate now; write none, 1/2 (which was convolutional), 2/3"
             " or 3/4"
         )
     config = _object(value, where, known)
+    modes = _modes(config, where)
     rate = _number(_required(config, "sample_rate_hz", where), f"{where}.sample_rate_hz", 1000)
     if rate != int(rate) or rate > MAX_SAMPLE_RATE_HZ:
         raise ConfigError(
@@ -131,13 +158,9 @@ def parse_radio(value: Any, where: str = "radio") -> RadioConfig:
     return RadioConfig(
         by=_choice(_required(config, "by", where), f"{where}.by", BY),
         modem=_choice(_required(config, "modem", where), f"{where}.modem", MODEMS),
-        modulation=_choice(
-            _required(config, "modulation", where),
-            f"{where}.modulation",
-            tuple(BITS_PER_SYMBOL),
-        ),
+        modulations=tuple(modulation for modulation, _ in modes),
         sample_rate_hz=int(rate),
-        code_rate=_choice(config.get("code_rate", "none"), f"{where}.code_rate", tuple(CODE_RATES)),
+        code_rates=tuple(code_rate for _, code_rate in modes),
         channels={
             direction: _channel(_required(config, direction, where), f"{where}.{direction}")
             for direction in DIRECTIONS
@@ -173,9 +196,9 @@ class Transmitter(gr.hier_block2):
         self.message_port_register_hier_in("packets")
         self.message_port_register_hier_out("bursts")
         framer = nagi_python.packet_framer(
-            config.code_rate, whiten=False, max_payload=LONGEST_PACKET
+            list(config.code_rates), whiten=False, max_payload=LONGEST_PACKET
         )
-        modem = modem_tx(config.modem, config.modulation)
+        modem = modem_tx(config.modem, config.modulations)
         self.msg_connect(self, "packets", framer, "packets")
         self.msg_connect(framer, "frames", modem, "pdus")
         self.msg_connect(modem, "bursts", self, "bursts")
@@ -190,9 +213,11 @@ class Receiver(gr.hier_block2):
         )
         self.message_port_register_hier_in("bursts")
         self.message_port_register_hier_out("outcomes")
-        modem = modem_rx(config.modem, config.modulation, soft_bits=config.code_rate != "none")
+        modem = modem_rx(
+            config.modem, config.modulations, soft_bits=set(config.code_rates) != {"none"}
+        )
         deframer = nagi_python.packet_deframer(
-            config.code_rate, whiten=False, max_payload=LONGEST_PACKET
+            list(config.code_rates), whiten=False, max_payload=LONGEST_PACKET
         )
         self.msg_connect(self, "bursts", modem, "bursts")
         self.msg_connect(modem, "pdus", deframer, "frames")
