@@ -155,8 +155,8 @@ def of_radios(
     plan: RunPlan, transmissions: Transmissions
 ) -> dict[tuple[str, DirectionName], dict[str, Any]]:
     """(link, direction) of each direction of a radio -> its settings `loss`, which loses the
-    transmissions that the radio lost, and `rate_adaptation`, which is told the measured SNRs. As the
-    model counts transmissions, a packet that ARQ repeats is another."""
+    transmissions that the radio lost, and `rate_adaptation`, which is told the measured SNRs. As
+    the model counts transmissions, a packet that ARQ repeats is another."""
     found: dict[tuple[str, DirectionName], dict[str, Any]] = {}
     for link in plan.radios():
         for direction in DIRECTIONS:
