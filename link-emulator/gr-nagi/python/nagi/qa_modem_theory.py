@@ -54,8 +54,8 @@ EVENTS = {
     "2/3": (Fraction(2, 3), {6: 0.5, 7: 8, 8: 24, 9: 79, 10: 321, 11: 1217.5, 12: 4587}),
     "3/4": (Fraction(3, 4), {5: 8 / 3, 6: 31 / 3, 7: 160 / 3, 8: 892 / 3, 9: 1504, 10: 23297 / 3}),
 }
-"""Code rate -> the rate, and paths by their weight that leave the right one at a step, mean over the
-puncturing's steps: counted on the code's trellis."""
+"""Code rate -> the rate, and paths by their weight that leave the right one at a step, mean over
+the puncturing's steps: counted on the code's trellis."""
 
 
 def theory_code(eb_n0_db, code_rate, steps):
@@ -140,8 +140,8 @@ class Theory(gr_unittest.TestCase):
                 self.assertGreater(np.mean(wrong), theory_awgn(wanted + TOLERANCE_DB, modulation))
 
     def test_codes_lose_what_theory_says(self):
-        # At 0.5 dB more than an ideal decoder needs to lose 1 frame in 10. Null hypothesis: this one
-        # needs as much. Of 200 frames, 8 or fewer are then lost with a probability below 0.002; of
+        # At 0.5 dB more than an ideal decoder needs to lose 1 frame in 10. Null hypothesis: this
+        # one needs as much. Of 200 frames, 8 or fewer are then lost with a probability below 0.002; of
         # an ideal one's, more than 8 with less than 0.01.
         rng = np.random.default_rng(22)
         for code_rate in EVENTS:
