@@ -8,6 +8,8 @@
 #   make bench-captures   what the capture reader can do, beside other programs (two minutes)
 #   make bench-tcp   what our TCP schemes cost, beside the kernel's own (seven minutes)
 #   make sdr     links that are radios: GNU Radio, gr-nagi and nagi-sdr (two minutes, 600 MB on the disk)
+#   make fpga    the bitstream of a board that carries a link (BOARD=colorlight-5a-75b): many minutes
+#   make fpga-core   the FPGA link emulator's core alone, placed and routed: what it takes, how fast it is (ten minutes)
 #   make fpga-simulation   links that are an FPGA's: nagi-fpga, which simulates its core
 #   make bench-fpga   how fast that is
 #   make results   the results of whole papers again: hours
@@ -82,9 +84,9 @@ apt-get install -q -y -o=Dpkg::Use-Pty=0 --no-install-recommends "$$@" || exit 1
 case " $$* " in *" openssh-server "*) systemctl --quiet disable ssh;; esac
 endef
 
-.PHONY: fpga-simulation bench-fpga setup packages python python-test native native-run dist deb sdr module virtual-lab guest-kernel demo test test-native \
+.PHONY: fpga fpga-simulation bench-fpga setup packages python python-test native native-run dist deb sdr module virtual-lab guest-kernel demo test test-native \
 	test-apart test-virtual test-realtime test-radio test-slow chaos bench bench-captures bench-media bench-medium-ns3 bench-modem bench-radio \
-	bench-p4runtime bench-switch bench-tcp bench-virtual conformance crosscheck ns3 p4 p4runtime-shell results sanitize fuzz lint lint-quick format docs example clean
+	bench-p4runtime bench-switch bench-tcp bench-virtual conformance crosscheck fpga-core ns3 p4 p4runtime-shell results sanitize fuzz lint lint-quick format docs example clean
 
 setup: native
 
@@ -164,6 +166,19 @@ sdr: setup
 	@echo "== building gr-nagi and nagi-sdr"
 	@cmake --build $(SDR)
 	@cmake --install $(SDR) >/dev/null
+
+# The bitstream of a board, by tools from PyPI alone: BOARD=NAME, one of link-emulator/fpga/boards; SEEDS: how many placements
+# are tried until timing is met. What experiments load is put where they look for it.
+BOARD ?= colorlight-5a-75b
+SEEDS ?= 4
+fpga: $(VENV)/.fpga
+	@cd link-emulator/fpga && $(abspath $(RUN))/python -W ignore -m boards.build $(BOARD) --seeds $(SEEDS) --out $(abspath $(BUILD))/fpga/$(BOARD)
+	@install -D -m 0644 -t $(VENV)/lib/nagi/fpga/$(BOARD) $(BUILD)/fpga/$(BOARD)/nagi.bit $(BUILD)/fpga/$(BOARD)/image.json
+
+$(VENV)/.fpga: $(VENV)/.installed
+	@echo "== installing LiteX, Yosys and nextpnr"
+	@$(PIP) -e '.[native,fpga-board]'
+	@touch $@
 
 MODULES ?= $(BUILD)/module
 KERNEL_BUILD ?= /lib/modules/$(shell uname -r)/build
@@ -305,6 +320,10 @@ results: virtual-lab
 	done
 	@$(RUN)/python experiments/results/silences.py results/tcp-real-2001-handoff*
 	@$(RUN)/python experiments/results/figures.py
+
+# FPGA_CORE="--seed 2 --without-poisson".
+fpga-core: python-test
+	@$(RUN)/python link-emulator/fpga/synthesis/synthesize.py $(FPGA_CORE)
 
 # SWITCH=--quick takes two minutes; simple_switch is compared with where it is on PATH.
 bench-switch: setup

@@ -77,6 +77,11 @@ class Batch(Contract):
         exclude_if=is_none,
         description="path of the program nagi-fpga, which simulates an FPGA's core",
     )
+    fpga_images: str | None = Field(
+        None,
+        exclude_if=is_none,
+        description="directory of boards' bitstreams, of plans whose links are on boards",
+    )
     nagi_switch: str | None = Field(None, description="path of nagi-switch; null: not a switch")
     simple_switch: str | None = Field(
         None, description="path of bmv2's program; null: where the host's programs are"

@@ -32,10 +32,15 @@ HostStage = Literal[
 # Of `nagi doctor radio`: GNU Radio itself, our blocks in it, waveforms there and back, packets of
 # all sizes, packets of an interface.
 StageOfRadio = Literal["library", "flowgraph", "loopback", "packets", "ip"]
-Stage = HostStage | StageOfRadio
+# Of `nagi doctor fpga`, from what loads a board to packets through it.
+StageOfFpga = Literal[
+    "tools", "cable", "board", "bitstream", "build", "registers", "link", "loopback"
+]
+Stage = HostStage | StageOfRadio | StageOfFpga
 # In the order in which they are looked at.
 STAGES: tuple[HostStage, ...] = get_args(HostStage)
 STAGES_OF_RADIO: tuple[StageOfRadio, ...] = get_args(StageOfRadio)
+STAGES_OF_FPGA: tuple[StageOfFpga, ...] = get_args(StageOfFpga)
 Status = Literal["ok", "skipped", "warning", "failure"]
 
 

@@ -30,6 +30,7 @@ GUEST = ROOT / "hosts" / "guest"
 TCP = ROOT / "hosts" / "tcp"
 P4 = ROOT / "p4"
 P4_CONTROL = P4 / "control"
+FPGA = ROOT / "link-emulator" / "fpga"
 AIR_TIME = ROOT / "link-emulator" / "gr-nagi" / "python" / "nagi" / "air_time.py"
 BOUNDS = ROOT / "link-emulator" / "model" / "bounds.json"
 PHYS = ROOT / "link-emulator" / "model" / "medium" / "phys.json"
@@ -62,6 +63,11 @@ def executable(name: str) -> Path:
 def scheme_object(program: str) -> Path:
     """The eBPF object of a scheme of ours (`program` in hosts/schemes.yaml)."""
     return prefix() / "lib" / "nagi" / "tcp" / f"{program}.bpf.o"
+
+
+def fpga_images() -> Path:
+    """The bitstreams of this machine: a directory a board, as `make fpga` leaves them."""
+    return prefix() / "lib" / "nagi" / "fpga"
 
 
 def module_at(source: Path) -> ModuleType:

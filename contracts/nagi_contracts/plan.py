@@ -238,8 +238,19 @@ class RadioPlan(Contract):
 class FpgaPlan(Contract):
     """The FPGA link emulator that carries a link: link-emulator/fpga."""
 
-    by: Literal["simulated"] = Field(
-        description="simulated: the core's Verilog, simulated by nagi-fpga beside nagi-link"
+    by: Literal["simulated", "board"] = Field(
+        description="simulated: the core's Verilog, simulated by nagi-fpga beside nagi-link; "
+        "board: an FPGA on the cables between the hosts"
+    )
+    board: str | None = Field(None, exclude_if=is_none, description="of a board: which kind")
+    address: str | None = Field(
+        None, exclude_if=is_none, description="of a board: where Etherbone reaches it"
+    )
+    serial: str | None = Field(
+        None, exclude_if=is_none, description="of a board: its serial device, instead"
+    )
+    cable: str | None = Field(
+        None, exclude_if=is_none, description="of a board: what loads it, in openFPGALoader's terms"
     )
 
 
@@ -272,6 +283,11 @@ class LinkPlan(Contract):
     def is_simulated_fpga(self) -> bool:
         """Whether nagi-fpga simulates the core that carries it."""
         return self.fpga is not None and self.fpga.by == "simulated"
+
+    @property
+    def is_on_board(self) -> bool:
+        """Whether a board carries it, and no program of the emulator's host."""
+        return self.fpga is not None and self.fpga.by == "board"
 
     def direction(self, direction: DirectionName) -> DirectionPlan:
         return self.forward if direction == "forward" else self.backward
@@ -593,6 +609,10 @@ class RunPlan(Contract):
     def simulated_fpgas(self) -> list[LinkPlan]:
         """The links whose core nagi-fpga simulates."""
         return [link for link in self.links if link.is_simulated_fpga]
+
+    def on_boards(self) -> list[LinkPlan]:
+        """The links that boards carry: none, or all."""
+        return [link for link in self.links if link.is_on_board]
 
     def records_transmissions(self) -> bool:
         """Whether the emulator records the transmissions of any link."""

@@ -51,9 +51,9 @@ OPAQUE: dict[type[Contract], str] = {
 }
 # What is decided from a contract, here and there by the same lines.
 SHARED: dict[type[Contract], tuple[str, ...]] = {
-    LinkPlan: ("is_radio", "is_simulated_fpga"),
+    LinkPlan: ("is_radio", "is_simulated_fpga", "is_on_board"),
     FlowPlan: ("listens", "listener"),
-    RunPlan: ("node", "radios", "simulated_fpgas", "switches"),
+    RunPlan: ("node", "radios", "simulated_fpgas", "on_boards", "switches"),
 }
 
 _HEAD = '''\

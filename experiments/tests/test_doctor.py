@@ -184,6 +184,7 @@ def lost(host: str, link: str, **ports: PortReading) -> dict:
 
 REFUSED = "Failed to connect to the host via ssh: ssh: connect to host 192.0.2.7 port 22: "
 RELAY_GONE = {"but": ["relay"], "unreachable": {"relay": REFUSED + "Connection timed out"}}
+FPGA = f"nagi-fpga {__version__}"
 SDR = f"nagi-sdr {__version__}"
 BY_P4RUNTIME = {"p4runtime": SwitchFacts(version="P4Runtime, by finsy 0.30.0", problem=None)}
 SWITCHES = {
@@ -375,6 +376,17 @@ CASES = [
      wanted=wanted(radios=("radio",))), ["heron"], "No module named gnuradio", "make sdr"),
     ("radio", "failure", seen(hosts={"heron": {"nagi_sdr": "nagi-sdr 0.0.1"}},
      wanted=wanted(radios=("radio",))), ["heron"], "of version 0.0.1", "make sdr"),
+    # Simulated FPGAs
+    ("fpga", "ok", seen(), ["heron"], "no nagi-fpga is installed", ""),
+    ("fpga", "ok", seen(hosts={"heron": {"nagi_fpga": FPGA}}, wanted=wanted(fpgas=("radio",))),
+     ["heron"], FPGA, ""),
+    ("fpga", "skipped", seen(but=["heron"]), ["heron"], "no answer", "see versions"),
+    ("fpga", "warning", seen(hosts={"heron": {"nagi_fpga": "nagi-fpga 0.0.1"}}), ["heron"],
+     f"of version 0.0.1, nagi of {__version__}", "`nagi_fpga`"),
+    ("fpga", "failure", seen(wanted=wanted(fpgas=("radio",))), ["heron"],
+     "link radio is an FPGA's, and there is no nagi-fpga", "`nagi_fpga`"),
+    ("fpga", "failure", seen(hosts={"heron": {"nagi_fpga_error": "killed"}},
+     wanted=wanted(fpgas=("radio",))), ["heron"], "does not run: killed", "`nagi_fpga`"),
     # Switches
     ("switch", "ok", seen(), ["bob"], "none is installed", ""),
     ("switch", "ok", seen(hosts={"relay": {"switches": SWITCHES}}, wanted=wanted(
@@ -583,7 +595,7 @@ def test_text_has_a_line_a_stage_where_all_is_well():
     lines = shown(judge(seen(wanted=wanted("cubic", "bbr")))).splitlines()
     assert [line.split()[0] for line in lines[:-2]] == [
         *("SSH", "versions", "kernel", "schemes", "interfaces", "clocks", "paths", "MTU"),
-        *("capture", "emulator", "radio", "switch", "spare", "disk", "lock", "leftovers"),
+        *("capture", "emulator", "radio", "FPGA", "switch", "spare", "disk", "lock", "leftovers"),
     ]
     assert all(" ok " in line for line in lines[:-2])
     assert "4 hosts: Linux 6.12.3-amd64" in lines[2]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes the agent one file that Python runs: bundle.py TARGET [NAME=FILE ...]
 
-With the agent come nagi_p4, nagi_p4runtime and the pipeline of switches, and the named files,
-which it finds among its own as objects/NAME, or as NAME if that has a directory.
+With the agent come nagi_p4, nagi_p4runtime, nagi_fpga and the pipeline of switches, and the named
+files, which it finds among its own as objects/NAME, or as NAME if that has a directory.
 
 Not by zipapp, which notes the time and forgets the exit status: the same agent is to be the same
 file, or it would be shipped again and again.
@@ -24,9 +24,11 @@ def bundle(target: Path, objects: dict[str, Path]) -> None:
         (source, "nagi_agent"),
         (control, "nagi_p4"),
         (control, "nagi_p4runtime"),
+        (source.parents[1] / "link-emulator" / "fpga", "nagi_fpga"),
     ):
         for path in sorted(room.glob(f"{package}/*.py")):
-            files[path.relative_to(room).as_posix()] = path.read_bytes()
+            if path.name != "registers.py":  # writes nagi_fpga's files, and needs PyYAML
+                files[path.relative_to(room).as_posix()] = path.read_bytes()
     for name in ("edge.json", "edge.p4info.txtpb"):
         files[f"nagi_p4/{name}"] = (p4 / name).read_bytes()
     for name, path in sorted(objects.items()):

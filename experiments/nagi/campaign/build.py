@@ -72,6 +72,7 @@ def _programs(
         raise refuse(f"there is no {program}", "build it: `make setup`")
     sources = sorted((paths.AGENT / "nagi_agent").glob("*.py"))
     sources += sorted((paths.P4_CONTROL / "nagi_p4").glob("*.py"))
+    sources += sorted((paths.FPGA / "nagi_fpga").glob("*.py"))
     always = {
         "nagi_link": sha256_of(program),
         "nagi_agent": hashlib.sha256(b"".join(each.read_bytes() for each in sources)).hexdigest(),

@@ -11,16 +11,24 @@ from typing import Annotated, NoReturn
 
 import typer
 from nagi_contracts.doctor import Doctor
-from nagi_contracts.errors import refuse
+from nagi_contracts.errors import choices, refuse
 from nagi_contracts.live import Live
+from nagi_contracts.paths import fpga_images
 from nagi_contracts.plan import RunPlan
 from nagi_contracts.units import Duration
+from nagi_fpga.kinds import DEFAULT, DEFAULT_ADDRESS, KINDS
+from nagi_fpga.loading import Place
 from rich.table import Table
 
 from nagi.campaign.build import current_build
 from nagi.campaign.campaign import has_radios, has_simulated_fpgas, schemes_of, select
 from nagi.doctor import judge
-from nagi.doctor.examination import examine_hosts, examine_radio, examine_this_machine
+from nagi.doctor.examination import (
+    examine_fpga,
+    examine_hosts,
+    examine_radio,
+    examine_this_machine,
+)
 from nagi.doctor.text import show
 from nagi.labs import netns, physical, virtual
 from nagi.labs.errors import Interrupted, LabError
@@ -57,18 +65,57 @@ def doctor(
     what: Annotated[
         str | None,
         typer.Argument(
-            metavar="radio",
-            help="Check GNU Radio and nagi-sdr, stage by stage, instead of the machine",
+            metavar="radio|fpga",
+            help="Check GNU Radio and nagi-sdr, or an FPGA board, stage by stage, instead of the "
+            "machine",
             show_default=False,
-            autocompletion=lambda: ["radio"],
+            autocompletion=lambda: ["radio", "fpga"],
         ),
     ] = None,
     inventory: Inventory = None,
     json_: Json = False,
+    board: Annotated[
+        str,
+        typer.Option(
+            metavar="BOARD",
+            help="Of fpga: which board",
+            autocompletion=lambda: list(KINDS),
+        ),
+    ] = DEFAULT,
+    address: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Of fpga: the board's address")
+    ] = DEFAULT_ADDRESS,
+    serial: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DEVICE",
+            help="Of fpga: the board's serial device, instead of its address",
+            show_default=False,
+        ),
+    ] = None,
+    cable: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CABLE",
+            help="Of fpga: the JTAG cable, in openFPGALoader's terms",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Check whether this machine, or the hosts of an inventory, are fit for runs."""
     if what is not None:
-        _radio_doctor(what, inventory, json_)
+        _require_local(what, inventory)
+    if what == "radio":
+        if not json_:
+            write_line("looking at GNU Radio and nagi-sdr")
+        _tell(examine_radio(), json_)
+    if what == "fpga":
+        place = Place(board, address if serial is None else None, serial, cable)
+        if board not in KINDS:
+            raise refuse(f"--board {board}: there is no such board", choices(board, [*KINDS]))
+        if not json_:
+            write_line(f"looking at the {board} at {place.name}")
+        _tell(examine_fpga(place, str(fpga_images())), json_)
     stop = InterruptFlag()
     with scratch() as directory:
         if not json_:
@@ -83,19 +130,19 @@ def doctor(
     _tell(judge(seen), json_)
 
 
-def _radio_doctor(what: str, inventory: Path | None, json_: bool) -> NoReturn:
-    if what != "radio":
+def _require_local(what: str, inventory: Path | None) -> None:
+    """Of `nagi doctor WHAT`. Raises InputError."""
+    where = {"radio": "where `make sdr` has been run", "fpga": "which controls the board"}
+    if what not in where:
         raise refuse(
-            f"doctor {what}: there is no such thing to look at", "write `nagi doctor radio`"
+            f"doctor {what}: there is no such thing to look at",
+            "write `nagi doctor radio` or `nagi doctor fpga`",
         )
     if inventory is not None:
         raise refuse(
-            "doctor radio looks at this machine alone",
-            "run it on the emulator's host, where `make sdr` has been run",
+            f"doctor {what} looks at this machine alone",
+            f"run it on the emulator's host, {where[what]}",
         )
-    if not json_:
-        write_line("looking at GNU Radio and nagi-sdr")
-    _tell(examine_radio(), json_)
 
 
 def _tell(found: Doctor, json_: bool) -> NoReturn:
@@ -157,6 +204,7 @@ def up(
         fpgas=fpga.availability if inventory is None else lambda: Availability(True),
     )
     plan = selection.plans[0]
+    fpga.require_real_hosts([plan], where)
     for kind, lacking in ((radio, selection.no_radios), (fpga, selection.no_fpgas)):
         if lacking is not None and (links := kind.names([plan])):
             raise refuse(f"{kind.of_links(links)}: {lacking.reason}", lacking.cure)

@@ -7,12 +7,20 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nagi_contracts.batch import Batch
-from nagi_contracts.doctor import STAGES_OF_RADIO, Doctor, Finding, PathReading, PortReading
+from nagi_contracts.doctor import (
+    STAGES_OF_FPGA,
+    STAGES_OF_RADIO,
+    Doctor,
+    Finding,
+    PathReading,
+    PortReading,
+    Stage,
+)
 from nagi_contracts.impairments.queues.drop_tail import DropTailPlan
 from nagi_contracts.inspection import Inspection
 from nagi_contracts.links import Links
@@ -35,6 +43,8 @@ from nagi_contracts.plan import (
     RunPlan,
     Timeline,
 )
+from nagi_fpga import stages
+from nagi_fpga.loading import Place
 
 from nagi.doctor import Observations, Wanted, judge
 from nagi.doctor.text import TITLES
@@ -172,19 +182,39 @@ def _inspection_here(scratch: Path) -> Inspection:
 def examine_radio() -> Doctor:
     """How far links of this machine can be radios, stage by stage; those after one that fails are
     skipped."""
-    looked = look_at_stages()
-    failed = next((stage for stage in looked if not stage.ok), None)
+    return _in_stages(
+        [(each.stage, each.ok, each.detail, each.cure or INSTALL) for each in look_at_stages()],
+        STAGES_OF_RADIO,
+    )
+
+
+def examine_fpga(place: Place, images: str) -> Doctor:
+    """How far a board can be used from this machine, stage by stage; those after one that fails are
+    skipped."""
+    looked = [
+        (stage, each.is_ok, each.detail, each.cure)
+        for each in stages.look(place, images)
+        for stage in STAGES_OF_FPGA
+        if stage == each.name
+    ]
+    return _in_stages(looked, STAGES_OF_FPGA)
+
+
+def _in_stages(looked: Sequence[tuple[Stage, bool, str, str]], known: Sequence[Stage]) -> Doctor:
+    """Findings of stages that build on each other: (stage, whether it is well, what was found,
+    cure), and those of `known` that were not looked at."""
     findings = [
         Finding(
-            stage=stage.stage,
+            stage=stage,
             cell=None,
             hosts=[HERE],
-            status="ok" if stage.ok else "failure",
-            what=stage.detail,
-            cure="" if stage.ok else stage.cure or INSTALL,
+            status="ok" if is_ok else "failure",
+            what=detail,
+            cure="" if is_ok else cure,
         )
-        for stage in looked
+        for stage, is_ok, detail, cure in looked
     ]
+    failed = next((stage for stage, is_ok, *_ in looked if not is_ok), None)
     if failed is not None:
         findings += [
             Finding(
@@ -193,9 +223,9 @@ def examine_radio() -> Doctor:
                 hosts=[HERE],
                 status="skipped",
                 what="it builds on what failed",
-                cure=f"see {TITLES[failed.stage]}",
+                cure=f"see {TITLES[failed]}",
             )
-            for stage in STAGES_OF_RADIO[len(looked) :]
+            for stage in known[len(looked) :]
         ]
     return Doctor.of(findings)
 

@@ -35,6 +35,13 @@ TITLES: dict[Stage, str] = {
     "loopback": "loopback",
     "packets": "packets",
     "ip": "IP",
+    "tools": "tools",
+    "cable": "cable",
+    "board": "board",
+    "bitstream": "bitstream",
+    "build": "build",
+    "registers": "registers",
+    "link": "link",
 }
 _STYLES: dict[Status, str] = {
     "ok": "green",

@@ -9,7 +9,9 @@
             heron: {nagi_node: emulator, nagi_links: {wired: {S: enp2s0, N: enp3s0}}}
 
 A node has an interface on each of its links; the emulator has one for each node that a link joins,
-or a medium: `nagi_links: {air: {A: enp2s0, B: enp3s0, C: enp4s0}}`.
+or a medium: `nagi_links: {air: {A: enp2s0, B: enp3s0, C: enp4s0}}`. Where a board carries the link,
+it has none: `nagi_links: {wired: {S: board, N: board}}`. Which node is at the board's first port,
+the experiment says by its order.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ from nagi.spec.media import MAX_STATIONS
 GROUP = "cells"
 EXAMPLE = paths.COLLECTION / "inventories" / "physical.example.yml"
 SPOOL, STATE = "/var/lib/nagi", "/run/nagi"
+BOARD = "board"  # instead of an interface of the emulator
 PACKAGED = "/usr/bin"  # where programs of nagi's packages are
 _LINKS = TypeAdapter(dict[str, str])
 _PORTS = TypeAdapter(dict[str, dict[str, str]])
@@ -57,13 +60,15 @@ class LabHost:
     nagi_link: str | None = None
     nagi_sdr: str | None = None
     nagi_fpga: str | None = None
+    fpga_images: str | None = None
     nagi_switch: str | None = None
     programs: str | None = None
     p4runtime: P4RuntimeAccess | None = None
 
     def interfaces(self) -> list[str]:
-        """All its test interfaces."""
-        return [*self.links.values(), *(i for ends in self.ports.values() for i in ends.values())]
+        """All its test interfaces; a board's ports are none."""
+        named = [*self.links.values(), *(i for ends in self.ports.values() for i in ends.values())]
+        return [interface for interface in named if interface != BOARD]
 
 
 @dataclass(frozen=True)
@@ -237,7 +242,8 @@ def _host(inventory: Path, name: str, cell: str, variables: dict[str, Any]) -> L
         user=variables.get("nagi_user"),
         nagi_link=variables.get("nagi_link"),
         nagi_sdr=variables.get("nagi_sdr"),
-        nagi_fpga=variables.get("nagi_fpga"),
+        nagi_fpga=variables.get("nagi_fpga") or None,
+        fpga_images=variables.get("nagi_fpga_images"),
         nagi_switch=variables.get("nagi_switch"),
         programs=PACKAGED if variables.get("nagi_packages") else None,
         p4runtime=_p4runtime(inventory, name, variables.get("nagi_p4runtime")),

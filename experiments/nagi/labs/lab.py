@@ -75,6 +75,7 @@ class Place:
     nagi_link: str
     nagi_sdr: str | None = None  # of an emulator
     nagi_fpga: str | None = None  # the same
+    fpga_images: str | None = None  # the same
     token: str | None = None
     switch: SwitchPrograms | None = None  # of a node that is one
     p4runtime: P4RuntimeAccess | None = None  # the same, where P4Runtime reaches it
@@ -93,6 +94,7 @@ class Place:
             nagi_link=self.nagi_link,
             nagi_sdr=self.nagi_sdr if self.node == EMULATOR else None,
             nagi_fpga=self.nagi_fpga if self.node == EMULATOR else None,
+            fpga_images=self.fpga_images if self.node == EMULATOR else None,
             nagi_switch=self.switch and self.switch.nagi_switch,
             simple_switch=self.switch and self.switch.simple_switch,
             simple_switch_client=self.switch and self.switch.simple_switch_client,

@@ -30,6 +30,7 @@ from nagi.labs.shape import EMULATOR, Shape
 from nagi.plan.schemes import Scheme, receivers, schemes
 
 NAME = "physical"
+FPGA_IMAGES = "/usr/local/lib/nagi/fpga"  # where the role fpga puts bitstreams
 LEASE_S = 900.0  # until the first batch; then its agents renew it
 # From choosing the first run's instant to it every agent must have started, over SSH.
 _LEAD_S = 3.0
@@ -156,6 +157,7 @@ class HostPool:
             # It comes with GNU Radio, and is not shipped.
             nagi_sdr=host.nagi_sdr or "nagi-sdr",
             nagi_fpga=host.nagi_fpga or "nagi-fpga",
+            fpga_images=host.fpga_images or FPGA_IMAGES,
             token=self.token,
             switch=SwitchPrograms(
                 host.nagi_switch or f"{host.programs or self._home(host)}/nagi-switch"

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from nagi_contracts import paths
+from nagi_contracts.errors import refuse
 from nagi_contracts.plan import RunPlan
 from nagi_contracts.records import sha256_of
 
@@ -25,6 +26,17 @@ def of_links(links: Sequence[str]) -> str:
     """`link wireless is an FPGA's`."""
     are = "is an FPGA's" if len(links) == 1 else "are FPGAs'"
     return f"link{'' if len(links) == 1 else 's'} {', '.join(links)} {are}"
+
+
+def require_real_hosts(plans: Iterable[RunPlan], lab: str) -> None:
+    """Raises InputError if links are on boards, and `lab` has no cables."""
+    links = list(dict.fromkeys(link.name for plan in plans for link in plan.on_boards()))
+    if links and lab != "physical":
+        raise refuse(
+            f"{of_links(links)} on a board, and the {lab} lab has none",
+            "give the hosts that are cabled to it: --inventory FILE, or write `by: simulated`",
+            key=f"links.{links[0]}.fpga.by",
+        )
 
 
 def nagi_fpga() -> Path:

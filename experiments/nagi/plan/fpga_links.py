@@ -15,6 +15,7 @@ from nagi_contracts.impairments.markings.threshold import ThresholdMarkingPlan
 from nagi_contracts.impairments.queues.drop_tail import DropTailPlan
 from nagi_contracts.plan import DIRECTIONS, DirectionName, DirectionPlan, FpgaPlan
 from nagi_contracts.units import in_bytes
+from nagi_fpga.kinds import DEFAULT, KINDS, MAX_PACKETS, WORD_BYTES
 
 from nagi.plan.directions import Directions
 from nagi.plan.request import PlanRequest
@@ -54,16 +55,54 @@ class Memory(NamedTuple):
 SIMULATED = Memory(words=1 << 18, word_bytes=64, packets=1 << 14)
 
 
+def _memory_of(board: str) -> Memory:
+    kind = KINDS[board]
+    return Memory(kind.memory_bytes // WORD_BYTES, WORD_BYTES, MAX_PACKETS)
+
+
+def _plan(fpga: Fpga) -> FpgaPlan:
+    if fpga.by == "simulated":
+        return FpgaPlan(by="simulated")
+    return FpgaPlan(
+        by="board",
+        board=fpga.board or DEFAULT,
+        address=fpga.address,
+        serial=fpga.serial,
+        cable=fpga.cable,
+    )
+
+
 class FpgaLinks:
     """The links that FPGAs carry. Raises InputError where one has settings that the core lacks."""
 
     def __init__(self, request: PlanRequest) -> None:
         self._request = request
         self.plans = {
-            name: FpgaPlan(by=(link.fpga or Fpga()).by)
+            name: _plan(link.fpga or Fpga())
             for name, link in request.experiment.links.items()
             if self._is_fpga(name, link)
         }
+        self._require_all_on_boards()
+
+    def _require_all_on_boards(self) -> None:
+        """Boards and nagi-link do not share a run: its records are of one or the other."""
+        on_boards = [name for name, plan in self.plans.items() if plan.by == "board"]
+        experiment = self._request.experiment
+        others = [name for name in (*experiment.links, *experiment.media) if name not in on_boards]
+        if on_boards and others:
+            raise self._request.error(
+                ("links", on_boards[0], "fpga", "by"),
+                f"a board carries this link, and none carries {others[0]}",
+                "give all links a board, or none",
+            )
+        places = [plan.serial or plan.address for plan in self.plans.values() if plan.by == "board"]
+        for name, place in zip(on_boards, places, strict=True):
+            if places.count(place) > 1:
+                raise self._request.error(
+                    ("links", name, "fpga"),
+                    f"two links have the board at {place}",
+                    "give each link a board of its own",
+                )
 
     def _is_fpga(self, name: str, link: Link) -> bool:
         """Whether an FPGA carries a link. Refuses settings that the core has no part for."""
@@ -96,10 +135,22 @@ class FpgaLinks:
             key, what, cure = problem
             place = self._request.place(link, name, key)
             raise self._request.error(place, what, f"{cure}, {_ON_NAGI_LINK}")
+        self._require_port(link, name, direction)
         self._require_memory(link, name, direction)
 
+    def _require_port(self, link: str, name: DirectionName, direction: DirectionPlan) -> None:
+        """A board's port is no faster than its cable."""
+        board = self.plans[link].board
+        if board is not None and (direction.rate_bps or 0) > KINDS[board].port_bps:
+            raise self._request.error(
+                self._request.place(link, name, "rate"),
+                f"the ports of a {board} have {KINDS[board].port_bps // 10**6} Mb/s",
+                f"give less, {_ON_NAGI_LINK}",
+            )
+
     def _require_memory(self, link: str, name: DirectionName, direction: DirectionPlan) -> None:
-        memory = SIMULATED
+        plan = self.plans[link]
+        memory = SIMULATED if plan.board is None else _memory_of(plan.board)
         if direction.rate_bps is None:
             if direction.delay_ns:
                 raise self._request.error(

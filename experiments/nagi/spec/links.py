@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from ipaddress import AddressValueError, IPv4Address
 from typing import Annotated, Literal, Self, get_args
 
 from nagi_contracts.base import Flag, Strict, Whole
@@ -29,6 +30,7 @@ from nagi_contracts.units import (
     SampleRate,
     StepRate,
 )
+from nagi_fpga.kinds import DEFAULT_ADDRESS
 from pydantic import BeforeValidator, Discriminator, Field, Tag, field_validator, model_validator
 
 from nagi.spec.base import Name
@@ -273,10 +275,47 @@ class Radio(RadioChannel):
 class Fpga(Strict):
     """The FPGA link emulator: the link model as gateware, see docs/fpga-in-the-loop.md."""
 
-    by: Literal["simulated"] = Field(
+    by: Literal["simulated", "board"] = Field(
         "simulated",
-        description="simulated: the core's Verilog, simulated by nagi-fpga beside nagi-link",
+        description="simulated: the core's Verilog, simulated by nagi-fpga beside nagi-link; "
+        "board: an FPGA on the cables between real hosts, see docs/fpga-board.md",
     )
+    board: (
+        Literal["colorlight-5a-75b", "colorlight-5a-75b-v7", "colorlight-i9", "ulx3s-85f"] | None
+    ) = Field(None, description="of `by: board`: which; colorlight-5a-75b if not given")
+    address: str | None = Field(
+        None, description="of `by: board`: its IPv4 address, as the emulator's host reaches it"
+    )
+    serial: str | None = Field(
+        None, min_length=1, description="instead of `address`: its serial device on that host"
+    )
+    cable: str | None = Field(
+        None,
+        pattern=r"[\w.-]+",
+        description="of `by: board`: the JTAG cable that loads it, in openFPGALoader's terms",
+    )
+
+    @field_validator("address")
+    @classmethod
+    def _ipv4(cls, address: str | None) -> str | None:
+        try:
+            return None if address is None else str(IPv4Address(address))
+        except AddressValueError:
+            raise BadValue(
+                f"{shown(address)} is no IPv4 address", f"write `{DEFAULT_ADDRESS}`, or the board's"
+            ) from None
+
+    @model_validator(mode="after")
+    def _of_a_board(self) -> Fpga:
+        for name in ("board", "address", "serial", "cable"):
+            if self.by != "board" and getattr(self, name) is not None:
+                raise BadValue(f"`{name}` is for boards", "remove it, or write `by: board`", name)
+        if self.by == "board" and (self.address is None) == (self.serial is None):
+            given = "neither address nor serial" if self.address is None else "address and serial"
+            raise BadValue(
+                f"{given} of the board", f"give one, such as `address: {DEFAULT_ADDRESS}`"
+            )
+        return self
 
 
 TRACES = {"rate_trace": "rate", "delay_trace": "delay"}

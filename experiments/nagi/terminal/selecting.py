@@ -64,7 +64,7 @@ class Wanted:
     def select(self, site: Site) -> Selection:
         """The runs, as they would be at `site`. Raises InputError."""
         target = chosen_switch(self.switch, self.points)
-        return select(
+        selection = select(
             self.points,
             self.variant,
             self.values,
@@ -80,6 +80,8 @@ class Wanted:
             site.radios,
             site.fpgas,
         )
+        fpga.require_real_hosts(selection.plans, site.name)
+        return selection
 
 
 @dataclass(frozen=True)

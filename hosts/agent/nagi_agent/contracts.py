@@ -258,13 +258,27 @@ class LinkEnd:
 
 @dataclass(frozen=True)
 class FpgaPlan:
-    __slots__ = ("by",)
-    by: Literal["simulated"]
+    __slots__ = (
+        "address",
+        "board",
+        "by",
+        "cable",
+        "serial",
+    )
+    by: Literal["simulated", "board"]
+    board: Optional[str]
+    address: Optional[str]
+    serial: Optional[str]
+    cable: Optional[str]
 
     @classmethod
     def from_json(cls, json: Json) -> FpgaPlan:
         return cls(
             by=json["by"],
+            board=json.get("board"),
+            address=json.get("address"),
+            serial=json.get("serial"),
+            cable=json.get("cable"),
         )
 
 
@@ -297,6 +311,11 @@ class LinkPlan:
     def is_simulated_fpga(self) -> bool:
         """Whether nagi-fpga simulates the core that carries it."""
         return self.fpga is not None and self.fpga.by == "simulated"
+
+    @property
+    def is_on_board(self) -> bool:
+        """Whether a board carries it, and no program of the emulator's host."""
+        return self.fpga is not None and self.fpga.by == "board"
 
     @classmethod
     def from_json(cls, json: Json) -> LinkPlan:
@@ -600,6 +619,10 @@ class RunPlan:
         """The links whose core nagi-fpga simulates."""
         return [link for link in self.links if link.is_simulated_fpga]
 
+    def on_boards(self) -> list[LinkPlan]:
+        """The links that boards carry: none, or all."""
+        return [link for link in self.links if link.is_on_board]
+
     def switches(self) -> list[NodePlan]:
         """The nodes that are switches."""
         return [node for node in self.nodes if node.switch is not None]
@@ -647,6 +670,7 @@ class ScheduledRun:
 class Batch:
     __slots__ = (
         "collected",
+        "fpga_images",
         "interfaces",
         "is_emulator",
         "macs",
@@ -678,6 +702,7 @@ class Batch:
     nagi_link: str
     nagi_sdr: Optional[str]
     nagi_fpga: Optional[str]
+    fpga_images: Optional[str]
     nagi_switch: Optional[str]
     simple_switch: Optional[str]
     simple_switch_client: Optional[str]
@@ -705,6 +730,7 @@ class Batch:
             nagi_link=json["nagi_link"],
             nagi_sdr=json.get("nagi_sdr"),
             nagi_fpga=json.get("nagi_fpga"),
+            fpga_images=json.get("fpga_images"),
             nagi_switch=json.get("nagi_switch"),
             simple_switch=json.get("simple_switch"),
             simple_switch_client=json.get("simple_switch_client"),

@@ -13,7 +13,17 @@ import tempfile
 import time
 from typing import Optional
 
-from nagi_agent import commands, emulator, flows, host, schemes, simulated_core, switches, traffic
+from nagi_agent import (
+    board_links,
+    commands,
+    emulator,
+    flows,
+    host,
+    schemes,
+    simulated_core,
+    switches,
+    traffic,
+)
 from nagi_agent.capture import Capture
 from nagi_agent.contracts import Batch, ClockFacts, Inspection, InterfaceFacts
 from nagi_agent.hold import holder_of, to_restore
@@ -106,6 +116,7 @@ def problems(batch: Batch) -> list[str]:
             simulated_core.problem_with(plans, batch.nagi_fpga),
         )
         found += filter(None, lacking)
+        found += board_links.problems_with(plans, batch.fpga_images)
     problem = None if batch.is_emulator else switches.problem_with(batch)
     if problem is not None:
         found.append(problem)

@@ -9,6 +9,8 @@ from nagi_agent import host, processes
 from nagi_agent.contracts import Batch
 from nagi_agent.hold import SETTINGS_JOURNAL
 
+BOARD = "board"  # in place of an interface of the emulator: a board's port
+
 
 class Job:
     """A batch's, without its runs. `interfaces`: link -> a node's interface; `ends`: link -> the
@@ -31,6 +33,7 @@ class Job:
         self.nagi_link = batch.nagi_link
         self.nagi_sdr = batch.nagi_sdr
         self.nagi_fpga = batch.nagi_fpga
+        self.fpga_images = batch.fpga_images
         self.nagi_switch = batch.nagi_switch
         self.simple_switch = batch.simple_switch
         self.simple_switch_client = batch.simple_switch_client
@@ -43,7 +46,7 @@ class Job:
     @property
     def all_interfaces(self) -> list[str]:
         """Those on links and media; the emulator has one for each end and station."""
-        of_emulator = {name for ends in self.ends.values() for name in ends}
+        of_emulator = {name for ends in self.ends.values() for name in ends if name != BOARD}
         return sorted(of_emulator.union(self.interfaces.values()))
 
     @property

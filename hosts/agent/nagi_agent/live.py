@@ -10,9 +10,10 @@ import subprocess
 import time
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import NoReturn, Optional
+from typing import NoReturn, Optional, Union
 
 from nagi_agent import cpu_port, emulator, switches
+from nagi_agent.board_links import BoardLinks
 from nagi_agent.contracts import PathReading, RunPlan
 from nagi_agent.job import Job
 from nagi_agent.schemes import Schemes
@@ -29,21 +30,24 @@ def stay_up(job: Job, plan: RunPlan) -> NoReturn:
     """Sets this node up as the run of `plan` would, without its flows, and stays until Stopped is
     raised. Raises RuntimeError, as when the emulator ends."""
     with ExitStack() as cleanup:
-        running: Optional[emulator.Emulator] = None
+        running: Union[emulator.Emulator, BoardLinks, None] = None
         switch: Optional[switches.RunningSwitch] = None
         as_switch = switches.edge_node(plan, job.node)
         if job.is_emulator:
             os.makedirs(job.spool, exist_ok=True)
-            running = emulator.Emulator(
-                job.nagi_link,
-                job.nagi_sdr,
-                plan,
-                job.ends,
-                time.time(),
-                job.spool,
-                nagi_fpga=job.nagi_fpga,
-                macs=job.macs,
-            )
+            if plan.on_boards():
+                running = BoardLinks(job.fpga_images, plan, time.time(), job.spool)
+            else:
+                running = emulator.Emulator(
+                    job.nagi_link,
+                    job.nagi_sdr,
+                    plan,
+                    job.ends,
+                    time.time(),
+                    job.spool,
+                    nagi_fpga=job.nagi_fpga,
+                    macs=job.macs,
+                )
             cleanup.callback(running.stop)
             running.wait_until_ready()
         elif as_switch is not None:

@@ -16,9 +16,10 @@ import signal
 import time
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Callable, Optional
+from typing import Callable, Optional, Union
 
 from nagi_agent import cpu_port, emulator, flows, host, switches
+from nagi_agent.board_links import BoardLinks
 from nagi_agent.capture import Capture
 from nagi_agent.contracts import (
     CaptureCount,
@@ -154,17 +155,21 @@ class NodeRun:
     def _emulate(self, cleanup: ExitStack) -> None:
         timeline = self._plan.timeline
         job = self._job
-        running = emulator.Emulator(
-            job.nagi_link,
-            job.nagi_sdr,
-            self._plan,
-            job.ends,
-            self._begins,
-            self._directory,
-            nagi_fpga=job.nagi_fpga,
-            virtual=job.virtual,
-            macs=job.macs,
-        )
+        running: Union[emulator.Emulator, BoardLinks]
+        if self._plan.on_boards():
+            running = BoardLinks(job.fpga_images, self._plan, self._begins, self._directory)
+        else:
+            running = emulator.Emulator(
+                job.nagi_link,
+                job.nagi_sdr,
+                self._plan,
+                job.ends,
+                self._begins,
+                self._directory,
+                nagi_fpga=job.nagi_fpga,
+                virtual=job.virtual,
+                macs=job.macs,
+            )
         cleanup.callback(running.kill)
         running.wait_until_ready()
         self._phase(timeline.traffic_s)

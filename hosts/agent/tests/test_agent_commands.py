@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 from agent_inputs import batch_json, flow_json, plan_json
-from nagi_contracts.paths import AGENT, P4_CONTROL
+from nagi_contracts.paths import AGENT, FPGA, P4_CONTROL
 
-AGENT_PATH = [str(AGENT), str(P4_CONTROL)]
-WITH_AGENT = f"PYTHONPATH={AGENT}:{P4_CONTROL}"
+AGENT_PATH = [str(AGENT), str(P4_CONTROL), str(FPGA)]
+WITH_AGENT = f"PYTHONPATH={AGENT}:{P4_CONTROL}:{FPGA}"
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from agent_inputs import batch_json, plan_json
 from nagi_agent.contracts import Batch, RunPlan
 from nagi_agent.controllers import controller_facts
 from nagi_agent.switches import configuration, problem_with
-from nagi_contracts.paths import AGENT, P4_CONTROL, SCHEMAS
+from nagi_contracts.paths import AGENT, FPGA, P4_CONTROL, SCHEMAS
 from nagi_p4.edge import Macs
 
 OWN = {
@@ -117,7 +117,7 @@ def inside(host, tmp_path, code: str, **changes) -> str:
     text = textwrap.dedent(
         f"""
         import json, os, sys, time
-        sys.path[:0] = {[str(AGENT), str(P4_CONTROL)]!r}
+        sys.path[:0] = {[str(AGENT), str(P4_CONTROL), str(FPGA)]!r}
         from nagi_agent.contracts import RunPlan
         from nagi_agent.controllers import controller_of
         from nagi_p4.edge import Macs

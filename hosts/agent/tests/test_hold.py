@@ -10,9 +10,9 @@ import time
 import pytest
 from agent_inputs import batch_json, plan_json
 from nagi_contracts.inspection import Holder, Inspection
-from nagi_contracts.paths import AGENT, P4_CONTROL
+from nagi_contracts.paths import AGENT, FPGA, P4_CONTROL
 
-WITH_AGENT = f"PYTHONPATH={AGENT}:{P4_CONTROL}"
+WITH_AGENT = f"PYTHONPATH={AGENT}:{P4_CONTROL}:{FPGA}"
 
 
 @pytest.fixture

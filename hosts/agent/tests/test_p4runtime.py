@@ -18,7 +18,7 @@ from nagi_agent.contracts import Batch, P4RuntimeAccess, RunPlan
 from nagi_agent.controllers import controller_facts
 from nagi_agent.pipelines import pipeline_of
 from nagi_agent.switches import problem_with
-from nagi_contracts.paths import AGENT, P4, P4_CONTROL, executable
+from nagi_contracts.paths import AGENT, FPGA, P4, P4_CONTROL, executable
 from nagi_contracts.records import sha256_of
 from nagi_p4 import edge
 from nagi_p4.nagi_switch import NagiSwitch
@@ -184,7 +184,7 @@ def test_a_switch_of_the_inventory_is_given_its_pipeline_or_cleared(host, tmp_pa
             )  # fmt: skip
             (tmp_path / "batch.json").write_text(json.dumps(given))
             code = RUN.format(
-                path=[str(AGENT), str(P4_CONTROL)], batch=str(tmp_path / "batch.json")
+                path=[str(AGENT), str(P4_CONTROL), str(FPGA)], batch=str(tmp_path / "batch.json")
             )
             host.run("host", "/usr/bin/python3", "-c", code)
             read = control.perform({"op": "table_read", "table": edge.IPV4_ROUTES})["entries"]

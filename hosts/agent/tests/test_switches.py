@@ -12,9 +12,9 @@ from agent_inputs import batch_json, plan_json
 from nagi_agent import standing
 from nagi_agent.contracts import Batch, RunPlan
 from nagi_agent.switches import bmv2_queues, configuration, edge_node, problem_with, seed_of
-from nagi_contracts.paths import AGENT, P4_CONTROL
+from nagi_contracts.paths import AGENT, FPGA, P4_CONTROL
 
-WITH_AGENT = f"PYTHONPATH={AGENT}:{P4_CONTROL}"
+WITH_AGENT = f"PYTHONPATH={AGENT}:{P4_CONTROL}:{FPGA}"
 INTERFACES = {"wired": "eth0", "radio": "eth1"}
 IMPOSES = {"rate_bps": 20_000_000, "overhead_bytes": 0, "queue": {"packets": 20, "bytes": None}}
 NODE_JSON = {

@@ -12,9 +12,8 @@ reg [63:0] none_before = 0;        // what arrives from now on does so at that i
 reg last_arrival_valid = 1'b0;
 reg [63:0] last_arrival_ns = 0;
 reg last_given = 1'b0;
-reg [7:0] let_in_count = 0;
-reg [7:0] started_count = 0;
-reg [7:0] freed_count = 0;
+reg [QUEUE_DEPTH_WIDTH:0] queued = 0;      // let in, and not started
+reg [QUEUE_DEPTH_WIDTH:0] in_memory = 0;   // started, and not freed
 reg [QUEUE_DEPTH_WIDTH:0] waited = 0;  // as the verdict was made
 
 always @(posedge clk) begin
@@ -40,21 +39,21 @@ always @(posedge clk) begin
     if (given) last_arrival <= arrival_ns;
     // Packets leave the memory after their start, in their order.
     if (free_valid) begin
-        assume (freed_count != started_count);
-        freed_count <= freed_count + 1'b1;
+        assume (in_memory != 0);
     end
+    in_memory <= in_memory + starts - free_valid;
+    queued <= queued + let_in - starts;
 
     if (ends) last_event <= served_end_reg;
     if (takes_arrival) last_event <= arrival_ns;
-    if (let_in) let_in_count <= let_in_count + 1'b1;
-    if (starts) started_count <= started_count + 1'b1;
     if (state_reg == STATE_QUEUE) waited <= counted_waiting;
 
     if (has_begun && !rst) begin
         if (ends) assert (served_end_reg >= last_event);
         if (takes_arrival) assert (arrival_ns >= last_event);
         assert (!(ends && takes_arrival));
-        assert (waiting_reg == let_in_count - started_count);
+        assert (waiting_reg == queued);
+        assert (held_reg == queued + in_memory);
         if (starts) assert (waiting_reg != 0);
         if (state_reg == STATE_IDLE && waiting_reg != 0) assert (is_serving_reg);
         assert (held_reg <= (1 << QUEUE_DEPTH_WIDTH));

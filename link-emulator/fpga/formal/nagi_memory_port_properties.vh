@@ -9,8 +9,7 @@ reg last_we;
 reg [ADDR_WIDTH-1:0] last_addr;
 reg passed_over_write = 1'b0;  // a read was taken while a write could have been
 reg passed_over_read = 1'b0;
-reg [7:0] writes_taken = 0;
-reg [7:0] data_given = 0;
+reg [4:0] owed = 0;                   // words of data that are to be given
 
 wire takes_write = write_valid && write_ready;
 wire takes_read = read_valid && read_ready;
@@ -24,13 +23,8 @@ always @(posedge clk) begin
     passed_over_write <= !rst && takes_read && can_write;
     passed_over_read <= !rst && takes_write && read_valid;
     // A memory takes data of writes that it has been told of.
-    if (wdata_ready) assume (data_given != writes_taken);
-    if (takes_write) writes_taken <= writes_taken + 1'b1;
-    if (wdata_valid && wdata_ready) data_given <= data_given + 1'b1;
-    if (rst) begin
-        writes_taken <= 0;
-        data_given <= 0;
-    end
+    if (wdata_ready) assume (owed != 0);
+    owed <= rst ? 0 : owed + takes_write - (wdata_valid && wdata_ready);
     if (has_begun && !rst) begin
         assert (!(takes_write && takes_read));
         if (was_waiting) begin
@@ -40,7 +34,7 @@ always @(posedge clk) begin
         end
         if (passed_over_write && can_take && can_write) assert (takes_write);
         if (passed_over_read && can_take && read_valid) assert (takes_read);
-        assert (wdata_valid == (data_given != writes_taken));
+        assert (wdata_valid == (owed != 0));
         cover (takes_write && wrote_last_reg);
     end
 end

@@ -22,6 +22,7 @@ REGISTERS = {
     "seed": (0x028, 64),
     "epoch_ns": (0x030, 64),
     "time_ns": (0x038, 64),
+    "features": (0x040, 32),
 }
 
 DIRECTIONS = {
@@ -85,6 +86,9 @@ FIELDS = {
     "command": {
         "latch": (0, 0),
         "clear": (1, 1),
+    },
+    "features": {
+        "poisson": (0, 0),
     },
     "mode": {
         "unlimited_rate": (0, 0),

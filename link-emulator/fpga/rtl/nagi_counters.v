@@ -8,7 +8,7 @@
 
 /*
  * Counters of a direction, in distributed memory. What happens is gathered in small accumulators.
- * Sweep after sweep, of 18 clocks, these are set aside all at once and added to the counters, one a
+ * Sweep after sweep, of 19 clocks, these are set aside all at once and added to the counters, one a
  * clock. A sweep in which counters are latched writes each sum to a second memory, too: all of them
  * are of the sweep's first clock.
  */
@@ -52,8 +52,8 @@ module nagi_counters #
 );
 
 localparam COUNTERS = 16;
-localparam [4:0] LAST_STEP = 5'd17;
-// In a sweep, 18 clocks, there are fewer pulses than this holds, and fewer bytes.
+localparam [4:0] LAST_STEP = 5'd18;
+// In a sweep, 19 clocks, there are fewer pulses than this holds, and fewer bytes.
 localparam PULSES_WIDTH = 5;
 localparam BYTES_WIDTH = 21;
 localparam TIME_WIDTH = 54;
@@ -67,6 +67,8 @@ reg clearing_reg = 1'b1;
 reg latch_asked_reg = 1'b0;
 reg latching_reg = 1'b0;
 reg latched_reg = 1'b0;
+reg [63:0] base_reg = 0;
+reg [63:0] addend_reg = 0;
 reg [63:0] sum_reg = 0;
 
 // Pulses by the counter's number; where there are bytes, those.
@@ -89,10 +91,12 @@ reg is_maximum;
 integer i;
 
 wire starts = step_reg == 0;
-wire [3:0] number = step_reg[3:0] - 4'd1;     // that is added up
-wire [3:0] written = step_reg[3:0] - 4'd2;    // that is written back
-wire adds = step_reg >= 1 && step_reg <= 16;
-wire writes = step_reg >= 2 && step_reg <= 17;
+wire [4:0] before_number = step_reg - 5'd1;
+wire [3:0] number = before_number[3:0];       // that is looked up, then added to
+wire [4:0] before_written = step_reg - 5'd3;
+wire [3:0] written = before_written[3:0];     // that is written back
+wire writes = step_reg >= 3;
+wire unused = &{1'b0, before_number, before_written};
 
 assign latches = starts && latch_asked_reg;
 assign latched = latched_reg;
@@ -177,10 +181,9 @@ always @(posedge clk) begin
             max_late_reg <= 0;
         end
     end
-    if (adds) begin
-        sum_reg <= clearing_reg ? 64'd0 :
-            (is_maximum ? 64'd0 : counter_memory[number]) + addend;
-    end
+    base_reg <= is_maximum || clearing_reg ? 64'd0 : counter_memory[number];
+    addend_reg <= clearing_reg ? 64'd0 : addend;
+    sum_reg <= base_reg + addend_reg;
     if (writes) begin
         counter_memory[written] <= sum_reg;
         if (latching_reg) begin

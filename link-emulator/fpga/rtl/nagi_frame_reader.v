@@ -58,12 +58,14 @@ localparam [2:0]
     STATE_ROOM = 3'd2,
     STATE_READ = 3'd3,
     STATE_WAIT = 3'd4,
-    STATE_GIVE = 3'd5;
+    STATE_GIVE = 3'd5,
+    STATE_COUNT = 3'd6;
 
 reg [2:0] state_reg = STATE_IDLE;
 reg [QUEUE_DEPTH_WIDTH:0] started_reg = 0;  // packets that may be fetched, as to their start
 reg [QUEUE_DEPTH_WIDTH:0] written_reg = 0;  // and as to their words
 reg [QUEUE_DEPTH_WIDTH-1:0] packet_reg = 0;
+reg [15:0] bytes_reg = 0;
 reg [15:0] words_reg = 0;
 reg [15:0] asked_reg = 0;
 reg [15:0] come_reg = 0;
@@ -73,7 +75,7 @@ reg free_reg = 1'b0;
 
 wire gives = state_reg == STATE_GIVE && fetched_ready;
 wire has_next = started_reg != 0 && written_reg != 0;
-wire [15:0] words = (frame_bytes + WORD_BYTES[15:0] - 16'd1) / WORD_BYTES[15:0];
+wire [15:0] words = (bytes_reg + WORD_BYTES[15:0] - 16'd1) / WORD_BYTES[15:0];
 wire has_room = {{15-EGRESS_WIDTH{1'b0}}, egress_room} >= words_reg;
 wire [ADDR_WIDTH+15:0] words_wide = {{ADDR_WIDTH{1'b0}}, words_reg};
 wire unused = &{1'b0, words_wide};
@@ -105,11 +107,15 @@ always @(posedge clk) begin
             end
         end
         STATE_LOOK: begin
-            words_reg <= words;
+            bytes_reg <= frame_bytes;
             is_lost_reg <= is_lost;
             asked_reg <= 0;
             come_reg <= 0;
-            state_reg <= is_lost ? STATE_GIVE : STATE_ROOM;
+            state_reg <= STATE_COUNT;
+        end
+        STATE_COUNT: begin
+            words_reg <= words;
+            state_reg <= is_lost_reg ? STATE_GIVE : STATE_ROOM;
         end
         STATE_ROOM: begin
             if (has_room && run) begin

@@ -57,7 +57,9 @@ reg [STAGE_WIDTH:0] fetched_reg = 0;
 reg [STAGE_WIDTH:0] given_reg = 0;
 reg [STAGE_WIDTH-1:0] read_ptr_reg = 0;
 reg [ADDR_WIDTH-1:0] write_ptr_reg = 0;
+reg fetched_valid_reg = 1'b0;  // a word is at the output of the RAM
 reg out_valid_reg = 1'b0;
+reg [MEM_WIDTH-1:0] out_reg = 0;
 reg marked_reg = 1'b0;
 reg marked_ipv4_reg = 1'b0;
 reg [9:0] word_at_reg = 0;  // halfwords of the frame before this word; stays where no header is
@@ -74,7 +76,8 @@ integer i;
 wire [15:0] words = (frame_bytes + WORD_BYTES[15:0] - 16'd1) / WORD_BYTES[15:0];
 wire unused = &{1'b0, words};
 wire take = out_valid_reg && write_ready;
-wire fetch = busy_reg && fetched_reg != words_reg && (!out_valid_reg || take);
+wire moves = fetched_valid_reg && (!out_valid_reg || take);
+wire fetch = busy_reg && fetched_reg != words_reg && (!fetched_valid_reg || moves);
 wire is_last = given_reg + 1'b1 == words_reg;
 
 assign verdict_ready = !busy_reg;
@@ -88,7 +91,7 @@ assign write_valid = out_valid_reg;
 assign written = written_reg;
 
 always @* begin
-    patched = stage_read_data;
+    patched = out_reg;
     for (i = 0; i < HALVES; i = i + 1) begin
         if (marked_reg && word_at_reg + i[9:0] == ip_at_reg) begin
             patched[i*16 +: 16] = {word_reg[7:0], word_reg[15:8]};
@@ -126,6 +129,12 @@ always @(posedge clk) begin
         if (fetch) begin
             fetched_reg <= fetched_reg + 1'b1;
             read_ptr_reg <= read_ptr_reg + 1'b1;
+            fetched_valid_reg <= 1'b1;
+        end else if (moves) begin
+            fetched_valid_reg <= 1'b0;
+        end
+        if (moves) begin
+            out_reg <= stage_read_data;
             out_valid_reg <= 1'b1;
         end else if (take) begin
             out_valid_reg <= 1'b0;
@@ -148,6 +157,7 @@ always @(posedge clk) begin
 
     if (rst) begin
         busy_reg <= 1'b0;
+        fetched_valid_reg <= 1'b0;
         out_valid_reg <= 1'b0;
         read_ptr_reg <= 0;
         write_ptr_reg <= 0;

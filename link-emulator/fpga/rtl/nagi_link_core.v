@@ -27,6 +27,8 @@ module nagi_link_core #
     parameter MAX_FRAME = 1536,
     // Quotient bits that the rate server's divider finds in a clock.
     parameter DIVIDER_BITS = 1,
+    // 0: without Poisson losses, which are a seventh of the core.
+    parameter POISSON = 1,
     // For the registers only: an identification of the sources, and the clock's period in ps.
     parameter BUILD_ID = 0,
     parameter CLOCK_PERIOD_PS = 8000
@@ -182,6 +184,7 @@ nagi_register_file #(
     .MAX_FRAME(MAX_FRAME),
     .BUILD_ID(BUILD_ID),
     .CLOCK_PERIOD_PS(CLOCK_PERIOD_PS),
+    .POISSON(POISSON),
     .CONFIG_WORDS(CONFIG_WORDS)
 ) registers_inst (
     .clk(clk),
@@ -218,6 +221,7 @@ nagi_link_direction #(
     .TIMESTAMPED(TIMESTAMPED),
     .MAX_FRAME(MAX_FRAME),
     .DIVIDER_BITS(DIVIDER_BITS),
+    .POISSON(POISSON),
     .TICK_NS(TICK_NS),
     .CONFIG_WORDS(CONFIG_WORDS),
     .DIRECTION(1'b0)
@@ -274,6 +278,7 @@ nagi_link_direction #(
     .TIMESTAMPED(TIMESTAMPED),
     .MAX_FRAME(MAX_FRAME),
     .DIVIDER_BITS(DIVIDER_BITS),
+    .POISSON(POISSON),
     .TICK_NS(TICK_NS),
     .CONFIG_WORDS(CONFIG_WORDS),
     .DIRECTION(1'b1)

@@ -17,6 +17,7 @@ module nagi_link_direction #
     parameter TIMESTAMPED = 0,
     parameter MAX_FRAME = 1536,
     parameter DIVIDER_BITS = 1,
+    parameter POISSON = 1,
     parameter TICK_NS = 8,
     parameter CONFIG_WORDS = 20,
     // 0: forward, 1: backward.
@@ -188,7 +189,8 @@ nagi_link_model #(
     .QUEUE_DEPTH_WIDTH(QUEUE_DEPTH_WIDTH),
     .ADDR_WIDTH(ADDR_WIDTH),
     .WORD_BYTES(WORD_BYTES),
-    .DIVIDER_BITS(DIVIDER_BITS)
+    .DIVIDER_BITS(DIVIDER_BITS),
+    .POISSON(POISSON)
 ) model_inst (
     .clk(clk),
     .rst(reset_reg),

@@ -19,7 +19,9 @@ module nagi_link_model #
     // log2 of the words of packet memory, and bytes of a word.
     parameter ADDR_WIDTH = 13,
     parameter WORD_BYTES = 8,
-    parameter DIVIDER_BITS = 1
+    parameter DIVIDER_BITS = 1,
+    // 0: without Poisson losses.
+    parameter POISSON = 1
 )
 (
     input  wire                          clk,
@@ -130,7 +132,8 @@ localparam [3:0]
     STATE_CARRY = 4'd9,
     STATE_DIVIDE = 4'd10,
     STATE_ADD = 4'd11,
-    STATE_SCHEDULE = 4'd12;
+    STATE_SCHEDULE = 4'd12,
+    STATE_COMPARE = 4'd13;
 
 reg [3:0] state_reg = STATE_SETTLE_1;
 // START to ADD are for the loss at ingress: how long the packet would take.
@@ -153,6 +156,10 @@ reg [QUEUE_DEPTH_WIDTH+16:0] waiting_bytes_reg = 0;
 reg [QUEUE_DEPTH_WIDTH-1:0] write_ptr_reg = 0;
 reg [QUEUE_DEPTH_WIDTH-1:0] read_ptr_reg = 0;
 wire [15:0] head_bytes;
+reg [15:0] head_bytes_reg = 0;
+// With what is in transmission, if that counts; and with the packet that comes in.
+reg [QUEUE_DEPTH_WIDTH:0] counted_waiting_reg = 0;
+reg [QUEUE_DEPTH_WIDTH+17:0] bytes_with_packet_reg = 0;
 
 // What is held, under way included.
 reg [QUEUE_DEPTH_WIDTH:0] held_reg = 0;
@@ -276,7 +283,7 @@ nagi_divider #(
 );
 
 // What is asked about later starts no sooner than the end of what is served; at ingress, than now.
-nagi_loss loss_inst (
+nagi_loss #(.POISSON(POISSON)) loss_inst (
     .clk(clk),
     .rst(rst),
     .kind(loss_kind),
@@ -308,6 +315,9 @@ always @(posedge clk) begin
     count_marked_reg <= let_in && marked_reg;
     count_transmitted_reg <= ends;
 
+    head_bytes_reg <= head_bytes;
+    counted_waiting_reg <= counted_waiting;
+    bytes_with_packet_reg <= {1'b0, counted_waiting_bytes} + {{QUEUE_DEPTH_WIDTH+2{1'b0}}, bytes_reg};
     end_is_due_reg <= served_end_reg <= now_ns;
     arrival_seen_reg <= arrival_valid && !given;
     end_before_arrival_reg <= served_end_reg <= arrival_ns;
@@ -316,10 +326,9 @@ always @(posedge clk) begin
         (mark_kind == KIND_BYTES ? wide_waiting_bytes : wide_waiting) > mark_threshold;
     case (queue_limit_kind)
         KIND_PACKETS: has_room_reg <=
-            {{40-QUEUE_DEPTH_WIDTH{1'b0}}, counted_waiting} < queue_limit;
+            {{40-QUEUE_DEPTH_WIDTH{1'b0}}, counted_waiting_reg} < queue_limit;
         KIND_BYTES: has_room_reg <=
-            {{24-QUEUE_DEPTH_WIDTH{1'b0}}, counted_waiting_bytes} + {25'd0, bytes_reg} <=
-            queue_limit;
+            {{23-QUEUE_DEPTH_WIDTH{1'b0}}, bytes_with_packet_reg} <= queue_limit;
         default: has_room_reg <= 1'b1;
     endcase
 
@@ -335,7 +344,7 @@ always @(posedge clk) begin
             if (ends) begin
                 is_serving_reg <= 1'b0;
                 at_reg <= served_end_reg;
-                size_reg <= head_bytes;
+                size_reg <= head_bytes_reg;
                 at_once_reg <= 1'b1;
                 state_reg <= waiting_reg != 0 ? STATE_START : STATE_SETTLE_1;
             end else if (takes_arrival) begin
@@ -356,9 +365,10 @@ always @(posedge clk) begin
                 is_estimate_reg <= 1'b1;
                 state_reg <= is_poisson ? STATE_START : STATE_ASK;
             end else begin
-                state_reg <= STATE_QUEUE;
+                state_reg <= STATE_COMPARE;
             end
         end
+        STATE_COMPARE: state_reg <= STATE_QUEUE;
         STATE_ASK: begin
             if (answered) begin
                 lost_reg <= answer;

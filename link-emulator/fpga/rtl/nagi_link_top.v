@@ -23,6 +23,8 @@ module nagi_link_top #
     parameter MAX_FRAME = 1536,
     // Quotient bits that the rate server's divider finds in a clock.
     parameter DIVIDER_BITS = 1,
+    // 0: without Poisson losses, which are a seventh of the core.
+    parameter POISSON = 1,
     // For the registers only: an identification of the sources, and the clock's period in ps.
     parameter BUILD_ID = 0,
     parameter CLOCK_PERIOD_PS = 8000
@@ -121,6 +123,7 @@ nagi_link_core #(
     .TIMESTAMPED(TIMESTAMPED),
     .MAX_FRAME(MAX_FRAME),
     .DIVIDER_BITS(DIVIDER_BITS),
+    .POISSON(POISSON),
     .BUILD_ID(BUILD_ID),
     .CLOCK_PERIOD_PS(CLOCK_PERIOD_PS)
 ) core_inst (

@@ -12,7 +12,11 @@
  * into the transmission. What is needed next is drawn ahead: an outcome takes some 60 clocks, an
  * interval between events some 550. The Poisson process follows `bound` by itself.
  */
-module nagi_loss
+module nagi_loss #
+(
+    // 0: without Poisson losses.
+    parameter POISSON = 1
+)
 (
     input  wire         clk,
     input  wire         rst,
@@ -71,7 +75,7 @@ localparam [2:0]
 localparam [9:0] PS_PER_NS = 10'd1000;
 localparam PS_WIDTH = 70;
 
-wire is_poisson = kind == KIND_POISSON;
+wire is_poisson = POISSON != 0 && kind == KIND_POISSON;
 wire has_states = kind == KIND_GILBERT_ELLIOTT;
 
 // What is drawn ahead.
@@ -152,44 +156,64 @@ nagi_philox philox_inst (
     .product(partial)
 );
 
-nagi_wide_multiplier wide_multiplier_inst (
-    .clk(clk),
-    .rst(rst),
-    .start(scales ? start_scale_reg : multiply),
-    .a(scales ? {18'd0, logarithm} : multiply_a),
-    .b(scales ? poisson_mean_ps : multiply_b),
-    .done(multiplied),
-    .product(product),
-    .factor_a(wide_a),
-    .factor_b(wide_b),
-    .partial(partial)
-);
+generate
+    if (POISSON) begin : poisson
+        nagi_wide_multiplier wide_multiplier_inst (
+            .clk(clk),
+            .rst(rst),
+            .start(scales ? start_scale_reg : multiply),
+            .a(scales ? {18'd0, logarithm} : multiply_a),
+            .b(scales ? poisson_mean_ps : multiply_b),
+            .done(multiplied),
+            .product(product),
+            .factor_a(wide_a),
+            .factor_b(wide_b),
+            .partial(partial)
+        );
 
-nagi_exponential exponential_inst (
-    .clk(clk),
-    .rst(rst),
-    .start(drawn && is_poisson),
-    .draw(draw),
-    .done(logarithm_done),
-    .value(logarithm),
-    .multiply(multiply),
-    .multiply_a(multiply_a),
-    .multiply_b(multiply_b),
-    .multiplied(multiplied && !scales),
-    .product(product)
-);
+        nagi_exponential exponential_inst (
+            .clk(clk),
+            .rst(rst),
+            .start(drawn && is_poisson),
+            .draw(draw),
+            .done(logarithm_done),
+            .value(logarithm),
+            .multiply(multiply),
+            .multiply_a(multiply_a),
+            .multiply_b(multiply_b),
+            .multiplied(multiplied && !scales),
+            .product(product)
+        );
 
-// To whole nanoseconds, rounded.
-nagi_divider #(.DIVIDEND_WIDTH(PS_WIDTH), .DIVISOR_WIDTH(10)) divider_inst (
-    .clk(clk),
-    .rst(rst),
-    .start(start_divide_reg),
-    .dividend(product[PS_WIDTH+39:40] + 70'd500),
-    .divisor(PS_PER_NS),
-    .done(divided),
-    .quotient(interval),
-    .remainder(remainder)
-);
+        // To whole nanoseconds, rounded.
+        nagi_divider #(.DIVIDEND_WIDTH(PS_WIDTH), .DIVISOR_WIDTH(10)) divider_inst (
+            .clk(clk),
+            .rst(rst),
+            .start(start_divide_reg),
+            .dividend(product[PS_WIDTH+39:40] + 70'd500),
+            .divisor(PS_PER_NS),
+            .done(divided),
+            .quotient(interval),
+            .remainder(remainder)
+        );
+    end else begin : poisson
+        assign logarithm_done = 1'b0;
+        assign logarithm = 0;
+        assign multiply = 1'b0;
+        assign multiply_a = 0;
+        assign multiply_b = 0;
+        assign multiplied = 1'b0;
+        assign product = 0;
+        assign wide_a = 0;
+        assign wide_b = 0;
+        assign divided = 1'b0;
+        assign interval = 0;
+        assign remainder = 0;
+        wire unused_too = &{1'b0, logarithm_done, logarithm, multiply, multiply_a, multiply_b,
+            multiplied, divided, poisson_mean_ps, from, to, bound, bound_valid, start_scale_reg,
+            start_divide_reg, scales};
+    end
+endgenerate
 
 always @(posedge clk) begin
     start_philox_reg <= 1'b0;
@@ -244,7 +268,7 @@ always @(posedge clk) begin
         EVENT_ADVANCE: begin
             settled_reg <= 1'b0;
             if (is_drawn && is_poisson) begin
-                event_reg <= event_reg + interval[63:0];
+                event_reg <= POISSON != 0 ? event_reg + interval[63:0] : 64'd0;
                 event_state_reg <= EVENT_COMPARE;
             end
         end

@@ -5,8 +5,8 @@
 `default_nettype none
 
 /*
- * Block RAM with a port that writes and one that reads, which takes a clock. What is written in the
- * clock of a read at the same address is not yet read.
+ * Block RAM with a port that writes and one that reads, which takes a clock. A read of an address
+ * in the clock in which it is written gives anything.
  */
 module nagi_ram #
 (
@@ -25,6 +25,7 @@ module nagi_ram #
     output reg  [WIDTH-1:0]       rd_data
 );
 
+(* no_rw_check *)
 reg [WIDTH-1:0] memory[(1 << ADDR_WIDTH)-1:0];
 
 always @(posedge clk) begin

@@ -19,6 +19,7 @@ module nagi_register_file #
     parameter MAX_FRAME = 1536,
     parameter BUILD_ID = 0,
     parameter CLOCK_PERIOD_PS = 8000,
+    parameter POISSON = 1,
     // Words that configure a direction.
     parameter CONFIG_WORDS = 20
 )
@@ -81,9 +82,19 @@ reg [63:0] time_reg = 0;
 reg [CONFIG_WORDS*32-1:0] forward_reg = 0;
 reg [CONFIG_WORDS*32-1:0] backward_reg = 0;
 reg [31:0] general_value_reg = 0;
+reg [31:0] config_value_reg = 0;
 reg [31:0] forward_value_reg = 0;
 reg [31:0] backward_value_reg = 0;
+// What has been written to the directions' registers, to be read.
+reg [31:0] written_memory[63:0];
 integer i;
+
+// All registers begin with 0.
+initial begin
+    for (i = 0; i < 64; i = i + 1) begin
+        written_memory[i] = 0;
+    end
+end
 
 wire [3:0] block = addr_reg[11:8];
 wire is_counter = addr_reg[7];
@@ -112,7 +123,7 @@ function [31:0] used;
         `NAGI_DIRECTION_QUEUE_LIMIT_HI: used = 32'h000001ff;
         `NAGI_DIRECTION_MARK_THRESHOLD_HI: used = 32'h000001ff;
         `NAGI_DIRECTION_DELAY_NS_HI: used = 32'h000003ff;
-        default: used = 32'hffffffff;
+        default: used = word < CONFIG_WORDS[4:0] ? 32'hffffffff : 32'd0;
     endcase
 endfunction
 
@@ -141,6 +152,9 @@ always @(posedge clk) begin
                         `NAGI_EPOCH_NS_HI: epoch_reg[63:32] <= reg_wr_data;
                         default: ;
                     endcase
+                    if ((reg_addr[11:8] == FORWARD || reg_addr[11:8] == BACKWARD) && !reg_addr[7]) begin
+                        written_memory[{reg_addr[9], reg_addr[6:2]}] <= reg_wr_data;
+                    end
                     for (i = 0; i < CONFIG_WORDS; i = i + 1) begin
                         if ({24'd0, reg_addr[7:0]} == i * 4 && reg_addr[11:8] == FORWARD) begin
                             forward_reg[i*32 +: 32] <= reg_wr_data & used(i[4:0]);
@@ -161,8 +175,8 @@ always @(posedge clk) begin
         STATE_SELECT: begin
             case (block)
                 GENERAL: value_reg <= general_value_reg;
-                FORWARD: value_reg <= forward_value_reg;
-                BACKWARD: value_reg <= backward_value_reg;
+                FORWARD: value_reg <= is_counter ? forward_value_reg : config_value_reg;
+                BACKWARD: value_reg <= is_counter ? backward_value_reg : config_value_reg;
                 default: value_reg <= 0;
             endcase
             state_reg <= STATE_ACK;
@@ -193,6 +207,7 @@ always @(posedge clk) begin
             general_value_reg[`NAGI_SIZES_MAX_FRAME_BITS] <= MAX_FRAME[15:0];
         end
         `NAGI_CLOCK_PERIOD_PS: general_value_reg <= CLOCK_PERIOD_PS;
+        `NAGI_FEATURES: general_value_reg[`NAGI_FEATURES_POISSON_SHIFT] <= POISSON != 0;
         `NAGI_CONTROL: general_value_reg[`NAGI_CONTROL_ENABLE_SHIFT] <= enable_reg;
         `NAGI_STATUS: begin
             general_value_reg[`NAGI_STATUS_ACTIVE_SHIFT] <= is_active;
@@ -210,16 +225,7 @@ always @(posedge clk) begin
 
     forward_value_reg <= addr_reg[2] ? forward_counter[63:32] : forward_counter[31:0];
     backward_value_reg <= addr_reg[2] ? backward_counter[63:32] : backward_counter[31:0];
-    if (!is_counter) begin
-        forward_value_reg <= 0;
-        backward_value_reg <= 0;
-        for (i = 0; i < CONFIG_WORDS; i = i + 1) begin
-            if ({25'd0, addr_reg[6:0]} == i * 4) begin
-                forward_value_reg <= forward_reg[i*32 +: 32];
-                backward_value_reg <= backward_reg[i*32 +: 32];
-            end
-        end
-    end
+    config_value_reg <= written_memory[{addr_reg[9], addr_reg[6:2]}] & used(addr_reg[6:2]);
 
     if (rst) begin
         state_reg <= STATE_IDLE;
@@ -230,8 +236,6 @@ always @(posedge clk) begin
         seed_reg <= 0;
         epoch_reg <= 0;
         time_reg <= 0;
-        forward_reg <= 0;
-        backward_reg <= 0;
     end
 end
 

@@ -89,7 +89,10 @@ reg [3:0] is_same_reg = 0;
 reg is_due_reg = 1'b0;
 reg is_offered_reg = 1'b0;   // the first beat, which stays until it is taken
 reg record_valid_reg = 1'b0;
-reg [31:0] late_reg = 0;
+reg record_pending_reg = 1'b0;  // late_reg is being made what the record says
+reg [63:0] late_reg = 0;
+reg [31:0] record_late_reg = 0;
+reg record_is_late_reg = 1'b0;
 integer i;
 
 wire go = state_reg == STATE_WAIT && age_reg[1] && is_due_reg && (run || is_offered_reg);
@@ -99,10 +102,10 @@ wire is_last_word = {16'd0, to_send_reg} <= WORD_BYTES;
 wire narrow_valid;
 wire narrow_last;
 wire narrow_ready;
-wire [63:0] late = now_ns - left_reg;
+wire [31:0] saturated = late_reg[63:32] != 0 ? {32{1'b1}} : late_reg[31:0];
 wire accepted = m_axis_tvalid && m_axis_tready;
 
-assign packet_ready = state_reg == STATE_EMPTY && run && !record_valid_reg;
+assign packet_ready = state_reg == STATE_EMPTY && run && !record_pending_reg && !record_valid_reg;
 assign word_ready = sends && narrow_ready;
 assign m_axis_tvalid = narrow_valid;
 assign m_axis_tlast = narrow_last;
@@ -116,12 +119,12 @@ assign record_index = index_reg;
 assign record_identity = identity_reg;
 assign record_ecn = ecn_reg;
 assign record_marked = marked_reg;
-assign record_late_ns = late_reg;
-assign record_is_late = record_late_ns >= TICK_NS;
+assign record_late_ns = record_late_reg;
+assign record_is_late = record_is_late_reg;
 
 assign next_due_ns = state_reg == STATE_WAIT ? left_reg : {64{1'b1}};
 assign busy = state_reg == STATE_SEND || is_offered_reg || (opens && narrow_valid);
-assign idle = (state_reg == STATE_EMPTY && !packet_valid && !record_valid_reg) ||
+assign idle = (state_reg == STATE_EMPTY && !packet_valid && !record_pending_reg && !record_valid_reg) ||
     (state_reg == STATE_WAIT && age_reg[1] && !is_due_reg);
 
 nagi_axis_narrow #(.DATA_WIDTH(DATA_WIDTH), .MEM_WIDTH(MEM_WIDTH)) narrow_inst (
@@ -140,7 +143,12 @@ nagi_axis_narrow #(.DATA_WIDTH(DATA_WIDTH), .MEM_WIDTH(MEM_WIDTH)) narrow_inst (
 );
 
 always @(posedge clk) begin
-    if (record_ready) begin
+    record_pending_reg <= 1'b0;
+    record_late_reg <= record_pending_reg ? saturated : record_late_reg;
+    if (record_pending_reg) begin
+        record_is_late_reg <= saturated >= TICK_NS;
+        record_valid_reg <= 1'b1;
+    end else if (record_ready) begin
         record_valid_reg <= 1'b0;
     end
 
@@ -173,13 +181,13 @@ always @(posedge clk) begin
             end
         end
         STATE_WAIT: begin
-            late_reg <= lost_reg ? 32'd0 : late[63:32] != 0 ? {32{1'b1}} : late[31:0];
+            late_reg <= lost_reg ? 64'd0 : now_ns - left_reg;
             if (go && lost_reg) begin
-                record_valid_reg <= 1'b1;
+                record_pending_reg <= 1'b1;
                 state_reg <= STATE_EMPTY;
             end
             if (accepted) begin
-                record_valid_reg <= 1'b1;
+                record_pending_reg <= 1'b1;
                 state_reg <= m_axis_tlast ? STATE_EMPTY : STATE_SEND;
             end
         end
@@ -195,6 +203,7 @@ always @(posedge clk) begin
         state_reg <= STATE_EMPTY;
         age_reg <= 0;
         is_offered_reg <= 1'b0;
+        record_pending_reg <= 1'b0;
         record_valid_reg <= 1'b0;
     end
 end

@@ -14,7 +14,8 @@ module nagi_link_core_alone #
     parameter DATA_WIDTH = 64,
     parameter MEM_WIDTH = 64,
     parameter ADDR_WIDTH = 19,
-    parameter QUEUE_DEPTH_WIDTH = 10
+    parameter QUEUE_DEPTH_WIDTH = 10,
+    parameter POISSON = 1
 )
 (
     input  wire  clk,
@@ -96,7 +97,8 @@ nagi_link_core #(
     .DATA_WIDTH(DATA_WIDTH),
     .MEM_WIDTH(MEM_WIDTH),
     .ADDR_WIDTH(ADDR_WIDTH),
-    .QUEUE_DEPTH_WIDTH(QUEUE_DEPTH_WIDTH)
+    .QUEUE_DEPTH_WIDTH(QUEUE_DEPTH_WIDTH),
+    .POISSON(POISSON)
 ) core_inst (
     .clk(clk),
     .rst(rst_reg),

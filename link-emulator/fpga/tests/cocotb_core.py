@@ -14,7 +14,7 @@ import cocotb
 import numpy as np
 import schedules
 from cocotb.clock import Clock
-from cocotb.triggers import FallingEdge
+from cocotb.triggers import FallingEdge, RisingEdge
 from cocotbext.axi import AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource
 from nagi_fpga.configuration import writes
 from nagi_fpga.register_map import COUNTERS, DIRECTIONS, MAGIC, REGISTERS, VERSION
@@ -63,7 +63,7 @@ class Core:
 
     async def _take_records(self) -> None:
         while True:
-            await FallingEdge(self.dut.clk)
+            await RisingEdge(self.dut.clk)
             if self.dut.m_axis_record_tvalid.value and self.dut.m_axis_record_tready.value:
                 self.records.append(as_record(int(self.dut.m_axis_record_tdata.value)))
 

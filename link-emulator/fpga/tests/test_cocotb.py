@@ -34,11 +34,13 @@ def run(program: Path, tests: str, directory: Path) -> None:
     assert not failed
 
 
+@pytest.mark.timeout(900)
 def test_arithmetic(tmp_path: Path) -> None:
     run(cocotb_program("arithmetic_bench", more_verilog=[BENCH]), "cocotb_arithmetic", tmp_path)
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 def test_core(tmp_path: Path) -> None:
     parameters = {"DATA_WIDTH": 64, "TIMESTAMPED": 1, "ADDR_WIDTH": 14, "DIVIDER_BITS": 4}
     run(cocotb_program("nagi_link_top", parameters), "cocotb_core", tmp_path)

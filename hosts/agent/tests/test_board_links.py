@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The agent's part of links on boards: against boards made of words. What it leaves is what
+nagi-link leaves; a board that cannot be used is refused before anything runs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import struct
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from etherbone_double import Endpoint, Words
+from nagi.records import packets
+from nagi_agent import board_links
+from nagi_agent.board_links import BoardLinks, problems_with
+from nagi_agent.contracts import RunPlan
+from nagi_contracts import plan as contracts
+from nagi_contracts.links import Links
+from nagi_fpga import loading
+from nagi_fpga.etherbone import Etherbone
+from nagi_fpga.loading import Lock, Place
+
+EXAMPLE = Path(__file__).resolve().parents[3] / "experiments/schemas/example/campaign/runs"
+BOARD, BUILD = "colorlight-5a-75b", 0x12345678
+ADDRESS = "192.0.2.50"  # never reached: transports are replaced
+
+
+@pytest.fixture
+def plan() -> RunPlan:
+    """The worked example's, with its links on a board."""
+    path = next(EXAMPLE.glob("*/plan.json"))
+    written = json.loads(path.read_text())
+    written["links"] = written["links"][:1]
+    written["links"][0]["fpga"] = {"by": "board", "board": BOARD, "address": ADDRESS}
+    return RunPlan.from_json(written)
+
+
+@pytest.fixture
+def images(tmp_path: Path) -> str:
+    place = tmp_path / "images" / BOARD
+    place.mkdir(parents=True)
+    (place / "nagi.bit").write_bytes(b"bits")
+    told = {"build_id": f"{BUILD:08x}", "sha256": hashlib.sha256(b"bits").hexdigest()}
+    (place / "image.json").write_text(json.dumps(told))
+    return str(tmp_path / "images")
+
+
+@pytest.fixture
+def board(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Words]:
+    """A board at ADDRESS, of the right build."""
+    words = Words(BOARD, BUILD)
+    endpoint = Endpoint(words)
+
+    def transport(place: Place) -> Etherbone:
+        assert place.address == ADDRESS
+        return Etherbone("127.0.0.1", port=endpoint.port, local_port=0, timeout_s=0.05, tries=2)
+
+    monkeypatch.setattr(loading, "transport_to", transport)
+    monkeypatch.setattr(loading, "_lock_directory", lambda: str(tmp_path))
+    monkeypatch.setattr(loading, "STARTS_S", 0.2)
+    monkeypatch.setattr(loading.shutil, "which", lambda name: None)
+    yield words
+    endpoint.close()
+
+
+def test_a_board_that_is_there_is_no_problem(plan: RunPlan, images: str, board: Words) -> None:
+    assert problems_with([plan], images) == []
+    assert (0x018, 1) not in board.writes  # it is not enabled
+
+
+@pytest.mark.parametrize(
+    ("changed", "says", "cure"),
+    [
+        ({0x1000: 0}, "no board of nagi", "make fpga"),
+        ({0x004: 9}, "register map 9", "make fpga"),
+        ({0x008: 0xBAD}, "runs build 00000bad, and .* is 12345678", "openFPGALoader --board"),
+        ({0x1004: 1}, "is no colorlight-5a-75b", "name it in the experiment as `board`"),
+        ({0x1008: 0}, "memory does not become ready", "load the bitstream again"),
+        (
+            {0x1020: 26214},
+            "port a .* no link at 1000 Mb/s: .* 25.0 MHz, 100 Mb/s",
+            "plug its cable",
+        ),
+        ({0x1024: 0}, "port b .* no link", "plug its cable"),
+    ],
+)
+def test_a_board_that_cannot_be_used_is_refused(
+    plan: RunPlan,
+    images: str,
+    board: Words,
+    monkeypatch: pytest.MonkeyPatch,
+    changed: dict[int, int],
+    says: str,
+    cure: str,
+) -> None:
+    monkeypatch.setattr("nagi_fpga.board.READY_TIMEOUT_S", 0.05)
+    board.at |= changed
+    (problem,) = problems_with([plan], images)
+    name = plan.links[0].name
+    assert problem.startswith(f"links.{name}.fpga: ")
+    assert re.search(says, problem), problem
+    assert cure in problem
+
+
+def test_a_board_in_use_is_refused(plan: RunPlan, images: str, board: Words) -> None:
+    lock = Lock(board_links.place_of(plan.links[0]))
+    (problem,) = problems_with([plan], images)
+    assert f"is in use by process {os.getpid()}" in problem
+    lock.release()
+    assert problems_with([plan], images) == []
+
+
+def test_a_board_that_is_absent_is_refused(
+    plan: RunPlan, images: str, board: Words, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def silent(place: Place) -> Etherbone:
+        return Etherbone("127.0.0.1", port=9, local_port=0, timeout_s=0.01, tries=1)
+
+    monkeypatch.setattr(loading, "transport_to", silent)
+    (problem,) = problems_with([plan], images)
+    assert "cannot be reached" in problem and "lights" in problem
+
+
+@pytest.mark.parametrize(
+    ("break_", "says"),
+    [
+        (lambda place: (place / "nagi.bit").unlink(), "there is no .*nagi.bit"),
+        (lambda place: (place / "nagi.bit").write_bytes(b"other"), "not the one that image.json"),
+        (lambda place: (place / "image.json").write_text("{}"), "image.json cannot be used"),
+        (lambda place: (place / "image.json").write_text("nonsense"), "image.json cannot be used"),
+    ],
+)
+def test_a_bitstream_that_is_not_whole_is_refused(
+    plan: RunPlan, images: str, board: Words, break_: Callable[[Path], object], says: str
+) -> None:
+    break_(Path(images) / BOARD)
+    (problem,) = problems_with([plan], images)
+    assert re.search(says, problem), problem
+    assert f"make fpga BOARD={BOARD}" in problem
+
+
+def with_cable(plan: RunPlan) -> RunPlan:
+    """The same, with a JTAG cable named."""
+    (link,) = plan.links
+    assert link.fpga is not None
+    return replace(plan, links=[replace(link, fpga=replace(link.fpga, cable="ft232"))])
+
+
+def loader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> Path:
+    """An openFPGALoader that notes its arguments."""
+    program = tmp_path / "openFPGALoader"
+    noted = tmp_path / "arguments"
+    program.write_text(f'#!/bin/sh\necho "$@" >>{noted}\n{script}\n')
+    program.chmod(0o755)
+    monkeypatch.setattr(loading.shutil, "which", lambda name: str(program))
+    return noted
+
+
+def test_a_board_of_another_build_is_loaded(
+    plan: RunPlan, images: str, board: Words, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = with_cable(plan)
+    board.at[0x008] = 0xBAD
+    noted = loader(tmp_path, monkeypatch, "")
+    run = subprocess.run
+
+    def loads(*arguments: object, **options: object) -> object:
+        board.at[0x008] = BUILD
+        return run(*arguments, **options)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(loading.subprocess, "run", loads)
+    assert problems_with([plan], images) == []
+    assert noted.read_text().split() == [
+        "--board",
+        "colorlight",
+        "--cable",
+        "ft232",
+        f"{images}/{BOARD}/nagi.bit",
+    ]
+
+
+def test_a_loader_that_fails_says_why(
+    plan: RunPlan, images: str, board: Words, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    board.at[0x008] = 0xBAD
+    loader(tmp_path, monkeypatch, "echo unable to open ftdi device; exit 1")
+    (problem,) = problems_with([plan], images)
+    assert "loaded by a JTAG cable, and none is named" in problem
+    plan = with_cable(plan)
+    (problem,) = problems_with([plan], images)
+    assert "could not load the board: unable to open ftdi device" in problem
+
+
+def record(index: int, *, fate: int = 0, backward: bool = False, late_ns: int = 4) -> list[int]:
+    what = fate | backward << 7 | late_ns << 8
+    arrived = 10**9 + 1000 * index
+    packed = struct.pack(
+        "<QQIIHHI", arrived, arrived + 500, index, 7, 1500, what & 0xFFFF, what >> 16
+    )
+    return list(struct.unpack("<8I", packed))
+
+
+def test_a_run_leaves_what_nagi_link_leaves(
+    plan: RunPlan, images: str, board: Words, tmp_path: Path
+) -> None:
+    epoch = time.time()
+    running = BoardLinks(images, plan, epoch, str(tmp_path))
+    running.wait_until_ready()
+    assert board.writes[-1] == (0x018, 1)
+    board.put_record(record(0))
+    board.put_record(record(0, backward=True, late_ns=2_000_000))
+    board.put_record(record(1, fate=2))
+    for base, counts in ((0x100, (2, 1, 1)), (0x200, (1, 1, 0))):
+        offered, delivered, lost = counts
+        board.at[base + 0x80], board.at[base + 0x88] = offered, 1500 * offered
+        board.at[base + 0x90], board.at[base + 0x98] = delivered, 1500 * delivered
+        board.at[base + 0xA8] = lost
+    running.check()
+    running.stop()
+    assert board.at[0x018] == 0  # disabled
+    found = packets.read_records(tmp_path / "packets.bin")
+    assert [(r["index"], r["direction"], r["fate"]) for r in found] == [
+        (0, 0, 0),
+        (0, 1, 0),
+        (1, 0, 2),
+    ]
+    links = Links.read(tmp_path / "links.json")
+    (link,) = links.links
+    assert (link.forward.packets.offered, link.forward.packets.channel_losses) == (2, 1)
+    assert link.forward.packets.accounted == link.forward.packets.offered
+    assert link.backward.late_events == 1
+    assert (link.backward.transit_error_ns.max, link.forward.transit_error_ns.max) == (2_000_000, 4)
+    assert (link.a.received, link.b.sent) == (2, 1)
+    assert links.seed == plan.seed
+    assert "12345678" in links.version
+    planned = contracts.RunPlan.read(next(EXAMPLE.glob("*/plan.json")))
+    assert link.forward.config == planned.links[0].forward
+    # And it is free for the next run.
+    assert problems_with([plan], images) == []
+
+
+def test_a_board_that_goes_away_makes_the_run_fail(
+    plan: RunPlan, images: str, board: Words, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = BoardLinks(images, plan, time.time(), str(tmp_path))
+    monkeypatch.setattr("etherbone_double.served", lambda *_: None)
+    deadline = time.monotonic() + 10
+    with pytest.raises(RuntimeError, match="cannot be reached"):
+        while time.monotonic() < deadline:
+            running.check()
+            time.sleep(0.01)
+    running.kill()
+    assert not (tmp_path / "links.json").exists()

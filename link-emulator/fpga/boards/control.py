@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The control plane beside the link: what frames are the board's own, and how they get to LiteEth.
+
+A frame is the board's own if it is for its MAC address, or asks by ARP for its IP address. All
+others are the link's. What the board has to say leaves between frames of the link.
+"""
+
+import ipaddress
+
+from liteeth.common import eth_phy_description
+from liteeth.core import LiteEthUDPIPCore
+from liteeth.frontend.etherbone import LiteEthEtherbone
+from litex.gen import ClockDomainsRenamer, LiteXModule
+from litex.soc.interconnect import stream
+from litex.soc.interconnect.packet import PacketFIFO
+from migen import If, Signal
+
+from .ports import FRAMES, MAX_FRAME_WORDS
+
+_ARP = int.from_bytes(b"\x08\x06", "little")
+
+
+class ControlFilter(LiteXModule):
+    """Sends each frame to `link` or to `control`. The core's clock domain."""
+
+    def __init__(self, mac_address: int, ip_address: str) -> None:
+        self.sink = sink = stream.Endpoint(FRAMES)
+        self.link = link = stream.Endpoint(FRAMES)
+        self.control = control = stream.Endpoint(FRAMES)
+        # Words wait here until enough of the frame is known: six words, with ARP's target.
+        self.words = words = stream.SyncFIFO(FRAMES, 16, buffered=True)
+        self.choices = choices = stream.SyncFIFO([("is_control", 1)], 8)
+
+        mac = int.from_bytes(mac_address.to_bytes(6, "big"), "little")
+        target = int.from_bytes(ipaddress.IPv4Address(ip_address).packed, "little")
+        place = Signal(3)
+        is_for_us, is_broadcast, is_arp, is_low_target = (Signal() for _ in range(4))
+        self.sync += If(
+            sink.valid & sink.ready,
+            If(place != 7, place.eq(place + 1)),
+            If(
+                place == 0,
+                is_for_us.eq(sink.data[:48] == mac),
+                is_broadcast.eq(sink.data[:48] == (1 << 48) - 1),
+                is_arp.eq(0),
+                is_low_target.eq(0),
+            ),
+            If(place == 1, is_arp.eq(sink.data[32:48] == _ARP)),
+            If(place == 4, is_low_target.eq(sink.data[48:] == target & 0xFFFF)),
+            If(sink.last, place.eq(0)),
+        )
+        is_decided = (place == 5) | (sink.last & (place < 5))
+        # Registered, with room for what still comes.
+        is_roomy = Signal()
+        self.sync += is_roomy.eq((words.level < words.depth - 4) & (choices.level < 4))
+        is_asked = (
+            is_broadcast & is_arp & is_low_target & (place == 5) & (sink.data[:16] == target >> 16)
+        )
+        self.comb += [
+            sink.connect(words.sink, omit={"valid", "ready"}),
+            sink.ready.eq(is_roomy),
+            words.sink.valid.eq(sink.valid & is_roomy),
+            choices.sink.valid.eq(sink.valid & is_roomy & is_decided),
+            choices.sink.is_control.eq((is_for_us & (place != 0)) | is_asked),
+            words.source.connect(link, omit={"valid", "ready"}),
+            words.source.connect(control, omit={"valid", "ready"}),
+            link.valid.eq(words.source.valid & choices.source.valid & ~choices.source.is_control),
+            control.valid.eq(words.source.valid & choices.source.valid & choices.source.is_control),
+            words.source.ready.eq((link.valid & link.ready) | (control.valid & control.ready)),
+            choices.source.ready.eq(words.source.valid & words.source.ready & words.source.last),
+        ]
+
+
+class WholeFrames(LiteXModule):
+    """Takes every word at once and gives out whole good frames: those with errors, or that find no
+    room, are left out. `dropped` pulses for the latter."""
+
+    def __init__(self, depth: int = 512) -> None:
+        self.sink = sink = stream.Endpoint(FRAMES)
+        self.source = source = stream.Endpoint(FRAMES)
+        self.dropped = Signal()
+        layout = stream.EndpointDescription(FRAMES.payload_layout, [("is_bad", 1)])
+        self.frames = frames = PacketFIFO(layout, depth, 16, buffered=True)
+        is_first, is_left_out, is_full = Signal(reset=1), Signal(), Signal()
+        self.sync += If(
+            sink.valid,
+            is_first.eq(sink.last),
+            If(is_first, is_left_out.eq(is_full)),
+        )
+        now_left_out = Signal()
+        is_roomy = Signal()
+        self.sync += is_roomy.eq(frames.payload_fifo.level < depth - 2 * MAX_FRAME_WORDS)
+        was_bad = Signal()
+        self.sync += If(sink.valid, was_bad.eq(~sink.last & (was_bad | (sink.error != 0))))
+        self.comb += [
+            is_full.eq(~is_roomy | ~frames.sink.ready),
+            now_left_out.eq((is_first & is_full) | (~is_first & is_left_out)),
+            sink.ready.eq(1),
+            sink.connect(frames.sink, omit={"valid", "ready", "error"}),
+            frames.sink.valid.eq(sink.valid & ~now_left_out),
+            frames.sink.is_bad.eq(was_bad | (sink.error != 0)),
+            self.dropped.eq(sink.valid & sink.last & now_left_out),
+            frames.source.connect(source, omit={"valid", "ready", "is_bad"}),
+            source.valid.eq(frames.source.valid & ~frames.source.is_bad),
+            frames.source.ready.eq(source.ready | frames.source.is_bad),
+        ]
+
+
+class _BytePhy:
+    """LiteEth's stack takes this for a PHY. Its MAC adds and expects neither preamble nor FCS: the
+    port's MAC has dealt with them."""
+
+    dw = 8
+    with_preamble_crc = False
+    with_padding = False
+    integrated_ifg_inserter = True
+
+    def __init__(self) -> None:
+        self.sink = stream.Endpoint(eth_phy_description(8))
+        self.source = stream.Endpoint(eth_phy_description(8))
+
+
+class ControlPlane(LiteXModule):
+    """LiteEth's UDP stack and Etherbone for the frames of `sink`, which are answered by `source`;
+    both in the clock domain `link`. `bus` is Etherbone's Wishbone master in `sys`."""
+
+    def __init__(
+        self, mac_address: int, ip_address: str, udp_port: int, clk_freq: float, link: str
+    ) -> None:
+        self.whole = whole = ClockDomainsRenamer(link)(WholeFrames())
+        self.sink, self.dropped = whole.sink, whole.dropped
+        self.into = into = stream.ClockDomainCrossing(FRAMES, link, "sys", depth=16)
+        self.narrow = narrow = stream.StrideConverter(FRAMES, eth_phy_description(8))
+        self.ends = ends = _LastByte()
+        phy = _BytePhy()
+        self.comb += [
+            whole.source.connect(into.sink),
+            into.source.connect(narrow.sink),
+            narrow.source.connect(ends.sink),
+            ends.source.connect(phy.source),
+        ]
+        core = LiteEthUDPIPCore(
+            phy, mac_address, ip_address, clk_freq, dw=8, with_ip_broadcast=False
+        )
+        self.core = ClockDomainsRenamer({"eth_rx": "sys", "eth_tx": "sys"})(core)
+        self.etherbone = LiteEthEtherbone(core.udp, udp_port, buffer_depth=128)
+        self.bus = self.etherbone.wishbone.bus
+
+        self.mark = mark = _MarkLast()
+        self.wide = wide = stream.StrideConverter(eth_phy_description(8), FRAMES)
+        layout = stream.EndpointDescription(FRAMES.payload_layout)
+        self.out = out = PacketFIFO(layout, 256, 8, buffered=True)
+        self.away = away = stream.ClockDomainCrossing(FRAMES, "sys", link, depth=16)
+        self.source = away.source
+        self.comb += [
+            phy.sink.connect(mark.sink),
+            mark.source.connect(wide.sink),
+            wide.source.connect(out.sink),
+            out.source.connect(away.sink),
+        ]
+
+
+class _LastByte(LiteXModule):
+    """Drops the bytes of the last word that are not of the frame."""
+
+    def __init__(self) -> None:
+        self.sink = sink = stream.Endpoint(eth_phy_description(8))
+        self.source = source = stream.Endpoint(eth_phy_description(8))
+        is_over = Signal()
+        self.sync += If(
+            sink.valid & sink.ready,
+            If(sink.last, is_over.eq(0)).Elif(sink.last_be, is_over.eq(1)),
+        )
+        self.comb += [
+            sink.connect(source, omit={"valid", "ready", "last", "last_be"}),
+            source.last.eq(sink.last_be | sink.last),
+            source.last_be.eq(source.last),
+            source.valid.eq(sink.valid & ~is_over),
+            sink.ready.eq(source.ready | is_over),
+        ]
+
+
+class _MarkLast(LiteXModule):
+    """In a stream of bytes, last_be is last."""
+
+    def __init__(self) -> None:
+        self.sink = sink = stream.Endpoint(eth_phy_description(8))
+        self.source = source = stream.Endpoint(eth_phy_description(8))
+        self.comb += [sink.connect(source, omit={"last_be"}), source.last_be.eq(sink.last)]

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The core, a Verilog module, with LiteX's streams at its ports and its registers on a bus.
+
+Clock domain `link` (125 MHz), but for the bus, which is in `sys`.
+"""
+
+from pathlib import Path
+
+from litex.gen import LiteXModule
+from litex.soc.interconnect import wishbone
+from migen import Cat, ClockSignal, If, Instance, ResetSignal, Signal
+from migen.genlib.cdc import MultiReg
+
+from .ports import WIDTH
+
+RTL = Path(__file__).resolve().parents[1] / "rtl"
+BYTES = WIDTH // 8
+QUEUE_DEPTH_WIDTH = 10
+
+
+class RegisterBridge(LiteXModule):
+    """A Wishbone slave in `sys` for registers in another clock domain, of `space` bytes: one access
+    at a time, held until `ack`."""
+
+    def __init__(self, link: str, space: int) -> None:
+        self.bus = bus = wishbone.Interface(data_width=32, addressing="word")
+        self.addr = Signal(max=space)
+        self.wr_data, self.rd_data = Signal(32), Signal(32)
+        self.wr_en, self.rd_en, self.ack = Signal(), Signal(), Signal()
+        asks, asked, answers, answered = Signal(), Signal(), Signal(), Signal()
+        self.specials += MultiReg(asks, asked, link), MultiReg(answers, answered, "sys")
+        is_asking = Signal()
+        kept = Signal(32)
+        self.sync += [
+            bus.ack.eq(0),
+            If(~is_asking & bus.cyc & bus.stb & ~bus.ack, is_asking.eq(1), asks.eq(~asks)),
+            If(
+                is_asking & (answered == asks),
+                is_asking.eq(0),
+                bus.ack.eq(1),
+                bus.dat_r.eq(kept),
+            ),
+        ]
+        # Address and data stand still while the access goes on.
+        is_open = Signal()
+        sync = getattr(self.sync, link)
+        sync += [
+            If(
+                ~is_open & (asked != answers),
+                is_open.eq(1),
+                self.addr.eq(Cat(Signal(2), bus.adr)),
+                self.wr_data.eq(bus.dat_w),
+                self.wr_en.eq(bus.we),
+                self.rd_en.eq(~bus.we),
+            ),
+            If(
+                is_open & self.ack,
+                is_open.eq(0),
+                self.wr_en.eq(0),
+                self.rd_en.eq(0),
+                kept.eq(self.rd_data),
+                answers.eq(asked),
+            ),
+        ]
+
+
+class BusStage(LiteXModule):
+    """A Wishbone slave (`slave`) that passes accesses on (`master`), with registers both ways."""
+
+    def __init__(self) -> None:
+        self.slave = slave = wishbone.Interface(data_width=32, addressing="word")
+        self.master = master = wishbone.Interface(data_width=32, addressing="word")
+        is_busy = Signal()
+        self.comb += [master.cyc.eq(master.stb), master.sel.eq(0xF)]
+        self.sync += [
+            slave.ack.eq(0),
+            If(
+                ~is_busy & slave.cyc & slave.stb & ~slave.ack,
+                is_busy.eq(1),
+                master.stb.eq(1),
+                master.adr.eq(slave.adr),
+                master.dat_w.eq(slave.dat_w),
+                master.we.eq(slave.we),
+            ),
+            If(
+                is_busy & master.ack,
+                is_busy.eq(0),
+                master.stb.eq(0),
+                slave.ack.eq(1),
+                slave.dat_r.eq(master.dat_r),
+            ),
+        ]
+
+
+class LinkCore(LiteXModule):
+    """nagi_link_core. `ports`: of a and b, (source, sink), as LinkPort has them; `memories`: of
+    forward and backward, MemoryPort's; `records`: a sink of records. Registers as RegisterBridge
+    has them."""
+
+    def __init__(
+        self, platform, sources, ports, memories, records, address_width, build_id
+    ) -> None:
+        self.addr = Signal(12)
+        self.wr_en, self.wr_data = Signal(), Signal(32)
+        self.rd_en, self.rd_data, self.ack = Signal(), Signal(32), Signal()
+        time_ns = Signal(64)
+        self.sync.link += time_ns.eq(time_ns + 8)
+        signals = {
+            "i_clk": ClockSignal("link"),
+            "i_rst": ResetSignal("link"),
+            "i_time_ns": time_ns,
+            "i_reg_addr": self.addr,
+            "i_reg_wr_en": self.wr_en,
+            "i_reg_wr_data": self.wr_data,
+            "i_reg_rd_en": self.rd_en,
+            "o_reg_rd_data": self.rd_data,
+            "o_reg_ack": self.ack,
+            "o_m_axis_record_tdata": records.data,
+            "o_m_axis_record_tvalid": records.valid,
+            "i_m_axis_record_tready": records.ready,
+        }
+        for name, (source, sink) in zip("ab", ports):
+            signals |= self._incoming(f"s_axis_{name}", source)
+            signals |= self._outgoing(f"m_axis_{name}", sink)
+        for name, memory in zip(("fwd", "bwd"), memories):
+            signals |= {
+                f"o_mem_{name}_cmd_valid": memory.cmd.valid,
+                f"i_mem_{name}_cmd_ready": memory.cmd.ready,
+                f"o_mem_{name}_cmd_we": memory.cmd.we,
+                f"o_mem_{name}_cmd_addr": memory.cmd.addr[:address_width],
+                f"o_mem_{name}_wdata_valid": memory.wdata.valid,
+                f"i_mem_{name}_wdata_ready": memory.wdata.ready,
+                f"o_mem_{name}_wdata": memory.wdata.data,
+                f"i_mem_{name}_rdata_valid": memory.rdata.valid,
+                f"o_mem_{name}_rdata_ready": memory.rdata.ready,
+                f"i_mem_{name}_rdata": memory.rdata.data,
+            }
+        self.specials += Instance(
+            "nagi_link_core",
+            p_DATA_WIDTH=WIDTH,
+            p_ADDR_WIDTH=address_width,
+            p_QUEUE_DEPTH_WIDTH=QUEUE_DEPTH_WIDTH,
+            p_TIMESTAMPED=0,
+            p_BUILD_ID=build_id,
+            **signals,
+        )
+        for source in sources:
+            platform.add_source(str(source))
+
+    def _incoming(self, name, frames):
+        """The core's input for frames of LiteEth: which bytes of a word count, and whether the
+        frame is bad."""
+        keep, is_bad, was_bad = Signal(BYTES), Signal(), Signal()
+        last = Signal(BYTES)
+        self.comb += [
+            last.eq(frames.last_be),
+            If(frames.last, *[keep[i].eq(last[i:] != 0) for i in range(BYTES)]).Else(
+                keep.eq(2**BYTES - 1)
+            ),
+            is_bad.eq((frames.error != 0) | was_bad),
+        ]
+        self.sync.link += If(frames.valid & frames.ready, was_bad.eq(~frames.last & is_bad))
+        return {
+            f"i_{name}_tdata": frames.data,
+            f"i_{name}_tkeep": keep,
+            f"i_{name}_tvalid": frames.valid,
+            f"o_{name}_tready": frames.ready,
+            f"i_{name}_tlast": frames.last,
+            f"i_{name}_tuser": is_bad,
+        }
+
+    def _outgoing(self, name, frames):
+        keep = Signal(BYTES + 1)
+        self.comb += [
+            frames.last_be[i].eq(frames.last & keep[i] & ~keep[i + 1]) for i in range(BYTES)
+        ]
+        return {
+            f"o_{name}_tdata": frames.data,
+            f"o_{name}_tkeep": keep[:BYTES],
+            f"o_{name}_tvalid": frames.valid,
+            f"i_{name}_tready": frames.ready,
+            f"o_{name}_tlast": frames.last,
+        }

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Packet memory: LiteDRAM's controller without a processor, and the core's ports on it.
+
+LiteDRAM takes a word to write, and gives one that was read, when the command's turn comes, whether
+the other side is ready or not. MemoryPort makes sure that it is.
+"""
+
+from litedram.core.controller import LiteDRAMController
+from litedram.core.crossbar import LiteDRAMCrossbar
+from litedram.init import cmds, get_sdr_phy_init_sequence
+from litedram.phy import dfi
+from litex.gen import LiteXModule
+from litex.soc.interconnect import stream
+from migen import If, Mux, Signal
+from migen.genlib.cdc import MultiReg
+
+_MIN_CLOCKS = 16  # between commands of the initialisation: more than any of them takes
+
+
+class _Initialisation(LiteXModule):
+    """Gives the memory the commands that JEDEC wants of whoever switches it on. `done` when it may
+    be used."""
+
+    def __init__(self, phy_settings, timing_settings, geometry) -> None:
+        self.done = Signal()
+        self.dfi = bus = dfi.Interface(
+            geometry.addressbits,
+            geometry.bankbits,
+            phy_settings.nranks,
+            phy_settings.dfi_databits,
+            phy_settings.nphases,
+        )
+        steps, _ = get_sdr_phy_init_sequence(phy_settings, timing_settings)
+        step, left = Signal(max=len(steps) + 1), Signal(16, reset=_MIN_CLOCKS)
+        phase = bus.phases[0]
+        self.comb += [each.cke.eq((1 << phy_settings.nranks) - 1) for each in bus.phases]
+        cases = If(step == len(steps), self.done.eq(1))
+        for index, (_, address, bank, command, clocks) in enumerate(steps):
+            does = [
+                phase.address.eq(address),
+                phase.bank.eq(bank),
+                left.eq(max(clocks, _MIN_CLOCKS)),
+                step.eq(index + 1),
+            ]
+            if command != cmds["CKE"]:
+                does += [
+                    phase.cs_n.eq(0),
+                    phase.ras_n.eq("DFII_COMMAND_RAS" not in command),
+                    phase.cas_n.eq("DFII_COMMAND_CAS" not in command),
+                    phase.we_n.eq("DFII_COMMAND_WE" not in command),
+                ]
+            cases = cases.Elif(step == index, *does)
+        nop = [phase.cs_n.eq(1), phase.ras_n.eq(1), phase.cas_n.eq(1), phase.we_n.eq(1)]
+        self.sync += [*nop, If(left != 0, left.eq(left - 1)).Else(cases)]
+
+
+class PacketMemory(LiteXModule):
+    """SDR SDRAM behind a PHY of LiteDRAM. `ready`: it may be used; port(): a port of it."""
+
+    def __init__(self, phy, module, clk_freq: float) -> None:
+        self.controller = controller = LiteDRAMController(
+            phy.settings, module.geom_settings, module.timing_settings, clk_freq
+        )
+        self.initialisation = start = _Initialisation(
+            phy.settings, module.timing_settings, module.geom_settings
+        )
+        self.crossbar = LiteDRAMCrossbar(controller.interface)
+        self.ready = start.done
+        geometry = module.geom_settings
+        self.bytes = (
+            (1 << (geometry.bankbits + geometry.rowbits + geometry.colbits))
+            * phy.settings.databits
+            // 8
+        )
+        chosen = dfi.Interface(
+            geometry.addressbits,
+            geometry.bankbits,
+            phy.settings.nranks,
+            phy.settings.dfi_databits,
+            phy.settings.nphases,
+        )
+        self.comb += [
+            chosen.connect(phy.dfi),
+            If(start.done, controller.dfi.connect(chosen)).Else(start.dfi.connect(chosen)),
+        ]
+
+    def port(self, data_width: int, domain: str):
+        """A port in another clock domain, of words of `data_width` bits."""
+        return self.crossbar.get_port(data_width=data_width, clock_domain=domain)
+
+
+class MemoryPort(LiteXModule):
+    """One of the core's memory ports on one of LiteDRAM's. The core's clock domain; `base`: the
+    first word that is this direction's.
+
+    The core writes and reads by turns, mostly in different rows and banks, which SDRAM is slow at.
+    So reads and writes wait in queues of their own and are passed on in bursts. A read waits for
+    all writes that came before it; a write may pass reads, as the core gives a word free only when
+    it has been read.
+    """
+
+    READS = 64  # under way
+    QUEUE = 32
+    BURST = 32
+    PATIENCE = 4  # clocks without a command until the other kind has its turn
+
+    def __init__(self, port, base: int, ready: Signal) -> None:
+        width, bits = port.data_width, port.address_width
+        self.cmd = stream.Endpoint([("we", 1), ("addr", bits)])
+        self.wdata = stream.Endpoint([("data", width)])
+        self.rdata = stream.Endpoint([("data", width)])
+        self.writes = writes = stream.SyncFIFO([("addr", bits)], self.QUEUE)
+        self.reads = reads = stream.SyncFIFO([("addr", bits), ("behind", 16)], self.QUEUE)
+        self.words = words = stream.SyncFIFO([("data", width)], self.READS)
+        is_ready = Signal()
+        self.specials += MultiReg(ready, is_ready)
+
+        # Writes that came, and that went on; of a read, how many had come before it.
+        came, went = Signal(16), Signal(16)
+        self.comb += [
+            writes.sink.valid.eq(self.cmd.valid & self.cmd.we),
+            writes.sink.addr.eq(self.cmd.addr),
+            reads.sink.valid.eq(self.cmd.valid & ~self.cmd.we),
+            reads.sink.addr.eq(self.cmd.addr),
+            reads.sink.behind.eq(came),
+            self.cmd.ready.eq(Mux(self.cmd.we, writes.sink.ready, reads.sink.ready)),
+        ]
+        self.sync += If(writes.sink.valid & writes.sink.ready, came.eq(came + 1))
+
+        # Words given for writing whose command has not been prepared, and words asked for that the
+        # core has not taken.
+        given, asked = Signal(max=64), Signal(max=self.READS + 1)
+        gives, takes = Signal(), Signal()
+        self.comb += [
+            port.wdata.valid.eq(self.wdata.valid & (given != 63)),
+            port.wdata.data.eq(self.wdata.data),
+            port.wdata.we.eq(2 ** (width // 8) - 1),
+            self.wdata.ready.eq(port.wdata.ready & (given != 63)),
+            port.rdata.connect(words.sink),
+            words.source.connect(self.rdata),
+            gives.eq(port.wdata.valid & port.wdata.ready),
+            takes.eq(self.rdata.valid & self.rdata.ready),
+        ]
+
+        # The next command of each kind, once it may go.
+        write, read = _Next(bits), _Next(bits)
+        is_behind = Signal()
+        self.comb += [
+            is_behind.eq((went - reads.source.behind)[15]),
+            writes.source.ready.eq(write.is_free & (given != 0)),
+            reads.source.ready.eq(read.is_free & (asked != self.READS) & ~is_behind),
+        ]
+        prepares_write, prepares_read = Signal(), Signal()
+        is_reading, idle, count = Signal(), Signal(max=8), Signal(max=self.BURST + 1)
+        passes = Signal()
+        mine = Mux(is_reading, read.valid, write.valid)
+        other = Mux(is_reading, write.valid, read.valid)
+        self.comb += [
+            prepares_write.eq(writes.source.valid & writes.source.ready),
+            prepares_read.eq(reads.source.valid & reads.source.ready),
+            port.cmd.valid.eq(mine & is_ready),
+            port.cmd.we.eq(~is_reading),
+            port.cmd.addr.eq(Mux(is_reading, read.addr, write.addr) | base),
+            passes.eq(port.cmd.valid & port.cmd.ready),
+            read.is_free.eq(~read.valid | (passes & is_reading)),
+            write.is_free.eq(~write.valid | (passes & ~is_reading)),
+        ]
+        self.sync += [
+            given.eq(given + gives - prepares_write),
+            asked.eq(asked + prepares_read - takes),
+            If(passes & ~is_reading, write.valid.eq(0), went.eq(went + 1)),
+            If(passes & is_reading, read.valid.eq(0)),
+            If(prepares_write, write.valid.eq(1), write.addr.eq(writes.source.addr)),
+            If(prepares_read, read.valid.eq(1), read.addr.eq(reads.source.addr)),
+            If(passes, idle.eq(0), If(count != self.BURST, count.eq(count + 1))).Elif(
+                ~mine & (idle != self.PATIENCE), idle.eq(idle + 1)
+            ),
+            If(
+                other & ~passes & ((idle == self.PATIENCE) | (count == self.BURST)),
+                is_reading.eq(~is_reading),
+                idle.eq(0),
+                count.eq(0),
+            ),
+        ]
+
+
+class _Next:
+    """A command that may go. `is_free`: there will be room for another in the next clock."""
+
+    def __init__(self, bits: int) -> None:
+        self.valid, self.is_free, self.addr = Signal(), Signal(), Signal(bits)

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An Ethernet port of the board: PHY and MAC on one side, frames in words of 64 bits on the other.
+
+Everything here is in the core's clock domain, but for what LiteEth puts into the PHY's own. Frames
+are LiteEth's streams: data, last, last_be (one-hot: the last byte), error.
+"""
+
+from liteeth.common import eth_phy_description
+from liteeth.mac.core import LiteEthMACCore
+from litex.gen import ClockDomainsRenamer, LiteXModule
+from litex.soc.interconnect import stream
+from migen import FSM, If, NextState, Signal, bits_for
+from migen.genlib.cdc import BusSynchronizer, MultiReg, PulseSynchronizer
+from nagi_fpga.board_registers import METER_TICKS
+
+WIDTH = 64
+FRAMES = eth_phy_description(WIDTH)
+MAX_FRAME_WORDS = 1536 * 8 // WIDTH
+
+# A frame begins to leave this many clocks after the core released its first word: memory may fall
+# behind by so much, once a frame, before the wire runs dry.
+HOLD_CLOCKS = 128
+
+
+class FrameHold(LiteXModule):
+    """Delays frames by HOLD_CLOCKS, and then gives out each without a pause. `underrun` pulses if
+    it has nothing to give in the middle of one."""
+
+    def __init__(self, depth: int = 512) -> None:
+        self.sink = stream.Endpoint(FRAMES)
+        self.source = stream.Endpoint(FRAMES)
+        self.underrun = Signal()
+        self.words = words = stream.SyncFIFO(FRAMES, depth, buffered=True)
+        self.began = began = stream.SyncFIFO([("clock", 16)], 64)
+        clock = Signal(16)
+        is_first, is_within = Signal(reset=1), Signal()
+        self.sync += [
+            clock.eq(clock + 1),
+            If(self.sink.valid & self.sink.ready, is_first.eq(self.sink.last)),
+            If(self.source.valid & self.source.ready, is_within.eq(~self.source.last)),
+        ]
+        # Registered, with room for what still comes.
+        is_roomy, waited = Signal(), Signal(16)
+        self.sync += is_roomy.eq((words.level < depth - 4) & (began.level < began.depth - 4))
+        self.comb += [
+            self.sink.connect(words.sink, omit={"valid", "ready"}),
+            words.sink.valid.eq(self.sink.valid & is_roomy),
+            self.sink.ready.eq(is_roomy),
+            began.sink.clock.eq(clock),
+            began.sink.valid.eq(self.sink.valid & is_roomy & is_first),
+            waited.eq(clock - began.source.clock),
+        ]
+        # Registered: a frame that has waited long enough stays so until it is gone.
+        is_due = Signal()
+        self.sync += If(
+            self.source.valid & self.source.ready & self.source.last, is_due.eq(0)
+        ).Elif(began.source.valid & (waited >= HOLD_CLOCKS), is_due.eq(1))
+        self.comb += [
+            words.source.connect(self.source, omit={"valid", "ready"}),
+            self.source.valid.eq(words.source.valid & is_due),
+            words.source.ready.eq(self.source.ready & is_due),
+            began.source.ready.eq(self.source.valid & self.source.ready & self.source.last),
+            self.underrun.eq(is_within & self.source.ready & ~words.source.valid),
+        ]
+
+
+class FrameChoice(LiteXModule):
+    """Two streams of frames onto one, frame by frame; the first goes first."""
+
+    def __init__(self) -> None:
+        self.first = first = stream.Endpoint(FRAMES)
+        self.second = second = stream.Endpoint(FRAMES)
+        self.source = source = stream.Endpoint(FRAMES)
+        self.fsm = fsm = FSM(reset_state="IDLE")
+        fsm.act(
+            "IDLE",
+            If(first.valid, NextState("FIRST")).Elif(second.valid, NextState("SECOND")),
+        )
+        for state, chosen in (("FIRST", first), ("SECOND", second)):
+            fsm.act(
+                state,
+                chosen.connect(source),
+                If(source.valid & source.ready & source.last, NextState("IDLE")),
+            )
+
+
+class ClockMeter(LiteXModule):
+    """Counts a clock while the core's ticks METER_TICKS times. `count` is in the core's domain."""
+
+    def __init__(self, domain: str) -> None:
+        bits = bits_for(2 * METER_TICKS)
+        self.count = Signal(bits)
+        free = Signal(bits)
+        sync = getattr(self.sync, domain)
+        sync += free.eq(free + 1)
+        self.cross = cross = BusSynchronizer(bits, domain, "sys")
+        self.comb += cross.i.eq(free)
+        tick, before = Signal(max=METER_TICKS), Signal(bits)
+        self.sync += [
+            tick.eq(tick + 1),
+            If(tick == 0, self.count.eq(cross.o - before), before.eq(cross.o)),
+        ]
+
+
+class EventCount(LiteXModule):
+    """Counts clocks of `domain` in which `event` is high, in the core's domain."""
+
+    def __init__(self, event: Signal, domain: str = "sys") -> None:
+        self.count = Signal(32)
+        if domain == "sys":
+            pulse = event
+        else:
+            self.cross = cross = PulseSynchronizer(domain, "sys")
+            self.comb += cross.i.eq(event)
+            pulse = cross.o
+        self.sync += If(pulse, self.count.eq(self.count + 1))
+
+
+class LinkPort(LiteXModule):
+    """One port. Of `phy` the clock domains are NAME_rx and NAME_tx; to be put into the core's
+    domain by ClockDomainsRenamer({"sys": ...}). `source`: frames that came in; `sink`: what the
+    core releases; `control_sink`: frames of the board's own, when the core's leave a gap."""
+
+    def __init__(self, phy, name: str) -> None:
+        domains = {"eth_rx": f"{name}_rx", "eth_tx": f"{name}_tx"}
+        self.mac = mac = ClockDomainsRenamer(domains)(
+            LiteEthMACCore(phy, dw=WIDTH, tx_cdc_depth=16, rx_cdc_depth=16)
+        )
+        self.hold = hold = FrameHold()
+        self.choice = choice = FrameChoice()
+        self.sink, self.control_sink, self.source = hold.sink, choice.second, mac.source
+        self.comb += [hold.source.connect(choice.first), choice.source.connect(mac.sink)]
+        self.meter = ClockMeter(f"{name}_rx")
+        self.overflows = EventCount(phy.source.valid & ~phy.source.ready, f"{name}_rx")
+        self.underruns = EventCount(hold.underrun)
+        self.received = EventCount(mac.source.valid & mac.source.ready & mac.source.last)
+        self.status = Signal(4)
+        if hasattr(getattr(phy, "rx", None), "inband_status"):
+            self.specials += MultiReg(phy.rx.inband_status.status, self.status)

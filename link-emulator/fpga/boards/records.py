@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A ring of the latest records, which whoever controls the board reads at leisure.
+
+A read changes nothing, so one whose answer was lost is done again; what was read is given free by
+writing how many records were taken.
+"""
+
+from litex.gen import LiteXModule
+from litex.soc.interconnect import stream, wishbone
+from migen import Case, If, Memory, Signal, bits_for
+from nagi_fpga.board_registers import RECORD_BYTES
+
+_WORDS = RECORD_BYTES // 4
+
+
+class RecordRing(LiteXModule):
+    """`sink`: records of 256 bits, in the clock domain `link`, where `written` and `taken` count
+    them; `bus`: the ring, in `sys`. While it is full, no record is accepted."""
+
+    def __init__(self, depth: int, link: str) -> None:
+        self.sink = sink = stream.Endpoint([("data", 8 * RECORD_BYTES)])
+        self.bus = bus = wishbone.Interface(data_width=32, addressing="word")
+        self.written, self.taken = Signal(32), Signal(32)
+        self.depth = depth
+
+        has_room, writes = Signal(), Signal()
+        sync = getattr(self.sync, link)
+        # Registered, so two more may come before it is seen to be full.
+        held = Signal(bits_for(2 * depth))
+        self.comb += held.eq(self.written[: len(held)] - self.taken[: len(held)])
+        sync += [
+            has_room.eq(held < depth - 2),
+            If(writes, self.written.eq(self.written + 1)),
+        ]
+        self.comb += [sink.ready.eq(has_room), writes.eq(sink.valid & sink.ready)]
+        # A memory a word of the record: block RAM is 32 bits wide.
+        outs = []
+        for word in range(_WORDS):
+            memory = Memory(32, depth)
+            put = memory.get_port(write_capable=True, clock_domain=link)
+            get = memory.get_port(clock_domain="sys")
+            self.specials += memory, put, get
+            out = Signal(32)
+            self.comb += [
+                put.adr.eq(self.written),
+                put.dat_w.eq(sink.data[32 * word : 32 * (word + 1)]),
+                put.we.eq(writes),
+                get.adr.eq(bus.adr[3:]),
+                out.eq(get.dat_r),
+            ]
+            outs.append(out)
+        waited = Signal(2)
+        self.sync += [
+            waited.eq(0),
+            bus.ack.eq(0),
+            If(bus.cyc & bus.stb & ~bus.ack, waited.eq(waited + 1)),
+            If(
+                waited == 1, Case(bus.adr[:3], {i: bus.dat_r.eq(out) for i, out in enumerate(outs)})
+            ),
+            If((waited == 1) & bus.cyc & bus.stb & ~bus.ack, bus.ack.eq(1), waited.eq(0)),
+        ]

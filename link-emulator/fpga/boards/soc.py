@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The system around the core: two Ethernet ports, packet memory, and the control plane, joined by
+LiteX. There is no processor in it.
+
+Clock domains: `link`, 125 MHz, has the core and the MACs' inner sides; `sys`, half of that, the
+bus, LiteEth's UDP stack, Etherbone and the memory's controller. A board brings these, its PHYs and
+its memory: see Board.
+"""
+
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+from litex.gen import ClockDomainsRenamer
+from litex.soc.cores.uart import UARTPHY, UARTBone
+from litex.soc.integration.soc import SoCRegion
+from litex.soc.integration.soc_core import SoCMini
+from litex.soc.interconnect import wishbone
+from migen import Case, If, Mux, Signal
+from migen.genlib.cdc import MultiReg
+from nagi_fpga import board_registers as at
+
+from .control import ControlFilter, ControlPlane
+from .core import BusStage, LinkCore, RegisterBridge
+from .memory import MemoryPort, PacketMemory
+from .ports import WIDTH, LinkPort
+from .records import RecordRing
+
+LINK_HZ = 125_000_000
+SYS_HZ = LINK_HZ // 2
+UDP_PORT = 1234  # Etherbone's
+UART_BAUD = 1_000_000
+RECORDS = 512  # 8 blocks of RAM
+
+# Locally administered addresses, and a network of their own, which no test network should use.
+MAC_ADDRESS = 0x02_4E_41_47_49_00
+IP_ADDRESS = "192.168.251.50"
+
+
+class BoardAnswer:
+    """What the board's registers say."""
+
+    def __init__(self) -> None:
+        self.data, self.ack = Signal(32), Signal()
+
+
+@dataclass
+class Board:
+    """What a file of a board has to say. `crg`: brings the clock domains sys and link; `phys`: of
+    ports a and b, with the clock domains a_rx, a_tx, b_rx and b_tx; `memory_phy`: of LiteDRAM, with
+    `memory_module`, its chips; `serial`: the name of the UART's pins; `jtag`: openFPGALoader's
+    board or cable options; `port_bps`: of the PHYs."""
+
+    name: str
+    platform: Any
+    crg: Any
+    phys: tuple[Any, Any]
+    memory_phy: Any
+    memory_module: Any
+    serial: str
+    device: str  # nextpnr-ecp5's option
+    package: str
+    port_bps: int
+
+
+class LinkSoC(SoCMini):
+    """The whole gateware of `board`, with the core of `sources` (Verilog files)."""
+
+    def __init__(self, board: Board, sources, build_id: int) -> None:
+        SoCMini.__init__(self, board.platform, SYS_HZ, ident=f"nagi on {board.name}")
+        self.crg = board.crg
+        self.phy_a, self.phy_b = board.phys
+        if board.serial is not None:
+            pads = board.platform.request(board.serial)
+            self.uart_phy = UARTPHY(pads, SYS_HZ, UART_BAUD)
+            self.uartbone = UARTBone(self.uart_phy, SYS_HZ)
+            self._bus_master("uartbone", self.uartbone.wishbone)
+
+        rename = ClockDomainsRenamer({"sys": "link"})
+        self.port_a = rename(LinkPort(self.phy_a, "a"))
+        self.port_b = rename(LinkPort(self.phy_b, "b"))
+        self.control_filter = rename(ControlFilter(MAC_ADDRESS, IP_ADDRESS))
+        self.control = ControlPlane(MAC_ADDRESS, IP_ADDRESS, UDP_PORT, SYS_HZ, "link")
+        self._bus_master("etherbone", self.control.bus)
+        self.comb += [
+            self.port_a.source.connect(self.control_filter.sink),
+            self.control_filter.control.connect(self.control.sink),
+            self.control.source.connect(self.port_a.control_sink),
+        ]
+
+        self.memory_phy = board.memory_phy
+        self.memory = memory = PacketMemory(board.memory_phy, board.memory_module, SYS_HZ)
+        words = memory.bytes // (WIDTH // 8) // 2  # a direction
+        address_width = words.bit_length() - 1
+        self.memories = [
+            rename(MemoryPort(memory.port(WIDTH, "link"), direction * words, memory.ready))
+            for direction in range(2)
+        ]
+        self.memory_forward, self.memory_backward = self.memories
+
+        self.records = records = RecordRing(RECORDS, "link")
+        self.core = core = LinkCore(
+            board.platform,
+            sources,
+            [
+                (self.control_filter.link, self.port_a.sink),
+                (self.port_b.source, self.port_b.sink),
+            ],
+            self.memories,
+            records.sink,
+            address_width,
+            build_id,
+        )
+
+        self.registers = registers = RegisterBridge("link", at.RECORDS)
+        is_core = registers.addr[12:] == 0
+        own = self._board_registers(board, words, registers)
+        self.comb += [
+            core.addr.eq(registers.addr),
+            core.wr_data.eq(registers.wr_data),
+            core.wr_en.eq(registers.wr_en & is_core),
+            core.rd_en.eq(registers.rd_en & is_core),
+            registers.rd_data.eq(Mux(is_core, core.rd_data, own.data)),
+            registers.ack.eq(Mux(is_core, core.ack, own.ack)),
+        ]
+        self.stage = stage = BusStage()
+        self.submodules += wishbone.Decoder(
+            stage.master,
+            [
+                (lambda adr: ~adr[13], registers.bus),
+                (lambda adr: adr[13], records.bus),
+            ],
+            register=True,
+        )
+        self.bus.add_slave(
+            "nagi", stage.slave, SoCRegion(origin=at.BASE, size=at.SIZE, cached=False)
+        )
+
+    def _bus_master(self, name: str, bus: wishbone.Interface) -> None:
+        """A master of the bus, with registers between."""
+        stage = BusStage()
+        self.comb += bus.connect(stage.slave)
+        self.add_module(name=f"{name}_stage", module=stage)
+        self.bus.add_master(name=name, master=stage.master)
+
+    def _board_registers(self, board: Board, words: int, bridge: RegisterBridge) -> BoardAnswer:
+        """board_registers.REGISTERS behind the bridge, in the core's clock domain."""
+        is_ready, scratch = Signal(), Signal(32)
+        self.specials += MultiReg(self.memory.ready, is_ready, "link")
+        dropped = Signal(32)
+        self.sync.link += If(self.control.dropped, dropped.eq(dropped + 1))
+        values = {
+            "magic": at.MAGIC,
+            "board": zlib.crc32(board.name.encode()),
+            "memory_ready": is_ready,
+            "memory_words": words,
+            "scratch": scratch,
+            "records_depth": RECORDS,
+            "records_written": self.records.written,
+            "records_taken": self.records.taken,
+            "control_dropped": dropped,
+        }
+        for name, port in (("a", self.port_a), ("b", self.port_b)):
+            values |= {
+                f"{name}_clock": port.meter.count,
+                f"{name}_status": port.status,
+                f"{name}_overflows": port.overflows.count,
+                f"{name}_underruns": port.underruns.count,
+                f"{name}_received": port.received.count,
+            }
+        assert values.keys() == at.REGISTERS.keys()
+        written = {"scratch": scratch, "records_taken": self.records.taken}
+        assert written.keys() == {name for name, each in at.REGISTERS.items() if each.is_writable}
+        answer = BoardAnswer()
+        place = bridge.addr[2:8]
+        is_mine = (bridge.addr[12:] == at.BOARD >> 12) & ~answer.ack
+        self.sync.link += [
+            answer.ack.eq((bridge.rd_en | bridge.wr_en) & is_mine),
+            Case(
+                place,
+                {
+                    at.REGISTERS[name].offset >> 2: answer.data.eq(value)
+                    for name, value in values.items()
+                }
+                | {"default": answer.data.eq(0)},
+            ),
+            If(
+                bridge.wr_en & is_mine,
+                Case(
+                    place,
+                    {
+                        at.REGISTERS[name].offset >> 2: signal.eq(bridge.wr_data)
+                        for name, signal in written.items()
+                    },
+                ),
+            ),
+        ]
+        return answer

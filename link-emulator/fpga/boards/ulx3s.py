@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ULX3S 85F: an open board with an ECP5-85F, 32 MB of SDRAM and USB for JTAG and UART.
+
+It has no Ethernet: two LAN8720 modules on its headers are the ports, 100 Mb/s each. They bring the
+50 MHz of RMII. Wires, by the headers' names:
+
+                ref_clk  crs_dv  rx0   rx1   tx_en  tx0   tx1
+    port a, J1  GP0      GN0     GP1   GN1   GP2    GN2   GP3
+    port b, J2  GP17     GN17    GP16  GN16  GP15   GN15  GP14
+"""
+
+from litedram.modules import MT48LC16M16
+from litedram.phy import HalfRateGENSDRPHY
+from liteeth.phy.rmii import LiteEthPHYRMII
+from litex.build.generic_platform import IOStandard, Pins, Subsignal
+from litex.build.io import DDROutput
+from litex.build.lattice import LatticeECP5Platform
+from litex.gen import ClockDomainsRenamer, LiteXModule
+from litex.soc.cores.clock import ECP5PLL
+from litex_boards.platforms import radiona_ulx3s as pins
+from migen import ClockDomain, ClockSignal
+
+from .soc import LINK_HZ, SYS_HZ, Board
+
+_MODULES = [
+    (
+        ("rmii_clocks", number, Subsignal("ref_clk", Pins(clock)), IOStandard("LVCMOS33")),
+        (
+            "rmii",
+            number,
+            Subsignal("crs_dv", Pins(valid)),
+            Subsignal("rx_data", Pins(receives)),
+            Subsignal("tx_en", Pins(enable)),
+            Subsignal("tx_data", Pins(sends)),
+            IOStandard("LVCMOS33"),
+        ),
+    )
+    for number, (clock, valid, receives, enable, sends) in enumerate(
+        [("B11", "C11", "A10 A11", "A9", "B10 B9"), ("L16", "L17", "N16 M17", "N17", "P16 U18")]
+    )
+]
+# The platform's own names for pins of the first header.
+_SAME_PINS = ("gpio", "ext0p", "ext1p")
+
+
+class Clocks(LiteXModule):
+    """From 25 MHz; the memory's clock half a period later than its commands."""
+
+    def __init__(self, platform) -> None:
+        self.cd_sys, self.cd_link, self.cd_memory = (
+            ClockDomain("sys"),
+            ClockDomain("link"),
+            ClockDomain("memory"),
+        )
+        self.pll = pll = ECP5PLL()
+        clk25 = platform.request("clk25")
+        platform.add_period_constraint(clk25, 1e9 / 25e6)
+        pll.register_clkin(clk25, 25e6)
+        pll.create_clkout(self.cd_sys, SYS_HZ, margin=0)
+        pll.create_clkout(self.cd_link, LINK_HZ, margin=0)
+        pll.create_clkout(self.cd_memory, LINK_HZ, phase=180, margin=0)
+        for domain, hz in ((self.cd_sys, SYS_HZ), (self.cd_link, LINK_HZ)):
+            platform.add_period_constraint(domain.clk, 1e9 / hz)
+        self.specials += DDROutput(1, 0, platform.request("sdram_clock"), ClockSignal("memory"))
+
+
+def board(name: str) -> Board:
+    io = [each for each in pins._io_common if each[0] not in _SAME_PINS] + pins._io_2_0
+    io += [each for module in _MODULES for each in module]
+    platform = LatticeECP5Platform("LFE5U-85F-6BG381C", io, toolchain="trellis")
+    clocks = Clocks(platform)
+    phys = []
+    for number, port in enumerate("ab"):
+        phy = LiteEthPHYRMII(
+            platform.request("rmii_clocks", number),
+            platform.request("rmii", number),
+            refclk_cd=None,
+        )
+        platform.add_period_constraint(phy.crg.cd_eth_rx.clk, 20.0)
+        phys.append(ClockDomainsRenamer({"eth_rx": f"{port}_rx", "eth_tx": f"{port}_tx"})(phy))
+    memory_phy = HalfRateGENSDRPHY(platform.request("sdram"), SYS_HZ)
+    return Board(
+        name=name,
+        platform=platform,
+        crg=clocks,
+        phys=(phys[0], phys[1]),
+        memory_phy=ClockDomainsRenamer({"sys2x": "link"})(memory_phy),
+        memory_module=MT48LC16M16(SYS_HZ, "1:2"),
+        serial="serial",
+        device="--85k",
+        package="CABGA381",
+        port_bps=100_000_000,
+    )

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a board has beside the core, in the same address space: byte offsets, widths and meanings.
+
+One description for both sides: boards/ builds the registers from it, board.py reads them.
+
+    offset              what is there
+    0x0000 to 0x0fff    the core's registers, see registers.yaml
+    0x1000 to 0x10ff    these
+    0x8000 to 0xffff    the latest records: a ring of 32 bytes each
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+BASE = 0x3000_0000  # of all three in the board's address space
+CORE, BOARD, RECORDS, SIZE = 0x0000, 0x1000, 0x8000, 0x1_0000
+RECORD_BYTES = 32
+
+MAGIC = 0x4E42_5244  # "NBRD"
+
+# A port's clock is counted while the core's clock of 125 MHz ticks this often.
+METER_TICKS = 1 << 17
+
+
+class BoardRegister(NamedTuple):
+    """One register of 32 bits."""
+
+    offset: int  # bytes, from BOARD
+    is_writable: bool
+    meaning: str
+
+
+REGISTERS = {
+    "magic": BoardRegister(0x00, False, "0x4e425244: a board of nagi"),
+    "board": BoardRegister(0x04, False, "CRC-32 of the board's name"),
+    "memory_ready": BoardRegister(0x08, False, "1: packet memory has been initialised"),
+    "memory_words": BoardRegister(0x0C, False, "words of the core's width a direction"),
+    "scratch": BoardRegister(0x10, True, "keeps what is written"),
+    "records_depth": BoardRegister(0x14, False, "records that the ring holds"),
+    "records_written": BoardRegister(0x18, False, "records written, modulo 2^32"),
+    "records_taken": BoardRegister(0x1C, True, "records that were read, modulo 2^32"),
+    "a_clock": BoardRegister(0x20, False, "clocks of the first port's PHY in 1.048576 ms"),
+    "b_clock": BoardRegister(0x24, False, "of the second port's"),
+    "a_status": BoardRegister(0x28, False, "in-band status: bit 0 link, 2:1 speed, 3 full duplex"),
+    "b_status": BoardRegister(0x2C, False, "of the second port"),
+    "a_overflows": BoardRegister(0x30, False, "bytes lost as the core took none, first port"),
+    "b_overflows": BoardRegister(0x34, False, "at the second port"),
+    "a_underruns": BoardRegister(0x38, False, "frames cut as memory was late, first port"),
+    "b_underruns": BoardRegister(0x3C, False, "at the second port"),
+    "a_received": BoardRegister(0x40, False, "frames that came in at the first port"),
+    "b_received": BoardRegister(0x44, False, "at the second port"),
+    "control_dropped": BoardRegister(0x48, False, "frames for the board itself that found no room"),
+}

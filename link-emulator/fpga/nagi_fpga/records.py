@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The core's records of packets, and packets.bin as nagi-link writes it: see
+link-emulator/daemon/packet_record.hpp.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Sequence
+
+WORDS = 8  # of a record of the core
+HEADER = b"nagi-pkt" + struct.pack("<II", 2, 40)
+_FROM_CORE = struct.Struct("<QQIIHHI")
+_TO_FILE = struct.Struct("<qqIIiIHBBBBH")
+_MARKED = 1
+_NEVER = (1 << 64) - 1
+MAX_LATE_NS = (1 << 31) - 1
+
+
+@dataclass(frozen=True)
+class CoreRecord:
+    """What became of a packet. Instants are since the epoch, in ns."""
+
+    arrived_ns: int
+    left_ns: int
+    index: int
+    identity: int
+    bytes: int
+    fate: int
+    ecn: int
+    is_marked: bool
+    is_backward: bool
+    late_ns: int
+
+
+def decoded(words: Sequence[int]) -> CoreRecord:
+    """A record of WORDS words of 32 bits."""
+    arrived, left, index, identity, size, what, late = _FROM_CORE.unpack(
+        struct.pack(f"<{WORDS}I", *words)
+    )
+    # `what` are bits 223 to 208, `late` the four bytes from 224 on.
+    whole = what | late << 16
+    return CoreRecord(
+        arrived_ns=arrived,
+        left_ns=left,
+        index=index,
+        identity=identity,
+        bytes=size,
+        fate=whole & 0xF,
+        ecn=whole >> 4 & 0x3,
+        is_marked=bool(whole >> 6 & 1),
+        is_backward=bool(whole >> 7 & 1),
+        late_ns=whole >> 8 & 0xFFFF_FFFF,
+    )
+
+
+def in_file(record: CoreRecord, link: int) -> bytes:
+    """A record of packets.bin. `link`: its place in nagi-link's configuration."""
+    return _TO_FILE.pack(
+        record.arrived_ns,
+        record.left_ns,
+        record.index,
+        record.identity,
+        min(record.late_ns, MAX_LATE_NS),
+        0,
+        record.bytes,
+        2 * link + record.is_backward,
+        record.fate,
+        record.ecn,
+        _MARKED if record.is_marked else 0,
+        0,
+    )

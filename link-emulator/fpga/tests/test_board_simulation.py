@@ -1,0 +1,319 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The board's gateware, simulated, with real interfaces at its ports: the kernel's own ARP, ICMP
+and UDP and nagi's own client reach its control plane, packets cross the core, and records tell of
+them. Verilator runs the MACs, LiteEth's stack, Etherbone, the core and LiteDRAM's controller on a
+model of its memory; of a real board only the pins are missing.
+
+In namespaces of their own: `ctl` is at port a, `far` at port b.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from nagi.records import packets
+from nagi_contracts import paths
+from nagi_contracts.links import Links
+from nagi_contracts.paths import executable
+from nagi_contracts.plan import RunPlan
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(os.geteuid() != 0, reason="namespaces need root"),
+    pytest.mark.timeout(1800),
+]
+FPGA = Path(__file__).resolve().parents[1]
+BUILD = FPGA.parents[1] / "build" / "fpga" / "simulated"
+ADDRESS, NEAR, FAR = "192.168.251.50", "192.168.251.1", "192.168.251.2"
+# The board's time is so much slower than the client's clock.
+CLIENT = """
+import json, sys, time
+from nagi_fpga.board import Board
+from nagi_fpga.etherbone import Etherbone
+from nagi_fpga.uart import Uart
+def opened(where):
+    if where.startswith("/"):
+        return Board(Uart(where, timeout_s=20, tries=2))
+    return Board(Etherbone(where, timeout_s=5, tries=6))
+"""
+
+
+class Simulation:
+    """A running board, and its namespaces."""
+
+    def __init__(self, process: subprocess.Popen[str], uart: str, build_id: int) -> None:
+        self.process, self.uart, self.build_id = process, uart, build_id
+
+    def run(self, namespace: str, *command: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["ip", "netns", "exec", namespace, *command],
+            cwd=FPGA,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def ask(self, program: str, namespace: str = "nagi-fpga-ctl") -> object:
+        """What a client of its own process prints, as JSON."""
+        done = self.run(namespace, sys.executable, "-c", CLIENT + program)
+        assert done.returncode == 0, done.stderr[-1500:]
+        return json.loads(done.stdout)
+
+
+def ip(*arguments: str) -> None:
+    subprocess.run(["ip", *arguments], check=True, capture_output=True)
+
+
+@pytest.fixture(scope="module")
+def simulation() -> Iterator[Simulation]:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "boards.simulate", str(BUILD)],
+        cwd=FPGA,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    program = BUILD / "nagi-board-simulation"
+    number = int((BUILD / "build-id").read_text(), 16)
+    names = ("nagi-fpga-ctl", "nagi-fpga-far")
+    for name in names:
+        subprocess.run(["ip", "netns", "delete", name], check=False, capture_output=True)
+        ip("netns", "add", name)
+    process = subprocess.Popen(
+        ["ip", "netns", "exec", names[0], program, "port-a", "port-b"],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    uart = process.stdout.readline().strip()
+    ip("-n", names[0], "link", "set", "port-b", "netns", names[1])
+    for name, interface, address in ((names[0], "port-a", NEAR), (names[1], "port-b", FAR)):
+        in_it = ["ip", "netns", "exec", name]
+        off = [*in_it, "sysctl", "-qw", f"net.ipv6.conf.{interface}.disable_ipv6=1"]
+        subprocess.run(off, check=True)
+        ip("-n", name, "address", "add", f"{address}/24", "dev", interface)
+        ip("-n", name, "link", "set", interface, "up")
+    try:
+        yield Simulation(process, uart, number)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        said = process.stdout.read()
+        process.wait()
+        print(said)
+        for name in names:
+            subprocess.run(["ip", "netns", "delete", name], check=False)
+        assert process.returncode == 0
+        assert "0 bad frames" in said, said
+
+
+def test_the_kernel_finds_it_by_arp_and_ping(simulation: Simulation) -> None:
+    done = simulation.run("nagi-fpga-ctl", "ping", "-c", "2", "-W", "20", ADDRESS)
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_client_reaches_its_registers_over_udp(simulation: Simulation) -> None:
+    found = simulation.ask(
+        f"""
+board = opened("{ADDRESS}")
+identity = board.identify()
+board.check_registers()
+board.wait_for_memory()
+print(json.dumps([identity.build_id, identity.memory_bytes, identity.max_packets]))
+"""
+    )
+    assert found == [simulation.build_id, 4 << 20, 1024]
+
+
+def test_and_over_the_serial_line(simulation: Simulation) -> None:
+    found = simulation.ask(
+        f"""
+board = opened("{simulation.uart}")
+board.check_registers()
+print(json.dumps(board.identify().build_id))
+"""
+    )
+    assert found == simulation.build_id
+
+
+def test_a_phy_that_runs_at_its_speed_is_seen(simulation: Simulation) -> None:
+    found = simulation.ask(
+        f"""
+board = opened("{ADDRESS}")
+deadline = time.monotonic() + 60
+while time.monotonic() < deadline:  # it is measured for a millisecond of the board
+    ports = board.ports()
+    if all(port.clock_hz for port in ports):
+        break
+print(json.dumps([port.speed for port in board.ports()]))
+"""
+    )
+    assert found == ["1 Gb/s", "1 Gb/s"]
+
+
+def test_packets_cross_the_core_as_configured(simulation: Simulation) -> None:
+    """Pings there and back over 100 Mb/s and 50 us each way: each has a record, whose instants are
+    the link's."""
+    direction = {"rate_bps": 100_000_000, "delay_ns": 50_000, "queue": {"packets": 20}}
+    simulation.ask(
+        f"""
+board = opened("{ADDRESS}")
+direction = {direction!r}
+board.begin(1, 7, {{"forward": direction, "backward": direction}}, 0)
+print(1)
+"""
+    )
+    # Of the link's own packets none is for the board, and the board answers none of them.
+    done = simulation.run("nagi-fpga-ctl", "ping", "-c", "5", "-s", "972", "-W", "20", FAR)
+    assert " 0% packet loss" in done.stdout, done.stdout
+    records, counters, ports = simulation.ask(  # type: ignore[misc]
+        f"""
+from dataclasses import asdict
+board = opened("{ADDRESS}")
+board._taken = board._board("records_taken")
+records = [asdict(each) for each in board.take_records()]
+counters = board.counters()
+ports = [asdict(each) for each in board.ports()]
+board.end()
+print(json.dumps([records, counters, ports]))
+"""
+    )
+    pings = [each for each in records if each["bytes"] == 1000]
+    assert [each["is_backward"] for each in pings] == [False, True] * 5
+    assert all(each["fate"] == 0 and each["late_ns"] == 0 for each in pings)
+    # 1,000 bytes at 100 Mb/s are 80 us.
+    assert all(each["left_ns"] - each["arrived_ns"] == 80_000 + 50_000 for each in pings)
+    assert all(each["arrived_ns"] % 8 == pings[0]["arrived_ns"] % 8 for each in pings)
+    for name in ("forward", "backward"):
+        mine = [each for each in records if each["is_backward"] == (name == "backward")]
+        assert counters[name]["offered"] == counters[name]["delivered"] == len(mine)
+        assert [each["index"] for each in mine] == list(range(len(mine)))
+        assert counters[name]["lost_records"] == counters[name]["memory_overflows"] == 0
+    assert all(port["overflows"] == port["underruns"] == 0 for port in ports)
+
+
+def test_losses_are_those_of_the_model(simulation: Simulation, tmp_path: Path) -> None:
+    """Which of 40 packets are lost, the model says from seed and link."""
+    direction = {"rate_bps": 1_000_000_000, "loss": {"model": "bernoulli", "probability": 0.3}}
+    simulation.ask(
+        f"""
+import socket
+board = opened("{ADDRESS}")
+board.begin(3, 2026, {{"forward": {direction!r}, "backward": {{}}}}, 0)
+sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for number in range(40):
+    sender.sendto(b"x" * 200, ("{FAR}", 9))
+    time.sleep(0.02)
+print(1)
+"""
+    )
+    found = simulation.ask(
+        f"""
+board = opened("{ADDRESS}")
+board._taken = board._board("records_taken")
+print(json.dumps([each.fate for each in board.take_records() if not each.is_backward]))
+board.end()
+"""
+    )
+    assert isinstance(found, list) and len(found) >= 40
+    expected = expected_losses(tmp_path, len(found), seed=2026, link=3)
+    assert [fate == packets.CHANNEL_LOSS for fate in found] == expected
+    assert any(expected) and not all(expected)
+
+
+def expected_losses(directory: Path, count: int, seed: int, link: int) -> list[bool]:
+    """By the C++ model: what nagi-link's replay makes of as many arrivals."""
+    arrivals = np.zeros(count, packets.RECORD)
+    arrivals["arrived_ns"] = np.arange(count) * 1_000_000
+    arrivals["index"] = np.arange(count)
+    arrivals["bytes"] = 228
+    configuration = {
+        "schema_version": 1,
+        "seed": seed,
+        "links": [
+            {
+                "name": "l",
+                "id": link,
+                "a": "l.a",
+                "b": "l.b",
+                "forward": {
+                    "rate_bps": 1_000_000_000,
+                    "loss": {"model": "bernoulli", "probability": 0.3},
+                },
+                "backward": {},
+            }
+        ],
+    }
+    config, recorded, output = (directory / name for name in ("link.json", "packets", "replayed"))
+    config.write_text(json.dumps(configuration))
+    packets.write_records(arrivals, recorded)
+    subprocess.run([executable("nagi-link"), "replay", config, recorded, output], check=True)
+    return [bool(each) for each in packets.read_records(output)["fate"] == packets.CHANNEL_LOSS]
+
+
+AGENT_RUN = """
+import hashlib, json, subprocess, sys, time
+from pathlib import Path
+from nagi_agent import board_links
+from nagi_agent.contracts import RunPlan
+from nagi_fpga import loading
+from nagi_fpga.etherbone import Etherbone
+from nagi_fpga.kinds import KINDS, Kind
+directory, build_id, far = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
+KINDS["simulated"] = Kind(4 << 20, 1_000_000_000, "none", True)
+loading.transport_to = lambda place: Etherbone(place.address, timeout_s=5, tries=6)
+board_links._DRAIN_S = 60
+image = directory / "simulated"
+image.mkdir()
+(image / "nagi.bit").write_bytes(b"")
+told = {"build_id": build_id, "sha256": hashlib.sha256(b"").hexdigest()}
+(image / "image.json").write_text(json.dumps(told))
+plan = RunPlan.from_json(json.loads((directory / "plan.json").read_text()))
+assert board_links.problems_with([plan], str(directory)) == []
+running = board_links.BoardLinks(str(directory), plan, time.time(), str(directory))
+running.wait_until_ready()
+subprocess.run(["ping", "-f", "-c", "60", "-s", "472", "-w", "60", far], check=False)
+running.check()
+running.stop()
+"""
+
+
+def test_the_agent_s_records_are_those_of_the_model(simulation: Simulation, tmp_path: Path) -> None:
+    """A run's link on this board: given the arrivals that the agent has recorded, the model makes
+    the same fates and instants, as a certificate asks."""
+    example = paths.SCHEMAS / "example" / "campaign" / "runs"
+    written = json.loads(next(example.glob("*/plan.json")).read_text())
+    (link, *_) = written["links"]
+    losing = {"model": "gilbert_elliott", "good_to_bad": 0.1, "bad_to_good": 0.4,
+              "loss_in_good": 0.0, "loss_in_bad": 0.7, "at": "egress"}  # fmt: skip
+    direction = {"rate_bps": 50_000_000, "delay_ns": 100_000, "queue": {"packets": 10}}
+    link["forward"] = direction | {"loss": losing}
+    link["backward"] = direction | {"loss": {"model": "none", "at": "egress"}}
+    link["fpga"] = {"by": "board", "board": "simulated", "address": ADDRESS}
+    written["links"] = [link]
+    (tmp_path / "plan.json").write_text(json.dumps(written))
+    environment = f"PYTHONPATH={paths.AGENT}:{paths.P4_CONTROL}:{FPGA}"
+    done = simulation.run(
+        "nagi-fpga-ctl", "env", environment, sys.executable, "-c", AGENT_RUN,
+        str(tmp_path), f"{simulation.build_id:08x}", FAR,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-500:] + done.stderr[-1500:]
+    plan = RunPlan.model_validate(written)
+    recorded = packets.in_order(packets.read_records(tmp_path / "packets.bin"))
+    assert len(recorded) >= 60
+    modelled = packets.replay(plan, recorded)
+    for column in ("arrived_ns", "left_ns", "index", "fate", "direction"):
+        assert (recorded[column] == modelled[column]).all(), column
+    assert set(recorded["fate"]) >= {packets.DELIVERED, packets.CHANNEL_LOSS}
+    (account,) = Links.read(tmp_path / "links.json").links
+    for name in ("forward", "backward"):
+        counts = account.direction(name).packets
+        assert counts.offered == counts.accounted and counts.held == 0

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The systems around the core: they elaborate, and are what planners and clients take them for."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from boards import BOARDS
+from boards.build import build_id, clocks_of, core_sources, is_met, summary, used
+from nagi_fpga.kinds import KINDS
+
+FPGA = Path(__file__).resolve().parents[1]
+# In a process of its own: LiteX keeps what it has built.
+GENERATE = """
+import sys
+from pathlib import Path
+from boards import build
+board, number = build.generate(sys.argv[1], Path(sys.argv[2]))
+from nagi_fpga.kinds import KINDS
+from boards.core import QUEUE_DEPTH_WIDTH
+from nagi_fpga.kinds import MAX_PACKETS
+kind = KINDS[board.name]
+geometry = board.memory_module.geom_settings
+bits = geometry.bankbits + geometry.rowbits + geometry.colbits
+assert kind.memory_bytes == (1 << bits) * board.memory_phy.settings.databits // 8 // 2
+assert kind.port_bps == board.port_bps
+assert 1 << QUEUE_DEPTH_WIDTH == MAX_PACKETS
+print(f"{number:08x}")
+"""
+
+
+def generated(board: str, directory: Path) -> str:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", GENERATE, board, str(directory)],
+        cwd=FPGA,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout.split()[-1]
+
+
+def test_every_kind_has_a_file() -> None:
+    assert BOARDS.keys() == KINDS.keys()
+
+
+@pytest.mark.parametrize(
+    "board",
+    ["colorlight-5a-75b"]
+    + [pytest.param(name, marks=pytest.mark.slow) for name in list(BOARDS)[1:]],
+)
+def test_a_board_elaborates(board: str, tmp_path: Path) -> None:
+    number = generated(board, tmp_path)
+    assert number == f"{build_id(board):08x}"
+    top = (tmp_path / "top.v").read_text()
+    assert f"'h{number}" in top or str(int(number, 16)) in top, "the core has its build id"
+    constraints = (tmp_path / "top.lpf").read_text()
+    assert "125.0" in constraints and "62.5" in constraints, "clocks are constrained"
+
+
+def test_the_build_id_is_of_sources_and_board(tmp_path: Path) -> None:
+    sources = [tmp_path / "a.v", tmp_path / "b.v"]
+    for path in sources:
+        path.write_text(path.name)
+    first = build_id("one", sources)
+    assert first == build_id("one", reversed(sources))
+    assert first != build_id("two", sources)
+    sources[0].write_text("changed")
+    assert first != build_id("one", sources)
+    assert core_sources(), "there is a core"
+
+
+REPORT = {
+    "utilization": {"TRELLIS_COMB": {"used": 12000, "available": 24288}},
+    "fmax": {
+        "$glbnet$link": {"achieved": 130.4, "constraint": 125.0},
+        "$glbnet$sys": {"achieved": 61.0, "constraint": 62.5},
+    },
+}
+
+
+def test_timing_that_is_missed_is_said() -> None:
+    assert clocks_of(REPORT)["link"] == (130.4, 125.0)
+    assert not is_met(REPORT)
+    text = "\n".join(summary(REPORT))
+    assert "12000 of  24288   49 %" in text
+    assert "link" in text and "130.4 MHz of  125.0 MHz  met" in text
+    assert "61.0 MHz of   62.5 MHz  MISSED" in text
+
+
+def test_what_is_used_is_read() -> None:
+    said = "Info: Device utilisation:\nInfo: \t        TRELLIS_COMB:   31968/  24288   131%\n"
+    assert used(said) == {"TRELLIS_COMB": (31968, 24288)}
+
+
+def test_a_board_that_is_none_is_refused() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "boards.build", "nope", "--out", "/nonexistent"],
+        cwd=FPGA,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "BOARD=nope: there is no such board; give one of colorlight-5a-75b" in done.stderr
+
+
+def test_boards_are_named_alike_everywhere() -> None:
+    """In experiments and in the role."""
+    import typing
+
+    import yaml
+    from nagi.spec.links import Fpga
+    from nagi_contracts.paths import COLLECTION
+
+    annotation = Fpga.model_fields["board"].annotation
+    (named, _) = typing.get_args(annotation)
+    assert set(typing.get_args(named)) == KINDS.keys()
+    specs = yaml.safe_load((COLLECTION / "roles/fpga/meta/argument_specs.yml").read_text())
+    choices = specs["argument_specs"]["main"]["options"]["nagi_board"]["choices"]
+    assert set(choices) == {"none", *KINDS}
