@@ -141,8 +141,8 @@ class Theory(gr_unittest.TestCase):
 
     def test_codes_lose_what_theory_says(self):
         # At 0.5 dB more than an ideal decoder needs to lose 1 frame in 10. Null hypothesis: this
-        # one needs as much. Of 200 frames, 8 or fewer are then lost with a probability below 0.002; of
-        # an ideal one's, more than 8 with less than 0.01.
+        # one needs as much. Of 200 frames, 8 or fewer are then lost with a probability below
+        # 0.002; of an ideal one's, more than 8 with less than 0.01.
         rng = np.random.default_rng(22)
         for code_rate in EVENTS:
             steps = 8 * (1000 + air_time.FRAMING_BYTES) + air_time.CODE_TAIL
