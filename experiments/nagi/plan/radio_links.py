@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from nagi_contracts.plan import (
@@ -57,7 +58,7 @@ _MODE = ("modulation", "code_rate")
 
 def _shapes(modem: RadioPlan) -> list[tuple[str, str, int, str]]:
     """What air_time.py is asked for each mode of a radio."""
-    modes = modem.modes or [modem]
+    modes: Sequence[RadioPlan | RadioModePlan] = modem.modes or [modem]
     return [
         (modem.modem, str(mode.modulation), modem.sample_rate_hz, str(mode.code_rate))
         for mode in modes
