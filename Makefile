@@ -8,7 +8,7 @@
 #   make bench-captures   what the capture reader can do, beside other programs (two minutes)
 #   make bench-tcp   what our TCP schemes cost, beside the kernel's own (seven minutes)
 #   make sdr     links that are radios: GNU Radio, gr-nagi and nagi-sdr (two minutes, 600 MB on the disk)
-#   make fpga    the bitstream of a board that carries a link (BOARD=colorlight-5a-75b): many minutes
+#   make fpga    the bitstream of a board that carries a link (BOARD=colorlight-i9): many minutes
 #   make fpga-core   the FPGA link emulator's core alone, placed and routed: what it takes, how fast it is (ten minutes)
 #   make fpga-simulation   links that are an FPGA's: nagi-fpga, which simulates its core
 #   make bench-fpga   how fast that is
@@ -169,7 +169,7 @@ sdr: setup
 
 # The bitstream of a board, by tools from PyPI alone: BOARD=NAME, one of link-emulator/fpga/boards; SEEDS: how many placements
 # are tried until timing is met. What experiments load is put where they look for it.
-BOARD ?= colorlight-5a-75b
+BOARD ?= colorlight-i9
 SEEDS ?= 4
 fpga: $(VENV)/.fpga
 	@cd link-emulator/fpga && $(abspath $(RUN))/python -W ignore -m boards.build $(BOARD) --seeds $(SEEDS) --out $(abspath $(BUILD))/fpga/$(BOARD)

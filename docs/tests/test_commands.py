@@ -48,7 +48,7 @@ from throw_away import Host, boot_host
 __all__ = ["boot_host"]
 
 NEEDS = ("needs root", "slow", "real time", "radio", "hosts", "new hosts")
-SHELL, OTHER = ("sh",), ("yaml", "json", "text")
+SHELL, OTHER = ("sh",), ("yaml", "json", "text", "mermaid")
 LINKS = {"wired": ("S", "N"), "wireless": ("N", "D")}  # of the experiment that real-hosts.md runs
 NEW_HOSTS: dict[str, dict[str, object]] = {
     "alice": {"nagi_node": "S", "nagi_links": {"wired": "enp2s0"}},

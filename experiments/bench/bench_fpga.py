@@ -14,12 +14,15 @@ from __future__ import annotations
 
 import argparse
 import os
-import resource
 import statistics
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event, Thread
+from time import process_time
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "link-emulator" / "bench"))
 
@@ -83,26 +86,68 @@ def measured(directory: Path, spec: Path) -> dict[tuple[str, int], Measured]:
         (plan,) = (each.with_ids(build.id) for each in plan_runs(point, None))
         (link,) = plan.links
         assert link.forward.rate_bps is not None
-        before = _processor_s()
-        run = run_once(directory, plan, build)
-        processor_s = _processor_s() - before
+        with used() as processor:
+            run = run_once(directory, plan, build)
         path = directory / "runs" / plan.run_id
         checks = {each.name: each.value for each in Verdict.read(path / "verdict.json").checks}
         account = Links.read(path / "links.json").links[0]
         cores = [each.core for each in (account.forward, account.backward) if each.core]
         found[point.values["emulator"], round(link.forward.rate_bps / 1e6)] = Measured(
             run,
-            processor_s,
+            processor.seconds,
             checks["replay_differences"] or 0,
             max((each.max_late_ns for each in cores), default=0),
         )
     return found
 
 
-def _processor_s() -> float:
-    """Of this process and all that it has waited for, in seconds."""
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(each.ru_utime + each.ru_stime for each in used)
+class ProcessorTime:
+    """What this process and its descendants take of processors. A guest is in a namespace of its
+    own, whose processes nobody waits for, so they are looked at while they run."""
+
+    INTERVAL_S = 0.1
+
+    def __init__(self) -> None:
+        self._ticks: dict[str, int] = {}  # process -> of its own
+        self._before = process_time()
+        self._over = Event()
+        self._thread = Thread(target=self._look_until_over)
+        self._thread.start()
+        self.seconds = 0.0
+
+    def end(self) -> None:
+        self._over.set()
+        self._thread.join()
+        own = process_time() - self._before
+        self.seconds = own + sum(self._ticks.values()) / os.sysconf("SC_CLK_TCK")
+
+    def _look_until_over(self) -> None:
+        while not self._over.wait(self.INTERVAL_S):
+            self._look_below(os.getpid())
+
+    def _look_below(self, process: int) -> None:
+        for children in Path(f"/proc/{process}/task").glob("*/children"):
+            try:
+                below = children.read_text().split()
+            except OSError:  # it has ended
+                continue
+            for child in below:
+                try:
+                    fields = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
+                except OSError:
+                    continue
+                self._ticks[child] = int(fields[11]) + int(fields[12])  # user and system
+                self._look_below(int(child))
+
+
+@contextmanager
+def used() -> Iterator[ProcessorTime]:
+    """Of what is done meanwhile."""
+    time = ProcessorTime()
+    try:
+        yield time
+    finally:
+        time.end()
 
 
 def rows_of(rounds: list[dict[tuple[str, int], Measured]]) -> list[Row]:

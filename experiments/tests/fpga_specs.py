@@ -26,7 +26,7 @@ flows:
   bulk: {from: S, to: D, scheme: newreno, payload: 1000 bytes}
 duration: 5 s
 warmup: 1 s
-matrix: {rate: [2 Mb/s]}
+matrix: {rate: [1.7 Mb/s]}
 report: {x: rate, series: rate}
 """
 )

@@ -28,7 +28,7 @@ ALL = changed(
 def test_a_link_on_a_board_is_planned(tmp_path):
     (plan,) = plans_of(tmp_path, ALL)
     assert plan.link("wireless").fpga == FpgaPlan(
-        by="board", board="colorlight-5a-75b", address="192.168.251.50", cable="ft232"
+        by="board", board="colorlight-i9", address="192.168.251.50", cable="ft232"
     )
     assert plan.link("wired").fpga == FpgaPlan(by="board", board="ulx3s-85f", serial="/dev/ttyUSB0")
     assert plan.on_boards() == plan.links

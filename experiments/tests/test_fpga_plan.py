@@ -96,6 +96,18 @@ def test_a_switch_shapes_no_link_of_an_fpga(tmp_path):
         plans_of(tmp_path, text)
 
 
+def test_an_fpga_and_a_radio_are_not_of_one_run(tmp_path):
+    text = changed(
+        (
+            "{between: [S, N], rate: 10 Mb/s, delay: 30 ms, queue: 1 bdp}",
+            "{between: [S, N], emulator: sdr, delay: 30 ms, queue: 9 packets, "
+            "radio: {modem: ofdm, modulation: qpsk, rate: 2 Mb/s, snr: 12 dB}}",
+        )
+    )
+    with pytest.raises(InputError, match=r"links\.wireless\.emulator: an FPGA's link beside wired"):
+        plans_of(tmp_path, text)
+
+
 def test_what_the_core_has_is_planned(tmp_path):
     plans_of(
         tmp_path,

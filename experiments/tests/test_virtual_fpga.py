@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-import pandas as pd
+from pathlib import Path
+
 import pytest
 from fpga_runs import check, needs_nagi_fpga, run
-from fpga_specs import FPGA, LINK
+from fpga_specs import FPGA, LINK, changed
 from marks import in_virtual_time
 from nagi_contracts.records import Manifest, Verdict
 from nagi_contracts.results import Metrics
@@ -22,33 +23,35 @@ link.sendall(struct.pack("<II", 4, len(said)) + said)
 ' "$@" """
 
 
-def test_a_run_over_the_core_is_certified_and_the_same_every_time(tmp_path):
-    said, first = run(tmp_path, lab="virtual", name="first")
-    check(said, first)
-    assert Manifest.read(first / "manifest.json").build.nagi_fpga is not None
-    _, second = run(tmp_path, lab="virtual", name="second")
+@pytest.fixture(scope="module")
+def over_core(tmp_path_factory) -> tuple[str, Path]:
+    """What nagi says of a run over the core, and its directory."""
+    return run(tmp_path_factory.mktemp("core"), lab="virtual")
+
+
+def test_a_run_over_the_core_is_certified(over_core):
+    said, directory = over_core
+    check(said, directory)
+    assert Manifest.read(directory / "manifest.json").build.nagi_fpga is not None
+
+
+def test_a_run_over_the_core_is_the_same_every_time(over_core, tmp_path):
+    _, first = over_core
+    _, second = run(tmp_path, lab="virtual")
     names = {path.name for path in first.iterdir() if path.is_file()}
     for name in names - {"manifest.json"}:
         assert (first / name).read_bytes() == (second / name).read_bytes(), name
 
 
 def test_tcp_achieves_over_the_core_what_it_does_over_nagi_link(tmp_path):
-    said, core = run(tmp_path, FPGA, lab="virtual", name="core")
-    check(said, core)
-    _, link = run(tmp_path, LINK, lab="virtual", name="link")
-    achieved = [Metrics.read(directory / "metrics.json").rows[0].agi for directory in (core, link)]
-    assert achieved[0] == pytest.approx(achieved[1], rel=0.02)
-    packets = [
-        pd.read_parquet(directory / "packets.parquet").query(
-            "link == 'wireless' and direction == 'forward'"
-        )
-        for directory in (core, link)
-    ]
-    # The channel is the same: losses in time fall where they fell.
-    lost = [
-        set(each.loc[each["fate"] == "channel loss", "left_ns"] // 10_000_000) for each in packets
-    ]
-    assert len(lost[0] & lost[1]) > 0.5 * len(lost[0])
+    # With losses, a microsecond decides which packet an event falls on, and TCP makes much of it.
+    achieved = []
+    for name, text in (("core", FPGA), ("link", LINK)):
+        _, directory = run(tmp_path, changed(("rate: 1 %", "rate: 0 %"), text=text), lab="virtual",
+                           name=name)  # fmt: skip
+        assert Verdict.read(directory / "verdict.json").status == "valid"
+        achieved.append(Metrics.read(directory / "metrics.json").rows[0].agi)
+    assert achieved[0] == pytest.approx(achieved[1], rel=0.005)
 
 
 def test_a_core_that_ends_makes_the_run_fail_with_its_words(tmp_path):

@@ -116,7 +116,8 @@ std::unique_ptr<LinkDirection> Emulator::make_direction(const LinkConfig& link,
 }
 
 std::shared_ptr<FpgaCore> Emulator::make_core(const LinkConfig& link) {
-  const FpgaSettings settings{config_.seed, link.id, {link.forward, link.backward}};
+  const FpgaSettings settings{
+      config_.seed, link.id, {link.forward, link.backward}, config_.virtual_time};
   return std::make_shared<FpgaCore>(*link.core, "link " + link.name, settings, ports_.pool());
 }
 

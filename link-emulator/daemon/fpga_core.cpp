@@ -21,7 +21,7 @@ using nlohmann::json;
 
 namespace {
 
-constexpr std::size_t worth_a_message = 128;  // arrivals
+constexpr std::size_t max_kept = 128;  // arrivals
 
 Instant instant(std::int64_t ns) { return Instant{Duration{ns}}; }
 std::int64_t nanoseconds(Instant at) { return at.time_since_epoch().count(); }
@@ -55,7 +55,10 @@ model::Fate fate_of(std::uint8_t code) {
 }  // namespace
 
 FpgaCore::FpgaCore(int socket, std::string name, const FpgaSettings& settings, io::FramePool& pool)
-    : name_(std::move(name)), socket_(socket, name_), pool_(pool) {
+    : name_(std::move(name)),
+      worth_a_message_(settings.virtual_time ? max_kept : 1),
+      socket_(socket, name_),
+      pool_(pool) {
   for (std::size_t i = 0; i < sides_.size(); ++i) {
     sides_[i].config = settings.directions.at(i);
     const auto* delay = std::get_if<Duration>(&sides_[i].config.delay);
@@ -104,7 +107,7 @@ void FpgaCore::advance(DirectionName direction, Instant to) {
   if (known <= now_) return;
   const bool may_deliver = std::ranges::any_of(
       sides_, [&](const Side& each) { return each.count > 0 && earliest(each) <= known; });
-  if (may_deliver || waiting_.size() >= worth_a_message) bring_to(known);
+  if (may_deliver || waiting_.size() >= worth_a_message_) bring_to(known);
 }
 
 void FpgaCore::catch_up() {

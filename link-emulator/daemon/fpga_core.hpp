@@ -4,8 +4,9 @@
 // directions, whose time is one. Frames go through the core whole: those that leave a link are
 // those that the core sent.
 //
-// The core is asked as seldom as may be. What has come is kept until a packet may leave, or so many
-// have come that they are worth a message.
+// Where time stands still meanwhile, the core is asked as seldom as may be: what has come is kept
+// until a packet may leave, or so many have come that they are worth a message. In real time it
+// goes to the core at once, which then has less to do when a packet is due.
 #pragma once
 
 #include <array>
@@ -31,6 +32,7 @@ struct FpgaSettings {
   std::uint64_t seed = 0;
   std::uint32_t link = 0;
   std::array<model::DirectionConfig, 2> directions;  // forward, backward
+  bool virtual_time = false;
 };
 
 class FpgaCore {
@@ -96,6 +98,7 @@ class FpgaCore {
   void take(const fpga::DepartureHead& head, std::span<const std::byte> frame);
 
   std::string name_;
+  std::size_t worth_a_message_;  // so many arrivals are
   fpga::Socket socket_;
   io::FramePool& pool_;
   std::array<Side, 2> sides_;

@@ -83,6 +83,17 @@ class FpgaLinks:
             if self._is_fpga(name, link)
         }
         self._require_all_on_boards()
+        self._require_no_radios()
+
+    def _require_no_radios(self) -> None:
+        """nagi-sdr, which carries all links of a run with radios, knows no cores."""
+        radios = [n for n, link in self._request.experiment.links.items() if link.emulator == "sdr"]
+        if self.plans and radios:
+            raise self._request.error(
+                ("links", next(iter(self.plans)), "emulator"),
+                f"an FPGA's link beside {radios[0]}, which is a radio",
+                "write `emulator: link` at one of them",
+            )
 
     def _require_all_on_boards(self) -> None:
         """Boards and nagi-link do not share a run: its records are of one or the other."""

@@ -282,7 +282,7 @@ class Fpga(Strict):
     )
     board: (
         Literal["colorlight-5a-75b", "colorlight-5a-75b-v7", "colorlight-i9", "ulx3s-85f"] | None
-    ) = Field(None, description="of `by: board`: which; colorlight-5a-75b if not given")
+    ) = Field(None, description="of `by: board`: which; colorlight-i9 if not given")
     address: str | None = Field(
         None, description="of `by: board`: its IPv4 address, as the emulator's host reaches it"
     )

@@ -21,18 +21,24 @@ from .soc import LINK_HZ, SYS_HZ, Board
 _REVISIONS = {"7.0": (pins._io_v7_0, M12L16161A), "8.0": (pins._io_v8_0, M12L64322A)}
 
 
-def _without_mdio(io):
-    """Both PHYs are on one pair of MDIO pins, which can be named once, and are not used here."""
+def _once(io):
+    """Both PHYs share the pins of MDIO, which are not used here, and on some boards that of their
+    reset, which the first drives: a pin can be named once."""
+    shared = {0: ("mdio", "mdc"), 1: ("mdio", "mdc", "rst_n")}
     return [
-        (name, number, *(part for part in parts if not _is_mdio(part)))
-        if name == "eth"
-        else (name, number, *parts)
+        (
+            name,
+            number,
+            *(
+                part
+                for part in parts
+                if not (
+                    name == "eth" and isinstance(part, Subsignal) and part.name in shared[number]
+                )
+            ),
+        )
         for name, number, *parts in io
     ]
-
-
-def _is_mdio(part) -> bool:
-    return isinstance(part, Subsignal) and part.name in ("mdio", "mdc")
 
 
 class Clocks(LiteXModule):
@@ -64,7 +70,7 @@ def board(name: str, revision: str) -> Board:
 def of_pins(name: str, part: str, io, module, device: tuple[str, str]) -> Board:
     """A board of Colorlight's by its pins: two RGMII PHYs, and SDRAM of 32 bits. `device`:
     nextpnr-ecp5's options for it."""
-    platform = LatticeECP5Platform(part, _without_mdio(io), toolchain="trellis")
+    platform = LatticeECP5Platform(part, _once(io), toolchain="trellis")
     clocks = Clocks(platform)
     phys = []
     for number, port in enumerate("ab"):

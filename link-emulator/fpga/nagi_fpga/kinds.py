@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-DEFAULT = "colorlight-5a-75b"
+DEFAULT = "colorlight-i9"
 DEFAULT_ADDRESS = "192.168.251.50"
 WORD_BYTES = 8  # of packet memory
 MAX_PACKETS = 1 << 10  # held at a time, a direction

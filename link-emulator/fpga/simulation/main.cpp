@@ -4,6 +4,10 @@
 //
 // Exit status: 0 ended in order, 1 the core or nagi-link failed, 2 the input was refused.
 
+#include <cap-ng.h>
+#include <sched.h>
+#include <sys/prctl.h>
+
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -24,8 +28,24 @@ struct Arguments {
   int socket = -1;
 };
 
+/// Real-time scheduling, as nagi-link has, which waits for it; without, it is merely later.
+void take_priority() {
+  sched_param lowest{};
+  lowest.sched_priority = sched_get_priority_min(SCHED_FIFO);
+  sched_setscheduler(0, SCHED_FIFO, &lowest);
+}
+
+/// It needs nothing but its socket.
+void drop_privileges() {
+  capng_clear(CAPNG_SELECT_CAPS);
+  if (capng_apply(CAPNG_SELECT_CAPS) != 0) spdlog::warn("could not give up all capabilities");
+  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+}
+
 int run(const Arguments& arguments) {
   io::die_with_parent();
+  take_priority();
+  drop_privileges();
   daemon::fpga::Socket socket(arguments.socket, "link " + arguments.link);
   Session(socket).serve();
   return 0;

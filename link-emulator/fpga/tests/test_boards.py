@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -60,6 +61,8 @@ def test_a_board_elaborates(board: str, tmp_path: Path) -> None:
     assert f"'h{number}" in top or str(int(number, 16)) in top, "the core has its build id"
     constraints = (tmp_path / "top.lpf").read_text()
     assert "125.0" in constraints and "62.5" in constraints, "clocks are constrained"
+    sites = re.findall(r'SITE "(\w+)"', constraints)
+    assert len(set(sites)) == len(sites) > 50, "each pin is named once"
 
 
 def test_the_build_id_is_of_sources_and_board(tmp_path: Path) -> None:

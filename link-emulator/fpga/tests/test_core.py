@@ -99,9 +99,9 @@ class Some:
         found: dict[str, Any] = {} if rate is None else {"rate_bps": rate}
         found["overhead_bytes"] = int(self.random.integers(0, 60))
         found["delay_ns"] = int(self.random.choice([0, 1, 1000, 5 * MS, 100 * MS]))
-        if self.random.random() < 0.8:
+        if rate is not None and self.random.random() < 0.8:
             found["queue"] = {**self.limit(), "counts_transmission": self.coin()}
-        if self.coin():
+        if rate is not None and self.coin():
             found["mark"] = {**self.limit("threshold_"), "weight": 1}
         found["loss"] = self.loss(rate)
         return found

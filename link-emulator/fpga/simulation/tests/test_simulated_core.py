@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import struct
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -212,6 +213,14 @@ def test_a_nagi_link_of_another_version_is_refused():
         with pytest.raises(Refused, match=r"nagi-link is of version 0\.0\.1, nagi-fpga of"):
             session.configure({}, {}, version="0.0.1")
         assert session.process.wait(10) == 2
+
+
+def test_it_gives_up_what_it_does_not_need():
+    with FpgaSession() as session:
+        session.configure({}, {})
+        status = Path(f"/proc/{session.process.pid}/status").read_text()
+    capabilities = dict(line.split(":\t", 1) for line in status.splitlines() if "Cap" in line)
+    assert int(capabilities["CapPrm"], 16) == int(capabilities["CapEff"], 16) == 0
 
 
 def test_requests_out_of_order_are_refused():
