@@ -128,11 +128,11 @@ def test_the_model_is_told_what_radios_lost_by_the_numbers_of_transmissions(tmp_
     plan = plans_of(tmp_path)[0]
     found = of_radios(plan, SOME)
     assert set(found) == {("wireless", "forward"), ("wireless", "backward")}
-    assert found["wireless", "forward"]["lost"] == [1, 2, 3, 4]
-    assert found["wireless", "backward"]["lost"] == []
-    assert found["wireless", "forward"]["length"] > max(SOME["number"])
+    assert found["wireless", "forward"]["loss"]["lost"] == [1, 2, 3, 4]
+    assert found["wireless", "backward"]["loss"]["lost"] == []
+    assert found["wireless", "forward"]["loss"]["length"] > max(SOME["number"])
     links = configuration(plan, SOME)["links"]
-    assert links[1]["forward"]["loss"] == found["wireless", "forward"]
+    assert links[1]["forward"]["loss"] == found["wireless", "forward"]["loss"]
     assert "radio" not in links[1]
     assert links[0]["forward"]["loss"] == {"model": "none", "at": "egress"}
     assert links[1]["forward"]["rate_bps"] == plan.link("wireless").forward.rate_bps
