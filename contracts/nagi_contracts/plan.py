@@ -17,13 +17,15 @@ from typing import Annotated, Literal, Self, get_args
 from pydantic import Field, PrivateAttr, SerializerFunctionWrapHandler, model_serializer
 
 from nagi_contracts.applications import AnyPlan, Traffic
-from nagi_contracts.base import Contract, is_empty, is_false, is_none, is_true
+from nagi_contracts.base import Contract, is_empty, is_false, is_none, is_true, is_zero
 from nagi_contracts.impairments.effects import EffectPlans
+from nagi_contracts.impairments.fading import ShadowingPlan
 from nagi_contracts.impairments.jitters import JitterPlan
 from nagi_contracts.impairments.losses import LossPlan
 from nagi_contracts.impairments.losses.none import NoLossPlan
 from nagi_contracts.impairments.markings import MarkingPlan
 from nagi_contracts.impairments.queues import QueuePlan
+from nagi_contracts.impairments.snr import SnrTracePlan
 from nagi_contracts.media import FRAMING_BYTES, MediumPlan
 from nagi_contracts.memo import Memo
 
@@ -194,13 +196,17 @@ class RadioChannelPlan(Contract):
     """What waveforms go through in one direction."""
 
     snr_db: float = Field(
-        description="mean power of a burst's body over that of the noise, as nagi-sdr has it"
+        description="mean power of a burst's body over that of the noise, as nagi-sdr has it; of a "
+        "trace the mean"
     )
+    snr_trace: SnrTracePlan | None = Field(None, exclude_if=is_none, description="instead of it")
     fading: Literal["none", "rayleigh", "rician"] = "none"
     doppler_hz: float | None = Field(None, exclude_if=is_none, description="where it fades")
     k_factor_db: float | None = Field(None, exclude_if=is_none, description="where it is Rician")
     taps: list[TapPlan] | None = Field(None, exclude_if=is_none, description="null: one path")
     frequency_offset_hz: float = 0.0
+    shadowing: ShadowingPlan | None = Field(None, exclude_if=is_none)
+    phase_noise_hz: float = Field(0.0, exclude_if=is_zero, description="linewidth")
 
 
 Modulation = Literal["bpsk", "qpsk", "8psk", "16qam", "64qam"]

@@ -194,6 +194,10 @@ class Sojourn(Duration, bounds="sojourn_ns"):
     """A mean time in a state, in nanoseconds; nagi-link follows no shorter ones."""
 
 
+class Decorrelation(Duration, bounds="decorrelation_ns"):
+    """After which the correlation of shadowing has fallen to 1/e, in nanoseconds."""
+
+
 class AqmTarget(Duration, bounds="aqm_target_ns"):
     """A queueing delay that active queue management keeps to, in nanoseconds."""
 
@@ -436,6 +440,12 @@ class Level(Measure):
     units: ClassVar[dict[str, Decimal]] = {"dB": Decimal(1)}
 
 
+class ShadowingDeviation(Level, bounds="shadowing_db"):
+    """Standard deviation of shadowing, in decibels."""
+
+    example = "8 dB"
+
+
 class PowerRatio(Level, bounds="ratio_db"):
     """A ratio of powers at stations of a medium, in decibels."""
 
@@ -484,6 +494,14 @@ class FrequencyOffset(Measure):
         "kHz": Decimal(10**3),
         "MHz": Decimal(10**6),
     }
+
+
+class Linewidth(FrequencyOffset):
+    """The linewidth of an oscillator, in Hz."""
+
+    what = "linewidth"
+    example = "10 Hz"
+    minimum, maximum = 0, 10**6
 
 
 class DopplerSpread(FrequencyOffset):

@@ -160,8 +160,13 @@ PLACES: dict[str, Callable[[Any], tuple[Settings, Settings]]] = {
         "arq", {"retries": 1, "feedback_ns": ...}, "arq", {"retries": 1, "feedback": "{} ns"}
     ),
 }
+SDR = {
+    "model": "sdr",
+    "snr_db": 5,
+    "curves": [{"packet_bytes": 40, "snr_db": [1, 2], "per": [1, 0]}],
+}
 # What an experiment cannot say: its planner resolves BDPs itself, mahimahi's bytes are fixed, and
-# its loss traces and tables of quantiles are files, which end sooner.
+# its loss traces, tables of quantiles and of radios are files, which end sooner.
 OF_NAGI_LINK_ALONE: dict[str, Callable[[Any], Settings]] = {
     "base_rtt_ns": lambda value: {
         "rate_bps": 8,
@@ -185,6 +190,16 @@ OF_NAGI_LINK_ALONE: dict[str, Callable[[Any], Settings]] = {
     },
     "quantile": lambda value: {
         "jitter": {"distribution": "table", "deviation_ns": 5, "quantiles": [value]}
+    },
+    "snr_db": lambda value: {"loss": {**SDR, "snr_db": value}},
+    "doppler_hz": lambda value: {
+        "loss": {**SDR, "fading": {"kind": "rayleigh", "doppler_hz": value}}
+    },
+    "shadowing_db": lambda value: {
+        "loss": {**SDR, "shadowing": {"deviation_db": value, "decorrelation_ns": 10**9}}
+    },
+    "decorrelation_ns": lambda value: {
+        "loss": {**SDR, "shadowing": {"deviation_db": 1, "decorrelation_ns": value}}
     },
     "loss_trace_packets": lambda value: {
         "rate_bps": 8,

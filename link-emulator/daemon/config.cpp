@@ -56,6 +56,17 @@ std::uint32_t id_of(const ObjectReader& reader, Taken& taken) {
   return id;
 }
 
+/// Channels of links that fade are told apart by 23 bits.
+void refuse_ids_without_a_channel(const ObjectReader& reader, const LinkConfig& link) {
+  if (link.id < model::max_channels / 2) return;
+  for (const auto* direction : {&link.forward, &link.backward}) {
+    if (!std::holds_alternative<model::SdrLoss>(direction->loss)) continue;
+    throw ConfigError(reader.at("id"),
+                      "loss model \"sdr\" on a link with the id " + std::to_string(link.id),
+                      "give it an id below " + std::to_string(model::max_channels / 2));
+  }
+}
+
 MacAddress read_mac(const ObjectReader& reader) {
   const std::string text = reader.text("mac");
   MacAddress mac{};
@@ -156,6 +167,7 @@ Config read(ObjectReader reader) {
     link.b = interface_name(item, "b", taken.interfaces);
     link.forward = model::read_direction(item.object("forward"));
     link.backward = model::read_direction(item.object("backward"));
+    refuse_ids_without_a_channel(item, link);
     if (item.has("radio")) {
       throw ConfigError(item.at("radio"), "link " + model::shortened(link.name) + " is a radio",
                         "start nagi-sdr with this configuration (`make sdr` installs it)");

@@ -21,7 +21,8 @@ void Direction::make_models(Instant from) {
   const auto* constant_rate = std::get_if<Bitrate>(&config_.rate);
   loss_ = make_loss(config_.loss,
                     {constant_rate ? std::optional(*constant_rate) : std::nullopt, config_.overhead,
-                     stream(Purpose::loss), stream(Purpose::loss_state), from});
+                     stream(Purpose::loss), stream(Purpose::loss_state), from,
+                     ChannelKey{seed_, 2 * link_ + static_cast<std::uint32_t>(name_)}});
   delay_.emplace(config_.delay, config_.jitter,
                  JitterStreams{stream(Purpose::jitter), stream(Purpose::jitter_repeat),
                                stream(Purpose::jitter_redraw)});

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "model/described_json.hpp"
+#include "model/loss/sdr_json.hpp"
 
 namespace nagi::model {
 

@@ -44,7 +44,13 @@ namespace nagi::model {
 ///            "loss_in_good": 0, "loss_in_bad": 1},
 ///           {"model": "markov", "good_sojourn_ns": 1000000000, "bad_sojourn_ns": 1000000000,
 ///            "loss_in_good": 0, "loss_in_bad": 0.01},
-///           {"model": "trace", "lost": [3, 4, 17], "length": 100}, or {"model": "radio"},
+///           {"model": "trace", "lost": [3, 4, 17], "length": 100},
+///           {"model": "sdr", "curves": [{"packet_bytes": 1000, "snr_db": [8, 12], "per": [1, 0]}],
+///            "snr_db": 10 or "snr_trace": {"steps": [[0, 10], [1000000000, 12]], "period_ns":
+///            ...}, "fading": {"kind": "rician", "doppler_hz": 5, "k_factor_db": 6} or
+///                      {"kind": "rayleigh", "doppler_hz": 5},
+///            "shadowing": {"deviation_db": 8, "decorrelation_ns": 2000000000}},
+///           or {"model": "radio"},
 ///           each with "at": "egress" (after transmission) or "ingress" (before the queue)
 ///   "arq": {"retries": 3, "feedback_ns": 8000000}
 ///   "rate_adaptation": {"kind": "minstrel", "modes": [{"rate_bps": 1200000, "overhead_bytes":

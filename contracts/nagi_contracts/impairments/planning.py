@@ -4,10 +4,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol
 
 from nagi_contracts.base import Strict
+from nagi_contracts.calibration import CalibratedMode
+from nagi_contracts.impairments.snr import SnrSteps, SnrTraceFile, SnrTracePlan
 from nagi_contracts.units import Measure, Quantity, QueueSize, Share
+
+
+@dataclass(frozen=True)
+class RecordedOutcomes:
+    """What became of the transmissions of a direction in a run."""
+
+    lost: list[int]
+    """Numbers of those that were lost, increasing."""
+    length: int
+    """How many transmissions there were."""
+    steps: list[tuple[int, float]]
+    """(instant in ns, 1: what began from then on was lost, or 0); the first at 0."""
+    end_ns: int
+    """When the last one was over."""
 
 
 class Planning(Protocol):
@@ -34,6 +51,20 @@ class Planning(Protocol):
     def losses(self, file: str) -> tuple[list[int], int]:
         """What a loss trace says: the indices of lost packets, and how many packets there are.
         Raises InputError."""
+
+    def outcomes(
+        self, file: str, link: str | None, direction: str | None
+    ) -> RecordedOutcomes | None:
+        """What a record of transmissions says of a direction; None: the file is none. Raises
+        InputError."""
+
+    def calibrated(
+        self, table: str, modem: str | None, modulation: str | None, code_rate: str | None
+    ) -> CalibratedMode:
+        """A modem of a table, which this version of nagi has. Raises InputError."""
+
+    def snr_trace(self, trace: SnrTraceFile | SnrSteps) -> SnrTracePlan:
+        """Raises InputError."""
 
 
 # Reads a table of a distribution that the experiment names, in standard deviations. Raises

@@ -27,7 +27,7 @@ def trace(
         str,
         typer.Option(
             metavar="QUANTITY",
-            help="With steps: rate or delay",
+            help="With steps: rate, delay or snr",
             autocompletion=lambda: list(get_args(Quantity)),
         ),
     ] = "rate",
@@ -39,7 +39,7 @@ def trace(
     ):
         if value not in known:
             raise refuse(f"--{name} {value}: no such {name}", f"one of: {', '.join(known)}")
-    if quantity == "delay" and format_ != "steps":
-        raise refuse(f"--format {format_}: no format of delays", "use --format steps")
+    if quantity != "rate" and format_ != "steps":
+        raise refuse(f"--format {format_}: no format of {quantity}s", "use --format steps")
     found = read_trace(file, cast(Format, format_), cast(Quantity, quantity))
     typer.echo(found.model_dump_json(exclude_none=True))

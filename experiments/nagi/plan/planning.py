@@ -6,12 +6,17 @@ from __future__ import annotations
 from typing import NoReturn
 
 from nagi_contracts.bounds import whole
+from nagi_contracts.calibration import CalibratedMode
 from nagi_contracts.impairments.losses.trace import TraceLossPlan
+from nagi_contracts.impairments.planning import RecordedOutcomes
+from nagi_contracts.impairments.snr import SnrSteps, SnrTraceFile, SnrTracePlan
 from nagi_contracts.plan import DirectionPlan
 from nagi_contracts.units import BdpCount, Bitrate, ByteCount, Duration, PacketCount, QueueSize
 
+from nagi.plan.calibrations import calibrated_mode
 from nagi.plan.request import PlanRequest
-from nagi.plan.trace_files import trace_file
+from nagi.plan.trace_files import named_file, trace_file
+from nagi.spec.recorded_outcomes import is_parquet, read_outcomes
 from nagi.spec.yaml_source import Place
 
 
@@ -56,6 +61,37 @@ class ImpairmentPlanning:
         trace = trace_file(self._request, self._place, file, "loss")
         assert isinstance(trace, TraceLossPlan)
         return trace.lost, trace.length
+
+    def outcomes(
+        self, file: str, link: str | None, direction: str | None
+    ) -> RecordedOutcomes | None:
+        path = named_file(self._request, self._place, file)
+        return read_outcomes(path, link, direction) if is_parquet(path) else None
+
+    def calibrated(
+        self, table: str, modem: str | None, modulation: str | None, code_rate: str | None
+    ) -> CalibratedMode:
+        if self._place[0] == "media":
+            self.refuse(
+                "a radio's table on a medium: it is of one link's channel",
+                "give another loss model",
+            )
+        return calibrated_mode(
+            self._request,
+            self._place,
+            table,
+            modem=modem,
+            modulation=modulation,
+            code_rate=code_rate,
+        )
+
+    def snr_trace(self, trace: SnrTraceFile | SnrSteps) -> SnrTracePlan:
+        if isinstance(trace, SnrTraceFile):
+            place = (*self._place, "snr_trace")
+            found = trace_file(self._request, place, trace.file, trace.format, "snr")
+            assert isinstance(found, SnrTracePlan)
+            return found
+        return trace.plan()
 
     def limit(self, size: QueueSize) -> tuple[int | None, int | None]:
         rate = self._request.rate_bps(self._channel)

@@ -49,6 +49,8 @@ class AirTime(Protocol):
         self, modem: str, modulation: str, sample_rate_hz: int, code_rate: str
     ) -> int: ...
 
+    def modem_digest(self, modem: str, modulation: str, code_rate: str) -> str: ...
+
 
 @cache
 def air_time() -> AirTime:

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from nagi_contracts.impairments.fading import NoFading, RicianFading
+from nagi_contracts.impairments.snr import SnrTraceFile, SnrTracePlan
 from nagi_contracts.plan import (
     DIRECTIONS,
     DirectionName,
@@ -21,14 +23,9 @@ from nagi_contracts.units import Duration
 
 from nagi.plan import radio
 from nagi.plan.request import PlanRequest
-from nagi.spec.links import (
-    DirectionSettings,
-    Link,
-    NoFading,
-    Radio,
-    RicianFading,
-    SnrTableAdaptation,
-)
+from nagi.plan.trace_files import trace_file
+from nagi.spec.links import DirectionSettings, Link, Radio, RadioChannel, SnrTableAdaptation, Tap
+from nagi.spec.multipath import PROFILES, ProfileName
 
 # What the two kinds of links do not share: key -> why a radio refuses it, and the cure.
 _ITS_OWN_TIME = (
@@ -226,22 +223,45 @@ class RadioLinks:
 
     def _radio_channel(self, name: str, link: Link, direction: DirectionName) -> RadioChannelPlan:
         channel = link.channel(direction)
-        if channel.snr is None:
+        trace = self._snr_trace(name, direction, channel)
+        if channel.snr is None and trace is None:
             raise self._request.error(
                 ("links", name, "radio"),
                 f"no SNR {direction}",
                 f"add `snr: 12 dB`, or write it under `{direction}: {{radio: ...}}`",
             )
         fading = channel.fading or NoFading(kind="none")
-        taps = channel.multipath
+        shadowing, phase_noise = channel.shadowing, channel.phase_noise
         offset = channel.frequency_offset
         return RadioChannelPlan(
-            snr_db=channel.snr.value,
+            snr_db=trace.mean_db if trace else channel.snr.value if channel.snr else 0.0,
+            snr_trace=trace,
             fading=fading.kind,
             doppler_hz=None if isinstance(fading, NoFading) else fading.doppler.value,
             k_factor_db=fading.k_factor.value if isinstance(fading, RicianFading) else None,
-            taps=None
-            if taps is None
-            else [TapPlan(delay_ns=tap.delay.value, power_db=tap.power.value) for tap in taps],
+            taps=_taps(channel.multipath),
             frequency_offset_hz=offset.value if offset else 0.0,
+            shadowing=shadowing.plan() if shadowing else None,
+            phase_noise_hz=phase_noise.value if phase_noise else 0.0,
         )
+
+    def _snr_trace(
+        self, name: str, direction: DirectionName, channel: RadioChannel
+    ) -> SnrTracePlan | None:
+        trace = channel.snr_trace
+        if isinstance(trace, SnrTraceFile):
+            own = getattr(self._request.experiment.links[name], direction).radio
+            is_own = own is not None and own.snr_trace is not None
+            place = ("links", name, *((direction,) if is_own else ()), "radio", "snr_trace")
+            found = trace_file(self._request, place, trace.file, trace.format, "snr")
+            assert isinstance(found, SnrTracePlan)
+            return found
+        return None if trace is None else trace.plan()
+
+
+def _taps(multipath: list[Tap] | ProfileName | None) -> list[TapPlan] | None:
+    if multipath is None:
+        return None
+    if isinstance(multipath, str):
+        return [TapPlan(delay_ns=at, power_db=power) for at, power in PROFILES[multipath]]
+    return [TapPlan(delay_ns=tap.delay.value, power_db=tap.power.value) for tap in multipath]

@@ -8,12 +8,14 @@ from typing import Annotated, Literal, Self, get_args
 
 from nagi_contracts.base import Flag, Strict, Whole
 from nagi_contracts.bounds import whole
-from nagi_contracts.errors import BadValue, choices, shown
+from nagi_contracts.errors import BadValue, shown
 from nagi_contracts.impairments.effects import Effects
+from nagi_contracts.impairments.fading import Fading, Shadowing
 from nagi_contracts.impairments.jitters import Jitter
 from nagi_contracts.impairments.losses import Loss
 from nagi_contracts.impairments.markings import Marking
 from nagi_contracts.impairments.queues import Queue
+from nagi_contracts.impairments.snr import SnrTrace
 from nagi_contracts.impairments.steps import Steps, steps_field
 from nagi_contracts.plan import ETHERNET_MTU, CodeRate, DirectionName, Modulation
 from nagi_contracts.units import (
@@ -21,11 +23,11 @@ from nagi_contracts.units import (
     Burst,
     ByteCount,
     Delay,
-    DopplerSpread,
     Duration,
     Feedback,
     FrequencyOffset,
     Level,
+    Linewidth,
     Overhead,
     SampleRate,
     StepRate,
@@ -34,6 +36,7 @@ from nagi_fpga.kinds import DEFAULT_ADDRESS
 from pydantic import BeforeValidator, Discriminator, Field, Tag, field_validator, model_validator
 
 from nagi.spec.base import Name
+from nagi.spec.multipath import ProfileName
 
 MIN_RETRIES, MAX_RETRIES = whole("arq_retries")
 
@@ -99,47 +102,6 @@ class Arq(Strict):
     )
 
 
-class NoFading(Strict):
-    """The gain of the channel does not change."""
-
-    kind: Literal["none"] = Field(description="kind of fading")
-
-
-class RayleighFading(Strict):
-    """No path without obstacles: the gain is complex Gaussian, with Clarke's Doppler spectrum."""
-
-    kind: Literal["rayleigh"] = Field(description="kind of fading")
-    doppler: DopplerSpread = Field(description="the largest Doppler shift")
-
-
-class RicianFading(Strict):
-    """A path without obstacles beside that."""
-
-    kind: Literal["rician"] = Field(description="kind of fading")
-    doppler: DopplerSpread = Field(description="the largest Doppler shift")
-    k_factor: Level = Field(description="power of that path over that of all others")
-
-
-_FADINGS = Annotated[NoFading | RayleighFading | RicianFading, Field(discriminator="kind")]
-
-
-def _fading(value: object) -> object:
-    if value == "none":
-        return {"kind": "none"}
-    further = {"rayleigh": "", "rician": ", k_factor: 6 dB"}
-    if isinstance(value, str) and value in further:
-        cure = f"write `{{kind: {value}, doppler: 5 Hz{further[value]}}}`"
-        raise BadValue(f"fading {value} without its settings", cure)
-    if isinstance(value, str):
-        raise BadValue(f"unknown fading {shown(value)}", choices(value, ["none", *further]))
-    return value
-
-
-Fading = Annotated[
-    _FADINGS, BeforeValidator(_fading, json_schema_input_type=Literal["none"] | _FADINGS)
-]
-
-
 class Tap(Strict):
     """A path from sender to receiver."""
 
@@ -153,13 +115,26 @@ class RadioChannel(Strict):
     snr: Level | None = Field(
         None, description="mean power of the signal over that of the noise; without fading"
     )
+    snr_trace: SnrTrace | None = Field(None, description="an SNR that changes, instead of `snr`")
     fading: Fading | None = Field(None, description="none if not given")
-    multipath: Annotated[list[Tap], Field(min_length=1)] | None = Field(
-        None, description="one path if not given"
+    multipath: Annotated[list[Tap], Field(min_length=1)] | ProfileName | None = Field(
+        None,
+        description="paths, or the name of a profile: of 3GPP TS 36.101 (epa, eva, etu) or ITU-R "
+        "M.1225; one path if not given",
+    )
+    shadowing: Shadowing | None = Field(None, description="none if not given")
+    phase_noise: Linewidth | None = Field(
+        None, description="linewidth of the oscillators at both ends together; 0 Hz if not given"
     )
     frequency_offset: FrequencyOffset | None = Field(
         None, description="of the sender's carrier against the receiver's; 0 Hz if not given"
     )
+
+    @model_validator(mode="after")
+    def _one_snr(self) -> Self:
+        if self.snr is not None and self.snr_trace is not None:
+            raise BadValue("snr and snr_trace are both given", "remove one", "snr_trace")
+        return self
 
 
 MODES = ("bpsk 1/2", "bpsk 3/4", "qpsk 1/2", "qpsk 3/4", "16qam 1/2", "16qam 3/4", "64qam 2/3",
@@ -318,6 +293,8 @@ class Fpga(Strict):
         return self
 
 
+# Either, when given for a direction, replaces what the radio has of both.
+_EITHER_SNR = {"snr": "snr_trace", "snr_trace": "snr"}
 TRACES = {"rate_trace": "rate", "delay_trace": "delay"}
 # Either of a pair, when given for a direction, replaces what the link has of both.
 ALTERNATIVES = TRACES | {constant: trace for trace, constant in TRACES.items()}
@@ -432,5 +409,8 @@ class Link(DirectionSettings):
         found = {}
         for name in RadioChannel.model_fields:
             value = getattr(own, name, None)
-            found[name] = getattr(self.radio, name, None) if value is None else value
+            other = _EITHER_SNR.get(name)
+            is_replaced = other is not None and getattr(own, other, None) is not None
+            inherited = None if is_replaced else getattr(self.radio, name, None)
+            found[name] = inherited if value is None else value
         return RadioChannel.model_construct(**found)

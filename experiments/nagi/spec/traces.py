@@ -12,6 +12,8 @@ period, after which the trace repeats. `#` begins a comment; empty lines mean no
     2.5 s, 1 Mb/s
     4 s, end
 
+SNRs of losses by a radio's table have steps, too: `0 s, 12 dB`.
+
 loss: a 0 for every packet that arrives and a 1 for every packet that is lost, with white space
 wherever it is wanted; the trace repeats after its last packet. `#` begins a comment.
 
@@ -34,9 +36,10 @@ from nagi_contracts.base import Contract
 from nagi_contracts.bounds import whole
 from nagi_contracts.errors import BadValue, InputError, excerpt, in_two, refuse, shown
 from nagi_contracts.impairments.losses.trace import TraceLossPlan
+from nagi_contracts.impairments.snr import SnrTracePlan
 from nagi_contracts.impairments.steps import LATEST, problem_with_instant
 from nagi_contracts.plan import OpportunityTrace, StepTrace
-from nagi_contracts.units import Bitrate, Delay, Duration, StepRate, in_bytes
+from nagi_contracts.units import Bitrate, Delay, Duration, Level, StepRate, in_bytes
 from pydantic import Field
 
 
@@ -47,15 +50,19 @@ class Quantiles(Contract):
 
 
 Format = Literal["mahimahi", "steps", "loss", "quantiles"]
-Quantity = Literal["rate", "delay"]
-Trace = OpportunityTrace | StepTrace | TraceLossPlan | Quantiles
+Quantity = Literal["rate", "delay", "snr"]
+Trace = OpportunityTrace | StepTrace | SnrTracePlan | TraceLossPlan | Quantiles
 
 MAHIMAHI_BYTES = 1504  # mahimahi's PACKET_SIZE: Ethernet's MTU and 4 bytes of its TUN device
 NETEM_SCALE = 8192  # of netem's tables: a standard deviation
 MOST = 2_000_000  # packets of a loss trace, or lines of any: they are held in memory
 MAX_BYTES = 100_000_000
 
-_VALUES: dict[Quantity, type[StepRate] | type[Delay]] = {"rate": StepRate, "delay": Delay}
+_VALUES: dict[Quantity, type[StepRate] | type[Delay] | type[Level]] = {
+    "rate": StepRate,
+    "delay": Delay,
+    "snr": Level,
+}
 
 
 def read_trace(path: Path, format_: Format, quantity: Quantity = "rate") -> Trace:
@@ -88,7 +95,7 @@ def _read(path: Path, format_: Format, quantity: Quantity, version: tuple[int, i
     if format_ == "quantiles":
         return _read_quantiles(path)
     trace = _read_mahimahi(path) if format_ == "mahimahi" else _read_steps(path, quantity)
-    problem = problem_with_mean(trace, quantity)
+    problem = None if isinstance(trace, SnrTracePlan) else problem_with_mean(trace, quantity)
     if problem is not None:
         raise refuse(problem.what, problem.cure, file=str(path))
     return trace
@@ -145,9 +152,9 @@ def _read_mahimahi(path: Path) -> OpportunityTrace:
     return OpportunityTrace(opportunities_ns=instants, bytes=MAHIMAHI_BYTES, period_ns=instants[-1])
 
 
-def _read_steps(path: Path, quantity: Quantity) -> StepTrace:
+def _read_steps(path: Path, quantity: Quantity) -> StepTrace | SnrTracePlan:
     kind = _VALUES[quantity]
-    steps: list[tuple[int, int]] = []
+    steps: list[tuple[int, float]] = []
     before: Duration | None = None
     number = 0
     lines = _lines(path, comments=True)
@@ -181,7 +188,9 @@ def _read_steps(path: Path, quantity: Quantity) -> StepTrace:
         raise refuse("a line after the end", "remove it", file=str(path), line=rest[0])
     if quantity == "rate" and not any(rate for _, rate in steps):
         raise refuse("the rate is always 0", "give a step another rate", file=str(path))
-    return StepTrace(steps=steps, period_ns=at.value)
+    if quantity == "snr":
+        return SnrTracePlan(steps=steps, period_ns=at.value)
+    return StepTrace(steps=[(start, int(value)) for start, value in steps], period_ns=at.value)
 
 
 def _read_loss(path: Path) -> TraceLossPlan:

@@ -13,6 +13,7 @@
 #include "model/loss/loss_model.hpp"
 #include "model/loss/markov.hpp"
 #include "model/loss/poisson.hpp"
+#include "model/loss/sdr.hpp"
 #include "model/loss/trace.hpp"
 
 namespace nagi::model {
@@ -29,8 +30,9 @@ struct RadioLoss {
   static constexpr auto fields() { return std::tuple(); }
 };
 
-using LossConfig = std::variant<NoLoss, BernoulliLoss, BernoulliBitLoss, BernoulliTraceLoss,
-                                PoissonLoss, GilbertElliottLoss, MarkovLoss, TraceLoss, RadioLoss>;
+using LossConfig =
+    std::variant<NoLoss, BernoulliLoss, BernoulliBitLoss, BernoulliTraceLoss, PoissonLoss,
+                 GilbertElliottLoss, MarkovLoss, TraceLoss, SdrLoss, RadioLoss>;
 
 /// The model that `config` asks for; null where no losses are sampled.
 std::unique_ptr<LossModel> make_loss(const LossConfig& config, const LossContext& context);

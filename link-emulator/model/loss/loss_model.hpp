@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 
+#include "model/channel_key.hpp"
 #include "model/interface.hpp"
 #include "model/packet.hpp"
 #include "model/random.hpp"
@@ -28,7 +29,8 @@ struct LossContext {
   Bytes overhead;               // framing, a packet
   Stream draws;
   Stream state_draws;
-  Instant from{};  // timed models begin here
+  Instant from{};        // timed models begin here
+  ChannelKey channel{};  // of fading and shadowing
 };
 
 }  // namespace nagi::model

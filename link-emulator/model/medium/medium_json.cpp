@@ -236,6 +236,10 @@ MediumConfig read_medium(ObjectReader reader, const std::vector<std::string_view
   if (std::holds_alternative<RadioLoss>(config.loss)) {
     throw ConfigError(reader.at("loss"), "a radio on a medium", "give another loss model");
   }
+  if (std::holds_alternative<SdrLoss>(config.loss)) {
+    throw ConfigError(reader.at("loss"), "a radio's table on a medium: it is of one link's channel",
+                      "give another loss model");
+  }
   if (reader.has("resets_nav")) config.resets_nav = reader.flag("resets_nav");
   if (reader.has("eifs_after")) {
     const std::string after = reader.text("eifs_after");

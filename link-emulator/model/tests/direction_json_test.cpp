@@ -83,6 +83,17 @@ TEST(ReadDirection, ComesBackAsItWas) {
                        "bad_sojourn_ns":6000,"loss_in_good":0.0,"loss_in_bad":1.0}})",
            R"({"delay_ns":0,"overhead_bytes":0,
                "loss":{"at":"egress","model":"trace","lost":[0,3,4],"length":5}})",
+           R"({"delay_ns":0,"overhead_bytes":0,
+               "loss":{"at":"egress","model":"sdr","snr_db":12.5,
+                       "fading":{"kind":"rician","doppler_hz":5.0,"k_factor_db":6.0},
+                       "shadowing":{"deviation_db":8.0,"decorrelation_ns":2000000007},
+                       "curves":[{"packet_bytes":40,"snr_db":[1.0,2.0],"per":[1.0,0.0]},
+                                 {"packet_bytes":90,"snr_db":[1.0,3.0],"per":[1.0,0.5]}]}})",
+           R"({"delay_ns":0,"overhead_bytes":0,
+               "loss":{"at":"ingress","model":"sdr",
+                       "snr_trace":{"steps":[[0,1.0],[4,-2.5]],"period_ns":9},
+                       "fading":{"kind":"rayleigh","doppler_hz":5.0},
+                       "curves":[{"packet_bytes":40,"snr_db":[1.0,2.0],"per":[1.0,0.0]}]}})",
            R"({"delay_ns":0,"overhead_bytes":0,"rate_bps":9,"burst_bytes":3000,
                "loss":{"at":"egress","model":"bernoulli_trace","steps":[[0,0.5],[4,0.0]],
                        "period_ns":9},
@@ -148,6 +159,38 @@ TEST(ReadDirection, NamesWhatIsWrong) {
   EXPECT_EQ(
       refusal(R"({"loss": {"model": "markov", "good_sojourn_ns": 1, "bad_sojourn_ns": 1}})").where,
       "/link/loss/good_sojourn_ns");
+}
+
+TEST(ReadDirection, NamesWhatIsWrongWithATableOfARadio) {
+  const auto where = [](const std::string& members) {
+    return refusal((R"({"loss": {"model": "sdr", )" + members + "}}").c_str()).where;
+  };
+  const auto curve = [](const std::string& bytes, const std::string& snrs,
+                        const std::string& pers) {
+    return R"({"packet_bytes": )" + bytes + R"(, "snr_db": )" + snrs + R"(, "per": )" + pers + "}";
+  };
+  const std::string good = curve("40", "[1, 2]", "[1, 0]");
+  const auto of = [&where](const std::string& curves) {
+    return where(R"("snr_db": 3, "curves": [)" + curves + "]");
+  };
+  EXPECT_EQ(of(""), "/link/loss/curves");
+  EXPECT_EQ(of(curve("0", "[1, 2]", "[1, 0]")), "/link/loss/curves/0/packet_bytes");
+  EXPECT_EQ(of(curve("40", "[1]", "[1]")), "/link/loss/curves/0/snr_db");
+  EXPECT_EQ(of(curve("40", "[2, 2]", "[1, 0]")), "/link/loss/curves/0/snr_db/1");
+  EXPECT_EQ(of(curve("40", "[1, 2]", "[0, 1]")), "/link/loss/curves/0/per/1");
+  EXPECT_EQ(of(curve("40", "[1, 2]", "[1]")), "/link/loss/curves/0/per");
+  EXPECT_EQ(of(curve("40", "[1, 2]", "[2, 0]")), "/link/loss/curves/0/per/0");
+  EXPECT_EQ(of(good + ", " + good), "/link/loss/curves/1/packet_bytes");
+  const std::string curves = R"(, "curves": [)" + good + "]";
+  EXPECT_EQ(where(R"("snr_trace": {"steps": [[0, 101]], "period_ns": 9})" + curves),
+            "/link/loss/snr_trace/steps/0/1");
+  EXPECT_EQ(where(R"("snr_db": 3, "snr_trace": {})" + curves), "/link/loss/snr_db");
+  EXPECT_EQ(where(R"("snr_db": 3, "fading": {"kind": "none"})" + curves), "/link/loss/fading/kind");
+  EXPECT_EQ(where(R"("snr_db": 3, "fading": {"kind": "rayleigh"})" + curves), "/link/loss/fading");
+  EXPECT_EQ(
+      where(R"("snr_db": 3, "shadowing": {"deviation_db": -1, "decorrelation_ns": 1})" + curves),
+      "/link/loss/shadowing/deviation_db");
+  EXPECT_EQ(where(R"("snr_db": 3)"), "/link/loss");
 }
 
 TEST(ReadDirection, NamesWhatIsWrongWithATrace) {

@@ -22,6 +22,7 @@ from nagi_contracts.impairments.losses.markov import MarkovLoss, MarkovLossPlan
 from nagi_contracts.impairments.losses.none import NoLoss, NoLossPlan
 from nagi_contracts.impairments.losses.poisson import PoissonLoss, PoissonLossPlan
 from nagi_contracts.impairments.losses.radio import RadioLossPlan
+from nagi_contracts.impairments.losses.sdr import SdrLoss, SdrLossPlan
 from nagi_contracts.impairments.losses.trace import TraceLoss, TraceLossPlan
 
 Loss = Annotated[
@@ -32,7 +33,8 @@ Loss = Annotated[
     | BernoulliTraceLoss
     | GilbertElliottLoss
     | MarkovLoss
-    | TraceLoss,
+    | TraceLoss
+    | SdrLoss,
     Field(discriminator="model"),
 ]
 LossPlan = Annotated[
@@ -44,6 +46,7 @@ LossPlan = Annotated[
     | GilbertElliottLossPlan
     | MarkovLossPlan
     | TraceLossPlan
+    | SdrLossPlan
     | RadioLossPlan,
     Field(discriminator="model"),
 ]

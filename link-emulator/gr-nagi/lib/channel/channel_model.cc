@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <Random123/philox.h>
 #include <gnuradio/nagi/channel_model.h>
 
 #include <algorithm>
@@ -7,63 +6,34 @@
 #include <bit>
 #include <cmath>
 #include <numbers>
+#include <optional>
 #include <stdexcept>
+
+#include "model/fading.hpp"
+#include "model/trace.hpp"
 
 namespace gr {
 namespace nagi {
 
+using ::nagi::model::channel_draw;
+using ::nagi::model::ChannelKey;
+using ::nagi::model::ChannelPurpose;
+using ::nagi::model::fading_sinusoids;
+using ::nagi::model::phasor;
+using ::nagi::model::power_of_db;
+using ::nagi::model::Sinusoid;
+using ::nagi::model::sum_at;
+
 namespace {
 
-constexpr std::uint32_t sinusoids_a_path = 32;
-constexpr std::uint32_t line_of_sight = 0xffffffff;  // in place of a sinusoid's index
 constexpr double gains_a_doppler_period = 64.0;
 constexpr double longest_gain_interval = 1024.0;
-constexpr std::uint32_t max_directions = 1U << 23;
-
-enum class Purpose : std::uint32_t { noise = 0, fading = 1 };
-using Words = r123::Philox4x32::ctr_type;
-
-/// One draw of 128 bits. The highest bit of the last counter word keeps it apart from the link
-/// model's, which may have the same seed.
-Words draw(const channel_config& config, Purpose purpose, std::uint32_t index, std::uint64_t of) {
-  const r123::Philox4x32::key_type key = {
-      {static_cast<std::uint32_t>(config.seed), static_cast<std::uint32_t>(config.seed >> 32)}};
-  const Words counter = {
-      {index, static_cast<std::uint32_t>(of), static_cast<std::uint32_t>(of >> 32),
-       0x80000000U | config.direction << 8 | static_cast<std::uint32_t>(purpose)}};
-  return r123::Philox4x32{}(counter, key);
-}
-
-/// In [0, 1).
-double uniform(std::uint32_t word) { return std::ldexp(word, -32); }
-
+constexpr double whole_to = 1e-6;         // of a sample: nearer to a whole delay is one
+constexpr std::size_t filter_reach = 16;  // samples, to either side
+constexpr double kaiser_beta = 8.0;
+constexpr std::int64_t longest_period_ns = 3'600'000'000'000;
 // exp(2 pi i x) and the logarithm by their series, as libraries round them differently on different
 // processors.
-
-/// exp(2 pi i cycles); error below 10^-15.
-gr_complexd phasor(double cycles) {
-  const double quarters = std::nearbyint(4.0 * cycles);
-  const double x = 2.0 * std::numbers::pi * (cycles - quarters / 4.0);  // within pi / 4
-  const double square = x * x;
-  double sine = 0.0;
-  double cosine = 0.0;
-  for (int n = 17; n >= 1; n -= 2) {
-    cosine = 1.0 - square / (n * (n + 1)) * cosine;
-    sine = 1.0 - square / ((n + 1) * (n + 2)) * sine;
-  }
-  // The innermost terms above start from 0: both series are complete to x^16.
-  sine *= x;
-  switch (static_cast<std::int64_t>(quarters) & 3) {
-    case 0:
-      return {cosine, sine};
-    case 1:
-      return {-sine, cosine};
-    case 2:
-      return {-cosine, -sine};
-    default:
-      return {sine, -cosine};
-  }
-}
 
 /// -ln((word + 1/2) / 2^32), to single precision. Branchless: loops over it become SIMD.
 inline float minus_log(std::uint32_t word) {
@@ -107,7 +77,48 @@ gr_complexd product(gr_complexd a, gr_complexd b) {
   return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
 }
 
-double from_db(double db) { return std::pow(10.0, db / 10.0); }
+/// The modified Bessel function of the first kind, order 0, by its series.
+double bessel_i0(double x) {
+  double term = 1.0;
+  double sum = 1.0;
+  for (int n = 1; n < 40; ++n) {
+    term *= x / (2.0 * n) * (x / (2.0 * n));
+    sum += term;
+  }
+  return sum;
+}
+
+/// Coefficients for a delay of 16 samples and `rest`, in (0, 1); their sum is 1.
+std::vector<float> fractional_delay(double rest) {
+  const auto reach = static_cast<double>(filter_reach);
+  std::vector<double> taps;
+  double sum = 0.0;
+  for (std::size_t k = 0; k <= 2 * filter_reach; ++k) {
+    const double x = static_cast<double>(k) - reach - rest;
+    const double place = x / (reach + 1.0);
+    const double window = bessel_i0(kaiser_beta * std::sqrt(std::max(0.0, 1.0 - place * place)));
+    taps.push_back(::nagi::model::phasor(x / 2.0).imag() / (std::numbers::pi * x) * window);
+    sum += taps.back();
+  }
+  std::vector<float> coefficients;
+  for (const double tap : taps) coefficients.push_back(static_cast<float>(tap / sum));
+  return coefficients;
+}
+
+/// Longer than `samples` by the filter's reach, its delay of 16 samples taken off again.
+std::vector<gr_complex> filtered(std::span<const float> filter,
+                                 std::span<const gr_complex> samples) {
+  std::vector<gr_complex> out(samples.size() + filter_reach);
+  for (std::size_t k = 0; k < filter.size(); ++k) {
+    const std::size_t skipped = k < filter_reach ? filter_reach - k : 0;
+    const std::size_t at = k < filter_reach ? 0 : k - filter_reach;
+    const float tap = filter[k];
+    for (std::size_t i = skipped; i < samples.size(); ++i) {
+      out[at + i - skipped] += gr_complex(tap * samples[i].real(), tap * samples[i].imag());
+    }
+  }
+  return out;
+}
 
 void require(bool holds, const std::string& what) {
   if (!holds) throw std::invalid_argument("channel: " + what);
@@ -115,7 +126,7 @@ void require(bool holds, const std::string& what) {
 
 void check(const channel_config& config) {
   const auto finite_from_0 = [](double x) { return std::isfinite(x) && x >= 0.0; };
-  require(config.direction < max_directions, "direction must be below 2^23");
+  require(config.direction < ::nagi::model::max_channels, "direction must be below 2^23");
   require(finite_from_0(config.sample_rate) && config.sample_rate > 0,
           "sample_rate must be above 0");
   require(!std::isnan(config.snr_db) && config.snr_db > -200.0, "snr_db must be above -200");
@@ -124,6 +135,23 @@ void check(const channel_config& config) {
   require(std::isfinite(config.k_factor_db), "k_factor_db must be a number");
   require(std::abs(config.frequency_offset_hz) <= config.sample_rate / 2.0,
           "frequency_offset_hz must be within half of sample_rate");
+  require(finite_from_0(config.shadowing_db) && config.shadowing_db <= 40.0,
+          "shadowing_db must be from 0 to 40");
+  require(std::isfinite(config.shadowing_decorrelation_s) && config.shadowing_decorrelation_s > 0.0,
+          "shadowing_decorrelation_s must be above 0");
+  require(
+      finite_from_0(config.phase_noise_hz) && config.phase_noise_hz <= config.sample_rate / 100.0,
+      "phase_noise_hz must be from 0 to a hundredth of sample_rate");
+  std::int64_t before = -1;
+  for (const auto& [at_ns, snr_db] : config.snr_steps) {
+    require(before < 0 ? at_ns == 0 : at_ns > before,
+            "snr_steps must begin at 0, and each be after the one before");
+    require(std::isfinite(snr_db) && snr_db > -200.0, "snr_steps must have SNRs above -200 dB");
+    before = at_ns;
+  }
+  require(config.snr_steps.empty() ||
+              (config.snr_period_ns > before && config.snr_period_ns <= longest_period_ns),
+          "snr_period_ns must be after the last of snr_steps, and at most an hour");
   for (const auto& [delay_ns, power_db] : config.taps) {
     require(finite_from_0(delay_ns) && delay_ns <= 1e9, "a tap's delay must be from 0 to 10^9 ns");
     require(std::isfinite(power_db), "a tap's power must be a number");
@@ -141,65 +169,103 @@ channel_config::fading_type fading_from_name(const std::string& name) {
                               R"(" is not one of "none", "rayleigh", "rician")");
 }
 
+struct channel_model::path {
+  std::size_t delay;  // whole samples
+  std::vector<float>
+      filter;  // for the rest of the delay, after which come whole samples; empty: none
+  std::vector<Sinusoid> sinusoids;
+};
+
+struct channel_model::snr_course {
+  ::nagi::model::Trace<double> snr_db;
+  std::optional<::nagi::model::Shadowing> shadowing;
+};
+
 channel_model::channel_model(const channel_config& config) : config_(config) {
   check(config_);
   if (config_.taps.empty()) config_.taps = {{0.0, 0.0}};
-  noise_power_ = from_db(-config_.snr_db);
+  snr_ = std::make_unique<snr_course>();
+  if (config_.snr_steps.empty()) {
+    snr_->snr_db = {{{::nagi::model::Duration{0}, config_.snr_db}}, ::nagi::model::Duration{1}};
+  } else {
+    snr_->snr_db.period = ::nagi::model::Duration{config_.snr_period_ns};
+    for (const auto& [at_ns, snr_db] : config_.snr_steps) {
+      snr_->snr_db.steps.push_back({::nagi::model::Duration{at_ns}, snr_db});
+    }
+  }
+  if (config_.shadowing_db > 0.0) {
+    snr_->shadowing.emplace(
+        ::nagi::model::ShadowingConfig{config_.shadowing_db, config_.shadowing_decorrelation_s},
+        ChannelKey{config_.seed, config_.direction});
+  }
   gain_interval_ = static_cast<std::size_t>(
       std::min(longest_gain_interval,
                std::max(1.0, config_.sample_rate / (gains_a_doppler_period * config_.doppler_hz))));
   double sum = 0.0;
-  for (const auto& [delay_ns, power_db] : config_.taps) sum += from_db(power_db);
+  for (const auto& [delay_ns, power_db] : config_.taps) sum += power_of_db(power_db);
   for (const auto& [delay_ns, power_db] : config_.taps) {
     const auto index = static_cast<std::uint32_t>(paths_.size());
-    paths_.push_back(make_path(index, delay_ns, from_db(power_db) / sum));
+    paths_.push_back(make_path(index, delay_ns, power_of_db(power_db) / sum));
   }
 }
 
+channel_model::~channel_model() = default;
+channel_model::channel_model(channel_model&&) noexcept = default;
+
 channel_model::path channel_model::make_path(std::uint32_t index, double delay_ns,
                                              double power) const {
-  path made{static_cast<std::size_t>(std::lround(delay_ns * 1e-9 * config_.sample_rate)), {}};
-  const Words direct = draw(config_, Purpose::fading, line_of_sight, index);
-  if (config_.fading == channel_config::fading_type::none) {
-    made.sinusoids = {{0.0, index == 0 ? 0.0 : uniform(direct[0]), std::sqrt(power)}};
-    return made;
+  const ::nagi::model::FadingConfig fading{static_cast<::nagi::model::FadingKind>(config_.fading),
+                                           config_.doppler_hz, config_.k_factor_db};
+  const double samples = delay_ns * 1e-9 * config_.sample_rate;
+  const double nearest = std::nearbyint(samples);
+  path made;
+  if (std::abs(samples - nearest) < whole_to) {
+    made.delay = static_cast<std::size_t>(nearest);
+  } else {
+    made.delay = static_cast<std::size_t>(samples);
+    made.filter = fractional_delay(samples - static_cast<double>(made.delay));
   }
-  double scattered = power;
-  if (config_.fading == channel_config::fading_type::rician && index == 0) {
-    const double k = from_db(config_.k_factor_db);
-    scattered = power / (k + 1.0);
-    made.sinusoids.push_back({config_.doppler_hz * std::numbers::sqrt2 / 2.0, uniform(direct[0]),
-                              std::sqrt(power * k / (k + 1.0))});
-  }
-  for (std::uint32_t n = 0; n < sinusoids_a_path; ++n) {
-    const Words random = draw(config_, Purpose::fading, n, index);
-    const double angle_cycles = (n + uniform(random[1]) - 0.5) / sinusoids_a_path;
-    made.sinusoids.push_back({config_.doppler_hz * phasor(angle_cycles).real(), uniform(random[0]),
-                              std::sqrt(scattered / sinusoids_a_path)});
-  }
+  made.sinusoids = fading_sinusoids(fading, {config_.seed, config_.direction}, index, power);
   return made;
 }
 
 std::size_t channel_model::longest_delay() const {
-  return std::ranges::max(paths_, {}, &path::delay).delay;
+  std::size_t longest = 0;
+  for (const path& via : paths_) {
+    longest = std::max(longest, via.delay + (via.filter.empty() ? 0 : filter_reach));
+  }
+  return longest;
 }
 
 gr_complexd channel_model::gain(std::size_t tap, double time_s) const {
-  gr_complexd sum = 0.0;
-  for (const sinusoid& one : paths_.at(tap).sinusoids) {
-    sum += one.amplitude * phasor(one.frequency_hz * time_s + one.phase_cycles);
-  }
-  return sum;
+  return sum_at(paths_.at(tap).sinusoids, time_s);
 }
 
 std::vector<gr_complex> channel_model::apply(std::uint64_t number, std::int64_t begin_ns,
                                              std::span<const gr_complex> samples) const {
   std::vector<gr_complex> received(samples.size() + longest_delay());
   const double begin_s = static_cast<double>(begin_ns) * 1e-9;
-  for (const path& via : paths_) add_path(via, begin_s, samples, received);
+  for (const path& via : paths_) {
+    if (via.filter.empty()) {
+      add_path(via, begin_s, samples, received);
+    } else {
+      add_path(via, begin_s, filtered(via.filter, samples), received);
+    }
+  }
   if (config_.frequency_offset_hz != 0.0) rotate(begin_ns, received);
-  if (noise_power_ > 0.0) add_noise(number, received);
+  if (config_.phase_noise_hz > 0.0) add_phase_noise(number, received);
+  const double power = noise_power(begin_ns);
+  if (power > 0.0) add_noise(number, power, received);
   return received;
+}
+
+double channel_model::noise_power(std::int64_t begin_ns) const {
+  const auto begin = ::nagi::model::Instant{::nagi::model::Duration{begin_ns}};
+  double snr_db = snr_->snr_db.at(begin).value;
+  if (snr_->shadowing) {
+    snr_db += snr_->shadowing->gain_db(static_cast<double>(begin_ns) * 1e-9);
+  }
+  return power_of_db(-snr_db);
 }
 
 /// Each sinusoid is evaluated where the burst begins, and turned from one gain to the next.
@@ -209,7 +275,7 @@ void channel_model::add_path(const path& via, double begin_s, std::span<const gr
   std::vector<gr_complexd> step;
   const double first_s = begin_s + static_cast<double>(via.delay) / config_.sample_rate;
   const double step_s = static_cast<double>(gain_interval_) / config_.sample_rate;
-  for (const sinusoid& one : via.sinusoids) {
+  for (const Sinusoid& one : via.sinusoids) {
     now.push_back(one.amplitude * phasor(one.frequency_hz * first_s + one.phase_cycles));
     step.push_back(phasor(one.frequency_hz * step_s));
   }
@@ -250,19 +316,45 @@ void channel_model::rotate(std::int64_t begin_ns, std::span<gr_complex> samples)
   }
 }
 
+/// Four steps of the phase from each draw.
+void channel_model::add_phase_noise(std::uint64_t number, std::span<gr_complex> samples) const {
+  // In cycles: a variance of 2 pi linewidth t is one of linewidth t / 2 pi.
+  const double variance = config_.phase_noise_hz / config_.sample_rate / (2.0 * std::numbers::pi);
+  const auto power = static_cast<float>(2.0 * variance);
+  const ChannelKey key{config_.seed, config_.direction};
+  double cycles = 0.0;
+  for (std::size_t from = 0; from < samples.size(); from += 4) {
+    const auto random = channel_draw(key, ChannelPurpose::phase_noise,
+                                     static_cast<std::uint32_t>(from / 4), number);
+    std::array<float, 4> steps{};
+    for (std::size_t pair = 0; pair < 2; ++pair) {
+      const float length = std::sqrt(power * minus_log(random[2 * pair]));
+      const auto [x, y] = phasor(random[2 * pair + 1]);
+      steps[2 * pair] = length * x;
+      steps[2 * pair + 1] = length * y;
+    }
+    for (std::size_t i = 0; i < 4 && from + i < samples.size(); ++i) {
+      cycles += static_cast<double>(steps[i]);
+      samples[from + i] = product(samples[from + i], gr_complex(phasor(cycles)));
+    }
+  }
+}
+
 /// Two samples from each draw.
-void channel_model::add_noise(std::uint64_t number, std::span<gr_complex> samples) const {
+void channel_model::add_noise(std::uint64_t number, double power_a_sample,
+                              std::span<gr_complex> samples) const {
   constexpr std::size_t batch = 256;
   std::array<std::uint32_t, batch> lengths;
   std::array<std::uint32_t, batch> angles;
   std::array<float, batch> real;
   std::array<float, batch> imaginary;
-  const auto power = static_cast<float>(noise_power_);
+  const auto power = static_cast<float>(power_a_sample);
+  const ChannelKey key{config_.seed, config_.direction};
   for (std::size_t from = 0; from < samples.size(); from += batch) {
     const std::size_t count = std::min(batch, samples.size() - from);
     for (std::size_t i = 0; i < batch; i += 2) {
-      const Words random =
-          draw(config_, Purpose::noise, static_cast<std::uint32_t>((from + i) / 2), number);
+      const auto random = channel_draw(key, ChannelPurpose::noise,
+                                       static_cast<std::uint32_t>((from + i) / 2), number);
       lengths[i] = random[0];
       angles[i] = random[1];
       lengths[i + 1] = random[2];

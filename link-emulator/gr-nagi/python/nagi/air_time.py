@@ -9,8 +9,10 @@ CRC-32, code), a *burst* what the modem makes of that: guard, preamble, PHY head
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from functools import lru_cache
 
@@ -170,3 +172,25 @@ def air_time_ns(
 def symbol_snr_db(modem: str, snr_db: float) -> float:
     """Es/N0 of a payload symbol where the mean power of the samples over the noise is `snr_db`."""
     return snr_db + 10 * math.log10(WAVEFORMS[modem].symbol_gain)
+
+
+TRANSCEIVER_VERSION = 2
+"""Counts changes of transmitter and receiver that change packet error rates: tables of
+`nagi-sdr calibrate` hold for one."""
+
+
+def modem_digest(modem: str, modulation: str, code_rate: str) -> str:
+    """SHA-256, hexadecimal, of all that decides which packets a modem loses at an SNR."""
+    _check(modem, modulation, code_rate)
+    decides = {
+        "transceiver": TRANSCEIVER_VERSION,
+        "modem": modem,
+        "modulation": modulation,
+        "code_rate": code_rate,
+        "bursts": {
+            str(size): burst_samples(modem, modulation, code_rate, size)
+            for size in (1, 100, LONGEST_PACKET)
+        },
+        "waveform": {key: str(value) for key, value in asdict(WAVEFORMS[modem]).items()},
+    }
+    return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()

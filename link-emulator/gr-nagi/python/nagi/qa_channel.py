@@ -153,7 +153,7 @@ class Channel(gr_unittest.TestCase):
             self.assertLess(np.max(np.abs(got[at] - expected)), bound)
 
     def test_paths_have_their_delays_and_powers(self):
-        taps = [(0, 0.0), (1000, -3.0), (2600, -10.0)]  # 0, 2 and 5.2 samples
+        taps = [(0, 0.0), (1000, -3.0), (2500, -10.0)]  # 0, 2 and 5 samples
         powers = 10 ** (np.array([p for _, p in taps]) / 10)
         powers /= powers.sum()
         still = apply(model(1, taps=taps), 0, 0, [1, 0, 0, 0])
@@ -182,6 +182,58 @@ class Channel(gr_unittest.TestCase):
             )  # fmt: skip
             np.testing.assert_allclose(got, np.exp(2j * math.pi * cycles), atol=2e-6)
 
+    def test_delays_between_samples_are_band_limited(self):
+        n = np.arange(600)
+        for delay in (0.3, 1.5, 2.001, 17.77):
+            channel = model(taps=[(delay / RATE * 1e9, 0.0)])
+            for frequency in (-0.41, -0.2, 0.0, 0.05, 0.4):
+                sent = np.exp(2j * math.pi * frequency * n)
+                got = apply(channel, 0, 0, sent)
+                self.assertEqual(len(got), 600 + int(delay) + 16)
+                inside = slice(60, 560)
+                expected = np.exp(2j * math.pi * frequency * (np.arange(len(got)) - delay))
+                np.testing.assert_allclose(got[inside], expected[inside], atol=2e-3)
+
+    def test_whole_delays_take_no_filter(self):
+        sent = np.random.default_rng(1).normal(size=50)
+        got = apply(model(taps=[(3e9 / RATE, 0.0)]), 0, 0, sent)
+        self.assertEqual(len(got), 53)
+        np.testing.assert_array_equal(got[3:], sent.astype(np.complex64))
+
+    def test_the_snr_follows_a_trace(self):
+        channel = model(snr_steps=[(0, 10.0), (10**9, -3.0)], snr_period_ns=4 * 10**9)
+        for begin_ns, snr_db in ((0, 10.0), (10**9 - 1, 10.0), (10**9, -3.0), (4 * 10**9, 10.0)):
+            noise = apply(channel, 3, begin_ns, np.zeros(100_000)).astype(complex)
+            self.check_mean(np.abs(noise) ** 2, 10 ** (-snr_db / 10))
+
+    def test_shadowing_is_log_normal_and_correlated_in_time(self):
+        def level_db(seed, begin_ns):
+            channel = model(seed, snr_db=0.0, shadowing_db=8.0, shadowing_decorrelation_s=2.0)
+            noise = apply(channel, 0, begin_ns, np.zeros(4000)).astype(complex)
+            return -10 * math.log10(np.mean(np.abs(noise) ** 2))
+
+        levels = np.array(
+            [[level_db(seed, at) for at in (10**9, 3 * 10**9)] for seed in range(1500)]
+        )
+        self.check_mean(levels[:, 0] / 8, 0)
+        self.check_mean((levels[:, 0] / 8) ** 2, 1)
+        self.check_distribution(levels[:, 0] / 8, normal_cdf)
+        self.check_mean(levels[:, 0] * levels[:, 1] / 64, math.exp(-1))
+
+    def test_phase_noise_is_wiener_s_process(self):
+        linewidth = 200.0
+        lag = 50
+        turned = []
+        for number in range(400):
+            got = apply(model(phase_noise_hz=linewidth), number, 0, np.ones(1000))
+            np.testing.assert_allclose(np.abs(got), 1, atol=1e-5)
+            angles = np.unwrap(np.angle(got.astype(complex)))
+            turned.append(np.diff(angles[::lag]))
+        steps = np.concatenate(turned) / math.sqrt(2 * math.pi * linewidth * lag / RATE)
+        self.check_mean(steps, 0)
+        self.check_mean(steps**2, 1)
+        self.check_distribution(steps, normal_cdf)
+
     def test_what_is_refused(self):
         for settings, name in (
             ({"fading": "nakagami"}, "nakagami"),
@@ -193,6 +245,13 @@ class Channel(gr_unittest.TestCase):
             ({"k_factor_db": math.inf}, "k_factor_db"),
             ({"frequency_offset_hz": RATE}, "frequency_offset_hz"),
             ({"direction": 2**23}, "direction"),
+            ({"shadowing_db": -1.0}, "shadowing_db"),
+            ({"shadowing_decorrelation_s": 0.0}, "shadowing_decorrelation_s"),
+            ({"phase_noise_hz": RATE}, "phase_noise_hz"),
+            ({"snr_steps": [(1, 3.0)], "snr_period_ns": 5}, "snr_steps"),
+            ({"snr_steps": [(0, 3.0), (0, 4.0)], "snr_period_ns": 5}, "snr_steps"),
+            ({"snr_steps": [(0, math.nan)], "snr_period_ns": 5}, "snr_steps"),
+            ({"snr_steps": [(0, 3.0), (5, 3.0)], "snr_period_ns": 5}, "snr_period_ns"),
         ):
             with self.assertRaisesRegex(ValueError, name):
                 model(**settings)

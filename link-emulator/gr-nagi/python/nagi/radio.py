@@ -20,6 +20,7 @@ from .air_time import BITS_PER_SYMBOL, CODE_RATES, LONGEST_PACKET, MAX_SAMPLE_RA
 from .modem import MAX_MODES, modem_rx, modem_tx
 
 DIRECTIONS = ("forward", "backward")
+_FROM_0 = ("doppler_hz", "phase_noise_hz")
 FADINGS = ("none", "rayleigh", "rician")
 BY = ("simulated", "virtual")
 
@@ -39,6 +40,12 @@ class Channel:
     taps: tuple[tuple[float, float], ...] = ()
     """(delay in ns, power in dB)"""
     frequency_offset_hz: float = 0.0
+    snr_steps: tuple[tuple[int, float], ...] = ()
+    """In place of snr_db: (instant in ns, dB from then on)"""
+    snr_period_ns: int = 0
+    shadowing_db: float = 0.0
+    shadowing_decorrelation_s: float = 1.0
+    phase_noise_hz: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -99,11 +106,21 @@ def _taps(value: Any, where: str) -> tuple[tuple[float, float], ...]:
 
 
 def _channel(value: Any, where: str) -> Channel:
-    known = ("snr_db", "fading", "doppler_hz", "k_factor_db", "taps", "frequency_offset_hz")
+    known = (
+        "snr_db",
+        "snr_trace",
+        "fading",
+        "doppler_hz",
+        "k_factor_db",
+        "taps",
+        "frequency_offset_hz",
+        "shadowing",
+        "phase_noise_hz",
+    )
     config = _object(value, where, known)
     numbers = {
-        key: _number(config[key], f"{where}.{key}", 0 if key == "doppler_hz" else -math.inf)
-        for key in ("doppler_hz", "k_factor_db", "frequency_offset_hz")
+        key: _number(config[key], f"{where}.{key}", 0 if key in _FROM_0 else -math.inf)
+        for key in ("doppler_hz", "k_factor_db", "frequency_offset_hz", "phase_noise_hz")
         if key in config
     }
     return Channel(
@@ -111,6 +128,8 @@ def _channel(value: Any, where: str) -> Channel:
         fading=_choice(config.get("fading", "none"), f"{where}.fading", FADINGS),
         taps=_taps(config["taps"], f"{where}.taps") if "taps" in config else (),
         **numbers,
+        **(_snr_trace(config["snr_trace"], f"{where}.snr_trace") if "snr_trace" in config else {}),
+        **(_shadowing(config["shadowing"], f"{where}.shadowing") if "shadowing" in config else {}),
     )
 
 
@@ -137,6 +156,36 @@ def _modes(config: dict[str, Any], where: str) -> list[tuple[str, str]]:
         _mode(_object(mode, place, ("modulation", "code_rate")), place)
         for mode, place in zip(modes, places, strict=True)
     ]
+
+
+def _snr_trace(value: Any, where: str) -> dict[str, Any]:
+    trace = _object(value, where, ("steps", "period_ns"))
+    period = int(_number(_required(trace, "period_ns", where), f"{where}.period_ns", 1))
+    steps = _required(trace, "steps", where)
+    if not isinstance(steps, list) or not steps:
+        raise ConfigError(f"{where}.steps must be a list of [at_ns, snr_db]")
+    found: list[tuple[int, float]] = []
+    for index, step in enumerate(steps):
+        place = f"{where}.steps[{index}]"
+        if not isinstance(step, list) or len(step) != 2:
+            raise ConfigError(f"{place} is {step!r}; it must be [at_ns, snr_db]")
+        at = int(_number(step[0], f"{place}[0]", 0))
+        if (found and at <= found[-1][0]) or (not found and at != 0) or at >= period:
+            raise ConfigError(
+                f"{place}[0] is {at}; instants begin at 0, increase, and are below period_ns"
+            )
+        found.append((at, _number(step[1], f"{place}[1]")))
+    return {"snr_steps": tuple(found), "snr_period_ns": period}
+
+
+def _shadowing(value: Any, where: str) -> dict[str, Any]:
+    shadowing = _object(value, where, ("deviation_db", "decorrelation_ns"))
+    deviation = _required(shadowing, "deviation_db", where)
+    decorrelation = _required(shadowing, "decorrelation_ns", where)
+    return {
+        "shadowing_db": _number(deviation, f"{where}.deviation_db", 0),
+        "shadowing_decorrelation_s": _number(decorrelation, f"{where}.decorrelation_ns", 1) * 1e-9,
+    }
 
 
 def parse_radio(value: Any, where: str = "radio") -> RadioConfig:
@@ -183,6 +232,11 @@ def make_channel(
         k_factor_db=channel.k_factor_db,
         taps=list(channel.taps),
         frequency_offset_hz=channel.frequency_offset_hz,
+        snr_steps=list(channel.snr_steps),
+        snr_period_ns=channel.snr_period_ns,
+        shadowing_db=channel.shadowing_db,
+        shadowing_decorrelation_s=channel.shadowing_decorrelation_s,
+        phase_noise_hz=channel.phase_noise_hz,
     )
 
 

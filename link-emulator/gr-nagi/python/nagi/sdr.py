@@ -25,7 +25,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Protocol, cast
 
-from . import doctor, settings
+from . import calibrate, doctor, settings
+from .calibration import TableError
 from .flowgraph import Flowgraph
 from .radio import DIRECTIONS
 from .settings import Settings, SettingsError
@@ -198,6 +199,11 @@ def main(child: Process | None) -> int:
     change = commands.add_parser("set", help="change a direction of a running link")
     for argument in ("socket", "link", "direction", "changes"):
         change.add_argument(argument)
+    calibrate.add_arguments(
+        commands.add_parser(
+            "calibrate", help="measure how often the receiver loses packets, over SNR and length"
+        )
+    )
     stages = commands.add_parser("doctor", help="check stage by stage whether radios work here")
     stages.add_argument("--json", action="store_true", help="one JSON object a stage")
     arguments = parser.parse_args()
@@ -208,13 +214,14 @@ def main(child: Process | None) -> int:
         "set": lambda: passed_on(
             ["set", arguments.socket, arguments.link, arguments.direction, arguments.changes]
         ),
+        "calibrate": lambda: calibrate.main(arguments, say),
         "doctor": lambda: doctor.main(as_json=arguments.json),
     }
     try:
         return performed[arguments.command]()
-    except SettingsError as error:
+    except (SettingsError, TableError) as error:
         say(str(error))
         return 2
-    except (Broken, StationError, OSError) as error:
+    except (Broken, calibrate.Failed, StationError, OSError) as error:
         say(str(error))
         return 1

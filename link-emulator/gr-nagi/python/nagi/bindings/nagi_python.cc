@@ -53,20 +53,7 @@ void bind_medium_port(py::module& m) {
 }
 
 using Taps = std::vector<std::pair<double, double>>;
-
-channel_config channel_config_of(std::uint64_t seed, std::uint32_t direction, double sample_rate,
-                                 double snr_db, const std::string& fading, double doppler_hz,
-                                 double k_factor_db, Taps taps, double frequency_offset_hz) {
-  return {seed,
-          direction,
-          sample_rate,
-          snr_db,
-          fading_from_name(fading),
-          doppler_hz,
-          k_factor_db,
-          std::move(taps),
-          frequency_offset_hz};
-}
+using SnrSteps = std::vector<std::pair<std::int64_t, double>>;
 
 /// A constructor of keyword arguments, which `make` makes into a Class.
 template <class Class, class Make>
@@ -74,13 +61,28 @@ void def_channel_init(Class& c, Make make) {
   constexpr double no_noise = std::numeric_limits<double>::infinity();
   c.def(py::init([make](std::uint64_t seed, std::uint32_t direction, double sample_rate,
                         double snr_db, const std::string& fading, double doppler_hz,
-                        double k_factor_db, Taps taps, double frequency_offset_hz) {
-          return make(channel_config_of(seed, direction, sample_rate, snr_db, fading, doppler_hz,
-                                        k_factor_db, std::move(taps), frequency_offset_hz));
+                        double k_factor_db, Taps taps, double frequency_offset_hz,
+                        SnrSteps snr_steps, std::int64_t snr_period_ns, double shadowing_db,
+                        double shadowing_decorrelation_s, double phase_noise_hz) {
+          return make(channel_config{.seed = seed,
+                                     .direction = direction,
+                                     .sample_rate = sample_rate,
+                                     .snr_db = snr_db,
+                                     .fading = fading_from_name(fading),
+                                     .doppler_hz = doppler_hz,
+                                     .k_factor_db = k_factor_db,
+                                     .taps = std::move(taps),
+                                     .frequency_offset_hz = frequency_offset_hz,
+                                     .snr_steps = std::move(snr_steps),
+                                     .snr_period_ns = snr_period_ns,
+                                     .shadowing_db = shadowing_db,
+                                     .shadowing_decorrelation_s = shadowing_decorrelation_s,
+                                     .phase_noise_hz = phase_noise_hz});
         }),
         "seed"_a, "direction"_a, "sample_rate"_a, "snr_db"_a = no_noise, "fading"_a = "none",
         "doppler_hz"_a = 0.0, "k_factor_db"_a = 0.0, "taps"_a = Taps{},
-        "frequency_offset_hz"_a = 0.0);
+        "frequency_offset_hz"_a = 0.0, "snr_steps"_a = SnrSteps{}, "snr_period_ns"_a = 0,
+        "shadowing_db"_a = 0.0, "shadowing_decorrelation_s"_a = 1.0, "phase_noise_hz"_a = 0.0);
 }
 
 void bind_channel(py::module& m) {

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A record of transmissions as a link's losses: by instant and by number, what is refused, and that
+a run which is recorded replays exactly."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from marks import in_virtual_time
+from nagi.plan.planner import plan_runs
+from nagi.spec.points import read_experiment
+from nagi_contracts.errors import InputError
+from nagi_contracts.impairments.losses import LossPlan
+from nagi_contracts.paths import executable
+from nagi_contracts.plan import RunPlan
+from radio_runs import SPEC as RADIO
+from radio_runs import needs_nagi_sdr
+from specs import two_links
+
+MS = 10**6
+# Ten transmissions of 1 ms each, every 2 ms from 5 ms on.
+LOST = {2, 3, 7}
+
+
+def record(path: Path, **changes) -> pd.DataFrame:
+    rows = pd.DataFrame(
+        {
+            "link": "air",
+            "direction": "forward",
+            "number": range(10),
+            "index": range(10),
+            "attempt": 1,
+            "start_ns": [5 * MS + 2 * MS * i for i in range(10)],
+            "end_ns": [6 * MS + 2 * MS * i for i in range(10)],
+            "outcome": ["payload error" if i in LOST else "received" for i in range(10)],
+            "snr_db": 10.0,
+        }
+    ).assign(**changes)
+    rows.to_parquet(path, index=False)
+    return rows
+
+
+def spec(loss: str) -> str:
+    return two_links(
+        "replay",
+        "rate: 10 Mb/s, delay: 10 ms",
+        f"rate: 2 Mb/s, delay: 15 ms, queue: 20 packets, {loss}",
+        "scheme: $scheme",
+        "duration: 3 s\nwarmup: 1 s\nmatrix: {scheme: [newreno]}\nreport: {x: scheme}\n",
+    )
+
+
+def planned(tmp_path: Path, loss: str) -> LossPlan:
+    path = tmp_path / "spec.yaml"
+    path.write_text(spec(f"forward: {{loss: {{model: trace, {loss}}}}}"))
+    (point,) = read_experiment(path, None)
+    (plan,) = plan_runs(point, None)
+    return plan.link("radio").forward.loss
+
+
+def test_a_transmission_meets_the_outcome_of_its_instant(tmp_path):
+    record(tmp_path / "run.parquet")
+    loss = planned(tmp_path, "file: run.parquet")
+    assert loss.model == "bernoulli_trace"
+    assert loss.steps == [(0, 0), (9 * MS, 1), (13 * MS, 0), (19 * MS, 1), (21 * MS, 0)]
+    assert loss.period_ns == 24 * MS
+
+
+def test_or_of_its_number(tmp_path):
+    record(tmp_path / "run.parquet")
+    loss = planned(tmp_path, "file: run.parquet, by: number")
+    assert (loss.model, loss.lost, loss.length) == ("trace", sorted(LOST), 10)
+
+
+def test_link_and_direction_are_named_where_there_are_several(tmp_path):
+    one = record(tmp_path / "one.parquet")
+    other = one.assign(direction="backward", outcome="received")
+    path = tmp_path / "run.parquet"
+    pd.concat([one, other]).to_parquet(path, index=False)
+    assert planned(tmp_path, "file: run.parquet, by: number, direction: backward").lost == []
+    with pytest.raises(InputError, match="more than one direction: backward, forward"):
+        planned(tmp_path, "file: run.parquet")
+    pd.concat([one, one.assign(link="cable")]).to_parquet(path, index=False)
+    assert planned(tmp_path, "file: run.parquet, link: air, by: number").length == 10
+    with pytest.raises(InputError, match="more than one link: air, cable"):
+        planned(tmp_path, "file: run.parquet")
+
+
+@pytest.mark.parametrize(
+    ("loss", "complaint"),
+    [
+        ("file: run.parquet, link: cable", "no link 'cable'"),
+        ("file: run.parquet, direction: backward", "no direction 'backward'"),
+        ("file: run.parquet, at: ingress", "write `at: egress`"),
+        ("file: gap.parquet", "transmission 4 is missing: a part of a record"),
+        ("file: late.parquet", "transmission 0 is missing"),
+        ("file: short.parquet", "no whole record of transmissions"),
+        ("file: none.parquet", "the record has no transmission"),
+        ("file: other.parquet", "no whole record of transmissions"),
+        ("file: long.parquet", "a record of 4000 s, longer than 3600 s"),
+        ("file: x.loss, direction: forward", "`direction` of a loss trace of 0 and 1"),
+        ("file: x.loss, by: number", "`by` of a loss trace of 0 and 1"),
+    ],
+)
+def test_what_is_refused(tmp_path, loss, complaint):
+    (tmp_path / "x.loss").write_text("01100\n")
+    rows = record(tmp_path / "run.parquet")
+    rows.drop(index=4).to_parquet(tmp_path / "gap.parquet", index=False)
+    rows[3:].to_parquet(tmp_path / "late.parquet", index=False)
+    rows[:0].to_parquet(tmp_path / "none.parquet", index=False)
+    rows[["link"]].to_parquet(tmp_path / "other.parquet", index=False)
+    record(tmp_path / "long.parquet", end_ns=4000 * 10**9)
+    whole = (tmp_path / "run.parquet").read_bytes()
+    (tmp_path / "short.parquet").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(InputError, match=re.escape(complaint)):
+        planned(tmp_path, loss)
+
+
+def run(path: Path, text: str, out: Path) -> Path:
+    path.write_text(text)
+    done = subprocess.run(
+        [executable("nagi"), "run", str(path), "--lab", "virtual", "--out", str(out)],
+        capture_output=True, text=True, timeout=800, check=False,
+    )  # fmt: skip
+    assert "1 valid" in done.stdout, done.stdout + done.stderr
+    (directory,) = (out / "runs").iterdir()
+    return directory
+
+
+def same_packets(one: Path, other: Path) -> None:
+    """All but what packets carry: TCP's first sequence numbers are of each run's seed."""
+    first, second = (
+        pd.read_parquet(each / "packets.parquet").drop(columns="identity") for each in (one, other)
+    )
+    pd.testing.assert_frame_equal(first, second)
+    outcomes = pd.read_parquet(one / "transmissions.parquet")["outcome"].astype(str)
+    assert (outcomes != "received").sum() > 10
+
+
+ARQ = "arq: {retries: 1, feedback: 8 ms}"
+
+
+@pytest.mark.parametrize("by", ["instant", "number"])
+@in_virtual_time[0]
+@in_virtual_time[1]
+@in_virtual_time[2]
+def test_a_recorded_run_replays_exactly(tmp_path, by):
+    first = run(
+        tmp_path / "first.yaml",
+        spec(f"loss: {{model: bernoulli, rate: 5 %}}, {ARQ}"),
+        tmp_path / "a",
+    )
+    file = first / "transmissions.parquet"
+    traces = ", ".join(
+        f"{each}: {{loss: {{model: trace, file: {file}, direction: {each}, by: {by}}}}}"
+        for each in ("forward", "backward")
+    )
+    second = run(tmp_path / "second.yaml", spec(f"{traces}, {ARQ}"), tmp_path / "b")
+    same_packets(first, second)
+
+
+@needs_nagi_sdr[0]
+@needs_nagi_sdr[1]
+@in_virtual_time[0]
+@in_virtual_time[1]
+@in_virtual_time[2]
+def test_so_does_a_run_over_a_radio(tmp_path):
+    first = run(tmp_path / "first.yaml", RADIO, tmp_path / "a")
+    radio = RunPlan.read(first / "plan.json").link("wireless").forward
+    file = first / "transmissions.parquet"
+    traces = ", ".join(
+        f"{each}: {{loss: {{model: trace, file: {file}, link: wireless, direction: {each}}}}}"
+        for each in ("forward", "backward")
+    )
+    start, end = RADIO.index("emulator: sdr"), RADIO.index("}}", RADIO.index("radio: {modem"))
+    emulated = (
+        f"rate: {radio.rate_bps} b/s, overhead: {radio.overhead_bytes} bytes, delay: 15 ms, "
+        f"queue: 20 packets, {traces}"
+    )
+    text = RADIO[:start] + emulated + RADIO[end + 1 :]
+    second = run(tmp_path / "second.yaml", text, tmp_path / "b")
+    same_packets(first, second)

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""nagi-sdr calibrate: how often a radio's receiver loses packets, over SNR and length."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+import pmt
+from gnuradio import gr
+
+from . import air_time, settings
+from .calibration import (
+    PAYLOAD_ERROR,
+    RECEIVED,
+    CalibrationSettings,
+    Cell,
+    Mode,
+    Table,
+    TableError,
+    go_on_with,
+    next_batch,
+)
+from .radio import SimulatedRadio, parse_radio
+from .version import VERSION
+
+SAVE_S = 2.0
+_TIMEOUT_S = 120.0
+_NAMED = {"modem": air_time.MODEMS, "modulation": tuple(air_time.BITS_PER_SYMBOL)}
+
+
+class Failed(RuntimeError):
+    """Packets did not come out of a flowgraph."""
+
+
+class _Ends(gr.basic_block):
+    """Feeds packets to a radio, and takes their outcomes."""
+
+    def __init__(self) -> None:
+        gr.basic_block.__init__(self, "calibration", None, None)
+        self.message_port_register_out(pmt.intern("packets"))
+        self.message_port_register_in(pmt.intern("outcomes"))
+        self.set_msg_handler(pmt.intern("outcomes"), self._take)
+        self._outcomes: list[Any] = []
+        self._changed = threading.Condition()
+
+    def _take(self, message: Any) -> None:
+        with self._changed:
+            self._outcomes.append(message)
+            self._changed.notify_all()
+
+    def send(self, number: int, packet: bytes) -> None:
+        meta = pmt.make_dict()
+        meta = pmt.dict_add(meta, pmt.intern("number"), pmt.from_uint64(number))
+        meta = pmt.dict_add(meta, pmt.intern("begin_ns"), pmt.from_long(number * 10_000_000))
+        body = pmt.init_u8vector(len(packet), list(packet))
+        self.message_port_pub(pmt.intern("packets"), pmt.cons(meta, body))
+
+    def collect(self, count: int) -> list[Any]:
+        """The next `count` outcomes."""
+        with self._changed:
+            if not self._changed.wait_for(lambda: len(self._outcomes) >= count, _TIMEOUT_S):
+                raise Failed(f"{len(self._outcomes)} of {count} packets came out of the modem")
+            taken, self._outcomes = self._outcomes[:count], self._outcomes[count:]
+            return taken
+
+
+class _CellRadio:
+    """A radio at one SNR, and the packets that go through it: each follows from the calibration's
+    seed, the cell and the packet's number. A context manager."""
+
+    def __init__(self, mode: Mode, size: int, snr_db: float, seed: int) -> None:
+        channel = {"snr_db": snr_db}
+        radio = parse_radio(
+            {
+                "by": "simulated",
+                "modem": mode.modem,
+                "modulation": mode.modulation,
+                "sample_rate_hz": 1_000_000,
+                "code_rate": mode.code_rate,
+                "forward": channel,
+                "backward": channel,
+            }
+        )
+        name = f"{seed} {mode.name} {size} {snr_db!r}"
+        self._seed = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little")
+        self._size = size
+        self._ends = _Ends()
+        self._top = gr.top_block("calibration", catch_exceptions=False)
+        simulated = SimulatedRadio(radio, "forward", self._seed, 0)
+        self._top.msg_connect(self._ends, "packets", simulated, "packets")
+        self._top.msg_connect(simulated, "outcomes", self._ends, "outcomes")
+
+    def __enter__(self) -> Self:
+        self._top.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._top.stop()
+        self._top.wait()
+
+    def outcomes(self, first: int, count: int) -> list[int]:
+        """Of so many packets from number `first` on. A packet that comes out otherwise than it went
+        in has a payload error, whatever its checksum says."""
+        sent = [
+            np.random.default_rng([self._seed, number]).bytes(self._size)
+            for number in range(first, first + count)
+        ]
+        for number, packet in enumerate(sent, first):
+            self._ends.send(number, packet)
+        found = []
+        for message, packet in zip(self._ends.collect(count), sent, strict=True):
+            told = pmt.dict_ref(pmt.car(message), pmt.intern("outcome"), pmt.from_long(RECEIVED))
+            outcome = int(pmt.to_long(told))
+            if outcome == RECEIVED and bytes(pmt.u8vector_elements(pmt.cdr(message))) != packet:
+                outcome = PAYLOAD_ERROR
+            found.append(outcome)
+        return found
+
+
+def calibrate(table: Table, save: Callable[[], None], say: Callable[[str], None]) -> None:
+    """Sends packets until every curve is finished. Calls `save` often, and at the end."""
+    saved = time.monotonic()
+    for index, ((mode, size), curve) in enumerate(table.curves.items(), 1):
+        where = f"curve {index} of {len(table.curves)}: {mode.name}, {size} bytes"
+        while (batch := next_batch(curve, table.settings)) is not None:
+            snr_db = batch[0]
+            cell = curve.setdefault(snr_db, Cell())
+            with _CellRadio(mode, size, snr_db, table.settings.seed) as radio:
+                while batch is not None and batch[0] == snr_db:
+                    for outcome in radio.outcomes(cell.packets, batch[1]):
+                        cell.add(outcome)
+                    if time.monotonic() - saved > SAVE_S:
+                        save()
+                        saved = time.monotonic()
+                    batch = next_batch(curve, table.settings)
+            say(f"{where}: {snr_db:g} dB: {cell.lost} of {cell.packets} packets lost")
+    save()
+
+
+def _listed(text: str, known: tuple[str, ...], name: str) -> list[str]:
+    values = [value.strip() for value in text.split(",")]
+    for value in values:
+        if value not in known:
+            raise TableError(f"--{name} {value!r}: give some of {', '.join(known)}")
+    return list(dict.fromkeys(values))
+
+
+def _lengths(text: str) -> list[int]:
+    try:
+        lengths = sorted({int(value) for value in text.split(",")})
+    except ValueError:
+        lengths = []
+    if not lengths or lengths[0] < 1 or lengths[-1] > air_time.LONGEST_PACKET:
+        raise TableError(
+            f"--lengths {text!r}: give bytes from 1 to {air_time.LONGEST_PACKET}, like 40,576,1500"
+        )
+    return lengths
+
+
+def _modes(arguments: argparse.Namespace) -> list[Mode]:
+    if arguments.config is not None:
+        return list(
+            dict.fromkeys(
+                Mode(link.radio.modem, modulation, code_rate)
+                for link in settings.read(arguments.config).radios
+                for modulation, code_rate in zip(
+                    link.radio.modulations, link.radio.code_rates, strict=True
+                )
+            )
+        )
+    modems, modulations = (
+        _listed(getattr(arguments, name), known, name) for name, known in _NAMED.items()
+    )
+    rates = _listed(arguments.code_rate, tuple(air_time.CODE_RATES), "code-rate")
+    return [
+        Mode(modem, points, rate) for modem in modems for points in modulations for rate in rates
+    ]
+
+
+def _settings(arguments: argparse.Namespace) -> CalibrationSettings:
+    for name, wrong in (
+        ("precision", not 0.001 <= arguments.precision <= 1),
+        ("step", not 0.05 <= arguments.step <= 2),
+        ("min-packets", arguments.min_packets < 20),
+        ("max-packets", not arguments.min_packets <= arguments.max_packets <= 10**7),
+        ("seed", not 0 <= arguments.seed < 2**64),
+    ):
+        if wrong:
+            value = getattr(arguments, name.replace("-", "_"))
+            raise TableError(f"--{name} {value}: out of range; see `nagi-sdr calibrate --help`")
+    return CalibrationSettings(
+        seed=arguments.seed,
+        precision=arguments.precision,
+        min_packets=arguments.min_packets,
+        max_packets=arguments.max_packets,
+        step_db=arguments.step,
+    )
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "table", type=Path, help="file to write; if it is there, it is gone on with"
+    )
+    parser.add_argument("--config", help="calibrate the radios of this configuration")
+    parser.add_argument("--modem", default="ofdm", help="or several: ofdm,single_carrier")
+    parser.add_argument("--modulation", default="qpsk", help="or several: bpsk,qpsk,16qam")
+    parser.add_argument("--code-rate", default="none", help="or several: none,1/2")
+    parser.add_argument("--lengths", default="40,250,1000,1500", help="IP bytes of packets")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--precision",
+        type=float,
+        default=0.1,
+        help="half a 95 %% confidence interval over the rate, 0.001 to 1",
+    )
+    parser.add_argument("--min-packets", type=int, default=100, help="at each SNR, 20 or more")
+    parser.add_argument("--max-packets", type=int, default=2000, help="at each SNR")
+    parser.add_argument("--step", type=float, default=0.5, help="between SNRs in dB, 0.05 to 2")
+
+
+def main(arguments: argparse.Namespace, say: Callable[[str], None]) -> int:
+    """Exit status 130: interrupted; what has been measured is in the table."""
+    gr.logging().set_default_level(gr.log_levels.warn)
+    asked, lengths = _modes(arguments), _lengths(arguments.lengths)
+    table = Table(
+        _settings(arguments),
+        {
+            "device": {"by": "simulated", "name": "gr-nagi channel", "firmware": None},
+            "nagi": VERSION,
+            "gnuradio": gr.version(),
+            "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        },
+    )
+    go_on_with(arguments.table, table)
+    for mode in asked:
+        for size in lengths:
+            table.curves.setdefault((mode, size), {})
+    try:
+        table.write(arguments.table)  # if it cannot be, that is said at once
+    except OSError as error:
+        raise TableError(f"{arguments.table}: cannot write it: {error.strerror}") from error
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        calibrate(table, lambda: table.write(arguments.table), say)
+    except KeyboardInterrupt:
+        table.write(arguments.table)
+        say(f"interrupted; the same command goes on with {arguments.table}")
+        return 130
+    packets = sum(cell.packets for curve in table.curves.values() for cell in curve.values())
+    print(f"{arguments.table}: {len(table.curves)} curves of {packets:,} packets", file=sys.stdout)
+    return 0
