@@ -145,7 +145,9 @@ def of_direction(transmissions: Transmissions, number: int) -> Transmissions:
 
 def recorded_snr(transmissions: Transmissions) -> list[int]:
     """In 0.01 dB, of each transmission of a direction by its number, for the model to adapt to."""
-    found = np.full(int(transmissions["number"].max(initial=-1)) + 1, SNR_UNKNOWN, np.int64)
+    found = np.full(
+        int(transmissions["number"].astype(np.int64).max(initial=-1)) + 1, SNR_UNKNOWN, np.int64
+    )
     found[transmissions["number"]] = transmissions["snr"]
     values: list[int] = found.tolist()
     return values

@@ -124,7 +124,7 @@ TEST(RateAdaptation, AReplayOfTheOutcomesChoosesTheSame) {
     }
     config.loss = losses;
     // By JSON, as a replay gets it.
-    Direction replayed = make(read_direction({to_json(config), {}}));
+    Direction replayed = make(read_direction({to_json(config), nlohmann::json::json_pointer()}));
     std::vector<Departure> departures;
     for (std::size_t i = 0; i < 1000; ++i) {
       replayed.offer({.size = Bytes{1000}, .tag = i}, replayed.now(), departures);
@@ -142,7 +142,7 @@ TEST(RateAdaptation, WithoutFeedbackIsRefused) {
   nlohmann::json config = to_json(adapting(Minstrel{}));
   const auto refusal = [&config] {
     try {
-      read_direction({config, {}});
+      read_direction({config, nlohmann::json::json_pointer()});
     } catch (const ConfigError& error) {
       return error.where().to_string() + ": " + error.what();
     }
