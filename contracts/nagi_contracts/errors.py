@@ -97,7 +97,8 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name that `name` was probably meant to be; None: it is like none of them."""
     folded = {each.casefold(): each for each in known}
     wanted = name[:MAX_SHOWN].casefold()
-    found = difflib.get_close_matches(wanted, folded, n=1, cutoff=0.7)
+    found = difflib.get_close_matches(wanted, folded, n=3, cutoff=0.7)
+    found.sort(key=lambda each: sorted(each) != sorted(wanted))  # letters change places most often
     if not found and len(wanted) > 2:
         found = [each for each in folded if each.startswith(wanted)]
     return folded[found[0]] if found else None

@@ -93,8 +93,8 @@ def test_no_data_file_is_forgotten(unpacked):
     data = unpacked / "nagi" / "data"
     found = {str(path.relative_to(data)) for path in data.rglob("*") if path.is_file()}
     wanted = in_checkout(
-        *("experiments/schemas", "experiments/traces", "hosts"),
-        *("p4/control", "p4/examples"),
+        *("experiments/schemas", "experiments/traces", "experiments/calibrations", "hosts"),
+        *("p4/control", "p4/examples", "link-emulator/fpga/nagi_fpga"),
     )
     wanted |= {
         f"experiments/{path.name}"

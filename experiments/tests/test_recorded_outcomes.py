@@ -66,7 +66,7 @@ def test_a_transmission_meets_the_outcome_of_its_instant(tmp_path):
     record(tmp_path / "run.parquet")
     loss = planned(tmp_path, "file: run.parquet")
     assert loss.model == "bernoulli_trace"
-    assert loss.steps == [(0, 0), (9 * MS, 1), (13 * MS, 0), (19 * MS, 1), (21 * MS, 0)]
+    assert loss.steps == [(0, 0), (8 * MS, 1), (12 * MS, 0), (18 * MS, 1), (20 * MS, 0)]
     assert loss.period_ns == 24 * MS
 
 

@@ -384,7 +384,8 @@ def plan_all(tmp_path, text):
 
 def test_an_unknown_loss_model_is_answered_with_all_there_are(tmp_path):
     known = (
-        "none, bernoulli, poisson, bernoulli_bit, bernoulli_trace, gilbert_elliott, markov, trace"
+        "none, bernoulli, poisson, bernoulli_bit, bernoulli_trace, gilbert_elliott, markov, "
+        "trace, sdr"
     )
     with pytest.raises(InputError, match=f"unknown loss model 'poison'; .* one of: {known}$"):
         read(tmp_path, GOOD.replace("poisson", "poison"))

@@ -74,17 +74,15 @@ def _read(
         raise _bad(
             path, "transmissions that are not one after the other", "give the record of one run"
         )
+    # The nearest start decides: runs differ by what a clock's readings take.
+    begins = np.concatenate([[0], starts[:-1] + np.diff(starts) // 2])
     changes = np.concatenate([[True], lost[1:] != lost[:-1]])
     return RecordedOutcomes(
         lost=np.flatnonzero(lost).tolist(),
         length=len(lost),
         steps=[
             (int(at), float(is_lost))
-            for at, is_lost in zip(
-                np.where(np.arange(len(starts)) == 0, 0, starts)[changes],
-                lost[changes],
-                strict=True,
-            )
+            for at, is_lost in zip(begins[changes], lost[changes], strict=True)
         ],
         end_ns=int(max(ends[-1], starts[-1] + 1)),
     )

@@ -42,7 +42,7 @@ class TraceLoss(LossSettings):
     by: Literal["instant", "number"] | None = Field(
         None,
         description="of transmissions.parquet: a transmission meets the outcome of the one that "
-        "was on the air at that instant (instant, if not given), or of the same number",
+        "began nearest to that instant (instant, if not given), or of the same number",
     )
 
     def plan(self, planning: Planning) -> TraceLossPlan | BernoulliTraceLossPlan:
