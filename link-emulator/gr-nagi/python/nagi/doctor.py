@@ -23,7 +23,7 @@ from gnuradio import gr
 
 from . import settings
 from .flowgraph import Flowgraph
-from .radio import DIRECTIONS
+from .checks import DIRECTIONS
 
 RECEIVED = 0
 TIMEOUT_S = 20.0

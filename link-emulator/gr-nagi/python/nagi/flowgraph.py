@@ -11,7 +11,8 @@ from pathlib import Path
 from gnuradio import gr
 
 from . import nagi_python
-from .radio import DIRECTIONS, SimulatedRadio
+from .checks import DIRECTIONS
+from .radio import SimulatedRadio
 from .settings import RadioLink, Settings
 from .stations import Stations, VirtualRadio
 

@@ -10,7 +10,8 @@ import unittest
 import numpy as np
 from gnuradio import gr_unittest, nagi
 from gnuradio.nagi import air_time
-from gnuradio.nagi.radio import Channel, ConfigError, parse_radio
+from gnuradio.nagi.checks import ConfigError
+from gnuradio.nagi.radio import Channel, parse_radio
 from qa_flow import run
 
 RADIO = {

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import numpy as np
 from gnuradio import gr_unittest, nagi
-from gnuradio.nagi.radio import ConfigError, parse_radio
+from gnuradio.nagi.checks import ConfigError
+from gnuradio.nagi.radio import parse_radio
 from gnuradio.nagi.stations import StationError, Stations, VirtualRadio
 from qa_flow import run
 

@@ -27,8 +27,8 @@ from typing import Protocol, cast
 
 from . import calibrate, doctor, settings
 from .calibration import TableError
+from .checks import DIRECTIONS
 from .flowgraph import Flowgraph
-from .radio import DIRECTIONS
 from .settings import Settings, SettingsError
 from .stations import StationError
 from .version import VERSION

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .radio import DIRECTIONS, ConfigError, RadioConfig, parse_radio
+from .checks import DIRECTIONS, ConfigError
+from .radio import RadioConfig, parse_radio
 
 _LARGEST_ID = 2**22 - 1  # two channels each, which have 23 bits
 
