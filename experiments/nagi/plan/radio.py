@@ -33,7 +33,8 @@ _TIMEOUT_S = 120.0
 _INSTALLED = (
     "lib/nagi/sdr/**/*",
     "lib/python3/dist-packages/gnuradio/nagi/**/*",
-    "lib/**/libgnuradio-nagi.so*",
+    "lib/**/libgnuradio-nagi*.so*",
+    "lib/nagi/uhd-double/*.so",
 )
 _LIBRARY, *_FURTHER = STAGES_OF_RADIO  # nagi-sdr tells of all but the first
 

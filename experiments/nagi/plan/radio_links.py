@@ -10,6 +10,7 @@ from nagi_contracts.impairments.fading import NoFading, RicianFading
 from nagi_contracts.impairments.snr import SnrTraceFile, SnrTracePlan
 from nagi_contracts.plan import (
     DIRECTIONS,
+    CarriersPlan,
     DirectionName,
     DirectionPlan,
     ModePlan,
@@ -18,13 +19,23 @@ from nagi_contracts.plan import (
     RadioPlan,
     RateAdaptationPlan,
     TapPlan,
+    UhdEndPlan,
+    UhdPlan,
 )
 from nagi_contracts.units import Duration
 
 from nagi.plan import radio
 from nagi.plan.request import PlanRequest
 from nagi.plan.trace_files import trace_file
-from nagi.spec.links import DirectionSettings, Link, Radio, RadioChannel, SnrTableAdaptation, Tap
+from nagi.spec.links import (
+    DirectionSettings,
+    Link,
+    Radio,
+    RadioChannel,
+    SnrTableAdaptation,
+    Tap,
+    UhdEnd,
+)
 from nagi.spec.multipath import PROFILES, ProfileName
 
 # What the two kinds of links do not share: key -> why a radio refuses it, and the cure.
@@ -162,7 +173,10 @@ class RadioLinks:
                     f"a delay of {settings.delay or '0 ms'} {direction} is too short for a radio",
                     f"give `delay: {Duration(radio.MIN_DELAY_NS)}` or more",
                 )
-        forward, backward = (self._radio_channel(name, link, direction) for direction in DIRECTIONS)
+        uhd = self._uhd(name, link)
+        forward, backward = (
+            None if uhd else self._radio_channel(name, link, direction) for direction in DIRECTIONS
+        )
         return RadioPlan(
             by=asked.by,
             modem=asked.modem,
@@ -172,6 +186,45 @@ class RadioLinks:
             code_rate=None if asked.rate_adaptation else asked.code_rate or "none",
             forward=forward,
             backward=backward,
+            uhd=uhd,
+        )
+
+    def _uhd(self, name: str, link: Link) -> UhdPlan | None:
+        """The devices, in the order of the link's ends; nothing of simulated radios."""
+        asked = link.radio.uhd if link.radio is not None else None
+        if asked is None:
+            return None
+        for direction in DIRECTIONS:
+            if getattr(link, direction).radio is not None:
+                raise self._request.error(
+                    ("links", name, direction, "radio"),
+                    "a simulated channel beside radio hardware",
+                    "remove it",
+                )
+        for end in asked.ends:
+            if end not in link.between:
+                raise self._request.error(
+                    ("links", name, "radio", "uhd", "ends", end),
+                    f"{end} is no end of the link",
+                    f"its ends are {' and '.join(link.between)}",
+                )
+        first, second = (_end(asked.ends[node]) for node in link.between)
+        if first.device == second.device and first.channel == second.channel:
+            if asked.duplex == "full":
+                raise self._request.error(
+                    ("links", name, "radio", "uhd", "duplex"),
+                    "both ends have one channel of one device, which sends one burst at a time",
+                    "write `duplex: half`, or give one end another `channel`",
+                )
+        frequency = asked.frequency.value
+        backward = asked.backward_frequency.value if asked.backward_frequency else frequency
+        return UhdPlan(
+            a=first,
+            b=second,
+            frequency_hz=CarriersPlan(forward=frequency, backward=backward),
+            lo_offset_hz=asked.lo_offset.value if asked.lo_offset else 0.0,
+            duplex=asked.duplex,
+            backoff_db=asked.backoff.value if asked.backoff else None,
         )
 
     def _modes(self, name: str, asked: Radio) -> list[RadioModePlan] | None:
@@ -257,6 +310,20 @@ class RadioLinks:
             assert isinstance(found, SnrTracePlan)
             return found
         return None if trace is None else trace.plan()
+
+
+def _end(asked: UhdEnd) -> UhdEndPlan:
+    return UhdEndPlan(
+        device=asked.device,
+        channel=asked.channel,
+        tx_gain_db=asked.tx_gain.value,
+        rx_gain_db=asked.rx_gain.value,
+        subdev=asked.subdev,
+        tx_antenna=asked.tx_antenna,
+        rx_antenna=asked.rx_antenna,
+        clock_source=asked.clock_source,
+        time_source=asked.time_source,
+    )
 
 
 def _taps(multipath: list[Tap] | ProfileName | None) -> list[TapPlan] | None:

@@ -9,8 +9,12 @@ its own, it finds probes in that stream first, and then follows the drift from b
 
 from __future__ import annotations
 
+import ctypes
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -23,6 +27,7 @@ from .checks import DIRECTIONS
 from .radio import RadioConfig, Receiver, Transmitter
 from .usrp_config import End, UhdConfig
 
+_DOUBLE = Path(__file__).parents[4] / "nagi" / "uhd-double" / "libnagi-uhd-double.so"
 INSTALL = "install UHD and build nagi-sdr again: `make sdr`"
 MAX_FALSE_ALARMS = 1e-6
 """Probability that a receiver takes noise for a burst, for each burst that it expects."""
@@ -39,14 +44,33 @@ class UsrpMissing(RuntimeError):
     """nagi-sdr was built without UHD, or its library is not there."""
 
 
+class DeviceError(RuntimeError):
+    """What a device cannot do or does not have."""
+
+    def __init__(self, what: str, stage: str, cure: str) -> None:
+        super().__init__(what)
+        self.stage = stage
+        """Of `nagi-sdr doctor`, at which it shows."""
+        self.cure = cure
+
+
+@contextmanager
+def device_errors() -> Iterator[None]:
+    """Errors of the bindings as DeviceError."""
+    try:
+        yield
+    except bindings().UsrpError as error:
+        raise DeviceError(str(error), error.stage, error.cure) from error
+
+
 def bindings() -> ModuleType:
     """nagi_usrp_python. Raises UsrpMissing, with the cure."""
     try:
         from . import nagi_usrp_python
     except ImportError as error:
-        raise UsrpMissing(
-            f"`by: uhd` needs UHD, and nagi-sdr has been built without it ({error}); {INSTALL}"
-        ) from error
+        raise UsrpMissing(f"`by: uhd` needs UHD and a nagi-sdr built with it: {error}") from error
+    if _DOUBLE.is_file():
+        ctypes.CDLL(str(_DOUBLE), mode=ctypes.RTLD_GLOBAL)  # registers the type nagi_double
     return nagi_usrp_python
 
 
@@ -123,7 +147,7 @@ def modem_ns(config: RadioConfig) -> int:
 class Devices:
     """The devices of a link: opened, tuned, with a stream each way at each end.
 
-    Raises UsrpError, which has a stage and a cure, and UsrpMissing.
+    Raises the bindings' UsrpError, and UsrpMissing.
     """
 
     def __init__(self, config: RadioConfig) -> None:
@@ -209,10 +233,14 @@ class UhdLink:
     """Both directions of a link that is radio hardware.
 
     `epoch_monotonic_ns`: of event time. `budget_ns`: within which, after the end of a transmission,
-    its outcome must be known. Raises UsrpError and UsrpMissing.
+    its outcome must be known. Raises DeviceError and UsrpMissing.
     """
 
     def __init__(self, config: RadioConfig, epoch_monotonic_ns: int, budget_ns: int) -> None:
+        with device_errors():
+            self._begin(config, epoch_monotonic_ns, budget_ns)
+
+    def _begin(self, config: RadioConfig, epoch_monotonic_ns: int, budget_ns: int) -> None:
         assert config.uhd is not None
         self._config = config
         module = bindings()
@@ -222,13 +250,13 @@ class UhdLink:
         self.lead_ns = -(-2 * (computing_ns + margin_ns) // _STEP_NS) * _STEP_NS
         needed_ns = self.lead_ns + 2 * computing_ns + _RECEIVE_NS
         if needed_ns > budget_ns:
-            error = module.UsrpError(
+            raise DeviceError(
                 f"a delay or feedback of {budget_ns / 1e6:g} ms is too short: bursts are sent"
                 f" {self.lead_ns / 1e6:g} ms after the model's instants, and the receiver takes"
-                f" {(needed_ns - self.lead_ns) / 1e6:g} ms"
+                f" {(needed_ns - self.lead_ns) / 1e6:g} ms",
+                "loopback",
+                f"give {needed_ns / 1e6:.1f} ms or more",
             )
-            error.stage, error.cure = "loopback", f"give {needed_ns / 1e6:.1f} ms or more"
-            raise error
         half = module.HalfDuplex() if config.uhd.duplex == "half" else None
         self.channels = {
             direction: module.usrp_channel(
@@ -265,6 +293,14 @@ class UhdLink:
                 f" {one.drift_ppm:+.2f} ppm, SNR of the preamble {one.preamble_snr_db:.1f} dB"
             )
         return lines
+
+    def errors(self) -> list[str]:
+        """What ended a direction's stream."""
+        return [
+            f"{name}: {channel.error()}"
+            for name, channel in self.channels.items()
+            if channel.error()
+        ]
 
     def counts(self) -> dict[str, dict[str, int]]:
         """By direction: what devices did, and what went wrong."""
