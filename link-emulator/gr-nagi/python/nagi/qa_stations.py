@@ -10,10 +10,10 @@ import unittest
 from pathlib import Path
 
 import numpy as np
+from flows import run
 from gnuradio import gr_unittest, nagi
 from gnuradio.nagi.radio import ConfigError, parse_radio
 from gnuradio.nagi.stations import StationError, Stations, VirtualRadio
-from qa_flow import run
 
 RADIO = {
     "by": "virtual",
