@@ -11,8 +11,8 @@ namespace nagi::uhd_double {
 namespace {
 
 constexpr std::int64_t kept_ns = 2'000'000'000;  // after its end
-constexpr double whole_to = 1e-4;                 // of a sample: nearer to a whole one is one
-constexpr int reach = 16;                         // of the interpolation, samples to either side
+constexpr double whole_to = 1e-4;                // of a sample: nearer to a whole one is one
+constexpr int reach = 16;                        // of the interpolation, samples to either side
 constexpr std::size_t phases = 512;
 constexpr double kaiser_beta = 8.0;
 
@@ -93,9 +93,10 @@ void add(const Emission& emission, std::span<Sample> out, const Reception& recep
   if (first > length + reach || first + step * static_cast<double>(out.size()) < -reach) return;
   const double difference_hz = emission.carrier_hz - reception.carrier_hz;
   if (std::abs(difference_hz) > (emission.rate_hz + reception.rate_hz) / 2) return;  // other band
-  const auto gain = static_cast<float>(
-      std::pow(10.0, (emission.full_scale_dbm - reception.full_scale_dbm) / 20));
-  const bool is_whole = std::abs(step - 1) < 1e-12 && std::abs(first - std::round(first)) < whole_to;
+  const auto gain =
+      static_cast<float>(std::pow(10.0, (emission.full_scale_dbm - reception.full_scale_dbm) / 20));
+  const bool is_whole =
+      std::abs(step - 1) < 1e-12 && std::abs(first - std::round(first)) < whole_to;
   if (is_whole) first = std::round(first);
   const auto begin = static_cast<std::size_t>(
       std::clamp(std::floor((-reach - first) / step), 0.0, static_cast<double>(out.size())));

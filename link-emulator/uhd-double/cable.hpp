@@ -4,8 +4,6 @@
 // on one cable each have a clock of their own, so what they sample lies between samples.
 #pragma once
 
-#include <uhd/types/time_spec.hpp>
-
 #include <complex>
 #include <cstdint>
 #include <deque>
@@ -14,6 +12,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <uhd/types/time_spec.hpp>
 #include <vector>
 
 #include "device_clock.hpp"
@@ -27,9 +26,9 @@ struct Emission {
   const DeviceClock* clock = nullptr;  // only to tell clocks apart
   uhd::time_spec_t begin;              // of that clock
   Instant at;
-  double rate_hz = 0;      // nominal
+  double rate_hz = 0;  // nominal
   double true_rate_hz = 0;
-  double carrier_hz = 0;   // true
+  double carrier_hz = 0;  // true
   double full_scale_dbm = 0;
   std::vector<Sample> samples;
 };

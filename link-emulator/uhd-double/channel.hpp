@@ -17,7 +17,7 @@ namespace nagi::uhd_double {
 
 constexpr double max_tx_gain_db = 89.75;
 constexpr double max_rx_gain_db = 76;
-constexpr double max_output_dbm = 10;      // of full scale, at the highest gain
+constexpr double max_output_dbm = 10;         // of full scale, at the highest gain
 constexpr double input_full_scale_dbm = -10;  // without gain
 constexpr double thermal_dbm_hz = -174;
 

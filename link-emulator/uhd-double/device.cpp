@@ -3,17 +3,6 @@
 // A double of UHD's devices: a library that UHD loads (UHD_MODULE_PATH) and that registers the
 // device type nagi_double. uhd::usrp::multi_usrp, uhd_usrp_probe and gr-uhd drive it as they drive
 // a device; nothing but its signal path is made up.
-#include <uhd/device.hpp>
-#include <uhd/exception.hpp>
-#include <uhd/property_tree.hpp>
-#include <uhd/types/mac_addr.hpp>
-#include <uhd/types/ranges.hpp>
-#include <uhd/types/sensors.hpp>
-#include <uhd/usrp/dboard_eeprom.hpp>
-#include <uhd/usrp/mboard_eeprom.hpp>
-#include <uhd/usrp/subdev_spec.hpp>
-#include <uhd/utils/static.hpp>
-
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -25,6 +14,16 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <uhd/device.hpp>
+#include <uhd/exception.hpp>
+#include <uhd/property_tree.hpp>
+#include <uhd/types/mac_addr.hpp>
+#include <uhd/types/ranges.hpp>
+#include <uhd/types/sensors.hpp>
+#include <uhd/usrp/dboard_eeprom.hpp>
+#include <uhd/usrp/mboard_eeprom.hpp>
+#include <uhd/usrp/subdev_spec.hpp>
+#include <uhd/utils/static.hpp>
 #include <vector>
 
 #include "rx_stream.hpp"
@@ -44,14 +43,15 @@ constexpr double link_bytes_s = 400e6;
 /// Only one process may have a device: whoever holds its name, an abstract Unix socket.
 class Hold {
  public:
-  explicit Hold(const std::string& serial) : socket_(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
+  explicit Hold(const std::string& serial)
+      : socket_(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     const std::string name = "nagi-uhd-double/" + serial;
     std::memcpy(address.sun_path + 1, name.data(),
                 std::min(name.size(), sizeof address.sun_path - 1));
-    const auto length = static_cast<socklen_t>(
-        offsetof(sockaddr_un, sun_path) + 1 + std::min(name.size(), sizeof address.sun_path - 1));
+    const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 +
+                                               std::min(name.size(), sizeof address.sun_path - 1));
     if (bind(socket_, reinterpret_cast<sockaddr*>(&address), length) != 0) {
       close(socket_);
       throw uhd::runtime_error("the device with serial " + serial +
@@ -76,8 +76,7 @@ class Device : public uhd::device {
       for (const bool is_output : {false, true}) {
         auto channel = std::make_shared<Channel>();
         channel->number = static_cast<std::uint32_t>(i);
-        channel->cable =
-            Cable::named(is_output ? settings.tx_cables[i] : settings.rx_cables[i]);
+        channel->cable = Cable::named(is_output ? settings.tx_cables[i] : settings.rx_cables[i]);
         (is_output ? outputs_ : inputs_).push_back(channel);
       }
     }
@@ -155,12 +154,15 @@ void Device::make_tree() {
   const std::vector<std::string> sources = {"internal", "external"};
   for (const char* kind : {"time_source", "clock_source"}) {
     _tree->create<std::vector<std::string>>(mb / kind / "options").set(sources);
-    _tree->create<std::string>(mb / kind / "value").set_coercer([kind](const std::string& asked) {
-      if (asked != "internal" && asked != "external") {
-        throw uhd::value_error(std::string(kind) + " " + asked + ": it has internal and external");
-      }
-      return asked;
-    }).set("internal");
+    _tree->create<std::string>(mb / kind / "value")
+        .set_coercer([kind](const std::string& asked) {
+          if (asked != "internal" && asked != "external") {
+            throw uhd::value_error(std::string(kind) + " " + asked +
+                                   ": it has internal and external");
+          }
+          return asked;
+        })
+        .set("internal");
   }
   _tree->access<std::string>(mb / "clock_source/value")
       .add_coerced_subscriber([this](const std::string& source) {
@@ -270,9 +272,10 @@ uhd::device_addrs_t find(const uhd::device_addr_t& hint) {
 uhd::device::sptr make(const uhd::device_addr_t& arguments) {
   const Settings settings = Settings::parse(arguments);
   if (!settings.has_images) {
-    throw uhd::io_error("Could not find path for image: usrp_double_fpga.bin. Using images "
-                        "directory: <no images directory located>. Please run: "
-                        "uhd_images_downloader");
+    throw uhd::io_error(
+        "Could not find path for image: usrp_double_fpga.bin. Using images "
+        "directory: <no images directory located>. Please run: "
+        "uhd_images_downloader");
   }
   return std::make_shared<Device>(settings);
 }

@@ -4,12 +4,11 @@
 // time of the world. In a guest with virtual time it is virtual, too.
 #pragma once
 
-#include <uhd/types/time_spec.hpp>
-
 #include <cmath>
 #include <cstdint>
 #include <ctime>
 #include <mutex>
+#include <uhd/types/time_spec.hpp>
 
 namespace nagi::uhd_double {
 
@@ -41,8 +40,9 @@ class DeviceClock {
     const std::int64_t passed = ns - origin_ns_;
     const double s = static_cast<double>(passed) * 1e-9;
     // Whole and rest apart: a clock without an error shall have none.
-    return set_ + uhd::time_spec_t(static_cast<time_t>(passed / 1'000'000'000),
-                                   static_cast<double>(passed % 1'000'000'000) * 1e-9) +
+    return set_ +
+           uhd::time_spec_t(static_cast<time_t>(passed / 1'000'000'000),
+                            static_cast<double>(passed % 1'000'000'000) * 1e-9) +
            uhd::time_spec_t(error_s(s));
   }
   /// When it is `time` there.

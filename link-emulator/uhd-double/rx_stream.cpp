@@ -10,7 +10,7 @@ namespace nagi::uhd_double {
 
 namespace {
 
-constexpr double buffer_s = 0.1;  // samples that wait for the host; then it overflows
+constexpr double buffer_s = 0.1;           // samples that wait for the host; then it overflows
 constexpr std::uint64_t lost_packets = 4;  // in an overflow that was drawn
 enum Fault : std::uint32_t { overflow, sequence };
 
@@ -183,8 +183,7 @@ void RxStream::render(const buffs_type& buffers, std::size_t offset, std::size_t
     const double full_scale_dbm = input_full_scale_dbm - channel.gain_db;
     reception.full_scale_dbm = full_scale_dbm + settings.attenuation_db;
     channel.cable->add_to(scratch_, reception);
-    const double noise_dbm =
-        thermal_dbm_hz + 10 * std::log10(rate_hz_) + settings.noise_figure_db;
+    const double noise_dbm = thermal_dbm_hz + 10 * std::log10(rate_hz_) + settings.noise_figure_db;
     add_noise(scratch_, board_->key(channel, false), drawn_,
               std::pow(10.0, (noise_dbm - full_scale_dbm) / 10));
     phase_noise_[i].apply(scratch_, drawn_, rate_hz_);

@@ -3,13 +3,12 @@
 // Samples from inputs to the host: packets, each of which is there when its last sample has been.
 #pragma once
 
-#include <uhd/stream.hpp>
-
 #include <condition_variable>
 #include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <uhd/stream.hpp>
 #include <vector>
 
 #include "channel.hpp"

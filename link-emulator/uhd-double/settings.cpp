@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "settings.hpp"
 
-#include <uhd/exception.hpp>
-
 #include <charconv>
 #include <cmath>
 #include <sstream>
+#include <uhd/exception.hpp>
 
 namespace nagi::uhd_double {
 

@@ -4,10 +4,9 @@
 // bar between their items: `tx_cable=x|y`.
 #pragma once
 
-#include <uhd/types/device_addr.hpp>
-
 #include <cstdint>
 #include <string>
+#include <uhd/types/device_addr.hpp>
 #include <vector>
 
 namespace nagi::uhd_double {

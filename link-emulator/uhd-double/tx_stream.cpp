@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tx_stream.hpp"
 
-#include <uhd/exception.hpp>
-
 #include <algorithm>
 #include <chrono>
 #include <thread>
+#include <uhd/exception.hpp>
 
 namespace nagi::uhd_double {
 
 namespace {
 
-constexpr double buffer_s = 0.25;           // samples that an output holds until it is their time
-constexpr double soonest_s = 100e-6;        // a burst without a time begins that much later
+constexpr double buffer_s = 0.25;     // samples that an output holds until it is their time
+constexpr double soonest_s = 100e-6;  // a burst without a time begins that much later
 enum Fault : std::uint32_t { late, underflow, sequence };
 
 std::chrono::steady_clock::time_point steady(std::int64_t ns) {
@@ -134,9 +133,7 @@ bool TxStream::wait_for_room(std::size_t count, double timeout) const {
   return needed_s <= timeout;
 }
 
-uhd::time_spec_t TxStream::next() const {
-  return begin_ + static_cast<double>(sent_) / rate_hz_;
-}
+uhd::time_spec_t TxStream::next() const { return begin_ + static_cast<double>(sent_) / rate_hz_; }
 
 void TxStream::tell(Event event, const uhd::time_spec_t& at) {
   uhd::async_metadata_t message;

@@ -3,12 +3,11 @@
 // Samples from the host to outputs: bursts with a begin, and what became of them as messages.
 #pragma once
 
-#include <uhd/stream.hpp>
-
 #include <condition_variable>
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <uhd/stream.hpp>
 #include <vector>
 
 #include "channel.hpp"
@@ -44,10 +43,10 @@ class TxStream : public uhd::tx_streamer {
   Converter converter_;
 
   bool in_burst_ = false;
-  bool dropped_ = false;              // the rest of this burst
-  bool runs_dry_ = false;             // this burst does, as drawn
-  uhd::time_spec_t begin_;            // of the burst
-  std::size_t sent_ = 0;              // of its samples
+  bool dropped_ = false;    // the rest of this burst
+  bool runs_dry_ = false;   // this burst does, as drawn
+  uhd::time_spec_t begin_;  // of the burst
+  std::size_t sent_ = 0;    // of its samples
   double rate_hz_ = 1;
   std::vector<std::uint64_t> emissions_;  // by channel
 

@@ -21,8 +21,8 @@ from nagi_contracts.plan import ETHERNET_MTU, CodeRate, DirectionName, Modulatio
 from nagi_contracts.units import (
     Bitrate,
     Burst,
-    CarrierFrequency,
     ByteCount,
+    CarrierFrequency,
     Delay,
     Duration,
     Feedback,

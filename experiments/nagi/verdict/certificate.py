@@ -132,9 +132,7 @@ DEVICE_LIMITS: dict[str, Limit] = {
         "transmissions",
         "transmissions that a device had too late, or ran out of samples of",
     ),
-    "radio_not_received": Limit(
-        0, "transmissions", "transmissions of which a device lost samples"
-    ),
+    "radio_not_received": Limit(0, "transmissions", "transmissions of which a device lost samples"),
 }
 
 

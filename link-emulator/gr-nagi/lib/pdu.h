@@ -88,7 +88,8 @@ std::int64_t begin_of(const Pdu& pdu, const char* who);
 /// std::invalid_argument if there is no such mode.
 std::size_t mode_of(const Pdu& pdu, std::size_t modes, const char* who);
 
-/// What became of it, if it says so: its fate, else the receiver's outcome. Throws std::invalid_argument if that is no outcome.
+/// What became of it, if it says so: its fate, else the receiver's outcome. Throws
+/// std::invalid_argument if that is no outcome.
 std::optional<Outcome> outcome_of(const Pdu& pdu, const char* who);
 
 }  // namespace gr::nagi

@@ -26,8 +26,7 @@ double BurstSearch::false_alarms(const PreambleShape& shape, std::size_t positio
                            std::pow(1 - threshold, length - 1));
 }
 
-BurstSearch::BurstSearch(const PreambleShape& shape, std::size_t positions,
-                         double max_false_alarms)
+BurstSearch::BurstSearch(const PreambleShape& shape, std::size_t positions, double max_false_alarms)
     : shape_(shape), detector_(shape), energy_(0) {
   if (!(max_false_alarms > 0 && max_false_alarms <= 1) || positions == 0) {
     throw std::invalid_argument("BurstSearch: positions from 1, false alarms above 0 up to 1");

@@ -65,8 +65,7 @@ void BurstSender::send(std::uint64_t number, std::int64_t begin,
   while (done < scaled_.size()) {
     const std::size_t part = std::min(scaled_.size() - done, stream_->get_max_num_samps());
     metadata.end_of_burst = done + part == scaled_.size();
-    const std::size_t taken =
-        stream_->send(scaled_.data() + done, part, metadata, send_timeout_s);
+    const std::size_t taken = stream_->send(scaled_.data() + done, part, metadata, send_timeout_s);
     if (taken < part) {  // the device takes no samples any more
       const std::lock_guard lock(mutex_);
       failed_.insert(number);
@@ -118,12 +117,19 @@ void BurstSender::take(const uhd::async_metadata_t& message) {
     case Event::EVENT_CODE_BURST_ACK:
       while (!sent_.empty() && sent_.front().end <= at) sent_.pop_front();
       return;
-    case Event::EVENT_CODE_TIME_ERROR: ++counts_.late; break;
+    case Event::EVENT_CODE_TIME_ERROR:
+      ++counts_.late;
+      break;
     case Event::EVENT_CODE_UNDERFLOW:
-    case Event::EVENT_CODE_UNDERFLOW_IN_PACKET: ++counts_.underflows; break;
+    case Event::EVENT_CODE_UNDERFLOW_IN_PACKET:
+      ++counts_.underflows;
+      break;
     case Event::EVENT_CODE_SEQ_ERROR:
-    case Event::EVENT_CODE_SEQ_ERROR_IN_BURST: ++counts_.sequence_errors; break;
-    default: return;
+    case Event::EVENT_CODE_SEQ_ERROR_IN_BURST:
+      ++counts_.sequence_errors;
+      break;
+    default:
+      return;
   }
   if (sent_.empty() || sent_.front().begin > at) return;
   failed_.insert(sent_.front().number);
@@ -139,8 +145,8 @@ void BurstSender::read_clocks() {
 
 std::int64_t BurstSender::measure_margin() {
   const std::vector<gr_complex> silence(trial_samples);
-  for (const std::int64_t margin_ns : {200'000, 500'000, 1'000'000, 2'000'000, 5'000'000,
-                                       10'000'000, 20'000'000, 50'000'000}) {
+  for (const std::int64_t margin_ns :
+       {200'000, 500'000, 1'000'000, 2'000'000, 5'000'000, 10'000'000, 20'000'000, 50'000'000}) {
     bool was_late = false;
     for (int i = 0; i < trials && !was_late; ++i) {
       const std::int64_t at_ns = now_ns() + margin_ns;

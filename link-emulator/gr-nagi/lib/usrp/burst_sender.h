@@ -69,7 +69,7 @@ class BurstSender {
   std::vector<gr_complex> scaled_;
 
   mutable std::mutex mutex_;  // of what follows
-  std::deque<Sent> sent_;  // of which nothing is known yet
+  std::deque<Sent> sent_;     // of which nothing is known yet
   std::int64_t busy_until_ = 0;
   std::set<std::uint64_t> failed_;
   SendCounts counts_;

@@ -45,7 +45,8 @@ class DelayTracking {
   /// Within which it is sure to be, in samples.
   [[nodiscard]] std::size_t margin(std::int64_t begin) const {
     if (common_clock_) return common_margin;
-    const double idle = uncertain_drift * static_cast<double>(std::max<std::int64_t>(0, begin - at_));
+    const double idle =
+        uncertain_drift * static_cast<double>(std::max<std::int64_t>(0, begin - at_));
     return std::min(max_margin, own_margin + static_cast<std::size_t>(idle) + misses_ * per_miss);
   }
   /// The burst that began at `begin` was found that late.

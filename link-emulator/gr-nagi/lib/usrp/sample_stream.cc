@@ -18,7 +18,7 @@ constexpr double packet_s = 0.5e-3;  // how long a window may wait for the rest 
 constexpr double begin_in_s = 0.05;
 constexpr double recv_timeout_s = 0.2;
 constexpr double give_up_s = 2;
-constexpr int max_silent = 10;  // timeouts in a row
+constexpr int max_silent = 10;   // timeouts in a row
 constexpr int max_broken = 100;  // other errors in a row
 
 }  // namespace
@@ -60,8 +60,8 @@ void SampleStream::cut(std::int64_t begin, std::size_t length, Taker taker) {
 
 double SampleStream::mean_power(double seconds) {
   const auto power = std::make_shared<std::promise<double>>();
-  const auto begin = static_cast<std::int64_t>(
-      sample_at(::nagi::io::read_clock(CLOCK_MONOTONIC)) + begin_in_s * rate_hz_);
+  const auto begin = static_cast<std::int64_t>(sample_at(::nagi::io::read_clock(CLOCK_MONOTONIC)) +
+                                               begin_in_s * rate_hz_);
   const auto length = std::min(static_cast<std::size_t>(seconds * rate_hz_), ring_.size());
   cut(begin, length, [power](const auto& samples) {
     double sum = 0;
@@ -97,8 +97,7 @@ void SampleStream::receive() {
         stream_->recv(packet.data(), packet.size(), metadata, recv_timeout_s, true);
     if (got > 0) {
       silent = broken = 0;
-      const auto begin =
-          metadata.has_time_spec ? metadata.time_spec.to_ticks(rate_hz_) : next_;
+      const auto begin = metadata.has_time_spec ? metadata.time_spec.to_ticks(rate_hz_) : next_;
       append(begin, {packet.data(), got});
       serve();
       continue;

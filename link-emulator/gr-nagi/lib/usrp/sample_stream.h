@@ -71,9 +71,9 @@ class SampleStream {
   uhd::time_spec_t time_{0.0};
 
   // Of the stream's thread.
-  std::vector<gr_complex> ring_;  // sample n at n modulo its size
-  std::int64_t first_ = 0;        // the oldest that is kept
-  std::int64_t next_ = 0;         // the one that comes next
+  std::vector<gr_complex> ring_;                               // sample n at n modulo its size
+  std::int64_t first_ = 0;                                     // the oldest that is kept
+  std::int64_t next_ = 0;                                      // the one that comes next
   std::deque<std::pair<std::int64_t, std::int64_t>> missing_;  // [from, to)
   std::vector<gr_complex> cut_;
 

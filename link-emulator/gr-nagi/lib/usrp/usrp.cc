@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "usrp.h"
 
-#include <uhd/device.hpp>
-#include <uhd/exception.hpp>
-#include <uhd/utils/paths.hpp>
-
 #include <cmath>
 #include <filesystem>
 #include <sstream>
+#include <uhd/device.hpp>
+#include <uhd/exception.hpp>
+#include <uhd/utils/paths.hpp>
 
 #include "io/clock.hpp"
 
@@ -15,7 +14,7 @@ namespace gr::nagi {
 
 namespace {
 
-constexpr double rate_error = 1e-9;    // relative: more is another rate
+constexpr double rate_error = 1e-9;  // relative: more is another rate
 constexpr double frequency_error_hz = 1;
 constexpr double gain_error_db = 0.51;
 constexpr int readings = 8;  // of both clocks
@@ -53,10 +52,11 @@ UsrpError why_not_open(const std::string& device, const std::string& what) {
 
 void check_channel(std::size_t channel, std::size_t count, const char* what) {
   if (channel < count) return;
-  throw UsrpError("device",
-                  std::string("there is no ") + what + " channel " + std::to_string(channel) +
-                      ": the device has " + std::to_string(count),
-                  "give `channel` from 0 to " + std::to_string(count - 1) + ", or another `subdev`");
+  throw UsrpError(
+      "device",
+      std::string("there is no ") + what + " channel " + std::to_string(channel) +
+          ": the device has " + std::to_string(count),
+      "give `channel` from 0 to " + std::to_string(count - 1) + ", or another `subdev`");
 }
 
 void check_frequency(const uhd::freq_range_t& range, double wanted_hz, double got_hz) {
@@ -64,11 +64,9 @@ void check_frequency(const uhd::freq_range_t& range, double wanted_hz, double go
       std::abs(got_hz - wanted_hz) <= frequency_error_hz) {
     return;
   }
-  throw UsrpError("rate",
-                  "the device does not tune to " + megahertz(wanted_hz) + " but " +
-                      megahertz(got_hz),
-                  "give a frequency from " + megahertz(range.start()) + " to " +
-                      megahertz(range.stop()));
+  throw UsrpError(
+      "rate", "the device does not tune to " + megahertz(wanted_hz) + " but " + megahertz(got_hz),
+      "give a frequency from " + megahertz(range.start()) + " to " + megahertz(range.stop()));
 }
 
 void check_gain(const uhd::gain_range_t& range, double wanted_db, double got_db) {
@@ -129,8 +127,9 @@ void Usrp::choose_source(const UsrpSettings& settings) {
          [this](const std::string& source) { device_->set_time_source(source, 0); });
   clock_source_ = settings.clock_source;
   if (!clock_source_.empty() && clock_source_ != "internal" && !has_reference()) {
-    throw UsrpError("device", "the reference of clock_source \"" + clock_source_ +
-                                  "\" is not there: the device does not lock to it",
+    throw UsrpError("device",
+                    "the reference of clock_source \"" + clock_source_ +
+                        "\" is not there: the device does not lock to it",
                     "connect 10 MHz to it, or write `clock_source: internal`");
   }
 }

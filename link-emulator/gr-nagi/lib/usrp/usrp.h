@@ -4,11 +4,10 @@
 // rate or a frequency to another one is an error, not a surprise.
 #pragma once
 
-#include <uhd/usrp/multi_usrp.hpp>
-
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <uhd/usrp/multi_usrp.hpp>
 #include <utility>
 
 #include "usrp_error.h"

@@ -61,8 +61,8 @@ void UsrpChannel::transmit(const pmt::pmt_t& message) {
   Burst burst{id, pdu.meta, begin_of_burst(begin_ns), samples.size(), 0, 0};
   earliest_ = burst.begin + std::ssize(samples);
   if (half_duplex_) {
-    const auto lasts_ns = static_cast<std::int64_t>(static_cast<double>(samples.size()) /
-                                                    stream_->rate_hz() * 1e9);
+    const auto lasts_ns =
+        static_cast<std::int64_t>(static_cast<double>(samples.size()) / stream_->rate_hz() * 1e9);
     half_duplex_->transmit(settings_.direction, begin_ns, begin_ns + lasts_ns);
   }
   {
@@ -74,8 +74,8 @@ void UsrpChannel::transmit(const pmt::pmt_t& message) {
   }
   sender_->send(burst.id, burst.begin, samples);
   // Windows end in the order of their bursts, so that these go on in order.
-  latest_ = std::max(latest_, burst.expected + std::ssize(samples) +
-                                  2 * static_cast<std::int64_t>(burst.margin));
+  latest_ = std::max(
+      latest_, burst.expected + std::ssize(samples) + 2 * static_cast<std::int64_t>(burst.margin));
   const auto length = static_cast<std::size_t>(latest_ - burst.expected);
   stream_->cut(burst.expected, length,
                [this, burst, shared = shared_](std::optional<std::span<const gr_complex>> cut) {
@@ -93,8 +93,8 @@ void UsrpChannel::take(const Burst& burst, std::optional<std::span<const gr_comp
   if (half_duplex_) {
     const Pdu pdu{burst.meta, pmt::PMT_NIL};
     const std::int64_t begin_ns = begin_of(pdu, me);
-    const auto lasts_ns = static_cast<std::int64_t>(
-        static_cast<double>(burst.length) / stream_->rate_hz() * 1e9);
+    const auto lasts_ns =
+        static_cast<std::int64_t>(static_cast<double>(burst.length) / stream_->rate_hz() * 1e9);
     if (half_duplex_->overlaps(settings_.direction, begin_ns, begin_ns + lasts_ns)) {
       publish_lost(burst, Outcome::receiver_busy);
       return;
@@ -113,8 +113,8 @@ void UsrpChannel::take(const Burst& burst, std::optional<std::span<const gr_comp
   {
     const std::lock_guard lock(shared_->mutex);
     if (found) {
-      const double at = static_cast<double>(burst.expected) + found->begin -
-                        static_cast<double>(settings_.guard);
+      const double at =
+          static_cast<double>(burst.expected) + found->begin - static_cast<double>(settings_.guard);
       shared_->tracking.found(burst.begin, at - static_cast<double>(burst.begin));
     } else {
       shared_->tracking.missed();
@@ -157,8 +157,8 @@ ChannelCounts UsrpChannel::counts() const {
 Synchronisation UsrpChannel::synchronise(std::size_t probes, double within_s) {
   const double rate_hz = stream_->rate_hz();
   const auto reach = static_cast<std::size_t>(within_s * rate_hz) + 1;
-  const auto search = std::make_shared<BurstSearch>(preamble_, 2 * reach + 1,
-                                                    settings_.max_false_alarms);
+  const auto search =
+      std::make_shared<BurstSearch>(preamble_, 2 * reach + 1, settings_.max_false_alarms);
   std::vector<gr_complex> probe(settings_.guard);
   probe.insert(probe.end(), preamble_.samples.begin(), preamble_.samples.end());
   probe.resize(probe.size() + settings_.guard);
@@ -178,29 +178,28 @@ Synchronisation UsrpChannel::synchronise(std::size_t probes, double within_s) {
       probe_gap_ns + static_cast<std::int64_t>(static_cast<double>(probe.size()) / rate_hz * 1e9);
   for (std::size_t i = 0; i < probes; ++i) {
     const std::int64_t at_ns = start_ns + static_cast<std::int64_t>(i) * spacing_ns;
-    std::this_thread::sleep_until(std::chrono::steady_clock::time_point{
-        std::chrono::nanoseconds{at_ns - settings_.lead_ns}});
+    std::this_thread::sleep_until(
+        std::chrono::steady_clock::time_point{std::chrono::nanoseconds{at_ns - settings_.lead_ns}});
     const auto begin = static_cast<std::int64_t>(std::llround(sender_->sample_at(at_ns)));
     // Where it should be by this machine's clock, or by the common one.
     const std::int64_t expected =
-        settings_.common_clock
-            ? begin
-            : static_cast<std::int64_t>(std::llround(stream_->sample_at(at_ns)));
+        settings_.common_clock ? begin
+                               : static_cast<std::int64_t>(std::llround(stream_->sample_at(at_ns)));
     const std::int64_t from = expected - static_cast<std::int64_t>(reach);
     sender_->send(i, begin, probe);
-    stream_->cut(
-        from, probe.size() + 2 * reach,
-        [results, search, begin, from, guard = settings_.guard](auto samples) {
-          const std::lock_guard lock(results->mutex);
-          const auto found = samples ? search->find(*samples) : std::nullopt;
-          if (found) {
-            const double at = static_cast<double>(from) + found->begin - static_cast<double>(guard);
-            results->delays.emplace_back(begin, at - static_cast<double>(begin));
-            results->share += found->share;
-          }
-          --results->awaited;
-          results->changed.notify_one();
-        });
+    stream_->cut(from, probe.size() + 2 * reach,
+                 [results, search, begin, from, guard = settings_.guard](auto samples) {
+                   const std::lock_guard lock(results->mutex);
+                   const auto found = samples ? search->find(*samples) : std::nullopt;
+                   if (found) {
+                     const double at =
+                         static_cast<double>(from) + found->begin - static_cast<double>(guard);
+                     results->delays.emplace_back(begin, at - static_cast<double>(begin));
+                     results->share += found->share;
+                   }
+                   --results->awaited;
+                   results->changed.notify_one();
+                 });
   }
   const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(5);
   std::unique_lock lock(results->mutex);
@@ -208,10 +207,10 @@ Synchronisation UsrpChannel::synchronise(std::size_t probes, double within_s) {
   Synchronisation done{probes, results->delays.size(), 0, 0, 0};
   for (std::size_t i = 0; i < probes; ++i) sender_->take_failure(i);
   if (2 * done.found < probes) {
-    throw UsrpError("loopback",
-                    "of " + std::to_string(probes) + " probes the receiver found " +
-                        std::to_string(done.found),
-                    "check cables, antennas and frequencies of both ends, then raise the gains");
+    throw UsrpError(
+        "loopback",
+        "of " + std::to_string(probes) + " probes the receiver found " + std::to_string(done.found),
+        "check cables, antennas and frequencies of both ends, then raise the gains");
   }
   const std::lock_guard tracking_lock(shared_->mutex);
   shared_->tracking.begin(results->delays);

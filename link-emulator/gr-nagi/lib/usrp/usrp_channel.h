@@ -33,9 +33,9 @@ struct UsrpChannelSettings {
 struct ChannelCounts {
   SendCounts sent;
   ReceiveCounts received;
-  std::uint64_t not_sent = 0;      // bursts of which the device did not send all
-  std::uint64_t not_received = 0;  // bursts of which samples are missing
-  std::uint64_t receiver_busy = 0; // half duplex: the receiver transmitted itself
+  std::uint64_t not_sent = 0;       // bursts of which the device did not send all
+  std::uint64_t not_received = 0;   // bursts of which samples are missing
+  std::uint64_t receiver_busy = 0;  // half duplex: the receiver transmitted itself
 };
 
 /// What probing found.
@@ -48,7 +48,8 @@ struct Synchronisation {
 };
 
 /*!
- * Message ports: in \c bursts (complex samples of mean power 1, with \c number and \c begin_ns), out
+ * Message ports: in \c bursts (complex samples of mean power 1, with \c number and \c begin_ns),
+ * out
  * \c bursts, one each, in order. One that was not sent, or not received, is empty and has an
  * \c outcome that receivers keep (medium_port reports it).
  */

@@ -22,8 +22,8 @@ from pathlib import Path
 from gnuradio import gr
 
 from . import settings
-from .flowgraph import Flowgraph
 from .checks import DIRECTIONS
+from .flowgraph import Flowgraph
 
 RECEIVED = 0
 TIMEOUT_S = 20.0

@@ -37,9 +37,7 @@ class Flowgraph:
             self._cleanup.close()
             raise
 
-    def _add(
-        self, link: RadioLink, settings: Settings, media: dict[tuple[str, str], int]
-    ) -> None:
+    def _add(self, link: RadioLink, settings: Settings, media: dict[tuple[str, str], int]) -> None:
         seed = settings.seed
         directory = self._station(link, seed) if link.radio.by == "virtual" else None
         if link.radio.by == "uhd":
@@ -98,7 +96,9 @@ class Flowgraph:
         """What devices did, and what went wrong."""
         return [
             f"link {name}, {direction}: "
-            + ", ".join(f"{count} {what.replace('_', ' ')}" for what, count in counts.items() if count)
+            + ", ".join(
+                f"{count} {what.replace('_', ' ')}" for what, count in counts.items() if count
+            )
             for name, link in self._devices.items()
             for direction, counts in link.counts().items()
         ]

@@ -8,9 +8,9 @@ import sys
 import unittest
 from itertools import product
 
+from flows import run
 from gnuradio import gr_unittest, nagi
 from gnuradio.nagi import air_time
-from qa_flow import run
 
 RATES = (1_000_000, 2_083_333, 5_000_000, 12_345_678)
 KINDS = list(product(air_time.MODEMS, air_time.BITS_PER_SYMBOL))

@@ -8,7 +8,7 @@ import zlib
 
 import pmt
 from gnuradio import blocks, gr, gr_unittest, nagi
-from qa_pdu import open_pdu, pdu
+from pdus import open_pdu, pdu
 
 CODE_RATES = ("none", "1/2", "2/3", "3/4")
 

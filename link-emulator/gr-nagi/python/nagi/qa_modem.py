@@ -10,10 +10,10 @@ import unittest
 from itertools import product
 
 import numpy as np
+from flows import Flow, receive, run, transmit
 from gnuradio import gr_unittest, nagi
 from gnuradio.nagi import air_time, ofdm, single_carrier
 from gnuradio.nagi.modem import constellation
-from qa_flow import Flow, receive, run, transmit
 
 KINDS = list(product(air_time.MODEMS, air_time.BITS_PER_SYMBOL))
 CLEAN_DB = {"bpsk": 15, "qpsk": 18, "8psk": 23, "16qam": 26, "64qam": 32}

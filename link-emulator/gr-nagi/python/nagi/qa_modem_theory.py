@@ -16,10 +16,10 @@ from fractions import Fraction
 from itertools import product
 
 import numpy as np
+from flows import transmit
 from gnuradio import blocks, digital, gr, gr_unittest, nagi
 from gnuradio.nagi import air_time, ofdm, single_carrier
 from gnuradio.nagi.modem import constellation
-from qa_flow import transmit
 
 TOLERANCE_DB = 0.5
 EB_N0_DB = {

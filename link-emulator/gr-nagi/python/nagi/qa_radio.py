@@ -8,11 +8,11 @@ All randomness is seeded; a loss that is said to appear is missed with a probabi
 import unittest
 
 import numpy as np
+from flows import run
 from gnuradio import gr_unittest, nagi
 from gnuradio.nagi import air_time
 from gnuradio.nagi.checks import ConfigError
 from gnuradio.nagi.radio import Channel, parse_radio
-from qa_flow import run
 
 RADIO = {
     "by": "simulated",

@@ -10,11 +10,11 @@ import unittest
 from pathlib import Path
 
 import numpy as np
+from flows import run
 from gnuradio import gr_unittest, nagi
 from gnuradio.nagi.checks import ConfigError
 from gnuradio.nagi.radio import parse_radio
 from gnuradio.nagi.stations import StationError, Stations, VirtualRadio
-from qa_flow import run
 
 RADIO = {
     "by": "virtual",

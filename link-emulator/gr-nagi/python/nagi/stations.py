@@ -28,8 +28,8 @@ from typing import Any, Self
 
 from gnuradio import gr, zeromq
 
-from .privileges import end_with_parent
 from .checks import DIRECTIONS, ConfigError
+from .privileges import end_with_parent
 from .radio import Receiver, Transmitter, make_channel, parse_radio
 
 STATIONS = ("a", "b")

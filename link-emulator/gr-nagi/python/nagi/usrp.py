@@ -223,9 +223,7 @@ class Devices:
         end = self._uhd.receiver(direction)
         place = (end.device, end.channel)
         if place not in self._streams:
-            self._streams[place] = self._module.SampleStream(
-                self._opened[end.device], end.channel
-            )
+            self._streams[place] = self._module.SampleStream(self._opened[end.device], end.channel)
         return self._streams[place]
 
 

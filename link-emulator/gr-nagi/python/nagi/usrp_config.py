@@ -89,16 +89,12 @@ def parse_uhd(value: Any, modem: str, where: str) -> UhdConfig:
     found = UhdConfig(
         ends={end: _end(required(config, end, where), f"{where}.{end}") for end in ENDS},
         frequency_hz={
-            direction: number(
-                required(frequencies, direction, place), f"{place}.{direction}", 1e6
-            )
+            direction: number(required(frequencies, direction, place), f"{place}.{direction}", 1e6)
             for direction in DIRECTIONS
         },
         lo_offset_hz=number(config.get("lo_offset_hz", 0), f"{where}.lo_offset_hz"),
         duplex=choice(config.get("duplex", "full"), f"{where}.duplex", DUPLEX),
-        backoff_db=number(
-            config.get("backoff_db", BACKOFF_DB[modem]), f"{where}.backoff_db", 0
-        ),
+        backoff_db=number(config.get("backoff_db", BACKOFF_DB[modem]), f"{where}.backoff_db", 0),
     )
     _check_sharing(found, where)
     return found

@@ -39,8 +39,7 @@ void bind_devices(py::module& m) {
   py::class_<Usrp, std::shared_ptr<Usrp>>(m, "Usrp", "A device of UHD: opened, checked and tuned.")
       .def(py::init([](const std::string& device, const std::string& subdev,
                        const std::string& clock_source, const std::string& time_source) {
-             return std::make_shared<Usrp>(
-                 UsrpSettings{device, subdev, clock_source, time_source});
+             return std::make_shared<Usrp>(UsrpSettings{device, subdev, clock_source, time_source});
            }),
            py::arg("device"), py::arg("subdev") = "", py::arg("clock_source") = "",
            py::arg("time_source") = "", py::call_guard<py::gil_scoped_release>(),
@@ -70,23 +69,21 @@ void bind_streams(py::module& m) {
   py::class_<BurstSender, std::shared_ptr<BurstSender>>(m, "BurstSender")
       .def(py::init<std::shared_ptr<Usrp>, std::size_t, double>(), py::arg("usrp"),
            py::arg("channel"), py::arg("backoff_db"))
-      .def("measure_margin", &BurstSender::measure_margin,
-           py::call_guard<py::gil_scoped_release>(),
+      .def("measure_margin", &BurstSender::measure_margin, py::call_guard<py::gil_scoped_release>(),
            "How long before its instant a burst must be handed over, in ns.");
   py::class_<SampleStream, std::shared_ptr<SampleStream>>(m, "SampleStream")
       .def(py::init<std::shared_ptr<Usrp>, std::size_t>(), py::arg("usrp"), py::arg("channel"))
-      .def("power",
-           [](SampleStream& stream, double seconds) { return stream.mean_power(seconds); },
-           py::arg("seconds"), py::call_guard<py::gil_scoped_release>(),
-           "Mean power of the samples of the next seconds, of full scale.");
+      .def(
+          "power", [](SampleStream& stream, double seconds) { return stream.mean_power(seconds); },
+          py::arg("seconds"), py::call_guard<py::gil_scoped_release>(),
+          "Mean power of the samples of the next seconds, of full scale.");
   py::class_<HalfDuplex, std::shared_ptr<HalfDuplex>>(m, "HalfDuplex").def(py::init<>());
 }
 
 void bind_search(py::module& m) {
   py::class_<PreambleShape>(m, "Preamble")
-      .def(py::init(&shape_of), py::arg("samples"), py::arg("repeat_begin"),
-           py::arg("repeat_lag"), py::arg("repeat_length"), py::arg("spread"),
-           py::arg("threshold"));
+      .def(py::init(&shape_of), py::arg("samples"), py::arg("repeat_begin"), py::arg("repeat_lag"),
+           py::arg("repeat_length"), py::arg("spread"), py::arg("threshold"));
   py::class_<BurstSearch>(m, "BurstSearch")
       .def(py::init<PreambleShape, std::size_t, double>(), py::arg("preamble"),
            py::arg("positions"), py::arg("max_false_alarms"))
@@ -95,8 +92,8 @@ void bind_search(py::module& m) {
                   py::arg("positions"), py::arg("threshold"))
       .def(
           "find",
-          [](const BurstSearch& search, const std::vector<gr_complex>& samples)
-              -> std::optional<std::pair<double, double>> {
+          [](const BurstSearch& search,
+             const std::vector<gr_complex>& samples) -> std::optional<std::pair<double, double>> {
             const auto found = search.find(samples);
             if (!found) return std::nullopt;
             return std::pair{found->begin, found->share};
@@ -133,8 +130,8 @@ void bind_channel(py::module& m) {
                        std::shared_ptr<HalfDuplex> half_duplex, const PreambleShape& preamble,
                        std::int64_t epoch_monotonic_ns, std::int64_t lead_ns, bool common_clock,
                        std::size_t guard, std::size_t direction, double max_false_alarms) {
-             const UsrpChannelSettings settings{epoch_monotonic_ns, lead_ns,   common_clock,
-                                                guard,              direction, max_false_alarms};
+             const UsrpChannelSettings settings{
+                 epoch_monotonic_ns, lead_ns, common_clock, guard, direction, max_false_alarms};
              return gnuradio::get_initial_sptr(new UsrpChannel(
                  std::move(sender), std::move(stream), std::move(half_duplex), preamble, settings));
            }),
