@@ -209,13 +209,13 @@ class RadioLinks:
                     f"its ends are {' and '.join(link.between)}",
                 )
         first, second = (_end(asked.ends[node]) for node in link.between)
-        if first.device == second.device and first.channel == second.channel:
-            if asked.duplex == "full":
-                raise self._request.error(
-                    ("links", name, "radio", "uhd", "duplex"),
-                    "both ends have one channel of one device, which sends one burst at a time",
-                    "write `duplex: half`, or give one end another `channel`",
-                )
+        shares = (first.device, first.channel) == (second.device, second.channel)
+        if shares and asked.duplex == "full":
+            raise self._request.error(
+                ("links", name, "radio", "uhd", "duplex"),
+                "both ends have one channel of one device, which sends one burst at a time",
+                "write `duplex: half`, or give one end another `channel`",
+            )
         frequency = asked.frequency.value
         backward = asked.backward_frequency.value if asked.backward_frequency else frequency
         return UhdPlan(

@@ -191,8 +191,8 @@ def _measured(material: Material, run_id: str, subject: str) -> list[float]:
 
 def _table(groups: dict[_Key, _Group]) -> Table:
     of_devices = [name for name in _OF_DEVICES if any(group.sum(name) for group in groups.values())]
-    heads = ("Sent", "Not detected", "Header", "Payload", *(_OF_DEVICES[name] for name in of_devices),
-             "Unanswered", "Lost", "SNR")  # fmt: skip
+    heads = ["Sent", "Not detected", "Header", "Payload"]
+    heads += [*(_OF_DEVICES[name] for name in of_devices), "Unanswered", "Lost", "SNR"]
     return Table(
         "Transmissions on radio links by outcome and configured SNR.",
         [
