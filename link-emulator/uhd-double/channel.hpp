@@ -42,6 +42,12 @@ struct Board {
   DeviceClock clock;
   std::atomic<double> tick_hz;
 
+  /// Whether what was drawn may happen by now.
+  [[nodiscard]] bool has_faults() const {
+    return static_cast<double>(monotonic_ns() - opened_ns) * 1e-9 >= settings.spared_s;
+  }
+  std::int64_t opened_ns = monotonic_ns();
+
   /// Keys of draws: outputs and inputs each have their own.
   [[nodiscard]] model::ChannelKey key(const Channel& channel, bool is_output) const {
     return {settings.seed, 2 * channel.number + (is_output ? 1 : 0)};

@@ -10,7 +10,6 @@ namespace nagi::uhd_double {
 
 namespace {
 
-constexpr double buffer_s = 0.1;           // samples that wait for the host; then it overflows
 constexpr std::uint64_t lost_packets = 4;  // in an overflow that was drawn
 enum Fault : std::uint32_t { overflow, sequence };
 
@@ -149,11 +148,12 @@ std::optional<RxStream::Failure> RxStream::befallen(std::size_t count) {
   const model::ChannelKey key = board_->key(*channels_.front(), false);
   const uhd::time_spec_t begin = time_of(taken_);
   const double waited_s = (board_->clock.now() - begin).get_real_secs();
-  if (waited_s > buffer_s + static_cast<double>(packet_) / rate_hz_) {
+  if (waited_s > settings.buffer_s + static_cast<double>(packet_) / rate_hz_) {
     const auto behind = static_cast<std::uint64_t>(waited_s * rate_hz_);
     taken_ += behind / packet_ * packet_;
     return Failure{Error::ERROR_CODE_OVERFLOW, false, begin};
   }
+  if (!board_->has_faults()) return std::nullopt;
   if (befalls(key, Fault::overflow, packet, settings.overflow)) {
     taken_ += lost_packets * packet_;
     return Failure{Error::ERROR_CODE_OVERFLOW, false, begin};

@@ -67,6 +67,7 @@ Settings Settings::parse(const uhd::device_addr_t& arguments) {
   found.noise_figure_db = number(arguments, "noise_figure", found.noise_figure_db, 0, 60);
   found.master_clock_hz =
       number(arguments, "master_clock_rate", found.master_clock_hz, 5e6, 61.44e6);
+  found.buffer_s = number(arguments, "buffer", found.buffer_s, 0.01, 60);
   found.offset_ppm = number(arguments, "offset_ppm", 0, -100, 100);
   found.drift_ppm_s = number(arguments, "drift_ppm_s", 0, -1, 1);
   found.phase_noise_hz = number(arguments, "phase_noise", 0, 0, 1e4);
@@ -80,6 +81,7 @@ Settings Settings::parse(const uhd::device_addr_t& arguments) {
   found.tx_sequence = probability("tx_sequence");
   found.overflow = probability("overflow");
   found.rx_sequence = probability("rx_sequence");
+  found.spared_s = number(arguments, "spared", 0, 0, 3600);
   found.seed = static_cast<std::uint64_t>(number(arguments, "seed", 1, 0, 9e15));
   found.has_images = is_there(arguments, "images");
   found.has_reference = is_there(arguments, "reference");

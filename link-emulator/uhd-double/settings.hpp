@@ -24,6 +24,8 @@ struct Settings {
   double noise_figure_db = 6;
   double master_clock_hz = 32e6;
 
+  double buffer_s = 0.1;  // what it holds for the host each way; then it overflows, or blocks
+
   // The device's oscillator: ticks and carriers alike.
   double offset_ppm = 0;
   double drift_ppm_s = 0;
@@ -43,6 +45,7 @@ struct Settings {
   double tx_sequence = 0;
   double overflow = 0;
   double rx_sequence = 0;
+  double spared_s = 0;  // since the device was opened: so long nothing befalls
   std::uint64_t seed = 1;
 
   bool has_images = true;     // images=missing: it cannot be opened

@@ -10,7 +10,6 @@ namespace nagi::uhd_double {
 
 namespace {
 
-constexpr double buffer_s = 0.25;     // samples that an output holds until it is their time
 constexpr double soonest_s = 100e-6;  // a burst without a time begins that much later
 enum Fault : std::uint32_t { late, underflow, sequence };
 
@@ -65,9 +64,12 @@ void TxStream::begin_burst(const uhd::tx_metadata_t& metadata) {
   const std::uint64_t number = channels_.front()->bursts++;
   const model::ChannelKey key = board_->key(*channels_.front(), true);
   const Settings& settings = board_->settings;
-  const bool is_late = begin_ < now || befalls(key, Fault::late, number, settings.late);
-  const bool is_torn = befalls(key, Fault::sequence, number, settings.tx_sequence);
-  runs_dry_ = befalls(key, Fault::underflow, number, settings.underflow);
+  const auto strikes = [&](Fault fault, double probability) {
+    return board_->has_faults() && befalls(key, fault, number, probability);
+  };
+  const bool is_late = begin_ < now || strikes(Fault::late, settings.late);
+  const bool is_torn = strikes(Fault::sequence, settings.tx_sequence);
+  runs_dry_ = strikes(Fault::underflow, settings.underflow);
   dropped_ = is_late || is_torn;
   if (is_late) {
     tell(Event::EVENT_CODE_TIME_ERROR, begin_);
@@ -127,6 +129,7 @@ std::vector<Sample> TxStream::output(const void* buffer, std::size_t offset,
 bool TxStream::wait_for_room(std::size_t count, double timeout) const {
   const uhd::time_spec_t end = next() + static_cast<double>(count) / rate_hz_;
   const double ahead_s = (end - board_->clock.now()).get_real_secs();
+  const double buffer_s = board_->settings.buffer_s;
   if (ahead_s <= buffer_s) return true;
   const double needed_s = ahead_s - buffer_s;
   std::this_thread::sleep_until(steady(after(std::min(needed_s, timeout))));

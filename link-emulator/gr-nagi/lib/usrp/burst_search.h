@@ -15,7 +15,7 @@
 #include <optional>
 #include <span>
 
-#include "modem/preamble_detector.h"
+#include "preamble_detector.h"
 
 namespace gr::nagi {
 

@@ -172,7 +172,7 @@ Synchronisation UsrpChannel::synchronise(std::size_t probes, double within_s) {
   };
   const auto results = std::make_shared<Results>();
   results->awaited = probes;
-  const std::int64_t start_ns = ::nagi::io::read_clock(CLOCK_MONOTONIC) + 2 * settings_.lead_ns +
+  const std::int64_t start_ns = ::nagi::io::read_clock(CLOCK_MONOTONIC) + settings_.lead_ns +
                                 static_cast<std::int64_t>(within_s * 1e9) + 60'000'000;
   const auto spacing_ns =
       probe_gap_ns + static_cast<std::int64_t>(static_cast<double>(probe.size()) / rate_hz * 1e9);

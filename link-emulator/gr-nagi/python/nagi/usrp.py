@@ -231,21 +231,31 @@ class UhdLink:
     """Both directions of a link that is radio hardware.
 
     `epoch_monotonic_ns`: of event time. `budget_ns`: within which, after the end of a transmission,
-    its outcome must be known. Raises DeviceError and UsrpMissing.
+    its outcome must be known; `lead_ns`: measured if not given. Raises DeviceError and UsrpMissing.
     """
 
-    def __init__(self, config: RadioConfig, epoch_monotonic_ns: int, budget_ns: int) -> None:
+    def __init__(
+        self,
+        config: RadioConfig,
+        epoch_monotonic_ns: int,
+        budget_ns: int,
+        lead_ns: int | None = None,
+    ) -> None:
         with device_errors():
-            self._begin(config, epoch_monotonic_ns, budget_ns)
+            self._begin(config, epoch_monotonic_ns, budget_ns, lead_ns)
 
-    def _begin(self, config: RadioConfig, epoch_monotonic_ns: int, budget_ns: int) -> None:
+    def _begin(
+        self, config: RadioConfig, epoch_monotonic_ns: int, budget_ns: int, lead_ns: int | None
+    ) -> None:
         assert config.uhd is not None
         self._config = config
         module = bindings()
         self.devices = Devices(config)
         computing_ns = modem_ns(config)
-        margin_ns = max(self.devices.sender(name).measure_margin() for name in DIRECTIONS)
-        self.lead_ns = -(-2 * (computing_ns + margin_ns) // _STEP_NS) * _STEP_NS
+        if lead_ns is None:
+            margin_ns = max(self.devices.sender(name).measure_margin() for name in DIRECTIONS)
+            lead_ns = -(-2 * (computing_ns + margin_ns) // _STEP_NS) * _STEP_NS
+        self.lead_ns = lead_ns
         needed_ns = self.lead_ns + 2 * computing_ns + _RECEIVE_NS
         if needed_ns > budget_ns:
             raise DeviceError(

@@ -2,12 +2,13 @@
 //
 // Radios that are devices of UHD, for Python: a module of its own, which needs UHD's library.
 #include <pybind11/complex.h>
+#include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
 #include <uhd/version.hpp>
 
-#include "usrp/usrp_channel.h"
+#include "usrp_channel.h"
 
 namespace py = pybind11;
 using namespace gr::nagi;
@@ -93,8 +94,10 @@ void bind_search(py::module& m) {
       .def(
           "find",
           [](const BurstSearch& search,
-             const std::vector<gr_complex>& samples) -> std::optional<std::pair<double, double>> {
-            const auto found = search.find(samples);
+             const py::array_t<gr_complex, py::array::c_style | py::array::forcecast>& samples)
+              -> std::optional<std::pair<double, double>> {
+            const auto found =
+                search.find({samples.data(), static_cast<std::size_t>(samples.size())});
             if (!found) return std::nullopt;
             return std::pair{found->begin, found->share};
           },
