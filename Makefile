@@ -69,7 +69,8 @@ PACKAGES := $(RUN_PACKAGES) libboost-dev $(KERNEL_HEADERS) \
 
 # For links that are radios:
 #   gnuradio gnuradio-dev: modems are made of its blocks, and gr-nagi adds its own
-SDR_PACKAGES := gnuradio gnuradio-dev
+#   libuhd-dev uhd-host:   radio hardware (USRPs), and the programs that find devices and load images
+SDR_PACKAGES := gnuradio gnuradio-dev libuhd-dev uhd-host
 
 # For the tests of `nagi view`: a browser. Ubuntu has it as a snap only, and these tests are left out.
 BROWSER_PACKAGES := $(if $(IS_UBUNTU),,chromium chromium-driver)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Radios that are devices of UHD, over the double of these: packets cross, each fault has an outcome
-and a count of its own, and what a device cannot do is said.
+"""Radios that are devices of UHD, over the double of these: packets cross, each fault has an
+outcome and a count of its own, and what a device cannot do is said.
 
 Devices sample in real time: the lead of 0.4 s and their buffers of 10 s leave a busy machine time.
 All draws are seeded.
@@ -193,17 +193,18 @@ class Usrp(gr_unittest.TestCase):
                 self.assertEqual(found, [RECEIVER_BUSY, RECEIVED])
 
     def test_what_a_device_cannot_do_is_said_with_its_stage_and_cure(self):
+        external = {"clock_source": "external"}
+        far = {"forward": 7e9, "backward": 7e9}
         for radio, stage, what, cure in (
-            (config(f"{LOOP},devices=missing"), "device", "UHD finds no device", "uhd_find_dev"),
+            (config(f"{LOOP},devices=missing"), "device", "UHD finds no", "uhd_find_dev"),
             (config(f"{LOOP},images=missing"), "images", "does not find the images", "download"),
-            (config(f"{LOOP},attenuation=-1"), "device", "write a number from 0", "uhd_usrp_probe"),
-            (config(both={"clock_source": "gpsdo"}), "device", 'no clock_source "gpsdo"', "internal"),
-            (config(f"{LOOP},reference=missing", both={"clock_source": "external"}), "device", "does not lock", "connect 10 MHz"),
+            (config(f"{LOOP},attenuation=-1"), "device", "write a number from 0", "uhd_usrp_pro"),
+            (config(both={"clock_source": "gpsdo"}), "device", "no clock_source", "internal"),
+            (config(f"{LOOP},reference=missing", both=external), "device", "not lock", "10 MHz"),
             (config(channel=2), "device", "no receive channel 2", "from 0 to 1"),
             (config(tx_antenna="RX9"), "device", "no antenna RX9", "TX/RX"),
             (config(both={"subdev": "B:0"}), "device", "subdev", "uhd_usrp_probe"),
-            (config(frequency_hz={"forward": 7e9, "backward": 7e9}), "rate", "not tune to 7000 MHz",
-             "give a frequency from"),
+            (config(frequency_hz=far), "rate", "not tune to 7000 MHz", "give a frequency from"),
             (config(tx_gain_db=100.0), "rate", "a gain of 100 dB", "from 0 to 89.75 dB"),
             (config(f"{LOOP},master_clock_rate=30.72e6"), "rate", "at 2 MHz but at 2.048 MHz",
              "sample_rate: 2.048 MHz"),
