@@ -88,6 +88,23 @@ class ArqPlan(Contract):
     )
 
 
+class ModePlan(Contract):
+    """A modulation with a code rate, as the link model knows it."""
+
+    rate_bps: int = Field(description="at which the packet's bits are carried")
+    overhead_bytes: int = Field(description="of a transmission beside its packet, at that rate")
+
+
+class RateAdaptationPlan(Contract):
+    """In which mode each transmission of a radio is sent, by the feedback that ARQ has."""
+
+    kind: Literal["snr_table", "minstrel"]
+    modes: list[ModePlan] = Field(description="in the order of their rates; the radio has the same")
+    min_snr_db: list[float] | None = Field(
+        None, exclude_if=is_none, description="of snr_table: the least SNR of each mode"
+    )
+
+
 class DirectionPlan(EffectPlans):
     """One direction of a link; nagi-link takes it as it stands, without what is null.
 
@@ -115,6 +132,11 @@ class DirectionPlan(EffectPlans):
     mark: MarkingPlan | None = Field(None, exclude_if=is_none)
     loss: LossPlan = NoLossPlan()
     arq: ArqPlan | None = Field(None, exclude_if=is_none)
+    rate_adaptation: RateAdaptationPlan | None = Field(
+        None,
+        exclude_if=is_none,
+        description="then rate_bps and overhead_bytes are those of the fastest mode",
+    )
 
     # Without a type, the published schema stays that of the fields.
     @model_serializer(mode="wrap")
@@ -187,19 +209,79 @@ class RadioChannelPlan(Contract):
     phase_noise_hz: float = Field(0.0, exclude_if=is_zero, description="linewidth")
 
 
+Modulation = Literal["bpsk", "qpsk", "8psk", "16qam", "64qam"]
+CodeRate = Literal["none", "1/2", "2/3", "3/4"]
+
+
+class RadioModePlan(Contract):
+    """A modulation with a code rate."""
+
+    modulation: Modulation
+    code_rate: CodeRate
+
+
+class UhdEndPlan(Contract):
+    """One end of a link that is radio hardware: what it has of a device of UHD."""
+
+    device: str = Field(description="UHD's device arguments")
+    channel: int
+    tx_gain_db: float
+    rx_gain_db: float
+    subdev: str | None = Field(None, exclude_if=is_none)
+    tx_antenna: str | None = Field(None, exclude_if=is_none)
+    rx_antenna: str | None = Field(None, exclude_if=is_none)
+    clock_source: str | None = Field(None, exclude_if=is_none)
+    time_source: str | None = Field(None, exclude_if=is_none)
+
+
+class CarriersPlan(Contract):
+    """Carrier frequencies in Hz, by direction."""
+
+    forward: int
+    backward: int
+
+
+class UhdPlan(Contract):
+    """The devices of UHD that a link is; a is its first end."""
+
+    a: UhdEndPlan
+    b: UhdEndPlan
+    frequency_hz: CarriersPlan
+    lo_offset_hz: float = Field(0.0, exclude_if=is_zero)
+    duplex: Literal["full", "half"]
+    backoff_db: float | None = Field(
+        None, exclude_if=is_none, description="mean power below full scale; null: by the modem"
+    )
+
+    def sender(self, direction: DirectionName) -> UhdEndPlan:
+        return self.a if direction == "forward" else self.b
+
+    def receiver(self, direction: DirectionName) -> UhdEndPlan:
+        return self.b if direction == "forward" else self.a
+
+
 class RadioPlan(Contract):
     """The radio that a link is; nagi-sdr takes it as it stands, with the channels under the names
     of its directions. Rates and overheads of the link's directions follow from it."""
 
-    by: Literal["simulated", "virtual"]
+    by: Literal["simulated", "virtual", "uhd"]
     modem: Literal["ofdm", "single_carrier"]
-    modulation: Literal["bpsk", "qpsk", "8psk", "16qam"]
+    modulation: Modulation | None = Field(
+        None, exclude_if=is_none, description="null: see modes, as for code_rate"
+    )
     sample_rate_hz: int
-    fec: Literal["none", "convolutional"]
-    forward: RadioChannelPlan
-    backward: RadioChannelPlan
+    code_rate: CodeRate | None = Field(None, exclude_if=is_none)
+    modes: list[RadioModePlan] | None = Field(
+        None, exclude_if=is_none, description="of rate adaptation, in the order of their rates"
+    )
+    forward: RadioChannelPlan | None = Field(
+        None, exclude_if=is_none, description="null: the air, or a cable"
+    )
+    backward: RadioChannelPlan | None = Field(None, exclude_if=is_none)
+    uhd: UhdPlan | None = Field(None, exclude_if=is_none)
 
-    def channel(self, direction: DirectionName) -> RadioChannelPlan:
+    def channel(self, direction: DirectionName) -> RadioChannelPlan | None:
+        """What is simulated of the channel; nothing of radio hardware."""
         return self.forward if direction == "forward" else self.backward
 
 

@@ -179,6 +179,15 @@ OF_NAGI_LINK_ALONE: dict[str, Callable[[Any], Settings]] = {
             "period_ns": 10**9 if value < 1000 else 3600 * 10**9,  # for a possible mean
         }
     },
+    "min_snr_db": lambda value: {
+        "rate_bps": 8,
+        "arq": {"retries": 1, "feedback_ns": 1},
+        "rate_adaptation": {
+            "kind": "snr_table",
+            "modes": [{"rate_bps": 8, "overhead_bytes": 0}],
+            "min_snr_db": [value],
+        },
+    },
     "quantile": lambda value: {
         "jitter": {"distribution": "table", "deviation_ns": 5, "quantiles": [value]}
     },

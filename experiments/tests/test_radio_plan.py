@@ -45,7 +45,7 @@ def test_what_a_radio_is_asked_is_in_the_plan_in_its_own_terms(tmp_path):
     text = changed(
         ("      modem: ofdm\n      modulation: qpsk\n      rate: 2 Mbit\n",
          "      by: virtual\n      modem: single_carrier\n      modulation: 8psk\n"
-         "      sample_rate: 2 MHz\n      fec: convolutional\n"
+         "      sample_rate: 2 MHz\n      code_rate: 1/2\n"
          "      fading: {kind: rician, doppler: 5 Hz, k_factor: 6 dB}\n"
          "      multipath: [{delay: 0 ns, power: 0 dB}, {delay: 0.5 us, power: -3 dB}]\n"
          "      frequency_offset: -0.1 kHz\n"),
@@ -59,7 +59,7 @@ def test_what_a_radio_is_asked_is_in_the_plan_in_its_own_terms(tmp_path):
         "modem": "single_carrier",
         "modulation": "8psk",
         "sample_rate_hz": 2_000_000,
-        "fec": "convolutional",
+        "code_rate": "1/2",
         "forward": {
             "snr_db": 15.5,
             "fading": "rician",
@@ -168,8 +168,6 @@ REFUSED = [
      "`radio` on a link that is not `emulator: sdr`"),
     ("queue: 1 bdp}", "queue: 1 bdp, emulator: sdr}", "links.wired",
      "`emulator: sdr` without a radio; add `radio: {modem: ofdm"),
-    ("modem: ofdm", "by: uhd\n      modem: ofdm", "links.wireless.radio.by",
-     "this version of nagi does not support radio hardware (UHD); write `by: simulated`"),
     ("      rate: 2 Mbit\n", "", "links.wireless.radio",
      "no rate and no sample_rate; give one, such as `rate: 2 Mb/s`"),
     ("rate: 2 Mbit", "rate: 2 Mbit\n      sample_rate: 2 MHz", "links.wireless.radio.sample_rate",
@@ -186,14 +184,18 @@ REFUSED = [
     ("snr: $snr", "snr: $snr\n      fading: rayleigh", "links.wireless.radio.fading",
      "fading rayleigh without its settings; write `{kind: rayleigh, doppler: 5 Hz}`"),
     ("snr: $snr", "snr: $snr\n      fading: {kind: rice, doppler: 5 Hz}",
-     "links.wireless.radio.fading.kind", "unknown kind of fading 'rice'; one of: none, rayl"),
+     "links.wireless.radio.fading.kind", "unknown kind 'rice'; one of: none, rayl"),
     ("snr: $snr", "snr: $snr\n      fading: {kind: rician, doppler: 5 Hz}",
      "links.wireless.radio.fading", "missing key `k_factor`"),
     ("snr: $snr", "snr: $snr\n      fading: {kind: rayleigh, doppler: 5 Hz, k_factor: 6 dB}",
      "links.wireless.radio.fading.k_factor", "unknown key `k_factor`; known here: doppler, kind"),
+    ("modulation: qpsk", "modulation: qpsk\n      fec: convolutional", "links.wireless.radio.fec",
+     "fec is called code_rate now; write `code_rate: none`, 1/2"),
+    ("modulation: qpsk", "rate_adaptation: {kind: minstrel}", "links.wireless.radio.rate",
+     "rate and rate_adaptation are both given; give `sample_rate`"),
     ("snr: $snr", "snr: $snr\n      multipath: []", "links.wireless.radio.multipath", ""),
-    ("modulation: qpsk", "modulation: 64qam", "links.wireless.radio.modulation",
-     "unknown value '64qam'; did you mean `16qam`? one of: bpsk, qpsk, 8psk"),
+    ("modulation: qpsk", "modulation: 256qam", "links.wireless.radio.modulation",
+     "unknown value '256qam'; did you mean `64qam`? one of: bpsk"),
     ("radio: {snr: 30 dB}", "radio: {modem: ofdm}", "links.wireless.backward.radio.modem",
      "unknown key `modem`; known here: fading, frequency_offset, multipath, phase_noise"),
     ("queue: 1 bdp}", "queue: 1 bdp, arq: {retries: 0, feedback: 1 ms}}", "links.wired.arq.retries",
@@ -251,7 +253,7 @@ def test_editors_take_what_nagi_takes(tmp_path):
     for spoil in (
         lambda link: link["radio"].update(snr="12"),
         lambda link: link["radio"].update(fading="rice"),
-        lambda link: link["radio"].update(by="uhd"),
+        lambda link: link["radio"].update(by="hardware"),
         lambda link: link["backward"]["radio"].update(modem="ofdm"),
         lambda link: link.update(emulator="ns3"),
     ):
@@ -283,15 +285,15 @@ def test_experiments_with_radios_can_be_planned(name, variants):
 
 @given(
     st.sampled_from(["ofdm", "single_carrier"]),
-    st.sampled_from(["bpsk", "qpsk", "8psk", "16qam"]),
-    st.sampled_from(["none", "convolutional"]),
+    st.sampled_from(["bpsk", "qpsk", "8psk", "16qam", "64qam"]),
+    st.sampled_from(["none", "1/2", "2/3", "3/4"]),
     st.integers(1, 10**8),  # which all of them can do
 )
-def test_the_sample_rate_is_the_smallest_that_carries_the_rate(modem, modulation, fec, rate):
-    found = sample_rate_for(modem, modulation, fec, rate)
-    assert air_time().rate_bps(modem, modulation, found, fec) >= rate
+def test_the_sample_rate_is_the_smallest_that_carries_the_rate(modem, modulation, code_rate, rate):
+    found = sample_rate_for(modem, modulation, code_rate, rate)
+    assert air_time().rate_bps(modem, modulation, found, code_rate) >= rate
     if found > 1:
-        assert air_time().rate_bps(modem, modulation, found - 1, fec) < rate
+        assert air_time().rate_bps(modem, modulation, found - 1, code_rate) < rate
 
 
 @pytest.mark.parametrize(
@@ -340,3 +342,32 @@ def test_axes_of_snr_keep_the_file_s_order(tmp_path):
     points = points_of(tmp_path)
     assert [point.values["snr"] for point in points] == ["12 dB"] * 2 + ["15.5 dB"] * 2
     assert RADIO.count("$snr") == 1
+
+
+def test_rate_adaptation_is_planned_with_the_rates_of_its_modes(tmp_path):
+    def adapting(adaptation, queue=ARQ):
+        modem = f"      sample_rate: 2 MHz\n      rate_adaptation: {adaptation}\n"
+        pairs = (
+            ("      modulation: qpsk\n      rate: 2 Mbit\n", modem),
+            ("queue: 20 packets", queue),
+        )
+        return plans_of(tmp_path, changed(*pairs))[0].link("wireless")
+
+    table = "{kind: snr_table, table: {16qam 1/2: 12 dB, bpsk 1/2: 4 dB}}"
+    wireless = adapting(table)
+    assert wireless.radio.modulation is None
+    named = [(mode.modulation, mode.code_rate) for mode in wireless.radio.modes]
+    assert named == [("bpsk", "1/2"), ("16qam", "1/2")]  # by their rates
+    planned = wireless.forward.rate_adaptation
+    assert [mode.rate_bps for mode in planned.modes] == [600_000, 2_400_000]
+    assert planned.min_snr_db == [4, 12]
+    assert wireless.forward.rate_bps == 2_400_000
+    for adaptation, queue, said in (
+        (table, "queue: 20 packets", "rate adaptation without feedback; add `arq: "),
+        (table.replace("12", "3"), ARQ, "16qam 1/2 needs less SNR than a slower mode"),
+        ("{kind: minstrel, modes: [64qam]}", ARQ, "mode 64qam without a code rate"),
+        ("{kind: minstrel, modes: [qpsk 1/2, qpsk 1/2]}", ARQ, "a mode is listed twice"),
+    ):
+        with pytest.raises(InputError) as refused:
+            adapting(adaptation, queue)
+        assert said in str(refused.value)

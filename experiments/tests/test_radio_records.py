@@ -47,7 +47,7 @@ from nagi_contracts.impairments.losses.bernoulli import BernoulliLossPlan
 from nagi_contracts.impairments.losses.radio import RadioLossPlan
 from nagi_contracts.links import Links, TransmissionCounts
 from nagi_contracts.paths import SCHEMAS
-from nagi_contracts.plan import ArqPlan, RadioChannelPlan, RadioPlan, RunPlan
+from nagi_contracts.plan import DIRECTIONS, ArqPlan, RadioChannelPlan, RadioPlan, RunPlan
 from nagi_contracts.records import Keep, Manifest, TransmissionRow
 from radio_specs import ARQ, PLAIN, changed, plans_of
 
@@ -58,7 +58,7 @@ RADIO = RadioPlan(
     modem="ofdm",
     modulation="qpsk",
     sample_rate_hz=2_000_000,
-    fec="none",
+    code_rate="none",
     forward=CHANNEL,
     backward=CHANNEL,
 )
@@ -128,14 +128,30 @@ def test_the_model_is_told_what_radios_lost_by_the_numbers_of_transmissions(tmp_
     plan = plans_of(tmp_path)[0]
     found = of_radios(plan, SOME)
     assert set(found) == {("wireless", "forward"), ("wireless", "backward")}
-    assert found["wireless", "forward"]["lost"] == [1, 2, 3, 4]
-    assert found["wireless", "backward"]["lost"] == []
-    assert found["wireless", "forward"]["length"] > max(SOME["number"])
+    assert found["wireless", "forward"]["loss"]["lost"] == [1, 2, 3, 4]
+    assert found["wireless", "backward"]["loss"]["lost"] == []
+    assert found["wireless", "forward"]["loss"]["length"] > max(SOME["number"])
     links = configuration(plan, SOME)["links"]
-    assert links[1]["forward"]["loss"] == found["wireless", "forward"]
+    assert links[1]["forward"]["loss"] == found["wireless", "forward"]["loss"]
     assert "radio" not in links[1]
     assert links[0]["forward"]["loss"] == {"model": "none", "at": "egress"}
     assert links[1]["forward"]["rate_bps"] == plan.link("wireless").forward.rate_bps
+
+
+def test_the_model_is_told_the_snrs_that_rate_adaptation_saw(tmp_path):
+    adapting = "      sample_rate: 2 MHz\n      rate_adaptation: {kind: minstrel}\n"
+    pairs = (
+        ("      modulation: qpsk\n      rate: 2 Mbit\n", adapting),
+        ("queue: 20 packets", ARQ),
+    )
+    plan = plans_of(tmp_path, changed(*pairs))[0]
+    number = direction_number(plan, "wireless", "forward")
+    found = of_radios(plan, SOME[SOME["direction"] == number])
+    forward, backward = (
+        found["wireless", name]["rate_adaptation"]["recorded_snr"] for name in DIRECTIONS
+    )
+    assert forward == [1234, SNR_UNKNOWN, -150, 1166, SNR_UNKNOWN]
+    assert backward == []  # nothing was sent back
 
 
 def bursts(plan, sizes=(1052, 40, 600), count=400):

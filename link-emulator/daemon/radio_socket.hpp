@@ -4,15 +4,14 @@
 // these again, at the other end of a SOCK_SEQPACKET socket. One message a transmission there, one
 // answer a transmission back, in the same order; little-endian:
 //
-//   there   uint32 number of the transmission, uint32 0, int64 begin, int64 end (ns since the
-//           epoch), then the IP packet
+//   there   uint32 number of the transmission, uint32 mode (of rate adaptation; else 0), int64
+//           begin, int64 end (ns since the epoch), then the IP packet
 //   back    uint32 number, uint8 outcome, uint8 0, int16 signal-to-noise ratio as the receiver saw
 //           it (0.01 dB; -32768: it did not), then the IP packet as it was received, if it was
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -36,9 +35,12 @@ enum class Outcome : std::uint8_t {
   receiver_busy,
   out_of_reach,
   not_answered,
+  // Of radio hardware, as receiver_busy (half duplex: the receiver transmitted itself).
+  not_sent,      // the device had it too late, or ran out of samples
+  not_received,  // samples of it are missing
 };
-constexpr std::size_t outcomes = 6;  // of links
-constexpr std::int16_t no_snr = std::numeric_limits<std::int16_t>::min();
+constexpr std::size_t outcomes = 13;
+using model::no_snr;
 
 class RadioSocket {
  public:

@@ -114,7 +114,10 @@ void Recorder::record_transmission(std::uint8_t direction, const model::Transmis
                                      direction,
                                      outcome,
                                      snr,
-                                     static_cast<std::uint8_t>(transmission.attempt)};
+                                     static_cast<std::uint8_t>(transmission.attempt),
+                                     0,
+                                     0,
+                                     transmission.mode};
   transmissions_->append(std::as_bytes(std::span(&record, 1)));
 }
 

@@ -14,7 +14,7 @@
 //            kind               uint8    on a medium: 1 RTS, 2 CTS, 3 DATA, 4 ACK; else 0
 //            receiver           uint8    on a medium: the station that it is for, in its order;
 //                                        255 all that hear it, 254 none of them
-//            1 byte 0
+//            mode              uint8    with rate adaptation: in which it was sent; else 0
 //
 // Records of a direction stand in the order of their numbers. On a medium CTS and ACK have the
 // index of the packet that they answer for.
@@ -38,7 +38,7 @@ struct TransmissionRecord {
   std::uint8_t attempt = 1;
   std::uint8_t kind = 0;
   std::uint8_t receiver = 0;
-  std::uint8_t reserved = 0;
+  std::uint8_t mode = 0;
 };
 static_assert(sizeof(TransmissionRecord) == 32);
 

@@ -32,6 +32,10 @@ void Direction::make_models(Instant from) {
     effects_.push_back(std::make_unique<typename Config::Model>(*effect, stream(Config::purpose)));
   };
   std::apply([&add](const auto&... effects) { (add(effects), ...); }, config_.effects);
+  adaptation_.reset();
+  if (config_.rate_adaptation) {
+    adaptation_.emplace(*config_.rate_adaptation, stream(Purpose::rate_adaptation));
+  }
   const std::unique_ptr<MarkingRule> before = std::move(marking_);
   if (!config_.mark) return;
   marking_ = make_marking(*config_.mark);
@@ -42,13 +46,14 @@ void Direction::change(const DirectionConfig& config, Instant at,
                        std::vector<Departure>& departures) {
   assert(at >= now_);
   advance(at, departures);
+  const bool keeps_end = config_.rate_adaptation || config.rate_adaptation;
   config_ = config;
   make_models(at);
   auto queue = make_queue(config.queue, stream(Purpose::queue));
   for (const Waiting& waiting : queue_->take_all()) queue->adopt(waiting);
   queue_ = std::move(queue);
   const Instant end = server_.change(config_.rate, at);
-  if (in_service_) in_service_->end = end;
+  if (in_service_ && !keeps_end) in_service_->end = end;
   advance(at, departures);  // without a rate, all that waits goes at once
 }
 
@@ -212,7 +217,12 @@ bool Direction::is_marked_on_arrival(const Packet& packet, Instant at) {
 void Direction::start(Transmission transmission, Instant at, bool at_once) {
   transmission.number = transmissions_++;
   transmission.start = at;
-  transmission.end = server_.begin(framed(transmission.packet), at, at_once);
+  if (adaptation_) {
+    transmission.mode = adaptation_->choose(at, transmission.attempt, transmission.number);
+    transmission.end = at + adaptation_->mode(transmission.mode).air_time(transmission.packet.size);
+  } else {
+    transmission.end = server_.begin(framed(transmission.packet), at, at_once);
+  }
   in_service_ = transmission;
   if (is_radio()) radio_.start(transmission);
 }
@@ -233,7 +243,7 @@ void Direction::end_transmission(std::vector<Departure>& departures) {
   in_service_.reset();
   idle_since_ = sent.end;
   ++counters_.transmitted;
-  counters_.transmitted_bytes += framed(sent.packet);
+  counters_.transmitted_bytes += framed(sent);
   counters_.transmitting += sent.end - sent.start;
 
   if (is_radio()) {
@@ -247,6 +257,7 @@ void Direction::end_transmission(std::vector<Departure>& departures) {
 /// It is resolved whether a transmission was lost.
 void Direction::conclude(const Transmission& transmission, std::vector<Departure>& departures) {
   if (reports_transmissions()) resolved_.push_back(transmission);
+  if (adaptation_) adaptation_->report(transmission, transmission.end + config_.arq->feedback);
   if (!transmission.lost) {
     land(transmission, false);
   } else if (config_.arq && transmission.attempt <= config_.arq->retries) {

@@ -13,6 +13,7 @@
 #include <optional>
 #include <vector>
 
+#include "model/adaptation/rate_adaptation.hpp"
 #include "model/arq.hpp"
 #include "model/counters.hpp"
 #include "model/delay.hpp"
@@ -42,7 +43,8 @@ struct DirectionConfig {
   EffectConfigs effects;
   LossConfig loss;
   LossPlace loss_at = LossPlace::egress;
-  std::optional<ArqConfig> arq;  // only with losses at egress
+  std::optional<ArqConfig> arq;                         // only with losses at egress
+  std::optional<RateAdaptationConfig> rate_adaptation;  // only with ARQ, whose feedback it needs
 };
 
 class Direction final : public DirectionModel {
@@ -78,7 +80,7 @@ class Direction final : public DirectionModel {
   /// reports_transmissions().
   [[nodiscard]] std::vector<Transmission>& resolved() { return resolved_; }
   /// Radio: the outcome of the first transmission that has started and has none yet.
-  void report(bool lost) { radio_.report(lost); }
+  void report(bool lost, std::int16_t snr = no_snr) { radio_.report(lost, snr); }
   /// Whether the model stands still for want of an outcome. Nothing may then be offered.
   [[nodiscard]] bool awaits_outcome() const {
     return radio_.has_ended() && !radio_.knows_first() && needed_at(radio_.first_ended()) <= now_;
@@ -100,6 +102,11 @@ class Direction final : public DirectionModel {
  private:
   [[nodiscard]] Stream stream(Purpose purpose) const { return {seed_, link_, name_, purpose}; }
   [[nodiscard]] Bytes framed(const Packet& packet) const { return packet.size + config_.overhead; }
+  [[nodiscard]] Bytes framed(const Transmission& transmission) const {
+    const Bytes overhead =
+        adaptation_ ? adaptation_->mode(transmission.mode).overhead : config_.overhead;
+    return transmission.packet.size + overhead;
+  }
   [[nodiscard]] bool is_lost(const Transmission& transmission);
   [[nodiscard]] bool is_marked_on_arrival(const Packet& packet, Instant at);
   [[nodiscard]] bool has_stages() const;
@@ -136,6 +143,7 @@ class Direction final : public DirectionModel {
   RadioOutcomes radio_;
   std::vector<Transmission> resolved_;
   Repetitions repetitions_;
+  std::optional<RateAdaptation> adaptation_;
   Resequencer resequencer_;
   UnderWay under_way_;
   std::uint64_t transmissions_ = 0;

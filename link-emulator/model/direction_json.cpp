@@ -18,12 +18,14 @@ const Tag queue_tag{"discipline", "queue discipline", true};
 const Tag mark_tag{"rule", "marking rule", true};
 const Tag jitter_tag{"distribution", "distribution"};
 const Tag loss_tag{"model", "loss model"};
+const Tag adaptation_tag{"kind", "kind of rate adaptation"};
 
 const std::vector<std::string_view>& direction_keys() {
   static const std::vector<std::string_view> keys = [] {
-    std::vector<std::string_view> all = {"rate_bps", "burst_bytes", "rate_trace", "overhead_bytes",
-                                         "queue",    "mark",        "delay_ns",   "delay_trace",
-                                         "jitter",   "keep_order",  "loss",       "arq"};
+    std::vector<std::string_view> all = {
+        "rate_bps", "burst_bytes", "rate_trace",     "overhead_bytes", "queue",
+        "mark",     "delay_ns",    "delay_trace",    "jitter",         "keep_order",
+        "loss",     "arq",         "rate_adaptation"};
     std::apply([&all]<class... Effects>(
                    const std::optional<Effects>&...) { (all.push_back(Effects::name), ...); },
                EffectConfigs{});
@@ -180,6 +182,57 @@ void refuse_ingress(const ObjectReader& reader, const DirectionConfig& config) {
                     R"(write "egress", or leave it out)");
 }
 
+Mode read_mode(ObjectReader reader) {
+  reader.only({"rate_bps", "overhead_bytes"});
+  return {Bitrate{reader.whole("rate_bps", bounds::rate_bps)},
+          Bytes{reader.whole("overhead_bytes", bounds::overhead_bytes)}};
+}
+
+RateAdaptationConfig read_adaptation(ObjectReader reader) {
+  constexpr std::size_t max_modes = 16;
+  RateAdaptationConfig config;
+  config.scheme = read_one_of<AdaptationScheme>(reader, adaptation_tag, {"modes", "recorded_snr"});
+  const json& modes = reader.array("modes");
+  if (modes.empty() || modes.size() > max_modes) {
+    throw ConfigError(reader.at("modes"), std::to_string(modes.size()) + " modes",
+                      "list 1 to " + std::to_string(max_modes));
+  }
+  for (std::size_t i = 0; i < modes.size(); ++i) {
+    config.modes.push_back(read_mode({modes[i], reader.at("modes") / i}));
+    if (i > 0 && config.modes[i].rate < config.modes[i - 1].rate) {
+      throw ConfigError(reader.at("modes") / i, "a mode slower than the one before",
+                        "list them in the order of their rates");
+    }
+  }
+  const auto* table = std::get_if<SnrTable>(&config.scheme);
+  if (table && table->min_snr_db.size() != modes.size()) {
+    throw ConfigError(reader.at("min_snr_db"),
+                      std::to_string(table->min_snr_db.size()) + " SNRs of " +
+                          std::to_string(modes.size()) + " modes",
+                      "give one for each mode");
+  }
+  if (!reader.has("recorded_snr")) return config;
+  for (const json& snr : reader.array("recorded_snr")) {
+    if (!snr.is_number_integer() || snr < std::numeric_limits<std::int16_t>::min() ||
+        snr > std::numeric_limits<std::int16_t>::max()) {
+      throw not_possible(snr, reader.at("recorded_snr"), "whole numbers from -32768 to 32767");
+    }
+    config.recorded_snr.push_back(snr.get<std::int16_t>());
+  }
+  return config;
+}
+
+json to_json(const RateAdaptationConfig& config) {
+  json out = describe_one_of(config.scheme, adaptation_tag);
+  out["modes"] = json::array();
+  for (const Mode& mode : config.modes) {
+    out["modes"].push_back(
+        {{"rate_bps", mode.rate.bits_per_second}, {"overhead_bytes", mode.overhead.count}});
+  }
+  if (!config.recorded_snr.empty()) out["recorded_snr"] = config.recorded_snr;
+  return out;
+}
+
 void refuse_marks_twice(const ObjectReader& reader, const DirectionConfig& config) {
   if (!config.mark || std::holds_alternative<DropTail>(config.queue)) return;
   throw ConfigError(reader.at("mark"), "marking beside a queue discipline that marks by itself",
@@ -262,6 +315,14 @@ DirectionConfig read_direction(ObjectReader reader) {
     config.arq = {static_cast<unsigned>(arq.whole("retries", bounds::arq_retries)),
                   duration(arq, "feedback_ns", bounds::arq_feedback_ns)};
   }
+  if (reader.has("rate_adaptation")) {
+    config.rate_adaptation = read_adaptation(reader.object("rate_adaptation"));
+    if (!config.arq) {
+      throw ConfigError(reader.at("rate_adaptation"), "rate adaptation without feedback",
+                        R"(give "arq": {"retries": 7, "feedback_ns": 1000000} too)");
+    }
+    need_rate(config.rate, reader.at("rate_adaptation"), "rate adaptation");
+  }
   refuse_ingress(reader, config);
   return config;
 }
@@ -303,6 +364,7 @@ json to_json(const DirectionConfig& config) {
   if (config.arq) {
     out["arq"] = {{"retries", config.arq->retries}, {"feedback_ns", config.arq->feedback.count()}};
   }
+  if (config.rate_adaptation) out["rate_adaptation"] = to_json(*config.rate_adaptation);
   return out;
 }
 

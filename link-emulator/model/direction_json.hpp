@@ -53,6 +53,11 @@ namespace nagi::model {
 ///           or {"model": "radio"},
 ///           each with "at": "egress" (after transmission) or "ingress" (before the queue)
 ///   "arq": {"retries": 3, "feedback_ns": 8000000}
+///   "rate_adaptation": {"kind": "minstrel", "modes": [{"rate_bps": 1200000, "overhead_bytes":
+///   50}]},
+///                      or "snr_table" with "min_snr_db": [4.5], one for each mode; 1 to 16 modes,
+///                      none slower than the one before; for a replay with "recorded_snr": [1450],
+///                      in 0.01 dB, of each transmission, -32768 where there is none
 DirectionConfig read_direction(ObjectReader reader);
 
 /// A queue and losses alone, as above, of what has that rate.

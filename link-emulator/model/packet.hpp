@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 
 #include "model/units.hpp"
@@ -36,6 +37,8 @@ struct Departure {
   bool is_copy = false;  // a duplicate; the packet itself departs after it
 };
 
+constexpr std::int16_t no_snr = std::numeric_limits<std::int16_t>::min();
+
 /// A packet on the medium during [start, end): one of several attempts, with ARQ.
 struct Transmission {
   Packet packet;
@@ -43,8 +46,10 @@ struct Transmission {
   unsigned attempt = 1;
   Instant start{};
   Instant end{};
-  bool lost = false;        // once that is resolved
-  std::uint64_t order = 0;  // counts the packets, by their first attempts
+  bool lost = false;          // once that is resolved
+  std::int16_t snr = no_snr;  // 0.01 dB, as the receiver of a radio measured it, likewise
+  std::uint8_t mode = 0;      // with rate adaptation: in which it is sent
+  std::uint64_t order = 0;    // counts the packets, by their first attempts
 };
 
 }  // namespace nagi::model

@@ -17,7 +17,7 @@ class RadioOutcomes {
   void start(const Transmission& transmission) { started_.push_back(transmission); }
   void end(const Transmission& transmission) { ended_.push_back(transmission); }
   /// The outcome of the first transmission that has started and has none yet.
-  void report(bool lost) { outcomes_.push_back(lost); }
+  void report(bool lost, std::int16_t snr) { outcomes_.push_back({lost, snr}); }
 
   /// Transmissions that have started since the caller last emptied this.
   [[nodiscard]] std::vector<Transmission>& started() { return started_; }
@@ -27,7 +27,8 @@ class RadioOutcomes {
   /// The first transmission that has ended, with its outcome.
   Transmission resolve_first() {
     Transmission first = ended_.front();
-    first.lost = outcomes_.front();
+    first.lost = outcomes_.front().lost;
+    first.snr = outcomes_.front().snr;
     ended_.pop_front();
     outcomes_.pop_front();
     return first;
@@ -41,7 +42,11 @@ class RadioOutcomes {
  private:
   std::vector<Transmission> started_;
   std::deque<Transmission> ended_;
-  std::deque<bool> outcomes_;  // of the first of them, and of what is being transmitted
+  struct Outcome {
+    bool lost;
+    std::int16_t snr;
+  };
+  std::deque<Outcome> outcomes_;  // of the first of them, and of what is being transmitted
 };
 
 }  // namespace nagi::model

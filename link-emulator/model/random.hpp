@@ -25,7 +25,8 @@ enum class Purpose : std::uint32_t {
   duplication = 7,
   reordering = 8,
   queue = 9,
-  backoff = 10
+  backoff = 10,
+  rate_adaptation = 12
 };
 
 /// One independent stream of 64-bit draws.

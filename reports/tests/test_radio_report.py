@@ -44,7 +44,7 @@ def radio_of(snr_db: float) -> RadioPlan:
         modem="ofdm",
         modulation="qpsk",
         sample_rate_hz=1_666_667,
-        fec="convolutional",
+        code_rate="1/2",
         forward=forward,
         backward=RadioChannelPlan(snr_db=30.0),
     )
@@ -113,13 +113,13 @@ def blocks_of(report, name, kind):
 def test_transmissions_are_counted_by_cause_at_each_snr(campaign):
     report = report_of(*campaign)
     (table,) = blocks_of(report, "radio", Table)
-    words = "OFDM QPSK, convolutional code, 1.66667 MHz, Rician 5 Hz, K 6 dB, 2 paths"
+    words = "OFDM QPSK, code rate 1/2, 1.66667 MHz, Rician 5 Hz, K 6 dB, 2 paths"
     # Four runs a row; lost is 300 of those 1,000 of which the radio told, SNR the mean of powers.
     assert table.rows == [
         ["wireless forward", words, "12 dB", "4,004", "200", "400", "600", "4", "30.000%",
          "12.40 dB"],
         ["wireless forward", words, "20 dB", "2,000", "0", "0", "0", "0", "0.000%", "20.40 dB"],
-        ["wireless backward", "OFDM QPSK, convolutional code, 1.66667 MHz", "30 dB", "2,400", "0",
+        ["wireless backward", "OFDM QPSK, code rate 1/2, 1.66667 MHz", "30 dB", "2,400", "0",
          "0", "0", "0", "0.000%", "–"],
     ]  # fmt: skip
     (said,) = blocks_of(report, "radio", Paragraph)

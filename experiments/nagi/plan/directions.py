@@ -143,6 +143,8 @@ class Directions:
             if link in self._radios.plans:
                 waiting += (direction.queue.packets or 0) * direction.overhead_bytes
             drained = waiting * 8 / rate
+            if direction.rate_adaptation is not None:  # in the slowest mode
+                drained *= rate / direction.rate_adaptation.modes[0].rate_bps
             if direction.arq is not None:
                 drained *= 1 + direction.arq.retries
                 drained += direction.arq.retries * direction.arq.feedback_ns / 1e9

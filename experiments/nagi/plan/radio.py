@@ -33,7 +33,8 @@ _TIMEOUT_S = 120.0
 _INSTALLED = (
     "lib/nagi/sdr/**/*",
     "lib/python3/dist-packages/gnuradio/nagi/**/*",
-    "lib/**/libgnuradio-nagi.so*",
+    "lib/**/libgnuradio-nagi*.so*",
+    "lib/nagi/uhd-double/*.so",
 )
 _LIBRARY, *_FURTHER = STAGES_OF_RADIO  # nagi-sdr tells of all but the first
 
@@ -43,9 +44,11 @@ class AirTime(Protocol):
 
     MAX_SAMPLE_RATE_HZ: int
 
-    def rate_bps(self, modem: str, modulation: str, sample_rate_hz: int, fec: str) -> int: ...
+    def rate_bps(self, modem: str, modulation: str, sample_rate_hz: int, code_rate: str) -> int: ...
 
-    def overhead_bytes(self, modem: str, modulation: str, sample_rate_hz: int, fec: str) -> int: ...
+    def overhead_bytes(
+        self, modem: str, modulation: str, sample_rate_hz: int, code_rate: str
+    ) -> int: ...
 
     def modem_digest(self, modem: str, modulation: str, code_rate: str) -> str: ...
 
@@ -59,11 +62,11 @@ def air_time() -> AirTime:
     return cast(AirTime, paths.module_at(source))
 
 
-def sample_rate_for(modem: str, modulation: str, fec: str, rate_bps: int) -> int:
+def sample_rate_for(modem: str, modulation: str, code_rate: str, rate_bps: int) -> int:
     """The smallest sample rate in Hz at which a modem carries `rate_bps`. Raises ValueError."""
 
     def carried(sample_rate_hz: int) -> int:
-        return air_time().rate_bps(modem, modulation, sample_rate_hz, fec)
+        return air_time().rate_bps(modem, modulation, sample_rate_hz, code_rate)
 
     maximum, minimum = 1, 0
     while carried(maximum) < rate_bps:

@@ -3,24 +3,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from nagi_contracts.impairments.fading import NoFading, RicianFading
 from nagi_contracts.impairments.snr import SnrTraceFile, SnrTracePlan
 from nagi_contracts.plan import (
     DIRECTIONS,
+    CarriersPlan,
     DirectionName,
     DirectionPlan,
+    ModePlan,
     RadioChannelPlan,
+    RadioModePlan,
     RadioPlan,
+    RateAdaptationPlan,
     TapPlan,
+    UhdEndPlan,
+    UhdPlan,
 )
 from nagi_contracts.units import Duration
 
 from nagi.plan import radio
 from nagi.plan.request import PlanRequest
 from nagi.plan.trace_files import trace_file
-from nagi.spec.links import DirectionSettings, Link, Radio, RadioChannel, Tap
+from nagi.spec.links import (
+    DirectionSettings,
+    Link,
+    Radio,
+    RadioChannel,
+    SnrTableAdaptation,
+    Tap,
+    UhdEnd,
+)
 from nagi.spec.multipath import PROFILES, ProfileName
 
 # What the two kinds of links do not share: key -> why a radio refuses it, and the cure.
@@ -46,6 +61,18 @@ _NOT_OF_RADIOS = {
 }
 
 
+_MODE = ("modulation", "code_rate")
+
+
+def _shapes(modem: RadioPlan) -> list[tuple[str, str, int, str]]:
+    """What air_time.py is asked for each mode of a radio."""
+    modes: Sequence[RadioPlan | RadioModePlan] = modem.modes or [modem]
+    return [
+        (modem.modem, str(mode.modulation), modem.sample_rate_hz, str(mode.code_rate))
+        for mode in modes
+    ]
+
+
 class RadioLinks:
     """The radios among the links. Raises InputError where a link has settings of the other kind."""
 
@@ -60,13 +87,49 @@ class RadioLinks:
     def channel(self, link: str, settings: DirectionSettings) -> DirectionPlan:
         """Rate and overhead of a direction of a radio: those of its modem."""
         modem = self.plans[link]
-        asked = (modem.modem, modem.modulation, modem.sample_rate_hz, modem.fec)
+        modes = [
+            ModePlan(
+                rate_bps=radio.air_time().rate_bps(*asked),
+                overhead_bytes=radio.air_time().overhead_bytes(*asked),
+            )
+            for asked in _shapes(modem)
+        ]
         assert settings.delay is not None
         return DirectionPlan(
-            rate_bps=radio.air_time().rate_bps(*asked),
-            overhead_bytes=radio.air_time().overhead_bytes(*asked),
+            rate_bps=modes[-1].rate_bps,
+            overhead_bytes=modes[-1].overhead_bytes,
             delay_ns=settings.delay.value,
+            rate_adaptation=self._adaptation(link, settings, modes),
         )
+
+    def _adaptation(
+        self, name: str, settings: DirectionSettings, modes: list[ModePlan]
+    ) -> RateAdaptationPlan | None:
+        asked = self._request.experiment.links[name].radio
+        assert asked is not None
+        adaptation = asked.rate_adaptation
+        if adaptation is None:
+            return None
+        place = ("links", name, "radio", "rate_adaptation")
+        if settings.arq is None:
+            raise self._request.error(
+                place,
+                "rate adaptation without feedback",
+                "add `arq: {retries: 7, feedback: 1 ms}` to the link",
+            )
+        min_snr_db = None
+        if isinstance(adaptation, SnrTableAdaptation):
+            planned = self.plans[name].modes or []
+            named = [f"{mode.modulation} {mode.code_rate}" for mode in planned]
+            min_snr_db = [adaptation.table[mode].value for mode in named]
+            for before, after, mode in zip(min_snr_db, min_snr_db[1:], named[1:], strict=False):
+                if after < before:
+                    raise self._request.error(
+                        (*place, "table"),
+                        f"{mode} needs less SNR than a slower mode",
+                        "remove the slower one, or raise its SNR",
+                    )
+        return RateAdaptationPlan(kind=adaptation.kind, modes=modes, min_snr_db=min_snr_db)
 
     def _is_radio(self, name: str, link: Link) -> bool:
         """Whether a link is a radio. Refuses settings that belong to the other kind of link."""
@@ -110,28 +173,93 @@ class RadioLinks:
                     f"a delay of {settings.delay or '0 ms'} {direction} is too short for a radio",
                     f"give `delay: {Duration(radio.MIN_DELAY_NS)}` or more",
                 )
-        forward, backward = (self._radio_channel(name, link, direction) for direction in DIRECTIONS)
+        uhd = self._uhd(name, link)
+        forward, backward = (
+            None if uhd else self._radio_channel(name, link, direction) for direction in DIRECTIONS
+        )
         return RadioPlan(
             by=asked.by,
             modem=asked.modem,
             modulation=asked.modulation,
+            modes=self._modes(name, asked),
             sample_rate_hz=self._sample_rate(name, asked),
-            fec=asked.fec,
+            code_rate=None if asked.rate_adaptation else asked.code_rate or "none",
             forward=forward,
             backward=backward,
+            uhd=uhd,
+        )
+
+    def _uhd(self, name: str, link: Link) -> UhdPlan | None:
+        """The devices, in the order of the link's ends; nothing of simulated radios."""
+        asked = link.radio.uhd if link.radio is not None else None
+        if asked is None:
+            return None
+        for direction in DIRECTIONS:
+            if getattr(link, direction).radio is not None:
+                raise self._request.error(
+                    ("links", name, direction, "radio"),
+                    "a simulated channel beside radio hardware",
+                    "remove it",
+                )
+        for end in asked.ends:
+            if end not in link.between:
+                raise self._request.error(
+                    ("links", name, "radio", "uhd", "ends", end),
+                    f"{end} is no end of the link",
+                    f"its ends are {' and '.join(link.between)}",
+                )
+        first, second = (_end(asked.ends[node]) for node in link.between)
+        shares = (first.device, first.channel) == (second.device, second.channel)
+        if shares and asked.duplex == "full":
+            raise self._request.error(
+                ("links", name, "radio", "uhd", "duplex"),
+                "both ends have one channel of one device, which sends one burst at a time",
+                "write `duplex: half`, or give one end another `channel`",
+            )
+        frequency = asked.frequency.value
+        backward = asked.backward_frequency.value if asked.backward_frequency else frequency
+        return UhdPlan(
+            a=first,
+            b=second,
+            frequency_hz=CarriersPlan(forward=frequency, backward=backward),
+            lo_offset_hz=asked.lo_offset.value if asked.lo_offset else 0.0,
+            duplex=asked.duplex,
+            backoff_db=asked.backoff.value if asked.backoff else None,
+        )
+
+    def _modes(self, name: str, asked: Radio) -> list[RadioModePlan] | None:
+        """What rate adaptation chooses from, in the order of rates."""
+        if asked.rate_adaptation is None:
+            return None
+        modes = [mode.split() for mode in asked.rate_adaptation.modes]
+        if len({tuple(mode) for mode in modes}) < len(modes):
+            place = ("links", name, "radio", "rate_adaptation", "modes")
+            raise self._request.error(place, "a mode is listed twice", "remove one")
+        plans = [
+            RadioModePlan.model_validate(dict(zip(_MODE, mode, strict=True))) for mode in modes
+        ]
+        return sorted(
+            plans,
+            key=lambda mode: radio.air_time().rate_bps(
+                asked.modem, mode.modulation, 10**6, mode.code_rate
+            ),
         )
 
     def _sample_rate(self, name: str, asked: Radio) -> int:
         key = "rate" if asked.sample_rate is None else "sample_rate"
+        modes = self._modes(name, asked)
+        if modes is None:
+            assert asked.modulation is not None
+            slowest = (asked.modulation, asked.code_rate or "none")
+        else:
+            slowest = (modes[0].modulation, modes[0].code_rate)
         try:
             if asked.sample_rate is None:
                 assert asked.rate is not None
-                found = radio.sample_rate_for(
-                    asked.modem, asked.modulation, asked.fec, asked.rate.value
-                )
+                found = radio.sample_rate_for(asked.modem, *slowest, asked.rate.value)
             else:
                 found = asked.sample_rate.value
-            carried = radio.air_time().rate_bps(asked.modem, asked.modulation, found, asked.fec)
+            carried = radio.air_time().rate_bps(asked.modem, slowest[0], found, slowest[1])
         except ValueError as error:
             raise self._request.error(
                 ("links", name, "radio", key),
@@ -182,6 +310,20 @@ class RadioLinks:
             assert isinstance(found, SnrTracePlan)
             return found
         return None if trace is None else trace.plan()
+
+
+def _end(asked: UhdEnd) -> UhdEndPlan:
+    return UhdEndPlan(
+        device=asked.device,
+        channel=asked.channel,
+        tx_gain_db=asked.tx_gain.value,
+        rx_gain_db=asked.rx_gain.value,
+        subdev=asked.subdev,
+        tx_antenna=asked.tx_antenna,
+        rx_antenna=asked.rx_antenna,
+        clock_source=asked.clock_source,
+        time_source=asked.time_source,
+    )
 
 
 def _taps(multipath: list[Tap] | ProfileName | None) -> list[TapPlan] | None:

@@ -142,13 +142,11 @@ def configuration(plan: RunPlan, transmissions: Transmissions | None = None) -> 
     The agent's emulator.configuration() is not used here on purpose: what the emulator did is
     checked against the plan, so an agent that told it something else would be found out.
     """
-    lost = {} if transmissions is None else of_radios(plan, transmissions)
+    told = {} if transmissions is None else of_radios(plan, transmissions)
 
     def settings(link: LinkPlan, direction: DirectionName) -> dict[str, Any]:
         written = link.direction(direction).model_dump(mode="json", exclude_none=True)
-        return written | (
-            {"loss": lost[link.name, direction]} if (link.name, direction) in lost else {}
-        )
+        return written | told.get((link.name, direction), {})
 
     return {
         "schema_version": 1,

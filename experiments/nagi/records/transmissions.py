@@ -43,12 +43,16 @@ TRANSMISSION = np.dtype(
         ("attempt", "u1"),
         ("kind", "u1"),
         ("receiver", "u1"),
-        ("reserved", "u1"),
+        ("mode", "u1"),
     ]
 )
 HEADER = b"nagi-trn" + np.array([1, TRANSMISSION.itemsize], "<u4").tobytes()
-OUTCOMES: tuple[str, ...] = get_args(Outcome)
 RECEIVED, NOT_DETECTED, HEADER_ERROR, PAYLOAD_ERROR, UNANSWERED, LOST = range(6)
+RECEIVER_BUSY, NOT_SENT, NOT_RECEIVED = 8, 11, 12
+# By the record's numbers, of links.
+OUTCOMES: dict[int, str] = dict(
+    zip((*range(6), RECEIVER_BUSY, NOT_SENT, NOT_RECEIVED), get_args(Outcome), strict=True)
+)
 # By the record's numbers; the outcomes of links that media do not have have no name there.
 FRAME_OUTCOMES = {
     RECEIVED: "received",
@@ -78,7 +82,7 @@ def read_transmissions(path: Path, plan: RunPlan) -> Transmissions:
         & np.isin(found["kind"], list(KINDS))
         & (found["direction"] >= 2 * len(plan.links))
         & (found["direction"] < count_of_directions(plan)),
-        (found["outcome"] < len(OUTCOMES)) & (found["direction"] < 2 * len(plan.links)),
+        np.isin(found["outcome"], list(OUTCOMES)) & (found["direction"] < 2 * len(plan.links)),
     )
     if not known.all():
         raise refuse("a transmission of no kind that there is", "run it again", file=str(path))
@@ -128,9 +132,7 @@ def to_table(transmissions: Transmissions, plan: RunPlan) -> pd.DataFrame:
     columns |= {
         "link": link_names(transmissions["direction"], plan),
         "direction": direction_names(transmissions["direction"], plan),
-        "outcome": pd.Categorical.from_codes(
-            transmissions["outcome"].astype(np.int64), pd.Index(OUTCOMES)
-        ),
+        "outcome": _named(transmissions["outcome"], OUTCOMES),
         "snr_db": snr_db(transmissions),
     }
     return pd.DataFrame({name: columns[name] for name in TransmissionRow.model_fields})
@@ -143,20 +145,39 @@ def of_direction(transmissions: Transmissions, number: int) -> Transmissions:
     return ordered
 
 
+def recorded_snr(transmissions: Transmissions) -> list[int]:
+    """In 0.01 dB, of each transmission of a direction by its number, for the model to adapt to."""
+    found = np.full(
+        int(transmissions["number"].astype(np.int64).max(initial=-1)) + 1, SNR_UNKNOWN, np.int64
+    )
+    found[transmissions["number"]] = transmissions["snr"]
+    values: list[int] = found.tolist()
+    return values
+
+
 def of_radios(
     plan: RunPlan, transmissions: Transmissions
 ) -> dict[tuple[str, DirectionName], dict[str, Any]]:
-    """(link, direction) of each direction of a radio -> a loss model that loses the transmissions
-    that the radio lost. As the model counts transmissions, a packet that ARQ repeats is another."""
+    """(link, direction) of each direction of a radio -> its settings `loss`, which loses the
+    transmissions that the radio lost, and `rate_adaptation`, which is told the measured SNRs. As
+    the model counts transmissions, a packet that ARQ repeats is another."""
     found: dict[tuple[str, DirectionName], dict[str, Any]] = {}
     for link in plan.radios():
         for direction in DIRECTIONS:
             mine = of_direction(transmissions, direction_number(plan, link.name, direction))
             lost = np.unique(mine["number"][mine["outcome"] != RECEIVED])
+            planned = link.direction(direction)
             found[link.name, direction] = {
-                "model": "trace",
-                "lost": lost.tolist(),
-                "length": _ENDLESS,
-                "at": link.direction(direction).loss.at,
+                "loss": {
+                    "model": "trace",
+                    "lost": lost.tolist(),
+                    "length": _ENDLESS,
+                    "at": planned.loss.at,
+                }
             }
+            if planned.rate_adaptation is not None:
+                found[link.name, direction]["rate_adaptation"] = {
+                    **planned.rate_adaptation.model_dump(mode="json", exclude_none=True),
+                    "recorded_snr": recorded_snr(mine),
+                }
     return found

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from ipaddress import AddressValueError, IPv4Address
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, get_args
 
 from nagi_contracts.base import Flag, Strict, Whole
 from nagi_contracts.bounds import whole
@@ -17,11 +17,12 @@ from nagi_contracts.impairments.markings import Marking
 from nagi_contracts.impairments.queues import Queue
 from nagi_contracts.impairments.snr import SnrTrace
 from nagi_contracts.impairments.steps import Steps, steps_field
-from nagi_contracts.plan import ETHERNET_MTU, DirectionName
+from nagi_contracts.plan import ETHERNET_MTU, CodeRate, DirectionName, Modulation
 from nagi_contracts.units import (
     Bitrate,
     Burst,
     ByteCount,
+    CarrierFrequency,
     Delay,
     Duration,
     Feedback,
@@ -33,7 +34,7 @@ from nagi_contracts.units import (
     StepRate,
 )
 from nagi_fpga.kinds import DEFAULT_ADDRESS
-from pydantic import Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, field_validator, model_validator
 
 from nagi.spec.base import Name
 from nagi.spec.multipath import ProfileName
@@ -137,36 +138,162 @@ class RadioChannel(Strict):
         return self
 
 
+MODES = ("bpsk 1/2", "bpsk 3/4", "qpsk 1/2", "qpsk 3/4", "16qam 1/2", "16qam 3/4", "64qam 2/3",
+         "64qam 3/4")  # fmt: skip
+"""Those of IEEE 802.11a."""
+
+
+def _mode(value: object) -> object:
+    """A modulation and a code rate, such as `qpsk 1/2`."""
+    if not isinstance(value, str):
+        return value
+    words = value.split()
+    modulations, code_rates = get_args(Modulation), get_args(CodeRate)
+    if len(words) == 1 and words[0] in modulations:
+        raise BadValue(f"mode {words[0]} without a code rate", f"write `{words[0]} 1/2`")
+    if len(words) != 2 or words[0] not in modulations or words[1] not in code_rates:
+        known = f"{', '.join(modulations)} with {', '.join(code_rates)}"
+        raise BadValue(f"not a mode: {shown(value)}", f"write `qpsk 1/2`; there are {known}")
+    return " ".join(words)
+
+
+Mode = Annotated[str, BeforeValidator(_mode)]
+
+
+class SnrTableAdaptation(Strict):
+    """The fastest mode whose least SNR the last SNR reaches that the receiver reported."""
+
+    kind: Literal["snr_table"] = Field(description="kind of rate adaptation")
+    table: Annotated[dict[Mode, Level], Field(min_length=1, max_length=16)] = Field(
+        description="modes, such as `qpsk 1/2`, with the least SNR of each"
+    )
+
+    @property
+    def modes(self) -> list[str]:
+        return list(self.table)
+
+
+class MinstrelAdaptation(Strict):
+    """The mode that carries most by the statistics of what was received, as in mac80211."""
+
+    kind: Literal["minstrel"] = Field(description="kind of rate adaptation")
+    modes: Annotated[list[Mode], Field(min_length=1, max_length=16)] = Field(
+        list(MODES), description="modes, such as `qpsk 1/2`; those of IEEE 802.11a if not given"
+    )
+
+
+Adaptation = Annotated[SnrTableAdaptation | MinstrelAdaptation, Field(discriminator="kind")]
+
+
+class UhdEnd(Strict):
+    """One end of a link that is radio hardware: what it has of a device, in UHD's terms."""
+
+    device: str = Field(min_length=1, description="device arguments, such as `serial=30A1B2C`")
+    channel: Whole = Field(0, ge=0, le=31, description="among those of `subdev`")
+    tx_gain: Level = Field(description="of the transmitter")
+    rx_gain: Level = Field(description="of the receiver")
+    subdev: str | None = Field(None, description="front ends, such as `A:A A:B`")
+    tx_antenna: str | None = Field(None, description="such as `TX/RX`")
+    rx_antenna: str | None = Field(None, description="such as `RX2`")
+    clock_source: str | None = Field(
+        None, description="internal, external, gpsdo or mimo; the device's own if not given"
+    )
+    time_source: str | None = Field(None, description="the same, of the pulse per second")
+
+
+class Uhd(Strict):
+    """The devices of UHD (USRPs) that a link is, see docs/first-radios.md."""
+
+    ends: Annotated[dict[Name, UhdEnd], Field(min_length=2, max_length=2)] = Field(
+        description="by the link's nodes; both may name one device"
+    )
+    frequency: CarrierFrequency = Field(
+        description="of the carrier. Transmitting needs a licence or a band that needs none"
+    )
+    backward_frequency: CarrierFrequency | None = Field(
+        None, description="of the other direction, if it has another"
+    )
+    lo_offset: FrequencyOffset | None = Field(
+        None, description="of the local oscillators, to keep their leakage out of the signal"
+    )
+    duplex: Literal["full", "half"] = Field(
+        "full", description="half: neither end hears the other while it transmits itself"
+    )
+    backoff: Level | None = Field(
+        None,
+        description="mean power of a transmission below full scale; 12 dB of OFDM and 6 dB of a "
+        "single carrier if not given",
+    )
+
+
 class Radio(RadioChannel):
     """A radio: packets become waveforms, cross a channel and become packets again, or are lost."""
 
-    by: Literal["simulated", "virtual"] = Field(
+    by: Literal["simulated", "virtual", "uhd"] = Field(
         "simulated",
         description="simulated: both ends and the channel in one process; virtual: in processes of "
-        "their own, which exchange samples",
+        "their own, which exchange samples; uhd: devices of UHD (USRPs)",
     )
+    uhd: Uhd | None = Field(None, description="of `by: uhd`: the devices")
     modem: Literal["ofdm", "single_carrier"] = Field(
         description="single_carrier has no equalizer: it is for channels of one path"
     )
-    modulation: Literal["bpsk", "qpsk", "8psk", "16qam"] = Field(
-        description="constellation: 1, 2, 3 or 4 bits a symbol"
+    modulation: Modulation | None = Field(
+        None, description="constellation: 1, 2, 3, 4 or 6 bits a symbol"
     )
     rate: Bitrate | None = Field(None, description="what the body of a transmission carries")
     sample_rate: SampleRate | None = Field(None, description="instead of `rate`")
-    fec: Literal["none", "convolutional"] = Field("none", description="forward error correction")
+    code_rate: CodeRate | None = Field(
+        None,
+        description="of the convolutional code, bits in over bits out; none if not given: no code",
+    )
+    rate_adaptation: Adaptation | None = Field(
+        None,
+        description="chooses modulation and code rate of each transmission, instead of these; "
+        "needs `arq`, whose feedback it learns from",
+    )
 
-    @field_validator("by", mode="before")
+    @model_validator(mode="before")
     @classmethod
-    def _there(cls, by: object) -> object:
-        if by == "uhd":
+    def _renamed(cls, given: object) -> object:
+        if isinstance(given, dict) and "fec" in given:
             raise BadValue(
-                "this version of nagi does not support radio hardware (UHD)",
-                "write `by: simulated` or `by: virtual`",
+                "fec is called code_rate now",
+                "write `code_rate: none`, 1/2 (which was convolutional), 2/3 or 3/4",
+                "fec",
             )
-        return by
+        return given
+
+    @model_validator(mode="after")
+    def _devices(self) -> Self:
+        if self.by != "uhd":
+            if self.uhd is not None:
+                raise BadValue("`uhd` beside `by: " + self.by + "`", "write `by: uhd`", "uhd")
+            return self
+        if self.uhd is None:
+            raise BadValue(
+                "no devices",
+                "add `uhd: {ends: {NODE: {device: ..., tx_gain: ..., rx_gain: ...}, ...}, "
+                "frequency: ...}`",
+            )
+        for name in RadioChannel.model_fields:
+            if getattr(self, name) is not None:
+                raise BadValue(
+                    f"{name} of radio hardware: it is what the air or the cable makes it",
+                    "remove it; gains and attenuators set the SNR",
+                    name,
+                )
+        return self
 
     @model_validator(mode="after")
     def _one_rate(self) -> Radio:
+        if self.rate_adaptation is not None:
+            for key in ("modulation", "code_rate", "rate"):
+                if getattr(self, key) is not None:
+                    cure = "give `sample_rate`" if key == "rate" else "remove one"
+                    raise BadValue(f"{key} and rate_adaptation are both given", cure, key)
+        elif self.modulation is None:
+            raise BadValue("no modulation", "add `modulation: qpsk`, or `rate_adaptation`")
         if self.rate is None and self.sample_rate is None:
             raise BadValue("no rate and no sample_rate", "give one, such as `rate: 2 Mb/s`")
         if self.rate is not None and self.sample_rate is not None:

@@ -29,7 +29,7 @@ UNION_TAGS = {
     "model": "loss model",
     "discipline": "queue discipline",
     "distribution": "jitter distribution",
-    "kind": "kind of fading",
+    "kind": "kind",
     "application": "application",
     "by": "way of saying who hears whom",
 }

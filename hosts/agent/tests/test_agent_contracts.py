@@ -21,7 +21,7 @@ from nagi_contracts.records import Manifest
 ARQ = {"retries": 3, "feedback_ns": 1_000_000}
 RADIO = {
     "by": "simulated", "modem": "ofdm", "modulation": "qpsk", "sample_rate_hz": 10**6,
-    "fec": "none", "forward": {"snr_db": 12.0}, "backward": {"snr_db": 12.0},
+    "code_rate": "none", "forward": {"snr_db": 12.0}, "backward": {"snr_db": 12.0},
 }  # fmt: skip
 
 

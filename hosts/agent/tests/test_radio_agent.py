@@ -39,7 +39,7 @@ WIRELESS = {
         "modem": "ofdm",
         "modulation": "qpsk",
         "sample_rate_hz": 1_666_667,
-        "fec": "none",
+        "code_rate": "none",
         "forward": {
             "snr_db": 12.0,
             "fading": "rayleigh",

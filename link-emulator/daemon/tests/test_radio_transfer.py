@@ -58,7 +58,7 @@ def configuration(directory: Path, by: str, snr_db: float, **more: Any) -> Path:
     channel = {"snr_db": snr_db}
     radio = {
         "by": by, "modem": "ofdm", "modulation": "qpsk", "sample_rate_hz": SAMPLE_RATE,
-        "fec": "none", "forward": channel, "backward": channel,
+        "code_rate": "none", "forward": channel, "backward": channel,
     }  # fmt: skip
     ends = {"name": "radio", "id": 1, "a": "e0", "b": "e1"}
     document = {
@@ -206,7 +206,7 @@ def test_without_its_channel_process_it_ends(wire, tmp_path):
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
-        (lambda link: link["radio"].update(modulation="64qam"), "links.0.radio.modulation"),
+        (lambda link: link["radio"].update(modulation="256qam"), "links.0.radio.modulation"),
         (lambda link: link["radio"].update(power=3), 'links.0.radio: unknown key "power"'),
         (lambda link: link["forward"].update(loss={"model": "none"}), "links.0.forward.loss"),
         (lambda link: link["forward"].update(rate_bps=0), "rate_bps"),

@@ -93,9 +93,9 @@ def crossing_db(points: list[dict[str, Any]]) -> float:
 
 def measure_receiver(modem: str, modulation: str, count: int) -> list[dict[str, Any]]:
     import numpy as np
+    from flows import run
     from gnuradio import nagi
     from gnuradio.nagi import air_time
-    from qa_flow import run
 
     points = []
     for index, offset in enumerate(OFFSETS_DB):
@@ -125,9 +125,9 @@ def measure_receiver(modem: str, modulation: str, count: int) -> list[dict[str, 
 
 def measure_detection(modem: str, count: int) -> list[dict[str, Any]]:
     import numpy as np
+    from flows import run
     from gnuradio import nagi
     from gnuradio.nagi import air_time
-    from qa_flow import run
 
     sent = [np.random.default_rng([2, i]).bytes(40) for i in range(count)]
     points = []
@@ -153,8 +153,8 @@ def measure_detection(modem: str, count: int) -> list[dict[str, Any]]:
 def measure_known_timing(modem: str, modulation: str) -> dict[str, list[dict[str, float]]]:
     import numpy as np
     import qa_modem_theory as known
+    from flows import transmit
     from gnuradio import nagi
-    from qa_flow import transmit
 
     rng = np.random.default_rng(3)
     bursts = transmit(modem, modulation, [rng.bytes(1500) for _ in range(80)])

@@ -85,7 +85,7 @@ class Radio:
             "modem": self.modem,
             "modulation": self.modulation,
             "sample_rate_hz": sample_rate,
-            "fec": "none",
+            "code_rate": "none",
             "forward": {"snr_db": SNR_DB},
             "backward": {"snr_db": SNR_DB},
         }

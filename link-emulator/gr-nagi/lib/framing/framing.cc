@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <gnuradio/fec/cc_decoder.h>
 #include <gnuradio/fec/cc_encoder.h>
 #include <gnuradio/nagi/framing.h>
 
+#include <algorithm>
+#include <array>
 #include <boost/crc.hpp>
 #include <cmath>
 #include <cstring>
 #include <stdexcept>
 #include <volk/volk_alloc.hh>
+
+#include "viterbi.h"
 
 namespace gr {
 namespace nagi {
@@ -54,59 +57,148 @@ std::vector<std::uint8_t> whitening_sequence(std::size_t bytes) {
 
 }  // namespace
 
-fec_type fec_from_name(const std::string& name) {
-  if (name == "none") return fec_type::none;
-  if (name == "convolutional") return fec_type::convolutional;
-  throw std::invalid_argument("fec: \"" + name + R"(" is not one of "none", "convolutional")");
+namespace {
+
+/// Of the code's output, two bits a step, those that are sent: IEEE 802.11-2020, 17.3.5.6. Bits are
+/// in the order of the output; the pattern repeats.
+struct Puncturing {
+  const char* name;
+  std::size_t period;  // bits of the output
+  std::uint8_t kept;   // bit i: whether bit i of a period is sent
+  std::size_t kept_bits;
+
+  bool keeps(std::size_t bit) const { return (kept >> bit % period & 1) != 0; }
+  /// Bits that are sent of the first `bits`.
+  std::size_t sent(std::size_t bits) const {
+    std::size_t count = bits / period * kept_bits;
+    for (std::size_t bit = 0; bit < bits % period; ++bit) count += keeps(bit) ? 1 : 0;
+    return count;
+  }
+};
+
+constexpr std::array puncturings = {Puncturing{"none", 1, 0b1, 1}, Puncturing{"1/2", 2, 0b11, 2},
+                                    Puncturing{"2/3", 4, 0b0111, 3},
+                                    Puncturing{"3/4", 6, 0b100111, 4}};
+
+const Puncturing& puncturing_of(code_rate rate) {
+  return puncturings[static_cast<std::size_t>(rate)];
 }
 
-std::size_t framed_bytes(std::size_t payload_bytes, fec_type fec) {
-  const std::size_t plain = header_bytes + payload_bytes + crc_bytes;
-  return fec == fec_type::none ? plain : (2 * (8 * plain + tail_bits) + 7) / 8;
+std::size_t coded_bits(std::size_t plain_bytes) { return 2 * (8 * plain_bytes + tail_bits); }
+
+std::size_t coded_bytes(std::size_t plain_bytes, code_rate rate) {
+  if (rate == code_rate::none) return plain_bytes;
+  return (puncturing_of(rate).sent(coded_bits(plain_bytes)) + 7) / 8;
 }
 
-/// The convolutional code with its interleaver.
+/// Bytes of what was encoded, from those of the frame; nothing if no frame is that long.
+std::optional<std::size_t> plain_bytes_of(std::size_t frame_bytes, code_rate rate) {
+  std::size_t low = 0;
+  std::size_t high = frame_bytes;
+  while (low < high) {
+    const std::size_t middle = (low + high) / 2;
+    if (coded_bytes(middle, rate) < frame_bytes) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return coded_bytes(low, rate) == frame_bytes ? std::optional(low) : std::nullopt;
+}
+
+/// The interleaver's rows and columns. A row's bits are as far apart on the air as there are rows:
+/// a number without a factor of 2 or 3, so that successive bits of the code take turns at all
+/// places in a symbol, which are not equally reliable.
+struct Interleaver {
+  std::size_t rows;
+  std::size_t columns;
+  std::size_t full;  // rows, the first ones, that have a bit in the last column, too
+
+  explicit Interleaver(std::size_t bits) {
+    rows = static_cast<std::size_t>(std::ceil(std::sqrt(static_cast<double>(bits))));
+    while (rows % 2 == 0 || rows % 3 == 0) ++rows;
+    columns = (bits + rows - 1) / rows;
+    full = bits - (columns - 1) * rows;
+  }
+  /// Calls `visit` with the place in the code's output of each bit, in the order they are sent.
+  template <class Visit>
+  void for_each(Visit visit) const {
+    for (std::size_t column = 0; column < columns; ++column) {
+      const std::size_t height = column + 1 < columns ? rows : full;
+      for (std::size_t row = 0; row < height; ++row) {
+        visit(row * (columns - 1) + std::min(row, full) + column);
+      }
+    }
+  }
+};
+
+}  // namespace
+
+code_rate code_rate_from_name(const std::string& name) {
+  for (std::size_t i = 0; i < puncturings.size(); ++i) {
+    if (name == puncturings[i].name) return static_cast<code_rate>(i);
+  }
+  const std::string instead = name == "convolutional" ? "; it is called 1/2 now" : "";
+  throw std::invalid_argument("code_rate: \"" + name + "\" is not one of none, 1/2, 2/3, 3/4" +
+                              instead);
+}
+
+std::vector<code_rate> code_rates_from_names(const std::vector<std::string>& names) {
+  if (names.empty()) throw std::invalid_argument("code_rates: none is given");
+  std::vector<code_rate> rates;
+  for (const std::string& name : names) rates.push_back(code_rate_from_name(name));
+  return rates;
+}
+
+std::size_t framed_bytes(std::size_t payload_bytes, code_rate rate) {
+  return coded_bytes(header_bytes + payload_bytes + crc_bytes, rate);
+}
+
+/// The convolutional code with puncturing and interleaver.
 class framing::code {
  public:
-  explicit code(std::size_t max_bytes)
-      : encoder_(fec::code::cc_encoder::make(static_cast<int>(8 * max_bytes), constraint, 2,
+  code(std::size_t max_bytes, code_rate rate)
+      : rate_(rate),
+        encoder_(fec::code::cc_encoder::make(static_cast<int>(8 * max_bytes), constraint, 2,
                                              polynomials(), 0, CC_TERMINATED)),
-        decoder_(fec::code::cc_decoder::make(static_cast<int>(8 * max_bytes), constraint, 2,
-                                             polynomials(), 0, 0, CC_TERMINATED)),
         bits_(8 * max_bytes + 64),
-        coded_(16 * (max_bytes + 2) + 64) {}
+        coded_(coded_bits(max_bytes) + 64) {}
 
   std::vector<std::uint8_t> encode(std::span<const std::uint8_t> plain) {
     const std::size_t bits = 8 * plain.size();
     for (std::size_t i = 0; i < bits; ++i) bits_[i] = plain[i / 8] >> (7 - i % 8) & 1;
-    std::fill(coded_.begin(), coded_.end(), std::uint8_t{0});
     encoder_->set_frame_size(static_cast<unsigned>(bits));
     encoder_->generic_work(bits_.data(), coded_.data());
 
-    std::vector<std::uint8_t> framed((2 * (bits + tail_bits) + 7) / 8);
+    std::vector<std::uint8_t> framed(coded_bytes(plain.size(), rate_));
+    std::vector<std::uint8_t> punctured(8 * framed.size());  // its last bits are padding
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < coded_bits(plain.size()); ++i) {
+      if (puncturing_of(rate_).keeps(i)) punctured[kept++] = coded_[i];
+    }
     std::size_t sent = 0;
-    for_each_interleaved(8 * framed.size(), [&](std::size_t place) {
-      framed[sent / 8] = static_cast<std::uint8_t>(framed[sent / 8] << 1 | coded_[place]);
+    Interleaver(punctured.size()).for_each([&](std::size_t place) {
+      framed[sent / 8] = static_cast<std::uint8_t>(framed[sent / 8] << 1 | punctured[place]);
       ++sent;
     });
     return framed;
   }
 
-  /// Hard decisions. Nothing if no frame is that long.
-  std::vector<std::uint8_t> decode(std::span<const std::uint8_t> framed) {
-    if (framed.size() < 2 || framed.size() % 2 != 0) return {};
-    const std::size_t bits = 4 * (framed.size() - 2);
-    if (bits > bits_.size()) return {};
-    std::size_t got = 0;
-    for_each_interleaved(8 * framed.size(), [&](std::size_t place) {
-      coded_[place] = (framed[got / 8] >> (7 - got % 8) & 1) != 0 ? received_one : received_zero;
-      ++got;
-    });
-    decoder_->set_frame_size(static_cast<unsigned>(bits));
-    decoder_->generic_work(coded_.data(), bits_.data());
-    std::vector<std::uint8_t> plain(bits / 8);
-    for (std::size_t i = 0; i < bits; ++i) {
-      plain[i / 8] = static_cast<std::uint8_t>(plain[i / 8] << 1 | (bits_[i] & 1));
+  /// `soft`: one value a bit, positive for 1. Nothing if no frame is that long.
+  std::vector<std::uint8_t> decode(std::span<const float> soft) {
+    if (soft.empty() || soft.size() % 8 != 0) return {};
+    const auto bytes = plain_bytes_of(soft.size() / 8, rate_);
+    if (!bytes || *bytes == 0) return {};
+    const auto received = quantized(soft);
+    std::vector<std::int8_t> coded(coded_bits(*bytes));  // 0 where nothing was sent
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < coded.size(); ++i) {
+      if (puncturing_of(rate_).keeps(i)) coded[i] = received[kept++];
+    }
+    const auto bits = decoder_.decode(coded);
+    std::vector<std::uint8_t> plain(*bytes);
+    for (std::size_t i = 0; i < bits.size(); ++i) {
+      plain[i / 8] = static_cast<std::uint8_t>(plain[i / 8] << 1 | bits[i]);
     }
     return plain;
   }
@@ -115,36 +207,38 @@ class framing::code {
   static constexpr int constraint = 7;
   static std::vector<int> polynomials() { return {109, 79}; }  // as gr-fec writes 133 and 171
 
-  // VOLK's Viterbi decoder takes 0 to 255 for certainly 0 to certainly 1, and counts paths' metrics
-  // in a byte, with saturation. Hard decisions at the ends of the scale would saturate it (one
-  // frame of 1,000 bytes in six is lost at a bit error rate of 1 %); nearer to its middle, none.
-  static constexpr std::uint8_t received_zero = 104;
-  static constexpr std::uint8_t received_one = 255 - received_zero;
-
-  /// Calls `visit` with the place of each bit, in the order they go on the air.
-  template <class Visit>
-  static void for_each_interleaved(std::size_t bits, Visit visit) {
-    const auto columns = static_cast<std::size_t>(std::ceil(std::sqrt(static_cast<double>(bits))));
-    for (std::size_t column = 0; column < columns; ++column) {
-      for (std::size_t place = column; place < bits; place += columns) visit(place);
-    }
+  /// Soft bits in the order in which they were punctured, as whole numbers: the mean magnitude
+  /// becomes 32, so that rounding costs less than 0.01 dB, and few values are cut off at 127.
+  static std::vector<std::int8_t> quantized(std::span<const float> soft) {
+    constexpr double mean_value = 32;
+    double sum = 0;
+    for (const float value : soft) sum += std::abs(static_cast<double>(value));
+    const double scale = sum > 0 ? mean_value * static_cast<double>(soft.size()) / sum : 0;
+    std::vector<std::int8_t> values(soft.size());
+    std::size_t next = 0;
+    Interleaver(soft.size()).for_each([&](std::size_t place) {
+      const double value = std::clamp(static_cast<double>(soft[next++]) * scale, -127.0, 127.0);
+      values[place] = static_cast<std::int8_t>(std::lround(value));
+    });
+    return values;
   }
 
+  code_rate rate_;
   fec::generic_encoder::sptr encoder_;
-  fec::generic_decoder::sptr decoder_;
+  Viterbi decoder_;
   volk::vector<std::uint8_t> bits_;   // one a byte
-  volk::vector<std::uint8_t> coded_;  // likewise; from the air, on the decoder's scale
+  volk::vector<std::uint8_t> coded_;  // likewise, all of the code's output
 };
 
-framing::framing(fec_type fec, bool whiten, std::size_t max_payload)
-    : fec_(fec), max_payload_(max_payload) {
+framing::framing(code_rate rate, bool whiten, std::size_t max_payload)
+    : rate_(rate), max_payload_(max_payload) {
   if (max_payload < 1 || max_payload > longest_payload) {
     throw std::invalid_argument("max_payload: " + std::to_string(max_payload) +
                                 " is not from 1 to " + std::to_string(longest_payload));
   }
-  if (whiten) whitening_ = whitening_sequence(framed_bytes(max_payload, fec));
-  if (fec == fec_type::convolutional) {
-    code_ = std::make_unique<code>(framed_bytes(max_payload, fec_type::none));
+  if (whiten) whitening_ = whitening_sequence(framed_bytes(max_payload, rate));
+  if (rate != code_rate::none) {
+    code_ = std::make_unique<code>(framed_bytes(max_payload, code_rate::none), rate);
   }
 }
 
@@ -161,7 +255,7 @@ std::vector<std::uint8_t> framing::frame(std::uint32_t sequence,
     throw std::length_error("a payload of " + std::to_string(payload.size()) +
                             " bytes; this framing takes 1 to " + std::to_string(max_payload_));
   }
-  std::vector<std::uint8_t> framed(framed_bytes(payload.size(), fec_type::none));
+  std::vector<std::uint8_t> framed(framed_bytes(payload.size(), code_rate::none));
   put(framed.data(), static_cast<std::uint16_t>(payload.size()));
   put(framed.data() + 2, sequence);
   framed[6] = flags();
@@ -174,17 +268,39 @@ std::vector<std::uint8_t> framing::frame(std::uint32_t sequence,
 }
 
 std::optional<framing::content> framing::deframe(std::span<const std::uint8_t> framed) {
-  if (framed.size() > framed_bytes(max_payload_, fec_)) return std::nullopt;
+  if (framed.size() > framed_bytes(max_payload_, rate_)) return std::nullopt;
   std::vector<std::uint8_t> plain(framed.begin(), framed.end());
   whiten(plain);
-  if (code_) plain = code_->decode(plain);
-  if (plain.size() <= header_bytes + crc_bytes) return std::nullopt;
+  if (code_) {
+    std::vector<float> decided(8 * plain.size());
+    for (std::size_t i = 0; i < decided.size(); ++i) {
+      decided[i] = (plain[i / 8] >> (7 - i % 8) & 1) != 0 ? 1.0f : -1.0f;
+    }
+    plain = code_->decode(decided);
+  }
+  return open(plain);
+}
 
+std::optional<framing::content> framing::deframe_soft(std::span<const float> soft_bits) {
+  if (!code_) throw std::logic_error("framing: soft bits, but no code");
+  if (soft_bits.size() > 8 * framed_bytes(max_payload_, rate_)) return std::nullopt;
+  std::vector<float> plain(soft_bits.begin(), soft_bits.end());
+  if (!whitening_.empty()) {
+    for (std::size_t i = 0; i < plain.size(); ++i) {
+      if ((whitening_[i / 8] >> (7 - i % 8) & 1) != 0) plain[i] = -plain[i];
+    }
+  }
+  return open(code_->decode(plain));
+}
+
+/// What a frame holds, decoded and without its whitening.
+std::optional<framing::content> framing::open(std::span<const std::uint8_t> plain) const {
+  if (plain.size() <= header_bytes + crc_bytes) return std::nullopt;
   const std::size_t covered = plain.size() - crc_bytes;
   const bool whole = get<std::uint32_t>(plain.data() + covered) == crc_of({plain.data(), covered});
   const std::size_t length = get<std::uint16_t>(plain.data());
   if (!whole || length != covered - header_bytes || plain[6] != flags()) return std::nullopt;
-  const auto payload = std::span(plain).subspan(header_bytes, length);
+  const auto payload = plain.subspan(header_bytes, length);
   return content{get<std::uint32_t>(plain.data() + 2), {payload.begin(), payload.end()}};
 }
 

@@ -9,12 +9,12 @@ namespace nagi {
 
 class packet_deframer_impl : public packet_deframer {
  public:
-  packet_deframer_impl(fec_type fec, bool whiten, std::size_t max_payload);
+  packet_deframer_impl(const std::vector<code_rate>& rates, bool whiten, std::size_t max_payload);
 
  private:
   void deframe(const pmt::pmt_t& message);
 
-  framing framing_;
+  std::vector<std::unique_ptr<framing>> framings_;  // by mode
 };
 
 }  // namespace nagi

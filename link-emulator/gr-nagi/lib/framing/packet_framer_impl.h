@@ -9,12 +9,12 @@ namespace nagi {
 
 class packet_framer_impl : public packet_framer {
  public:
-  packet_framer_impl(fec_type fec, bool whiten, std::size_t max_payload);
+  packet_framer_impl(const std::vector<code_rate>& rates, bool whiten, std::size_t max_payload);
 
  private:
   void frame(const pmt::pmt_t& message);
 
-  framing framing_;
+  std::vector<std::unique_ptr<framing>> framings_;  // by mode
   std::uint64_t next_number_ = 0;
 };
 

@@ -22,6 +22,10 @@ std::span<const gr_complex> samples_of(const pmt::pmt_t& vector) {
   return {first, size};
 }
 
+pmt::pmt_t numbered_port(const std::string& name, std::size_t index) {
+  return pmt::mp(index == 0 ? name : name + std::to_string(index));
+}
+
 pmt::pmt_t lost(const pmt::pmt_t& meta, Outcome outcome) {
   return make_pdu(pmt::dict_add(meta, key::outcome(), pmt::from_long(static_cast<long>(outcome))),
                   std::span<const std::uint8_t>());
@@ -29,58 +33,65 @@ pmt::pmt_t lost(const pmt::pmt_t& meta, Outcome outcome) {
 
 }  // namespace
 
-packet_demux::sptr packet_demux::make(gr::digital::constellation_sptr constellation,
-                                      int header_symbols, int longest,
-                                      const std::vector<gr_complex>& preamble, int repeat_begin,
-                                      int repeat_lag, int repeat_length, int spread,
-                                      double threshold, int item_samples, int item_prefix,
-                                      int item_symbols, int header_items, int overlap,
-                                      double snr_offset_db, const std::string& channel_key,
-                                      const std::vector<int>& weights) {
+packet_demux::sptr packet_demux::make(const packet_demux_config& config) {
   constexpr int maximum = 1 << 16;
-  PreambleShape shape{preamble,
-                      in_range("packet_demux: repeat_begin", repeat_begin, 0, maximum),
-                      in_range("packet_demux: repeat_lag", repeat_lag, 1, maximum),
-                      in_range("packet_demux: repeat_length", repeat_length, 1, maximum),
-                      in_range("packet_demux: spread", spread, 0, maximum),
-                      threshold};
+  PreambleShape shape{config.preamble,
+                      in_range("packet_demux: repeat_begin", config.repeat_begin, 0, maximum),
+                      in_range("packet_demux: repeat_lag", config.repeat_lag, 1, maximum),
+                      in_range("packet_demux: repeat_length", config.repeat_length, 1, maximum),
+                      in_range("packet_demux: spread", config.spread, 0, maximum),
+                      config.threshold};
   const packet_demux_impl::Items items{
-      in_range("packet_demux: item_samples", item_samples, 1, maximum),
-      in_range("packet_demux: item_prefix", item_prefix, 0, item_samples - 1),
-      in_range("packet_demux: item_symbols", item_symbols, 1, maximum),
-      in_range("packet_demux: header_items", header_items, 1, maximum),
-      in_range("packet_demux: overlap", overlap, 0, maximum)};
-  packet_demux_impl::Quality quality{snr_offset_db, pmt::mp(channel_key), {}};
-  for (const int index : weights) {
-    quality.weights.push_back(in_range("packet_demux: weights", index, 0, item_samples - 1));
+      in_range("packet_demux: item_samples", config.item_samples, 1, maximum),
+      in_range("packet_demux: item_prefix", config.item_prefix, 0, config.item_samples - 1),
+      in_range("packet_demux: item_symbols", config.item_symbols, 1, maximum),
+      in_range("packet_demux: header_items", config.header_items, 1, maximum),
+      in_range("packet_demux: overlap", config.overlap, 0, maximum)};
+  packet_demux_impl::Quality quality{
+      config.snr_offset_db, pmt::mp(config.channel_key), {}, config.soft_bits};
+  for (const int index : config.weights) {
+    quality.weights.push_back(in_range("packet_demux: weights", index, 0, config.item_samples - 1));
   }
-  if (!weights.empty() && weights.size() != items.symbols) {
+  if (!config.weights.empty() && config.weights.size() != items.symbols) {
     throw std::invalid_argument("packet_demux: weights: not one for each symbol of an item");
   }
+  std::vector<std::size_t> demodulators;
+  for (const int index : config.demodulators) {
+    demodulators.push_back(in_range("packet_demux: demodulators", index, 0,
+                                    static_cast<long>(config.constellations.size()) - 1));
+  }
+  if (demodulators.size() != config.constellations.size()) {
+    throw std::invalid_argument("packet_demux: demodulators: not one for each constellation");
+  }
   return gnuradio::make_block_sptr<packet_demux_impl>(
-      PacketSymbols(constellation, header_symbols), PreambleDetector(std::move(shape)), items,
-      std::move(quality), in_range("packet_demux: longest", longest, 1, PacketSymbols::longest));
+      PacketSymbols(config.constellations, config.header_symbols),
+      PreambleDetector(std::move(shape)), items, std::move(quality), std::move(demodulators),
+      in_range("packet_demux: longest", config.longest, 1, PacketSymbols::longest));
 }
 
 packet_demux_impl::packet_demux_impl(PacketSymbols symbols, PreambleDetector detector, Items items,
-                                     Quality quality, std::size_t longest)
+                                     Quality quality, std::vector<std::size_t> demodulators,
+                                     std::size_t longest)
     : gr::block("packet_demux", gr::io_signature::make(0, 0, 0), gr::io_signature::make(0, 0, 0)),
       symbols_(std::move(symbols)),
       detector_(std::move(detector)),
       items_(items),
       quality_(std::move(quality)),
+      demodulators_(std::move(demodulators)),
       longest_(longest) {
-  const auto handle = [this](const char* port,
-                             void (packet_demux_impl::*handler)(const pmt::pmt_t&)) {
-    message_port_register_in(pmt::mp(port));
-    set_msg_handler(pmt::mp(port),
-                    [this, handler](const pmt::pmt_t& message) { (this->*handler)(message); });
+  const auto handle = [this](const pmt::pmt_t& port, auto handler) {
+    message_port_register_in(port);
+    set_msg_handler(port, handler);
   };
-  handle("bursts", &packet_demux_impl::take);
-  handle("header_symbols", &packet_demux_impl::take_header);
-  handle("payload_symbols", &packet_demux_impl::take_payload);
+  handle(pmt::mp("bursts"), [this](const pmt::pmt_t& message) { take(message); });
+  handle(pmt::mp("header_symbols"), [this](const pmt::pmt_t& message) { take_header(message); });
   message_port_register_out(pmt::mp("header"));
-  message_port_register_out(pmt::mp("payload"));
+  const std::size_t last = *std::max_element(demodulators_.begin(), demodulators_.end());
+  for (std::size_t i = 0; i <= last; ++i) {
+    handle(numbered_port("payload_symbols", i),
+           [this, i](const pmt::pmt_t& message) { take_payload(message, i); });
+    message_port_register_out(numbered_port("payload", i));
+  }
   message_port_register_out(pmt::mp("pdus"));
 }
 
@@ -103,16 +114,17 @@ void packet_demux_impl::take(const pmt::pmt_t& message) {
 }
 
 void packet_demux_impl::take_header(const pmt::pmt_t& message) {
-  Burst& burst = awaiting(Stage::header);
+  Burst& burst = awaiting_header();
   const Pdu pdu = open_pdu(message, who);
   const auto symbols = samples_of(pdu.data);
   if (symbols.size() != symbols_.header_size()) {
     throw std::logic_error("packet_demux: the demodulator gave a header of another size");
   }
-  const auto size = symbols_.parse_header(symbols);
-  if (size && *size > 0 && *size <= longest_) {
+  const auto header = symbols_.parse_header(symbols);
+  if (header && header->bytes > 0 && header->bytes <= longest_) {
     burst.channel = pmt::dict_ref(pdu.meta, quality_.key, pmt::PMT_NIL);
-    burst.size = *size;
+    burst.header = *header;
+    burst.header_noise = symbols_.header_noise(symbols, weights_of(burst));
     burst.stage = Stage::payload;
     burst.handed_on = false;
   } else {
@@ -122,26 +134,43 @@ void packet_demux_impl::take_header(const pmt::pmt_t& message) {
   advance();
 }
 
-void packet_demux_impl::take_payload(const pmt::pmt_t& message) {
-  Burst& burst = awaiting(Stage::payload);
+void packet_demux_impl::take_payload(const pmt::pmt_t& message, std::size_t demodulator) {
+  Burst& burst = awaiting_payload(demodulator);
   const Pdu pdu = open_pdu(message, who);
-  const std::size_t count = symbols_.payload_size(burst.size);
+  const std::size_t count = symbols_.payload_size(burst.header);
   const auto symbols = samples_of(pdu.data);
   if (symbols.size() < count) {
     throw std::logic_error("packet_demux: the demodulator gave too few symbols");
   }
   const auto wanted = symbols.first(count);
-  const auto bytes = symbols_.decide(wanted, burst.size);
-  burst.result = make_pdu(
-      pmt::dict_add(burst.meta, key::snr_db(), pmt::from_double(snr_db(burst, wanted))), bytes);
+  const auto weights = weights_of(burst);
+  pmt::pmt_t meta = burst.meta;
+  meta = pmt::dict_add(meta, key::mode(), pmt::from_long(static_cast<long>(burst.header.mode)));
+  meta = pmt::dict_add(meta, key::snr_db(), pmt::from_double(snr_db(burst, wanted, weights)));
+  if (quality_.soft_bits) {
+    const auto soft = symbols_.soft_bits(wanted, weights, burst.header);
+    meta = pmt::dict_add(meta, key::soft_bits(), pmt::init_f32vector(soft.size(), soft.data()));
+  }
+  burst.result = make_pdu(meta, symbols_.decide(wanted, burst.header));
   burst.stage = Stage::done;
   advance();
 }
 
-/// The first burst whose symbols of this stage are still to come.
-packet_demux_impl::Burst& packet_demux_impl::awaiting(Stage stage) {
+/// The first burst whose header's symbols are still to come.
+packet_demux_impl::Burst& packet_demux_impl::awaiting_header() {
   for (Burst& burst : bursts_) {
-    if (burst.stage == stage && burst.handed_on) return burst;
+    if (burst.stage == Stage::header && burst.handed_on) return burst;
+  }
+  throw std::logic_error("packet_demux: symbols that no burst waits for");
+}
+
+/// The first burst whose payload's symbols are still to come from this demodulator.
+packet_demux_impl::Burst& packet_demux_impl::awaiting_payload(std::size_t demodulator) {
+  for (Burst& burst : bursts_) {
+    if (burst.stage == Stage::payload && burst.handed_on &&
+        demodulators_[burst.header.mode] == demodulator) {
+      return burst;
+    }
   }
   throw std::logic_error("packet_demux: symbols that no burst waits for");
 }
@@ -172,12 +201,12 @@ void packet_demux_impl::hand_on(Burst& burst) {
                      pmt::cons(meta, cut(burst, 0, items_.header, burst.detection.frequency)));
     return;
   }
-  const std::size_t symbols = symbols_.payload_size(burst.size);
+  const std::size_t symbols = symbols_.payload_size(burst.header);
   const std::size_t count = (symbols + items_.symbols - 1) / items_.symbols;
   meta = pmt::dict_add(meta, pmt::mp("item_count"), pmt::from_long(static_cast<long>(count)));
   meta = pmt::dict_add(meta, quality_.key, burst.channel);
   const double frequency = payload_frequency(burst, count);
-  message_port_pub(pmt::mp("payload"),
+  message_port_pub(numbered_port("payload", demodulators_[burst.header.mode]),
                    pmt::cons(meta, cut(burst, items_.header, count, frequency)));
 }
 
@@ -243,23 +272,35 @@ double packet_demux_impl::payload_frequency(const Burst& burst, std::size_t coun
   return known + difference * weight / (weight + burst.detection.frequency_weight);
 }
 
-double packet_demux_impl::snr_db(const Burst& burst, std::span<const gr_complex> symbols) const {
-  std::vector<double> weights(items_.symbols, 1.0);
-  if (!quality_.weights.empty()) {
-    const auto gains = samples_of(burst.channel);
-    for (std::size_t i = 0; i < weights.size(); ++i) {
-      weights[i] = std::norm(gains[quality_.weights[i]]);
-    }
-  }
+/// The channel's power gains that the symbols of an item have.
+std::vector<float> packet_demux_impl::weights_of(const Burst& burst) const {
+  if (quality_.weights.empty()) return {1.0f};
+  const auto gains = samples_of(burst.channel);
+  std::vector<float> weights;
+  for (const std::size_t index : quality_.weights) weights.push_back(std::norm(gains[index]));
+  return weights;
+}
+
+double packet_demux_impl::snr_db(const Burst& burst, std::span<const gr_complex> symbols,
+                                 std::span<const float> weights) const {
+  const std::size_t mode = burst.header.mode;
   double signal = 0;
   double noise = 0;
   for (std::size_t i = 0; i < symbols.size(); ++i) {
-    const gr_complex ideal = symbols_.nearest(symbols[i]);
+    const gr_complex ideal = symbols_.nearest(symbols[i], mode);
     signal += weights[i % weights.size()] * std::norm(ideal);
     noise += weights[i % weights.size()] * std::norm(symbols[i] - ideal);
   }
   // 120 dB is more than float samples can tell.
-  return 10 * std::log10(signal / std::max(noise, 1e-12 * signal)) - quality_.offset_db;
+  double ratio = std::max(noise / signal, 1e-12);
+  // Where more than 1 symbol in 200 or so is nearest to another point than the one sent, noise
+  // looks like less; the header's symbols are known.
+  constexpr double reliable = 3;  // deviations of the noise to the next decision's boundary
+  const double distance = symbols_.decision_distance(mode);
+  if (distance * distance < reliable * reliable * burst.header_noise / 2) {
+    ratio = burst.header_noise;
+  }
+  return -10 * std::log10(ratio) - quality_.offset_db;
 }
 
 }  // namespace nagi

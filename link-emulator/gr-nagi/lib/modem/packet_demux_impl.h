@@ -24,10 +24,11 @@ class packet_demux_impl : public packet_demux {
     double offset_db;
     pmt::pmt_t key;
     std::vector<std::size_t> weights;
+    bool soft_bits;
   };
 
   packet_demux_impl(PacketSymbols symbols, PreambleDetector detector, Items items, Quality quality,
-                    std::size_t longest);
+                    std::vector<std::size_t> demodulators, std::size_t longest);
 
  private:
   enum class Stage { header, payload, done };
@@ -39,24 +40,29 @@ class packet_demux_impl : public packet_demux {
     Stage stage = Stage::header;
     bool handed_on = false;  // to the demodulator of its stage
     pmt::pmt_t channel;      // what the header's demodulator says of it
-    std::size_t size = 0;    // bytes of the payload
-    pmt::pmt_t result;       // what leaves when it is done
+    PacketSymbols::Header header{};
+    double header_noise = 0;  // over the signal
+    pmt::pmt_t result;        // what leaves when it is done
   };
 
   void take(const pmt::pmt_t& message);
   void take_header(const pmt::pmt_t& message);
-  void take_payload(const pmt::pmt_t& message);
+  void take_payload(const pmt::pmt_t& message, std::size_t demodulator);
   void advance();
   void hand_on(Burst& burst);
-  Burst& awaiting(Stage stage);
+  Burst& awaiting_header();
+  Burst& awaiting_payload(std::size_t demodulator);
   pmt::pmt_t cut(const Burst& burst, std::size_t first, std::size_t count, double frequency) const;
   double payload_frequency(const Burst& burst, std::size_t count) const;
-  double snr_db(const Burst& burst, std::span<const gr_complex> symbols) const;
+  std::vector<float> weights_of(const Burst& burst) const;
+  double snr_db(const Burst& burst, std::span<const gr_complex> symbols,
+                std::span<const float> weights) const;
 
   PacketSymbols symbols_;
   PreambleDetector detector_;
   Items items_;
   Quality quality_;
+  std::vector<std::size_t> demodulators_;  // by mode
   std::size_t longest_;
   std::deque<Burst> bursts_;  // in order, until all before them are done
 };

@@ -11,17 +11,18 @@
 namespace gr {
 namespace nagi {
 
-packet_mux::sptr packet_mux::make(gr::digital::constellation_sptr constellation, int header_symbols,
-                                  int block, int longest, int guard, int tail) {
-  return gnuradio::make_block_sptr<packet_mux_impl>(constellation, header_symbols, block, longest,
+packet_mux::sptr packet_mux::make(
+    const std::vector<gr::digital::constellation_sptr>& constellations, int header_symbols,
+    int block, int longest, int guard, int tail) {
+  return gnuradio::make_block_sptr<packet_mux_impl>(constellations, header_symbols, block, longest,
                                                     guard, tail);
 }
 
-packet_mux_impl::packet_mux_impl(const gr::digital::constellation_sptr& constellation,
+packet_mux_impl::packet_mux_impl(const std::vector<gr::digital::constellation_sptr>& constellations,
                                  int header_symbols, int block_symbols, int longest, int guard,
                                  int tail)
     : gr::block("packet_mux", gr::io_signature::make(0, 0, 0), gr::io_signature::make(0, 0, 0)),
-      symbols_(constellation, header_symbols),
+      symbols_(constellations, header_symbols),
       block_(in_range("packet_mux: block", block_symbols, 1, 4096)),
       longest_(in_range("packet_mux: longest", longest, 1, PacketSymbols::longest)),
       guard_(in_range("packet_mux: guard", guard, 0, 1 << 20)),
@@ -57,8 +58,9 @@ void packet_mux_impl::feed() {
     const Pdu pdu{packet.meta, packet.bytes};
     const auto bytes = bytes_of(pdu, "packet_mux");
     std::vector<gr_complex> symbols;
-    symbols_.append_header(bytes.size(), number_of(pdu, "packet_mux"), symbols);
-    symbols_.append_payload(bytes, block_, symbols);
+    const std::size_t mode = mode_of(pdu, symbols_.modes(), "packet_mux");
+    symbols_.append_header({bytes.size(), mode}, number_of(pdu, "packet_mux"), symbols);
+    symbols_.append_payload(bytes, mode, block_, symbols);
     pmt::pmt_t meta = pmt::make_dict();
     meta = pmt::dict_add(meta, pmt::mp("symbol_count"),
                          pmt::from_long(static_cast<long>(symbols.size())));

@@ -12,8 +12,8 @@ namespace nagi {
 
 class packet_mux_impl : public packet_mux {
  public:
-  packet_mux_impl(const gr::digital::constellation_sptr& constellation, int header_symbols,
-                  int block_symbols, int longest, int guard, int tail);
+  packet_mux_impl(const std::vector<gr::digital::constellation_sptr>& constellations,
+                  int header_symbols, int block_symbols, int longest, int guard, int tail);
 
  private:
   struct Packet {

@@ -28,7 +28,7 @@ constexpr std::int16_t not_measured = std::numeric_limits<std::int16_t>::min();
 
 struct [[gnu::packed]] TransmissionHead {
   std::uint32_t number;
-  std::uint32_t zero;
+  std::uint32_t mode;
   std::int64_t begin_ns;
   std::int64_t end_ns;
 };
@@ -127,13 +127,14 @@ void medium_port_impl::take_in(std::span<const std::uint8_t> message) {
   pmt::pmt_t meta = pmt::make_dict();
   meta = pmt::dict_add(meta, key::number(), pmt::from_uint64(head.number));
   meta = pmt::dict_add(meta, key::begin_ns(), pmt::from_long(head.begin_ns));
+  meta = pmt::dict_add(meta, key::mode(), pmt::from_long(static_cast<long>(head.mode)));
   meta = pmt::dict_add(meta, pmt::mp("end_ns"), pmt::from_long(head.end_ns));
   message_port_pub(pmt::mp("frames"), make_pdu(meta, message.subspan(sizeof head)));
 }
 
 void medium_port_impl::answer(const pmt::pmt_t& message) {
   const Pdu pdu = open_pdu(message, me);
-  const auto outcome = outcome_of(pdu, me);
+  const auto outcome = outcome_of(pdu, me);  // its fate, if that was no receiver's
   if (!outcome) throw std::invalid_argument(std::string(me) + ": a PDU without \"outcome\"");
   AnswerHead head{static_cast<std::uint32_t>(number_of(pdu, me)),
                   static_cast<std::uint8_t>(*outcome), 0, snr_of(pdu)};

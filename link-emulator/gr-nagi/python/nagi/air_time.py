@@ -4,7 +4,7 @@
 The modems are built from the same numbers, so what is said here is what they send.
 
 A *packet* is what is to be carried (an IP packet), a *frame* what the framer makes of it (header,
-CRC-32, FEC), a *burst* what the modem makes of that: guard, preamble, PHY header, frame, tail.
+CRC-32, code), a *burst* what the modem makes of that: guard, preamble, PHY header, frame, tail.
 """
 
 from __future__ import annotations
@@ -16,9 +16,15 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-BITS_PER_SYMBOL = {"bpsk": 1, "qpsk": 2, "8psk": 3, "16qam": 4}
+BITS_PER_SYMBOL = {"bpsk": 1, "qpsk": 2, "8psk": 3, "16qam": 4, "64qam": 6}
 MODEMS = ("ofdm", "single_carrier")
-FECS = ("none", "convolutional")
+CODE_RATES = {
+    "none": Fraction(1),
+    "1/2": Fraction(1, 2),
+    "2/3": Fraction(2, 3),
+    "3/4": Fraction(3, 4),
+}
+"""Bits in over bits out."""
 
 MAX_SAMPLE_RATE_HZ = 500_000_000
 """As of the fastest software-defined radios."""
@@ -29,9 +35,7 @@ LONGEST_PACKET = 1530
 FRAMING_BYTES = 7 + 4
 """Length, sequence and flags; CRC-32."""
 
-CONVOLUTIONAL_RATE = 2
-"""Bits out for each bit in."""
-CONVOLUTIONAL_TAIL = 6
+CODE_TAIL = 6
 """Bits that take an encoder of constraint length 7 back to zero."""
 
 
@@ -87,29 +91,29 @@ WAVEFORMS = {
 }
 
 
-def _check(modem: str, modulation: str, fec: str = "none") -> None:
+def _check(modem: str, modulation: str, code_rate: str = "none") -> None:
     for name, value, known in (
         ("modem", modem, MODEMS),
         ("modulation", modulation, BITS_PER_SYMBOL),
-        ("fec", fec, FECS),
+        ("code_rate", code_rate, CODE_RATES),
     ):
         if value not in known:
             raise ValueError(f'{name} is "{value}", not one of {", ".join(known)}')
 
 
-def framed_bytes(packet_bytes: int, fec: str) -> int:
+def framed_bytes(packet_bytes: int, code_rate: str) -> int:
     """Bytes of the frame that carries a packet."""
     plain = packet_bytes + FRAMING_BYTES
-    if fec == "none":
+    if code_rate not in CODE_RATES:
+        raise ValueError(f'code_rate is "{code_rate}", not one of {", ".join(CODE_RATES)}')
+    if code_rate == "none":
         return plain
-    if fec == "convolutional":
-        return math.ceil(CONVOLUTIONAL_RATE * (8 * plain + CONVOLUTIONAL_TAIL) / 8)
-    raise ValueError(f'fec is "{fec}", not one of {", ".join(FECS)}')
+    return math.ceil(math.ceil((8 * plain + CODE_TAIL) / CODE_RATES[code_rate]) / 8)
 
 
-def longest_frame(fec: str = "convolutional") -> int:
+def longest_frame(code_rate: str = "1/2") -> int:
     """Bytes of the longest frame a modem must carry."""
-    return framed_bytes(LONGEST_PACKET, fec)
+    return framed_bytes(LONGEST_PACKET, code_rate)
 
 
 def frame_samples(modem: str, modulation: str, frame_bytes: int) -> int:
@@ -123,46 +127,46 @@ def frame_samples(modem: str, modulation: str, frame_bytes: int) -> int:
     return w.guard + w.preamble + w.header + items * w.item + w.ramp + w.tail
 
 
-def burst_samples(modem: str, modulation: str, fec: str, payload_bytes: int) -> int:
+def burst_samples(modem: str, modulation: str, code_rate: str, payload_bytes: int) -> int:
     """Samples of the burst that carries a packet of so many bytes."""
-    _check(modem, modulation, fec)
-    return frame_samples(modem, modulation, framed_bytes(payload_bytes, fec))
+    _check(modem, modulation, code_rate)
+    return frame_samples(modem, modulation, framed_bytes(payload_bytes, code_rate))
 
 
-def rate_bps(modem: str, modulation: str, sample_rate_hz: int, fec: str) -> int:
+def rate_bps(modem: str, modulation: str, sample_rate_hz: int, code_rate: str) -> int:
     """What the body of a burst carries, in packet bits a second, rounded down."""
-    _check(modem, modulation, fec)
+    _check(modem, modulation, code_rate)
     if sample_rate_hz < 1:
         raise ValueError(f"sample_rate_hz is {sample_rate_hz}; it must be positive")
     if sample_rate_hz > MAX_SAMPLE_RATE_HZ:
         raise ValueError(f"no radio has more than {MAX_SAMPLE_RATE_HZ / 1e6:g} Msample/s")
     w = WAVEFORMS[modem]
     coded = Fraction(w.item_symbols * BITS_PER_SYMBOL[modulation], w.item) * sample_rate_hz
-    return math.floor(coded / (CONVOLUTIONAL_RATE if fec == "convolutional" else 1))
+    return math.floor(coded * CODE_RATES[code_rate])
 
 
 @lru_cache(maxsize=256)
-def overhead_bytes(modem: str, modulation: str, sample_rate_hz: int, fec: str) -> int:
+def overhead_bytes(modem: str, modulation: str, sample_rate_hz: int, code_rate: str) -> int:
     """What a burst carries beside its packet, as bytes at `rate_bps`, rounded up.
 
     The least whole number with which no burst of 1 to LONGEST_PACKET bytes takes longer than
     (packet bytes + overhead) x 8 / rate.
     """
-    rate = rate_bps(modem, modulation, sample_rate_hz, fec)
+    rate = rate_bps(modem, modulation, sample_rate_hz, code_rate)
     if rate == 0:
         raise ValueError(f"sample_rate_hz is {sample_rate_hz}; it carries less than 1 bit/s")
     return max(
-        -(-burst_samples(modem, modulation, fec, size) * rate // (8 * sample_rate_hz)) - size
+        -(-burst_samples(modem, modulation, code_rate, size) * rate // (8 * sample_rate_hz)) - size
         for size in range(1, LONGEST_PACKET + 1)
     )
 
 
 def air_time_ns(
-    modem: str, modulation: str, sample_rate_hz: int, fec: str, payload_bytes: int
+    modem: str, modulation: str, sample_rate_hz: int, code_rate: str, payload_bytes: int
 ) -> int:
     """Nanoseconds that a link of that rate and overhead takes over a packet, rounded up."""
-    size = payload_bytes + overhead_bytes(modem, modulation, sample_rate_hz, fec)
-    return -(-size * 8 * 10**9 // rate_bps(modem, modulation, sample_rate_hz, fec))
+    size = payload_bytes + overhead_bytes(modem, modulation, sample_rate_hz, code_rate)
+    return -(-size * 8 * 10**9 // rate_bps(modem, modulation, sample_rate_hz, code_rate))
 
 
 def symbol_snr_db(modem: str, snr_db: float) -> float:
@@ -170,34 +174,23 @@ def symbol_snr_db(modem: str, snr_db: float) -> float:
     return snr_db + 10 * math.log10(WAVEFORMS[modem].symbol_gain)
 
 
-TRANSCEIVER_VERSION = 1
+TRANSCEIVER_VERSION = 2
 """Counts changes of transmitter and receiver that change packet error rates: tables of
 `nagi-sdr calibrate` hold for one."""
 
 
 def modem_digest(modem: str, modulation: str, code_rate: str) -> str:
     """SHA-256, hexadecimal, of all that decides which packets a modem loses at an SNR."""
-    _check(modem, modulation, fec_of(code_rate))
+    _check(modem, modulation, code_rate)
     decides = {
         "transceiver": TRANSCEIVER_VERSION,
         "modem": modem,
         "modulation": modulation,
         "code_rate": code_rate,
         "bursts": {
-            str(size): burst_samples(modem, modulation, fec_of(code_rate), size)
+            str(size): burst_samples(modem, modulation, code_rate, size)
             for size in (1, 100, LONGEST_PACKET)
         },
         "waveform": {key: str(value) for key, value in asdict(WAVEFORMS[modem]).items()},
     }
     return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()
-
-
-CODE_RATES = {"none": "none", "1/2": "convolutional"}
-"""Forward error correction by its rate: bits in over bits out."""
-
-
-def fec_of(code_rate: str) -> str:
-    """The forward error correction of a code rate. Raises ValueError if there is none."""
-    if code_rate not in CODE_RATES:
-        raise ValueError(f'code_rate is "{code_rate}", not one of {", ".join(CODE_RATES)}')
-    return CODE_RATES[code_rate]

@@ -87,7 +87,7 @@ class _CellRadio:
                 "modem": mode.modem,
                 "modulation": mode.modulation,
                 "sample_rate_hz": 1_000_000,
-                "fec": air_time.fec_of(mode.code_rate),
+                "code_rate": mode.code_rate,
                 "forward": channel,
                 "backward": channel,
             }
@@ -175,11 +175,13 @@ def _lengths(text: str) -> list[int]:
 
 def _modes(arguments: argparse.Namespace) -> list[Mode]:
     if arguments.config is not None:
-        code_rates = {air_time.fec_of(rate): rate for rate in air_time.CODE_RATES}
         return list(
             dict.fromkeys(
-                Mode(link.radio.modem, link.radio.modulation, code_rates[link.radio.fec])
+                Mode(link.radio.modem, modulation, code_rate)
                 for link in settings.read(arguments.config).radios
+                for modulation, code_rate in zip(
+                    link.radio.modulations, link.radio.code_rates, strict=True
+                )
             )
         )
     modems, modulations = (

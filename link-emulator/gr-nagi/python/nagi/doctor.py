@@ -22,8 +22,8 @@ from pathlib import Path
 from gnuradio import gr
 
 from . import settings
+from .checks import DIRECTIONS
 from .flowgraph import Flowgraph
-from .radio import DIRECTIONS
 
 RECEIVED = 0
 TIMEOUT_S = 20.0
@@ -36,7 +36,7 @@ RADIO = {
     "modem": "ofdm",
     "modulation": "qpsk",
     "sample_rate_hz": 2_000_000,
-    "fec": "none",
+    "code_rate": "none",
     "forward": {"snr_db": 30.0},
     "backward": {"snr_db": 30.0},
 }

@@ -8,6 +8,7 @@ burst depends on its samples alone.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from gnuradio import digital, gr
 
@@ -21,6 +22,13 @@ from .air_time import (
     longest_frame,
 )
 
+_LEVELS = {
+    "qpsk": (-1, 1),
+    "16qam": (-3, -1, 3, 1),
+    "64qam": (-7, -5, -1, -3, 7, 5, 1, 3),
+}
+"""Gray, by value: IEEE 802.11-2020, 17.3.5.8."""
+
 
 def constellation(modulation: str) -> digital.constellation:
     """Gray-mapped points of mean power 1.
@@ -32,8 +40,8 @@ def constellation(modulation: str) -> digital.constellation:
         return digital.constellation_bpsk()
     if modulation == "8psk":
         return digital.constellation_8psk()
-    if modulation in ("qpsk", "16qam"):
-        levels = {"qpsk": (-1, 1), "16qam": (-3, -1, 3, 1)}[modulation]  # Gray, by value
+    if modulation in _LEVELS:
+        levels = _LEVELS[modulation]
         half = BITS_PER_SYMBOL[modulation] // 2
         power = 2 * sum(level**2 for level in levels) / len(levels)
         unit = 1 / math.sqrt(power)
@@ -55,14 +63,27 @@ def constellation(modulation: str) -> digital.constellation:
     raise ValueError(f'modulation is "{modulation}", not one of {", ".join(BITS_PER_SYMBOL)}')
 
 
+MAX_MODES = 16
+"""Modes that the PHY header can tell apart."""
+
+
 def _check_modem(modem: str) -> None:
     if modem not in MODEMS:
         raise ValueError(f'modem is "{modem}", not one of {", ".join(MODEMS)}')
 
 
-def _max_symbols(modem: str, modulation: str) -> int:
+def _modes(modulation: str | Sequence[str]) -> list[str]:
+    """The modulation in each mode."""
+    modes = [modulation] if isinstance(modulation, str) else list(modulation)
+    if not 1 <= len(modes) <= MAX_MODES:
+        raise ValueError(f"{len(modes)} modulations; a modem has 1 to {MAX_MODES}, one a mode")
+    return modes
+
+
+def _max_symbols(modem: str, modulations: Sequence[str]) -> int:
     """Symbols of the longest packet, with its header."""
-    symbols = -(-8 * longest_frame() // BITS_PER_SYMBOL[modulation])
+    bits = min(BITS_PER_SYMBOL[modulation] for modulation in modulations)
+    symbols = -(-8 * longest_frame() // bits)
     block = WAVEFORMS[modem].item_symbols
     return (-(-symbols // block) * block) + HEADER_SYMBOLS
 
@@ -73,20 +94,24 @@ class modem_tx(gr.hier_block2):  # noqa: N801  as all of GNU Radio's blocks
     Message ports: in `pdus` (bytes, with number and begin_ns), out `bursts` (complex samples, mean
     power 1, the same dictionary), `air_time.frame_samples` samples each. A packet longer than
     `air_time.longest_frame()` bytes becomes an empty burst, and an error in the log.
+
+    `modulation`: one, or one for each mode; PDUs then say their `mode`. The receiver needs
+    the same.
     """
 
-    def __init__(self, modem: str = "ofdm", modulation: str = "qpsk") -> None:
+    def __init__(self, modem: str = "ofdm", modulation: str | Sequence[str] = "qpsk") -> None:
         _check_modem(modem)
+        modes = _modes(modulation)
+        points = [constellation(each) for each in modes]
         gr.hier_block2.__init__(
             self, "modem_tx", gr.io_signature(0, 0, 0), gr.io_signature(0, 0, 0)
         )
         self.message_port_register_hier_in("pdus")
         self.message_port_register_hier_out("bursts")
-        points = constellation(modulation)
         waveform = WAVEFORMS[modem]
         is_ofdm = modem == "ofdm"
         mux = nagi_python.packet_mux(
-            constellation=points.base(),
+            constellations=[each.base() for each in points],
             header_symbols=HEADER_SYMBOLS,
             block=waveform.item_symbols,
             longest=longest_frame(),
@@ -95,7 +120,7 @@ class modem_tx(gr.hier_block2):  # noqa: N801  as all of GNU Radio's blocks
         )
         modulator: gr.basic_block
         if is_ofdm:
-            modulator = ofdm.Modulator(_max_symbols(modem, modulation))
+            modulator = ofdm.Modulator(_max_symbols(modem, modes))
         else:
             modulator = single_carrier.modulator()
         self.msg_connect(self, "pdus", mux, "pdus")
@@ -108,33 +133,55 @@ class modem_rx(gr.hier_block2):  # noqa: N801
     """Bursts to packets, or why not.
 
     Message ports: in `bursts` (complex samples, with number and begin_ns), out `pdus`, one for each
-    burst, in order, with its dictionary: bytes and snr_db, or none and the outcome.
+    burst, in order, with its dictionary: bytes, mode and snr_db, or none and the outcome.
+
+    `modulation`: one, or one for each mode, as the transmitter has them. `soft_bits`: whether soft
+    decisions leave with the bytes, for packet_deframer.
     """
 
-    def __init__(self, modem: str = "ofdm", modulation: str = "qpsk") -> None:
+    def __init__(
+        self,
+        modem: str = "ofdm",
+        modulation: str | Sequence[str] = "qpsk",
+        *,
+        soft_bits: bool = False,
+    ) -> None:
         _check_modem(modem)
+        modes = _modes(modulation)
+        distinct = list(dict.fromkeys(modes))
+        points = {each: constellation(each) for each in distinct}
         gr.hier_block2.__init__(
             self, "modem_rx", gr.io_signature(0, 0, 0), gr.io_signature(0, 0, 0)
         )
         self.message_port_register_hier_in("bursts")
         self.message_port_register_hier_out("pdus")
-        points = constellation(modulation)
         bpsk = constellation("bpsk")
         signal = ofdm if modem == "ofdm" else single_carrier
         demux = nagi_python.packet_demux(
-            constellation=points.base(), longest=longest_frame(), **signal.demux_shape()
+            constellations=[points[each].base() for each in modes],
+            demodulators=[distinct.index(each) for each in modes],
+            soft_bits=soft_bits,
+            longest=longest_frame(),
+            **signal.demux_shape(),
         )
-        header: gr.basic_block
-        payload: gr.basic_block
+        demodulators: dict[tuple[str, str], gr.basic_block] = {}
+        """By the ports of demux before and after them."""
         if modem == "ofdm":
-            header = ofdm.Demodulator(bpsk, ofdm.HEADER_ITEMS, header=True)
-            items = _max_symbols(modem, modulation) // DATA_CARRIERS
-            payload = ofdm.Demodulator(points, items, header=False)
+            demodulators["header", "header_symbols"] = ofdm.Demodulator(
+                bpsk, ofdm.HEADER_ITEMS, header=True
+            )
         else:
-            header = single_carrier.demodulator(bpsk, header=True)
-            payload = single_carrier.demodulator(points, header=False)
+            demodulators["header", "header_symbols"] = single_carrier.demodulator(bpsk, header=True)
+        for index, each in enumerate(distinct):
+            place = str(index or "")
+            if modem == "ofdm":
+                items = _max_symbols(modem, [each]) // DATA_CARRIERS
+                payload = ofdm.Demodulator(points[each], items, header=False)
+            else:
+                payload = single_carrier.demodulator(points[each], header=False)
+            demodulators[f"payload{place}", f"payload_symbols{place}"] = payload
         self.msg_connect(self, "bursts", demux, "bursts")
-        for name, demodulator in (("header", header), ("payload", payload)):
-            self.msg_connect(demux, name, demodulator, "samples")
-            self.msg_connect(demodulator, "symbols", demux, f"{name}_symbols")
+        for (before, after), demodulator in demodulators.items():
+            self.msg_connect(demux, before, demodulator, "samples")
+            self.msg_connect(demodulator, "symbols", demux, after)
         self.msg_connect(demux, "pdus", self, "pdus")

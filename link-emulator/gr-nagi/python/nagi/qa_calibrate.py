@@ -14,6 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+from flows import run
 from gnuradio import gr_unittest, nagi
 from gnuradio.nagi import air_time, calibrate
 from gnuradio.nagi.calibration import (
@@ -28,7 +29,6 @@ from gnuradio.nagi.calibration import (
     next_batch,
 )
 from gnuradio.nagi.radio import parse_radio
-from qa_flow import run
 
 RADIO = {
     "by": "simulated",

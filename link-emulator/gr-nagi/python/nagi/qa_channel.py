@@ -12,7 +12,7 @@ import unittest
 import numpy as np
 import pmt
 from gnuradio import blocks, gr, gr_unittest, nagi
-from qa_pdu import open_pdu, pdu
+from pdus import open_pdu, pdu
 
 RATE = 2e6
 DEVIATIONS = 3.29

@@ -8,9 +8,9 @@ import zlib
 
 import pmt
 from gnuradio import blocks, gr, gr_unittest, nagi
-from qa_pdu import open_pdu, pdu
+from pdus import open_pdu, pdu
 
-FECS = ("none", "convolutional")
+CODE_RATES = ("none", "1/2", "2/3", "3/4")
 
 
 def flip(framed: bytes, bits: list[int]) -> bytes:
@@ -23,26 +23,26 @@ def flip(framed: bytes, bits: list[int]) -> bytes:
 class Framing(gr_unittest.TestCase):
     def test_every_size_comes_back(self):
         data = random.Random(1).randbytes(1600)
-        for fec in FECS:
-            framing = nagi.framing(fec, True, 1600)
+        for code_rate in CODE_RATES:
+            framing = nagi.framing(code_rate, whiten=True, max_payload=1600)
             for size in (*range(1, 70), 255, 256, 576, 1499, 1500, 1501, 1600):
                 framed = framing.frame(size + 2**31, data[:size])
-                self.assertEqual(len(framed), nagi.framed_bytes(size, fec))
+                self.assertEqual(len(framed), nagi.framed_bytes(size, code_rate))
                 self.assertEqual(framing.deframe(framed), (size + 2**31, data[:size]))
 
     def test_layout(self):
         payload = b"payload"
         head = b"\x07\x00\x04\x03\x02\x01\x00" + payload
         expected = head + zlib.crc32(head).to_bytes(4, "little")
-        self.assertEqual(nagi.framing("none", False).frame(0x01020304, payload), expected)
+        self.assertEqual(nagi.framing("none", whiten=False).frame(0x01020304, payload), expected)
         self.assertEqual(nagi.framed_bytes(7), len(expected))
         # 171/133 (octal) at rate 1/2, 6 tail bits, whole bytes
-        self.assertEqual(nagi.framed_bytes(7, "convolutional"), 2 * len(expected) + 2)
+        self.assertEqual(nagi.framed_bytes(7, "1/2"), 2 * len(expected) + 2)
 
     def test_whitening_is_the_sequence_of_dvb_t(self):
         payload = bytes(range(20))
-        plain = nagi.framing("none", False).frame(1, payload)
-        white = nagi.framing("none", True).frame(1, payload)
+        plain = nagi.framing("none", whiten=False).frame(1, payload)
+        white = nagi.framing("none", whiten=True).frame(1, payload)
         sequence = bytes(a ^ b for a, b in zip(plain, white, strict=True))
         # EN 300 744, figure 3: the sequence begins 0000 0011.
         self.assertEqual(sequence[0], 0b00000011)
@@ -61,12 +61,12 @@ class Framing(gr_unittest.TestCase):
         self.assertIsNone(framing.deframe(bytes(5000)))
 
     def test_frames_of_another_configuration_are_refused(self):
-        framed = nagi.framing("convolutional").frame(5, b"x" * 40)
+        framed = nagi.framing("1/2").frame(5, b"x" * 40)
         self.assertIsNone(nagi.framing("none").deframe(framed))
-        self.assertIsNone(nagi.framing("convolutional", False).deframe(framed))
+        self.assertIsNone(nagi.framing("1/2", whiten=False).deframe(framed))
 
     def test_the_code_corrects(self):
-        framing = nagi.framing("convolutional")
+        framing = nagi.framing("1/2")
         payload = bytes(1000)
         framed = framing.frame(9, payload)
         # Free distance 10: any 4 errors are corrected, wherever they are.
@@ -87,13 +87,13 @@ class Framing(gr_unittest.TestCase):
 
     def test_what_is_refused(self):
         with self.assertRaisesRegex(ValueError, "1 to 100"):
-            nagi.framing("none", True, 100).frame(0, bytes(101))
+            nagi.framing("none", whiten=True, max_payload=100).frame(0, bytes(101))
         with self.assertRaisesRegex(ValueError, "1 to 100"):
-            nagi.framing("none", True, 100).frame(0, b"")
+            nagi.framing("none", whiten=True, max_payload=100).frame(0, b"")
         with self.assertRaisesRegex(ValueError, "turbo"):
             nagi.packet_framer("turbo")
         with self.assertRaisesRegex(ValueError, "max_payload"):
-            nagi.packet_deframer("none", True, 0)
+            nagi.packet_deframer("none", max_payload=0)
 
 
 class Blocks(gr_unittest.TestCase):
@@ -113,13 +113,11 @@ class Blocks(gr_unittest.TestCase):
         packets = [bytes([i]) * (i + 1) for i in range(50)]
         numbered = [{"number": 2**32 - 20 + i, "begin_ns": i} for i in range(50)]
         messages = [pdu(*parts) for parts in zip(numbered, packets, strict=True)]
-        frames = self.run_through(
-            messages, nagi.packet_framer("convolutional"), "packets", "frames"
-        )
+        frames = self.run_through(messages, nagi.packet_framer("1/2"), "packets", "frames")
         frames[7] = pmt.cons(pmt.car(frames[8]), pmt.cdr(frames[7]))  # another's number
         loss = pdu({"number": 9, "outcome": 1}, b"")
         frames[9] = loss
-        got = self.run_through(frames, nagi.packet_deframer("convolutional"), "frames", "packets")
+        got = self.run_through(frames, nagi.packet_deframer("1/2"), "frames", "packets")
         for i, message in enumerate(got):
             meta, data = open_pdu(message)
             if i == 7:

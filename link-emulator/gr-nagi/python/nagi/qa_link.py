@@ -9,7 +9,7 @@ import unittest
 
 import pmt
 from gnuradio import blocks, gr, gr_unittest, nagi
-from qa_pdu import open_pdu, pdu
+from pdus import open_pdu, pdu
 
 MS = 10**6
 

@@ -6,7 +6,7 @@ import unittest
 
 import pmt
 from gnuradio import blocks, gr, gr_unittest, nagi
-from qa_pdu import pdu
+from pdus import pdu
 
 
 class LossProbe(gr_unittest.TestCase):

@@ -54,8 +54,8 @@ class MediumPort(gr_unittest.TestCase):
         self.flowgraph.msg_connect(self.mirror, "outcomes", self.port, "outcomes")
         self.flowgraph.start()
 
-    def transmit(self, number, packet, begin_ns=0):
-        self.link.send(TRANSMISSION.pack(number, 0, begin_ns, begin_ns + 1000) + packet)
+    def transmit(self, number, packet, begin_ns=0, mode=0):
+        self.link.send(TRANSMISSION.pack(number, mode, begin_ns, begin_ns + 1000) + packet)
 
     def receive(self):
         message = self.link.recv(70000)
@@ -71,14 +71,16 @@ class MediumPort(gr_unittest.TestCase):
         self.start(lambda number: answers[number % 5])
         packets = [bytes([i]) * (1 + i * 30) for i in range(50)]
         for number, packet in enumerate(packets):
-            self.transmit(number, packet, begin_ns=number * 10**12)
+            self.transmit(number, packet, begin_ns=number * 10**12, mode=number % 16)
         snrs = [1225, -32768, -300, -32768, 32767]
         for number, packet in enumerate(packets):
             outcome = answers[number % 5][0]
             received = packet if outcome == 0 else b""
             self.assertEqual(self.receive(), (number, outcome, 0, snrs[number % 5], received))
+        begin = 7 * 10**12
         self.assertEqual(
-            self.mirror.metas[7], {"number": 7, "begin_ns": 7 * 10**12, "end_ns": 7 * 10**12 + 1000}
+            self.mirror.metas[7],
+            {"number": 7, "mode": 7, "begin_ns": begin, "end_ns": begin + 1000},
         )
         self.assertFalse(self.port.closed())
         self.link.close()

@@ -10,13 +10,13 @@ import unittest
 from itertools import product
 
 import numpy as np
+from flows import Flow, receive, run, transmit
 from gnuradio import gr_unittest, nagi
 from gnuradio.nagi import air_time, ofdm, single_carrier
 from gnuradio.nagi.modem import constellation
-from qa_flow import Flow, receive, run, transmit
 
 KINDS = list(product(air_time.MODEMS, air_time.BITS_PER_SYMBOL))
-CLEAN_DB = {"bpsk": 15, "qpsk": 18, "8psk": 23, "16qam": 26}
+CLEAN_DB = {"bpsk": 15, "qpsk": 18, "8psk": 23, "16qam": 26, "64qam": 32}
 RATE = 2e6
 
 
@@ -115,14 +115,14 @@ class Modem(gr_unittest.TestCase):
         for modem in air_time.MODEMS:
             sent = packets(7, [200] * 300)
             chain = [
-                ("packets", nagi.packet_framer("none", False, 1530), "frames"),
+                ("packets", nagi.packet_framer("none", whiten=False, max_payload=1530), "frames"),
                 nagi.modem_tx(modem, "qpsk"),
             ]
             rng = np.random.default_rng(8)
             bursts = [noisy(rng, burst, rng.uniform(-5, 15)) for _, burst in run(chain, sent)]
             back = [
                 nagi.modem_rx(modem, "qpsk"),
-                ("frames", nagi.packet_deframer("none", False, 1530), "packets"),
+                ("frames", nagi.packet_deframer("none", whiten=False, max_payload=1530), "packets"),
             ]
             outcomes = run(back, bursts)
             self.assertEqual([meta["number"] for meta, _ in outcomes], list(range(len(sent))))

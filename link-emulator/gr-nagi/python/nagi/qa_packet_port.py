@@ -13,7 +13,7 @@ import unittest
 
 import pmt
 from gnuradio import blocks, gr, gr_unittest, nagi
-from qa_pdu import open_pdu, pdu
+from pdus import open_pdu, pdu
 
 CLONE_NEWNET = 0x40000000
 ETHERTYPE = 0x88B5  # for experiments (IEEE 802): nothing else speaks it

@@ -8,17 +8,18 @@ All randomness is seeded; a loss that is said to appear is missed with a probabi
 import unittest
 
 import numpy as np
+from flows import run
 from gnuradio import gr_unittest, nagi
 from gnuradio.nagi import air_time
-from gnuradio.nagi.radio import Channel, ConfigError, parse_radio
-from qa_flow import run
+from gnuradio.nagi.checks import ConfigError
+from gnuradio.nagi.radio import Channel, parse_radio
 
 RADIO = {
     "by": "simulated",
     "modem": "ofdm",
     "modulation": "qpsk",
     "sample_rate_hz": 2083333,
-    "fec": "none",
+    "code_rate": "none",
     "forward": {"snr_db": 11.0},
     "backward": {"snr_db": 40.0},
 }
@@ -59,12 +60,12 @@ class Radio(gr_unittest.TestCase):
         clear = send(config, sent, direction="backward")
         self.assertEqual([data for _, data in clear], sent)
 
-    def test_fec_saves_packets(self):
+    def test_a_code_saves_packets(self):
         sent = packets(3, 100)
         noisy = {"snr_db": 8.0}
         plain = send(changed(forward=noisy), sent)
-        coded = send(changed(forward=noisy, fec="convolutional"), sent)
-        # At this SNR hardly one packet in a hundred survives without, and nearly all with FEC.
+        coded = send(changed(forward=noisy, code_rate="1/2"), sent)
+        # At this SNR hardly one packet in a hundred survives without, and nearly all with a code.
         self.assertLess(sum(meta["outcome"] == 0 for meta, _ in plain), 20)
         self.assertGreater(sum(meta["outcome"] == 0 for meta, _ in coded), 80)
 
@@ -81,9 +82,9 @@ class Radio(gr_unittest.TestCase):
             self.assertGreater(good, 20, channel)
 
     def test_the_longest_packet_crosses(self):
-        for fec in air_time.FECS:
+        for code_rate in air_time.CODE_RATES:
             sent = packets(5, 3, air_time.LONGEST_PACKET)
-            config = changed(modulation="bpsk", fec=fec)
+            config = changed(modulation="bpsk", code_rate=code_rate)
             outcomes = send(config, sent, direction="backward")
             self.assertEqual([data for _, data in outcomes], sent)
 
@@ -107,8 +108,9 @@ class Config(unittest.TestCase):
         for settings, key in (
             ({"by": "magic"}, "radio.by"),
             ({"modem": "am"}, "radio.modem"),
-            ({"modulation": "64qam"}, "radio.modulation"),
-            ({"fec": "turbo"}, "radio.fec"),
+            ({"modulation": "256qam"}, "radio.modulation"),
+            ({"code_rate": "turbo"}, "radio.code_rate"),
+            ({"fec": "convolutional"}, "code_rate now"),
             ({"sample_rate_hz": 0}, "radio.sample_rate_hz"),
             ({"sample_rate_hz": 1234.5}, "radio.sample_rate_hz"),
             ({"sample_rate_hz": "2M"}, "radio.sample_rate_hz"),

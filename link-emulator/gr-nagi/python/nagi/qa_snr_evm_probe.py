@@ -8,7 +8,7 @@ import unittest
 import numpy as np
 import pmt
 from gnuradio import blocks, gr, gr_unittest, nagi
-from qa_pdu import pdu
+from pdus import pdu
 
 QPSK = np.array([1 + 1j, -1 + 1j, -1 - 1j, 1 - 1j]) / math.sqrt(2)
 QAM16 = np.array([a + 1j * b for a in (-3, -1, 1, 3) for b in (-3, -1, 1, 3)]) / math.sqrt(10)

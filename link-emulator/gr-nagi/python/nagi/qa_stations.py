@@ -10,17 +10,18 @@ import unittest
 from pathlib import Path
 
 import numpy as np
+from flows import run
 from gnuradio import gr_unittest, nagi
-from gnuradio.nagi.radio import ConfigError, parse_radio
+from gnuradio.nagi.checks import ConfigError
+from gnuradio.nagi.radio import parse_radio
 from gnuradio.nagi.stations import StationError, Stations, VirtualRadio
-from qa_flow import run
 
 RADIO = {
     "by": "virtual",
     "modem": "ofdm",
     "modulation": "qpsk",
     "sample_rate_hz": 2083333,
-    "fec": "none",
+    "code_rate": "none",
     "forward": {"snr_db": 11.0, "fading": "rician", "k_factor_db": 10.0, "doppler_hz": 20.0},
     "backward": {"snr_db": 11.0},
 }

@@ -27,10 +27,11 @@ from typing import Protocol, cast
 
 from . import calibrate, doctor, settings
 from .calibration import TableError
+from .checks import DIRECTIONS
 from .flowgraph import Flowgraph
-from .radio import DIRECTIONS
 from .settings import Settings, SettingsError
 from .stations import StationError
+from .usrp import INSTALL, DeviceError, UsrpMissing
 from .version import VERSION
 
 END_TIMEOUT_S = 5.0
@@ -122,6 +123,8 @@ def run(path: str, emulator: Process) -> int:
                 media.setdefault(link.name, {})[direction] = theirs.detach()
         flowgraph = Flowgraph(configuration, sockets)
         cleanup.callback(flowgraph.stop)
+        for line in flowgraph.statements():
+            say(line)
         for name, process in flowgraph.processes():
             ends.watch(name, process)
         start_nagi_link(emulator, program, path, configuration, media)
@@ -133,8 +136,8 @@ def run(path: str, emulator: Process) -> int:
             emulator.end(END_TIMEOUT_S)
         elif ended[1] is not emulator:
             raise Broken(f"the {ended[0]} {status_in_words(ended[1].returncode or 0)}")
-        for error in flowgraph.errors():
-            say(error)
+        for line in (*flowgraph.errors(), *flowgraph.counts()):
+            say(line)
         status = emulator.returncode or 0
         if status < 0:
             raise Broken(f"nagi-link {status_in_words(status)}")
@@ -219,6 +222,12 @@ def main(child: Process | None) -> int:
     }
     try:
         return performed[arguments.command]()
+    except UsrpMissing as error:
+        say(f"{error}; {INSTALL}")
+        return 2
+    except DeviceError as error:
+        say(f"{error}; {error.cure}")
+        return 2
     except (SettingsError, TableError) as error:
         say(str(error))
         return 2

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace gr {
 namespace nagi {
@@ -20,7 +21,8 @@ namespace nagi {
  *
  * Message ports:
  * \li in \c frames: u8 PDUs: frames; or losses, which have an \c outcome that is not 0 and pass as
- *     they are
+ *     they are. \c mode (long) says which of the code rates they have, 0 if missing. With
+ *     \c soft_bits (f32vector), as packet_demux gives them, a code decodes these
  * \li out \c packets: for each one u8 PDU with the frame's dictionary and \c outcome: 0 with the
  *     payload, or 3 (payload error), empty. A frame with another \c number than that of its PDU is
  *     damaged too.
@@ -30,13 +32,14 @@ class NAGI_API packet_deframer : virtual public gr::block {
   using sptr = std::shared_ptr<packet_deframer>;
 
   /*!
-   * \param fec "none" or "convolutional"
+   * \param code_rates rate of the code in each mode: "none", "1/2", "2/3" or "3/4"; at least one
    * \param whiten whether to whiten
    * \param max_payload the longest payload in bytes
    *
    * Throws std::invalid_argument for other values.
    */
-  static sptr make(const std::string& fec, bool whiten = true, std::size_t max_payload = 2048);
+  static sptr make(const std::vector<std::string>& code_rates, bool whiten = true,
+                   std::size_t max_payload = 2048);
 };
 
 }  // namespace nagi

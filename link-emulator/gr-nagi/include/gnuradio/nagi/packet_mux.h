@@ -6,6 +6,7 @@
 #include <gnuradio/nagi/api.h>
 
 #include <memory>
+#include <vector>
 
 namespace gr {
 namespace nagi {
@@ -17,7 +18,8 @@ namespace nagi {
  * \details
  * The transmitting end of a packet modem, with the modulator between its \c symbols and \c samples.
  * Message ports:
- * \li in \c pdus: PDUs of bytes with \c number and \c begin_ns.
+ * \li in \c pdus: PDUs of bytes with \c number and \c begin_ns; with \c mode (long), which of the
+ *     constellations they are sent in, 0 if missing.
  * \li out \c symbols: PDUs of complex symbols of mean power 1, PHY header and payload, the latter
  *     filled up with whitened zeros to a multiple of \c block; their number is \c symbol_count in
  * the dictionary.
@@ -33,7 +35,8 @@ class NAGI_API packet_mux : virtual public gr::block {
   using sptr = std::shared_ptr<packet_mux>;
 
   /*!
-   * \param constellation   the payload's, mean power 1, 2 to 16 points
+   * \param constellations  the payload's in each mode, 1 to 16 of them, mean power 1, 2 to 64
+   * points
    * \param header_symbols  of the PHY header, at least 32
    * \param block           the payload's symbols come in multiples of this
    * \param longest         bytes of the longest packet, at most 4095
@@ -42,8 +45,8 @@ class NAGI_API packet_mux : virtual public gr::block {
    *
    * Throws std::invalid_argument if one of them makes no sense.
    */
-  static sptr make(gr::digital::constellation_sptr constellation, int header_symbols, int block,
-                   int longest, int guard, int tail);
+  static sptr make(const std::vector<gr::digital::constellation_sptr>& constellations,
+                   int header_symbols, int block, int longest, int guard, int tail);
 };
 
 }  // namespace nagi

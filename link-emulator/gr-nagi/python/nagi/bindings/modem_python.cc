@@ -21,7 +21,7 @@ using block_class = py::class_<Block, gr::block, gr::basic_block, std::shared_pt
 
 void bind_packet_mux(py::module& m) {
   block_class<packet_mux>(m, "packet_mux", "Packets into symbols, modulated samples into bursts.")
-      .def(py::init(&packet_mux::make), py::kw_only(), py::arg("constellation"),
+      .def(py::init(&packet_mux::make), py::kw_only(), py::arg("constellations"),
            py::arg("header_symbols"), py::arg("block"), py::arg("longest"), py::arg("guard"),
            py::arg("tail"));
 }
@@ -29,12 +29,40 @@ void bind_packet_mux(py::module& m) {
 void bind_packet_demux(py::module& m) {
   block_class<packet_demux>(m, "packet_demux",
                             "Finds the packet in each burst and says what became of it.")
-      .def(py::init(&packet_demux::make), py::kw_only(), py::arg("constellation"),
-           py::arg("header_symbols"), py::arg("longest"), py::arg("preamble"),
-           py::arg("repeat_begin"), py::arg("repeat_lag"), py::arg("repeat_length"),
-           py::arg("spread"), py::arg("threshold"), py::arg("item_samples"), py::arg("item_prefix"),
-           py::arg("item_symbols"), py::arg("header_items"), py::arg("overlap"),
-           py::arg("snr_offset_db"), py::arg("channel_key"), py::arg("weights"));
+      .def(py::init([](std::vector<gr::digital::constellation_sptr> constellations,
+                       std::vector<int> demodulators, bool soft_bits, int header_symbols,
+                       int longest, std::vector<gr_complex> preamble, int repeat_begin,
+                       int repeat_lag, int repeat_length, int spread, double threshold,
+                       int item_samples, int item_prefix, int item_symbols, int header_items,
+                       int overlap, double snr_offset_db, std::string channel_key,
+                       std::vector<int> weights) {
+             return packet_demux::make({.constellations = std::move(constellations),
+                                        .demodulators = std::move(demodulators),
+                                        .soft_bits = soft_bits,
+                                        .header_symbols = header_symbols,
+                                        .longest = longest,
+                                        .preamble = std::move(preamble),
+                                        .repeat_begin = repeat_begin,
+                                        .repeat_lag = repeat_lag,
+                                        .repeat_length = repeat_length,
+                                        .spread = spread,
+                                        .threshold = threshold,
+                                        .item_samples = item_samples,
+                                        .item_prefix = item_prefix,
+                                        .item_symbols = item_symbols,
+                                        .header_items = header_items,
+                                        .overlap = overlap,
+                                        .snr_offset_db = snr_offset_db,
+                                        .channel_key = std::move(channel_key),
+                                        .weights = std::move(weights)});
+           }),
+           py::kw_only(), py::arg("constellations"), py::arg("demodulators") = std::vector{0},
+           py::arg("soft_bits") = false, py::arg("header_symbols"), py::arg("longest"),
+           py::arg("preamble"), py::arg("repeat_begin"), py::arg("repeat_lag"),
+           py::arg("repeat_length"), py::arg("spread"), py::arg("threshold"),
+           py::arg("item_samples"), py::arg("item_prefix"), py::arg("item_symbols"),
+           py::arg("header_items"), py::arg("overlap"), py::arg("snr_offset_db"),
+           py::arg("channel_key"), py::arg("weights"));
 }
 
 void bind_single_carrier(py::module& m) {

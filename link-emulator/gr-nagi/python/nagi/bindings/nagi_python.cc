@@ -16,6 +16,7 @@
 #include <pybind11/stl.h>
 
 #include <string_view>
+#include <variant>
 
 namespace py = pybind11;
 using namespace gr::nagi;
@@ -36,6 +37,11 @@ py::bytes to_python(const std::vector<std::uint8_t>& bytes) {
 
 std::span<const std::uint8_t> from_python(std::string_view bytes) {
   return {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()};
+}
+
+py::object content_to_python(const std::optional<framing::content>& content) {
+  if (!content) return py::none();
+  return py::make_tuple(content->sequence, to_python(content->payload));
 }
 
 void bind_medium_port(py::module& m) {
@@ -102,19 +108,35 @@ void bind_channel(py::module& m) {
       .def("longest_delay", &channel_model::longest_delay);
 }
 
+/// One rate, or one for each mode.
+using CodeRates = std::variant<std::string, std::vector<std::string>>;
+
+std::vector<std::string> listed(const CodeRates& rates) {
+  if (const auto* one = std::get_if<std::string>(&rates)) return {*one};
+  return std::get<std::vector<std::string>>(rates);
+}
+
+template <class Block>
+void def_framing_init(block_class<Block>& c) {
+  c.def(py::init([](const CodeRates& code_rate, bool whiten, std::size_t max_payload) {
+          return Block::make(listed(code_rate), whiten, max_payload);
+        }),
+        "code_rate"_a = "none", py::kw_only(), "whiten"_a = true, "max_payload"_a = 2048);
+}
+
 void bind_framing(py::module& m) {
   m.def(
       "framed_bytes",
-      [](std::size_t payload_bytes, const std::string& fec) {
-        return framed_bytes(payload_bytes, fec_from_name(fec));
+      [](std::size_t payload_bytes, const std::string& code_rate) {
+        return framed_bytes(payload_bytes, code_rate_from_name(code_rate));
       },
-      "payload_bytes"_a, "fec"_a = "none",
+      "payload_bytes"_a, "code_rate"_a = "none",
       "How many bytes go on the air for a payload of this many.");
   py::class_<framing>(m, "framing", "The frame that packet_framer builds.")
-      .def(py::init([](const std::string& fec, bool whiten, std::size_t max_payload) {
-             return std::make_unique<framing>(fec_from_name(fec), whiten, max_payload);
+      .def(py::init([](const std::string& code_rate, bool whiten, std::size_t max_payload) {
+             return std::make_unique<framing>(code_rate_from_name(code_rate), whiten, max_payload);
            }),
-           "fec"_a = "none", "whiten"_a = true, "max_payload"_a = 2048)
+           "code_rate"_a = "none", py::kw_only(), "whiten"_a = true, "max_payload"_a = 2048)
       .def(
           "frame",
           [](framing& self, std::uint32_t sequence, std::string_view payload) {
@@ -123,18 +145,22 @@ void bind_framing(py::module& m) {
           "sequence"_a, "payload"_a, "The frame: bytes.")
       .def(
           "deframe",
-          [](framing& self, std::string_view framed) -> py::object {
-            const auto content = self.deframe(from_python(framed));
-            if (!content) return py::none();
-            return py::make_tuple(content->sequence, to_python(content->payload));
+          [](framing& self, std::string_view framed) {
+            return content_to_python(self.deframe(from_python(framed)));
           },
-          "framed"_a, "(sequence, payload), or None if the frame came damaged.");
-  block_class<packet_framer>(m, "packet_framer", "Puts a packet into a frame.")
-      .def(py::init(&packet_framer::make), "fec"_a = "none", "whiten"_a = true,
-           "max_payload"_a = 2048);
-  block_class<packet_deframer>(m, "packet_deframer", "Takes frames apart, with their outcomes.")
-      .def(py::init(&packet_deframer::make), "fec"_a = "none", "whiten"_a = true,
-           "max_payload"_a = 2048);
+          "framed"_a, "(sequence, payload), or None if the frame came damaged.")
+      .def(
+          "deframe_soft",
+          [](framing& self, const std::vector<float>& soft_bits) {
+            return content_to_python(self.deframe_soft(soft_bits));
+          },
+          "soft_bits"_a,
+          "The same from a value a bit, positive for 1, larger the more certain it is.");
+  block_class<packet_framer> framer(m, "packet_framer", "Puts a packet into a frame.");
+  def_framing_init(framer);
+  block_class<packet_deframer> deframer(m, "packet_deframer",
+                                        "Takes frames apart, with their outcomes.");
+  def_framing_init(deframer);
 }
 
 void bind_link(py::module& m) {

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import pmt
 from gnuradio import gr, nagi
-from qa_pdu import open_pdu, pdu
+from pdus import open_pdu, pdu
 
 _IN = {"modem_tx": "pdus", "modem_rx": "bursts", "channel": "bursts"}
 _OUT = {"modem_tx": "bursts", "modem_rx": "pdus", "channel": "bursts"}

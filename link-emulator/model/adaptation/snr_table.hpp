@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rate adaptation by a table: the fastest mode whose least SNR the receiver's last one reaches (as
+// G. Holland, N. Vaidya and P. Bahl, "A rate-adaptive MAC protocol for multi-hop wireless
+// networks", MobiCom 2001, from the feedback of data). Until an SNR is known, and after a
+// transmission of which the receiver measured none, the slowest.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+#include "model/adaptation/scheme.hpp"
+#include "model/described.hpp"
+
+namespace nagi::model {
+
+struct SnrTable {
+  std::vector<double> min_snr_db;  // by mode
+
+  static constexpr std::string_view name = "snr_table";
+  static constexpr auto fields() {
+    return std::tuple(
+        SortedField<SnrTable>{"min_snr_db", &SnrTable::min_snr_db, bounds::min_snr_db});
+  }
+
+  class Model;
+};
+
+class SnrTable::Model final : public AdaptationModel {
+ public:
+  Model(const SnrTable& config, const std::vector<Mode>& /*any*/, Stream /*none*/) {
+    for (const double db : config.min_snr_db) min_snr_.push_back(std::lround(db * 100));
+  }
+
+  std::size_t choose(Instant /*any*/, unsigned /*any*/, std::uint64_t /*any*/) override {
+    return mode_;
+  }
+  void learn(const Transmission& transmission, Instant /*any*/) override {
+    mode_ = 0;
+    if (transmission.snr == no_snr) return;
+    while (mode_ + 1 < min_snr_.size() && transmission.snr >= min_snr_[mode_ + 1]) ++mode_;
+  }
+
+ private:
+  std::vector<long> min_snr_;  // 0.01 dB
+  std::size_t mode_ = 0;
+};
+
+}  // namespace nagi::model
