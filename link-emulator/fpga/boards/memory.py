@@ -141,12 +141,13 @@ class MemoryPort(LiteXModule):
         # Words given for writing whose command has not been prepared, and words asked for that the
         # core has not taken.
         given, asked = Signal(max=64), Signal(max=self.READS + 1)
-        gives, takes = Signal(), Signal()
+        gives, gave, takes = Signal(), Signal(), Signal()
         prepares_write, prepares_read = Signal(), Signal()
         # A clock late, as are may_ask and is_clear: with room for what may have come meanwhile.
         may_give, may_ask, may_write = Signal(), Signal(), Signal()
         self.sync += [
-            may_give.eq(given < 62),
+            gave.eq(gives),
+            may_give.eq(given < 60),
             may_ask.eq((asked < self.READS - 1) & is_ready),
             may_write.eq((given != 0) & ~prepares_write & is_ready),
         ]
@@ -190,7 +191,7 @@ class MemoryPort(LiteXModule):
         ]
         self.sync += [
             is_over.eq(((idle == self.PATIENCE) | (count == self.BURST)) & ~is_over),
-            given.eq(given + gives - prepares_write),
+            given.eq(given + gave - prepares_write),
             asked.eq(asked + prepares_read - takes),
             If(passes & ~is_reading, write.valid.eq(0), went.eq(went + 1)),
             If(passes & is_reading, read.valid.eq(0)),
