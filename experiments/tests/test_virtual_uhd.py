@@ -23,7 +23,7 @@ pytestmark = [
 DEVICE = "type=nagi_double,channels=2,tx_cable=x|y,rx_cable=y|x"
 
 
-def over_the_double(more: str = "", first: str = "", second: str = "") -> str:
+def over_the_double(more: str = "") -> str:
     """The experiment with devices in the place of a simulated channel, 1.5 s long."""
     radio = SPEC[SPEC.index("radio: {") : SPEC.index("}", SPEC.index("radio: {")) + 1]
     names = SPEC[SPEC.index("wireless: {") :].split("[")[1].split("]")[0].split(", ")
@@ -36,10 +36,16 @@ def over_the_double(more: str = "", first: str = "", second: str = "") -> str:
         f"uhd: {{frequency: 2450 MHz, ends: {{{ends}}}}}}}"
     )
     text = SPEC.replace(radio, devices)
-    text = text.replace("matrix: {snr: [13 dB]}\n", "").replace(
-        "report: {x: snr, series: snr}\n", ""
-    )
-    return text.replace("duration: 5 s", "duration: 1.5 s").replace("warmup: 1 s", "warmup: 0.5 s")
+    for old, new in (
+        ("scheme: newreno", "scheme: $scheme"),
+        ("matrix: {snr: [13 dB]}", "matrix: {scheme: [newreno]}"),
+        ("report: {x: snr, series: snr}", "report: {x: scheme}"),
+        ("duration: 5 s", "duration: 1.5 s"),
+        ("warmup: 1 s", "warmup: 0.5 s"),
+    ):
+        assert old in text
+        text = text.replace(old, new)
+    return text
 
 
 def test_a_run_over_devices_is_valid(tmp_path):
@@ -57,7 +63,7 @@ def test_a_run_over_devices_is_valid(tmp_path):
 
 
 def test_faults_of_a_device_are_outcomes_and_make_a_run_invalid(tmp_path):
-    # Probes are at the start; after 10 s each tenth burst is late.
+    # After 5 s, when probes are over, each tenth burst is late.
     text = over_the_double(",late=0.1,spared=5")
     said, directory = run(tmp_path, text, lab="virtual", tries=1)
     verdict = Verdict.read(directory / "verdict.json")
