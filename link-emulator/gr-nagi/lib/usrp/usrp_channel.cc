@@ -17,6 +17,13 @@ namespace {
 
 constexpr const char* me = "usrp_channel";
 constexpr std::int64_t probe_gap_ns = 20'000'000;
+/// 0 of none.
+double mean_power(std::span<const gr_complex> samples) {
+  double sum = 0;
+  for (const gr_complex& sample : samples) sum += static_cast<double>(std::norm(sample));
+  return samples.empty() ? 0 : sum / static_cast<double>(samples.size());
+}
+
 constexpr std::size_t max_positions = 8192;  // that a receiver with a clock of its own may search
 
 }  // namespace
@@ -31,19 +38,31 @@ UsrpChannel::UsrpChannel(std::shared_ptr<BurstSender> sender, std::shared_ptr<Sa
       preamble_(preamble),
       settings_(settings),
       shared_(std::make_shared<Shared>(settings.common_clock)) {
-  const std::size_t margin = shared_->tracking.margin(0);
   const std::size_t positions =
-      settings.common_clock ? 2 * margin + preamble.repeat_length + 1 : max_positions;
+      settings.common_clock ? common_clock_positions(preamble) : max_positions;
   gate_ = std::make_unique<BurstSearch>(preamble_, positions, settings.max_false_alarms);
   message_port_register_out(pmt::mp("bursts"));
   message_port_register_in(pmt::mp("bursts"));
   set_msg_handler(pmt::mp("bursts"), [this](const pmt::pmt_t& message) { transmit(message); });
 }
 
+std::size_t UsrpChannel::common_clock_positions(const PreambleShape& preamble) {
+  // The detector's fine search goes half of repeat_length beyond its first estimate, either way.
+  return 2 * DelayTracking(true).margin(0) + preamble.repeat_length + 1;
+}
+
 bool UsrpChannel::stop() {
-  const std::lock_guard lock(shared_->mutex);
-  shared_->closed = true;  // windows that come later are for nobody
+  {
+    const std::lock_guard lock(shared_->taking);
+    shared_->closed = true;  // windows that come later are for nobody
+  }
   return gr::block::stop();
+}
+
+void UsrpChannel::close() {
+  stop();
+  stream_.reset();
+  sender_.reset();
 }
 
 std::int64_t UsrpChannel::begin_of_burst(std::int64_t begin_ns) {
@@ -79,10 +98,8 @@ void UsrpChannel::transmit(const pmt::pmt_t& message) {
   const auto length = static_cast<std::size_t>(latest_ - burst.expected);
   stream_->cut(burst.expected, length,
                [this, burst, shared = shared_](std::optional<std::span<const gr_complex>> cut) {
-                 {
-                   const std::lock_guard lock(shared->mutex);
-                   if (shared->closed) return;
-                 }
+                 const std::lock_guard lock(shared->taking);
+                 if (shared->closed) return;
                  take(burst, cut);
                });
 }
@@ -168,7 +185,8 @@ Synchronisation UsrpChannel::synchronise(std::size_t probes, double within_s) {
     std::condition_variable changed;
     std::size_t awaited = 0;
     std::vector<std::pair<std::int64_t, double>> delays;
-    double share = 0;
+    double signal = 0;  // mean power of preambles, and of what is before them
+    double noise = 0;
   };
   const auto results = std::make_shared<Results>();
   results->awaited = probes;
@@ -188,14 +206,18 @@ Synchronisation UsrpChannel::synchronise(std::size_t probes, double within_s) {
     const std::int64_t from = expected - static_cast<std::int64_t>(reach);
     sender_->send(i, begin, probe);
     stream_->cut(from, probe.size() + 2 * reach,
-                 [results, search, begin, from, guard = settings_.guard](auto samples) {
+                 [results, search, begin, from, guard = settings_.guard,
+                  length = preamble_.samples.size()](auto samples) {
                    const std::lock_guard lock(results->mutex);
                    const auto found = samples ? search->find(*samples) : std::nullopt;
                    if (found) {
                      const double at =
                          static_cast<double>(from) + found->begin - static_cast<double>(guard);
                      results->delays.emplace_back(begin, at - static_cast<double>(begin));
-                     results->share += found->share;
+                     const auto preamble = static_cast<std::size_t>(std::max(0.0, found->begin));
+                     const std::size_t before = preamble - std::min(preamble, 2 * guard);
+                     results->signal += mean_power(samples->subspan(preamble, length));
+                     results->noise += mean_power(samples->first(before));
                    }
                    --results->awaited;
                    results->changed.notify_one();
@@ -216,8 +238,9 @@ Synchronisation UsrpChannel::synchronise(std::size_t probes, double within_s) {
   shared_->tracking.begin(results->delays);
   done.delay_samples = shared_->tracking.delay(results->delays.back().first);
   done.drift_ppm = shared_->tracking.drift() * 1e6;
-  const double share = results->share / static_cast<double>(done.found);
-  done.snr_db = 10 * std::log10(std::max(share, 1e-12) / std::max(1 - share, 1e-12));
+  constexpr double least = 1e-12;
+  const double ratio = results->signal / std::max(results->noise, least) - 1;
+  done.snr_db = 10 * std::log10(std::max(ratio, least));
   return done;
 }
 

@@ -62,12 +62,16 @@ class UsrpChannel : public gr::block {
               std::shared_ptr<HalfDuplex> half_duplex, const PreambleShape& preamble,
               const UsrpChannelSettings& settings);
   bool stop() override;
+  /// Gives up its ends of the devices; after stop().
+  void close();
 
   /// Sends the preamble some times and looks for it, `within_s` around where it should be, in the
   /// stream without an end. Throws UsrpError if less than half of them are found.
   Synchronisation synchronise(std::size_t probes, double within_s);
   void set_lead(std::int64_t lead_ns) { settings_.lead_ns = lead_ns; }
   [[nodiscard]] ChannelCounts counts() const;
+  /// Among which a receiver with the transmitter's clock looks for one burst.
+  static std::size_t common_clock_positions(const PreambleShape& preamble);
   /// What ended the stream, if something did.
   [[nodiscard]] std::string error() const { return stream_->error(); }
 
@@ -97,6 +101,7 @@ class UsrpChannel : public gr::block {
 
   // The stream's thread may go on while this block goes away.
   struct Shared {
+    std::mutex taking;  // while a window is taken
     mutable std::mutex mutex;
     DelayTracking tracking;
     std::map<Outcome, std::uint64_t> lost;

@@ -109,4 +109,7 @@ class Flowgraph:
     def stop(self) -> None:
         self._top.stop()
         self._top.wait()
+        for link in self._devices.values():
+            link.close()
+        self._devices.clear()
         self._cleanup.close()

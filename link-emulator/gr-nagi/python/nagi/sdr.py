@@ -25,9 +25,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Protocol, cast
 
-from . import calibrate, doctor, settings
+from . import calibrate, device_doctor, doctor, levels, settings
 from .calibration import TableError
-from .checks import DIRECTIONS
+from .checks import DIRECTIONS, ConfigError
 from .flowgraph import Flowgraph
 from .settings import Settings, SettingsError
 from .stations import StationError
@@ -178,6 +178,13 @@ def check(path: str) -> int:
     return 0
 
 
+def examine(arguments: argparse.Namespace) -> int:
+    if not arguments.device:
+        return doctor.main(as_json=arguments.json)
+    stages = device_doctor.DeviceStages(device_doctor.radio_of(arguments))
+    return doctor.main(as_json=arguments.json, stages=stages.all())
+
+
 def passed_on(arguments: list[str]) -> int:
     """What nagi-link answers over the same socket."""
     return subprocess.run([nagi_link(), *arguments], check=False).returncode
@@ -207,7 +214,11 @@ def main(child: Process | None) -> int:
             "calibrate", help="measure how often the receiver loses packets, over SNR and length"
         )
     )
+    levels.add_arguments(
+        commands.add_parser("levels", help="measure noise, and SNR over gain, of radio hardware")
+    )
     stages = commands.add_parser("doctor", help="check stage by stage whether radios work here")
+    device_doctor.add_arguments(stages)
     stages.add_argument("--json", action="store_true", help="one JSON object a stage")
     arguments = parser.parse_args()
     performed: dict[str, Callable[[], int]] = {
@@ -218,7 +229,8 @@ def main(child: Process | None) -> int:
             ["set", arguments.socket, arguments.link, arguments.direction, arguments.changes]
         ),
         "calibrate": lambda: calibrate.main(arguments, say),
-        "doctor": lambda: doctor.main(as_json=arguments.json),
+        "doctor": lambda: examine(arguments),
+        "levels": lambda: levels.main(arguments),
     }
     try:
         return performed[arguments.command]()
@@ -228,7 +240,7 @@ def main(child: Process | None) -> int:
     except DeviceError as error:
         say(f"{error}; {error.cure}")
         return 2
-    except (SettingsError, TableError) as error:
+    except (ConfigError, SettingsError, TableError) as error:
         say(str(error))
         return 2
     except (Broken, calibrate.Failed, StationError, OSError) as error:

@@ -25,7 +25,7 @@ from . import ofdm, single_carrier
 from .air_time import LONGEST_PACKET, WAVEFORMS
 from .checks import DIRECTIONS
 from .radio import RadioConfig, Receiver, Transmitter
-from .usrp_config import End, UhdConfig
+from .usrp_config import End
 
 _DOUBLE = Path(__file__).parents[4] / "nagi" / "uhd-double" / "libnagi-uhd-double.so"
 INSTALL = "install UHD and build nagi-sdr again: `make sdr`"
@@ -145,7 +145,7 @@ def modem_ns(config: RadioConfig) -> int:
 
 
 class Devices:
-    """The devices of a link: opened, tuned, with a stream each way at each end.
+    """The devices of a link: opened, then tuned, with a stream each way at each end.
 
     Raises the bindings' UsrpError, and UsrpMissing.
     """
@@ -159,6 +159,12 @@ class Devices:
         self._streams: dict[tuple[str, int], Any] = {}
         for end in self._uhd.ends.values():
             self._open(end)
+
+    def tune(self) -> None:
+        """Rates, frequencies, gains and antennas of all ends; the common time if there is one.
+        Raises UsrpError."""
+        for device in self._opened.values():
+            device.set_rate(float(self._config.sample_rate_hz))
         for direction in DIRECTIONS:
             self._tune(direction)
         if self._uhd.has_common_clock and len(self._opened) > 1:
@@ -175,7 +181,6 @@ class Devices:
             clock_source=end.clock_source,
             time_source=end.time_source,
         )
-        device.set_rate(float(self._config.sample_rate_hz))
         self._opened[end.device] = device
 
     def _tune(self, direction: str) -> None:
@@ -198,6 +203,22 @@ class Devices:
             antenna=receiver.rx_antenna,
             **common,
         )
+
+    def tune_sender(self, direction: str, gain_db: float) -> None:
+        """Another gain. Raises UsrpError."""
+        end = self._uhd.sender(direction)
+        self._opened[end.device].tune(
+            is_output=True,
+            channel=end.channel,
+            frequency_hz=self._uhd.frequency_hz[direction],
+            lo_offset_hz=self._uhd.lo_offset_hz,
+            gain_db=gain_db,
+            antenna=end.tx_antenna,
+        )
+
+    def close(self) -> None:
+        for held in (self._streams, self._senders, self._opened):
+            held.clear()
 
     def descriptions(self) -> list[str]:
         return [device.description for device in self._opened.values()]
@@ -240,17 +261,23 @@ class UhdLink:
         epoch_monotonic_ns: int,
         budget_ns: int,
         lead_ns: int | None = None,
+        *,
+        synchronised: bool = True,
     ) -> None:
         with device_errors():
             self._begin(config, epoch_monotonic_ns, budget_ns, lead_ns)
+            if synchronised:
+                self.measured = {name: self._synchronise(name) for name in DIRECTIONS}
 
     def _begin(
         self, config: RadioConfig, epoch_monotonic_ns: int, budget_ns: int, lead_ns: int | None
     ) -> None:
         assert config.uhd is not None
-        self._config = config
+        self._config, self._uhd = config, config.uhd
+        self.measured: dict[str, Measured] = {}
         module = bindings()
         self.devices = Devices(config)
+        self.devices.tune()
         computing_ns = modem_ns(config)
         if lead_ns is None:
             margin_ns = max(self.devices.sender(name).measure_margin() for name in DIRECTIONS)
@@ -281,11 +308,20 @@ class UhdLink:
             )
             for index, direction in enumerate(DIRECTIONS)
         }
-        self.measured = {name: self._synchronise(name, config.uhd) for name in DIRECTIONS}
 
-    def _synchronise(self, direction: str, uhd: UhdConfig) -> Measured:
-        reach_s = _COMMON_REACH_S if uhd.has_common_clock else _OWN_REACH_S
-        found = self.channels[direction].synchronise(probes=_PROBES, within_s=reach_s)
+    def _probe(self, direction: str) -> Any:
+        reach_s = _COMMON_REACH_S if self._uhd.has_common_clock else _OWN_REACH_S
+        return self.channels[direction].synchronise(probes=_PROBES, within_s=reach_s)
+
+    def probed_snr_db(self, direction: str) -> float | None:
+        """Of preambles, now; None if less than half were found."""
+        try:
+            return float(self._probe(direction).snr_db)
+        except bindings().UsrpError:
+            return None
+
+    def _synchronise(self, direction: str) -> Measured:
+        found = self._probe(direction)
         return Measured(self.lead_ns, found.delay_samples, found.drift_ppm, found.snr_db)
 
     def radio(self, direction: str) -> UhdRadio:
@@ -301,6 +337,12 @@ class UhdLink:
                 f" {one.drift_ppm:+.2f} ppm, SNR of the preamble {one.preamble_snr_db:.1f} dB"
             )
         return lines
+
+    def close(self) -> None:
+        """Gives the devices back, once no flowgraph runs with them."""
+        for channel in self.channels.values():
+            channel.close()
+        self.devices.close()
 
     def errors(self) -> list[str]:
         """What ended a direction's stream."""

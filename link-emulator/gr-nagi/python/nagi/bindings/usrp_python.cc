@@ -85,6 +85,8 @@ void bind_search(py::module& m) {
   py::class_<PreambleShape>(m, "Preamble")
       .def(py::init(&shape_of), py::arg("samples"), py::arg("repeat_begin"), py::arg("repeat_lag"),
            py::arg("repeat_length"), py::arg("spread"), py::arg("threshold"));
+  m.def("common_clock_positions", &UsrpChannel::common_clock_positions, py::arg("preamble"));
+  m.def("preamble_length", [](const PreambleShape& shape) { return shape.samples.size(); });
   py::class_<BurstSearch>(m, "BurstSearch")
       .def(py::init<PreambleShape, std::size_t, double>(), py::arg("preamble"),
            py::arg("positions"), py::arg("max_false_alarms"))
@@ -143,6 +145,7 @@ void bind_channel(py::module& m) {
            py::arg("guard"), py::arg("direction"), py::arg("max_false_alarms") = 1e-6)
       .def("synchronise", &UsrpChannel::synchronise, py::arg("probes"), py::arg("within_s"),
            py::call_guard<py::gil_scoped_release>())
+      .def("close", &UsrpChannel::close, py::call_guard<py::gil_scoped_release>())
       .def("set_lead", &UsrpChannel::set_lead, py::arg("lead_ns"))
       .def("counts", [](const UsrpChannel& channel) { return as_dict(channel.counts()); })
       .def("error", &UsrpChannel::error);
