@@ -11,7 +11,7 @@ from pathlib import Path
 from gnuradio import gr
 
 from . import nagi_python
-from .radio import DIRECTIONS, SimulatedRadio
+from .radio import DIRECTIONS, SimulatedRadio, interferer_port
 from .settings import RadioLink, Settings
 from .stations import Stations, VirtualRadio
 
@@ -27,9 +27,12 @@ class Flowgraph:
         # What goes wrong in a block must end this process, not only the block.
         self._top = gr.top_block("nagi-sdr", catch_exceptions=False)
         self._ports: dict[str, nagi_python.medium_port] = {}
+        self._radios: dict[tuple[str, str], gr.hier_block2] = {}
         try:
             for link in settings.radios:
                 self._add(link, settings.seed, media)
+            for link in settings.radios:
+                self._connect_interferers(link)
         except BaseException:
             self._cleanup.close()
             raise
@@ -46,6 +49,17 @@ class Flowgraph:
             self._top.msg_connect(port, "frames", radio, "packets")
             self._top.msg_connect(radio, "outcomes", port, "outcomes")
             self._ports[f"link {link.name}, {direction}"] = port
+            self._radios[link.name, direction] = radio
+
+    def _connect_interferers(self, link: RadioLink) -> None:
+        for direction in DIRECTIONS:
+            for index, each in enumerate(link.radio.channels[direction].interference):
+                self._top.msg_connect(
+                    self._radios[each.link, each.direction],
+                    "sent",
+                    self._radios[link.name, direction],
+                    interferer_port(index),
+                )
 
     def _station(self, link: RadioLink, seed: int) -> Path:
         directory = Path(
