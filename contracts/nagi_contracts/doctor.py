@@ -30,8 +30,10 @@ HostStage = Literal[
     "leftovers",
 ]
 # Of `nagi doctor radio`: GNU Radio itself, our blocks in it, waveforms there and back, packets of
-# all sizes, packets of an interface.
-StageOfRadio = Literal["library", "flowgraph", "loopback", "packets", "ip"]
+# all sizes, packets of an interface. Of radio hardware also UHD's images, devices and their rates.
+StageOfRadio = Literal[
+    "library", "flowgraph", "images", "device", "rate", "loopback", "packets", "ip"
+]
 # Of `nagi doctor fpga`, from what loads a board to packets through it.
 StageOfFpga = Literal[
     "tools", "cable", "board", "bitstream", "build", "registers", "link", "loopback"
@@ -39,7 +41,10 @@ StageOfFpga = Literal[
 Stage = HostStage | StageOfRadio | StageOfFpga
 # In the order in which they are looked at.
 STAGES: tuple[HostStage, ...] = get_args(HostStage)
-STAGES_OF_RADIO: tuple[StageOfRadio, ...] = get_args(StageOfRadio)
+STAGES_OF_RADIO: tuple[StageOfRadio, ...] = ("library", "flowgraph", "loopback", "packets", "ip")
+STAGES_OF_DEVICES: tuple[StageOfRadio, ...] = (
+    "library", "images", "device", "rate", "loopback", "packets", "ip"
+)  # fmt: skip
 STAGES_OF_FPGA: tuple[StageOfFpga, ...] = get_args(StageOfFpga)
 Status = Literal["ok", "skipped", "warning", "failure"]
 

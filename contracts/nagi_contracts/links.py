@@ -67,14 +67,17 @@ class Change(Contract):
 
 
 class TransmissionCounts(Contract):
-    """sent = received + not_detected + header_errors + payload_errors + lost, and those of which
-    the radio has not told what became of them"""
+    """sent is the sum of the outcomes, and of those of which the radio has not told what became of
+    them"""
 
     sent: int
     received: int
     not_detected: int = Field(description="no burst was found")
     header_errors: int
     payload_errors: int
+    receiver_busy: int = Field(0, description="half duplex: the receiver transmitted itself")
+    not_sent: int = Field(0, description="a device had it too late, or ran out of samples")
+    not_received: int = Field(0, description="a device lost samples of it")
     lost: int = Field(description="drawn by a loss model, of a link that is no radio")
     undetected_errors: int = Field(description="received with other bytes than were sent")
 

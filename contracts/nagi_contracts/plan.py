@@ -243,11 +243,51 @@ class RadioModePlan(Contract):
     code_rate: CodeRate
 
 
+class UhdEndPlan(Contract):
+    """One end of a link that is radio hardware: what it has of a device of UHD."""
+
+    device: str = Field(description="UHD's device arguments")
+    channel: int
+    tx_gain_db: float
+    rx_gain_db: float
+    subdev: str | None = Field(None, exclude_if=is_none)
+    tx_antenna: str | None = Field(None, exclude_if=is_none)
+    rx_antenna: str | None = Field(None, exclude_if=is_none)
+    clock_source: str | None = Field(None, exclude_if=is_none)
+    time_source: str | None = Field(None, exclude_if=is_none)
+
+
+class CarriersPlan(Contract):
+    """Carrier frequencies in Hz, by direction."""
+
+    forward: int
+    backward: int
+
+
+class UhdPlan(Contract):
+    """The devices of UHD that a link is; a is its first end."""
+
+    a: UhdEndPlan
+    b: UhdEndPlan
+    frequency_hz: CarriersPlan
+    lo_offset_hz: float = Field(0.0, exclude_if=is_zero)
+    duplex: Literal["full", "half"]
+    backoff_db: float | None = Field(
+        None, exclude_if=is_none, description="mean power below full scale; null: by the modem"
+    )
+
+    def sender(self, direction: DirectionName) -> UhdEndPlan:
+        return self.a if direction == "forward" else self.b
+
+    def receiver(self, direction: DirectionName) -> UhdEndPlan:
+        return self.b if direction == "forward" else self.a
+
+
 class RadioPlan(Contract):
     """The radio that a link is; nagi-sdr takes it as it stands, with the channels under the names
     of its directions. Rates and overheads of the link's directions follow from it."""
 
-    by: Literal["simulated", "virtual"]
+    by: Literal["simulated", "virtual", "uhd"]
     modem: Literal["ofdm", "single_carrier"]
     modulation: Modulation | None = Field(
         None, exclude_if=is_none, description="null: see modes, as for code_rate"
@@ -257,10 +297,14 @@ class RadioPlan(Contract):
     modes: list[RadioModePlan] | None = Field(
         None, exclude_if=is_none, description="of rate adaptation, in the order of their rates"
     )
-    forward: RadioChannelPlan
-    backward: RadioChannelPlan
+    forward: RadioChannelPlan | None = Field(
+        None, exclude_if=is_none, description="null: the air, or a cable"
+    )
+    backward: RadioChannelPlan | None = Field(None, exclude_if=is_none)
+    uhd: UhdPlan | None = Field(None, exclude_if=is_none)
 
-    def channel(self, direction: DirectionName) -> RadioChannelPlan:
+    def channel(self, direction: DirectionName) -> RadioChannelPlan | None:
+        """What is simulated of the channel; nothing of radio hardware."""
         return self.forward if direction == "forward" else self.backward
 
 

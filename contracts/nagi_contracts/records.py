@@ -167,7 +167,17 @@ class PacketRow(Contract):
     is_copy: bool = Field(description="a duplicate of the packet with the same index")
 
 
-Outcome = Literal["received", "not detected", "header error", "payload error", "unanswered", "lost"]
+Outcome = Literal[
+    "received",
+    "not detected",
+    "header error",
+    "payload error",
+    "unanswered",
+    "lost",
+    "receiver busy",
+    "not sent",
+    "not received",
+]
 
 
 class TransmissionRow(Contract):
@@ -181,7 +191,9 @@ class TransmissionRow(Contract):
     attempt: int = Field(description="at this packet, from 1: ARQ makes more of them")
     start_ns: int
     end_ns: int = Field(description="when its air time is over; propagation follows")
-    outcome: Outcome = Field(description="lost: by a drawn loss, of a link that is no radio")
+    outcome: Outcome = Field(
+        description="lost: by a drawn loss, of a link that is no radio; the last three: of devices"
+    )
     snr_db: float | None = Field(description="as the receiver measured it; null: it did not")
     mode: int = Field(
         0, description="of rate adaptation: which of the radio's modes, counted from 0; else 0"

@@ -270,6 +270,13 @@ class SampleRate(Quantity):
     }
 
 
+class CarrierFrequency(SampleRate):
+    """The frequency of a carrier."""
+
+    what = "frequency"
+    example = "2450 MHz"
+
+
 class PacketCount(Quantity):
     """A number of packets."""
 

@@ -168,8 +168,6 @@ REFUSED = [
      "`radio` on a link that is not `emulator: sdr`"),
     ("queue: 1 bdp}", "queue: 1 bdp, emulator: sdr}", "links.wired",
      "`emulator: sdr` without a radio; add `radio: {modem: ofdm"),
-    ("modem: ofdm", "by: uhd\n      modem: ofdm", "links.wireless.radio.by",
-     "this version of nagi does not support radio hardware (UHD); write `by: simulated`"),
     ("      rate: 2 Mbit\n", "", "links.wireless.radio",
      "no rate and no sample_rate; give one, such as `rate: 2 Mb/s`"),
     ("rate: 2 Mbit", "rate: 2 Mbit\n      sample_rate: 2 MHz", "links.wireless.radio.sample_rate",
@@ -255,7 +253,7 @@ def test_editors_take_what_nagi_takes(tmp_path):
     for spoil in (
         lambda link: link["radio"].update(snr="12"),
         lambda link: link["radio"].update(fading="rice"),
-        lambda link: link["radio"].update(by="uhd"),
+        lambda link: link["radio"].update(by="hardware"),
         lambda link: link["backward"]["radio"].update(modem="ofdm"),
         lambda link: link.update(emulator="ns3"),
     ):

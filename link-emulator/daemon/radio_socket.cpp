@@ -35,6 +35,11 @@ static_assert(sizeof(AnswerHead) == 8);
 constexpr std::size_t longest_answer = 1 << 16;
 constexpr int buffered_bytes = 1 << 22;  // more than is on the way at any rate a radio has
 
+bool is_of_radios(Outcome outcome) {
+  return outcome <= Outcome::payload_error || outcome == Outcome::receiver_busy ||
+         outcome == Outcome::not_sent || outcome == Outcome::not_received;
+}
+
 }  // namespace
 
 RadioSocket::RadioSocket(int descriptor, std::string name)
@@ -74,7 +79,7 @@ std::optional<RadioSocket::Answer> RadioSocket::receive() {
   AnswerHead head;
   const auto bytes = static_cast<std::size_t>(length);
   if (bytes >= sizeof head) std::memcpy(&head, buffer_.data(), sizeof head);
-  if (bytes < sizeof head || head.outcome > static_cast<std::uint8_t>(Outcome::payload_error)) {
+  if (bytes < sizeof head || !is_of_radios(Outcome{head.outcome})) {
     throw std::system_error(EPROTO, std::generic_category(), name_ + ": no answer of a radio");
   }
   return Answer{head.number, Outcome{head.outcome}, head.snr,

@@ -35,8 +35,11 @@ enum class Outcome : std::uint8_t {
   receiver_busy,
   out_of_reach,
   not_answered,
+  // Of radio hardware, as receiver_busy (half duplex: the receiver transmitted itself).
+  not_sent,      // the device had it too late, or ran out of samples
+  not_received,  // samples of it are missing
 };
-constexpr std::size_t outcomes = 6;  // of links
+constexpr std::size_t outcomes = 13;
 using model::no_snr;
 
 class RadioSocket {

@@ -92,6 +92,9 @@ nlohmann::json Transmissions::account() const {
           {"not_detected", count(Outcome::not_detected)},
           {"header_errors", count(Outcome::header_error)},
           {"payload_errors", count(Outcome::payload_error)},
+          {"receiver_busy", count(Outcome::receiver_busy)},
+          {"not_sent", count(Outcome::not_sent)},
+          {"not_received", count(Outcome::not_received)},
           {"lost", count(Outcome::lost)},
           {"undetected_errors", undetected_errors_}};
 }

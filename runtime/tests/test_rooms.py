@@ -23,6 +23,11 @@ ALLOWED = {
     ],
     # What is beside nagi there includes ns-3's own.
     "link-emulator/bench": ["io/", "model/", "ns3/"],
+    "link-emulator/uhd-double": [
+        "model/box_muller.hpp",
+        "model/channel_draw.hpp",
+        "model/channel_key.hpp",
+    ],
     "p4/switch/daemon": [
         *("switch/daemon/", "program/", "traffic/", "model/", "native/", *RUNTIME),
     ],

@@ -7,15 +7,15 @@ import os
 import shlex
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, NoReturn, TypeVar
 
 import typer
 from nagi_contracts.doctor import Doctor
-from nagi_contracts.errors import choices, refuse
+from nagi_contracts.errors import BadValue, choices, refuse
 from nagi_contracts.live import Live
 from nagi_contracts.paths import fpga_images
 from nagi_contracts.plan import RunPlan
-from nagi_contracts.units import Duration
+from nagi_contracts.units import CarrierFrequency, Duration, Level, SampleRate
 from nagi_fpga.kinds import DEFAULT, DEFAULT_ADDRESS, KINDS
 from nagi_fpga.loading import Place
 from rich.table import Table
@@ -74,6 +74,32 @@ def doctor(
     ] = None,
     inventory: Inventory = None,
     json_: Json = False,
+    device: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ARGUMENTS",
+            help="Of radio: hardware, by UHD's device arguments; once for both ends, or twice",
+            show_default=False,
+        ),
+    ] = None,
+    frequency: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FREQUENCY",
+            help="Of --device: the carrier, such as '2450 MHz'",
+            show_default=False,
+        ),
+    ] = None,
+    sample_rate: Annotated[str, typer.Option(metavar="RATE", help="Of --device")] = "2 MHz",
+    tx_gain: Annotated[
+        str, typer.Option(metavar="GAIN", help="Of --device: of the transmitters")
+    ] = "0 dB",
+    rx_gain: Annotated[
+        str, typer.Option(metavar="GAIN", help="Of --device: of the receivers")
+    ] = "0 dB",
+    channels: Annotated[
+        str, typer.Option(metavar="A,B", help="Of --device: channels of the two ends")
+    ] = "0,0",
     board: Annotated[
         str,
         typer.Option(
@@ -108,7 +134,10 @@ def doctor(
     if what == "radio":
         if not json_:
             write_line("looking at GNU Radio and nagi-sdr")
-        _tell(examine_radio(), json_)
+        options = _devices(device or [], frequency, sample_rate, (tx_gain, rx_gain), channels)
+        _tell(examine_radio(options), json_)
+    if device:
+        raise refuse("--device is of `nagi doctor radio`", "write `nagi doctor radio --device ...`")
     if what == "fpga":
         place = Place(board, address if serial is None else None, serial, cable)
         if board not in KINDS:
@@ -128,6 +157,42 @@ def doctor(
             with host_pool(inventory, directory, token, stop) as pool:
                 seen = examine_hosts(pool)
     _tell(judge(seen), json_)
+
+
+def _devices(
+    devices: list[str],
+    frequency: str | None,
+    sample_rate: str,
+    gains: tuple[str, str],
+    channels: str,
+) -> list[str]:
+    """Options of `nagi-sdr doctor` for radio hardware. Raises InputError."""
+    if not devices:
+        return []
+    if frequency is None:
+        raise refuse(
+            "--device without a frequency: transmitting needs a licence, or a band that needs none",
+            "add `--frequency '2450 MHz'`",
+        )
+    levels = zip(("--tx-gain", "--rx-gain"), gains, strict=True)
+    return [
+        *(f"--device={each}" for each in devices),
+        f"--frequency={_option('--frequency', CarrierFrequency.parse, frequency).value}",
+        f"--rate={_option('--sample-rate', SampleRate.parse, sample_rate).value}",
+        *(f"{name}={_option(name, Level.parse, text).value}" for name, text in levels),
+        f"--channels={channels}",
+    ]
+
+
+_Value = TypeVar("_Value")
+
+
+def _option(name: str, parse: Callable[[object], _Value], text: str) -> _Value:
+    """Raises InputError, naming the option."""
+    try:
+        return parse(text)
+    except BadValue as error:
+        raise refuse(f"{name}: {error.what}", error.cure) from None
 
 
 def _require_local(what: str, inventory: Path | None) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from nagi_contracts.batch import Batch
 from nagi_contracts.doctor import (
+    STAGES_OF_DEVICES,
     STAGES_OF_FPGA,
     STAGES_OF_RADIO,
     Doctor,
@@ -179,12 +180,13 @@ def _inspection_here(scratch: Path) -> Inspection:
     )
 
 
-def examine_radio() -> Doctor:
+def examine_radio(devices: Sequence[str] = ()) -> Doctor:
     """How far links of this machine can be radios, stage by stage; those after one that fails are
-    skipped."""
+    skipped. `devices`: options of `nagi-sdr doctor`, of radio hardware."""
+    looked = look_at_stages(devices)
     return _in_stages(
-        [(each.stage, each.ok, each.detail, each.cure or INSTALL) for each in look_at_stages()],
-        STAGES_OF_RADIO,
+        [(each.stage, each.ok, each.detail, each.cure or INSTALL) for each in looked],
+        STAGES_OF_DEVICES if devices else STAGES_OF_RADIO,
     )
 
 

@@ -16,7 +16,12 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from nagi_contracts import paths
-from nagi_contracts.doctor import STAGES_OF_RADIO, RadioStage
+from nagi_contracts.doctor import (
+    STAGES_OF_DEVICES,
+    STAGES_OF_RADIO,
+    RadioStage,
+    StageOfRadio,
+)
 from nagi_contracts.errors import refuse
 from nagi_contracts.plan import RunPlan
 from nagi_contracts.records import sha256_of
@@ -35,9 +40,9 @@ _TIMEOUT_S = 120.0
 _INSTALLED = (
     "lib/nagi/sdr/**/*",
     "lib/python3/dist-packages/gnuradio/nagi/**/*",
-    "lib/**/libgnuradio-nagi.so*",
+    "lib/**/libgnuradio-nagi*.so*",
+    "lib/nagi/uhd-double/*.so",
 )
-_LIBRARY, *_FURTHER = STAGES_OF_RADIO  # nagi-sdr tells of all but the first
 
 
 class AirTime(Protocol):
@@ -134,20 +139,28 @@ def look_at_library() -> RadioStage:
     return RadioStage(stage="library", ok=True, detail=version)
 
 
-def look_at_stages() -> list[RadioStage]:
-    """All stages, up to the first that does not do."""
+def look_at_stages(devices: Sequence[str] = ()) -> list[RadioStage]:
+    """All stages, up to the first that does not do. `devices`: options of `nagi-sdr doctor` for
+    radio hardware; without, the simulated radio is tried."""
     library = look_at_library()
     if not library.ok:
         return [library]
-    return [library, *_of_nagi_sdr()]
+    if not devices:
+        # nagi-sdr tells of all but the first.
+        return [library, *_of_nagi_sdr(STAGES_OF_RADIO[1:], [])]
+    found = _of_nagi_sdr(STAGES_OF_DEVICES, devices)
+    first, *others = found
+    if first.stage == library.stage and first.ok:
+        first = first.model_copy(update={"detail": f"{library.detail}, {first.detail}"})
+    return [first, *others]
 
 
-def _of_nagi_sdr() -> list[RadioStage]:
+def _of_nagi_sdr(further: Sequence[StageOfRadio], options: Sequence[str]) -> list[RadioStage]:
     program = nagi_sdr()
-    first = _FURTHER[0]
+    first = further[0]
     if not program.is_file():
         return [RadioStage(stage=first, ok=False, detail=f"there is no {program}", cure=INSTALL)]
-    said = _run([str(program), "doctor", "--json"])
+    said = _run([str(program), "doctor", "--json", *options])
     if isinstance(said, str):
         return [RadioStage(stage=first, ok=False, detail=said, cure=INSTALL)]
     found: list[RadioStage] = []
@@ -158,11 +171,11 @@ def _of_nagi_sdr() -> list[RadioStage]:
             stage = RadioStage.model_validate_json(line)
         except ValidationError:
             break
-        if stage.stage != _LIBRARY:
+        if stage.stage in further:
             found.append(stage)
         if not stage.ok:
             return found
-    missing = [stage for stage in _FURTHER if stage not in {each.stage for each in found}]
+    missing = [stage for stage in further if stage not in {each.stage for each in found}]
     if missing:
         words = " ".join(said.stderr.split()[-40:]) or "it says nothing"
         why = f"nagi-sdr ended with status {said.returncode} before it: {words}"

@@ -11,6 +11,7 @@ from nagi_contracts.impairments.fading import NoFading, RicianFading
 from nagi_contracts.impairments.snr import SnrTraceFile, SnrTracePlan
 from nagi_contracts.plan import (
     DIRECTIONS,
+    CarriersPlan,
     DirectionName,
     DirectionPlan,
     InterfererPlan,
@@ -21,6 +22,8 @@ from nagi_contracts.plan import (
     RateAdaptationPlan,
     SampleClockPlan,
     TapPlan,
+    UhdEndPlan,
+    UhdPlan,
 )
 from nagi_contracts.units import Duration
 
@@ -36,6 +39,7 @@ from nagi.spec.links import (
     SampleClock,
     SnrTableAdaptation,
     Tap,
+    UhdEnd,
 )
 from nagi.spec.multipath import PROFILES, ProfileName
 
@@ -142,7 +146,9 @@ class RadioLinks:
         is_own = own is not None and own.interference is not None
         place = ("links", name, *((direction,) if is_own else ()), "radio", "interference")
         plan = self.plans[name]
-        for each in plan.channel(direction).interference or []:
+        channel = plan.channel(direction)
+        interferers = (channel.interference if channel else None) or []
+        for each in interferers:
             other = self.plans.get(each.link)
             who = f"{each.link} {each.direction}"
             if other is None:
@@ -160,7 +166,7 @@ class RadioLinks:
             raise self._request.error(place, what, cure)
         arq = self._request.settings(link, direction).arq
         is_early = arq is not None and arq.feedback.value < radio.MIN_FEEDBACK_NS
-        if plan.channel(direction).interference and arq is not None and is_early:
+        if interferers and arq is not None and is_early:
             raise self._request.error(
                 self._request.place(name, direction, "arq"),
                 f"feedback after {arq.feedback} is too early beside interference",
@@ -209,7 +215,10 @@ class RadioLinks:
                     f"a delay of {settings.delay or '0 ms'} {direction} is too short for a radio",
                     f"give `delay: {Duration(radio.MIN_DELAY_NS)}` or more",
                 )
-        forward, backward = (self._radio_channel(name, link, direction) for direction in DIRECTIONS)
+        uhd = self._uhd(name, link)
+        forward, backward = (
+            None if uhd else self._radio_channel(name, link, direction) for direction in DIRECTIONS
+        )
         return RadioPlan(
             by=asked.by,
             modem=asked.modem,
@@ -219,6 +228,45 @@ class RadioLinks:
             code_rate=None if asked.rate_adaptation else asked.code_rate or "none",
             forward=forward,
             backward=backward,
+            uhd=uhd,
+        )
+
+    def _uhd(self, name: str, link: Link) -> UhdPlan | None:
+        """The devices, in the order of the link's ends; nothing of simulated radios."""
+        asked = link.radio.uhd if link.radio is not None else None
+        if asked is None:
+            return None
+        for direction in DIRECTIONS:
+            if getattr(link, direction).radio is not None:
+                raise self._request.error(
+                    ("links", name, direction, "radio"),
+                    "a simulated channel beside radio hardware",
+                    "remove it",
+                )
+        for end in asked.ends:
+            if end not in link.between:
+                raise self._request.error(
+                    ("links", name, "radio", "uhd", "ends", end),
+                    f"{end} is no end of the link",
+                    f"its ends are {' and '.join(link.between)}",
+                )
+        first, second = (_end(asked.ends[node]) for node in link.between)
+        shares = (first.device, first.channel) == (second.device, second.channel)
+        if shares and asked.duplex == "full":
+            raise self._request.error(
+                ("links", name, "radio", "uhd", "duplex"),
+                "both ends have one channel of one device, which sends one burst at a time",
+                "write `duplex: half`, or give one end another `channel`",
+            )
+        frequency = asked.frequency.value
+        backward = asked.backward_frequency.value if asked.backward_frequency else frequency
+        return UhdPlan(
+            a=first,
+            b=second,
+            frequency_hz=CarriersPlan(forward=frequency, backward=backward),
+            lo_offset_hz=asked.lo_offset.value if asked.lo_offset else 0.0,
+            duplex=asked.duplex,
+            backoff_db=asked.backoff.value if asked.backoff else None,
         )
 
     def _modes(self, name: str, asked: Radio) -> list[RadioModePlan] | None:
@@ -325,6 +373,20 @@ def _interference(interferers: list[Interferer] | None) -> list[InterfererPlan] 
         )
         for each in interferers or []
     ] or None
+
+
+def _end(asked: UhdEnd) -> UhdEndPlan:
+    return UhdEndPlan(
+        device=asked.device,
+        channel=asked.channel,
+        tx_gain_db=asked.tx_gain.value,
+        rx_gain_db=asked.rx_gain.value,
+        subdev=asked.subdev,
+        tx_antenna=asked.tx_antenna,
+        rx_antenna=asked.rx_antenna,
+        clock_source=asked.clock_source,
+        time_source=asked.time_source,
+    )
 
 
 def _taps(multipath: list[Tap] | ProfileName | None) -> list[TapPlan] | None:

@@ -19,6 +19,7 @@ STARTING_CONTROLLERS = 2.0  # the same, of programs that are not ours to know
 STARTING_RADIOS = 3.5  # the same: Python imports GNU Radio, in about a second on an idle machine
 STARTING_A_RADIO = 0.5  # each link's flowgraphs
 STARTING_PROCESSES = 3.0  # of a virtual radio's stations and channel, which import it once more
+STARTING_DEVICES = 8.0  # of UHD: they load images, and both ends are measured
 SERVING = 0.3  # servers are running before clients are
 SERVING_COMMANDS = 2.0  # the same of programs that are not ours to know
 DRAINING = 0.1  # beside what the path itself needs
@@ -54,6 +55,8 @@ def traffic_begins(request: PlanRequest, radios: dict[str, RadioPlan]) -> Begins
         capture_s += STARTING_CONTROLLERS
     if radios:
         capture_s += STARTING_RADIOS + STARTING_A_RADIO * len(radios)
+    if any(each.by == "uhd" for each in radios.values()):
+        capture_s += STARTING_DEVICES
     if any(each.by == "virtual" for each in radios.values()):
         capture_s += STARTING_PROCESSES
     serve_s = capture_s + CAPTURING

@@ -47,8 +47,12 @@ TRANSMISSION = np.dtype(
     ]
 )
 HEADER = b"nagi-trn" + np.array([1, TRANSMISSION.itemsize], "<u4").tobytes()
-OUTCOMES: tuple[str, ...] = get_args(Outcome)
 RECEIVED, NOT_DETECTED, HEADER_ERROR, PAYLOAD_ERROR, UNANSWERED, LOST = range(6)
+RECEIVER_BUSY, NOT_SENT, NOT_RECEIVED = 8, 11, 12
+# By the record's numbers, of links.
+OUTCOMES: dict[int, str] = dict(
+    zip((*range(6), RECEIVER_BUSY, NOT_SENT, NOT_RECEIVED), get_args(Outcome), strict=True)
+)
 # By the record's numbers; the outcomes of links that media do not have have no name there.
 FRAME_OUTCOMES = {
     RECEIVED: "received",
@@ -78,7 +82,7 @@ def read_transmissions(path: Path, plan: RunPlan) -> Transmissions:
         & np.isin(found["kind"], list(KINDS))
         & (found["direction"] >= 2 * len(plan.links))
         & (found["direction"] < count_of_directions(plan)),
-        (found["outcome"] < len(OUTCOMES)) & (found["direction"] < 2 * len(plan.links)),
+        np.isin(found["outcome"], list(OUTCOMES)) & (found["direction"] < 2 * len(plan.links)),
     )
     if not known.all():
         raise refuse("a transmission of no kind that there is", "run it again", file=str(path))
@@ -128,9 +132,7 @@ def to_table(transmissions: Transmissions, plan: RunPlan) -> pd.DataFrame:
     columns |= {
         "link": link_names(transmissions["direction"], plan),
         "direction": direction_names(transmissions["direction"], plan),
-        "outcome": pd.Categorical.from_codes(
-            transmissions["outcome"].astype(np.int64), pd.Index(OUTCOMES)
-        ),
+        "outcome": _named(transmissions["outcome"], OUTCOMES),
         "snr_db": snr_db(transmissions),
     }
     return pd.DataFrame({name: columns[name] for name in TransmissionRow.model_fields})

@@ -22,6 +22,7 @@ from nagi_contracts.units import (
     Bitrate,
     Burst,
     ByteCount,
+    CarrierFrequency,
     ClockDrift,
     ClockOffset,
     Delay,
@@ -211,14 +212,56 @@ class MinstrelAdaptation(Strict):
 Adaptation = Annotated[SnrTableAdaptation | MinstrelAdaptation, Field(discriminator="kind")]
 
 
+class UhdEnd(Strict):
+    """One end of a link that is radio hardware: what it has of a device, in UHD's terms."""
+
+    device: str = Field(min_length=1, description="device arguments, such as `serial=30A1B2C`")
+    channel: Whole = Field(0, ge=0, le=31, description="among those of `subdev`")
+    tx_gain: Level = Field(description="of the transmitter")
+    rx_gain: Level = Field(description="of the receiver")
+    subdev: str | None = Field(None, description="front ends, such as `A:A A:B`")
+    tx_antenna: str | None = Field(None, description="such as `TX/RX`")
+    rx_antenna: str | None = Field(None, description="such as `RX2`")
+    clock_source: str | None = Field(
+        None, description="internal, external, gpsdo or mimo; the device's own if not given"
+    )
+    time_source: str | None = Field(None, description="the same, of the pulse per second")
+
+
+class Uhd(Strict):
+    """The devices of UHD (USRPs) that a link is, see docs/first-radios.md."""
+
+    ends: Annotated[dict[Name, UhdEnd], Field(min_length=2, max_length=2)] = Field(
+        description="by the link's nodes; both may name one device"
+    )
+    frequency: CarrierFrequency = Field(
+        description="of the carrier. Transmitting needs a licence or a band that needs none"
+    )
+    backward_frequency: CarrierFrequency | None = Field(
+        None, description="of the other direction, if it has another"
+    )
+    lo_offset: FrequencyOffset | None = Field(
+        None, description="of the local oscillators, to keep their leakage out of the signal"
+    )
+    duplex: Literal["full", "half"] = Field(
+        "full", description="half: neither end hears the other while it transmits itself"
+    )
+    backoff: Level | None = Field(
+        None,
+        description="mean power of a transmission below full scale; 12 dB of OFDM and 6 dB of a "
+        "single carrier if not given",
+    )
+
+
 class Radio(RadioChannel):
     """A radio: packets become waveforms, cross a channel and become packets again, or are lost."""
 
-    by: Literal["simulated", "virtual"] = Field(
+    by: Literal["simulated", "virtual", "uhd"] = Field(
         "simulated",
         description="simulated: both ends and the channel in one process; virtual: in processes of "
-        "their own, which exchange samples",
+        "their own, which exchange samples; uhd: devices of UHD (USRPs)",
     )
+    uhd: Uhd | None = Field(None, description="of `by: uhd`: the devices")
     modem: Literal["ofdm", "single_carrier"] = Field(
         description="single_carrier has no equalizer: it is for channels of one path"
     )
@@ -237,16 +280,6 @@ class Radio(RadioChannel):
         "needs `arq`, whose feedback it learns from",
     )
 
-    @field_validator("by", mode="before")
-    @classmethod
-    def _there(cls, by: object) -> object:
-        if by == "uhd":
-            raise BadValue(
-                "this version of nagi does not support radio hardware (UHD)",
-                "write `by: simulated` or `by: virtual`",
-            )
-        return by
-
     @model_validator(mode="before")
     @classmethod
     def _renamed(cls, given: object) -> object:
@@ -257,6 +290,27 @@ class Radio(RadioChannel):
                 "fec",
             )
         return given
+
+    @model_validator(mode="after")
+    def _devices(self) -> Self:
+        if self.by != "uhd":
+            if self.uhd is not None:
+                raise BadValue("`uhd` beside `by: " + self.by + "`", "write `by: uhd`", "uhd")
+            return self
+        if self.uhd is None:
+            raise BadValue(
+                "no devices",
+                "add `uhd: {ends: {NODE: {device: ..., tx_gain: ..., rx_gain: ...}, ...}, "
+                "frequency: ...}`",
+            )
+        for name in RadioChannel.model_fields:
+            if getattr(self, name) is not None:
+                raise BadValue(
+                    f"{name} of radio hardware: it is what the air or the cable makes it",
+                    "remove it; gains and attenuators set the SNR",
+                    name,
+                )
+        return self
 
     @model_validator(mode="after")
     def _one_rate(self) -> Radio:

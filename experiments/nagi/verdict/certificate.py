@@ -125,6 +125,17 @@ RADIO_LIMITS: dict[str, Limit] = {
 }
 
 
+# And where radios are devices.
+DEVICE_LIMITS: dict[str, Limit] = {
+    "radio_not_sent": Limit(
+        0,
+        "transmissions",
+        "transmissions that a device had too late, or ran out of samples of",
+    ),
+    "radio_not_received": Limit(0, "transmissions", "transmissions of which a device lost samples"),
+}
+
+
 # And where an FPGA's core carries links.
 FPGA_LIMITS: dict[str, Limit] = {
     "core_late_releases": Limit(
@@ -153,6 +164,8 @@ def limits_of(plan: RunPlan) -> dict[str, Limit]:
         limits = limits | BOTH_ENDS_LIMITS
     if any(link.fpga is not None for link in plan.links):
         limits = limits | FPGA_LIMITS
+    if any(link.radio is not None and link.radio.by == "uhd" for link in plan.links):
+        limits = limits | DEVICE_LIMITS
     return limits | RADIO_LIMITS if plan.radios() else limits
 
 

@@ -34,6 +34,7 @@ from nagi_contracts.plan import (
     DirectionPlan,
     FlowPlan,
     LinkDirection,
+    RadioPlan,
     RunPlan,
     SwitchTarget,
 )
@@ -57,8 +58,11 @@ from nagi.records.transmissions import (
     HEADER_ERROR,
     LOST,
     NOT_DETECTED,
+    NOT_RECEIVED,
+    NOT_SENT,
     PAYLOAD_ERROR,
     RECEIVED,
+    RECEIVER_BUSY,
     UNANSWERED,
     Transmissions,
     of_direction,
@@ -183,6 +187,9 @@ def gather(
         unknown |= _unknown_of_switches(switches)
     if plan.radios() and transmissions is not None:
         values["radio_unanswered"] = list(_unanswered(plan, transmissions))
+        if any(link.radio is not None and link.radio.by == "uhd" for link in plan.radios()):
+            values["radio_not_sent"] = list(_ended_by(plan, transmissions, NOT_SENT))
+            values["radio_not_received"] = list(_ended_by(plan, transmissions, NOT_RECEIVED))
         information += _of_radios(plan, transmissions)
     why = f"no clock of {', '.join(lost)}: no second with packets of both ways"
     if not lost:
@@ -626,11 +633,33 @@ def _unanswered(plan: RunPlan, transmissions: Transmissions) -> Iterator[Value]:
             yield float(count), f"{link.name} {direction}"
 
 
+def _ended_by(plan: RunPlan, transmissions: Transmissions, outcome: int) -> Iterator[Value]:
+    """Transmissions of devices with an outcome that is no channel's."""
+    for link in plan.radios():
+        if link.radio is None or link.radio.by != "uhd":
+            continue
+        for direction in DIRECTIONS:
+            mine = of_direction(transmissions, direction_number(plan, link.name, direction))
+            yield float((mine["outcome"] == outcome).sum()), f"{link.name} {direction}"
+
+
 _CAUSES = {
     "radio_not_detected": (NOT_DETECTED, "transmissions that the receiver did not detect"),
     "radio_header_errors": (HEADER_ERROR, "transmissions whose header could not be read"),
     "radio_payload_errors": (PAYLOAD_ERROR, "transmissions whose payload had errors"),
 }
+
+
+_CAUSES_OF_HALF_DUPLEX = {
+    "radio_receiver_busy": (
+        RECEIVER_BUSY,
+        "transmissions while the receiver transmitted itself",
+    ),
+}
+
+
+def _is_half_duplex(radio: RadioPlan) -> bool:
+    return radio.uhd is not None and radio.uhd.duplex == "half"
 
 
 def _of_radios(plan: RunPlan, transmissions: Transmissions) -> Iterator[Information]:
@@ -641,11 +670,12 @@ def _of_radios(plan: RunPlan, transmissions: Transmissions) -> Iterator[Informat
             mine = of_direction(transmissions, direction_number(plan, link.name, direction))
             channel = link.radio.channel(direction)
             subject = f"{link.name} {direction}"
+            causes = _CAUSES | (_CAUSES_OF_HALF_DUPLEX if _is_half_duplex(link.radio) else {})
             counts = {
                 "radio_transmissions": ("transmissions", len(mine)),
                 **{
                     name: (description, int((mine["outcome"] == outcome).sum()))
-                    for name, (outcome, description) in _CAUSES.items()
+                    for name, (outcome, description) in causes.items()
                 },
             }
             for name, (description, count) in counts.items():
@@ -662,8 +692,8 @@ def _of_radios(plan: RunPlan, transmissions: Transmissions) -> Iterator[Informat
                 mean = 10 * math.log10(float(np.mean(10 ** (measured / 10))))
                 yield Information(
                     name="radio_snr",
-                    description="measured SNR, mean over the transmissions for which there is one; "
-                    f"{channel.snr_db:g} dB was asked for",
+                    description="measured SNR, mean over the transmissions for which there is one"
+                    + (f"; {channel.snr_db:g} dB was asked for" if channel else ""),
                     value=round(mean, 4),
                     unit="dB",
                     subject=subject,

@@ -68,7 +68,7 @@ def test_what_the_radio_loses_is_lost_by_its_cause(wire, tmp_path):
     assert there["packets"]["channel_losses"] == 3
     assert there["transmissions"] == {
         "sent": 100, "received": 97, "not_detected": 1, "header_errors": 1, "payload_errors": 1,
-        "lost": 0, "undetected_errors": 0,
+        "receiver_busy": 0, "not_sent": 0, "not_received": 0, "lost": 0, "undetected_errors": 0,
     }  # fmt: skip
     transmissions = radio.transmissions()
     assert list(transmissions["number"]) == list(transmissions["index"]) == list(range(100))

@@ -65,6 +65,13 @@ std::size_t mode_of(const Pdu& pdu, std::size_t modes, const char* who) {
 }
 
 std::optional<Outcome> outcome_of(const Pdu& pdu, const char* who) {
+  if (pmt::dict_has_key(pdu.meta, key::fate())) {
+    const std::int64_t code = whole(pdu, key::fate(), who);
+    for (const Outcome fate : {Outcome::receiver_busy, Outcome::not_sent, Outcome::not_received}) {
+      if (code == static_cast<std::int64_t>(fate)) return fate;
+    }
+    refuse(who, "fate " + std::to_string(code) + ", not one of 8, 11 and 12");
+  }
   if (!pmt::dict_has_key(pdu.meta, key::outcome())) return std::nullopt;
   const std::int64_t code = whole(pdu, key::outcome(), who);
   if (code < 0 || code > 3) refuse(who, "outcome " + std::to_string(code) + ", not one of 0 to 3");

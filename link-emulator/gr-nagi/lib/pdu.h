@@ -15,8 +15,17 @@
 
 namespace gr::nagi {
 
-/// What became of a transmission.
-enum class Outcome : long { received = 0, not_detected = 1, header_error = 2, payload_error = 3 };
+/// What became of a transmission; the numbers are nagi-link's.
+enum class Outcome : long {
+  received = 0,
+  not_detected = 1,
+  header_error = 2,
+  payload_error = 3,
+  // Of devices alone.
+  receiver_busy = 8,  // half duplex: the receiver transmitted itself
+  not_sent = 11,      // the device had it too late, or ran out of samples
+  not_received = 12,  // samples of it are missing
+};
 
 namespace key {
 inline const pmt::pmt_t& number() {
@@ -37,6 +46,11 @@ inline const pmt::pmt_t& snr_db() {
 }
 inline const pmt::pmt_t& mode() {
   static const pmt::pmt_t symbol = pmt::mp("mode");
+  return symbol;
+}
+/// The outcome of a burst that no receiver has seen; an empty burst has it.
+inline const pmt::pmt_t& fate() {
+  static const pmt::pmt_t symbol = pmt::mp("fate");
   return symbol;
 }
 inline const pmt::pmt_t& soft_bits() {
@@ -74,7 +88,8 @@ std::int64_t begin_of(const Pdu& pdu, const char* who);
 /// std::invalid_argument if there is no such mode.
 std::size_t mode_of(const Pdu& pdu, std::size_t modes, const char* who);
 
-/// What became of it, if it says so. Throws std::invalid_argument if that is no outcome.
+/// What became of it, if it says so: its fate, else the receiver's outcome. Throws
+/// std::invalid_argument if that is no outcome.
 std::optional<Outcome> outcome_of(const Pdu& pdu, const char* who);
 
 }  // namespace gr::nagi

@@ -36,6 +36,17 @@ MODULATIONS = {
 _FADINGS = {"none": "", "rayleigh": "Rayleigh", "rician": "Rician"}
 
 
+_CAUSES = (
+    "not_detected",
+    "header_errors",
+    "payload_errors",
+    "receiver_busy",
+    "not_sent",
+    "not_received",
+)
+_OF_DEVICES = {"receiver_busy": "Busy", "not_sent": "Not sent", "not_received": "Not received"}
+
+
 @dataclass
 class _Group:
     """One direction of a radio at one SNR, over runs."""
@@ -50,7 +61,7 @@ class _Group:
     @property
     def answered(self) -> int:
         """All of which the radio told what became of them."""
-        names = ("received", "not_detected", "header_errors", "payload_errors", "lost")
+        names = ("received", "lost", *_CAUSES)
         return sum(self.sum(name) for name in names)
 
     @property
@@ -59,8 +70,8 @@ class _Group:
 
 
 _Key = tuple[
-    str, DirectionName, str, float
-]  # link, direction, what the radio is in words, SNR configured
+    str, DirectionName, str, float | None
+]  # link, direction, what the radio is in words, SNR configured (none of a device)
 
 
 def blocks(material: Material) -> list[Block]:
@@ -126,19 +137,34 @@ def channel_in_words(channel: RadioChannelPlan) -> str:
     return ", ".join(said)
 
 
+def direction_in_words(radio: RadioPlan, direction: DirectionName) -> str:
+    """What is between the ends in one direction, beside noise; of devices how they are set."""
+    channel = radio.channel(direction)
+    if channel is not None:
+        return channel_in_words(channel)
+    assert radio.uhd is not None
+    frequency_hz = getattr(radio.uhd.frequency_hz, direction)
+    gains = f"{radio.uhd.sender(direction).tx_gain_db:g} + " + (
+        f"{radio.uhd.receiver(direction).rx_gain_db:g} dB of gain"
+    )
+    return f"{frequency_hz / 1e6:g} MHz, {gains}"
+
+
 def _groups(material: Material) -> dict[_Key, _Group]:
     groups: dict[_Key, _Group] = {}
     for run_id, link, direction, counts in _accounts(material):
         assert link.radio is not None
         channel = link.radio.channel(direction)
-        words = ", ".join(filter(None, (radio_in_words(link.radio), channel_in_words(channel))))
-        group = groups.setdefault((link.name, direction, words, channel.snr_db), _Group())
+        beside = direction_in_words(link.radio, direction)
+        words = ", ".join(filter(None, (radio_in_words(link.radio), beside)))
+        snr_db = None if channel is None else channel.snr_db
+        group = groups.setdefault((link.name, direction, words, snr_db), _Group())
         group.runs += 1
         group.counts.append(counts)
         group.measured_db += _measured(material, run_id, f"{link.name} {direction}")
     # In the order of the campaign, and of each radio by SNR.
     place = {kind: number for number, kind in enumerate(dict.fromkeys(key[:3] for key in groups))}
-    return dict(sorted(groups.items(), key=lambda item: (place[item[0][:3]], item[0][3])))
+    return dict(sorted(groups.items(), key=lambda item: (place[item[0][:3]], item[0][3] or 0)))
 
 
 def _accounts(
@@ -164,7 +190,9 @@ def _measured(material: Material, run_id: str, subject: str) -> list[float]:
 
 
 def _table(groups: dict[_Key, _Group]) -> Table:
-    heads = ("Sent", "Not detected", "Header", "Payload", "Unanswered", "Lost", "SNR")
+    of_devices = [name for name in _OF_DEVICES if any(group.sum(name) for group in groups.values())]
+    heads = ["Sent", "Not detected", "Header", "Payload"]
+    heads += [*(_OF_DEVICES[name] for name in of_devices), "Unanswered", "Lost", "SNR"]
     return Table(
         "Transmissions on radio links by outcome and configured SNR.",
         [
@@ -174,20 +202,25 @@ def _table(groups: dict[_Key, _Group]) -> Table:
             *(Column(head, "right") for head in heads),
         ],
         [
-            [f"{link} {direction}", words, f"{snr_db:g} dB", *_row(group)]
+            [
+                f"{link} {direction}",
+                words,
+                NONE if snr_db is None else f"{snr_db:g} dB",
+                *_row(group, of_devices),
+            ]
             for (link, direction, words, snr_db), group in groups.items()
         ],
         small=True,
     )
 
 
-def _row(group: _Group) -> list[str]:
+def _row(group: _Group, of_devices: list[str]) -> list[str]:
     share = f"{group.failed / group.answered:.3%}" if group.answered else NONE
     measured = NONE
     if group.measured_db:
         mean = sum(10 ** (value / 10) for value in group.measured_db) / len(group.measured_db)
         measured = f"{10 * math.log10(mean):.2f} dB"
-    names = ("sent", "not_detected", "header_errors", "payload_errors")
+    names = ("sent", "not_detected", "header_errors", "payload_errors", *of_devices)
     counts = [*(group.sum(name) for name in names), group.sum("sent") - group.answered]
     return [*(f"{count:,}" for count in counts), share, measured]
 
@@ -196,7 +229,7 @@ def _curves(groups: dict[_Key, _Group]) -> list[tuple[str, list[ErrorRate]]]:
     """A curve a direction and radio that was run at several SNRs."""
     curves: dict[tuple[str, DirectionName, str], list[ErrorRate]] = {}
     for (link, direction, words, snr_db), group in groups.items():
-        if group.answered:
+        if group.answered and snr_db is not None:
             rate = ErrorRate(snr_db, group.failed, group.answered)
             curves.setdefault((link, direction, words), []).append(rate)
     many = {key: rates for key, rates in curves.items() if len(rates) > 1}

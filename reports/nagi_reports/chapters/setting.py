@@ -372,7 +372,7 @@ def _radios(material: Material) -> list[tuple[str, str]]:
             assert radio is not None
             words = [f"{link.name}: {radio.by}, {radios.radio_in_words(radio)}"]
             for direction in DIRECTIONS:
-                beside = radios.channel_in_words(radio.channel(direction))
+                beside = radios.direction_in_words(radio, direction)
                 if beside:
                     words.append(f"{direction} {beside}")
             said["; ".join(words)] = None

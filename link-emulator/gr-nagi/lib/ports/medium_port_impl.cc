@@ -134,7 +134,7 @@ void medium_port_impl::take_in(std::span<const std::uint8_t> message) {
 
 void medium_port_impl::answer(const pmt::pmt_t& message) {
   const Pdu pdu = open_pdu(message, me);
-  const auto outcome = outcome_of(pdu, me);
+  const auto outcome = outcome_of(pdu, me);  // its fate, if that was no receiver's
   if (!outcome) throw std::invalid_argument(std::string(me) + ": a PDU without \"outcome\"");
   AnswerHead head{static_cast<std::uint32_t>(number_of(pdu, me)),
                   static_cast<std::uint8_t>(*outcome), 0, snr_of(pdu)};

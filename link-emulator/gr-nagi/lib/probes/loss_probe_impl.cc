@@ -29,10 +29,20 @@ void loss_probe_impl::count(const pmt::pmt_t& message) {
 }
 
 void loss_probe_impl::report() {
-  static constexpr std::array names = {"received", "not_detected", "header_error", "payload_error"};
+  static constexpr std::array<std::pair<Outcome, const char*>, 7> names = {{
+      {Outcome::received, "received"},
+      {Outcome::not_detected, "not_detected"},
+      {Outcome::header_error, "header_error"},
+      {Outcome::payload_error, "payload_error"},
+      {Outcome::receiver_busy, "receiver_busy"},
+      {Outcome::not_sent, "not_sent"},
+      {Outcome::not_received, "not_received"},
+  }};
   pmt::pmt_t losses = pmt::make_dict();
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    losses = pmt::dict_add(losses, pmt::mp(names[i]), pmt::from_uint64(counts_[i]));
+  for (const auto& [outcome, name] : names) {
+    const std::uint64_t count = counts_[static_cast<std::size_t>(outcome)];
+    if (outcome > Outcome::payload_error && count == 0) continue;  // of devices alone
+    losses = pmt::dict_add(losses, pmt::mp(name), pmt::from_uint64(count));
   }
   message_port_pub(pmt::mp("losses"), losses);
 }

@@ -18,16 +18,19 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from gnuradio import gr
 
 from . import settings
+from .checks import DIRECTIONS
 from .flowgraph import Flowgraph
-from .radio import DIRECTIONS
 
 RECEIVED = 0
 TIMEOUT_S = 20.0
 ROUNDS = 20
+DELAY_NS = 100_000_000
+AIR_TIME_NS = 8_000_000
 SEE = "run `nagi doctor` for the network of this machine"
 BUILD = "build and install gr-nagi again: `make sdr`"
 
@@ -59,17 +62,41 @@ class Failed(Exception):
 
 
 def _flowgraph() -> str:
-    with _carried():
+    with carried(RADIO):
         pass
     return f"GNU Radio {gr.version()}, gr-nagi; a flowgraph starts and stops"
 
 
+@dataclass
+class Carrier:
+    """One direction of a radio that runs."""
+
+    socket: socket.socket
+    settings: settings.Settings
+
+    def send(self, number: int, packet: bytes) -> None:
+        """Has a packet carried, now."""
+        begin = time.monotonic_ns() - self.settings.epoch_monotonic_ns
+        self.socket.send(struct.pack("<IIqq", number, 0, begin, begin + AIR_TIME_NS) + packet)
+
+    def receive(self, number: int) -> tuple[int, bytes]:
+        """Outcome and packet. Raises Failed if there is none in time."""
+        try:
+            answer = self.socket.recv(1 << 16)
+        except TimeoutError as error:
+            raise Failed(f"packet {number} did not come out in {TIMEOUT_S:g} s", BUILD) from error
+        told, outcome = struct.unpack_from("<IB", answer)
+        if told != number:
+            raise Failed(f"packet {number} came back as packet {told}", BUILD)
+        return outcome, answer[8:]
+
+
 @contextmanager
-def _carried() -> Iterator[socket.socket]:
-    """A radio that runs; yields the socket over which packets of one way are carried."""
-    loss = {"loss": {"model": "radio"}}
+def carried(radio: dict[str, Any]) -> Iterator[Carrier]:
+    """A radio that runs; yields what carries packets of one way."""
+    loss = {"loss": {"model": "radio"}, "delay_ns": DELAY_NS}
     link = {"name": "radio", "id": 1, "a": "a", "b": "b", "forward": loss, "backward": loss}
-    document = {"schema_version": 1, "seed": 1, "links": [{**link, "radio": RADIO}]}
+    document = {"schema_version": 1, "seed": 1, "links": [{**link, "radio": radio}]}
     with ExitStack() as cleanup:
         ends = {}
         ours: dict[str, socket.socket] = {}
@@ -77,24 +104,20 @@ def _carried() -> Iterator[socket.socket]:
             ours[direction], theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             cleanup.callback(ours[direction].close)
             ends["radio", direction] = theirs.detach()
-        flowgraph = Flowgraph(settings.parse(document), ends)
+        configuration = settings.parse(document)
+        flowgraph = Flowgraph(configuration, ends)
         cleanup.callback(flowgraph.stop)
         flowgraph.start()
         ours["forward"].settimeout(TIMEOUT_S)
-        yield ours["forward"]
+        yield Carrier(ours["forward"], configuration)
 
 
-def _exchange(carrier: socket.socket, packets: list[bytes]) -> None:
+def _exchange(carrier: Carrier, packets: list[bytes]) -> None:
     """Has packets carried one after the other. Raises Failed unless all come back as they were."""
     for number, packet in enumerate(packets):
-        begin = number * 10_000_000
-        carrier.send(struct.pack("<IIqq", number, 0, begin, begin + 8_000_000) + packet)
-        try:
-            answer = carrier.recv(1 << 16)
-        except TimeoutError as error:
-            raise Failed(f"packet {number} did not come out in {TIMEOUT_S:g} s", BUILD) from error
-        told, outcome = struct.unpack_from("<IB", answer)
-        if told != number or outcome != RECEIVED or answer[8:] != packet:
+        carrier.send(number, packet)
+        outcome, received = carrier.receive(number)
+        if outcome != RECEIVED or received != packet:
             raise Failed(
                 f"packet {number} of {len(packet)} bytes came back otherwise (outcome {outcome})",
                 BUILD,
@@ -102,7 +125,7 @@ def _exchange(carrier: socket.socket, packets: list[bytes]) -> None:
 
 
 def _loopback() -> str:
-    with _carried() as carrier:
+    with carried(RADIO) as carrier:
         _exchange(carrier, [b"first"])
         begun = time.monotonic()
         _exchange(carrier, [bytes(1000)] * ROUNDS)
@@ -110,37 +133,52 @@ def _loopback() -> str:
     return f"{ROUNDS} packets through the modem, {each_ms:.1f} ms each"
 
 
-def _packets() -> str:
+def some_packets() -> list[bytes]:
+    """50, of the sizes that IP packets have."""
     draw = random.Random(1)
-    packets = [draw.randbytes(draw.randint(20, 1500)) for _ in range(50)]
-    with _carried() as carrier:
+    return [draw.randbytes(draw.randint(20, 1500)) for _ in range(50)]
+
+
+def _packets() -> str:
+    packets = some_packets()
+    with carried(RADIO) as carrier:
         _exchange(carrier, packets)
     return f"{len(packets)} packets of 20 to 1,500 bytes, bit-exact"
 
 
 def _ip() -> str:
+    return ping(RADIO)
+
+
+def ping(radio: dict[str, Any]) -> str:
+    """Pings over a radio between two network namespaces. Raises Failed."""
     if os.geteuid() != 0:
         raise Failed("not tried: network namespaces need root", "run it as root")
     with ExitStack() as cleanup:
         directory = cleanup.enter_context(tempfile.TemporaryDirectory(prefix="nagi-sdr-"))
-        pids = [cleanup.enter_context(_namespace()) for _ in range(3)]
-        left, middle, right = pids
-        for end, pid, address in (("left", left, "10.0.0.1"), ("right", right, "10.0.0.2")):
+        left, right = (cleanup.enter_context(_namespace()) for _ in range(2))
+        # Hardware may be on a network of this namespace.
+        is_hardware = radio["by"] == "uhd"
+        middle = os.getpid() if is_hardware else cleanup.enter_context(_namespace())
+        for end, pid, address in (
+            ("nagi-left", left, "10.0.0.1"),
+            ("nagi-right", right, "10.0.0.2"),
+        ):
             _ip_command(f"link add eth0 netns {pid} type veth peer name {end} netns {middle}")
             _inside(pid, f"ip address add {address}/24 dev eth0")
             _inside(pid, "ip link set eth0 up")
             _inside(middle, f"ip link set {end} up")
-        direction = {"rate_bps": 2_000_000, "overhead_bytes": 60, "delay_ns": 30_000_000,
+        direction = {"rate_bps": 2_000_000, "overhead_bytes": 60, "delay_ns": DELAY_NS,
                "loss": {"model": "radio"}}  # fmt: skip
         link = {
             "name": "radio",
             "id": 1,
-            "a": "left",
-            "b": "right",
+            "a": "nagi-left",
+            "b": "nagi-right",
             "forward": direction,
             "backward": direction,
         }
-        document = {"schema_version": 1, "seed": 1, "links": [{**link, "radio": RADIO}]}
+        document = {"schema_version": 1, "seed": 1, "links": [{**link, "radio": radio}]}
         path = Path(directory, "radio.json")
         path.write_text(json.dumps(document), encoding="utf-8")
         command = [
@@ -213,8 +251,11 @@ STAGES: tuple[tuple[str, Callable[[], str]], ...] = (
 )
 
 
-def examine() -> Iterator[Stage]:
-    for name, performed in STAGES:
+Stages = tuple[tuple[str, Callable[[], str]], ...]
+
+
+def examine(stages: Stages = STAGES) -> Iterator[Stage]:
+    for name, performed in stages:
         try:
             yield Stage(name, True, performed())
         except Failed as failure:
@@ -229,9 +270,9 @@ def examine() -> Iterator[Stage]:
             return
 
 
-def main(*, as_json: bool) -> int:
+def main(*, as_json: bool, stages: Stages = STAGES) -> int:
     status = 0
-    for stage in examine():
+    for stage in examine(stages):
         if as_json:
             print(json.dumps(asdict(stage)), flush=True)
         else:

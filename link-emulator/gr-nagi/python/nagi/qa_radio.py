@@ -13,8 +13,9 @@ import numpy as np
 from flows import run
 from gnuradio import gr_unittest, nagi
 from gnuradio.nagi import air_time
+from gnuradio.nagi.checks import DIRECTIONS, ConfigError
 from gnuradio.nagi.flowgraph import Flowgraph
-from gnuradio.nagi.radio import DIRECTIONS, Channel, ConfigError, parse_radio
+from gnuradio.nagi.radio import Channel, parse_radio
 from gnuradio.nagi.settings import parse
 
 RADIO = {

@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 from flows import run
 from gnuradio import gr_unittest, nagi
-from gnuradio.nagi.radio import ConfigError, parse_radio
+from gnuradio.nagi.checks import ConfigError
+from gnuradio.nagi.radio import parse_radio
 from gnuradio.nagi.stations import StationError, Stations, VirtualRadio
 
 RADIO = {

@@ -17,16 +17,13 @@ from gnuradio import gr
 
 from . import nagi_python
 from .air_time import BITS_PER_SYMBOL, CODE_RATES, LONGEST_PACKET, MAX_SAMPLE_RATE_HZ, MODEMS
+from .checks import DIRECTIONS, ConfigError, choice, number, required, section
 from .modem import MAX_MODES, modem_rx, modem_tx
+from .usrp_config import UhdConfig, parse_uhd
 
-DIRECTIONS = ("forward", "backward")
 _FROM_0 = ("doppler_hz", "phase_noise_hz")
 FADINGS = ("none", "rayleigh", "rician")
-BY = ("simulated", "virtual")
-
-
-class ConfigError(ValueError):
-    """A radio's configuration is wrong; the message says which key, and what would be right."""
+BY = ("simulated", "virtual", "uhd")
 
 
 @dataclass(frozen=True)
@@ -70,38 +67,8 @@ class RadioConfig:
     sample_rate_hz: int
     code_rates: tuple[str, ...]
     channels: Mapping[str, Channel] = field(default_factory=dict)
-    """By direction: forward, backward."""
-
-
-def _object(value: Any, where: str, known: tuple[str, ...]) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise ConfigError(f"{where} must be an object with {', '.join(known)}")
-    for key in value:
-        if key not in known:
-            raise ConfigError(f'{where}: unknown key "{key}"; known are {", ".join(known)}')
-    return value
-
-
-def _choice(value: Any, where: str, known: tuple[str, ...]) -> str:
-    if value not in known:
-        raise ConfigError(f"{where} is {value!r}; it must be one of {', '.join(known)}")
-    return str(value)
-
-
-def _number(value: Any, where: str, least: float = -math.inf, greatest: float = math.inf) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ConfigError(f"{where} is {value!r}; it must be a number")
-    if value < least:
-        raise ConfigError(f"{where} is {value}; it must be at least {least:g}")
-    if value > greatest:
-        raise ConfigError(f"{where} is {value}; it must be at most {greatest:g}")
-    return float(value)
-
-
-def _required(config: dict[str, Any], key: str, where: str) -> Any:
-    if key not in config:
-        raise ConfigError(f'{where}: "{key}" is missing')
-    return config[key]
+    """By direction: forward, backward; none of devices."""
+    uhd: UhdConfig | None = None
 
 
 def _taps(value: Any, where: str) -> tuple[tuple[float, float], ...]:
@@ -110,11 +77,11 @@ def _taps(value: Any, where: str) -> tuple[tuple[float, float], ...]:
     taps = []
     for index, item in enumerate(value):
         place = f"{where}[{index}]"
-        tap = _object(item, place, ("delay_ns", "power_db"))
+        tap = section(item, place, ("delay_ns", "power_db"))
         taps.append(
             (
-                _number(_required(tap, "delay_ns", place), f"{place}.delay_ns", 0),
-                _number(_required(tap, "power_db", place), f"{place}.power_db"),
+                number(required(tap, "delay_ns", place), f"{place}.delay_ns", 0),
+                number(required(tap, "power_db", place), f"{place}.power_db"),
             )
         )
     return tuple(taps)
@@ -134,15 +101,15 @@ def _channel(value: Any, where: str) -> Channel:
         "sample_clock",
         "interference",
     )
-    config = _object(value, where, known)
+    config = section(value, where, known)
     numbers = {
-        key: _number(config[key], f"{where}.{key}", 0 if key in _FROM_0 else -math.inf)
+        key: number(config[key], f"{where}.{key}", 0 if key in _FROM_0 else -math.inf)
         for key in ("doppler_hz", "k_factor_db", "frequency_offset_hz", "phase_noise_hz")
         if key in config
     }
     return Channel(
-        snr_db=_number(_required(config, "snr_db", where), f"{where}.snr_db"),
-        fading=_choice(config.get("fading", "none"), f"{where}.fading", FADINGS),
+        snr_db=number(required(config, "snr_db", where), f"{where}.snr_db"),
+        fading=choice(config.get("fading", "none"), f"{where}.fading", FADINGS),
         taps=_taps(config["taps"], f"{where}.taps") if "taps" in config else (),
         **numbers,
         **(_snr_trace(config["snr_trace"], f"{where}.snr_trace") if "snr_trace" in config else {}),
@@ -154,11 +121,11 @@ def _channel(value: Any, where: str) -> Channel:
 
 def _mode(config: dict[str, Any], where: str) -> tuple[str, str]:
     """Modulation and code rate."""
-    modulation = _choice(
-        _required(config, "modulation", where), f"{where}.modulation", tuple(BITS_PER_SYMBOL)
+    modulation = choice(
+        required(config, "modulation", where), f"{where}.modulation", tuple(BITS_PER_SYMBOL)
     )
     known = tuple(CODE_RATES)
-    return modulation, _choice(config.get("code_rate", "none"), f"{where}.code_rate", known)
+    return modulation, choice(config.get("code_rate", "none"), f"{where}.code_rate", known)
 
 
 def _modes(config: dict[str, Any], where: str) -> list[tuple[str, str]]:
@@ -172,15 +139,15 @@ def _modes(config: dict[str, Any], where: str) -> list[tuple[str, str]]:
         raise ConfigError(f"{where}.modes must be a list of 1 to {MAX_MODES} modes")
     places = [f"{where}.modes[{index}]" for index in range(len(modes))]
     return [
-        _mode(_object(mode, place, ("modulation", "code_rate")), place)
+        _mode(section(mode, place, ("modulation", "code_rate")), place)
         for mode, place in zip(modes, places, strict=True)
     ]
 
 
 def _snr_trace(value: Any, where: str) -> dict[str, Any]:
-    trace = _object(value, where, ("steps", "period_ns"))
-    period = int(_number(_required(trace, "period_ns", where), f"{where}.period_ns", 1))
-    steps = _required(trace, "steps", where)
+    trace = section(value, where, ("steps", "period_ns"))
+    period = int(number(required(trace, "period_ns", where), f"{where}.period_ns", 1))
+    steps = required(trace, "steps", where)
     if not isinstance(steps, list) or not steps:
         raise ConfigError(f"{where}.steps must be a list of [at_ns, snr_db]")
     found: list[tuple[int, float]] = []
@@ -188,34 +155,34 @@ def _snr_trace(value: Any, where: str) -> dict[str, Any]:
         place = f"{where}.steps[{index}]"
         if not isinstance(step, list) or len(step) != 2:
             raise ConfigError(f"{place} is {step!r}; it must be [at_ns, snr_db]")
-        at = int(_number(step[0], f"{place}[0]", 0))
+        at = int(number(step[0], f"{place}[0]", 0))
         if (found and at <= found[-1][0]) or (not found and at != 0) or at >= period:
             raise ConfigError(
                 f"{place}[0] is {at}; instants begin at 0, increase, and are below period_ns"
             )
-        found.append((at, _number(step[1], f"{place}[1]")))
+        found.append((at, number(step[1], f"{place}[1]")))
     return {"snr_steps": tuple(found), "snr_period_ns": period}
 
 
 def _shadowing(value: Any, where: str) -> dict[str, Any]:
-    shadowing = _object(value, where, ("deviation_db", "decorrelation_ns"))
-    deviation = _required(shadowing, "deviation_db", where)
-    decorrelation = _required(shadowing, "decorrelation_ns", where)
+    shadowing = section(value, where, ("deviation_db", "decorrelation_ns"))
+    deviation = required(shadowing, "deviation_db", where)
+    decorrelation = required(shadowing, "decorrelation_ns", where)
     return {
-        "shadowing_db": _number(deviation, f"{where}.deviation_db", 0),
-        "shadowing_decorrelation_s": _number(decorrelation, f"{where}.decorrelation_ns", 1) * 1e-9,
+        "shadowing_db": number(deviation, f"{where}.deviation_db", 0),
+        "shadowing_decorrelation_s": number(decorrelation, f"{where}.decorrelation_ns", 1) * 1e-9,
     }
 
 
 def _sample_clock(value: Any, where: str) -> dict[str, float]:
     if value is None:
         return {}
-    clock = _object(value, where, ("offset_ppm", "drift_ppm_s"))
+    clock = section(value, where, ("offset_ppm", "drift_ppm_s"))
     return {
-        "sample_clock_offset_ppm": _number(
-            _required(clock, "offset_ppm", where), f"{where}.offset_ppm", -200, 200
+        "sample_clock_offset_ppm": number(
+            required(clock, "offset_ppm", where), f"{where}.offset_ppm", -200, 200
         ),
-        "sample_clock_drift_ppm_s": _number(
+        "sample_clock_drift_ppm_s": number(
             clock.get("drift_ppm_s", 0.0), f"{where}.drift_ppm_s", -1, 1
         ),
     }
@@ -231,15 +198,15 @@ def _interference(value: Any, where: str) -> tuple[Interferer, ...]:
     found = []
     for index, item in enumerate(value):
         place = f"{where}[{index}]"
-        one = _object(item, place, known)
-        link, direction, level = (_required(one, key, place) for key in known)
+        one = section(item, place, known)
+        link, direction, level = (required(one, key, place) for key in known)
         if not isinstance(link, str):
             raise ConfigError(f"{place}.link is {link!r}; it must be the name of a link")
         found.append(
             Interferer(
                 link,
-                _choice(direction, f"{place}.direction", DIRECTIONS),
-                _number(level, f"{place}.level_db", -200, 200),
+                choice(direction, f"{place}.direction", DIRECTIONS),
+                number(level, f"{place}.level_db", -200, 200),
             )
         )
     return tuple(found)
@@ -247,30 +214,36 @@ def _interference(value: Any, where: str) -> tuple[Interferer, ...]:
 
 def parse_radio(value: Any, where: str = "radio") -> RadioConfig:
     """A link's "radio" from its configuration (JSON). Raises ConfigError, naming the key."""
-    known = ("by", "modem", "modulation", "sample_rate_hz", "code_rate", "modes", *DIRECTIONS)
+    is_uhd = isinstance(value, dict) and value.get("by") == "uhd"
+    of_channels = ("uhd",) if is_uhd else DIRECTIONS
+    known = ("by", "modem", "modulation", "sample_rate_hz", "code_rate", "modes", *of_channels)
     if isinstance(value, dict) and "fec" in value:
         raise ConfigError(
             f"{where}.fec is called code_rate now; write none, 1/2 (which was convolutional), 2/3"
             " or 3/4"
         )
-    config = _object(value, where, known)
+    config = section(value, where, known)
     modes = _modes(config, where)
-    rate = _number(_required(config, "sample_rate_hz", where), f"{where}.sample_rate_hz", 1000)
+    rate = number(required(config, "sample_rate_hz", where), f"{where}.sample_rate_hz", 1000)
     if rate != int(rate) or rate > MAX_SAMPLE_RATE_HZ:
         raise ConfigError(
             f"{where}.sample_rate_hz is {rate}; it must be a whole number of at most"
             f" {MAX_SAMPLE_RATE_HZ}"
         )
+    modem = choice(required(config, "modem", where), f"{where}.modem", MODEMS)
     return RadioConfig(
-        by=_choice(_required(config, "by", where), f"{where}.by", BY),
-        modem=_choice(_required(config, "modem", where), f"{where}.modem", MODEMS),
+        by=choice(required(config, "by", where), f"{where}.by", BY),
+        modem=modem,
         modulations=tuple(modulation for modulation, _ in modes),
         sample_rate_hz=int(rate),
         code_rates=tuple(code_rate for _, code_rate in modes),
-        channels={
-            direction: _channel(_required(config, direction, where), f"{where}.{direction}")
+        channels={}
+        if is_uhd
+        else {
+            direction: _channel(required(config, direction, where), f"{where}.{direction}")
             for direction in DIRECTIONS
         },
+        uhd=parse_uhd(required(config, "uhd", where), modem, f"{where}.uhd") if is_uhd else None,
     )
 
 

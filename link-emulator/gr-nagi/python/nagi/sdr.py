@@ -25,12 +25,13 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Protocol, cast
 
-from . import calibrate, doctor, settings
+from . import calibrate, device_doctor, doctor, levels, settings
 from .calibration import TableError
+from .checks import DIRECTIONS, ConfigError
 from .flowgraph import Flowgraph
-from .radio import DIRECTIONS
 from .settings import Settings, SettingsError
 from .stations import StationError
+from .usrp import INSTALL, DeviceError, UsrpMissing
 from .version import VERSION
 
 END_TIMEOUT_S = 5.0
@@ -122,6 +123,8 @@ def run(path: str, emulator: Process) -> int:
                 media.setdefault(link.name, {})[direction] = theirs.detach()
         flowgraph = Flowgraph(configuration, sockets)
         cleanup.callback(flowgraph.stop)
+        for line in flowgraph.statements():
+            say(line)
         for name, process in flowgraph.processes():
             ends.watch(name, process)
         start_nagi_link(emulator, program, path, configuration, media)
@@ -133,8 +136,8 @@ def run(path: str, emulator: Process) -> int:
             emulator.end(END_TIMEOUT_S)
         elif ended[1] is not emulator:
             raise Broken(f"the {ended[0]} {status_in_words(ended[1].returncode or 0)}")
-        for error in flowgraph.errors():
-            say(error)
+        for line in (*flowgraph.errors(), *flowgraph.counts()):
+            say(line)
         status = emulator.returncode or 0
         if status < 0:
             raise Broken(f"nagi-link {status_in_words(status)}")
@@ -175,6 +178,13 @@ def check(path: str) -> int:
     return 0
 
 
+def examine(arguments: argparse.Namespace) -> int:
+    if not arguments.device:
+        return doctor.main(as_json=arguments.json)
+    stages = device_doctor.DeviceStages(device_doctor.radio_of(arguments))
+    return doctor.main(as_json=arguments.json, stages=stages.all())
+
+
 def passed_on(arguments: list[str]) -> int:
     """What nagi-link answers over the same socket."""
     return subprocess.run([nagi_link(), *arguments], check=False).returncode
@@ -204,7 +214,11 @@ def main(child: Process | None) -> int:
             "calibrate", help="measure how often the receiver loses packets, over SNR and length"
         )
     )
+    levels.add_arguments(
+        commands.add_parser("levels", help="measure noise, and SNR over gain, of radio hardware")
+    )
     stages = commands.add_parser("doctor", help="check stage by stage whether radios work here")
+    device_doctor.add_arguments(stages)
     stages.add_argument("--json", action="store_true", help="one JSON object a stage")
     arguments = parser.parse_args()
     performed: dict[str, Callable[[], int]] = {
@@ -215,11 +229,18 @@ def main(child: Process | None) -> int:
             ["set", arguments.socket, arguments.link, arguments.direction, arguments.changes]
         ),
         "calibrate": lambda: calibrate.main(arguments, say),
-        "doctor": lambda: doctor.main(as_json=arguments.json),
+        "doctor": lambda: examine(arguments),
+        "levels": lambda: levels.main(arguments),
     }
     try:
         return performed[arguments.command]()
-    except (SettingsError, TableError) as error:
+    except UsrpMissing as error:
+        say(f"{error}; {INSTALL}")
+        return 2
+    except DeviceError as error:
+        say(f"{error}; {error.cure}")
+        return 2
+    except (ConfigError, SettingsError, TableError) as error:
         say(str(error))
         return 2
     except (Broken, calibrate.Failed, StationError, OSError) as error:

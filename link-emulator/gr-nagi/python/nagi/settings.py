@@ -5,11 +5,13 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .radio import DIRECTIONS, ConfigError, RadioConfig, parse_radio
+from .checks import DIRECTIONS, ConfigError
+from .radio import RadioConfig, parse_radio
 
 _LARGEST_ID = 2**22 - 1  # two channels each, which have 23 bits
 
@@ -25,6 +27,8 @@ class RadioLink:
     radio: RadioConfig
     described: dict[str, Any]
     """The same, as it was read."""
+    budget_ns: int = 0
+    """After the end of a transmission its outcome must be known so soon."""
 
     def direction(self, direction: str) -> int:
         """Tells the channels of all links apart."""
@@ -38,6 +42,12 @@ class Settings:
     seed: int
     radios: list[RadioLink]
     document: dict[str, Any]
+    epoch_realtime_ns: int
+    """The wall-clock time of event time 0: the configuration's, or now. nagi-link has the same."""
+
+    @property
+    def epoch_monotonic_ns(self) -> int:
+        return time.monotonic_ns() - (time.time_ns() - self.epoch_realtime_ns)
 
     def for_nagi_link(self, media: dict[str, dict[str, int]]) -> dict[str, Any]:
         """The configuration of the nagi-link that works with these radios. `media`: link ->
@@ -48,7 +58,7 @@ class Settings:
             if "radio" in link and link["name"] in media:
                 own["sockets"] = media[link["name"]]
             links.append(own)
-        return {**self.document, "links": links}
+        return {**self.document, "epoch_realtime_ns": self.epoch_realtime_ns, "links": links}
 
 
 def read(path: str) -> Settings:
@@ -82,16 +92,18 @@ def parse(document: Any) -> Settings:
     if not radios:
         raise ConfigError("links: none has a radio; start nagi-link with it")
     _check_interferers(radios)
-    return Settings(_whole(document.get("seed", 0), "seed", 2**64 - 1), radios, document)
+    epoch = _whole(document.get("epoch_realtime_ns", 0), "epoch_realtime_ns", 2**63 - 1)
+    seed = _whole(document.get("seed", 0), "seed", 2**64 - 1)
+    return Settings(seed, radios, document, epoch or time.time_ns())
 
 
 def _check_interferers(radios: list[RadioLink]) -> None:
     """Raises ConfigError for interference that cannot be computed."""
     by_name = {each.name: each.radio for each in radios}
     for link in radios:
-        for direction in DIRECTIONS:
+        for direction, channel in link.radio.channels.items():
             where = f"link {link.name}: radio.{direction}.interference"
-            for each in link.radio.channels[direction].interference:
+            for each in channel.interference:
                 other = by_name.get(each.link)
                 if other is None:
                     raise ConfigError(f'{where}: no radio is called "{each.link}"')
@@ -119,7 +131,19 @@ def _radio_link(link: dict[str, Any], where: str) -> RadioLink:
         raise ConfigError(f"{where}.name is missing; give the link a name")
     number = _whole(link.get("id"), f"{where}.id", _LARGEST_ID)
     radio = parse_radio(link["radio"], f"{where}.radio")
-    return RadioLink(link["name"], number, radio, link["radio"])
+    return RadioLink(link["name"], number, radio, link["radio"], _budget_ns(link, where))
+
+
+def _budget_ns(link: dict[str, Any], where: str) -> int:
+    """The least delay, or feedback of ARQ, of both directions."""
+    found = []
+    for direction in DIRECTIONS:
+        settings, place = link[direction], f"{where}.{direction}"
+        found.append(_whole(settings.get("delay_ns", 0), f"{place}.delay_ns", 10**12))
+        arq = settings.get("arq")
+        if isinstance(arq, dict) and "feedback_ns" in arq:
+            found.append(_whole(arq["feedback_ns"], f"{place}.arq.feedback_ns", 10**12))
+    return min(found)
 
 
 def _whole(value: Any, where: str, most: int) -> int:

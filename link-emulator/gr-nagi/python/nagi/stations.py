@@ -28,8 +28,9 @@ from typing import Any, Self
 
 from gnuradio import gr, zeromq
 
+from .checks import DIRECTIONS, ConfigError
 from .privileges import end_with_parent
-from .radio import DIRECTIONS, ConfigError, Receiver, Transmitter, make_channel, parse_radio
+from .radio import Receiver, Transmitter, make_channel, parse_radio
 
 STATIONS = ("a", "b")
 _LONGEST_SOCKET_PATH = 107  # sockaddr_un

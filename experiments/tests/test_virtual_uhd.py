@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Links over a double of UHD's devices, in virtual time: a run without faults is valid and the same
+every time; faults are outcomes that make it invalid."""
+
+from __future__ import annotations
+
+import json
+
+import pandas as pd
+import pytest
+from marks import in_virtual_time
+from nagi.plan.radio import nagi_sdr
+from nagi_contracts.links import Links
+from nagi_contracts.records import Verdict
+from radio_runs import SPEC, needs_nagi_sdr, run
+
+DOUBLE = nagi_sdr().parents[1] / "lib" / "nagi" / "uhd-double" / "libnagi-uhd-double.so"
+pytestmark = [
+    *needs_nagi_sdr,
+    *in_virtual_time,
+    pytest.mark.skipif(not DOUBLE.is_file(), reason="needs UHD: `make sdr` installs it"),
+]
+DEVICE = "type=nagi_double,channels=2,tx_cable=x|y,rx_cable=y|x"
+
+
+def over_the_double(more: str = "") -> str:
+    """The experiment with devices in the place of a simulated channel, 1.5 s long."""
+    radio = SPEC[SPEC.index("radio: {") : SPEC.index("}", SPEC.index("radio: {")) + 1]
+    names = SPEC[SPEC.index("wireless: {") :].split("[")[1].split("]")[0].split(", ")
+    ends = ", ".join(
+        f'{name}: {{device: "{DEVICE}{more}", channel: {channel}, tx_gain: 66 dB, rx_gain: 40 dB}}'
+        for channel, name in enumerate(names)
+    )
+    devices = (
+        "radio: {by: uhd, modem: ofdm, modulation: qpsk, sample_rate: 2 MHz, "
+        f"uhd: {{frequency: 2450 MHz, ends: {{{ends}}}}}}}"
+    )
+    text = SPEC.replace(radio, devices)
+    for old, new in (
+        ("scheme: newreno", "scheme: $scheme"),
+        ("matrix: {snr: [13 dB]}", "matrix: {scheme: [newreno]}"),
+        ("report: {x: snr, series: snr}", "report: {x: scheme}"),
+        ("duration: 5 s", "duration: 1.5 s"),
+        ("warmup: 1 s", "warmup: 0.5 s"),
+    ):
+        assert old in text
+        text = text.replace(old, new)
+    return text
+
+
+def test_a_run_over_devices_is_valid(tmp_path):
+    said, directory = run(tmp_path, over_the_double(), lab="virtual", tries=1)
+    verdict = Verdict.read(directory / "verdict.json")
+    assert verdict.status == "valid", said
+    values = {check.name: check.value for check in verdict.checks}
+    assert values["radio_not_sent"] == values["radio_not_received"] == 0
+    assert values["replay_differences"] == 0
+    counts = Links.read(directory / "links.json").links[1].forward.transmissions
+    assert counts.received == counts.sent > 50
+    table = pd.read_parquet(directory / "transmissions.parquet")
+    mine = table[(table["link"] == "wireless") & (table["direction"] == "forward")]
+    assert mine["snr_db"].mean() == pytest.approx(18.9, abs=0.5)
+
+
+def test_faults_of_a_device_are_outcomes_and_make_a_run_invalid(tmp_path):
+    # After 5 s, when probes are over, each tenth burst is late.
+    text = over_the_double(",late=0.1,spared=5")
+    said, directory = run(tmp_path, text, lab="virtual", tries=1)
+    verdict = Verdict.read(directory / "verdict.json")
+    assert verdict.status == "invalid", said
+    assert {check.name for check in verdict.checks if not check.ok} == {"radio_not_sent"}
+    counts = Links.read(directory / "links.json").links[1].forward.transmissions
+    table = pd.read_parquet(directory / "transmissions.parquet")
+    mine = table[(table["link"] == "wireless") & (table["direction"] == "forward")]
+    assert counts.not_sent == (mine["outcome"] == "not sent").sum() > 0
+    assert json.loads((directory / "plan.json").read_text())["links"][1]["radio"]["by"] == "uhd"

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+//
+// Two stations on one frequency: neither hears the other while it transmits itself. What overlaps
+// is lost both ways.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+
+namespace gr::nagi {
+
+class HalfDuplex {
+ public:
+  /// A burst of direction 0 or 1 is on the air from `begin_ns` to `end_ns`, event time.
+  void transmit(std::size_t direction, std::int64_t begin_ns, std::int64_t end_ns) {
+    const std::lock_guard lock(mutex_);
+    auto& mine = bursts_.at(direction);
+    mine.push_back({begin_ns, end_ns});
+    while (mine.front().second < begin_ns - kept_ns) mine.pop_front();
+  }
+  /// Whether the other direction was on the air in between.
+  [[nodiscard]] bool overlaps(std::size_t direction, std::int64_t begin_ns,
+                              std::int64_t end_ns) const {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [begin, end] : bursts_.at(1 - direction)) {
+      if (begin < end_ns && end > begin_ns) return true;
+    }
+    return false;
+  }
+
+ private:
+  static constexpr std::int64_t kept_ns = 5'000'000'000;
+
+  mutable std::mutex mutex_;
+  std::array<std::deque<std::pair<std::int64_t, std::int64_t>>, 2> bursts_;
+};
+
+}  // namespace gr::nagi

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cable.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numbers>
+
+namespace nagi::uhd_double {
+
+namespace {
+
+constexpr std::int64_t kept_ns = 2'000'000'000;  // after its end
+constexpr double whole_to = 1e-4;                // of a sample: nearer to a whole one is one
+constexpr int reach = 16;                        // of the interpolation, samples to either side
+constexpr std::size_t phases = 512;
+constexpr double kaiser_beta = 8.0;
+
+double bessel_i0(double x) {
+  double term = 1.0;
+  double sum = 1.0;
+  for (int n = 1; n < 40; ++n) {
+    term *= x / (2.0 * n) * (x / (2.0 * n));
+    sum += term;
+  }
+  return sum;
+}
+
+using Taps = std::array<float, static_cast<std::size_t>(2) * reach>;
+
+/// Of a sinc in Kaiser's window, for a sample at `phase / phases` after tap `reach - 1`.
+std::vector<Taps> interpolation() {
+  std::vector<Taps> table(phases + 1);
+  for (std::size_t phase = 0; phase <= phases; ++phase) {
+    double sum = 0;
+    std::array<double, static_cast<std::size_t>(2) * reach> taps{};
+    for (std::size_t k = 0; k < taps.size(); ++k) {
+      const double x = static_cast<double>(k) - (reach - 1) -
+                       static_cast<double>(phase) / static_cast<double>(phases);
+      const double place = x / reach;
+      const double window = bessel_i0(kaiser_beta * std::sqrt(std::max(0.0, 1 - place * place)));
+      const double sinc =
+          std::abs(x) < 1e-12 ? 1 : std::sin(std::numbers::pi * x) / (std::numbers::pi * x);
+      taps[k] = sinc * window;
+      sum += taps[k];
+    }
+    for (std::size_t k = 0; k < taps.size(); ++k) {
+      table[phase][k] = static_cast<float>(taps[k] / sum);
+    }
+  }
+  return table;
+}
+
+Sample at(const std::vector<Sample>& samples, std::int64_t index) {
+  if (index < 0 || index >= std::ssize(samples)) return {};
+  return samples[static_cast<std::size_t>(index)];
+}
+
+Sample between(const std::vector<Sample>& samples, double position) {
+  static const std::vector<Taps> table = interpolation();
+  const double whole = std::floor(position);
+  const double place = (position - whole) * static_cast<double>(phases);
+  const auto phase = std::min(static_cast<std::size_t>(place), phases - 1);
+  const auto rest = static_cast<float>(place - static_cast<double>(phase));
+  const Taps& low = table[phase];
+  const Taps& high = table[phase + 1];
+  const auto first = static_cast<std::int64_t>(whole) - (reach - 1);
+  Sample sum;
+  for (std::size_t k = 0; k < low.size(); ++k) {
+    const float tap = low[k] + rest * (high[k] - low[k]);
+    sum += tap * at(samples, first + static_cast<std::int64_t>(k));
+  }
+  return sum;
+}
+
+/// Where in an emission the first sample that is asked for lies, in its samples.
+double position(const Emission& emission, const Reception& reception) {
+  // Of one clock both have the same ticks, and there is nothing to be rounded.
+  const double since_s = emission.clock == reception.clock
+                             ? (reception.begin - emission.begin).get_real_secs()
+                             : reception.at.seconds_since(emission.at);
+  const double rate_hz =
+      emission.clock == reception.clock ? emission.rate_hz : emission.true_rate_hz;
+  return since_s * rate_hz;
+}
+
+void add(const Emission& emission, std::span<Sample> out, const Reception& reception) {
+  const bool same_clock = emission.clock == reception.clock;
+  const double step = same_clock ? emission.rate_hz / reception.rate_hz
+                                 : emission.true_rate_hz / reception.true_rate_hz;
+  double first = position(emission, reception);
+  const auto length = static_cast<double>(emission.samples.size());
+  if (first > length + reach || first + step * static_cast<double>(out.size()) < -reach) return;
+  const double difference_hz = emission.carrier_hz - reception.carrier_hz;
+  if (std::abs(difference_hz) > (emission.rate_hz + reception.rate_hz) / 2) return;  // other band
+  const auto gain =
+      static_cast<float>(std::pow(10.0, (emission.full_scale_dbm - reception.full_scale_dbm) / 20));
+  const bool is_whole =
+      std::abs(step - 1) < 1e-12 && std::abs(first - std::round(first)) < whole_to;
+  if (is_whole) first = std::round(first);
+  const auto begin = static_cast<std::size_t>(
+      std::clamp(std::floor((-reach - first) / step), 0.0, static_cast<double>(out.size())));
+  const auto end = static_cast<std::size_t>(
+      std::clamp(std::ceil((length + reach - first) / step), 0.0, static_cast<double>(out.size())));
+  // The phase is counted from the emission's begin.
+  const double turn = difference_hz / reception.rate_hz;
+  const double phase = difference_hz * first / emission.rate_hz;
+  for (std::size_t i = begin; i < end; ++i) {
+    const double place = first + step * static_cast<double>(i);
+    Sample value = is_whole ? at(emission.samples, static_cast<std::int64_t>(place))
+                            : between(emission.samples, place);
+    if (difference_hz != 0) {
+      const double cycles = phase + turn * static_cast<double>(i);
+      value *= Sample(std::polar(1.0, 2 * std::numbers::pi * (cycles - std::floor(cycles))));
+    }
+    out[i] += gain * value;
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<Cable> Cable::named(const std::string& name) {
+  static std::mutex mutex;
+  static std::map<std::string, std::weak_ptr<Cable>> cables;
+  const std::lock_guard lock(mutex);
+  std::weak_ptr<Cable>& place = cables[name];
+  std::shared_ptr<Cable> found = place.lock();
+  if (!found) {
+    found = std::make_shared<Cable>();
+    place = found;
+  }
+  return found;
+}
+
+std::uint64_t Cable::begin(Emission emission) {
+  const std::lock_guard lock(mutex_);
+  forget(monotonic_ns() - kept_ns);
+  emissions_.push_back(std::move(emission));
+  return first_ + emissions_.size() - 1;
+}
+
+void Cable::append(std::uint64_t emission, std::span<const Sample> samples) {
+  const std::lock_guard lock(mutex_);
+  if (emission < first_) return;
+  std::vector<Sample>& all = emissions_[emission - first_].samples;
+  all.insert(all.end(), samples.begin(), samples.end());
+}
+
+void Cable::cut(std::uint64_t emission, std::size_t count) {
+  const std::lock_guard lock(mutex_);
+  if (emission < first_) return;
+  std::vector<Sample>& all = emissions_[emission - first_].samples;
+  all.resize(std::min(all.size(), count));
+}
+
+void Cable::forget(std::int64_t before_ns) {
+  while (!emissions_.empty() && emissions_.front().at.ns < before_ns) {
+    const Emission& first = emissions_.front();
+    const double lasts_s = static_cast<double>(first.samples.size()) / first.rate_hz;
+    if (first.at.ns + static_cast<std::int64_t>(lasts_s * 1e9) >= before_ns) return;
+    emissions_.pop_front();
+    ++first_;
+  }
+}
+
+void Cable::add_to(std::span<Sample> samples, const Reception& reception) const {
+  const std::lock_guard lock(mutex_);
+  for (const Emission& emission : emissions_) add(emission, samples, reception);
+}
+
+}  // namespace nagi::uhd_double
