@@ -197,7 +197,7 @@ REFUSED = [
     ("modulation: qpsk", "modulation: 256qam", "links.wireless.radio.modulation",
      "unknown value '256qam'; did you mean `64qam`? one of: bpsk"),
     ("radio: {snr: 30 dB}", "radio: {modem: ofdm}", "links.wireless.backward.radio.modem",
-     "unknown key `modem`; known here: fading, frequency_offset, multipath, phase_noise"),
+     "unknown key `modem`; known here: fading, frequency_offset, interference, multipath"),
     ("queue: 1 bdp}", "queue: 1 bdp, arq: {retries: 0, feedback: 1 ms}}", "links.wired.arq.retries",
      "0 is out of range; give 1 or more"),
     ("queue: 1 bdp}", "queue: 1 bdp, arq: {retries: 2, feedback: 0 ms}}",
