@@ -192,6 +192,23 @@ class TapPlan(Contract):
     power_db: float = Field(description="relative: nagi-sdr scales all to a sum of 1")
 
 
+class SampleClockPlan(Contract):
+    """The receiver's sample clock against the sender's; they agree at instant 0."""
+
+    offset_ppm: float
+    drift_ppm_s: float = Field(0.0, exclude_if=is_zero)
+
+
+class InterfererPlan(Contract):
+    """A direction of another radio whose transmissions disturb those of this one."""
+
+    link: str
+    direction: DirectionName
+    level_db: float = Field(
+        description="mean power of its bursts at this receiver, over that of those for it"
+    )
+
+
 class RadioChannelPlan(Contract):
     """What waveforms go through in one direction."""
 
@@ -207,6 +224,12 @@ class RadioChannelPlan(Contract):
     frequency_offset_hz: float = 0.0
     shadowing: ShadowingPlan | None = Field(None, exclude_if=is_none)
     phase_noise_hz: float = Field(0.0, exclude_if=is_zero, description="linewidth")
+    sample_clock: SampleClockPlan | None = Field(
+        None, exclude_if=is_none, description="null: as fast as the sender's"
+    )
+    interference: list[InterfererPlan] | None = Field(
+        None, exclude_if=is_none, description="null: nobody disturbs it"
+    )
 
 
 Modulation = Literal["bpsk", "qpsk", "8psk", "16qam", "64qam"]

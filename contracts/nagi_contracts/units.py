@@ -511,6 +511,26 @@ class Linewidth(FrequencyOffset):
     minimum, maximum = 0, 10**6
 
 
+class ClockOffset(Measure):
+    """By how much a clock is faster than another one, in ppm."""
+
+    what = "clock offset"
+    example = "20 ppm"
+    suffix = "_ppm"
+    minimum, maximum = -200, 200
+    units: ClassVar[dict[str, Decimal]] = {"ppm": Decimal(1)}
+
+
+class ClockDrift(Measure):
+    """By how much a clock's offset grows in a second, in ppm/s."""
+
+    what = "clock drift"
+    example = "0.01 ppm/s"
+    suffix = "_ppm_s"
+    minimum, maximum = -1, 1
+    units: ClassVar[dict[str, Decimal]] = {"ppm/s": Decimal(1)}
+
+
 class DopplerSpread(FrequencyOffset):
     """The largest Doppler shift of a fading channel, in Hz."""
 

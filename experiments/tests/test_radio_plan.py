@@ -197,7 +197,7 @@ REFUSED = [
     ("modulation: qpsk", "modulation: 256qam", "links.wireless.radio.modulation",
      "unknown value '256qam'; did you mean `64qam`? one of: bpsk"),
     ("radio: {snr: 30 dB}", "radio: {modem: ofdm}", "links.wireless.backward.radio.modem",
-     "unknown key `modem`; known here: fading, frequency_offset, multipath, phase_noise"),
+     "unknown key `modem`; known here: fading, frequency_offset, interference, multipath"),
     ("queue: 1 bdp}", "queue: 1 bdp, arq: {retries: 0, feedback: 1 ms}}", "links.wired.arq.retries",
      "0 is out of range; give 1 or more"),
     ("queue: 1 bdp}", "queue: 1 bdp, arq: {retries: 2, feedback: 0 ms}}",
@@ -342,6 +342,59 @@ def test_axes_of_snr_keep_the_file_s_order(tmp_path):
     points = points_of(tmp_path)
     assert [point.values["snr"] for point in points] == ["12 dB"] * 2 + ["15.5 dB"] * 2
     assert RADIO.count("$snr") == 1
+
+
+def test_interference_is_planned(tmp_path):
+    second = """\
+  other:
+    between: [N, E]
+    emulator: sdr
+    delay: 20 ms
+    queue: 20 packets
+    radio: {modem: ofdm, modulation: qpsk, rate: 2 Mbit, snr: 20 dB}
+"""
+
+    def planned(one, *pairs):
+        asked = f"snr: $snr\n      interference: [{one}]"
+        text = changed(
+            ("snr: $snr", asked), ("flows:\n", second + "flows:\n"), ("D: host", "D: host, E: host")
+        )
+        return plans_of(tmp_path, changed(*pairs, text=text))[0].link("wireless").radio
+
+    radio = planned("{link: other, carrier_to_interference: 6 dB}")
+    expected = {"link": "other", "direction": "forward", "level_db": -6}
+    assert [each.model_dump() for each in radio.forward.interference] == [expected]
+    assert radio.backward.interference == radio.forward.interference
+    given = "carrier_to_interference: 6 dB}"
+    for one, pairs, said in (
+        (f"{{link: wired, {given}", (), "no radio 'wired'"),
+        (f"{{link: wireless, {given}", (), "wireless forward disturbs itself"),
+        (f"{{link: other, {given}", (("2 Mbit, snr", "1 Mbit, snr"),), "another sample rate"),
+        (f"{{link: other, {given}", (("2 Mbit, snr", "2 Mbit, by: virtual, snr"),), "by: simul"),
+        (f"{{link: other, {given}", (("queue: 20 packets", ARQ.replace("8 ms", "3 ms")),),
+         "feedback after 3 ms is too early beside interference; give `feedback: 4 ms` or more"),
+    ):  # fmt: skip
+        with pytest.raises(InputError) as refused:
+            planned(one, *pairs)
+        assert said in str(refused.value)
+
+
+def test_the_sample_clock_is_planned(tmp_path):
+    def clock(text):
+        pair = ("snr: $snr", f"snr: $snr\n      sample_clock: {text}")
+        return plans_of(tmp_path, changed(pair))[0].link("wireless").radio
+
+    radio = clock("{offset: -20 ppm, drift: 0.01 ppm/s}")
+    assert radio.forward.sample_clock.model_dump() == {"offset_ppm": -20, "drift_ppm_s": 0.01}
+    assert radio.backward.sample_clock == radio.forward.sample_clock
+    for text, said in (
+        ("{offset: 0.1 %}", "'%' is no unit of a clock offset; one of: ppm"),
+        ("{offset: 300 ppm}", "out of range; give -200 ppm to 200 ppm"),
+        ("{offset: 1 ppm, drift: 1 ppm}", "'ppm' is no unit of a clock drift"),
+    ):
+        with pytest.raises(InputError) as refused:
+            clock(text)
+        assert said in str(refused.value)
 
 
 def test_rate_adaptation_is_planned_with_the_rates_of_its_modes(tmp_path):

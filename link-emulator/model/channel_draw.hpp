@@ -13,7 +13,13 @@
 
 namespace nagi::model {
 
-enum class ChannelPurpose : std::uint32_t { noise = 0, fading = 1, shadowing = 2, phase_noise = 3 };
+enum class ChannelPurpose : std::uint32_t {
+  noise = 0,
+  fading = 1,
+  shadowing = 2,
+  phase_noise = 3,
+  interference = 4,
+};
 
 using ChannelWords = r123::Philox4x32::ctr_type;
 

@@ -30,6 +30,8 @@ from pydantic import ValidationError
 from nagi.plan.schemes import Availability
 
 MIN_DELAY_NS = 10_000_000  # waveforms are computed while the packet is on its way
+# Interference is known 2 ms after a transmission is over: margin_ns of gr-nagi's `interference`.
+MIN_FEEDBACK_NS = 4_000_000
 INSTALL = "install GNU Radio and nagi-sdr with `make sdr`"
 INSTALL_THERE = f"{INSTALL} there, or say where it is as `nagi_sdr`"
 SYSTEM_PYTHON = "/usr/bin/python3"  # GNU Radio is of its modules

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from nagi_contracts.errors import choices, shown
 from nagi_contracts.impairments.fading import NoFading, RicianFading
 from nagi_contracts.impairments.snr import SnrTraceFile, SnrTracePlan
 from nagi_contracts.plan import (
@@ -13,11 +14,13 @@ from nagi_contracts.plan import (
     CarriersPlan,
     DirectionName,
     DirectionPlan,
+    InterfererPlan,
     ModePlan,
     RadioChannelPlan,
     RadioModePlan,
     RadioPlan,
     RateAdaptationPlan,
+    SampleClockPlan,
     TapPlan,
     UhdEndPlan,
     UhdPlan,
@@ -29,9 +32,11 @@ from nagi.plan.request import PlanRequest
 from nagi.plan.trace_files import trace_file
 from nagi.spec.links import (
     DirectionSettings,
+    Interferer,
     Link,
     Radio,
     RadioChannel,
+    SampleClock,
     SnrTableAdaptation,
     Tap,
     UhdEnd,
@@ -83,6 +88,9 @@ class RadioLinks:
             for name, link in request.experiment.links.items()
             if self._is_radio(name, link)
         }
+        for name in self.plans:
+            for direction in DIRECTIONS:
+                self._check_interference(name, direction)
 
     def channel(self, link: str, settings: DirectionSettings) -> DirectionPlan:
         """Rate and overhead of a direction of a radio: those of its modem."""
@@ -130,6 +138,40 @@ class RadioLinks:
                         "remove the slower one, or raise its SNR",
                     )
         return RateAdaptationPlan(kind=adaptation.kind, modes=modes, min_snr_db=min_snr_db)
+
+    def _check_interference(self, name: str, direction: DirectionName) -> None:
+        """Refuses interference that nagi-sdr cannot compute."""
+        link = self._request.experiment.links[name]
+        own = getattr(link, direction).radio
+        is_own = own is not None and own.interference is not None
+        place = ("links", name, *((direction,) if is_own else ()), "radio", "interference")
+        plan = self.plans[name]
+        channel = plan.channel(direction)
+        interferers = (channel.interference if channel else None) or []
+        for each in interferers:
+            other = self.plans.get(each.link)
+            who = f"{each.link} {each.direction}"
+            if other is None:
+                what, cure = f"no radio {shown(each.link)}", choices(each.link, self.plans)
+            elif (each.link, each.direction) == (name, direction):
+                what, cure = f"{who} disturbs itself", "name another link or direction"
+            elif plan.by != "simulated" or other.by != "simulated":
+                what = "radios of processes of their own do not disturb others"
+                cure = "write `by: simulated` at both"
+            elif other.sample_rate_hz != plan.sample_rate_hz:
+                what = f"{each.link} has another sample rate: {other.sample_rate_hz} Hz"
+                cure = f"give both the same, such as `sample_rate: {plan.sample_rate_hz} Hz`"
+            else:
+                continue
+            raise self._request.error(place, what, cure)
+        arq = self._request.settings(link, direction).arq
+        is_early = arq is not None and arq.feedback.value < radio.MIN_FEEDBACK_NS
+        if interferers and arq is not None and is_early:
+            raise self._request.error(
+                self._request.place(name, direction, "arq"),
+                f"feedback after {arq.feedback} is too early beside interference",
+                f"give `feedback: {Duration(radio.MIN_FEEDBACK_NS)}` or more",
+            )
 
     def _is_radio(self, name: str, link: Link) -> bool:
         """Whether a link is a radio. Refuses settings that belong to the other kind of link."""
@@ -296,6 +338,8 @@ class RadioLinks:
             frequency_offset_hz=offset.value if offset else 0.0,
             shadowing=shadowing.plan() if shadowing else None,
             phase_noise_hz=phase_noise.value if phase_noise else 0.0,
+            sample_clock=_sample_clock(channel.sample_clock),
+            interference=_interference(channel.interference),
         )
 
     def _snr_trace(
@@ -310,6 +354,25 @@ class RadioLinks:
             assert isinstance(found, SnrTracePlan)
             return found
         return None if trace is None else trace.plan()
+
+
+def _sample_clock(clock: SampleClock | None) -> SampleClockPlan | None:
+    if clock is None:
+        return None
+    return SampleClockPlan(
+        offset_ppm=clock.offset.value, drift_ppm_s=clock.drift.value if clock.drift else 0.0
+    )
+
+
+def _interference(interferers: list[Interferer] | None) -> list[InterfererPlan] | None:
+    return [
+        InterfererPlan(
+            link=each.link,
+            direction=each.direction,
+            level_db=-each.carrier_to_interference.value,
+        )
+        for each in interferers or []
+    ] or None
 
 
 def _end(asked: UhdEnd) -> UhdEndPlan:

@@ -23,6 +23,8 @@ from nagi_contracts.units import (
     Burst,
     ByteCount,
     CarrierFrequency,
+    ClockDrift,
+    ClockOffset,
     Delay,
     Duration,
     Feedback,
@@ -110,6 +112,25 @@ class Tap(Strict):
     power: Level = Field(description="beside the others'; their sum is that of the signal")
 
 
+class SampleClock(Strict):
+    """The receiver's sample clock against the sender's. They agree when the run begins."""
+
+    offset: ClockOffset = Field(description="by how much the receiver's is faster then")
+    drift: ClockDrift | None = Field(
+        None, description="by how much that grows in a second; 0 ppm/s if not given"
+    )
+
+
+class Interferer(Strict):
+    """Another radio on the same frequency: what it sends disturbs this receiver."""
+
+    link: Name = Field(description="the link that is this radio")
+    direction: DirectionName = Field("forward", description="which of its transmissions")
+    carrier_to_interference: Level = Field(
+        description="mean power of the signal over that of its bursts, at this receiver"
+    )
+
+
 class RadioChannel(Strict):
     """What waveforms go through in one direction. Given on the radio itself, it holds for both."""
 
@@ -129,6 +150,12 @@ class RadioChannel(Strict):
     )
     frequency_offset: FrequencyOffset | None = Field(
         None, description="of the sender's carrier against the receiver's; 0 Hz if not given"
+    )
+    sample_clock: SampleClock | None = Field(
+        None, description="the receiver's against the sender's; as fast if not given"
+    )
+    interference: Annotated[list[Interferer], Field(max_length=8)] | None = Field(
+        None, description="radios on the same frequency; none if not given"
     )
 
     @model_validator(mode="after")

@@ -3,6 +3,9 @@
 
 #include <gnuradio/nagi/channel.h>
 
+#include <memory>
+#include <mutex>
+
 namespace gr {
 namespace nagi {
 
@@ -10,11 +13,15 @@ class channel_impl : public channel {
  public:
   explicit channel_impl(const channel_config& config);
 
+  channel_config config() const override;
+  void set_config(const channel_config& config) override;
+
  private:
   void pass(const pmt::pmt_t& message);
 
-  channel_model model_;
-  double sample_rate_;
+  mutable std::mutex mutex_;  // for these two
+  channel_config config_;
+  std::shared_ptr<const channel_model> model_;
   std::int64_t next_begin_ns_ = 0;
 };
 

@@ -32,6 +32,8 @@ constexpr double longest_gain_interval = 1024.0;
 constexpr double whole_to = 1e-6;         // of a sample: nearer to a whole delay is one
 constexpr std::size_t filter_reach = 16;  // samples, to either side
 constexpr double kaiser_beta = 8.0;
+constexpr std::size_t places = 256;  // between samples, for which there is an interpolator
+constexpr double max_clock_offset_ppm = 200.0;
 constexpr std::int64_t longest_period_ns = 3'600'000'000'000;
 
 gr_complex product(gr_complex a, gr_complex b) {
@@ -52,7 +54,7 @@ double bessel_i0(double x) {
   return sum;
 }
 
-/// Coefficients for a delay of 16 samples and `rest`, in (0, 1); their sum is 1.
+/// Coefficients for a delay of 16 samples and `rest`, in [0, 1]; their sum is 1.
 std::vector<float> fractional_delay(double rest) {
   const auto reach = static_cast<double>(filter_reach);
   std::vector<double> taps;
@@ -61,7 +63,9 @@ std::vector<float> fractional_delay(double rest) {
     const double x = static_cast<double>(k) - reach - rest;
     const double place = x / (reach + 1.0);
     const double window = bessel_i0(kaiser_beta * std::sqrt(std::max(0.0, 1.0 - place * place)));
-    taps.push_back(::nagi::model::phasor(x / 2.0).imag() / (std::numbers::pi * x) * window);
+    const double sinc =
+        x == 0.0 ? 1.0 : ::nagi::model::phasor(x / 2.0).imag() / (std::numbers::pi * x);
+    taps.push_back(sinc * window);
     sum += taps.back();
   }
   std::vector<float> coefficients;
@@ -106,6 +110,10 @@ void check(const channel_config& config) {
   require(
       finite_from_0(config.phase_noise_hz) && config.phase_noise_hz <= config.sample_rate / 100.0,
       "phase_noise_hz must be from 0 to a hundredth of sample_rate");
+  require(std::abs(config.sample_clock_offset_ppm) <= max_clock_offset_ppm,
+          "sample_clock_offset_ppm must be within 200");
+  require(std::abs(config.sample_clock_drift_ppm_s) <= 1.0,
+          "sample_clock_drift_ppm_s must be within 1");
   std::int64_t before = -1;
   for (const auto& [at_ns, snr_db] : config.snr_steps) {
     require(before < 0 ? at_ns == 0 : at_ns > before,
@@ -171,6 +179,12 @@ channel_model::channel_model(const channel_config& config) : config_(config) {
     const auto index = static_cast<std::uint32_t>(paths_.size());
     paths_.push_back(make_path(index, delay_ns, power_of_db(power_db) / sum));
   }
+  if (config_.sample_clock_offset_ppm != 0.0 || config_.sample_clock_drift_ppm_s != 0.0) {
+    for (std::size_t place = 0; place <= places; ++place) {
+      interpolators_.push_back(
+          fractional_delay(1.0 - static_cast<double>(place) / static_cast<double>(places)));
+    }
+  }
 }
 
 channel_model::~channel_model() = default;
@@ -216,6 +230,7 @@ std::vector<gr_complex> channel_model::apply(std::uint64_t number, std::int64_t 
       add_path(via, begin_s, filtered(via.filter, samples), received);
     }
   }
+  if (!interpolators_.empty()) received = resampled(begin_ns, received);
   if (config_.frequency_offset_hz != 0.0) rotate(begin_ns, received);
   if (config_.phase_noise_hz > 0.0) add_phase_noise(number, received);
   const double power = noise_power(begin_ns);
@@ -260,6 +275,62 @@ void channel_model::add_path(const path& via, double begin_s, std::span<const gr
     }
     gain = next;
   }
+}
+
+/// Instants whose offset would be beyond the greatest have that one.
+double channel_model::clock_offset(std::int64_t at_ns) const {
+  const double seconds = static_cast<double>(at_ns) * 1e-9;
+  const double ppm = config_.sample_clock_offset_ppm + config_.sample_clock_drift_ppm_s * seconds;
+  return std::clamp(ppm, -max_clock_offset_ppm, max_clock_offset_ppm) * 1e-6;
+}
+
+double channel_model::clock_slip(std::int64_t at_ns) const {
+  const double seconds = static_cast<double>(at_ns) * 1e-9;
+  double drifting = seconds;  // until the greatest offset is reached
+  if (config_.sample_clock_drift_ppm_s != 0.0) {
+    const double limit = std::copysign(max_clock_offset_ppm, config_.sample_clock_drift_ppm_s);
+    drifting = std::clamp(
+        (limit - config_.sample_clock_offset_ppm) / config_.sample_clock_drift_ppm_s, 0.0, seconds);
+  }
+  const double ppm_seconds = config_.sample_clock_offset_ppm * drifting +
+                             config_.sample_clock_drift_ppm_s * drifting * drifting / 2.0 +
+                             clock_offset(at_ns) * 1e6 * (seconds - drifting);
+  return ppm_seconds * 1e-6 * config_.sample_rate;
+}
+
+/// Sample n of the receiver is at (n - fraction) / (1 + offset) of the sender's: it counts from the
+/// whole sample before the burst.
+std::vector<gr_complex> channel_model::resampled(std::int64_t begin_ns,
+                                                 std::span<const gr_complex> samples) const {
+  const double slip = clock_slip(begin_ns);
+  const double fraction = slip - std::floor(slip);
+  const double offset = clock_offset(begin_ns);
+  const auto reach = static_cast<std::ptrdiff_t>(filter_reach);
+  const double length = static_cast<double>(samples.size()) * (1.0 + offset) + fraction;
+  std::vector<gr_complex> out(static_cast<std::size_t>(std::ceil(length)) + filter_reach);
+  for (std::size_t n = 0; n < out.size(); ++n) {
+    const double at = (static_cast<double>(n) - fraction) / (1.0 + offset);
+    const double whole = std::floor(at);
+    const double place = (at - whole) * static_cast<double>(places);
+    const auto lower = std::min(static_cast<std::size_t>(place), places - 1);
+    const auto share = static_cast<float>(place - static_cast<double>(lower));
+    const auto& before = interpolators_[lower];
+    const auto& after = interpolators_[lower + 1];
+    const std::ptrdiff_t last = static_cast<std::ptrdiff_t>(whole) + 1 + reach;
+    float real = 0.0F;
+    float imaginary = 0.0F;
+    for (std::ptrdiff_t k = 0; k <= 2 * reach; ++k) {
+      const std::ptrdiff_t index = last - k;
+      if (index < 0 || index >= std::ssize(samples)) continue;
+      const auto tap_at = static_cast<std::size_t>(k);
+      const float tap = before[tap_at] + share * (after[tap_at] - before[tap_at]);
+      const gr_complex& sample = samples[static_cast<std::size_t>(index)];
+      real += tap * sample.real();
+      imaginary += tap * sample.imag();
+    }
+    out[n] = {real, imaginary};
+  }
+  return out;
 }
 
 /// The phase is that of an oscillator which runs from instant 0 on.

@@ -78,36 +78,30 @@ std::vector<gr_complex> projection(const std::vector<std::size_t>& carriers, std
 }  // namespace
 
 ofdm_equalizer_tracking::sptr ofdm_equalizer_tracking::make(
-    gr::digital::constellation_sptr constellation, int fft_len,
-    const std::vector<std::vector<int>>& occupied_carriers,
-    const std::vector<std::vector<int>>& pilot_carriers,
-    const std::vector<std::vector<gr_complex>>& pilot_symbols, int symbols_skipped,
-    int delay_spread, double alpha) {
-  return std::make_shared<ofdm_equalizer_tracking>(constellation, fft_len, occupied_carriers,
-                                                   pilot_carriers, pilot_symbols, symbols_skipped,
-                                                   delay_spread, alpha);
+    const ofdm_equalizer_tracking_config& config) {
+  return std::make_shared<ofdm_equalizer_tracking>(config);
 }
 
-ofdm_equalizer_tracking::ofdm_equalizer_tracking(
-    gr::digital::constellation_sptr constellation, int fft_len,
-    const std::vector<std::vector<int>>& occupied_carriers,
-    const std::vector<std::vector<int>>& pilot_carriers,
-    const std::vector<std::vector<gr_complex>>& pilot_symbols, int symbols_skipped,
-    int delay_spread, double alpha)
-    : ofdm_equalizer_1d_pilots(fft_len, occupied_carriers, pilot_carriers, pilot_symbols,
-                               symbols_skipped, true),
-      d_constellation(constellation),
-      d_points(constellation->points()),
-      d_alpha(alpha) {
-  if (!(alpha > 0 && alpha < 1)) {
+ofdm_equalizer_tracking::ofdm_equalizer_tracking(const ofdm_equalizer_tracking_config& config)
+    : ofdm_equalizer_1d_pilots(config.fft_len, config.occupied_carriers, config.pilot_carriers,
+                               config.pilot_symbols, config.symbols_skipped, true),
+      d_constellation(config.constellation),
+      d_points(config.constellation->points()),
+      d_alpha(config.alpha),
+      d_timing_gain(config.timing_gain) {
+  if (!(d_alpha > 0 && d_alpha < 1)) {
     throw std::invalid_argument("ofdm_equalizer_tracking: alpha is not between 0 and 1");
   }
-  const auto length = static_cast<std::size_t>(fft_len);
+  if (!(d_timing_gain >= 0 && d_timing_gain < 1)) {
+    throw std::invalid_argument("ofdm_equalizer_tracking: timing_gain is not 0 to below 1");
+  }
+  const auto length = static_cast<std::size_t>(config.fft_len);
   for (std::size_t carrier = 0; carrier < length; ++carrier) {
     const bool pilot = !d_pilot_carriers.empty() && d_pilot_carriers[0][carrier];
     if (pilot || d_occupied_carriers[carrier]) d_active.push_back(carrier);
   }
-  const auto spread = in_range("ofdm_equalizer_tracking: delay_spread", delay_spread, 0, fft_len);
+  const auto spread =
+      in_range("ofdm_equalizer_tracking: delay_spread", config.delay_spread, 0, config.fft_len);
   if (spread > 0) d_smoothing = projection(d_active, length, spread);
 }
 
@@ -115,7 +109,8 @@ void ofdm_equalizer_tracking::equalize(gr_complex* frame, int n_sym,
                                        const std::vector<gr_complex>& initial_taps,
                                        const std::vector<gr::tag_t>&) {
   if (!initial_taps.empty()) d_channel_state = initial_taps;
-  d_loop = {};
+  d_phase = {};
+  d_slope = {};
   if (!d_smoothing.empty()) fit();
   for (int i = 0; i < n_sym; ++i) {
     equalize_symbol(frame + i * d_fft_len, static_cast<std::size_t>(i));
@@ -136,6 +131,49 @@ void ofdm_equalizer_tracking::fit() {
   }
 }
 
+/// Turns each carrier back by a phase and its slope over the carriers, in rad. Each phasor is the
+/// one before it, turned.
+void ofdm_equalizer_tracking::turn_back(gr_complex* symbol, double phase, double slope) const {
+  const double first = static_cast<double>(d_active.front()) - d_fft_len / 2.0;
+  const Complex step = std::polar(1.0, -slope);
+  Complex phasor = std::polar(1.0, -phase - slope * first);
+  for (std::size_t carrier = d_active.front(); carrier <= d_active.back(); ++carrier) {
+    const gr_complex value = symbol[carrier];
+    const gr_complex by(phasor);
+    symbol[carrier] = {value.real() * by.real() - value.imag() * by.imag(),
+                       value.real() * by.imag() + value.imag() * by.real()};
+    phasor = {phasor.real() * step.real() - phasor.imag() * step.imag(),
+              phasor.real() * step.imag() + phasor.imag() * step.real()};
+  }
+}
+
+/// By how much the phase grows from one carrier to the next: a straight line through `seen`, of
+/// each active carrier its value times the conjugate of what it should be, around their sum
+/// `common`.
+double ofdm_equalizer_tracking::slope_error(const std::vector<gr_complex>& seen,
+                                            gr_complex common) const {
+  const double length = std::abs(Complex(common));
+  if (!(length > 0)) return 0;
+  const Complex back = std::conj(Complex(common)) / length;
+  double weights = 0;
+  double first = 0;  // moments of the carriers
+  double second = 0;
+  double phases = 0;
+  double products = 0;
+  for (std::size_t i = 0; i < d_active.size(); ++i) {
+    const double place = static_cast<double>(d_active[i]) - d_fft_len / 2.0;
+    const Complex turned = Complex(seen[i]) * back;
+    const double weight = std::max(turned.real(), 0.0);
+    weights += weight;
+    first += weight * place;
+    second += weight * place * place;
+    phases += turned.imag();
+    products += turned.imag() * place;
+  }
+  const double spread = weights * second - first * first;
+  return spread > 0 ? (weights * products - first * phases) / spread : 0;
+}
+
 void ofdm_equalizer_tracking::equalize_symbol(gr_complex* symbol, std::size_t index) {
   // A first estimate fitted to an impulse response is worth about three symbols.
   constexpr double initial_worth = 3;
@@ -143,34 +181,37 @@ void ofdm_equalizer_tracking::equalize_symbol(gr_complex* symbol, std::size_t in
   constexpr double frequency_gain = 0.05;
   const auto set = static_cast<std::size_t>(d_pilot_carr_set);
   const bool pilots = !d_pilot_carriers.empty();
-  d_loop.phase += d_loop.frequency;
-  const gr_complex predicted(std::polar(1.0, -d_loop.phase));
+  d_phase.advance();
+  d_slope.advance();
+  turn_back(symbol, d_phase.value, d_slope.value);
   std::vector<gr_complex> ideal(d_active.size());
   std::vector<gr_complex> inverse(d_active.size());
+  std::vector<gr_complex> seen(d_active.size());
   gr_complex common;
   for (std::size_t i = 0; i < d_active.size(); ++i) {
     const std::size_t carrier = d_active[i];
     const gr_complex gain = d_channel_state[carrier];
-    const gr_complex value = symbol[carrier] * predicted;
     inverse[i] = inverse_of(gain);
     if (pilots && d_pilot_carriers[set][carrier]) {
       ideal[i] = d_pilot_symbols[set][carrier];
     } else {
-      const gr_complex equal = value * inverse[i];
+      const gr_complex equal = symbol[carrier] * inverse[i];
       ideal[i] = d_points[d_constellation->decision_maker(&equal)];
     }
-    common += value * std::conj(gain * ideal[i]);
+    seen[i] = symbol[carrier] * std::conj(gain * ideal[i]);
+    common += seen[i];
   }
-  const double error = std::arg(Complex(common));
-  d_loop.phase += phase_gain * error;
-  d_loop.frequency += frequency_gain * error;
-  const gr_complex turn(std::polar(1.0, -d_loop.phase));
+  const double phase = d_phase.value;
+  const double slope = d_slope.value;
+  d_phase.correct(std::arg(Complex(common)), phase_gain, frequency_gain);
+  d_slope.correct(slope_error(seen, common), d_timing_gain, d_timing_gain * d_timing_gain / 4);
   const auto share =
       static_cast<float>(std::max(d_alpha, 1.0 / (initial_worth + 1 + static_cast<double>(index))));
+  turn_back(symbol, d_phase.value - phase, d_slope.value - slope);
   for (std::size_t i = 0; i < d_active.size(); ++i) {
     const std::size_t carrier = d_active[i];
     gr_complex& gain = d_channel_state[carrier];
-    const gr_complex value = symbol[carrier] * turn;
+    const gr_complex value = symbol[carrier];
     symbol[carrier] = value * inverse[i];
     // Weighted by the point's power: an inner point of 16-QAM knows less about the gain.
     gain += share * (value - gain * ideal[i]) * std::conj(ideal[i]);

@@ -11,22 +11,17 @@
 namespace gr {
 namespace nagi {
 
-packet_mux::sptr packet_mux::make(
-    const std::vector<gr::digital::constellation_sptr>& constellations, int header_symbols,
-    int block, int longest, int guard, int tail) {
-  return gnuradio::make_block_sptr<packet_mux_impl>(constellations, header_symbols, block, longest,
-                                                    guard, tail);
+packet_mux::sptr packet_mux::make(const packet_mux_config& config) {
+  return gnuradio::make_block_sptr<packet_mux_impl>(config);
 }
 
-packet_mux_impl::packet_mux_impl(const std::vector<gr::digital::constellation_sptr>& constellations,
-                                 int header_symbols, int block_symbols, int longest, int guard,
-                                 int tail)
+packet_mux_impl::packet_mux_impl(const packet_mux_config& config)
     : gr::block("packet_mux", gr::io_signature::make(0, 0, 0), gr::io_signature::make(0, 0, 0)),
-      symbols_(constellations, header_symbols),
-      block_(in_range("packet_mux: block", block_symbols, 1, 4096)),
-      longest_(in_range("packet_mux: longest", longest, 1, PacketSymbols::longest)),
-      guard_(in_range("packet_mux: guard", guard, 0, 1 << 20)),
-      tail_(in_range("packet_mux: tail", tail, 0, 1 << 20)) {
+      symbols_(config.constellations, config.header_symbols),
+      block_(in_range("packet_mux: block", config.block, 1, 4096)),
+      longest_(in_range("packet_mux: longest", config.longest, 1, PacketSymbols::longest)),
+      guard_(in_range("packet_mux: guard", config.guard, 0, 1 << 20)),
+      tail_(in_range("packet_mux: tail", config.tail, 0, 1 << 20)) {
   message_port_register_in(pmt::mp("pdus"));
   set_msg_handler(pmt::mp("pdus"), [this](const pmt::pmt_t& message) { take(message); });
   message_port_register_in(pmt::mp("samples"));

@@ -12,8 +12,7 @@ namespace nagi {
 
 class packet_mux_impl : public packet_mux {
  public:
-  packet_mux_impl(const std::vector<gr::digital::constellation_sptr>& constellations,
-                  int header_symbols, int block_symbols, int longest, int guard, int tail);
+  explicit packet_mux_impl(const packet_mux_config& config);
 
  private:
   struct Packet {

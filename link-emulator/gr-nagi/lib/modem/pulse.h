@@ -27,16 +27,17 @@ class Pulse {
     const auto scale =
         static_cast<float>(std::sqrt(static_cast<double>(samples_per_symbol) / energy));
     for (float& value : fine_) value *= scale;
+    for (std::ptrdiff_t late = -phases / 2; late <= phases / 2; ++late) {
+      auto& taps = taps_.emplace_back();
+      for (std::ptrdiff_t i = -reach_; i <= reach_; ++i) taps.push_back(at(i * phases - late));
+    }
   }
 
   /// Its samples when it comes `fraction` of a sample late, -0.5 to 0.5, to 1/32. Without a
   /// fraction their energy is samples_per_symbol, so that symbols of power 1 make a signal of
   /// power 1.
-  std::vector<float> taps(double fraction) const {
-    const auto late = static_cast<std::ptrdiff_t>(std::lround(fraction * phases));
-    std::vector<float> taps;
-    for (std::ptrdiff_t i = -reach_; i <= reach_; ++i) taps.push_back(at(i * phases - late));
-    return taps;
+  const std::vector<float>& taps(double fraction) const {
+    return taps_.at(static_cast<std::size_t>(std::lround(fraction * phases) + phases / 2));
   }
 
  private:
@@ -48,6 +49,7 @@ class Pulse {
 
   std::ptrdiff_t reach_;  // samples to either side
   std::vector<float> fine_;
+  std::vector<std::vector<float>> taps_;  // by the lateness, in phases, from the earliest
 };
 
 }  // namespace gr::nagi

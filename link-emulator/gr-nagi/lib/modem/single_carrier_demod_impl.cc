@@ -3,6 +3,10 @@
 
 #include <gnuradio/io_signature.h>
 
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
 #include "packet_limits.h"
 #include "pdu.h"
 
@@ -16,32 +20,43 @@ const pmt::pmt_t& state_key() {
   return key;
 }
 
-}  // namespace
+constexpr double max_slip = 16;  // samples
 
-single_carrier_demod::sptr single_carrier_demod::make(gr::digital::constellation_sptr constellation,
-                                                      const std::vector<gr_complex>& preamble,
-                                                      int samples_per_symbol, double rolloff,
-                                                      int span, double bandwidth) {
-  return gnuradio::make_block_sptr<single_carrier_demod_impl>(
-      constellation, preamble,
-      in_range("single_carrier_demod: samples_per_symbol", samples_per_symbol, 2, 64), rolloff,
-      in_range("single_carrier_demod: span", span, 1, 64), bandwidth);
+/// What the timing's detector says of symbols that come a sample late: twice the slope of a
+/// raised-cosine pulse where the next symbol is.
+double detector_slope(double rolloff, std::size_t samples_per_symbol) {
+  const double squeezed = 2 * rolloff;
+  const double shape = squeezed == 1
+                           ? std::numbers::pi / 4
+                           : std::cos(std::numbers::pi * rolloff) / (1 - squeezed * squeezed);
+  return 2 * shape / static_cast<double>(samples_per_symbol);
 }
 
-single_carrier_demod_impl::single_carrier_demod_impl(
-    const gr::digital::constellation_sptr& constellation, std::vector<gr_complex> preamble,
-    std::size_t samples_per_symbol, double rolloff, std::size_t span, double bandwidth)
+}  // namespace
+
+single_carrier_demod::sptr single_carrier_demod::make(const single_carrier_demod_config& config) {
+  return gnuradio::make_block_sptr<single_carrier_demod_impl>(config);
+}
+
+single_carrier_demod_impl::single_carrier_demod_impl(const single_carrier_demod_config& config)
     : gr::block("single_carrier_demod", gr::io_signature::make(0, 0, 0),
                 gr::io_signature::make(0, 0, 0)),
-      constellation_(constellation),
-      points_(constellation->points()),
-      preamble_(std::move(preamble)),
-      samples_per_symbol_(samples_per_symbol),
-      pulse_(samples_per_symbol, rolloff, span),
-      bandwidth_(bandwidth) {
-  if (!(bandwidth > 0 && bandwidth < 1)) {
+      constellation_(config.constellation),
+      points_(config.constellation->points()),
+      preamble_(config.preamble),
+      samples_per_symbol_(
+          in_range("single_carrier_demod: samples_per_symbol", config.samples_per_symbol, 2, 64)),
+      pulse_(samples_per_symbol_, config.rolloff,
+             in_range("single_carrier_demod: span", config.span, 1, 64)),
+      bandwidth_(config.bandwidth),
+      timing_gain_(config.timing_gain),
+      detector_slope_(detector_slope(config.rolloff, samples_per_symbol_)) {
+  if (!(bandwidth_ > 0 && bandwidth_ < 1)) {
     throw std::invalid_argument(
         "single_carrier_demod: the loop's bandwidth is not between 0 and 1");
+  }
+  if (!(timing_gain_ >= 0 && timing_gain_ < 1)) {
+    throw std::invalid_argument("single_carrier_demod: timing_gain is not 0 to below 1");
   }
   message_port_register_in(pmt::mp("samples"));
   set_msg_handler(pmt::mp("samples"), [this](const pmt::pmt_t& message) { demodulate(message); });
@@ -51,64 +66,72 @@ single_carrier_demod_impl::single_carrier_demod_impl(
 void single_carrier_demod_impl::demodulate(const pmt::pmt_t& message) {
   const Pdu pdu = open_pdu(message, "single_carrier_demod");
   std::size_t length = 0;
-  const gr_complex* samples = pmt::c32vector_elements(pdu.data, length);
+  const gr_complex* first = pmt::c32vector_elements(pdu.data, length);
+  const std::span samples(first, length);
   const auto count = static_cast<std::size_t>(
       pmt::to_long(pmt::dict_ref(pdu.meta, pmt::mp("item_count"), pmt::PMT_NIL)));
-  const double timing = pmt::to_double(pmt::dict_ref(pdu.meta, pmt::mp("timing"), pmt::PMT_NIL));
-  const auto values = filter({samples, length}, count, timing);
+  if (count < preamble_.size() ||
+      length < (count - 1) * samples_per_symbol_ + pulse_.taps(0).size()) {
+    throw std::invalid_argument("single_carrier_demod: fewer samples than its symbols need");
+  }
   State state{};
   if (preamble_.empty()) {
     const auto given = pmt::f64vector_elements(pmt::dict_ref(pdu.meta, state_key(), pmt::PMT_NIL));
-    state = {{given.at(0), given.at(1)}, given.at(2)};
+    state = {{given.at(0), given.at(1)}, given.at(2), given.at(3), given.at(4)};
   } else {
-    state = start(std::span(values).first(preamble_.size()));
+    const pmt::pmt_t timing = pmt::dict_ref(pdu.meta, pmt::mp("timing"), pmt::PMT_NIL);
+    state = start(samples, pmt::to_double(timing));
   }
   std::vector<gr_complex> symbols;
-  for (std::size_t i = preamble_.size(); i < count; ++i) symbols.push_back(track(values[i], state));
-  const pmt::pmt_t meta = pmt::dict_add(
-      pmt::make_dict(), state_key(),
-      pmt::init_f64vector(3, std::vector{state.gain.real(), state.gain.imag(), state.frequency}));
+  Previous before{};
+  for (std::size_t i = preamble_.size(); i < count; ++i) {
+    symbols.push_back(track(filter(samples, i, state.lateness), state, before));
+  }
+  const std::vector left{state.gain.real(), state.gain.imag(), state.frequency, state.lateness,
+                         state.slip};
+  const pmt::pmt_t meta =
+      pmt::dict_add(pmt::make_dict(), state_key(), pmt::init_f64vector(left.size(), left));
   message_port_pub(pmt::mp("symbols"),
                    pmt::cons(meta, pmt::init_c32vector(symbols.size(), symbols.data())));
 }
 
-/// The matched filter's output at the symbols' instants.
-std::vector<std::complex<double>> single_carrier_demod_impl::filter(
-    std::span<const gr_complex> samples, std::size_t count, double timing) const {
-  const auto taps = pulse_.taps(timing);
-  if (count < preamble_.size() ||
-      samples.size() < (count - 1) * samples_per_symbol_ + taps.size()) {
-    throw std::invalid_argument("single_carrier_demod: fewer samples than its symbols need");
+/// The matched filter's output at a symbol that comes `lateness` samples late. There is nothing
+/// before and after the samples.
+std::complex<double> single_carrier_demod_impl::filter(std::span<const gr_complex> samples,
+                                                       std::size_t index, double lateness) const {
+  const double whole = std::nearbyint(lateness);
+  const auto& taps = pulse_.taps(lateness - whole);
+  const std::ptrdiff_t begin =
+      static_cast<std::ptrdiff_t>(index * samples_per_symbol_) + static_cast<std::ptrdiff_t>(whole);
+  const std::ptrdiff_t from = std::max<std::ptrdiff_t>(0, -begin);
+  const std::ptrdiff_t to = std::min(std::ssize(taps), std::ssize(samples) - begin);
+  float real = 0;
+  float imag = 0;
+  for (std::ptrdiff_t k = from; k < to; ++k) {
+    const gr_complex& in = samples[static_cast<std::size_t>(begin + k)];
+    const float tap = taps[static_cast<std::size_t>(k)];
+    real += in.real() * tap;
+    imag += in.imag() * tap;
   }
-  std::vector<std::complex<double>> values(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    const gr_complex* in = &samples[i * samples_per_symbol_];
-    float real = 0;
-    float imag = 0;
-    for (std::size_t k = 0; k < taps.size(); ++k) {
-      real += in[k].real() * taps[k];
-      imag += in[k].imag() * taps[k];
-    }
-    values[i] = {real, imag};
-  }
-  return values;
+  return {real, imag};
 }
 
 /// The gain after the preamble, from all of it.
 single_carrier_demod_impl::State single_carrier_demod_impl::start(
-    std::span<const std::complex<double>> known) const {
+    std::span<const gr_complex> samples, double timing) const {
   std::complex<double> sum;
   double energy = 0;
-  for (std::size_t i = 0; i < known.size(); ++i) {
+  for (std::size_t i = 0; i < preamble_.size(); ++i) {
     const std::complex<double> symbol(preamble_[i]);
-    sum += known[i] * std::conj(symbol);
+    sum += filter(samples, i, timing) * std::conj(symbol);
     energy += std::norm(symbol);
   }
-  return {sum / energy, 0};
+  return {sum / energy, 0, timing, 0};
 }
 
 /// One symbol, and what it teaches.
-gr_complex single_carrier_demod_impl::track(const std::complex<double>& value, State& state) const {
+gr_complex single_carrier_demod_impl::track(const std::complex<double>& value, State& state,
+                                            Previous& before) const {
   state.gain *= std::polar(1.0, state.frequency);
   // A gain of nothing at all: a packet that is cut off.
   const double power = std::norm(state.gain);
@@ -116,9 +139,18 @@ gr_complex single_carrier_demod_impl::track(const std::complex<double>& value, S
   const std::complex<double> ideal(points_[constellation_->decision_maker(&symbol)]);
   // What the gain should have been times, in units of the decided point's power: points nearer to
   // the origin know less.
-  const std::complex<double> error = (std::complex<double>(symbol) - ideal) * std::conj(ideal);
+  const std::complex<double> seen(symbol);
+  const std::complex<double> error = (seen - ideal) * std::conj(ideal);
   state.frequency += 0.25 * bandwidth_ * bandwidth_ * error.imag();
   state.gain *= 1.0 + bandwidth_ * error;
+  // If they come late, what shows of each in the other differs in its sign.
+  const double late =
+      (seen * std::conj(before.ideal) - before.symbol * std::conj(ideal)).real() / detector_slope_;
+  // Farther off than half a sample no symbol is, but for noise.
+  const double correction = std::clamp(late, -0.5, 0.5) * timing_gain_;
+  state.slip += 0.25 * timing_gain_ * correction;
+  state.lateness = std::clamp(state.lateness + state.slip + correction, -max_slip, max_slip);
+  before = {seen, ideal};
   return symbol;
 }
 

@@ -12,21 +12,26 @@ namespace nagi {
 
 class single_carrier_demod_impl : public single_carrier_demod {
  public:
-  single_carrier_demod_impl(const gr::digital::constellation_sptr& constellation,
-                            std::vector<gr_complex> preamble, std::size_t samples_per_symbol,
-                            double rolloff, std::size_t span, double bandwidth);
+  explicit single_carrier_demod_impl(const single_carrier_demod_config& config);
 
  private:
   struct State {
     std::complex<double> gain;  // of the channel, with its phase
     double frequency;           // rad per symbol
+    double lateness;            // of the symbol to come, in samples
+    double slip;                // by which the next one is later, in samples
+  };
+  /// What the timing's detector compares the next symbol with.
+  struct Previous {
+    std::complex<double> symbol;
+    std::complex<double> ideal;
   };
 
   void demodulate(const pmt::pmt_t& message);
-  std::vector<std::complex<double>> filter(std::span<const gr_complex> samples, std::size_t count,
-                                           double timing) const;
-  State start(std::span<const std::complex<double>> known) const;
-  gr_complex track(const std::complex<double>& value, State& state) const;
+  std::complex<double> filter(std::span<const gr_complex> samples, std::size_t index,
+                              double lateness) const;
+  State start(std::span<const gr_complex> samples, double timing) const;
+  gr_complex track(const std::complex<double>& value, State& state, Previous& before) const;
 
   gr::digital::constellation_sptr constellation_;
   std::vector<gr_complex> points_;
@@ -34,6 +39,8 @@ class single_carrier_demod_impl : public single_carrier_demod {
   std::size_t samples_per_symbol_;
   Pulse pulse_;
   double bandwidth_;
+  double timing_gain_;
+  double detector_slope_;  // of the timing's detector, per sample
 };
 
 }  // namespace nagi

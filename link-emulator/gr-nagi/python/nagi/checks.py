@@ -29,11 +29,13 @@ def choice(value: Any, where: str, known: tuple[str, ...]) -> str:
     return str(value)
 
 
-def number(value: Any, where: str, least: float = -math.inf) -> float:
+def number(value: Any, where: str, least: float = -math.inf, greatest: float = math.inf) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise ConfigError(f"{where} is {value!r}; it must be a number")
     if value < least:
         raise ConfigError(f"{where} is {value}; it must be at least {least:g}")
+    if value > greatest:
+        raise ConfigError(f"{where} is {value}; it must be at most {greatest:g}")
     return float(value)
 
 

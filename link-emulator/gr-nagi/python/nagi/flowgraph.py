@@ -12,7 +12,7 @@ from gnuradio import gr
 
 from . import nagi_python
 from .checks import DIRECTIONS
-from .radio import SimulatedRadio
+from .radio import SimulatedRadio, interferer_port
 from .settings import RadioLink, Settings
 from .stations import Stations, VirtualRadio
 from .usrp import DeviceError, UhdLink
@@ -30,9 +30,12 @@ class Flowgraph:
         # What goes wrong in a block must end this process, not only the block.
         self._top = gr.top_block("nagi-sdr", catch_exceptions=False)
         self._ports: dict[str, nagi_python.medium_port] = {}
+        self._radios: dict[tuple[str, str], gr.hier_block2] = {}
         try:
             for link in settings.radios:
                 self._add(link, settings, media)
+            for link in settings.radios:
+                self._connect_interferers(link)
         except BaseException:
             self._cleanup.close()
             raise
@@ -59,6 +62,17 @@ class Flowgraph:
             self._top.msg_connect(port, "frames", radio, "packets")
             self._top.msg_connect(radio, "outcomes", port, "outcomes")
             self._ports[f"link {link.name}, {direction}"] = port
+            self._radios[link.name, direction] = radio
+
+    def _connect_interferers(self, link: RadioLink) -> None:
+        for direction, channel in link.radio.channels.items():
+            for index, each in enumerate(channel.interference):
+                self._top.msg_connect(
+                    self._radios[each.link, each.direction],
+                    "sent",
+                    self._radios[link.name, direction],
+                    interferer_port(index),
+                )
 
     def _station(self, link: RadioLink, seed: int) -> Path:
         directory = Path(

@@ -136,7 +136,8 @@ class modem_rx(gr.hier_block2):  # noqa: N801
     burst, in order, with its dictionary: bytes, mode and snr_db, or none and the outcome.
 
     `modulation`: one, or one for each mode, as the transmitter has them. `soft_bits`: whether soft
-    decisions leave with the bytes, for packet_deframer.
+    decisions leave with the bytes, for packet_deframer. `track_timing`: whether the timing is
+    followed through a burst, as a sample clock that is off needs it, or stays the preamble's.
     """
 
     def __init__(
@@ -145,6 +146,7 @@ class modem_rx(gr.hier_block2):  # noqa: N801
         modulation: str | Sequence[str] = "qpsk",
         *,
         soft_bits: bool = False,
+        track_timing: bool = True,
     ) -> None:
         _check_modem(modem)
         modes = _modes(modulation)
@@ -168,17 +170,23 @@ class modem_rx(gr.hier_block2):  # noqa: N801
         """By the ports of demux before and after them."""
         if modem == "ofdm":
             demodulators["header", "header_symbols"] = ofdm.Demodulator(
-                bpsk, ofdm.HEADER_ITEMS, header=True
+                bpsk, ofdm.HEADER_ITEMS, header=True, track_timing=track_timing
             )
         else:
-            demodulators["header", "header_symbols"] = single_carrier.demodulator(bpsk, header=True)
+            demodulators["header", "header_symbols"] = single_carrier.demodulator(
+                bpsk, header=True, track_timing=track_timing
+            )
         for index, each in enumerate(distinct):
             place = str(index or "")
             if modem == "ofdm":
                 items = _max_symbols(modem, [each]) // DATA_CARRIERS
-                payload = ofdm.Demodulator(points[each], items, header=False)
+                payload = ofdm.Demodulator(
+                    points[each], items, header=False, track_timing=track_timing
+                )
             else:
-                payload = single_carrier.demodulator(points[each], header=False)
+                payload = single_carrier.demodulator(
+                    points[each], header=False, track_timing=track_timing
+                )
             demodulators[f"payload{place}", f"payload_symbols{place}"] = payload
         self.msg_connect(self, "bursts", demux, "bursts")
         for (before, after), demodulator in demodulators.items():

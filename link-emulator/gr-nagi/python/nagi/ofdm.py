@@ -75,7 +75,10 @@ def _occupied() -> list[list[int]]:
 
 
 def _equalizer(
-    constellation: digital.constellation, symbols_skipped: int, delay_spread: int
+    constellation: digital.constellation,
+    symbols_skipped: int,
+    delay_spread: int,
+    track_timing: bool,
 ) -> nagi_python.ofdm_equalizer_tracking:
     return nagi_python.ofdm_equalizer_tracking(
         constellation=constellation.base(),
@@ -86,6 +89,7 @@ def _equalizer(
         symbols_skipped=symbols_skipped,
         delay_spread=delay_spread,
         alpha=0.05,
+        timing_gain=0.3 if track_timing else 0.0,
     )
 
 
@@ -128,7 +132,14 @@ class Demodulator(gr.hier_block2):
     the header. Otherwise the channel's estimate comes with the PDU.
     """
 
-    def __init__(self, constellation: digital.constellation, max_items: int, header: bool) -> None:
+    def __init__(
+        self,
+        constellation: digital.constellation,
+        max_items: int,
+        *,
+        header: bool,
+        track_timing: bool = True,
+    ) -> None:
         gr.hier_block2.__init__(
             self, "ofdm_demodulator", gr.io_signature(0, 0, 0), gr.io_signature(0, 0, 0)
         )
@@ -143,6 +154,7 @@ class Demodulator(gr.hier_block2):
                 constellation,
                 symbols_skipped=0 if header else HEADER_ITEMS - SYNC_ITEMS,
                 delay_spread=CYCLIC_PREFIX if header else 0,
+                track_timing=track_timing,
             ).base(),
             CYCLIC_PREFIX,
             key,

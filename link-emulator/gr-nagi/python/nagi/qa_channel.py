@@ -234,6 +234,32 @@ class Channel(gr_unittest.TestCase):
         self.check_mean(steps**2, 1)
         self.check_distribution(steps, normal_cdf)
 
+    def test_a_faster_sample_clock_stretches_bursts(self):
+        frequency = 0.4  # of the sample rate; OFDM's outermost carriers are at 0.406
+        tone = np.exp(2j * math.pi * frequency * np.arange(20_000))
+        for offset, drift, begin_s in ((50.0, 0.0, 1.005), (-100.0, 0.0, 3.00123), (20.0, 1.0, 30)):
+            channel = model(sample_clock_offset_ppm=offset, sample_clock_drift_ppm_s=drift)
+            begin_ns = round(begin_s * 1e9)
+            slip = RATE * 1e-6 * (offset * begin_s + drift * begin_s**2 / 2)
+            self.assertAlmostEqual(channel.clock_slip(begin_ns), slip, places=6)
+            rate = 1 + 1e-6 * (offset + drift * begin_s)
+            self.assertAlmostEqual(channel.clock_offset(begin_ns), rate - 1, places=12)
+            got = apply(channel, 0, begin_ns, tone)
+            at = (np.arange(len(got)) - slip % 1) / rate
+            expected = np.exp(2j * math.pi * frequency * at)
+            inside = (at > 20) & (at < len(tone) - 20)
+            self.assertGreater(np.sum(inside), 19_900)
+            # 80 dB below the tone.
+            error = np.mean(np.abs(got[inside] - expected[inside]) ** 2)
+            self.assertLess(error, 1e-8)
+
+    def test_a_drift_ends_at_the_greatest_offset(self):
+        channel = model(sample_clock_offset_ppm=199.0, sample_clock_drift_ppm_s=0.5)
+        slips = [channel.clock_slip(round(at * 1e9)) for at in (2.0, 3.0, 5.0)]
+        self.assertAlmostEqual(channel.clock_offset(5 * 10**9), 2e-4, places=12)
+        self.assertAlmostEqual(slips[0], RATE * 1e-6 * 399, places=6)
+        np.testing.assert_allclose(np.diff(slips), [RATE * 2e-4, 2 * RATE * 2e-4])
+
     def test_what_is_refused(self):
         for settings, name in (
             ({"fading": "nakagami"}, "nakagami"),
@@ -248,6 +274,8 @@ class Channel(gr_unittest.TestCase):
             ({"shadowing_db": -1.0}, "shadowing_db"),
             ({"shadowing_decorrelation_s": 0.0}, "shadowing_decorrelation_s"),
             ({"phase_noise_hz": RATE}, "phase_noise_hz"),
+            ({"sample_clock_offset_ppm": 201.0}, "sample_clock_offset_ppm"),
+            ({"sample_clock_drift_ppm_s": math.nan}, "sample_clock_drift_ppm_s"),
             ({"snr_steps": [(1, 3.0)], "snr_period_ns": 5}, "snr_steps"),
             ({"snr_steps": [(0, 3.0), (0, 4.0)], "snr_period_ns": 5}, "snr_steps"),
             ({"snr_steps": [(0, math.nan)], "snr_period_ns": 5}, "snr_steps"),
@@ -284,6 +312,38 @@ class ChannelBlock(gr_unittest.TestCase):
             self.assertEqual(got_meta, meta | {"begin_ns": begin_ns})
             expected = apply(model(**settings), meta["number"], begin_ns, samples)
             self.assertEqual(got.tobytes(), expected.tobytes())
+
+    def test_settings_change_while_a_flowgraph_runs(self):
+        block, sink = nagi.channel(1, 0, RATE), blocks.message_debug(False)
+        flowgraph = gr.top_block(catch_exceptions=False)
+        flowgraph.msg_connect(block, "bursts", sink, "store")
+        flowgraph.start()
+        samples = np.ones(1000, np.complex64)
+        changes = [
+            ("snr_db", 3.0),
+            ("fading", "rayleigh"),
+            ("doppler_hz", 5.0),
+            ("taps", [(0.0, 0.0), (500.0, -3.0)]),
+            ("frequency_offset_hz", 100.0),
+            ("shadowing_db", 4.0),
+            ("phase_noise_hz", 10.0),
+            ("sample_clock_offset_ppm", 20.0),
+        ]
+        settings = {}
+        for number, (name, value) in enumerate(changes):
+            settings[name] = value
+            getattr(block, f"set_{name}")(value)
+            message = pdu({"number": number, "begin_ns": number * 10**9}, samples)
+            block.to_basic_block()._post(pmt.intern("bursts"), message)
+            self.assertTrue(self.waitFor(lambda count=number + 1: sink.num_messages() == count))
+            expected = apply(model(**settings), number, number * 10**9, samples)
+            self.assertEqual(open_pdu(sink.get_message(number))[1].tobytes(), expected.tobytes())
+        self.assertEqual(block.snr_db(), 3.0)
+        with self.assertRaisesRegex(ValueError, "doppler_hz"):
+            block.set_doppler_hz(-1.0)
+        self.assertEqual(block.doppler_hz(), 5.0)
+        flowgraph.stop()
+        flowgraph.wait()
 
 
 if __name__ == "__main__":

@@ -216,6 +216,24 @@ class Modem(gr_unittest.TestCase):
             ]
             self.check_exact(run(chain, sent), sent, modem=modem)
 
+    def test_the_timing_is_followed_through_the_longest_packet(self):
+        # 40 ppm: two oscillators of 20 ppm each. The longest packet's end is then 1.6 samples off
+        # in OFDM with BPSK, 0.3 with 64-QAM, and 2.0 with a single carrier and BPSK.
+        sent = packets(18, [air_time.longest_frame()] * 6)
+        for (modem, modulation), offset in product(
+            (("ofdm", "64qam"), ("single_carrier", "bpsk"), ("single_carrier", "64qam")), (40, -40)
+        ):
+            chain = [
+                nagi.modem_tx(modem, modulation),
+                channel(snr_db=CLEAN_DB[modulation], sample_clock_offset_ppm=float(offset)),
+            ]
+            bursts = [samples for _, samples in run(chain, sent)]
+            followed = receive(modem, modulation, bursts)
+            self.check_exact(followed, sent, modem=modem, modulation=modulation, ppm=offset)
+            left = run([nagi.modem_rx(modem, modulation, track_timing=False)], bursts)
+            lost = sum(data != packet for (_, data), packet in zip(left, sent, strict=True))
+            self.assertEqual(lost, len(sent), (modem, modulation, offset))
+
     def test_the_snr_is_estimated(self):
         for (modem, modulation), snr_db in product(KINDS, (0, 6)):
             asked = CLEAN_DB[modulation] + snr_db

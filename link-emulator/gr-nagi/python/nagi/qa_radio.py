@@ -5,14 +5,18 @@
 All randomness is seeded; a loss that is said to appear is missed with a probability below 1e-6.
 """
 
+import socket
+import struct
 import unittest
 
 import numpy as np
 from flows import run
 from gnuradio import gr_unittest, nagi
 from gnuradio.nagi import air_time
-from gnuradio.nagi.checks import ConfigError
+from gnuradio.nagi.checks import DIRECTIONS, ConfigError
+from gnuradio.nagi.flowgraph import Flowgraph
 from gnuradio.nagi.radio import Channel, parse_radio
+from gnuradio.nagi.settings import parse
 
 RADIO = {
     "by": "simulated",
@@ -99,9 +103,11 @@ class Config(unittest.TestCase):
             "k_factor_db": 6.0,
             "taps": taps,
             "frequency_offset_hz": -10.0,
+            "sample_clock": {"offset_ppm": 20, "drift_ppm_s": 0.5},
         }
         config = changed(forward=full)
-        expected = Channel(12.0, "rician", 5.0, 6.0, ((0.0, 0.0), (1500.0, -6.0)), -10.0)
+        expected = Channel(12.0, "rician", 5.0, 6.0, ((0.0, 0.0), (1500.0, -6.0)), -10.0,
+                           sample_clock_offset_ppm=20.0, sample_clock_drift_ppm_s=0.5)  # fmt: skip
         self.assertEqual(config.channels["forward"], expected)
 
     def test_errors_name_the_key(self):
@@ -123,6 +129,8 @@ class Config(unittest.TestCase):
             ({"forward": {"snr_db": 1, "taps": []}}, "radio.forward.taps"),
             ({"forward": {"snr_db": 1, "taps": [{"delay_ns": -1}]}}, "delay_ns"),
             ({"forward": {"snr_db": 1, "taps": [{"delay_ns": 1}]}}, "power_db"),
+            ({"forward": {"snr_db": 1, "sample_clock": {}}}, "offset_ppm"),
+            ({"forward": {"snr_db": 1, "sample_clock": {"offset_ppm": 201}}}, "at most 200"),
         ):
             with self.assertRaises(ConfigError) as caught:
                 changed(**settings)
@@ -131,6 +139,56 @@ class Config(unittest.TestCase):
             with self.assertRaises(ConfigError) as caught:
                 parse_radio({key: value for key, value in RADIO.items() if key != missing})
             self.assertIn(missing, str(caught.exception))
+
+
+class Interference(gr_unittest.TestCase):
+    def document(self, **changes):
+        links = []
+        for number, name in enumerate(("west", "east")):
+            radio = RADIO | {"forward": {"snr_db": 30.0}, "backward": {"snr_db": 30.0}}
+            lossy = {"loss": {"model": "radio"}}
+            links.append(
+                {"name": name, "id": number, "forward": lossy, "backward": lossy, "radio": radio}
+            )
+        disturbed = {"link": "east", "direction": "forward", "level_db": -3.0} | changes
+        links[0]["radio"]["forward"]["interference"] = [disturbed]
+        return {"seed": 1, "links": links}
+
+    def test_a_radio_disturbs_another(self):
+        settings = parse(self.document())
+        places = [(link, direction) for link in ("west", "east") for direction in DIRECTIONS]
+        pairs = {place: socket.socketpair(type=socket.SOCK_SEQPACKET) for place in places}
+        flowgraph = Flowgraph(settings, {place: two.detach() for place, (_, two) in pairs.items()})
+        ends = {place: one for place, (one, _) in pairs.items()}
+        flowgraph.start()
+
+        def outcome_of(link, number, begin_ns):
+            end = ends[link, "forward"]
+            end.settimeout(20)
+            end.send(struct.pack("<IIqq", number, 0, begin_ns, begin_ns + 10**6) + bytes(200))
+            return end.recv(1000)[4]
+
+        # East's has been sent when its outcome is there: it is not too late for west's.
+        self.assertEqual(outcome_of("east", 0, 10**6), 0)
+        self.assertEqual(outcome_of("west", 0, 10**6 + 50_000), 3)  # payload error
+        self.assertEqual(outcome_of("west", 1, 10**8), 0)  # long after it
+        for end in ends.values():
+            end.close()
+        flowgraph.stop()
+
+    def test_what_is_refused(self):
+        for changes, said in (
+            ({"link": "north"}, "no radio is called"),
+            ({"link": "west"}, "does not disturb itself"),
+            ({"direction": "up"}, "direction"),
+            ({"level_db": None}, "level_db"),
+        ):
+            with self.assertRaisesRegex(ConfigError, said):
+                parse(self.document(**changes))
+        document = self.document()
+        document["links"][1]["radio"]["sample_rate_hz"] = 10**6
+        with self.assertRaisesRegex(ConfigError, "another sample rate"):
+            parse(document)
 
 
 if __name__ == "__main__":

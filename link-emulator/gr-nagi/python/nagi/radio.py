@@ -27,6 +27,16 @@ BY = ("simulated", "virtual", "uhd")
 
 
 @dataclass(frozen=True)
+class Interferer:
+    """A direction of a radio whose transmissions disturb another's."""
+
+    link: str
+    direction: str
+    level_db: float
+    """Power of its bursts at the disturbed receiver, over that of those it is to receive."""
+
+
+@dataclass(frozen=True)
 class Channel:
     """What a burst meets on its way. `snr_db`: its mean power over the power of the noise."""
 
@@ -43,6 +53,9 @@ class Channel:
     shadowing_db: float = 0.0
     shadowing_decorrelation_s: float = 1.0
     phase_noise_hz: float = 0.0
+    sample_clock_offset_ppm: float = 0.0
+    sample_clock_drift_ppm_s: float = 0.0
+    interference: tuple[Interferer, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -85,6 +98,8 @@ def _channel(value: Any, where: str) -> Channel:
         "frequency_offset_hz",
         "shadowing",
         "phase_noise_hz",
+        "sample_clock",
+        "interference",
     )
     config = section(value, where, known)
     numbers = {
@@ -99,6 +114,8 @@ def _channel(value: Any, where: str) -> Channel:
         **numbers,
         **(_snr_trace(config["snr_trace"], f"{where}.snr_trace") if "snr_trace" in config else {}),
         **(_shadowing(config["shadowing"], f"{where}.shadowing") if "shadowing" in config else {}),
+        **_sample_clock(config.get("sample_clock"), f"{where}.sample_clock"),
+        interference=_interference(config.get("interference", []), f"{where}.interference"),
     )
 
 
@@ -157,6 +174,44 @@ def _shadowing(value: Any, where: str) -> dict[str, Any]:
     }
 
 
+def _sample_clock(value: Any, where: str) -> dict[str, float]:
+    if value is None:
+        return {}
+    clock = section(value, where, ("offset_ppm", "drift_ppm_s"))
+    return {
+        "sample_clock_offset_ppm": number(
+            required(clock, "offset_ppm", where), f"{where}.offset_ppm", -200, 200
+        ),
+        "sample_clock_drift_ppm_s": number(
+            clock.get("drift_ppm_s", 0.0), f"{where}.drift_ppm_s", -1, 1
+        ),
+    }
+
+
+MAX_INTERFERERS = 8
+
+
+def _interference(value: Any, where: str) -> tuple[Interferer, ...]:
+    if not isinstance(value, list) or len(value) > MAX_INTERFERERS:
+        raise ConfigError(f"{where} must be a list of at most {MAX_INTERFERERS} interferers")
+    known = ("link", "direction", "level_db")
+    found = []
+    for index, item in enumerate(value):
+        place = f"{where}[{index}]"
+        one = section(item, place, known)
+        link, direction, level = (required(one, key, place) for key in known)
+        if not isinstance(link, str):
+            raise ConfigError(f"{place}.link is {link!r}; it must be the name of a link")
+        found.append(
+            Interferer(
+                link,
+                choice(direction, f"{place}.direction", DIRECTIONS),
+                number(level, f"{place}.level_db", -200, 200),
+            )
+        )
+    return tuple(found)
+
+
 def parse_radio(value: Any, where: str = "radio") -> RadioConfig:
     """A link's "radio" from its configuration (JSON). Raises ConfigError, naming the key."""
     is_uhd = isinstance(value, dict) and value.get("by") == "uhd"
@@ -212,6 +267,8 @@ def make_channel(
         shadowing_db=channel.shadowing_db,
         shadowing_decorrelation_s=channel.shadowing_decorrelation_s,
         phase_noise_hz=channel.phase_noise_hz,
+        sample_clock_offset_ppm=channel.sample_clock_offset_ppm,
+        sample_clock_drift_ppm_s=channel.sample_clock_drift_ppm_s,
     )
 
 
@@ -253,8 +310,15 @@ class Receiver(gr.hier_block2):
         self.msg_connect(deframer, "packets", self, "outcomes")
 
 
+def interferer_port(index: int) -> str:
+    """The message port of interferers, counted from 0."""
+    return f"interferer{index or ''}"
+
+
 class SimulatedRadio(gr.hier_block2):
-    """One direction of a link. Message ports: in `packets`, out `outcomes`, one each, in order."""
+    """One direction of a link. Message ports: in `packets`, out `outcomes`, one each, in order; out
+    `sent`, the bursts as they are sent; in `interferer`, `interferer1` and so on, those of each
+    of the channel's interferers."""
 
     def __init__(self, config: RadioConfig, direction: str, seed: int, number: int) -> None:
         gr.hier_block2.__init__(
@@ -262,10 +326,26 @@ class SimulatedRadio(gr.hier_block2):
         )
         self.message_port_register_hier_in("packets")
         self.message_port_register_hier_out("outcomes")
+        self.message_port_register_hier_out("sent")
         transmitter = Transmitter(config)
         channel = make_channel(config, direction, seed, number)
         receiver = Receiver(config)
         self.msg_connect(self, "packets", transmitter, "packets")
+        self.msg_connect(transmitter, "bursts", self, "sent")
         self.msg_connect(transmitter, "bursts", channel, "bursts")
-        self.msg_connect(channel, "bursts", receiver, "bursts")
+        heard: gr.basic_block = channel
+        interferers = config.channels[direction].interference
+        if interferers:
+            heard = nagi_python.interference(
+                seed,
+                number,
+                float(config.sample_rate_hz),
+                levels_db=[each.level_db for each in interferers],
+            )
+            self.msg_connect(channel, "bursts", heard, "bursts")
+        for index in range(len(interferers)):
+            port = interferer_port(index)
+            self.message_port_register_hier_in(port)
+            self.msg_connect(self, port, heard, port)
+        self.msg_connect(heard, "bursts", receiver, "bursts")
         self.msg_connect(receiver, "outcomes", self, "outcomes")

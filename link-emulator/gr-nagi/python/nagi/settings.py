@@ -91,9 +91,31 @@ def parse(document: Any) -> Settings:
     ]
     if not radios:
         raise ConfigError("links: none has a radio; start nagi-link with it")
+    _check_interferers(radios)
     epoch = _whole(document.get("epoch_realtime_ns", 0), "epoch_realtime_ns", 2**63 - 1)
     seed = _whole(document.get("seed", 0), "seed", 2**64 - 1)
     return Settings(seed, radios, document, epoch or time.time_ns())
+
+
+def _check_interferers(radios: list[RadioLink]) -> None:
+    """Raises ConfigError for interference that cannot be computed."""
+    by_name = {each.name: each.radio for each in radios}
+    for link in radios:
+        for direction, channel in link.radio.channels.items():
+            where = f"link {link.name}: radio.{direction}.interference"
+            for each in channel.interference:
+                other = by_name.get(each.link)
+                if other is None:
+                    raise ConfigError(f'{where}: no radio is called "{each.link}"')
+                if (each.link, each.direction) == (link.name, direction):
+                    raise ConfigError(f"{where}: a direction does not disturb itself")
+                if link.radio.by != "simulated" or other.by != "simulated":
+                    raise ConfigError(f'{where}: of radios of "by": "simulated" only')
+                if other.sample_rate_hz != link.radio.sample_rate_hz:
+                    raise ConfigError(
+                        f"{where}: {each.link} has another sample rate: {other.sample_rate_hz} Hz,"
+                        f" not {link.radio.sample_rate_hz} Hz"
+                    )
 
 
 def _radio_link(link: dict[str, Any], where: str) -> RadioLink:

@@ -24,6 +24,8 @@ from .air_time import (
 
 ROLLOFF = 0.35
 CHANNEL_KEY = "single_carrier_state"
+MAX_SLIP = 16
+"""Samples by which a packet's end may come later than its begin says."""
 
 _RAMP = 2 * PULSE_SPAN * SAMPLES_PER_SYMBOL
 
@@ -63,7 +65,7 @@ def modulator() -> nagi_python.single_carrier_mod:
 
 
 def demodulator(
-    constellation: digital.constellation, header: bool
+    constellation: digital.constellation, *, header: bool, track_timing: bool = True
 ) -> nagi_python.single_carrier_demod:
     return nagi_python.single_carrier_demod(
         constellation=constellation.base(),
@@ -72,6 +74,7 @@ def demodulator(
         rolloff=ROLLOFF,
         span=PULSE_SPAN,
         bandwidth=0.05,
+        timing_gain=0.01 if track_timing else 0.0,
     )
 
 
@@ -90,7 +93,7 @@ def demux_shape() -> dict[str, object]:
         "item_prefix": 0,
         "item_symbols": 1,
         "header_items": PREAMBLE_SYMBOLS + HEADER_SYMBOLS,
-        "overlap": _RAMP // SAMPLES_PER_SYMBOL,
+        "overlap": _RAMP // SAMPLES_PER_SYMBOL + MAX_SLIP // SAMPLES_PER_SYMBOL,
         "snr_offset_db": 10 * math.log10(WAVEFORMS["single_carrier"].symbol_gain),
         "channel_key": CHANNEL_KEY,
         "weights": [],

@@ -31,6 +31,13 @@ class NAGI_API channel : virtual public gr::block {
 
   /*! Throws std::invalid_argument, naming the value, if one is impossible. */
   static sptr make(const channel_config& config);
+
+  /*! What it is now. */
+  virtual channel_config config() const = 0;
+
+  /*! Has it be another one from the next burst on; also while the flowgraph runs. Throws as make(),
+      and then stays as it is. */
+  virtual void set_config(const channel_config& config) = 0;
 };
 
 }  // namespace nagi

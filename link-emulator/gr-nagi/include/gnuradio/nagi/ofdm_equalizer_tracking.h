@@ -11,8 +11,29 @@
 namespace gr {
 namespace nagi {
 
+/*! What ofdm_equalizer_tracking must know of the signal, and how it follows the channel. */
+struct ofdm_equalizer_tracking_config {
+  /*! Of the data carriers, mean power 1. */
+  gr::digital::constellation_sptr constellation;
+  /*! Carriers. */
+  int fft_len = 64;
+  /*! These three as everywhere in gr-digital's OFDM. */
+  std::vector<std::vector<int>> occupied_carriers;
+  std::vector<std::vector<int>> pilot_carriers;
+  std::vector<std::vector<gr_complex>> pilot_symbols;
+  /*! Symbols of the packet before this frame. */
+  int symbols_skipped = 0;
+  /*! In samples; 0 takes the first estimate as it is. */
+  int delay_spread = 0;
+  /*! Share of the newest symbol in a carrier's gain, between 0 and 1. */
+  double alpha = 0.05;
+  /*! Share of a symbol's timing error by which the timing is corrected, 0 to below 1; 0: it stays
+      as it was when the frame began. */
+  double timing_gain = 0.3;
+};
+
 /*!
- * \brief OFDM equalizer that follows the common phase and each carrier's gain.
+ * \brief OFDM equalizer that follows the common phase, the timing and each carrier's gain.
  * \ingroup nagi
  *
  * \details
@@ -24,6 +45,8 @@ namespace nagi {
  * 1995);
  * \li turns each symbol back by the phase that pilots and decided symbols show in common, with a
  * second order loop;
+ * \li takes the slope of the phase over the carriers out, which a sample clock that is off makes
+ *     steeper with each symbol, with another second order loop;
  * \li averages each carrier's gain, over all symbols at first and over 1 / \c alpha later.
  * Each frame starts from its own estimate only.
  */
@@ -31,27 +54,11 @@ class NAGI_API ofdm_equalizer_tracking : public gr::digital::ofdm_equalizer_1d_p
  public:
   using sptr = std::shared_ptr<ofdm_equalizer_tracking>;
 
-  /*!
-   * \param constellation      of the data carriers, mean power 1
-   * \param fft_len            carriers
-   * \param occupied_carriers, pilot_carriers, pilot_symbols  as everywhere in gr-digital's OFDM
-   * \param symbols_skipped    symbols of the packet before this frame
-   * \param delay_spread       in samples; 0 takes the first estimate as it is
-   * \param alpha              share of the newest symbol in a carrier's gain
-   *
-   * Throws std::invalid_argument if one of them makes no sense. Input is in shifted order.
-   */
-  static sptr make(gr::digital::constellation_sptr constellation, int fft_len,
-                   const std::vector<std::vector<int>>& occupied_carriers,
-                   const std::vector<std::vector<int>>& pilot_carriers,
-                   const std::vector<std::vector<gr_complex>>& pilot_symbols, int symbols_skipped,
-                   int delay_spread, double alpha);
+  /*! Throws std::invalid_argument if something in \p config makes no sense. Input is in shifted
+   * order. */
+  static sptr make(const ofdm_equalizer_tracking_config& config);
 
-  ofdm_equalizer_tracking(gr::digital::constellation_sptr constellation, int fft_len,
-                          const std::vector<std::vector<int>>& occupied_carriers,
-                          const std::vector<std::vector<int>>& pilot_carriers,
-                          const std::vector<std::vector<gr_complex>>& pilot_symbols,
-                          int symbols_skipped, int delay_spread, double alpha);
+  explicit ofdm_equalizer_tracking(const ofdm_equalizer_tracking_config& config);
 
   void equalize(gr_complex* frame, int n_sym, const std::vector<gr_complex>& initial_taps,
                 const std::vector<gr::tag_t>& tags) override;
@@ -60,17 +67,29 @@ class NAGI_API ofdm_equalizer_tracking : public gr::digital::ofdm_equalizer_1d_p
   void fit();
   void equalize_symbol(gr_complex* symbol, std::size_t index);
 
+  /*! Of second order: a value, and by how much it grows with each symbol. */
   struct Loop {
-    double phase = 0;
-    double frequency = 0;
+    double value = 0;
+    double rate = 0;
+
+    void advance() { value += rate; }
+    void correct(double error, double value_gain, double rate_gain) {
+      value += value_gain * error;
+      rate += rate_gain * error;
+    }
   };
+
+  void turn_back(gr_complex* symbol, double phase, double slope) const;
+  double slope_error(const std::vector<gr_complex>& seen, gr_complex common) const;
 
   gr::digital::constellation_sptr d_constellation;
   std::vector<gr_complex> d_points;
   std::vector<std::size_t> d_active;    // carriers with data or pilots
   std::vector<gr_complex> d_smoothing;  // d_active.size() squared, or nothing
   double d_alpha;
-  Loop d_loop;
+  double d_timing_gain;
+  Loop d_phase;  // rad
+  Loop d_slope;  // rad from one carrier to the next
 };
 
 }  // namespace nagi

@@ -11,6 +11,22 @@
 namespace gr {
 namespace nagi {
 
+/*! What packet_mux must know of a modem's bursts. */
+struct packet_mux_config {
+  /*! The payload's in each mode, 1 to 16 of them, mean power 1, 2 to 64 points. */
+  std::vector<gr::digital::constellation_sptr> constellations;
+  /*! Symbols of the PHY header, at least 32. */
+  int header_symbols = 32;
+  /*! The payload's symbols come in multiples of this. */
+  int block = 1;
+  /*! Bytes of the longest packet, at most 4095. */
+  int longest = 4095;
+  /*! Samples of silence before a burst. */
+  int guard = 0;
+  /*! Samples of silence after it. */
+  int tail = 0;
+};
+
 /*!
  * \brief Turns packets into symbols, and what a modulator makes of them into bursts.
  * \ingroup nagi
@@ -34,19 +50,8 @@ class NAGI_API packet_mux : virtual public gr::block {
  public:
   using sptr = std::shared_ptr<packet_mux>;
 
-  /*!
-   * \param constellations  the payload's in each mode, 1 to 16 of them, mean power 1, 2 to 64
-   * points
-   * \param header_symbols  of the PHY header, at least 32
-   * \param block           the payload's symbols come in multiples of this
-   * \param longest         bytes of the longest packet, at most 4095
-   * \param guard           samples of silence before a burst
-   * \param tail            samples of silence after it
-   *
-   * Throws std::invalid_argument if one of them makes no sense.
-   */
-  static sptr make(const std::vector<gr::digital::constellation_sptr>& constellations,
-                   int header_symbols, int block, int longest, int guard, int tail);
+  /*! Throws std::invalid_argument if something in \p config makes no sense. */
+  static sptr make(const packet_mux_config& config);
 };
 
 }  // namespace nagi

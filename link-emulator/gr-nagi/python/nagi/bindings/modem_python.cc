@@ -21,9 +21,17 @@ using block_class = py::class_<Block, gr::block, gr::basic_block, std::shared_pt
 
 void bind_packet_mux(py::module& m) {
   block_class<packet_mux>(m, "packet_mux", "Packets into symbols, modulated samples into bursts.")
-      .def(py::init(&packet_mux::make), py::kw_only(), py::arg("constellations"),
-           py::arg("header_symbols"), py::arg("block"), py::arg("longest"), py::arg("guard"),
-           py::arg("tail"));
+      .def(py::init([](std::vector<gr::digital::constellation_sptr> constellations,
+                       int header_symbols, int block, int longest, int guard, int tail) {
+             return packet_mux::make({.constellations = std::move(constellations),
+                                      .header_symbols = header_symbols,
+                                      .block = block,
+                                      .longest = longest,
+                                      .guard = guard,
+                                      .tail = tail});
+           }),
+           py::kw_only(), py::arg("constellations"), py::arg("header_symbols"), py::arg("block"),
+           py::arg("longest"), py::arg("guard"), py::arg("tail"));
 }
 
 void bind_packet_demux(py::module& m) {
@@ -72,9 +80,20 @@ void bind_single_carrier(py::module& m) {
            py::arg("samples_per_symbol"), py::arg("rolloff"), py::arg("span"));
   block_class<single_carrier_demod>(m, "single_carrier_demod",
                                     "Matched filter, timing, gain and phase of one packet.")
-      .def(py::init(&single_carrier_demod::make), py::kw_only(), py::arg("constellation"),
-           py::arg("preamble"), py::arg("samples_per_symbol"), py::arg("rolloff"), py::arg("span"),
-           py::arg("bandwidth"));
+      .def(py::init([](gr::digital::constellation_sptr constellation,
+                       std::vector<gr_complex> preamble, int samples_per_symbol, double rolloff,
+                       int span, double bandwidth, double timing_gain) {
+             return single_carrier_demod::make({.constellation = std::move(constellation),
+                                                .preamble = std::move(preamble),
+                                                .samples_per_symbol = samples_per_symbol,
+                                                .rolloff = rolloff,
+                                                .span = span,
+                                                .bandwidth = bandwidth,
+                                                .timing_gain = timing_gain});
+           }),
+           py::kw_only(), py::arg("constellation"), py::arg("preamble"),
+           py::arg("samples_per_symbol"), py::arg("rolloff"), py::arg("span"), py::arg("bandwidth"),
+           py::arg("timing_gain") = 0.01);
 }
 
 void bind_repeatable_fft(py::module& m) {
@@ -90,11 +109,26 @@ void bind_ofdm_equalizer_tracking(py::module& m) {
   py::class_<ofdm_equalizer_tracking, ofdm_equalizer_1d_pilots,
              std::shared_ptr<ofdm_equalizer_tracking>>(
       m, "ofdm_equalizer_tracking",
-      "OFDM equalizer that follows the common phase and each carrier's gain.")
-      .def(py::init(&ofdm_equalizer_tracking::make), py::kw_only(), py::arg("constellation"),
-           py::arg("fft_len"), py::arg("occupied_carriers"), py::arg("pilot_carriers"),
-           py::arg("pilot_symbols"), py::arg("symbols_skipped"), py::arg("delay_spread"),
-           py::arg("alpha"));
+      "OFDM equalizer that follows the common phase, the timing and each carrier's gain.")
+      .def(
+          py::init([](gr::digital::constellation_sptr constellation, int fft_len,
+                      std::vector<std::vector<int>> occupied_carriers,
+                      std::vector<std::vector<int>> pilot_carriers,
+                      std::vector<std::vector<gr_complex>> pilot_symbols, int symbols_skipped,
+                      int delay_spread, double alpha, double timing_gain) {
+            return ofdm_equalizer_tracking::make({.constellation = std::move(constellation),
+                                                  .fft_len = fft_len,
+                                                  .occupied_carriers = std::move(occupied_carriers),
+                                                  .pilot_carriers = std::move(pilot_carriers),
+                                                  .pilot_symbols = std::move(pilot_symbols),
+                                                  .symbols_skipped = symbols_skipped,
+                                                  .delay_spread = delay_spread,
+                                                  .alpha = alpha,
+                                                  .timing_gain = timing_gain});
+          }),
+          py::kw_only(), py::arg("constellation"), py::arg("fft_len"), py::arg("occupied_carriers"),
+          py::arg("pilot_carriers"), py::arg("pilot_symbols"), py::arg("symbols_skipped"),
+          py::arg("delay_spread"), py::arg("alpha"), py::arg("timing_gain") = 0.3);
 }
 
 }  // namespace

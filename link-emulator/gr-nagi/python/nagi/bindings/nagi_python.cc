@@ -4,6 +4,7 @@
 #include <gnuradio/nagi/channel.h>
 #include <gnuradio/nagi/channel_model.h>
 #include <gnuradio/nagi/framing.h>
+#include <gnuradio/nagi/interference.h>
 #include <gnuradio/nagi/link.h>
 #include <gnuradio/nagi/loss_probe.h>
 #include <gnuradio/nagi/medium_port.h>
@@ -63,7 +64,8 @@ void def_channel_init(Class& c, Make make) {
                         double snr_db, const std::string& fading, double doppler_hz,
                         double k_factor_db, Taps taps, double frequency_offset_hz,
                         SnrSteps snr_steps, std::int64_t snr_period_ns, double shadowing_db,
-                        double shadowing_decorrelation_s, double phase_noise_hz) {
+                        double shadowing_decorrelation_s, double phase_noise_hz,
+                        double sample_clock_offset_ppm, double sample_clock_drift_ppm_s) {
           return make(channel_config{.seed = seed,
                                      .direction = direction,
                                      .sample_rate = sample_rate,
@@ -77,18 +79,56 @@ void def_channel_init(Class& c, Make make) {
                                      .snr_period_ns = snr_period_ns,
                                      .shadowing_db = shadowing_db,
                                      .shadowing_decorrelation_s = shadowing_decorrelation_s,
-                                     .phase_noise_hz = phase_noise_hz});
+                                     .phase_noise_hz = phase_noise_hz,
+                                     .sample_clock_offset_ppm = sample_clock_offset_ppm,
+                                     .sample_clock_drift_ppm_s = sample_clock_drift_ppm_s});
         }),
         "seed"_a, "direction"_a, "sample_rate"_a, "snr_db"_a = no_noise, "fading"_a = "none",
         "doppler_hz"_a = 0.0, "k_factor_db"_a = 0.0, "taps"_a = Taps{},
         "frequency_offset_hz"_a = 0.0, "snr_steps"_a = SnrSteps{}, "snr_period_ns"_a = 0,
-        "shadowing_db"_a = 0.0, "shadowing_decorrelation_s"_a = 1.0, "phase_noise_hz"_a = 0.0);
+        "shadowing_db"_a = 0.0, "shadowing_decorrelation_s"_a = 1.0, "phase_noise_hz"_a = 0.0,
+        "sample_clock_offset_ppm"_a = 0.0, "sample_clock_drift_ppm_s"_a = 0.0);
+}
+
+template <class Change>
+void change_channel(channel& block, Change change) {
+  channel_config config = block.config();
+  change(config);
+  block.set_config(config);
+}
+
+/// `set_NAME` and `NAME`, for a flowgraph that runs.
+template <class Value>
+void def_channel_setting(block_class<channel>& c, const std::string& name,
+                         Value channel_config::* setting) {
+  c.def(
+      name.c_str(), [setting](const channel& self) { return self.config().*setting; },
+      "What it is now.");
+  c.def(("set_" + name).c_str(),
+        [setting](channel& self, Value value) {
+          change_channel(self, [&](channel_config& config) { config.*setting = std::move(value); });
+        },
+        py::arg(name.c_str()), "From the next burst on.");
 }
 
 void bind_channel(py::module& m) {
   block_class<channel> block(m, "channel",
                              "A radio channel for bursts. Taps: (delay_ns, power_db).");
   def_channel_init(block, &channel::make);
+  def_channel_setting(block, "snr_db", &channel_config::snr_db);
+  def_channel_setting(block, "doppler_hz", &channel_config::doppler_hz);
+  def_channel_setting(block, "k_factor_db", &channel_config::k_factor_db);
+  def_channel_setting(block, "taps", &channel_config::taps);
+  def_channel_setting(block, "frequency_offset_hz", &channel_config::frequency_offset_hz);
+  def_channel_setting(block, "shadowing_db", &channel_config::shadowing_db);
+  def_channel_setting(block, "phase_noise_hz", &channel_config::phase_noise_hz);
+  def_channel_setting(block, "sample_clock_offset_ppm", &channel_config::sample_clock_offset_ppm);
+  block.def(
+      "set_fading",
+      [](channel& self, const std::string& fading) {
+        change_channel(self, [&](channel_config& c) { c.fading = fading_from_name(fading); });
+      },
+      "fading"_a, "From the next burst on: none, rayleigh or rician.");
   py::class_<channel_model> model(m, "channel_model", "What channel does, without a flowgraph.");
   def_channel_init(model, [](const channel_config& config) { return channel_model(config); });
   model
@@ -105,7 +145,24 @@ void bind_channel(py::module& m) {
           "number"_a, "begin_ns"_a, "samples"_a,
           "What is received of a burst; samples are bytes: numpy's complex64.")
       .def("gain", &channel_model::gain, "tap"_a, "time_s"_a)
-      .def("longest_delay", &channel_model::longest_delay);
+      .def("longest_delay", &channel_model::longest_delay)
+      .def("clock_slip", &channel_model::clock_slip, "at_ns"_a)
+      .def("clock_offset", &channel_model::clock_offset, "at_ns"_a);
+}
+
+void bind_interference(py::module& m) {
+  block_class<interference>(m, "interference",
+                            "Adds what others send at the same time and frequency.")
+      .def(py::init([](std::uint64_t seed, std::uint32_t direction, double sample_rate,
+                       std::vector<double> levels_db, std::int64_t margin_ns) {
+             return interference::make({.seed = seed,
+                                        .direction = direction,
+                                        .sample_rate = sample_rate,
+                                        .levels_db = std::move(levels_db),
+                                        .margin_ns = margin_ns});
+           }),
+           "seed"_a, "direction"_a, "sample_rate"_a, py::kw_only(), "levels_db"_a,
+           "margin_ns"_a = 2'000'000);
 }
 
 /// One rate, or one for each mode.
@@ -210,6 +267,7 @@ PYBIND11_MODULE(nagi_python, m) {
   bind_medium_port(m);
   bind_channel(m);
   bind_framing(m);
+  bind_interference(m);
   bind_link(m);
   bind_loss_probe(m);
   bind_modems(m);
