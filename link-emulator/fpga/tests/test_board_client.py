@@ -317,6 +317,7 @@ def test_the_same_over_a_serial_line() -> None:
     assert words.at[BASE - BASE + 0x018] == 1
     board.close()
     os.close(theirs)
+    thread.join()  # it is told by its end of the line; the next test may get a file of its number
     os.close(ours)
 
 
