@@ -94,9 +94,11 @@ class Guest:
                     process.wait(0.05)
             in_time = process.poll() is not None
         finally:
-            # Its end is that of the sandbox, and so of everything in it.
+            # Its end is that of the sandbox, and so of everything in it. Just after the start, the
+            # sandbox's first process may not yet have asked to die with its parent: it is in the
+            # same group.
             if process.poll() is None:
-                os.kill(process.pid, signal.SIGKILL)
+                os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         return Ended(in_time, time.monotonic() - started, _last_lines(console))
 
