@@ -6,6 +6,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "model/kaiser.hpp"
+
 namespace nagi::uhd_double {
 
 namespace {
@@ -15,16 +17,6 @@ constexpr double whole_to = 1e-4;                // of a sample: nearer to a who
 constexpr int reach = 16;                        // of the interpolation, samples to either side
 constexpr std::size_t phases = 512;
 constexpr double kaiser_beta = 8.0;
-
-double bessel_i0(double x) {
-  double term = 1.0;
-  double sum = 1.0;
-  for (int n = 1; n < 40; ++n) {
-    term *= x / (2.0 * n) * (x / (2.0 * n));
-    sum += term;
-  }
-  return sum;
-}
 
 using Taps = std::array<float, static_cast<std::size_t>(2) * reach>;
 
@@ -38,7 +30,7 @@ std::vector<Taps> interpolation() {
       const double x = static_cast<double>(k) - (reach - 1) -
                        static_cast<double>(phase) / static_cast<double>(phases);
       const double place = x / reach;
-      const double window = bessel_i0(kaiser_beta * std::sqrt(std::max(0.0, 1 - place * place)));
+      const double window = model::kaiser_window(place, kaiser_beta);
       const double sinc =
           std::abs(x) < 1e-12 ? 1 : std::sin(std::numbers::pi * x) / (std::numbers::pi * x);
       taps[k] = sinc * window;

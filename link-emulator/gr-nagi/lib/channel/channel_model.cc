@@ -10,6 +10,7 @@
 
 #include "model/box_muller.hpp"
 #include "model/fading.hpp"
+#include "model/kaiser.hpp"
 #include "model/trace.hpp"
 
 namespace gr {
@@ -19,6 +20,7 @@ using ::nagi::model::channel_draw;
 using ::nagi::model::ChannelKey;
 using ::nagi::model::ChannelPurpose;
 using ::nagi::model::fading_sinusoids;
+using ::nagi::model::kaiser_window;
 using ::nagi::model::minus_log;
 using ::nagi::model::phasor;
 using ::nagi::model::power_of_db;
@@ -43,17 +45,6 @@ gr_complexd product(gr_complexd a, gr_complexd b) {
   return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
 }
 
-/// The modified Bessel function of the first kind, order 0, by its series.
-double bessel_i0(double x) {
-  double term = 1.0;
-  double sum = 1.0;
-  for (int n = 1; n < 40; ++n) {
-    term *= x / (2.0 * n) * (x / (2.0 * n));
-    sum += term;
-  }
-  return sum;
-}
-
 /// Coefficients for a delay of 16 samples and `rest`, in [0, 1]; their sum is 1.
 std::vector<float> fractional_delay(double rest) {
   const auto reach = static_cast<double>(filter_reach);
@@ -62,7 +53,7 @@ std::vector<float> fractional_delay(double rest) {
   for (std::size_t k = 0; k <= 2 * filter_reach; ++k) {
     const double x = static_cast<double>(k) - reach - rest;
     const double place = x / (reach + 1.0);
-    const double window = bessel_i0(kaiser_beta * std::sqrt(std::max(0.0, 1.0 - place * place)));
+    const double window = kaiser_window(place, kaiser_beta);
     const double sinc =
         x == 0.0 ? 1.0 : ::nagi::model::phasor(x / 2.0).imag() / (std::numbers::pi * x);
     taps.push_back(sinc * window);
