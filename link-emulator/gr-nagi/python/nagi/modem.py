@@ -133,7 +133,8 @@ class modem_rx(gr.hier_block2):  # noqa: N801
     """Bursts to packets, or why not.
 
     Message ports: in `bursts` (complex samples, with number and begin_ns), out `pdus`, one for each
-    burst, in order, with its dictionary: bytes, mode and snr_db, or none and the outcome.
+    burst, in order, with its dictionary: bytes, mode and snr_db, or none and the outcome; out
+    `symbols`, the equalized symbols of each burst whose header was understood, to look at.
 
     `modulation`: one, or one for each mode, as the transmitter has them. `soft_bits`: whether soft
     decisions leave with the bytes, for packet_deframer. `track_timing`: whether the timing is
@@ -157,6 +158,7 @@ class modem_rx(gr.hier_block2):  # noqa: N801
         )
         self.message_port_register_hier_in("bursts")
         self.message_port_register_hier_out("pdus")
+        self.message_port_register_hier_out("symbols")
         bpsk = constellation("bpsk")
         signal = ofdm if modem == "ofdm" else single_carrier
         demux = nagi_python.packet_demux(
@@ -193,3 +195,4 @@ class modem_rx(gr.hier_block2):  # noqa: N801
             self.msg_connect(demux, before, demodulator, "samples")
             self.msg_connect(demodulator, "symbols", demux, after)
         self.msg_connect(demux, "pdus", self, "pdus")
+        self.msg_connect(demux, "symbols", self, "symbols")

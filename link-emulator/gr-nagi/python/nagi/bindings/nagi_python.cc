@@ -8,6 +8,7 @@
 #include <gnuradio/nagi/link.h>
 #include <gnuradio/nagi/loss_probe.h>
 #include <gnuradio/nagi/medium_port.h>
+#include <gnuradio/nagi/packet_cutter.h>
 #include <gnuradio/nagi/packet_deframer.h>
 #include <gnuradio/nagi/packet_framer.h>
 #include <gnuradio/nagi/packet_port.h>
@@ -259,6 +260,15 @@ void bind_loss_probe(py::module& m) {
       .def("payload_errors", &loss_probe::payload_errors);
 }
 
+void bind_packet_cutter(py::module& m) {
+  py::class_<packet_cutter, gr::sync_block, gr::block, gr::basic_block,
+             std::shared_ptr<packet_cutter>>(m, "packet_cutter",
+                                             "Cuts a stream of bytes into packets.")
+      .def(py::init(&packet_cutter::make), "length_tag"_a, "max_packet"_a)
+      .def("outlet", &packet_cutter::outlet, "The block at whose message port packets leave.")
+      .def("packets", &packet_cutter::packets, "Packets that have left.");
+}
+
 }  // namespace
 
 PYBIND11_MODULE(nagi_python, m) {
@@ -273,4 +283,5 @@ PYBIND11_MODULE(nagi_python, m) {
   bind_modems(m);
   bind_packet_port(m);
   bind_snr_evm_probe(m);
+  bind_packet_cutter(m);
 }

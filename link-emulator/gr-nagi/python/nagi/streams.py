@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Streams of bytes into packets, and packets back into streams."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import pmt
+from gnuradio import gr, pdu
+
+from . import nagi_python
+
+MAX_BYTES = 65_535
+
+
+class stream_to_packets(gr.hier_block2):  # noqa: N801  as all of GNU Radio's blocks
+    """Cuts a stream of bytes into packets, for framer and modem to make bursts of.
+
+    In: bytes. Message port out `packets`: PDUs of bytes with number, from 0. Either each packet is
+    preceded by its length in two bytes, the higher one first, or its first byte has a tag
+    `length_tag` with its length. A length of 0 or above `max_packet` ends the flowgraph, as does, in
+    a tagged stream, a byte that belongs to no packet. Raises ValueError if `max_packet` is not 1 to
+    65535.
+    """
+
+    def __init__(self, length_tag: str = "", max_packet: int = 1530) -> None:
+        gr.hier_block2.__init__(
+            self, "stream_to_packets", gr.io_signature(1, 1, 1), gr.io_signature(0, 0, 0)
+        )
+        self.message_port_register_hier_out("packets")
+        self._cutter = nagi_python.packet_cutter(length_tag, max_packet)
+        self.connect(self, self._cutter)
+        self._outlet = self._cutter.outlet()
+        self.msg_connect(self._outlet, "packets", self, "packets")
+
+    def packets(self) -> int:
+        """Packets that have left."""
+        return int(self._cutter.packets())
+
+
+class _Stripped(gr.basic_block):
+    """PDUs of packets, with their lengths before them if asked for; none of what was lost."""
+
+    def __init__(self, has_prefix: bool) -> None:
+        gr.basic_block.__init__(self, "stripped", None, None)
+        self._has_prefix = has_prefix
+        self.lost = 0
+        self.message_port_register_in(pmt.intern("packets"))
+        self.message_port_register_out(pmt.intern("pdus"))
+        self.set_msg_handler(pmt.intern("packets"), self._take)
+
+    def _take(self, message: Any) -> None:
+        packet = bytes(pmt.u8vector_elements(pmt.cdr(message)))
+        if not packet:
+            self.lost += 1
+            return
+        if len(packet) > MAX_BYTES:
+            raise ValueError(
+                f"packets_to_stream: a packet of {len(packet)} bytes, not 1 to {MAX_BYTES}"
+            )
+        if self._has_prefix:
+            packet = struct.pack("!H", len(packet)) + packet
+        data = pmt.init_u8vector(len(packet), list(packet))
+        self.message_port_pub(pmt.intern("pdus"), pmt.cons(pmt.make_dict(), data))
+
+
+class packets_to_stream(gr.hier_block2):  # noqa: N801  as all of GNU Radio's blocks
+    """Packets that were received, as a stream of bytes.
+
+    Message port in `packets`: PDUs of bytes, as packet_deframer has them. Those without a byte, which
+    were lost, leave nothing. Out: bytes, as stream_to_packets takes them: each packet after its
+    length in two bytes, or with a tag `length_tag` at its first byte.
+    """
+
+    def __init__(self, length_tag: str = "") -> None:
+        gr.hier_block2.__init__(
+            self, "packets_to_stream", gr.io_signature(0, 0, 0), gr.io_signature(1, 1, 1)
+        )
+        self.message_port_register_hier_in("packets")
+        self._stripped = _Stripped(has_prefix=not length_tag)
+        stream = pdu.pdu_to_tagged_stream(gr.types.byte_t, length_tag or "packet_len")
+        stream.set_min_output_buffer(2 * (MAX_BYTES + 2))
+        self.msg_connect(self, "packets", self._stripped, "packets")
+        self.msg_connect(self._stripped, "pdus", stream, "pdus")
+        self.connect(stream, self)
+
+    def lost(self) -> int:
+        """Packets without a byte that came in."""
+        return self._stripped.lost
