@@ -17,22 +17,37 @@ MAX_BYTES = 65_535
 class stream_to_packets(gr.hier_block2):  # noqa: N801  as all of GNU Radio's blocks
     """Cuts a stream of bytes into packets, for framer and modem to make bursts of.
 
-    In: bytes. Message port out `packets`: PDUs of bytes with number, from 0. Either each packet is
-    preceded by its length in two bytes, the higher one first, or its first byte has a tag
-    `length_tag` with its length. A length of 0 or above `max_packet` ends the flowgraph, as does, in
-    a tagged stream, a byte that belongs to no packet. Raises ValueError if `max_packet` is not 1 to
-    65535.
+    In: bytes. Each packet is preceded by its length in two bytes, the higher one first, or its
+    first byte has a tag with its length. Message ports: out `packets`, PDUs of bytes with number,
+    from 0; in `outcomes`, any message for each packet that has come to its end, such as what
+    packet_deframer makes of it.
+
+    A length of 0 or above `max_packet`, a tag that is no integer, and in a tagged stream a byte
+    that belongs to no packet end the flowgraph with an error. A packet that the end of the stream
+    cuts off is left out, with a warning in the log.
+
+    Parameters:
+    - length_tag: key of the tag; empty: lengths are in the stream
+    - max_packet: bytes of the longest packet, 1 to 65535
+    - window: packets that may be under way; the stream waits until outcomes come in. 0: any number,
+      which wait where they are slowest worked on, in memory.
+
+    Raises ValueError if `max_packet` or `window` is none of these.
     """
 
-    def __init__(self, length_tag: str = "", max_packet: int = 1530) -> None:
+    def __init__(self, length_tag: str = "", max_packet: int = 1530, window: int = 0) -> None:
+        if window < 0:
+            raise ValueError(f"stream_to_packets: window is {window}, not 0 or more packets")
         gr.hier_block2.__init__(
             self, "stream_to_packets", gr.io_signature(1, 1, 1), gr.io_signature(0, 0, 0)
         )
         self.message_port_register_hier_out("packets")
-        self._cutter = nagi_python.packet_cutter(length_tag, max_packet)
+        self.message_port_register_hier_in("outcomes")
+        self._cutter = nagi_python.packet_cutter(length_tag, max_packet, window)
         self.connect(self, self._cutter)
         self._outlet = self._cutter.outlet()
         self.msg_connect(self._outlet, "packets", self, "packets")
+        self.msg_connect(self, "outcomes", self._outlet, "outcomes")
 
     def packets(self) -> int:
         """Packets that have left."""
@@ -51,6 +66,8 @@ class _Stripped(gr.basic_block):
         self.set_msg_handler(pmt.intern("packets"), self._take)
 
     def _take(self, message: Any) -> None:
+        if not pmt.is_pair(message) or not pmt.is_u8vector(pmt.cdr(message)):
+            raise ValueError("packets_to_stream: a message that is no PDU of bytes")
         packet = bytes(pmt.u8vector_elements(pmt.cdr(message)))
         if not packet:
             self.lost += 1
@@ -68,9 +85,13 @@ class _Stripped(gr.basic_block):
 class packets_to_stream(gr.hier_block2):  # noqa: N801  as all of GNU Radio's blocks
     """Packets that were received, as a stream of bytes.
 
-    Message port in `packets`: PDUs of bytes, as packet_deframer has them. Those without a byte, which
-    were lost, leave nothing. Out: bytes, as stream_to_packets takes them: each packet after its
-    length in two bytes, or with a tag `length_tag` at its first byte.
+    Message port in `packets`: PDUs of up to 65535 bytes, as packet_deframer has them. Those without
+    a byte, which were lost, leave nothing. Something else ends the flowgraph with an error. Out:
+    bytes, as stream_to_packets takes them: each packet after its length in two bytes, or with a tag
+    at its first byte.
+
+    Parameters:
+    - length_tag: key of the tag; empty: lengths are in the stream
     """
 
     def __init__(self, length_tag: str = "") -> None:

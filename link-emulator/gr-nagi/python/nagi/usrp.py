@@ -223,6 +223,13 @@ class Devices:
     def descriptions(self) -> list[str]:
         return [device.description for device in self._opened.values()]
 
+    def facts(self) -> list[dict[str, str]]:
+        """Of each device: name, description, firmware."""
+        return [
+            {"name": each.name, "description": each.description, "firmware": each.firmware}
+            for each in self._opened.values()
+        ]
+
     def firmware(self) -> str:
         return "; ".join(device.firmware for device in self._opened.values())
 
@@ -337,6 +344,20 @@ class UhdLink:
                 f" {one.drift_ppm:+.2f} ppm, SNR of the preamble {one.preamble_snr_db:.1f} dB"
             )
         return lines
+
+    def account(self) -> dict[str, Any]:
+        """The same for programs, with counts(): a link of radios.json."""
+        counts = self.counts()
+        directions = {
+            name: {
+                "delay_samples": one.delay_samples,
+                "drift_ppm": one.drift_ppm,
+                "preamble_snr_db": one.preamble_snr_db,
+                "counts": counts[name],
+            }
+            for name, one in self.measured.items()
+        }
+        return {"devices": self.devices.facts(), "lead_ns": self.lead_ns, **directions}
 
     def close(self) -> None:
         """Gives the devices back, once no flowgraph runs with them."""

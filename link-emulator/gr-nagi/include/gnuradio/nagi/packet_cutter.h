@@ -23,9 +23,13 @@ namespace nagi {
  *
  * Either each packet is preceded by its length in two bytes, the higher one first, or its first
  * byte has a tag with its length (an integer), as gr-digital's tagged streams have. A length of 0
- * or above
- * \c max_packet, and in a tagged stream a byte that belongs to no packet, throws
- * std::runtime_error with its place: what follows could not be understood.
+ * or above \c max_packet, a tag that is no integer, and in a tagged stream a byte that belongs to
+ * no packet, throw std::runtime_error with their place: what follows could not be understood. A
+ * packet that the stream's end cuts off is left out, with a warning in the log.
+ *
+ * Messages wait where they are slowest worked on, however many there are. \c window limits them:
+ * every message at outlet()'s port \c outcomes is the end of one packet, such as packet_deframer
+ * makes of it; the stream waits meanwhile.
  */
 class NAGI_API packet_cutter : virtual public gr::sync_block {
  public:
@@ -34,12 +38,13 @@ class NAGI_API packet_cutter : virtual public gr::sync_block {
   /*!
    * \param length_tag   the tag's key; empty: lengths are in the stream
    * \param max_packet   bytes of the longest packet, 1 to 65535
+   * \param window       packets that may be under way; 0: any number
    *
    * Throws std::invalid_argument if \p max_packet is none of these.
    */
-  static sptr make(const std::string& length_tag, std::size_t max_packet);
+  static sptr make(const std::string& length_tag, std::size_t max_packet, std::size_t window);
 
-  /*! The block at whose message port \c packets they leave. */
+  /*! The block with the message ports \c packets (out) and \c outcomes (in). */
   virtual gr::block_sptr outlet() const = 0;
 
   /*! Packets that have left. */
