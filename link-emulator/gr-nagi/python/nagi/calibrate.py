@@ -7,19 +7,18 @@ import argparse
 import hashlib
 import signal
 import sys
-import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import pmt
 from gnuradio import gr
 
-from . import air_time, settings
+from . import air_time, device_doctor, settings
 from .calibration import (
     PAYLOAD_ERROR,
     RECEIVED,
@@ -31,48 +30,13 @@ from .calibration import (
     go_on_with,
     next_batch,
 )
+from .device_calibration import Hardware
+from .packet_ends import Ends
 from .radio import SimulatedRadio, parse_radio
 from .version import VERSION
 
 SAVE_S = 2.0
-_TIMEOUT_S = 120.0
 _NAMED = {"modem": air_time.MODEMS, "modulation": tuple(air_time.BITS_PER_SYMBOL)}
-
-
-class Failed(RuntimeError):
-    """Packets did not come out of a flowgraph."""
-
-
-class _Ends(gr.basic_block):
-    """Feeds packets to a radio, and takes their outcomes."""
-
-    def __init__(self) -> None:
-        gr.basic_block.__init__(self, "calibration", None, None)
-        self.message_port_register_out(pmt.intern("packets"))
-        self.message_port_register_in(pmt.intern("outcomes"))
-        self.set_msg_handler(pmt.intern("outcomes"), self._take)
-        self._outcomes: list[Any] = []
-        self._changed = threading.Condition()
-
-    def _take(self, message: Any) -> None:
-        with self._changed:
-            self._outcomes.append(message)
-            self._changed.notify_all()
-
-    def send(self, number: int, packet: bytes) -> None:
-        meta = pmt.make_dict()
-        meta = pmt.dict_add(meta, pmt.intern("number"), pmt.from_uint64(number))
-        meta = pmt.dict_add(meta, pmt.intern("begin_ns"), pmt.from_long(number * 10_000_000))
-        body = pmt.init_u8vector(len(packet), list(packet))
-        self.message_port_pub(pmt.intern("packets"), pmt.cons(meta, body))
-
-    def collect(self, count: int) -> list[Any]:
-        """The next `count` outcomes."""
-        with self._changed:
-            if not self._changed.wait_for(lambda: len(self._outcomes) >= count, _TIMEOUT_S):
-                raise Failed(f"{len(self._outcomes)} of {count} packets came out of the modem")
-            taken, self._outcomes = self._outcomes[:count], self._outcomes[count:]
-            return taken
 
 
 class _CellRadio:
@@ -95,7 +59,7 @@ class _CellRadio:
         name = f"{seed} {mode.name} {size} {snr_db!r}"
         self._seed = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little")
         self._size = size
-        self._ends = _Ends()
+        self._ends = Ends()
         self._top = gr.top_block("calibration", catch_exceptions=False)
         simulated = SimulatedRadio(radio, "forward", self._seed, 0)
         self._top.msg_connect(self._ends, "packets", simulated, "packets")
@@ -122,7 +86,7 @@ class _CellRadio:
             for number in range(first, first + count)
         ]
         for number, packet in enumerate(sent, first):
-            self._ends.send(number, packet)
+            self._ends.send(number, number * 10_000_000, packet)
         found = []
         for message, packet in zip(self._ends.collect(count), sent, strict=True):
             told = pmt.dict_ref(pmt.car(message), pmt.intern("outcome"), pmt.from_long(RECEIVED))
@@ -133,15 +97,21 @@ class _CellRadio:
         return found
 
 
-def calibrate(table: Table, save: Callable[[], None], say: Callable[[str], None]) -> None:
+def calibrate(
+    table: Table,
+    save: Callable[[], None],
+    say: Callable[[str], None],
+    hardware: Hardware | None = None,
+) -> None:
     """Sends packets until every curve is finished. Calls `save` often, and at the end."""
+    open_cell = _CellRadio if hardware is None else hardware.cell
     saved = time.monotonic()
     for index, ((mode, size), curve) in enumerate(table.curves.items(), 1):
         where = f"curve {index} of {len(table.curves)}: {mode.name}, {size} bytes"
         while (batch := next_batch(curve, table.settings)) is not None:
             snr_db = batch[0]
             cell = curve.setdefault(snr_db, Cell())
-            with _CellRadio(mode, size, snr_db, table.settings.seed) as radio:
+            with open_cell(mode, size, snr_db, table.settings.seed) as radio:
                 while batch is not None and batch[0] == snr_db:
                     for outcome in radio.outcomes(cell.packets, batch[1]):
                         cell.add(outcome)
@@ -223,6 +193,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--code-rate", default="none", help="or several: none,1/2")
     parser.add_argument("--lengths", default="40,250,1000,1500", help="IP bytes of packets")
     parser.add_argument("--seed", type=int, default=1)
+    device_doctor.add_arguments(parser)
     parser.add_argument(
         "--precision",
         type=float,
@@ -238,10 +209,12 @@ def main(arguments: argparse.Namespace, say: Callable[[str], None]) -> int:
     """Exit status 130: interrupted; what has been measured is in the table."""
     gr.logging().set_default_level(gr.log_levels.warn)
     asked, lengths = _modes(arguments), _lengths(arguments.lengths)
+    hardware = Hardware(arguments) if arguments.device else None
+    device = {"by": "simulated", "name": "gr-nagi channel", "firmware": None}
     table = Table(
         _settings(arguments),
         {
-            "device": {"by": "simulated", "name": "gr-nagi channel", "firmware": None},
+            "device": device if hardware is None else hardware.described(),
             "nagi": VERSION,
             "gnuradio": gr.version(),
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -257,7 +230,7 @@ def main(arguments: argparse.Namespace, say: Callable[[str], None]) -> int:
         raise TableError(f"{arguments.table}: cannot write it: {error.strerror}") from error
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        calibrate(table, lambda: table.write(arguments.table), say)
+        calibrate(table, lambda: table.write(arguments.table), say, hardware)
     except KeyboardInterrupt:
         table.write(arguments.table)
         say(f"interrupted; the same command goes on with {arguments.table}")

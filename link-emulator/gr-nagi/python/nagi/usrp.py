@@ -24,6 +24,7 @@ from gnuradio import gr
 from . import ofdm, single_carrier
 from .air_time import LONGEST_PACKET, WAVEFORMS
 from .checks import DIRECTIONS
+from .packet_ends import Ends
 from .radio import RadioConfig, Receiver, Transmitter
 from .usrp_config import End
 
@@ -104,36 +105,20 @@ class _Timing(gr.basic_block):
         self.taken.append(time.monotonic())
 
 
-class _Entry(gr.basic_block):
-    """Where packets come in."""
-
-    def __init__(self) -> None:
-        gr.basic_block.__init__(self, "entry", [], [])
-        self.message_port_register_out(pmt.intern("packets"))
-
-    def send(self, number: int, packet: bytes) -> None:
-        meta = pmt.make_dict()
-        meta = pmt.dict_add(meta, pmt.intern("number"), pmt.from_uint64(number))
-        meta = pmt.dict_add(meta, pmt.intern("begin_ns"), pmt.from_long(0))
-        meta = pmt.dict_add(meta, pmt.intern("mode"), pmt.from_long(0))
-        data = pmt.init_u8vector(len(packet), list(packet))
-        self.message_port_pub(pmt.intern("packets"), pmt.cons(meta, data))
-
-
 def modem_ns(config: RadioConfig) -> int:
     """How long the transmitter computes on the longest packet: the longest of some trials, in ns.
     In virtual time that is none."""
     top = gr.top_block("nagi-sdr timing", catch_exceptions=False)
     transmitter, timing = Transmitter(config), _Timing()
     top.msg_connect(transmitter, "bursts", timing, "bursts")
-    entry = _Entry()
+    entry = Ends()
     top.msg_connect(entry, "packets", transmitter, "packets")
     top.start()
     try:
         longest = 0.0
         for trial in range(_TRIALS + 1):
             began = time.monotonic()
-            entry.send(trial, bytes(LONGEST_PACKET))
+            entry.send(trial, 0, bytes(LONGEST_PACKET))
             while len(timing.taken) <= trial:
                 time.sleep(1e-4)
             if trial > 0:  # the first one plans transforms
