@@ -1,136 +1,131 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calibration over radio hardware: the cells of `nagi-sdr calibrate --device`. The SNR at the gain
-of `--tx-gain` is measured by probes; other SNRs are that many dB of gain away."""
+"""Calibration over radio hardware: where `nagi-sdr calibrate --device` sends its packets.
+
+The SNR at the transmitter's gain `--tx-gain` is measured by probes, as a run begins; any other SNR
+is as many dB of gain away. Packets that a device did not carry are sent again: they say nothing
+about the receiver.
+"""
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import pmt
 from gnuradio import gr
 
-from . import air_time, device_doctor, doctor, usrp
-from .calibration import PAYLOAD_ERROR, RECEIVED, Mode
-from .packet_ends import Ends, Failed
-from .radio import RadioConfig, parse_radio
+from . import doctor, usrp
+from .calibration import PAYLOAD_ERROR, Carry, Mode
+from .packet_ends import NoOutcome, PacketEnds
+from .radio import parse_radio
 
 DIRECTION = "forward"
-_TRIES = 20  # rounds in which packets that a device did not carry are sent again
-_WAIT_S = 0.02  # before the first packet of a batch
+_ATTEMPTS = 20  # to have a packet carried
+_WAIT_NS = 20_000_000  # before the first packet of a round
 
 
-class Hardware:
-    """Devices on a cable, for one mode at a time. Raises DeviceError and UsrpMissing."""
+@dataclass
+class _OpenLink:
+    """Devices that are synchronised, with the flowgraph of one mode."""
 
-    def __init__(self, arguments: argparse.Namespace) -> None:
-        self._radio = device_doctor.radio_of(arguments)
-        self._reference_db = float(arguments.tx_gain)
-        self._mode: Mode | None = None
-        self._link: usrp.UhdLink | None = None
-        self._snr_db = 0.0
-        self._epoch = time.monotonic_ns()
-        self._number = 0
+    mode: Mode
+    link: usrp.UhdLink
+    ends: PacketEnds
+    epoch_ns: int
+    sent: int = 0
 
-    def described(self) -> dict[str, Any]:
-        """The device, as tables have it."""
+    @property
+    def reference_snr_db(self) -> float:
+        return self.link.measured[DIRECTION].preamble_snr_db
+
+    def carry(self, packets: list[bytes]) -> list[tuple[int, bytes]]:
+        """Outcomes of packets that follow each other without a gap, and what was received."""
+        begin_ns = time.monotonic_ns() - self.epoch_ns + _WAIT_NS
+        for packet in packets:
+            early_ns = begin_ns - (time.monotonic_ns() - self.epoch_ns)
+            time.sleep(max(0, early_ns) * 1e-9)
+            self.ends.send(self.sent, begin_ns, packet)
+            self.sent += 1
+            begin_ns += self.link.air_time_ns(len(packet))
+        return self.ends.collect(len(packets))
+
+
+class DeviceChannel:
+    """The path through devices from end `a` to end `b`, in one mode at a time. A context manager.
+
+    `radio`: as device_doctor.radio_of makes it. Its methods raise DeviceError and UsrpMissing.
+    """
+
+    def __init__(self, radio: dict[str, Any]) -> None:
+        self._radio = radio
+        self._reference_gain_db = float(radio["uhd"]["a"]["tx_gain_db"])
+        self.resent = 0
+        """Packets that had to be sent again."""
+        self._open: _OpenLink | None = None
+        self._cleanup = ExitStack()
+
+    def __enter__(self) -> DeviceChannel:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close()
+
+    def description(self) -> dict[str, Any]:
+        """The devices, as tables name them."""
         with usrp.device_errors():
             devices = usrp.Devices(parse_radio(self._radio))
-            said = {"by": "uhd", "name": devices.names(), "firmware": devices.firmware() or None}
+            found = {"by": "uhd", "name": devices.names(), "firmware": devices.firmware() or None}
             devices.close()
-        return said
+        return found
 
-    def _config(self, mode: Mode) -> RadioConfig:
-        shape = {"modem": mode.modem, "modulation": mode.modulation, "code_rate": mode.code_rate}
-        return parse_radio({**self._radio, **shape})
+    def _use(self, mode: Mode) -> _OpenLink:
+        if self._open is not None and self._open.mode == mode:
+            return self._open
+        self._close()
+        epoch_ns = time.monotonic_ns()
+        config = parse_radio({**self._radio, **vars(mode)})
+        link = usrp.UhdLink(config, epoch_ns, doctor.DELAY_NS)
+        self._cleanup.callback(link.close)
+        ends = PacketEnds()
+        top = gr.top_block("calibration", catch_exceptions=False)
+        radio = link.radio(DIRECTION)
+        top.msg_connect(ends, "packets", radio, "packets")
+        top.msg_connect(radio, "outcomes", ends, "outcomes")
+        self._cleanup.callback(top.wait)
+        self._cleanup.callback(top.stop)
+        top.start()
+        self._open = _OpenLink(mode, link, ends, epoch_ns)
+        return self._open
 
-    def _use(self, mode: Mode) -> usrp.UhdLink:
-        if self._link is not None and self._mode == mode:
-            return self._link
-        self.close()
-        self._link = usrp.UhdLink(self._config(mode), self._epoch, doctor.DELAY_NS)
-        self._mode = mode
-        self._snr_db = self._link.measured[DIRECTION].preamble_snr_db
-        self._ends = Ends()
-        self._top = gr.top_block("calibration", catch_exceptions=False)
-        radio = self._link.radio(DIRECTION)
-        self._top.msg_connect(self._ends, "packets", radio, "packets")
-        self._top.msg_connect(radio, "outcomes", self._ends, "outcomes")
-        self._top.start()
-        return self._link
-
-    def close(self) -> None:
-        if self._link is not None:
-            self._top.stop()
-            self._top.wait()
-            self._link.close()
-        self._link = None
+    def _close(self) -> None:
+        self._open = None
+        self._cleanup.close()
 
     @contextmanager
-    def cell(self, mode: Mode, size: int, snr_db: float, seed: int) -> Iterator[HardwareCell]:
-        """Packets at one SNR."""
-        link = self._use(mode)
+    def at(self, mode: Mode, snr_db: float, _: int) -> Iterator[Carry]:
+        """What carries packets at that SNR. Noise is the devices' own: there is no seed for it."""
+        opened = self._use(mode)
+        gain_db = self._reference_gain_db + snr_db - opened.reference_snr_db
         with usrp.device_errors():
-            link.devices.tune_sender(DIRECTION, self._reference_db + snr_db - self._snr_db)
-        yield HardwareCell(self, mode, size, [seed, size, round(1000 * (200 + snr_db))])
+            opened.link.devices.tune_sender(DIRECTION, gain_db)
+        yield lambda _, packets: self._carry(opened, packets)
 
-    def carry(self, mode: Mode, packets: list[bytes]) -> list[tuple[int, bytes]]:
-        """Outcomes of packets that follow each other, and what was received."""
-        begin = time.monotonic_ns() - self._epoch + int(_WAIT_S * 1e9)
-        for packet in packets:
-            early_ns = begin - (time.monotonic_ns() - self._epoch)
-            time.sleep(max(0, early_ns) * 1e-9)
-            self._ends.send(self._number, begin, packet)
-            self._number += 1
-            begin += air_time.air_time_ns(
-                mode.modem,
-                mode.modulation,
-                int(self._radio["sample_rate_hz"]),
-                mode.code_rate,
-                len(packet),
-            )
-        return [_outcome(message) for message in self._ends.collect(len(packets))]
-
-    def counts(self) -> dict[str, int]:
-        assert self._link is not None
-        return self._link.counts()[DIRECTION]
-
-
-def _outcome(message: Any) -> tuple[int, bytes]:
-    meta = pmt.car(message)
-    told = pmt.dict_ref(meta, pmt.intern("outcome"), pmt.from_long(RECEIVED))
-    fate = pmt.dict_ref(meta, pmt.intern("fate"), told)
-    return int(pmt.to_long(fate)), bytes(pmt.u8vector_elements(pmt.cdr(message)))
-
-
-class HardwareCell:
-    """As calibrate's cells of the simulated channel."""
-
-    def __init__(self, hardware: Hardware, mode: Mode, size: int, seed: list[int]) -> None:
-        self._hardware, self._mode, self._size, self._seed = hardware, mode, size, seed
-
-    def outcomes(self, first: int, count: int) -> list[int]:
-        """Of so many packets from number `first` on. Those that a device did not carry are sent
-        again. Raises Failed."""
-        sent = {
-            number: np.random.default_rng([*self._seed, number]).bytes(self._size)
-            for number in range(first, first + count)
-        }
-        found: dict[int, int] = {}
-        for _ in range(_TRIES):
-            missing = [number for number in sent if number not in found]
+    def _carry(self, opened: _OpenLink, packets: list[bytes]) -> list[tuple[int, bytes]]:
+        """Raises NoOutcome if devices do not carry some of the packets."""
+        found: dict[int, tuple[int, bytes]] = {}
+        missing = list(range(len(packets)))
+        for _ in range(_ATTEMPTS):
+            carried = opened.carry([packets[index] for index in missing])
+            for index, (outcome, packet) in zip(missing, carried, strict=True):
+                if outcome <= PAYLOAD_ERROR:  # others are the devices'
+                    found[index] = outcome, packet
+            missing = [index for index in missing if index not in found]
             if not missing:
-                return [found[number] for number in sent]
-            carried = self._hardware.carry(self._mode, [sent[i] for i in missing])
-            for number, (outcome, packet) in zip(missing, carried, strict=True):
-                if outcome <= PAYLOAD_ERROR:  # others are devices'
-                    is_other = outcome == RECEIVED and packet != sent[number]
-                    found[number] = PAYLOAD_ERROR if is_other else outcome
-        raise Failed(
-            f"devices did not carry {count - len(found)} of {count} packets in {_TRIES} tries:"
-            f" {self._hardware.counts()}"
+                return [found[index] for index in range(len(packets))]
+            self.resent += len(missing)
+        raise NoOutcome(
+            f"devices did not carry {len(missing)} of {len(packets)} packets in {_ATTEMPTS}"
+            f" attempts: {opened.link.counts()[DIRECTION]}; give a lower --rate"
         )

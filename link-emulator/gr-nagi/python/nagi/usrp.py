@@ -22,9 +22,9 @@ import pmt
 from gnuradio import gr
 
 from . import ofdm, single_carrier
-from .air_time import LONGEST_PACKET, WAVEFORMS
+from .air_time import LONGEST_PACKET, WAVEFORMS, air_time_ns
 from .checks import DIRECTIONS
-from .packet_ends import Ends
+from .packet_ends import PacketEnds
 from .radio import RadioConfig, Receiver, Transmitter
 from .usrp_config import End
 
@@ -111,7 +111,7 @@ def modem_ns(config: RadioConfig) -> int:
     top = gr.top_block("nagi-sdr timing", catch_exceptions=False)
     transmitter, timing = Transmitter(config), _Timing()
     top.msg_connect(transmitter, "bursts", timing, "bursts")
-    entry = Ends()
+    entry = PacketEnds()
     top.msg_connect(entry, "packets", transmitter, "packets")
     top.start()
     try:
@@ -190,9 +190,10 @@ class Devices:
         )
 
     def tune_sender(self, direction: str, gain_db: float) -> None:
-        """Another gain. Raises UsrpError."""
+        """Another gain: what is between the steps of the device is made of the back-off. Raises
+        UsrpError."""
         end = self._uhd.sender(direction)
-        self._opened[end.device].tune(
+        got_db = self._opened[end.device].tune(
             is_output=True,
             channel=end.channel,
             frequency_hz=self._uhd.frequency_hz[direction],
@@ -200,6 +201,7 @@ class Devices:
             gain_db=gain_db,
             antenna=end.tx_antenna,
         )
+        self.sender(direction).set_backoff(self._uhd.backoff_db + got_db - gain_db)
 
     def close(self) -> None:
         for held in (self._streams, self._senders, self._opened):
@@ -308,6 +310,17 @@ class UhdLink:
     def _synchronise(self, direction: str) -> Measured:
         found = self._probe(direction)
         return Measured(self.lead_ns, found.delay_samples, found.drift_ppm, found.snr_db)
+
+    def air_time_ns(self, packet_bytes: int) -> int:
+        """Of a packet in the radio's first mode."""
+        config = self._config
+        return air_time_ns(
+            config.modem,
+            config.modulations[0],
+            config.sample_rate_hz,
+            config.code_rates[0],
+            packet_bytes,
+        )
 
     def radio(self, direction: str) -> UhdRadio:
         return UhdRadio(self._config, self.channels[direction])
