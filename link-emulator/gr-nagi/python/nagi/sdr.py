@@ -29,6 +29,7 @@ from . import calibrate, device_doctor, doctor, levels, settings
 from .calibration import TableError
 from .checks import DIRECTIONS, ConfigError
 from .flowgraph import Flowgraph
+from .packet_ends import NoOutcome
 from .settings import Settings, SettingsError
 from .stations import StationError
 from .usrp import INSTALL, DeviceError, UsrpMissing, bindings
@@ -263,6 +264,6 @@ def main(child: Process | None) -> int:
     except (ConfigError, SettingsError, TableError) as error:
         say(str(error))
         return 2
-    except (Broken, calibrate.Failed, StationError, OSError) as error:
+    except (Broken, NoOutcome, StationError, OSError) as error:
         say(str(error))
         return 1
