@@ -33,7 +33,7 @@ class PacketEnds(gr.basic_block):
             self._changed.notify_all()
 
     def send(self, number: int, begin_ns: int, packet: bytes) -> None:
-        """Feeds a packet whose transmission begins at that event time, in the radio's first mode."""
+        """Feeds a packet that is to be sent at that event time, in the radio's first mode."""
         meta = pmt.make_dict()
         meta = pmt.dict_add(meta, pmt.intern("number"), pmt.from_uint64(number))
         meta = pmt.dict_add(meta, pmt.intern("begin_ns"), pmt.from_long(begin_ns))
