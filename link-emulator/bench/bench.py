@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What nagi-link can do on this machine, beside what else could do it: `make bench`.
 
-    bench.py [throughput] [calibrated] [timing] [rate] [memory] [--quick] [--json FILE] [--seconds N]
+    bench.py [throughput] [calibrated] [timing] [rate] [memory] [--quick] [--json FILE]
+             [--seconds N]
 
 throughput  RFC 2544, 26.1: the highest rate offered of which nothing is lost, and the rate that is
             delivered under overload, one way, beside the bare AF_XDP forwarder's. Each on one core.
@@ -58,9 +59,10 @@ them there, as a driver would, which costs processor 0 less than a source would.
 bytes long, of which 986 are IP. ">=": processor 0 was the limit. Rates are IP bits between
 arrivals, from 0.5 s on, in overload of 10 %; tbf, which counts Ethernet bytes, was given 1000/986
 of the rate. "generator": the source was too slow to tell. Calibrated losses are met at a mean SNR
-of 100 dB with Rayleigh fading: the SNR of each packet is computed and looked up, and none is lost."""
+of 100 dB with Rayleigh fading: the SNR of each packet is computed and looked up, none is lost."""
 
-CALIBRATION = Path(__file__).resolve().parents[2] / "experiments" / "calibrations" / "ofdm-qpsk.json"
+EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"
+CALIBRATION = EXPERIMENTS / "calibrations" / "ofdm-qpsk.json"
 
 
 @dataclass
