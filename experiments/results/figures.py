@@ -65,13 +65,19 @@ def draw_achievement(target: Path) -> None:
     with style():
         figure = Figure(figsize=(WIDTH, 4.6), layout="constrained")
         (first, second), (third, fourth) = figure.subplots(2, 2)
-        for ax, schemes in ((first, ("sack", "reno")), (second, ("vegas", "tahoe"))):
+        for ax, schemes, path_label in (
+            (first, ("sack", "reno"), (118, _PIPE - 8, "top")),
+            (second, ("vegas", "tahoe"), (190, _PIPE + 8, "bottom")),
+        ):
             for scheme in schemes:
                 of = without_loss[without_loss["scheme"] == scheme]
                 ax.plot(of["second"], of["window_packets"], color=_SCHEMES[scheme], label=scheme)
-            for packets, said in ((_PIPE, "fills the path"), (_WITH_QUEUE, "and the queue")):
+            for said, packets, (x, y, va) in (
+                ("fills the path", _PIPE, path_label),
+                ("and the queue", _WITH_QUEUE, (60, _WITH_QUEUE + 8, "bottom")),
+            ):
                 ax.axhline(packets, color=_GREY, lw=0.6, ls=":")
-                ax.text(200, packets + 8, said, ha="right", va="bottom", color=_GREY)
+                ax.text(x, y, said, ha="right", va=va, color=_GREY)
             ax.set_title("40 Mb/s, no loss")
             ax.set_ylim(0, 1250)
             ax.legend(loc="upper right", ncols=2)
@@ -89,13 +95,13 @@ def draw_achievement(target: Path) -> None:
             _errorbars(fourth, _indices(of), color=colour, marker="o", label=scheme)
         longer = _published("achievement-2008-westwood-min-rto")
         _errorbars(fourth, _indices(longer), color=_SCHEMES["westwood"], marker="s", ls="--",
-                   label="westwood, min_rto: 1 s")  # fmt: skip
-        fourth.axhspan(0, 0.2, xmin=0.34, color=_GREY, alpha=0.2, lw=0)
+                   label="its RTO from 1 s")  # fmt: skip
+        fourth.fill_between([75, 205], 0.2, color=_GREY, alpha=0.2, lw=0, label="the paper")
         fourth.set_xlabel("Capacity of the wireless link (Mb/s)")
         fourth.set_ylabel("AGI of what headers leave")
         fourth.set_title("Loss of 0.1 %")
-        fourth.set_ylim(0, 1.05)
-        fourth.legend(ncols=2)
+        fourth.set_ylim(0, 1.45)
+        fourth.legend(ncols=2, loc="upper right", columnspacing=0.8, handlelength=1.4)
         target.write_text(svg(figure), encoding="utf-8")
 
 

@@ -46,9 +46,7 @@ def seconds_of(run: Path, point: dict[str, str], capacity_bps: float) -> pd.Data
 
 
 def main(results: Path) -> None:
-    rows = [
-        json.loads(path.read_text())["rows"][0] for path in results.glob("runs/*/metrics.json")
-    ]
+    rows = [json.loads(path.read_text())["rows"][0] for path in results.glob("runs/*/metrics.json")]
     found = [
         seconds_of(results / "runs" / row["run_id"], row["point"], row["bottleneck_bps"])
         for row in rows
