@@ -22,9 +22,7 @@ std::int64_t now_ns() { return ::nagi::io::read_clock(CLOCK_MONOTONIC); }
 }  // namespace
 
 BurstSender::BurstSender(std::shared_ptr<Usrp> usrp, std::size_t channel, double backoff_db)
-    : usrp_(std::move(usrp)),
-      stream_(usrp_->output_stream(channel)),
-      rate_hz_(usrp_->rate_hz()) {
+    : usrp_(std::move(usrp)), stream_(usrp_->output_stream(channel)), rate_hz_(usrp_->rate_hz()) {
   set_backoff(backoff_db);
   read_clocks();
   listener_ = std::thread([this] { listen(); });

@@ -59,7 +59,8 @@ void bind_devices(py::module& m) {
           },
           py::arg("is_output"), py::arg("channel"), py::arg("frequency_hz"),
           py::arg("lo_offset_hz") = 0.0, py::arg("gain_db"), py::arg("antenna") = "",
-          "Sets frequency in Hz, gain in dB and antenna of an output or input. Returns the gain that "
+          "Sets frequency in Hz, gain in dB and antenna of an output or input. Returns the gain "
+          "that "
           "it has then, in its steps. Raises UsrpError.");
   m.def("find_usrps", &find_usrps, py::arg("arguments"), "Addresses of devices that UHD finds.");
   m.def("images_directory", &images_directory,
