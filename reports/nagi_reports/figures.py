@@ -460,8 +460,11 @@ def modes_over_snr(panels: Sequence[ModeShares]) -> Figure:
                 share = np.array(panel.shares.get(name, below * 0))
                 axes.bar(panel.snr_db, share, 1.0, below, color=colour, label=name)
                 below += share
-            axes.plot(panel.snr_db, panel.lost, color="white", linewidth=2.4)
-            axes.plot(panel.snr_db, panel.lost, color="#D55E00", label="lost")
+            places = range(panel.snr_db[0], panel.snr_db[-1] + 1)
+            known = dict(zip(panel.snr_db, panel.lost, strict=True))
+            lost = [known.get(place, math.nan) for place in places]
+            axes.plot(places, lost, color="white", linewidth=2.4)
+            axes.plot(places, lost, color=_STYLES[1][0], label="lost")
             axes.set_ylim(0, 1)
             axes.set_title(panel.label)
             axes.set_xlabel("SNR as measured (dB)")

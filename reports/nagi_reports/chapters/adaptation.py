@@ -16,6 +16,7 @@ from nagi_reports.figures import ModeShares
 from nagi_reports.parquet import read_parquet
 
 _MIN_TRANSMISSIONS = 30  # at an SNR, for shares that say something
+_MIN_RANGE_DB = 4  # of SNRs, for a panel that shows something
 _COLUMNS = ["link", "direction", "snr_db", "mode", "outcome"]
 
 
@@ -67,18 +68,19 @@ def _modes(link: LinkPlan) -> list[str]:
 
 
 def _shares(label: str, modes: list[str], table: pd.DataFrame) -> ModeShares | None:
-    """None if no SNR has enough transmissions."""
+    """None if SNRs with enough transmissions are too close to each other."""
     measured = table.dropna(subset=["snr_db"])
     snr_db = measured["snr_db"].round().astype(int)
     sent = pd.crosstab(snr_db, measured["mode"]).reindex(columns=range(len(modes)), fill_value=0)
     totals = sent.sum(axis=1)
     enough = totals >= _MIN_TRANSMISSIONS
-    if not enough.any():
+    known = sent.index[enough]
+    if known.empty or known.max() - known.min() < _MIN_RANGE_DB:
         return None
     lost = (measured["outcome"] != "received").groupby(snr_db).mean()
     return ModeShares(
         label,
-        [int(value) for value in sent.index[enough]],
+        [int(value) for value in known],
         {
             name: [float(share) for share in (sent[mode] / totals)[enough]]
             for mode, name in enumerate(modes)
