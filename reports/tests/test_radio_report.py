@@ -151,7 +151,13 @@ def adapt(out, campaign):
         RadioModePlan(modulation="qpsk", code_rate="3/4"),
     ]
     rows = [
-        ("wireless", "forward", snr_db, int((snr_db or 0) > 10), "payload error" if bad else "received")
+        (
+            "wireless",
+            "forward",
+            snr_db,
+            int((snr_db or 0) > 10),
+            "payload error" if bad else "received",
+        )
         for snr_db in (5.2, 10.4, 14.9, None)
         for bad in (snr_db != 5.2, False, False, False)
         for _ in range(int(bad) if snr_db == 10.4 else 20)
