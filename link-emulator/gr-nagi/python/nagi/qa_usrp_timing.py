@@ -126,6 +126,7 @@ class UsrpTiming(gr_unittest.TestCase):
             for flow in (there, back):
                 found = [fate(meta) for meta, _ in flow.collect(2)]
                 self.assertEqual(found, [RECEIVER_BUSY, RECEIVED])
+        link.close()
 
 
 if __name__ == "__main__":

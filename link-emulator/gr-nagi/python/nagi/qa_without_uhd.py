@@ -12,7 +12,7 @@ import unittest
 from unittest import mock
 
 from gnuradio import gr_unittest
-from gnuradio.nagi import sdr, usrp
+from gnuradio.nagi import checks, sdr, settings, usrp
 
 END = {"device": "type=b200", "channel": 0, "tx_gain_db": 40, "rx_gain_db": 30}
 CONFIG = {
@@ -68,6 +68,14 @@ class WithoutUhd(gr_unittest.TestCase):
         self.assertEqual(status, 2)
         self.assertIn("`by: uhd` needs UHD", said)
         self.assertIn("make sdr", said)
+
+    def test_where_devices_are_told_of_is_for_nagi_sdr_alone(self):
+        found = settings.parse({**CONFIG, "radio_account": "radios.json"})
+        self.assertEqual(found.radio_account, "radios.json")
+        self.assertNotIn("radio_account", found.for_nagi_link({}))
+        for wrong in ("", 7):
+            with self.assertRaisesRegex(checks.ConfigError, "radio_account is .*name of a file"):
+                settings.parse({**CONFIG, "radio_account": wrong})
 
     def test_commands_for_devices_are_refused(self):
         status, said = self.refused("levels", "--gains", "40", *DEVICE)
