@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "link-emulator" / "bench"))
 
 import numpy as np
 from bench_report import Row, machine, report, verdict
-from bench_virtual import run_once
+from rounds import run_once
 from nagi.campaign.build import current_build
 from nagi.labs import guest, virtual
 from nagi.plan.planner import plan_runs

@@ -15,6 +15,7 @@ from litex.soc.interconnect import stream
 from litex.soc.interconnect.packet import PacketFIFO
 from migen import If, Signal
 
+from .crossing import Crossing
 from .ports import FRAMES, MAX_FRAME_WORDS
 from .registers import Registers
 
@@ -143,7 +144,7 @@ class ControlPlane(LiteXModule):
     ) -> None:
         self.whole = whole = ClockDomainsRenamer(link)(WholeFrames())
         self.sink, self.dropped = whole.sink, whole.dropped
-        self.into = into = stream.ClockDomainCrossing(FRAMES, link, "sys", depth=16)
+        self.into = into = Crossing(FRAMES, link, "sys")
         self.narrow = narrow = stream.StrideConverter(FRAMES, eth_phy_description(8))
         self.ends = ends = _LastByte()
         phy = _BytePhy()
@@ -164,7 +165,7 @@ class ControlPlane(LiteXModule):
         self.wide = wide = stream.StrideConverter(eth_phy_description(8), FRAMES)
         layout = stream.EndpointDescription(FRAMES.payload_layout)
         self.out = out = PacketFIFO(layout, 256, 8, buffered=True)
-        self.away = away = stream.ClockDomainCrossing(FRAMES, "sys", link, depth=16)
+        self.away = away = Crossing(FRAMES, "sys", link)
         self.source = away.source
         self.comb += [
             phy.sink.connect(mark.sink),

@@ -16,6 +16,7 @@ from migen import FSM, If, NextState, Signal, bits_for
 from migen.genlib.cdc import BusSynchronizer, MultiReg, PulseSynchronizer
 from nagi_fpga.board_registers import METER_TICKS
 
+from .crossing import Crossing
 from .registers import Registers
 
 WIDTH = 64
@@ -132,6 +133,16 @@ def _cut(datapath, before: type, layout, domain: str) -> None:
     datapath.pipeline.insert(place, registers)
 
 
+def _cross(datapath, put: str, get: str) -> None:
+    """Has a datapath of LiteEth's MAC cross clock domains by our own Crossing."""
+    (place,) = (
+        i for i, part in enumerate(datapath.pipeline) if isinstance(part, stream.ClockDomainCrossing)
+    )
+    crossing = Crossing(FRAMES, put, get)
+    datapath.submodules += crossing
+    datapath.pipeline[place] = crossing
+
+
 class LinkPort(LiteXModule):
     """One port. Of `phy` the clock domains are NAME_rx and NAME_tx; to be put into the core's
     domain by ClockDomainsRenamer({"sys": ...}). `source`: frames that came in; `sink`: what the
@@ -139,14 +150,16 @@ class LinkPort(LiteXModule):
 
     def __init__(self, phy, name: str) -> None:
         domains = {"eth_rx": f"{name}_rx", "eth_tx": f"{name}_tx"}
-        self.mac = mac = LiteEthMACCore(phy, dw=WIDTH, tx_cdc_depth=16, rx_cdc_depth=16)
+        self.mac = mac = LiteEthMACCore(phy, dw=WIDTH, tx_cdc_depth=4, rx_cdc_depth=4)
         for kind in (
             LiteEthMACPaddingInserter,
             LiteEthMACCRC32Inserter,
             LiteEthMACPreambleInserter,
         ):
             _cut(mac.tx_datapath, kind, eth_phy_description(8), "eth_tx")
-        _cut(mac.rx_datapath, stream.ClockDomainCrossing, FRAMES, "eth_rx")
+        _cross(mac.tx_datapath, "sys", "eth_tx")
+        _cross(mac.rx_datapath, "eth_rx", "sys")
+        _cut(mac.rx_datapath, Crossing, FRAMES, "eth_rx")
         ClockDomainsRenamer(domains)(mac)
         self.hold = hold = FrameHold()
         self.choice = choice = FrameChoice()

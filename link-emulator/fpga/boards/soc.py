@@ -96,7 +96,7 @@ class LinkSoC(SoCMini):
         words = memory.bytes // (WIDTH // 8) // 2  # a direction
         address_width = words.bit_length() - 1
         self.memories = [
-            rename(MemoryPort(memory.port(WIDTH, "link"), direction * words, memory.ready))
+            rename(MemoryPort(memory.port(WIDTH), "dram", direction * words, memory.ready))
             for direction in range(2)
         ]
         self.memory_forward, self.memory_backward = self.memories
