@@ -8,6 +8,7 @@ are LiteEth's streams: data, last, last_be (one-hot: the last byte), error.
 from liteeth.common import eth_phy_description
 from liteeth.mac.core import LiteEthMACCore
 from liteeth.mac.crc import LiteEthMACCRC32Inserter
+from liteeth.mac.last_be import LiteEthMACTXLastBE
 from liteeth.mac.padding import LiteEthMACPaddingInserter
 from liteeth.mac.preamble import LiteEthMACPreambleInserter
 from litex.gen import ClockDomainsRenamer, LiteXModule
@@ -36,38 +37,44 @@ class FrameHold(LiteXModule):
         self.sink = stream.Endpoint(FRAMES)
         self.source = stream.Endpoint(FRAMES)
         self.underrun = Signal()
+        self.entry = entry = stream.Endpoint(FRAMES)  # registers
         self.words = words = stream.SyncFIFO(FRAMES, depth, buffered=True)
         self.out = out = Registers(FRAMES)  # block RAM is slow
         self.began = began = stream.SyncFIFO([("clock", 16)], 64, buffered=True)
         clock = Signal(16)
         is_first, is_within = Signal(reset=1), Signal()
-        self.sync += [
-            clock.eq(clock + 1),
-            If(self.sink.valid & self.sink.ready, is_first.eq(self.sink.last)),
-            If(self.source.valid & self.source.ready, is_within.eq(~self.source.last)),
-        ]
         # Registered, with room for what still comes.
         is_roomy, waited = Signal(), Signal(16)
-        self.sync += is_roomy.eq((words.level < depth - 4) & (began.level < began.depth - 4))
+        self.sync += [
+            clock.eq(clock + 1),
+            is_roomy.eq((words.level < depth - 5) & (began.level < began.depth - 5)),
+            entry.valid.eq(self.sink.valid & is_roomy),
+            entry.last.eq(self.sink.last),
+            entry.payload.eq(self.sink.payload),
+            If(entry.valid, is_first.eq(entry.last)),
+            If(self.source.valid & self.source.ready, is_within.eq(~self.source.last)),
+        ]
         self.comb += [
-            self.sink.connect(words.sink, omit={"valid", "ready"}),
-            words.sink.valid.eq(self.sink.valid & is_roomy),
             self.sink.ready.eq(is_roomy),
+            entry.connect(words.sink, omit={"ready"}),
             began.sink.clock.eq(clock),
-            began.sink.valid.eq(self.sink.valid & is_roomy & is_first),
+            began.sink.valid.eq(entry.valid & is_first),
             waited.eq(clock - began.source.clock),
         ]
         # Registered: a frame that has waited long enough stays so until it is gone.
-        is_due = Signal()
-        self.sync += If(
-            self.source.valid & self.source.ready & self.source.last, is_due.eq(0)
-        ).Elif(began.source.valid & (waited >= HOLD_CLOCKS), is_due.eq(1))
+        is_due, is_gone = Signal(), Signal()
+        self.sync += [
+            is_gone.eq(self.source.valid & self.source.ready & self.source.last),
+            If(self.source.valid & self.source.ready & self.source.last, is_due.eq(0)).Elif(
+                began.source.valid & ~is_gone & (waited >= HOLD_CLOCKS), is_due.eq(1)
+            ),
+        ]
         self.comb += [
             words.source.connect(out.sink),
             out.source.connect(self.source, omit={"valid", "ready"}),
             self.source.valid.eq(out.source.valid & is_due),
             out.source.ready.eq(self.source.ready & is_due),
-            began.source.ready.eq(self.source.valid & self.source.ready & self.source.last),
+            began.source.ready.eq(is_gone),
             self.underrun.eq(is_within & self.source.ready & ~out.source.valid),
         ]
 
@@ -152,6 +159,7 @@ class LinkPort(LiteXModule):
         domains = {"eth_rx": f"{name}_rx", "eth_tx": f"{name}_tx"}
         self.mac = mac = LiteEthMACCore(phy, dw=WIDTH, tx_cdc_depth=4, rx_cdc_depth=4)
         for kind in (
+            LiteEthMACTXLastBE,
             LiteEthMACPaddingInserter,
             LiteEthMACCRC32Inserter,
             LiteEthMACPreambleInserter,

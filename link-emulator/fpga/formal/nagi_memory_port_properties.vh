@@ -27,6 +27,7 @@ always @(posedge clk) begin
     if (wdata_ready) assume (owed != 0);
     owed <= rst ? 0 : owed + takes_write - (wdata_valid && wdata_ready);
     if (has_begun && !rst) begin
+        assert (can_take_reg == !spare_valid_reg);
         assert (!(takes_write && takes_read));
         if (takes_write) assert (data_ready);
         assert (owed <= MAX_WAITING + 2);

@@ -51,6 +51,7 @@ reg [FRACTION_BITS-1:0] fraction_reg = 0;
 reg [5:0] bits_reg = 0;
 reg [46:0] log2_u_reg = 0;    // less than 0: its absolute value
 reg [45:0] value_reg = 0;
+reg is_zero_reg = 1'b0;       // the value is, whatever value_reg is
 reg multiply_reg = 1'b0;
 reg done_reg = 1'b0;
 reg start_reg = 1'b0;
@@ -59,7 +60,7 @@ reg is_one_reg = 1'b0;        // u is 1
 wire unused = &{1'b0, product[62:0]};
 
 assign done = done_reg;
-assign value = value_reg;
+assign value = value_reg & {46{!is_zero_reg}};
 assign multiply = multiply_reg;
 assign multiply_a = state_reg[SCALE] ? {17'd0, log2_u_reg} : mantissa_reg;
 assign multiply_b = state_reg[SCALE] ? LN2_Q64 : mantissa_reg;
@@ -72,13 +73,13 @@ always @(posedge clk) begin
     (* parallel_case *)
     case (1'b1)
         state_reg[IDLE]: begin
+            mantissa_reg <= draw + 1'b1;
+            integer_reg <= 6'd63;
             if (start_reg) begin
+                is_zero_reg <= is_one_reg;
                 if (is_one_reg) begin
-                    value_reg <= 0;
                     done_reg <= 1'b1;
                 end else begin
-                    mantissa_reg <= draw + 1'b1;
-                    integer_reg <= 6'd63;
                     state_reg <= STATE_NORMALIZE;
                 end
             end
@@ -112,8 +113,8 @@ always @(posedge clk) begin
             state_reg <= STATE_SCALE;
         end
         state_reg[SCALE]: begin
+            value_reg <= product[109:64];
             if (multiplied) begin
-                value_reg <= product[109:64];
                 done_reg <= 1'b1;
                 state_reg <= STATE_IDLE;
             end

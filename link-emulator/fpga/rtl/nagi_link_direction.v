@@ -101,6 +101,10 @@ wire unused = &{1'b0, configuration, mode};
 
 // Held while the direction does not work: it then begins anew.
 reg reset_reg = 1'b1;
+// A clock and two later, for what nothing can reach by then.
+reg model_reset_reg = 1'b1;
+reg egress_reset_reg = 1'b1;
+reg quiet_reg = 1'b0;
 reg accept_reg = 1'b0;
 reg [255:0] record_reg = 0;
 reg record_valid_reg = 1'b0;
@@ -198,7 +202,7 @@ nagi_link_model #(
     .POISSON(POISSON)
 ) model_inst (
     .clk(clk),
-    .rst(reset_reg),
+    .rst(model_reset_reg),
     .direction(DIRECTION),
     .seed(seed),
     .link(link),
@@ -266,7 +270,7 @@ nagi_frame_writer #(
     .STAGE_WIDTH(BUFFER_WIDTH)
 ) writer_inst (
     .clk(clk),
-    .rst(reset_reg),
+    .rst(model_reset_reg),
     .verdict_valid(verdict_valid && verdict_ready),
     .verdict_ready(writer_ready),
     .verdict_let_in(let_in),
@@ -340,7 +344,7 @@ nagi_frame_reader #(
     .EGRESS_WIDTH(BUFFER_WIDTH)
 ) reader_inst (
     .clk(clk),
-    .rst(reset_reg),
+    .rst(egress_reset_reg),
     .run(run),
     .started(start_valid),
     .written(written),
@@ -389,7 +393,7 @@ wire egress_ready;
 
 nagi_ram_fifo #(.WIDTH(MEM_WIDTH), .DEPTH_WIDTH(BUFFER_WIDTH)) egress_inst (
     .clk(clk),
-    .rst(reset_reg),
+    .rst(egress_reset_reg),
     .s_data(mem_rdata),
     .s_valid(mem_rdata_valid),
     .m_data(egress_word),
@@ -420,7 +424,7 @@ nagi_release #(
     .TICK_NS(TICK_NS)
 ) release_inst (
     .clk(clk),
-    .rst(reset_reg),
+    .rst(egress_reset_reg),
     .run(run),
     .soon_ns(soon_ns),
     .now_ns(now_ns),
@@ -527,9 +531,13 @@ always @(posedge clk) begin
     end
     if (run && reset_reg) begin
         reset_reg <= 1'b0;
-    end else if (!run && quiet) begin
+    end else if (!run && quiet_reg) begin
         reset_reg <= 1'b1;
     end
+    model_reset_reg <= reset_reg;
+    egress_reset_reg <= model_reset_reg;
+    // A clock late: with run at 0, nothing begins that a reset must not end.
+    quiet_reg <= quiet && !run;
 
     if (reset_reg) begin
         let_in_ptr_reg <= 0;
@@ -537,6 +545,7 @@ always @(posedge clk) begin
     end
     if (rst) begin
         reset_reg <= 1'b1;
+        quiet_reg <= 1'b0;
         record_valid_reg <= 1'b0;
     end
 end

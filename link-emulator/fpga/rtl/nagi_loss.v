@@ -80,6 +80,7 @@ localparam PS_WIDTH = 70;
 wire is_poisson = POISSON != 0 && kind == KIND_POISSON;
 wire has_states = kind == KIND_GILBERT_ELLIOTT;
 
+reg stands_reg = 1'b1;  // a clock late
 // What is drawn ahead.
 reg [2:0] draw_state_reg = DRAW_START;
 reg [63:0] index_reg = 0;
@@ -146,7 +147,7 @@ nagi_multiplier multiplier_inst (
 
 nagi_philox philox_inst (
     .clk(clk),
-    .rst(rst),
+    .rst(stands_reg),
     .start(start_philox_reg),
     .index(index_reg),
     .link(link),
@@ -167,7 +168,7 @@ generate
     if (POISSON) begin : poisson
         nagi_wide_multiplier wide_multiplier_inst (
             .clk(clk),
-            .rst(rst),
+            .rst(stands_reg),
             .start(start_scale_reg || multiply),
             .a(scales_reg ? {18'd0, logarithm} : multiply_a),
             .b(scales_reg ? poisson_mean_ps : multiply_b),
@@ -180,7 +181,7 @@ generate
 
         nagi_exponential exponential_inst (
             .clk(clk),
-            .rst(rst),
+            .rst(stands_reg),
             .start(drawn && is_poisson),
             .draw(draw),
             .done(logarithm_done),
@@ -195,7 +196,7 @@ generate
         // To whole nanoseconds, rounded.
         nagi_divider #(.DIVIDEND_WIDTH(PS_WIDTH), .DIVISOR_WIDTH(10)) divider_inst (
             .clk(clk),
-            .rst(rst),
+            .rst(stands_reg),
             .start(start_divide_reg),
             .dividend(product[PS_WIDTH+39:40] + 70'd500),
             .divisor(PS_PER_NS),
@@ -223,6 +224,7 @@ generate
 endgenerate
 
 always @(posedge clk) begin
+    stands_reg <= rst || kind == KIND_NONE;
     start_philox_reg <= 1'b0;
     start_scale_reg <= 1'b0;
     start_divide_reg <= 1'b0;
@@ -310,7 +312,7 @@ always @(posedge clk) begin
         default: event_state_reg <= EVENT_ADVANCE;
     endcase
 
-    if (rst || kind == KIND_NONE) begin
+    if (stands_reg) begin
         draw_state_reg <= DRAW_START;
         index_reg <= 0;
         is_bad_reg <= 1'b0;

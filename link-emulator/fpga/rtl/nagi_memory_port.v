@@ -45,8 +45,9 @@ localparam [DEPTH_WIDTH:0] MAX_WAITING = (1 << DEPTH_WIDTH) - 4;
 reg cmd_valid_reg = 1'b0;
 reg cmd_we_reg = 1'b0;
 reg [ADDR_WIDTH-1:0] cmd_addr_reg = 0;
-// One more command, so that whether one is taken is known beforehand.
+// One more command, so that whether one is taken is known beforehand: if there is none.
 reg spare_valid_reg = 1'b0;
+reg can_take_reg = 1'b1;
 reg spare_we_reg = 1'b0;
 reg [ADDR_WIDTH-1:0] spare_addr_reg = 0;
 reg wrote_last_reg = 1'b0;
@@ -55,7 +56,7 @@ reg has_room_reg = 1'b0;
 reg gone_reg = 1'b0;  // the memory took a word of data in the clock before
 
 wire data_ready;
-wire can_take = !spare_valid_reg;
+wire can_take = can_take_reg;
 wire can_write = write_valid && has_room_reg;
 wire takes_write = write_valid && write_ready;
 wire takes_read = read_valid && read_ready;
@@ -93,8 +94,10 @@ always @(posedge clk) begin
         cmd_we_reg <= spare_valid_reg ? spare_we_reg : takes_write;
         cmd_addr_reg <= spare_valid_reg ? spare_addr_reg : takes_write ? write_addr : read_addr;
         spare_valid_reg <= 1'b0;
+        can_take_reg <= 1'b1;
     end else if (takes_write || takes_read) begin
         spare_valid_reg <= 1'b1;
+        can_take_reg <= 1'b0;
     end
     if (!spare_valid_reg) begin
         spare_we_reg <= takes_write;
@@ -103,6 +106,7 @@ always @(posedge clk) begin
     if (rst) begin
         cmd_valid_reg <= 1'b0;
         spare_valid_reg <= 1'b0;
+        can_take_reg <= 1'b1;
         wrote_last_reg <= 1'b0;
         waiting_reg <= 0;
         gone_reg <= 1'b0;

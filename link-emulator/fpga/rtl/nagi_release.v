@@ -183,14 +183,6 @@ always @(posedge clk) begin
     case (1'b1)
         state_reg[EMPTY]: begin
             if (packet_valid && packet_ready) begin
-                lost_reg <= packet_lost;
-                left_reg <= packet_left_ns;
-                frame_bytes_reg <= packet_frame_bytes;
-                arrived_reg <= packet_arrived_ns;
-                index_reg <= packet_index;
-                identity_reg <= packet_identity;
-                ecn_reg <= packet_ecn;
-                marked_reg <= packet_marked;
                 state_reg <= STATE_WAIT;
             end
         end
@@ -221,6 +213,18 @@ always @(posedge clk) begin
         end
         default: state_reg <= STATE_EMPTY;
     endcase
+
+    // Of the packet, if there is one.
+    if (ready_reg) begin
+        lost_reg <= packet_lost;
+        left_reg <= packet_left_ns;
+        frame_bytes_reg <= packet_frame_bytes;
+        arrived_reg <= packet_arrived_ns;
+        index_reg <= packet_index;
+        identity_reg <= packet_identity;
+        ecn_reg <= packet_ecn;
+        marked_reg <= packet_marked;
+    end
 
     if (rst) begin
         state_reg <= STATE_EMPTY;
