@@ -142,12 +142,10 @@ def _cut(datapath, before: type, layout, domain: str) -> None:
 
 def _cross(datapath, put: str, get: str) -> None:
     """Has a datapath of LiteEth's MAC cross clock domains by our own Crossing."""
-    (place,) = (
-        i for i, part in enumerate(datapath.pipeline) if isinstance(part, stream.ClockDomainCrossing)
-    )
+    is_theirs = [isinstance(part, stream.ClockDomainCrossing) for part in datapath.pipeline]
     crossing = Crossing(FRAMES, put, get)
     datapath.submodules += crossing
-    datapath.pipeline[place] = crossing
+    datapath.pipeline[is_theirs.index(True)] = crossing
 
 
 class LinkPort(LiteXModule):
