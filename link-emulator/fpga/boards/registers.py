@@ -20,7 +20,7 @@ class Registers(LiteXModule):
         moves = Signal()
         self.comb += [moves.eq(~source.valid | source.ready), sink.ready.eq(is_ready)]
         self.sync += [
-            If(is_ready, aside.eq(came)),
+            If(~has_aside, aside.eq(came)),
             If(
                 moves,
                 _bits(source).eq(Mux(has_aside, aside, came)),

@@ -12,6 +12,8 @@ reg passed_over_write = 1'b0;  // a read was taken while a write could have been
 reg passed_over_read = 1'b0;
 reg [DEPTH_WIDTH:0] owed = 0;  // words of data that are to be given
 
+wire can_write = write_valid && has_room_reg;
+
 always @(posedge clk) begin
     has_begun <= 1'b1;
     if (!has_begun) assume (rst);
@@ -41,6 +43,6 @@ always @(posedge clk) begin
         end
         if (passed_over_write && can_take && can_write) assert (takes_write);
         if (passed_over_read && can_take && read_valid) assert (takes_read);
-        cover (takes_write && wrote_last_reg);
+        cover (takes_write && passed_over_write);
     end
 end

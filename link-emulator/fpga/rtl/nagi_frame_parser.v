@@ -45,11 +45,18 @@ localparam [7:0]
     PROTOCOL_UDP = 8'd17,
     PROTOCOL_ICMPV6 = 8'd58;
 
-localparam [1:0]
-    STATE_ETHERNET = 2'd0,
-    STATE_IPV4 = 2'd1,
-    STATE_IPV6 = 2'd2,
-    STATE_DONE = 2'd3;
+// One bit a state.
+localparam
+    ETHERNET = 0,
+    IPV4 = 1,
+    IPV6 = 2,
+    DONE = 3;
+
+localparam [3:0]
+    STATE_ETHERNET = 4'd1 << ETHERNET,
+    STATE_IPV4 = 4'd1 << IPV4,
+    STATE_IPV6 = 4'd1 << IPV6,
+    STATE_DONE = 4'd1 << DONE;
 
 // What a halfword may say, a clock after it came.
 reg valid_reg = 1'b0;
@@ -69,7 +76,7 @@ reg is_high_tcp_reg = 1'b0;
 reg is_high_udp_reg = 1'b0;
 reg is_high_icmp_reg = 1'b0;
 
-reg [1:0] state_reg = STATE_DONE;
+reg [3:0] state_reg = STATE_DONE;
 reg [9:0] index_reg = 0;       // of the halfword, in the frame
 reg is_far_reg = 1'b0;         // tags up to here: no frame is as long
 reg [5:0] until_type_reg = 0;  // one-hot; the last: the halfword is an EtherType
@@ -103,7 +110,7 @@ wire [3:0] place_ipv6 = {is_high_tcp_reg, 1'b0, is_high_udp_reg,
 wire [15:0] folded = folded_once_reg[15:0] + {15'd0, folded_once_reg[16]};
 wire [6:0] next_offset = offset_reg + 1'b1;
 
-assign done = state_reg == STATE_DONE;
+assign done = state_reg[DONE];
 assign is_ipv4 = is_ipv4_reg;
 assign ecn = is_ipv4_reg ? ip_word_reg[1:0] : is_ipv6_reg ? ip_word_reg[5:4] : 2'd0;
 assign identity = is_ipv4_reg ? {id_reg, payload_checksum_reg} :
@@ -154,8 +161,9 @@ always @(posedge clk) begin
         at_reg <= at_reg << 1;
         is_last_reg <= next_offset == last_at_reg;
         is_checksum_reg <= next_offset == checksum_at_reg;
-        case (state_reg)
-            STATE_ETHERNET: begin
+        (* parallel_case *)
+        case (1'b1)
+            state_reg[ETHERNET]: begin
                 offset_reg <= 0;
                 at_reg <= 26'd1;
                 is_last_reg <= 1'b0;
@@ -175,7 +183,7 @@ always @(posedge clk) begin
                     end
                 end
             end
-            STATE_IPV4: begin
+            state_reg[IPV4]: begin
                 if (at_reg[0]) begin
                     ip_word_reg <= half_reg;
                     header_reg <= half_reg[11:8];
@@ -203,7 +211,7 @@ always @(posedge clk) begin
                     state_reg <= STATE_DONE;
                 end
             end
-            STATE_IPV6: begin
+            state_reg[IPV6]: begin
                 if (at_reg[0]) begin
                     ip_word_reg <= half_reg;
                     if (!begins_ipv6_reg) begin

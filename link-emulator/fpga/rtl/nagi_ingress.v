@@ -207,19 +207,20 @@ always @(posedge clk) begin
     end else if (take) begin
         bytes_reg <= bytes_next;
     end
+    word_reg <= state_reg[WORD] ? word : {16'd0, word_reg[MEM_WIDTH-1:16]};
     sum_age_reg <= state_reg[SUM] ? sum_age_reg + 1'b1 : 2'd0;
 
     (* parallel_case *)
     case (1'b1)
         state_reg[WORD]: begin
+            // Of the word that comes next, if one is taken.
+            left_reg <= word_bytes;
+            first_reg <= word_first;
+            in_first_reg <= word_first;
+            last_reg <= word_last;
+            bad_reg <= word_bad;
+            arrived_reg <= word_arrived_ns;
             if (take) begin
-                word_reg <= word;
-                left_reg <= word_bytes;
-                first_reg <= word_first;
-                in_first_reg <= word_first;
-                last_reg <= word_last;
-                bad_reg <= word_bad;
-                arrived_reg <= word_arrived_ns;
                 if (word_first) begin
                     is_parsed_reg <= 1'b0;
                 end
@@ -231,7 +232,6 @@ always @(posedge clk) begin
             end
         end
         state_reg[PARSE]: begin
-            word_reg <= {16'd0, word_reg[MEM_WIDTH-1:16]};
             left_reg <= left_reg - 7'd2;
             first_reg <= 1'b0;
             if (ends_word) begin

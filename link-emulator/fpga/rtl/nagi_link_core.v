@@ -10,7 +10,10 @@
  * Both directions of a link: frames of port a leave at port b as `forward` is configured, frames
  * of port b leave at port a as `backward` is. Time is an input, in nanoseconds; nothing here counts
  * clocks. What the core calls now is `time_ns - epoch_ns`, four clocks late.
+ *
+ * It is mapped by itself: what is slow around it, at slower clocks, is then no measure for it.
  */
+(* keep_hierarchy *)
 module nagi_link_core #
 (
     // Bits of a beat of the frame streams: a power of two, 8 to 512.
@@ -29,6 +32,8 @@ module nagi_link_core #
     parameter DIVIDER_BITS = 1,
     // 0: without Poisson losses, which are a seventh of the core.
     parameter POISSON = 1,
+    // 0: without next_due_ns, which only a simulation has use for.
+    parameter NEXT_DUE = 1,
     // For the registers only: an identification of the sources, and the clock's period in ps.
     parameter BUILD_ID = 0,
     parameter CLOCK_PERIOD_PS = 8000
@@ -173,7 +178,7 @@ wire backward_record_ready;
 wire record_room;
 
 assign idle = idle_reg;
-assign next_due_ns = next_due_reg;
+assign next_due_ns = NEXT_DUE != 0 ? next_due_reg : {64{1'b1}};
 assign m_axis_a_tuser = 1'b0;
 assign m_axis_b_tuser = 1'b0;
 

@@ -101,13 +101,16 @@ wire unused = &{1'b0, configuration, mode};
 
 // Held while the direction does not work: it then begins anew.
 reg reset_reg = 1'b1;
-// A clock and two later, for what nothing can reach by then.
+// One, two and three clocks later, for what nothing can reach by then.
+reg ingress_reset_reg = 1'b1;
 reg model_reset_reg = 1'b1;
 reg egress_reset_reg = 1'b1;
 reg quiet_reg = 1'b0;
 reg accept_reg = 1'b0;
 reg [255:0] record_reg = 0;
 reg record_valid_reg = 1'b0;
+reg has_no_record_reg = 1'b1;  // record_valid_reg is 0
+reg idle_reg = 1'b0;
 reg delivered_reg = 1'b0;
 reg lost_record_reg = 1'b0;
 
@@ -140,7 +143,7 @@ nagi_ingress #(
     .STAGE_WIDTH(BUFFER_WIDTH)
 ) ingress_inst (
     .clk(clk),
-    .rst(reset_reg),
+    .rst(ingress_reset_reg),
     .accept(accept_reg),
     .now_ns(now_ns),
     .s_axis_tdata(s_axis_tdata),
@@ -507,8 +510,7 @@ nagi_counters #(.QUEUE_DEPTH_WIDTH(QUEUE_DEPTH_WIDTH)) counters_inst (
 assign quiet = writer_ready && !reader_busy && !release_busy && port_idle && !left_valid &&
     !drops && !record_valid_reg;
 assign is_active = !reset_reg;
-assign idle = reset_reg || (ingress_idle && model_idle && writer_ready && reader_idle &&
-    port_idle && release_idle && !record_valid_reg);
+assign idle = idle_reg;
 assign next_due_ns = next_end_ns < release_due_ns ? next_end_ns : release_due_ns;
 
 always @(posedge clk) begin
@@ -517,12 +519,19 @@ always @(posedge clk) begin
     delivered_reg <= left_taken && !left_lost;
     lost_record_reg <= record_lost;
     accept_reg <= run && !reset_reg && !now_ns[63];
-    if (!record_valid_reg) begin
+    if (has_no_record_reg) begin
         record_reg <= left_valid ? left_record : dropped_record;
+    end
+    if (!record_valid_reg) begin
         record_valid_reg <= left_valid || drops;
+        has_no_record_reg <= !(left_valid || drops);
     end else if (record_ready) begin
         record_valid_reg <= 1'b0;
+        has_no_record_reg <= 1'b1;
     end
+    // Clocks after this settle in nagi_link_core.
+    idle_reg <= reset_reg || (ingress_idle && model_idle && writer_ready && reader_idle &&
+        port_idle && release_idle && !record_valid_reg);
     if (verdict_let_in) begin
         let_in_ptr_reg <= let_in_ptr_reg + 1'b1;
     end
@@ -534,7 +543,8 @@ always @(posedge clk) begin
     end else if (!run && quiet_reg) begin
         reset_reg <= 1'b1;
     end
-    model_reset_reg <= reset_reg;
+    ingress_reset_reg <= reset_reg;
+    model_reset_reg <= ingress_reset_reg;
     egress_reset_reg <= model_reset_reg;
     // A clock late: with run at 0, nothing begins that a reset must not end.
     quiet_reg <= quiet && !run;
@@ -547,6 +557,7 @@ always @(posedge clk) begin
         reset_reg <= 1'b1;
         quiet_reg <= 1'b0;
         record_valid_reg <= 1'b0;
+        has_no_record_reg <= 1'b1;
     end
 end
 
