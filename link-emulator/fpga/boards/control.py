@@ -81,7 +81,8 @@ class WholeFrames(LiteXModule):
     def __init__(self, depth: int = 512) -> None:
         self.entry = entry = stream.Buffer(FRAMES)
         self.words = words = stream.SyncFIFO(FRAMES, depth, buffered=True)
-        self.out = out = Registers(FRAMES)  # block RAM is slow
+        self.read = read = stream.Buffer(FRAMES)  # block RAM is slow
+        self.out = out = Registers(FRAMES)
         self.ends = ends = stream.SyncFIFO([("is_bad", 1)], 16, buffered=True)
         self.exit = leaves = Registers(FRAMES)
         self.sink, self.source = entry.sink, leaves.source
@@ -112,7 +113,8 @@ class WholeFrames(LiteXModule):
             ends.sink.is_bad.eq(is_bad),
             ends.sink.valid.eq(came.valid & came.last & ~now_left_out),
             # A frame goes out once its end has come.
-            words.source.connect(out.sink),
+            words.source.connect(read.sink),
+            read.source.connect(out.sink),
             out.source.connect(leaves.sink, omit={"valid", "ready", "error"}),
             leaves.sink.valid.eq(out.source.valid & ends.source.valid & ~ends.source.is_bad),
             out.source.ready.eq(ends.source.valid & (leaves.sink.ready | ends.source.is_bad)),

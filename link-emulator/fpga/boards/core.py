@@ -131,10 +131,13 @@ class LinkCore(LiteXModule):
         self.wr_en, self.wr_data = Signal(), Signal(32)
         self.rd_en, self.rd_data, self.ack = Signal(), Signal(32), Signal()
         time_ns = Signal(64)
+        # Of its own: one register would have too many to reset.
+        reset = Signal(reset=1)
+        self.sync.link += reset.eq(0)
         self.sync.link += time_ns.eq(time_ns + 8)
         signals = {
             "i_clk": ClockSignal("link"),
-            "i_rst": ResetSignal("link"),
+            "i_rst": reset,
             "i_time_ns": time_ns,
             "i_reg_addr": self.addr,
             "i_reg_wr_en": self.wr_en,

@@ -183,7 +183,9 @@ class MemoryPort(LiteXModule):
             writes.source.ready.eq(write.is_free & may_write),
             reads.source.ready.eq(read.is_free & is_clear),
         ]
-        is_reading, idle, count = Signal(), Signal(max=8), Signal(max=self.BURST + 1)
+        is_reading = Signal()
+        # Right soon, whatever they begin with, so they are spared the reset.
+        idle, count = Signal(max=8, reset_less=True), Signal(max=self.BURST + 1, reset_less=True)
         passes, is_over = Signal(), Signal()
         mine = Mux(is_reading, read.valid, write.valid)
         other = Mux(is_reading, write.valid, read.valid)

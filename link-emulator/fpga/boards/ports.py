@@ -39,7 +39,8 @@ class FrameHold(LiteXModule):
         self.underrun = Signal()
         self.entry = entry = stream.Endpoint(FRAMES)  # registers
         self.words = words = stream.SyncFIFO(FRAMES, depth, buffered=True)
-        self.out = out = Registers(FRAMES)  # block RAM is slow
+        self.read = read = stream.Buffer(FRAMES)  # block RAM is slow
+        self.out = out = Registers(FRAMES)
         self.began = began = stream.SyncFIFO([("clock", 16)], 64, buffered=True)
         clock = Signal(16)
         is_first, is_within = Signal(reset=1), Signal()
@@ -70,7 +71,8 @@ class FrameHold(LiteXModule):
             ),
         ]
         self.comb += [
-            words.source.connect(out.sink),
+            words.source.connect(read.sink),
+            read.source.connect(out.sink),
             out.source.connect(self.source, omit={"valid", "ready"}),
             self.source.valid.eq(out.source.valid & is_due),
             out.source.ready.eq(self.source.ready & is_due),

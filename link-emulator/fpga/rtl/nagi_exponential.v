@@ -35,16 +35,18 @@ localparam
     NORMALIZE = 1,
     SQUARE = 2,
     LOGARITHM = 3,
-    SCALE = 4;
+    SCALE = 4,
+    INCREMENT = 5;
 
-localparam [4:0]
-    STATE_IDLE = 5'd1 << IDLE,
-    STATE_NORMALIZE = 5'd1 << NORMALIZE,
-    STATE_SQUARE = 5'd1 << SQUARE,
-    STATE_LOGARITHM = 5'd1 << LOGARITHM,
-    STATE_SCALE = 5'd1 << SCALE;
+localparam [5:0]
+    STATE_IDLE = 6'd1 << IDLE,
+    STATE_NORMALIZE = 6'd1 << NORMALIZE,
+    STATE_SQUARE = 6'd1 << SQUARE,
+    STATE_LOGARITHM = 6'd1 << LOGARITHM,
+    STATE_SCALE = 6'd1 << SCALE,
+    STATE_INCREMENT = 6'd1 << INCREMENT;
 
-reg [4:0] state_reg = STATE_IDLE;
+reg [5:0] state_reg = STATE_IDLE;
 reg [63:0] mantissa_reg = 0;  // 63 fractional bits
 reg [5:0] integer_reg = 0;    // of log2(draw + 1)
 reg [FRACTION_BITS-1:0] fraction_reg = 0;
@@ -73,16 +75,20 @@ always @(posedge clk) begin
     (* parallel_case *)
     case (1'b1)
         state_reg[IDLE]: begin
-            mantissa_reg <= draw + 1'b1;
+            mantissa_reg <= draw;
             integer_reg <= 6'd63;
             if (start_reg) begin
                 is_zero_reg <= is_one_reg;
                 if (is_one_reg) begin
                     done_reg <= 1'b1;
                 end else begin
-                    state_reg <= STATE_NORMALIZE;
+                    state_reg <= STATE_INCREMENT;
                 end
             end
+        end
+        state_reg[INCREMENT]: begin
+            mantissa_reg <= mantissa_reg + 1'b1;
+            state_reg <= STATE_NORMALIZE;
         end
         state_reg[NORMALIZE]: begin
             if (mantissa_reg[63]) begin

@@ -207,7 +207,7 @@ always @(posedge clk) begin
     end else if (take) begin
         bytes_reg <= bytes_next;
     end
-    word_reg <= state_reg[WORD] ? word : {16'd0, word_reg[MEM_WIDTH-1:16]};
+    word_reg <= state_reg[PARSE] ? {16'd0, word_reg[MEM_WIDTH-1:16]} : word;
     sum_age_reg <= state_reg[SUM] ? sum_age_reg + 1'b1 : 2'd0;
 
     (* parallel_case *)

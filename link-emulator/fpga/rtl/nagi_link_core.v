@@ -143,6 +143,7 @@ reg idle_reg = 1'b0;
 reg directions_idle_reg = 1'b0;
 reg time_stands_reg = 1'b0;
 reg is_turn_backward_reg = 1'b0;
+reg is_turn_forward_reg = 1'b1;  // the other, for what follows of it alone
 reg [63:0] due_reg = 0;
 reg [63:0] next_due_reg = 0;
 
@@ -334,15 +335,15 @@ nagi_link_direction #(
 );
 
 // Directions take turns, clock by clock.
-assign forward_record_ready = !is_turn_backward_reg;
-assign backward_record_ready = is_turn_backward_reg;
+assign forward_record_ready = is_turn_forward_reg;
+assign backward_record_ready = !is_turn_forward_reg;
 
 // A record that does not fit is lost.
 nagi_fifo #(.WIDTH(256), .DEPTH_WIDTH(4)) records_inst (
     .clk(clk),
     .rst(rst),
     .s_data(is_turn_backward_reg ? backward_record : forward_record),
-    .s_valid(is_turn_backward_reg ? backward_record_valid : forward_record_valid),
+    .s_valid(is_turn_forward_reg ? forward_record_valid : backward_record_valid),
     .s_ready(record_room),
     .m_data(m_axis_record_tdata),
     .m_valid(m_axis_record_tvalid),
@@ -357,6 +358,7 @@ always @(posedge clk) begin
     time_stands_reg <= time_reg == time_ns;
     directions_idle_reg <= forward_idle && backward_idle;
     is_turn_backward_reg <= !is_turn_backward_reg;
+    is_turn_forward_reg <= !is_turn_forward_reg;
     soon_reg <= time_ns - epoch_ns;
     later_reg <= soon_reg;
     latest_reg <= later_reg;

@@ -300,14 +300,21 @@ reg [QUEUE_DEPTH_WIDTH-1:0] let_in_ptr_reg = 0;
 reg [QUEUE_DEPTH_WIDTH-1:0] started_ptr_reg = 0;
 
 wire [QUEUE_DEPTH_WIDTH-1:0] fetched_packet;
+wire [DESCRIPTOR_WIDTH-1:0] fetched_descriptor;
+wire [64:0] fetched_start;
+// Block RAM is slow.
+reg [DESCRIPTOR_WIDTH-1:0] descriptor_reg = 0;
+reg [64:0] start_reg = 0;
 wire [15:0] fetched_bytes;
 wire [63:0] fetched_arrived_ns;
 wire [31:0] fetched_index;
 wire [31:0] fetched_identity;
 wire [1:0] fetched_ecn;
 wire fetched_marked;
-wire fetched_lost;
-wire [63:0] fetched_left_ns;
+wire fetched_lost = start_reg[64];
+wire [63:0] fetched_left_ns = start_reg[63:0];
+assign {fetched_bytes, fetched_arrived_ns, fetched_index, fetched_identity, fetched_ecn,
+    fetched_marked} = descriptor_reg;
 
 nagi_ram #(.WIDTH(DESCRIPTOR_WIDTH), .ADDR_WIDTH(QUEUE_DEPTH_WIDTH)) descriptors_inst (
     .clk(clk),
@@ -316,8 +323,7 @@ nagi_ram #(.WIDTH(DESCRIPTOR_WIDTH), .ADDR_WIDTH(QUEUE_DEPTH_WIDTH)) descriptors
     .wr_data({arrival_bytes, arrival_ns, verdict_index, arrival_identity, arrival_ecn, verdict_marked}),
     .rd_en(1'b1),
     .rd_addr(fetched_packet),
-    .rd_data({fetched_bytes, fetched_arrived_ns, fetched_index, fetched_identity, fetched_ecn,
-        fetched_marked})
+    .rd_data(fetched_descriptor)
 );
 
 nagi_ram #(.WIDTH(65), .ADDR_WIDTH(QUEUE_DEPTH_WIDTH)) starts_inst (
@@ -327,7 +333,7 @@ nagi_ram #(.WIDTH(65), .ADDR_WIDTH(QUEUE_DEPTH_WIDTH)) starts_inst (
     .wr_data({start_lost, start_left_ns}),
     .rd_en(1'b1),
     .rd_addr(fetched_packet),
-    .rd_data({fetched_lost, fetched_left_ns})
+    .rd_data(fetched_start)
 );
 
 wire [ADDR_WIDTH-1:0] read_addr;
@@ -543,6 +549,8 @@ always @(posedge clk) begin
     end else if (!run && quiet_reg) begin
         reset_reg <= 1'b1;
     end
+    descriptor_reg <= fetched_descriptor;
+    start_reg <= fetched_start;
     ingress_reset_reg <= reset_reg;
     model_reset_reg <= ingress_reset_reg;
     egress_reset_reg <= model_reset_reg;

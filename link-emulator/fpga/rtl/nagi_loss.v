@@ -77,8 +77,13 @@ localparam [2:0]
 localparam [9:0] PS_PER_NS = 10'd1000;
 localparam PS_WIDTH = 70;
 
-wire is_poisson = POISSON != 0 && kind == KIND_POISSON;
-wire has_states = kind == KIND_GILBERT_ELLIOTT;
+// Of the configuration.
+reg is_poisson_reg = 1'b0;
+reg has_states_reg = 1'b0;
+reg is_none_reg = 1'b1;
+
+wire is_poisson = POISSON != 0 && is_poisson_reg;
+wire has_states = has_states_reg;
 
 reg stands_reg = 1'b1;  // a clock late
 // What is drawn ahead.
@@ -132,11 +137,15 @@ reg is_inside_reg = 1'b0;
 reg settled_reg = 1'b0;
 
 wire advances = event_state_reg == EVENT_ADVANCE && is_drawn;
-wire index_answers = ask && !is_poisson && is_drawn;
+// The question stays for a clock after its answer.
+reg answered_reg = 1'b0;
+reg answer_reg = 1'b0;
+wire asks = ask && !answered_reg;
+wire index_answers = asks && !is_poisson && is_drawn;
 
-assign answered = is_poisson ? event_state_reg == EVENT_ANSWER : is_drawn;
-assign lost = is_poisson ? is_inside_reg : lost_reg;
-assign idle = kind == KIND_NONE || (is_drawn && !ask && (!is_poisson || settled_reg));
+assign answered = answered_reg;
+assign lost = answer_reg;
+assign idle = is_none_reg || (is_drawn && !ask && (!is_poisson || settled_reg));
 
 nagi_multiplier multiplier_inst (
     .clk(clk),
@@ -224,7 +233,12 @@ generate
 endgenerate
 
 always @(posedge clk) begin
-    stands_reg <= rst || kind == KIND_NONE;
+    is_poisson_reg <= kind == KIND_POISSON;
+    has_states_reg <= kind == KIND_GILBERT_ELLIOTT;
+    is_none_reg <= kind == KIND_NONE;
+    stands_reg <= rst || is_none_reg;
+    answered_reg <= index_answers || (is_poisson && event_state_reg == EVENT_ANSWER);
+    answer_reg <= is_poisson ? is_inside_reg : lost_reg;
     start_philox_reg <= 1'b0;
     start_scale_reg <= 1'b0;
     start_divide_reg <= 1'b0;
@@ -293,9 +307,9 @@ always @(posedge clk) begin
             end
         end
         EVENT_POINT: begin
-            is_question_reg <= ask;
-            point_reg <= ask ? from : bound;
-            is_point_valid_reg <= ask || bound_valid;
+            is_question_reg <= asks;
+            point_reg <= asks ? from : bound;
+            is_point_valid_reg <= asks || bound_valid;
             event_state_reg <= EVENT_COMPARE;
         end
         EVENT_COMPARE: begin
@@ -323,6 +337,7 @@ always @(posedge clk) begin
         event_state_reg <= EVENT_ADVANCE;
         event_reg <= 0;
         settled_reg <= 1'b0;
+        answered_reg <= 1'b0;
     end
 end
 
