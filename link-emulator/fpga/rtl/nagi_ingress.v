@@ -91,7 +91,8 @@ reg is_parsed_reg = 1'b0;               // nothing further of the frame is parse
 reg [STAGE_WIDTH:0] write_ptr_reg = 0;
 reg [STAGE_WIDTH:0] frame_ptr_reg = 0;  // where the frame begins
 reg [STAGE_WIDTH:0] free_reg = {1'b1, {STAGE_WIDTH{1'b0}}};
-reg has_room_reg = 1'b0;                // for two words, a clock ago
+reg has_room_reg = 1'b0;                // for four words, a clock ago
+reg stored_reg = 1'b0;                  // a word was kept, in the clock before
 reg [STAGE_WIDTH:0] freed_reg = 0;      // words given free, in the clock before
 reg [STAGE_WIDTH:0] dropped_reg = 0;
 reg [STAGE_WIDTH:0] returned_reg = 0;   // both
@@ -262,12 +263,13 @@ always @(posedge clk) begin
     if (gives) begin
         frame_ptr_reg <= write_ptr_reg;
     end
-    has_room_reg <= free_reg[STAGE_WIDTH:1] != 0;
+    stored_reg <= stores;
+    has_room_reg <= free_reg[STAGE_WIDTH:2] != 0;
     freed_reg <= read_free ? read_free_words : 0;
     dropped_reg <= drops ? write_ptr_reg - frame_ptr_reg : 0;
     returned_reg <= freed_reg + dropped_reg;
-    owed_reg <= (stores ? owed_reg : 0) + returned_reg;
-    free_reg <= free_reg + (stores ? {STAGE_WIDTH+1{1'b1}} : owed_reg);
+    owed_reg <= (stored_reg ? owed_reg : 0) + returned_reg;
+    free_reg <= free_reg + (stored_reg ? {STAGE_WIDTH+1{1'b1}} : owed_reg);
 
     arrives_reg <= arrives;
     taken_reg <= arrival_valid && arrival_ready;
@@ -279,6 +281,7 @@ always @(posedge clk) begin
         frame_ptr_reg <= 0;
         free_reg <= {1'b1, {STAGE_WIDTH{1'b0}}};
         has_room_reg <= 1'b0;
+        stored_reg <= 1'b0;
         freed_reg <= 0;
         dropped_reg <= 0;
         returned_reg <= 0;
