@@ -8,7 +8,7 @@ from pathlib import Path
 
 from litex.gen import ClockDomainsRenamer, LiteXModule
 from litex.soc.interconnect import stream, wishbone
-from migen import Cat, ClockSignal, If, Instance, Mux, Replicate, ResetSignal, Signal
+from migen import Cat, ClockSignal, If, Instance, Mux, Replicate, Signal
 from migen.genlib.cdc import MultiReg
 
 from .ports import FRAMES, WIDTH

@@ -36,6 +36,7 @@ select -set slow @slow %ci1:+TRELLIS_FF[DI,CE,LSR] %ci*:-TRELLIS_FF,TRELLIS_DPR1
 submod -name slow @slow
 cd
 synth_ecp5 -abc9 -no-rw-check -top top -run map_luts:check
+blackbox =A:whitebox
 setattr -mod -unset keep_hierarchy *
 flatten
 clean -purge
